@@ -1,0 +1,69 @@
+/**
+ * `deno task shape`: keeps the house in the shape that the design gives it, by reading the code's
+ * syntax alone. Prints one `path:line rule: message` a violation, and exits 1 when there is any.
+ */
+import { exportDocs } from "./shape/docs.ts";
+import { forbiddenGlobals } from "./shape/globals.ts";
+import { deadFiles, importCycles, importDirection } from "./shape/imports.ts";
+import { kvKeys } from "./shape/keys.ts";
+import { fileLength, functionLength } from "./shape/size.ts";
+import { type FileRule, parse, type Source, type TreeRule, type Violation } from "./shape/source.ts";
+import { escapeHatches } from "./shape/types.ts";
+import { fileNames, unfinishedWork } from "./shape/words.ts";
+
+const FILE_RULES: readonly FileRule[] = [
+  importDirection,
+  forbiddenGlobals,
+  fileLength,
+  functionLength,
+  kvKeys,
+  escapeHatches,
+  unfinishedWork,
+  exportDocs,
+];
+
+const TREE_RULES: readonly TreeRule[] = [importCycles, deadFiles];
+
+/** Every violation in a whole tree of sources, ordered by path and line. */
+export function inspect(sources: readonly Source[]): Violation[] {
+  const found = [
+    ...sources.flatMap((source) => FILE_RULES.flatMap((rule) => rule(source))),
+    ...TREE_RULES.flatMap((rule) => rule(sources)),
+  ];
+  return found.sort((a, b) => compare(a.path, b.path) || a.line - b.line);
+}
+
+async function main(): Promise<number> {
+  const paths = ["main.ts"];
+  // A folder that is missing throws: a check that looked at nothing must not pass.
+  for (const folder of ["src", "scripts", "tests"]) paths.push(...await filesUnder(folder));
+
+  const code = paths.filter((path) => /\.tsx?$/.test(path)).sort(compare);
+  const sources = await Promise.all(
+    code.map(async (path) => parse(path, await Deno.readTextFile(path))),
+  );
+
+  const violations = [...paths.flatMap(fileNames), ...inspect(sources)];
+  for (const { path, line, rule, message } of violations) {
+    console.log(`${path}:${line} ${rule}: ${message}`);
+  }
+  if (violations.length > 0) return 1;
+  console.log(`shape: ${sources.length} files, 0 violations`);
+  return 0;
+}
+
+async function filesUnder(folder: string): Promise<string[]> {
+  const paths: string[] = [];
+  for await (const entry of Deno.readDir(folder)) {
+    const path = `${folder}/${entry.name}`;
+    if (entry.isDirectory) paths.push(...await filesUnder(path));
+    else paths.push(path);
+  }
+  return paths;
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+if (import.meta.main) Deno.exit(await main());

@@ -1,0 +1,90 @@
+import ts from "typescript";
+import { dottedName, type FileRule, isInSrc, judgeNodes, nodesOf } from "./source.ts";
+
+/** The one file of src/ that may touch the outside: it builds the real Deps. */
+const DOOR = "src/real_deps.ts";
+
+const FORBIDDEN_MEMBERS: readonly string[] = [
+  "Date.now",
+  "Math.random",
+  "crypto.randomUUID",
+  "crypto.getRandomValues",
+  "performance.now",
+  "Deno.env",
+  "Deno.openKv",
+];
+
+const FORBIDDEN_NAMES: readonly string[] = ["fetch", "setTimeout", "setInterval"];
+
+/** Time, randomness, network, environment and storage come in by deps, so that tests can move them. */
+export const forbiddenGlobals: FileRule = (source) => {
+  if (!isInSrc(source.path) || source.path === DOOR) return [];
+  const declarations = declarationsOf(source.ast);
+  return judgeNodes(source, "global", (node) => {
+    const name = clockOf(node) ?? memberOf(node) ?? bareNameOf(node, declarations);
+    return name && `${name} goes around Deps, the one door to the outside`;
+  });
+};
+
+/** `new Date()` and `Date()` read the clock; `new Date(ms)` only converts. */
+function clockOf(node: ts.Node): string | undefined {
+  const makesDate = (ts.isNewExpression(node) || ts.isCallExpression(node)) &&
+    globalNameOf(node.expression) === "Date";
+  if (!makesDate) return undefined;
+  if (ts.isCallExpression(node)) return "Date()";
+  return node.arguments?.length ? undefined : "new Date()";
+}
+
+function memberOf(node: ts.Node): string | undefined {
+  if (ts.isIdentifier(node)) return undefined;
+  const name = globalNameOf(node);
+  return name && [...FORBIDDEN_MEMBERS, ...FORBIDDEN_NAMES].includes(name) ? name : undefined;
+}
+
+/** Passing the global on, as in `{ fetch }`, is the same hole as calling it. */
+function bareNameOf(node: ts.Node, declarations: readonly ts.Node[]): string | undefined {
+  if (!ts.isIdentifier(node) || !FORBIDDEN_NAMES.includes(node.text)) return undefined;
+  if (!isRead(node) || isDeclaredAround(node, declarations)) return undefined;
+  return node.text;
+}
+
+function globalNameOf(node: ts.Node): string | undefined {
+  return dottedName(node)?.replace(/^(globalThis|self|window)\./, "");
+}
+
+/** False where the identifier only names something: a property, a parameter, `typeof fetch`. */
+function isRead(identifier: ts.Identifier): boolean {
+  const { parent } = identifier;
+  if (ts.isShorthandPropertyAssignment(parent)) return true;
+  if (ts.isTypeQueryNode(parent)) return false;
+  if ("name" in parent && parent.name === identifier) return false;
+  return !("propertyName" in parent && parent.propertyName === identifier);
+}
+
+/** Imports are left out on purpose: `setTimeout` from `node:timers` is the outside as well. */
+function declarationsOf(ast: ts.SourceFile): ts.Node[] {
+  return nodesOf(ast).filter((node) =>
+    (ts.isParameter(node) || ts.isVariableDeclaration(node) || ts.isBindingElement(node) ||
+      ts.isFunctionDeclaration(node)) && node.name !== undefined && ts.isIdentifier(node.name) &&
+    FORBIDDEN_NAMES.includes(node.name.text)
+  );
+}
+
+function isDeclaredAround(identifier: ts.Identifier, declarations: readonly ts.Node[]): boolean {
+  return declarations.some((declaration) => {
+    const scope = scopeOf(declaration);
+    const sameName = "name" in declaration && dottedName(identifier) === nameOf(declaration);
+    return sameName && scope.pos <= identifier.pos && identifier.end <= scope.end;
+  });
+}
+
+function scopeOf(declaration: ts.Node): ts.Node {
+  const isScope = (node: ts.Node) =>
+    ts.isBlock(node) || ts.isSourceFile(node) || ts.isFunctionLike(node);
+  return ts.findAncestor(declaration.parent, isScope) ?? declaration.getSourceFile();
+}
+
+function nameOf(declaration: ts.Node): string | undefined {
+  const name = ts.getNameOfDeclaration(declaration as ts.Declaration);
+  return name && dottedName(name);
+}

@@ -1,0 +1,147 @@
+import ts from "typescript";
+import { fileNameOf, type FileRule, isInSrc, lineAt, nodesOf, startOf } from "./source.ts";
+import type { Source, TreeRule, Violation } from "./source.ts";
+
+/**
+ * What each room may import, beside itself. `config`, `deps` and `real_deps` are the files of those
+ * names in `src/`. `src/app.ts` is in no row: it imports everything, and no room imports it.
+ */
+const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  base: [],
+  config: ["base"],
+  deps: ["base", "store", "config"], // types only
+  real_deps: ["base", "store", "config", "deps"],
+  store: ["config", "deps", "base"],
+  projects: ["config", "deps", "base", "store"],
+  events: ["config", "deps", "base", "store", "projects"],
+  ledger: ["config", "deps", "base", "store", "projects", "events"],
+  paywall: ["config", "deps", "base", "store", "projects", "ledger", "events"],
+  chat: ["config", "deps", "base", "store", "projects", "events", "ledger", "paywall"],
+  webhooks: ["config", "deps", "base", "store", "projects", "events"],
+  console: ["config", "deps", "base", "store", "projects", "events", "ledger", "paywall", "webhooks"],
+};
+
+const APP = "src/app.ts";
+const ENTRANCES: readonly string[] = ["main.ts", APP];
+
+type Import = { target: string; line: number; typeOnly: boolean };
+
+/** Imports go down the table only; routes belong to the app, and a store to its own room. */
+export const importDirection: FileRule = (source) => {
+  const { path } = source;
+  const room = roomOf(path);
+  if (room !== undefined && path !== APP && MAY_IMPORT[room] === undefined) {
+    const message = `room "${room}" is not in the table of scripts/shape/imports.ts`;
+    return [{ path, line: 1, rule: "imports", message }];
+  }
+  return importsOf(source).flatMap((entry) => {
+    const message = faultOf(path, room, entry);
+    return message === undefined ? [] : [{ path, line: entry.line, rule: "imports", message }];
+  });
+};
+
+function faultOf(path: string, room: string | undefined, entry: Import): string | undefined {
+  const { target, typeOnly } = entry;
+  if (path === APP) return undefined;
+  if (/^routes\.tsx?$/.test(fileNameOf(target))) return `only ${APP} imports routes, not ${path}`;
+  // main.ts, tests and scripts stand outside of the house and may look into every room.
+  if (room === undefined) return undefined;
+
+  if (target === APP) return `only main.ts, tests and scripts import ${APP}`;
+  const other = roomOf(target);
+  if (other === undefined) return `src/ imports nothing from outside of it, as ${target} is`;
+  if (other === room) return undefined;
+  if (fileNameOf(target) === "store.ts") return `${other}'s store is for ${other} alone`;
+  const allowed = MAY_IMPORT[room] ?? [];
+  if (!allowed.includes(other)) return `${room} may not import ${other}: ${listOf(allowed)}`;
+  if (room === "deps" && !typeOnly) return `deps.ts imports types only, from ${target} too`;
+  return undefined;
+}
+
+function listOf(allowed: readonly string[]): string {
+  return allowed.length === 0 ? "it imports nothing of ours" : `it may ${allowed.join(", ")}`;
+}
+
+/** `src/ledger/entries.ts` -> `ledger`, `src/deps.ts` -> `deps`, outside of src/ -> undefined. */
+function roomOf(path: string): string | undefined {
+  return /^src\/([^/.]+)/.exec(path)?.[1];
+}
+
+/** No file reaches itself by its imports; type-only ones vanish at run time and do not count. */
+export const importCycles: TreeRule = (sources) => {
+  const byPath = new Map(sources.map((source) => [source.path, source]));
+  const finished = new Set<string>();
+  const found: Violation[] = [];
+
+  const follow = (source: Source, trail: readonly string[]): void => {
+    for (const { target, line, typeOnly } of importsOf(source)) {
+      const next = byPath.get(target);
+      if (typeOnly || next === undefined || finished.has(target)) continue;
+      const round = [...trail.slice(trail.indexOf(target)), target].join(" -> ");
+      if (!trail.includes(target)) follow(next, [...trail, target]);
+      else found.push({ path: source.path, line, rule: "cycle", message: round });
+    }
+    finished.add(source.path);
+  };
+
+  for (const source of sources) if (!finished.has(source.path)) follow(source, [source.path]);
+  return found;
+};
+
+/** Every file of src/ is reached from main.ts or the app, be it for a type only. */
+export const deadFiles: TreeRule = (sources) => {
+  const byPath = new Map(sources.map((source) => [source.path, source]));
+  // A set's iteration visits what is added meanwhile, so this loop walks the whole graph.
+  const reached = new Set(ENTRANCES);
+  for (const path of reached) {
+    const source = byPath.get(path);
+    if (source) importsOf(source).forEach(({ target }) => reached.add(target));
+  }
+  return sources
+    .filter(({ path }) => isInSrc(path) && !reached.has(path))
+    .map(({ path }) => ({
+      path,
+      line: 1,
+      rule: "dead",
+      message: `no import reaches this file from ${ENTRANCES.join(" or ")}`,
+    }));
+};
+
+/** The file's imports of other files of ours: static, re-exporting, dynamic and in types. */
+function importsOf(source: Source): Import[] {
+  return nodesOf(source.ast).flatMap((node) => {
+    const specifier = specifierOf(node);
+    if (!specifier?.startsWith(".")) return [];
+    const target = new URL(specifier, `file:///${source.path}`).pathname.slice(1);
+    return [{ target, line: lineAt(source, startOf(node)), typeOnly: isTypeOnly(node) }];
+  });
+}
+
+function specifierOf(node: ts.Node): string | undefined {
+  const specifier = specifierNodeOf(node);
+  return specifier && ts.isStringLiteralLike(specifier) ? specifier.text : undefined;
+}
+
+function specifierNodeOf(node: ts.Node): ts.Node | undefined {
+  if (ts.isImportDeclaration(node) || ts.isExportDeclaration(node)) return node.moduleSpecifier;
+  if (ts.isImportTypeNode(node)) {
+    return ts.isLiteralTypeNode(node.argument) ? node.argument.literal : undefined;
+  }
+  const dynamic = ts.isCallExpression(node) && node.expression.kind === ts.SyntaxKind.ImportKeyword;
+  return dynamic ? node.arguments[0] : undefined;
+}
+
+function isTypeOnly(node: ts.Node): boolean {
+  if (ts.isImportTypeNode(node)) return true;
+  if (ts.isExportDeclaration(node)) return node.isTypeOnly || onlyTypes(node.exportClause);
+  if (!ts.isImportDeclaration(node) || node.importClause === undefined) return false;
+  const { phaseModifier, name, namedBindings } = node.importClause;
+  if (phaseModifier === ts.SyntaxKind.TypeKeyword) return true;
+  return name === undefined && onlyTypes(namedBindings);
+}
+
+/** `{ type A, type B }`: each name on its own marked as a type. */
+function onlyTypes(clause: ts.NamedImportBindings | ts.NamedExportBindings | undefined): boolean {
+  if (!clause || !(ts.isNamedImports(clause) || ts.isNamedExports(clause))) return false;
+  return clause.elements.length > 0 && [...clause.elements].every(({ isTypeOnly }) => isTypeOnly);
+}

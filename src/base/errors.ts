@@ -1,0 +1,69 @@
+/** The words OpenAI clients know for the kind of an error. */
+export type ErrorType =
+  | "invalid_request_error"
+  | "permission_error"
+  | "not_found_error"
+  | "rate_limit_error"
+  | "server_error"
+  | "service_unavailable_error";
+
+/** The public face of a fault, and what only the log may see. */
+export interface ErrorDetail {
+  message: string;
+  type?: ErrorType | string;
+  code?: string | null;
+  param?: string | null;
+  headers?: Record<string, string>;
+  /** Kept for the operator's log, never sent. */
+  cause?: unknown;
+}
+
+/**
+ * A fault that a caller sees as a status and OpenAI's error body
+ * (`{"error":{message,type,param,code}}`). Expected outcomes, such as an empty balance,
+ * are values and never this.
+ */
+export class ApiError extends Error {
+  readonly status: number;
+  readonly type: string;
+  readonly code: string | null;
+  readonly param: string | null;
+  readonly headers: Record<string, string>;
+
+  constructor(status: number, detail: ErrorDetail) {
+    super(detail.message, { cause: detail.cause });
+    this.name = "ApiError";
+    this.status = status;
+    this.type = detail.type ?? (status >= 500 ? "server_error" : "invalid_request_error");
+    this.code = detail.code ?? null;
+    this.param = detail.param ?? null;
+    this.headers = detail.headers ?? {};
+  }
+
+  /** The body as it is sent: all four keys, always. */
+  body(): { error: { message: string; type: string; param: string | null; code: string | null } } {
+    const { message, type, param, code } = this;
+    return { error: { message, type, param, code } };
+  }
+}
+
+/** 400: the field `param` is at fault; `message` names it and what is wrong with its value. */
+export function badRequest(param: string | null, message: string, code = "invalid_value"): ApiError {
+  return new ApiError(400, { message, param, code });
+}
+
+/** 404 for what does not exist, or is another project's: the two cannot be told apart. */
+export function notFound(what: string, code = "not_found"): ApiError {
+  return new ApiError(404, { message: `No such ${what}.`, code });
+}
+
+/** 503: the store did not answer in time; nothing is known to have been changed. */
+export function storeUnavailable(cause: unknown): ApiError {
+  return new ApiError(503, {
+    message: "The service's store is not answering. Try again shortly.",
+    type: "service_unavailable_error",
+    code: "store_unavailable",
+    headers: { "retry-after": "1" },
+    cause,
+  });
+}

@@ -1,0 +1,32 @@
+import { monotonicFactory } from "ulid";
+
+/** What an id names; the prefix is part of the id. */
+export type IdKind = "pw" | "key" | "act" | "req" | "hold" | "batch" | "chatcmpl";
+
+/** Makes ids `kind_ULID`, ordered by time within one process. */
+export type MakeId = (kind: IdKind) => string;
+
+/**
+ * Ids from a clock in milliseconds and a random source in [0, 1).
+ * https://github.com/ulid/spec: 48 bits of time, then 80 random bits that only count up
+ * within one millisecond.
+ */
+export function createIds(now: () => number, random: () => number): MakeId {
+  const next = monotonicFactory(random);
+  return (kind) => `${kind}_${next(now())}`;
+}
+
+const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/** Bytes as base62, of a length that only depends on theirs (43 characters for 32 bytes). */
+export function toBase62(bytes: Uint8Array): string {
+  let value = 0n;
+  for (const byte of bytes) value = (value << 8n) | BigInt(byte);
+  let text = "";
+  const length = Math.ceil((bytes.length * 8) / Math.log2(62));
+  for (let i = 0; i < length; i++) {
+    text = base62.charAt(Number(value % 62n)) + text;
+    value /= 62n;
+  }
+  return text;
+}

@@ -1,0 +1,69 @@
+/** Any value that JSON can hold. */
+export type Json = null | boolean | number | string | Json[] | JsonObject;
+/** A JSON object. */
+export type JsonObject = { [key: string]: Json };
+
+const encoder = new TextEncoder();
+const strictUtf8 = new TextDecoder("utf-8", { fatal: true });
+
+/** Whether `value` is a JSON object: neither an array nor null. */
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+// A number that a double cannot hold shows as many digits or an exponent. Most bodies have
+// neither, and are parsed without a reviver.
+const mayLoseDigits = /\d[\d.]{15,}|\d[eE][-+]?\d/;
+
+/**
+ * Parses JSON so that `JSON.stringify` gives every number back as it was written: one that a
+ * double would change (a 64-bit seed, 1e400) is kept as its source text
+ * (https://tc39.es/proposal-json-parse-with-source/). Throws SyntaxError.
+ */
+export function parseJson(text: string): Json {
+  if (!mayLoseDigits.test(text)) return JSON.parse(text);
+  const exact = (_key: string, value: unknown, context: { source?: string }): unknown => {
+    if (typeof value !== "number" || context.source === undefined) return value;
+    return String(value) === context.source ? value : keepSource(value, context.source);
+  };
+  return JSON.parse(text, exact as (key: string, value: unknown) => unknown);
+}
+
+/** A number written otherwise than JavaScript would (1.0, 5e-1) stays a number where it is exact. */
+function keepSource(value: number, source: string): unknown {
+  const digits = source.replace(/[eE].*$/, "").replace(/\D/g, "");
+  if (Number.isFinite(value) && digits.length <= 15) return value;
+  return (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON(source);
+}
+
+/** JSON as UTF-8 bytes: how every record is stored. */
+export function toBytes(value: unknown): Uint8Array<ArrayBuffer> {
+  return encoder.encode(JSON.stringify(value));
+}
+
+/** Reads what `toBytes` wrote. The caller names the shape that it wrote under this key. */
+export function fromBytes<T>(bytes: Uint8Array): T {
+  return JSON.parse(strictUtf8.decode(bytes)) as T;
+}
+
+/** Decodes UTF-8; null where a byte sequence is not well-formed. */
+export function decodeUtf8(bytes: Uint8Array): string | null {
+  try {
+    return strictUtf8.decode(bytes);
+  } catch {
+    return null;
+  }
+}
+
+/** The length of `text` in UTF-8, in bytes. */
+export function utf8Length(text: string): number {
+  return encoder.encode(text).length;
+}
+
+/** JSON with the keys of every object sorted, so that equal values give equal text. */
+export function canonicalJson(value: unknown): string {
+  return JSON.stringify(value, (_key, part) => {
+    if (!isObject(part)) return part;
+    return Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1)));
+  });
+}

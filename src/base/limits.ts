@@ -1,0 +1,46 @@
+// Every bound of the service, by name and unit. A bound that an operator may move is in config.ts.
+
+/** Largest chat request body, in bytes; images travel inside it. */
+export const chatBodyBytesMax = 20 * 1024 * 1024;
+/** Largest body of any other endpoint, in bytes: 16 KiB of metadata fit with room to spare. */
+export const bodyBytesMax = 128 * 1024;
+/** Largest `metadata` of a money operation, in bytes of its JSON. */
+export const metadataBytesMax = 16 * 1024;
+/** Most keys at the top level of `metadata`. */
+export const metadataKeysMax = 50;
+/** Longest user id, in characters (UTF-16 code units). */
+export const userIdCharsMax = 128;
+/** Longest request id that a caller may choose, in characters. */
+export const requestIdCharsMax = 128;
+/** Longest idempotency key, in characters. */
+export const idempotencyKeyCharsMax = 255;
+/** Most holds that one account has at once; the next one is 429 `concurrency_limit`. */
+export const holdsPerAccountMax = 256;
+/** How long a hold counts without being renewed, in milliseconds. */
+export const holdLifetimeMs = 60_000;
+/** A running answer renews its hold after this long, in milliseconds: well before it ends. */
+export const holdRenewAfterMs = 20_000;
+/** How long a request waits for one of the holds in its way to end, in milliseconds. */
+export const holdWaitMs = 2_000;
+/** How long it waits in all while holds before it keep ending, in milliseconds. */
+export const holdWaitTotalMs = 10_000;
+/** Largest non-streamed answer read from an upstream, in bytes after decompression. */
+export const upstreamBodyBytesMax = 32 * 1024 * 1024;
+/** Largest single server-sent event read from an upstream, in characters. */
+export const upstreamEventCharsMax = 8 * 1024 * 1024;
+/** How often a silent stream says that it lives, in milliseconds. */
+export const keepAliveMs = 15_000;
+/** Largest answer kept under a chat's idempotency key, in bytes. */
+export const chatReplayBytesMax = 60 * 1024;
+/** How long it is kept, in milliseconds. */
+export const chatReplayLifetimeMs = 24 * 60 * 60 * 1000;
+/** Most choices (`n`) of one chat: OpenAI's own bound. */
+export const choicesMax = 128;
+/** Entries on one page of activities, at most and by default. */
+export const pageSizeMax = 100;
+/** The page size when none is asked for. */
+export const pageSizeDefault = 20;
+/** How stale another process's settings or keys may be, in milliseconds. */
+export const settingsStaleMs = 1_000;
+/** Deadline of one call to the store, in milliseconds. */
+export const storeDeadlineMs = 5_000;

@@ -1,0 +1,128 @@
+import { z } from "zod";
+
+const url = z.string().refine((text) => URL.canParse(text) && /^https?:/.test(text), {
+  error: "must be an http or https address",
+}).refine((text) => !URL.canParse(text) || !/[?#]|\/\/[^/]*@/.test(text), {
+  error: "must have no query, fragment or credentials",
+}).transform((text) => text.replace(/\/+$/, ""));
+
+const wholeNumber = (min: number, max: number) =>
+  z.string().regex(/^\d{1,12}$/, { error: "must be a whole number" }).transform(Number)
+    .refine((value) => value >= min && value <= max, { error: `must be from ${min} to ${max}` });
+
+const secretsKey = z.string().refine((text) => base64Length(text) === 32, {
+  error: "must be 32 bytes in base64",
+});
+
+function base64Length(text: string): number {
+  try {
+    return atob(text).length;
+  } catch {
+    return -1;
+  }
+}
+
+const schema = z.strictObject({
+  HOST: z.string().min(1).default("127.0.0.1"),
+  PORT: wholeNumber(0, 65_535).default(8000),
+  BASE_URL: url.optional(),
+  KV_PATH: z.string().min(1).optional(),
+  KV_CHECKS_MAX: wholeNumber(8, 100).optional(),
+  ADMIN_KEY: z.string().min(32, { error: "must have at least 32 characters" })
+    .regex(/^[\x21-\x7e]+$/, { error: "must be visible ASCII characters" }).optional(),
+  UPSTREAM_URL: url.optional(),
+  UPSTREAM_API_KEY: z.string().regex(/^[\x21-\x7e]+$/, {
+    error: "must be visible ASCII characters",
+  }).optional(),
+  UPSTREAM_TIMEOUT_MS: wholeNumber(1_000, 3_600_000).default(600_000),
+  UPSTREAM_IDLE_MS: wholeNumber(1_000, 3_600_000).default(120_000),
+  SECRETS_KEY: secretsKey.optional(),
+  LOG_LEVEL: z.enum(["debug", "info", "warn", "error"]).default("info"),
+});
+
+/** The names that configure the service; everything else in the environment is not read. */
+export const variableNames = Object.keys(schema.shape) as (keyof typeof schema.shape)[];
+
+/** The settings of one process, checked and frozen. */
+export interface Config {
+  readonly dev: boolean;
+  readonly host: string;
+  readonly port: number;
+  /** Scheme, host and, if any, port and path: what links start with. */
+  readonly baseUrl: string;
+  readonly kvPath: string;
+  /** Most checks in one atomic write that the store allows. */
+  readonly kvChecksMax: number;
+  readonly adminKey: string | null;
+  readonly upstream: { readonly url: string; readonly apiKey: string | null } | null;
+  /** Deadline of a whole non-streamed answer, and of a stream's first byte. */
+  readonly upstreamTimeoutMs: number;
+  /** How long a stream may be silent. */
+  readonly upstreamIdleMs: number;
+  /** 32 bytes in base64, or null: then secrets cannot be stored. */
+  readonly secretsKey: string | null;
+  readonly logLevel: "debug" | "info" | "warn" | "error";
+}
+
+// Only ever guards a laptop's throw-away database, which is why it may stand here.
+const devSecretsKey = btoa("farebox development secrets key!");
+
+/**
+ * Checks the environment. Throws an Error whose message names each variable at fault and why, and
+ * never its value.
+ */
+export function readConfig(
+  environment: Record<string, string | undefined>,
+  { dev }: { dev: boolean },
+): Config {
+  const given = variableNames.flatMap((name) =>
+    environment[name] ? [[name, environment[name]] as const] : []
+  );
+  const parsed = schema.safeParse(Object.fromEntries(given));
+  if (!parsed.success) {
+    const faults = parsed.error.issues.map(({ path, message }) => `${path.join(".")} ${message}`);
+    throw new Error(faults.join("\n"));
+  }
+  const env = parsed.data;
+  const baseUrl = env.BASE_URL ?? (dev ? `http://localhost:${env.PORT}` : null);
+  if (!baseUrl) throw new Error("BASE_URL is required: links in messages start with it");
+  if (dev) requireLoopback(env.HOST, baseUrl);
+  if (env.UPSTREAM_API_KEY && !env.UPSTREAM_URL) {
+    throw new Error("UPSTREAM_API_KEY is sent to UPSTREAM_URL alone, which is not set");
+  }
+  const kvPath = env.KV_PATH ?? (dev ? "data/dev.kv" : "data/farebox.kv");
+  return Object.freeze({
+    dev,
+    host: env.HOST,
+    port: env.PORT,
+    baseUrl,
+    kvPath,
+    kvChecksMax: env.KV_CHECKS_MAX ?? (/^https?:/.test(kvPath) ? 10 : 100),
+    adminKey: env.ADMIN_KEY ?? null,
+    upstream: env.UPSTREAM_URL
+      ? { url: withVersion(env.UPSTREAM_URL), apiKey: env.UPSTREAM_API_KEY ?? null }
+      : null,
+    upstreamTimeoutMs: env.UPSTREAM_TIMEOUT_MS,
+    upstreamIdleMs: env.UPSTREAM_IDLE_MS,
+    secretsKey: env.SECRETS_KEY ?? (dev ? devSecretsKey : null),
+    logLevel: env.LOG_LEVEL,
+  });
+}
+
+/** Development has a key that everyone knows: it must not be reachable from elsewhere. */
+function requireLoopback(host: string, baseUrl: string): void {
+  if (!isLoopback(host)) throw new Error("HOST must be a loopback address in development");
+  if (!isLoopback(new URL(baseUrl).hostname)) {
+    throw new Error("BASE_URL must be a loopback address in development");
+  }
+}
+
+/** Whether a host name or address literal is this machine's own: localhost, 127/8 or ::1. */
+export function isLoopback(host: string): boolean {
+  return /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?)$/i.test(host);
+}
+
+/** An upstream's address as clients give it: a bare host means its `/v1`. */
+export function withVersion(url: string): string {
+  return new URL(url).pathname === "/" ? `${url.replace(/\/+$/, "")}/v1` : url;
+}

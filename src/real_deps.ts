@@ -1,0 +1,88 @@
+import { createIds } from "./base/ids.ts";
+import type { Config } from "./config.ts";
+import type { Clock, Deps, Log } from "./deps.ts";
+import { createCommitter } from "./store/commit.ts";
+import { type Bound, denoKv } from "./store/kv.ts";
+
+/** Deps on the real clock, random source, network and store. The only file that touches them. */
+export async function createRealDeps(config: Config): Promise<Deps> {
+  const id = createIds(Date.now, randomFraction);
+  const kv = denoKv(await Deno.openKv(config.kvPath), bound);
+  return {
+    config,
+    kv,
+    committer: createCommitter({
+      kv,
+      newBatchId: () => id("batch"),
+      checksMax: config.kvChecksMax,
+    }),
+    clock: realClock,
+    id,
+    randomBytes: (length) => crypto.getRandomValues(new Uint8Array(length)),
+    fetch: (request) => fetch(request),
+    log: createLog(config.logLevel),
+  };
+}
+
+const realClock: Clock = {
+  now: () => Date.now(),
+  sleep: (ms, signal) =>
+    new Promise((resolve) => {
+      if (signal?.aborted) return resolve();
+      const timer = setTimeout(done, ms);
+      signal?.addEventListener("abort", done, { once: true });
+      function done() {
+        clearTimeout(timer);
+        signal?.removeEventListener("abort", done);
+        resolve();
+      }
+    }),
+  after: (ms, work) => {
+    const timer = setTimeout(work, ms);
+    return () => clearTimeout(timer);
+  },
+};
+
+const bound: Bound = (work, deadlineMs, late) =>
+  new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(late()), deadlineMs);
+    work.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
+
+// Drawing many random numbers at once costs the crypto call only once for all of them.
+const pool = new Uint32Array(1024);
+let poolUsed = pool.length;
+
+/** A random number in [0, 1) from the system's cryptographic source. */
+function randomFraction(): number {
+  if (poolUsed === pool.length) {
+    crypto.getRandomValues(pool);
+    poolUsed = 0;
+  }
+  return (pool[poolUsed++] ?? 0) / 2 ** 32;
+}
+
+const levels = ["debug", "info", "warn", "error"];
+const flushAfterMs = 100;
+
+/** JSON lines on standard output, written together: a line a request must not cost a write each. */
+function createLog(least: Config["logLevel"]): Log {
+  let lines = "";
+  let planned = false;
+  const flush = () => {
+    planned = false;
+    const bytes = new TextEncoder().encode(lines);
+    lines = "";
+    for (let written = 0; written < bytes.length;) {
+      written += Deno.stdout.writeSync(bytes.subarray(written));
+    }
+  };
+  globalThis.addEventListener("unload", flush);
+  return (level, event, fields) => {
+    if (levels.indexOf(level) < levels.indexOf(least)) return;
+    lines += JSON.stringify({ time: new Date().toISOString(), level, event, ...fields }) + "\n";
+    if (level === "error") return flush();
+    if (!planned) setTimeout(flush, flushAfterMs);
+    planned = true;
+  };
+}

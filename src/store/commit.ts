@@ -1,0 +1,128 @@
+import { ApiError, storeUnavailable } from "../base/errors.ts";
+import { decodeUtf8 } from "../base/json.ts";
+import { type Batch, openBatch, type Pending } from "./batch.ts";
+import { commitMarkerKey } from "./keys.ts";
+import type { Kv, Write } from "./kv.ts";
+
+/** What became of a write: its version, or null when a check failed and nothing was written. */
+export type CommitResult = string | null;
+
+/** Commits writes, coalescing those that arrive while a commit is under way. */
+export interface Committer {
+  /**
+   * All of `write` or nothing of it. Null: a check failed. Throws `ApiError` 503 when the store
+   * cannot say, in which case the write has either landed or never will.
+   */
+  commit(write: Write): Promise<CommitResult>;
+  /** Resolves when nothing is pending or under way. */
+  idle(): Promise<void>;
+  stats: { commits: number; writes: number; retriedSingly: number };
+}
+
+interface CommitterOptions {
+  kv: Kv;
+  newBatchId: () => string;
+  checksMax: number;
+}
+
+const landed = new TextEncoder().encode("landed");
+const abandoned = new TextEncoder().encode("abandoned");
+/** How often an outcome that the store would not tell is asked for again. */
+const resolveAttemptsMax = 3;
+
+/**
+ * The group commit. One atomic write is under way at a time; what arrives meanwhile goes into the
+ * next, so an idle service adds no delay and a busy one pays one fsync for many requests.
+ * A batch that fails a check is retried member by member: one stale member harms no other.
+ */
+export function createCommitter({ kv, newBatchId, checksMax }: CommitterOptions): Committer {
+  const queue: Pending[] = [];
+  const stats = { commits: 0, writes: 0, retriedSingly: 0 };
+  let running: Promise<void> | null = null;
+  let lastMarker: string | null = null;
+
+  async function drain(): Promise<void> {
+    while (queue.length > 0) {
+      const batch = openBatch(queue, checksMax);
+      await commitBatch(batch);
+    }
+    running = null;
+  }
+
+  async function commitBatch({ write, members }: Batch): Promise<void> {
+    const outcome = await send(write).catch((error: unknown) => ({ error }));
+    const failed = typeof outcome === "object" && outcome !== null ? outcome : null;
+    if (!failed && (outcome !== null || members.length === 1)) {
+      return members.forEach((member) => member.resolve(outcome as CommitResult));
+    }
+    // A store that does not answer is not asked once more for each member.
+    if (failed && (members.length === 1 || failed.error instanceof ApiError)) {
+      return members.forEach((member) => member.reject(failed.error));
+    }
+    for (const member of members) {
+      stats.retriedSingly++;
+      await send(member.write).then(member.resolve, member.reject);
+    }
+  }
+
+  /**
+   * Sends one atomic write with a marker. A remote store repeats a write whose answer was lost and
+   * may then say no to what had landed; so after a no or a throw the marker decides.
+   */
+  async function send(write: Write): Promise<CommitResult> {
+    const id = newBatchId();
+    const marker = commitMarkerKey(id);
+    const deletes = lastMarker ? [...write.deletes, commitMarkerKey(lastMarker)] : write.deletes;
+    const marked: Write = {
+      checks: [...write.checks, { key: marker, version: null }],
+      sets: [...write.sets, { key: marker, value: landed }],
+      deletes,
+    };
+    stats.commits++;
+    const version = await kv.atomic(marked).catch((error) => settleUnknown(id, error));
+    if (version !== null) {
+      lastMarker = id;
+      return version;
+    }
+    const row = await kv.get(marker);
+    return row.value && decodeUtf8(row.value) === "landed" ? row.version : null;
+  }
+
+  /**
+   * After a throw: writes the marker ourselves. If that succeeds, the write's own check on it can
+   * never pass again, and `cause` is thrown on; if not, the write has landed.
+   */
+  async function settleUnknown(id: string, cause: unknown): Promise<CommitResult> {
+    const marker = commitMarkerKey(id);
+    for (let attempt = 1;; attempt++) {
+      const fence = {
+        checks: [{ key: marker, version: null }],
+        sets: [{ key: marker, value: abandoned }],
+        deletes: [],
+      };
+      try {
+        const fenced = await kv.atomic(fence);
+        const row = await kv.get(marker);
+        if (row.value && decodeUtf8(row.value) === "landed") return row.version;
+        if (fenced !== null || row.value) break;
+      } catch (error) {
+        if (attempt === resolveAttemptsMax) throw storeUnavailable(error);
+      }
+    }
+    throw cause;
+  }
+
+  return {
+    stats,
+    commit(write) {
+      stats.writes++;
+      return new Promise((resolve, reject) => {
+        queue.push({ write, resolve, reject });
+        running ??= drain();
+      });
+    },
+    async idle() {
+      while (running) await running;
+    },
+  };
+}

@@ -1,0 +1,73 @@
+// Every key of the database: what it holds, who writes it, how long it lives. Values are JSON
+// as bytes. Nothing outside this file spells a key.
+import type { Key } from "./kv.ts";
+
+/** The project: settings, prices, upstream. Moved by every change of project or key. For ever. */
+export const projectKey = (projectId: string): Key => ["project", projectId];
+/** All projects, in order of creation. */
+export const projectsPrefix: Key = ["project"];
+
+/** One API key of a project, without the key itself: scopes, state. For ever, also revoked. */
+export const apiKeyKey = (projectId: string, keyId: string): Key => ["key", projectId, keyId];
+/** All keys of one project, in order of creation. */
+export const apiKeysPrefix = (projectId: string): Key => ["key", projectId];
+
+/** SHA-256 of an API key, in hex -> where its record is. Written with the key. For ever. */
+export const apiKeyHashKey = (hash: string): Key => ["key_hash", hash];
+
+/** One user's money in one project: balance and open holds. By the ledger. For ever. */
+export const accountKey = (projectId: string, user: string): Key => ["account", projectId, user];
+
+/** One immutable entry, by activity id and so in order of time. By the ledger. For ever. */
+export const entryKey = (projectId: string, activityId: string): Key => [
+  "entry",
+  projectId,
+  activityId,
+];
+
+/** How much of an entry has been refunded. By the ledger, with each refund. For ever. */
+export const refundedKey = (projectId: string, activityId: string): Key => [
+  "refunded",
+  projectId,
+  activityId,
+];
+
+/** An idempotency key of a money operation -> its entry. In the entry's own write. For ever. */
+export const idempotencyKey = (projectId: string, operation: string, key: string): Key => [
+  "idempotency",
+  projectId,
+  operation,
+  key,
+];
+
+/**
+ * Says that an account may hold money. Written with its first hold, removed by the sweep once
+ * it holds none: how the sweep finds what a dead process left.
+ */
+export const holdingKey = (projectId: string, user: string): Key => ["holding", projectId, user];
+/** All accounts that may hold money. */
+export const holdingPrefix: Key = ["holding"];
+
+/** A chat's idempotency key: running, or its stored answer. Lives 24 hours, then swept. */
+export const chatReplayKey = (projectId: string, key: string): Key => [
+  "chat_replay",
+  projectId,
+  key,
+];
+/** When a stored answer ends, in ms -> swept from here. Written and removed with it. */
+export const chatReplayDueKey = (dueMs: number, projectId: string, key: string): Key => [
+  "chat_replay_due",
+  dueMs,
+  projectId,
+  key,
+];
+/** All ends of stored answers, in order of time. */
+export const chatReplayDuePrefix: Key = ["chat_replay_due"];
+
+/** That a batch landed, or may not land any more. Removed by the next batch, or the sweep. */
+export const commitMarkerKey = (batchId: string): Key => ["commit", batchId];
+/** All commit markers. */
+export const commitMarkersPrefix: Key = ["commit"];
+
+/** What `GET /readyz` writes and reads back. One row, overwritten. */
+export const readinessKey: Key = ["readiness"];

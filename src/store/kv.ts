@@ -1,0 +1,99 @@
+import { storeUnavailable } from "../base/errors.ts";
+import { storeDeadlineMs } from "../base/limits.ts";
+
+/** A key: parts of text, or a number where order by number is wanted. */
+export type Key = readonly (string | number)[];
+
+/** A record as read: its bytes and the version that a check names; both null when absent. */
+export interface Row {
+  key: Key;
+  value: Uint8Array | null;
+  version: string | null;
+}
+
+/** Which rows a listing gives: those under `prefix`, from `start` on (inclusive), up to `end`. */
+export interface ListOptions {
+  prefix: Key;
+  start?: Key;
+  end?: Key;
+  reverse?: boolean;
+  limit: number;
+}
+
+/** A plain atomic write: all of it when every checked key still has its version, or nothing. */
+export interface Write {
+  checks: { key: Key; version: string | null }[];
+  sets: { key: Key; value: Uint8Array }[];
+  deletes: Key[];
+}
+
+/** A write that changes nothing yet. */
+export function emptyWrite(): Write {
+  return { checks: [], sets: [], deletes: [] };
+}
+
+/**
+ * The part of a key-value store that Farebox stands on, and no more: whatever can do this can
+ * carry it. Every call throws `ApiError` 503 when the store does not answer in time, and passes the
+ * store's own errors on.
+ */
+export interface Kv {
+  get(key: Key): Promise<Row>;
+  /** In the order asked for, in as few round trips as the store allows. */
+  getMany(keys: readonly Key[]): Promise<Row[]>;
+  list(options: ListOptions): Promise<Row[]>;
+  /** The new version, or null when a check failed. A throw says nothing of what happened. */
+  atomic(write: Write): Promise<string | null>;
+  close(): void;
+}
+
+/** Most keys in one `getMany` of Deno KV. */
+const readKeysMax = 10;
+
+/** Waits for `work` so long, then throws what `late` gives; the work itself may still land. */
+export type Bound = <T>(work: Promise<T>, deadlineMs: number, late: () => Error) => Promise<T>;
+
+/** Deno KV, whether a local file or KV Connect. */
+export function denoKv(kv: Deno.Kv, bound: Bound): Kv {
+  const late = () => storeUnavailable(`no answer within ${storeDeadlineMs} ms`);
+  const inTime = <T>(work: Promise<T>): Promise<T> => bound(work, storeDeadlineMs, late);
+  return {
+    async get(key) {
+      return toRow(await inTime(kv.get<Uint8Array>(key)));
+    },
+    async getMany(keys) {
+      const reads: Promise<Deno.KvEntryMaybe<Uint8Array>[]>[] = [];
+      for (let i = 0; i < keys.length; i += readKeysMax) {
+        reads.push(kv.getMany<Uint8Array[]>(keys.slice(i, i + readKeysMax)));
+      }
+      return (await inTime(Promise.all(reads))).flat().map(toRow);
+    },
+    async list(options) {
+      const rows = kv.list<Uint8Array>(selector(options), {
+        limit: options.limit,
+        reverse: options.reverse ?? false,
+      });
+      return (await inTime(Array.fromAsync(rows))).map(toRow);
+    },
+    async atomic(write) {
+      const operation = kv.atomic();
+      for (const { key, version } of write.checks) operation.check({ key, versionstamp: version });
+      for (const { key, value } of write.sets) operation.set(key, value);
+      for (const key of write.deletes) operation.delete(key);
+      const result = await inTime(operation.commit());
+      return result.ok ? result.versionstamp : null;
+    },
+    close: () => kv.close(),
+  };
+}
+
+function toRow(entry: Deno.KvEntryMaybe<Uint8Array>): Row {
+  return { key: entry.key as Key, value: entry.value, version: entry.versionstamp };
+}
+
+function selector({ prefix, start, end }: ListOptions): Deno.KvListSelector {
+  if (start && end) return { start, end };
+  if (start) return { prefix, start };
+  if (end) return { prefix, end };
+  return { prefix };
+}
