@@ -7,7 +7,13 @@ import { forbiddenGlobals } from "./shape/globals.ts";
 import { deadFiles, importCycles, importDirection } from "./shape/imports.ts";
 import { kvKeys } from "./shape/keys.ts";
 import { fileLength, functionLength } from "./shape/size.ts";
-import { type FileRule, parse, type Source, type TreeRule, type Violation } from "./shape/source.ts";
+import {
+  type FileRule,
+  parse,
+  type Source,
+  type TreeRule,
+  type Violation,
+} from "./shape/source.ts";
 import { escapeHatches } from "./shape/types.ts";
 import { fileNames, unfinishedWork } from "./shape/words.ts";
 
@@ -24,15 +30,6 @@ const FILE_RULES: readonly FileRule[] = [
 
 const TREE_RULES: readonly TreeRule[] = [importCycles, deadFiles];
 
-/** Every violation in a whole tree of sources, ordered by path and line. */
-export function inspect(sources: readonly Source[]): Violation[] {
-  const found = [
-    ...sources.flatMap((source) => FILE_RULES.flatMap((rule) => rule(source))),
-    ...TREE_RULES.flatMap((rule) => rule(sources)),
-  ];
-  return found.sort((a, b) => compare(a.path, b.path) || a.line - b.line);
-}
-
 async function main(): Promise<number> {
   const paths = ["main.ts"];
   // A folder that is missing throws: a check that looked at nothing must not pass.
@@ -43,7 +40,7 @@ async function main(): Promise<number> {
     code.map(async (path) => parse(path, await Deno.readTextFile(path))),
   );
 
-  const violations = [...paths.flatMap(fileNames), ...inspect(sources)];
+  const violations = inspect(paths, sources);
   for (const { path, line, rule, message } of violations) {
     console.log(`${path}:${line} ${rule}: ${message}`);
   }
@@ -60,6 +57,15 @@ async function filesUnder(folder: string): Promise<string[]> {
     else paths.push(path);
   }
   return paths;
+}
+
+function inspect(paths: readonly string[], sources: readonly Source[]): Violation[] {
+  const found = [
+    ...paths.flatMap(fileNames),
+    ...sources.flatMap((source) => FILE_RULES.flatMap((rule) => rule(source))),
+    ...TREE_RULES.flatMap((rule) => rule(sources)),
+  ];
+  return found.sort((a, b) => compare(a.path, b.path) || a.line - b.line);
 }
 
 function compare(a: string, b: string): number {

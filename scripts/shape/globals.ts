@@ -16,12 +16,14 @@ const FORBIDDEN_MEMBERS: readonly string[] = [
 
 const FORBIDDEN_NAMES: readonly string[] = ["fetch", "setTimeout", "setInterval"];
 
+type OwnName = { name: string; scope: ts.Node };
+
 /** Time, randomness, network, environment and storage come in by deps, so that tests can move them. */
 export const forbiddenGlobals: FileRule = (source) => {
   if (!isInSrc(source.path) || source.path === DOOR) return [];
-  const declarations = declarationsOf(source.ast);
+  const ownNames = ownNamesOf(source.ast);
   return judgeNodes(source, "global", (node) => {
-    const name = clockOf(node) ?? memberOf(node) ?? bareNameOf(node, declarations);
+    const name = clockOf(node) ?? memberOf(node) ?? bareNameOf(node, ownNames);
     return name && `${name} goes around Deps, the one door to the outside`;
   });
 };
@@ -42,9 +44,9 @@ function memberOf(node: ts.Node): string | undefined {
 }
 
 /** Passing the global on, as in `{ fetch }`, is the same hole as calling it. */
-function bareNameOf(node: ts.Node, declarations: readonly ts.Node[]): string | undefined {
+function bareNameOf(node: ts.Node, ownNames: readonly OwnName[]): string | undefined {
   if (!ts.isIdentifier(node) || !FORBIDDEN_NAMES.includes(node.text)) return undefined;
-  if (!isRead(node) || isDeclaredAround(node, declarations)) return undefined;
+  if (!isRead(node) || isOwn(node, ownNames)) return undefined;
   return node.text;
 }
 
@@ -61,30 +63,26 @@ function isRead(identifier: ts.Identifier): boolean {
   return !("propertyName" in parent && parent.propertyName === identifier);
 }
 
-/** Imports are left out on purpose: `setTimeout` from `node:timers` is the outside as well. */
-function declarationsOf(ast: ts.SourceFile): ts.Node[] {
-  return nodesOf(ast).filter((node) =>
-    (ts.isParameter(node) || ts.isVariableDeclaration(node) || ts.isBindingElement(node) ||
-      ts.isFunctionDeclaration(node)) && node.name !== undefined && ts.isIdentifier(node.name) &&
-    FORBIDDEN_NAMES.includes(node.name.text)
-  );
-}
-
-function isDeclaredAround(identifier: ts.Identifier, declarations: readonly ts.Node[]): boolean {
-  return declarations.some((declaration) => {
-    const scope = scopeOf(declaration);
-    const sameName = "name" in declaration && dottedName(identifier) === nameOf(declaration);
-    return sameName && scope.pos <= identifier.pos && identifier.end <= scope.end;
+/**
+ * Where a forbidden name means something of the file's own. Imports are left out on purpose:
+ * `setTimeout` from `node:timers` is the outside as well.
+ */
+function ownNamesOf(ast: ts.SourceFile): OwnName[] {
+  return nodesOf(ast).flatMap((node) => {
+    const declares = ts.isParameter(node) || ts.isVariableDeclaration(node) ||
+      ts.isBindingElement(node) || ts.isFunctionDeclaration(node);
+    const name = declares && node.name ? dottedName(node.name) : undefined;
+    return name && FORBIDDEN_NAMES.includes(name) ? [{ name, scope: scopeOf(node) }] : [];
   });
 }
 
 function scopeOf(declaration: ts.Node): ts.Node {
-  const isScope = (node: ts.Node) =>
-    ts.isBlock(node) || ts.isSourceFile(node) || ts.isFunctionLike(node);
+  const isScope = (node: ts.Node) => ts.isBlock(node) || ts.isFunctionLike(node);
   return ts.findAncestor(declaration.parent, isScope) ?? declaration.getSourceFile();
 }
 
-function nameOf(declaration: ts.Node): string | undefined {
-  const name = ts.getNameOfDeclaration(declaration as ts.Declaration);
-  return name && dottedName(name);
+function isOwn(identifier: ts.Identifier, ownNames: readonly OwnName[]): boolean {
+  return ownNames.some(({ name, scope }) =>
+    name === identifier.text && scope.pos <= identifier.pos && identifier.end <= scope.end
+  );
 }

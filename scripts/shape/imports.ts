@@ -9,16 +9,26 @@ import type { Source, TreeRule, Violation } from "./source.ts";
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   base: [],
   config: ["base"],
-  deps: ["base", "store", "config"], // types only
-  real_deps: ["base", "store", "config", "deps"],
+  deps: ["config", "base", "store"], // types only
+  real_deps: ["config", "deps", "base", "store"],
   store: ["config", "deps", "base"],
   projects: ["config", "deps", "base", "store"],
   events: ["config", "deps", "base", "store", "projects"],
   ledger: ["config", "deps", "base", "store", "projects", "events"],
-  paywall: ["config", "deps", "base", "store", "projects", "ledger", "events"],
+  paywall: ["config", "deps", "base", "store", "projects", "events", "ledger"],
   chat: ["config", "deps", "base", "store", "projects", "events", "ledger", "paywall"],
   webhooks: ["config", "deps", "base", "store", "projects", "events"],
-  console: ["config", "deps", "base", "store", "projects", "events", "ledger", "paywall", "webhooks"],
+  console: [
+    "config",
+    "deps",
+    "base",
+    "store",
+    "projects",
+    "events",
+    "ledger",
+    "paywall",
+    "webhooks",
+  ],
 };
 
 const APP = "src/app.ts";
@@ -59,7 +69,7 @@ function faultOf(path: string, room: string | undefined, entry: Import): string 
 }
 
 function listOf(allowed: readonly string[]): string {
-  return allowed.length === 0 ? "it imports nothing of ours" : `it may ${allowed.join(", ")}`;
+  return allowed.length === 0 ? "it imports nothing of ours" : `only ${allowed.join(", ")}`;
 }
 
 /** `src/ledger/entries.ts` -> `ledger`, `src/deps.ts` -> `deps`, outside of src/ -> undefined. */
@@ -77,9 +87,12 @@ export const importCycles: TreeRule = (sources) => {
     for (const { target, line, typeOnly } of importsOf(source)) {
       const next = byPath.get(target);
       if (typeOnly || next === undefined || finished.has(target)) continue;
-      const round = [...trail.slice(trail.indexOf(target)), target].join(" -> ");
-      if (!trail.includes(target)) follow(next, [...trail, target]);
-      else found.push({ path: source.path, line, rule: "cycle", message: round });
+      if (trail.includes(target)) {
+        const message = [...trail.slice(trail.indexOf(target)), target].join(" -> ");
+        found.push({ path: source.path, line, rule: "cycle", message });
+      } else {
+        follow(next, [...trail, target]);
+      }
     }
     finished.add(source.path);
   };

@@ -48,7 +48,11 @@ export class ApiError extends Error {
 }
 
 /** 400: the field `param` is at fault; `message` names it and what is wrong with its value. */
-export function badRequest(param: string | null, message: string, code = "invalid_value"): ApiError {
+export function badRequest(
+  param: string | null,
+  message: string,
+  code = "invalid_value",
+): ApiError {
   return new ApiError(400, { message, param, code });
 }
 

@@ -1,0 +1,41 @@
+import ts from "typescript";
+import { type FileRule, isInSrc, judgeNodes } from "./source.ts";
+
+/** The one file that spells KV keys, so that it alone shows what is stored. */
+const HOME = "src/store/keys.ts";
+
+const KV_METHODS: readonly string[] = ["get", "getMany", "set", "delete", "list"];
+const KV_PROPERTIES: readonly string[] = ["key", "prefix"];
+
+/** Keys are made by the functions of keys.ts, never written out where they are used. */
+export const kvKeys: FileRule = (source) => {
+  if (!isInSrc(source.path) || source.path === HOME) return [];
+  return judgeNodes(source, "key", (node) => {
+    if (!isKeyArgument(node) && !isKeyProperty(node)) return undefined;
+    return `this looks like a KV key, which belongs in ${HOME}`;
+  });
+};
+
+function isKeyArgument(node: ts.Node): boolean {
+  if (!ts.isCallExpression(node) || !ts.isPropertyAccessExpression(node.expression)) return false;
+  const method = node.expression.name.text;
+  const key = arrayIn(node.arguments[0]);
+  if (!key || !KV_METHODS.includes(method)) return false;
+  // getMany takes an array of keys: fine when keys.ts made them, not when they are arrays too.
+  return method !== "getMany" || key.elements.some(arrayIn);
+}
+
+function isKeyProperty(node: ts.Node): boolean {
+  if (!ts.isPropertyAssignment(node) || !KV_PROPERTIES.includes(node.name.getText())) return false;
+  const first = arrayIn(node.initializer)?.elements[0];
+  return first !== undefined && ts.isStringLiteralLike(first);
+}
+
+/** The array literal itself, also when it is cast or in brackets. */
+function arrayIn(node: ts.Node | undefined): ts.ArrayLiteralExpression | undefined {
+  if (!node) return undefined;
+  if (ts.isArrayLiteralExpression(node)) return node;
+  const wraps = ts.isAsExpression(node) || ts.isSatisfiesExpression(node) ||
+    ts.isParenthesizedExpression(node);
+  return wraps ? arrayIn(node.expression) : undefined;
+}

@@ -1,0 +1,15 @@
+/** A request as handlers see it, with what the router found in its address. */
+export interface Incoming {
+  request: Request;
+  /** On every answer: the caller's own id, or ours. */
+  requestId: string;
+  /** The path as it was sent, still percent-encoded, without doubled or trailing slashes. */
+  path: string;
+  /** A path parameter, decoded. */
+  param(name: string): string;
+  /** A query parameter, decoded, or undefined. */
+  query(name: string): string | undefined;
+}
+
+/** Answers one request. What it throws becomes an error body in one place. */
+export type Handler = (incoming: Incoming) => Promise<Response> | Response;

@@ -1,0 +1,139 @@
+import type { z } from "zod";
+import { ApiError, badRequest } from "./errors.ts";
+import { decodeUtf8, isObject, type Json, type JsonObject, parseJson } from "./json.ts";
+import {
+  idempotencyKeyCharsMax,
+  pageSizeDefault,
+  pageSizeMax,
+  requestIdCharsMax,
+} from "./limits.ts";
+
+/** The caller's own request id when it is 1 to 128 visible ASCII characters, else null. */
+export function callerRequestId(request: Request): string | null {
+  const id = request.headers.get("x-request-id");
+  return id && id.length <= requestIdCharsMax && /^[\x21-\x7e]+$/.test(id) ? id : null;
+}
+
+/**
+ * Reads a JSON object of at most `bytesMax`, and how long it was. Throws 415 when it is not said to be JSON, 413 when it
+ * is too large, 400 when it is not well-formed UTF-8, not JSON, or not an object.
+ */
+export async function readJsonBody(
+  request: Request,
+  bytesMax: number,
+): Promise<{ value: JsonObject; bytes: number }> {
+  const type = request.headers.get("content-type");
+  if (type !== null && !/^application\/([\w.-]+\+)?json\s*(;|$)/i.test(type)) {
+    throw new ApiError(415, {
+      message: `The content type must be application/json, not '${type.slice(0, 64)}'.`,
+      code: "unsupported_media_type",
+    });
+  }
+  const bytes = await readBytes(request, bytesMax);
+  const text = decodeUtf8(bytes);
+  if (text === null) throw badRequest(null, "The body is not well-formed UTF-8.", "invalid_json");
+  const value = parseBody(text);
+  if (!isObject(value)) {
+    throw badRequest(null, "The body must be a JSON object.", "invalid_json");
+  }
+  return { value, bytes: bytes.length };
+}
+
+function parseBody(text: string): Json {
+  try {
+    return parseJson(text);
+  } catch (cause) {
+    throw new ApiError(400, {
+      message: "We could not parse the JSON body of your request: it must be a JSON object.",
+      code: null,
+      cause,
+    });
+  }
+}
+
+async function readBytes(request: Request, bytesMax: number): Promise<Uint8Array> {
+  const tooLarge = () =>
+    new ApiError(413, {
+      message: `The body is larger than ${bytesMax} bytes.`,
+      code: "request_too_large",
+    });
+  const declared = request.headers.get("content-length");
+  if (declared !== null) {
+    if (Number(declared) > bytesMax) throw tooLarge();
+    return new Uint8Array(await request.arrayBuffer());
+  }
+  if (!request.body) return new Uint8Array();
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of request.body) {
+    length += chunk.length;
+    if (length > bytesMax) throw tooLarge();
+    chunks.push(chunk);
+  }
+  const bytes = new Uint8Array(length);
+  let at = 0;
+  for (const chunk of chunks) {
+    bytes.set(chunk, at);
+    at += chunk.length;
+  }
+  return bytes;
+}
+
+/** Parses with a schema. Throws 400 whose `param` and message name the first field at fault. */
+export function parseWith<S extends z.ZodType>(schema: S, value: unknown): z.output<S> {
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  const [issue] = result.error.issues;
+  if (!issue) throw badRequest(null, "The request is not valid.");
+  if (issue.code === "unrecognized_keys") {
+    const param = [...issue.path, issue.keys[0]].join(".");
+    throw badRequest(param, `Unknown parameter: '${param}'.`, "unknown_parameter");
+  }
+  const param = issue.path.join(".");
+  if (issue.code === "invalid_type" && valueAt(value, issue.path) === undefined) {
+    throw badRequest(
+      param,
+      `Missing required parameter: '${param}'.`,
+      "missing_required_parameter",
+    );
+  }
+  const code = issue.code === "invalid_type" ? "invalid_type" : "invalid_value";
+  throw badRequest(param || null, `Invalid '${param}': ${issue.message}.`, code);
+}
+
+function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
+  let at = value;
+  for (const part of path) {
+    if (typeof at !== "object" || at === null) return undefined;
+    at = Reflect.get(at, part);
+  }
+  return at;
+}
+
+/** The idempotency key, or null when none is sent. Throws 400 when it is malformed. */
+export function readIdempotencyKey(request: Request): string | null {
+  const key = request.headers.get("idempotency-key");
+  if (key === null) return null;
+  if (key.length <= idempotencyKeyCharsMax && /^[\x21-\x7e]+$/.test(key)) return key;
+  throw badRequest(
+    "Idempotency-Key",
+    `'Idempotency-Key' must be 1 to ${idempotencyKeyCharsMax} visible ASCII characters.`,
+  );
+}
+
+/** 422: the key was used with another body, so which of the two is meant cannot be known. */
+export function idempotencyKeyReused(): ApiError {
+  return new ApiError(422, {
+    message: "This Idempotency-Key was used before with another request body.",
+    code: "idempotency_key_reused",
+    param: "Idempotency-Key",
+  });
+}
+
+/** The page size asked for, 1 to 100. Throws 400 otherwise. */
+export function readLimit(text: string | undefined): number {
+  if (text === undefined) return pageSizeDefault;
+  const limit = /^\d{1,4}$/.test(text) ? Number(text) : 0;
+  if (limit >= 1 && limit <= pageSizeMax) return limit;
+  throw badRequest("limit", `'limit' must be a whole number from 1 to ${pageSizeMax}.`);
+}

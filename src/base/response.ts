@@ -1,0 +1,37 @@
+import type { ApiError } from "./errors.ts";
+
+/** Headers of one response, lower case. Given whole: changing them afterwards costs a second list. */
+export type HeaderList = Record<string, string>;
+
+/** A JSON answer. Every answer names its request. */
+export function jsonResponse(
+  status: number,
+  body: unknown,
+  requestId: string,
+  headers?: HeaderList,
+): Response {
+  return new Response(JSON.stringify(body), {
+    status,
+    headers: { "content-type": "application/json", "x-request-id": requestId, ...headers },
+  });
+}
+
+/** OpenAI's error body, with the headers that go with the fault. */
+export function errorResponse(error: ApiError, requestId: string, headers?: HeaderList): Response {
+  return jsonResponse(error.status, error.body(), requestId, { ...headers, ...error.headers });
+}
+
+/**
+ * A header value as the text that its bytes spell in strict UTF-8; null when they do not.
+ * Fetch hands header bytes over as Latin-1.
+ */
+export function headerText(value: string): string | null {
+  // deno-lint-ignore no-control-regex -- this is what ASCII is
+  if (/^[\x00-\x7f]*$/.test(value)) return value;
+  try {
+    const bytes = Uint8Array.from(value, (character) => character.charCodeAt(0));
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    return null;
+  }
+}

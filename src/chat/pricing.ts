@@ -1,0 +1,162 @@
+import { type Amount, divideRoundingUp, formatAmount, toAmount, unit } from "../base/money.ts";
+import { fromDecimal } from "../ledger/view.ts";
+import type { ModelPrice, Project } from "../projects/schema.ts";
+import { cataloguePrice } from "./catalogue.ts";
+import { inputOf, type TokenUsage } from "./usage.ts";
+
+/** Prices of the token classes, in 1e-9 currency units per million tokens. */
+export interface Rates {
+  input: bigint;
+  cachedInput: bigint;
+  cacheWrite: bigint;
+  output: bigint;
+}
+
+/** What a model costs. Tiers in order; one applies when the input is longer than `above` tokens. */
+export interface Price {
+  tiers: readonly { above: number; rates: Rates }[];
+  requestFee: Amount;
+  /** 100 % and the markup, in 1e-9 of a percent. */
+  percent: bigint;
+}
+
+/** All that a chat with one model is bound by. */
+export interface Terms {
+  price: Price;
+  maxOutputTokens: number;
+  minOutputTokens: number;
+  minStructuredOutputTokens: number;
+  mediaTokens: Record<string, number>;
+  reasoning: boolean;
+  onAbort: "estimate" | "drain" | null;
+  displayName: string | null;
+  description: string | null;
+}
+
+const million = 1_000_000n;
+const wholePercent = 100n * unit;
+const termsPerProjectMax = 1_000;
+
+// A project's object is kept per version of its row, so what is worked out here ends with it.
+const known = new WeakMap<Project, Map<string, Terms | null>>();
+
+/**
+ * The terms of a model: the project's own price for exactly this name, else for "*", both final;
+ * else the catalogue's with the markup, where the project says so. Null: not served.
+ */
+export function termsOf(project: Project, model: string): Terms | null {
+  let terms = known.get(project);
+  if (!terms) known.set(project, terms = new Map());
+  const found = terms.get(model);
+  if (found !== undefined) return found;
+  const made = findTerms(project, model);
+  if (terms.size >= termsPerProjectMax) terms.clear();
+  terms.set(model, made);
+  return made;
+}
+
+function findTerms(project: Project, model: string): Terms | null {
+  const { pricing } = project;
+  const requestFee = fromDecimal(pricing.requestFee);
+  const own = Object.hasOwn(pricing.models, model) ? pricing.models[model] : pricing.models["*"];
+  if (own) {
+    const price = {
+      tiers: [{ above: -1, rates: ratesOf(own) }],
+      requestFee,
+      percent: wholePercent,
+    };
+    return bounds(project, model, price, own);
+  }
+  if (!pricing.catalogue || project.currency !== "usd") return null;
+  const tiers = cataloguePrice(model);
+  if (!tiers) return null;
+  const percent = wholePercent + fromDecimal(pricing.markupPercent);
+  return bounds(project, model, { tiers, requestFee, percent }, null);
+}
+
+function ratesOf({ input, cachedInput = input, cacheWrite = input, output }: ModelPrice): Rates {
+  return {
+    input: fromDecimal(input),
+    cachedInput: fromDecimal(cachedInput),
+    cacheWrite: fromDecimal(cacheWrite),
+    output: fromDecimal(output),
+  };
+}
+
+/** Models known to think in tokens that they do not show. */
+const reasoningNames = /(^|\/)(o\d|gpt-5)|reasoner|deepseek-r\d|thinking/i;
+
+function bounds(project: Project, model: string, price: Price, own: ModelPrice | null): Terms {
+  return {
+    price,
+    maxOutputTokens: Math.min(own?.maxOutputTokens ?? Infinity, project.maxOutputTokens),
+    minOutputTokens: own?.minOutputTokens ?? 16,
+    minStructuredOutputTokens: own?.minStructuredOutputTokens ?? 1_024,
+    mediaTokens: own?.mediaTokens ?? {},
+    reasoning: own?.reasoning ?? reasoningNames.test(model),
+    onAbort: own?.onAbort ?? null,
+    displayName: own?.displayName ?? null,
+    description: own?.description ?? null,
+  };
+}
+
+/** The rates that apply to this much input. */
+export function ratesFor(price: Price, inputTokens: number): Rates {
+  const tier = price.tiers.findLast(({ above }) => inputTokens > above) ?? price.tiers[0];
+  if (!tier) throw new Error("a price has at least one tier");
+  return tier.rates;
+}
+
+/** The dearest rates of a price, each class at its highest: what a hold reckons with. */
+export function highestRates(price: Price): Rates {
+  const highest = (pick: (rates: Rates) => bigint) =>
+    price.tiers.reduce((most, { rates }) => (pick(rates) > most ? pick(rates) : most), 0n);
+  const input = highest(({ input, cachedInput, cacheWrite }) =>
+    [input, cachedInput, cacheWrite].reduce((most, rate) => (rate > most ? rate : most))
+  );
+  return { input, cachedInput: input, cacheWrite: input, output: highest(({ output }) => output) };
+}
+
+/** What tokens cost at given rates: multiplied first, divided once, rounded up once. */
+export function tokenCost(price: Price, rates: Rates, usage: TokenUsage): Amount {
+  const sum = BigInt(usage.uncachedInput) * rates.input +
+    BigInt(usage.cachedInput) * rates.cachedInput +
+    BigInt(usage.cacheWrite) * rates.cacheWrite +
+    BigInt(usage.output) * rates.output;
+  return divideRoundingUp(sum * price.percent, million * wholePercent);
+}
+
+/** What an answer costs. The request fee is due when it produced output. */
+export function answerCost(price: Price, usage: TokenUsage, producedOutput: boolean): Amount {
+  const tokens = tokenCost(price, ratesFor(price, inputOf(usage)), usage);
+  return producedOutput ? toAmount(tokens + price.requestFee) : tokens;
+}
+
+/**
+ * The most output tokens, for each of `choices`, that `spendable` pays for after `input` tokens at
+ * the highest rates. Negative when not even the input can be paid; Infinity when output is free.
+ */
+export function outputTokensFor(
+  price: Price,
+  { spendable, input, choices }: { spendable: Amount; input: number; choices: number },
+): number {
+  const rates = highestRates(price);
+  const budget = (spendable - price.requestFee) * million * wholePercent -
+    BigInt(input) * rates.input * price.percent;
+  if (spendable < price.requestFee || budget < 0n) return -1;
+  const perToken = rates.output * price.percent * BigInt(choices);
+  return perToken === 0n ? Infinity : Number(budget / perToken);
+}
+
+/** The price as an entry keeps it: decimal strings per million tokens. */
+export function describePrice(price: Price, inputTokens: number): Record<string, string> {
+  const { input, cachedInput, cacheWrite, output } = ratesFor(price, inputTokens);
+  return {
+    input: formatAmount(input),
+    cachedInput: formatAmount(cachedInput),
+    cacheWrite: formatAmount(cacheWrite),
+    output: formatAmount(output),
+    markupPercent: formatAmount(price.percent - wholePercent),
+    requestFee: formatAmount(price.requestFee),
+  };
+}

@@ -1,0 +1,108 @@
+import { badRequest } from "../base/errors.ts";
+import { isObject } from "../base/json.ts";
+import type { ChatRequest } from "./schema.ts";
+import type { CountTokens } from "./tokenizer.ts";
+
+/** Content parts that are text, whose bytes bound their tokens. */
+const textParts = new Set([
+  "text",
+  "refusal",
+  "input_text",
+  "output_text",
+  "thinking",
+  "redacted_thinking",
+]);
+
+/** What stands in a chat besides text: its bytes, which say nothing of its tokens, and its bound. */
+export interface Media {
+  bytes: number;
+  tokens: number;
+}
+
+/**
+ * Bounds the tokens of images, sounds and files by the model's own maximum for each type of part.
+ * Throws 400 for a type that has none.
+ */
+export function boundMedia(chat: ChatRequest, mediaTokens: Record<string, number>): Media {
+  const media = { bytes: 0, tokens: 0 };
+  for (const [index, { content }] of chat.messages.entries()) {
+    if (!Array.isArray(content)) continue;
+    for (const part of content) {
+      if (textParts.has(part.type)) continue;
+      const bound = Object.hasOwn(mediaTokens, part.type) ? mediaTokens[part.type] : undefined;
+      if (bound === undefined) {
+        throw badRequest(
+          `messages.${index}.content`,
+          `Content parts of type '${part.type.slice(0, 64)}' have no token bound for model ` +
+            `'${chat.model}' here, so they cannot be priced.`,
+          "unsupported_content_part",
+        );
+      }
+      // As many bytes at most as came; a part's escapes were at least as long as this.
+      media.bytes += JSON.stringify(part).length;
+      media.tokens += bound;
+    }
+  }
+  return media;
+}
+
+/**
+ * A bound on the prompt's tokens that costs nothing: no byte-level tokenizer makes more tokens than
+ * there are bytes, and the JSON around the text is more than what a chat template adds.
+ */
+export function boundByBytes(chat: ChatRequest, media: Media): number {
+  return Math.max(0, chat.bytes - media.bytes) + media.tokens;
+}
+
+/** Tokens that a template adds to each message, and to open the answer. */
+const perMessage = 4;
+const perChat = 3;
+/** Longer text is counted in slices, and the rest of the service goes on between them. */
+const sliceChars = 64 * 1024;
+
+/**
+ * Counts the prompt: text, names, tool calls and tool definitions, with the media's bound. `pause`
+ * lets other requests run.
+ */
+export async function countPrompt(
+  chat: ChatRequest,
+  media: Media,
+  { count, pause }: { count: CountTokens; pause: () => Promise<void> },
+): Promise<number> {
+  let tokens = perChat + perMessage * chat.messages.length + media.tokens;
+  for (const text of promptTexts(chat)) {
+    for (let i = 0; i < text.length; i += sliceChars) {
+      if (i > 0) await pause();
+      tokens += count(text.slice(i, i + sliceChars));
+    }
+  }
+  return tokens;
+}
+
+function* promptTexts(chat: ChatRequest): Generator<string> {
+  for (const message of chat.messages) {
+    const { content, role: _role, ...rest } = message;
+    if (typeof content === "string") yield content;
+    for (const part of Array.isArray(content) ? content : []) {
+      const { type, ...fields } = part;
+      if (textParts.has(type)) yield* textsIn(fields);
+    }
+    yield* textsIn(rest);
+  }
+  const { tools, functions, response_format } = chat.body;
+  for (const definition of [tools, functions, response_format]) {
+    if (definition) yield JSON.stringify(definition);
+  }
+}
+
+/** Every text inside a value, as a model would read it. */
+function* textsIn(value: unknown): Generator<string> {
+  if (typeof value === "string") yield value;
+  else if (Array.isArray(value)) { for (const item of value) yield* textsIn(item); }
+  else if (isObject(value)) yield* textsIn(Object.values(value));
+}
+
+/** Room for a tokenizer that is not ours: a tenth more, and a few tokens of template. */
+export function withRoom(tokens: number): number {
+  return Math.ceil(tokens * 1.1) + 16;
+}

@@ -1,0 +1,66 @@
+import { type Amount, toAmount } from "../base/money.ts";
+import type { Quote } from "../ledger/hold.ts";
+import { highestRates, outputTokensFor, type Terms, tokenCost } from "./pricing.ts";
+import type { ChatRequest } from "./schema.ts";
+import { estimatedUsage } from "./usage.ts";
+
+/** What an answer may cost at most, and how long it may get for that. */
+export interface ChatQuote extends Quote {
+  /** Output tokens for each choice: sent upstream as the caller's bound. */
+  cap: number;
+  /** The balance pays for less than was asked. */
+  clamped: boolean;
+}
+
+/** The prompt's tokens: bounded by its bytes, and counted only once that bound cannot be paid. */
+export interface PromptSize {
+  bound: number;
+  counted: number | null;
+}
+
+/** An answer this long is worth having at once, rather than waiting for more money to come free. */
+const worthHavingTokens = 1_024;
+
+/** How long the answer may be if money is no object: the caller, the model, the project. */
+export function wantedTokens(chat: ChatRequest, terms: Terms): number {
+  return Math.min(chat.maxTokens ?? Infinity, terms.maxOutputTokens);
+}
+
+/** The fewest output tokens that an answer is started for. */
+export function minimumTokens(chat: ChatRequest, terms: Terms): number {
+  const whole = chat.structured || chat.reasons || terms.reasoning;
+  const minimum = whole ? terms.minStructuredOutputTokens : terms.minOutputTokens;
+  return Math.min(minimum, wantedTokens(chat, terms));
+}
+
+/**
+ * What a chat holds of `available`: the prompt's bound, the output cap for every choice and the
+ * request fee. `count` asks for the prompt to be counted first; null is too little for an answer.
+ */
+export function quoteChat(
+  chat: ChatRequest,
+  terms: Terms,
+  prompt: PromptSize,
+): (available: Amount, balance: Amount) => ChatQuote | "count" | null {
+  const wanted = wantedTokens(chat, terms);
+  const minimum = minimumTokens(chat, terms);
+  const input = prompt.counted ?? prompt.bound;
+  const capFor = (spendable: Amount) =>
+    outputTokensFor(terms.price, { spendable, input, choices: chat.choices });
+  const holdFor = (cap: number) => {
+    const usage = estimatedUsage(input, cap * chat.choices);
+    const tokens = tokenCost(terms.price, highestRates(terms.price), usage);
+    return toAmount(tokens + terms.price.requestFee);
+  };
+  return (available, balance) => {
+    const affordable = capFor(available);
+    if (affordable >= wanted) {
+      return { amount: holdFor(wanted), cap: wanted, clamped: false, squeezed: false };
+    }
+    if (prompt.counted === null) return "count";
+    if (affordable < minimum) return null;
+    const alone = Math.min(wanted, capFor(balance));
+    const squeezed = affordable < Math.min(alone, worthHavingTokens);
+    return { amount: holdFor(affordable), cap: affordable, clamped: true, squeezed };
+  };
+}

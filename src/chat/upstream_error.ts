@@ -1,0 +1,90 @@
+import { ApiError } from "../base/errors.ts";
+import { isObject, parseJson } from "../base/json.ts";
+
+/** What an upstream said in an error, whatever its shape. */
+export interface UpstreamFault {
+  status: number;
+  message: string;
+  type: string | null;
+  param: string | null;
+  code: string | null;
+}
+
+/** Statuses that are about the caller's request, and so go on to the caller. */
+const callersFault = new Set([400, 404, 413, 422, 429]);
+const quotaWords = /insufficient_quota|credit_balance|billing/i;
+const messageCharsMax = 2_000;
+
+/** Reads an error body: OpenAI's shape, or what comes near it. */
+export function readFault(status: number, text: string): UpstreamFault {
+  const body = parsed(text);
+  const error = isObject(body) ? body.error ?? body : null;
+  const detail = isObject(error) ? error : {};
+  const message = typeof error === "string" ? error : detail.message ?? detail.detail;
+  return {
+    status,
+    message: (typeof message === "string" ? message : "").slice(0, messageCharsMax),
+    type: asText(detail.type),
+    param: asText(detail.param),
+    code: asText(detail.code),
+  };
+}
+
+function parsed(text: string): unknown {
+  try {
+    return parseJson(text);
+  } catch {
+    return null;
+  }
+}
+
+function asText(value: unknown): string | null {
+  return typeof value === "string" || typeof value === "number" ? String(value) : null;
+}
+
+/**
+ * An upstream's error as our caller sees it. What is about the request passes on; what is about the
+ * operator's account or key (401, 402, 403, quota) is 502, and its text stays in the cause.
+ */
+export function toCallersError(
+  fault: UpstreamFault,
+  { retryAfter, apiKey }: { retryAfter: string | null; apiKey: string | null },
+): ApiError {
+  const { status, type, param, code } = fault;
+  const retry = retryAfter ? { headers: { "retry-after": retryAfter } } : {};
+  const ownersFault = [401, 402, 403].includes(status) || quotaWords.test(`${type} ${code}`);
+  if (ownersFault || !callersFault.has(status)) {
+    const overloaded = status === 503 || status === 529;
+    return new ApiError(502, {
+      message: overloaded && !ownersFault
+        ? "The model's server is overloaded. Try again shortly."
+        : "The model's server could not answer.",
+      code: ownersFault ? "upstream_unavailable" : "upstream_error",
+      cause: `upstream status ${status}: ${fault.message}`,
+      ...(ownersFault ? {} : retry),
+    });
+  }
+  const message = apiKey ? fault.message.replaceAll(apiKey, "[redacted]") : fault.message;
+  return new ApiError(status, {
+    message: message || `The model's server answered with status ${status}.`,
+    type: type ?? (status === 429 ? "rate_limit_error" : "invalid_request_error"),
+    param,
+    code: code ?? (status === 429 ? "rate_limit_exceeded" : null),
+    cause: `upstream status ${status}`,
+    ...retry,
+  });
+}
+
+/** 502: the upstream answered with something that is no chat completion. */
+export function badUpstream(cause: unknown, message = "The model's server gave no valid answer.") {
+  return new ApiError(502, { message, code: "upstream_error", cause });
+}
+
+/** 504: the upstream was silent for too long. */
+export function upstreamTimeout(cause: unknown): ApiError {
+  return new ApiError(504, {
+    message: "The model's server did not answer in time.",
+    code: "upstream_timeout",
+    cause,
+  });
+}

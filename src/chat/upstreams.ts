@@ -1,0 +1,93 @@
+import type { Deps } from "../deps.ts";
+import { withVersion } from "../config.ts";
+import type { Project } from "../projects/schema.ts";
+import { projectKey } from "../store/keys.ts";
+import type { Secrets } from "../store/secrets.ts";
+import { answerInSandbox, sandboxModel } from "./sandbox.ts";
+import type { ChatRequest } from "./schema.ts";
+
+/** The field by which an upstream is told how long an answer may get. */
+export type MaxTokensField = "max_tokens" | "max_completion_tokens";
+
+/** A server that answers chats. */
+export interface Upstream {
+  url: string;
+  apiKey: string | null;
+  onAbort: "estimate" | "drain" | null;
+  /** What was said in its settings; else it is learnt. */
+  maxTokensField: MaxTokensField | null;
+  /** What this process has learnt of it. */
+  quirks: Quirks;
+  send(request: Request): Promise<Response>;
+}
+
+/** How a server differs from OpenAI's, as it has shown so far. */
+export interface Quirks {
+  /** It refuses `stream_options`, so its streams' usage is our own count. */
+  refusesStreamOptions: boolean;
+  /** By model: the field that it did not refuse. */
+  maxTokensFields: Map<string, MaxTokensField>;
+}
+
+/** Finds the upstream of a project; null when none is set. */
+export type FindUpstream = (project: Project, model: string) => Promise<Upstream | null>;
+
+const modelsRememberedMax = 1_000;
+
+/** Upstreams by project, else by environment; in development the simulated model besides. */
+export function createUpstreams(deps: Deps, secrets: Secrets): FindUpstream {
+  const quirks = new Map<string, Quirks>();
+  const opened = new WeakMap<Project, Promise<Upstream>>();
+
+  function quirksOf(url: string): Quirks {
+    const known = quirks.get(url) ?? { refusesStreamOptions: false, maxTokensFields: new Map() };
+    if (known.maxTokensFields.size > modelsRememberedMax) known.maxTokensFields.clear();
+    quirks.set(url, known);
+    return known;
+  }
+
+  async function open({ id, upstream }: Project): Promise<Upstream> {
+    if (!upstream) throw new Error("the project has no upstream of its own");
+    const url = withVersion(upstream.url);
+    return {
+      url,
+      apiKey: upstream.apiKey && (await secrets.open(upstream.apiKey, projectKey(id))),
+      onAbort: upstream.onAbort ?? null,
+      maxTokensField: upstream.maxTokensField ?? null,
+      quirks: quirksOf(url),
+      send: deps.fetch,
+    };
+  }
+
+  const common = { onAbort: null, maxTokensField: null };
+  const { config } = deps;
+  const fromEnvironment: Upstream | null = config.upstream &&
+    { ...config.upstream, ...common, quirks: quirksOf(config.upstream.url), send: deps.fetch };
+  const sandbox: Upstream = {
+    ...common,
+    url: "http://sandbox.invalid/v1",
+    apiKey: null,
+    quirks: quirksOf("sandbox"),
+    send: (request) => answerInSandbox(request, deps),
+  };
+
+  return async (project, model) => {
+    if (config.dev && model === sandboxModel) return sandbox;
+    if (!project.upstream) return fromEnvironment;
+    let own = opened.get(project);
+    if (!own) opened.set(project, own = open(project));
+    return await own;
+  };
+}
+
+// These refuse `max_tokens`; elsewhere it is the field that every server knows.
+const newFieldNames = /^(o\d|gpt-5)/;
+
+/** The field in which this upstream is told the output's bound. */
+export function maxTokensFieldFor(upstream: Upstream, chat: ChatRequest): MaxTokensField {
+  return upstream.maxTokensField ??
+    upstream.quirks.maxTokensFields.get(chat.model) ??
+    (newFieldNames.test(chat.model) ? "max_completion_tokens" : null) ??
+    chat.maxTokensField ??
+    "max_tokens";
+}

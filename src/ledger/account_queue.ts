@@ -1,0 +1,221 @@
+import { ApiError } from "../base/errors.ts";
+import type { Deps } from "../deps.ts";
+import type { Directory } from "../projects/directory.ts";
+import { keyText } from "../store/batch.ts";
+import { accountKey } from "../store/keys.ts";
+import type { Key, Row } from "../store/kv.ts";
+import { type Account, type AccountRef, decodeAccount } from "./account.ts";
+import { Draft } from "./draft.ts";
+
+/** What an operation came to. A refusal is only believed on a record that was read afresh. */
+export interface Verdict<T> {
+  value: T;
+  refused?: boolean;
+}
+
+/** One thing to do to one account. `apply` may run several times; only the last run is written. */
+export interface Operation<T> {
+  /** Rows that it looks at besides the account; the commit checks them too. */
+  reads: readonly Key[];
+  /** About how much it writes, in bytes. */
+  bytes: number;
+  /** Decides and alters the draft. What it throws reaches its own caller alone. */
+  apply(draft: Draft): Verdict<T>;
+}
+
+/** The one way that money moves: operations of one account, one after the other. */
+export interface AccountQueue {
+  /** Resolves once what the operation decided is durable. Throws 503 when it cannot be. */
+  run<T>(ref: AccountRef, operation: Operation<T>): Promise<T>;
+  /** Resolves after the next write to this account from here, or when `signal` aborts. */
+  changed(ref: AccountRef, signal: AbortSignal): Promise<void>;
+}
+
+interface Waiting {
+  operation: Operation<unknown>;
+  resolve: (value: unknown) => void;
+  reject: (error: unknown) => void;
+}
+
+/** Operations of one account that came while its last write was under way. */
+interface Lane {
+  ref: AccountRef;
+  waiting: Waiting[];
+}
+
+/** An operation's decision, to be told once it is durable. */
+interface Decision {
+  waiting: Waiting;
+  tell: () => void;
+  refused: boolean;
+}
+
+const operationsMax = 64;
+const bytesMax = 256 * 1024;
+const attemptsMax = 20;
+const retryBaseMs = 4;
+const cachedAccountsMax = 20_000;
+
+/**
+ * Combines what waits for one account into one write (one read, many operations, one check), so a
+ * hot user costs one commit for many requests and never conflicts with itself. The check on the
+ * account's version is the truth: another process that wrote in between makes it read again.
+ */
+export function createAccountQueue(
+  deps: Pick<Deps, "kv" | "committer" | "clock" | "id" | "config" | "randomBytes">,
+  directory: Directory,
+): AccountQueue {
+  const lanes = new Map<string, Lane>();
+  const cache = new Map<string, { account: Account; version: string | null }>();
+  const listeners = new Map<string, Set<() => void>>();
+  const readsMax = deps.config.kvChecksMax - 3;
+
+  /** From none to twice the delay, so that two processes do not meet again and again. */
+  const jittered = (ms: number) => (ms * (deps.randomBytes(1)[0] ?? 0)) / 128;
+
+  async function drain(name: string, lane: Lane): Promise<void> {
+    while (lane.waiting.length > 0) {
+      const batch = takeBatch(lane.waiting, readsMax);
+      await settleBatch(name, lane.ref, batch).catch((error) =>
+        batch.forEach((waiting) => waiting.reject(error))
+      );
+    }
+    lanes.delete(name);
+  }
+
+  async function settleBatch(name: string, ref: AccountRef, batch: Waiting[]): Promise<void> {
+    for (let attempt = 0; attempt < attemptsMax; attempt++) {
+      if (attempt > 2) await deps.clock.sleep(jittered(retryBaseMs * attempt));
+      const { draft, fresh } = await openDraft(name, ref, batch, attempt);
+      const decisions = batch.map((waiting) => decide(waiting, draft));
+      if (!fresh && decisions.some(({ refused }) => refused)) {
+        cache.delete(name);
+        continue;
+      }
+      if (draft.changed) {
+        const version = await commitDraft(name, draft);
+        if (version === null) continue;
+        remember(name, draft.account, version);
+      }
+      decisions.forEach(({ tell }) => tell());
+      if (draft.changed) notify(name);
+      return;
+    }
+    throw new ApiError(503, {
+      message: "The account is written to from too many places at once. Try again.",
+      type: "service_unavailable_error",
+      code: "account_contended",
+      headers: { "retry-after": "1" },
+    });
+  }
+
+  async function openDraft(name: string, ref: AccountRef, batch: Waiting[], attempt: number) {
+    const known = cache.get(name);
+    const keys = uniqueKeys(batch);
+    const wanted = known ? keys : [accountKey(ref.projectId, ref.user), ...keys];
+    const rows: Row[] = wanted.length > 0 ? await deps.kv.getMany(wanted) : [];
+    const own = known ? null : rows.shift();
+    const version = known ? known.version : own?.version ?? null;
+    const account = known ? known.account : decodeAccount(own?.value ?? null);
+    const snapshot = attempt === 0
+      ? await directory.current(ref.projectId)
+      : await directory.refresh(ref.projectId);
+    const draft = new Draft({
+      ref,
+      account,
+      version,
+      snapshot,
+      rows,
+      now: deps.clock.now(),
+      newActivityId: () => deps.id("act"),
+    });
+    return { draft, fresh: !known };
+  }
+
+  async function commitDraft(name: string, draft: Draft): Promise<string | null> {
+    try {
+      const version = await deps.committer.commit(draft.finish());
+      if (version === null) cache.delete(name);
+      return version;
+    } catch (error) {
+      cache.delete(name);
+      throw error;
+    }
+  }
+
+  /** The least recently used goes first: a Map keeps the order of insertion. */
+  function remember(name: string, account: Account, version: string): void {
+    cache.delete(name);
+    cache.set(name, { account, version });
+    if (cache.size <= cachedAccountsMax) return;
+    for (const oldest of cache.keys()) {
+      cache.delete(oldest);
+      break;
+    }
+  }
+
+  function notify(name: string): void {
+    const waiting = listeners.get(name);
+    listeners.delete(name);
+    waiting?.forEach((wake) => wake());
+  }
+
+  return {
+    run<T>(ref: AccountRef, operation: Operation<T>): Promise<T> {
+      const name = keyText([ref.projectId, ref.user]);
+      return new Promise<T>((resolve, reject) => {
+        const waiting = { operation, resolve: (value: unknown) => resolve(value as T), reject };
+        const lane = lanes.get(name);
+        if (lane) return void lane.waiting.push(waiting);
+        const opened = { ref, waiting: [waiting] };
+        lanes.set(name, opened);
+        drain(name, opened);
+      });
+    },
+    changed(ref, signal) {
+      const name = keyText([ref.projectId, ref.user]);
+      const wakers = listeners.get(name) ?? new Set();
+      listeners.set(name, wakers);
+      return new Promise((resolve) => {
+        const wake = () => {
+          wakers.delete(wake);
+          signal.removeEventListener("abort", wake);
+          resolve();
+        };
+        wakers.add(wake);
+        signal.addEventListener("abort", wake, { once: true });
+      });
+    },
+  };
+}
+
+/** As many operations as one write should carry, in order; at least one. */
+function takeBatch(waiting: Waiting[], readsMax: number): Waiting[] {
+  let bytes = 0;
+  let reads = 0;
+  let count = 0;
+  for (const { operation } of waiting) {
+    bytes += operation.bytes;
+    reads += operation.reads.length;
+    if (count > 0 && (count >= operationsMax || bytes > bytesMax || reads > readsMax)) break;
+    count++;
+  }
+  return waiting.splice(0, count);
+}
+
+function decide(waiting: Waiting, draft: Draft): Decision {
+  try {
+    const { value, refused = false } = waiting.operation.apply(draft);
+    return { waiting, refused, tell: () => waiting.resolve(value) };
+  } catch (error) {
+    return { waiting, refused: true, tell: () => waiting.reject(error) };
+  }
+}
+
+function uniqueKeys(batch: Waiting[]): Key[] {
+  const keys = new Map<string, Key>();
+  for (const { operation } of batch) {
+    for (const key of operation.reads) keys.set(keyText(key), key);
+  }
+  return [...keys.values()];
+}

@@ -1,0 +1,72 @@
+import { badRequest } from "../base/errors.ts";
+import type { Kv } from "../store/kv.ts";
+import type { AccountRef } from "./account.ts";
+import { amountOf, type Entry } from "./entry.ts";
+import { readAccount, readEntry } from "./store.ts";
+
+/** One page of a user's entries, newest first, and where the next page starts. */
+export interface ActivityPage {
+  entries: Entry[];
+  nextCursor: string | null;
+}
+
+/**
+ * Walks an account's entries backwards from its last one, or from `cursor`. Entries never change
+ * and new ones come before the first page, so pages have no gaps and no repeats.
+ * Throws 400 for a cursor that is not this user's.
+ */
+export async function listActivities(
+  kv: Kv,
+  ref: AccountRef,
+  { limit, cursor }: { limit: number; cursor: string | undefined },
+): Promise<ActivityPage> {
+  const entries: Entry[] = [];
+  let next = cursor ?? (await readAccount(kv, ref)).last;
+  while (next !== null && entries.length < limit) {
+    const entry: Entry | null = await readEntry(kv, ref.projectId, next);
+    if (!entry || entry.user !== ref.user) throw badRequest("cursor", "'cursor' is not valid.");
+    entries.push(entry);
+    next = entry.prev;
+  }
+  return { entries, nextCursor: next };
+}
+
+const columns = [
+  "id",
+  "createdAt",
+  "kind",
+  "user",
+  "amount",
+  "delta",
+  "currency",
+  "balanceAfter",
+  "shortfall",
+  "idempotencyKey",
+  "model",
+  "metadata",
+] as const;
+
+/** Entries as CSV (RFC 4180), with a header line. */
+export function toCsv(entries: readonly Entry[], currency: string): string {
+  const rows = entries.map((entry) => {
+    const { metadata, usage, createdAt, ...rest } = entry;
+    const row: Record<typeof columns[number], string | null> = {
+      ...rest,
+      currency,
+      amount: amountOf(entry),
+      createdAt: new Date(createdAt).toISOString(),
+      model: usage?.model ?? null,
+      metadata: metadata && JSON.stringify(metadata),
+    };
+    return columns.map((column) => csvCell(row[column])).join(",");
+  });
+  return [columns.join(","), ...rows, ""].join("\r\n");
+}
+
+// A spreadsheet runs a cell that starts like a formula; a leading apostrophe makes it text
+// (https://owasp.org/www-community/attacks/CSV_Injection). Amounts with a minus are left alone.
+function csvCell(value: string | null): string {
+  if (value === null) return "";
+  const safe = /^[=+@\t\r-]/.test(value) && !/^-?[\d.]+$/.test(value) ? `'${value}` : value;
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}

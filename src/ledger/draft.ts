@@ -1,0 +1,155 @@
+import { toBytes } from "../base/json.ts";
+import { type Amount, formatAmount, least, toAmount, zero } from "../base/money.ts";
+import type { ProjectSnapshot } from "../projects/directory.ts";
+import { keyText } from "../store/batch.ts";
+import { accountKey, entryKey, holdingKey, projectKey } from "../store/keys.ts";
+import { emptyWrite, type Key, type Row, type Write } from "../store/kv.ts";
+import { type Account, type AccountRef, availableIn, encodeAccount, type Hold } from "./account.ts";
+import { activityOfRequest, type Entry, type NewEntry } from "./entry.ts";
+
+interface DraftOptions {
+  ref: AccountRef;
+  account: Account;
+  version: string | null;
+  snapshot: ProjectSnapshot;
+  rows: readonly Row[];
+  now: number;
+  newActivityId: () => string;
+}
+
+/**
+ * One account while operations are applied to it, before anything is written. Holds that have
+ * expired are ended first, so that no operation ever sees them. Thrown away when the commit fails.
+ */
+export class Draft {
+  readonly snapshot: ProjectSnapshot;
+  readonly now: number;
+  readonly account: Account;
+  /** Whether there is anything to write. */
+  changed = false;
+  readonly #options: DraftOptions;
+  readonly #write: Write = emptyWrite();
+  readonly #rows = new Map<string, Uint8Array | null>();
+
+  constructor(options: DraftOptions) {
+    this.#options = options;
+    this.snapshot = options.snapshot;
+    this.now = options.now;
+    this.account = { ...options.account, holds: [...options.account.holds] };
+    for (const { key, value } of options.rows) this.#rows.set(keyText(key), value);
+    this.#endExpiredHolds();
+  }
+
+  /** What can be spent now. */
+  get available(): Amount {
+    return availableIn(this.account);
+  }
+
+  /** A row that the operation asked for in `reads`, with what earlier operations put there. */
+  row(key: Key): Uint8Array | null {
+    return this.#rows.get(keyText(key)) ?? null;
+  }
+
+  /** Writes a row together with the account; a row that was read must still be as it was. */
+  put(key: Key, value: Uint8Array): void {
+    this.changed = true;
+    const text = keyText(key);
+    this.#rows.set(text, value);
+    const pending = this.#write.sets.find((set) => keyText(set.key) === text);
+    if (pending) pending.value = value;
+    else this.#write.sets.push({ key, value });
+  }
+
+  /** Removes a row together with the account's write. */
+  remove(key: Key): void {
+    this.changed = true;
+    this.#write.deletes.push(key);
+  }
+
+  /** Adds to the balance and appends the entry that says why. */
+  credit(amount: Amount, entry: NewEntry): Entry {
+    return this.#append(amount, zero, entry);
+  }
+
+  /**
+   * Takes `amount`, or as much of it as is available, and appends the entry that says why; the rest
+   * is its shortfall. Never takes the balance below zero, nor touches what others hold.
+   */
+  debit(amount: Amount, entry: NewEntry): Entry {
+    const taken = least(amount, this.available);
+    return this.#append(toAmount(-taken), toAmount(amount - taken), entry);
+  }
+
+  /** Puts money aside. The caller has seen that it is available. */
+  addHold(hold: Hold): void {
+    this.changed = true;
+    this.account.holds.push(hold);
+    this.account.held = toAmount(this.account.held + hold.amount);
+    if (this.account.listed) return;
+    this.account.listed = true;
+    const { projectId, user } = this.#options.ref;
+    this.put(holdingKey(projectId, user), toBytes({ since: this.now }));
+  }
+
+  /** Takes a hold away; null when it is gone, because it has expired or was settled. */
+  takeHold(id: string): Hold | null {
+    const index = this.account.holds.findIndex((hold) => hold.id === id);
+    const [hold] = index < 0 ? [] : this.account.holds.splice(index, 1);
+    if (!hold) return null;
+    this.changed = true;
+    this.account.held = toAmount(this.account.held - hold.amount);
+    return hold;
+  }
+
+  /** Everything as one write, which holds only for the versions that were read. */
+  finish(): Write {
+    const { ref, version, snapshot, rows } = this.#options;
+    const key = accountKey(ref.projectId, ref.user);
+    this.#write.checks.push(
+      { key, version },
+      { key: projectKey(ref.projectId), version: snapshot.version },
+      ...rows.map((row) => ({ key: row.key, version: row.version })),
+    );
+    this.#write.sets.push({ key, value: encodeAccount(this.account) });
+    return this.#write;
+  }
+
+  #append(delta: Amount, shortfall: Amount, entry: NewEntry): Entry {
+    const { account } = this;
+    account.balance = toAmount(account.balance + delta);
+    account.seq += 1;
+    const { projectId, user } = this.#options.ref;
+    const whole: Entry = {
+      id: entry.id ?? this.#options.newActivityId(),
+      seq: account.seq,
+      prev: account.last,
+      user,
+      delta: formatAmount(delta),
+      balanceAfter: formatAmount(account.balance),
+      heldAfter: formatAmount(account.held),
+      shortfall: formatAmount(shortfall),
+      createdAt: this.now,
+      idempotencyKey: null,
+      metadata: null,
+      usage: null,
+      refundedActivityId: null,
+      ...entry,
+    };
+    account.last = whole.id;
+    this.changed = true;
+    this.#write.sets.push({ key: entryKey(projectId, whole.id), value: toBytes(whole) });
+    return whole;
+  }
+
+  #endExpiredHolds(): void {
+    for (const hold of [...this.account.holds]) {
+      if (hold.expiresAt > this.now) continue;
+      this.takeHold(hold.id);
+      this.debit(hold.used, {
+        kind: "expired",
+        id: activityOfRequest(hold.id),
+        metadata: { requestId: hold.id },
+      });
+    }
+  }
+}

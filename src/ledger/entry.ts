@@ -1,0 +1,78 @@
+import type { Json, JsonObject } from "../base/json.ts";
+
+/** Why money moved. */
+export type EntryKind = "deposit" | "charge" | "usage" | "refund" | "trial" | "expired";
+
+/** What an answer used and what it was charged by. Token classes never overlap. */
+export interface EntryUsage {
+  model: string;
+  requestId: string;
+  /** Whether the upstream counted, or we did. */
+  source: "provider" | "estimated";
+  uncachedInputTokens: number;
+  cachedInputTokens: number;
+  cacheWriteTokens: number;
+  outputTokens: number;
+  /** Inside the output tokens, and charged with them. */
+  reasoningTokens: number;
+  /** The price used: decimal strings, per million tokens and per request. */
+  price: Record<string, string>;
+}
+
+/** One immutable movement of one account. Amounts are decimal strings in currency units. */
+export interface Entry {
+  id: string;
+  /** Counts an account's entries from 1 without gaps. */
+  seq: number;
+  /** The account's entry before this one. */
+  prev: string | null;
+  kind: EntryKind;
+  user: string;
+  /** With the sign with which it changed the balance. */
+  delta: string;
+  balanceAfter: string;
+  heldAfter: string;
+  /** What was due and could not be collected. */
+  shortfall: string;
+  /** In milliseconds since 1970. */
+  createdAt: number;
+  idempotencyKey: string | null;
+  metadata: JsonObject | null;
+  usage: EntryUsage | null;
+  /** Of a refund: the entry that it refunds. */
+  refundedActivityId: string | null;
+}
+
+/** What the maker of an entry decides; the account gives the rest. */
+export type NewEntry =
+  & Pick<Entry, "kind">
+  & Partial<Pick<Entry, "id" | "idempotencyKey" | "metadata" | "usage" | "refundedActivityId">>;
+
+/** An entry as callers see it in a list of activities. */
+export function toActivity(entry: Entry, currency: string): Record<string, Json> {
+  return {
+    id: entry.id,
+    kind: entry.kind,
+    user: entry.user,
+    amount: amountOf(entry),
+    delta: entry.delta,
+    currency,
+    balanceAfter: entry.balanceAfter,
+    shortfall: entry.shortfall,
+    createdAt: new Date(entry.createdAt).toISOString(),
+    idempotencyKey: entry.idempotencyKey,
+    metadata: entry.metadata,
+    usage: entry.usage && { ...entry.usage },
+    refundedActivityId: entry.refundedActivityId,
+  };
+}
+
+/** How much an entry moved, never negative. */
+export function amountOf(entry: Pick<Entry, "delta">): string {
+  return entry.delta.replace("-", "");
+}
+
+/** The activity of an answer has the id of its request, so it is known before it is written. */
+export function activityOfRequest(requestId: string): string {
+  return requestId.replace(/^req_/, "act_");
+}

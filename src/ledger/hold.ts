@@ -1,0 +1,166 @@
+import { ApiError } from "../base/errors.ts";
+import { holdLifetimeMs, holdsPerAccountMax, holdWaitMs, holdWaitTotalMs } from "../base/limits.ts";
+import { type Amount, toAmount } from "../base/money.ts";
+import type { Clock } from "../deps.ts";
+import type { ProjectSnapshot } from "../projects/directory.ts";
+import type { Key } from "../store/kv.ts";
+import type { AccountRef } from "./account.ts";
+import type { AccountQueue } from "./account_queue.ts";
+import type { Draft } from "./draft.ts";
+import { activityOfRequest, type Entry, type EntryUsage } from "./entry.ts";
+import { type BalanceView, viewBalance } from "./view.ts";
+
+/** What an answer would hold of what is available. */
+export interface Quote {
+  amount: Amount;
+  /** Much less than it would hold if no other answers held money: worth a wait. */
+  squeezed: boolean;
+}
+
+/** A hold to place before an upstream is called. */
+export interface HoldRequest<Q extends Quote> {
+  ref: AccountRef;
+  /** Our own id of the request. */
+  id: string;
+  /** The settings that the quote was made by: they must still be in force. */
+  snapshot: ProjectSnapshot;
+  /** `count`: the caller must first count more closely what it asks for. */
+  quote(available: Amount, balance: Amount): Q | "count" | null;
+  /** A row written with the hold, unless one is there that `blocks`. */
+  mark?: { key: Key; value: Uint8Array; blocks(present: Uint8Array): boolean } | null;
+}
+
+/** What became of a hold. The last three ask the caller to look again, or to count. */
+export type Held<Q> =
+  | { kind: "held"; quote: Q }
+  | { kind: "insufficient_funds" | "busy"; balance: BalanceView }
+  | { kind: "settings_moved" | "marked" | "count" };
+
+/** What an answer came to. */
+export interface Settlement {
+  ref: AccountRef;
+  id: string;
+  cost: Amount;
+  usage: EntryUsage;
+  idempotencyKey: string | null;
+  /** Rows to write and remove with the entry. */
+  alongside?: ((draft: Draft, entry: Entry) => void) | undefined;
+}
+
+/** The entry and the balance after it, or `gone`: the hold had expired and was ended. */
+export type Settled = { kind: "settled"; entry: Entry } | { kind: "gone" };
+
+/** Holds: placed before an answer, renewed while it runs, settled or released once. */
+export interface Holds {
+  /**
+   * Places a hold. When only the holds of running answers stand in the way, waits for them.
+   * Throws 429 `concurrency_limit` at 256 holds.
+   */
+  place<Q extends Quote>(request: HoldRequest<Q>): Promise<Held<Q>>;
+  /** Moves the expiry on and records the use so far; false when the hold is gone. */
+  renew(ref: AccountRef, id: string, used: Amount): Promise<boolean>;
+  /** Charges what was used, and ends the hold. */
+  settle(settlement: Settlement): Promise<Settled>;
+  /** Ends the hold without a charge; harmless when it is gone. */
+  release(ref: AccountRef, id: string, alongside?: (draft: Draft) => void): Promise<void>;
+}
+
+const pollMs = 250;
+
+/** Holds over the account queue. */
+export function createHolds(queue: AccountQueue, clock: Clock): Holds {
+  async function place<Q extends Quote>(request: HoldRequest<Q>): Promise<Held<Q>> {
+    const startedAt = clock.now();
+    let deadline = startedAt + holdWaitMs;
+    for (;;) {
+      const patient = clock.now() < deadline;
+      const held = await queue.run(request.ref, {
+        reads: request.mark ? [request.mark.key] : [],
+        bytes: 512,
+        apply: (draft) => applyHold(draft, request, patient),
+      });
+      if (held.kind !== "busy" || !patient) return held;
+      // Whenever an answer before this one ends, the wait for the next one starts anew.
+      if (await changedWithin(request.ref, deadline - clock.now())) {
+        deadline = Math.min(clock.now() + holdWaitMs, startedAt + holdWaitTotalMs);
+      }
+    }
+  }
+
+  /** Whether the account changed here in that time; looks up now and then for other processes. */
+  async function changedWithin(ref: AccountRef, ms: number): Promise<boolean> {
+    const stop = new AbortController();
+    const change = queue.changed(ref, stop.signal).then(() => !stop.signal.aborted);
+    const pause = clock.sleep(Math.max(1, Math.min(ms, pollMs)), stop.signal).then(() => false);
+    const changed = await Promise.race([change, pause]);
+    stop.abort();
+    return changed;
+  }
+
+  return {
+    place,
+    renew: (ref, id, used) =>
+      queue.run(ref, {
+        reads: [],
+        bytes: 128,
+        apply(draft) {
+          const hold = draft.takeHold(id);
+          if (!hold) return { value: false };
+          draft.addHold({ ...hold, used, expiresAt: draft.now + holdLifetimeMs });
+          return { value: true };
+        },
+      }),
+    settle: (settlement) =>
+      queue.run<Settled>(settlement.ref, {
+        reads: [],
+        bytes: 2048,
+        apply(draft) {
+          const { id, cost, usage, idempotencyKey, alongside } = settlement;
+          if (!draft.takeHold(id)) return { value: { kind: "gone" } };
+          const activityId = activityOfRequest(id);
+          const entry = draft.debit(cost, { id: activityId, kind: "usage", usage, idempotencyKey });
+          alongside?.(draft, entry);
+          return { value: { kind: "settled", entry } };
+        },
+      }),
+    release: (ref, id, alongside) =>
+      queue.run(ref, {
+        reads: [],
+        bytes: 128,
+        apply(draft) {
+          if (draft.takeHold(id)) alongside?.(draft);
+          return { value: undefined };
+        },
+      }),
+  };
+}
+
+function applyHold<Q extends Quote>(draft: Draft, request: HoldRequest<Q>, patient: boolean) {
+  const { id, snapshot, quote, mark } = request;
+  const moved = draft.snapshot.version !== snapshot.version;
+  if (moved) return { value: { kind: "settings_moved" } as Held<Q> };
+  const present = mark && draft.row(mark.key);
+  if (present && mark.blocks(present)) return { value: { kind: "marked" } as Held<Q> };
+  const { balance, held, holds } = draft.account;
+  const quoted = quote(draft.available, balance);
+  if (quoted === "count") return { value: { kind: "count" } as Held<Q> };
+  if (!quoted || (quoted.squeezed && patient)) {
+    const view = viewBalance(balance, held, draft.snapshot.project.currency);
+    const kind = quoted || quote(balance, balance) ? "busy" : "insufficient_funds";
+    return { value: { kind, balance: view } as Held<Q>, refused: true };
+  }
+  if (holds.length >= holdsPerAccountMax) throw tooManyHolds();
+  const expiresAt = draft.now + holdLifetimeMs;
+  draft.addHold({ id, amount: quoted.amount, used: toAmount(0n), expiresAt });
+  if (mark) draft.put(mark.key, mark.value);
+  return { value: { kind: "held", quote: quoted } as Held<Q> };
+}
+
+function tooManyHolds(): ApiError {
+  return new ApiError(429, {
+    message: `This user has ${holdsPerAccountMax} answers running, which is the most at once.`,
+    type: "rate_limit_error",
+    code: "concurrency_limit",
+    headers: { "retry-after": "1" },
+  });
+}

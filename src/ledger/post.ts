@@ -1,0 +1,168 @@
+import { createHash } from "node:crypto";
+import { ApiError, badRequest, notFound } from "../base/errors.ts";
+import { canonicalJson, type JsonObject, toBytes, utf8Length } from "../base/json.ts";
+import { type Amount, formatAmount, toAmount, zero } from "../base/money.ts";
+import { idempotencyKeyReused } from "../base/request.ts";
+import type { Kv } from "../store/kv.ts";
+import { idempotencyKey, refundedKey } from "../store/keys.ts";
+import type { AccountRef } from "./account.ts";
+import type { AccountQueue, Operation, Verdict } from "./account_queue.ts";
+import type { Draft } from "./draft.ts";
+import { amountOf, type Entry, type EntryKind } from "./entry.ts";
+import { decodeIdempotency, encodeIdempotency, readEntry } from "./store.ts";
+import { type BalanceView, fromDecimal, viewBalance } from "./view.ts";
+
+/** A deposit or a charge to make. */
+export interface Posting {
+  ref: AccountRef;
+  amount: Amount;
+  metadata: JsonObject | null;
+  /** The caller's idempotency key, or null. */
+  key: string | null;
+}
+
+/** A refund to make; without an amount, of all that is left. */
+export interface Refund extends Omit<Posting, "amount"> {
+  amount: Amount | null;
+  original: Entry;
+}
+
+/** What became of it: booked now, booked before under this key, or refused for want of money. */
+export type Posted =
+  | { kind: "booked" | "replayed"; entry: Entry }
+  | { kind: "insufficient_funds"; balance: BalanceView };
+
+/** The verbs that post one entry each. Throw 422 `idempotency_key_reused`, 403 when archived. */
+export interface Post {
+  deposit(posting: Posting): Promise<Posted>;
+  charge(posting: Posting): Promise<Posted>;
+  /** Throws 400 when it would exceed what is left of the original, 404 for another's entry. */
+  refund(refund: Refund): Promise<Posted>;
+}
+
+/** Deposit, charge and refund over the account queue. */
+export function createPost(kv: Kv, queue: AccountQueue): Post {
+  async function post(operationName: string, posting: Posting | Refund, book: Book) {
+    const outcome = await queue.run(posting.ref, keyed(operationName, posting, book));
+    if (typeof outcome !== "string") return outcome;
+    const entry = await readEntry(kv, posting.ref.projectId, outcome);
+    if (!entry) throw new Error(`no entry ${outcome} for its idempotency key`);
+    return { kind: "replayed", entry } as const;
+  }
+  return {
+    deposit: (posting) =>
+      post("deposit", posting, {
+        fields: { amount: formatAmount(posting.amount) },
+        reads: [],
+        apply: (draft, details) => {
+          requireActive(draft);
+          return booked(draft.credit(posting.amount, { kind: "deposit", ...details }));
+        },
+      }),
+    charge: (posting) =>
+      post("charge", posting, {
+        fields: { amount: formatAmount(posting.amount) },
+        reads: [],
+        apply: (draft, details) => {
+          requireActive(draft);
+          if (posting.amount > draft.available) return { value: short(draft), refused: true };
+          return booked(draft.debit(posting.amount, { kind: "charge", ...details }));
+        },
+      }),
+    refund: (refund) => post("refund", refund, refundBook(refund)),
+  };
+}
+
+type Details = { idempotencyKey: string | null; metadata: JsonObject | null };
+
+interface Book {
+  /** What makes the request the same one again, besides user and metadata. */
+  fields: Record<string, string | null>;
+  reads: Operation<unknown>["reads"];
+  apply(draft: Draft, details: Details): Verdict<Posted>;
+}
+
+/** Looks under the idempotency key first; gives the id of the entry that is already there. */
+function keyed(name: string, posting: Posting | Refund, book: Book): Operation<Posted | string> {
+  const { ref, key, metadata } = posting;
+  const record = key === null ? null : idempotencyKey(ref.projectId, name, key);
+  const fingerprint = fingerprintOf({ user: ref.user, metadata, ...book.fields });
+  return {
+    reads: record ? [record, ...book.reads] : book.reads,
+    bytes: 1024 + (metadata ? utf8Length(JSON.stringify(metadata)) : 0),
+    apply(draft) {
+      const before = record && draft.row(record);
+      if (before) {
+        const known = decodeIdempotency(before);
+        if (known.fingerprint !== fingerprint) throw idempotencyKeyReused();
+        return { value: known.activityId };
+      }
+      const verdict = book.apply(draft, { idempotencyKey: key, metadata });
+      if (record && verdict.value.kind === "booked") {
+        const activityId = verdict.value.entry.id;
+        draft.put(record, encodeIdempotency({ activityId, fingerprint }));
+      }
+      return verdict;
+    },
+  };
+}
+
+function fingerprintOf(request: Record<string, unknown>): string {
+  return createHash("sha256").update(canonicalJson(request)).digest("base64url");
+}
+
+const creditKinds: readonly EntryKind[] = ["charge", "usage", "expired"];
+
+function refundBook({ ref, amount, original }: Refund): Book {
+  const total = refundedKey(ref.projectId, original.id);
+  return {
+    fields: { activityId: original.id, amount: amount === null ? null : formatAmount(amount) },
+    reads: [total],
+    apply(draft, details) {
+      if (original.user !== ref.user) throw notFound("activity");
+      if (original.kind === "refund") {
+        throw badRequest("activityId", "A refund cannot be refunded.", "not_refundable");
+      }
+      const row = draft.row(total);
+      const refunded = row ? fromDecimal(JSON.parse(new TextDecoder().decode(row))) : zero;
+      const left = toAmount(fromDecimal(amountOf(original)) - refunded);
+      const refund = amount ?? left;
+      if (refund > left || refund === 0n) throw exceeds(left);
+      draft.put(total, toBytes(formatAmount(refunded + refund)));
+      const entry = { kind: "refund" as const, refundedActivityId: original.id, ...details };
+      return booked(
+        creditKinds.includes(original.kind)
+          ? draft.credit(refund, entry)
+          : draft.debit(refund, entry),
+      );
+    },
+  };
+}
+
+function exceeds(left: Amount): ApiError {
+  return badRequest(
+    "amount",
+    `Of this activity, ${formatAmount(left)} is left to refund.`,
+    "refund_exceeds_original",
+  );
+}
+
+function booked(entry: Entry): Verdict<Posted> {
+  return { value: { kind: "booked", entry } };
+}
+
+function short(draft: Draft): Posted {
+  const { balance, held } = draft.account;
+  const { currency } = draft.snapshot.project;
+  return { kind: "insufficient_funds", balance: viewBalance(balance, held, currency) };
+}
+
+/** Throws 403 for a project that takes no new money and no new work. */
+function requireActive(draft: Draft): void {
+  if (draft.snapshot.project.status === "active") return;
+  throw new ApiError(403, {
+    message: "This project is archived.",
+    type: "permission_error",
+    code: "project_archived",
+  });
+}

@@ -1,0 +1,166 @@
+import { ApiError, badRequest, notFound } from "../base/errors.ts";
+import { toBase62 } from "../base/ids.ts";
+import type { Deps } from "../deps.ts";
+import { projectKey } from "../store/keys.ts";
+import { emptyWrite, type Write } from "../store/kv.ts";
+import type { Secrets } from "../store/secrets.ts";
+import { hashKey } from "./auth.ts";
+import type { Directory, ProjectSnapshot } from "./directory.ts";
+import type {
+  ApiKey,
+  CreateKey,
+  CreateProject,
+  Project,
+  UpdateProject,
+  Upstream,
+} from "./schema.ts";
+import { putApiKey, putProject, readApiKey } from "./store.ts";
+
+/** What an operator does to projects and keys. Every change moves the project's version. */
+export interface ProjectAdmin {
+  /** Makes a project and its first key, which is returned this once. */
+  create(settings: CreateProject): Promise<{ project: Project; apiKey: string }>;
+  /** Replaces what is given. Throws 404, 400. */
+  update(projectId: string, changes: UpdateProject): Promise<Project>;
+  /** Ends new chats, charges and deposits; reads go on. Throws 404. */
+  archive(projectId: string): Promise<Project>;
+  /** One more key, returned this once. Throws 404. */
+  createKey(projectId: string, settings: CreateKey): Promise<{ key: ApiKey; apiKey: string }>;
+  /** Ends a key at once here, within a second elsewhere; also a second time. Throws 404. */
+  revokeKey(projectId: string, keyId: string): Promise<ApiKey>;
+  /** Makes the project with this id unless it exists: the fixed one of development. */
+  ensure(projectId: string, settings: CreateProject): Promise<void>;
+}
+
+/** Two operators rarely change one project at once; this many times is then enough. */
+const attemptsMax = 8;
+const projectBytesMax = 60 * 1024;
+
+/** The admin's verbs over the store. */
+export function createProjectAdmin(
+  deps: Deps,
+  { directory, secrets }: { directory: Directory; secrets: Secrets },
+): ProjectAdmin {
+  const now = () => new Date(deps.clock.now()).toISOString();
+
+  async function build(id: string, settings: CreateProject): Promise<Project> {
+    const upstream = await seal(id, settings.upstream);
+    return { ...settings, id, upstream, status: "active", createdAt: now(), updatedAt: now() };
+  }
+
+  function seal(id: string, upstream: CreateProject["upstream"]): Promise<Upstream | null> {
+    return sealUpstream(secrets, id, upstream);
+  }
+
+  /** Commits one change of a project, on the version that it was computed from. */
+  async function change(
+    projectId: string,
+    alter: (snapshot: ProjectSnapshot, write: Write) => Promise<Project> | Project,
+  ): Promise<Project> {
+    for (let attempt = 0; attempt < attemptsMax; attempt++) {
+      const snapshot = await directory.refresh(projectId);
+      const write = emptyWrite();
+      const project = { ...(await alter(snapshot, write)), updatedAt: now() };
+      requireFits(project);
+      putProject(write, project, snapshot.version);
+      if ((await deps.committer.commit(write)) === null) continue;
+      directory.forget();
+      return project;
+    }
+    throw new ApiError(503, {
+      message: "The project kept changing. Try again.",
+      code: "contended",
+    });
+  }
+
+  function newKey(projectId: string, settings: CreateKey): { key: ApiKey; apiKey: string } {
+    const apiKey = `sk_${toBase62(deps.randomBytes(32))}`;
+    const key: ApiKey = {
+      ...settings,
+      id: deps.id("key"),
+      projectId,
+      suffix: apiKey.slice(-4),
+      createdAt: now(),
+      revokedAt: null,
+    };
+    return { key, apiKey };
+  }
+
+  return {
+    async create(settings) {
+      const project = await build(deps.id("pw"), settings);
+      requireFits(project);
+      const write = emptyWrite();
+      putProject(write, project, null);
+      const { key, apiKey } = newKey(project.id, firstKey);
+      putApiKey(write, key, hashKey(apiKey));
+      if ((await deps.committer.commit(write)) === null) throw new Error("a new id was taken");
+      return { project, apiKey };
+    },
+    update: (projectId, changes) =>
+      change(projectId, async ({ project }) => {
+        const { pricing, upstream, ...rest } = changes;
+        return {
+          ...project,
+          ...withoutUndefined(rest),
+          pricing: { ...project.pricing, ...withoutUndefined(pricing ?? {}) },
+          upstream: upstream === undefined ? project.upstream : await seal(projectId, upstream),
+        };
+      }),
+    archive: (projectId) =>
+      change(projectId, ({ project }) => ({ ...project, status: "archived" })),
+    async createKey(projectId, settings) {
+      const made = newKey(projectId, settings);
+      await change(projectId, ({ project }, write) => {
+        putApiKey(write, made.key, hashKey(made.apiKey));
+        return project;
+      });
+      return made;
+    },
+    async revokeKey(projectId, keyId) {
+      const found = await readApiKey(deps.kv, projectId, keyId);
+      if (!found) throw notFound("API key");
+      const key = { ...found.key, revokedAt: found.key.revokedAt ?? now() };
+      await change(projectId, ({ project }, write) => {
+        putApiKey(write, key, null);
+        return project;
+      });
+      return key;
+    },
+    async ensure(projectId, settings) {
+      const write = emptyWrite();
+      putProject(write, await build(projectId, settings), null);
+      await deps.committer.commit(write);
+    },
+  };
+}
+
+const firstKey: CreateKey = {
+  name: "first key",
+  scopes: ["chat", "money", "webhooks"],
+  defaultUser: null,
+  user: null,
+};
+
+async function sealUpstream(
+  secrets: Secrets,
+  projectId: string,
+  upstream: CreateProject["upstream"],
+): Promise<Upstream | null> {
+  if (!upstream) return null;
+  const { apiKey, ...rest } = upstream;
+  return { ...rest, apiKey: apiKey ? await secrets.seal(apiKey, projectKey(projectId)) : null };
+}
+
+function requireFits(project: Project): void {
+  if (JSON.stringify(project).length * 3 < projectBytesMax) return;
+  if (new TextEncoder().encode(JSON.stringify(project)).length <= projectBytesMax) return;
+  throw badRequest("pricing", `The project is larger than ${projectBytesMax} bytes.`);
+}
+
+type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
+
+function withoutUndefined<T extends object>(value: T): Defined<T> {
+  const given = Object.entries(value).filter(([, part]) => part !== undefined);
+  return Object.fromEntries(given) as Defined<T>;
+}

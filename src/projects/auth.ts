@@ -1,0 +1,102 @@
+import { createHash, timingSafeEqual } from "node:crypto";
+import { ApiError } from "../base/errors.ts";
+import { type Config, isLoopback } from "../config.ts";
+import type { Directory, ProjectSnapshot } from "./directory.ts";
+import type { ApiKey, Scope } from "./schema.ts";
+
+/** Who calls: a project, by one of its keys. */
+export interface Caller {
+  snapshot: ProjectSnapshot;
+  key: Pick<ApiKey, "id" | "scopes" | "defaultUser" | "user">;
+}
+
+/** The fixed key of development. Never stored, and refused from anywhere but this machine. */
+export const devApiKey = "sk_dev";
+/** The project that it opens. */
+export const devProjectId = "pw_00000000000000000000000DEV";
+
+/** Tells callers apart by their `Authorization: Bearer` header. */
+export interface Auth {
+  /** The caller, if its key has `scope`. Throws 401 without a valid key, 403 without the scope. */
+  caller(request: Request, scope: Scope): Promise<Caller>;
+  /** Throws 401 unless the bearer is `ADMIN_KEY`. */
+  admin(request: Request): void;
+}
+
+/** Auth over the projects' keys. */
+export function createAuth(config: Config, directory: Directory): Auth {
+  return {
+    async caller(request, scope) {
+      const token = bearer(request);
+      const caller = config.dev && token === devApiKey
+        ? await devCaller(request, directory)
+        : await keyCaller(token, directory);
+      if (!caller.key.scopes.includes(scope)) {
+        throw new ApiError(403, {
+          message: `This API key lacks the scope '${scope}'.`,
+          type: "permission_error",
+          code: "insufficient_scope",
+        });
+      }
+      return caller;
+    },
+    admin(request) {
+      if (!config.adminKey || !sameText(bearer(request), config.adminKey)) throw invalidKey();
+    },
+  };
+}
+
+async function keyCaller(token: string, directory: Directory): Promise<Caller> {
+  const access = await directory.access(hashKey(token));
+  if (!access || access.key.revokedAt) throw invalidKey();
+  return access;
+}
+
+/** A page in a browser or a tunnel would carry these headers: the known key is not for them. */
+async function devCaller(request: Request, directory: Directory): Promise<Caller> {
+  const { headers } = request;
+  const origin = headers.get("origin");
+  const foreign = [...headers.keys()].some((name) => /^(x-)?forwarded/.test(name)) ||
+    !isLoopback(new URL(request.url).hostname) ||
+    (origin !== null && !isLoopback(URL.parse(origin)?.hostname ?? ""));
+  if (foreign) throw invalidKey();
+  const key = {
+    id: "key_dev",
+    scopes: ["chat" as const, "money" as const, "webhooks" as const],
+    defaultUser: null,
+    user: null,
+  };
+  return { snapshot: await directory.current(devProjectId), key };
+}
+
+function bearer(request: Request): string {
+  const header = request.headers.get("authorization");
+  const token = header && /^bearer +(\S+) *$/i.exec(header)?.[1];
+  if (token) return token;
+  throw new ApiError(401, {
+    message: "No API key was given. Send it in the header 'Authorization: Bearer YOUR_KEY'.",
+    code: header ? "invalid_api_key" : null,
+    headers: { "www-authenticate": "Bearer" },
+  });
+}
+
+function invalidKey(): ApiError {
+  return new ApiError(401, {
+    message: "The API key is not valid.",
+    code: "invalid_api_key",
+    headers: { "www-authenticate": "Bearer" },
+  });
+}
+
+/** How an API key is stored and looked up: SHA-256, in hex. */
+export function hashKey(apiKey: string): string {
+  return createHash("sha256").update(apiKey).digest("hex");
+}
+
+/** Compares in a time that does not tell where two texts differ, nor how long the secret is. */
+function sameText(a: string, b: string): boolean {
+  return timingSafeEqual(
+    createHash("sha256").update(a).digest(),
+    createHash("sha256").update(b).digest(),
+  );
+}

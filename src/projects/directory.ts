@@ -1,0 +1,78 @@
+import { notFound } from "../base/errors.ts";
+import { settingsStaleMs } from "../base/limits.ts";
+import type { Deps } from "../deps.ts";
+import type { ApiKey } from "./schema.ts";
+import { findByHash, type ProjectSnapshot, readProject } from "./store.ts";
+
+export type { ProjectSnapshot } from "./store.ts";
+
+/** A key and the project that it opens. */
+export interface Access {
+  key: ApiKey;
+  snapshot: ProjectSnapshot;
+}
+
+/**
+ * Projects and keys as they stood at most a second ago. Good enough to admit a request: every write
+ * of money checks the project's version, so nothing is charged by stale settings.
+ */
+export interface Directory {
+  /** Who a hashed API key is, or null. Revoked keys are found too: the caller decides. */
+  access(hash: string): Promise<Access | null>;
+  /** The project now, or at most a second ago. Throws 404. */
+  current(projectId: string): Promise<ProjectSnapshot>;
+  /** Reads the project afresh. Throws 404. */
+  refresh(projectId: string): Promise<ProjectSnapshot>;
+  /** Forgets everything, after a change made here. */
+  forget(): void;
+}
+
+const entriesMax = 10_000;
+
+/** A directory that remembers what it read for `settingsStaleMs`. */
+export function createDirectory({ kv, clock }: Pick<Deps, "kv" | "clock">): Directory {
+  const byHash = new Map<string, { readAt: number; access: Promise<Access | null> }>();
+  const byId = new Map<string, { readAt: number; snapshot: ProjectSnapshot }>();
+
+  /** Keeps one object per version, so that what is computed from it can be kept with it. */
+  function remember(snapshot: ProjectSnapshot): ProjectSnapshot {
+    const { id } = snapshot.project;
+    const known = byId.get(id)?.snapshot;
+    const kept = known?.version === snapshot.version ? known : snapshot;
+    if (byId.size >= entriesMax) byId.clear();
+    byId.set(id, { readAt: clock.now(), snapshot: kept });
+    return kept;
+  }
+
+  async function refresh(projectId: string): Promise<ProjectSnapshot> {
+    const snapshot = await readProject(kv, projectId);
+    if (!snapshot) throw notFound("project");
+    return remember(snapshot);
+  }
+
+  return {
+    refresh,
+    access(hash) {
+      const known = byHash.get(hash);
+      if (known && clock.now() - known.readAt < settingsStaleMs) return known.access;
+      const access = findByHash(kv, hash).then((found) => {
+        if (found) return { key: found.key, snapshot: remember(found.snapshot) };
+        byHash.delete(hash);
+        return null;
+      });
+      access.catch(() => byHash.delete(hash));
+      if (byHash.size >= entriesMax) byHash.clear();
+      byHash.set(hash, { readAt: clock.now(), access });
+      return access;
+    },
+    async current(projectId) {
+      const known = byId.get(projectId);
+      if (known && clock.now() - known.readAt < settingsStaleMs) return known.snapshot;
+      return await refresh(projectId);
+    },
+    forget() {
+      byHash.clear();
+      byId.clear();
+    },
+  };
+}

@@ -1,0 +1,77 @@
+import { ApiError, badRequest } from "../base/errors.ts";
+import { headerText } from "../base/response.ts";
+import { checkUserId } from "../base/user_id.ts";
+import type { Caller } from "./auth.ts";
+
+/** Where a request may name its end user, besides the header. */
+export interface UserSources {
+  body?: unknown;
+  /** The path segment as it stood in the address, still percent-encoded. */
+  path?: string | undefined;
+  query?: string | undefined;
+}
+
+/** Words that stand where `/v1/{user}/…` has its user, and so are no users there. */
+const reserved = new Set(["chat", "models", "user", "webhooks", "admin", "console", "docs"]);
+
+/**
+ * The end user that a request is about: body, else header, else path, else query, else the key's
+ * default. Throws 400 `user_required` when there is none, 400 when one is malformed, 403 when the
+ * key is bound to another user.
+ */
+export function endUser(caller: Caller, request: Request, sources: UserSources): string {
+  const { key, snapshot } = caller;
+  const onlyHeader = snapshot.project.userSource === "header";
+  const named = onlyHeader ? fromHeader(request) : namedAnywhere(request, sources);
+  const user = named ?? (onlyHeader ? null : key.user ?? key.defaultUser);
+  if (user === null) {
+    throw badRequest(
+      "user",
+      onlyHeader
+        ? "This project takes the user from the header 'X-Service-User', which is missing."
+        : "A user is required: send 'user' in the body, or the header 'X-Service-User'.",
+      "user_required",
+    );
+  }
+  if (key.user !== null && user !== key.user) {
+    throw new ApiError(403, {
+      message: "This API key is bound to another user.",
+      type: "permission_error",
+      code: "user_not_allowed",
+      param: "user",
+    });
+  }
+  return user;
+}
+
+function namedAnywhere(request: Request, { body, path, query }: UserSources): string | null {
+  if (body !== undefined && body !== null) return checkUserId(body, "user");
+  const header = fromHeader(request);
+  if (header !== null) return header;
+  if (path !== undefined) return fromPath(path);
+  if (query !== undefined) return checkUserId(query, "user");
+  return null;
+}
+
+function fromHeader(request: Request): string | null {
+  const value = request.headers.get("x-service-user");
+  if (!value) return null;
+  const text = headerText(value);
+  if (text === null) {
+    throw badRequest("X-Service-User", "'X-Service-User' is not well-formed UTF-8.");
+  }
+  return checkUserId(text, "X-Service-User");
+}
+
+function fromPath(segment: string): string {
+  let user: string;
+  try {
+    user = decodeURIComponent(segment);
+  } catch {
+    throw badRequest("user", "The user in the path is not well-formed UTF-8.");
+  }
+  if (reserved.has(user)) {
+    throw badRequest("user", `'${user}' is a reserved word, and no user in a path.`);
+  }
+  return checkUserId(user, "user");
+}

@@ -1,0 +1,82 @@
+import { fromBytes, toBytes } from "../base/json.ts";
+import {
+  apiKeyHashKey,
+  apiKeyKey,
+  apiKeysPrefix,
+  projectKey,
+  projectsPrefix,
+} from "../store/keys.ts";
+import type { Kv, Row, Write } from "../store/kv.ts";
+import type { ApiKey, Project } from "./schema.ts";
+
+/** A project as it stood at one version of its row. */
+export interface ProjectSnapshot {
+  readonly project: Project;
+  readonly version: string;
+}
+
+/** The project, or null when there is none. */
+export async function readProject(kv: Kv, projectId: string): Promise<ProjectSnapshot | null> {
+  return toSnapshot(await kv.get(projectKey(projectId)));
+}
+
+/** Projects in order of creation, from `cursor` (an id, inclusive). */
+export async function listProjects(kv: Kv, limit: number, cursor?: string): Promise<Project[]> {
+  const start = cursor ? { start: projectKey(cursor) } : {};
+  const rows = await kv.list({ prefix: projectsPrefix, ...start, limit });
+  return rows.flatMap((row) => toSnapshot(row)?.project ?? []);
+}
+
+/** The project's keys in order of creation. */
+export async function listApiKeys(kv: Kv, projectId: string, limit: number): Promise<ApiKey[]> {
+  const rows = await kv.list({ prefix: apiKeysPrefix(projectId), limit });
+  return rows.flatMap((row) => (row.value ? [fromBytes<ApiKey>(row.value)] : []));
+}
+
+/** One key's record and the version to check, or null. */
+export async function readApiKey(
+  kv: Kv,
+  projectId: string,
+  keyId: string,
+): Promise<{ key: ApiKey; version: string } | null> {
+  const row = await kv.get(apiKeyKey(projectId, keyId));
+  return row.value && row.version ? { key: fromBytes(row.value), version: row.version } : null;
+}
+
+/** The key that has this hash and its project, or null when either is missing. */
+export async function findByHash(
+  kv: Kv,
+  hash: string,
+): Promise<{ key: ApiKey; snapshot: ProjectSnapshot } | null> {
+  const pointer = await kv.get(apiKeyHashKey(hash));
+  if (!pointer.value) return null;
+  const { projectId, keyId } = fromBytes<{ projectId: string; keyId: string }>(pointer.value);
+  const [keyRow, projectRow] = await kv.getMany([
+    apiKeyKey(projectId, keyId),
+    projectKey(projectId),
+  ]);
+  const snapshot = projectRow && toSnapshot(projectRow);
+  if (!keyRow?.value || !snapshot) return null;
+  return { key: fromBytes(keyRow.value), snapshot };
+}
+
+/** Adds the project's row to `write`; `version` null makes it, else it must still be that one. */
+export function putProject(write: Write, project: Project, version: string | null): void {
+  const key = projectKey(project.id);
+  write.checks.push({ key, version });
+  write.sets.push({ key, value: toBytes(project) });
+}
+
+/** Adds a key's row to `write` and, when it is new, the way to it from its hash. */
+export function putApiKey(write: Write, key: ApiKey, hash: string | null): void {
+  write.sets.push({ key: apiKeyKey(key.projectId, key.id), value: toBytes(key) });
+  if (!hash) return;
+  const pointer = { projectId: key.projectId, keyId: key.id };
+  write.checks.push({ key: apiKeyHashKey(hash), version: null });
+  write.sets.push({ key: apiKeyHashKey(hash), value: toBytes(pointer) });
+}
+
+function toSnapshot(row: Row): ProjectSnapshot | null {
+  if (!row.value || !row.version) return null;
+  return { project: fromBytes<Project>(row.value), version: row.version };
+}
