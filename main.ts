@@ -1,0 +1,109 @@
+// The process: environment, database file, socket, signals. Everything else is in src/.
+import { existsSync } from "node:fs";
+import { dirname } from "node:path";
+import process from "node:process";
+import { type App, createApp } from "./src/app.ts";
+import { ApiError } from "./src/base/errors.ts";
+import { type Config, readConfig } from "./src/config.ts";
+import type { Deps } from "./src/deps.ts";
+import { devApiKey, devProjectId } from "./src/projects/auth.ts";
+import { createRealDeps } from "./src/real_deps.ts";
+import { devProject } from "./src/projects/dev_project.ts";
+
+/** How often leftovers of dead processes are looked for. */
+const sweepEveryMs = 15_000;
+/** How long a clean stop waits for running answers, and then for their charges. */
+const finishMs = 25_000;
+const settleMs = 3_000;
+
+await main();
+
+async function main(): Promise<void> {
+  const config = configOrExit();
+  lockOrExit(config.kvPath);
+  const deps = await createRealDeps(config);
+  const app = await createApp(deps);
+  if (config.dev) await app.admin.ensure(devProjectId, devProject);
+  const server = Deno.serve({
+    hostname: config.host,
+    port: config.port,
+    onListen: ({ port }) => announce(config, port),
+  }, app.fetch);
+  const stopSweeping = sweepForEver(app, deps);
+  let stopping = false;
+  for (const signal of ["SIGTERM", "SIGINT"] as const) {
+    Deno.addSignalListener(signal, () => {
+      // A second signal is someone who will not wait: holds then end by themselves.
+      if (stopping) Deno.exit(130);
+      stopping = true;
+      stopSweeping();
+      stop(server, app, deps);
+    });
+  }
+}
+
+function configOrExit(): Config {
+  if (existsSync(".env")) process.loadEnvFile(".env");
+  try {
+    return readConfig(Deno.env.toObject(), { dev: Deno.args.includes("--dev") });
+  } catch (error) {
+    return exit(`Farebox cannot start:\n${error instanceof Error ? error.message : error}`);
+  }
+}
+
+/** One process per database file: a second one would only get "database is locked". */
+function lockOrExit(kvPath: string): void {
+  if (/^https?:/.test(kvPath) || kvPath === ":memory:") return;
+  Deno.mkdirSync(dirname(kvPath), { recursive: true });
+  // Held until the process ends, however it ends.
+  const file = Deno.openSync(`${kvPath}.lock`, { create: true, write: true });
+  if (!file.tryLockSync(true)) {
+    exit(`Farebox cannot start:\nKV_PATH ${kvPath} is in use by another process`);
+  }
+}
+
+function exit(message: string): never {
+  console.error(message);
+  Deno.exit(1);
+}
+
+function announce({ dev, host, baseUrl }: Config, port: number): void {
+  const url = dev ? baseUrl.replace(/:0$/, `:${port}`) : `http://${host}:${port}`;
+  if (!dev) return console.log(`Farebox listens on ${url}, and calls itself ${baseUrl}`);
+  console.log(`Farebox listens on ${url}, for development: simulated model, key ${devApiKey}
+
+Try it:
+curl ${url}/v1/chat/completions -H "Authorization: Bearer ${devApiKey}" \\
+  -H "Content-Type: application/json" \\
+  -d '{"model":"sandbox/echo","user":"ada","messages":[{"role":"user","content":"Hello"}]}'
+`);
+}
+
+function sweepForEver(app: App, { log, clock }: Deps): () => void {
+  let cancel = () => {};
+  const round = async () => {
+    await app.sweep().catch((error) => log("error", "sweep_failed", { error: String(error) }));
+    cancel = clock.after(sweepEveryMs, round);
+  };
+  round();
+  return () => cancel();
+}
+
+/** Stops accepting, lets answers finish, cuts and charges those that do not, closes the store. */
+async function stop(server: Deno.HttpServer, app: App, { clock, committer, kv, log }: Deps) {
+  log("info", "stopping", { running: app.running.size });
+  const closed = server.shutdown();
+  await Promise.race([closed, clock.sleep(finishMs)]);
+  app.running.cutAll(
+    new ApiError(503, {
+      message: "The service is restarting. Try again shortly.",
+      type: "service_unavailable_error",
+      code: "server_shutdown",
+    }),
+  );
+  await Promise.race([app.running.idle(), clock.sleep(settleMs)]);
+  await committer.idle();
+  kv.close();
+  log("info", "stopped");
+  Deno.exit(0);
+}

@@ -28,6 +28,6 @@ export interface Deps {
   clock: Clock;
   id: MakeId;
   randomBytes(length: number): Uint8Array<ArrayBuffer>;
-  fetch: (request: Request) => Promise<Response>;
+  fetch: (url: string, init: RequestInit) => Promise<Response>;
   log: Log;
 }

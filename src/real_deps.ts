@@ -19,7 +19,7 @@ export async function createRealDeps(config: Config): Promise<Deps> {
     clock: realClock,
     id,
     randomBytes: (length) => crypto.getRandomValues(new Uint8Array(length)),
-    fetch: (request) => fetch(request),
+    fetch: (url, init) => fetch(url, init),
     log: createLog(config.logLevel),
   };
 }

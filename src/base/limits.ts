@@ -44,3 +44,11 @@ export const pageSizeDefault = 20;
 export const settingsStaleMs = 1_000;
 /** Deadline of one call to the store, in milliseconds. */
 export const storeDeadlineMs = 5_000;
+/** Longest run of one answer, in milliseconds: a reader that never reads on ends here. */
+export const answerLifetimeMs = 60 * 60 * 1000;
+/** How often running answers are looked after, in milliseconds. */
+export const runningTickMs = 5_000;
+/** Most characters of output kept uncounted, in characters: more is counted and dropped. */
+export const uncountedCharsMax = 64 * 1024;
+/** Largest error body read from an upstream, in bytes. */
+export const upstreamErrorBytesMax = 64 * 1024;

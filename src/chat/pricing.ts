@@ -160,3 +160,11 @@ export function describePrice(price: Price, inputTokens: number): Record<string,
     requestFee: formatAmount(price.requestFee),
   };
 }
+
+/** What a million tokens cost with the markup, at the lowest tier, as decimal strings. */
+export function priceForPeople(price: Price): { input: string; output: string } {
+  const { input, output } = ratesFor(price, 0);
+  const marked = (rate: bigint) =>
+    formatAmount(divideRoundingUp(rate * price.percent, wholePercent));
+  return { input: marked(input), output: marked(output) };
+}

@@ -45,8 +45,8 @@ export function quoteChat(
   const wanted = wantedTokens(chat, terms);
   const minimum = minimumTokens(chat, terms);
   const input = prompt.counted ?? prompt.bound;
-  const capFor = (spendable: Amount) =>
-    outputTokensFor(terms.price, { spendable, input, choices: chat.choices });
+  const capFor = (spendable: Amount, tokens = input) =>
+    outputTokensFor(terms.price, { spendable, input: tokens, choices: chat.choices });
   const holdFor = (cap: number) => {
     const usage = estimatedUsage(input, cap * chat.choices);
     const tokens = tokenCost(terms.price, highestRates(terms.price), usage);
@@ -57,7 +57,8 @@ export function quoteChat(
     if (affordable >= wanted) {
       return { amount: holdFor(wanted), cap: wanted, clamped: false, squeezed: false };
     }
-    if (prompt.counted === null) return "count";
+    // Where not even an answer to an empty prompt can be paid, there is no need to count.
+    if (prompt.counted === null) return capFor(balance, 0) < minimum ? null : "count";
     if (affordable < minimum) return null;
     const alone = Math.min(wanted, capFor(balance));
     const squeezed = affordable < Math.min(alone, worthHavingTokens);

@@ -1,16 +1,16 @@
 import type { Deps } from "../deps.ts";
 import { isObject, type Json } from "../base/json.ts";
 
-/** The simulated model of development: answers with what it was told, word by word. */
+/** The simulated model of development: answers with what it was told, piece by piece. */
 export const sandboxModel = "sandbox/echo";
 
-const wordDelayMs = 15;
+const pieceDelayMs = 15;
 const encoder = new TextEncoder();
 
 interface Script {
   id: string;
   created: number;
-  words: string[];
+  pieces: string[];
   finish: "stop" | "length";
   choices: number;
   usage: { prompt_tokens: number; completion_tokens: number; total_tokens: number };
@@ -21,7 +21,7 @@ export async function answerInSandbox(request: Request, deps: Deps): Promise<Res
   const body: Record<string, Json> = await request.json();
   const script = write(body, deps);
   if (body.stream === true) return stream(script, body, deps);
-  const message = { role: "assistant", content: script.words.join(""), refusal: null };
+  const message = { role: "assistant", content: script.pieces.join(""), refusal: null };
   return Response.json({
     id: script.id,
     object: "chat.completion",
@@ -37,22 +37,22 @@ export async function answerInSandbox(request: Request, deps: Deps): Promise<Res
   });
 }
 
-/** Decides the whole answer. Its tokens are words, with the blank before each. */
+/** Decides the whole answer. Four characters are a token, about what real models make of English. */
 function write(body: Record<string, Json>, deps: Deps): Script {
   const messages = Array.isArray(body.messages) ? body.messages : [];
   const last = messages.findLast((message) => isObject(message) && message.role === "user");
   const told = textOf(isObject(last) ? last.content : null) || "nothing";
-  const all = `You said: ${told}`.match(/\s*\S+/g) ?? [];
+  const all = tokensOf(`You said: ${told}`);
   const max = Number(body.max_tokens ?? body.max_completion_tokens ?? all.length);
-  const words = all.slice(0, max);
+  const pieces = all.slice(0, max);
   const choices = Number(body.n ?? 1);
-  const prompt = messages.reduce<number>((sum, message) => sum + tokensOf(message), 3);
-  const completion = words.length * choices;
+  const prompt = messages.reduce<number>((sum, message) => sum + promptTokens(message), 3);
+  const completion = pieces.length * choices;
   return {
     id: deps.id("chatcmpl").replace("_", "-"),
     created: Math.floor(deps.clock.now() / 1000),
-    words,
-    finish: words.length < all.length ? "length" : "stop",
+    pieces,
+    finish: pieces.length < all.length ? "length" : "stop",
     choices,
     usage: {
       prompt_tokens: prompt,
@@ -62,9 +62,12 @@ function write(body: Record<string, Json>, deps: Deps): Script {
   };
 }
 
-function tokensOf(message: Json): number {
-  const text = isObject(message) ? textOf(message.content) : "";
-  return 4 + (text.match(/\S+/g)?.length ?? 0);
+function promptTokens(message: Json): number {
+  return 4 + tokensOf(isObject(message) ? textOf(message.content) : "").length;
+}
+
+function tokensOf(text: string): string[] {
+  return text.match(/.{1,4}/gsu) ?? [];
 }
 
 function textOf(content: Json | undefined): string {
@@ -90,9 +93,9 @@ function stream(script: Script, body: Record<string, Json>, { clock }: Deps): Re
   async function* frames() {
     for (let index = 0; index < script.choices; index++) {
       yield frame(index, { role: "assistant", content: "" }, null);
-      for (const word of script.words) {
-        await clock.sleep(wordDelayMs);
-        yield frame(index, { content: word }, null);
+      for (const piece of script.pieces) {
+        await clock.sleep(pieceDelayMs);
+        yield frame(index, { content: piece }, null);
       }
       yield frame(index, {}, script.finish);
     }

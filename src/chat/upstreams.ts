@@ -18,7 +18,7 @@ export interface Upstream {
   maxTokensField: MaxTokensField | null;
   /** What this process has learnt of it. */
   quirks: Quirks;
-  send(request: Request): Promise<Response>;
+  send(url: string, init: RequestInit): Promise<Response>;
 }
 
 /** How a server differs from OpenAI's, as it has shown so far. */
@@ -68,7 +68,7 @@ export function createUpstreams(deps: Deps, secrets: Secrets): FindUpstream {
     url: "http://sandbox.invalid/v1",
     apiKey: null,
     quirks: quirksOf("sandbox"),
-    send: (request) => answerInSandbox(request, deps),
+    send: (url, init) => answerInSandbox(new Request(url, init), deps),
   };
 
   return async (project, model) => {

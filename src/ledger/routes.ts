@@ -9,11 +9,12 @@ import type { Auth, Caller } from "../projects/auth.ts";
 import { endUser } from "../projects/end_user.ts";
 import type { Project } from "../projects/schema.ts";
 import { listActivities, toCsv } from "./activities.ts";
+import { readBalance } from "./balance.ts";
 import { amountOf, type Entry, toActivity } from "./entry.ts";
 import type { Post, Posted } from "./post.ts";
 import { moneyBodySchema, refundBodySchema } from "./schema.ts";
-import { readAccount, readEntry } from "./store.ts";
-import { settledAt, viewAfter, viewBalance } from "./view.ts";
+import { readEntry } from "./store.ts";
+import { viewAfter, viewBalance } from "./view.ts";
 
 /** Where a user who lacks money is sent, and the sentence that says so. */
 export type TopUpOffer = (
@@ -112,8 +113,7 @@ function balance({ deps, auth }: LedgerRooms): Handler {
     const caller = await auth.caller(request, "money");
     const user = endUser(caller, request, { query: query("user") });
     const { id: projectId, currency } = caller.snapshot.project;
-    const account = await readAccount(deps.kv, { projectId, user });
-    const { balance, held } = settledAt(account, deps.clock.now());
+    const { balance, held } = await readBalance(deps.kv, { projectId, user }, deps.clock.now());
     const body = { user, currency, ...viewBalance(balance, held, currency) };
     return jsonResponse(200, body, requestId);
   };

@@ -52,9 +52,14 @@ export function createDirectory({ kv, clock }: Pick<Deps, "kv" | "clock">): Dire
 
   return {
     refresh,
-    access(hash) {
+    async access(hash) {
       const known = byHash.get(hash);
-      if (known && clock.now() - known.readAt < settingsStaleMs) return known.access;
+      if (known && clock.now() - known.readAt < settingsStaleMs) {
+        const access = await known.access;
+        // A project read since then in another version may have revoked this very key.
+        const { project, version } = access?.snapshot ?? {};
+        if (project && byId.get(project.id)?.snapshot.version === version) return access;
+      }
       const access = findByHash(kv, hash).then((found) => {
         if (found) return { key: found.key, snapshot: remember(found.snapshot) };
         byHash.delete(hash);
@@ -63,7 +68,7 @@ export function createDirectory({ kv, clock }: Pick<Deps, "kv" | "clock">): Dire
       access.catch(() => byHash.delete(hash));
       if (byHash.size >= entriesMax) byHash.clear();
       byHash.set(hash, { readAt: clock.now(), access });
-      return access;
+      return await access;
     },
     async current(projectId) {
       const known = byId.get(projectId);

@@ -1,0 +1,162 @@
+import { ApiError } from "../base/errors.ts";
+import type { JsonObject } from "../base/json.ts";
+import type { Deps } from "../deps.ts";
+import type { AccountRef } from "../ledger/account.ts";
+import type { Holds, Settled } from "../ledger/hold.ts";
+import type { Amount } from "../base/money.ts";
+import type { Auth, Caller } from "../projects/auth.ts";
+import { formatAmount } from "../base/money.ts";
+import type { Meter } from "./meter.ts";
+import { answerCost, describePrice, type Terms } from "./pricing.ts";
+import type { ChatQuote } from "./quote.ts";
+import type { ReplayMark } from "./replay.ts";
+import type { Running } from "./running.ts";
+import type { ChatRequest } from "./schema.ts";
+import { upstreamTimeout } from "./upstream_error.ts";
+import type { FindUpstream, Upstream } from "./upstreams.ts";
+import { inputOf, type TokenUsage } from "./usage.ts";
+import type { Project } from "../projects/schema.ts";
+
+/** What the chat room stands on. */
+export interface ChatRooms {
+  deps: Deps;
+  auth: Auth;
+  holds: Holds;
+  running: Running;
+  findUpstream: FindUpstream;
+  /** Where a user tops up. */
+  topUpUrl: (project: Project, user: string) => Promise<string>;
+}
+
+/** A chat request, read and known to be allowed, before any money is held for it. */
+export interface Ask {
+  /** Our own id: the hold's and, as `act_…`, the entry's. */
+  id: string;
+  /** On the response: the caller's own id, or ours. */
+  requestId: string;
+  request: Request;
+  /** In milliseconds since 1970. */
+  askedAt: number;
+  caller: Caller;
+  user: string;
+  ref: AccountRef;
+  chat: ChatRequest;
+  terms: Terms;
+  upstream: Upstream;
+  replay: ReplayMark | null;
+}
+
+/** An answer whose hold stands. */
+export interface Answer extends Ask {
+  quote: ChatQuote;
+  meter: Meter;
+  /** Ends the call of the upstream; the reason is what the caller is told. */
+  controller: AbortController;
+}
+
+/** What names an answer where its upstream does not. */
+export function answerHead({ id, chat, askedAt }: Answer): JsonObject {
+  const created = Math.floor(askedAt / 1000);
+  return { id: id.replace("req_", "chatcmpl-"), created, model: chat.model };
+}
+
+/** Watches over the answer while `work` runs: renews its hold, and cuts it when that fails. */
+export function watch({ running }: ChatRooms, answer: Answer): () => void {
+  return running.add({
+    ref: answer.ref,
+    id: answer.id,
+    used: async () => costOf(answer, await answer.meter.usage()),
+    cut: (reason) => answer.controller.abort(reason),
+  });
+}
+
+/** Ends the call after the upstream's deadline, unless the returned function is called before. */
+export function startDeadline({ deps }: ChatRooms, { controller }: Answer): () => void {
+  const { upstreamTimeoutMs } = deps.config;
+  return deps.clock.after(
+    upstreamTimeoutMs,
+    () => controller.abort(upstreamTimeout(`no answer within ${upstreamTimeoutMs} ms`)),
+  );
+}
+
+/** What the answer costs with this usage. */
+export function costOf({ terms, meter }: Answer, usage: TokenUsage): Amount {
+  return answerCost(terms.price, usage, meter.producedOutput);
+}
+
+type SettleMore = Parameters<Holds["settle"]>[0]["alongside"];
+
+const settleAttemptsMax = 4;
+const settleRetryMs = 100;
+
+/**
+ * Charges the answer, durably, before its caller sees its end. Throws 503 when its hold is gone, or
+ * when the store stays away.
+ */
+export async function settle(
+  { holds, deps }: ChatRooms,
+  answer: Answer,
+  usage: TokenUsage,
+  alongside?: SettleMore,
+): Promise<Extract<Settled, { kind: "settled" }>> {
+  const settlement = {
+    ref: answer.ref,
+    id: answer.id,
+    cost: costOf(answer, usage),
+    usage: describeUsage(answer, usage),
+    idempotencyKey: answer.replay?.idempotencyKey ?? null,
+    alongside,
+  };
+  for (let attempt = 1;; attempt++) {
+    try {
+      const settled = await holds.settle(settlement);
+      if (settled.kind === "settled") return settled;
+      break;
+    } catch (error) {
+      if (attempt === settleAttemptsMax) throw error;
+      await deps.clock.sleep(settleRetryMs * attempt);
+    }
+  }
+  throw new ApiError(503, {
+    message: "The answer took longer than its hold on the balance could be kept.",
+    type: "service_unavailable_error",
+    code: "hold_lost",
+  });
+}
+
+function describeUsage({ chat, terms, requestId }: Answer, usage: TokenUsage) {
+  return {
+    model: chat.model,
+    requestId,
+    source: usage.source,
+    uncachedInputTokens: usage.uncachedInput,
+    cachedInputTokens: usage.cachedInput,
+    cacheWriteTokens: usage.cacheWrite,
+    outputTokens: usage.output,
+    reasoningTokens: usage.reasoning,
+    price: describePrice(terms.price, inputOf(usage)),
+  };
+}
+
+/** Ends an answer that produced nothing: no charge, and its idempotency key is free again. */
+export async function release({ holds, deps }: ChatRooms, answer: Answer): Promise<void> {
+  const { ref, id, replay } = answer;
+  const free = replay
+    ? (draft: { remove(key: ReplayMark["key"]): void }) => draft.remove(replay.key)
+    : undefined;
+  await holds.release(ref, id, free).catch((error) =>
+    // The hold then ends by itself, when it expires.
+    deps.log("error", "release_failed", { requestId: id, error: String(error) })
+  );
+}
+
+/** The provider's `usage`, or our own count in its place, with what it cost. */
+export function usageBody(answer: Answer, usage: TokenUsage): Record<string, unknown> {
+  const input = inputOf(usage);
+  const counted = answer.meter.reported ?? {
+    prompt_tokens: input,
+    completion_tokens: usage.output,
+    total_tokens: input + usage.output,
+  };
+  return { ...counted, cost: formatAmount(costOf(answer, usage)) };
+}

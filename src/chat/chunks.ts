@@ -1,0 +1,158 @@
+import type { EventSourceMessage } from "eventsource-parser";
+import { ApiError } from "../base/errors.ts";
+import { isObject, type Json, type JsonObject, parseJson } from "../base/json.ts";
+import type { Meter } from "./meter.ts";
+import { sseFrame } from "./reply.ts";
+import { readFault } from "./upstream_error.ts";
+
+interface ChunkOptions {
+  meter: Meter;
+  wantsUsage: boolean;
+  choices: number;
+  /** Names the chunks that we add, where the upstream has not yet. */
+  head: JsonObject;
+  /** Appended to a choice that ends with `length`, or null. */
+  cutText: string | null;
+}
+
+/**
+ * Turns an upstream's events into frames for the caller, and meters them on the way. A chunk that
+ * needs no change goes on as its own text. Usage is held back: the caller's is made at the end.
+ */
+export class Chunks {
+  /** `[DONE]` has come. */
+  done = false;
+  /** The upstream's error in mid-stream, ready to be told. */
+  error: ApiError | null = null;
+  readonly #options: ChunkOptions;
+  #head: JsonObject;
+  #seen = new Set<number>();
+  #finished = new Set<number>();
+
+  constructor(options: ChunkOptions) {
+    this.#options = options;
+    this.#head = options.head;
+  }
+
+  /** The frames that one event becomes; often one, sometimes none. */
+  take({ data, event }: EventSourceMessage): string {
+    if (this.done || this.error) return "";
+    if (data === "[DONE]") {
+      this.done = true;
+      return "";
+    }
+    const chunk = parsed(data);
+    if (event === "error" || (isObject(chunk) && chunk.error)) {
+      const fault = readFault(502, data);
+      this.error = new ApiError(502, {
+        message: fault.message || "The model's server broke off its answer.",
+        type: fault.type ?? "server_error",
+        param: fault.param,
+        code: fault.code ?? "upstream_error",
+        cause: data.slice(0, 500),
+      });
+      return "";
+    }
+    // Clients stop at what is not JSON, and no upstream means anything by it.
+    if (!isObject(chunk)) return "";
+    return this.#takeChunk(chunk, data);
+  }
+
+  /** Whether every choice has said how it ended. */
+  get complete(): boolean {
+    return this.#seen.size > 0 && [...this.#seen].every((index) => this.#finished.has(index));
+  }
+
+  /** Ends the choices that have not ended, so that clients do not take the stream for broken. */
+  finish(reason: "stop" | "length"): string {
+    if (this.#seen.size === 0) this.#seen.add(0);
+    let frames = "";
+    for (const index of this.#seen) {
+      if (this.#finished.has(index)) continue;
+      this.#finished.add(index);
+      if (reason === "length") frames += this.#cutFrame(index);
+      frames += this.#frame(index, {}, reason);
+    }
+    return frames;
+  }
+
+  /** The chunk that tells what was used, as `stream_options.include_usage` promises. */
+  usageFrame(usage: Record<string, unknown>): string {
+    return sseFrame(JSON.stringify({ ...this.#head, choices: [], usage }));
+  }
+
+  #takeChunk(chunk: JsonObject, data: string): string {
+    const { meter, wantsUsage } = this.#options;
+    const choices = Array.isArray(chunk.choices) ? chunk.choices : [];
+    const { id, object, created, model } = chunk;
+    this.#head = { ...this.#head, ...defined({ id, object, created, model }) };
+    let frames = "";
+    for (const choice of choices) if (isObject(choice)) frames += this.#meterChoice(choice);
+    if (chunk.usage) meter.addUsage(chunk.usage);
+    if (choices.length === 0 && chunk.usage) return "";
+    if (wantsUsage === ("usage" in chunk) && !chunk.usage) return frames + sseFrame(data);
+    const { usage: _usage, ...rest } = chunk;
+    return frames + sseFrame(JSON.stringify(wantsUsage ? { ...rest, usage: null } : rest));
+  }
+
+  /** Meters a choice; gives the frame that must come before it. */
+  #meterChoice(choice: JsonObject): string {
+    const index = typeof choice.index === "number" ? choice.index : 0;
+    this.#seen.add(index);
+    this.#options.meter.addOutput(choice.delta);
+    if (typeof choice.finish_reason !== "string") return "";
+    this.#finished.add(index);
+    return choice.finish_reason === "length" ? this.#cutFrame(index) : "";
+  }
+
+  #cutFrame(index: number): string {
+    const { cutText } = this.#options;
+    return cutText === null ? "" : this.#frame(index, { content: cutText }, null);
+  }
+
+  #frame(index: number, delta: JsonObject, finish: string | null): string {
+    const choices = [{ index, delta, logprobs: null, finish_reason: finish }];
+    const usage = this.#options.wantsUsage ? { usage: null } : {};
+    return sseFrame(JSON.stringify({ ...this.#head, choices, ...usage }));
+  }
+}
+
+function parsed(data: string): Json | undefined {
+  try {
+    return parseJson(data);
+  } catch {
+    return undefined;
+  }
+}
+
+function defined(fields: Record<string, Json | undefined>): JsonObject {
+  const given: JsonObject = {};
+  for (const [name, value] of Object.entries(fields)) if (value !== undefined) given[name] = value;
+  return given;
+}
+
+/** A whole completion as the events of a stream, for a server that answers JSON to `stream: true`. */
+export function asEvents(completion: JsonObject): EventSourceMessage[] {
+  const { choices, usage, ...head } = completion;
+  const base = { ...head, object: "chat.completion.chunk" };
+  const events = (Array.isArray(choices) ? choices : []).flatMap((choice) => {
+    if (!isObject(choice)) return [];
+    const { message, finish_reason, ...rest } = choice;
+    const delta = isObject(message) ? withIndexes(message) : {};
+    return [
+      { ...base, choices: [{ ...rest, delta, finish_reason: null }] },
+      { ...base, choices: [{ ...rest, delta: {}, finish_reason: finish_reason ?? "stop" }] },
+    ];
+  });
+  const tail = usage ? [{ ...base, choices: [], usage }] : [];
+  return [...events, ...tail].map((chunk) => ({ data: JSON.stringify(chunk) }))
+    .concat({ data: "[DONE]" }).map((event) => ({ ...event, id: undefined, event: undefined }));
+}
+
+/** Tool calls of a delta carry an index; those of a message do not. */
+function withIndexes(message: JsonObject): JsonObject {
+  const { tool_calls } = message;
+  if (!Array.isArray(tool_calls)) return message;
+  const indexed = tool_calls.map((call, index) => (isObject(call) ? { index, ...call } : call));
+  return { ...message, tool_calls: indexed };
+}

@@ -1,0 +1,108 @@
+import { ApiError } from "../base/errors.ts";
+import type { Handler, Incoming } from "../base/handler.ts";
+import { chatBodyBytesMax } from "../base/limits.ts";
+import { readIdempotencyKey, readJsonBody } from "../base/request.ts";
+import type { Caller } from "../projects/auth.ts";
+import { endUser } from "../projects/end_user.ts";
+import { admit, modelNotFound } from "./admit.ts";
+import type { Ask, ChatRooms } from "./answer.ts";
+import { termsOf } from "./pricing.ts";
+import { replayMark } from "./replay.ts";
+import { paywallReply } from "./reply.ts";
+import { readChat } from "./schema.ts";
+import { streamedAnswer } from "./streamed_answer.ts";
+import { badUpstream } from "./upstream_error.ts";
+import { completionResponse, wholeAnswer } from "./whole_answer.ts";
+
+/** Settings that change this often under one request are a fault of their own. */
+const settingsMovesMax = 5;
+
+/**
+ * `POST /v1/chat/completions`: read, admit, forward, meter, settle. A user who must top up gets a
+ * normal completion that says so; whoever gets an answer has paid for it.
+ */
+export function completeChat(rooms: ChatRooms): Handler {
+  return async (incoming) => {
+    const first = await rooms.auth.caller(incoming.request, "chat");
+    const body = await readJsonBody(incoming.request, chatBodyBytesMax);
+    let caller = first;
+    for (let moves = 0; moves < settingsMovesMax; moves++) {
+      const ask = await readAsk(rooms, { incoming, caller, body });
+      const admission = await admit(rooms, ask);
+      switch (admission.kind) {
+        case "settings_moved":
+          caller = await rooms.auth.caller(incoming.request, "chat");
+          continue;
+        case "replayed": {
+          const headers = { ...admission.stored.headers, "idempotent-replayed": "true" };
+          return completionResponse(admission.stored.body, ask.requestId, headers);
+        }
+        case "paywalled":
+          return paywallReply(admission.paywall, {
+            chat: ask.chat,
+            requestId: ask.requestId,
+            completionId: ask.id.replace("req_", "chatcmpl-"),
+            now: ask.askedAt,
+          });
+        case "admitted":
+          return ask.chat.stream
+            ? await streamedAnswer(rooms, admission.answer)
+            : await wholeAnswer(rooms, admission.answer);
+      }
+    }
+    throw new ApiError(503, {
+      message: "The project's settings kept changing.",
+      code: "contended",
+    });
+  };
+}
+
+interface Received {
+  incoming: Incoming;
+  caller: Caller;
+  body: Awaited<ReturnType<typeof readJsonBody>>;
+}
+
+/** Everything about a request that can be at fault, before money is held for it. */
+async function readAsk(rooms: ChatRooms, { incoming, caller, body }: Received): Promise<Ask> {
+  const { request, requestId } = incoming;
+  const { project } = caller.snapshot;
+  requireActive(project.status);
+  const { allowedFields } = project;
+  const chat = readChat(body.value, { bytes: body.bytes, allowedFields });
+  const user = endUser(caller, request, { body: chat.body.user, path: pathUser(incoming.path) });
+  const terms = termsOf(project, chat.model);
+  if (!terms) throw modelNotFound(chat.model);
+  const upstream = await rooms.findUpstream(project, chat.model);
+  if (!upstream) throw badUpstream("no UPSTREAM_URL, and no upstream of the project");
+  const ref = { projectId: project.id, user };
+  const key = readIdempotencyKey(request);
+  return {
+    id: rooms.deps.id("req"),
+    requestId,
+    request,
+    askedAt: rooms.deps.clock.now(),
+    caller,
+    user,
+    ref,
+    chat,
+    terms,
+    upstream,
+    replay: key !== null && !chat.stream ? replayMark(ref, key, chat) : null,
+  };
+}
+
+/** The user of `/v1/{user}/chat/completions`, as it stood in the path. */
+function pathUser(path: string): string | undefined {
+  const [, , user, next] = path.split("/");
+  return next === "chat" ? user : undefined;
+}
+
+function requireActive(status: "active" | "archived"): void {
+  if (status === "active") return;
+  throw new ApiError(403, {
+    message: "This project is archived.",
+    type: "permission_error",
+    code: "project_archived",
+  });
+}

@@ -1,0 +1,97 @@
+import { createParser, type EventSourceMessage } from "eventsource-parser";
+import { keepAliveMs, upstreamEventCharsMax } from "../base/limits.ts";
+import type { Clock } from "../deps.ts";
+import { asAborted } from "./upstream.ts";
+import { badUpstream, upstreamTimeout } from "./upstream_error.ts";
+
+/** What came of waiting for the upstream: events, silence worth a sign of life, or the end. */
+export type Read = EventSourceMessage[] | "silent" | "end";
+
+/** Server-sent events of an upstream, pulled: nothing is read ahead of its reader. */
+export interface EventReader {
+  /** Throws 504 after too long a silence, 502 when the stream breaks off or an event is too large. */
+  next(): Promise<Read>;
+  /** Lets the upstream go. */
+  cancel(): void;
+}
+
+interface ReaderOptions {
+  clock: Clock;
+  idleMs: number;
+  signal: AbortSignal;
+}
+
+/**
+ * Reads a body with one reader: `tee` would read at the speed of the faster branch, and keep the
+ * rest in memory. A multi-byte character or a frame may be split anywhere.
+ */
+export function createEventReader(
+  body: ReadableStream<Uint8Array>,
+  { clock, idleMs, signal }: ReaderOptions,
+): EventReader {
+  const reader = body.getReader();
+  const decoder = new TextDecoder();
+  let events: EventSourceMessage[] = [];
+  let charsSinceEvent = 0;
+  let pending: Promise<ReadableStreamReadResult<Uint8Array>> | null = null;
+  let silentMs = 0;
+  let ended = false;
+  const parser = createParser({
+    onEvent(event) {
+      events.push(event);
+      charsSinceEvent = 0;
+    },
+  });
+
+  function feed(text: string): EventSourceMessage[] {
+    charsSinceEvent += text.length;
+    parser.feed(text);
+    if (charsSinceEvent > upstreamEventCharsMax) throw badUpstream("an event that is too large");
+    const fed = events;
+    events = [];
+    return fed;
+  }
+
+  async function next(): Promise<Read> {
+    if (ended) return "end";
+    pending ??= reader.read();
+    const waitMs = Math.min(keepAliveMs, idleMs - silentMs);
+    const result = await within(pending, waitMs, clock).catch((cause) => {
+      throw asAborted(signal) ?? badUpstream(cause, "The model's server broke off its answer.");
+    });
+    if (result === null) {
+      silentMs += waitMs;
+      if (silentMs >= idleMs) throw upstreamTimeout(`silent for ${idleMs} ms`);
+      return "silent";
+    }
+    pending = null;
+    silentMs = 0;
+    if (!result.done) return feed(decoder.decode(result.value, { stream: true }));
+    ended = true;
+    // A last event without its blank line counts too.
+    return feed(decoder.decode() + "\n\n");
+  }
+
+  return {
+    next,
+    cancel() {
+      ended = true;
+      pending?.catch(() => {});
+      reader.cancel().catch(() => {});
+    },
+  };
+}
+
+/** The result, or null when it takes longer. */
+function within<T>(work: Promise<T>, ms: number, clock: Clock): Promise<T | null> {
+  return new Promise((resolve, reject) => {
+    const cancel = clock.after(ms, () => resolve(null));
+    work.then((value) => {
+      cancel();
+      resolve(value);
+    }, (error) => {
+      cancel();
+      reject(error);
+    });
+  });
+}

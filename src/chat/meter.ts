@@ -1,0 +1,101 @@
+import { isObject, type Json, type JsonObject } from "../base/json.ts";
+import { uncountedCharsMax } from "../base/limits.ts";
+import { type CountTokens, loadTokenizer } from "./tokenizer.ts";
+import { estimatedUsage, readUsage, type TokenUsage } from "./usage.ts";
+
+interface MeterOptions {
+  choices: number;
+  /** Our own count of the prompt; asked for once, and only when it is needed. */
+  countInput: () => Promise<number>;
+}
+
+/**
+ * What one answer has used: the provider's word where there is one, else our own count of what went
+ * by. Text is counted only when it must be, and never kept beyond a bound.
+ */
+export class Meter {
+  /** Whether the model has said anything. */
+  producedOutput = false;
+  /** The provider's usage object as it came, for the caller. */
+  reported: JsonObject | null = null;
+  readonly #options: MeterOptions;
+  #provider: TokenUsage | null = null;
+  #uncounted = "";
+  #counted = 0;
+  #input: Promise<number> | null = null;
+
+  constructor(options: MeterOptions) {
+    this.#options = options;
+  }
+
+  /** Takes note of a message, or of a piece of one. */
+  addOutput(message: Json | undefined): void {
+    if (!isObject(message)) return;
+    for (const text of outputTexts(message)) {
+      this.producedOutput ||= text.length > 0;
+      this.#uncounted += text;
+    }
+  }
+
+  /** Takes note of a `usage`; the last one that makes sense stands. */
+  addUsage(raw: Json | undefined): void {
+    const usage = readUsage(raw);
+    if (!usage || !isObject(raw)) return;
+    this.#provider = usage;
+    this.reported = raw;
+    if (usage.output > 0) this.producedOutput = true;
+  }
+
+  /** Whether the output is surely no longer than this: one byte is at least one token's worth. */
+  surelyWithin(tokens: number): boolean {
+    return this.#counted + this.#uncounted.length * 3 <= tokens &&
+      this.#uncounted.length < uncountedCharsMax;
+  }
+
+  /** Our own count of the output so far. */
+  async countOutput(): Promise<number> {
+    const count: CountTokens = await loadTokenizer();
+    this.#counted += count(this.#uncounted);
+    this.#uncounted = "";
+    return this.#counted;
+  }
+
+  /** The use so far by our own count, or the provider's where it has spoken. */
+  async usage(): Promise<TokenUsage> {
+    if (!this.#provider) {
+      const output = this.producedOutput ? await this.countOutput() : 0;
+      this.#input ??= this.#options.countInput();
+      return estimatedUsage(await this.#input, output);
+    }
+    // Some servers report one choice of several (llama.cpp does).
+    if (this.#options.choices === 1) return this.#provider;
+    const output = Math.max(this.#provider.output, await this.countOutput());
+    return { ...this.#provider, output };
+  }
+}
+
+/** All that a model wrote in a message or a delta: text, thoughts, refusals, tool calls. */
+function* outputTexts(message: JsonObject): Generator<string> {
+  for (const field of ["content", "reasoning_content", "reasoning", "refusal"]) {
+    const value = message[field];
+    if (typeof value === "string") yield value;
+    else if (field === "content" && Array.isArray(value)) {
+      for (const part of value) {
+        if (isObject(part) && typeof part.text === "string") yield part.text;
+      }
+    }
+  }
+  const calls = Array.isArray(message.tool_calls) ? message.tool_calls : [message.function_call];
+  for (const call of calls) {
+    if (!isObject(call)) continue;
+    const made = isObject(call.function)
+      ? call.function
+      : isObject(call.custom)
+      ? call.custom
+      : call;
+    for (const field of ["name", "arguments", "input"]) {
+      const value = made[field];
+      if (typeof value === "string") yield value;
+    }
+  }
+}

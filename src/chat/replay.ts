@@ -1,0 +1,126 @@
+import { createHash } from "node:crypto";
+import { canonicalJson, decodeUtf8 } from "../base/json.ts";
+import { chatReplayBytesMax, chatReplayLifetimeMs } from "../base/limits.ts";
+import { idempotencyKeyReused } from "../base/request.ts";
+import type { HeaderList } from "../base/response.ts";
+import type { Deps } from "../deps.ts";
+import type { AccountRef } from "../ledger/account.ts";
+import type { Draft } from "../ledger/draft.ts";
+import type { HoldRequest, Quote } from "../ledger/hold.ts";
+import { isHeld } from "../ledger/balance.ts";
+import { chatReplayDueKey, chatReplayKey } from "../store/keys.ts";
+import type { Key } from "../store/kv.ts";
+import type { ChatRequest } from "./schema.ts";
+import { sweepReplayRows } from "./store.ts";
+
+/** A chat's idempotency key, and what its request is recognised by. */
+export interface ReplayMark {
+  idempotencyKey: string;
+  key: Key;
+  fingerprint: string;
+}
+
+/** An answer as it was given the first time. */
+export interface StoredAnswer {
+  headers: HeaderList;
+  body: string;
+}
+
+/** What is kept before the body's text. `running` lasts as long as the hold that it names. */
+type Head =
+  | { state: "running"; fingerprint: string; holdId: string; user: string }
+  | { state: "done"; fingerprint: string; expiresAt: number; headers: HeaderList };
+
+const encoder = new TextEncoder();
+const pollMs = 100;
+
+/** The mark of a request under a key. */
+export function replayMark(ref: AccountRef, key: string, chat: ChatRequest): ReplayMark {
+  const text = canonicalJson([ref.user, chat.body]);
+  return {
+    idempotencyKey: key,
+    key: chatReplayKey(ref.projectId, key),
+    fingerprint: createHash("sha256").update(text).digest("base64url"),
+  };
+}
+
+/** What is under a key: an answer to give again, or the remains that a new request may replace. */
+export type Replay = { stored: StoredAnswer } | { stored: null; remains: Uint8Array | null };
+
+/**
+ * The stored answer of the same request, waiting for it while it runs; else the request should run.
+ * Throws 422 when the key was used with another body.
+ */
+export async function findReplay(
+  { kv, clock }: Deps,
+  ref: AccountRef,
+  mark: ReplayMark,
+): Promise<Replay> {
+  for (;;) {
+    const { value } = await kv.get(mark.key);
+    const nothing = { stored: null, remains: value };
+    if (!value) return nothing;
+    const { head, body } = decode(value);
+    if (head.state === "done") {
+      if (head.expiresAt <= clock.now()) return nothing;
+      if (head.fingerprint !== mark.fingerprint) throw idempotencyKeyReused();
+      return { stored: { headers: head.headers, body } };
+    }
+    const holder = { projectId: ref.projectId, user: head.user };
+    if (!(await isHeld(kv, holder, { id: head.holdId, now: clock.now() }))) return nothing;
+    if (head.fingerprint !== mark.fingerprint) throw idempotencyKeyReused();
+    // Ends with the hold, which a running answer cannot renew for ever.
+    await clock.sleep(pollMs);
+  }
+}
+
+/** The row that says that this request runs; it may only replace the `remains` of an ended one. */
+export function runningMark<Q extends Quote>(
+  mark: ReplayMark,
+  { user, holdId, remains }: { user: string; holdId: string; remains: Uint8Array | null },
+): NonNullable<HoldRequest<Q>["mark"]> {
+  const head: Head = { state: "running", fingerprint: mark.fingerprint, holdId, user };
+  const replaceable = remains && decodeUtf8(remains);
+  return {
+    key: mark.key,
+    value: encode(head, ""),
+    blocks: (present) => decodeUtf8(present) !== replaceable,
+  };
+}
+
+/** Stores the answer with its charge, or frees the key when it is too large to keep. */
+export function storeAnswer(
+  draft: Draft,
+  mark: ReplayMark,
+  { ref, answer }: { ref: AccountRef; answer: StoredAnswer },
+): void {
+  if (!fits(answer.body)) return draft.remove(mark.key);
+  const expiresAt = draft.now + chatReplayLifetimeMs;
+  const { fingerprint } = mark;
+  const head: Head = { state: "done", fingerprint, expiresAt, headers: answer.headers };
+  draft.put(mark.key, encode(head, answer.body));
+  draft.put(chatReplayDueKey(expiresAt, ref.projectId, mark.idempotencyKey), encoder.encode("{}"));
+}
+
+/** Whether an answer is small enough to be kept. */
+export function fits(body: string): boolean {
+  return body.length * 3 <= chatReplayBytesMax || encoder.encode(body).length <= chatReplayBytesMax;
+}
+
+/** Removes stored answers whose time is over; a bounded part at each call. */
+export function sweepReplays({ kv, committer, clock }: Deps): Promise<void> {
+  return sweepReplayRows({ kv, committer }, clock.now(), (value) => {
+    const { head } = decode(value);
+    return head.state === "done" && head.expiresAt <= clock.now();
+  });
+}
+
+function encode(head: Head, body: string): Uint8Array {
+  return encoder.encode(`${JSON.stringify(head)}\n${body}`);
+}
+
+function decode(bytes: Uint8Array): { head: Head; body: string } {
+  const text = decodeUtf8(bytes) ?? "";
+  const end = text.indexOf("\n");
+  return { head: JSON.parse(text.slice(0, end)), body: text.slice(end + 1) };
+}

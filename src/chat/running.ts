@@ -1,0 +1,105 @@
+import { ApiError } from "../base/errors.ts";
+import {
+  answerLifetimeMs,
+  holdLifetimeMs,
+  holdRenewAfterMs,
+  runningTickMs,
+} from "../base/limits.ts";
+import type { Amount } from "../base/money.ts";
+import type { Deps } from "../deps.ts";
+import type { AccountRef } from "../ledger/account.ts";
+import type { Holds } from "../ledger/hold.ts";
+
+/** An answer that is under way: it holds money, and must end. */
+export interface RunningAnswer {
+  ref: AccountRef;
+  id: string;
+  /** What it has used so far: charged if this process dies. */
+  used(): Promise<Amount>;
+  /** Ends it; the reason is what its caller is told. */
+  cut(reason: ApiError): void;
+}
+
+/** The answers under way in this process. */
+export interface Running {
+  /** Looks after an answer until the returned function is called. */
+  add(answer: RunningAnswer): () => void;
+  /** Ends all of them. */
+  cutAll(reason: ApiError): void;
+  /** Resolves when none is left. */
+  idle(): Promise<void>;
+  readonly size: number;
+}
+
+interface Entry {
+  answer: RunningAnswer;
+  startedAt: number;
+  renewedAt: number;
+  renewing: boolean;
+}
+
+/**
+ * Renews the holds of long answers, all by one timer: short ones cost no write for it. An answer
+ * whose renewal does not land is cut well before its hold ends.
+ */
+export function createRunning({ clock, log }: Pick<Deps, "clock" | "log">, holds: Holds): Running {
+  const entries = new Map<string, Entry>();
+  let idle: (() => void)[] = [];
+  let ticking = false;
+
+  function tick(): void {
+    const now = clock.now();
+    for (const entry of entries.values()) {
+      if (now - entry.startedAt > answerLifetimeMs) entry.answer.cut(cutError("answer_too_long"));
+      else if (now - entry.renewedAt > holdLifetimeMs - 2 * runningTickMs) {
+        entry.answer.cut(cutError("hold_not_renewed"));
+      } else if (now - entry.renewedAt >= holdRenewAfterMs && !entry.renewing) renew(entry);
+    }
+    ticking = entries.size > 0;
+    if (ticking) clock.after(runningTickMs, tick);
+  }
+
+  async function renew(entry: Entry): Promise<void> {
+    const { answer } = entry;
+    const startedAt = clock.now();
+    entry.renewing = true;
+    try {
+      const renewed = await holds.renew(answer.ref, answer.id, await answer.used());
+      if (renewed) entry.renewedAt = startedAt;
+      else if (entries.get(answer.id) === entry) answer.cut(cutError("hold_lost"));
+    } catch (error) {
+      log("warn", "renewal_failed", { requestId: answer.id, error: String(error) });
+    } finally {
+      entry.renewing = false;
+    }
+  }
+
+  return {
+    add(answer) {
+      const now = clock.now();
+      entries.set(answer.id, { answer, startedAt: now, renewedAt: now, renewing: false });
+      if (!ticking) clock.after(runningTickMs, tick);
+      ticking = true;
+      return () => {
+        entries.delete(answer.id);
+        if (entries.size > 0) return;
+        idle.forEach((resolve) => resolve());
+        idle = [];
+      };
+    },
+    cutAll: (reason) => entries.forEach(({ answer }) => answer.cut(reason)),
+    idle: () =>
+      entries.size === 0 ? Promise.resolve() : new Promise((resolve) => idle.push(resolve)),
+    get size() {
+      return entries.size;
+    },
+  };
+}
+
+function cutError(code: string): ApiError {
+  return new ApiError(503, {
+    message: "The answer was ended: its hold on the balance could not be kept.",
+    type: "service_unavailable_error",
+    code,
+  });
+}

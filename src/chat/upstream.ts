@@ -1,0 +1,147 @@
+import { ApiError } from "../base/errors.ts";
+import { decodeUtf8, isObject, type JsonObject } from "../base/json.ts";
+import { upstreamErrorBytesMax } from "../base/limits.ts";
+import type { ChatRequest } from "./schema.ts";
+import {
+  badUpstream,
+  readFault,
+  toCallersError,
+  type UpstreamFault,
+  upstreamTimeout,
+} from "./upstream_error.ts";
+import { maxTokensFieldFor, type Upstream } from "./upstreams.ts";
+
+/** One call of an upstream. */
+export interface UpstreamCall {
+  upstream: Upstream;
+  chat: ChatRequest;
+  /** The bound on the output, always sent. */
+  cap: number;
+  requestId: string;
+  /** Headers of our caller that go on. */
+  headers: Record<string, string>;
+  /** Ends the call; its reason is what the caller is told. */
+  signal: AbortSignal;
+}
+
+/** A server is asked again without what it refused, at most this often. */
+const correctionsMax = 2;
+
+/**
+ * Sends a chat to its upstream and gives the 200 it answers with, its body unread. Throws what our
+ * caller is to see: see `toCallersError`; 504 after the deadline, 502 when it cannot be reached.
+ */
+export async function callUpstream(call: UpstreamCall): Promise<Response> {
+  const { upstream } = call;
+  for (let correction = 0;; correction++) {
+    const response = await send(call);
+    if (response.status === 200) return response;
+    const fault = readFault(response.status, await errorText(response, call.signal));
+    if (correction < correctionsMax && learn(call, fault)) continue;
+    const retryAfter = response.headers.get("retry-after");
+    throw toCallersError(fault, { retryAfter, apiKey: upstream.apiKey });
+  }
+}
+
+async function send(call: UpstreamCall): Promise<Response> {
+  const { upstream, requestId, signal } = call;
+  const authorization = upstream.apiKey ? { authorization: `Bearer ${upstream.apiKey}` } : {};
+  try {
+    return await upstream.send(`${upstream.url}/chat/completions`, {
+      method: "POST",
+      body: JSON.stringify(upstreamBody(call)),
+      headers: {
+        ...call.headers,
+        ...authorization,
+        "content-type": "application/json",
+        accept: call.chat.stream ? "text/event-stream" : "application/json",
+        // Compressed answers inflate without bound, and buffer what should stream.
+        "accept-encoding": "identity",
+        "x-request-id": requestId,
+      },
+      // A redirect would carry the operator's key to another host.
+      redirect: "manual",
+      signal,
+    });
+  } catch (cause) {
+    throw asAborted(signal) ?? badUpstream(cause, "The model's server could not be reached.");
+  }
+}
+
+/** The caller's own body, with the output's bound, and usage asked for. */
+function upstreamBody({ chat, upstream, cap }: UpstreamCall): JsonObject {
+  const body: JsonObject = { ...chat.body };
+  delete body.max_tokens;
+  delete body.max_completion_tokens;
+  body[maxTokensFieldFor(upstream, chat)] = cap;
+  if (!chat.stream) return body;
+  const options = isObject(body.stream_options) ? body.stream_options : {};
+  if (upstream.quirks.refusesStreamOptions) delete body.stream_options;
+  else body.stream_options = { ...options, include_usage: true };
+  return body;
+}
+
+/** Whether the error is about what we added, so that the call is worth one more try without it. */
+function learn({ upstream, chat }: UpstreamCall, fault: UpstreamFault): boolean {
+  if (fault.status !== 400 && fault.status !== 422) return false;
+  const said = `${fault.param ?? ""} ${fault.message}`;
+  const { quirks } = upstream;
+  if (chat.stream && !quirks.refusesStreamOptions && said.includes("stream_options")) {
+    quirks.refusesStreamOptions = true;
+    return true;
+  }
+  const field = maxTokensFieldFor(upstream, chat);
+  const about = fault.param ?? said;
+  const refused = about.includes(field) &&
+    (fault.code === "unsupported_parameter" ||
+      /not supported|unsupported|unrecogni|extra|unknown|permitted/i.test(said));
+  if (upstream.maxTokensField || !refused || quirks.maxTokensFields.has(chat.model)) return false;
+  const other = field === "max_tokens" ? "max_completion_tokens" : "max_tokens";
+  quirks.maxTokensFields.set(chat.model, other);
+  return true;
+}
+
+async function errorText(response: Response, signal: AbortSignal): Promise<string> {
+  try {
+    return decodeUtf8(await readBody(response, upstreamErrorBytesMax, signal)) ?? "";
+  } catch {
+    return "";
+  }
+}
+
+/** Reads a body of at most `bytesMax`. Throws 502 when it is larger or breaks off. */
+export async function readBody(
+  response: Response,
+  bytesMax: number,
+  signal: AbortSignal,
+): Promise<Uint8Array> {
+  if (!response.body) return new Uint8Array();
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  try {
+    for await (const chunk of response.body) {
+      length += chunk.length;
+      // Leaving the loop cancels the body.
+      if (length > bytesMax) throw badUpstream(`an answer of more than ${bytesMax} bytes`);
+      chunks.push(chunk);
+    }
+  } catch (cause) {
+    if (cause instanceof ApiError) throw cause;
+    throw asAborted(signal) ?? badUpstream(cause, "The model's server broke off its answer.");
+  }
+  const [only] = chunks;
+  if (chunks.length === 1 && only) return only;
+  const whole = new Uint8Array(length);
+  let at = 0;
+  for (const chunk of chunks) {
+    whole.set(chunk, at);
+    at += chunk.length;
+  }
+  return whole;
+}
+
+/** What an aborted signal was aborted for, as the error to tell; null when it was not. */
+export function asAborted(signal: AbortSignal): ApiError | null {
+  if (!signal.aborted) return null;
+  return signal.reason instanceof ApiError ? signal.reason : upstreamTimeout(signal.reason);
+}

@@ -1,0 +1,131 @@
+import { decodeUtf8, isObject, type Json, type JsonObject, parseJson } from "../base/json.ts";
+import { upstreamBodyBytesMax } from "../base/limits.ts";
+import type { HeaderList } from "../base/response.ts";
+import { amountOf, type Entry } from "../ledger/entry.ts";
+import { cutMessage } from "../paywall/message.ts";
+import {
+  type Answer,
+  answerHead,
+  type ChatRooms,
+  release,
+  settle,
+  startDeadline,
+  usageBody,
+  watch,
+} from "./answer.ts";
+import { fits, storeAnswer } from "./replay.ts";
+import { corsHeaders } from "./reply.ts";
+import { callUpstream, readBody } from "./upstream.ts";
+import { badUpstream } from "./upstream_error.ts";
+import type { TokenUsage } from "./usage.ts";
+
+/**
+ * An answer that is not streamed: forward, meter, settle, respond. It is read to its end and charged
+ * exactly also when its caller has left. Throws what the caller is to see; then nothing is charged.
+ */
+export async function wholeAnswer(rooms: ChatRooms, answer: Answer): Promise<Response> {
+  const stopWatching = watch(rooms, answer);
+  try {
+    const { completion, usage } = await forward(rooms, answer).catch(async (error) => {
+      await release(rooms, answer);
+      throw error;
+    });
+    const body = JSON.stringify({ ...completion, usage: usageBody(answer, usage) });
+    let headers: HeaderList = {};
+    await settle(rooms, answer, usage, (draft, entry) => {
+      headers = chargeHeaders(entry);
+      const { replay, ref } = answer;
+      if (replay) storeAnswer(draft, replay, { ref, answer: { headers, body } });
+    });
+    const stored = answer.replay && !fits(body) ? { "idempotency-stored": "false" } : {};
+    return completionResponse(body, answer.requestId, { ...headers, ...stored });
+  } finally {
+    stopWatching();
+  }
+}
+
+/** A completion as it is sent, the first time or again. */
+export function completionResponse(body: string, requestId: string, more: HeaderList): Response {
+  const headers = {
+    ...corsHeaders,
+    "content-type": "application/json",
+    "x-request-id": requestId,
+    ...more,
+  };
+  return new Response(body, { headers });
+}
+
+function chargeHeaders(entry: Entry): HeaderList {
+  return {
+    "x-service-activity-id": entry.id,
+    "x-service-cost": amountOf(entry),
+    "x-service-balance": entry.balanceAfter,
+  };
+}
+
+async function forward(
+  rooms: ChatRooms,
+  answer: Answer,
+): Promise<{ completion: JsonObject; usage: TokenUsage }> {
+  const { upstream, chat, quote, requestId, request, controller: { signal } } = answer;
+  const stopDeadline = startDeadline(rooms, answer);
+  try {
+    const headers = passedHeaders(request);
+    const call = { upstream, chat, cap: quote.cap, requestId, headers, signal };
+    const response = await callUpstream(call);
+    const completion = readCompletion(
+      await readBody(response, upstreamBodyBytesMax, signal),
+      answer,
+    );
+    const { choices } = completion;
+    const list = Array.isArray(choices) ? choices : [];
+    for (const choice of list) answer.meter.addOutput(isObject(choice) ? choice.message : null);
+    answer.meter.addUsage(completion.usage);
+    const usage = await answer.meter.usage();
+    if (quote.clamped) await tellThatItWasCut(rooms, answer, list);
+    return { completion, usage };
+  } finally {
+    stopDeadline();
+  }
+}
+
+/** Our caller's headers that an upstream may want; nothing else of theirs goes on. */
+export function passedHeaders(request: Request): Record<string, string> {
+  const beta = request.headers.get("openai-beta");
+  return beta ? { "openai-beta": beta } : {};
+}
+
+/**
+ * Reads a completion, and adds what clients rely on where a server leaves it out. Throws 502 when
+ * it is none: HTML, a truncated body, an error with status 200.
+ */
+export function readCompletion(bytes: Uint8Array, answer: Answer): JsonObject {
+  const text = decodeUtf8(bytes);
+  let value: Json;
+  try {
+    value = parseJson(text ?? "");
+  } catch {
+    throw badUpstream(`an answer that is not JSON: ${text?.slice(0, 200)}`);
+  }
+  if (!isObject(value) || value.error || !Array.isArray(value.choices)) {
+    throw badUpstream(`an answer without choices: ${text?.slice(0, 200)}`);
+  }
+  const choices = value.choices.map((choice) => {
+    if (!isObject(choice) || !isObject(choice.message)) return choice;
+    const message = { refusal: null, ...choice.message };
+    return { logprobs: null, ...choice, message };
+  });
+  return { ...answerHead(answer), object: "chat.completion", ...value, choices };
+}
+
+/** Says in the text of a choice that ended for want of money how to get the rest. */
+async function tellThatItWasCut(rooms: ChatRooms, answer: Answer, choices: Json[]): Promise<void> {
+  const url = await rooms.topUpUrl(answer.caller.snapshot.project, answer.user);
+  for (const choice of choices) {
+    if (!isObject(choice) || choice.finish_reason !== "length") continue;
+    const { message } = choice;
+    if (isObject(message) && typeof message.content === "string") {
+      message.content += cutMessage(url);
+    }
+  }
+}

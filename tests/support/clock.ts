@@ -1,0 +1,64 @@
+import type { Clock } from "../../src/deps.ts";
+
+/** A clock that moves only when a test moves it. */
+export interface HandClock extends Clock {
+  /** Moves on by so long, and lets everything that falls due in between happen, in order. */
+  advance(ms: number): Promise<void>;
+  /** How many timers are waiting. */
+  readonly waiting: number;
+}
+
+interface Timer {
+  at: number;
+  work: () => void;
+}
+
+/** A clock by hand, from a fixed moment. */
+export function createHandClock(start = Date.UTC(2026, 0, 1)): HandClock {
+  let now = start;
+  const timers = new Set<Timer>();
+  const after = (ms: number, work: () => void) => {
+    const timer = { at: now + ms, work };
+    timers.add(timer);
+    return () => void timers.delete(timer);
+  };
+  return {
+    now: () => now,
+    after,
+    sleep: (ms, signal) =>
+      new Promise((resolve) => {
+        if (signal?.aborted) return resolve();
+        // A sleep of nothing only lets others run.
+        if (ms <= 0) return void setTimeout(resolve, 0);
+        const cancel = after(ms, done);
+        signal?.addEventListener("abort", done, { once: true });
+        function done() {
+          cancel();
+          signal?.removeEventListener("abort", done);
+          resolve();
+        }
+      }),
+    async advance(ms) {
+      const end = now + ms;
+      await settle();
+      for (;;) {
+        const next = [...timers].sort((a, b) => a.at - b.at)[0];
+        if (!next || next.at > end) break;
+        now = Math.max(now, next.at);
+        timers.delete(next);
+        next.work();
+        await settle();
+      }
+      now = end;
+      await settle();
+    },
+    get waiting() {
+      return timers.size;
+    },
+  };
+}
+
+/** Lets reads and writes that are under way in the in-memory store come to their end. */
+export async function settle(): Promise<void> {
+  for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setTimeout(resolve, 0));
+}

@@ -1,0 +1,172 @@
+import assert from "node:assert/strict";
+import { type App, createApp } from "../../src/app.ts";
+import { createIds } from "../../src/base/ids.ts";
+import { readConfig } from "../../src/config.ts";
+import type { Deps } from "../../src/deps.ts";
+import { createCommitter } from "../../src/store/commit.ts";
+import { denoKv, type Kv } from "../../src/store/kv.ts";
+import { createHandClock, type HandClock } from "./clock.ts";
+import { createUpstreamScript, type UpstreamScript } from "./upstream.ts";
+
+/** The admin key of every world. */
+export const adminKey = "test-admin-key-of-at-least-32-characters";
+
+/** One service of a test's own: real in-memory store, hand-moved clock, scripted upstream. */
+export interface World extends Disposable {
+  app: App;
+  deps: Deps;
+  clock: HandClock;
+  upstream: UpstreamScript;
+  /** Everything that was logged, as the fields that were given. */
+  logged: Record<string, unknown>[];
+  /** The project that `call` uses, priced as `makeProject` says. */
+  projectId: string;
+  apiKey: string;
+  /** Calls the service with the project's key; a body is sent as JSON. */
+  call(path: string, options?: CallOptions): Promise<Response>;
+  /** The same, and its JSON. */
+  json(
+    path: string,
+    options?: CallOptions,
+  ): Promise<{ status: number; body: Body; response: Response }>;
+  makeProject(settings?: Record<string, unknown>): Promise<{ projectId: string; apiKey: string }>;
+  deposit(user: string, amount: string): Promise<void>;
+  balance(user: string): Promise<{ balance: string; held: string; available: string }>;
+  activities(user: string): Promise<Body[]>;
+}
+
+// deno-lint-ignore no-explicit-any -- what a test reads of an answer, it asserts
+export type Body = Record<string, any>;
+
+export interface CallOptions {
+  method?: string;
+  body?: unknown;
+  /** Sent as it is, instead of `body`. */
+  raw?: BodyInit;
+  key?: string | null;
+  headers?: Record<string, string>;
+  signal?: AbortSignal;
+}
+
+interface WorldOptions {
+  seed?: number;
+  env?: Record<string, string>;
+  dev?: boolean;
+  project?: Record<string, unknown>;
+  /** Wraps the store, to make it fail. */
+  wrapKv?: (kv: Kv) => Kv;
+  /** Another world's store, as a second process on it. */
+  shareWith?: World;
+}
+
+/** A million tokens in for 1, out for 2: so one token is 0.000001 and 0.000002. */
+export const testPricing = {
+  models: { "test-model": { input: "1", output: "2", maxOutputTokens: 1000 } },
+};
+
+const stores = new WeakMap<World, Deno.Kv>();
+
+export async function createWorld(options: WorldOptions = {}): Promise<World> {
+  const { seed = 1, env = {}, dev = false, wrapKv = (kv) => kv, shareWith } = options;
+  const random = mulberry32(seed + (shareWith ? 7919 : 0));
+  const clock = shareWith?.clock ?? createHandClock();
+  const upstream = createUpstreamScript(clock);
+  const logged: Record<string, unknown>[] = [];
+  const config = readConfig(dev ? env : { ...productionEnv, ...env }, { dev });
+  const store = (shareWith && stores.get(shareWith)) ?? await Deno.openKv(":memory:");
+  const kv = wrapKv(denoKv(store, (work) => work));
+  const id = createIds(clock.now, random);
+  const deps: Deps = {
+    config,
+    kv,
+    committer: createCommitter({
+      kv,
+      newBatchId: () => id("batch"),
+      checksMax: config.kvChecksMax,
+    }),
+    clock,
+    id,
+    randomBytes: (length) => Uint8Array.from({ length }, () => Math.floor(random() * 256)),
+    fetch: (url, init) => upstream.answer(new Request(url, init)),
+    log: (level, event, fields) => logged.push({ level, event, ...fields }),
+  };
+  const app = await createApp(deps);
+
+  const world: World = {
+    app,
+    deps,
+    clock,
+    upstream,
+    logged,
+    projectId: "",
+    apiKey: "",
+    async call(path, { method, body, raw, key = world.apiKey, headers, signal } = {}) {
+      const content = raw ?? (body === undefined ? null : JSON.stringify(body));
+      const request = new Request(`http://localhost${path}`, {
+        method: method ?? (content === null ? "GET" : "POST"),
+        body: content,
+        headers: {
+          ...(key === null ? {} : { authorization: `Bearer ${key}` }),
+          ...(content === null ? {} : { "content-type": "application/json" }),
+          ...headers,
+        },
+        ...(signal ? { signal } : {}),
+      });
+      return await app.fetch(request);
+    },
+    async json(path, options) {
+      const response = await world.call(path, options);
+      return { status: response.status, body: await response.json(), response };
+    },
+    async makeProject(settings = {}) {
+      const body = { name: "Test", pricing: testPricing, ...settings };
+      const { status, body: made } = await world.json("/v1/admin/projects", {
+        key: adminKey,
+        body,
+      });
+      assert.equal(status, 201, JSON.stringify(made));
+      return { projectId: made.project.id, apiKey: made.apiKey };
+    },
+    async deposit(user, amount) {
+      const { status, body } = await world.json("/v1/user/balance/deposit", {
+        body: { user, amount },
+      });
+      assert.equal(status, 200, JSON.stringify(body));
+    },
+    async balance(user) {
+      const { body } = await world.json(`/v1/user/balance?user=${encodeURIComponent(user)}`);
+      const { balance, held, available } = body;
+      return { balance, held, available };
+    },
+    async activities(user) {
+      const path = `/v1/user/activities?limit=100&user=${encodeURIComponent(user)}`;
+      return (await world.json(path)).body.activities;
+    },
+    [Symbol.dispose]() {
+      if (!shareWith) store.close();
+    },
+  };
+  stores.set(world, store);
+  if (!dev && !shareWith) Object.assign(world, await world.makeProject(options.project));
+  if (shareWith) Object.assign(world, { projectId: shareWith.projectId, apiKey: shareWith.apiKey });
+  return world;
+}
+
+const productionEnv = {
+  BASE_URL: "https://farebox.test",
+  ADMIN_KEY: adminKey,
+  SECRETS_KEY: btoa("0123456789abcdef0123456789abcdef"),
+  UPSTREAM_URL: "https://upstream.test/v1",
+  UPSTREAM_API_KEY: "upstream-secret-key",
+};
+
+/** A small seeded generator (Tommy Ettinger's mulberry32): the same numbers at every run. */
+export function mulberry32(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
