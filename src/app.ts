@@ -10,7 +10,7 @@ import { chatRoutes } from "./chat/routes.ts";
 import { createRunning, type Running } from "./chat/running.ts";
 import { createUpstreams } from "./chat/upstreams.ts";
 import type { Deps } from "./deps.ts";
-import { healthz, readyz } from "./health.ts";
+import { healthRoutes } from "./health.ts";
 import { createAccountQueue } from "./ledger/account_queue.ts";
 import { createHolds } from "./ledger/hold.ts";
 import { createPost } from "./ledger/post.ts";
@@ -60,12 +60,37 @@ export async function createApp(deps: Deps): Promise<App> {
   };
 
   const chatRooms = { deps, auth, holds, running, findUpstream, topUpUrl };
-  const chat = chatRoutes(chatRooms, createModels(deps, findUpstream));
-  const ledger = ledgerRoutes({ deps, auth, post, offerTopUp });
-  const projects = projectRoutes({ deps, auth, admin, directory });
-  const paywall = paywallRoutes({ deps, directory, links, post });
+  const hono = mount(deps, {
+    chat: chatRoutes(chatRooms, createModels(deps, findUpstream)),
+    ledger: ledgerRoutes({ deps, auth, post, offerTopUp }),
+    projects: projectRoutes({ deps, auth, admin, directory }),
+    paywall: paywallRoutes({ deps, directory, links, post }),
+    health: healthRoutes(deps),
+  });
+  const sweepHolds = createHoldSweep(deps, queue);
+  return {
+    fetch: hono.fetch,
+    running,
+    admin,
+    async sweep() {
+      await sweepHolds();
+      await sweepReplays(deps);
+      await sweepMarkers(deps);
+    },
+  };
+}
 
-  const routes: Routes = {
+interface Rooms {
+  chat: ReturnType<typeof chatRoutes>;
+  ledger: ReturnType<typeof ledgerRoutes>;
+  projects: ReturnType<typeof projectRoutes>;
+  paywall: ReturnType<typeof paywallRoutes>;
+  health: ReturnType<typeof healthRoutes>;
+}
+
+/** The whole outside of the service: which address leads into which room. */
+function routeMap({ chat, ledger, projects, paywall, health }: Rooms): Routes {
+  return {
     "/v1/chat/completions": { POST: chat.complete },
     "/v1/:user/chat/completions": { POST: chat.complete },
     "/v1/models": { GET: chat.models },
@@ -86,19 +111,8 @@ export async function createApp(deps: Deps): Promise<App> {
     "/v1/admin/projects/:projectId/keys/:keyId": { DELETE: projects.revokeKey },
 
     "/topup/:token": { GET: paywall.showTopUp, POST: paywall.sandboxCheckout },
-    "/healthz": { GET: healthz },
-    "/readyz": { GET: readyz(deps) },
-  };
-  const sweepHolds = createHoldSweep(deps, queue);
-  return {
-    fetch: mount(routes, deps).fetch,
-    running,
-    admin,
-    async sweep() {
-      await sweepHolds();
-      await sweepReplays(deps);
-      await sweepMarkers(deps);
-    },
+    "/healthz": { GET: health.healthz },
+    "/readyz": { GET: health.readyz },
   };
 }
 
@@ -112,20 +126,17 @@ const preflightHeaders = {
   "access-control-max-age": "86400",
 };
 
-function mount(routes: Routes, deps: Deps): Hono {
+const preflight: Handler = () => new Response(null, { status: 204, headers: preflightHeaders });
+
+function mount(deps: Deps, rooms: Rooms): Hono {
   const hono = new Hono({ getPath: normalPath });
-  for (const [path, methods] of Object.entries(routes)) {
+  for (const [path, methods] of Object.entries(routeMap(rooms))) {
     const open = isOpenToBrowsers(path);
     for (const [method, handler] of Object.entries(methods)) {
       hono.on(method, path, endpoint(deps, handler, open));
     }
-    const preflight = open
-      ? { OPTIONS: () => new Response(null, { status: 204, headers: preflightHeaders }) }
-      : {};
-    for (const [method, handler] of Object.entries(preflight)) {
-      hono.on(method, path, endpoint(deps, handler, open));
-    }
-    const allow = [...Object.keys(methods), ...Object.keys(preflight)].join(", ");
+    if (open) hono.on("OPTIONS", path, endpoint(deps, preflight, open));
+    const allow = [...Object.keys(methods), ...(open ? ["OPTIONS"] : [])].join(", ");
     hono.all(path, endpoint(deps, methodNotAllowed(allow), open));
   }
   hono.notFound((context) => endpoint(deps, unknownUrl, false)(context));

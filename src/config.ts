@@ -41,7 +41,7 @@ const schema = z.strictObject({
 });
 
 /** The names that configure the service; everything else in the environment is not read. */
-export const variableNames = Object.keys(schema.shape) as (keyof typeof schema.shape)[];
+export const variableNames: readonly string[] = Object.keys(schema.shape);
 
 /** The settings of one process, checked and frozen. */
 export interface Config {

@@ -11,6 +11,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   config: ["base"],
   deps: ["config", "base", "store"], // types only
   real_deps: ["config", "deps", "base", "store"],
+  health: ["deps", "base", "store"],
   store: ["config", "deps", "base"],
   projects: ["config", "deps", "base", "store"],
   events: ["config", "deps", "base", "store", "projects"],

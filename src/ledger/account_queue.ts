@@ -32,8 +32,8 @@ export interface AccountQueue {
 }
 
 interface Waiting {
-  operation: Operation<unknown>;
-  resolve: (value: unknown) => void;
+  operation: Pick<Operation<unknown>, "reads" | "bytes">;
+  decide(draft: Draft): Decision;
   reject: (error: unknown) => void;
 }
 
@@ -45,7 +45,6 @@ interface Lane {
 
 /** An operation's decision, to be told once it is durable. */
 interface Decision {
-  waiting: Waiting;
   tell: () => void;
   refused: boolean;
 }
@@ -87,7 +86,7 @@ export function createAccountQueue(
     for (let attempt = 0; attempt < attemptsMax; attempt++) {
       if (attempt > 2) await deps.clock.sleep(jittered(retryBaseMs * attempt));
       const { draft, fresh } = await openDraft(name, ref, batch, attempt);
-      const decisions = batch.map((waiting) => decide(waiting, draft));
+      const decisions = batch.map((waiting) => waiting.decide(draft));
       if (!fresh && decisions.some(({ refused }) => refused)) {
         cache.delete(name);
         continue;
@@ -164,7 +163,7 @@ export function createAccountQueue(
     run<T>(ref: AccountRef, operation: Operation<T>): Promise<T> {
       const name = keyText([ref.projectId, ref.user]);
       return new Promise<T>((resolve, reject) => {
-        const waiting = { operation, resolve: (value: unknown) => resolve(value as T), reject };
+        const waiting = { operation, decide: decider(operation, resolve, reject), reject };
         const lane = lanes.get(name);
         if (lane) return void lane.waiting.push(waiting);
         const opened = { ref, waiting: [waiting] };
@@ -203,13 +202,19 @@ function takeBatch(waiting: Waiting[], readsMax: number): Waiting[] {
   return waiting.splice(0, count);
 }
 
-function decide(waiting: Waiting, draft: Draft): Decision {
-  try {
-    const { value, refused = false } = waiting.operation.apply(draft);
-    return { waiting, refused, tell: () => waiting.resolve(value) };
-  } catch (error) {
-    return { waiting, refused: true, tell: () => waiting.reject(error) };
-  }
+function decider<T>(
+  operation: Operation<T>,
+  resolve: (value: T) => void,
+  reject: (error: unknown) => void,
+): Waiting["decide"] {
+  return (draft) => {
+    try {
+      const { value, refused = false } = operation.apply(draft);
+      return { refused, tell: () => resolve(value) };
+    } catch (error) {
+      return { refused: true, tell: () => reject(error) };
+    }
+  };
 }
 
 function uniqueKeys(batch: Waiting[]): Key[] {

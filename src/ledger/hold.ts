@@ -1,11 +1,11 @@
 import { ApiError } from "../base/errors.ts";
 import { holdLifetimeMs, holdsPerAccountMax, holdWaitMs, holdWaitTotalMs } from "../base/limits.ts";
-import { type Amount, toAmount } from "../base/money.ts";
+import { type Amount, zero } from "../base/money.ts";
 import type { Clock } from "../deps.ts";
 import type { ProjectSnapshot } from "../projects/directory.ts";
 import type { Key } from "../store/kv.ts";
 import type { AccountRef } from "./account.ts";
-import type { AccountQueue } from "./account_queue.ts";
+import type { AccountQueue, Verdict } from "./account_queue.ts";
 import type { Draft } from "./draft.ts";
 import { activityOfRequest, type Entry, type EntryUsage } from "./entry.ts";
 import { type BalanceView, viewBalance } from "./view.ts";
@@ -135,25 +135,27 @@ export function createHolds(queue: AccountQueue, clock: Clock): Holds {
   };
 }
 
-function applyHold<Q extends Quote>(draft: Draft, request: HoldRequest<Q>, patient: boolean) {
-  const { id, snapshot, quote, mark } = request;
-  const moved = draft.snapshot.version !== snapshot.version;
-  if (moved) return { value: { kind: "settings_moved" } as Held<Q> };
+function applyHold<Q extends Quote>(
+  draft: Draft,
+  { id, snapshot, quote, mark }: HoldRequest<Q>,
+  patient: boolean,
+): Verdict<Held<Q>> {
+  if (draft.snapshot.version !== snapshot.version) return { value: { kind: "settings_moved" } };
   const present = mark && draft.row(mark.key);
-  if (present && mark.blocks(present)) return { value: { kind: "marked" } as Held<Q> };
+  if (present && mark.blocks(present)) return { value: { kind: "marked" } };
   const { balance, held, holds } = draft.account;
   const quoted = quote(draft.available, balance);
-  if (quoted === "count") return { value: { kind: "count" } as Held<Q> };
+  if (quoted === "count") return { value: { kind: "count" } };
   if (!quoted || (quoted.squeezed && patient)) {
     const view = viewBalance(balance, held, draft.snapshot.project.currency);
     const kind = quoted || quote(balance, balance) ? "busy" : "insufficient_funds";
-    return { value: { kind, balance: view } as Held<Q>, refused: true };
+    return { value: { kind, balance: view }, refused: true };
   }
   if (holds.length >= holdsPerAccountMax) throw tooManyHolds();
   const expiresAt = draft.now + holdLifetimeMs;
-  draft.addHold({ id, amount: quoted.amount, used: toAmount(0n), expiresAt });
+  draft.addHold({ id, amount: quoted.amount, used: zero, expiresAt });
   if (mark) draft.put(mark.key, mark.value);
-  return { value: { kind: "held", quote: quoted } as Held<Q> };
+  return { value: { kind: "held", quote: quoted } };
 }
 
 function tooManyHolds(): ApiError {

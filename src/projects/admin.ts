@@ -99,13 +99,9 @@ export function createProjectAdmin(
     },
     update: (projectId, changes) =>
       change(projectId, async ({ project }) => {
-        const { pricing, upstream, ...rest } = changes;
-        return {
-          ...project,
-          ...withoutUndefined(rest),
-          pricing: { ...project.pricing, ...withoutUndefined(pricing ?? {}) },
-          upstream: upstream === undefined ? project.upstream : await seal(projectId, upstream),
-        };
+        const { upstream } = changes;
+        const sealed = upstream === undefined ? project.upstream : await seal(projectId, upstream);
+        return { ...applyChanges(project, changes), upstream: sealed };
       }),
     archive: (projectId) =>
       change(projectId, ({ project }) => ({ ...project, status: "archived" })),
@@ -158,9 +154,24 @@ function requireFits(project: Project): void {
   throw badRequest("pricing", `The project is larger than ${projectBytesMax} bytes.`);
 }
 
-type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
-
-function withoutUndefined<T extends object>(value: T): Defined<T> {
-  const given = Object.entries(value).filter(([, part]) => part !== undefined);
-  return Object.fromEntries(given) as Defined<T>;
+/** The project with what was given in place of what it had. */
+function applyChanges(project: Project, changes: UpdateProject): Project {
+  const given = <T>(value: T | undefined, kept: T): T => (value === undefined ? kept : value);
+  const { pricing } = changes;
+  return {
+    ...project,
+    name: given(changes.name, project.name),
+    ownerUserId: given(changes.ownerUserId, project.ownerUserId),
+    topUpUrl: given(changes.topUpUrl, project.topUpUrl),
+    userSource: given(changes.userSource, project.userSource),
+    maxOutputTokens: given(changes.maxOutputTokens, project.maxOutputTokens),
+    allowedFields: given(changes.allowedFields, project.allowedFields),
+    billingEvents: given(changes.billingEvents, project.billingEvents),
+    pricing: {
+      catalogue: given(pricing?.catalogue, project.pricing.catalogue),
+      markupPercent: given(pricing?.markupPercent, project.pricing.markupPercent),
+      requestFee: given(pricing?.requestFee, project.pricing.requestFee),
+      models: given(pricing?.models, project.pricing.models),
+    },
+  };
 }
