@@ -38,6 +38,7 @@ export interface App {
 }
 
 type Method = "GET" | "POST" | "PATCH" | "DELETE";
+const otherMethods = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 type Routes = Record<string, Partial<Record<Method, Handler>>>;
 
 /** Puts the rooms together. */
@@ -136,8 +137,10 @@ function mount(deps: Deps, rooms: Rooms): Hono {
       hono.on(method, path, endpoint(deps, handler, open));
     }
     if (open) hono.on("OPTIONS", path, endpoint(deps, preflight, open));
-    const allow = [...Object.keys(methods), ...(open ? ["OPTIONS"] : [])].join(", ");
-    hono.all(path, endpoint(deps, methodNotAllowed(allow), open));
+    const allowed = [...Object.keys(methods), ...(open ? ["OPTIONS"] : [])];
+    // Named one by one: a handler for all methods would be a second match for every request.
+    const others = otherMethods.filter((method) => !allowed.includes(method));
+    hono.on(others, path, endpoint(deps, methodNotAllowed(allowed.join(", ")), open));
   }
   hono.notFound((context) => endpoint(deps, unknownUrl, false)(context));
   return hono;

@@ -8,8 +8,15 @@ const strictUtf8 = new TextDecoder("utf-8", { fatal: true });
 
 /** Whether `value` is a JSON object: neither an array nor null. */
 export function isObject(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+  return typeof value === "object" && value !== null && !Array.isArray(value) &&
+    !rawJson.isRawJSON(value);
 }
+
+// https://tc39.es/proposal-json-parse-with-source/: not yet in TypeScript's library.
+const rawJson = JSON as unknown as {
+  isRawJSON(value: unknown): boolean;
+  rawJSON(text: string): unknown;
+};
 
 // A number that a double cannot hold shows as many digits or an exponent. Most bodies have
 // neither, and are parsed without a reviver.
@@ -29,11 +36,15 @@ export function parseJson(text: string): Json {
   return JSON.parse(text, exact as (key: string, value: unknown) => unknown);
 }
 
+/** Below this a double has fewer than 15 digits, and soon none. */
+const smallestExact = 1e-290;
+
 /** A number written otherwise than JavaScript would (1.0, 5e-1) stays a number where it is exact. */
 function keepSource(value: number, source: string): unknown {
   const digits = source.replace(/[eE].*$/, "").replace(/\D/g, "");
-  if (Number.isFinite(value) && digits.length <= 15) return value;
-  return (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON(source);
+  const isZero = !/[1-9]/.test(digits);
+  const inRange = Number.isFinite(value) && Math.abs(value) > smallestExact;
+  return isZero || (inRange && digits.length <= 15) ? value : rawJson.rawJSON(source);
 }
 
 /** JSON as UTF-8 bytes: how every record is stored. */
@@ -44,6 +55,11 @@ export function toBytes(value: unknown): Uint8Array<ArrayBuffer> {
 /** Reads what `toBytes` wrote. The caller names the shape that it wrote under this key. */
 export function fromBytes<T>(bytes: Uint8Array): T {
   return JSON.parse(strictUtf8.decode(bytes)) as T;
+}
+
+/** The same, with every number as it was written: for what callers gave us to keep. */
+export function fromBytesExactly<T>(bytes: Uint8Array): T {
+  return parseJson(strictUtf8.decode(bytes)) as T;
 }
 
 /** Decodes UTF-8; null where a byte sequence is not well-formed. */

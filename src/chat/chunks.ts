@@ -3,7 +3,7 @@ import { ApiError } from "../base/errors.ts";
 import { isObject, type Json, type JsonObject, parseJson } from "../base/json.ts";
 import type { Meter } from "./meter.ts";
 import { sseFrame } from "./reply.ts";
-import { readFault } from "./upstream_error.ts";
+import { isOwnersFault, readFault } from "./upstream_error.ts";
 
 interface ChunkOptions {
   meter: Meter;
@@ -43,14 +43,7 @@ export class Chunks {
     }
     const chunk = parsed(data);
     if (event === "error" || (isObject(chunk) && chunk.error)) {
-      const fault = readFault(502, data);
-      this.error = new ApiError(502, {
-        message: fault.message || "The model's server broke off its answer.",
-        type: fault.type ?? "server_error",
-        param: fault.param,
-        code: fault.code ?? "upstream_error",
-        cause: data.slice(0, 500),
-      });
+      this.error = streamError(data);
       return "";
     }
     // Clients stop at what is not JSON, and no upstream means anything by it.
@@ -115,6 +108,23 @@ export class Chunks {
     const usage = this.#options.wantsUsage ? { usage: null } : {};
     return sseFrame(JSON.stringify({ ...this.#head, choices, ...usage }));
   }
+}
+
+/** An error frame as our caller sees it; the operator's own troubles are for the log. */
+function streamError(data: string): ApiError {
+  const fault = readFault(502, data);
+  const cause = data.slice(0, 500);
+  if (isOwnersFault(fault)) {
+    const message = "The model's server could not go on.";
+    return new ApiError(502, { message, code: "upstream_unavailable", cause });
+  }
+  return new ApiError(502, {
+    message: fault.message || "The model's server broke off its answer.",
+    type: fault.type ?? "server_error",
+    param: fault.param,
+    code: fault.code ?? "upstream_error",
+    cause,
+  });
 }
 
 function parsed(data: string): Json | undefined {

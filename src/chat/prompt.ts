@@ -38,8 +38,8 @@ export function boundMedia(chat: ChatRequest, mediaTokens: Record<string, number
           "unsupported_content_part",
         );
       }
-      // As many bytes at most as came; a part's escapes were at least as long as this.
-      media.bytes += JSON.stringify(part).length;
+      // Only its texts, which are never longer than they came: a number may be written longer.
+      for (const text of textsIn(part)) media.bytes += text.length;
       media.tokens += bound;
     }
   }

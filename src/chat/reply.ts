@@ -44,7 +44,7 @@ export function paywallReply(paywall: Paywall, options: ReplyOptions): Response 
   const told = {
     ...corsHeaders,
     "x-service-paywall": reason,
-    "x-service-paywall-url": new URL(url).href,
+    "x-service-paywall-url": URL.parse(url)?.href ?? encodeURI(url),
   };
   const head = {
     id: options.completionId,

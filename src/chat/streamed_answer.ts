@@ -51,12 +51,16 @@ export async function streamedAnswer(rooms: ChatRooms, answer: Answer): Promise<
   }
 }
 
+const gone = { message: "The caller closed the connection." };
 /** The reason of an abort when the caller has gone; nobody reads it. */
-const callerLeft = new ApiError(499, { message: "The caller closed the connection." });
+const callerLeft = new ApiError(499, gone);
+/** The same before anything was sent, and so before anything is due. */
+const callerLeftEarly = new ApiError(499, gone);
 
 async function forward(rooms: ChatRooms, answer: Answer): Promise<EventReader> {
   const { upstream, chat, quote, requestId, request, controller } = answer;
   const { signal } = controller;
+  if (request.signal.aborted) throw callerLeftEarly;
   const stopDeadline = startDeadline(rooms, answer);
   const leave = () => controller.abort(callerLeft);
   // Until there is a response body, whose `cancel` is the only sure sign that the caller left.
@@ -115,7 +119,9 @@ class AnswerStream {
   readonly #chunks: Chunks;
   #ended = false;
   #left = false;
-  #step: Promise<string | null> = Promise.resolve("");
+  /** Frames for the caller that came while it was not reading. */
+  #rest = "";
+  #turn: Promise<string | null> = Promise.resolve("");
 
   constructor(options: StreamOptions) {
     const { answer, topUpUrl } = options;
@@ -127,6 +133,10 @@ class AnswerStream {
       head: { ...answerHead(answer), object: "chat.completion.chunk" },
       cutText: topUpUrl && cutMessage(topUpUrl),
     });
+    // An answer that is cut ends also when its caller does not read on.
+    const { signal } = answer.controller;
+    signal.addEventListener("abort", () => this.#drive(), { once: true });
+    if (signal.aborted) this.#drive();
   }
 
   /** Reads from the upstream only when the caller reads from us: memory stays bounded. */
@@ -134,11 +144,13 @@ class AnswerStream {
     return new ReadableStream({
       pull: async (controller) => {
         for (;;) {
-          this.#step = this.#next();
-          const frames = await this.#step;
+          const next = await this.#inTurn();
+          const frames = this.#rest + (next ?? "");
+          this.#rest = "";
           if (this.#left) return;
-          if (frames === null) return controller.close();
-          if (frames !== "") return controller.enqueue(encoder.encode(frames));
+          if (frames !== "") controller.enqueue(encoder.encode(frames));
+          if (next === null) return controller.close();
+          if (frames !== "") return;
         }
       },
       cancel: () => this.#leave(),
@@ -152,8 +164,22 @@ class AnswerStream {
     if (abortPolicy(this.#options.answer) === "estimate") {
       this.#options.answer.controller.abort(callerLeft);
     }
-    await this.#step.catch(() => {});
-    while (await this.#next() !== null);
+    await this.#drive();
+  }
+
+  /** Goes on to the end, whether the caller reads or not. */
+  async #drive(): Promise<void> {
+    for (;;) {
+      const frames = await this.#inTurn();
+      if (frames === null) return;
+      if (!this.#left) this.#rest += frames;
+    }
+  }
+
+  /** One step after the other, whoever asks for it. */
+  #inTurn(): Promise<string | null> {
+    this.#turn = this.#turn.then(() => this.#next());
+    return this.#turn;
   }
 
   /** The next frames: "" for none yet, null after the end. */
@@ -192,10 +218,15 @@ class AnswerStream {
     this.#ended = true;
     const { rooms, answer, reader, stopWatching } = this.#options;
     reader.cancel();
+    const broken = fault ?? this.#brokenOff();
+    if (broken && broken !== callerLeft) {
+      const cause = String(broken instanceof ApiError ? broken.cause : broken);
+      rooms.deps.log("warn", "stream_broken", { requestId: answer.id, cause });
+    }
     try {
-      const closing = fault ? "" : this.#close();
-      const charged = await this.#charge(fault);
-      return closing + charged + (fault ? errorFrame(fault) : sseDone);
+      const closing = broken ? "" : this.#chunks.finish("stop");
+      const charged = await this.#charge(broken);
+      return closing + charged + (broken ? errorFrame(broken) : sseDone);
     } catch (error) {
       rooms.deps.log("error", "stream_failed", { requestId: answer.id, error: String(error) });
       return errorFrame(error);
@@ -204,12 +235,10 @@ class AnswerStream {
     }
   }
 
-  /** Frames that a stream lacks which ended well. Throws when it broke off. */
-  #close(): string {
-    const chunks = this.#chunks;
-    if (chunks.complete) return "";
-    if (chunks.done) return chunks.finish("stop");
-    throw badUpstream("a stream without its end", "The model's server broke off its answer.");
+  /** The fault of a stream that ended without its end. */
+  #brokenOff(): ApiError | null {
+    if (this.#chunks.done || this.#chunks.complete) return null;
+    return badUpstream("a stream without its end", "The model's server broke off its answer.");
   }
 
   /** Charges what was produced; nothing for a fault before anything was. */

@@ -86,7 +86,10 @@ function learn({ upstream, chat }: UpstreamCall, fault: UpstreamFault): boolean 
   if (fault.status !== 400 && fault.status !== 422) return false;
   const said = `${fault.param ?? ""} ${fault.message}`;
   const { quirks } = upstream;
-  if (chat.stream && !quirks.refusesStreamOptions && said.includes("stream_options")) {
+  // Options of the caller's own are the caller's fault, and say nothing of the server.
+  const own = isObject(chat.body.stream_options) ? Object.keys(chat.body.stream_options) : [];
+  const onlyOurs = own.every((option) => option === "include_usage");
+  if (onlyOurs && chat.stream && !quirks.refusesStreamOptions && said.includes("stream_options")) {
     quirks.refusesStreamOptions = true;
     return true;
   }
@@ -119,6 +122,8 @@ export async function readBody(
   const chunks: Uint8Array[] = [];
   let length = 0;
   try {
+    // A body whose true length is known to be small is read whole, which costs much less.
+    if (knownLength(response) <= bytesMax) return new Uint8Array(await response.arrayBuffer());
     for await (const chunk of response.body) {
       length += chunk.length;
       // Leaving the loop cancels the body.
@@ -138,6 +143,12 @@ export async function readBody(
     at += chunk.length;
   }
   return whole;
+}
+
+/** The length that a body says it has; Infinity when it says none, or inflates to another. */
+function knownLength({ headers }: Response): number {
+  const length = headers.get("content-length");
+  return length === null || headers.has("content-encoding") ? Infinity : Number(length);
 }
 
 /** What an aborted signal was aborted for, as the error to tell; null when it was not. */

@@ -12,7 +12,8 @@ export interface UpstreamFault {
 
 /** Statuses that are about the caller's request, and so go on to the caller. */
 const callersFault = new Set([400, 404, 413, 422, 429]);
-const quotaWords = /insufficient_quota|credit_balance|billing/i;
+const ownersStatuses = [401, 402, 403];
+const ownersWords = /insufficient_quota|credit_balance|billing|invalid_api_key|authentication/i;
 const messageCharsMax = 2_000;
 
 /** Reads an error body: OpenAI's shape, or what comes near it. */
@@ -42,6 +43,12 @@ function asText(value: unknown): string | null {
   return typeof value === "string" || typeof value === "number" ? String(value) : null;
 }
 
+/** Whether an error is about the operator's account or key, and so not for our caller. */
+export function isOwnersFault({ status, type, code }: UpstreamFault): boolean {
+  return ownersStatuses.includes(status) || ownersStatuses.includes(Number(code)) ||
+    ownersWords.test(`${type} ${code}`);
+}
+
 /**
  * An upstream's error as our caller sees it. What is about the request passes on; what is about the
  * operator's account or key (401, 402, 403, quota) is 502, and its text stays in the cause.
@@ -52,7 +59,7 @@ export function toCallersError(
 ): ApiError {
   const { status, type, param, code } = fault;
   const retry = retryAfter ? { headers: { "retry-after": retryAfter } } : {};
-  const ownersFault = [401, 402, 403].includes(status) || quotaWords.test(`${type} ${code}`);
+  const ownersFault = isOwnersFault(fault);
   if (ownersFault || !callersFault.has(status)) {
     const overloaded = status === 503 || status === 529;
     return new ApiError(502, {

@@ -1,4 +1,4 @@
-import { badRequest } from "../base/errors.ts";
+import { type ApiError, badRequest } from "../base/errors.ts";
 import type { Kv } from "../store/kv.ts";
 import type { AccountRef } from "./account.ts";
 import { amountOf, type Entry } from "./entry.ts";
@@ -20,15 +20,20 @@ export async function listActivities(
   ref: AccountRef,
   { limit, cursor }: { limit: number; cursor: string | undefined },
 ): Promise<ActivityPage> {
+  if (cursor !== undefined && !/^act_[0-9A-Z]{26}$/.test(cursor)) throw badCursor();
   const entries: Entry[] = [];
   let next = cursor ?? (await readAccount(kv, ref)).last;
   while (next !== null && entries.length < limit) {
     const entry: Entry | null = await readEntry(kv, ref.projectId, next);
-    if (!entry || entry.user !== ref.user) throw badRequest("cursor", "'cursor' is not valid.");
+    if (!entry || entry.user !== ref.user) throw badCursor();
     entries.push(entry);
     next = entry.prev;
   }
   return { entries, nextCursor: next };
+}
+
+function badCursor(): ApiError {
+  return badRequest("cursor", "'cursor' is not valid.");
 }
 
 const columns = [

@@ -55,6 +55,7 @@ export class Draft {
     this.changed = true;
     const text = keyText(key);
     this.#rows.set(text, value);
+    this.#write.deletes = this.#write.deletes.filter((other) => keyText(other) !== text);
     const pending = this.#write.sets.find((set) => keyText(set.key) === text);
     if (pending) pending.value = value;
     else this.#write.sets.push({ key, value });
@@ -63,6 +64,9 @@ export class Draft {
   /** Removes a row together with the account's write. */
   remove(key: Key): void {
     this.changed = true;
+    const text = keyText(key);
+    this.#rows.set(text, null);
+    this.#write.sets = this.#write.sets.filter((set) => keyText(set.key) !== text);
     this.#write.deletes.push(key);
   }
 
@@ -141,15 +145,13 @@ export class Draft {
     return whole;
   }
 
+  /** All are taken away before any is charged: what one held may pay for another. */
   #endExpiredHolds(): void {
-    for (const hold of [...this.account.holds]) {
-      if (hold.expiresAt > this.now) continue;
-      this.takeHold(hold.id);
-      this.debit(hold.used, {
-        kind: "expired",
-        id: activityOfRequest(hold.id),
-        metadata: { requestId: hold.id },
-      });
+    const expired = this.account.holds.filter((hold) => hold.expiresAt <= this.now);
+    for (const { id } of expired) this.takeHold(id);
+    for (const { id, used } of expired) {
+      const entry = { id: activityOfRequest(id), metadata: { requestId: id } };
+      this.debit(used, { kind: "expired", ...entry });
     }
   }
 }

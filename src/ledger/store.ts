@@ -1,4 +1,4 @@
-import { fromBytes, toBytes } from "../base/json.ts";
+import { fromBytes, fromBytesExactly, toBytes } from "../base/json.ts";
 import { accountKey, entryKey, holdingPrefix } from "../store/keys.ts";
 import type { Key, Kv } from "../store/kv.ts";
 import { type Account, type AccountRef, decodeAccount } from "./account.ts";
@@ -12,7 +12,7 @@ export async function readAccount(kv: Kv, { projectId, user }: AccountRef): Prom
 /** One entry of a project, or null. */
 export async function readEntry(kv: Kv, projectId: string, id: string): Promise<Entry | null> {
   const { value } = await kv.get(entryKey(projectId, id));
-  return value && fromBytes<Entry>(value);
+  return value && fromBytesExactly<Entry>(value);
 }
 
 /** What an idempotency key stands for. */

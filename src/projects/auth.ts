@@ -75,7 +75,7 @@ function bearer(request: Request): string {
   if (token) return token;
   throw new ApiError(401, {
     message: "No API key was given. Send it in the header 'Authorization: Bearer YOUR_KEY'.",
-    code: header ? "invalid_api_key" : null,
+    code: "invalid_api_key",
     headers: { "www-authenticate": "Bearer" },
   });
 }

@@ -40,6 +40,9 @@ export function projectRoutes(rooms: AdminRooms) {
     listProjects: guarded(rooms, async (incoming) => {
       const limit = readLimit(incoming.query("limit"));
       const cursor = incoming.query("cursor");
+      if (cursor !== undefined && !/^pw_[0-9A-Z]{1,32}$/.test(cursor)) {
+        throw badRequest("cursor", "'cursor' is not valid.");
+      }
       const found = await listProjects(deps.kv, limit + 1, cursor);
       const nextCursor = found[limit]?.id ?? null;
       const projects = found.slice(0, limit).map(viewProject);

@@ -60,12 +60,13 @@ const httpUrl = z.string().max(2048).refine((text) => {
   return url !== null && /^https?:$/.test(url.protocol) && !url.username && !url.password;
 }, { error: "must be an http or https address without credentials" });
 
-// A template's placeholders are filled before it is an address, so they are tried with letters.
-const addressTemplate = z.string().max(2048).refine(
-  (text) =>
-    /^https?:\/\//.test(text) && URL.canParse(text.replace(/\{(user|project|amount)\}/g, "x")),
-  { error: "must be an http or https address, with {user}, {project} and {amount} filled in" },
-);
+// Placeholders stand behind the host: whoever is named in one must not choose where links lead.
+const addressTemplate = z.string().max(2048).refine((text) => {
+  const filled = text.replace(/\{(user|project|amount)\}/g, "x");
+  return /^https?:\/\/[^/?#{}\\@]+([/?#]|$)/.test(text) && URL.canParse(filled);
+}, {
+  error: "must be an http or https address, with {user}, {project} and {amount} after its host",
+});
 
 const upstreamSchema = z.strictObject({
   url: httpUrl.refine((text) => !/[?#]/.test(text), { error: "must have no query or fragment" }),

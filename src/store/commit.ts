@@ -84,7 +84,9 @@ export function createCommitter({ kv, newBatchId, checksMax }: CommitterOptions)
       lastMarker = id;
       return version;
     }
-    const row = await kv.get(marker);
+    const row = await kv.get(marker).catch(() => null);
+    // Unread, the marker is settled as after a throw; what then has not landed was a no.
+    if (!row) return await settleUnknown(id, null);
     return row.value && decodeUtf8(row.value) === "landed" ? row.version : null;
   }
 
@@ -105,10 +107,12 @@ export function createCommitter({ kv, newBatchId, checksMax }: CommitterOptions)
         const row = await kv.get(marker);
         if (row.value && decodeUtf8(row.value) === "landed") return row.version;
         if (fenced !== null || row.value) break;
+        if (attempt === resolveAttemptsMax) throw storeUnavailable(cause);
       } catch (error) {
-        if (attempt === resolveAttemptsMax) throw storeUnavailable(error);
+        if (attempt >= resolveAttemptsMax) throw storeUnavailable(error);
       }
     }
+    if (cause === null) return null;
     throw cause;
   }
 

@@ -41,9 +41,37 @@ export function createUpstreamScript(_clock: HandClock): UpstreamScript {
         signal: request.signal,
       };
       calls.push(call);
-      return await (queued.shift() ?? usual)(call);
+      const answered = Promise.resolve((queued.shift() ?? usual)(call));
+      return endingWith(await orAborted(answered, request.signal), request.signal);
     },
   };
+}
+
+/** Like fetch: the wait ends when the call is aborted. */
+function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const abort = () => reject(signal.reason);
+    if (signal.aborted) return abort();
+    signal.addEventListener("abort", abort, { once: true });
+    work.then(resolve, reject);
+  });
+}
+
+/** Like fetch: a body whose call is aborted fails at its reader, and lets the server go. */
+function endingWith(response: Response, signal: AbortSignal): Response {
+  if (!response.body) return response;
+  const reader = response.body.getReader();
+  const body = new ReadableStream<Uint8Array>({
+    start: () => signal.addEventListener("abort", () => void reader.cancel(signal.reason)),
+    async pull(controller) {
+      const { done, value } = await orAborted(reader.read(), signal);
+      if (done) controller.close();
+      else controller.enqueue(value);
+    },
+    cancel: (reason) => reader.cancel(reason),
+  }, { highWaterMark: 0 });
+  const { status, headers } = response;
+  return new Response(body, { status, headers });
 }
 
 /** Usage as OpenAI reports it. */
@@ -93,7 +121,7 @@ export function chunk(
 }
 
 /** The chunk that reports usage. */
-export function usageChunk(used = usage(10, 5)) {
+export function usageChunk(used: Record<string, unknown> = usage(10, 5)) {
   return { ...chunk({}), choices: [], usage: used };
 }
 
@@ -130,13 +158,16 @@ export function helloStream(): Response {
 }
 
 /** A stream that a test feeds by hand. */
-export function fedStream(): {
+export interface FedStream {
   response: Response;
   send(event: unknown): void;
   end(): void;
   fail(): void;
+  /** Resolves when its reader lets it go. */
   cancelled: Promise<void>;
-} {
+}
+
+export function fedStream(): FedStream {
   let controller: ReadableStreamDefaultController<Uint8Array>;
   let cancel = () => {};
   const cancelled = new Promise<void>((resolve) => (cancel = resolve));

@@ -1,0 +1,173 @@
+import assert from "node:assert/strict";
+import { devApiKey, devProjectId } from "../src/projects/auth.ts";
+import { devProject } from "../src/projects/dev_project.ts";
+import { storeAsText } from "./support/books.ts";
+import { createWorld, type World } from "./support/world.ts";
+
+const weekMs = 7 * 24 * 60 * 60 * 1000;
+
+/** The path of the hosted page for a user. */
+async function pathFor(world: World, user: string): Promise<string> {
+  const path = `/v1/user/balance/topup?user=${encodeURIComponent(user)}`;
+  const { body } = await world.json(path, { key: world.apiKey || devApiKey });
+  return new URL(body.url).pathname;
+}
+
+async function open(world: World, path: string) {
+  const response = await world.call(path, { key: null });
+  return { status: response.status, headers: response.headers, html: await response.text() };
+}
+
+function send(world: World, path: string, form: Record<string, string>): Promise<Response> {
+  const raw = new URLSearchParams(form).toString();
+  return world.call(path, {
+    key: null,
+    raw,
+    headers: {
+      "content-type": "application/x-www-form-urlencoded",
+      "content-length": String(raw.length),
+    },
+  });
+}
+
+async function devWorld(): Promise<World> {
+  const world = await createWorld({ dev: true });
+  await world.app.admin.ensure(devProjectId, devProject);
+  return world;
+}
+
+async function devBalance(world: World, user: string): Promise<string> {
+  const path = `/v1/user/balance?user=${encodeURIComponent(user)}`;
+  return (await world.json(path, { key: devApiKey })).body.balance;
+}
+
+const formIdOf = (html: string) => /name="formId" value="([^"]+)"/.exec(html)?.[1] ?? "";
+
+Deno.test("paywall page: shows its user's balance, is kept by no one and loads nothing", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "12.345");
+  const path = await pathFor(world, "ada");
+  const before = await storeAsText(world);
+  const { status, headers, html } = await open(world, path);
+  assert.equal(status, 200);
+  assert.match(headers.get("content-type") ?? "", /^text\/html; charset=utf-8$/);
+  assert.equal(headers.get("cache-control"), "no-store");
+  assert.equal(headers.get("referrer-policy"), "no-referrer");
+  const policy = headers.get("content-security-policy") ?? "";
+  assert.match(policy, /default-src 'none'/);
+  assert.match(policy, /frame-ancestors 'none'/);
+  assert.match(html, /^<!doctype html>/);
+  assert.match(html, /ada/);
+  assert.match(html, /\$12\.34/);
+  assert.doesNotMatch(html, /<form|<script/);
+  assert.equal(await storeAsText(world), before, "reading changes nothing");
+});
+
+Deno.test("paywall page: a user's id is text on it, whatever it holds", async () => {
+  using world = await createWorld({ project: { name: "<b>Shop</b>" } });
+  const user = `<script>alert("1")</script>&'`;
+  const { status, html } = await open(world, await pathFor(world, user));
+  assert.equal(status, 200);
+  assert.doesNotMatch(html, /<script|<b>/);
+  assert.match(html, /&lt;script&gt;/);
+});
+
+Deno.test("paywall page: a link is for one user of one project", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  await world.deposit("bob", "2");
+  const [ada, bob] = [await pathFor(world, "ada"), await pathFor(world, "bob")];
+  const [adasPayload, adasSignature] = ada.slice("/topup/".length).split(".");
+  const [bobsPayload, bobsSignature] = bob.slice("/topup/".length).split(".");
+  const encode = (value: unknown) => btoa(JSON.stringify(value)).replace(/=+$/, "");
+  const now = world.clock.now();
+  const forged = [
+    `${bobsPayload}.${adasSignature}`,
+    `${adasPayload}.${bobsSignature}`,
+    `${adasPayload}.`,
+    `${adasPayload}`,
+    `.${adasSignature}`,
+    ".",
+    `${encode([world.projectId, "bob", now + weekMs])}.${adasSignature}`,
+    `${adasPayload}.${adasSignature}x`,
+    `x${adasPayload}.${adasSignature}`,
+    `${adasPayload}.${adasSignature?.slice(0, -2)}`,
+    "%ff.%ff",
+    "a".repeat(5000),
+  ];
+  for (const token of forged) {
+    const { status, html } = await open(world, `/topup/${token}`);
+    assert.equal(status, 404, token.slice(0, 80));
+    assert.doesNotMatch(html, /ada|bob|\$/);
+  }
+  assert.equal((await open(world, ada)).status, 200);
+});
+
+Deno.test("paywall page: another server's link is forged here", async () => {
+  using world = await createWorld();
+  using other = await createWorld({
+    env: { SECRETS_KEY: btoa("another key of thirty-two bytes!") },
+  });
+  assert.equal((await open(world, await pathFor(other, "ada"))).status, 404);
+});
+
+Deno.test("paywall page: a link ends after a week", async () => {
+  using world = await createWorld();
+  const path = await pathFor(world, "ada");
+  await world.clock.advance(weekMs - 1);
+  assert.equal((await open(world, path)).status, 200);
+  await world.clock.advance(1);
+  assert.equal((await open(world, path)).status, 404);
+});
+
+Deno.test("paywall page: in production nothing can be paid on it", async () => {
+  using world = await createWorld();
+  const path = await pathFor(world, "ada");
+  const before = await storeAsText(world);
+  const response = await send(world, path, { amount: "5", formId: "f-1" });
+  assert.equal(response.status, 405);
+  assert.equal(response.headers.get("allow"), "GET");
+  assert.equal(await storeAsText(world), before);
+});
+
+Deno.test("paywall page: development's checkout books once for each page, however often it is sent", async () => {
+  using world = await devWorld();
+  const path = await pathFor(world, "ada");
+  const { html } = await open(world, path);
+  const form = { amount: "5", formId: formIdOf(html) };
+  assert.notEqual(form.formId, "");
+  const answers = await Promise.all([1, 2, 3].map(() => send(world, path, form)));
+  answers.push(await send(world, path, form));
+  for (const response of answers) {
+    assert.equal(response.status, 303);
+    assert.equal(response.headers.get("location"), path);
+  }
+  assert.equal(await devBalance(world, "ada"), "5");
+  const second = formIdOf((await open(world, path)).html);
+  assert.notEqual(second, form.formId);
+  await send(world, path, { amount: "10", formId: second });
+  assert.equal(await devBalance(world, "ada"), "15");
+});
+
+Deno.test("paywall page: the checkout takes the amounts on it, for its own user, and nothing else", async () => {
+  using world = await devWorld();
+  const path = await pathFor(world, "ada");
+  const before = await storeAsText(world);
+  const forms: [form: Record<string, string>, status: number][] = [
+    [{ formId: "f" }, 400],
+    [{ formId: "f", amount: "" }, 400],
+    [{ formId: "f", amount: "6" }, 400],
+    [{ formId: "f", amount: "1000000" }, 400],
+    [{ formId: "f", amount: "-5" }, 400],
+    [{ formId: "f", amount: "5e0" }, 400],
+    [{ formId: "x".repeat(5000), amount: "5" }, 413],
+  ];
+  for (const [form, status] of forms) {
+    assert.equal((await send(world, path, form)).status, status, JSON.stringify(form).slice(0, 80));
+  }
+  assert.equal((await send(world, `${path}x`, { formId: "f", amount: "5" })).status, 404);
+  assert.equal(await storeAsText(world), before);
+  await send(world, path, { formId: "f", amount: "5", user: "bob" });
+  assert.equal(await devBalance(world, "ada"), "5");
+  assert.equal(await devBalance(world, "bob"), "0");
+});

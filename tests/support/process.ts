@@ -1,0 +1,179 @@
+import assert from "node:assert/strict";
+import { fileURLToPath } from "node:url";
+import { type Account, decodeAccount, encodeAccount } from "../../src/ledger/account.ts";
+import { accountKey, holdingPrefix } from "../../src/store/keys.ts";
+import type { Body } from "./world.ts";
+import { adminKey } from "./world.ts";
+
+/** The service as a process of its own, on a database file of its own. */
+export interface Farebox extends AsyncDisposable {
+  url: string;
+  /** From the start of the process until it said where it listens. */
+  startedInMs: number;
+  /** What it has written so far, to standard output and to standard error. */
+  output(): string;
+  errors(): string;
+  signal(name: Deno.Signal): void;
+  ended: Promise<Deno.CommandStatus>;
+  call(path: string, options?: { key?: string; body?: unknown }): Promise<Response>;
+  json(path: string, options?: { key?: string; body?: unknown }): Promise<Body>;
+}
+
+interface StartOptions {
+  /** Its working directory, and so where its database is. */
+  folder: string;
+  dev?: boolean;
+  env?: Record<string, string>;
+}
+
+const root = fileURLToPath(new URL("../../", import.meta.url));
+const announcement = /listens on (http:\/\/[^\s,]+)/;
+const startDeadlineMs = 20_000;
+
+/** The environment of a service that is not in development. */
+export const serviceEnv = {
+  BASE_URL: "http://127.0.0.1:9",
+  ADMIN_KEY: adminKey,
+  SECRETS_KEY: btoa("0123456789abcdef0123456789abcdef"),
+};
+
+/** A folder that is removed at the end. */
+export async function makeFolder(): Promise<{ path: string } & AsyncDisposable> {
+  const path = await Deno.makeTempDir({ prefix: "farebox-" });
+  return { path, [Symbol.asyncDispose]: () => Deno.remove(path, { recursive: true }) };
+}
+
+/** The database file of a folder's service. */
+export const databaseOf = (folder: string) => `${folder}/farebox.kv`;
+
+/** Starts the service by the command of its task; nothing of our environment goes along. */
+export function spawnFarebox({ folder, dev = false, env = {} }: StartOptions): Deno.ChildProcess {
+  const kept = ["PATH", "HOME", "DENO_DIR"].flatMap((name) => {
+    const value = Deno.env.get(name);
+    return value ? [[name, value]] : [];
+  });
+  return new Deno.Command(Deno.execPath(), {
+    args: taskCommand(dev ? "dev" : "start"),
+    cwd: folder,
+    clearEnv: true,
+    env: { PORT: "0", KV_PATH: databaseOf(folder), ...Object.fromEntries(kept), ...env },
+    stdout: "piped",
+    stderr: "piped",
+  }).spawn();
+}
+
+/** What follows `deno` in a task of deno.json, for any working directory. */
+function taskCommand(name: "dev" | "start"): string[] {
+  const { tasks } = JSON.parse(Deno.readTextFileSync(`${root}deno.json`));
+  const [, ...args] = tasks[name].command.split(" ");
+  return args.map((arg: string) => (arg === "main.ts" ? root + arg : arg));
+}
+
+/** Starts the service, and waits until it listens. */
+export async function startFarebox(options: StartOptions): Promise<Farebox> {
+  const startedAt = performance.now();
+  const child = spawnFarebox(options);
+  const { promise: listens, resolve, reject } = Promise.withResolvers<string>();
+  const output = collect(child.stdout, (text) => {
+    const url = announcement.exec(text)?.[1];
+    if (url) resolve(url);
+  });
+  const errors = collect(child.stderr);
+  const timer = setTimeout(() => reject(new Error("it does not start")), startDeadlineMs);
+  child.status.then(({ code }) => reject(new Error(`ended with ${code}: ${errors.text}`)));
+  const url = await listens.finally(() => clearTimeout(timer)).catch((error) => {
+    stop(child);
+    throw error;
+  });
+  const startedInMs = performance.now() - startedAt;
+  const call: Farebox["call"] = (path, { key = "sk_dev", body } = {}) =>
+    fetch(url + path, {
+      method: body === undefined ? "GET" : "POST",
+      headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+  return {
+    url,
+    startedInMs,
+    output: () => output.text,
+    errors: () => errors.text,
+    signal: (name) => child.kill(name),
+    ended: Promise.all([child.status, output.ended, errors.ended]).then(([status]) => status),
+    call,
+    async json(path, given) {
+      const response = await call(path, given);
+      const text = await response.text();
+      assert.ok(response.ok, `${path}: ${response.status} ${text}`);
+      return JSON.parse(text);
+    },
+    async [Symbol.asyncDispose]() {
+      stop(child);
+      await Promise.all([child.status, output.ended, errors.ended]);
+    },
+  };
+}
+
+/** Runs a process that is to end by itself; gives its exit code and what it complained of. */
+export async function refusedStart(
+  options: StartOptions,
+): Promise<{ code: number; complaint: string }> {
+  const child = spawnFarebox(options);
+  const timer = setTimeout(() => stop(child), startDeadlineMs);
+  const { code, stderr } = await child.output();
+  clearTimeout(timer);
+  return { code, complaint: new TextDecoder().decode(stderr) };
+}
+
+function stop(child: Deno.ChildProcess): void {
+  try {
+    child.kill("SIGKILL");
+  } catch {
+    // It has ended already.
+  }
+}
+
+function collect(stream: ReadableStream<Uint8Array>, onText?: (text: string) => void) {
+  const collected = { text: "", ended: Promise.resolve() };
+  collected.ended = (async () => {
+    for await (const piece of stream.pipeThrough(new TextDecoderStream())) {
+      collected.text += piece;
+      onText?.(collected.text);
+    }
+  })();
+  return collected;
+}
+
+/** The accounts with holds in a stopped service's file, by user. */
+export async function accountsHolding(folder: string): Promise<Map<string, Account>> {
+  using kv = await Deno.openKv(databaseOf(folder));
+  const accounts = new Map<string, Account>();
+  for await (const { key: [, projectId, user] } of kv.list({ prefix: holdingPrefix })) {
+    const row = await kv.get<Uint8Array>(accountKey(String(projectId), String(user)));
+    const account = decodeAccount(row.value);
+    if (account.holds.length > 0) accounts.set(String(user), account);
+  }
+  return accounts;
+}
+
+/** Makes a stopped service's file as it is so much later: its holds end so much earlier. */
+export async function letTimePass(folder: string, ms: number): Promise<void> {
+  using kv = await Deno.openKv(databaseOf(folder));
+  for await (const { key: [, projectId, user] } of kv.list({ prefix: holdingPrefix })) {
+    const key = accountKey(String(projectId), String(user));
+    const account = decodeAccount((await kv.get<Uint8Array>(key)).value);
+    const holds = account.holds.map((hold) => ({ ...hold, expiresAt: hold.expiresAt - ms }));
+    await kv.set(key, encodeAccount({ ...account, holds }));
+  }
+}
+
+/** Waits for something to come true; fails after so long. */
+export async function eventually(
+  check: () => boolean | Promise<boolean>,
+  { withinMs = 5_000, what = "it" } = {},
+): Promise<void> {
+  const deadline = performance.now() + withinMs;
+  while (!(await check())) {
+    assert.ok(performance.now() < deadline, `${what} did not come true within ${withinMs} ms`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
