@@ -160,3 +160,9 @@ export function usageBody(answer: Answer, usage: TokenUsage): Record<string, unk
   };
   return { ...counted, cost: formatAmount(costOf(answer, usage)) };
 }
+
+/** What an abandoned stream costs: hidden reasoning cannot be counted, so it is drained. */
+export function abortPolicy({ terms, upstream, chat }: Answer): "estimate" | "drain" {
+  const hidden = terms.reasoning || chat.reasons;
+  return terms.onAbort ?? upstream.onAbort ?? (hidden ? "drain" : "estimate");
+}

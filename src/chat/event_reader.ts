@@ -95,3 +95,16 @@ function within<T>(work: Promise<T>, ms: number, clock: Clock): Promise<T | null
     });
   });
 }
+
+/** Events that are all there already, as a reader gives them. */
+export function replayEvents(events: EventSourceMessage[]): EventReader {
+  let read = false;
+  return {
+    next() {
+      if (read) return Promise.resolve("end");
+      read = true;
+      return Promise.resolve(events);
+    },
+    cancel() {},
+  };
+}

@@ -1,3 +1,4 @@
+import { ApiError } from "../base/errors.ts";
 import type { JsonObject } from "../base/json.ts";
 import { type HeaderList, jsonResponse } from "../base/response.ts";
 import type { PaywallReason } from "../paywall/message.ts";
@@ -84,3 +85,11 @@ export function sseFrame(data: string): string {
 
 /** How OpenAI's streams end. */
 export const sseDone = "data: [DONE]\n\n";
+
+/** A fault as the frame that ends a stream. */
+export function errorFrame(error: unknown): string {
+  const told = error instanceof ApiError
+    ? error
+    : new ApiError(500, { message: "The answer could not be completed.", code: "internal_error" });
+  return sseFrame(JSON.stringify(told.body()));
+}

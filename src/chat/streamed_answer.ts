@@ -3,6 +3,7 @@ import { upstreamBodyBytesMax } from "../base/limits.ts";
 import { activityOfRequest } from "../ledger/entry.ts";
 import { cutMessage } from "../paywall/message.ts";
 import {
+  abortPolicy,
   type Answer,
   answerHead,
   type ChatRooms,
@@ -13,9 +14,9 @@ import {
   watch,
 } from "./answer.ts";
 import { asEvents, Chunks } from "./chunks.ts";
-import { createEventReader, type EventReader } from "./event_reader.ts";
+import { createEventReader, type EventReader, replayEvents } from "./event_reader.ts";
 import { outputTokensFor } from "./pricing.ts";
-import { sseDone, sseFrame, streamHeaders } from "./reply.ts";
+import { errorFrame, sseDone, streamHeaders } from "./reply.ts";
 import { callUpstream, readBody } from "./upstream.ts";
 import { badUpstream } from "./upstream_error.ts";
 import { inputOf } from "./usage.ts";
@@ -90,18 +91,6 @@ async function forward(rooms: ChatRooms, answer: Answer): Promise<EventReader> {
     request.signal.removeEventListener("abort", leave);
     stopDeadline();
   }
-}
-
-function replayEvents(events: ReturnType<typeof asEvents>): EventReader {
-  let read = false;
-  return {
-    next() {
-      if (read) return Promise.resolve("end");
-      read = true;
-      return Promise.resolve(events);
-    },
-    cancel() {},
-  };
 }
 
 interface StreamOptions {
@@ -252,17 +241,4 @@ class AnswerStream {
     await settle(rooms, answer, usage);
     return answer.chat.wantsUsage ? this.#chunks.usageFrame(usageBody(answer, usage)) : "";
   }
-}
-
-/** What an abandoned stream costs: hidden reasoning cannot be counted, so it is drained. */
-function abortPolicy({ terms, upstream, chat }: Answer): "estimate" | "drain" {
-  const hidden = terms.reasoning || chat.reasons;
-  return terms.onAbort ?? upstream.onAbort ?? (hidden ? "drain" : "estimate");
-}
-
-function errorFrame(error: unknown): string {
-  const told = error instanceof ApiError
-    ? error
-    : new ApiError(500, { message: "The answer could not be completed.", code: "internal_error" });
-  return sseFrame(JSON.stringify(told.body()));
 }
