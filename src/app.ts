@@ -127,7 +127,10 @@ const preflightHeaders = {
   "access-control-max-age": "86400",
 };
 
-const preflight: Handler = () => new Response(null, { status: 204, headers: preflightHeaders });
+const preflight: Handler = ({ requestId }) => {
+  const headers = { ...preflightHeaders, "x-request-id": requestId };
+  return new Response(null, { status: 204, headers });
+};
 
 function mount(deps: Deps, rooms: Rooms): Hono {
   const hono = new Hono({ getPath: normalPath });

@@ -2,12 +2,12 @@ import { createIds } from "./base/ids.ts";
 import type { Config } from "./config.ts";
 import type { Clock, Deps, Log } from "./deps.ts";
 import { createCommitter } from "./store/commit.ts";
-import { type Bound, denoKv } from "./store/kv.ts";
+import { type Bound, denoKv, guardKv } from "./store/kv.ts";
 
 /** Deps on the real clock, random source, network and store. The only file that touches them. */
 export async function createRealDeps(config: Config): Promise<Deps> {
   const id = createIds(Date.now, randomFraction);
-  const kv = denoKv(await Deno.openKv(config.kvPath), bound);
+  const kv = guardKv(denoKv(await Deno.openKv(config.kvPath)), bound);
   return {
     config,
     kv,

@@ -168,6 +168,24 @@ Deno.test("holds: the sweep leaves a standing hold alone", async () => {
   assert.ok(response.ok);
 });
 
+Deno.test("holds: sweeps go on where the last one stopped, until all accounts are reached", async () => {
+  const store = createScriptedStore();
+  using world = await createWorld({ wrapKv: store.wrap });
+  using other = await createWorld({ shareWith: world });
+  world.upstream.reply(() => new Promise(() => {}));
+  const users = Array.from({ length: 250 }, (_, n) => `user-${n}`);
+  await Promise.all(users.map((user) => world.deposit(user, "1")));
+  for (const user of users) world.json(chatPath, { body: chatBody(user) }).catch(() => {});
+  while (world.upstream.calls.length < users.length) await settle();
+  store.dead = true;
+  await world.clock.advance(61_000);
+  await other.app.sweep();
+  await other.app.sweep();
+  for (const user of users) {
+    assert.equal((await storedAccount(other, user)).holds.length, 0, user);
+  }
+});
+
 Deno.test("holds: a sweep at the same moment as a new hold does not hide it from later sweeps", async () => {
   const store = createScriptedStore();
   using world = await createWorld({ wrapKv: store.wrap });

@@ -36,6 +36,32 @@ export function parseJson(text: string): Json {
   return JSON.parse(text, exact as (key: string, value: unknown) => unknown);
 }
 
+/**
+ * Whether the objects and arrays of a JSON text nest deeper than `max`: parsing has no bound, but
+ * what walks the value or writes it again would run out of stack.
+ */
+export function nestsDeeper(text: string, max: number): boolean {
+  let depth = 0;
+  for (let at = 0; at < text.length; at++) {
+    const char = text[at];
+    if (char === '"') at = endOfString(text, at);
+    else if (char === "[" || char === "{") depth++;
+    else if (char === "]" || char === "}") depth--;
+    if (depth > max) return true;
+  }
+  return false;
+}
+
+function endOfString(text: string, start: number): number {
+  for (let end = start;;) {
+    end = text.indexOf('"', end + 1);
+    if (end < 0) return text.length;
+    let escapes = 0;
+    while (text[end - 1 - escapes] === "\\") escapes++;
+    if (escapes % 2 === 0) return end;
+  }
+}
+
 /** Below this a double has fewer than 15 digits, and soon none. */
 const smallestExact = 1e-290;
 

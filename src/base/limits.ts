@@ -4,6 +4,8 @@
 export const chatBodyBytesMax = 20 * 1024 * 1024;
 /** Largest body of any other endpoint, in bytes: 16 KiB of metadata fit with room to spare. */
 export const bodyBytesMax = 128 * 1024;
+/** Deepest nesting of a JSON body, in levels: far above what any client sends. */
+export const jsonDepthMax = 500;
 /** Largest `metadata` of a money operation, in bytes of its JSON. */
 export const metadataBytesMax = 16 * 1024;
 /** Most keys at the top level of `metadata`. */

@@ -1,8 +1,16 @@
 import type { z } from "zod";
 import { ApiError, badRequest } from "./errors.ts";
-import { decodeUtf8, isObject, type Json, type JsonObject, parseJson } from "./json.ts";
+import {
+  decodeUtf8,
+  isObject,
+  type Json,
+  type JsonObject,
+  nestsDeeper,
+  parseJson,
+} from "./json.ts";
 import {
   idempotencyKeyCharsMax,
+  jsonDepthMax,
   pageSizeDefault,
   pageSizeMax,
   requestIdCharsMax,
@@ -15,8 +23,9 @@ export function callerRequestId(request: Request): string | null {
 }
 
 /**
- * Reads a JSON object of at most `bytesMax`, and how long it was. Throws 415 when it is not said to be JSON, 413 when it
- * is too large, 400 when it is not well-formed UTF-8, not JSON, or not an object.
+ * Reads a JSON object of at most `bytesMax`, and how long it was. Throws 415 when it is not said
+ * to be JSON, 413 when it is too large, 400 when it is not well-formed UTF-8, not JSON, nested too
+ * deep, or not an object.
  */
 export async function readJsonBody(
   request: Request,
@@ -32,6 +41,9 @@ export async function readJsonBody(
   const bytes = await readBytes(request, bytesMax);
   const text = decodeUtf8(bytes);
   if (text === null) throw badRequest(null, "The body is not well-formed UTF-8.", "invalid_json");
+  if (nestsDeeper(text, jsonDepthMax)) {
+    throw badRequest(null, `The body nests deeper than ${jsonDepthMax} levels.`, "invalid_json");
+  }
   const value = parseBody(text);
   if (!isObject(value)) {
     throw badRequest(null, "The body must be a JSON object.", "invalid_json");

@@ -41,13 +41,15 @@ export function createModels(deps: Deps, findUpstream: FindUpstream): Models {
   const lists = new Map<string, { readAt: number; ids: Promise<string[]> }>();
 
   function upstreamModels(upstream: Upstream): Promise<string[]> {
-    const known = lists.get(upstream.url);
+    // What a server lists depends on who asks.
+    const asker = `${upstream.url} ${upstream.apiKey ?? ""}`;
+    const known = lists.get(asker);
     if (known && deps.clock.now() - known.readAt < listLifetimeMs) return known.ids;
     const ids = fetchModels(deps, upstream).catch((error) => {
       deps.log("warn", "upstream_models_failed", { url: upstream.url, error: String(error) });
       return [];
     });
-    lists.set(upstream.url, { readAt: deps.clock.now(), ids });
+    lists.set(asker, { readAt: deps.clock.now(), ids });
     return ids;
   }
 

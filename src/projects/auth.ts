@@ -52,11 +52,13 @@ async function keyCaller(token: string, directory: Directory): Promise<Caller> {
   return access;
 }
 
+const proxyHeader = /^((x-)?forwarded|via$|x-real-ip$|cf-)/;
+
 /** A page in a browser or a tunnel would carry these headers: the known key is not for them. */
 async function devCaller(request: Request, directory: Directory): Promise<Caller> {
   const { headers } = request;
   const origin = headers.get("origin");
-  const foreign = [...headers.keys()].some((name) => /^(x-)?forwarded/.test(name)) ||
+  const foreign = [...headers.keys()].some((name) => proxyHeader.test(name)) ||
     !isLoopback(new URL(request.url).hostname) ||
     (origin !== null && !isLoopback(URL.parse(origin)?.hostname ?? ""));
   if (foreign) throw invalidKey();

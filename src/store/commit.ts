@@ -2,7 +2,7 @@ import { ApiError, storeUnavailable } from "../base/errors.ts";
 import { decodeUtf8 } from "../base/json.ts";
 import { type Batch, openBatch, type Pending } from "./batch.ts";
 import { commitMarkerKey } from "./keys.ts";
-import type { Kv, Write } from "./kv.ts";
+import { asStoreFault, type Kv, type Write } from "./kv.ts";
 
 /** What became of a write: its version, or null when a check failed and nothing was written. */
 export type CommitResult = string | null;
@@ -57,11 +57,12 @@ export function createCommitter({ kv, newBatchId, checksMax }: CommitterOptions)
     }
     // A store that does not answer is not asked once more for each member.
     if (failed && (members.length === 1 || failed.error instanceof ApiError)) {
-      return members.forEach((member) => member.reject(failed.error));
+      return members.forEach((member) => member.reject(asStoreFault(failed.error)));
     }
     for (const member of members) {
       stats.retriedSingly++;
-      await send(member.write).then(member.resolve, member.reject);
+      await send(member.write)
+        .then(member.resolve, (error) => member.reject(asStoreFault(error)));
     }
   }
 

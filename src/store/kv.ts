@@ -1,4 +1,4 @@
-import { storeUnavailable } from "../base/errors.ts";
+import { ApiError, storeUnavailable } from "../base/errors.ts";
 import { storeDeadlineMs } from "../base/limits.ts";
 
 /** A key: parts of text, or a number where order by number is wanted. */
@@ -34,8 +34,7 @@ export function emptyWrite(): Write {
 
 /**
  * The part of a key-value store that Farebox stands on, and no more: whatever can do this can
- * carry it. Every call throws `ApiError` 503 when the store does not answer in time, and passes the
- * store's own errors on.
+ * carry it.
  */
 export interface Kv {
   get(key: Key): Promise<Row>;
@@ -54,37 +53,58 @@ const readKeysMax = 10;
 export type Bound = <T>(work: Promise<T>, deadlineMs: number, late: () => Error) => Promise<T>;
 
 /** Deno KV, whether a local file or KV Connect. */
-export function denoKv(kv: Deno.Kv, bound: Bound): Kv {
-  const late = () => storeUnavailable(`no answer within ${storeDeadlineMs} ms`);
-  const inTime = <T>(work: Promise<T>): Promise<T> => bound(work, storeDeadlineMs, late);
+export function denoKv(kv: Deno.Kv): Kv {
   return {
-    async get(key) {
-      return toRow(await inTime(kv.get<Uint8Array>(key)));
-    },
+    get: async (key) => toRow(await kv.get<Uint8Array>(key)),
     async getMany(keys) {
       const reads: Promise<Deno.KvEntryMaybe<Uint8Array>[]>[] = [];
       for (let i = 0; i < keys.length; i += readKeysMax) {
         reads.push(kv.getMany<Uint8Array[]>(keys.slice(i, i + readKeysMax)));
       }
-      return (await inTime(Promise.all(reads))).flat().map(toRow);
+      return (await Promise.all(reads)).flat().map(toRow);
     },
     async list(options) {
       const rows = kv.list<Uint8Array>(selector(options), {
         limit: options.limit,
         reverse: options.reverse ?? false,
       });
-      return (await inTime(Array.fromAsync(rows))).map(toRow);
+      return (await Array.fromAsync(rows)).map(toRow);
     },
     async atomic(write) {
       const operation = kv.atomic();
       for (const { key, version } of write.checks) operation.check({ key, versionstamp: version });
       for (const { key, value } of write.sets) operation.set(key, value);
       for (const key of write.deletes) operation.delete(key);
-      const result = await inTime(operation.commit());
+      const result = await operation.commit();
       return result.ok ? result.versionstamp : null;
     },
     close: () => kv.close(),
   };
+}
+
+/**
+ * A store whose calls end in time, and whose failed reads are `ApiError` 503. What a failed write
+ * means is for the committer to find out, so its own error is passed on.
+ */
+export function guardKv(kv: Kv, bound: Bound): Kv {
+  const late = () => storeUnavailable(`no answer within ${storeDeadlineMs} ms`);
+  const inTime = <T>(work: Promise<T>): Promise<T> => bound(work, storeDeadlineMs, late);
+  const read = <T>(work: Promise<T>): Promise<T> =>
+    inTime(work).catch((error) => {
+      throw asStoreFault(error);
+    });
+  return {
+    get: (key) => read(kv.get(key)),
+    getMany: (keys) => read(kv.getMany(keys)),
+    list: (options) => read(kv.list(options)),
+    atomic: (write) => inTime(kv.atomic(write)),
+    close: () => kv.close(),
+  };
+}
+
+/** What the store threw, as the 503 that callers see; its own words stay in the log. */
+export function asStoreFault(error: unknown): ApiError {
+  return error instanceof ApiError ? error : storeUnavailable(error);
 }
 
 function toRow(entry: Deno.KvEntryMaybe<Uint8Array>): Row {

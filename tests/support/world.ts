@@ -4,7 +4,7 @@ import { createIds } from "../../src/base/ids.ts";
 import { readConfig } from "../../src/config.ts";
 import type { Deps } from "../../src/deps.ts";
 import { createCommitter } from "../../src/store/commit.ts";
-import { denoKv, type Kv } from "../../src/store/kv.ts";
+import { denoKv, guardKv, type Kv } from "../../src/store/kv.ts";
 import { createHandClock, type HandClock } from "./clock.ts";
 import { createUpstreamScript, type UpstreamScript } from "./upstream.ts";
 
@@ -74,7 +74,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   const logged: Record<string, unknown>[] = [];
   const config = readConfig(dev ? env : { ...productionEnv, ...env }, { dev });
   const store = (shareWith && stores.get(shareWith)) ?? await Deno.openKv(":memory:");
-  const kv = wrapKv(denoKv(store, (work) => work));
+  const kv = guardKv(wrapKv(denoKv(store)), (work) => work);
   const id = createIds(clock.now, random);
   const deps: Deps = {
     config,
