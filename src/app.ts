@@ -20,6 +20,7 @@ import { createLinks } from "./paywall/link.ts";
 import { topUpMessage } from "./paywall/message.ts";
 import { paywallRoutes } from "./paywall/routes.tsx";
 import { createProjectAdmin, type ProjectAdmin } from "./projects/admin.ts";
+import { createAnnounce } from "./projects/announce.ts";
 import { createAuth } from "./projects/auth.ts";
 import { createDirectory } from "./projects/directory.ts";
 import { projectRoutes } from "./projects/routes.ts";
@@ -49,7 +50,8 @@ export async function createApp(deps: Deps): Promise<App> {
   const auth = createAuth(config, directory);
   const admin = createProjectAdmin(deps, { directory, secrets });
   const queue = createAccountQueue(deps, directory);
-  const post = createPost(deps.kv, queue);
+  const announce = createAnnounce(deps, directory);
+  const post = createPost(deps.kv, queue, announce);
   const holds = createHolds(queue, clock);
   const links = await createLinks({ baseUrl: config.baseUrl, secrets, now: clock.now });
   const running = createRunning(deps, holds);
@@ -60,7 +62,7 @@ export async function createApp(deps: Deps): Promise<App> {
     return { url, message: topUpMessage(url) };
   };
 
-  const chatRooms = { deps, auth, holds, running, findUpstream, topUpUrl };
+  const chatRooms = { deps, auth, holds, running, findUpstream, topUpUrl, announce };
   const hono = mount(deps, {
     chat: chatRoutes(chatRooms, createModels(deps, findUpstream)),
     ledger: ledgerRoutes({ deps, auth, post, offerTopUp }),

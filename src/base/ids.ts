@@ -1,7 +1,18 @@
 import { monotonicFactory } from "ulid";
 
 /** What an id names; the prefix is part of the id. */
-export type IdKind = "pw" | "key" | "act" | "req" | "hold" | "batch" | "chatcmpl";
+export type IdKind =
+  | "pw"
+  | "key"
+  | "act"
+  | "req"
+  | "hold"
+  | "batch"
+  | "chatcmpl"
+  | "evt"
+  | "sub"
+  | "dlv"
+  | "job";
 
 /** Makes ids `kind_ULID`, ordered by time within one process. */
 export type MakeId = (kind: IdKind) => string;

@@ -1,7 +1,10 @@
 import { ApiError } from "../base/errors.ts";
+import { depleted } from "../ledger/events.ts";
 import type { Held } from "../ledger/hold.ts";
+import type { BalanceView } from "../ledger/view.ts";
 import { busyMessage, topUpMessage } from "../paywall/message.ts";
 import type { Answer, Ask, ChatRooms } from "./answer.ts";
+import { blockedEvent, byUser, paywalledEvent, startedEvents } from "./events.ts";
 import { Meter } from "./meter.ts";
 import { boundByBytes, boundMedia, countPrompt, type Media, withRoom } from "./prompt.ts";
 import { type ChatQuote, type PromptSize, quoteChat } from "./quote.ts";
@@ -26,7 +29,8 @@ export async function admit(rooms: ChatRooms, ask: Ask): Promise<Admission> {
   for (;;) {
     const replay = ask.replay && (await findReplay(rooms.deps, ask.ref, ask.replay));
     if (replay?.stored) return { kind: "replayed", stored: replay.stored };
-    const held = await placeHold(rooms, ask, { prompt, remains: replay?.remains ?? null });
+    const held = await placeHold(rooms, ask, { prompt, remains: replay?.remains ?? null })
+      .catch((error) => tellIfLimited(rooms, ask, error));
     switch (held.kind) {
       case "marked":
         continue;
@@ -38,7 +42,7 @@ export async function admit(rooms: ChatRooms, ask: Ask): Promise<Admission> {
       case "held":
         return { kind: "admitted", answer: open(rooms, ask, { quote: held.quote, media }) };
       default:
-        return { kind: "paywalled", paywall: await paywallFor(rooms, ask, held.kind) };
+        return { kind: "paywalled", paywall: await paywallFor(rooms, ask, held) };
     }
   }
 }
@@ -54,6 +58,7 @@ async function placeHold(
     id,
     snapshot: caller.snapshot,
     quote: quoteChat(chat, terms, prompt),
+    events: startedEvents(ask),
     mark: replay && runningMark(replay, { user, holdId: id, remains }),
   });
 }
@@ -75,11 +80,23 @@ function open(
   return { ...ask, quote, meter, controller: new AbortController() };
 }
 
+/** A refusal by a limit is told to those who listen, and thrown on. */
+async function tellIfLimited({ announce }: ChatRooms, ask: Ask, error: unknown): Promise<never> {
+  if (error instanceof ApiError && error.status === 429) {
+    await announce(ask.ref.projectId, [blockedEvent(ask, error.code ?? "limit")]);
+  }
+  throw error;
+}
+
 async function paywallFor(
-  { topUpUrl }: ChatRooms,
-  { caller, user }: Ask,
-  kind: "insufficient_funds" | "busy",
+  { topUpUrl, announce }: ChatRooms,
+  ask: Ask,
+  { kind, balance: { available } }: Extract<Held<ChatQuote>, { balance: BalanceView }>,
 ): Promise<Paywall> {
+  const { caller, user } = ask;
+  const asked = { trigger: byUser(user), requestedAmount: null, available };
+  const empty = kind === "insufficient_funds" ? [depleted(user, asked)] : [];
+  await announce(ask.ref.projectId, [paywalledEvent(ask, kind), ...empty]);
   const url = await topUpUrl(caller.snapshot.project, user);
   const message = kind === "busy" ? busyMessage(url) : topUpMessage(url);
   return { reason: "insufficient_funds", message, url };

@@ -2,10 +2,13 @@ import { ApiError } from "../base/errors.ts";
 import type { JsonObject } from "../base/json.ts";
 import type { Deps } from "../deps.ts";
 import type { AccountRef } from "../ledger/account.ts";
-import type { Holds, Settled } from "../ledger/hold.ts";
+import type { Draft } from "../ledger/draft.ts";
+import type { Holds, Settled, Settlement } from "../ledger/hold.ts";
 import type { Amount } from "../base/money.ts";
+import type { Announce } from "../projects/announce.ts";
 import type { Auth, Caller } from "../projects/auth.ts";
 import { formatAmount } from "../base/money.ts";
+import { byUser, endedEvent, type Ending } from "./events.ts";
 import type { Meter } from "./meter.ts";
 import { answerCost, describePrice, type Terms } from "./pricing.ts";
 import type { ChatQuote } from "./quote.ts";
@@ -24,6 +27,7 @@ export interface ChatRooms {
   holds: Holds;
   running: Running;
   findUpstream: FindUpstream;
+  announce: Announce;
   /** Where a user tops up. */
   topUpUrl: (project: Project, user: string) => Promise<string>;
 }
@@ -84,8 +88,6 @@ export function costOf({ terms, meter }: Answer, usage: TokenUsage): Amount {
   return answerCost(terms.price, usage, meter.producedOutput);
 }
 
-type SettleMore = Parameters<Holds["settle"]>[0]["alongside"];
-
 const settleAttemptsMax = 4;
 const settleRetryMs = 100;
 
@@ -96,16 +98,23 @@ const settleRetryMs = 100;
 export async function settle(
   { holds, deps }: ChatRooms,
   answer: Answer,
-  usage: TokenUsage,
-  alongside?: SettleMore,
+  { usage, ending, alongside }: {
+    usage: TokenUsage;
+    ending: Ending;
+    alongside?: Settlement["alongside"];
+  },
 ): Promise<Extract<Settled, { kind: "settled" }>> {
-  const settlement = {
+  const settlement: Settlement = {
     ref: answer.ref,
     id: answer.id,
     cost: costOf(answer, usage),
     usage: describeUsage(answer, usage),
     idempotencyKey: answer.replay?.idempotencyKey ?? null,
-    alongside,
+    trigger: byUser(answer.user),
+    alongside(draft, entry) {
+      draft.emit(endedEvent(answer, ending));
+      alongside?.(draft, entry);
+    },
   };
   for (let attempt = 1;; attempt++) {
     try {
@@ -139,15 +148,26 @@ function describeUsage({ chat, terms, requestId }: Answer, usage: TokenUsage) {
 }
 
 /** Ends an answer that produced nothing: no charge, and its idempotency key is free again. */
-export async function release({ holds, deps }: ChatRooms, answer: Answer): Promise<void> {
+export async function release(
+  { holds, deps }: ChatRooms,
+  answer: Answer,
+  ending: Ending,
+): Promise<void> {
   const { ref, id, replay } = answer;
-  const free = replay
-    ? (draft: { remove(key: ReplayMark["key"]): void }) => draft.remove(replay.key)
-    : undefined;
-  await holds.release(ref, id, free).catch((error) =>
+  const end = (draft: Draft) => {
+    draft.emit(endedEvent(answer, ending));
+    if (replay) draft.remove(replay.key);
+  };
+  await holds.release(ref, id, end).catch((error) =>
     // The hold then ends by itself, when it expires.
     deps.log("error", "release_failed", { requestId: id, error: String(error) })
   );
+}
+
+/** How an answer ends that a fault ends. */
+export function failure(fault: unknown): Ending {
+  const code = fault instanceof ApiError ? fault.code : null;
+  return { kind: "failed", errorCode: code ?? "internal_error" };
 }
 
 /** The provider's `usage`, or our own count in its place, with what it cost. */

@@ -13,6 +13,7 @@ import {
   usageBody,
   watch,
 } from "./answer.ts";
+import { callerLeft, callerLeftEarly, endingOf } from "./caller_left.ts";
 import { asEvents, Chunks } from "./chunks.ts";
 import { createEventReader, type EventReader, replayEvents } from "./event_reader.ts";
 import { outputTokensFor } from "./pricing.ts";
@@ -45,18 +46,14 @@ export async function streamedAnswer(rooms: ChatRooms, answer: Answer): Promise<
       },
     });
   } catch (error) {
-    if (error === callerLeft) await settle(rooms, answer, await answer.meter.usage());
-    else await release(rooms, answer);
+    const ending = endingOf(error);
+    if (error === callerLeft) {
+      await settle(rooms, answer, { usage: await answer.meter.usage(), ending });
+    } else await release(rooms, answer, ending);
     stopWatching();
     throw error;
   }
 }
-
-const gone = { message: "The caller closed the connection." };
-/** The reason of an abort when the caller has gone; nobody reads it. */
-const callerLeft = new ApiError(499, gone);
-/** The same before anything was sent, and so before anything is due. */
-const callerLeftEarly = new ApiError(499, gone);
 
 async function forward(rooms: ChatRooms, answer: Answer): Promise<EventReader> {
   const { upstream, chat, quote, requestId, request, controller } = answer;
@@ -234,11 +231,12 @@ class AnswerStream {
   async #charge(fault: unknown): Promise<string> {
     const { rooms, answer } = this.#options;
     if (fault && fault !== callerLeft && !answer.meter.producedOutput) {
-      await release(rooms, answer);
+      await release(rooms, answer, endingOf(fault));
       return "";
     }
     const usage = await answer.meter.usage();
-    await settle(rooms, answer, usage);
+    // A stream that was read to its end for a caller who left is canceled all the same.
+    await settle(rooms, answer, { usage, ending: endingOf(fault ?? (this.#left && callerLeft)) });
     return answer.chat.wantsUsage ? this.#chunks.usageFrame(usageBody(answer, usage)) : "";
   }
 }

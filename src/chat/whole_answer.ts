@@ -7,6 +7,7 @@ import {
   type Answer,
   answerHead,
   type ChatRooms,
+  failure,
   release,
   settle,
   startDeadline,
@@ -27,15 +28,19 @@ export async function wholeAnswer(rooms: ChatRooms, answer: Answer): Promise<Res
   const stopWatching = watch(rooms, answer);
   try {
     const { completion, usage } = await forward(rooms, answer).catch(async (error) => {
-      await release(rooms, answer);
+      await release(rooms, answer, failure(error));
       throw error;
     });
     const body = JSON.stringify({ ...completion, usage: usageBody(answer, usage) });
     let headers: HeaderList = {};
-    await settle(rooms, answer, usage, (draft, entry) => {
-      headers = chargeHeaders(entry);
-      const { replay, ref } = answer;
-      if (replay) storeAnswer(draft, replay, { ref, answer: { headers, body } });
+    await settle(rooms, answer, {
+      usage,
+      ending: { kind: "completed" },
+      alongside(draft, entry) {
+        headers = chargeHeaders(entry);
+        const { replay, ref } = answer;
+        if (replay) storeAnswer(draft, replay, { ref, answer: { headers, body } });
+      },
     });
     const stored = answer.replay && !fits(body) ? { "idempotency-stored": "false" } : {};
     return completionResponse(body, answer.requestId, { ...headers, ...stored });

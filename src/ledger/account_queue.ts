@@ -126,7 +126,7 @@ export function createAccountQueue(
       snapshot,
       rows,
       now: deps.clock.now(),
-      newActivityId: () => deps.id("act"),
+      id: deps.id,
     });
     return { draft, fresh: !known };
   }

@@ -1,11 +1,15 @@
 import { toBytes } from "../base/json.ts";
+import type { MakeId } from "../base/ids.ts";
 import { type Amount, formatAmount, least, toAmount, zero } from "../base/money.ts";
+import { bySystem, type NewEvent } from "../events/event.ts";
+import { appendEvents } from "../events/outbox.ts";
 import type { ProjectSnapshot } from "../projects/directory.ts";
 import { keyText } from "../store/batch.ts";
 import { accountKey, entryKey, holdingKey, projectKey } from "../store/keys.ts";
 import { emptyWrite, type Key, type Row, type Write } from "../store/kv.ts";
 import { type Account, type AccountRef, availableIn, encodeAccount, type Hold } from "./account.ts";
 import { activityOfRequest, type Entry, type NewEntry } from "./entry.ts";
+import { eventsOf, expiredRequest, type Origin } from "./events.ts";
 
 interface DraftOptions {
   ref: AccountRef;
@@ -14,7 +18,7 @@ interface DraftOptions {
   snapshot: ProjectSnapshot;
   rows: readonly Row[];
   now: number;
-  newActivityId: () => string;
+  id: MakeId;
 }
 
 /**
@@ -70,18 +74,24 @@ export class Draft {
     this.#write.deletes.push(key);
   }
 
-  /** Adds to the balance and appends the entry that says why. */
-  credit(amount: Amount, entry: NewEntry): Entry {
-    return this.#append(amount, zero, entry);
+  /** Says that something happened, in the same write. */
+  emit(...events: NewEvent[]): void {
+    const { id, snapshot } = this.#options;
+    appendEvents(this.#write, snapshot.project, { events, now: this.now, id });
+  }
+
+  /** Adds to the balance and appends the entry that says why, with its events. */
+  credit(amount: Amount, entry: NewEntry, origin: Origin): Entry {
+    return this.#append(amount, zero, { entry, origin });
   }
 
   /**
-   * Takes `amount`, or as much of it as is available, and appends the entry that says why; the rest
-   * is its shortfall. Never takes the balance below zero, nor touches what others hold.
+   * Takes `amount`, or as much of it as is available, and appends the entry that says why, with its
+   * events; the rest is its shortfall. Never takes the balance below zero, nor touches what others hold.
    */
-  debit(amount: Amount, entry: NewEntry): Entry {
+  debit(amount: Amount, entry: NewEntry, origin: Origin): Entry {
     const taken = least(amount, this.available);
-    return this.#append(toAmount(-taken), toAmount(amount - taken), entry);
+    return this.#append(toAmount(-taken), toAmount(amount - taken), { entry, origin });
   }
 
   /** Puts money aside. The caller has seen that it is available. */
@@ -118,13 +128,17 @@ export class Draft {
     return this.#write;
   }
 
-  #append(delta: Amount, shortfall: Amount, entry: NewEntry): Entry {
+  #append(
+    delta: Amount,
+    shortfall: Amount,
+    { entry, origin }: { entry: NewEntry; origin: Origin },
+  ): Entry {
     const { account } = this;
     account.balance = toAmount(account.balance + delta);
     account.seq += 1;
     const { projectId, user } = this.#options.ref;
     const whole: Entry = {
-      id: entry.id ?? this.#options.newActivityId(),
+      id: entry.id ?? this.#options.id("act"),
       seq: account.seq,
       prev: account.last,
       user,
@@ -142,6 +156,7 @@ export class Draft {
     account.last = whole.id;
     this.changed = true;
     this.#write.sets.push({ key: entryKey(projectId, whole.id), value: toBytes(whole) });
+    this.emit(...eventsOf(whole, this.snapshot.project, origin));
     return whole;
   }
 
@@ -151,7 +166,8 @@ export class Draft {
     for (const { id } of expired) this.takeHold(id);
     for (const { id, used } of expired) {
       const entry = { id: activityOfRequest(id), metadata: { requestId: id } };
-      this.debit(used, { kind: "expired", ...entry });
+      this.debit(used, { kind: "expired", ...entry }, { trigger: bySystem });
+      this.emit(expiredRequest(this.#options.ref.user, id));
     }
   }
 }

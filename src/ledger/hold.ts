@@ -2,6 +2,7 @@ import { ApiError } from "../base/errors.ts";
 import { holdLifetimeMs, holdsPerAccountMax, holdWaitMs, holdWaitTotalMs } from "../base/limits.ts";
 import { type Amount, zero } from "../base/money.ts";
 import type { Clock } from "../deps.ts";
+import type { NewEvent, Trigger } from "../events/event.ts";
 import type { ProjectSnapshot } from "../projects/directory.ts";
 import type { Key } from "../store/kv.ts";
 import type { AccountRef } from "./account.ts";
@@ -26,6 +27,8 @@ export interface HoldRequest<Q extends Quote> {
   snapshot: ProjectSnapshot;
   /** `count`: the caller must first count more closely what it asks for. */
   quote(available: Amount, balance: Amount): Q | "count" | null;
+  /** What to say with the hold. */
+  events: readonly NewEvent[];
   /** A row written with the hold, unless one is there that `blocks`. */
   mark?: { key: Key; value: Uint8Array; blocks(present: Uint8Array): boolean } | null;
 }
@@ -43,7 +46,8 @@ export interface Settlement {
   cost: Amount;
   usage: EntryUsage;
   idempotencyKey: string | null;
-  /** Rows to write and remove with the entry. */
+  trigger: Trigger;
+  /** What to write and to say with the entry. */
   alongside?: ((draft: Draft, entry: Entry) => void) | undefined;
 }
 
@@ -76,7 +80,7 @@ export function createHolds(queue: AccountQueue, clock: Clock): Holds {
       const patient = clock.now() < deadline;
       const held = await queue.run(request.ref, {
         reads: request.mark ? [request.mark.key] : [],
-        bytes: 512,
+        bytes: 2048,
         apply: (draft) => applyHold(draft, request, patient),
       });
       if (held.kind !== "busy" || !patient) return held;
@@ -113,12 +117,16 @@ export function createHolds(queue: AccountQueue, clock: Clock): Holds {
     settle: (settlement) =>
       queue.run<Settled>(settlement.ref, {
         reads: [],
-        bytes: 2048,
+        bytes: 4096,
         apply(draft) {
-          const { id, cost, usage, idempotencyKey, alongside } = settlement;
+          const { id, cost, usage, idempotencyKey, trigger, alongside } = settlement;
           if (!draft.takeHold(id)) return { value: { kind: "gone" } };
           const activityId = activityOfRequest(id);
-          const entry = draft.debit(cost, { id: activityId, kind: "usage", usage, idempotencyKey });
+          const entry = draft.debit(
+            cost,
+            { id: activityId, kind: "usage", usage, idempotencyKey },
+            { trigger },
+          );
           alongside?.(draft, entry);
           return { value: { kind: "settled", entry } };
         },
@@ -126,7 +134,7 @@ export function createHolds(queue: AccountQueue, clock: Clock): Holds {
     release: (ref, id, alongside) =>
       queue.run(ref, {
         reads: [],
-        bytes: 128,
+        bytes: 1024,
         apply(draft) {
           if (draft.takeHold(id)) alongside?.(draft);
           return { value: undefined };
@@ -137,7 +145,7 @@ export function createHolds(queue: AccountQueue, clock: Clock): Holds {
 
 function applyHold<Q extends Quote>(
   draft: Draft,
-  { id, snapshot, quote, mark }: HoldRequest<Q>,
+  { id, snapshot, quote, events, mark }: HoldRequest<Q>,
   patient: boolean,
 ): Verdict<Held<Q>> {
   if (draft.snapshot.version !== snapshot.version) return { value: { kind: "settings_moved" } };
@@ -155,6 +163,7 @@ function applyHold<Q extends Quote>(
   const expiresAt = draft.now + holdLifetimeMs;
   draft.addHold({ id, amount: quoted.amount, used: zero, expiresAt });
   if (mark) draft.put(mark.key, mark.value);
+  draft.emit(...events);
   return { value: { kind: "held", quote: quoted } };
 }
 

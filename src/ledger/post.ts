@@ -3,12 +3,14 @@ import { ApiError, badRequest, notFound } from "../base/errors.ts";
 import { canonicalJson, type JsonObject, toBytes, utf8Length } from "../base/json.ts";
 import { type Amount, formatAmount, toAmount, zero } from "../base/money.ts";
 import { idempotencyKeyReused } from "../base/request.ts";
+import type { Announce } from "../projects/announce.ts";
 import type { Kv } from "../store/kv.ts";
 import { idempotencyKey, refundedKey } from "../store/keys.ts";
 import type { AccountRef } from "./account.ts";
 import type { AccountQueue, Operation, Verdict } from "./account_queue.ts";
 import type { Draft } from "./draft.ts";
 import { amountOf, type Entry, type EntryKind } from "./entry.ts";
+import { type Origin, refusedCharge } from "./events.ts";
 import { decodeIdempotency, encodeIdempotency, readEntry } from "./store.ts";
 import { type BalanceView, fromDecimal, viewBalance } from "./view.ts";
 
@@ -19,6 +21,7 @@ export interface Posting {
   metadata: JsonObject | null;
   /** The caller's idempotency key, or null. */
   key: string | null;
+  origin: Origin;
 }
 
 /** A refund to make; without an amount, of all that is left. */
@@ -41,7 +44,7 @@ export interface Post {
 }
 
 /** Deposit, charge and refund over the account queue. */
-export function createPost(kv: Kv, queue: AccountQueue): Post {
+export function createPost(kv: Kv, queue: AccountQueue, announce: Announce): Post {
   async function post(operationName: string, posting: Posting | Refund, book: Book) {
     const outcome = await queue.run(posting.ref, keyed(operationName, posting, book));
     if (typeof outcome !== "string") return outcome;
@@ -56,19 +59,28 @@ export function createPost(kv: Kv, queue: AccountQueue): Post {
         reads: [],
         apply: (draft, details) => {
           requireActive(draft);
-          return booked(draft.credit(posting.amount, { kind: "deposit", ...details }));
+          const entry = { kind: "deposit" as const, ...details };
+          return booked(draft.credit(posting.amount, entry, posting.origin));
         },
       }),
-    charge: (posting) =>
-      post("charge", posting, {
+    async charge(posting) {
+      const posted = await post("charge", posting, {
         fields: { amount: formatAmount(posting.amount) },
         reads: [],
         apply: (draft, details) => {
           requireActive(draft);
           if (posting.amount > draft.available) return { value: short(draft), refused: true };
-          return booked(draft.debit(posting.amount, { kind: "charge", ...details }));
+          const entry = { kind: "charge" as const, ...details };
+          return booked(draft.debit(posting.amount, entry, posting.origin));
         },
-      }),
+      });
+      if (posted.kind === "insufficient_funds") {
+        const { ref, amount, origin: { trigger } } = posting;
+        const { available } = posted.balance;
+        await announce(ref.projectId, refusedCharge(ref, { trigger, amount, available }));
+      }
+      return posted;
+    },
     refund: (refund) => post("refund", refund, refundBook(refund)),
   };
 }
@@ -89,7 +101,8 @@ function keyed(name: string, posting: Posting | Refund, book: Book): Operation<P
   const fingerprint = fingerprintOf({ user: ref.user, metadata, ...book.fields });
   return {
     reads: record ? [record, ...book.reads] : book.reads,
-    bytes: 1024 + (metadata ? utf8Length(JSON.stringify(metadata)) : 0),
+    // The entry and two events each carry the metadata.
+    bytes: 2048 + (metadata ? 3 * utf8Length(JSON.stringify(metadata)) : 0),
     apply(draft) {
       const before = record && draft.row(record);
       if (before) {
@@ -113,7 +126,7 @@ function fingerprintOf(request: Record<string, unknown>): string {
 
 const creditKinds: readonly EntryKind[] = ["charge", "usage", "expired"];
 
-function refundBook({ ref, amount, original }: Refund): Book {
+function refundBook({ ref, amount, original, origin }: Refund): Book {
   const total = refundedKey(ref.projectId, original.id);
   return {
     fields: { activityId: original.id, amount: amount === null ? null : formatAmount(amount) },
@@ -132,8 +145,8 @@ function refundBook({ ref, amount, original }: Refund): Book {
       const entry = { kind: "refund" as const, refundedActivityId: original.id, ...details };
       return booked(
         creditKinds.includes(original.kind)
-          ? draft.credit(refund, entry)
-          : draft.debit(refund, entry),
+          ? draft.credit(refund, entry, origin)
+          : draft.debit(refund, entry, origin),
       );
     },
   };

@@ -5,7 +5,7 @@ import { formatAmount } from "../base/money.ts";
 import { parseWith, readIdempotencyKey, readJsonBody, readLimit } from "../base/request.ts";
 import { jsonResponse } from "../base/response.ts";
 import type { Deps } from "../deps.ts";
-import type { Auth, Caller } from "../projects/auth.ts";
+import { type Auth, byKey, type Caller } from "../projects/auth.ts";
 import { endUser } from "../projects/end_user.ts";
 import type { Project } from "../projects/schema.ts";
 import { listActivities, toCsv } from "./activities.ts";
@@ -56,6 +56,7 @@ function depositOrCharge(
       amount: body.amount,
       metadata: body.metadata ?? null,
       key: readIdempotencyKey(request),
+      origin: { trigger: byKey(caller) },
     });
     const message = verb === "charge" ? { message: "The charge was taken." } : {};
     if (posted.kind !== "insufficient_funds") {
@@ -82,6 +83,7 @@ function refund({ deps, auth, post }: LedgerRooms): Handler {
       amount: body.amount ?? null,
       metadata: body.metadata ?? null,
       key: readIdempotencyKey(request),
+      origin: { trigger: byKey(caller) },
     });
     if (posted.kind === "insufficient_funds") throw new Error("a refund takes what there is");
     const { refundedActivityId, shortfall } = posted.entry;

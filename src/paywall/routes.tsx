@@ -64,7 +64,9 @@ function sandboxCheckout({ deps, links, post }: PaywallRooms): Handler {
     }
     const formId = form.get("formId") ?? requestId;
     const key = `sandbox:${formId.slice(0, 64)}`;
-    await post.deposit({ ref: subject, amount, metadata: { source: "sandbox" }, key });
+    const actor = { actorType: "end-user" as const, actorId: subject.user };
+    const origin = { trigger: { source: "checkout" as const, ...actor }, source: "sandbox" };
+    await post.deposit({ ref: subject, amount, metadata: { source: "sandbox" }, key, origin });
     return new Response(null, {
       status: 303,
       headers: { location: path, "x-request-id": requestId, "cache-control": "no-store" },

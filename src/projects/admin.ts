@@ -1,11 +1,14 @@
 import { ApiError, badRequest, notFound } from "../base/errors.ts";
 import { toBase62 } from "../base/ids.ts";
 import type { Deps } from "../deps.ts";
+import type { NewEvent } from "../events/event.ts";
+import { appendEvents } from "../events/outbox.ts";
 import { projectKey } from "../store/keys.ts";
 import { emptyWrite, type Write } from "../store/kv.ts";
 import type { Secrets } from "../store/secrets.ts";
 import { hashKey } from "./auth.ts";
 import type { Directory, ProjectSnapshot } from "./directory.ts";
+import { archived, changedFields, secretRotated, updated } from "./events.ts";
 import type {
   ApiKey,
   CreateKey,
@@ -16,8 +19,18 @@ import type {
 } from "./schema.ts";
 import { putApiKey, putProject, readApiKey } from "./store.ts";
 
+/** Computes what a project becomes and what that causes; may add rows of its own to the write. */
+export type Alter = (snapshot: ProjectSnapshot, write: Write) => Promise<Altered> | Altered;
+/** A project as it shall be, and the events of it. */
+export interface Altered {
+  project: Project;
+  events: readonly NewEvent[];
+}
+
 /** What an operator does to projects and keys. Every change moves the project's version. */
 export interface ProjectAdmin {
+  /** Commits one change of a project, on the version that it was computed from. Throws 404. */
+  change(projectId: string, alter: Alter): Promise<Project>;
   /** Makes a project and its first key, which is returned this once. */
   create(settings: CreateProject): Promise<{ project: Project; apiKey: string }>;
   /** Replaces what is given. Throws 404, 400. */
@@ -45,24 +58,23 @@ export function createProjectAdmin(
 
   async function build(id: string, settings: CreateProject): Promise<Project> {
     const upstream = await seal(id, settings.upstream);
-    return { ...settings, id, upstream, status: "active", createdAt: now(), updatedAt: now() };
+    const stamps = { createdAt: now(), updatedAt: now() };
+    return { ...settings, id, upstream, status: "active", listeners: [], ...stamps };
   }
 
   function seal(id: string, upstream: CreateProject["upstream"]): Promise<Upstream | null> {
     return sealUpstream(secrets, id, upstream);
   }
 
-  /** Commits one change of a project, on the version that it was computed from. */
-  async function change(
-    projectId: string,
-    alter: (snapshot: ProjectSnapshot, write: Write) => Promise<Project> | Project,
-  ): Promise<Project> {
+  async function change(projectId: string, alter: Alter): Promise<Project> {
     for (let attempt = 0; attempt < attemptsMax; attempt++) {
       const snapshot = await directory.refresh(projectId);
       const write = emptyWrite();
-      const project = { ...(await alter(snapshot, write)), updatedAt: now() };
+      const { project: altered, events } = await alter(snapshot, write);
+      const project = { ...altered, updatedAt: now() };
       requireFits(project);
       putProject(write, project, snapshot.version);
+      appendEvents(write, project, { events, now: deps.clock.now(), id: deps.id });
       if ((await deps.committer.commit(write)) === null) continue;
       directory.forget();
       return project;
@@ -87,6 +99,7 @@ export function createProjectAdmin(
   }
 
   return {
+    change,
     async create(settings) {
       const project = await build(deps.id("pw"), settings);
       requireFits(project);
@@ -101,15 +114,19 @@ export function createProjectAdmin(
       change(projectId, async ({ project }) => {
         const { upstream } = changes;
         const sealed = upstream === undefined ? project.upstream : await seal(projectId, upstream);
-        return { ...applyChanges(project, changes), upstream: sealed };
+        const altered = { ...applyChanges(project, changes), upstream: sealed };
+        return { project: altered, events: [updated(project, changedFields(changes))] };
       }),
     archive: (projectId) =>
-      change(projectId, ({ project }) => ({ ...project, status: "archived" })),
+      change(projectId, ({ project }) => ({
+        project: { ...project, status: "archived" },
+        events: project.status === "archived" ? [] : [archived(project)],
+      })),
     async createKey(projectId, settings) {
       const made = newKey(projectId, settings);
       await change(projectId, ({ project }, write) => {
         putApiKey(write, made.key, hashKey(made.apiKey));
-        return project;
+        return { project, events: [secretRotated(project, made.key.suffix)] };
       });
       return made;
     },
@@ -119,7 +136,7 @@ export function createProjectAdmin(
       const key = { ...found.key, revokedAt: found.key.revokedAt ?? now() };
       await change(projectId, ({ project }, write) => {
         putApiKey(write, key, null);
-        return project;
+        return { project, events: found.key.revokedAt ? [] : [updated(project, ["keys"])] };
       });
       return key;
     },

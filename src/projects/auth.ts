@@ -1,6 +1,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { ApiError } from "../base/errors.ts";
 import { type Config, isLoopback } from "../config.ts";
+import type { Trigger } from "../events/event.ts";
 import type { Directory, ProjectSnapshot } from "./directory.ts";
 import type { ApiKey, Scope } from "./schema.ts";
 
@@ -21,6 +22,11 @@ export interface Auth {
   caller(request: Request, scope: Scope): Promise<Caller>;
   /** Throws 401 unless the bearer is `ADMIN_KEY`. */
   admin(request: Request): void;
+}
+
+/** The owner's own system, as the cause of an event. */
+export function byKey({ key }: Caller): Trigger {
+  return { source: "api", actorType: "paywall-owner", actorId: key.id };
 }
 
 /** Auth over the projects' keys. */

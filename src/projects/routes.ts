@@ -104,6 +104,6 @@ function checkId(id: string, what: string): string {
 
 /** A project as an operator sees it: the upstream's key is only said to be there. */
 function viewProject(project: Project): Record<string, unknown> {
-  const { upstream, ...rest } = project;
+  const { upstream, listeners: _, ...rest } = project;
   return { ...rest, upstream: upstream && { ...upstream, apiKey: upstream.apiKey ? "set" : null } };
 }

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { formatAmount, parseAmount } from "../base/money.ts";
 import { userIdCharsMax } from "../base/limits.ts";
+import type { Listener } from "../events/listener.ts";
 import type { Sealed } from "../store/secrets.ts";
 
 /** What an API key may do. */
@@ -148,6 +149,8 @@ export interface Project extends Omit<CreateProject, "upstream"> {
   id: string;
   upstream: Upstream | null;
   status: "active" | "archived";
+  /** Who is told of its events. Kept by the webhooks room; never shown with the project. */
+  listeners: Listener[];
   createdAt: string;
   updatedAt: string;
 }

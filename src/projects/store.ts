@@ -78,5 +78,7 @@ export function putApiKey(write: Write, key: ApiKey, hash: string | null): void 
 
 function toSnapshot(row: Row): ProjectSnapshot | null {
   if (!row.value || !row.version) return null;
-  return { project: fromBytes<Project>(row.value), version: row.version };
+  // Older rows have no listeners.
+  const { listeners = [], ...project } = fromBytes<Project>(row.value);
+  return { project: { ...project, listeners }, version: row.version };
 }

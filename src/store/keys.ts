@@ -64,6 +64,82 @@ export const chatReplayDueKey = (dueMs: number, projectId: string, key: string):
 /** All ends of stored answers, in order of time. */
 export const chatReplayDuePrefix: Key = ["chat_replay_due"];
 
+/**
+ * An event and the subscriptions that it is for. Written with its cause, removed when its
+ * deliveries are written: by the dispatcher, within milliseconds.
+ */
+export const outboxKey = (eventId: string): Key => ["outbox", eventId];
+/** All events whose deliveries are not written yet, in order of time. */
+export const outboxPrefix: Key = ["outbox"];
+/** The event, frozen as text. Written with its deliveries, trimmed after the retention. */
+export const eventKey = (projectId: string, eventId: string): Key => ["event", projectId, eventId];
+/** All events of a project, in order of time. */
+export const eventsPrefix = (projectId: string): Key => ["event", projectId];
+
+/** A webhook subscription with its sealed secrets. For ever, also deactivated. */
+export const subscriptionKey = (projectId: string, subscriptionId: string): Key => [
+  "subscription",
+  projectId,
+  subscriptionId,
+];
+/** All subscriptions of a project, in order of creation. */
+export const subscriptionsPrefix = (projectId: string): Key => ["subscription", projectId];
+/** How deliveries to a subscription have fared. Written with their results. For ever. */
+export const subscriptionHealthKey = (projectId: string, subscriptionId: string): Key => [
+  "subscription_health",
+  projectId,
+  subscriptionId,
+];
+
+/** One delivery of one event to one subscription. Trimmed after the retention. */
+export const deliveryKey = (projectId: string, deliveryId: string): Key => [
+  "delivery",
+  projectId,
+  deliveryId,
+];
+/**
+ * When a pending delivery is due, in ms: for its next attempt, or because the lease of the attempt
+ * under way has run out. Exactly one row for each pending delivery.
+ */
+export const dueKey = (subscriptionId: string, dueMs: number, deliveryId: string): Key => [
+  "due",
+  subscriptionId,
+  dueMs,
+  deliveryId,
+];
+/** What is due at one subscription, in order of time. */
+export const duePrefix = (subscriptionId: string): Key => ["due", subscriptionId];
+/**
+ * That a subscription has something due from this ms on. Written blindly by whoever writes a due
+ * row; removed by the dispatcher. For each due row there is one that is not later.
+ */
+export const readyKey = (readyMs: number, subscriptionId: string): Key => [
+  "ready",
+  readyMs,
+  subscriptionId,
+];
+/** All subscriptions with something due, in order of time. */
+export const readyPrefix: Key = ["ready"];
+
+/** A delivery in the log under one combination of filters: no value. Moves with its status. */
+export const logKey = (projectId: string, filter: string, deliveryId: string): Key => [
+  "log",
+  projectId,
+  filter,
+  deliveryId,
+];
+/** The log under one combination of filters, oldest first. */
+export const logPrefix = (projectId: string, filter: string): Key => ["log", projectId, filter];
+
+/** A redelivery of all that failed, with where it stands. Removed when it ends and is old. */
+export const redeliveryJobKey = (projectId: string, jobId: string): Key => [
+  "redelivery_job",
+  projectId,
+  jobId,
+];
+/** All redeliveries under way or ended. */
+export const redeliveryJobsPrefix: Key = ["redelivery_job"];
+
 /** That a batch landed, or may not land any more. Removed by the next batch, or the sweep. */
 export const commitMarkerKey = (batchId: string): Key => ["commit", batchId];
 /** All commit markers. */

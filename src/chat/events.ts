@@ -1,0 +1,58 @@
+import { type NewEvent, newEvent, type Trigger } from "../events/event.ts";
+import type { Ask } from "./answer.ts";
+
+/** How an answer ended, as its events say it. */
+export type Ending =
+  | { kind: "completed" | "canceled" }
+  | { kind: "failed"; errorCode: string };
+
+/** The end user, who asked. */
+export function byUser(user: string): Trigger {
+  return { source: "proxy", actorType: "end-user", actorId: user };
+}
+
+function aboutRequest({ id, user }: Ask) {
+  return {
+    trigger: byUser(user),
+    subject: { type: "request" as const, id, externalId: user },
+  };
+}
+
+/** An answer begins: a stream's charge comes at its end. */
+export function startedEvents(ask: Ask): NewEvent[] {
+  const { id: requestId, user: walletUserId, chat: { model, stream } } = ask;
+  const about = aboutRequest(ask);
+  const started = newEvent("proxy.request.started", about, { requestId, walletUserId, model });
+  if (!stream) return [started];
+  return [
+    started,
+    newEvent("usage.charge.deferred", about, { deferredRequestId: requestId, model }),
+  ];
+}
+
+/** An answer ends, one way or another. */
+export function endedEvent(ask: Ask, ending: Ending): NewEvent {
+  const { id: requestId, user: walletUserId, chat: { model } } = ask;
+  const about = aboutRequest(ask);
+  const data = { requestId, walletUserId, model };
+  switch (ending.kind) {
+    case "completed":
+      return newEvent("proxy.request.completed", about, data);
+    case "canceled":
+      return newEvent("proxy.request.canceled", about, data);
+    case "failed":
+      return newEvent("proxy.request.failed", about, { ...data, errorCode: ending.errorCode });
+  }
+}
+
+/** A chat is answered with the paywall. */
+export function paywalledEvent(ask: Ask, reason: string): NewEvent {
+  const { id: requestId, user: walletUserId } = ask;
+  return newEvent("request.blocked", aboutRequest(ask), { walletUserId, reason, requestId });
+}
+
+/** A chat is refused by a limit or a policy. */
+export function blockedEvent(ask: Ask, reason: string): NewEvent {
+  const { id: requestId, user: walletUserId } = ask;
+  return newEvent("proxy.request.blocked", aboutRequest(ask), { requestId, walletUserId, reason });
+}

@@ -1,0 +1,54 @@
+import { toBytes } from "../base/json.ts";
+import type { MakeId } from "../base/ids.ts";
+import { outboxKey } from "../store/keys.ts";
+import type { Write } from "../store/kv.ts";
+import { eventVersion, isBillingEvent } from "./catalogue.ts";
+import type { Event, NewEvent } from "./event.ts";
+import { type Listener, listenersTo } from "./listener.ts";
+
+/** An event on its way, and who is to be told. */
+export interface OutboxRow {
+  event: Event;
+  subscriptionIds: string[];
+}
+
+/** The part of a project that its events depend on. */
+export interface EventSource {
+  id: string;
+  ownerUserId: string;
+  billingEvents: boolean;
+  listeners: readonly Listener[];
+}
+
+/**
+ * Adds events to the write of what caused them, so that they happen together or not at all. An event
+ * that nobody listens to adds nothing. The write must check the project's version: it is what
+ * says that these are all who listen.
+ */
+export function appendEvents(
+  write: Pick<Write, "sets">,
+  source: EventSource,
+  { events, now, id }: { events: readonly NewEvent[]; now: number; id: MakeId },
+): void {
+  if (source.listeners.length === 0) return;
+  for (const { type, trigger, subject, data, metadata } of events) {
+    if (!source.billingEvents && isBillingEvent(type)) continue;
+    const subscriptionIds = listenersTo(source.listeners, type);
+    if (subscriptionIds.length === 0) continue;
+    const common = { paywallId: source.id, ownerUserId: source.ownerUserId };
+    const event: Event = {
+      id: id("evt"),
+      ...common,
+      type,
+      version: eventVersion,
+      status: "pending",
+      createdAt: new Date(now).toISOString(),
+      trigger,
+      subject,
+      data: { ...common, ...data },
+      metadata,
+    };
+    const row: OutboxRow = { event, subscriptionIds };
+    write.sets.push({ key: outboxKey(event.id), value: toBytes(row) });
+  }
+}

@@ -1,0 +1,108 @@
+import { formatAmount } from "../base/money.ts";
+import { bySystem, type NewEvent, newEvent, type Trigger } from "../events/event.ts";
+import type { Project } from "../projects/schema.ts";
+import type { AccountRef } from "./account.ts";
+import { amountOf, type Entry } from "./entry.ts";
+
+/** What an entry has to say, who made it, and where a deposit's money came from. */
+export interface Origin {
+  trigger: Trigger;
+  /** Of a deposit: the payment source. */
+  source?: string;
+}
+
+/** The events of an entry, to be written with it. */
+export function eventsOf(entry: Entry, { currency }: Project, origin: Origin): NewEvent[] {
+  const { trigger } = origin;
+  const { user, id: activityId, metadata } = entry;
+  const of = (type: "balance" | "usage") => ({
+    trigger,
+    subject: { type, id: activityId, externalId: user },
+    metadata,
+  });
+  const who = { walletUserId: user, externalUserId: user };
+  const moved = { ...who, amount: amountOf(entry), currency, activityId };
+  switch (entry.kind) {
+    case "deposit": {
+      const data = { ...moved, source: origin.source ?? trigger.source };
+      return [newEvent("balance.deposit.created", of("balance"), data)];
+    }
+    case "charge":
+      return [
+        newEvent("balance.charge.created", of("balance"), moved),
+        newEvent("balance.charge.completed", of("balance"), {
+          walletUserId: user,
+          activityId,
+          settlementReference: activityId,
+        }),
+      ];
+    case "refund": {
+      const data = { ...moved, refundedActivityId: entry.refundedActivityId ?? "" };
+      return [newEvent("balance.refund.created", of("balance"), data)];
+    }
+    case "usage":
+    case "expired":
+      return [newEvent("usage.charge.created", of("usage"), usageData(entry))];
+    case "trial": {
+      const data = { walletUserId: user, credits: amountOf(entry), activityId };
+      return [newEvent("balance.trial.granted", of("balance"), data)];
+    }
+  }
+}
+
+function usageData(entry: Entry) {
+  const { usage } = entry;
+  const promptTokens = usage
+    ? usage.uncachedInputTokens + usage.cachedInputTokens + usage.cacheWriteTokens
+    : 0;
+  return {
+    walletUserId: entry.user,
+    activityId: entry.id,
+    model: usage?.model ?? null,
+    promptTokens,
+    completionTokens: usage?.outputTokens ?? 0,
+    cost: amountOf(entry),
+  };
+}
+
+/** An answer whose process died: its hold ended by itself, and no more is known of it. */
+export function expiredRequest(user: string, requestId: string): NewEvent {
+  const subject = { type: "request" as const, id: requestId, externalId: user };
+  return newEvent("proxy.request.failed", { trigger: bySystem, subject }, {
+    requestId,
+    walletUserId: user,
+    model: null,
+    errorCode: "hold_expired",
+  });
+}
+
+/** A charge that was refused for want of money. */
+export function refusedCharge(
+  { user }: AccountRef,
+  { trigger, amount, available }: { trigger: Trigger; amount: bigint; available: string },
+): NewEvent[] {
+  const about = { trigger, subject: { type: "balance" as const, id: user, externalId: user } };
+  const requestedAmount = formatAmount(amount);
+  return [
+    newEvent("balance.charge.failed", about, {
+      walletUserId: user,
+      activityId: null,
+      amount: requestedAmount,
+      errorCode: "insufficient_funds",
+    }),
+    depleted(user, { trigger, requestedAmount, available }),
+  ];
+}
+
+/** A user whose money does not suffice; the amount is null where none was named. */
+export function depleted(
+  user: string,
+  asked: { trigger: Trigger; requestedAmount: string | null; available: string },
+): NewEvent {
+  const subject = { type: "balance" as const, id: user, externalId: user };
+  return newEvent("balance.depleted", { trigger: asked.trigger, subject }, {
+    walletUserId: user,
+    requestedAmount: asked.requestedAmount,
+    availableBalance: asked.available,
+  });
+}
