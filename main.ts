@@ -12,9 +12,12 @@ import { devProject } from "./src/projects/dev_project.ts";
 
 /** How often leftovers of dead processes are looked for. */
 const sweepEveryMs = 15_000;
+/** How often the store is asked for deliveries that nothing else has told of. */
+const pollEveryMs = 250;
 /** How long a clean stop waits for running answers, and then for their charges. */
 const finishMs = 25_000;
 const settleMs = 3_000;
+const tellMs = 1_000;
 
 await main();
 
@@ -29,7 +32,8 @@ async function main(): Promise<void> {
     port: config.port,
     onListen: ({ port }) => announce(config, port),
   }, app.fetch);
-  const stopSweeping = sweepForEver(app, deps);
+  const stopSweeping = repeat(deps, { everyMs: sweepEveryMs, work: () => app.sweep() });
+  const stopPolling = repeat(deps, { everyMs: pollEveryMs, work: () => app.dispatcher.poll() });
   let stopping = false;
   for (const signal of ["SIGTERM", "SIGINT"] as const) {
     Deno.addSignalListener(signal, () => {
@@ -37,6 +41,7 @@ async function main(): Promise<void> {
       if (stopping) Deno.exit(130);
       stopping = true;
       stopSweeping();
+      stopPolling();
       stop(server, app, deps);
     });
   }
@@ -79,14 +84,22 @@ curl ${url}/v1/chat/completions -H "Authorization: Bearer ${devApiKey}" \\
 `);
 }
 
-function sweepForEver(app: App, { log, clock }: Deps): () => void {
+/** Does a piece of background work now and, some time after its end, again. */
+function repeat(
+  { log, clock }: Deps,
+  { everyMs, work }: { everyMs: number; work: () => Promise<void> },
+): () => void {
   let cancel = () => {};
+  let stopped = false;
   const round = async () => {
-    await app.sweep().catch((error) => log("error", "sweep_failed", { error: String(error) }));
-    cancel = clock.after(sweepEveryMs, round);
+    await work().catch((error) => log("error", "background_failed", { error: String(error) }));
+    if (!stopped) cancel = clock.after(everyMs, round);
   };
   round();
-  return () => cancel();
+  return () => {
+    stopped = true;
+    cancel();
+  };
 }
 
 /** Stops accepting, lets answers finish, cuts and charges those that do not, closes the store. */
@@ -102,6 +115,9 @@ async function stop(server: Deno.HttpServer, app: App, { clock, committer, kv, l
     }),
   );
   await Promise.race([app.running.idle(), clock.sleep(settleMs)]);
+  // Whoever was cut is still being told.
+  await Promise.race([closed, clock.sleep(tellMs)]);
+  await Promise.race([app.dispatcher.stop(), clock.sleep(settleMs)]);
   await committer.idle();
   kv.close();
   log("info", "stopped");

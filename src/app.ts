@@ -1,9 +1,3 @@
-import { type Context, Hono } from "@hono/hono";
-import { ApiError } from "./base/errors.ts";
-import type { Handler } from "./base/handler.ts";
-import { callerRequestId } from "./base/request.ts";
-import { errorResponse } from "./base/response.ts";
-import { corsHeaders } from "./chat/reply.ts";
 import { createModels } from "./chat/models.ts";
 import { sweepReplays } from "./chat/replay.ts";
 import { chatRoutes } from "./chat/routes.ts";
@@ -11,10 +5,12 @@ import { createRunning, type Running } from "./chat/running.ts";
 import { createUpstreams } from "./chat/upstreams.ts";
 import type { Deps } from "./deps.ts";
 import { healthRoutes } from "./health.ts";
+import { mount, type Routes } from "./mount.ts";
 import { createAccountQueue } from "./ledger/account_queue.ts";
 import { createHolds } from "./ledger/hold.ts";
 import { createPost } from "./ledger/post.ts";
 import { ledgerRoutes } from "./ledger/routes.ts";
+import { createBell } from "./events/bell.ts";
 import { createHoldSweep } from "./ledger/sweep.ts";
 import { createLinks } from "./paywall/link.ts";
 import { topUpMessage } from "./paywall/message.ts";
@@ -23,10 +19,17 @@ import { createProjectAdmin, type ProjectAdmin } from "./projects/admin.ts";
 import { createAnnounce } from "./projects/announce.ts";
 import { createAuth } from "./projects/auth.ts";
 import { createDirectory } from "./projects/directory.ts";
+import { createAdminGuard } from "./projects/operator.ts";
 import { projectRoutes } from "./projects/routes.ts";
 import type { Project } from "./projects/schema.ts";
 import { sweepMarkers } from "./store/marker_sweep.ts";
 import { createSecrets } from "./store/secrets.ts";
+import { createDispatcher, type Dispatcher } from "./webhooks/dispatcher.ts";
+import { createGuard } from "./webhooks/guard.ts";
+import { createRedelivery } from "./webhooks/redelivery.ts";
+import { webhookRoutes } from "./webhooks/routes.ts";
+import { createSubscriptions } from "./webhooks/subscriptions.ts";
+import { createTrim } from "./webhooks/trim.ts";
 
 /** The whole service, without a socket. */
 export interface App {
@@ -34,16 +37,16 @@ export interface App {
   /** The answers under way: a clean stop waits for them. */
   running: Running;
   admin: ProjectAdmin;
+  /** The deliveries under way: polled now and then, and stopped last. */
+  dispatcher: Dispatcher;
   /** Cleans up after dead processes; a bounded part at each call. */
   sweep(): Promise<void>;
 }
 
-type Method = "GET" | "POST" | "PATCH" | "DELETE";
-const otherMethods = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
-type Routes = Record<string, Partial<Record<Method, Handler>>>;
-
 /** Puts the rooms together. */
-export async function createApp(deps: Deps): Promise<App> {
+export async function createApp(outside: Deps): Promise<App> {
+  const bell = createBell(outside.committer);
+  const deps = { ...outside, committer: bell.committer };
   const { config, clock } = deps;
   const secrets = await createSecrets(config.secretsKey, deps.randomBytes);
   const directory = createDirectory(deps);
@@ -62,28 +65,49 @@ export async function createApp(deps: Deps): Promise<App> {
     return { url, message: topUpMessage(url) };
   };
 
-  const chatRooms = { deps, auth, holds, running, findUpstream, topUpUrl, announce };
-  const hono = mount(deps, {
-    chat: chatRoutes(chatRooms, createModels(deps, findUpstream)),
-    ledger: ledgerRoutes({ deps, auth, post, offerTopUp }),
-    projects: projectRoutes({ deps, auth, admin, directory }),
-    paywall: paywallRoutes({ deps, directory, links, post }),
-    health: healthRoutes(deps),
+  const guard = createGuard({
+    allowCidrs: config.webhooks.allowCidrs,
+    dev: config.dev,
+    ownHost: new URL(config.baseUrl).hostname,
+    resolve: deps.resolve,
   });
+  const operator = createAdminGuard(config, auth);
+  const subscriptions = createSubscriptions({ deps, admin, secrets, guard });
+  const dispatcher = createDispatcher({ deps, directory, guard, subscriptions });
+  const redelivery = createRedelivery(deps, dispatcher);
+  bell.listen(dispatcher.wake);
+
+  const chatRooms = { deps, auth, holds, running, findUpstream, topUpUrl, announce };
+  const hono = mount(
+    deps,
+    routeMap({
+      chat: chatRoutes(chatRooms, createModels(deps, findUpstream)),
+      ledger: ledgerRoutes({ deps, auth, post, offerTopUp }),
+      projects: projectRoutes({ deps, operator, admin, directory }),
+      webhooks: webhookRoutes({ deps, auth, operator, subscriptions, redelivery }),
+      paywall: paywallRoutes({ deps, directory, links, post }),
+      health: healthRoutes(deps),
+    }),
+  );
   const sweepHolds = createHoldSweep(deps, queue);
+  const trim = createTrim(deps);
   return {
     fetch: hono.fetch,
     running,
     admin,
+    dispatcher,
     async sweep() {
       await sweepHolds();
       await sweepReplays(deps);
+      await redelivery.sweep();
+      await trim();
       await sweepMarkers(deps);
     },
   };
 }
 
 interface Rooms {
+  webhooks: ReturnType<typeof webhookRoutes>;
   chat: ReturnType<typeof chatRoutes>;
   ledger: ReturnType<typeof ledgerRoutes>;
   projects: ReturnType<typeof projectRoutes>;
@@ -92,7 +116,7 @@ interface Rooms {
 }
 
 /** The whole outside of the service: which address leads into which room. */
-function routeMap({ chat, ledger, projects, paywall, health }: Rooms): Routes {
+function routeMap({ chat, ledger, webhooks, projects, paywall, health }: Rooms): Routes {
   return {
     "/v1/chat/completions": { POST: chat.complete },
     "/v1/:user/chat/completions": { POST: chat.complete },
@@ -107,117 +131,32 @@ function routeMap({ chat, ledger, projects, paywall, health }: Rooms): Routes {
     "/v1/user/refund": { POST: ledger.refund },
     "/v1/user/activities": { GET: ledger.activities },
 
+    "/v1/webhooks/subscriptions": {
+      GET: webhooks.listSubscriptions,
+      POST: webhooks.createSubscription,
+    },
+    "/v1/webhooks/subscriptions/:subscriptionId": {
+      GET: webhooks.getSubscription,
+      DELETE: webhooks.deactivateSubscription,
+    },
+    "/v1/webhooks/logs": { GET: webhooks.logs },
+
     "/v1/admin/projects": { GET: projects.listProjects, POST: projects.createProject },
     "/v1/admin/projects/:projectId": { GET: projects.getProject, PATCH: projects.updateProject },
     "/v1/admin/projects/:projectId/archive": { POST: projects.archiveProject },
     "/v1/admin/projects/:projectId/keys": { GET: projects.listKeys, POST: projects.createKey },
     "/v1/admin/projects/:projectId/keys/:keyId": { DELETE: projects.revokeKey },
+    "/v1/admin/projects/:projectId/subscriptions/:subscriptionId": {
+      PATCH: webhooks.operateSubscription,
+    },
+    "/v1/admin/projects/:projectId/subscriptions/:subscriptionId/redeliver": {
+      POST: webhooks.redeliverAll,
+    },
+    "/v1/admin/projects/:projectId/deliveries/:deliveryId/redeliver": { POST: webhooks.redeliver },
+    "/v1/admin/projects/:projectId/redeliveries/:jobId": { GET: webhooks.getRedelivery },
 
     "/topup/:token": { GET: paywall.showTopUp, POST: paywall.sandboxCheckout },
     "/healthz": { GET: health.healthz },
     "/readyz": { GET: health.readyz },
   };
-}
-
-/** Other origins may call what a browser app needs: chat and models. */
-const isOpenToBrowsers = (path: string) => /^\/v1\/(.*\/)?(chat\/completions|models)/.test(path);
-
-const preflightHeaders = {
-  ...corsHeaders,
-  "access-control-allow-methods": "GET, POST, OPTIONS",
-  "access-control-allow-headers": "*, authorization",
-  "access-control-max-age": "86400",
-};
-
-const preflight: Handler = ({ requestId }) => {
-  const headers = { ...preflightHeaders, "x-request-id": requestId };
-  return new Response(null, { status: 204, headers });
-};
-
-function mount(deps: Deps, rooms: Rooms): Hono {
-  const hono = new Hono({ getPath: normalPath });
-  for (const [path, methods] of Object.entries(routeMap(rooms))) {
-    const open = isOpenToBrowsers(path);
-    for (const [method, handler] of Object.entries(methods)) {
-      hono.on(method, path, endpoint(deps, handler, open));
-    }
-    if (open) hono.on("OPTIONS", path, endpoint(deps, preflight, open));
-    const allowed = [...Object.keys(methods), ...(open ? ["OPTIONS"] : [])];
-    // Named one by one: a handler for all methods would be a second match for every request.
-    const others = otherMethods.filter((method) => !allowed.includes(method));
-    hono.on(others, path, endpoint(deps, methodNotAllowed(allowed.join(", ")), open));
-  }
-  hono.notFound((context) => endpoint(deps, unknownUrl, false)(context));
-  return hono;
-}
-
-/** Runs a handler; the one place where what it throws becomes an answer, and where it is logged. */
-function endpoint(deps: Deps, handler: Handler, open: boolean) {
-  return async (context: Context): Promise<Response> => {
-    const request = context.req.raw;
-    const requestId = callerRequestId(request) ?? deps.id("req");
-    const startedAt = deps.clock.now();
-    const { path } = context.req;
-    const log = (status: number, fields?: Record<string, unknown>) => {
-      const level = status >= 500 ? "error" : "info";
-      const { method } = request;
-      const ms = deps.clock.now() - startedAt;
-      deps.log(level, "request", { requestId, method, path, status, ms, ...fields });
-    };
-    try {
-      const response = await handler({
-        request,
-        requestId,
-        path,
-        param: (name) => context.req.param(name) ?? "",
-        query: (name) => context.req.query(name),
-      });
-      log(response.status);
-      return response;
-    } catch (error) {
-      const fault = error instanceof ApiError ? error : internalError(error);
-      log(fault.status, { code: fault.code, cause: causeText(fault.cause) });
-      return errorResponse(fault, requestId, open ? corsHeaders : undefined);
-    }
-  };
-}
-
-function internalError(cause: unknown): ApiError {
-  return new ApiError(500, {
-    message: "The service failed to handle this request. It has been logged.",
-    code: "internal_error",
-    cause,
-  });
-}
-
-function causeText(cause: unknown): string | undefined {
-  if (cause === undefined) return undefined;
-  return cause instanceof Error ? cause.stack ?? cause.message : String(cause);
-}
-
-function methodNotAllowed(allow: string): Handler {
-  return ({ request, path }) => {
-    throw new ApiError(405, {
-      message: `${request.method} is not allowed for ${path}. Allowed: ${allow}.`,
-      code: "method_not_allowed",
-      headers: { allow },
-    });
-  };
-}
-
-const unknownUrl: Handler = ({ request, path }) => {
-  throw new ApiError(404, {
-    message: `Unknown request URL: ${request.method} ${path}. Please check the URL for typos.`,
-    code: "unknown_url",
-  });
-};
-
-/** The path alone; doubled and trailing slashes, which base URLs often bring about, do not count. */
-function normalPath(request: Request): string {
-  const { url } = request;
-  const start = url.indexOf("/", url.indexOf("://") + 3);
-  const end = url.slice(start).search(/[?#]/);
-  const path = end < 0 ? url.slice(start) : url.slice(start, start + end);
-  if (!path.includes("//") && !path.endsWith("/")) return path;
-  return path.replace(/\/{2,}/g, "/").replace(/(.)\/$/, "$1");
 }

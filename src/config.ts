@@ -1,3 +1,4 @@
+import { isIP } from "node:net";
 import { z } from "zod";
 
 const url = z.string().refine((text) => URL.canParse(text) && /^https?:/.test(text), {
@@ -22,6 +23,18 @@ function base64Length(text: string): number {
   }
 }
 
+const cidrs = z.string().transform((text) => text.split(/[\s,]+/).filter(Boolean)).refine(
+  (list) => list.every(isCidr),
+  { error: "must be ranges such as 10.0.0.0/8 or fd00::/8, with commas between" },
+);
+
+function isCidr(text: string): boolean {
+  const [net = "", prefix = "", more] = text.split("/");
+  const family = isIP(net);
+  const bits = family === 6 ? 128 : 32;
+  return more === undefined && family !== 0 && /^\d{1,3}$/.test(prefix) && Number(prefix) <= bits;
+}
+
 const schema = z.strictObject({
   HOST: z.string().min(1).default("127.0.0.1"),
   PORT: wholeNumber(0, 65_535).default(8000),
@@ -37,6 +50,11 @@ const schema = z.strictObject({
   UPSTREAM_TIMEOUT_MS: wholeNumber(1_000, 3_600_000).default(600_000),
   UPSTREAM_IDLE_MS: wholeNumber(1_000, 3_600_000).default(120_000),
   SECRETS_KEY: secretsKey.optional(),
+  WEBHOOK_MAX_ATTEMPTS: wholeNumber(1, 50).default(8),
+  WEBHOOK_BACKOFF_BASE_MS: wholeNumber(10, 3_600_000).default(30_000),
+  WEBHOOK_TIMEOUT_MS: wholeNumber(100, 60_000).default(15_000),
+  WEBHOOK_ALLOW_CIDRS: cidrs.default([]),
+  WEBHOOK_RETENTION_DAYS: wholeNumber(1, 3_650).default(30),
   LOG_LEVEL: z.enum(["debug", "info", "warn", "error"]).default("info"),
 });
 
@@ -61,6 +79,18 @@ export interface Config {
   readonly upstreamIdleMs: number;
   /** 32 bytes in base64, or null: then secrets cannot be stored. */
   readonly secretsKey: string | null;
+  readonly webhooks: {
+    /** Tries of one delivery before it is given up. */
+    readonly attemptsMax: number;
+    /** The wait before the second try, which doubles with each. */
+    readonly backoffBaseMs: number;
+    /** From the name's lookup to the answer's end. */
+    readonly timeoutMs: number;
+    /** Ranges that deliveries may go to, although they are not public. */
+    readonly allowCidrs: readonly string[];
+    /** How long ended deliveries and their events are kept. */
+    readonly retentionDays: number;
+  };
   readonly logLevel: "debug" | "info" | "warn" | "error";
 }
 
@@ -105,6 +135,13 @@ export function readConfig(
     upstreamTimeoutMs: env.UPSTREAM_TIMEOUT_MS,
     upstreamIdleMs: env.UPSTREAM_IDLE_MS,
     secretsKey: env.SECRETS_KEY ?? (dev ? devSecretsKey : null),
+    webhooks: Object.freeze({
+      attemptsMax: env.WEBHOOK_MAX_ATTEMPTS,
+      backoffBaseMs: env.WEBHOOK_BACKOFF_BASE_MS,
+      timeoutMs: env.WEBHOOK_TIMEOUT_MS,
+      allowCidrs: env.WEBHOOK_ALLOW_CIDRS,
+      retentionDays: env.WEBHOOK_RETENTION_DAYS,
+    }),
     logLevel: env.LOG_LEVEL,
   });
 }

@@ -20,6 +20,30 @@ export type Log = (
   fields?: Record<string, unknown>,
 ) => void;
 
+/** A webhook on its way to addresses that have been vetted. */
+export interface PostRequest {
+  url: URL;
+  /** Where to connect: to one of these and nowhere else, whatever the name stands for by now. */
+  addresses: readonly string[];
+  headers: Record<string, string>;
+  body: string;
+  signal: AbortSignal;
+}
+
+/** What a receiver answered; of its body only the head is kept. */
+export interface PostResponse {
+  status: number;
+  retryAfter: string | null;
+  bodyHead: string;
+}
+
+/** Rings at a time, or does not: nothing may be correct only because it did. */
+export interface Alarm {
+  /** Asks to be rung at that time, in milliseconds since 1970; rings close together are one. */
+  ring(at: number): void;
+  listen(wake: () => void): void;
+}
+
 /** The one door to the outside: everything impure or shared that the rooms may use. */
 export interface Deps {
   config: Config;
@@ -29,5 +53,10 @@ export interface Deps {
   id: MakeId;
   randomBytes(length: number): Uint8Array<ArrayBuffer>;
   fetch: (url: string, init: RequestInit) => Promise<Response>;
+  /** The addresses that a host name stands for now. Throws when there are none. */
+  resolve(host: string): Promise<string[]>;
+  /** Posts one webhook. Follows no redirect. Throws when no answer comes. */
+  post(request: PostRequest): Promise<PostResponse>;
+  alarm: Alarm;
   log: Log;
 }

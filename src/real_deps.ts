@@ -1,13 +1,18 @@
+import { lookup } from "node:dns/promises";
 import { createIds } from "./base/ids.ts";
 import type { Config } from "./config.ts";
 import type { Clock, Deps, Log } from "./deps.ts";
+import { createAlarm } from "./real_alarm.ts";
+import { createPost } from "./real_post.ts";
 import { createCommitter } from "./store/commit.ts";
 import { type Bound, denoKv, guardKv } from "./store/kv.ts";
 
 /** Deps on the real clock, random source, network and store. The only file that touches them. */
 export async function createRealDeps(config: Config): Promise<Deps> {
   const id = createIds(Date.now, randomFraction);
-  const kv = guardKv(denoKv(await Deno.openKv(config.kvPath)), bound);
+  const store = await Deno.openKv(config.kvPath);
+  const kv = guardKv(denoKv(store), bound);
+  const log = createLog(config.logLevel);
   return {
     config,
     kv,
@@ -20,7 +25,27 @@ export async function createRealDeps(config: Config): Promise<Deps> {
     id,
     randomBytes: (length) => crypto.getRandomValues(new Uint8Array(length)),
     fetch: (url, init) => fetch(url, init),
-    log: createLog(config.logLevel),
+    resolve: createResolve(),
+    post: createPost(),
+    alarm: createAlarm(store, realClock, log),
+    log,
+  };
+}
+
+/** How long a name's addresses are remembered, in ms: a busy receiver is not asked for each time. */
+const resolvedMs = 1_000;
+
+/** The system's own resolver: what it knows, such as its hosts file, counts. */
+function createResolve(): Deps["resolve"] {
+  const known = new Map<string, { at: number; addresses: Promise<string[]> }>();
+  return (host) => {
+    const found = known.get(host);
+    if (found && Date.now() - found.at < resolvedMs) return found.addresses;
+    if (known.size > 10_000) known.clear();
+    const addresses = lookup(host, { all: true })
+      .then((answers) => answers.map(({ address }) => address));
+    known.set(host, { at: Date.now(), addresses });
+    return addresses;
   };
 }
 

@@ -7,8 +7,13 @@ function pending(write: Partial<Write>): Pending {
   return { write: { ...emptyWrite(), ...write }, resolve() {}, reject() {} };
 }
 
-function setting(key: Key, bytes = 1): Pending {
-  return pending({ sets: [{ key, value: new Uint8Array(bytes) }] });
+let settings = 0;
+
+/** A write of a value that no other has. */
+function setting(key: Key, bytes = 4): Pending {
+  const value = new Uint8Array(bytes);
+  new DataView(value.buffer).setUint32(0, ++settings);
+  return pending({ sets: [{ key, value }] });
 }
 
 function deleting(n: number, length: number): Pending {
@@ -34,10 +39,15 @@ const limits: [label: string, queue: () => Pending[], batches: number][] = [
   ["small writes", () => many(900, (n) => setting(["row", n])), 1],
   ["999 mutations", () => many(999, (n) => setting(["row", n])), 2],
   ["20 of 40 KiB", () => many(20, (n) => setting(["row", n], 40 * 1024)), 2],
-  ["keys of 1 KB", () => many(100, (n) => setting(["row", `${n}`.padStart(1000, "k")])), 5],
+  ["keys of 1 KB", () => many(100, (n) => setting(["row", `${n}`.padStart(1000, "k")])), 2],
+  [
+    "keys of 600 characters of 3 bytes",
+    () => many(100, (n) => setting(["row", `${n}`.padStart(600, "\u20ac")])),
+    3,
+  ],
   // The store counts the keys of deletes as bytes, and not as keys.
   ["deletes of 1 KB keys", () => many(100, (n) => deleting(n, 1000)), 1],
-  ["deletes of 1.8 KB keys", () => many(500, (n) => deleting(n, 1800)), 4],
+  ["deletes of 1.8 KB keys", () => many(500, (n) => deleting(n, 1800)), 2],
 ];
 
 Deno.test("batch: closes before it is more than the store takes, and the store takes it", async () => {
@@ -78,8 +88,9 @@ Deno.test("batch: a check that many share is one check", () => {
 
 Deno.test("batch: two writes of one key, or two views of one version, are never one write", () => {
   const value = new Uint8Array(1);
+  const other = new Uint8Array([1]);
   const pairs: [label: string, a: Partial<Write>, b: Partial<Write>][] = [
-    ["set and set", { sets: [{ key: ["a"], value }] }, { sets: [{ key: ["a"], value }] }],
+    ["set and set", { sets: [{ key: ["a"], value }] }, { sets: [{ key: ["a"], value: other }] }],
     ["set and delete", { sets: [{ key: ["a"], value }] }, { deletes: [["a"]] }],
     ["delete and set", { deletes: [["a"]] }, { sets: [{ key: ["a"], value }] }],
     ["two versions", { checks: [{ key: ["a"], version: "1" }] }, {
@@ -94,6 +105,13 @@ Deno.test("batch: two writes of one key, or two views of one version, are never 
     assert.equal(first?.members.length, 1, label);
     assert.equal(second?.members.length, 1, label);
   }
+});
+
+Deno.test("batch: two writes of the same value to one key are one, and set it once", () => {
+  const same = () =>
+    pending({ sets: [{ key: ["a"], value: new Uint8Array([7]) }], deletes: [["b", ++settings]] });
+  const [batch, ...more] = drain([same(), same(), same()]);
+  assert.deepEqual([batch?.members.length, batch?.write.sets.length, more.length], [3, 1, 0]);
 });
 
 Deno.test("batch: writes of one key keep their order, and let others pass", () => {

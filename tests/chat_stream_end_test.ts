@@ -244,3 +244,14 @@ Deno.test("chat stream end: an upstream that ignores its bound is stopped when t
   assert.ok(spared >= 0 && spared < 4, `${entry?.amount} of ${held}`);
   assert.equal(entry?.shortfall, "0");
 });
+
+Deno.test("chat stream end: an error frame that repeats the operator's key is told without it", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  world.upstream.once(() =>
+    sse([chunk({ content: "Hi" }), { error: { message: "no upstream-secret-key", code: 500 } }])
+  );
+  const text = await (await chatStream(world)).text();
+  assert.match(text, /no \[redacted\]/);
+  assert.doesNotMatch(text + JSON.stringify(world.logged), /upstream-secret-key/);
+});

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { chat, chatBody, completionsPath, usageOf } from "./support/chat.ts";
+import { chat, chatBody, chatStream, completionsPath, usageOf } from "./support/chat.ts";
 import { adminKey, createWorld, testPricing } from "./support/world.ts";
-import { completion, usage } from "./support/upstream.ts";
+import { completion, helloStream, usage } from "./support/upstream.ts";
 
 /** 10 tokens in at 0.000001 and 5 out at 0.000002. */
 const helloCost = "0.00002";
@@ -256,22 +256,45 @@ Deno.test("chat: tool calls and a JSON format come through whole", async () => {
   assert.deepEqual(JSON.parse(formatted.body.choices[0].message.content), { city: "Oslo" });
 });
 
-Deno.test("chat: a compressed upstream answer is passed on plain, without its headers", async () => {
-  using world = await createWorld();
-  await world.deposit("ada", "1");
-  // As fetch hands it over: the body inflated, the headers still those of the wire.
+/** The response as a server sends it that compresses unasked. */
+function compressed(response: Response, encoding: "gzip" | "deflate"): Response {
   const headers = {
-    "content-encoding": "gzip",
+    "content-type": response.headers.get("content-type") ?? "",
+    "content-encoding": encoding,
     "content-length": "7",
     "transfer-encoding": "chunked",
     "set-cookie": "up=1",
     "x-ratelimit-limit-requests": "9",
   };
-  world.upstream.once(() => completion({}, { headers }));
-  const { status, body, response } = await chat(world);
-  assert.equal(status, 200); // case 39
-  assert.equal(body.choices[0].message.content, "Hello there");
-  for (const name of Object.keys(headers)) assert.equal(response.headers.get(name), null, name);
+  return new Response(response.body?.pipeThrough(new CompressionStream(encoding)), { headers });
+}
+
+for (const encoding of ["gzip", "deflate"] as const) {
+  Deno.test(`chat: an upstream answer in ${encoding} is passed on plain, without its headers`, async () => {
+    using world = await createWorld();
+    await world.deposit("ada", "1");
+    world.upstream.once(() => compressed(completion(), encoding));
+    const { status, body, response } = await chat(world);
+    assert.equal(status, 200); // case 39
+    assert.equal(body.choices[0].message.content, "Hello there");
+    for (const name of ["content-encoding", "content-length", "set-cookie"]) {
+      assert.equal(response.headers.get(name), null, name);
+    }
+    world.upstream.once(() => compressed(helloStream(), encoding));
+    assert.match(await (await chatStream(world)).text(), /Hello[^]*there[^]*\[DONE\]/);
+    assert.equal((await world.balance("ada")).held, "0");
+  });
+}
+
+Deno.test("chat: a compressed answer that inflates beyond the bound is 502, and frees its hold", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  const bomb = new ReadableStream<Uint8Array<ArrayBuffer>>({
+    pull: (controller) => controller.enqueue(new Uint8Array(1024 * 1024)),
+  }, { highWaterMark: 0 });
+  world.upstream.once(() => compressed(new Response(bomb), "gzip"));
+  assert.equal((await chat(world)).status, 502);
+  assert.deepEqual(await world.balance("ada"), { balance: "1", held: "0", available: "1" });
 });
 
 Deno.test("chat: the price at admission is the price charged", async () => {

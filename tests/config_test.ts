@@ -36,6 +36,11 @@ const refused: [name: string, values: string[], beside?: Record<string, string>]
     "not base64!".repeat(4),
     "é".repeat(44),
   ]],
+  ["WEBHOOK_MAX_ATTEMPTS", ["0", "51", "many"]],
+  ["WEBHOOK_BACKOFF_BASE_MS", ["9", "3600001"]],
+  ["WEBHOOK_TIMEOUT_MS", ["99", "60001"]],
+  ["WEBHOOK_ALLOW_CIDRS", ["10.0.0.0", "10.0.0.0/33", "::1/129", "all", "10.0.0.0/8/8"]],
+  ["WEBHOOK_RETENTION_DAYS", ["0", "3651"]],
   ["LOG_LEVEL", ["loud", "INFO", "warning"]],
 ];
 
@@ -90,6 +95,13 @@ Deno.test("config: production needs BASE_URL, and nothing else", () => {
     upstreamTimeoutMs: 600_000,
     upstreamIdleMs: 120_000,
     secretsKey: null,
+    webhooks: {
+      attemptsMax: 8,
+      backoffBaseMs: 30_000,
+      timeoutMs: 15_000,
+      allowCidrs: [],
+      retentionDays: 30,
+    },
     logLevel: "info",
   });
 });
@@ -106,6 +118,11 @@ Deno.test("config: what is given is used, and frozen", () => {
     UPSTREAM_TIMEOUT_MS: "1000",
     UPSTREAM_IDLE_MS: "3600000",
     SECRETS_KEY: secretsKey,
+    WEBHOOK_MAX_ATTEMPTS: "14",
+    WEBHOOK_BACKOFF_BASE_MS: "1000",
+    WEBHOOK_TIMEOUT_MS: "5000",
+    WEBHOOK_ALLOW_CIDRS: "10.0.0.0/8, fd00::/8",
+    WEBHOOK_RETENTION_DAYS: "7",
     LOG_LEVEL: "debug",
     PATH: "/usr/bin",
     FAREBOX_UNKNOWN: "1",
@@ -122,6 +139,13 @@ Deno.test("config: what is given is used, and frozen", () => {
     upstreamTimeoutMs: 1000,
     upstreamIdleMs: 3_600_000,
     secretsKey,
+    webhooks: {
+      attemptsMax: 14,
+      backoffBaseMs: 1000,
+      timeoutMs: 5000,
+      allowCidrs: ["10.0.0.0/8", "fd00::/8"],
+      retentionDays: 7,
+    },
     logLevel: "debug",
   });
   assert.ok(Object.isFrozen(config));

@@ -4,6 +4,7 @@ import { countPrompt, withRoom } from "../src/chat/prompt.ts";
 import { readChat } from "../src/chat/schema.ts";
 import { loadTokenizer } from "../src/chat/tokenizer.ts";
 import { chat } from "./support/chat.ts";
+import { completion } from "./support/upstream.ts";
 import { createWorld, testPricing } from "./support/world.ts";
 
 const count = await loadTokenizer();
@@ -106,4 +107,18 @@ Deno.test("tokenizer: hostile prompts of those who can pay little are answered, 
   );
   assert.deepEqual(answers.map(({ status }) => status), [200, 200, 200]); // case 67
   assert.ok(performance.now() - startedAt < 5_000);
+});
+
+Deno.test("tokenizer: an answer that is one run of millions is counted, and charged", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "100");
+  const message = { role: "assistant", content: "a".repeat(7_000_000) };
+  world.upstream.once(() =>
+    completion({ choices: [{ index: 0, message, finish_reason: "stop" }], usage: null })
+  );
+  const { status } = await chat(world);
+  assert.equal(status, 200);
+  const { balance, held } = await world.balance("ada");
+  assert.equal(held, "0");
+  assert.ok(Number(balance) < 99.5, balance);
 });

@@ -10,7 +10,10 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   base: [],
   config: ["base"],
   deps: ["config", "base", "store"], // types only
-  real_deps: ["config", "deps", "base", "store"],
+  real_deps: ["config", "deps", "base", "store", "real_post", "real_alarm"],
+  real_post: ["deps"],
+  real_alarm: ["deps"],
+  mount: ["deps", "base"],
   health: ["deps", "base", "store"],
   store: ["config", "deps", "base"],
   events: ["base", "store"],

@@ -1,4 +1,4 @@
-import { monotonicFactory } from "ulid";
+import { encodeTime, monotonicFactory } from "ulid";
 
 /** What an id names; the prefix is part of the id. */
 export type IdKind =
@@ -12,6 +12,7 @@ export type IdKind =
   | "evt"
   | "sub"
   | "dlv"
+  | "lease"
   | "job";
 
 /** Makes ids `kind_ULID`, ordered by time within one process. */
@@ -25,6 +26,11 @@ export type MakeId = (kind: IdKind) => string;
 export function createIds(now: () => number, random: () => number): MakeId {
   const next = monotonicFactory(random);
   return (kind) => `${kind}_${next(now())}`;
+}
+
+/** An id that sorts before all others of that kind and millisecond: to look from there on. */
+export function firstIdAt(kind: IdKind, ms: number): string {
+  return `${kind}_${encodeTime(ms, 10)}${"0".repeat(16)}`;
 }
 
 const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";

@@ -3,6 +3,12 @@ import type { ApiError } from "./errors.ts";
 /** Headers of one response, lower case. Given whole: changing them afterwards costs a second list. */
 export type HeaderList = Record<string, string>;
 
+/** Lets pages of any origin call, and read what we say in headers. */
+export const corsHeaders: HeaderList = {
+  "access-control-allow-origin": "*",
+  "access-control-expose-headers": "*",
+};
+
 /** A JSON answer. Every answer names its request. */
 export function jsonResponse(
   status: number,

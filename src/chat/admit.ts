@@ -10,6 +10,7 @@ import { boundByBytes, boundMedia, countPrompt, type Media, withRoom } from "./p
 import { type ChatQuote, type PromptSize, quoteChat } from "./quote.ts";
 import { findReplay, runningMark, type StoredAnswer } from "./replay.ts";
 import type { Paywall } from "./reply.ts";
+import { plausibleUsage } from "./usage.ts";
 import { loadTokenizer } from "./tokenizer.ts";
 
 /** What became of a request for an answer. `settings_moved`: read the settings again. */
@@ -40,7 +41,7 @@ export async function admit(rooms: ChatRooms, ask: Ask): Promise<Admission> {
       case "settings_moved":
         return { kind: "settings_moved" };
       case "held":
-        return { kind: "admitted", answer: open(rooms, ask, { quote: held.quote, media }) };
+        return { kind: "admitted", answer: open(rooms, ask, { quote: held.quote, media, prompt }) };
       default:
         return { kind: "paywalled", paywall: await paywallFor(rooms, ask, held) };
     }
@@ -71,10 +72,11 @@ function countInput({ deps }: ChatRooms, { chat }: Ask, media: Media): Promise<n
 function open(
   rooms: ChatRooms,
   ask: Ask,
-  { quote, media }: { quote: ChatQuote; media: Media },
+  { quote, media, prompt }: { quote: ChatQuote; media: Media; prompt: PromptSize },
 ): Answer {
   const meter = new Meter({
     choices: ask.chat.choices,
+    plausible: plausibleUsage(prompt.bound, quote.cap * ask.chat.choices),
     countInput: () => countInput(rooms, ask, media),
   });
   return { ...ask, quote, meter, controller: new AbortController() };

@@ -2,12 +2,12 @@ import { ApiError } from "../base/errors.ts";
 import type { JsonObject } from "../base/json.ts";
 import type { Deps } from "../deps.ts";
 import type { AccountRef } from "../ledger/account.ts";
+import { amountOf, type Entry } from "../ledger/entry.ts";
 import type { Draft } from "../ledger/draft.ts";
 import type { Holds, Settled, Settlement } from "../ledger/hold.ts";
 import type { Amount } from "../base/money.ts";
 import type { Announce } from "../projects/announce.ts";
 import type { Auth, Caller } from "../projects/auth.ts";
-import { formatAmount } from "../base/money.ts";
 import { byUser, endedEvent, type Ending } from "./events.ts";
 import type { Meter } from "./meter.ts";
 import { answerCost, describePrice, type Terms } from "./pricing.ts";
@@ -170,15 +170,18 @@ export function failure(fault: unknown): Ending {
   return { kind: "failed", errorCode: code ?? "internal_error" };
 }
 
-/** The provider's `usage`, or our own count in its place, with what it cost. */
-export function usageBody(answer: Answer, usage: TokenUsage): Record<string, unknown> {
+/** The provider's `usage`, or our own count in its place, with what was charged for it. */
+export function usageBody(
+  answer: Answer,
+  { usage, entry }: { usage: TokenUsage; entry: Entry },
+): Record<string, unknown> {
   const input = inputOf(usage);
   const counted = answer.meter.reported ?? {
     prompt_tokens: input,
     completion_tokens: usage.output,
     total_tokens: input + usage.output,
   };
-  return { ...counted, cost: formatAmount(costOf(answer, usage)) };
+  return { ...counted, cost: amountOf(entry) };
 }
 
 /** What an abandoned stream costs: hidden reasoning cannot be counted, so it is drained. */

@@ -3,7 +3,7 @@ import { ApiError } from "../base/errors.ts";
 import { isObject, type Json, type JsonObject, parseJson } from "../base/json.ts";
 import type { Meter } from "./meter.ts";
 import { sseFrame } from "./reply.ts";
-import { isOwnersFault, readFault } from "./upstream_error.ts";
+import { isOwnersFault, readFault, redact } from "./upstream_error.ts";
 
 interface ChunkOptions {
   meter: Meter;
@@ -12,6 +12,8 @@ interface ChunkOptions {
   /** Names the chunks that we add, where the upstream has not yet. */
   head: JsonObject;
   /** Appended to a choice that ends with `length`, or null. */
+  /** Never told to the caller, also where the server repeats it. */
+  apiKey: string | null;
   cutText: string | null;
 }
 
@@ -43,7 +45,7 @@ export class Chunks {
     }
     const chunk = parsed(data);
     if (event === "error" || (isObject(chunk) && chunk.error)) {
-      this.error = streamError(data);
+      this.error = streamError(data, this.#options.apiKey);
       return "";
     }
     // Clients stop at what is not JSON, and no upstream means anything by it.
@@ -111,7 +113,8 @@ export class Chunks {
 }
 
 /** An error frame as our caller sees it; the operator's own troubles are for the log. */
-function streamError(data: string): ApiError {
+function streamError(text: string, apiKey: string | null): ApiError {
+  const data = redact(text, apiKey);
   const fault = readFault(502, data);
   const cause = data.slice(0, 500);
   if (isOwnersFault(fault)) {

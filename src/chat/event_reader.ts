@@ -36,6 +36,9 @@ export function createEventReader(
   let pending: Promise<ReadableStreamReadResult<Uint8Array>> | null = null;
   let silentMs = 0;
   let ended = false;
+  // A fetch forgets its signal once its response has been collected, so the body is told itself.
+  const leave = () => void reader.cancel(signal.reason).catch(() => {});
+  signal.addEventListener("abort", leave, { once: true });
   const parser = createParser({
     onEvent(event) {
       events.push(event);
@@ -66,6 +69,8 @@ export function createEventReader(
     }
     pending = null;
     silentMs = 0;
+    const aborted = asAborted(signal);
+    if (aborted) throw aborted;
     if (!result.done) return feed(decoder.decode(result.value, { stream: true }));
     ended = true;
     // A last event without its blank line counts too.
@@ -77,6 +82,7 @@ export function createEventReader(
     cancel() {
       ended = true;
       pending?.catch(() => {});
+      signal.removeEventListener("abort", leave);
       reader.cancel().catch(() => {});
     },
   };

@@ -1,10 +1,12 @@
 import { isObject, type Json, type JsonObject } from "../base/json.ts";
 import { uncountedCharsMax } from "../base/limits.ts";
 import { type CountTokens, loadTokenizer } from "./tokenizer.ts";
-import { estimatedUsage, readUsage, type TokenUsage } from "./usage.ts";
+import { estimatedUsage, type Plausible, readUsage, type TokenUsage } from "./usage.ts";
 
 interface MeterOptions {
   choices: number;
+  /** What is believed of the provider's word. */
+  plausible: Plausible;
   /** Our own count of the prompt; asked for once, and only when it is needed. */
   countInput: () => Promise<number>;
 }
@@ -39,7 +41,7 @@ export class Meter {
 
   /** Takes note of a `usage`; the last one that makes sense stands. */
   addUsage(raw: Json | undefined): void {
-    const usage = readUsage(raw);
+    const usage = readUsage(raw, this.#options.plausible);
     if (!usage || !isObject(raw)) return;
     this.#provider = usage;
     this.reported = raw;

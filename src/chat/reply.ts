@@ -1,14 +1,8 @@
 import { ApiError } from "../base/errors.ts";
 import type { JsonObject } from "../base/json.ts";
-import { type HeaderList, jsonResponse } from "../base/response.ts";
+import { corsHeaders, type HeaderList, jsonResponse } from "../base/response.ts";
 import type { PaywallReason } from "../paywall/message.ts";
 import type { ChatRequest } from "./schema.ts";
-
-/** Lets pages of any origin call, and read what we say in headers. */
-export const corsHeaders: HeaderList = {
-  "access-control-allow-origin": "*",
-  "access-control-expose-headers": "*",
-};
 
 /** How a stream is sent: neither stored nor buffered on its way. */
 export const streamHeaders: HeaderList = {

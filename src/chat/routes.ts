@@ -4,7 +4,7 @@ import { modelNotFound } from "./admit.ts";
 import type { ChatRooms } from "./answer.ts";
 import { completeChat } from "./complete.ts";
 import type { Models } from "./models.ts";
-import { corsHeaders } from "./reply.ts";
+import { corsHeaders } from "../base/response.ts";
 
 /** The endpoints that OpenAI clients call. All need the scope `chat`. */
 export function chatRoutes(rooms: ChatRooms, models: Models) {

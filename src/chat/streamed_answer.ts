@@ -117,6 +117,7 @@ class AnswerStream {
       wantsUsage: answer.chat.wantsUsage,
       choices: answer.chat.choices,
       head: { ...answerHead(answer), object: "chat.completion.chunk" },
+      apiKey: answer.upstream.apiKey,
       cutText: topUpUrl && cutMessage(topUpUrl),
     });
     // An answer that is cut ends also when its caller does not read on.
@@ -236,7 +237,10 @@ class AnswerStream {
     }
     const usage = await answer.meter.usage();
     // A stream that was read to its end for a caller who left is canceled all the same.
-    await settle(rooms, answer, { usage, ending: endingOf(fault ?? (this.#left && callerLeft)) });
-    return answer.chat.wantsUsage ? this.#chunks.usageFrame(usageBody(answer, usage)) : "";
+    const ending = endingOf(fault ?? (this.#left && callerLeft));
+    const { entry } = await settle(rooms, answer, { usage, ending });
+    return answer.chat.wantsUsage
+      ? this.#chunks.usageFrame(usageBody(answer, { usage, entry }))
+      : "";
   }
 }

@@ -14,6 +14,9 @@ export function loadTokenizer(): Promise<CountTokens> {
   return loading;
 }
 
+/** A longer text is counted in slices: matching a run of millions overflows the stack. */
+const sliceLength = 64 * 1024;
+
 // Merging is quadratic in the length of a run that the tokenizer's pattern does not split (200,000
 // equal letters took 20 s), so long runs are cut. Each cut adds at most one token.
 const longRun = /\S{65,}|\s{65,}/g;
@@ -23,7 +26,7 @@ const pieceLength = 64;
 const plainText = { disallowedSpecial: new Set<string>() };
 
 function counter({ countTokens }: Encoding): CountTokens {
-  return (text) => {
+  const countSlice: CountTokens = (text) => {
     let tokens = 0;
     let from = 0;
     for (const run of text.matchAll(longRun)) {
@@ -34,6 +37,13 @@ function counter({ countTokens }: Encoding): CountTokens {
       from = run.index + run[0].length;
     }
     if (from < text.length) tokens += countTokens(text.slice(from), plainText);
+    return tokens;
+  };
+  return (text) => {
+    let tokens = 0;
+    for (let from = 0; from < text.length; from += sliceLength) {
+      tokens += countSlice(text.slice(from, from + sliceLength));
+    }
     return tokens;
   };
 }

@@ -5,6 +5,7 @@ import type { ChatRequest } from "./schema.ts";
 import {
   badUpstream,
   readFault,
+  redact,
   toCallersError,
   type UpstreamFault,
   upstreamTimeout,
@@ -36,10 +37,10 @@ export async function callUpstream(call: UpstreamCall): Promise<Response> {
   for (let correction = 0;; correction++) {
     const response = await send(call);
     if (response.status === 200) return response;
-    const fault = readFault(response.status, await errorText(response, call.signal));
+    const text = redact(await errorText(response, call.signal), upstream.apiKey);
+    const fault = readFault(response.status, text);
     if (correction < correctionsMax && learn(call, fault)) continue;
-    const retryAfter = response.headers.get("retry-after");
-    throw toCallersError(fault, { retryAfter, apiKey: upstream.apiKey });
+    throw toCallersError(fault, response.headers.get("retry-after"));
   }
 }
 
@@ -47,7 +48,7 @@ async function send(call: UpstreamCall): Promise<Response> {
   const { upstream, requestId, signal } = call;
   const authorization = upstream.apiKey ? { authorization: `Bearer ${upstream.apiKey}` } : {};
   try {
-    return await upstream.send(`${upstream.url}/chat/completions`, {
+    const response = await upstream.send(`${upstream.url}/chat/completions`, {
       method: "POST",
       body: JSON.stringify(upstreamBody(call)),
       headers: {
@@ -63,9 +64,25 @@ async function send(call: UpstreamCall): Promise<Response> {
       redirect: "manual",
       signal,
     });
+    return decoded(response);
   } catch (cause) {
     throw asAborted(signal) ?? badUpstream(cause, "The model's server could not be reached.");
   }
+}
+
+/** The response as it reads, for a server that compresses although it was asked not to. */
+function decoded(response: Response): Response {
+  const encoding = response.headers.get("content-encoding")?.toLowerCase();
+  if (!response.body || (encoding !== "gzip" && encoding !== "deflate")) return response;
+  const headers = new Headers(response.headers);
+  headers.delete("content-encoding");
+  headers.delete("content-length");
+  const { status } = response;
+  // Inflated as it is read, and whoever reads it has a bound.
+  return new Response(response.body.pipeThrough(new DecompressionStream(encoding)), {
+    status,
+    headers,
+  });
 }
 
 /** The caller's own body, with the output's bound, and usage asked for. */

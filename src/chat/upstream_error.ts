@@ -16,7 +16,12 @@ const ownersStatuses = [401, 402, 403];
 const ownersWords = /insufficient_quota|credit_balance|billing|invalid_api_key|authentication/i;
 const messageCharsMax = 2_000;
 
-/** Reads an error body: OpenAI's shape, or what comes near it. */
+/** A text without the operator's key, which some servers repeat. */
+export function redact(text: string, apiKey: string | null): string {
+  return apiKey ? text.replaceAll(apiKey, "[redacted]") : text;
+}
+
+/** Reads an error body, already redacted: OpenAI's shape, or what comes near it. */
 export function readFault(status: number, text: string): UpstreamFault {
   const body = parsed(text);
   const error = isObject(body) ? body.error ?? body : null;
@@ -53,11 +58,8 @@ export function isOwnersFault({ status, type, code }: UpstreamFault): boolean {
  * An upstream's error as our caller sees it. What is about the request passes on; what is about the
  * operator's account or key (401, 402, 403, quota) is 502, and its text stays in the cause.
  */
-export function toCallersError(
-  fault: UpstreamFault,
-  { retryAfter, apiKey }: { retryAfter: string | null; apiKey: string | null },
-): ApiError {
-  const { status, type, param, code } = fault;
+export function toCallersError(fault: UpstreamFault, retryAfter: string | null): ApiError {
+  const { status, message, type, param, code } = fault;
   const retry = retryAfter ? { headers: { "retry-after": retryAfter } } : {};
   const ownersFault = isOwnersFault(fault);
   if (ownersFault || !callersFault.has(status)) {
@@ -71,7 +73,6 @@ export function toCallersError(
       ...(ownersFault ? {} : retry),
     });
   }
-  const message = apiKey ? fault.message.replaceAll(apiKey, "[redacted]") : fault.message;
   return new ApiError(status, {
     message: message || `The model's server answered with status ${status}.`,
     type: type ?? (status === 429 ? "rate_limit_error" : "invalid_request_error"),

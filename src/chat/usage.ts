@@ -10,8 +10,25 @@ export interface TokenUsage {
   source: "provider" | "estimated";
 }
 
-/** More than any model can use at once: such a count is a fault, and not charged. */
-const tokensMax = 100_000_000;
+/** More tokens than these are a fault of the server that reports them, and not believed. */
+export interface Plausible {
+  input: number;
+  output: number;
+}
+
+// Templates, media and tokenizers differ, and not every server counts hidden reasoning against the
+// cap: so much more than what was asked for is believed, but no more.
+const roomFactor = 2;
+const inputRoom = 2_000;
+const outputRoom = 32_768;
+
+/** What may be believed of an answer to a prompt of that bound, capped at so many tokens. */
+export function plausibleUsage(promptBound: number, outputCap: number): Plausible {
+  return {
+    input: promptBound * roomFactor + inputRoom,
+    output: outputCap * roomFactor + outputRoom,
+  };
+}
 
 /** Usage of which we know only how much went in and came out. */
 export function estimatedUsage(input: number, output: number): TokenUsage {
@@ -27,14 +44,15 @@ export function estimatedUsage(input: number, output: number): TokenUsage {
 
 /**
  * A provider's `usage` as a partition, or null when it is missing or absurd (negative, fractional,
- * not a number). Parts larger than their whole are cut to it, so nothing is billed twice. Zero is a
+ * not a number, more than plausible). Parts larger than their whole are cut to it, so nothing is billed twice. Zero is a
  * count like any other.
  */
-export function readUsage(raw: unknown): TokenUsage | null {
+export function readUsage(raw: unknown, most: Plausible): TokenUsage | null {
   if (!isObject(raw)) return null;
   const prompt = tokens(raw.prompt_tokens);
   const output = tokens(raw.completion_tokens);
   if (prompt === null || output === null) return null;
+  if (prompt > most.input || output > most.output) return null;
   const input = isObject(raw.prompt_tokens_details) ? raw.prompt_tokens_details : {};
   const outputParts = isObject(raw.completion_tokens_details) ? raw.completion_tokens_details : {};
   const cached = tokens(input.cached_tokens) ?? tokens(raw.prompt_cache_hit_tokens) ?? 0;
@@ -53,7 +71,7 @@ export function readUsage(raw: unknown): TokenUsage | null {
 
 function tokens(value: unknown): number | null {
   if (typeof value !== "number" || !Number.isInteger(value)) return null;
-  return value >= 0 && value <= tokensMax ? value : null;
+  return value >= 0 ? value : null;
 }
 
 /** All input tokens, whatever their class. */

@@ -1,6 +1,6 @@
 import { decodeUtf8, isObject, type Json, type JsonObject, parseJson } from "../base/json.ts";
 import { upstreamBodyBytesMax } from "../base/limits.ts";
-import type { HeaderList } from "../base/response.ts";
+import { corsHeaders, type HeaderList } from "../base/response.ts";
 import { amountOf, type Entry } from "../ledger/entry.ts";
 import { cutMessage } from "../paywall/message.ts";
 import {
@@ -15,7 +15,6 @@ import {
   watch,
 } from "./answer.ts";
 import { fits, storeAnswer } from "./replay.ts";
-import { corsHeaders } from "./reply.ts";
 import { callUpstream, readBody } from "./upstream.ts";
 import { badUpstream } from "./upstream_error.ts";
 import type { TokenUsage } from "./usage.ts";
@@ -31,13 +30,14 @@ export async function wholeAnswer(rooms: ChatRooms, answer: Answer): Promise<Res
       await release(rooms, answer, failure(error));
       throw error;
     });
-    const body = JSON.stringify({ ...completion, usage: usageBody(answer, usage) });
+    let body = "";
     let headers: HeaderList = {};
     await settle(rooms, answer, {
       usage,
       ending: { kind: "completed" },
       alongside(draft, entry) {
         headers = chargeHeaders(entry);
+        body = JSON.stringify({ ...completion, usage: usageBody(answer, { usage, entry }) });
         const { replay, ref } = answer;
         if (replay) storeAnswer(draft, replay, { ref, answer: { headers, body } });
       },

@@ -1,13 +1,13 @@
-import { ApiError, badRequest, notFound } from "../base/errors.ts";
-import type { Handler, Incoming } from "../base/handler.ts";
+import { badRequest } from "../base/errors.ts";
+import type { Incoming } from "../base/handler.ts";
 import { bodyBytesMax, pageSizeMax } from "../base/limits.ts";
 import { parseWith, readJsonBody, readLimit } from "../base/request.ts";
 import { jsonResponse } from "../base/response.ts";
 import { checkUserId } from "../base/user_id.ts";
 import type { Deps } from "../deps.ts";
 import type { ProjectAdmin } from "./admin.ts";
-import type { Auth } from "./auth.ts";
 import type { Directory } from "./directory.ts";
+import { type AdminGuard, checkId } from "./operator.ts";
 import {
   type ApiKey,
   createKeySchema,
@@ -19,25 +19,25 @@ import { listApiKeys, listProjects } from "./store.ts";
 
 interface AdminRooms {
   deps: Deps;
-  auth: Auth;
+  operator: AdminGuard;
   admin: ProjectAdmin;
   directory: Directory;
 }
 
 /** The admin API, for whoever has `ADMIN_KEY`; without one set, it is not there. */
 export function projectRoutes(rooms: AdminRooms) {
-  const { admin, deps, directory } = rooms;
+  const { admin, deps, directory, operator } = rooms;
   const body = async ({ request }: Incoming) => (await readJsonBody(request, bodyBytesMax)).value;
   const answer = (status: number, value: unknown, { requestId }: Incoming) =>
     jsonResponse(status, value, requestId, { "cache-control": "no-store" });
   const projectOf = (incoming: Incoming) => checkId(incoming.param("projectId"), "project");
 
   return {
-    createProject: guarded(rooms, async (incoming) => {
+    createProject: operator(async (incoming) => {
       const made = await admin.create(parseWith(createProjectSchema, await body(incoming)));
       return answer(201, { ...made, project: viewProject(made.project) }, incoming);
     }),
-    listProjects: guarded(rooms, async (incoming) => {
+    listProjects: operator(async (incoming) => {
       const limit = readLimit(incoming.query("limit"));
       const cursor = incoming.query("cursor");
       if (cursor !== undefined && !/^pw_[0-9A-Z]{1,32}$/.test(cursor)) {
@@ -48,32 +48,32 @@ export function projectRoutes(rooms: AdminRooms) {
       const projects = found.slice(0, limit).map(viewProject);
       return answer(200, { projects, nextCursor }, incoming);
     }),
-    getProject: guarded(rooms, async (incoming) => {
+    getProject: operator(async (incoming) => {
       const { project } = await directory.refresh(projectOf(incoming));
       return answer(200, { project: viewProject(project) }, incoming);
     }),
-    updateProject: guarded(rooms, async (incoming) => {
+    updateProject: operator(async (incoming) => {
       const changes = parseWith(updateProjectSchema, await body(incoming));
       const project = await admin.update(projectOf(incoming), changes);
       return answer(200, { project: viewProject(project) }, incoming);
     }),
-    archiveProject: guarded(rooms, async (incoming) => {
+    archiveProject: operator(async (incoming) => {
       const project = await admin.archive(projectOf(incoming));
       return answer(200, { project: viewProject(project) }, incoming);
     }),
-    createKey: guarded(rooms, async (incoming) => {
+    createKey: operator(async (incoming) => {
       const settings = parseWith(createKeySchema, await body(incoming));
       for (const field of ["user", "defaultUser"] as const) {
         if (settings[field] !== null) checkUserId(settings[field], field);
       }
       return answer(201, await admin.createKey(projectOf(incoming), settings), incoming);
     }),
-    listKeys: guarded(rooms, async (incoming) => {
+    listKeys: operator(async (incoming) => {
       const { project } = await directory.refresh(projectOf(incoming));
       const keys: ApiKey[] = await listApiKeys(deps.kv, project.id, keysMax);
       return answer(200, { keys }, incoming);
     }),
-    revokeKey: guarded(rooms, async (incoming) => {
+    revokeKey: operator(async (incoming) => {
       const keyId = checkId(incoming.param("keyId"), "API key");
       const key = await admin.revokeKey(projectOf(incoming), keyId);
       return answer(200, { revoked: true, key }, incoming);
@@ -82,25 +82,6 @@ export function projectRoutes(rooms: AdminRooms) {
 }
 
 const keysMax = 10 * pageSizeMax;
-
-function guarded({ auth, deps }: AdminRooms, handler: Handler): Handler {
-  return (incoming) => {
-    if (!deps.config.adminKey) {
-      throw new ApiError(404, {
-        message: "The admin API is off: set ADMIN_KEY to turn it on.",
-        code: "unknown_url",
-      });
-    }
-    auth.admin(incoming.request);
-    return handler(incoming);
-  };
-}
-
-function checkId(id: string, what: string): string {
-  if (id.length > 64) throw badRequest(null, `That is no ${what}'s id.`);
-  if (!/^[a-z]+_[0-9A-Z]+$/.test(id)) throw notFound(what);
-  return id;
-}
 
 /** A project as an operator sees it: the upstream's key is only said to be there. */
 function viewProject(project: Project): Record<string, unknown> {

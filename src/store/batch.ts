@@ -21,8 +21,8 @@ const keyBytesMax = 70 * 1024;
 
 /**
  * Takes as many writes from the head of `queue` as fit into one atomic write. A write stays behind
- * when it sets a key that an earlier member sets, or expects another version of a checked key:
- * such two can never be one write. Always takes at least one.
+ * when it changes a key that an earlier member changes otherwise, or expects another version of a
+ * checked key: such two can never be one write. Always takes at least one.
  */
 export function openBatch(queue: Pending[], checksMax: number): Batch {
   const first = queue[0];
@@ -31,7 +31,7 @@ export function openBatch(queue: Pending[], checksMax: number): Batch {
     return { write: first.write, members: [first] };
   }
   const checks = new Map<string, Write["checks"][number]>();
-  const touched = new Set<string>();
+  const touched = new Map<string, Uint8Array | null>();
   const batch: Batch = { write: { checks: [], sets: [], deletes: [] }, members: [] };
   const left: Pending[] = [];
   const used = { mutations: 0, bytes: 0, keyBytes: 0 };
@@ -45,9 +45,10 @@ export function openBatch(queue: Pending[], checksMax: number): Batch {
       left.push(...queue.slice(index));
       break;
     }
-    const mine = [...write.sets.map(({ key }) => key), ...write.deletes].map(keyText);
-    if (!agrees(write, checks) || mine.some((key) => touched.has(key))) {
-      mine.forEach((key) => touched.add(key));
+    const mine = changesOf(write);
+    if (!agrees(write, checks) || mine.some((change) => clashes(change, touched))) {
+      // What comes later must not overtake it.
+      for (const { text } of mine) touched.set(text, null);
       left.push(pending);
       continue;
     }
@@ -55,14 +56,44 @@ export function openBatch(queue: Pending[], checksMax: number): Batch {
     used.bytes += size.bytes;
     used.keyBytes += size.keyBytes;
     for (const check of write.checks) checks.set(keyText(check.key), check);
-    mine.forEach((key) => touched.add(key));
-    batch.write.sets.push(...write.sets);
-    batch.write.deletes.push(...write.deletes);
+    for (const { text, key, value } of mine) {
+      if (value === null) batch.write.deletes.push(key);
+      else if (!isShared(value, touched.get(text))) batch.write.sets.push({ key, value });
+      touched.set(text, value);
+    }
     batch.members.push(pending);
   }
   batch.write.checks = [...checks.values()];
   queue.splice(0, queue.length, ...left);
   return batch;
+}
+
+interface Change {
+  text: string;
+  key: Key;
+  /** Null for a delete. */
+  value: Uint8Array | null;
+}
+
+function changesOf({ sets, deletes }: Write): Change[] {
+  const changes: Change[] = sets.map(({ key, value }) => ({ text: keyText(key), key, value }));
+  for (const key of deletes) changes.push({ text: keyText(key), key, value: null });
+  return changes;
+}
+
+/** Two writes of the same value to a key are one; anything else must stay two. */
+function clashes({ text, value }: Change, touched: Map<string, Uint8Array | null>): boolean {
+  const other = touched.get(text);
+  if (other === undefined) return false;
+  return value === null || other === null || !sameBytes(value, other);
+}
+
+function isShared(value: Uint8Array, other: Uint8Array | null | undefined): boolean {
+  return other instanceof Uint8Array && sameBytes(value, other);
+}
+
+function sameBytes(one: Uint8Array, other: Uint8Array): boolean {
+  return one.length === other.length && one.every((byte, at) => byte === other[at]);
 }
 
 /** Whether `write` expects no other version of a key than the writes gathered so far. */
@@ -86,10 +117,19 @@ function measure(write: Write): { mutations: number; bytes: number; keyBytes: nu
   return { mutations: write.sets.length + write.deletes.length, bytes, keyBytes };
 }
 
-/** An upper bound of a key's encoded size: 3 bytes a character, 9 a number, 2 around each part. */
+// deno-lint-ignore no-control-regex -- this is what takes one byte a character, unescaped
+const oneByteEach = /^[\x01-\x7f]*$/;
+
+/**
+ * An upper bound of a key's encoded size: 9 bytes a number, 2 around each text, and of that 1 byte
+ * for an ASCII character, else 3.
+ */
 function keySize(key: Key): number {
   let size = 0;
-  for (const part of key) size += typeof part === "string" ? part.length * 3 + 2 : 9;
+  for (const part of key) {
+    if (typeof part === "number") size += 9;
+    else size += part.length * (oneByteEach.test(part) ? 1 : 3) + 2;
+  }
   return size;
 }
 

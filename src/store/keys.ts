@@ -69,6 +69,8 @@ export const chatReplayDuePrefix: Key = ["chat_replay_due"];
  * deliveries are written: by the dispatcher, within milliseconds.
  */
 export const outboxKey = (eventId: string): Key => ["outbox", eventId];
+/** Whether a key is an outbox row's. */
+export const isOutboxKey = (key: Key): boolean => key[0] === "outbox";
 /** All events whose deliveries are not written yet, in order of time. */
 export const outboxPrefix: Key = ["outbox"];
 /** The event, frozen as text. Written with its deliveries, trimmed after the retention. */

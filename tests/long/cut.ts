@@ -1,13 +1,7 @@
 // Takes over half a minute, so it is no part of `deno task test`:
 //   deno test -A tests/long/cut.ts
 import assert from "node:assert/strict";
-import {
-  eventually,
-  type Farebox,
-  makeFolder,
-  serviceEnv,
-  startFarebox,
-} from "../support/process.ts";
+import { type Farebox, makeFolder, serviceEnv, startFarebox } from "../support/process.ts";
 import { makeProject, readBooks, startSlowUpstream } from "../support/traffic.ts";
 
 const minuteMs = 60_000;
@@ -19,49 +13,6 @@ async function paidProject(farebox: Farebox): Promise<string> {
   await farebox.json("/v1/user/balance/deposit", { key, body: { user: "ada", amount: "1" } });
   return key;
 }
-
-Deno.test("process: a caller that leaves lets the model's server go, also after a collection", async () => {
-  await using folder = await makeFolder();
-  await using upstream = startSlowUpstream(() => 20_000);
-  const huge = { hostname: "127.0.0.1", port: 0, onListen() {} };
-  await using bulk = Deno.serve(huge, () => new Response("x".repeat(40 * 1024 * 1024)));
-  const env = { ...serviceEnv, UPSTREAM_URL: upstream.url };
-  await using farebox = await startFarebox({ folder: folder.path, env });
-  const key = await paidProject(farebox);
-  const leave = new AbortController();
-  const response = await fetch(`${farebox.url}/v1/chat/completions`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-    body: JSON.stringify(body),
-    signal: leave.signal,
-  });
-  const reader = response.body?.getReader();
-  await reader?.read();
-  await makeGarbage(farebox, `http://127.0.0.1:${bulk.addr.port}`);
-  leave.abort();
-  await eventually(() => upstream.running === 0, { withinMs: 1_500, what: "the upstream's end" });
-  await eventually(async () => (await readBooks(farebox, key, "ada")).held === "0");
-  const { entries } = await readBooks(farebox, key, "ada");
-  assert.equal(entries[1]?.usage.source, "estimated");
-});
-
-/** Has the service read what is too large for it, until its memory has surely been collected. */
-async function makeGarbage(farebox: Farebox, url: string): Promise<void> {
-  const settings = { name: "Bulk", upstream: { url }, pricing: { models: { m: price } } };
-  const { apiKey } = await farebox.json("/v1/admin/projects", {
-    key: serviceEnv.ADMIN_KEY,
-    body: settings,
-  });
-  const money = { user: "eve", amount: "9" };
-  await farebox.json("/v1/user/balance/deposit", { key: apiKey, body: money });
-  for (let round = 0; round < 3; round++) {
-    const chat = { model: "m", user: "eve", messages };
-    const refused = await farebox.call("/v1/chat/completions", { key: apiKey, body: chat });
-    assert.equal(refused.status, 502, await refused.text());
-  }
-}
-
-const price = { input: "1", output: "1" };
 
 Deno.test("process: a stop cuts what runs for too long, says so, and charges it", async () => {
   await using folder = await makeFolder();

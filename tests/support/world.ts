@@ -6,6 +6,7 @@ import type { Deps } from "../../src/deps.ts";
 import { createCommitter } from "../../src/store/commit.ts";
 import { denoKv, guardKv, type Kv } from "../../src/store/kv.ts";
 import { createHandClock, type HandClock } from "./clock.ts";
+import { createSubscriberScript, type SubscriberScript } from "./subscriber.ts";
 import { createUpstreamScript, type UpstreamScript } from "./upstream.ts";
 
 /** The admin key of every world. */
@@ -17,6 +18,9 @@ export interface World extends Disposable {
   deps: Deps;
   clock: HandClock;
   upstream: UpstreamScript;
+  subscriber: SubscriberScript;
+  /** When the alarm was asked to ring; `ring` rings it. */
+  alarm: { asked: number[]; ring(): void };
   /** Everything that was logged, as the fields that were given. */
   logged: Record<string, unknown>[];
   /** The project that `call` uses, priced as `makeProject` says. */
@@ -71,6 +75,8 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   const random = mulberry32(seed + (shareWith ? 7919 : 0));
   const clock = shareWith?.clock ?? createHandClock();
   const upstream = createUpstreamScript(clock);
+  const subscriber = shareWith?.subscriber ?? createSubscriberScript();
+  const alarm = { asked: [] as number[], ring() {} };
   const logged: Record<string, unknown>[] = [];
   const config = readConfig(dev ? env : { ...productionEnv, ...env }, { dev });
   const store = (shareWith && stores.get(shareWith)) ?? await Deno.openKv(":memory:");
@@ -87,6 +93,12 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     clock,
     id,
     randomBytes: (length) => Uint8Array.from({ length }, () => Math.floor(random() * 256)),
+    resolve: subscriber.resolve,
+    post: subscriber.post,
+    alarm: {
+      ring: (at) => void alarm.asked.push(at),
+      listen: (wake) => void (alarm.ring = wake),
+    },
     fetch: (url, init) => upstream.answer(new Request(url, init)),
     log: (level, event, fields) => logged.push({ level, event, ...fields }),
   };
@@ -97,6 +109,8 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     deps,
     clock,
     upstream,
+    subscriber,
+    alarm,
     logged,
     projectId: "",
     apiKey: "",

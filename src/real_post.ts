@@ -1,0 +1,77 @@
+import { Buffer } from "node:buffer";
+import http from "node:http";
+import https from "node:https";
+import { isIP, type LookupFunction } from "node:net";
+import type { PostRequest, PostResponse } from "./deps.ts";
+
+/** Most that is read of an answer's body, and what is kept of it, in bytes. */
+const bodyReadMax = 16 * 1024;
+const bodyKeptMax = 1024;
+const agentsMax = 1_000;
+const idleSocketMs = 30_000;
+
+/**
+ * Posts over `node:https`, which connects to the very address that `lookup` gives, and still
+ * checks the certificate against the name. `fetch` cannot do that, and would follow redirects.
+ */
+export function createPost(): (request: PostRequest) => Promise<PostResponse> {
+  const agents = new Map<string, http.Agent>();
+
+  /** Connections are kept for one name and address: none is used for a name it was not vetted for. */
+  function agentOf(url: URL, address: string): http.Agent {
+    const name = `${url.origin} ${address}`;
+    const known = agents.get(name);
+    if (known) return known;
+    if (agents.size >= agentsMax) {
+      for (const agent of agents.values()) agent.destroy();
+      agents.clear();
+    }
+    const options = { keepAlive: true, timeout: idleSocketMs, maxFreeSockets: 16 };
+    const made = url.protocol === "https:" ? new https.Agent(options) : new http.Agent(options);
+    agents.set(name, made);
+    return made;
+  }
+
+  return ({ url, addresses, headers, body, signal }) => {
+    const [address] = addresses;
+    if (!address) throw new Error("no address to connect to");
+    const lookup: LookupFunction = (_host, options, done) => {
+      const family = isIP(address);
+      if (options.all) done(null, [{ address, family }]);
+      else done(null, address, family);
+    };
+    const bytes = Buffer.from(body);
+    const start = url.protocol === "https:" ? https.request : http.request;
+    return new Promise((resolve, reject) => {
+      const request = start(url, {
+        method: "POST",
+        agent: agentOf(url, address),
+        lookup,
+        signal,
+        headers: { ...headers, "content-length": String(bytes.length) },
+      });
+      request.once("error", reject);
+      request.once("response", (response) => {
+        readHead(response).then((bodyHead) =>
+          resolve({
+            status: response.statusCode ?? 0,
+            retryAfter: response.headers["retry-after"] ?? null,
+            bodyHead,
+          }), reject);
+      });
+      request.end(bytes);
+    });
+  };
+}
+
+/** The head of a body; a long one is broken off, which ends its connection. */
+async function readHead(response: http.IncomingMessage): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of response) {
+    chunks.push(chunk);
+    length += chunk.length;
+    if (length >= bodyReadMax) break;
+  }
+  return new TextDecoder().decode(Buffer.concat(chunks).subarray(0, bodyKeptMax));
+}

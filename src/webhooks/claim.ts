@@ -1,0 +1,104 @@
+import type { Deps } from "../deps.ts";
+import { deliveryKey } from "../store/keys.ts";
+import { emptyWrite, type Key } from "../store/kv.ts";
+import { claimed, endedAsError, reasonToGiveUp } from "./delivery.ts";
+import type { Endpoint, Slots } from "./endpoint.ts";
+import { putDelivery } from "./log_index.ts";
+import type { Results } from "./results.ts";
+import type { Delivery } from "./schema.ts";
+import { listDue, readDeliveries, readEventTexts } from "./store.ts";
+import type { Claimed } from "./try.ts";
+
+/** Claims of due deliveries. */
+export interface Claims {
+  /** Claims what is due at an endpoint, as far as it has slots, and starts it. */
+  take(endpoint: Endpoint): Promise<void>;
+}
+
+interface ClaimRooms {
+  slots: Slots;
+  results: Results;
+  start(claimed: Claimed): void;
+}
+
+/** So many of what is due are looked at, even when no slot is free: some may be given up. */
+const lookedAtMin = 20;
+const leaseMarginMs = 30_000;
+
+/** How long a try may take before its delivery comes due again, in ms. */
+export function leaseMs(timeoutMs: number): number {
+  return timeoutMs + leaseMarginMs;
+}
+
+/** Claims by check-and-set: of several processes one gets each delivery. */
+export function createClaims(deps: Deps, { slots, results, start }: ClaimRooms): Claims {
+  const { kv, committer, clock, config, log } = deps;
+  const { attemptsMax, backoffBaseMs, timeoutMs } = config.webhooks;
+  const policy = { attemptsMax, backoffBaseMs };
+
+  async function removeStray(key: Key): Promise<void> {
+    log("warn", "webhook_stray_row", { key: key.join(" ") });
+    await committer.commit({ checks: [], sets: [], deletes: [key] });
+  }
+
+  /** Claims one delivery and starts it; false when it was taken or changed meanwhile. */
+  async function claim(
+    endpoint: Endpoint,
+    { value, version }: { value: Delivery; version: string | null },
+    eventText: string,
+  ): Promise<boolean> {
+    slots.take(endpoint);
+    const delivery = claimed(value, deps.id("lease"), clock.now() + leaseMs(timeoutMs));
+    const write = emptyWrite();
+    write.checks.push({ key: deliveryKey(value.projectId, value.id), version });
+    putDelivery(write, value, delivery);
+    const landed = await committer.commit(write).catch(() => null);
+    if (landed === null) slots.release(endpoint);
+    else start({ endpoint, delivery, version: landed, eventText });
+    return landed !== null;
+  }
+
+  return {
+    async take(endpoint) {
+      const now = clock.now();
+      const free = slots.free(endpoint, now);
+      const limit = Math.max(free, lookedAtMin);
+      const due = await listDue(kv, endpoint.id, { now, limit });
+      const deliveries = await readDeliveries(kv, due);
+      const texts = await readEventTexts(
+        kv,
+        deliveries.map((found) => found?.value ?? { projectId: "", eventId: "" }),
+      );
+      const work: Promise<unknown>[] = [];
+      let left = free;
+      let hungry = due.length === limit;
+      for (const [at, { key, dueAt }] of due.entries()) {
+        const found = deliveries[at];
+        if (!found || found.value.status !== "pending" || found.value.dueAt !== dueAt) {
+          // Moved by someone since it was listed, or left over: a row that is right is never here.
+          if (await isStray(found?.value, dueAt)) work.push(removeStray(key));
+          continue;
+        }
+        const { value, version } = found;
+        const text = texts[at];
+        const reason = text ? reasonToGiveUp(value, policy, now) : "its event is no longer kept";
+        if (reason !== null && version !== null) {
+          const after = endedAsError(value, reason, now);
+          work.push(results.record(endpoint, { before: value, version, after, tried: false }));
+        } else if (left > 0 && text) {
+          left--;
+          work.push(claim(endpoint, found, text));
+        } else hungry = true;
+      }
+      slots.setHungry(endpoint, hungry);
+      await Promise.all(work);
+    },
+  };
+
+  /** Whether a due row that does not fit its delivery is one that nothing will ever take away. */
+  async function isStray(listed: Delivery | undefined, dueAt: number): Promise<boolean> {
+    if (!listed) return true;
+    const [now] = await readDeliveries(kv, [listed]);
+    return now?.value.status !== "pending" || now.value.dueAt !== dueAt;
+  }
+}

@@ -1,0 +1,127 @@
+import type { Delivery } from "./schema.ts";
+import type { SendResult } from "./send.ts";
+
+/** The rules of retrying. */
+export interface RetryPolicy {
+  attemptsMax: number;
+  backoffBaseMs: number;
+}
+
+/** A pending delivery is given up after this long, in milliseconds. */
+const pendingLifetimeMs = 7 * 24 * 60 * 60 * 1000;
+/** Tries that a dying process took with it do not count, up to this many. */
+const lostClaimsMax = 3;
+const retryAfterMaxMs = 60 * 60 * 1000;
+const historyMax = 20;
+
+/** Answers that no retry would change: the delivery ends at once. */
+const permanent = [400, 401, 403, 404, 410, 422];
+/** Answers whose `Retry-After` is honoured. */
+const throttling = [429, 503];
+
+/** Whether no retry would change this answer. */
+export function isPermanent(responseCode: number | null): boolean {
+  return permanent.includes(responseCode ?? 0);
+}
+
+/** A delivery that is due at once. */
+export function newDelivery(
+  named: Pick<Delivery, "id" | "projectId" | "subscriptionId" | "eventId" | "eventType">,
+  now: number,
+): Delivery {
+  return {
+    ...named,
+    status: "pending",
+    attempts: 0,
+    claims: 0,
+    attemptsBefore: 0,
+    pendingSince: now,
+    createdAt: now,
+    updatedAt: now,
+    dueAt: now,
+    lease: null,
+    nextRetryAt: now,
+    lastAttempt: null,
+    responseHead: null,
+    history: [],
+    error: null,
+  };
+}
+
+/** The delivery while one try of it runs; it comes due again by itself when that try is lost. */
+export function claimed(delivery: Delivery, lease: string, until: number): Delivery {
+  return { ...delivery, lease, dueAt: until, claims: delivery.claims + 1 };
+}
+
+/** Why a pending delivery is not worth another try; null when it is. */
+export function reasonToGiveUp(
+  delivery: Delivery,
+  { attemptsMax }: RetryPolicy,
+  now: number,
+): string | null {
+  if (now - delivery.pendingSince > pendingLifetimeMs) {
+    return `gave up: not delivered within ${pendingLifetimeMs / 86_400_000} days`;
+  }
+  if (delivery.claims < attemptsMax + lostClaimsMax) return null;
+  return `gave up: ${delivery.claims} tries, most of which did not come to an end`;
+}
+
+/** The delivery ended without a try. */
+export function endedAsError(delivery: Delivery, error: string, now: number): Delivery {
+  return { ...delivery, status: "error", lease: null, nextRetryAt: null, error, updatedAt: now };
+}
+
+/** The delivery after a try: done, to be retried, or ended. */
+export function afterAttempt(
+  delivery: Delivery,
+  result: SendResult,
+  { policy, random }: { policy: RetryPolicy; random: number },
+): Delivery {
+  const { at, latencyMs, responseCode, error } = result;
+  const lastAttempt = { at, latencyMs, responseCode, error };
+  const tried: Delivery = {
+    ...delivery,
+    lease: null,
+    attempts: delivery.attempts + 1,
+    lastAttempt,
+    responseHead: result.bodyHead,
+    history: [...delivery.history, lastAttempt].slice(-historyMax),
+    updatedAt: at + latencyMs,
+    error,
+  };
+  if (error === null) return { ...tried, status: "success", nextRetryAt: null };
+  const used = tried.attempts - tried.attemptsBefore;
+  const final = isPermanent(responseCode) || used >= policy.attemptsMax;
+  if (final) return { ...tried, status: "error", nextRetryAt: null };
+  const dueAt = at + latencyMs + retryDelayMs(result, { used, policy, random });
+  return { ...tried, dueAt, nextRetryAt: dueAt };
+}
+
+/**
+ * How long to wait before the next try: the base doubled with each try used up, spread from half to
+ * one and a half by `random` in [0, 1); or what the receiver asked for, where that is longer.
+ */
+export function retryDelayMs(
+  { responseCode, retryAfterMs }: Pick<SendResult, "responseCode" | "retryAfterMs">,
+  { used, policy, random }: { used: number; policy: RetryPolicy; random: number },
+): number {
+  const backoff = Math.round(policy.backoffBaseMs * 2 ** (used - 1) * (0.5 + random));
+  const asked = throttling.includes(responseCode ?? 0) ? retryAfterMs ?? 0 : 0;
+  return Math.max(backoff, Math.min(asked, retryAfterMaxMs));
+}
+
+/** The delivery made pending again, with as many tries as a new one. */
+export function redelivered(delivery: Delivery, now: number): Delivery {
+  return {
+    ...delivery,
+    status: "pending",
+    claims: 0,
+    attemptsBefore: delivery.attempts,
+    pendingSince: now,
+    updatedAt: now,
+    dueAt: now,
+    nextRetryAt: now,
+    lease: null,
+    error: null,
+  };
+}

@@ -1,0 +1,160 @@
+import type { Deps } from "../deps.ts";
+import type { LandedRow } from "../events/bell.ts";
+import type { Directory } from "../projects/directory.ts";
+import type { Key } from "../store/kv.ts";
+import { emptyWrite } from "../store/kv.ts";
+import { readyKey } from "../store/keys.ts";
+import { createClaims } from "./claim.ts";
+import { type Endpoint, Slots } from "./endpoint.ts";
+import { createExpansion } from "./expand.ts";
+import type { Guard } from "./guard.ts";
+import { readyTime } from "./log_index.ts";
+import { createResults } from "./results.ts";
+import { listOutbox, listReady, nextDue, type ReadyRow } from "./store.ts";
+import type { Subscriptions } from "./subscriptions.ts";
+import { createTries } from "./try.ts";
+
+/** Brings events to their subscribers. The truth is in the store: whoever is late finds it there. */
+export interface Dispatcher {
+  /** Rows that have just landed in the outbox: they go out at once. */
+  wake(rows: LandedRow[]): void;
+  /** Takes up what waits in the store and is due, and resolves when it is under way. */
+  poll(): Promise<void>;
+  /** Takes up nothing more; resolves when what is under way has ended. */
+  stop(): Promise<void>;
+  /** Resolves when nothing is under way. */
+  idle(): Promise<void>;
+}
+
+/** What the dispatcher stands on. */
+export interface DispatcherRooms {
+  deps: Deps;
+  directory: Directory;
+  guard: Guard;
+  subscriptions: Pick<Subscriptions, "open">;
+}
+
+const pageSize = 200;
+/** A subscription that has more due than slots is looked at again after this long at the latest. */
+const lookAgainMs = 5_000;
+
+/** The dispatcher: outbox -> deliveries -> tries -> results. */
+export function createDispatcher(rooms: DispatcherRooms): Dispatcher {
+  const { deps: { kv, committer, clock, log, alarm } } = rooms;
+  const slots = new Slots();
+  const results = createResults(rooms.deps);
+  const work = new Set<Promise<unknown>>();
+  let stopped = false;
+  let polling: Promise<void> | null = null;
+
+  const tries = createTries(rooms, { slots, results, onFree: feedHungry });
+  const expansion = createExpansion(rooms.deps, {
+    slots,
+    start: (tried) => track(tries.run(tried)),
+  });
+  const claims = createClaims(rooms.deps, {
+    slots,
+    results,
+    start: (tried) => track(tries.run(tried)),
+  });
+
+  /** Keeps a piece of work in sight until it ends; its fault is logged, and found again by polls. */
+  function track(piece: Promise<unknown>): void {
+    const seen: Promise<unknown> = piece
+      .catch((error) => log("error", "webhook_work_failed", { error: String(error) }))
+      .finally(() => work.delete(seen));
+    work.add(seen);
+  }
+
+  /** Claims what is due at one subscription; one at a time for each. */
+  async function serve(endpoint: Endpoint): Promise<void> {
+    if (endpoint.claiming) {
+      endpoint.again = true;
+      return;
+    }
+    endpoint.claiming = true;
+    try {
+      do {
+        endpoint.again = false;
+        if (!stopped) await claims.take(endpoint);
+      } while (endpoint.again);
+    } finally {
+      endpoint.claiming = false;
+    }
+  }
+
+  function feedHungry(): void {
+    const endpoint = stopped ? null : slots.nextHungry(clock.now());
+    if (endpoint) track(serve(endpoint));
+  }
+
+  /** Serves a subscription, and replaces its ready rows by one for what is due next. */
+  async function serveReady(endpoint: Endpoint, rows: ReadyRow[]): Promise<void> {
+    await serve(endpoint);
+    const now = clock.now();
+    const next = await nextDue(kv, endpoint.id);
+    const write = emptyWrite();
+    const when = next === null ? null : readyTime(lookAt(endpoint, next, now));
+    if (when !== null) {
+      const value = new TextEncoder().encode(endpoint.projectId);
+      write.sets.push({ key: readyKey(when, endpoint.id), value });
+      if (next !== null && next > now) alarm.ring(next);
+    }
+    for (const { key, version } of rows) {
+      if (key[1] === when) continue;
+      write.checks.push({ key, version });
+      write.deletes.push(key);
+    }
+    if (write.deletes.length > 0) await committer.commit(write);
+  }
+
+  function lookAt({ breaker }: Endpoint, next: number, now: number): number {
+    if (next > now) return next;
+    return breaker.openUntil > now ? breaker.openUntil : now + lookAgainMs;
+  }
+
+  async function pollOutbox(): Promise<void> {
+    const rows = await listOutbox(kv, pageSize);
+    const landed = rows.flatMap(({ key, value, version }) =>
+      value && version ? [{ key, value, version }] : []
+    );
+    await Promise.all(landed.map((row) => expansion.expand(row)));
+  }
+
+  async function pollReady(): Promise<void> {
+    let after: Key | null = null;
+    for (;;) {
+      const rows: ReadyRow[] = await listReady(kv, { now: clock.now(), limit: pageSize, after });
+      const bySubscription = Map.groupBy(rows, ({ subscriptionId }) => subscriptionId);
+      const served = [...bySubscription].map(([id, own]) =>
+        serveReady(slots.of(own[0]?.projectId ?? "", id), own)
+      );
+      await Promise.all(served);
+      const last = rows.at(-1);
+      if (rows.length < pageSize || !last || stopped) return;
+      after = last.key;
+    }
+  }
+
+  const dispatcher: Dispatcher = {
+    wake(rows) {
+      if (stopped) return;
+      for (const row of rows) track(expansion.expand(row));
+    },
+    poll() {
+      if (stopped) return Promise.resolve();
+      polling ??= Promise.all([pollOutbox(), pollReady()]).then(() => {})
+        .finally(() => (polling = null));
+      return polling;
+    },
+    async stop() {
+      stopped = true;
+      await dispatcher.idle();
+    },
+    async idle() {
+      while (work.size > 0) await Promise.all(work);
+    },
+  };
+  alarm.listen(() => track(dispatcher.poll()));
+  return dispatcher;
+}

@@ -1,0 +1,91 @@
+import { Breaker } from "./breaker.ts";
+import type { Health } from "./schema.ts";
+import type { Versioned } from "./store.ts";
+import type { OpenSubscription } from "./subscriptions.ts";
+
+/** Most deliveries under way at once, over all subscriptions. */
+const runningMax = 256;
+const endpointsMax = 20_000;
+
+/** What this process knows of one subscription while it delivers to it. */
+export class Endpoint {
+  readonly projectId: string;
+  readonly id: string;
+  readonly breaker = new Breaker();
+  /** Deliveries under way. */
+  running = 0;
+  /** A claim is being made; and one more was asked for meanwhile. */
+  claiming = false;
+  again = false;
+  /** As it was opened last, and at which version of its project. */
+  opened: { version: string; at: number; subscription: Promise<OpenSubscription | null> } | null =
+    null;
+  /** As it was read or written last. */
+  health: Versioned<Health> | null = null;
+
+  constructor(projectId: string, id: string) {
+    this.projectId = projectId;
+    this.id = id;
+  }
+}
+
+/**
+ * The slots that deliveries run in: a cap for each subscription, so that one that hangs costs the
+ * others nothing, and one over all. Whoever wants a slot and gets none is hungry, and is served in
+ * turn when one comes free.
+ */
+export class Slots {
+  readonly #endpoints = new Map<string, Endpoint>();
+  readonly #hungry = new Set<Endpoint>();
+  #running = 0;
+
+  /** The one endpoint of a subscription. */
+  of(projectId: string, id: string): Endpoint {
+    const known = this.#endpoints.get(id);
+    if (known) return known;
+    if (this.#endpoints.size >= endpointsMax) this.#forgetIdle();
+    const made = new Endpoint(projectId, id);
+    this.#endpoints.set(id, made);
+    return made;
+  }
+
+  /** How many more may be started at an endpoint now. */
+  free(endpoint: Endpoint, now: number): number {
+    const own = endpoint.breaker.allowed(now) - endpoint.running;
+    return Math.max(0, Math.min(own, runningMax - this.#running));
+  }
+
+  take(endpoint: Endpoint): void {
+    endpoint.running++;
+    this.#running++;
+  }
+
+  release(endpoint: Endpoint): void {
+    endpoint.running--;
+    this.#running--;
+  }
+
+  /** Whether an endpoint has more due than it had slots for. */
+  setHungry(endpoint: Endpoint, hungry: boolean): void {
+    this.#hungry.delete(endpoint);
+    if (hungry) this.#hungry.add(endpoint);
+  }
+
+  /** The endpoint that has been hungry longest and may have a slot now, or null. */
+  nextHungry(now: number): Endpoint | null {
+    for (const endpoint of this.#hungry) {
+      if (this.free(endpoint, now) > 0) return endpoint;
+    }
+    return null;
+  }
+
+  get running(): number {
+    return this.#running;
+  }
+
+  #forgetIdle(): void {
+    for (const [id, endpoint] of this.#endpoints) {
+      if (endpoint.running === 0 && !this.#hungry.has(endpoint)) this.#endpoints.delete(id);
+    }
+  }
+}

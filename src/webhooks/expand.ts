@@ -1,0 +1,99 @@
+import { toBytes } from "../base/json.ts";
+import type { Deps } from "../deps.ts";
+import type { LandedRow } from "../events/bell.ts";
+import type { Event } from "../events/event.ts";
+import { eventKey } from "../store/keys.ts";
+import { emptyWrite } from "../store/kv.ts";
+import { leaseMs } from "./claim.ts";
+import { claimed, newDelivery } from "./delivery.ts";
+import type { Endpoint, Slots } from "./endpoint.ts";
+import { putDelivery } from "./log_index.ts";
+import type { Delivery } from "./schema.ts";
+import { decodeOutbox } from "./store.ts";
+import type { Claimed } from "./try.ts";
+
+/** Turns outbox rows into deliveries. */
+export interface Expansion {
+  /** Harmless when another has done it. Throws when the store does not answer: the row stays. */
+  expand(row: LandedRow): Promise<void>;
+}
+
+/** Deliveries in one atomic write; a wider event goes on from the row, which is its cursor. */
+const fanOutMax = 16;
+
+interface ExpansionRooms {
+  slots: Slots;
+  start(claimed: Claimed): void;
+}
+
+/**
+ * Writes an event's deliveries and takes its row away, in one write. Where the endpoint has a slot
+ * free, the delivery is claimed in the same write and goes out at once.
+ */
+export function createExpansion(deps: Deps, { slots, start }: ExpansionRooms): Expansion {
+  const { committer, clock, config } = deps;
+  const underWay = new Set<string>();
+
+  function place(event: Event, subscriptionId: string): { endpoint: Endpoint; delivery: Delivery } {
+    const endpoint = slots.of(event.paywallId, subscriptionId);
+    const now = clock.now();
+    const fresh = newDelivery({
+      id: deps.id("dlv"),
+      projectId: event.paywallId,
+      subscriptionId,
+      eventId: event.id,
+      eventType: event.type,
+    }, now);
+    if (slots.free(endpoint, now) === 0) return { endpoint, delivery: fresh };
+    slots.take(endpoint);
+    const lease = deps.id("lease");
+    return { endpoint, delivery: claimed(fresh, lease, now + leaseMs(config.webhooks.timeoutMs)) };
+  }
+
+  /** One write: the version of what is left of the row, or null at its end. */
+  async function expandPart({ key, value, version }: LandedRow): Promise<LandedRow | null> {
+    const { event, subscriptionIds } = decodeOutbox(value);
+    const eventText = JSON.stringify(event);
+    const placed = subscriptionIds.slice(0, fanOutMax).map((id) => place(event, id));
+    const rest = toBytes({ event, subscriptionIds: subscriptionIds.slice(fanOutMax) });
+    const write = emptyWrite();
+    write.checks.push({ key, version });
+    if (subscriptionIds.length > fanOutMax) write.sets.push({ key, value: rest });
+    else write.deletes.push(key);
+    write.sets.push({
+      key: eventKey(event.paywallId, event.id),
+      value: new TextEncoder().encode(eventText),
+    });
+    for (const { delivery } of placed) putDelivery(write, null, delivery);
+    const landed = await committer.commit(write).catch((error) => {
+      placed.forEach(giveBack);
+      throw error;
+    });
+    if (landed === null) {
+      placed.forEach(giveBack);
+      return null;
+    }
+    for (const { endpoint, delivery } of placed) {
+      if (delivery.lease) start({ endpoint, delivery, version: landed, eventText });
+      else slots.setHungry(endpoint, true);
+    }
+    return subscriptionIds.length > fanOutMax ? { key, value: rest, version: landed } : null;
+  }
+
+  function giveBack({ endpoint, delivery }: { endpoint: Endpoint; delivery: Delivery }): void {
+    if (delivery.lease) slots.release(endpoint);
+  }
+
+  return {
+    async expand(row) {
+      const name = String(row.key[1]);
+      if (underWay.has(name)) return;
+      underWay.add(name);
+      try {
+        for (let left: LandedRow | null = row; left;) left = await expandPart(left);
+      } finally {
+        underWay.delete(name);
+      }
+    },
+  };
+}

@@ -1,0 +1,133 @@
+import { BlockList, isIP } from "node:net";
+import { badRequest } from "../base/errors.ts";
+
+/** Address ranges in CIDR notation, such as "10.0.0.0/8". */
+export type Cidr = string;
+
+/** Decides where deliveries may go: public addresses, and what the operator opened. */
+export interface Guard {
+  /** The address of a subscription, normalised. Throws 400 for one that is never delivered to. */
+  checkUrl(text: string): URL;
+  /** Throws 400 when the name stands for an address that is refused; unknown names pass. */
+  checkNow(url: URL): Promise<void>;
+  /** The addresses to connect to, or why there are none. Asked at every attempt. */
+  vet(url: URL): Promise<{ addresses: string[] } | { refused: "dns_error" | "blocked_address" }>;
+}
+
+const urlCharsMax = 2048;
+const ports = ["", "443", "8443"];
+
+// Special-purpose ranges (IANA registries), and those that clouds use for their own.
+const blockedV4 = [
+  ["0.0.0.0", 8],
+  ["10.0.0.0", 8],
+  ["100.64.0.0", 10],
+  ["127.0.0.0", 8],
+  ["168.63.129.16", 32],
+  ["169.254.0.0", 16],
+  ["172.16.0.0", 12],
+  ["192.0.0.0", 24],
+  ["192.0.2.0", 24],
+  ["192.31.196.0", 24],
+  ["192.52.193.0", 24],
+  ["192.88.99.0", 24],
+  ["192.168.0.0", 16],
+  ["192.175.48.0", 24],
+  ["198.18.0.0", 15],
+  ["198.51.100.0", 24],
+  ["203.0.113.0", 24],
+  ["224.0.0.0", 4],
+  ["240.0.0.0", 4],
+] as const;
+/** Of IPv6 only global unicast is public, and of that not what embeds or documents. */
+const publicV6 = ["2000::", 3] as const;
+const blockedV6 = [
+  ["2001::", 23],
+  ["2001:db8::", 32],
+  ["2002::", 16],
+  ["2620:4f:8000::", 48],
+  ["3fff::", 20],
+] as const;
+
+const blocked = new BlockList();
+for (const [net, prefix] of blockedV4) blocked.addSubnet(net, prefix, "ipv4");
+for (const [net, prefix] of blockedV6) blocked.addSubnet(net, prefix, "ipv6");
+const globalUnicast = new BlockList();
+globalUnicast.addSubnet(...publicV6, "ipv6");
+
+/** Names that never leave a machine, a home or a cloud's network. */
+const privateName =
+  /^[^.]*$|(^|\.)(localhost|local|internal|home\.arpa|onion|lan|intranet|corp|home)$/;
+
+/** Whether an address is on the public internet. Anything that is no address is not. */
+export function isPublic(address: string): boolean {
+  const family = isIP(address);
+  if (family === 4) return !blocked.check(address, "ipv4");
+  return family === 6 && globalUnicast.check(address, "ipv6") && !blocked.check(address, "ipv6");
+}
+
+interface GuardOptions {
+  /** Opened by the operator, although not public. */
+  allowCidrs: readonly Cidr[];
+  /** In development this machine may be reached, also without TLS. */
+  dev: boolean;
+  /** Our own host: a delivery to it could go round for ever. */
+  ownHost: string;
+  resolve(host: string): Promise<string[]>;
+}
+
+const loopback = ["127.0.0.0/8", "::1/128"];
+
+/** A guard by these rules. */
+export function createGuard({ allowCidrs, dev, ownHost, resolve }: GuardOptions): Guard {
+  const cidrs = dev ? [...allowCidrs, ...loopback] : allowCidrs;
+  const opened = new BlockList();
+  for (const cidr of cidrs) {
+    const [net = "", prefix] = cidr.split("/");
+    opened.addSubnet(net, Number(prefix), isIP(net) === 6 ? "ipv6" : "ipv4");
+  }
+  const isOpened = (address: string) => {
+    const family = isIP(address);
+    return family !== 0 && opened.check(address, family === 6 ? "ipv6" : "ipv4");
+  };
+  const mayReach = (address: string) => isPublic(address) || isOpened(address);
+
+  async function addressesOf({ hostname }: URL): Promise<string[]> {
+    const literal = hostname.replace(/^\[|\]$/g, "");
+    return isIP(literal) ? [literal] : await resolve(hostname);
+  }
+
+  return {
+    checkUrl(text) {
+      const refuse = (reason: string) => badRequest("url", `'url' ${reason}.`);
+      if (text.length > urlCharsMax) throw refuse(`is longer than ${urlCharsMax} characters`);
+      const url = URL.parse(text);
+      if (!url) throw refuse("is not a URL");
+      const host = url.hostname.replace(/^\[|\]$/g, "").replace(/\.$/, "").toLowerCase();
+      const plainLoopback = dev && url.protocol === "http:" &&
+        (host === "localhost" || (isIP(host) !== 0 && isOpened(host)));
+      if (url.protocol !== "https:" && !plainLoopback) throw refuse("must begin with https://");
+      if (url.username || url.password) throw refuse("must not hold credentials");
+      if (text.includes("#")) throw refuse("must not have a fragment");
+      if (host === ownHost && !dev) throw refuse("is an address of this very service");
+      if (isIP(host)) {
+        if (!isOpened(host)) throw refuse("must name a host, not an IP address");
+      } else if (cidrs.length === 0) {
+        if (privateName.test(host)) throw refuse(`names '${host}', which is not a public host`);
+        if (!ports.includes(url.port)) throw refuse("must use port 443 or 8443");
+      }
+      return url;
+    },
+    async checkNow(url) {
+      const addresses = await addressesOf(url).catch((): string[] => []);
+      if (addresses.every(mayReach)) return;
+      throw badRequest("url", `'url' names '${url.hostname}', which is not a public host.`);
+    },
+    async vet(url) {
+      const addresses = await addressesOf(url).catch((): string[] => []);
+      if (addresses.length === 0) return { refused: "dns_error" };
+      // One address that is refused refuses all: a split answer is an attack, or will be one.
+      return addresses.every(mayReach) ? { addresses } : { refused: "blocked_address" };
+    },
+  };
+}

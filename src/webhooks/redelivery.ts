@@ -1,0 +1,135 @@
+import { badRequest, notFound } from "../base/errors.ts";
+import { firstIdAt } from "../base/ids.ts";
+import type { Deps } from "../deps.ts";
+import { deliveryKey, logKey, logPrefix } from "../store/keys.ts";
+import { emptyWrite } from "../store/kv.ts";
+import { redelivered } from "./delivery.ts";
+import type { Dispatcher } from "./dispatcher.ts";
+import { filterName, putDelivery } from "./log_index.ts";
+import type { Delivery, RedeliveryJob } from "./schema.ts";
+import { listJobs, putJob, readDeliveries, readJob, removeJob, type Versioned } from "./store.ts";
+
+/** Deliveries made pending again, by an operator. */
+export interface Redelivery {
+  /** One that ended, either way. Throws 404, 400 while it is pending. */
+  one(projectId: string, deliveryId: string): Promise<Delivery>;
+  /** All that failed at a subscription since then, by a job that outlives this process. */
+  all(projectId: string, subscriptionId: string, since: number): Promise<RedeliveryJob>;
+  /** The job as it stands. Throws 404. */
+  job(projectId: string, jobId: string): Promise<RedeliveryJob>;
+  /** Goes on with the jobs there are; a bounded part at each call. */
+  sweep(): Promise<void>;
+}
+
+const deliveriesPerPart = 8;
+const partsPerSweep = 25;
+const jobsPerSweep = 500;
+const endedJobLifetimeMs = 7 * 24 * 60 * 60 * 1000;
+/** A delivery id of that time that sorts before, or after, all others of it. */
+const firstId = (ms: number) => firstIdAt("dlv", ms);
+const lastId = (ms: number) => firstIdAt("dlv", ms + 1);
+
+/** Redelivery over the store. */
+export function createRedelivery(deps: Deps, dispatcher: Pick<Dispatcher, "poll">): Redelivery {
+  const { kv, committer, clock } = deps;
+
+  /** The next few that failed, and the job's place after them, in one write. */
+  async function doPart({ value: job, version }: Versioned<RedeliveryJob>): Promise<boolean> {
+    const { projectId, subscriptionId } = job;
+    const filter = filterName({ subscriptionId, status: "error" });
+    const rows = await kv.list({
+      prefix: logPrefix(projectId, filter),
+      start: logKey(projectId, filter, job.from),
+      end: logKey(projectId, filter, job.until),
+      limit: deliveriesPerPart,
+    });
+    const ids = rows.map(({ key }) => String(key[3]));
+    const found = await readDeliveries(kv, ids.map((id) => ({ projectId, id })));
+    const now = clock.now();
+    const write = emptyWrite();
+    let count = 0;
+    for (const row of found) {
+      if (row?.value.status !== "error") continue;
+      write.checks.push({ key: deliveryKey(projectId, row.value.id), version: row.version });
+      putDelivery(write, row.value, redelivered(row.value, now));
+      count++;
+    }
+    const last = ids.at(-1);
+    const done = ids.length < deliveriesPerPart || last === undefined;
+    const next: RedeliveryJob = {
+      ...job,
+      from: last === undefined ? job.from : `${last}~`,
+      redelivered: job.redelivered + count,
+      status: done ? "done" : "running",
+      updatedAt: new Date(now).toISOString(),
+    };
+    putJob(write, { value: next, version });
+    await committer.commit(write);
+    return !done;
+  }
+
+  async function sweep(): Promise<void> {
+    const now = clock.now();
+    let worked = false;
+    for (const { value, version } of await listJobs(kv, jobsPerSweep)) {
+      if (value.status === "done") {
+        if (now - Date.parse(value.updatedAt) < endedJobLifetimeMs) continue;
+        const write = emptyWrite();
+        removeJob(write, { value, version });
+        await committer.commit(write);
+        continue;
+      }
+      worked = true;
+      for (let part = 0; part < partsPerSweep; part++) {
+        const current = await readJob(kv, value.projectId, value.id);
+        if (current?.value.status !== "running" || !(await doPart(current))) break;
+      }
+    }
+    if (worked) await dispatcher.poll();
+  }
+
+  return {
+    async one(projectId, deliveryId) {
+      const [found] = await readDeliveries(kv, [{ projectId, id: deliveryId }]);
+      if (!found) throw notFound("delivery");
+      if (found.value.status === "pending") {
+        throw badRequest(null, "This delivery is still pending: it is tried again by itself.");
+      }
+      const again = redelivered(found.value, clock.now());
+      const write = emptyWrite();
+      write.checks.push({ key: deliveryKey(projectId, deliveryId), version: found.version });
+      putDelivery(write, found.value, again);
+      if ((await committer.commit(write)) === null) {
+        throw badRequest(null, "This delivery has changed meanwhile. Look at it again.");
+      }
+      await dispatcher.poll();
+      return again;
+    },
+    async all(projectId, subscriptionId, since) {
+      const now = clock.now();
+      const stamp = new Date(now).toISOString();
+      const job: RedeliveryJob = {
+        id: deps.id("job"),
+        projectId,
+        subscriptionId,
+        from: firstId(Math.max(0, since)),
+        until: lastId(now),
+        redelivered: 0,
+        status: "running",
+        createdAt: stamp,
+        updatedAt: stamp,
+      };
+      const write = emptyWrite();
+      putJob(write, { value: job, version: null });
+      await committer.commit(write);
+      sweep().catch((error) => deps.log("error", "redelivery_failed", { error: String(error) }));
+      return job;
+    },
+    async job(projectId, jobId) {
+      const found = await readJob(kv, projectId, jobId);
+      if (!found) throw notFound("redelivery");
+      return found.value;
+    },
+    sweep,
+  };
+}

@@ -1,0 +1,104 @@
+import type { Deps } from "../deps.ts";
+import { deliveryKey } from "../store/keys.ts";
+import { emptyWrite } from "../store/kv.ts";
+import type { Endpoint } from "./endpoint.ts";
+import { putDelivery } from "./log_index.ts";
+import type { Delivery, Health } from "./schema.ts";
+import { putHealth, readHealth, type Versioned } from "./store.ts";
+
+/** How a delivery that was claimed has ended or goes on. */
+export interface Result {
+  before: Delivery;
+  /** The version under which it was claimed. */
+  version: string;
+  after: Delivery;
+  /** Whether it was tried, and so says something of its endpoint. */
+  tried: boolean;
+}
+
+interface Waiting extends Result {
+  done: () => void;
+}
+
+/** Writes results down. Only who holds the lease writes one: else it changes nothing. */
+export interface Results {
+  /** Resolves when the result is durable, or is known to be void. Never throws. */
+  record(endpoint: Endpoint, result: Result): Promise<void>;
+}
+
+const batchMax = 12;
+const attemptsMax = 5;
+
+/**
+ * Combines the results of one subscription that come while its last write is under way, so that its
+ * health is one check for many. What cannot be written is tried again when its lease ends.
+ */
+export function createResults({ kv, committer, clock, log }: Deps): Results {
+  const lanes = new Map<Endpoint, Waiting[]>();
+
+  async function drain(endpoint: Endpoint, lane: Waiting[]): Promise<void> {
+    while (lane.length > 0) {
+      const batch = lane.splice(0, batchMax);
+      await writeDown(endpoint, batch).catch((error) =>
+        log("error", "webhook_result_lost", { subscription: endpoint.id, error: String(error) })
+      );
+      batch.forEach(({ done }) => done());
+    }
+    lanes.delete(endpoint);
+  }
+
+  async function writeDown(endpoint: Endpoint, batch: Waiting[]): Promise<void> {
+    if (await commit(endpoint, batch)) return;
+    for (const waiting of batch) {
+      for (let attempt = 1; attempt <= attemptsMax; attempt++) {
+        endpoint.health = null;
+        if (await commit(endpoint, [waiting])) break;
+        // The last reason left is that the lease had ended, and the result is another's to write.
+        if (attempt === attemptsMax) log("warn", "webhook_result_void", { id: waiting.after.id });
+        await clock.sleep(attempt);
+      }
+    }
+  }
+
+  async function commit(endpoint: Endpoint, batch: Waiting[]): Promise<boolean> {
+    const health = endpoint.health ?? await healthOf(endpoint);
+    const write = emptyWrite();
+    for (const { before, version, after } of batch) {
+      write.checks.push({ key: deliveryKey(after.projectId, after.id), version });
+      putDelivery(write, before, after);
+    }
+    const value = batch.reduce(withResult, health.value);
+    const moved = value !== health.value;
+    if (moved) putHealth(write, endpoint, { value, version: health.version });
+    const version = await committer.commit(write);
+    endpoint.health = version !== null && moved ? { value, version } : null;
+    return version !== null;
+  }
+
+  async function healthOf(endpoint: Endpoint): Promise<Versioned<Health>> {
+    const [health] = await readHealth(kv, [endpoint]);
+    if (!health) throw new Error("a row was asked for, and none came");
+    return health;
+  }
+
+  return {
+    record: (endpoint, result) =>
+      new Promise((done) => {
+        const waiting = { ...result, done };
+        const lane = lanes.get(endpoint);
+        if (lane) return void lane.push(waiting);
+        const opened = [waiting];
+        lanes.set(endpoint, opened);
+        drain(endpoint, opened);
+      }),
+  };
+}
+
+function withResult(health: Health, { after, tried }: Result): Health {
+  if (!tried) return health;
+  if (after.status !== "success") {
+    return { ...health, consecutiveFailures: health.consecutiveFailures + 1 };
+  }
+  const lastDeliveredAt = new Date(after.updatedAt).toISOString();
+  return { consecutiveFailures: 0, lastDeliveredAt };
+}

@@ -1,0 +1,128 @@
+import { badRequest } from "../base/errors.ts";
+import type { Handler, Incoming } from "../base/handler.ts";
+import { bodyBytesMax } from "../base/limits.ts";
+import { parseWith, readJsonBody, readLimit } from "../base/request.ts";
+import { jsonResponse } from "../base/response.ts";
+import type { Deps } from "../deps.ts";
+import { eventTypes } from "../events/catalogue.ts";
+import { nearestPattern } from "../events/listener.ts";
+import type { Auth } from "../projects/auth.ts";
+import { type AdminGuard, checkId } from "../projects/operator.ts";
+import { listLogs, viewDelivery } from "./logs.ts";
+import type { Redelivery } from "./redelivery.ts";
+import {
+  createSubscriptionSchema,
+  operateSubscriptionSchema,
+  redeliverAllSchema,
+} from "./schema.ts";
+import type { Subscriptions } from "./subscriptions.ts";
+
+interface WebhookRooms {
+  deps: Deps;
+  auth: Auth;
+  operator: AdminGuard;
+  subscriptions: Subscriptions;
+  redelivery: Redelivery;
+}
+
+const body = async ({ request }: Incoming) => (await readJsonBody(request, bodyBytesMax)).value;
+const answer = (status: number, value: unknown, { requestId }: Incoming) =>
+  jsonResponse(status, value, requestId, { "cache-control": "no-store" });
+const subscriptionOf = ({ param }: Incoming) => checkId(param("subscriptionId"), "subscription");
+
+/** The endpoints about webhooks: a project's own need the scope `webhooks`. */
+export function webhookRoutes(rooms: WebhookRooms) {
+  const { auth, subscriptions } = rooms;
+  const own = (
+    handler: (incoming: Incoming, projectId: string, keyId: string) => Promise<Response>,
+  ): Handler =>
+  async (incoming) => {
+    const { snapshot, key } = await auth.caller(incoming.request, "webhooks");
+    return await handler(incoming, snapshot.project.id, key.id);
+  };
+  return {
+    ...operatorRoutes(rooms),
+    createSubscription: own(async (incoming, projectId, keyId) => {
+      const settings = parseWith(createSubscriptionSchema, await body(incoming));
+      const { view, secret } = await subscriptions.create(projectId, settings, keyId);
+      return answer(201, { subscription: { ...view, secret } }, incoming);
+    }),
+    listSubscriptions: own(async (incoming, projectId) => {
+      const list = await subscriptions.list(projectId, readActivity(incoming.query("status")));
+      return answer(200, { subscriptions: list }, incoming);
+    }),
+    getSubscription: own(async (incoming, projectId) => {
+      const subscription = await subscriptions.read(projectId, subscriptionOf(incoming));
+      return answer(200, { subscription }, incoming);
+    }),
+    deactivateSubscription: own(async (incoming, projectId) => {
+      const subscription = await subscriptions.deactivate(projectId, subscriptionOf(incoming));
+      return answer(200, { deactivated: true, subscription }, incoming);
+    }),
+    logs: own(async (incoming, projectId) =>
+      answer(200, await logsOf(rooms, incoming, projectId), incoming)
+    ),
+  };
+}
+
+/** What an operator does to a project's webhooks, with `ADMIN_KEY`. */
+function operatorRoutes({ operator, subscriptions, redelivery }: WebhookRooms) {
+  const projectOf = ({ param }: Incoming) => checkId(param("projectId"), "project");
+  return {
+    operateSubscription: operator(async (incoming) => {
+      const wish = parseWith(operateSubscriptionSchema, await body(incoming));
+      const id = subscriptionOf(incoming);
+      const { view, secret } = await subscriptions.operate(projectOf(incoming), id, wish);
+      const subscription = secret === null ? view : { ...view, secret };
+      return answer(200, { subscription }, incoming);
+    }),
+    redeliver: operator(async (incoming) => {
+      const id = checkId(incoming.param("deliveryId"), "delivery");
+      const delivery = await redelivery.one(projectOf(incoming), id);
+      return answer(202, { delivery: viewDelivery(delivery, null) }, incoming);
+    }),
+    redeliverAll: operator(async (incoming) => {
+      const { since } = parseWith(redeliverAllSchema, await body(incoming));
+      const projectId = projectOf(incoming);
+      const { id } = await subscriptions.read(projectId, subscriptionOf(incoming));
+      return answer(
+        202,
+        { redelivery: await redelivery.all(projectId, id, Date.parse(since)) },
+        incoming,
+      );
+    }),
+    getRedelivery: operator(async (incoming) => {
+      const jobId = checkId(incoming.param("jobId"), "redelivery");
+      return answer(
+        200,
+        { redelivery: await redelivery.job(projectOf(incoming), jobId) },
+        incoming,
+      );
+    }),
+  };
+}
+
+function logsOf({ deps }: WebhookRooms, { query }: Incoming, projectId: string) {
+  const subscriptionId = query("subscriptionId");
+  const status = query("status");
+  const eventType = query("eventType");
+  if (subscriptionId !== undefined) checkId(subscriptionId, "subscription");
+  if (status !== undefined && !["pending", "success", "error"].includes(status)) {
+    throw badRequest("status", "'status' must be pending, success or error.");
+  }
+  if (eventType !== undefined && !eventTypes.includes(eventType)) {
+    const nearest = nearestPattern(eventType.slice(0, 100));
+    throw badRequest("eventType", `'eventType' is no event's name: did you mean '${nearest}'?`);
+  }
+  return listLogs(deps, projectId, {
+    filter: { subscriptionId, status, eventType },
+    limit: readLimit(query("limit")),
+    cursor: query("cursor"),
+  });
+}
+
+function readActivity(status: string | undefined): "active" | "inactive" | null {
+  if (status === undefined) return null;
+  if (status === "active" || status === "inactive") return status;
+  throw badRequest("status", "'status' must be active or inactive.");
+}

@@ -1,0 +1,171 @@
+import { z } from "zod";
+import { isKnownPattern, nearestPattern } from "../events/listener.ts";
+import type { Sealed } from "../store/secrets.ts";
+
+/** Longest description that is kept, in characters; the rest is cut off. */
+const descriptionCharsMax = 512;
+const customHeadersMax = 10;
+const headerValueCharsMax = 1024;
+const eventsMax = 100;
+
+// What the connection, our own headers or a cloud's metadata service live by.
+const reservedHeader = new RegExp(
+  "^(host|connection|keep-alive|te|trailers?|transfer-encoding|upgrade|expect|cookie|set-cookie|" +
+    "accept-encoding|user-agent|date|via|forwarded|x-real-ip|age|cache-control|expires|pragma|" +
+    "warning|clear-site-data|origin|referer|metadata-flavor)$|" +
+    "^(proxy-|content-|x-forwarded-|sec-|access-control-|x-service-|webhook-|x-amz-|x-amzn-|" +
+    "x-aws-|x-goog-|x-google-|x-gfe-|x-azure-|x-ms-)",
+);
+
+const customHeadersSchema = z.record(z.string(), z.string()).superRefine((headers, context) => {
+  const names = Object.keys(headers);
+  const fault = (message: string) => context.addIssue({ code: "custom", message });
+  if (names.length > customHeadersMax) fault(`must have at most ${customHeadersMax} entries`);
+  if (new Set(names.map((name) => name.toLowerCase())).size < names.length) {
+    fault("must not name a header twice");
+  }
+  for (const [name, value] of Object.entries(headers)) {
+    const shown = name.slice(0, 64);
+    if (!/^[A-Za-z0-9][A-Za-z0-9-]{0,63}$/.test(name)) {
+      fault(`must not have the name '${shown}': letters, digits and hyphens, at most 64`);
+    } else if (reservedHeader.test(name.toLowerCase())) {
+      fault(`must not have the name '${shown}', which is reserved`);
+    }
+    if (value.length > headerValueCharsMax || !/^[\x20-\x7e]*$/.test(value)) {
+      fault(`must have a visible ASCII value of at most ${headerValueCharsMax} at '${shown}'`);
+    }
+  }
+});
+
+const eventsSchema = z.array(z.string()).min(1, { error: "must name at least one event" })
+  .max(eventsMax, { error: `must name at most ${eventsMax} events` })
+  .superRefine((events, context) => {
+    if (events.includes("*") && events.length > 1) {
+      context.addIssue("must not mix '*' with other names");
+    }
+    for (const name of events) {
+      if (isKnownPattern(name)) continue;
+      const shown = name.slice(0, 100);
+      context.addIssue(`has no event '${shown}': did you mean '${nearestPattern(shown)}'?`);
+    }
+  }).transform((events) => [...new Set(events)]);
+
+/** A signing secret that a caller brings along. */
+export const secretSchema = z.string().regex(/^[\x21-\x7e]{16,256}$/, {
+  error: "must be 16 to 256 visible ASCII characters",
+});
+
+/** The body of `POST /v1/webhooks/subscriptions`; the url is judged by the guard. */
+export const createSubscriptionSchema = z.strictObject({
+  url: z.string(),
+  events: eventsSchema,
+  description: z.string().transform((text) => text.trim().slice(0, descriptionCharsMax)).nullish(),
+  customHeaders: customHeadersSchema.nullish(),
+  secret: secretSchema.nullish(),
+});
+/** What makes a subscription. */
+export type CreateSubscription = z.output<typeof createSubscriptionSchema>;
+
+/** The body of the operator's `PATCH …/subscriptions/{id}`. */
+export const operateSubscriptionSchema = z.strictObject({
+  isActive: z.literal(true).optional(),
+  rotateSecret: z.literal(true).optional(),
+  secret: secretSchema.optional(),
+  /** How long the old secret goes on signing, in seconds: a day unless said. */
+  overlapSeconds: z.int().min(0).max(7 * 86_400).default(86_400),
+}).refine(({ isActive, rotateSecret }) => isActive || rotateSecret, {
+  path: ["isActive"],
+  error: "must be true, or rotateSecret must",
+});
+/** What an operator does to a subscription. */
+export type OperateSubscription = z.output<typeof operateSubscriptionSchema>;
+
+/** The body of the operator's `POST …/subscriptions/{id}/redeliver`. */
+export const redeliverAllSchema = z.strictObject({
+  since: z.iso.datetime({ offset: true, error: "must be an ISO 8601 time" }),
+});
+
+/** A subscription as it is stored. */
+export interface Subscription {
+  id: string;
+  projectId: string;
+  url: string;
+  events: string[];
+  isActive: boolean;
+  description: string | null;
+  /** The names are shown, the values may be secrets: JSON of all, sealed; null for none. */
+  customHeaders: Sealed | null;
+  secret: Sealed;
+  secretSuffix: string;
+  /** The secret before, while it still signs. */
+  oldSecret: { secret: Sealed; endsAt: number } | null;
+  createdAt: string;
+  updatedAt: string;
+  /** The id of the API key that made it. */
+  createdBy: string;
+}
+
+/** How deliveries to a subscription have fared, counted in attempts. */
+export interface Health {
+  consecutiveFailures: number;
+  lastDeliveredAt: string | null;
+}
+
+/** One try of a delivery. */
+export interface Attempt {
+  /** In milliseconds since 1970. */
+  at: number;
+  latencyMs: number;
+  responseCode: number | null;
+  /** What was wrong, as a word and a sentence for people; null for a success. */
+  error: string | null;
+}
+
+/** Where a delivery stands. */
+export type DeliveryStatus = "pending" | "success" | "error";
+
+/** One delivery of one event to one subscription. Times in milliseconds since 1970. */
+export interface Delivery {
+  id: string;
+  projectId: string;
+  subscriptionId: string;
+  eventId: string;
+  eventType: string;
+  status: DeliveryStatus;
+  /** Tries that have ended, over all redeliveries. */
+  attempts: number;
+  /** Tries that ended or began, since it last became pending. */
+  claims: number;
+  /** How many of `attempts` were made before it last became pending. */
+  attemptsBefore: number;
+  /** When it last became pending. */
+  pendingSince: number;
+  createdAt: number;
+  updatedAt: number;
+  /** While pending: when its next try, or the end of the lease of the running one, is due. */
+  dueAt: number;
+  /** Who tries it now, until `dueAt`. */
+  lease: string | null;
+  nextRetryAt: number | null;
+  lastAttempt: Attempt | null;
+  /** The head of the last answer's body. */
+  responseHead: string | null;
+  /** The last tries, newest last. */
+  history: Attempt[];
+  error: string | null;
+}
+
+/** A redelivery of everything that failed at one subscription. */
+export interface RedeliveryJob {
+  id: string;
+  projectId: string;
+  subscriptionId: string;
+  /** From this delivery id on. */
+  from: string;
+  /** Up to this one: what fails later is not meant. */
+  until: string;
+  redelivered: number;
+  status: "running" | "done";
+  createdAt: string;
+  updatedAt: string;
+}

@@ -1,0 +1,141 @@
+import type { Deps, PostResponse } from "../deps.ts";
+import type { Guard } from "./guard.ts";
+import type { Delivery } from "./schema.ts";
+import { serviceSignature, standardSignatures } from "./signature.ts";
+import type { OpenSubscription } from "./subscriptions.ts";
+
+/** What one try came to. Times in milliseconds. */
+export interface SendResult {
+  at: number;
+  latencyMs: number;
+  responseCode: number | null;
+  /** Null for a success. */
+  error: string | null;
+  /** What the receiver asked for, on 429 and 503. */
+  retryAfterMs: number | null;
+  bodyHead: string | null;
+}
+
+/** One delivery as it goes out. */
+export interface Outgoing {
+  delivery: Delivery;
+  /** The event as it was frozen: JSON. */
+  eventText: string;
+  subscription: OpenSubscription;
+}
+
+/** Tries once to deliver: vet the address, sign, post, within one deadline. Never throws. */
+export async function send(
+  deps: Pick<Deps, "post" | "clock" | "config">,
+  guard: Guard,
+  outgoing: Outgoing,
+): Promise<SendResult> {
+  const { clock, config } = deps;
+  const at = clock.now();
+  const end = (result: Partial<SendResult>): SendResult => ({
+    at,
+    latencyMs: clock.now() - at,
+    responseCode: null,
+    error: null,
+    retryAfterMs: null,
+    bodyHead: null,
+    ...result,
+  });
+  const deadline = new AbortController();
+  const timeout = `timeout: no complete answer within ${config.webhooks.timeoutMs} ms`;
+  const cancel = clock.after(config.webhooks.timeoutMs, () => deadline.abort());
+  try {
+    const url = new URL(outgoing.subscription.url);
+    const vetted = await orAborted(guard.vet(url), deadline.signal);
+    if ("refused" in vetted) return end({ error: refusals[vetted.refused] });
+    const body = bodyOf(outgoing, at);
+    const response = await deps.post({
+      url,
+      addresses: vetted.addresses,
+      headers: headersOf(outgoing, body, at),
+      body,
+      signal: deadline.signal,
+    });
+    return end(judge(response, clock.now()));
+  } catch (error) {
+    return end({ error: deadline.signal.aborted ? timeout : describeFault(error) });
+  } finally {
+    cancel();
+  }
+}
+
+// No address and no detail of one: errors must not map the network behind the service.
+const refusals = {
+  dns_error: "dns_error: the host name could not be resolved",
+  blocked_address: "blocked_address: the host name stands for an address that is not public",
+};
+
+function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  const aborted = new Promise<never>((_, reject) => {
+    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+  });
+  return Promise.race([work, aborted]);
+}
+
+/** The body: about this try, and the event as it was frozen. */
+function bodyOf({ delivery, eventText }: Outgoing, at: number): string {
+  const about = {
+    id: delivery.id,
+    subscriptionId: delivery.subscriptionId,
+    attempts: delivery.attempts + 1,
+    createdAt: new Date(delivery.createdAt).toISOString(),
+    updatedAt: new Date(at).toISOString(),
+  };
+  return `{"delivery":${JSON.stringify(about)},"event":${eventText}}`;
+}
+
+/** The subscriber's own headers first, so that none of ours can be replaced. */
+function headersOf(
+  { delivery, subscription, eventText }: Outgoing,
+  body: string,
+  at: number,
+): Record<string, string> {
+  const timestamp = Math.floor(at / 1000);
+  const { id } = delivery;
+  const { secrets } = subscription;
+  const { version } = JSON.parse(eventText);
+  // The oldest secret signs ours: it can carry one only, which its receiver may not have changed.
+  const oldest = secrets[secrets.length - 1] ?? "";
+  return {
+    ...subscription.customHeaders,
+    "content-type": "application/json",
+    "user-agent": "Farebox-Webhooks/1",
+    "accept-encoding": "identity",
+    "x-service-event": `${delivery.eventType}@${version}`,
+    "x-service-signature": serviceSignature(oldest, body),
+    "x-service-timestamp": new Date(at).toISOString(),
+    "webhook-id": id,
+    "webhook-timestamp": String(timestamp),
+    "webhook-signature": standardSignatures(secrets, { id, timestamp, body }),
+  };
+}
+
+function judge({ status, retryAfter, bodyHead }: PostResponse, now: number): Partial<SendResult> {
+  const answered = { responseCode: status, bodyHead };
+  if (status >= 200 && status < 300) return answered;
+  const error = status >= 300 && status < 400
+    ? `redirect: status ${status}, which is not followed`
+    : `status ${status}`;
+  return { ...answered, error, retryAfterMs: readRetryAfter(retryAfter ?? "", now) };
+}
+
+/** `Retry-After`: seconds or a date (RFC 9110, 10.2.3), as milliseconds from now; null for neither. */
+export function readRetryAfter(text: string, now: number): number | null {
+  if (/^\d{1,9}$/.test(text)) return Number(text) * 1000;
+  const date = Date.parse(text);
+  return Number.isNaN(date) ? null : Math.max(0, date - now);
+}
+
+function describeFault(error: unknown): string {
+  const text = error instanceof Error ? `${Reflect.get(error, "code") ?? ""} ${error.message}` : "";
+  if (/ECONNREFUSED/.test(text)) return "connection_refused: nothing listens there";
+  if (/CERT|certificate|TLS|SSL|ALTNAME|handshake|UnknownIssuer/i.test(text)) {
+    return "tls_error: no secure connection to that name could be made";
+  }
+  return "connection_error: the connection broke off";
+}

@@ -1,0 +1,208 @@
+import { decodeUtf8, fromBytes, toBytes } from "../base/json.ts";
+import type { OutboxRow } from "../events/outbox.ts";
+import {
+  deliveryKey,
+  duePrefix,
+  eventKey,
+  eventsPrefix,
+  outboxPrefix,
+  readyPrefix,
+  redeliveryJobKey,
+  redeliveryJobsPrefix,
+  subscriptionHealthKey,
+  subscriptionKey,
+  subscriptionsPrefix,
+} from "../store/keys.ts";
+import type { Key, Kv, Row, Write } from "../store/kv.ts";
+import type { Delivery, Health, RedeliveryJob, Subscription } from "./schema.ts";
+
+/** A record and the version to check when it is written again. */
+export interface Versioned<T> {
+  value: T;
+  version: string | null;
+}
+
+/** Outbox rows, oldest first. */
+export async function listOutbox(kv: Kv, limit: number): Promise<Row[]> {
+  return await kv.list({ prefix: outboxPrefix, limit });
+}
+
+/** Reads an outbox row. */
+export function decodeOutbox(bytes: Uint8Array): OutboxRow {
+  return fromBytes<OutboxRow>(bytes);
+}
+
+/** The subscription, or null. */
+export async function readSubscription(
+  kv: Kv,
+  projectId: string,
+  subscriptionId: string,
+): Promise<Versioned<Subscription> | null> {
+  const { value, version } = await kv.get(subscriptionKey(projectId, subscriptionId));
+  return value && { value: fromBytes<Subscription>(value), version };
+}
+
+/** A project's subscriptions, in order of creation. */
+export async function listSubscriptions(
+  kv: Kv,
+  projectId: string,
+  limit: number,
+): Promise<Subscription[]> {
+  const rows = await kv.list({ prefix: subscriptionsPrefix(projectId), limit });
+  return rows.flatMap(({ value }) => (value ? [fromBytes<Subscription>(value)] : []));
+}
+
+/** Adds the subscription to the write, on the version that it was read in. */
+export function putSubscription(
+  write: Write,
+  subscription: Subscription,
+  version: string | null,
+): void {
+  const key = subscriptionKey(subscription.projectId, subscription.id);
+  write.checks.push({ key, version });
+  write.sets.push({ key, value: toBytes(subscription) });
+}
+
+/** How deliveries to these subscriptions have fared, in their order. */
+export async function readHealth(
+  kv: Kv,
+  named: readonly { projectId: string; id: string }[],
+): Promise<Versioned<Health>[]> {
+  const keys = named.map(({ projectId, id }) => subscriptionHealthKey(projectId, id));
+  const rows = keys.length > 0 ? await kv.getMany(keys) : [];
+  return rows.map(({ value, version }) => ({
+    value: value ? fromBytes<Health>(value) : { consecutiveFailures: 0, lastDeliveredAt: null },
+    version,
+  }));
+}
+
+/** Adds the health to the write, on the version that it was read in. */
+export function putHealth(
+  write: Write,
+  { projectId, id }: { projectId: string; id: string },
+  { value, version }: Versioned<Health>,
+): void {
+  const key = subscriptionHealthKey(projectId, id);
+  write.checks.push({ key, version });
+  write.sets.push({ key, value: toBytes(value) });
+}
+
+/** A delivery as it is stored. */
+export function encodeDelivery(delivery: Delivery): Uint8Array {
+  return toBytes(delivery);
+}
+
+/** Deliveries by id, in that order; null for those that are gone. */
+export async function readDeliveries(
+  kv: Kv,
+  named: readonly { projectId: string; id: string }[],
+): Promise<(Versioned<Delivery> | null)[]> {
+  if (named.length === 0) return [];
+  const rows = await kv.getMany(named.map(({ projectId, id }) => deliveryKey(projectId, id)));
+  return rows.map(({ value, version }) => value && { value: fromBytes<Delivery>(value), version });
+}
+
+/** The frozen texts of events, in that order; null for those that are gone. */
+export async function readEventTexts(
+  kv: Kv,
+  named: readonly { projectId: string; eventId: string }[],
+): Promise<(string | null)[]> {
+  if (named.length === 0) return [];
+  const rows = await kv.getMany(
+    named.map(({ projectId, eventId }) => eventKey(projectId, eventId)),
+  );
+  return rows.map(({ value }) => value && decodeUtf8(value));
+}
+
+/** Oldest events of a project whose ids are before `beforeId`. */
+export async function listEventsBefore(
+  kv: Kv,
+  projectId: string,
+  { beforeId, limit }: { beforeId: string; limit: number },
+): Promise<Key[]> {
+  const end = eventKey(projectId, beforeId);
+  const rows = await kv.list({ prefix: eventsPrefix(projectId), end, limit });
+  return rows.map(({ key }) => key);
+}
+
+/** What is due at a subscription until `now`, oldest first. */
+export async function listDue(
+  kv: Kv,
+  subscriptionId: string,
+  { now, limit }: { now: number; limit: number },
+): Promise<{ key: Key; dueAt: number; id: string; projectId: string }[]> {
+  const end: Key = [...duePrefix(subscriptionId), now + 1];
+  const rows = await kv.list({ prefix: duePrefix(subscriptionId), end, limit });
+  return rows.map(toDue);
+}
+
+/** When the next thing is due at a subscription, in ms; null for never. */
+export async function nextDue(kv: Kv, subscriptionId: string): Promise<number | null> {
+  const [row] = await kv.list({ prefix: duePrefix(subscriptionId), limit: 1 });
+  return row ? toDue(row).dueAt : null;
+}
+
+function toDue({ key, value }: Row) {
+  const projectId = value ? decodeUtf8(value) ?? "" : "";
+  return { key, dueAt: Number(key[2]), id: String(key[3]), projectId };
+}
+
+/** A row that says that a subscription has something due. */
+export interface ReadyRow {
+  key: Key;
+  version: string | null;
+  subscriptionId: string;
+  projectId: string;
+}
+
+/** Ready rows up to `now`, oldest first, from `after` on (exclusive). */
+export async function listReady(
+  kv: Kv,
+  { now, limit, after }: { now: number; limit: number; after: Key | null },
+): Promise<ReadyRow[]> {
+  const start = after ? { start: [...after, ""] } : {};
+  const rows = await kv.list({
+    prefix: readyPrefix,
+    ...start,
+    end: [...readyPrefix, now + 1],
+    limit,
+  });
+  return rows.map(({ key, version, value }) => ({
+    key,
+    version,
+    subscriptionId: String(key[2]),
+    projectId: value ? decodeUtf8(value) ?? "" : "",
+  }));
+}
+
+/** The redelivery, or null. */
+export async function readJob(
+  kv: Kv,
+  projectId: string,
+  jobId: string,
+): Promise<Versioned<RedeliveryJob> | null> {
+  const { value, version } = await kv.get(redeliveryJobKey(projectId, jobId));
+  return value && { value: fromBytes<RedeliveryJob>(value), version };
+}
+
+/** Redeliveries of all projects, in order of projects and time. */
+export async function listJobs(kv: Kv, limit: number): Promise<Versioned<RedeliveryJob>[]> {
+  const rows = await kv.list({ prefix: redeliveryJobsPrefix, limit });
+  return rows.flatMap(({ value, version }) =>
+    value ? [{ value: fromBytes<RedeliveryJob>(value), version }] : []
+  );
+}
+
+/** Adds the end of a redelivery to the write. */
+export function removeJob(write: Write, { value, version }: Versioned<RedeliveryJob>): void {
+  const key = redeliveryJobKey(value.projectId, value.id);
+  write.checks.push({ key, version });
+  write.deletes.push(key);
+}
+
+/** Adds the redelivery to the write, on the version that it was read in. */
+export function putJob(write: Write, { value, version }: Versioned<RedeliveryJob>): void {
+  const key = redeliveryJobKey(value.projectId, value.id);
+  write.checks.push({ key, version });
+  write.sets.push({ key, value: toBytes(value) });
+}

@@ -1,0 +1,244 @@
+import { badRequest, notFound } from "../base/errors.ts";
+import type { Deps } from "../deps.ts";
+import type { Listener } from "../events/listener.ts";
+import type { ProjectAdmin } from "../projects/admin.ts";
+import { subscriptionKey } from "../store/keys.ts";
+import type { Write } from "../store/kv.ts";
+import type { Sealed, Secrets } from "../store/secrets.ts";
+import type { Guard } from "./guard.ts";
+import type { CreateSubscription, Health, OperateSubscription, Subscription } from "./schema.ts";
+import { newSecret } from "./signature.ts";
+import { listSubscriptions, putSubscription, readHealth, readSubscription } from "./store.ts";
+
+/** A subscription with its secrets in the clear: for the moment of a delivery. */
+export interface OpenSubscription {
+  id: string;
+  url: string;
+  isActive: boolean;
+  /** Newest first; two while they overlap. */
+  secrets: string[];
+  customHeaders: Record<string, string>;
+}
+
+/** The verbs of subscriptions. All that change one move the project's version. */
+export interface Subscriptions {
+  /** Makes one, and gives its secret this once. Throws 400. */
+  create(
+    projectId: string,
+    settings: CreateSubscription,
+    createdBy: string,
+  ): Promise<{ view: SubscriptionView; secret: string }>;
+  list(projectId: string, status: "active" | "inactive" | null): Promise<SubscriptionView[]>;
+  /** Throws 404. */
+  read(projectId: string, id: string): Promise<SubscriptionView>;
+  /** Ends deliveries; the record stays. Harmless a second time. Throws 404. */
+  deactivate(projectId: string, id: string): Promise<SubscriptionView>;
+  /** Re-enables, rotates the secret; a new secret is given this once. Throws 404, 400. */
+  operate(
+    projectId: string,
+    id: string,
+    wish: OperateSubscription,
+  ): Promise<{ view: SubscriptionView; secret: string | null }>;
+  /** With its secrets; null when there is none. */
+  open(projectId: string, id: string): Promise<OpenSubscription | null>;
+}
+
+/** A subscription as its owner sees it. */
+export interface SubscriptionView extends Health {
+  id: string;
+  paywallId: string;
+  url: string;
+  events: string[];
+  isActive: boolean;
+  description?: string;
+  customHeaders?: Record<string, string>;
+  createdAt: string;
+  updatedAt: string;
+  secretSuffix: string;
+  createdBy: string;
+}
+
+const activeMax = 100;
+const listMax = 1_000;
+const suffixChars = 6;
+const secretBytes = 32;
+
+interface SubscriptionRooms {
+  deps: Deps;
+  admin: ProjectAdmin;
+  secrets: Secrets;
+  guard: Guard;
+}
+
+/** Subscriptions over the store. */
+export function createSubscriptions(rooms: SubscriptionRooms): Subscriptions {
+  const { deps, admin, secrets, guard } = rooms;
+  const { kv, clock } = deps;
+  const now = () => new Date(clock.now()).toISOString();
+  const seal = (text: string, projectId: string, id: string) =>
+    secrets.seal(text, subscriptionKey(projectId, id));
+  const unseal = (sealed: Sealed, { projectId, id }: Subscription) =>
+    secrets.open(sealed, subscriptionKey(projectId, id));
+
+  async function headersOf(subscription: Subscription): Promise<Record<string, string>> {
+    const { customHeaders } = subscription;
+    return customHeaders ? JSON.parse(await unseal(customHeaders, subscription)) : {};
+  }
+
+  async function view(subscription: Subscription, health: Health): Promise<SubscriptionView> {
+    const { id, projectId: paywallId, url, events, isActive, description } = subscription;
+    const { createdAt, updatedAt, secretSuffix, createdBy, customHeaders } = subscription;
+    return {
+      id,
+      paywallId,
+      url,
+      events,
+      isActive,
+      ...(description === null ? {} : { description }),
+      ...(customHeaders ? { customHeaders: await headersOf(subscription) } : {}),
+      createdAt,
+      updatedAt,
+      secretSuffix,
+      createdBy,
+      ...health,
+    };
+  }
+
+  async function viewAll(subscriptions: Subscription[]): Promise<SubscriptionView[]> {
+    const healths = await readHealth(kv, subscriptions);
+    return await Promise.all(
+      subscriptions.map((subscription, at) => view(subscription, healths[at]?.value ?? unhurt)),
+    );
+  }
+
+  /** Changes one subscription, and who listens, in one write. */
+  async function change(
+    projectId: string,
+    id: string,
+    alter: (before: Subscription) => Promise<Subscription>,
+  ): Promise<Subscription> {
+    let changed: Subscription | null = null;
+    await admin.change(projectId, async ({ project }, write) => {
+      const found = await readSubscription(kv, projectId, id);
+      if (!found) throw notFound("subscription");
+      changed = { ...(await alter(found.value)), updatedAt: now() };
+      putSubscription(write, changed, found.version);
+      return {
+        project: { ...project, listeners: listening(project.listeners, changed) },
+        events: [],
+      };
+    });
+    return changed ?? unreachable();
+  }
+
+  async function viewOne(subscription: Subscription): Promise<SubscriptionView> {
+    const [seen] = await viewAll([subscription]);
+    return seen ?? unreachable();
+  }
+
+  return {
+    async create(projectId, settings, createdBy) {
+      await guard.checkNow(guard.checkUrl(settings.url));
+      const id = deps.id("sub");
+      const secret = settings.secret ?? newSecret(deps.randomBytes(secretBytes));
+      const { customHeaders } = settings;
+      const headers = customHeaders && Object.keys(customHeaders).length > 0
+        ? await seal(JSON.stringify(customHeaders), projectId, id)
+        : null;
+      const subscription: Subscription = {
+        id,
+        projectId,
+        url: settings.url,
+        events: settings.events,
+        isActive: true,
+        description: settings.description || null,
+        customHeaders: headers,
+        secret: await seal(secret, projectId, id),
+        secretSuffix: secret.slice(-suffixChars),
+        oldSecret: null,
+        createdAt: now(),
+        updatedAt: now(),
+        createdBy,
+      };
+      await admin.change(projectId, ({ project }, write: Write) => {
+        requireRoom(project.listeners);
+        putSubscription(write, subscription, null);
+        const listeners = listening(project.listeners, subscription);
+        return { project: { ...project, listeners }, events: [] };
+      });
+      return { view: await view(subscription, unhurt), secret };
+    },
+    async list(projectId, status) {
+      const all = await listSubscriptions(kv, projectId, listMax);
+      return await viewAll(
+        all.filter(({ isActive }) => status === null || isActive === (status === "active")),
+      );
+    },
+    async read(projectId, id) {
+      const found = await readSubscription(kv, projectId, id);
+      if (!found) throw notFound("subscription");
+      return await viewOne(found.value);
+    },
+    async deactivate(projectId, id) {
+      const found = await readSubscription(kv, projectId, id);
+      if (!found) throw notFound("subscription");
+      if (!found.value.isActive) return await viewOne(found.value);
+      return await viewOne(
+        await change(projectId, id, async (before) => ({ ...before, isActive: false })),
+      );
+    },
+    async operate(projectId, id, wish) {
+      const secret = wish.rotateSecret
+        ? wish.secret ?? newSecret(deps.randomBytes(secretBytes))
+        : null;
+      const changed = await change(projectId, id, async (before) => ({
+        ...before,
+        isActive: before.isActive || wish.isActive === true,
+        ...(secret === null ? {} : {
+          secret: await seal(secret, projectId, id),
+          secretSuffix: secret.slice(-suffixChars),
+          oldSecret: {
+            secret: before.secret,
+            endsAt: clock.now() + wish.overlapSeconds * 1000,
+          },
+        }),
+      }));
+      return { view: await viewOne(changed), secret };
+    },
+    async open(projectId, id) {
+      const found = await readSubscription(kv, projectId, id);
+      if (!found) return null;
+      const { url, isActive, secret, oldSecret } = found.value;
+      const live = oldSecret && oldSecret.endsAt > clock.now()
+        ? [secret, oldSecret.secret]
+        : [secret];
+      return {
+        id,
+        url,
+        isActive,
+        secrets: await Promise.all(live.map((sealed) => unseal(sealed, found.value))),
+        customHeaders: await headersOf(found.value),
+      };
+    },
+  };
+}
+
+const unhurt: Health = { consecutiveFailures: 0, lastDeliveredAt: null };
+
+/** Who listens once this subscription is as it is now. */
+function listening(
+  listeners: readonly Listener[],
+  { id, events, isActive }: Subscription,
+): Listener[] {
+  const others = listeners.filter(({ subscriptionId }) => subscriptionId !== id);
+  return isActive ? [...others, { subscriptionId: id, events }] : others;
+}
+
+function requireRoom(listeners: readonly Listener[]): void {
+  if (listeners.length < activeMax) return;
+  throw badRequest(null, `A project has at most ${activeMax} active subscriptions.`);
+}
+
+function unreachable(): never {
+  throw new Error("what was just written is there");
+}

@@ -1,0 +1,70 @@
+import { firstIdAt } from "../base/ids.ts";
+import type { Deps } from "../deps.ts";
+import { logKey, logPrefix, projectKey, projectsPrefix } from "../store/keys.ts";
+import { emptyWrite, type Key } from "../store/kv.ts";
+import { filterName, removeDelivery } from "./log_index.ts";
+import { listEventsBefore, readDeliveries } from "./store.ts";
+
+const projectsPerSweep = 100;
+/** Removed of one project at each visit: a busy one is visited until nothing old is left. */
+const rowsPerPart = 50;
+const partsPerVisit = 20;
+const dayMs = 24 * 60 * 60 * 1000;
+/** An event outlives its deliveries' retention by the longest that one of them may be pending. */
+const eventGraceMs = 8 * dayMs;
+
+/**
+ * Removes ended deliveries that are older than the retention, and events of which none is left.
+ * Each call does a bounded part, project by project, and goes on where it stopped.
+ */
+export function createTrim({ kv, committer, clock, config }: Deps): () => Promise<void> {
+  let after: Key | null = null;
+
+  /** Whether there may be more. */
+  async function trimDeliveries(projectId: string, before: number): Promise<boolean> {
+    const all = filterName({});
+    const rows = await kv.list({
+      prefix: logPrefix(projectId, all),
+      end: logKey(projectId, all, firstIdAt("dlv", before)),
+      limit: rowsPerPart,
+    });
+    const found = await readDeliveries(
+      kv,
+      rows.map(({ key }) => ({ projectId, id: String(key[3]) })),
+    );
+    let removed = 0;
+    const write = emptyWrite();
+    for (const row of found) {
+      // One that is pending again is left, and looked at next time.
+      if (!row || row.value.status === "pending") continue;
+      removeDelivery(write, row.value);
+      removed++;
+    }
+    if (removed > 0) await committer.commit(write);
+    return removed === rowsPerPart;
+  }
+
+  async function trimEvents(projectId: string, before: number): Promise<boolean> {
+    const beforeId = firstIdAt("evt", before);
+    const keys = await listEventsBefore(kv, projectId, { beforeId, limit: rowsPerPart });
+    if (keys.length === 0) return false;
+    await committer.commit({ ...emptyWrite(), deletes: keys });
+    return keys.length === rowsPerPart;
+  }
+
+  return async () => {
+    const start = after ? { start: after } : {};
+    const rows = await kv.list({ prefix: projectsPrefix, ...start, limit: projectsPerSweep + 1 });
+    after = rows[projectsPerSweep]?.key ?? null;
+    const before = clock.now() - config.webhooks.retentionDays * dayMs;
+    for (const { key } of rows.slice(0, projectsPerSweep)) {
+      const projectId = String(key[1]);
+      for (let part = 0; part < partsPerVisit; part++) {
+        const more = await trimDeliveries(projectId, before);
+        const moreEvents = await trimEvents(projectId, before - eventGraceMs);
+        if (!more && !moreEvents) break;
+        after ??= projectKey(projectId);
+      }
+    }
+  };
+}

@@ -1,0 +1,83 @@
+import { settingsStaleMs } from "../base/limits.ts";
+import { afterAttempt, endedAsError, isPermanent } from "./delivery.ts";
+import type { DispatcherRooms } from "./dispatcher.ts";
+import type { Endpoint, Slots } from "./endpoint.ts";
+import type { Results } from "./results.ts";
+import type { Delivery } from "./schema.ts";
+import { send } from "./send.ts";
+import type { OpenSubscription } from "./subscriptions.ts";
+
+/** A claimed delivery, in a slot that was taken for it. */
+export interface Claimed {
+  endpoint: Endpoint;
+  delivery: Delivery;
+  /** Under which it was claimed. */
+  version: string;
+  eventText: string;
+}
+
+/** Tries of claimed deliveries. */
+export interface Tries {
+  /** Opens the subscription, sends, and records what came of it. */
+  run(claimed: Claimed): Promise<void>;
+}
+
+interface TryRooms {
+  slots: Slots;
+  results: Results;
+  /** A slot has come free. */
+  onFree(): void;
+}
+
+/** How long an opened subscription is used without looking whether an old secret has ended. */
+const openedMs = 60 * settingsStaleMs;
+
+/** One try after the other of what is claimed: open -> send -> record. */
+export function createTries(
+  { deps, directory, guard, subscriptions }: DispatcherRooms,
+  { slots, results, onFree }: TryRooms,
+): Tries {
+  const { clock, config, randomBytes, alarm } = deps;
+  const { attemptsMax, backoffBaseMs } = config.webhooks;
+  const policy = { attemptsMax, backoffBaseMs };
+
+  /** With its secrets; opened again when its project has moved, which every change of it does. */
+  async function open(endpoint: Endpoint): Promise<OpenSubscription | null> {
+    const { version } = await directory.current(endpoint.projectId);
+    const { opened } = endpoint;
+    const now = clock.now();
+    if (opened?.version === version && now - opened.at < openedMs) return await opened.subscription;
+    const subscription = subscriptions.open(endpoint.projectId, endpoint.id);
+    endpoint.opened = { version, at: now, subscription };
+    subscription.catch(() => (endpoint.opened = null));
+    return await subscription;
+  }
+
+  async function attempt({ endpoint, delivery, version, eventText }: Claimed): Promise<void> {
+    const subscription = await open(endpoint);
+    if (!subscription?.isActive) {
+      const after = endedAsError(delivery, "subscription inactive", clock.now());
+      return await results.record(endpoint, { before: delivery, version, after, tried: false });
+    }
+    const result = await send(deps, guard, { delivery, eventText, subscription });
+    const [high = 0, low = 0] = randomBytes(2);
+    const random = (high * 256 + low) / 65_536;
+    const after = afterAttempt(delivery, result, { policy, random });
+    // An endpoint that refuses for good is one that works, as far as the breaker goes.
+    const works = result.error === null || isPermanent(result.responseCode);
+    endpoint.breaker.record(works, clock.now());
+    await results.record(endpoint, { before: delivery, version, after, tried: true });
+    if (after.status === "pending") alarm.ring(after.dueAt);
+  }
+
+  return {
+    async run(claimed) {
+      try {
+        await attempt(claimed);
+      } finally {
+        slots.release(claimed.endpoint);
+        onFree();
+      }
+    },
+  };
+}

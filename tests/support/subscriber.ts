@@ -1,0 +1,54 @@
+import type { PostRequest, PostResponse } from "../../src/deps.ts";
+
+/** One delivery as a subscriber got it. */
+export interface Received {
+  url: string;
+  addresses: readonly string[];
+  headers: Record<string, string>;
+  /** The raw body, and what it says. */
+  raw: string;
+  // deno-lint-ignore no-explicit-any -- what a test reads of it, it asserts
+  body: any;
+  signal: AbortSignal;
+}
+
+type Reply = (received: Received) => Partial<PostResponse> | Promise<Partial<PostResponse>>;
+
+/** Subscribers' servers, scripted; 200 unless told otherwise. */
+export interface SubscriberScript {
+  received: Received[];
+  /** The types of the events received, in order. */
+  types(): string[];
+  /** How every delivery from now on is answered. */
+  reply(reply: Reply): void;
+  /** What names stand for; a name that is not here is 93.184.216.34. */
+  names: Map<string, string[]>;
+  post(request: PostRequest): Promise<PostResponse>;
+  resolve(host: string): Promise<string[]>;
+}
+
+export function createSubscriberScript(): SubscriberScript {
+  const received: Received[] = [];
+  const names = new Map<string, string[]>();
+  let reply: Reply = () => ({});
+  return {
+    received,
+    names,
+    types: () => received.map(({ body }) => body.event.type),
+    reply: (next) => void (reply = next),
+    async resolve(host) {
+      const addresses = names.get(host) ?? ["93.184.216.34"];
+      if (addresses.length === 0) throw new Error("ENOTFOUND");
+      return addresses;
+    },
+    async post({ url, addresses, headers, body, signal }) {
+      const got = { url: url.href, addresses, headers, raw: body, body: JSON.parse(body), signal };
+      received.push(got);
+      const aborted = new Promise<never>((_, reject) =>
+        signal.addEventListener("abort", () => reject(signal.reason), { once: true })
+      );
+      const answer = await Promise.race([reply(got), aborted]);
+      return { status: 200, retryAfter: null, bodyHead: "ok", ...answer };
+    },
+  };
+}
