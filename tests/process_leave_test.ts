@@ -5,8 +5,8 @@ import {
   makeFolder,
   serviceEnv,
   startFarebox,
-} from "../support/process.ts";
-import { makeProject, readBooks, startSlowUpstream } from "../support/traffic.ts";
+} from "./support/process.ts";
+import { makeProject, readBooks, startSlowUpstream } from "./support/traffic.ts";
 
 const messages = [{ role: "user", content: "Hello" }];
 const body = { model: "test-model", user: "ada", stream: true, messages };
