@@ -1,0 +1,274 @@
+import assert from "node:assert/strict";
+import { storedRows } from "./support/books.ts";
+import { createScriptedStore } from "./support/store.ts";
+import { createWorld, type World } from "./support/world.ts";
+import { deliver, logs, operate, retry, subscribe, subscriptionsPath } from "./support/webhooks.ts";
+
+const leaseMs = 45_000;
+
+/** That nothing is left over once all deliveries have ended. */
+async function assertClean(world: World): Promise<void> {
+  const rows = await storedRows(world);
+  for (const kind of ["outbox", "due"]) {
+    assert.deepEqual(rows.filter(({ key }) => key[0] === kind), [], kind);
+  }
+}
+
+Deno.test("recovery: a process that dies after the cause leaves its events to the next", async () => {
+  const store = createScriptedStore();
+  using world = await createWorld({ wrapKv: store.wrap });
+  await subscribe(world);
+  using survivor = await createWorld({ shareWith: world });
+  // Dies right after the deposit's own write.
+  store.atomic = async (write, real) => {
+    if (!write.sets.some(({ key }) => key[0] === "outbox")) throw new TypeError("dead");
+    return await real(write);
+  };
+  await world.deposit("ada", "1");
+  await world.app.dispatcher.idle();
+  assert.equal(world.subscriber.received.length, 0);
+  await deliver(survivor);
+  assert.deepEqual(survivor.subscriber.types(), ["balance.deposit.created"]);
+  await assertClean(survivor);
+});
+
+Deno.test("recovery: a delivery whose process dies while it is under way goes out again", async () => {
+  const store = createScriptedStore();
+  using world = await createWorld({ wrapKv: store.wrap });
+  await subscribe(world);
+  using survivor = await createWorld({ shareWith: world });
+  world.subscriber.reply(() => {
+    store.dead = true;
+    return {};
+  });
+  await world.deposit("ada", "1");
+  await world.app.dispatcher.idle();
+  world.subscriber.reply(() => ({}));
+  await world.clock.advance(leaseMs - 1);
+  await deliver(survivor);
+  assert.equal(survivor.subscriber.received.length, 1, "not while the lease lasts");
+  await world.clock.advance(1_000);
+  await deliver(survivor);
+  assert.equal(survivor.subscriber.received.length, 2);
+  const [entry] = await logs(survivor);
+  assert.deepEqual([entry?.status, entry?.attempts], ["success", 1]);
+  await assertClean(survivor);
+});
+
+Deno.test("recovery: a delivery that kills every process that tries it is given up", async () => {
+  using world = await createWorld({ env: { WEBHOOK_MAX_ATTEMPTS: "2" } });
+  await subscribe(world);
+  let tries = 0;
+  for (; tries < 10; tries++) {
+    const store = createScriptedStore();
+    using victim = await createWorld({
+      shareWith: world,
+      wrapKv: store.wrap,
+      env: { WEBHOOK_MAX_ATTEMPTS: "2" },
+    });
+    const before = world.subscriber.received.length;
+    world.subscriber.reply(() => {
+      store.dead = true;
+      return {};
+    });
+    if (tries === 0) await victim.deposit("ada", "1");
+    await deliver(victim).catch(() => {});
+    if (world.subscriber.received.length === before) break;
+    await world.clock.advance(leaseMs + 1_000);
+  }
+  assert.equal(tries, 5, "two attempts, and three that death took");
+  const [entry] = await logs(world);
+  assert.equal(entry?.status, "error");
+  assert.match(entry?.error, /did not come to an end/);
+  await assertClean(world);
+});
+
+Deno.test("recovery: alarms that are lost, doubled or early change nothing", async () => {
+  using world = await createWorld();
+  await subscribe(world);
+  world.subscriber.reply(() => ({ status: 500 }));
+  await world.deposit("ada", "1");
+  await deliver(world);
+  assert.ok(world.alarm.asked.length > 0);
+  for (let n = 0; n < 5; n++) world.alarm.ring();
+  await world.app.dispatcher.idle();
+  assert.equal(world.subscriber.received.length, 1, "not before its time");
+  world.subscriber.reply(() => ({}));
+  const [entry] = await logs(world);
+  await world.clock.advance(Date.parse(entry?.nextRetryAt) - world.clock.now());
+  for (let n = 0; n < 5; n++) world.alarm.ring();
+  await world.app.dispatcher.idle();
+  assert.equal(world.subscriber.received.length, 2, "the alarm alone is enough, and rings once");
+});
+
+Deno.test("recovery: two processes on one store deliver each thing once", async () => {
+  using world = await createWorld();
+  using other = await createWorld({ shareWith: world });
+  await subscribe(world);
+  world.subscriber.reply(() => ({ status: 500 }));
+  for (let n = 0; n < 20; n++) await (n % 2 ? world : other).deposit("ada", "1");
+  for (const each of [world, other]) await deliver(each);
+  world.subscriber.reply(() => ({}));
+  await world.clock.advance(45_000);
+  await Promise.all([deliver(world), deliver(other)]);
+  const seen = Map.groupBy(world.subscriber.received, ({ body }) => body.delivery.id);
+  assert.equal(seen.size, 20);
+  for (const tries of seen.values()) assert.equal(tries.length, 2);
+  const entries = await logs(world);
+  assert.deepEqual(new Set(entries.map(({ status }) => status)), new Set(["success"]));
+  await assertClean(world);
+});
+
+Deno.test("recovery: a store that fails now and then loses no event and no result", async () => {
+  const store = createScriptedStore();
+  using world = await createWorld({ wrapKv: store.wrap });
+  await subscribe(world);
+  let n = 0;
+  store.atomic = async (write, real) => {
+    n++;
+    if (n % 7 === 0) throw new TypeError("broken pipe");
+    const version = await real(write);
+    if (n % 5 === 0) throw new TypeError("the answer was lost");
+    return version;
+  };
+  let booked = 0;
+  for (let deposit = 0; deposit < 30; deposit++) {
+    const { status } = await world.json("/v1/user/balance/deposit", {
+      body: { user: "ada", amount: "1" },
+    });
+    if (status === 200) booked++;
+  }
+  for (let round = 0; round < 5; round++) {
+    await deliver(world).catch(() => {});
+    await world.clock.advance(leaseMs + 1_000);
+  }
+  store.atomic = null;
+  await deliver(world);
+  const seen = new Set(world.subscriber.received.map(({ body }) => body.event.id));
+  const entries = (await world.activities("ada")).length;
+  assert.ok(entries >= booked && booked > 10, `${entries} of ${booked}`);
+  assert.equal(seen.size, entries, "one event for each entry, whatever its caller was told");
+  const ended = await logs(world);
+  assert.deepEqual(new Set(ended.map(({ status }) => status)), new Set(["success"]));
+  await assertClean(world);
+});
+
+Deno.test("recovery: an event with more subscriptions than one write takes reaches all", async () => {
+  using world = await createWorld();
+  const ids = new Set<string>();
+  for (let n = 0; n < 70; n++) ids.add((await subscribe(world)).id);
+  await world.deposit("ada", "1");
+  await deliver(world);
+  await deliver(world);
+  const told = world.subscriber.received.map(({ body }) => body.delivery.subscriptionId);
+  assert.equal(told.length, 70);
+  assert.deepEqual(new Set(told), ids);
+  await assertClean(world);
+});
+
+Deno.test("operator: a deactivated subscription is re-enabled, and hears again", async () => {
+  using world = await createWorld();
+  const { id } = await subscribe(world);
+  await world.call(`${subscriptionsPath}/${id}`, { method: "DELETE" });
+  await world.deposit("ada", "1");
+  const body = { isActive: true };
+  const { status, body: made } = await operate(world, `/subscriptions/${id}`, {
+    method: "PATCH",
+    body,
+  });
+  assert.deepEqual([status, made.subscription.isActive, made.subscription.secret], [
+    200,
+    true,
+    undefined,
+  ]);
+  await world.deposit("ada", "2");
+  await deliver(world);
+  assert.deepEqual(world.subscriber.received.map(({ body }) => body.event.data.amount), ["2"]);
+});
+
+Deno.test("operator: a rotated secret overlaps with the old one, which then ends", async () => {
+  using world = await createWorld();
+  await world.clock.advance(Date.now() - world.clock.now());
+  const { id, secret: old } = await subscribe(world);
+  await world.deposit("ada", "1");
+  await deliver(world);
+  const path = `/subscriptions/${id}`;
+  const body = { rotateSecret: true, overlapSeconds: 3600 };
+  const { secret } = (await operate(world, path, { method: "PATCH", body })).body.subscription;
+  assert.notEqual(secret, old);
+  const { standardSignatures, serviceSignature } = await import("../src/webhooks/signature.ts");
+  const check = async (secrets: string[], ours: string) => {
+    await world.deposit("ada", "1");
+    await deliver(world);
+    const { headers, raw } = world.subscriber.received.at(-1) ?? assert.fail();
+    const timestamp = Number(headers["webhook-timestamp"]);
+    const signed = { id: headers["webhook-id"] ?? "", timestamp, body: raw };
+    assert.equal(headers["webhook-signature"], standardSignatures(secrets, signed));
+    assert.equal(headers["x-service-signature"], serviceSignature(ours, raw));
+  };
+  await check([secret, old], old);
+  await world.clock.advance(3_600_000);
+  await check([secret], secret);
+});
+
+Deno.test("operator: one delivery goes out again, under its own id, with as many tries", async () => {
+  using world = await createWorld();
+  await subscribe(world);
+  world.subscriber.reply(() => ({ status: 404 }));
+  await world.deposit("ada", "1");
+  await deliver(world);
+  const [failed] = await logs(world);
+  world.subscriber.reply(() => ({ status: 500 }));
+  const path = `/deliveries/${failed?.id}/redeliver`;
+  assert.equal((await operate(world, path)).status, 202);
+  await deliver(world);
+  assert.equal((await operate(world, path)).status, 400, "it is pending");
+  world.subscriber.reply(() => ({}));
+  await retry(world);
+  const [entry] = await logs(world);
+  assert.deepEqual([entry?.id, entry?.status, entry?.attempts], [failed?.id, "success", 3]);
+  assert.equal((await operate(world, "/deliveries/dlv_0/redeliver")).status, 404);
+});
+
+Deno.test("operator: all that failed since a time goes out again, also after a crash in between", async () => {
+  const store = createScriptedStore();
+  using world = await createWorld({ wrapKv: store.wrap });
+  const { id } = await subscribe(world);
+  const spared = await subscribe(world);
+  world.subscriber.reply(() => ({ status: 404 }));
+  await world.deposit("ada", "1");
+  await deliver(world);
+  await world.clock.advance(60_000);
+  const since = new Date(world.clock.now()).toISOString();
+  for (let n = 0; n < 40; n++) await world.deposit("ada", "2");
+  await deliver(world);
+  world.subscriber.received.length = 0;
+  world.subscriber.reply(() => ({}));
+  let parts = 0;
+  store.atomic = (write, real) => {
+    if (write.sets.some(({ key }) => key[0] === "redelivery_job") && ++parts === 3) {
+      store.dead = true;
+    }
+    return real(write);
+  };
+  const { status, body } = await operate(world, `/subscriptions/${id}/redeliver`, {
+    body: { since },
+  });
+  assert.equal(status, 202);
+  await deliver(world).catch(() => {});
+  using survivor = await createWorld({ shareWith: world });
+  for (let round = 0; round < 3; round++) {
+    await survivor.app.sweep();
+    await deliver(survivor);
+    await world.clock.advance(leaseMs + 1_000);
+  }
+  const again = new Set(world.subscriber.received.map(({ body }) => body.delivery.id));
+  assert.equal(again.size, 40);
+  assert.ok(world.subscriber.received.every(({ body }) => body.delivery.subscriptionId === id));
+  assert.equal((await logs(survivor, `&status=error&subscriptionId=${spared.id}`)).length, 41);
+  const path = `/redeliveries/${body.redelivery.id}`;
+  const job = (await operate(survivor, path, { method: "GET" })).body.redelivery;
+  assert.deepEqual([job.status, job.redelivered], ["done", 40]);
+  const bad = await operate(survivor, `/subscriptions/${id}/redeliver`, { body: { since: "now" } });
+  assert.deepEqual([bad.status, bad.body.error.param], [400, "since"]);
+});
