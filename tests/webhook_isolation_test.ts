@@ -1,0 +1,101 @@
+import assert from "node:assert/strict";
+import { Breaker, concurrencyMax } from "../src/webhooks/breaker.ts";
+import { createWorld } from "./support/world.ts";
+import { deliver, logs, subscribe } from "./support/webhooks.ts";
+
+const minute = 60_000;
+
+Deno.test("isolation: an endpoint that hangs takes its own slots only, and the others go on", async () => {
+  using world = await createWorld();
+  const hanging = await subscribe(world, { url: "https://hanging.example.com/" });
+  const healthy = await subscribe(world, { url: "https://healthy.example.com/" });
+  world.subscriber.reply(({ url }) => url.includes("hanging") ? new Promise(() => {}) : {});
+  for (let n = 0; n < 60; n++) await world.deposit("ada", "1");
+  for (let n = 0; n < 20; n++) await new Promise((resolve) => setTimeout(resolve, 1));
+  const got = (id: string) =>
+    world.subscriber.received.filter(({ body }) => body.delivery.subscriptionId === id).length;
+  assert.deepEqual([got(hanging.id), got(healthy.id)], [concurrencyMax, 60]);
+});
+
+Deno.test("isolation: what waits for a slot goes out as soon as one is free, oldest first", async () => {
+  using world = await createWorld();
+  await subscribe(world);
+  const gate = Promise.withResolvers<void>();
+  world.subscriber.reply(async () => {
+    await gate.promise;
+    return {};
+  });
+  for (let n = 1; n <= 60; n++) await world.deposit("ada", `${n}`);
+  assert.equal(world.subscriber.received.length, concurrencyMax);
+  gate.resolve();
+  await world.app.dispatcher.idle();
+  const amounts = world.subscriber.received.map(({ body }) => Number(body.event.data.amount));
+  assert.equal(amounts.length, 60, "without a poll");
+  assert.deepEqual([...amounts].sort((a, b) => a - b), Array.from({ length: 60 }, (_, n) => n + 1));
+  for (const [at, amount] of amounts.entries()) {
+    assert.ok(Math.abs(at + 1 - amount) <= concurrencyMax, `${amount} as number ${at + 1}`);
+  }
+});
+
+Deno.test("isolation: a failing endpoint is left alone, which uses up no attempts", async () => {
+  using world = await createWorld();
+  await subscribe(world);
+  world.subscriber.reply(() => ({ status: 500 }));
+  for (let n = 0; n < 10; n++) await world.deposit("ada", "1");
+  await world.app.dispatcher.idle();
+  assert.equal(world.subscriber.received.length, 10);
+  for (let n = 0; n < 30; n++) await world.deposit("ada", "1");
+  await deliver(world);
+  assert.equal(world.subscriber.received.length, 10, "the breaker is open");
+  const attempts = (await logs(world)).map(({ attempts }) => attempts);
+  assert.equal(attempts.filter((count) => count === 0).length, 30);
+  await world.clock.advance(30_000);
+  await deliver(world);
+  assert.equal(world.subscriber.received.length, 11, "one probe");
+  world.subscriber.reply(() => ({}));
+  for (let round = 0; round < 12; round++) {
+    await world.clock.advance(minute);
+    await deliver(world);
+  }
+  const statuses = new Set((await logs(world)).map(({ status }) => status));
+  assert.deepEqual(statuses, new Set(["success"]));
+});
+
+Deno.test("breaker: opens at ten attempts of which most failed, and starts slowly", () => {
+  const breaker = new Breaker();
+  let now = 0;
+  for (let n = 0; n < 9; n++) breaker.record(false, now);
+  assert.equal(breaker.allowed(now), concurrencyMax);
+  breaker.record(false, now);
+  assert.equal(breaker.allowed(now), 0);
+  now = breaker.openUntil;
+  assert.equal(now, 30_000);
+  assert.equal(breaker.allowed(now), 1, "a probe");
+  breaker.record(false, now);
+  assert.equal(breaker.openUntil - now, 60_000, "longer each time");
+  now = breaker.openUntil;
+  for (const expected of [1, 2, 4, 8, 16]) {
+    assert.equal(breaker.allowed(now), expected);
+    for (let n = 0; n < expected; n++) breaker.record(true, now);
+  }
+  for (let n = 0; n < 9; n++) breaker.record(false, now);
+  assert.equal(breaker.allowed(now), concurrencyMax, "the past is forgotten");
+});
+
+Deno.test("breaker: never more than ten minutes, and stays closed when few of many fail", () => {
+  const failing = new Breaker();
+  let now = 0;
+  for (let n = 0; n < 10; n++) failing.record(false, now);
+  for (let n = 0; n < 12; n++) {
+    now = failing.openUntil;
+    failing.record(false, now);
+  }
+  assert.equal(failing.openUntil - now, 10 * minute);
+  const good = new Breaker();
+  for (let n = 0; n < 200; n++) good.record(n % 2 === 0, n);
+  assert.equal(good.allowed(200), concurrencyMax);
+  const old = new Breaker();
+  for (let n = 0; n < 9; n++) old.record(false, 0);
+  old.record(false, 6 * minute);
+  assert.equal(old.allowed(6 * minute), concurrencyMax, "failures long ago do not count");
+});
