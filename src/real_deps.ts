@@ -9,6 +9,7 @@ import { type Bound, denoKv, guardKv } from "./store/kv.ts";
 
 /** Deps on the real clock, random source, network and store. The only file that touches them. */
 export async function createRealDeps(config: Config): Promise<Deps> {
+  trustForNode();
   const id = createIds(Date.now, randomFraction);
   const store = await Deno.openKv(config.kvPath);
   const kv = guardKv(denoKv(store), bound);
@@ -30,6 +31,12 @@ export async function createRealDeps(config: Config): Promise<Deps> {
     alarm: createAlarm(store, realClock, log),
     log,
   };
+}
+
+/** The authority that Deno is told to trust besides the usual ones counts for webhooks too. */
+function trustForNode(): void {
+  const path = Deno.env.get("DENO_CERT");
+  if (path && !Deno.env.get("NODE_EXTRA_CA_CERTS")) Deno.env.set("NODE_EXTRA_CA_CERTS", path);
 }
 
 /** How long a name's addresses are remembered, in ms: a busy receiver is not asked for each time. */

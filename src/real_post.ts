@@ -13,8 +13,11 @@ const idleSocketMs = 30_000;
 /**
  * Posts over `node:https`, which connects to the very address that `lookup` gives, and still
  * checks the certificate against the name. `fetch` cannot do that, and would follow redirects.
+ * `ca`, in PEM, is trusted instead of the usual authorities.
  */
-export function createPost(): (request: PostRequest) => Promise<PostResponse> {
+export function createPost(
+  ca: string | null = null,
+): (request: PostRequest) => Promise<PostResponse> {
   const agents = new Map<string, http.Agent>();
 
   /** Connections are kept for one name and address: none is used for a name it was not vetted for. */
@@ -27,7 +30,9 @@ export function createPost(): (request: PostRequest) => Promise<PostResponse> {
       agents.clear();
     }
     const options = { keepAlive: true, timeout: idleSocketMs, maxFreeSockets: 16 };
-    const made = url.protocol === "https:" ? new https.Agent(options) : new http.Agent(options);
+    const made = url.protocol === "https:"
+      ? new https.Agent({ ...options, ...(ca === null ? {} : { ca }) })
+      : new http.Agent(options);
     agents.set(name, made);
     return made;
   }

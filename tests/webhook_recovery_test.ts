@@ -4,7 +4,7 @@ import { createScriptedStore } from "./support/store.ts";
 import { createWorld, type World } from "./support/world.ts";
 import { deliver, logs, operate, retry, subscribe, subscriptionsPath } from "./support/webhooks.ts";
 
-const leaseMs = 45_000;
+const leaseMs = 25_000;
 
 /** That nothing is left over once all deliveries have ended. */
 async function assertClean(world: World): Promise<void> {

@@ -23,7 +23,8 @@ interface ClaimRooms {
 
 /** So many of what is due are looked at, even when no slot is free: some may be given up. */
 const lookedAtMin = 20;
-const leaseMarginMs = 30_000;
+/** For the result to be written, also by a store that is slow. */
+const leaseMarginMs = 10_000;
 
 /** How long a try may take before its delivery comes due again, in ms. */
 export function leaseMs(timeoutMs: number): number {
