@@ -123,6 +123,14 @@ export const readyKey = (readyMs: number, subscriptionId: string): Key => [
 /** All subscriptions with something due, in order of time. */
 export const readyPrefix: Key = ["ready"];
 
+/** A delivery in its very first try -> its subscription and event type. Ends with the try. */
+export const freshKey = (projectId: string, deliveryId: string): Key => [
+  "fresh",
+  projectId,
+  deliveryId,
+];
+/** All deliveries of a project in their first try: as many as run at once. */
+export const freshPrefix = (projectId: string): Key => ["fresh", projectId];
 /** A delivery in the log under one combination of filters: no value. Moves with its status. */
 export const logKey = (projectId: string, filter: string, deliveryId: string): Key => [
   "log",

@@ -1,5 +1,5 @@
 /** How many deliveries one subscription has under way at most. */
-export const concurrencyMax = 16;
+export const concurrencyMax = 32;
 const windowMs = 5 * 60 * 1000;
 const windowAttemptsMax = 50;
 const attemptsMin = 10;

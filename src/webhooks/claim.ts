@@ -21,7 +21,7 @@ interface ClaimRooms {
   start(claimed: Claimed): void;
 }
 
-/** So many of what is due are looked at, even when no slot is free: some may be given up. */
+/** So many of what is due are looked at when no slot is free: some may be given up. */
 const lookedAtMin = 20;
 /** For the result to be written, also by a store that is slow. */
 const leaseMarginMs = 10_000;
@@ -63,7 +63,7 @@ export function createClaims(deps: Deps, { slots, results, start }: ClaimRooms):
     async take(endpoint) {
       const now = clock.now();
       const free = slots.free(endpoint, now);
-      const limit = Math.max(free, lookedAtMin);
+      const limit = free > 0 ? free : lookedAtMin;
       const due = await listDue(kv, endpoint.id, { now, limit });
       const deliveries = await readDeliveries(kv, due);
       const texts = await readEventTexts(

@@ -8,7 +8,7 @@ import { createClaims } from "./claim.ts";
 import { type Endpoint, Slots } from "./endpoint.ts";
 import { createExpansion } from "./expand.ts";
 import type { Guard } from "./guard.ts";
-import { readyTime } from "./log_index.ts";
+import { readyGrainMs, readyTime } from "./log_index.ts";
 import { createResults } from "./results.ts";
 import { listOutbox, listReady, nextDue, type ReadyRow } from "./store.ts";
 import type { Subscriptions } from "./subscriptions.ts";
@@ -40,7 +40,8 @@ const lookAgainMs = 5_000;
 
 /** The dispatcher: outbox -> deliveries -> tries -> results. */
 export function createDispatcher(rooms: DispatcherRooms): Dispatcher {
-  const { deps: { kv, committer, clock, log, alarm } } = rooms;
+  const { deps: { kv, committer, clock, log, alarm, config } } = rooms;
+  const readyRowsMax = config.kvChecksMax - 2;
   const slots = new Slots();
   const results = createResults(rooms.deps);
   const work = new Set<Promise<unknown>>();
@@ -100,8 +101,10 @@ export function createDispatcher(rooms: DispatcherRooms): Dispatcher {
       write.sets.push({ key: readyKey(when, endpoint.id), value });
       if (next !== null && next > now) alarm.ring(next);
     }
-    for (const { key, version } of rows) {
-      if (key[1] === when) continue;
+    // What does not fit is found again at the next poll.
+    for (const { key, version } of rows.slice(0, readyRowsMax)) {
+      // A row of this very second may be written again: it is left for the next poll.
+      if (key[1] === when || Number(key[1]) > now - readyGrainMs) continue;
       write.checks.push({ key, version });
       write.deletes.push(key);
     }

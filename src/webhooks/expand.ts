@@ -20,6 +20,8 @@ export interface Expansion {
 
 /** Deliveries in one atomic write; a wider event goes on from the row, which is its cursor. */
 const fanOutMax = 16;
+/** Events that this process has taken up last. */
+const remembered = 10_000;
 
 interface ExpansionRooms {
   slots: Slots;
@@ -32,7 +34,17 @@ interface ExpansionRooms {
  */
 export function createExpansion(deps: Deps, { slots, start }: ExpansionRooms): Expansion {
   const { committer, clock, config } = deps;
-  const underWay = new Set<string>();
+  // A poll may have listed a row before it was taken away: a second try would fail its whole batch.
+  const begun = new Set<string>();
+
+  function begin(name: string): void {
+    begun.add(name);
+    if (begun.size <= remembered) return;
+    for (const oldest of begun) {
+      begun.delete(oldest);
+      break;
+    }
+  }
 
   function place(event: Event, subscriptionId: string): { endpoint: Endpoint; delivery: Delivery } {
     const endpoint = slots.of(event.paywallId, subscriptionId);
@@ -87,12 +99,13 @@ export function createExpansion(deps: Deps, { slots, start }: ExpansionRooms): E
   return {
     async expand(row) {
       const name = String(row.key[1]);
-      if (underWay.has(name)) return;
-      underWay.add(name);
+      if (begun.has(name)) return;
+      begin(name);
       try {
         for (let left: LandedRow | null = row; left;) left = await expandPart(left);
-      } finally {
-        underWay.delete(name);
+      } catch (error) {
+        begun.delete(name);
+        throw error;
       }
     },
   };

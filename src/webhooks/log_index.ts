@@ -1,23 +1,24 @@
-import { deliveryKey, dueKey, logKey, readyKey } from "../store/keys.ts";
-import type { Write } from "../store/kv.ts";
-import type { Delivery } from "./schema.ts";
+import { deliveryKey, dueKey, freshKey, logKey, readyKey } from "../store/keys.ts";
+import type { Key, Write } from "../store/kv.ts";
+import type { Delivery, DeliveryStatus } from "./schema.ts";
 import { encodeDelivery } from "./store.ts";
 
-/** What a listing of the log asks for; absent means any. */
+/** What a listing of the log asks for, besides a status; absent means any. */
 export interface LogFilter {
   subscriptionId?: string | undefined;
   eventType?: string | undefined;
-  status?: string | undefined;
 }
 
 /** The name of one combination of filters in the index. */
-export function filterName({ subscriptionId, eventType, status }: LogFilter): string {
-  return `${subscriptionId ?? "*"} ${eventType ?? "*"} ${status ?? "*"}`;
+export function filterName(
+  { subscriptionId, eventType }: LogFilter,
+  status: DeliveryStatus,
+): string {
+  return `${status} ${subscriptionId ?? "*"} ${eventType ?? "*"}`;
 }
 
 /** Ready rows stand on whole seconds, so that a busy subscription has one, not thousands. */
-const readyGrainMs = 1_000;
-const nothing = new Uint8Array();
+export const readyGrainMs = 1_000;
 
 /** The moment of the ready row that covers something due then: never later. */
 export function readyTime(dueMs: number): number {
@@ -29,45 +30,50 @@ export function readyTime(dueMs: number): number {
  * and in the log under each combination of filters. `before` is null for a new one.
  */
 export function putDelivery(write: Write, before: Delivery | null, after: Delivery): void {
-  const { projectId, subscriptionId, id } = after;
-  write.sets.push({ key: deliveryKey(projectId, id), value: encodeDelivery(after) });
-  const dueBefore = before?.status === "pending" ? before.dueAt : null;
-  const dueAfter = after.status === "pending" ? after.dueAt : null;
-  if (dueBefore !== dueAfter) {
-    if (dueBefore !== null) write.deletes.push(dueKey(subscriptionId, dueBefore, id));
-    if (dueAfter !== null) putDue(write, after, dueAfter);
-  }
-  if (before?.status === after.status) return;
-  for (const filter of combinations(after)) {
-    if (before === null) {
-      write.sets.push({ key: logKey(projectId, filterName(filter), id), value: nothing });
-    }
-    const { status } = after;
-    const named = filterName({ ...filter, status });
-    write.sets.push({ key: logKey(projectId, named, id), value: nothing });
-    if (before === null) continue;
-    const gone = filterName({ ...filter, status: before.status });
-    write.deletes.push(logKey(projectId, gone, id));
-  }
+  write.sets.push({ key: deliveryKey(after.projectId, after.id), value: encodeDelivery(after) });
+  const old = before ? pointersTo(before) : [];
+  const kept = pointersTo(after);
+  const have = new Set(old.map(textOf));
+  const need = new Set(kept.map(textOf));
+  write.sets.push(...kept.filter((row) => !have.has(textOf(row))));
+  write.deletes.push(...old.filter((row) => !need.has(textOf(row))).map(({ key }) => key));
+  if (after.status !== "pending" || before?.dueAt === after.dueAt) return;
+  const { subscriptionId, projectId, dueAt } = after;
+  const key = readyKey(readyTime(dueAt), subscriptionId);
+  write.sets.push({ key, value: encoder.encode(projectId) });
 }
 
 /** Adds the deletion of all that there is of an ended delivery. */
 export function removeDelivery(write: Write, delivery: Delivery): void {
-  const { projectId, id, status } = delivery;
-  write.deletes.push(deliveryKey(projectId, id));
-  for (const filter of combinations(delivery)) {
-    write.deletes.push(logKey(projectId, filterName(filter), id));
-    write.deletes.push(logKey(projectId, filterName({ ...filter, status }), id));
+  write.deletes.push(deliveryKey(delivery.projectId, delivery.id));
+  write.deletes.push(...pointersTo(delivery).map(({ key }) => key));
+}
+
+type Pointer = { key: Key; value: Uint8Array };
+
+const encoder = new TextEncoder();
+const nothing = new Uint8Array();
+const textOf = ({ key }: Pointer) => key.join(" ");
+
+/**
+ * Every row that leads to a delivery in this state. One that is in its first try, where most end,
+ * has a single row in place of its rows in the log: it is pending for a moment only.
+ */
+function pointersTo(delivery: Delivery): Pointer[] {
+  const { projectId, subscriptionId, eventType, id, status, dueAt } = delivery;
+  const due = { key: dueKey(subscriptionId, dueAt, id), value: encoder.encode(projectId) };
+  if (isFresh(delivery)) {
+    const value = encoder.encode(`${subscriptionId} ${eventType}`);
+    return [due, { key: freshKey(projectId, id), value }];
   }
+  const filters = [{}, { subscriptionId }, { eventType }, { subscriptionId, eventType }];
+  const log = filters.map((filter) => ({
+    key: logKey(projectId, filterName(filter, status), id),
+    value: nothing,
+  }));
+  return status === "pending" ? [due, ...log] : log;
 }
 
-function putDue(write: Write, { projectId, subscriptionId, id }: Delivery, dueMs: number): void {
-  const value = new TextEncoder().encode(projectId);
-  write.sets.push({ key: dueKey(subscriptionId, dueMs, id), value });
-  write.sets.push({ key: readyKey(readyTime(dueMs), subscriptionId), value });
-}
-
-/** Each combination of the filters besides the status. */
-function combinations({ subscriptionId, eventType }: Delivery): LogFilter[] {
-  return [{}, { subscriptionId }, { eventType }, { subscriptionId, eventType }];
+function isFresh({ status, lease, claims, attempts }: Delivery): boolean {
+  return status === "pending" && lease !== null && claims === 1 && attempts === 0;
 }

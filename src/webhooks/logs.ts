@@ -1,37 +1,84 @@
 import { badRequest } from "../base/errors.ts";
-import type { Json } from "../base/json.ts";
+import { decodeUtf8, type Json } from "../base/json.ts";
 import type { Deps } from "../deps.ts";
-import { logKey, logPrefix } from "../store/keys.ts";
+import { freshPrefix, logKey, logPrefix } from "../store/keys.ts";
+import type { Kv } from "../store/kv.ts";
 import { filterName, type LogFilter } from "./log_index.ts";
-import type { Delivery } from "./schema.ts";
+import type { Delivery, DeliveryStatus } from "./schema.ts";
 import { readDeliveries, readEventTexts } from "./store.ts";
+
+/** More first tries than any number of processes has under way. */
+const freshMax = 2_000;
 
 /** A delivery as it stands in the log, with the event as it was. */
 export type LogEntry = Record<string, Json>;
+
+/** What a listing of the log asks for: of every status, or of one. */
+export interface LogQuery {
+  filter: LogFilter;
+  status: DeliveryStatus | null;
+  limit: number;
+  cursor: string | undefined;
+}
 
 /** The page of the log after `cursor`, newest first. Throws 400 for a cursor that is none. */
 export async function listLogs(
   { kv }: Pick<Deps, "kv">,
   projectId: string,
-  { filter, limit, cursor }: { filter: LogFilter; limit: number; cursor: string | undefined },
+  { filter, status, limit, cursor }: LogQuery,
 ): Promise<{ logs: LogEntry[]; nextCursor: string | null }> {
-  const name = filterName(filter);
-  const before = cursor === undefined ? {} : { end: logKey(projectId, name, readCursor(cursor)) };
-  const rows = await kv.list({
-    prefix: logPrefix(projectId, name),
-    ...before,
-    reverse: true,
-    limit: limit + 1,
-  });
-  const ids = rows.slice(0, limit).map(({ key }) => ({ projectId, id: String(key[3]) }));
-  const found = await readDeliveries(kv, ids);
+  const before = cursor === undefined ? null : readCursor(cursor);
+  const page = { before, limit: limit + 1 };
+  const read = (of: DeliveryStatus) => listIds(kv, projectId, { filter, status: of, page });
+  // What ends between two reads is found in the later one, what is redelivered in the last.
+  const lists = status === null
+    ? [await read("pending"), await read("success"), await read("error"), await read("pending")]
+    : [await read(status)];
+  const ids = [...new Set(lists.flat())].sort().reverse();
+  const shown = ids.slice(0, limit);
+  const found = await readDeliveries(kv, shown.map((id) => ({ projectId, id })));
   const deliveries = found.flatMap((row) => (row ? [row.value] : []));
   const texts = await readEventTexts(kv, deliveries);
-  const last = ids.at(-1);
+  const last = shown.at(-1);
   return {
     logs: deliveries.map((delivery, at) => viewDelivery(delivery, texts[at] ?? null)),
-    nextCursor: rows.length > limit && last ? btoa(last.id) : null,
+    nextCursor: ids.length > limit && last ? btoa(last) : null,
   };
+}
+
+interface Listing {
+  filter: LogFilter;
+  status: DeliveryStatus;
+  page: { before: string | null; limit: number };
+}
+
+/** Ids of one status, newest first. */
+async function listIds(
+  kv: Kv,
+  projectId: string,
+  { filter, status, page: { before, limit } }: Listing,
+): Promise<string[]> {
+  const name = filterName(filter, status);
+  const end = before === null ? {} : { end: logKey(projectId, name, before) };
+  const rows = await kv.list({ prefix: logPrefix(projectId, name), ...end, reverse: true, limit });
+  const ids = rows.map(({ key }) => String(key[3]));
+  if (status !== "pending") return ids;
+  return [...ids, ...await listFresh(kv, projectId, { filter, before })];
+}
+
+async function listFresh(
+  kv: Kv,
+  projectId: string,
+  { filter, before }: { filter: LogFilter; before: string | null },
+): Promise<string[]> {
+  const rows = await kv.list({ prefix: freshPrefix(projectId), limit: freshMax });
+  return rows.flatMap(({ key, value }) => {
+    const id = String(key[2]);
+    const [subscriptionId, eventType] = decodeUtf8(value ?? new Uint8Array())?.split(" ") ?? [];
+    const fits = (filter.subscriptionId ?? subscriptionId) === subscriptionId &&
+      (filter.eventType ?? eventType) === eventType && (before === null || id < before);
+    return fits ? [id] : [];
+  });
 }
 
 function readCursor(cursor: string): string {

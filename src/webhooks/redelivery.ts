@@ -36,7 +36,7 @@ export function createRedelivery(deps: Deps, dispatcher: Pick<Dispatcher, "poll"
   /** The next few that failed, and the job's place after them, in one write. */
   async function doPart({ value: job, version }: Versioned<RedeliveryJob>): Promise<boolean> {
     const { projectId, subscriptionId } = job;
-    const filter = filterName({ subscriptionId, status: "error" });
+    const filter = filterName({ subscriptionId }, "error");
     const rows = await kv.list({
       prefix: logPrefix(projectId, filter),
       start: logKey(projectId, filter, job.from),

@@ -26,14 +26,15 @@ export interface Results {
   record(endpoint: Endpoint, result: Result): Promise<void>;
 }
 
-const batchMax = 12;
+const batchSize = 16;
 const attemptsMax = 5;
 
 /**
  * Combines the results of one subscription that come while its last write is under way, so that its
  * health is one check for many. What cannot be written is tried again when its lease ends.
  */
-export function createResults({ kv, committer, clock, log }: Deps): Results {
+export function createResults({ kv, committer, clock, log, config }: Deps): Results {
+  const batchMax = Math.min(batchSize, config.kvChecksMax - 3);
   const lanes = new Map<Endpoint, Waiting[]>();
 
   async function drain(endpoint: Endpoint, lane: Waiting[]): Promise<void> {

@@ -12,6 +12,7 @@ import { listLogs, viewDelivery } from "./logs.ts";
 import type { Redelivery } from "./redelivery.ts";
 import {
   createSubscriptionSchema,
+  type DeliveryStatus,
   operateSubscriptionSchema,
   redeliverAllSchema,
 } from "./schema.ts";
@@ -104,21 +105,25 @@ function operatorRoutes({ operator, subscriptions, redelivery }: WebhookRooms) {
 
 function logsOf({ deps }: WebhookRooms, { query }: Incoming, projectId: string) {
   const subscriptionId = query("subscriptionId");
-  const status = query("status");
+  const status = readStatus(query("status"));
   const eventType = query("eventType");
   if (subscriptionId !== undefined) checkId(subscriptionId, "subscription");
-  if (status !== undefined && !["pending", "success", "error"].includes(status)) {
-    throw badRequest("status", "'status' must be pending, success or error.");
-  }
   if (eventType !== undefined && !eventTypes.includes(eventType)) {
     const nearest = nearestPattern(eventType.slice(0, 100));
     throw badRequest("eventType", `'eventType' is no event's name: did you mean '${nearest}'?`);
   }
   return listLogs(deps, projectId, {
-    filter: { subscriptionId, status, eventType },
+    filter: { subscriptionId, eventType },
+    status,
     limit: readLimit(query("limit")),
     cursor: query("cursor"),
   });
+}
+
+function readStatus(status: string | undefined): DeliveryStatus | null {
+  if (status === undefined) return null;
+  if (status === "pending" || status === "success" || status === "error") return status;
+  throw badRequest("status", "'status' must be pending, success or error.");
 }
 
 function readActivity(status: string | undefined): "active" | "inactive" | null {

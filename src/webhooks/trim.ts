@@ -1,13 +1,14 @@
 import { firstIdAt } from "../base/ids.ts";
 import type { Deps } from "../deps.ts";
-import { logKey, logPrefix, projectKey, projectsPrefix } from "../store/keys.ts";
+import { deliveryKey, logKey, logPrefix, projectKey, projectsPrefix } from "../store/keys.ts";
 import { emptyWrite, type Key } from "../store/kv.ts";
 import { filterName, removeDelivery } from "./log_index.ts";
+import type { DeliveryStatus } from "./schema.ts";
 import { listEventsBefore, readDeliveries } from "./store.ts";
 
 const projectsPerSweep = 100;
 /** Removed of one project at each visit: a busy one is visited until nothing old is left. */
-const rowsPerPart = 50;
+const partSize = 40;
 const partsPerVisit = 20;
 const dayMs = 24 * 60 * 60 * 1000;
 /** An event outlives its deliveries' retention by the longest that one of them may be pending. */
@@ -18,30 +19,32 @@ const eventGraceMs = 8 * dayMs;
  * Each call does a bounded part, project by project, and goes on where it stopped.
  */
 export function createTrim({ kv, committer, clock, config }: Deps): () => Promise<void> {
+  const rowsPerPart = Math.min(partSize, config.kvChecksMax - 2);
   let after: Key | null = null;
 
   /** Whether there may be more. */
-  async function trimDeliveries(projectId: string, before: number): Promise<boolean> {
-    const all = filterName({});
+  async function trimDeliveries(
+    projectId: string,
+    status: DeliveryStatus,
+    before: number,
+  ): Promise<boolean> {
+    const name = filterName({}, status);
     const rows = await kv.list({
-      prefix: logPrefix(projectId, all),
-      end: logKey(projectId, all, firstIdAt("dlv", before)),
+      prefix: logPrefix(projectId, name),
+      end: logKey(projectId, name, firstIdAt("dlv", before)),
       limit: rowsPerPart,
     });
-    const found = await readDeliveries(
-      kv,
-      rows.map(({ key }) => ({ projectId, id: String(key[3]) })),
-    );
-    let removed = 0;
+    const ids = rows.map(({ key }) => ({ projectId, id: String(key[3]) }));
+    const found = await readDeliveries(kv, ids);
     const write = emptyWrite();
     for (const row of found) {
-      // One that is pending again is left, and looked at next time.
-      if (!row || row.value.status === "pending") continue;
+      // One that was made pending again meanwhile is left.
+      if (row?.value.status !== status) continue;
+      write.checks.push({ key: deliveryKey(projectId, row.value.id), version: row.version });
       removeDelivery(write, row.value);
-      removed++;
     }
-    if (removed > 0) await committer.commit(write);
-    return removed === rowsPerPart;
+    if (write.deletes.length > 0) await committer.commit(write);
+    return rows.length === rowsPerPart;
   }
 
   async function trimEvents(projectId: string, before: number): Promise<boolean> {
@@ -60,9 +63,12 @@ export function createTrim({ kv, committer, clock, config }: Deps): () => Promis
     for (const { key } of rows.slice(0, projectsPerSweep)) {
       const projectId = String(key[1]);
       for (let part = 0; part < partsPerVisit; part++) {
-        const more = await trimDeliveries(projectId, before);
-        const moreEvents = await trimEvents(projectId, before - eventGraceMs);
-        if (!more && !moreEvents) break;
+        const more = [
+          await trimDeliveries(projectId, "success", before),
+          await trimDeliveries(projectId, "error", before),
+          await trimEvents(projectId, before - eventGraceMs),
+        ];
+        if (!more.includes(true)) break;
         after ??= projectKey(projectId);
       }
     }

@@ -1,0 +1,22 @@
+// `deno task bench [part…] [--long] [--json file]`: every figure that the README claims.
+import { describeMachine, type Figure } from "./bench/figures.ts";
+import { benchWebhooks } from "./bench/webhooks.ts";
+
+const parts: Record<string, (long: boolean) => Promise<Figure[]>> = {
+  webhooks: benchWebhooks,
+};
+
+const long = Deno.args.includes("--long");
+const jsonAt = Deno.args.indexOf("--json");
+const chosen = Deno.args.filter((arg) => Object.hasOwn(parts, arg));
+console.log(describeMachine());
+const figures: Figure[] = [];
+for (const [name, bench] of Object.entries(parts)) {
+  if (chosen.length > 0 && !chosen.includes(name)) continue;
+  console.log(`\n${name}`);
+  figures.push(...await bench(long));
+}
+if (jsonAt >= 0) {
+  const report = { machine: describeMachine(), figures };
+  await Deno.writeTextFile(Deno.args[jsonAt + 1] ?? "bench.json", JSON.stringify(report, null, 2));
+}

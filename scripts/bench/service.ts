@@ -1,0 +1,88 @@
+import { fileURLToPath } from "node:url";
+
+const root = fileURLToPath(new URL("../../", import.meta.url));
+const adminKey = "bench-admin-key-of-at-least-32-characters";
+
+/** A service in a process of its own, on a database file of its own, for as long as it is measured. */
+export interface Service extends AsyncDisposable {
+  url: string;
+  /** Of its first project. */
+  key: string;
+  pid: number;
+  json(path: string, body?: unknown, key?: string): Promise<Record<string, unknown>>;
+  /** Its memory in MiB, as the system counts it. */
+  rssMiB(): number;
+}
+
+/** Starts one, by the same command as `deno task start`, with one project. */
+export async function startService(env: Record<string, string>, folder: string): Promise<Service> {
+  const { tasks } = JSON.parse(Deno.readTextFileSync(`${root}deno.json`));
+  const [, ...args] = tasks.start.command.split(" ");
+  const child = new Deno.Command(Deno.execPath(), {
+    args: args.map((arg: string) => (arg === "main.ts" ? root + arg : arg)),
+    cwd: folder,
+    env: {
+      PORT: "0",
+      BASE_URL: "http://127.0.0.1:9",
+      KV_PATH: `${folder}/bench.kv`,
+      ADMIN_KEY: adminKey,
+      SECRETS_KEY: btoa("0123456789abcdef0123456789abcdef"),
+      LOG_LEVEL: "warn",
+      ...env,
+    },
+    stdout: "piped",
+    stderr: "inherit",
+  }).spawn();
+  const url = await firstMatch(child.stdout, /listens on (http:\/\/[^\s,]+)/);
+  const json: Service["json"] = async (path, body, key = service.key) => {
+    const response = await fetch(url + path, {
+      method: body === undefined ? "GET" : "POST",
+      headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
+    return await response.json();
+  };
+  const service: Service = {
+    url,
+    key: "",
+    pid: child.pid,
+    json,
+    rssMiB() {
+      const status = Deno.readTextFileSync(`/proc/${child.pid}/status`);
+      return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024;
+    },
+    async [Symbol.asyncDispose]() {
+      child.kill("SIGKILL");
+      await child.status;
+    },
+  };
+  const project = await json("/v1/admin/projects", {
+    name: "Bench",
+    pricing: { models: { m: { input: "0.15", output: "0.6" } } },
+  }, adminKey);
+  service.key = String(project.apiKey);
+  return service;
+}
+
+/** The first group of what a process says first; what it says later is read, and left. */
+export async function firstMatch(output: ReadableStream<Uint8Array>, wanted: RegExp) {
+  const reader = output.getReader();
+  const decoder = new TextDecoder();
+  for (let text = "";;) {
+    const { value, done } = await reader.read();
+    if (done) throw new Error(`ended without ${wanted}: ${text}`);
+    text += decoder.decode(value, { stream: true });
+    const found = wanted.exec(text)?.[1];
+    if (!found) continue;
+    reader.releaseLock();
+    output.pipeTo(new WritableStream()).catch(() => {});
+    return found;
+  }
+}
+
+/** A folder for one measurement, removed after it. */
+export function makeFolder(): { path: string } & Disposable {
+  const path = Deno.makeTempDirSync({ prefix: "farebox-bench-" });
+  return { path, [Symbol.dispose]: () => Deno.removeSync(path, { recursive: true }) };
+}

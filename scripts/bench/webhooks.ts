@@ -1,0 +1,231 @@
+import { type Figure, percentile, show } from "./figures.ts";
+import { firstMatch, makeFolder, type Service, startService } from "./service.ts";
+
+const tls = (name: string) => new URL(`../../tests/fixtures/tls/${name}`, import.meta.url).pathname;
+const now = () => performance.timeOrigin + performance.now();
+const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+const users = 500;
+
+interface Report {
+  received: number;
+  duplicates: number;
+  latencies: number[];
+}
+
+/** A TLS receiver in its own process. */
+async function startReceiver() {
+  const child = new Deno.Command(Deno.execPath(), {
+    args: [
+      "run",
+      "-A",
+      new URL("receiver.ts", import.meta.url).pathname,
+      tls("server.pem"),
+      tls("server.key"),
+    ],
+    stdin: "piped",
+    stdout: "piped",
+    stderr: "inherit",
+  }).spawn();
+  const writer = child.stdin.getWriter();
+  const reader = child.stdout.getReader();
+  const decoder = new TextDecoder();
+  let text = "";
+  const line = async () => {
+    while (!text.includes("\n")) {
+      const { value, done } = await reader.read();
+      if (done) throw new Error("the receiver ended");
+      text += decoder.decode(value, { stream: true });
+    }
+    const end = text.indexOf("\n");
+    const first = text.slice(0, end);
+    text = text.slice(end + 1);
+    return first;
+  };
+  const port = await line();
+  return {
+    url: `https://localhost:${port}/hook`,
+    async report(): Promise<Report> {
+      await writer.write(new TextEncoder().encode("report\n"));
+      return JSON.parse(await line());
+    },
+    async [Symbol.asyncDispose]() {
+      child.kill("SIGKILL");
+      await child.status;
+    },
+  };
+}
+
+type Receiver = Awaited<ReturnType<typeof startReceiver>>;
+
+/** Deposits at a steady rate for so long; what each caller waited, from the scheduled time. */
+async function depositAt(service: Service, { rate, seconds }: { rate: number; seconds: number }) {
+  const acks: number[] = [];
+  const count = rate * seconds;
+  const startAt = now() + 50;
+  const pending: Promise<void>[] = [];
+  for (let n = 0; n < count; n++) {
+    const scheduled = startAt + (n * 1000) / rate;
+    const wait = scheduled - now();
+    if (wait > 1) await sleep(wait);
+    const body = { user: `user-${n % users}`, amount: "1", metadata: { scheduled } };
+    pending.push(
+      service.json("/v1/user/balance/deposit", body).then(() => void acks.push(now() - scheduled)),
+    );
+  }
+  await Promise.all(pending);
+  return acks;
+}
+
+/** Waits until so many have come, or no more come. Throws when sent and received do not balance. */
+async function balance(receiver: Receiver, expected: number): Promise<Report> {
+  let all: Report = { received: 0, duplicates: 0, latencies: [] };
+  let still = 0;
+  for (let last = -1; still < 50;) {
+    const report = await receiver.report();
+    all = { ...report, latencies: [...all.latencies, ...report.latencies] };
+    if (all.received - all.duplicates >= expected) return all;
+    still = report.received === last ? still + 1 : 0;
+    last = report.received;
+    await sleep(100);
+  }
+  throw new Error(`void: ${expected} sent, ${all.received - all.duplicates} received`);
+}
+
+const env = { WEBHOOK_ALLOW_CIDRS: "127.0.0.0/8,::1/128", NODE_EXTRA_CA_CERTS: tls("ca.pem") };
+
+async function subscribe(service: Service, url: string): Promise<void> {
+  const events = ["balance.deposit.created"];
+  await service.json("/v1/webhooks/subscriptions", { url, events });
+}
+
+/** Delivery and acknowledgement at a steady rate. */
+async function atRate(rate: number, seconds: number): Promise<Figure[]> {
+  using folder = makeFolder();
+  await using receiver = await startReceiver();
+  await using service = await startService(env, folder.path);
+  await subscribe(service, receiver.url);
+  await depositAt(service, { rate: 100, seconds: 2 });
+  await balance(receiver, 200);
+  const acks = await depositAt(service, { rate, seconds });
+  const { latencies } = await balance(receiver, 200 + rate * seconds);
+  const name = `deliveries at ${rate} a second`;
+  return [
+    {
+      name: `${name}: p50`,
+      value: percentile(latencies, 0.5),
+      unit: "ms",
+    },
+    {
+      name: `${name}: p95`,
+      value: percentile(latencies, 0.95),
+      unit: "ms",
+      bar: "below 120",
+      ok: percentile(latencies, 0.95) < 120,
+    },
+    { name: `${name}: p99`, value: percentile(latencies, 0.99), unit: "ms" },
+    { name: `the deposits that caused them: p95`, value: percentile(acks, 0.95), unit: "ms" },
+  ];
+}
+
+/** As many deposits as 64 callers can make, and how fast their events go out. */
+async function atMost(events: number): Promise<Figure[]> {
+  using folder = makeFolder();
+  await using receiver = await startReceiver();
+  await using service = await startService(env, folder.path);
+  await subscribe(service, receiver.url);
+  await depositAt(service, { rate: 100, seconds: 2 });
+  await balance(receiver, 200);
+  const before = service.rssMiB();
+  const startedAt = now();
+  let made = 0;
+  await Promise.all(Array.from({ length: 64 }, async () => {
+    while (made < events) {
+      const n = made++;
+      const metadata = { scheduled: now() };
+      await service.json("/v1/user/balance/deposit", {
+        user: `user-${n % users}`,
+        amount: "1",
+        metadata,
+      });
+    }
+  }));
+  await balance(receiver, 200 + made);
+  const seconds = (now() - startedAt) / 1000;
+  return [
+    {
+      name: "events a second from deposit to receiver, at most",
+      value: made / seconds,
+      unit: "/s",
+    },
+    { name: `memory after ${made} deliveries`, value: service.rssMiB(), unit: "MiB" },
+    { name: "memory before", value: before, unit: "MiB" },
+  ];
+}
+
+/** How fast a backlog drains that came while the subscriber was away. */
+async function drain(pending: number): Promise<Figure[]> {
+  using folder = makeFolder();
+  await using receiver = await startReceiver();
+  const port = Number(new URL(receiver.url).port);
+  const away = { ...env, WEBHOOK_BACKOFF_BASE_MS: "3600000" };
+  await using service = await startService(away, folder.path);
+  // Nothing listens there, so all but the breaker's probes stay pending.
+  const gate = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const closedPort = (gate.addr as Deno.NetAddr).port;
+  gate.close();
+  await subscribe(service, `https://localhost:${closedPort}/hook`);
+  let made = 0;
+  await Promise.all(Array.from({ length: 64 }, async () => {
+    while (made < pending) {
+      const n = made++;
+      await service.json("/v1/user/balance/deposit", { user: `user-${n % users}`, amount: "1" });
+    }
+  }));
+  const forward = relay(closedPort, port);
+  const startedAt = now();
+  let first = 0;
+  let report: Report = { received: 0, duplicates: 0, latencies: [] };
+  while (report.received - report.duplicates < pending - 100) {
+    await sleep(500);
+    report = await receiver.report();
+    if (report.received > 100 && first === 0) first = now();
+    if (now() - startedAt > 400_000) throw new Error(`void: ${report.received} of ${pending}`);
+  }
+  const seconds = (now() - first) / 1000;
+  forward.close();
+  return [{
+    name: `drain with ${pending} pending, once the endpoint is back`,
+    value: report.received / seconds,
+    unit: "/s",
+  }];
+}
+
+/** Passes connections on, as an endpoint that has come back. */
+function relay(from: number, to: number): Deno.Listener {
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: from });
+  (async () => {
+    for await (const connection of listener) {
+      const target = await Deno.connect({ hostname: "127.0.0.1", port: to });
+      connection.readable.pipeTo(target.writable).catch(() => {});
+      target.readable.pipeTo(connection.writable).catch(() => {});
+    }
+  })().catch(() => {});
+  return listener;
+}
+
+/** All figures of deliveries; `long` takes some minutes more. */
+export async function benchWebhooks(long: boolean): Promise<Figure[]> {
+  const figures: Figure[] = [];
+  const parts = [
+    () => atRate(200, 10),
+    () => atRate(1_000, 10),
+    () => atMost(long ? 100_000 : 20_000),
+    () => drain(long ? 200_000 : 20_000),
+  ];
+  for (const part of parts) {
+    const measured = await part();
+    measured.forEach(show);
+    figures.push(...measured);
+  }
+  return figures;
+}
