@@ -99,7 +99,7 @@ async function subscribe(service: Service, url: string): Promise<void> {
 }
 
 /** Delivery and acknowledgement at a steady rate. */
-async function atRate(rate: number, seconds: number): Promise<Figure[]> {
+export async function atRate(rate: number, seconds: number): Promise<Figure[]> {
   using folder = makeFolder();
   await using receiver = await startReceiver();
   await using service = await startService(env, folder.path);
@@ -128,7 +128,7 @@ async function atRate(rate: number, seconds: number): Promise<Figure[]> {
 }
 
 /** As many deposits as 64 callers can make, and how fast their events go out. */
-async function atMost(events: number): Promise<Figure[]> {
+export async function atMost(events: number): Promise<Figure[]> {
   using folder = makeFolder();
   await using receiver = await startReceiver();
   await using service = await startService(env, folder.path);
@@ -163,7 +163,7 @@ async function atMost(events: number): Promise<Figure[]> {
 }
 
 /** How fast a backlog drains that came while the subscriber was away. */
-async function drain(pending: number): Promise<Figure[]> {
+export async function drain(pending: number): Promise<Figure[]> {
   using folder = makeFolder();
   await using receiver = await startReceiver();
   const port = Number(new URL(receiver.url).port);

@@ -2,12 +2,11 @@ import type { Deps } from "../deps.ts";
 import { deliveryKey } from "../store/keys.ts";
 import { emptyWrite, type Key } from "../store/kv.ts";
 import { claimed, endedAsError, reasonToGiveUp } from "./delivery.ts";
-import type { Endpoint, Slots } from "./endpoint.ts";
+import type { Claimed, Endpoint, Slots } from "./endpoint.ts";
 import { putDelivery } from "./log_index.ts";
 import type { Results } from "./results.ts";
 import type { Delivery } from "./schema.ts";
 import { listDue, readDeliveries, readEventTexts } from "./store.ts";
-import type { Claimed } from "./try.ts";
 
 /** Claims of due deliveries. */
 export interface Claims {

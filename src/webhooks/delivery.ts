@@ -26,7 +26,10 @@ export function isPermanent(responseCode: number | null): boolean {
 
 /** A delivery that is due at once. */
 export function newDelivery(
-  named: Pick<Delivery, "id" | "projectId" | "subscriptionId" | "eventId" | "eventType">,
+  named: Pick<
+    Delivery,
+    "id" | "projectId" | "subscriptionId" | "eventId" | "eventType" | "eventVersion"
+  >,
   now: number,
 ): Delivery {
   return {

@@ -5,7 +5,7 @@ import type { Key } from "../store/kv.ts";
 import { emptyWrite } from "../store/kv.ts";
 import { readyKey } from "../store/keys.ts";
 import { createClaims } from "./claim.ts";
-import { type Endpoint, Slots } from "./endpoint.ts";
+import { type Claimed, type Endpoint, Slots } from "./endpoint.ts";
 import { createExpansion } from "./expand.ts";
 import type { Guard } from "./guard.ts";
 import { readyGrainMs, readyTime } from "./log_index.ts";
@@ -35,6 +35,8 @@ export interface DispatcherRooms {
 }
 
 const pageSize = 200;
+/** Left of a lease after a try, for its result to be written. */
+const resultMs = 2_000;
 /** A subscription that has more due than slots is looked at again after this long at the latest. */
 const lookAgainMs = 5_000;
 
@@ -48,16 +50,10 @@ export function createDispatcher(rooms: DispatcherRooms): Dispatcher {
   let stopped = false;
   let polling: Promise<void> | null = null;
 
-  const tries = createTries(rooms, { slots, results, onFree: feedHungry });
-  const expansion = createExpansion(rooms.deps, {
-    slots,
-    start: (tried) => track(tries.run(tried)),
-  });
-  const claims = createClaims(rooms.deps, {
-    slots,
-    results,
-    start: (tried) => track(tries.run(tried)),
-  });
+  const tries = createTries(rooms, { slots, results, onFree });
+  const start = (claimed: Claimed) => track(tries.run(claimed));
+  const expansion = createExpansion(rooms.deps, { slots, start, onQueued: startQueued });
+  const claims = createClaims(rooms.deps, { slots, results, start });
 
   /** Keeps a piece of work in sight until it ends; its fault is logged, and found again by polls. */
   function track(piece: Promise<unknown>): void {
@@ -84,9 +80,21 @@ export function createDispatcher(rooms: DispatcherRooms): Dispatcher {
     }
   }
 
-  function feedHungry(): void {
+  /** Starts what waits in memory, as far as there are slots. */
+  function startQueued(): void {
+    const leaseLeftMin = config.webhooks.timeoutMs + resultMs;
+    for (;;) {
+      const claimed = stopped ? null : slots.dequeue(clock.now(), leaseLeftMin);
+      if (!claimed) return;
+      start(claimed);
+    }
+  }
+
+  /** A slot has come free: for what waits in the store first, since that is older. */
+  function onFree(): void {
     const endpoint = stopped ? null : slots.nextHungry(clock.now());
     if (endpoint) track(serve(endpoint));
+    startQueued();
   }
 
   /** Serves a subscription, and replaces its ready rows by one for what is due next. */

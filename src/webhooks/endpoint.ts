@@ -1,8 +1,19 @@
 import { Breaker } from "./breaker.ts";
-import type { Health } from "./schema.ts";
+import type { Delivery, Health } from "./schema.ts";
 import type { Versioned } from "./store.ts";
 import type { OpenSubscription } from "./subscriptions.ts";
 
+/** A delivery that this process holds the lease of. */
+export interface Claimed {
+  endpoint: Endpoint;
+  delivery: Delivery;
+  /** Under which it was claimed. */
+  version: string;
+  eventText: string;
+}
+
+/** Deliveries that one endpoint has leased and waiting for a slot: soon tried, at its pace. */
+export const queueMax = 256;
 /** Most deliveries under way at once, over all subscriptions. */
 const runningMax = 256;
 const endpointsMax = 20_000;
@@ -15,6 +26,10 @@ export class Endpoint {
   readonly breaker = new Breaker();
   /** Deliveries under way. */
   running = 0;
+  /** Leased, and waiting for a slot; oldest first. */
+  readonly queue: Claimed[] = [];
+  /** Being written, and then to be put into the queue. */
+  queueing = 0;
   /** A claim is being made; and one more was asked for meanwhile. */
   claiming = false;
   again = false;
@@ -38,6 +53,7 @@ export class Endpoint {
 export class Slots {
   readonly #endpoints = new Map<string, Endpoint>();
   readonly #hungry = new Set<Endpoint>();
+  readonly #queueing = new Set<Endpoint>();
   #running = 0;
 
   /** The one endpoint of a subscription. */
@@ -54,6 +70,35 @@ export class Slots {
   free(endpoint: Endpoint, now: number): number {
     const own = endpoint.breaker.allowed(now) - endpoint.running;
     return Math.max(0, Math.min(own, runningMax - this.#running));
+  }
+
+  /** Whether a new delivery may be leased to wait in memory, instead of in the store. */
+  hasRoom({ queue, queueing, breaker }: Endpoint, now: number): boolean {
+    return queue.length + queueing < queueMax && breaker.allowed(now) > 0;
+  }
+
+  /** Puts a leased delivery behind those that wait for a slot. */
+  enqueue(claimed: Claimed): void {
+    claimed.endpoint.queue.push(claimed);
+    this.#queueing.add(claimed.endpoint);
+  }
+
+  /** The next leased delivery that may be tried now, in turn among endpoints; in its slot. */
+  dequeue(now: number, leaseLeftMin: number): Claimed | null {
+    for (const endpoint of this.#queueing) {
+      while (this.free(endpoint, now) > 0) {
+        const claimed = endpoint.queue.shift();
+        if (!claimed) break;
+        // One that waited too long comes due by itself when its lease ends.
+        if (claimed.delivery.dueAt - now < leaseLeftMin) continue;
+        this.take(endpoint);
+        this.#queueing.delete(endpoint);
+        if (endpoint.queue.length > 0) this.#queueing.add(endpoint);
+        return claimed;
+      }
+      if (endpoint.queue.length === 0) this.#queueing.delete(endpoint);
+    }
+    return null;
   }
 
   take(endpoint: Endpoint): void {

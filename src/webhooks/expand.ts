@@ -6,11 +6,10 @@ import { eventKey } from "../store/keys.ts";
 import { emptyWrite } from "../store/kv.ts";
 import { leaseMs } from "./claim.ts";
 import { claimed, newDelivery } from "./delivery.ts";
-import type { Endpoint, Slots } from "./endpoint.ts";
+import type { Claimed, Endpoint, Slots } from "./endpoint.ts";
 import { putDelivery } from "./log_index.ts";
 import type { Delivery } from "./schema.ts";
 import { decodeOutbox } from "./store.ts";
-import type { Claimed } from "./try.ts";
 
 /** Turns outbox rows into deliveries. */
 export interface Expansion {
@@ -26,13 +25,25 @@ const remembered = 10_000;
 interface ExpansionRooms {
   slots: Slots;
   start(claimed: Claimed): void;
+  /** Deliveries have been put into queues. */
+  onQueued(): void;
+}
+
+/** Where a new delivery waits: nowhere, in this process's memory under a lease, in the store. */
+interface Placed {
+  endpoint: Endpoint;
+  delivery: Delivery;
+  where: "slot" | "queue" | "store";
 }
 
 /**
  * Writes an event's deliveries and takes its row away, in one write. Where the endpoint has a slot
  * free, the delivery is claimed in the same write and goes out at once.
  */
-export function createExpansion(deps: Deps, { slots, start }: ExpansionRooms): Expansion {
+export function createExpansion(
+  deps: Deps,
+  { slots, start, onQueued }: ExpansionRooms,
+): Expansion {
   const { committer, clock, config } = deps;
   // A poll may have listed a row before it was taken away: a second try would fail its whole batch.
   const begun = new Set<string>();
@@ -46,7 +57,7 @@ export function createExpansion(deps: Deps, { slots, start }: ExpansionRooms): E
     }
   }
 
-  function place(event: Event, subscriptionId: string): { endpoint: Endpoint; delivery: Delivery } {
+  function place(event: Event, subscriptionId: string): Placed {
     const endpoint = slots.of(event.paywallId, subscriptionId);
     const now = clock.now();
     const fresh = newDelivery({
@@ -55,11 +66,16 @@ export function createExpansion(deps: Deps, { slots, start }: ExpansionRooms): E
       subscriptionId,
       eventId: event.id,
       eventType: event.type,
+      eventVersion: event.version,
     }, now);
-    if (slots.free(endpoint, now) === 0) return { endpoint, delivery: fresh };
-    slots.take(endpoint);
-    const lease = deps.id("lease");
-    return { endpoint, delivery: claimed(fresh, lease, now + leaseMs(config.webhooks.timeoutMs)) };
+    const leased = () => claimed(fresh, deps.id("lease"), now + leaseMs(config.webhooks.timeoutMs));
+    if (endpoint.queue.length === 0 && slots.free(endpoint, now) > 0) {
+      slots.take(endpoint);
+      return { endpoint, delivery: leased(), where: "slot" };
+    }
+    if (!slots.hasRoom(endpoint, now)) return { endpoint, delivery: fresh, where: "store" };
+    endpoint.queueing++;
+    return { endpoint, delivery: leased(), where: "queue" };
   }
 
   /** One write: the version of what is left of the row, or null at its end. */
@@ -85,15 +101,22 @@ export function createExpansion(deps: Deps, { slots, start }: ExpansionRooms): E
       placed.forEach(giveBack);
       return null;
     }
-    for (const { endpoint, delivery } of placed) {
-      if (delivery.lease) start({ endpoint, delivery, version: landed, eventText });
-      else slots.setHungry(endpoint, true);
+    for (const { endpoint, delivery, where } of placed) {
+      const held = { endpoint, delivery, version: landed, eventText };
+      if (where === "slot") start(held);
+      else if (where === "store") slots.setHungry(endpoint, true);
+      else {
+        endpoint.queueing--;
+        slots.enqueue(held);
+      }
     }
+    onQueued();
     return subscriptionIds.length > fanOutMax ? { key, value: rest, version: landed } : null;
   }
 
-  function giveBack({ endpoint, delivery }: { endpoint: Endpoint; delivery: Delivery }): void {
-    if (delivery.lease) slots.release(endpoint);
+  function giveBack({ endpoint, where }: Placed): void {
+    if (where === "slot") slots.release(endpoint);
+    if (where === "queue") endpoint.queueing--;
   }
 
   return {

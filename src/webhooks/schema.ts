@@ -131,6 +131,7 @@ export interface Delivery {
   subscriptionId: string;
   eventId: string;
   eventType: string;
+  eventVersion: string;
   status: DeliveryStatus;
   /** Tries that have ended, over all redeliveries. */
   attempts: number;

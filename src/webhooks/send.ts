@@ -91,14 +91,13 @@ function bodyOf({ delivery, eventText }: Outgoing, at: number): string {
 
 /** The subscriber's own headers first, so that none of ours can be replaced. */
 function headersOf(
-  { delivery, subscription, eventText }: Outgoing,
+  { delivery, subscription }: Outgoing,
   body: string,
   at: number,
 ): Record<string, string> {
   const timestamp = Math.floor(at / 1000);
   const { id } = delivery;
   const { secrets } = subscription;
-  const { version } = JSON.parse(eventText);
   // The oldest secret signs ours: it can carry one only, which its receiver may not have changed.
   const oldest = secrets[secrets.length - 1] ?? "";
   return {
@@ -106,7 +105,7 @@ function headersOf(
     "content-type": "application/json",
     "user-agent": "Farebox-Webhooks/1",
     "accept-encoding": "identity",
-    "x-service-event": `${delivery.eventType}@${version}`,
+    "x-service-event": `${delivery.eventType}@${delivery.eventVersion}`,
     "x-service-signature": serviceSignature(oldest, body),
     "x-service-timestamp": new Date(at).toISOString(),
     "webhook-id": id,

@@ -1,20 +1,10 @@
 import { settingsStaleMs } from "../base/limits.ts";
 import { afterAttempt, endedAsError, isPermanent } from "./delivery.ts";
 import type { DispatcherRooms } from "./dispatcher.ts";
-import type { Endpoint, Slots } from "./endpoint.ts";
+import type { Claimed, Endpoint, Slots } from "./endpoint.ts";
 import type { Results } from "./results.ts";
-import type { Delivery } from "./schema.ts";
 import { send } from "./send.ts";
 import type { OpenSubscription } from "./subscriptions.ts";
-
-/** A claimed delivery, in a slot that was taken for it. */
-export interface Claimed {
-  endpoint: Endpoint;
-  delivery: Delivery;
-  /** Under which it was claimed. */
-  version: string;
-  eventText: string;
-}
 
 /** Tries of claimed deliveries. */
 export interface Tries {
