@@ -1,9 +1,11 @@
 // `deno task bench [part…] [--long] [--json file]`: every figure that the README claims.
 import { describeMachine, type Figure } from "./bench/figures.ts";
+import { benchLogs } from "./bench/logs.ts";
 import { benchWebhooks } from "./bench/webhooks.ts";
 
 const parts: Record<string, (long: boolean) => Promise<Figure[]>> = {
   webhooks: benchWebhooks,
+  logs: benchLogs,
 };
 
 const long = Deno.args.includes("--long");

@@ -8,6 +8,7 @@ export interface Service extends AsyncDisposable {
   url: string;
   /** Of its first project. */
   key: string;
+  projectId: string;
   pid: number;
   json(path: string, body?: unknown, key?: string): Promise<Record<string, unknown>>;
   /** Its memory in MiB, as the system counts it. */
@@ -46,6 +47,7 @@ export async function startService(env: Record<string, string>, folder: string):
   const service: Service = {
     url,
     key: "",
+    projectId: "",
     pid: child.pid,
     json,
     rssMiB() {
@@ -62,6 +64,7 @@ export async function startService(env: Record<string, string>, folder: string):
     pricing: { models: { m: { input: "0.15", output: "0.6" } } },
   }, adminKey);
   service.key = String(project.apiKey);
+  service.projectId = String(Reflect.get(Object(project.project), "id"));
   return service;
 }
 

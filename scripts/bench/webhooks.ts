@@ -1,5 +1,5 @@
 import { type Figure, percentile, show } from "./figures.ts";
-import { firstMatch, makeFolder, type Service, startService } from "./service.ts";
+import { makeFolder, type Service, startService } from "./service.ts";
 
 const tls = (name: string) => new URL(`../../tests/fixtures/tls/${name}`, import.meta.url).pathname;
 const now = () => performance.timeOrigin + performance.now();
@@ -99,7 +99,7 @@ async function subscribe(service: Service, url: string): Promise<void> {
 }
 
 /** Delivery and acknowledgement at a steady rate. */
-export async function atRate(rate: number, seconds: number): Promise<Figure[]> {
+async function atRate(rate: number, seconds: number): Promise<Figure[]> {
   using folder = makeFolder();
   await using receiver = await startReceiver();
   await using service = await startService(env, folder.path);
@@ -127,8 +127,44 @@ export async function atRate(rate: number, seconds: number): Promise<Figure[]> {
   ];
 }
 
+/** What others wait for their deliveries while so many hang at one endpoint, and without. */
+async function isolation(hanging: number): Promise<Figure[]> {
+  const p95: number[] = [];
+  for (const hung of [0, hanging]) {
+    using folder = makeFolder();
+    await using receiver = await startReceiver();
+    await using service = await startService(env, folder.path);
+    await subscribe(service, receiver.url);
+    await depositAt(service, { rate: 100, seconds: 2 });
+    await balance(receiver, 200);
+    const silent = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+    const { port } = silent.addr as Deno.NetAddr;
+    const url = `https://localhost:${port}/hook`;
+    const events = ["balance.charge.created"];
+    await service.json("/v1/webhooks/subscriptions", { url, events });
+    for (let n = 0; n < hung; n++) {
+      await service.json("/v1/user/charge", { user: `user-${n % 100}`, amount: "0.001" });
+    }
+    await depositAt(service, { rate: 200, seconds: 8 });
+    const { latencies } = await balance(receiver, 200 + 1_600);
+    p95.push(percentile(latencies, 0.95));
+    silent.close();
+  }
+  const [without = NaN, withThem = NaN] = p95;
+  return [
+    { name: "deliveries at 200 a second, alone: p95", value: without, unit: "ms" },
+    {
+      name: `the same while ${hanging} deliveries hang elsewhere: p95`,
+      value: withThem,
+      unit: "ms",
+      bar: "within 2 times",
+      ok: withThem <= 2 * without,
+    },
+  ];
+}
+
 /** As many deposits as 64 callers can make, and how fast their events go out. */
-export async function atMost(events: number): Promise<Figure[]> {
+async function atMost(events: number): Promise<Figure[]> {
   using folder = makeFolder();
   await using receiver = await startReceiver();
   await using service = await startService(env, folder.path);
@@ -163,7 +199,7 @@ export async function atMost(events: number): Promise<Figure[]> {
 }
 
 /** How fast a backlog drains that came while the subscriber was away. */
-export async function drain(pending: number): Promise<Figure[]> {
+async function drain(pending: number): Promise<Figure[]> {
   using folder = makeFolder();
   await using receiver = await startReceiver();
   const port = Number(new URL(receiver.url).port);
@@ -218,7 +254,9 @@ export async function benchWebhooks(long: boolean): Promise<Figure[]> {
   const figures: Figure[] = [];
   const parts = [
     () => atRate(200, 10),
+    () => atRate(500, 10),
     () => atRate(1_000, 10),
+    () => isolation(200),
     () => atMost(long ? 100_000 : 20_000),
     () => drain(long ? 200_000 : 20_000),
   ];
