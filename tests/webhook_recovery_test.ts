@@ -227,7 +227,7 @@ Deno.test("operator: one delivery goes out again, under its own id, with as many
   await retry(world);
   const [entry] = await logs(world);
   assert.deepEqual([entry?.id, entry?.status, entry?.attempts], [failed?.id, "success", 3]);
-  assert.equal((await operate(world, "/deliveries/dlv_0/redeliver")).status, 404);
+  assert.equal((await operate(world, "/deliveries/dly_0/redeliver")).status, 404);
 });
 
 Deno.test("operator: all that failed since a time goes out again, also after a crash in between", async () => {

@@ -19,7 +19,7 @@ async function fill(path: string, projectId: string, count: number): Promise<voi
     const write = emptyWrite();
     for (let n = made; n < Math.min(count, made + perWrite); n++) {
       const named = {
-        id: id("dlv"),
+        id: id("dly"),
         projectId,
         subscriptionId: `sub_0000000000000000000000000${n % 3}`,
         eventId: id("evt"),

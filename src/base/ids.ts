@@ -11,7 +11,7 @@ export type IdKind =
   | "chatcmpl"
   | "evt"
   | "sub"
-  | "dlv"
+  | "dly"
   | "lease"
   | "job";
 

@@ -61,7 +61,7 @@ export function createExpansion(
     const endpoint = slots.of(event.paywallId, subscriptionId);
     const now = clock.now();
     const fresh = newDelivery({
-      id: deps.id("dlv"),
+      id: deps.id("dly"),
       projectId: event.paywallId,
       subscriptionId,
       eventId: event.id,

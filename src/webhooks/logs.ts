@@ -83,7 +83,7 @@ async function listFresh(
 
 function readCursor(cursor: string): string {
   const id = /^[A-Za-z0-9+/=]{1,64}$/.test(cursor) ? decode(cursor) : "";
-  if (/^dlv_[0-9A-Z]{26}$/.test(id)) return id;
+  if (/^dly_[0-9A-Z]{26}$/.test(id)) return id;
   throw badRequest("cursor", "'cursor' is not valid.");
 }
 

@@ -26,8 +26,8 @@ const partsPerSweep = 25;
 const jobsPerSweep = 500;
 const endedJobLifetimeMs = 7 * 24 * 60 * 60 * 1000;
 /** A delivery id of that time that sorts before, or after, all others of it. */
-const firstId = (ms: number) => firstIdAt("dlv", ms);
-const lastId = (ms: number) => firstIdAt("dlv", ms + 1);
+const firstId = (ms: number) => firstIdAt("dly", ms);
+const lastId = (ms: number) => firstIdAt("dly", ms + 1);
 
 /** Redelivery over the store. */
 export function createRedelivery(deps: Deps, dispatcher: Pick<Dispatcher, "poll">): Redelivery {

@@ -31,7 +31,7 @@ export function createTrim({ kv, committer, clock, config }: Deps): () => Promis
     const name = filterName({}, status);
     const rows = await kv.list({
       prefix: logPrefix(projectId, name),
-      end: logKey(projectId, name, firstIdAt("dlv", before)),
+      end: logKey(projectId, name, firstIdAt("dly", before)),
       limit: rowsPerPart,
     });
     const ids = rows.map(({ key }) => ({ projectId, id: String(key[3]) }));
