@@ -9,11 +9,11 @@ import { mount, type Routes } from "./mount.ts";
 import { createAccountQueue } from "./ledger/account_queue.ts";
 import { createHolds } from "./ledger/hold.ts";
 import { createPost } from "./ledger/post.ts";
-import { ledgerRoutes } from "./ledger/routes.ts";
+import { ledgerRoutes, type TopUpOffer } from "./ledger/routes.ts";
 import { createBell } from "./events/bell.ts";
 import { createHoldSweep } from "./ledger/sweep.ts";
 import { createLinks } from "./paywall/link.ts";
-import { topUpMessage } from "./paywall/message.ts";
+import { messageFor } from "./paywall/message.ts";
 import { paywallRoutes } from "./paywall/routes.tsx";
 import { createProjectAdmin, type ProjectAdmin } from "./projects/admin.ts";
 import { createAnnounce } from "./projects/announce.ts";
@@ -60,9 +60,10 @@ export async function createApp(outside: Deps): Promise<App> {
   const running = createRunning(deps, holds);
   const findUpstream = createUpstreams(deps, secrets);
   const topUpUrl = (project: Project, user: string) => links.topUp(project, user);
-  const offerTopUp = async (project: Project, user: string, amount?: string) => {
+  const offerTopUp: TopUpOffer = async (project, user, { amount, balance, languages }) => {
     const url = await links.topUp(project, user, amount);
-    return { url, message: topUpMessage(url) };
+    const context = { url, balance, languages };
+    return { url, message: messageFor(project, "insufficient_funds", context) };
   };
 
   const guard = createGuard({

@@ -2,7 +2,7 @@ import { ApiError } from "../base/errors.ts";
 import { depleted } from "../ledger/events.ts";
 import type { Held } from "../ledger/hold.ts";
 import type { BalanceView } from "../ledger/view.ts";
-import { busyMessage, topUpMessage } from "../paywall/message.ts";
+import { messageFor } from "../paywall/message.ts";
 import type { Answer, Ask, ChatRooms } from "./answer.ts";
 import { blockedEvent, byUser, paywalledEvent, startedEvents } from "./events.ts";
 import { Meter } from "./meter.ts";
@@ -99,8 +99,10 @@ async function paywallFor(
   const asked = { trigger: byUser(user), requestedAmount: null, available };
   const empty = kind === "insufficient_funds" ? [depleted(user, asked)] : [];
   await announce(ask.ref.projectId, [paywalledEvent(ask, kind), ...empty]);
-  const url = await topUpUrl(caller.snapshot.project, user);
-  const message = kind === "busy" ? busyMessage(url) : topUpMessage(url);
+  const { project } = caller.snapshot;
+  const url = await topUpUrl(project, user);
+  const languages = ask.request.headers.get("accept-language");
+  const message = messageFor(project, kind, { url, balance: available, languages });
   return { reason: "insufficient_funds", message, url };
 }
 

@@ -5,7 +5,8 @@ import type { AccountRef } from "../ledger/account.ts";
 import { amountOf, type Entry } from "../ledger/entry.ts";
 import type { Draft } from "../ledger/draft.ts";
 import type { Holds, Settled, Settlement } from "../ledger/hold.ts";
-import type { Amount } from "../base/money.ts";
+import { type Amount, formatAmount, parseAmount } from "../base/money.ts";
+import { messageFor } from "../paywall/message.ts";
 import type { Announce } from "../projects/announce.ts";
 import type { Auth, Caller } from "../projects/auth.ts";
 import { byUser, endedEvent, type Ending } from "./events.ts";
@@ -162,6 +163,27 @@ export async function release(
     // The hold then ends by itself, when it expires.
     deps.log("error", "release_failed", { requestId: id, error: String(error) })
   );
+}
+
+/** What an answer says of its reader's credit: where it was cut for that, and where it was not. */
+export async function lastWords(
+  { topUpUrl }: ChatRooms,
+  { quote, caller, user, request, chat }: Answer,
+): Promise<{ cutText: string | null; closingText: string | null }> {
+  const { project } = caller.snapshot;
+  const limit = parseAmount(project.lowBalance);
+  // A machine that reads JSON could make nothing of it.
+  const low = limit !== null && quote.balance < limit && !chat.structured;
+  if (!quote.clamped && !low) return { cutText: null, closingText: null };
+  const context = {
+    url: await topUpUrl(project, user),
+    balance: formatAmount(quote.balance),
+    languages: request.headers.get("accept-language"),
+  };
+  return {
+    cutText: quote.clamped ? messageFor(project, "cut", context) : null,
+    closingText: low ? messageFor(project, "low_balance", context) : null,
+  };
 }
 
 /** How an answer ends that a fault ends. */

@@ -11,10 +11,12 @@ interface ChunkOptions {
   choices: number;
   /** Names the chunks that we add, where the upstream has not yet. */
   head: JsonObject;
-  /** Appended to a choice that ends with `length`, or null. */
   /** Never told to the caller, also where the server repeats it. */
   apiKey: string | null;
+  /** Appended to a choice that ends with `length`, or null. */
   cutText: string | null;
+  /** Appended to a choice that ends in any other way, or null. */
+  closingText: string | null;
 }
 
 /**
@@ -65,7 +67,7 @@ export class Chunks {
     for (const index of this.#seen) {
       if (this.#finished.has(index)) continue;
       this.#finished.add(index);
-      if (reason === "length") frames += this.#cutFrame(index);
+      frames += this.#lastWords(index, reason);
       frames += this.#frame(index, {}, reason);
     }
     return frames;
@@ -97,12 +99,15 @@ export class Chunks {
     this.#options.meter.addOutput(choice.delta);
     if (typeof choice.finish_reason !== "string") return "";
     this.#finished.add(index);
-    return choice.finish_reason === "length" ? this.#cutFrame(index) : "";
+    return this.#lastWords(index, choice.finish_reason);
   }
 
-  #cutFrame(index: number): string {
-    const { cutText } = this.#options;
-    return cutText === null ? "" : this.#frame(index, { content: cutText }, null);
+  /** What we say at the end of a choice; nothing to one that ends in a call of a tool. */
+  #lastWords(index: number, reason: string): string {
+    const { cutText, closingText } = this.#options;
+    const text = reason === "length" ? cutText ?? closingText : closingText;
+    if (text === null || reason === "tool_calls") return "";
+    return this.#frame(index, { content: text }, null);
   }
 
   #frame(index: number, delta: JsonObject, finish: string | null): string {

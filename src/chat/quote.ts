@@ -10,6 +10,8 @@ export interface ChatQuote extends Quote {
   cap: number;
   /** The balance pays for less than was asked. */
   clamped: boolean;
+  /** What the user had before. */
+  balance: Amount;
 }
 
 /** The prompt's tokens: bounded by its bytes, and counted only once that bound cannot be paid. */
@@ -55,13 +57,13 @@ export function quoteChat(
   return (available, balance) => {
     const affordable = capFor(available);
     if (affordable >= wanted) {
-      return { amount: holdFor(wanted), cap: wanted, clamped: false, squeezed: false };
+      return { amount: holdFor(wanted), cap: wanted, clamped: false, squeezed: false, balance };
     }
     // Where not even an answer to an empty prompt can be paid, there is no need to count.
     if (prompt.counted === null) return capFor(balance, 0) < minimum ? null : "count";
     if (affordable < minimum) return null;
     const alone = Math.min(wanted, capFor(balance));
     const squeezed = affordable < Math.min(alone, worthHavingTokens);
-    return { amount: holdFor(affordable), cap: affordable, clamped: true, squeezed };
+    return { amount: holdFor(affordable), cap: affordable, clamped: true, squeezed, balance };
   };
 }

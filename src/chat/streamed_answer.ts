@@ -1,12 +1,12 @@
 import { ApiError } from "../base/errors.ts";
 import { upstreamBodyBytesMax } from "../base/limits.ts";
 import { activityOfRequest } from "../ledger/entry.ts";
-import { cutMessage } from "../paywall/message.ts";
 import {
   abortPolicy,
   type Answer,
   answerHead,
   type ChatRooms,
+  lastWords,
   release,
   settle,
   startDeadline,
@@ -34,10 +34,8 @@ export async function streamedAnswer(rooms: ChatRooms, answer: Answer): Promise<
   const stopWatching = watch(rooms, answer);
   try {
     const reader = await forward(rooms, answer);
-    const url = answer.quote.clamped
-      ? await rooms.topUpUrl(answer.caller.snapshot.project, answer.user)
-      : null;
-    const stream = new AnswerStream({ rooms, answer, reader, topUpUrl: url, stopWatching });
+    const words = await lastWords(rooms, answer);
+    const stream = new AnswerStream({ rooms, answer, reader, words, stopWatching });
     return new Response(stream.body(), {
       headers: {
         ...streamHeaders,
@@ -94,8 +92,7 @@ interface StreamOptions {
   rooms: ChatRooms;
   answer: Answer;
   reader: EventReader;
-  /** Where to top up, when the balance pays for less than was asked. */
-  topUpUrl: string | null;
+  words: Awaited<ReturnType<typeof lastWords>>;
   stopWatching: () => void;
 }
 
@@ -110,7 +107,7 @@ class AnswerStream {
   #turn: Promise<string | null> = Promise.resolve("");
 
   constructor(options: StreamOptions) {
-    const { answer, topUpUrl } = options;
+    const { answer, words } = options;
     this.#options = options;
     this.#chunks = new Chunks({
       meter: answer.meter,
@@ -118,7 +115,7 @@ class AnswerStream {
       choices: answer.chat.choices,
       head: { ...answerHead(answer), object: "chat.completion.chunk" },
       apiKey: answer.upstream.apiKey,
-      cutText: topUpUrl && cutMessage(topUpUrl),
+      ...words,
     });
     // An answer that is cut ends also when its caller does not read on.
     const { signal } = answer.controller;

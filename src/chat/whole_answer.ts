@@ -2,12 +2,12 @@ import { decodeUtf8, isObject, type Json, type JsonObject, parseJson } from "../
 import { upstreamBodyBytesMax } from "../base/limits.ts";
 import { corsHeaders, type HeaderList } from "../base/response.ts";
 import { amountOf, type Entry } from "../ledger/entry.ts";
-import { cutMessage } from "../paywall/message.ts";
 import {
   type Answer,
   answerHead,
   type ChatRooms,
   failure,
+  lastWords,
   release,
   settle,
   startDeadline,
@@ -87,7 +87,7 @@ async function forward(
     for (const choice of list) answer.meter.addOutput(isObject(choice) ? choice.message : null);
     answer.meter.addUsage(completion.usage);
     const usage = await answer.meter.usage();
-    if (quote.clamped) await tellThatItWasCut(rooms, answer, list);
+    await addLastWords(rooms, answer, list);
     return { completion, usage };
   } finally {
     stopDeadline();
@@ -123,14 +123,15 @@ export function readCompletion(bytes: Uint8Array, answer: Answer): JsonObject {
   return { ...answerHead(answer), object: "chat.completion", ...value, choices };
 }
 
-/** Says in the text of a choice that ended for want of money how to get the rest. */
-async function tellThatItWasCut(rooms: ChatRooms, answer: Answer, choices: Json[]): Promise<void> {
-  const url = await rooms.topUpUrl(answer.caller.snapshot.project, answer.user);
+/** Says at the end of each choice's text what its reader should know about their credit. */
+async function addLastWords(rooms: ChatRooms, answer: Answer, choices: Json[]): Promise<void> {
+  const { cutText, closingText } = await lastWords(rooms, answer);
   for (const choice of choices) {
-    if (!isObject(choice) || choice.finish_reason !== "length") continue;
+    if (!isObject(choice) || choice.finish_reason === "tool_calls") continue;
+    const text = choice.finish_reason === "length" ? cutText ?? closingText : closingText;
     const { message } = choice;
-    if (isObject(message) && typeof message.content === "string") {
-      message.content += cutMessage(url);
+    if (text !== null && isObject(message) && typeof message.content === "string") {
+      message.content += text;
     }
   }
 }

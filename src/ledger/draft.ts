@@ -1,6 +1,6 @@
 import { toBytes } from "../base/json.ts";
 import type { MakeId } from "../base/ids.ts";
-import { type Amount, formatAmount, least, toAmount, zero } from "../base/money.ts";
+import { type Amount, formatAmount, least, parseAmount, toAmount, zero } from "../base/money.ts";
 import { bySystem, type NewEvent } from "../events/event.ts";
 import { appendEvents } from "../events/outbox.ts";
 import type { ProjectSnapshot } from "../projects/directory.ts";
@@ -42,6 +42,7 @@ export class Draft {
     this.account = { ...options.account, holds: [...options.account.holds] };
     for (const { key, value } of options.rows) this.#rows.set(keyText(key), value);
     this.#endExpiredHolds();
+    if (options.version === null) this.#grantTrial();
   }
 
   /** What can be spent now. */
@@ -158,6 +159,14 @@ export class Draft {
     this.#write.sets.push({ key: entryKey(projectId, whole.id), value: toBytes(whole) });
     this.emit(...eventsOf(whole, this.snapshot.project, origin));
     return whole;
+  }
+
+  /** A user's first operation brings the project's trial credits along. */
+  #grantTrial(): void {
+    const { trialCredits, status } = this.snapshot.project;
+    const credits = parseAmount(trialCredits) ?? zero;
+    if (credits === 0n || status !== "active") return;
+    this.credit(credits, { kind: "trial" }, { trigger: bySystem });
   }
 
   /** All are taken away before any is charged: what one held may pay for another. */

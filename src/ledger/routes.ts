@@ -20,7 +20,7 @@ import { viewAfter, viewBalance } from "./view.ts";
 export type TopUpOffer = (
   project: Project,
   user: string,
-  amount?: string,
+  asked: { amount?: string; balance: string; languages: string | null },
 ) => Promise<{ url: string; message: string }>;
 
 interface LedgerRooms {
@@ -62,7 +62,11 @@ function depositOrCharge(
     if (posted.kind !== "insufficient_funds") {
       return bookedResponse(caller, posted, requestId, message);
     }
-    const offer = await offerTopUp(project, user, formatAmount(body.amount));
+    const offer = await offerTopUp(project, user, {
+      amount: formatAmount(body.amount),
+      balance: posted.balance.balance,
+      languages: request.headers.get("accept-language"),
+    });
     const refusal = { success: false, reason: posted.kind, ...offer };
     return jsonResponse(200, { ...refusal, ...posted.balance }, requestId);
   };
@@ -125,7 +129,8 @@ function topUp({ auth, offerTopUp }: LedgerRooms): Handler {
   return async ({ request, requestId, query }) => {
     const caller = await auth.caller(request, "money");
     const user = endUser(caller, request, { query: query("user") });
-    const { url } = await offerTopUp(caller.snapshot.project, user);
+    const asked = { balance: "0", languages: null };
+    const { url } = await offerTopUp(caller.snapshot.project, user, asked);
     return jsonResponse(200, { url }, requestId);
   };
 }

@@ -1,18 +1,54 @@
+import { parseAccept } from "@hono/hono/utils/accept";
+import { formatForPeople, parseAmount, zero } from "../base/money.ts";
+import type { MessageReason, Project } from "../projects/schema.ts";
+
 /** Why an answer is a paywall message. */
 export type PaywallReason = "authorization_required" | "insufficient_funds" | "limit_reached";
 
-/** What stands in the way, as people read it: the sentence that goes into the chat. */
-export function topUpMessage(url: string): string {
-  return `You have run out of credit. Top up here to continue: ${url}`;
+/** What a message is filled with, and for whom. */
+export interface MessageContext {
+  /** Where the user goes to go on. */
+  url: string;
+  /** What the user has, as a decimal string. */
+  balance: string;
+  /** The caller's `Accept-Language`, or null. */
+  languages: string | null;
 }
 
-/** When only answers that are still running hold the money. */
-export function busyMessage(url: string): string {
-  return "Your earlier answers are still running, and hold the rest of your credit. " +
-    `Try again when they have ended, or top up here: ${url}`;
+// What stands in the way, as people read it: the sentences that go into the chat. The ones after
+// an answer begin a paragraph of their own.
+const english: Record<MessageReason, string> = {
+  insufficient_funds: "You have run out of credit. Top up here to continue: {{url}}",
+  busy: "Your earlier answers are still running, and hold the rest of your credit. " +
+    "Try again when they have ended, or top up here: {{url}}",
+  cut: "Your credit paid for this part of the answer. Top up here to get more: {{url}}",
+  low_balance: "Your credit is running low ({{balance}} left). Top up here: {{url}}",
+};
+
+/** The project's own words in the language that suits best, else English ones. */
+export function messageFor(
+  { name, currency, messages }: Project,
+  reason: MessageReason,
+  { url, balance, languages }: MessageContext,
+): string {
+  const template = preferred(Object.keys(messages), languages)
+    .map((language) => messages[language]?.[reason])
+    .find((text) => text !== undefined) ?? english[reason];
+  const values: Record<string, string> = {
+    url,
+    name,
+    balance: formatForPeople(parseAmount(balance) ?? zero, currency),
+  };
+  const text = template.replace(/\{\{(url|name|balance)\}\}/g, (_, key) => values[key] ?? "");
+  return reason === "cut" || reason === "low_balance" ? `\n\n${text}` : text;
 }
 
-/** Appended to an answer that ended because the balance paid for no more of it. */
-export function cutMessage(url: string): string {
-  return `\n\nYour credit paid for this part of the answer. Top up here to get more: ${url}`;
+/** The project's languages that the caller wants, best first, then English (RFC 9110, 12.5.4). */
+function preferred(available: readonly string[], languages: string | null): string[] {
+  const wanted = parseAccept(languages ?? "").filter(({ q }) => q > 0)
+    .map(({ type }) => type.toLowerCase());
+  const suiting = wanted.flatMap((tag) =>
+    available.filter((language) => tag === language || tag.startsWith(`${language}-`))
+  );
+  return [...suiting, "en"];
 }

@@ -184,6 +184,9 @@ function applyChanges(project: Project, changes: UpdateProject): Project {
     maxOutputTokens: given(changes.maxOutputTokens, project.maxOutputTokens),
     allowedFields: given(changes.allowedFields, project.allowedFields),
     billingEvents: given(changes.billingEvents, project.billingEvents),
+    messages: given(changes.messages, project.messages),
+    trialCredits: given(changes.trialCredits, project.trialCredits),
+    lowBalance: given(changes.lowBalance, project.lowBalance),
     pricing: {
       catalogue: given(pricing?.catalogue, project.pricing.catalogue),
       markupPercent: given(pricing?.markupPercent, project.pricing.markupPercent),

@@ -83,6 +83,17 @@ export type Upstream = Omit<z.output<typeof upstreamSchema>, "apiKey"> & {
   apiKey: Sealed | null;
 };
 
+/** Why a user reads a message of the paywall. */
+export const messageReasons = ["insufficient_funds", "busy", "cut", "low_balance"] as const;
+/** One of them. */
+export type MessageReason = typeof messageReasons[number];
+
+const messageTemplate = z.string().min(1).max(1_000).refine((text) => text.includes("{{url}}"), {
+  error: "must contain {{url}}",
+}).refine((text) => !/\{\{(?!(url|name|balance)\}\})/.test(text), {
+  error: "knows only {{url}}, {{name}} and {{balance}}",
+});
+
 const currencies = new Set(Intl.supportedValuesOf("currency").map((code) => code.toLowerCase()));
 
 const settings = {
@@ -95,6 +106,17 @@ const settings = {
   maxOutputTokens: tokens,
   allowedFields: z.array(z.string().min(1).max(64)).max(32),
   billingEvents: z.boolean(),
+  /** Its own words to its users, by lowercase language and reason. */
+  messages: z.record(
+    z.string().regex(/^[a-z]{2,3}(-[a-z0-9]{2,8})*$/, {
+      error: "must be a lowercase language tag",
+    }),
+    z.partialRecord(z.enum(messageReasons), messageTemplate),
+  ),
+  /** Given to each user once, with their first operation. */
+  trialCredits: decimal,
+  /** Below this balance an answer ends with a warning; null for none. */
+  lowBalance: decimal.nullable(),
 };
 
 /** The body of `POST /v1/admin/projects`. */
@@ -114,6 +136,9 @@ export const createProjectSchema = z.strictObject({
   maxOutputTokens: settings.maxOutputTokens.default(16_384),
   allowedFields: settings.allowedFields.default([]),
   billingEvents: settings.billingEvents.default(true),
+  messages: settings.messages.default({}),
+  trialCredits: settings.trialCredits.default("0"),
+  lowBalance: settings.lowBalance.default(null),
 });
 /** What makes a project. */
 export type CreateProject = z.output<typeof createProjectSchema>;

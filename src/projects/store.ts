@@ -76,9 +76,11 @@ export function putApiKey(write: Write, key: ApiKey, hash: string | null): void 
   write.sets.push({ key: apiKeyHashKey(hash), value: toBytes(pointer) });
 }
 
+/** What rows lack that were written before there was such a setting. */
+const addedLater = { listeners: [], messages: {}, trialCredits: "0", lowBalance: null };
+
 function toSnapshot(row: Row): ProjectSnapshot | null {
   if (!row.value || !row.version) return null;
-  // Older rows have no listeners.
-  const { listeners = [], ...project } = fromBytes<Project>(row.value);
-  return { project: { ...project, listeners }, version: row.version };
+  const project = { ...addedLater, ...fromBytes<Partial<Project>>(row.value) } as Project;
+  return { project, version: row.version };
 }

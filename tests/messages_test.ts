@@ -1,0 +1,121 @@
+import assert from "node:assert/strict";
+import { chat, chatStream, usageOf } from "./support/chat.ts";
+import { completion, helloStream } from "./support/upstream.ts";
+import { adminKey, createWorld, type World } from "./support/world.ts";
+
+const link = "https://my.app/topup?user=ada";
+const messages = {
+  en: { insufficient_funds: "{{name}}: {{balance}} left. Go to {{url}}" },
+  de: { insufficient_funds: "Guthaben leer: {{url}}", low_balance: "Bald leer: {{url}}" },
+  "pt-br": { insufficient_funds: "Sem saldo: {{url}}" },
+};
+
+async function speakingWorld(): Promise<World> {
+  return await createWorld({
+    project: { name: "Helper", topUpUrl: "https://my.app/topup?user={user}", messages },
+  });
+}
+
+for (
+  const [languages, expected] of [
+    [null, `Helper: $0.00 left. Go to ${link}`],
+    ["de", `Guthaben leer: ${link}`],
+    ["de-CH, en;q=0.5", `Guthaben leer: ${link}`],
+    ["fr, de;q=0.5, en;q=0.9", `Helper: $0.00 left. Go to ${link}`],
+    ["pt-BR", `Sem saldo: ${link}`],
+    ["pt", `Helper: $0.00 left. Go to ${link}`],
+    ["de;q=0", `Helper: $0.00 left. Go to ${link}`],
+    ["*", `Helper: $0.00 left. Go to ${link}`],
+    [";;;,,=", `Helper: $0.00 left. Go to ${link}`],
+  ] as const
+) {
+  Deno.test(`messages: a caller of '${languages}' reads the project's words for it`, async () => {
+    using world = await speakingWorld();
+    const headers = languages === null ? {} : { "accept-language": languages };
+    const { body } = await chat(world, {}, { headers });
+    assert.equal(body.choices[0].message.content, expected);
+    const charged = await world.json("/v1/user/charge", {
+      body: { user: "ada", amount: "1" },
+      headers,
+    });
+    assert.equal(charged.body.message, expected);
+  });
+}
+
+Deno.test("messages: a template without the link, or with what nothing fills, is 400", async () => {
+  using world = await createWorld();
+  const path = `/v1/admin/projects/${world.projectId}`;
+  for (
+    const bad of [
+      { en: { insufficient_funds: "no link" } },
+      { en: { insufficient_funds: "{{url}} {{user}}" } },
+      { en: { other: "{{url}}" } },
+      { EN: { cut: "{{url}}" } },
+      { en: { cut: `{{url}}${"x".repeat(1000)}` } },
+      { en: "{{url}}" },
+    ]
+  ) {
+    const options = { method: "PATCH", key: adminKey, body: { messages: bad } };
+    const { status, body } = await world.json(path, options);
+    assert.equal(status, 400, JSON.stringify(bad));
+    assert.match(body.error.param, /^messages/);
+  }
+});
+
+Deno.test("messages: an answer warns of a low balance, whole and streamed, and not before", async () => {
+  using world = await createWorld({ project: { lowBalance: "1", messages } });
+  await world.deposit("ada", "1.00003");
+  const headers = { "accept-language": "de" };
+  const ask = () => chat(world, {}, { headers });
+  assert.equal((await ask()).body.choices[0].message.content, "Hello there");
+  assert.equal((await ask()).body.choices[0].message.content, "Hello there");
+  const warned = /^Hello there\n\nBald leer: https:\/\/farebox\.test\/topup\//;
+  assert.match((await ask()).body.choices[0].message.content, warned);
+  world.upstream.once(helloStream);
+  const text = await (await chatStream(world, {}, { headers })).text();
+  const said = text.split("\n\n").filter((frame) => frame.startsWith("data: {"))
+    .map((frame) => JSON.parse(frame.slice(6)).choices[0]?.delta.content ?? "").join("");
+  assert.match(said, warned);
+  assert.ok(text.indexOf("Bald leer") < text.indexOf('"finish_reason":"stop"'));
+  const call = { id: "c", type: "function", function: { name: "f", arguments: "{}" } };
+  const message = { role: "assistant", content: null, tool_calls: [call] };
+  world.upstream.once(() =>
+    completion({ choices: [{ index: 0, message, finish_reason: "tool_calls" }] })
+  );
+  const { body } = await chat(world, { tools: [{ type: "function", function: { name: "f" } }] });
+  assert.equal(body.choices[0].message.content, null, "a call of a tool is left alone");
+  const json = { response_format: { type: "json_object" } };
+  assert.equal((await chat(world, json)).body.choices[0].message.content, "Hello there");
+});
+
+Deno.test("trial: a user's first operation brings the credits, once, and says so", async () => {
+  using world = await createWorld({ project: { trialCredits: "0.5" } });
+  const answers = await Promise.all(Array.from({ length: 5 }, () => chat(world)));
+  assert.deepEqual(answers.map(({ body }) => body.paywall), Array(5).fill(undefined));
+  const kinds = (await world.activities("ada")).map(({ kind }) => kind);
+  assert.deepEqual(kinds, ["usage", "usage", "usage", "usage", "usage", "trial"]);
+  assert.equal((await world.balance("ada")).balance, "0.4999");
+  assert.equal((await usageOf(world)).length, 5);
+});
+
+Deno.test("trial: it pays a first charge, and is there after a first refusal or deposit", async () => {
+  using world = await createWorld({ project: { trialCredits: "0.5" } });
+  const charge = (user: string, amount: string) =>
+    world.json("/v1/user/charge", { body: { user, amount } });
+  assert.equal((await charge("ada", "0.2")).body.balance, "0.3");
+  assert.equal((await charge("bob", "2")).body.success, false);
+  assert.equal((await world.balance("bob")).balance, "0.5");
+  await world.deposit("cyd", "1");
+  assert.equal((await world.balance("cyd")).balance, "1.5");
+  for (const user of ["ada", "bob", "cyd"]) {
+    const trials = (await world.activities(user)).filter(({ kind }) => kind === "trial");
+    assert.equal(trials.length, 1, user);
+  }
+});
+
+Deno.test("trial: two processes at once grant it once", async () => {
+  using world = await createWorld({ project: { trialCredits: "0.5" } });
+  using other = await createWorld({ shareWith: world });
+  await Promise.all([world, other, world, other].map((each) => each.deposit("ada", "1")));
+  assert.equal((await world.balance("ada")).balance, "4.5");
+});
