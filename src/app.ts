@@ -86,7 +86,7 @@ export async function createApp(outside: Deps): Promise<App> {
       ledger: ledgerRoutes({ deps, auth, post, offerTopUp }),
       projects: projectRoutes({ deps, operator, admin, directory }),
       webhooks: webhookRoutes({ deps, auth, operator, subscriptions, redelivery }),
-      paywall: paywallRoutes({ deps, directory, links, post }),
+      paywall: paywallRoutes({ deps, directory, links, post, secrets, announce }),
       health: healthRoutes(deps),
     }),
   );
@@ -156,7 +156,8 @@ function routeMap({ chat, ledger, webhooks, projects, paywall, health }: Rooms):
     "/v1/admin/projects/:projectId/deliveries/:deliveryId/redeliver": { POST: webhooks.redeliver },
     "/v1/admin/projects/:projectId/redeliveries/:jobId": { GET: webhooks.getRedelivery },
 
-    "/topup/:token": { GET: paywall.showTopUp, POST: paywall.sandboxCheckout },
+    "/topup/:token": { GET: paywall.showTopUp, POST: paywall.startTopUp },
+    "/v1/stripe/:projectId": { POST: paywall.stripeWebhook },
     "/healthz": { GET: health.healthz },
     "/readyz": { GET: health.readyz },
   };

@@ -59,7 +59,7 @@ Deno.test("paywall page: shows its user's balance, is kept by no one and loads n
   assert.match(html, /^<!doctype html>/);
   assert.match(html, /ada/);
   assert.match(html, /\$12\.34/);
-  assert.doesNotMatch(html, /<form|<script/);
+  assert.doesNotMatch(html, /<form/);
   assert.equal(await storeAsText(world), before, "reading changes nothing");
 });
 
@@ -68,7 +68,7 @@ Deno.test("paywall page: a user's id is text on it, whatever it holds", async ()
   const user = `<script>alert("1")</script>&'`;
   const { status, html } = await open(world, await pathFor(world, user));
   assert.equal(status, 200);
-  assert.doesNotMatch(html, /<script|<b>/);
+  assert.doesNotMatch(html, /<script>alert|<b>/);
   assert.match(html, /&lt;script&gt;/);
 });
 
@@ -149,25 +149,72 @@ Deno.test("paywall page: development's checkout books once for each page, howeve
   assert.equal(await devBalance(world, "ada"), "15");
 });
 
-Deno.test("paywall page: the checkout takes the amounts on it, for its own user, and nothing else", async () => {
+Deno.test("paywall page: the checkout takes amounts within its range, for its own user, and nothing else", async () => {
   using world = await devWorld();
   const path = await pathFor(world, "ada");
   const before = await storeAsText(world);
+  const formId = formIdOf((await open(world, path)).html);
   const forms: [form: Record<string, string>, status: number][] = [
-    [{ formId: "f" }, 400],
-    [{ formId: "f", amount: "" }, 400],
-    [{ formId: "f", amount: "6" }, 400],
-    [{ formId: "f", amount: "1000000" }, 400],
-    [{ formId: "f", amount: "-5" }, 400],
-    [{ formId: "f", amount: "5e0" }, 400],
+    [{ formId }, 400],
+    [{ formId, amount: "" }, 400],
+    [{ formId, amount: "0.99" }, 400],
+    [{ formId, amount: "1000.01" }, 400],
+    [{ formId, amount: "-5" }, 400],
+    [{ formId, amount: "5e0" }, 400],
+    [{ formId, amount: "five" }, 400],
+    [{ formId: "f", amount: "5" }, 400],
+    [{ amount: "5" }, 400],
     [{ formId: "x".repeat(5000), amount: "5" }, 413],
   ];
   for (const [form, status] of forms) {
-    assert.equal((await send(world, path, form)).status, status, JSON.stringify(form).slice(0, 80));
+    const response = await send(world, path, form);
+    const told = await response.text();
+    assert.equal(response.status, status, JSON.stringify(form).slice(0, 80));
+    assert.match(told, /<h1>That did not work<\/h1>/);
   }
-  assert.equal((await send(world, `${path}x`, { formId: "f", amount: "5" })).status, 404);
+  assert.equal((await send(world, `${path}x`, { formId, amount: "5" })).status, 404);
   assert.equal(await storeAsText(world), before);
-  await send(world, path, { formId: "f", amount: "5", user: "bob" });
-  assert.equal(await devBalance(world, "ada"), "5");
+  await send(world, path, { formId, amount: "7,50", user: "bob" });
+  assert.equal(await devBalance(world, "ada"), "7.5");
   assert.equal(await devBalance(world, "bob"), "0");
+});
+
+Deno.test("paywall page: a form that another site sends is refused", async () => {
+  using world = await devWorld();
+  const path = await pathFor(world, "ada");
+  const formId = formIdOf((await open(world, path)).html);
+  const raw = new URLSearchParams({ formId, amount: "5" }).toString();
+  for (const site of ["cross-site", "same-site"]) {
+    const headers = {
+      "content-type": "application/x-www-form-urlencoded",
+      "content-length": String(raw.length),
+      "sec-fetch-site": site,
+    };
+    assert.equal((await world.call(path, { key: null, raw, headers })).status, 403, site);
+  }
+  assert.equal(await devBalance(world, "ada"), "0");
+});
+
+Deno.test("paywall page: shows the last twenty activities, newest first", async () => {
+  using world = await createWorld();
+  for (let n = 1; n <= 25; n++) await world.deposit("ada", `${n}`);
+  const { html } = await open(world, await pathFor(world, "ada"));
+  const shown = [...html.matchAll(/<td>(\d+) usd<\/td>/g)].map(([, amount]) => Number(amount));
+  assert.deepEqual(shown, Array.from({ length: 20 }, (_, n) => 25 - n));
+});
+
+Deno.test("paywall page: the owner's own checkout gets the amount, the user and the project", async () => {
+  const checkoutUrl = "https://my.app/pay?u={user}&p={project}&a={amount}";
+  using world = await createWorld({ project: { topUp: { amounts: ["3"], checkoutUrl } } });
+  const path = await pathFor(world, "ada & bob");
+  const { html, headers } = await open(world, path);
+  assert.match(html, /Add \$3\.00/);
+  assert.match(
+    headers.get("content-security-policy") ?? "",
+    /form-action 'self' https:\/\/my\.app/,
+  );
+  const response = await send(world, path, { amount: "3", formId: formIdOf(html) });
+  assert.equal(response.status, 303);
+  const expected = `https://my.app/pay?u=ada%20%26%20bob&p=${world.projectId}&a=3`;
+  assert.equal(response.headers.get("location"), expected);
 });

@@ -34,6 +34,8 @@ Deno.test("projects: creating one gives its settings and a first key", async () 
     allowedFields: [],
     billingEvents: true,
     messages: {},
+    topUp: { amounts: ["5", "10", "25"], min: "1", max: "1000", checkoutUrl: null },
+    stripe: null,
     trialCredits: "0",
     lowBalance: null,
     status: "active",

@@ -13,6 +13,7 @@ export type IdKind =
   | "sub"
   | "dly"
   | "lease"
+  | "form"
   | "job";
 
 /** Makes ids `kind_ULID`, ordered by time within one process. */

@@ -9,10 +9,16 @@ export interface Origin {
   trigger: Trigger;
   /** Of a deposit: the payment source. */
   source?: string;
+  /** What else there is to say with the entry. */
+  also?: (entry: Entry) => NewEvent[];
 }
 
 /** The events of an entry, to be written with it. */
-export function eventsOf(entry: Entry, { currency }: Project, origin: Origin): NewEvent[] {
+export function eventsOf(entry: Entry, project: Project, origin: Origin): NewEvent[] {
+  return [...ownEvents(entry, project, origin), ...origin.also?.(entry) ?? []];
+}
+
+function ownEvents(entry: Entry, { currency }: Project, origin: Origin): NewEvent[] {
   const { trigger } = origin;
   const { user, id: activityId, metadata } = entry;
   const of = (type: "balance" | "usage") => ({

@@ -22,6 +22,10 @@ export interface Posting {
   /** The caller's idempotency key, or null. */
   key: string | null;
   origin: Origin;
+  /** Rows to write with the entry. */
+  alongside?: (draft: Draft, entry: Entry) => void;
+  /** What was paid is booked also where nothing new is taken. */
+  paid?: boolean;
 }
 
 /** A refund to make; without an amount, of all that is left. */
@@ -39,6 +43,8 @@ export type Posted =
 export interface Post {
   deposit(posting: Posting): Promise<Posted>;
   charge(posting: Posting): Promise<Posted>;
+  /** An entry of a project, or null. */
+  find(projectId: string, activityId: string): Promise<Entry | null>;
   /** Throws 400 when it would exceed what is left of the original, 404 for another's entry. */
   refund(refund: Refund): Promise<Posted>;
 }
@@ -53,14 +59,17 @@ export function createPost(kv: Kv, queue: AccountQueue, announce: Announce): Pos
     return { kind: "replayed", entry } as const;
   }
   return {
+    find: (projectId, activityId) => readEntry(kv, projectId, activityId),
     deposit: (posting) =>
       post("deposit", posting, {
         fields: { amount: formatAmount(posting.amount) },
         reads: [],
         apply: (draft, details) => {
-          requireActive(draft);
+          if (!posting.paid) requireActive(draft);
           const entry = { kind: "deposit" as const, ...details };
-          return booked(draft.credit(posting.amount, entry, posting.origin));
+          const made = draft.credit(posting.amount, entry, posting.origin);
+          posting.alongside?.(draft, made);
+          return booked(made);
         },
       }),
     async charge(posting) {

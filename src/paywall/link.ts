@@ -24,6 +24,18 @@ interface LinkOptions {
   now: () => number;
 }
 
+/** An address template with `{user}`, `{project}` and `{amount}` filled in, escaped. */
+export function fillTemplate(
+  template: string,
+  values: { user: string; project: string; amount: string },
+): string {
+  const filled = new Map(Object.entries(values));
+  return template.replace(
+    /\{(user|project|amount)\}/g,
+    (_whole, name: string) => encodeURIComponent(filled.get(name) ?? ""),
+  );
+}
+
 /** Long enough to come back to an old chat message, short enough that a leaked one ends. */
 const lifetimeMs = 7 * 24 * 60 * 60 * 1000;
 const encoder = new TextEncoder();
@@ -34,11 +46,7 @@ export async function createLinks({ baseUrl, secrets, now }: LinkOptions): Promi
   return {
     async topUp(project, user, amount = "") {
       if (project.topUpUrl !== null) {
-        const fill: Record<string, string> = { user, project: project.id, amount };
-        return project.topUpUrl.replace(
-          /\{(user|project|amount)\}/g,
-          (_whole, name: string) => encodeURIComponent(fill[name] ?? ""),
-        );
+        return fillTemplate(project.topUpUrl, { user, project: project.id, amount });
       }
       const payload = toBase64Url(
         encoder.encode(JSON.stringify([project.id, user, now() + lifetimeMs])),

@@ -1,71 +1,164 @@
 /** @jsxImportSource @hono/hono/jsx */
+import { createHash } from "node:crypto";
 
 /** What the top-up page shows. */
 export interface TopUpView {
   projectName: string;
   user: string;
   balanceFormatted: string;
-  /** Whether money can be added right here, as in development; else the owner is to be asked. */
-  sandbox: boolean;
-  /** A new one for each page: the same form sent twice is one deposit. */
+  /** Where an amount leads: to a checkout, to development's own, or nowhere. */
+  checkout: "checkout" | "sandbox" | "none";
+  /** A new one for each page: the same form sent twice is one checkout. */
   formId: string;
   /** Amounts to choose, as decimal strings and for people. */
   amounts: { value: string; label: string }[];
+  /** What may be typed instead. */
+  range: { min: string; max: string; currency: string };
+  /** The last movements, newest first. */
+  activities: { at: string; day: string; what: string; amount: string }[];
 }
 
 // Sizes in rem and colours in pairs with a contrast of at least 7 to 1, for light and for dark.
 const style = `
 :root { color-scheme: light dark; }
-body { font: 1rem/1.5 system-ui, sans-serif; max-width: 26rem; margin: 3rem auto; padding: 0 1rem;
+body { font: 1rem/1.5 system-ui, sans-serif; max-width: 30rem; margin: 2rem auto; padding: 0 1rem;
   color: light-dark(#1b1b1f, #f2f2f5); background: light-dark(#ffffff, #16161a); }
-.balance { font-size: 2rem; font-weight: 600; }
-button { font: inherit; padding: 0.6rem 1.2rem; margin: 0 0.5rem 0.5rem 0; border-radius: 0.5rem;
-  border: 1px solid currentColor; background: transparent; color: inherit; cursor: pointer; }
-button:focus-visible { outline: 3px solid light-dark(#0b57d0, #a8c7fa); outline-offset: 2px; }
+h2 { font-size: 1.1rem; margin-top: 2rem; }
+.balance { font-size: 2rem; font-weight: 600; margin: 0; }
+button, input { font: inherit; min-height: 2.75rem; padding: 0.5rem 1rem; border-radius: 0.5rem;
+  margin: 0 0.5rem 0.5rem 0; border: 1px solid currentColor; background: transparent;
+  color: inherit; box-sizing: border-box; }
+button { cursor: pointer; }
+input { width: 9rem; }
+label { display: block; }
+:focus-visible { outline: 3px solid light-dark(#0b57d0, #a8c7fa); outline-offset: 2px; }
+table { border-collapse: collapse; width: 100%; }
+th, td { text-align: left; padding: 0.4rem 0.5rem 0.4rem 0; border-bottom: 1px solid #8884; }
+td:last-child, th:last-child { text-align: right; font-variant-numeric: tabular-nums; }
 `;
+
+// The only script: looks now and then whether money has arrived, and shows it in place.
+const script = `
+const look = async () => {
+  if (document.hidden) return;
+  const answer = await fetch(location.href, { headers: { "x-look": "1" } }).catch(() => null);
+  if (!answer || !answer.ok) return;
+  const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+  for (const id of ["balance", "activities"]) {
+    const [now, then] = [fresh.getElementById(id), document.getElementById(id)];
+    if (now && then && now.innerHTML !== then.innerHTML) then.replaceChildren(...now.childNodes);
+  }
+};
+setInterval(look, 3000);
+`;
+
+/** The script's name in a Content-Security-Policy: nothing else runs on the page. */
+export const scriptHash = `'sha256-${createHash("sha256").update(script).digest("base64")}'`;
 
 /** The page behind the link of a paywall message. */
 export function TopUpPage(view: TopUpView) {
   return (
-    <Page title={`Top up ${view.projectName}`}>
+    <Page title={`Top up ${view.projectName}`} live>
       <h1>{view.projectName}</h1>
       <p>
         Balance of <strong>{view.user}</strong>
       </p>
-      <p class="balance">{view.balanceFormatted}</p>
-      {view.sandbox ? <SandboxCheckout {...view} /> : (
+      <p class="balance" id="balance" aria-live="polite">{view.balanceFormatted}</p>
+      {view.checkout === "none"
+        ? (
+          <p>
+            This app takes payments on its own pages. Ask its owner how to top up, then go back to
+            your chat.
+          </p>
+        )
+        : <Amounts {...view} />}
+      <section id="activities">
+        <Activities {...view} />
+      </section>
+    </Page>
+  );
+}
+
+function Amounts({ amounts, formId, range, checkout }: TopUpView) {
+  const { min, max, currency } = range;
+  return (
+    <>
+      <h2>Add money</h2>
+      {checkout === "sandbox" ? <p>Development checkout: no real money moves.</p> : null}
+      <form method="post">
+        <input type="hidden" name="formId" value={formId} />
+        {amounts.map(({ value, label }) => (
+          <button type="submit" name="amount" value={value}>Add {label}</button>
+        ))}
+      </form>
+      <form method="post">
+        <input type="hidden" name="formId" value={formId} />
+        <label for="amount">
+          Another amount, {min} to {max} {currency.toUpperCase()}
+        </label>
+        <input
+          id="amount"
+          name="amount"
+          inputmode="decimal"
+          autocomplete="transaction-amount"
+          required
+        />
+        <button type="submit">Add</button>
+      </form>
+      <p>When it is done, go back to your chat and send your message again.</p>
+    </>
+  );
+}
+
+function Activities({ activities }: TopUpView) {
+  if (activities.length === 0) return null;
+  return (
+    <>
+      <h2>Last activities</h2>
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">When</th>
+            <th scope="col">What</th>
+            <th scope="col">Amount</th>
+          </tr>
+        </thead>
+        <tbody>
+          {activities.map(({ at, day, what, amount }) => (
+            <tr>
+              <td>
+                <time datetime={at}>{day}</time>
+              </td>
+              <td>{what}</td>
+              <td>{amount}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </>
+  );
+}
+
+/** A page that says one thing, and may lead back. */
+export function MessagePage(
+  { title, text, back }: { title: string; text: string; back?: string },
+) {
+  return (
+    <Page title={title}>
+      <h1>{title}</h1>
+      <p>{text}</p>
+      {back === undefined ? null : (
         <p>
-          This app takes payments on its own pages. Ask its owner how to top up, then go back to
-          your chat.
+          <a href={back}>Back</a>
         </p>
       )}
     </Page>
   );
 }
 
-function SandboxCheckout({ amounts, formId }: TopUpView) {
-  return (
-    <form method="post">
-      <p>Development checkout: no real money moves.</p>
-      <input type="hidden" name="formId" value={formId} />
-      {amounts.map(({ value, label }) => (
-        <button type="submit" name="amount" value={value}>Add {label}</button>
-      ))}
-    </form>
-  );
-}
-
-/** A page that says one thing. */
-export function MessagePage({ title, text }: { title: string; text: string }) {
-  return (
-    <Page title={title}>
-      <h1>{title}</h1>
-      <p>{text}</p>
-    </Page>
-  );
-}
-
-function Page({ title, children }: { title: string; children?: unknown }) {
+function Page(
+  { title, live = false, children }: { title: string; live?: boolean; children?: unknown },
+) {
   return (
     <html lang="en">
       <head>
@@ -76,6 +169,7 @@ function Page({ title, children }: { title: string; children?: unknown }) {
       </head>
       <body>
         <main>{children}</main>
+        {live ? <script dangerouslySetInnerHTML={{ __html: script }} /> : null}
       </body>
     </html>
   );

@@ -14,6 +14,7 @@ import type {
   CreateKey,
   CreateProject,
   Project,
+  StripeKeys,
   UpdateProject,
   Upstream,
 } from "./schema.ts";
@@ -58,8 +59,9 @@ export function createProjectAdmin(
 
   async function build(id: string, settings: CreateProject): Promise<Project> {
     const upstream = await seal(id, settings.upstream);
+    const stripe = await sealStripe(secrets, id, settings.stripe);
     const stamps = { createdAt: now(), updatedAt: now() };
-    return { ...settings, id, upstream, status: "active", listeners: [], ...stamps };
+    return { ...settings, id, upstream, stripe, status: "active", listeners: [], ...stamps };
   }
 
   function seal(id: string, upstream: CreateProject["upstream"]): Promise<Upstream | null> {
@@ -114,7 +116,10 @@ export function createProjectAdmin(
       change(projectId, async ({ project }) => {
         const { upstream } = changes;
         const sealed = upstream === undefined ? project.upstream : await seal(projectId, upstream);
-        const altered = { ...applyChanges(project, changes), upstream: sealed };
+        const stripe = changes.stripe === undefined
+          ? project.stripe
+          : await sealStripe(secrets, projectId, changes.stripe);
+        const altered = { ...applyChanges(project, changes), upstream: sealed, stripe };
         return { project: altered, events: [updated(project, changedFields(changes))] };
       }),
     archive: (projectId) =>
@@ -165,6 +170,19 @@ async function sealUpstream(
   return { ...rest, apiKey: apiKey ? await secrets.seal(apiKey, projectKey(projectId)) : null };
 }
 
+async function sealStripe(
+  secrets: Secrets,
+  projectId: string,
+  keys: CreateProject["stripe"],
+): Promise<StripeKeys | null> {
+  if (!keys) return null;
+  const place = projectKey(projectId);
+  return {
+    secretKey: await secrets.seal(keys.secretKey, place),
+    webhookSecret: await secrets.seal(keys.webhookSecret, place),
+  };
+}
+
 function requireFits(project: Project): void {
   if (JSON.stringify(project).length * 3 < projectBytesMax) return;
   if (new TextEncoder().encode(JSON.stringify(project)).length <= projectBytesMax) return;
@@ -185,6 +203,7 @@ function applyChanges(project: Project, changes: UpdateProject): Project {
     allowedFields: given(changes.allowedFields, project.allowedFields),
     billingEvents: given(changes.billingEvents, project.billingEvents),
     messages: given(changes.messages, project.messages),
+    topUp: given(changes.topUp, project.topUp),
     trialCredits: given(changes.trialCredits, project.trialCredits),
     lowBalance: given(changes.lowBalance, project.lowBalance),
     pricing: {

@@ -85,6 +85,10 @@ const keysMax = 10 * pageSizeMax;
 
 /** A project as an operator sees it: the upstream's key is only said to be there. */
 function viewProject(project: Project): Record<string, unknown> {
-  const { upstream, listeners: _, ...rest } = project;
-  return { ...rest, upstream: upstream && { ...upstream, apiKey: upstream.apiKey ? "set" : null } };
+  const { upstream, stripe, listeners: _, ...rest } = project;
+  return {
+    ...rest,
+    stripe: stripe && { secretKey: "set", webhookSecret: "set" },
+    upstream: upstream && { ...upstream, apiKey: upstream.apiKey ? "set" : null },
+  };
 }

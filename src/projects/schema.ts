@@ -78,6 +78,27 @@ const upstreamSchema = z.strictObject({
   onAbort: z.enum(["estimate", "drain"]).optional(),
 });
 
+const secretText = z.string().min(8).max(512).regex(/^[\x21-\x7e]+$/, {
+  error: "must be visible ASCII characters",
+});
+
+const stripeSchema = z.strictObject({ secretKey: secretText, webhookSecret: secretText });
+
+/** A project's own account at Stripe, as stored. */
+export interface StripeKeys {
+  secretKey: Sealed;
+  webhookSecret: Sealed;
+}
+
+/** What the hosted page offers; amounts are decimal strings in the project's currency. */
+const topUpSchema = z.strictObject({
+  amounts: z.array(decimal).min(1).max(6).default(["5", "10", "25"]),
+  min: decimal.default("1"),
+  max: decimal.default("1000"),
+  /** The owner's own checkout; else Stripe's, where its keys are set. */
+  checkoutUrl: addressTemplate.nullable().default(null),
+});
+
 /** Where a project's chats go, as stored. */
 export type Upstream = Omit<z.output<typeof upstreamSchema>, "apiKey"> & {
   apiKey: Sealed | null;
@@ -113,6 +134,8 @@ const settings = {
     }),
     z.partialRecord(z.enum(messageReasons), messageTemplate),
   ),
+  topUp: topUpSchema,
+  stripe: stripeSchema.nullable(),
   /** Given to each user once, with their first operation. */
   trialCredits: decimal,
   /** Below this balance an answer ends with a warning; null for none. */
@@ -137,6 +160,8 @@ export const createProjectSchema = z.strictObject({
   allowedFields: settings.allowedFields.default([]),
   billingEvents: settings.billingEvents.default(true),
   messages: settings.messages.default({}),
+  topUp: settings.topUp.prefault({}),
+  stripe: settings.stripe.default(null),
   trialCredits: settings.trialCredits.default("0"),
   lowBalance: settings.lowBalance.default(null),
 });
@@ -170,9 +195,10 @@ export const createKeySchema = z.strictObject({
 export type CreateKey = z.output<typeof createKeySchema>;
 
 /** A project: its settings and prices. One row; its version moves with every change below it. */
-export interface Project extends Omit<CreateProject, "upstream"> {
+export interface Project extends Omit<CreateProject, "upstream" | "stripe"> {
   id: string;
   upstream: Upstream | null;
+  stripe: StripeKeys | null;
   status: "active" | "archived";
   /** Who is told of its events. Kept by the webhooks room; never shown with the project. */
   listeners: Listener[];

@@ -77,7 +77,14 @@ export function putApiKey(write: Write, key: ApiKey, hash: string | null): void 
 }
 
 /** What rows lack that were written before there was such a setting. */
-const addedLater = { listeners: [], messages: {}, trialCredits: "0", lowBalance: null };
+const addedLater = {
+  listeners: [],
+  messages: {},
+  topUp: { amounts: ["5", "10", "25"], min: "1", max: "1000", checkoutUrl: null },
+  stripe: null,
+  trialCredits: "0",
+  lowBalance: null,
+};
 
 function toSnapshot(row: Row): ProjectSnapshot | null {
   if (!row.value || !row.version) return null;

@@ -48,6 +48,13 @@ export const holdingKey = (projectId: string, user: string): Key => ["holding", 
 /** All accounts that may hold money. */
 export const holdingPrefix: Key = ["holding"];
 
+/** A payment at Stripe -> the deposit that it made. In the deposit's own write. For ever. */
+export const stripePaymentKey = (projectId: string, paymentIntent: string): Key => [
+  "stripe_payment",
+  projectId,
+  paymentIntent,
+];
+
 /** A chat's idempotency key: running, or its stored answer. Lives 24 hours, then swept. */
 export const chatReplayKey = (projectId: string, key: string): Key => [
   "chat_replay",

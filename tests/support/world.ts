@@ -6,6 +6,7 @@ import type { Deps } from "../../src/deps.ts";
 import { createCommitter } from "../../src/store/commit.ts";
 import { denoKv, guardKv, type Kv } from "../../src/store/kv.ts";
 import { createHandClock, type HandClock } from "./clock.ts";
+import { createStripeDouble, type StripeDouble } from "./stripe.ts";
 import { createSubscriberScript, type SubscriberScript } from "./subscriber.ts";
 import { createUpstreamScript, type UpstreamScript } from "./upstream.ts";
 
@@ -19,6 +20,7 @@ export interface World extends Disposable {
   clock: HandClock;
   upstream: UpstreamScript;
   subscriber: SubscriberScript;
+  stripe: StripeDouble;
   /** When the alarm was asked to ring; `ring` rings it. */
   alarm: { asked: number[]; ring(): void };
   /** Everything that was logged, as the fields that were given. */
@@ -76,6 +78,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   const clock = shareWith?.clock ?? createHandClock();
   const upstream = createUpstreamScript(clock);
   const subscriber = shareWith?.subscriber ?? createSubscriberScript();
+  const stripe = createStripeDouble();
   const alarm = { asked: [] as number[], ring() {} };
   const logged: Record<string, unknown>[] = [];
   const config = readConfig(dev ? env : { ...productionEnv, ...env }, { dev });
@@ -99,7 +102,10 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       ring: (at) => void alarm.asked.push(at),
       listen: (wake) => void (alarm.ring = wake),
     },
-    fetch: (url, init) => upstream.answer(new Request(url, init)),
+    fetch: (url, init) => {
+      const at = new URL(url).hostname === "api.stripe.com" ? stripe : upstream;
+      return at.answer(new Request(url, init));
+    },
     log: (level, event, fields) => logged.push({ level, event, ...fields }),
   };
   const app = await createApp(deps);
@@ -110,6 +116,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     clock,
     upstream,
     subscriber,
+    stripe,
     alarm,
     logged,
     projectId: "",

@@ -1,0 +1,66 @@
+/** @jsxImportSource @hono/hono/jsx */
+import { ApiError } from "../base/errors.ts";
+import type { Handler } from "../base/handler.ts";
+import { MessagePage, scriptHash } from "./page.tsx";
+
+/**
+ * A personal page: not stored, not framed, loads nothing from elsewhere, and tells no one where it
+ * was opened. `formTargets` are origins that its forms may lead on to.
+ */
+export function pageResponse(
+  status: number,
+  page: unknown,
+  { requestId, formTargets = [] }: { requestId: string; formTargets?: readonly string[] },
+): Response {
+  const policy = [
+    "default-src 'none'",
+    "style-src 'unsafe-inline'",
+    `script-src ${scriptHash}`,
+    "connect-src 'self'",
+    `form-action 'self' ${formTargets.join(" ")}`.trim(),
+    "frame-ancestors 'none'",
+    "base-uri 'none'",
+  ];
+  return new Response(`<!doctype html>${page}`, {
+    status,
+    headers: {
+      "content-type": "text/html; charset=utf-8",
+      "content-security-policy": policy.join("; "),
+      "referrer-policy": "no-referrer",
+      "x-content-type-options": "nosniff",
+      "cache-control": "no-store",
+      "x-request-id": requestId,
+    },
+  });
+}
+
+/** Leads on from a form; the browser then asks anew, so that going back sends nothing twice. */
+export function seeOther(location: string, requestId: string): Response {
+  return new Response(null, {
+    status: 303,
+    headers: {
+      location,
+      "x-request-id": requestId,
+      "cache-control": "no-store",
+      "referrer-policy": "no-referrer",
+    },
+  });
+}
+
+/** Says what a person can read of a fault; faults of ours are thrown on, and logged. */
+export function asPage(handler: Handler): Handler {
+  return async (incoming) => {
+    try {
+      return await handler(incoming);
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      const { requestId, path } = incoming;
+      const title = error.status === 404 ? "This link is no longer valid" : "That did not work";
+      const back = error.status === 404 ? {} : { back: path };
+      const page = <MessagePage title={title} text={error.message} {...back} />;
+      const response = pageResponse(error.status, String(page), { requestId });
+      for (const [name, value] of Object.entries(error.headers)) response.headers.set(name, value);
+      return response;
+    }
+  };
+}

@@ -1,0 +1,134 @@
+import type { Stripe } from "stripe";
+import { ApiError, badRequest } from "../base/errors.ts";
+import { formatAmount, parseAmount, toAmount, unit } from "../base/money.ts";
+import type { Amount } from "../base/money.ts";
+import type { Deps } from "../deps.ts";
+import type { Project, StripeKeys } from "../projects/schema.ts";
+import { projectKey } from "../store/keys.ts";
+import type { Secrets } from "../store/secrets.ts";
+
+/** A project's account at Stripe, through the official client. */
+export interface StripeAccount {
+  /** A page at Stripe where this user pays; the same form gives the same one. Throws 400, 502. */
+  startCheckout(
+    checkout: { user: string; amount: Amount; formId: string; backUrl: string },
+  ): Promise<{ id: string; url: string }>;
+  /** The event of a webhook. Throws 400 when it is not signed with the project's secret. */
+  readEvent(raw: string, signature: string): Promise<Stripe.Event>;
+}
+
+// https://docs.stripe.com/currencies: amounts go in the smallest unit, which these have not, or
+// have three digits of.
+const withoutDecimals = "bif clp djf gnf jpy kmf krw mga pyg rwf ugx vnd vuv xaf xof xpf".split(
+  " ",
+);
+const withThree = "bhd jod kwd omr tnd".split(" ");
+const toleranceSeconds = 300;
+const timeoutMs = 15_000;
+
+/** How many of Stripe's units are one of the currency's. */
+function unitsPerOne(currency: string): bigint {
+  if (withoutDecimals.includes(currency)) return 1n;
+  return withThree.includes(currency) ? 1000n : 100n;
+}
+
+/** An amount in Stripe's units; null when it is finer than they are. */
+export function toStripeUnits(amount: Amount, currency: string): number | null {
+  const scaled = amount * unitsPerOne(currency);
+  return scaled % unit === 0n ? Number(scaled / unit) : null;
+}
+
+/** Stripe's units as an amount. */
+export function fromStripeUnits(units: number, currency: string): Amount {
+  return toAmount((BigInt(units) * unit) / unitsPerOne(currency));
+}
+
+/** Opens a project's account. The client is loaded with the first one. */
+export async function openStripe(
+  deps: Pick<Deps, "fetch" | "clock">,
+  secrets: Secrets,
+  { project, keys }: { project: Project; keys: StripeKeys },
+): Promise<StripeAccount> {
+  const { default: Client } = await import("stripe");
+  const place = projectKey(project.id);
+  const secretKey = await secrets.open(keys.secretKey, place);
+  const webhookSecret = await secrets.open(keys.webhookSecret, place);
+  const fetchOnly = (input: string | URL | Request, init?: RequestInit) =>
+    deps.fetch(input instanceof Request ? input.url : String(input), init ?? {});
+  const client = new Client(secretKey, {
+    httpClient: Client.createFetchHttpClient(fetchOnly),
+    timeout: timeoutMs,
+    maxNetworkRetries: 1,
+    telemetry: false,
+  });
+  const crypto = Client.createSubtleCryptoProvider();
+
+  return {
+    async startCheckout({ user, amount, formId, backUrl }) {
+      const { currency, name } = project;
+      const unitAmount = toStripeUnits(amount, currency);
+      if (unitAmount === null) {
+        throw badRequest("amount", `${formatAmount(amount)} is finer than ${currency} is paid in.`);
+      }
+      const product = { currency, unit_amount: unitAmount, product_data: { name } };
+      const session = await client.checkout.sessions.create({
+        mode: "payment",
+        line_items: [{ price_data: product, quantity: 1 }],
+        success_url: backUrl,
+        cancel_url: backUrl,
+        metadata: { farebox_project: project.id, farebox_user: user, farebox_units: unitAmount },
+      }, { idempotencyKey: `farebox-${project.id}-${formId}` }).catch((cause) => {
+        throw new ApiError(502, {
+          message: "The payment service did not answer. Try again shortly.",
+          code: "checkout_unavailable",
+          cause: cause instanceof Error ? cause.message : cause,
+        });
+      });
+      if (!session.url) throw new Error("Stripe made a session without an address");
+      return { id: session.id, url: session.url };
+    },
+    async readEvent(raw, signature) {
+      const now = deps.clock.now();
+      try {
+        return await client.webhooks.constructEventAsync(
+          raw,
+          signature,
+          webhookSecret,
+          toleranceSeconds,
+          crypto,
+          now,
+        );
+      } catch (cause) {
+        throw new ApiError(400, {
+          message: "The Stripe-Signature does not fit.",
+          code: "invalid_signature",
+          cause: cause instanceof Error ? cause.message : cause,
+        });
+      }
+    },
+  };
+}
+
+/** A session of ours that has been paid; null for one that is not paid, or not ours. */
+export function paidSession(
+  { id: projectId, currency }: Project,
+  session: Stripe.Checkout.Session,
+): { id: string; user: string; amount: Amount; paymentIntent: string | null } | null {
+  const { metadata, payment_status, amount_total, payment_intent } = session;
+  const user = metadata?.farebox_user;
+  if (metadata?.farebox_project !== projectId || user === undefined) return null;
+  if (payment_status !== "paid") return null;
+  const fits = session.currency === currency && String(amount_total) === metadata.farebox_units;
+  if (!fits || amount_total === null) {
+    throw badRequest(null, "The session's amount or currency is not the one that was asked for.");
+  }
+  const paymentIntent = typeof payment_intent === "string" ? payment_intent : payment_intent?.id;
+  const amount = fromStripeUnits(amount_total, currency);
+  return { id: session.id, user, amount, paymentIntent: paymentIntent ?? null };
+}
+
+/** Whether an amount is one that the project takes; it is then worth a checkout. */
+export function takes({ topUp }: Project, amount: Amount): boolean {
+  const [min, max] = [parseAmount(topUp.min), parseAmount(topUp.max)];
+  return min !== null && max !== null && amount >= min && amount <= max && amount > 0n;
+}

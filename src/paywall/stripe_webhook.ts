@@ -1,0 +1,138 @@
+import type { Stripe } from "stripe";
+import { ApiError, notFound } from "../base/errors.ts";
+import type { Handler } from "../base/handler.ts";
+import { toBytes } from "../base/json.ts";
+import { formatAmount, least, parseAmount, zero } from "../base/money.ts";
+import { type NewEvent, newEvent, type Trigger } from "../events/event.ts";
+import { amountOf } from "../ledger/entry.ts";
+import { checkId } from "../projects/operator.ts";
+import type { Project } from "../projects/schema.ts";
+import { stripePaymentKey } from "../store/keys.ts";
+import type { PaywallRooms } from "./rooms.ts";
+import { fromStripeUnits, openStripe, paidSession } from "./stripe.ts";
+
+const bodyBytesMax = 512 * 1024;
+
+/**
+ * `POST /v1/stripe/{projectId}`: what Stripe tells of a project's payments. Each event counts once,
+ * whatever is repeated. 400 when it is not signed, which Stripe then sends again.
+ */
+export function stripeWebhook(rooms: PaywallRooms): Handler {
+  return async ({ request, param, requestId }) => {
+    const { deps, directory, secrets } = rooms;
+    const { project } = await directory.current(checkId(param("projectId"), "project"));
+    if (!project.stripe) throw notFound("Stripe account of this project");
+    const raw = await readRaw(request);
+    const account = await openStripe(deps, secrets, { project, keys: project.stripe });
+    const signature = request.headers.get("stripe-signature") ?? "";
+    const outcome = await take(rooms, project, await account.readEvent(raw, signature));
+    return Response.json({ received: true, outcome }, { headers: { "x-request-id": requestId } });
+  };
+}
+
+async function readRaw(request: Request): Promise<string> {
+  const length = Number(request.headers.get("content-length") ?? bodyBytesMax + 1);
+  if (length > bodyBytesMax) throw new ApiError(413, { message: "The event is too large." });
+  return await request.text();
+}
+
+type Outcome = "booked" | "debited" | "ignored";
+
+async function take(rooms: PaywallRooms, project: Project, event: Stripe.Event): Promise<Outcome> {
+  switch (event.type) {
+    case "checkout.session.completed":
+    case "checkout.session.async_payment_succeeded":
+      return await book(rooms, project, event.data.object);
+    case "charge.refunded": {
+      const { payment_intent, amount_refunded } = event.data.object;
+      const before = event.data.previous_attributes?.amount_refunded ?? 0;
+      const units = amount_refunded - before;
+      return await debit(rooms, project, { event, paymentIntent: payment_intent, units });
+    }
+    case "charge.dispute.created": {
+      const { payment_intent, amount } = event.data.object;
+      return await debit(rooms, project, { event, paymentIntent: payment_intent, units: amount });
+    }
+    default:
+      return "ignored";
+  }
+}
+
+const byStripe: Trigger = { source: "checkout", actorType: "system", actorId: "stripe" };
+
+/** Books a paid session, once; one that is not paid yet comes again when it is. */
+async function book(
+  { post }: PaywallRooms,
+  project: Project,
+  session: Stripe.Checkout.Session,
+): Promise<Outcome> {
+  const paid = paidSession(project, session);
+  if (!paid) return "ignored";
+  const { id, user, amount, paymentIntent } = paid;
+  const completed = (): NewEvent[] => [
+    newEvent("stripe.checkout.session.completed", {
+      trigger: byStripe,
+      subject: { type: "balance", id, externalId: user },
+    }, {
+      checkoutSessionId: id,
+      amount: formatAmount(amount),
+      currency: project.currency,
+      walletUserId: user,
+    }),
+  ];
+  await post.deposit({
+    ref: { projectId: project.id, user },
+    amount,
+    metadata: { source: "stripe", checkoutSessionId: id },
+    key: `stripe:${id}`,
+    paid: true,
+    origin: { trigger: byStripe, source: "stripe", also: completed },
+    alongside(draft, entry) {
+      if (paymentIntent === null) return;
+      const key = stripePaymentKey(project.id, paymentIntent);
+      draft.put(key, toBytes({ activityId: entry.id }));
+    },
+  });
+  return "booked";
+}
+
+interface Reversal {
+  event: Stripe.Event;
+  paymentIntent: string | Stripe.PaymentIntent | null;
+  units: number;
+}
+
+/** Takes back what Stripe has paid back, as far as it is still there; the rest is a shortfall. */
+async function debit(
+  { deps, post }: PaywallRooms,
+  project: Project,
+  { event, paymentIntent, units }: Reversal,
+): Promise<Outcome> {
+  const intent = typeof paymentIntent === "string" ? paymentIntent : paymentIntent?.id;
+  if (intent === undefined || units <= 0) return "ignored";
+  const { value } = await deps.kv.get(stripePaymentKey(project.id, intent));
+  if (!value) return "ignored";
+  const { activityId } = JSON.parse(new TextDecoder().decode(value));
+  const original = await post.find(project.id, activityId);
+  if (!original) return "ignored";
+  const whole = parseAmount(amountOf(original)) ?? zero;
+  const refund = {
+    ref: { projectId: project.id, user: original.user },
+    original,
+    amount: least(fromStripeUnits(units, project.currency), whole),
+    metadata: { source: "stripe", eventId: event.id, reason: event.type },
+    key: `stripe:${event.id}`,
+    origin: { trigger: byStripe },
+  };
+  // A dispute after a refund names the whole again: then all that is left goes, or nothing.
+  const attempts = [refund, { ...refund, amount: null }];
+  for (const attempt of attempts) {
+    if (await post.refund(attempt).catch(ignoreExcess)) return "debited";
+  }
+  return "ignored";
+}
+
+function ignoreExcess(error: unknown): null {
+  if (error instanceof ApiError && error.code === "refund_exceeds_original") return null;
+  throw error;
+}

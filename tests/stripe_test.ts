@@ -1,0 +1,231 @@
+import assert from "node:assert/strict";
+import Stripe from "stripe";
+import { toAmount, unit } from "../src/base/money.ts";
+import { fromStripeUnits, toStripeUnits } from "../src/paywall/stripe.ts";
+import type { Session } from "./support/stripe.ts";
+import { adminKey, createWorld, type World } from "./support/world.ts";
+import { deliver, subscribe } from "./support/webhooks.ts";
+
+const keys = { secretKey: "sk_test_of_the_owner", webhookSecret: "whsec_of_the_owner" };
+
+async function payingWorld(project: Record<string, unknown> = {}): Promise<World> {
+  return await createWorld({ project: { name: "Helper", stripe: keys, ...project } });
+}
+
+async function pagePath(world: World, user = "ada"): Promise<string> {
+  const { body } = await world.json(`/v1/user/balance/topup?user=${user}`);
+  return new URL(body.url).pathname;
+}
+
+const formIdOf = (html: string) => /name="formId" value="([^"]+)"/.exec(html)?.[1] ?? "";
+
+async function choose(world: World, path: string, amount: string, formId?: string) {
+  const page = await (await world.call(path, { key: null })).text();
+  const raw = new URLSearchParams({ amount, formId: formId ?? formIdOf(page) }).toString();
+  return await world.call(path, {
+    key: null,
+    raw,
+    headers: {
+      "content-type": "application/x-www-form-urlencoded",
+      "content-length": String(raw.length),
+    },
+  });
+}
+
+/** Chooses an amount on the page; the session that it leads to. */
+async function checkout(world: World, amount = "10"): Promise<Session> {
+  const response = await choose(world, await pagePath(world), amount);
+  assert.equal(response.status, 303, await response.text());
+  const session = [...world.stripe.sessions.values()].at(-1);
+  assert.equal(response.headers.get("location"), session?.url);
+  return session ?? assert.fail();
+}
+
+let events = 0;
+
+/** Sends an event as Stripe does, signed by its own library. */
+async function tell(
+  world: World,
+  type: string,
+  object: Record<string, unknown>,
+  more: { id?: string; secret?: string; previous?: Record<string, unknown>; at?: number } = {},
+) {
+  const { id = `evt_${++events}`, secret = keys.webhookSecret, previous } = more;
+  const payload = JSON.stringify({
+    id,
+    object: "event",
+    type,
+    data: { object, ...(previous ? { previous_attributes: previous } : {}) },
+  });
+  const timestamp = Math.floor((more.at ?? world.clock.now()) / 1000);
+  const cryptoProvider = Stripe.createSubtleCryptoProvider();
+  const header = await new Stripe("sk_test").webhooks.generateTestHeaderStringAsync({
+    payload,
+    secret,
+    timestamp,
+    cryptoProvider,
+  });
+  return await world.json(`/v1/stripe/${world.projectId}`, {
+    key: null,
+    raw: payload,
+    headers: { "stripe-signature": header, "content-length": String(payload.length) },
+  });
+}
+
+const paid = (session: Session): Session => ({ ...session, payment_status: "paid" });
+
+Deno.test("stripe: a paid session is booked, whatever is repeated, and the chat goes on", async () => {
+  using world = await payingWorld();
+  await subscribe(world, { events: ["balance.*", "stripe.*"] });
+  const session = await checkout(world);
+  assert.deepEqual([session.amount_total, session.currency, session.mode], [
+    1000,
+    "usd",
+    "payment",
+  ]);
+  assert.equal((await world.balance("ada")).balance, "0", "nothing before it is paid");
+  await tell(world, "checkout.session.completed", session);
+  assert.equal((await world.balance("ada")).balance, "0", "completed, and not paid yet");
+  const answers = await Promise.all([
+    tell(world, "checkout.session.completed", paid(session), { id: "evt_same" }),
+    tell(world, "checkout.session.completed", paid(session), { id: "evt_same" }),
+    tell(world, "checkout.session.async_payment_succeeded", paid(session)),
+  ]);
+  for (const { status } of answers) assert.equal(status, 200);
+  assert.equal((await world.balance("ada")).balance, "10");
+  await deliver(world);
+  assert.deepEqual(world.subscriber.types().sort(), [
+    "balance.deposit.created",
+    "balance.topup.link.created",
+    "stripe.checkout.session.completed",
+  ]);
+  const [entry] = await world.activities("ada");
+  assert.deepEqual(entry?.metadata, { source: "stripe", checkoutSessionId: session.id });
+});
+
+Deno.test("stripe: the same form twice is one session, and opening the page makes none", async () => {
+  using world = await payingWorld();
+  const path = await pagePath(world);
+  const page = await (await world.call(path, { key: null })).text();
+  await (await world.call(path, { key: null })).text();
+  assert.equal(world.stripe.sessions.size, 0);
+  const formId = formIdOf(page);
+  const [one, two] = await Promise.all([
+    choose(world, path, "5", formId),
+    choose(world, path, "5", formId),
+  ]);
+  assert.equal(one.headers.get("location"), two.headers.get("location"));
+  assert.equal(world.stripe.sessions.size, 1);
+  await choose(world, path, "5");
+  assert.equal(world.stripe.sessions.size, 2, "another page is another checkout");
+});
+
+Deno.test("stripe: what is not signed by the project's secret, or is old, changes nothing", async () => {
+  using world = await payingWorld();
+  const session = paid(await checkout(world));
+  const old = { at: world.clock.now() - 301_000 };
+  for (const more of [{ secret: "whsec_of_another" }, old]) {
+    const { status, body } = await tell(world, "checkout.session.completed", session, more);
+    assert.deepEqual([status, body.error.code], [400, "invalid_signature"]);
+  }
+  for (const header of ["", "t=1,v1=00", "nonsense"]) {
+    const { status } = await world.json(`/v1/stripe/${world.projectId}`, {
+      key: null,
+      raw: "{}",
+      headers: { "stripe-signature": header, "content-length": "2" },
+    });
+    assert.equal(status, 400, header);
+  }
+  assert.equal((await world.balance("ada")).balance, "0");
+});
+
+Deno.test("stripe: a session that is not ours, or of another amount or currency, is not booked", async () => {
+  using world = await payingWorld();
+  const session = paid(await checkout(world));
+  const completed = "checkout.session.completed";
+  const foreign = [{}, { farebox_project: "pw_0", farebox_user: "ada", farebox_units: "1000" }];
+  for (const metadata of foreign) {
+    const { status, body } = await tell(world, completed, { ...session, metadata });
+    assert.deepEqual([status, body.outcome], [200, "ignored"]);
+  }
+  for (const wrong of [{ amount_total: 999 }, { currency: "eur" }]) {
+    assert.equal((await tell(world, completed, { ...session, ...wrong })).status, 400);
+  }
+  assert.equal((await tell(world, "customer.created", {})).body.outcome, "ignored");
+  assert.equal((await world.balance("ada")).balance, "0");
+});
+
+Deno.test("stripe: refunds and disputes take back what is there, and record the rest", async () => {
+  using world = await payingWorld();
+  const session = paid(await checkout(world));
+  await tell(world, "checkout.session.completed", session);
+  const charge = { payment_intent: session.payment_intent, amount: 1000 };
+  const refund = (total: number, before: number, id: string) =>
+    tell(world, "charge.refunded", { ...charge, amount_refunded: total }, {
+      id,
+      previous: { amount_refunded: before },
+    });
+  for (let time = 0; time < 2; time++) {
+    assert.equal((await refund(300, 0, "evt_r1")).body.outcome, "debited");
+  }
+  assert.equal((await world.balance("ada")).balance, "7");
+  await world.json("/v1/user/charge", { body: { user: "ada", amount: "6" } });
+  await refund(700, 300, "evt_r2");
+  const [entry] = await world.activities("ada");
+  assert.deepEqual([entry?.kind, entry?.amount, entry?.shortfall], ["refund", "1", "3"]);
+  assert.equal((await world.balance("ada")).balance, "0");
+  const disputed = await tell(world, "charge.dispute.created", charge);
+  assert.deepEqual([disputed.status, disputed.body.outcome], [200, "debited"], "all that is left");
+  assert.equal((await world.activities("ada"))[0]?.shortfall, "3");
+  assert.equal((await tell(world, "charge.dispute.created", charge)).body.outcome, "ignored");
+  const unknown = { payment_intent: "pi_unknown", amount: 5 };
+  assert.equal((await tell(world, "charge.dispute.created", unknown)).body.outcome, "ignored");
+});
+
+Deno.test("stripe: a paid checkout is booked also when the project has been archived since", async () => {
+  using world = await payingWorld();
+  const session = paid(await checkout(world));
+  await world.json(`/v1/admin/projects/${world.projectId}/archive`, {
+    method: "POST",
+    key: adminKey,
+  });
+  await tell(world, "checkout.session.completed", session);
+  assert.equal((await world.balance("ada")).balance, "10");
+  assert.equal((await choose(world, await pagePath(world), "5", "form_0")).status, 405);
+});
+
+Deno.test("stripe: when it does not answer, the person reads so, and nothing is made", async () => {
+  using world = await payingWorld();
+  world.stripe.failsWith = 500;
+  const response = await choose(world, await pagePath(world), "5");
+  assert.equal(response.status, 502);
+  assert.match(await response.text(), /payment service did not answer/);
+});
+
+Deno.test("stripe: its keys are sealed, and never shown", async () => {
+  using world = await payingWorld();
+  const path = `/v1/admin/projects/${world.projectId}`;
+  const { body } = await world.json(path, { key: adminKey });
+  assert.deepEqual(body.project.stripe, { secretKey: "set", webhookSecret: "set" });
+  const rows = await world.deps.kv.list({ prefix: [], limit: 500 });
+  const stored = rows.map(({ value }) => new TextDecoder().decode(value ?? undefined)).join();
+  assert.doesNotMatch(stored, /of_the_owner/);
+  const other = await world.makeProject();
+  const foreign = await world.json(`/v1/stripe/${other.projectId}`, { key: null, raw: "{}" });
+  assert.equal(foreign.status, 404);
+});
+
+Deno.test("stripe: amounts go in the currency's smallest unit, exactly or not at all", () => {
+  const table: [amount: bigint, currency: string, units: number | null][] = [
+    [10n * unit, "usd", 1000],
+    [unit / 100n, "usd", 1],
+    [unit / 1000n, "usd", null],
+    [500n * unit, "jpy", 500],
+    [unit / 2n, "jpy", null],
+    [unit / 1000n, "kwd", 1],
+  ];
+  for (const [amount, currency, units] of table) {
+    assert.equal(toStripeUnits(toAmount(amount), currency), units, `${amount} ${currency}`);
+    if (units !== null) assert.equal(fromStripeUnits(units, currency), amount);
+  }
+});

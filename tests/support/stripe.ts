@@ -1,0 +1,66 @@
+/** Stripe's checkout sessions, as far as the service uses them, with its idempotency. */
+export interface StripeDouble {
+  /** Sessions by id, as Stripe shows them. */
+  sessions: Map<string, Session>;
+  /** Refuses every call with this status, when set. */
+  failsWith: number | null;
+  answer(request: Request): Promise<Response>;
+}
+
+// deno-lint-ignore no-explicit-any -- as Stripe's own types would make it, loosely
+export type Session = Record<string, any>;
+
+export function createStripeDouble(): StripeDouble {
+  const sessions = new Map<string, Session>();
+  const byKey = new Map<string, { body: string; session: Session }>();
+  const double: StripeDouble = {
+    sessions,
+    failsWith: null,
+    async answer(request) {
+      if (double.failsWith !== null) {
+        const error = { type: "api_error", message: "down" };
+        return Response.json({ error }, { status: double.failsWith });
+      }
+      const { pathname } = new URL(request.url);
+      const authorized = request.headers.get("authorization") === "Bearer sk_test_of_the_owner";
+      if (!authorized || request.method !== "POST" || pathname !== "/v1/checkout/sessions") {
+        const error = { type: "invalid_request_error", message: `${request.method} ${pathname}` };
+        return Response.json({ error }, { status: authorized ? 404 : 401 });
+      }
+      const body = await request.text();
+      const key = request.headers.get("idempotency-key") ?? crypto.randomUUID();
+      const before = byKey.get(key);
+      if (before) {
+        if (before.body === body) return Response.json(before.session);
+        const error = { type: "idempotency_error", message: "other parameters" };
+        return Response.json({ error }, { status: 400 });
+      }
+      const session = makeSession(new URLSearchParams(body), sessions.size + 1);
+      byKey.set(key, { body, session });
+      sessions.set(session.id, session);
+      return Response.json(session);
+    },
+  };
+  return double;
+}
+
+function makeSession(form: URLSearchParams, n: number): Session {
+  const metadata = Object.fromEntries(
+    [...form].flatMap(([name, value]) => {
+      const key = /^metadata\[(.*)\]$/.exec(name)?.[1];
+      return key === undefined ? [] : [[key, value]];
+    }),
+  );
+  return {
+    id: `cs_test_${n}`,
+    object: "checkout.session",
+    url: `https://checkout.stripe.com/c/pay/cs_test_${n}`,
+    mode: form.get("mode"),
+    amount_total: Number(form.get("line_items[0][price_data][unit_amount]")),
+    currency: form.get("line_items[0][price_data][currency]"),
+    success_url: form.get("success_url"),
+    payment_intent: `pi_test_${n}`,
+    payment_status: "unpaid",
+    metadata,
+  };
+}
