@@ -1,0 +1,106 @@
+import assert from "node:assert/strict";
+import { devApiKey, devProjectId } from "../../src/projects/auth.ts";
+import { devProject } from "../../src/projects/dev_project.ts";
+import { assertAccessible, picture, visit } from "../support/browser.ts";
+import { createWorld, type World } from "../support/world.ts";
+
+async function devWorld(): Promise<World> {
+  const world = await createWorld({ dev: true });
+  await world.app.admin.ensure(devProjectId, devProject);
+  return world;
+}
+
+async function ask(world: World): Promise<string> {
+  const messages = [{ role: "user", content: "Hello" }];
+  const { body } = await world.json("/v1/chat/completions", {
+    key: devApiKey,
+    body: { model: "sandbox/echo", user: "ada", messages },
+  });
+  return body.choices[0].message.content;
+}
+
+/** The page that the paywall message links to, at the visitor's address. */
+async function linked(world: World, url: string): Promise<string> {
+  const [link] = /http\S+/.exec(await ask(world)) ?? [];
+  return url + new URL(link ?? assert.fail("no link")).pathname;
+}
+
+for (const script of [true, false]) {
+  Deno.test(`browser: from the paywall message to the paid answer, on a phone${script ? "" : ", without JavaScript"}`, async () => {
+    using world = await devWorld();
+    await using visitor = await visit(world, { script });
+    const { page } = visitor;
+    await page.goto(await linked(world, visitor.url));
+    assert.equal(await page.textContent("#balance"), "$0.00");
+    if (script) await picture(page, "topup-empty");
+    await page.click("text=Add $5.00");
+    assert.equal(await page.textContent("#balance"), "$5.00");
+    if (script) await picture(page, "topup-paid");
+    assert.equal(await ask(world), "You said: Hello");
+    await page.goBack();
+    await page.reload();
+    assert.equal(await page.textContent("#balance"), "$4.99", "going back paid nothing again");
+    await page.fill("#amount", "0.5");
+    await page.click("form:has(#amount) button");
+    assert.match(await page.textContent("main") ?? "", /from 1 to 1000 USD/);
+    await page.click("text=Back");
+    await page.fill("#amount", "12,50");
+    await page.keyboard.press("Enter");
+    await page.waitForSelector("text=$17.49");
+    assert.deepEqual(visitor.complaints.filter((text) => !/400/.test(text)), []);
+  });
+}
+
+Deno.test("browser: a double click and two tabs are one deposit each page", async () => {
+  using world = await devWorld();
+  await using visitor = await visit(world);
+  const { page } = visitor;
+  const address = await linked(world, visitor.url);
+  await page.goto(address);
+  await page.dblclick("text=Add $5.00");
+  await page.waitForSelector("text=$5.00");
+  const second = await page.context().newPage();
+  await second.goto(address);
+  await second.click("text=Add $10.00");
+  await second.waitForSelector("text=$15.00");
+});
+
+Deno.test("browser: money that arrives is shown without a reload", async () => {
+  using world = await devWorld();
+  await using visitor = await visit(world);
+  const { page } = visitor;
+  await page.goto(await linked(world, visitor.url));
+  const navigations: string[] = [];
+  page.on("framenavigated", (frame) => navigations.push(frame.url()));
+  await world.json("/v1/user/balance/deposit", {
+    key: devApiKey,
+    body: { user: "ada", amount: "42" },
+  });
+  await page.waitForSelector("#balance:text-is('$42.00')", { timeout: 10_000 });
+  assert.match(await page.textContent("#activities") ?? "", /Added.*42 usd/);
+  assert.deepEqual(navigations, []);
+});
+
+for (const scheme of ["light", "dark"] as const) {
+  Deno.test(`browser: the page is accessible in ${scheme}, by keyboard too, and asks no one else`, async () => {
+    using world = await devWorld();
+    await using visitor = await visit(world, { scheme });
+    const { page } = visitor;
+    await page.goto(await linked(world, visitor.url));
+    await page.click("text=Add $25.00");
+    await assertAccessible(page);
+    await picture(page, `topup-${scheme}`);
+    await page.keyboard.press("Tab");
+    const focused = () => page.evaluate("document.activeElement.textContent");
+    assert.equal(await focused(), "Add $5.00");
+    await page.keyboard.press("Enter");
+    await page.waitForSelector("text=$30.00");
+    const wide = Number(await page.evaluate("document.documentElement.scrollWidth"));
+    assert.ok(wide <= 390, `${wide} pixels wide`);
+    for (const url of visitor.requests) assert.ok(url.startsWith(visitor.url), url);
+    assert.deepEqual(visitor.complaints, []);
+    await page.goto(`${visitor.url}/topup/forged`);
+    await assertAccessible(page);
+    assert.match(await page.textContent("h1") ?? "", /no longer valid/);
+  });
+}

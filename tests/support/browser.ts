@@ -1,0 +1,69 @@
+import assert from "node:assert/strict";
+import axe from "axe-core";
+import { type Browser, chromium, type Page } from "playwright-core";
+import type { World } from "./world.ts";
+
+const pictures = new URL("../../output/", import.meta.url);
+const phone = { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, isMobile: true };
+
+/** A browser in front of a world that listens on a port of its own. */
+export interface Visit extends AsyncDisposable {
+  url: string;
+  page: Page;
+  /** What the page asked for, and what it complained of. */
+  requests: string[];
+  complaints: string[];
+}
+
+/** Opens a phone's browser on a world's service. */
+export async function visit(
+  world: World,
+  { scheme = "light" as "light" | "dark", script = true } = {},
+): Promise<Visit> {
+  const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, world.app.fetch);
+  const browser: Browser = await chromium.launch({
+    executablePath: Deno.env.get("CHROMIUM") ?? "/usr/bin/chromium",
+    args: ["--no-sandbox"],
+  });
+  const context = await browser.newContext({
+    ...phone,
+    colorScheme: scheme,
+    javaScriptEnabled: script,
+  });
+  const page = await context.newPage();
+  const requests: string[] = [];
+  const complaints: string[] = [];
+  page.on("request", (request) => requests.push(request.url()));
+  page.on("console", (message) => {
+    if (message.type() === "error") complaints.push(message.text());
+  });
+  page.on("pageerror", (error) => complaints.push(String(error)));
+  return {
+    url: `http://127.0.0.1:${server.addr.port}`,
+    page,
+    requests,
+    complaints,
+    async [Symbol.asyncDispose]() {
+      await browser.close();
+      await server.shutdown();
+    },
+  };
+}
+
+/** That axe finds nothing to fault in the page as it is. */
+export async function assertAccessible(page: Page): Promise<void> {
+  // Evaluated by the debugger, which the page's Content-Security-Policy does not concern.
+  await page.evaluate(axe.source);
+  // deno-lint-ignore no-explicit-any -- axe is now a global of the page
+  const { violations } = await page.evaluate(() => (globalThis as any).axe.run());
+  const told = violations.map(({ id, nodes }: { id: string; nodes: { html: string }[] }) =>
+    `${id}: ${nodes.map(({ html }) => html).join(" ")}`
+  );
+  assert.deepEqual(told, []);
+}
+
+/** Keeps a picture of the page. */
+export async function picture(page: Page, name: string): Promise<void> {
+  await Deno.mkdir(pictures, { recursive: true });
+  await page.screenshot({ path: new URL(`${name}.png`, pictures).pathname, fullPage: true });
+}
