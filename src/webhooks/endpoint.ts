@@ -72,6 +72,16 @@ export class Slots {
     return Math.max(0, Math.min(own, runningMax - this.#running));
   }
 
+  /**
+   * The same for what is new: while older deliveries wait in the store, they may have half of the
+   * slots to themselves, or a steady stream of new ones would keep them waiting.
+   */
+  freeForNew(endpoint: Endpoint, now: number): number {
+    const free = this.free(endpoint, now);
+    if (!this.#hungry.has(endpoint)) return free;
+    return Math.min(free, Math.floor(endpoint.breaker.allowed(now) / 2) - endpoint.running);
+  }
+
   /** Whether a new delivery may be leased to wait in memory, instead of in the store. */
   hasRoom({ queue, queueing, breaker }: Endpoint, now: number): boolean {
     return queue.length + queueing < queueMax && breaker.allowed(now) > 0;
@@ -86,7 +96,7 @@ export class Slots {
   /** The next leased delivery that may be tried now, in turn among endpoints; in its slot. */
   dequeue(now: number, leaseLeftMin: number): Claimed | null {
     for (const endpoint of this.#queueing) {
-      while (this.free(endpoint, now) > 0) {
+      while (this.freeForNew(endpoint, now) > 0) {
         const claimed = endpoint.queue.shift();
         if (!claimed) break;
         // One that waited too long comes due by itself when its lease ends.

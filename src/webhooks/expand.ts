@@ -69,7 +69,7 @@ export function createExpansion(
       eventVersion: event.version,
     }, now);
     const leased = () => claimed(fresh, deps.id("lease"), now + leaseMs(config.webhooks.timeoutMs));
-    if (endpoint.queue.length === 0 && slots.free(endpoint, now) > 0) {
+    if (endpoint.queue.length === 0 && slots.freeForNew(endpoint, now) > 0) {
       slots.take(endpoint);
       return { endpoint, delivery: leased(), where: "slot" };
     }
