@@ -12,6 +12,7 @@ import { createPost } from "./ledger/post.ts";
 import { ledgerRoutes, type TopUpOffer } from "./ledger/routes.ts";
 import { createBell } from "./events/bell.ts";
 import { createHoldSweep } from "./ledger/sweep.ts";
+import { connectRoutes } from "./paywall/connect.ts";
 import { createLinks } from "./paywall/link.ts";
 import { messageFor } from "./paywall/message.ts";
 import { paywallRoutes } from "./paywall/routes.tsx";
@@ -86,6 +87,7 @@ export async function createApp(outside: Deps): Promise<App> {
       ledger: ledgerRoutes({ deps, auth, post, offerTopUp }),
       projects: projectRoutes({ deps, operator, admin, directory }),
       webhooks: webhookRoutes({ deps, auth, operator, subscriptions, redelivery }),
+      connect: connectRoutes({ auth }),
       paywall: paywallRoutes({ deps, directory, links, post, secrets, announce }),
       health: healthRoutes(deps),
     }),
@@ -112,12 +114,13 @@ interface Rooms {
   chat: ReturnType<typeof chatRoutes>;
   ledger: ReturnType<typeof ledgerRoutes>;
   projects: ReturnType<typeof projectRoutes>;
+  connect: ReturnType<typeof connectRoutes>;
   paywall: ReturnType<typeof paywallRoutes>;
   health: ReturnType<typeof healthRoutes>;
 }
 
 /** The whole outside of the service: which address leads into which room. */
-function routeMap({ chat, ledger, webhooks, projects, paywall, health }: Rooms): Routes {
+function routeMap({ connect, chat, ledger, webhooks, projects, paywall, health }: Rooms): Routes {
   return {
     "/v1/chat/completions": { POST: chat.complete },
     "/v1/:user/chat/completions": { POST: chat.complete },
@@ -130,6 +133,8 @@ function routeMap({ chat, ledger, webhooks, projects, paywall, health }: Rooms):
     "/v1/user/balance/deposit": { POST: ledger.deposit },
     "/v1/user/charge": { POST: ledger.charge },
     "/v1/user/refund": { POST: ledger.refund },
+    "/v1/user/connect": { GET: connect.connect },
+    "/v1/user/disconnect": { GET: connect.disconnect, POST: connect.disconnect },
     "/v1/user/activities": { GET: ledger.activities },
 
     "/v1/webhooks/subscriptions": {

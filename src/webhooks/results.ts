@@ -27,7 +27,7 @@ export interface Results {
 }
 
 const batchSize = 16;
-const attemptsMax = 5;
+const attemptsMax = 10;
 
 /**
  * Combines the results of one subscription that come while its last write is under way, so that its
@@ -56,7 +56,8 @@ export function createResults({ kv, committer, clock, log, config }: Deps): Resu
         if (await commit(endpoint, [waiting])) break;
         // The last reason left is that the lease had ended, and the result is another's to write.
         if (attempt === attemptsMax) log("warn", "webhook_result_void", { id: waiting.after.id });
-        await clock.sleep(attempt);
+        // Another process may be writing the same health: let it.
+        await clock.sleep(0);
       }
     }
   }
