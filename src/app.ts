@@ -19,12 +19,12 @@ import { paywallRoutes } from "./paywall/routes.tsx";
 import { createProjectAdmin, type ProjectAdmin } from "./projects/admin.ts";
 import { createAnnounce } from "./projects/announce.ts";
 import { createAuth } from "./projects/auth.ts";
-import { createDirectory } from "./projects/directory.ts";
+import { createDirectory, type Directory } from "./projects/directory.ts";
 import { createAdminGuard } from "./projects/operator.ts";
 import { projectRoutes } from "./projects/routes.ts";
 import type { Project } from "./projects/schema.ts";
 import { sweepMarkers } from "./store/marker_sweep.ts";
-import { createSecrets } from "./store/secrets.ts";
+import { createSecrets, type Secrets } from "./store/secrets.ts";
 import { createDispatcher, type Dispatcher } from "./webhooks/dispatcher.ts";
 import { createGuard } from "./webhooks/guard.ts";
 import { createRedelivery } from "./webhooks/redelivery.ts";
@@ -67,16 +67,12 @@ export async function createApp(outside: Deps): Promise<App> {
     return { url, message: messageFor(project, "insufficient_funds", context) };
   };
 
-  const guard = createGuard({
-    allowCidrs: config.webhooks.allowCidrs,
-    dev: config.dev,
-    ownHost: new URL(config.baseUrl).hostname,
-    resolve: deps.resolve,
-  });
   const operator = createAdminGuard(config, auth);
-  const subscriptions = createSubscriptions({ deps, admin, secrets, guard });
-  const dispatcher = createDispatcher({ deps, directory, guard, subscriptions });
-  const redelivery = createRedelivery(deps, dispatcher);
+  const { subscriptions, dispatcher, redelivery } = openWebhooks(deps, {
+    admin,
+    directory,
+    secrets,
+  });
   bell.listen(dispatcher.wake);
 
   const chatRooms = { deps, auth, holds, running, findUpstream, topUpUrl, announce };
@@ -107,6 +103,22 @@ export async function createApp(outside: Deps): Promise<App> {
       await sweepMarkers(deps);
     },
   };
+}
+
+function openWebhooks(
+  deps: Deps,
+  { admin, directory, secrets }: { admin: ProjectAdmin; directory: Directory; secrets: Secrets },
+) {
+  const { config } = deps;
+  const guard = createGuard({
+    allowCidrs: config.webhooks.allowCidrs,
+    dev: config.dev,
+    ownHost: new URL(config.baseUrl).hostname,
+    resolve: deps.resolve,
+  });
+  const subscriptions = createSubscriptions({ deps, admin, secrets, guard });
+  const dispatcher = createDispatcher({ deps, directory, guard, subscriptions });
+  return { subscriptions, dispatcher, redelivery: createRedelivery(deps, dispatcher) };
 }
 
 interface Rooms {
