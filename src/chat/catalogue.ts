@@ -1,6 +1,13 @@
 import { calcPrice, type ModelPrice, type TieredPrices } from "@pydantic/genai-prices";
 import { parseAmount } from "../base/money.ts";
-import type { Rates } from "./pricing.ts";
+
+/** Prices of the token classes, in 1e-9 currency units per million tokens. */
+export interface Rates {
+  input: bigint;
+  cachedInput: bigint;
+  cacheWrite: bigint;
+  output: bigint;
+}
 
 /** The day that the catalogue's package was published: prices may have moved since. */
 export const catalogueDate = "2026-09-23";

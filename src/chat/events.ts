@@ -1,17 +1,24 @@
 import { type NewEvent, newEvent, type Trigger } from "../events/event.ts";
-import type { Ask } from "./answer.ts";
 
 /** How an answer ended, as its events say it. */
 export type Ending =
   | { kind: "completed" | "canceled" }
   | { kind: "failed"; errorCode: string };
 
+/** As much of a request as its events say. */
+export interface Asked {
+  /** Our own id. */
+  id: string;
+  user: string;
+  chat: { model: string; stream: boolean };
+}
+
 /** The end user, who asked. */
 export function byUser(user: string): Trigger {
   return { source: "proxy", actorType: "end-user", actorId: user };
 }
 
-function aboutRequest({ id, user }: Ask) {
+function aboutRequest({ id, user }: Asked) {
   return {
     trigger: byUser(user),
     subject: { type: "request" as const, id, externalId: user },
@@ -19,7 +26,7 @@ function aboutRequest({ id, user }: Ask) {
 }
 
 /** An answer begins: a stream's charge comes at its end. */
-export function startedEvents(ask: Ask): NewEvent[] {
+export function startedEvents(ask: Asked): NewEvent[] {
   const { id: requestId, user: walletUserId, chat: { model, stream } } = ask;
   const about = aboutRequest(ask);
   const started = newEvent("proxy.request.started", about, { requestId, walletUserId, model });
@@ -31,7 +38,7 @@ export function startedEvents(ask: Ask): NewEvent[] {
 }
 
 /** An answer ends, one way or another. */
-export function endedEvent(ask: Ask, ending: Ending): NewEvent {
+export function endedEvent(ask: Asked, ending: Ending): NewEvent {
   const { id: requestId, user: walletUserId, chat: { model } } = ask;
   const about = aboutRequest(ask);
   const data = { requestId, walletUserId, model };
@@ -46,13 +53,13 @@ export function endedEvent(ask: Ask, ending: Ending): NewEvent {
 }
 
 /** A chat is answered with the paywall. */
-export function paywalledEvent(ask: Ask, reason: string): NewEvent {
+export function paywalledEvent(ask: Asked, reason: string): NewEvent {
   const { id: requestId, user: walletUserId } = ask;
   return newEvent("request.blocked", aboutRequest(ask), { walletUserId, reason, requestId });
 }
 
 /** A chat is refused by a limit or a policy. */
-export function blockedEvent(ask: Ask, reason: string): NewEvent {
+export function blockedEvent(ask: Asked, reason: string): NewEvent {
   const { id: requestId, user: walletUserId } = ask;
   return newEvent("proxy.request.blocked", aboutRequest(ask), { requestId, walletUserId, reason });
 }

@@ -1,16 +1,8 @@
 import { type Amount, divideRoundingUp, formatAmount, toAmount, unit } from "../base/money.ts";
 import { fromDecimal } from "../ledger/view.ts";
 import type { ModelPrice, Project } from "../projects/schema.ts";
-import { cataloguePrice } from "./catalogue.ts";
+import { cataloguePrice, type Rates } from "./catalogue.ts";
 import { inputOf, type TokenUsage } from "./usage.ts";
-
-/** Prices of the token classes, in 1e-9 currency units per million tokens. */
-export interface Rates {
-  input: bigint;
-  cachedInput: bigint;
-  cacheWrite: bigint;
-  output: bigint;
-}
 
 /** What a model costs. Tiers in order; one applies when the input is longer than `above` tokens. */
 export interface Price {

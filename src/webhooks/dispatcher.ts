@@ -1,17 +1,14 @@
-import type { Deps } from "../deps.ts";
 import type { LandedRow } from "../events/bell.ts";
-import type { Directory } from "../projects/directory.ts";
 import type { Key } from "../store/kv.ts";
 import { emptyWrite } from "../store/kv.ts";
 import { readyKey } from "../store/keys.ts";
 import { createClaims } from "./claim.ts";
 import { type Claimed, type Endpoint, Slots } from "./endpoint.ts";
 import { createExpansion } from "./expand.ts";
-import type { Guard } from "./guard.ts";
 import { readyGrainMs, readyTime } from "./log_index.ts";
+import type { DispatcherRooms } from "./rooms.ts";
 import { createResults } from "./results.ts";
 import { listOutbox, listReady, nextDue, type ReadyRow } from "./store.ts";
-import type { Subscriptions } from "./subscriptions.ts";
 import { createTries } from "./try.ts";
 
 /** Brings events to their subscribers. The truth is in the store: whoever is late finds it there. */
@@ -24,14 +21,6 @@ export interface Dispatcher {
   stop(): Promise<void>;
   /** Resolves when nothing is under way. */
   idle(): Promise<void>;
-}
-
-/** What the dispatcher stands on. */
-export interface DispatcherRooms {
-  deps: Deps;
-  directory: Directory;
-  guard: Guard;
-  subscriptions: Pick<Subscriptions, "open">;
 }
 
 const pageSize = 200;

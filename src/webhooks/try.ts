@@ -1,6 +1,6 @@
 import { settingsStaleMs } from "../base/limits.ts";
 import { afterAttempt, endedAsError, isPermanent } from "./delivery.ts";
-import type { DispatcherRooms } from "./dispatcher.ts";
+import type { DispatcherRooms } from "./rooms.ts";
 import type { Claimed, Endpoint, Slots } from "./endpoint.ts";
 import type { Results } from "./results.ts";
 import { send } from "./send.ts";
