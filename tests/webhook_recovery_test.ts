@@ -272,3 +272,25 @@ Deno.test("operator: all that failed since a time goes out again, also after a c
   const bad = await operate(survivor, `/subscriptions/${id}/redeliver`, { body: { since: "now" } });
   assert.deepEqual([bad.status, bad.body.error.param], [400, "since"]);
 });
+
+Deno.test("recovery: a clean stop delivers what it has taken up, and leaves the rest to the next", async () => {
+  using world = await createWorld();
+  await subscribe(world);
+  const gate = Promise.withResolvers<void>();
+  world.subscriber.reply(async () => {
+    await gate.promise;
+    return {};
+  });
+  for (let n = 0; n < 300; n++) await world.deposit("ada", "1");
+  const stopping = world.app.dispatcher.stop();
+  await world.deposit("ada", "1");
+  gate.resolve();
+  await stopping;
+  const delivered = world.subscriber.received.length;
+  assert.ok(delivered >= 256 && delivered < 301, `${delivered}`);
+  using next = await createWorld({ shareWith: world });
+  for (let round = 0; round < 5; round++) await deliver(next);
+  assert.equal(new Set(world.subscriber.received.map(({ body }) => body.event.id)).size, 301);
+  assert.equal(world.subscriber.received.length, 301, "each once");
+  await assertClean(next);
+});

@@ -69,11 +69,11 @@ export function createDispatcher(rooms: DispatcherRooms): Dispatcher {
     }
   }
 
-  /** Starts what waits in memory, as far as there are slots. */
+  /** Starts what waits in memory, as far as there are slots; a stop waits for it too. */
   function startQueued(): void {
     const leaseLeftMin = config.webhooks.timeoutMs + resultMs;
     for (;;) {
-      const claimed = stopped ? null : slots.dequeue(clock.now(), leaseLeftMin);
+      const claimed = slots.dequeue(clock.now(), leaseLeftMin);
       if (!claimed) return;
       start(claimed);
     }

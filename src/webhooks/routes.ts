@@ -110,7 +110,7 @@ function logsOf({ deps }: WebhookRooms, { query }: Incoming, projectId: string) 
   if (subscriptionId !== undefined) checkId(subscriptionId, "subscription");
   if (eventType !== undefined && !eventTypes.includes(eventType)) {
     const nearest = nearestPattern(eventType.slice(0, 100));
-    throw badRequest("eventType", `'eventType' is no event's name: did you mean '${nearest}'?`);
+    throw badRequest("eventType", `'eventType' is no event's name; the nearest is '${nearest}'.`);
   }
   return listLogs(deps, projectId, {
     filter: { subscriptionId, eventType },

@@ -46,7 +46,7 @@ const eventsSchema = z.array(z.string()).min(1, { error: "must name at least one
     for (const name of events) {
       if (isKnownPattern(name)) continue;
       const shown = name.slice(0, 100);
-      context.addIssue(`has no event '${shown}': did you mean '${nearestPattern(shown)}'?`);
+      context.addIssue(`knows no '${shown}'; the nearest name is '${nearestPattern(shown)}'`);
     }
   }).transform((events) => [...new Set(events)]);
 
