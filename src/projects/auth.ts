@@ -52,8 +52,21 @@ export function createAuth(config: Config, directory: Directory): Auth {
   };
 }
 
+const hashes = new Map<string, string>();
+const hashesMax = 1_000;
+
+/** The same as `hashKey`, worked out once for the keys in use. */
+function knownHash(token: string): string {
+  const known = hashes.get(token);
+  if (known !== undefined) return known;
+  const hash = hashKey(token);
+  if (hashes.size >= hashesMax) hashes.clear();
+  hashes.set(token, hash);
+  return hash;
+}
+
 async function keyCaller(token: string, directory: Directory): Promise<Caller> {
-  const access = await directory.access(hashKey(token));
+  const access = await directory.access(knownHash(token));
   if (!access || access.key.revokedAt) throw invalidKey();
   return access;
 }
