@@ -43,7 +43,10 @@ export function createTries(
     return await subscription;
   }
 
-  async function attempt({ endpoint, delivery, version, eventText }: Claimed): Promise<void> {
+  async function attempt(
+    { endpoint, delivery, version, eventText }: Claimed,
+    sent: () => void,
+  ): Promise<void> {
     const subscription = await open(endpoint);
     if (!subscription?.isActive) {
       const after = endedAsError(delivery, "subscription inactive", clock.now());
@@ -56,18 +59,22 @@ export function createTries(
     // An endpoint that refuses for good is one that works, as far as the breaker goes.
     const works = result.error === null || isPermanent(result.responseCode);
     endpoint.breaker.record(works, clock.now());
+    // The endpoint has answered: the next may go out while this result is written.
+    sent();
     await results.record(endpoint, { before: delivery, version, after, tried: true });
     if (after.status === "pending") alarm.ring(after.dueAt);
   }
 
   return {
     async run(claimed) {
-      try {
-        await attempt(claimed);
-      } finally {
+      let held = true;
+      const free = () => {
+        if (!held) return;
+        held = false;
         slots.release(claimed.endpoint);
         onFree();
-      }
+      };
+      await attempt(claimed, free).finally(free);
     },
   };
 }
