@@ -2,7 +2,7 @@ import { createIds } from "../../src/base/ids.ts";
 import { eventKey } from "../../src/store/keys.ts";
 import { denoKv, emptyWrite } from "../../src/store/kv.ts";
 import { afterAttempt, newDelivery } from "../../src/webhooks/delivery.ts";
-import { putDelivery } from "../../src/webhooks/log_index.ts";
+import { putDelivery } from "../../src/webhooks/delivery_rows.ts";
 import { type Figure, median, show } from "./figures.ts";
 import { makeFolder, type Service, startService } from "./service.ts";
 

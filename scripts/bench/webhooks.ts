@@ -12,16 +12,20 @@ async function subscribe(service: Service, url: string): Promise<void> {
   await service.json("/v1/webhooks/subscriptions", { url, events });
 }
 
+const warmUpSeconds = 5;
+
 /** Delivery and acknowledgement at a steady rate. */
 async function atRate(rate: number, seconds: number): Promise<Figure[]> {
   using folder = makeFolder();
   await using receiver = await startReceiver();
   await using service = await startService(env, folder.path);
   await subscribe(service, receiver.url);
-  await depositAt(service, { rate: 100, seconds: 2 });
-  await balance(receiver, 200);
+  // As hot as it will be: a process that has just started compiles what it runs.
+  await depositAt(service, { rate, seconds: warmUpSeconds });
+  const warmUp = rate * warmUpSeconds;
+  await balance(receiver, warmUp);
   const acks = await depositAt(service, { rate, seconds });
-  const { latencies } = await balance(receiver, 200 + rate * seconds);
+  const { latencies } = await balance(receiver, warmUp + rate * seconds);
   const name = `deliveries at ${rate} a second`;
   return [
     {

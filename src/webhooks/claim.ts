@@ -3,7 +3,7 @@ import { deliveryKey } from "../store/keys.ts";
 import { emptyWrite, type Key } from "../store/kv.ts";
 import { claimed, endedAsError, reasonToGiveUp } from "./delivery.ts";
 import type { Claimed, Endpoint, Slots } from "./endpoint.ts";
-import { putDelivery } from "./log_index.ts";
+import { putDelivery } from "./delivery_rows.ts";
 import type { Results } from "./results.ts";
 import type { Delivery } from "./schema.ts";
 import { listDue, readDeliveries, readEventTexts } from "./store.ts";

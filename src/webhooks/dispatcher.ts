@@ -5,7 +5,7 @@ import { readyKey } from "../store/keys.ts";
 import { createClaims } from "./claim.ts";
 import { type Claimed, type Endpoint, Slots } from "./endpoint.ts";
 import { createExpansion } from "./expand.ts";
-import { readyGrainMs, readyTime } from "./log_index.ts";
+import { readyGrainMs, readyTime } from "./delivery_rows.ts";
 import type { DispatcherRooms } from "./rooms.ts";
 import { createResults } from "./results.ts";
 import { listOutbox, listReady, nextDue, type ReadyRow } from "./store.ts";

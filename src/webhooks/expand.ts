@@ -7,7 +7,7 @@ import { emptyWrite } from "../store/kv.ts";
 import { leaseMs } from "./claim.ts";
 import { claimed, newDelivery } from "./delivery.ts";
 import type { Claimed, Endpoint, Slots } from "./endpoint.ts";
-import { putDelivery } from "./log_index.ts";
+import { putDelivery } from "./delivery_rows.ts";
 import type { Delivery } from "./schema.ts";
 import { decodeOutbox } from "./store.ts";
 

@@ -3,7 +3,7 @@ import { decodeUtf8, type Json } from "../base/json.ts";
 import type { Deps } from "../deps.ts";
 import { freshPrefix, logKey, logPrefix } from "../store/keys.ts";
 import type { Kv } from "../store/kv.ts";
-import { filterName, type LogFilter } from "./log_index.ts";
+import { filterName, type LogFilter } from "./delivery_rows.ts";
 import type { Delivery, DeliveryStatus } from "./schema.ts";
 import { readDeliveries, readEventTexts } from "./store.ts";
 

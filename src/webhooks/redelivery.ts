@@ -5,7 +5,7 @@ import { deliveryKey, logKey, logPrefix } from "../store/keys.ts";
 import { emptyWrite } from "../store/kv.ts";
 import { redelivered } from "./delivery.ts";
 import type { Dispatcher } from "./dispatcher.ts";
-import { filterName, putDelivery } from "./log_index.ts";
+import { filterName, putDelivery } from "./delivery_rows.ts";
 import type { Delivery, RedeliveryJob } from "./schema.ts";
 import { listJobs, putJob, readDeliveries, readJob, removeJob, type Versioned } from "./store.ts";
 

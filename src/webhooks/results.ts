@@ -2,7 +2,7 @@ import type { Deps } from "../deps.ts";
 import { deliveryKey } from "../store/keys.ts";
 import { emptyWrite } from "../store/kv.ts";
 import type { Endpoint } from "./endpoint.ts";
-import { putDelivery } from "./log_index.ts";
+import { putDelivery } from "./delivery_rows.ts";
 import type { Delivery, Health } from "./schema.ts";
 import { putHealth, readHealth, type Versioned } from "./store.ts";
 

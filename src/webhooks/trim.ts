@@ -2,7 +2,7 @@ import { firstIdAt } from "../base/ids.ts";
 import type { Deps } from "../deps.ts";
 import { deliveryKey, logKey, logPrefix, projectKey, projectsPrefix } from "../store/keys.ts";
 import { emptyWrite, type Key } from "../store/kv.ts";
-import { filterName, removeDelivery } from "./log_index.ts";
+import { filterName, removeDelivery } from "./delivery_rows.ts";
 import type { DeliveryStatus } from "./schema.ts";
 import { listEventsBefore, readDeliveries } from "./store.ts";
 
