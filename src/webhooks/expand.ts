@@ -83,10 +83,12 @@ export function createExpansion(
     const { event, subscriptionIds } = decodeOutbox(value);
     const eventText = JSON.stringify(event);
     const placed = subscriptionIds.slice(0, fanOutMax).map((id) => place(event, id));
-    const rest = toBytes({ event, subscriptionIds: subscriptionIds.slice(fanOutMax) });
+    const rest = subscriptionIds.length > fanOutMax
+      ? toBytes({ event, subscriptionIds: subscriptionIds.slice(fanOutMax) })
+      : null;
     const write = emptyWrite();
     write.checks.push({ key, version });
-    if (subscriptionIds.length > fanOutMax) write.sets.push({ key, value: rest });
+    if (rest) write.sets.push({ key, value: rest });
     else write.deletes.push(key);
     write.sets.push({
       key: eventKey(event.paywallId, event.id),
@@ -111,7 +113,7 @@ export function createExpansion(
       }
     }
     onQueued();
-    return subscriptionIds.length > fanOutMax ? { key, value: rest, version: landed } : null;
+    return rest && { key, value: rest, version: landed };
   }
 
   function giveBack({ endpoint, where }: Placed): void {

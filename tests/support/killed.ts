@@ -65,6 +65,7 @@ export async function killInTheMiddle(
       assert.ok((await ask(farebox, { key, user, stream: true })).ended, "and it goes on");
     }
     const expired = entries.filter(({ kind }) => kind === "expired").map(({ id }) => id);
+    // case 64
     assert.deepEqual(expired.sort(), holds.map(({ id }) => activityOfRequest(id)).sort());
     farebox.signal("SIGTERM");
     assert.equal((await farebox.ended).code, 0);
