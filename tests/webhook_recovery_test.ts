@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { outboxGraceMs, unwrittenMaxMs } from "../src/webhooks/expand.ts";
 import { storedRows } from "./support/books.ts";
 import { createScriptedStore } from "./support/store.ts";
 import { createWorld, type World } from "./support/world.ts";
@@ -26,9 +27,14 @@ Deno.test("recovery: a process that dies after the cause leaves its events to th
   };
   await world.deposit("ada", "1");
   await world.app.dispatcher.idle();
-  assert.equal(world.subscriber.received.length, 0);
   await deliver(survivor);
-  assert.deepEqual(survivor.subscriber.types(), ["balance.deposit.created"]);
+  assert.equal(world.subscriber.received.length, 1, "it is young, and may still be in good hands");
+  await world.clock.advance(outboxGraceMs + 1);
+  await deliver(survivor);
+  const [sent, again] = survivor.subscriber.received.map(({ body }) => body);
+  assert.deepEqual([sent.event, sent.delivery.id], [again.event, again.delivery.id]);
+  const [entry, another] = await logs(survivor);
+  assert.deepEqual([entry?.id, entry?.status, another], [again.delivery.id, "success", undefined]);
   await assertClean(survivor);
 });
 
@@ -37,14 +43,20 @@ Deno.test("recovery: a delivery whose process dies while it is under way goes ou
   using world = await createWorld({ wrapKv: store.wrap });
   await subscribe(world);
   using survivor = await createWorld({ shareWith: world });
-  world.subscriber.reply(() => {
+  const gate = Promise.withResolvers<void>();
+  world.subscriber.reply(async () => {
+    await gate.promise;
     store.dead = true;
     return {};
   });
   await world.deposit("ada", "1");
+  await world.clock.advance(unwrittenMaxMs);
+  const [running] = await logs(world);
+  assert.deepEqual([running?.status, running?.attempts], ["pending", 0], "one that lasts is seen");
+  gate.resolve();
   await world.app.dispatcher.idle();
   world.subscriber.reply(() => ({}));
-  await world.clock.advance(leaseMs - 1);
+  await world.clock.advance(leaseMs - unwrittenMaxMs - 1);
   await deliver(survivor);
   assert.equal(survivor.subscriber.received.length, 1, "not while the lease lasts");
   await world.clock.advance(1_000);
@@ -76,7 +88,7 @@ Deno.test("recovery: a delivery that kills every process that tries it is given 
     if (world.subscriber.received.length === before) break;
     await world.clock.advance(leaseMs + 1_000);
   }
-  assert.equal(tries, 5, "two attempts, and three that death took");
+  assert.equal(tries, 6, "an unwritten one, two attempts, and three that death took");
   const [entry] = await logs(world);
   assert.equal(entry?.status, "error");
   assert.match(entry?.error, /did not come to an end/);
@@ -289,6 +301,7 @@ Deno.test("recovery: a clean stop delivers what it has taken up, and leaves the 
   const delivered = world.subscriber.received.length;
   assert.equal(delivered, 100);
   using next = await createWorld({ shareWith: world });
+  await world.clock.advance(outboxGraceMs + 1);
   for (let round = 0; round < 5; round++) await deliver(next);
   assert.equal(new Set(world.subscriber.received.map(({ body }) => body.event.id)).size, 101);
   assert.equal(world.subscriber.received.length, 101, "each once");

@@ -1,34 +1,50 @@
+import { decodeUtf8 } from "../base/json.ts";
 import type { Committer } from "../store/commit.ts";
-import { isOutboxKey } from "../store/keys.ts";
-import type { Key } from "../store/kv.ts";
+import { isEventKey, isOutboxKey } from "../store/keys.ts";
+import type { Write } from "../store/kv.ts";
+import { decodeOutbox, type OutboxRow } from "./outbox.ts";
 
-/** An outbox row that has just landed, with the version to check when it is taken away. */
-export interface LandedRow {
-  key: Key;
-  value: Uint8Array;
+/** An event whose deliveries are not written yet. */
+export interface PendingEvent {
+  id: string;
+  /** The event as it is stored: JSON. */
+  text: string;
+  row: OutboxRow;
+  /** The outbox row's, to check when it is taken away. */
   version: string;
 }
 
-/** A committer that tells one listener of every outbox row that lands through it. */
+/** A committer that tells one listener of every event that lands through it. */
 export interface Bell {
   committer: Committer;
-  /** Who wants to know; before that nobody is told, and the rows wait in the store. */
-  listen(wake: (rows: LandedRow[]) => void): void;
+  /** Who wants to know; before that nobody is told, and the events wait in the store. */
+  listen(wake: (events: PendingEvent[]) => void): void;
 }
 
 /** Saves the dispatcher from asking: the store stays the truth, and finds what is not told. */
 export function createBell(inner: Committer): Bell {
-  let wake = (_: LandedRow[]) => {};
+  let wake = (_: PendingEvent[]) => {};
   const committer: Committer = {
     stats: inner.stats,
     idle: () => inner.idle(),
     async commit(write) {
       const version = await inner.commit(write);
       if (version === null) return null;
-      const rows = write.sets.filter(({ key }) => isOutboxKey(key));
-      if (rows.length > 0) wake(rows.map(({ key, value }) => ({ key, value, version })));
+      const events = eventsOf(write, version);
+      if (events.length > 0) wake(events);
       return version;
     },
   };
   return { committer, listen: (listener) => void (wake = listener) };
+}
+
+/** The events that have landed with a write. What is left of a wide event is not one of them. */
+function eventsOf({ sets }: Write, version: string): PendingEvent[] {
+  return sets.flatMap(({ key, value }) => {
+    if (!isOutboxKey(key)) return [];
+    const id = String(key[1]);
+    const event = sets.find((set) => isEventKey(set.key) && set.key[2] === id);
+    const text = event && decodeUtf8(event.value);
+    return text ? [{ id, text, row: decodeOutbox(value), version }] : [];
+  });
 }

@@ -1,15 +1,23 @@
-import { toBytes } from "../base/json.ts";
+import { fromBytes, toBytes } from "../base/json.ts";
 import type { MakeId } from "../base/ids.ts";
-import { outboxKey } from "../store/keys.ts";
+import { eventKey, outboxKey } from "../store/keys.ts";
 import type { Write } from "../store/kv.ts";
 import { eventVersion, isBillingEvent } from "./catalogue.ts";
 import type { Event, NewEvent } from "./event.ts";
 import { type Listener, listenersTo } from "./listener.ts";
 
-/** An event on its way, and who is to be told. */
+/** Who is still to be told of an event. */
 export interface OutboxRow {
-  event: Event;
-  subscriptionIds: string[];
+  projectId: string;
+  eventType: string;
+  eventVersion: string;
+  /** Named with the event, so that whoever does the same twice makes the same deliveries. */
+  deliveries: { id: string; subscriptionId: string }[];
+}
+
+/** Reads an outbox row. */
+export function decodeOutbox(bytes: Uint8Array): OutboxRow {
+  return fromBytes<OutboxRow>(bytes);
 }
 
 /** The part of a project that its events depend on. */
@@ -48,7 +56,13 @@ export function appendEvents(
       data: { ...common, ...data },
       metadata,
     };
-    const row: OutboxRow = { event, subscriptionIds };
+    const row: OutboxRow = {
+      projectId: source.id,
+      eventType: type,
+      eventVersion,
+      deliveries: subscriptionIds.map((subscriptionId) => ({ id: id("dly"), subscriptionId })),
+    };
+    write.sets.push({ key: eventKey(source.id, event.id), value: toBytes(event) });
     write.sets.push({ key: outboxKey(event.id), value: toBytes(row) });
   }
 }

@@ -72,16 +72,18 @@ export const chatReplayDueKey = (dueMs: number, projectId: string, key: string):
 export const chatReplayDuePrefix: Key = ["chat_replay_due"];
 
 /**
- * An event and the subscriptions that it is for. Written with its cause, removed when its
- * deliveries are written: by the dispatcher, within milliseconds.
+ * The deliveries that an event still is to have. Written with its cause, removed by the dispatcher
+ * when they are written, or when the only one has ended.
  */
 export const outboxKey = (eventId: string): Key => ["outbox", eventId];
 /** Whether a key is an outbox row's. */
 export const isOutboxKey = (key: Key): boolean => key[0] === "outbox";
 /** All events whose deliveries are not written yet, in order of time. */
 export const outboxPrefix: Key = ["outbox"];
-/** The event, frozen as text. Written with its deliveries, trimmed after the retention. */
+/** The event, frozen as text. Written with its cause, trimmed after the retention. */
 export const eventKey = (projectId: string, eventId: string): Key => ["event", projectId, eventId];
+/** Whether a key is an event's. */
+export const isEventKey = (key: Key): boolean => key[0] === "event";
 /** All events of a project, in order of time. */
 export const eventsPrefix = (projectId: string): Key => ["event", projectId];
 

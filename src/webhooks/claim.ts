@@ -2,7 +2,7 @@ import type { Deps } from "../deps.ts";
 import { deliveryKey } from "../store/keys.ts";
 import { emptyWrite, type Key } from "../store/kv.ts";
 import { claimed, endedAsError, reasonToGiveUp } from "./delivery.ts";
-import type { Claimed, Endpoint, Slots } from "./endpoint.ts";
+import { type Claimed, type Endpoint, type Slots, written } from "./endpoint.ts";
 import { putDelivery } from "./delivery_rows.ts";
 import type { Results } from "./results.ts";
 import type { Delivery } from "./schema.ts";
@@ -54,7 +54,7 @@ export function createClaims(deps: Deps, { slots, results, start }: ClaimRooms):
     putDelivery(write, value, delivery);
     const landed = await committer.commit(write).catch(() => null);
     if (landed === null) slots.release(endpoint);
-    else start({ endpoint, delivery, version: landed, eventText });
+    else start(written({ endpoint, delivery, eventText }, landed));
     return landed !== null;
   }
 
@@ -84,7 +84,8 @@ export function createClaims(deps: Deps, { slots, results, start }: ClaimRooms):
         const reason = text ? reasonToGiveUp(value, policy, now) : "its event is no longer kept";
         if (reason !== null && version !== null) {
           const after = endedAsError(value, reason, now);
-          work.push(results.record(endpoint, { before: value, version, after, tried: false }));
+          const row = { key: deliveryKey(value.projectId, value.id), version };
+          work.push(results.record(endpoint, { before: value, row, after, tried: false }));
         } else if (left > 0 && text) {
           left--;
           work.push(claim(endpoint, found, text));

@@ -1,10 +1,11 @@
-import type { LandedRow } from "../events/bell.ts";
+import { firstIdAt } from "../base/ids.ts";
+import type { PendingEvent } from "../events/bell.ts";
 import type { Key } from "../store/kv.ts";
 import { emptyWrite } from "../store/kv.ts";
-import { readyKey } from "../store/keys.ts";
+import { outboxKey, readyKey } from "../store/keys.ts";
 import { createClaims } from "./claim.ts";
 import { type Claimed, type Endpoint, Slots } from "./endpoint.ts";
-import { createExpansion } from "./expand.ts";
+import { createExpansion, outboxGraceMs } from "./expand.ts";
 import { readyGrainMs, readyTime } from "./delivery_rows.ts";
 import type { DispatcherRooms } from "./rooms.ts";
 import { createResults } from "./results.ts";
@@ -13,8 +14,8 @@ import { createTries } from "./try.ts";
 
 /** Brings events to their subscribers. The truth is in the store: whoever is late finds it there. */
 export interface Dispatcher {
-  /** Rows that have just landed in the outbox: they go out at once. */
-  wake(rows: LandedRow[]): void;
+  /** Events that this process has just committed: they go out at once. */
+  wake(events: PendingEvent[]): void;
   /** Takes up what waits in the store and is due, and resolves when it is under way. */
   poll(): Promise<void>;
   /** Takes up nothing more; resolves when what is under way has ended. */
@@ -114,11 +115,14 @@ export function createDispatcher(rooms: DispatcherRooms): Dispatcher {
   }
 
   async function pollOutbox(): Promise<void> {
-    const rows = await listOutbox(kv, pageSize);
-    const landed = rows.flatMap(({ key, value, version }) =>
-      value && version ? [{ key, value, version }] : []
-    );
-    await Promise.all(landed.map((row) => expansion.expand(row)));
+    // Younger ones are in the hands of the process that wrote them.
+    const beforeId = firstIdAt("evt", clock.now() - outboxGraceMs);
+    const waiting = await listOutbox(kv, { beforeId, limit: pageSize });
+    await Promise.all(waiting.map(async ({ text, ...event }) => {
+      if (text !== null) return await expansion.expand({ ...event, text });
+      log("warn", "webhook_event_gone", { event: event.id });
+      await committer.commit({ ...emptyWrite(), deletes: [outboxKey(event.id)] });
+    }));
   }
 
   async function pollReady(): Promise<void> {
@@ -137,9 +141,9 @@ export function createDispatcher(rooms: DispatcherRooms): Dispatcher {
   }
 
   const dispatcher: Dispatcher = {
-    wake(rows) {
+    wake(events) {
       if (stopped) return;
-      for (const row of rows) track(expansion.expand(row));
+      for (const event of events) track(expansion.takeUp(event));
     },
     poll() {
       if (stopped) return Promise.resolve();

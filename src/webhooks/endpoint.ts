@@ -1,4 +1,6 @@
 import { Breaker } from "./breaker.ts";
+import { deliveryKey } from "../store/keys.ts";
+import type { Key } from "../store/kv.ts";
 import type { Delivery, Health } from "./schema.ts";
 import type { Versioned } from "./store.ts";
 import type { OpenSubscription } from "./subscriptions.ts";
@@ -7,9 +9,21 @@ import type { OpenSubscription } from "./subscriptions.ts";
 export interface Claimed {
   endpoint: Endpoint;
   delivery: Delivery;
-  /** Under which it was claimed. */
-  version: string;
   eventText: string;
+  /** What its result is written on: its own row, or its event's in the outbox while it has none. */
+  row: { key: Key; version: string };
+  isWritten: boolean;
+  /** Resolves when `row` is what it stays. */
+  settled(): Promise<void>;
+}
+
+/** One whose claim has been written, under that version. */
+export function written(
+  { endpoint, delivery, eventText }: Pick<Claimed, "endpoint" | "delivery" | "eventText">,
+  version: string,
+): Claimed {
+  const row = { key: deliveryKey(delivery.projectId, delivery.id), version };
+  return { endpoint, delivery, eventText, row, isWritten: true, settled: () => Promise.resolve() };
 }
 
 // Deliveries that wait for a slot under a lease, at one endpoint and in all: as many as a healthy

@@ -1,26 +1,35 @@
 import { toBytes } from "../base/json.ts";
 import type { Deps } from "../deps.ts";
-import type { LandedRow } from "../events/bell.ts";
-import type { Event } from "../events/event.ts";
-import { eventKey } from "../store/keys.ts";
+import type { PendingEvent } from "../events/bell.ts";
+import type { OutboxRow } from "../events/outbox.ts";
+import { deliveryKey, outboxKey } from "../store/keys.ts";
 import { emptyWrite } from "../store/kv.ts";
 import { leaseMs } from "./claim.ts";
 import { claimed, newDelivery } from "./delivery.ts";
-import type { Claimed, Endpoint, Slots } from "./endpoint.ts";
+import { type Claimed, type Endpoint, type Slots, written } from "./endpoint.ts";
 import { putDelivery } from "./delivery_rows.ts";
 import type { Delivery } from "./schema.ts";
-import { decodeOutbox } from "./store.ts";
 
-/** Turns outbox rows into deliveries. */
+/** Turns events into deliveries. */
 export interface Expansion {
-  /** Harmless when another has done it. Throws when the store does not answer: the row stays. */
-  expand(row: LandedRow): Promise<void>;
+  /**
+   * For an event that this process has just committed. One for a single subscription goes out with
+   * nothing written: its outbox row holds it until its result, or for a second at the most.
+   */
+  takeUp(event: PendingEvent): Promise<void>;
+  /**
+   * Writes an event's deliveries and takes its outbox row away. Harmless when another has done it.
+   * Throws when the store does not answer: the row stays.
+   */
+  expand(event: PendingEvent): Promise<void>;
 }
 
 /** Deliveries in one atomic write; a wider event goes on from the row, which is its cursor. */
 const fanOutMax = 16;
-/** Events that this process has taken up last. */
-const remembered = 10_000;
+/** How long a first try may last before its delivery is written down. */
+export const unwrittenMaxMs = 1_000;
+/** From this age on an outbox row is nobody's: that second, and time to write. */
+export const outboxGraceMs = 3_000;
 
 interface ExpansionRooms {
   slots: Slots;
@@ -36,37 +45,23 @@ interface Placed {
   where: "slot" | "queue" | "store";
 }
 
-/**
- * Writes an event's deliveries and takes its row away, in one write. Where the endpoint has a slot
- * free, the delivery is claimed in the same write and goes out at once.
- */
+/** Where the endpoint has a slot free, a delivery is claimed as it is made, and goes out at once. */
 export function createExpansion(
   deps: Deps,
   { slots, start, onQueued }: ExpansionRooms,
 ): Expansion {
-  const { committer, clock, config } = deps;
-  // A poll may have listed a row before it was taken away: a second try would fail its whole batch.
-  const begun = new Set<string>();
+  const { committer, clock, config, log } = deps;
 
-  function begin(name: string): void {
-    begun.add(name);
-    if (begun.size <= remembered) return;
-    for (const oldest of begun) {
-      begun.delete(oldest);
-      break;
-    }
-  }
-
-  function place(event: Event, subscriptionId: string): Placed {
-    const endpoint = slots.of(event.paywallId, subscriptionId);
+  function place(event: PendingEvent, named: OutboxRow["deliveries"][number]): Placed {
+    const { projectId, eventType, eventVersion } = event.row;
+    const endpoint = slots.of(projectId, named.subscriptionId);
     const now = clock.now();
     const fresh = newDelivery({
-      id: deps.id("dly"),
-      projectId: event.paywallId,
-      subscriptionId,
+      ...named,
+      projectId,
       eventId: event.id,
-      eventType: event.type,
-      eventVersion: event.version,
+      eventType,
+      eventVersion,
     }, now);
     const leased = () => claimed(fresh, deps.id("lease"), now + leaseMs(config.webhooks.timeoutMs));
     if (endpoint.queue.length === 0 && slots.freeForNew(endpoint, now) > 0) {
@@ -78,22 +73,63 @@ export function createExpansion(
     return { endpoint, delivery: leased(), where: "queue" };
   }
 
-  /** One write: the version of what is left of the row, or null at its end. */
-  async function expandPart({ key, value, version }: LandedRow): Promise<LandedRow | null> {
-    const { event, subscriptionIds } = decodeOutbox(value);
-    const eventText = JSON.stringify(event);
-    const placed = subscriptionIds.slice(0, fanOutMax).map((id) => place(event, id));
-    const rest = subscriptionIds.length > fanOutMax
-      ? toBytes({ event, subscriptionIds: subscriptionIds.slice(fanOutMax) })
-      : null;
-    const write = emptyWrite();
-    write.checks.push({ key, version });
-    if (rest) write.sets.push({ key, value: rest });
-    else write.deletes.push(key);
-    write.sets.push({
-      key: eventKey(event.paywallId, event.id),
-      value: new TextEncoder().encode(eventText),
+  function begin({ endpoint, where }: Placed, held: Claimed): void {
+    if (where === "slot") return start(held);
+    endpoint.queueing--;
+    slots.enqueue(held);
+  }
+
+  function giveBack({ endpoint, where }: Placed): void {
+    if (where === "slot") slots.release(endpoint);
+    if (where === "queue") endpoint.queueing--;
+  }
+
+  /** Takes a delivery up without a write; one that lasts is written after all. */
+  function hold(event: PendingEvent, { endpoint, delivery }: Placed): Claimed {
+    const held: Claimed = {
+      endpoint,
+      delivery,
+      eventText: event.text,
+      row: { key: outboxKey(event.id), version: event.version },
+      isWritten: false,
+      settled() {
+        cancel();
+        return writing;
+      },
+    };
+    let writing = Promise.resolve();
+    const cancel = clock.after(unwrittenMaxMs, () => {
+      writing = writeDown(held).catch((error) =>
+        log("error", "webhook_work_failed", { error: String(error) })
+      );
     });
+    return held;
+  }
+
+  async function writeDown(held: Claimed): Promise<void> {
+    const { row, delivery } = held;
+    const write = emptyWrite();
+    write.checks.push(row);
+    write.deletes.push(row.key);
+    putDelivery(write, null, delivery);
+    const version = await committer.commit(write);
+    // Otherwise another has taken it up: what comes of this try will not count.
+    if (version === null) return;
+    held.row = { key: deliveryKey(delivery.projectId, delivery.id), version };
+    held.isWritten = true;
+  }
+
+  /** One write: what is left of the event, or null at its end. */
+  async function expandPart(event: PendingEvent): Promise<PendingEvent | null> {
+    const { id, text, row, version } = event;
+    const placed = row.deliveries.slice(0, fanOutMax).map((named) => place(event, named));
+    const left = row.deliveries.slice(fanOutMax);
+    const rest: OutboxRow | null = left.length > 0 ? { ...row, deliveries: left } : null;
+    const write = emptyWrite();
+    const key = outboxKey(id);
+    write.checks.push({ key, version });
+    if (rest) write.sets.push({ key, value: toBytes(rest) });
+    else write.deletes.push(key);
     for (const { delivery } of placed) putDelivery(write, null, delivery);
     const landed = await committer.commit(write).catch((error) => {
       placed.forEach(giveBack);
@@ -103,35 +139,29 @@ export function createExpansion(
       placed.forEach(giveBack);
       return null;
     }
-    for (const { endpoint, delivery, where } of placed) {
-      const held = { endpoint, delivery, version: landed, eventText };
-      if (where === "slot") start(held);
-      else if (where === "store") slots.setHungry(endpoint, true);
-      else {
-        endpoint.queueing--;
-        slots.enqueue(held);
+    for (const each of placed) {
+      const { endpoint, delivery, where } = each;
+      if (where === "store") {
+        slots.setHungry(endpoint, true);
+        continue;
       }
+      begin(each, written({ endpoint, delivery, eventText: text }, landed));
     }
     onQueued();
-    return rest && { key, value: rest, version: landed };
+    return rest && { id, text, row: rest, version: landed };
   }
 
-  function giveBack({ endpoint, where }: Placed): void {
-    if (where === "slot") slots.release(endpoint);
-    if (where === "queue") endpoint.queueing--;
-  }
-
-  return {
-    async expand(row) {
-      const name = String(row.key[1]);
-      if (begun.has(name)) return;
-      begin(name);
-      try {
-        for (let left: LandedRow | null = row; left;) left = await expandPart(left);
-      } catch (error) {
-        begun.delete(name);
-        throw error;
-      }
+  const expansion: Expansion = {
+    async takeUp(event) {
+      const [only, another] = event.row.deliveries;
+      const placed = only && !another ? place(event, only) : null;
+      if (!placed || placed.where === "store") return await expansion.expand(event);
+      begin(placed, hold(event, placed));
+      onQueued();
+    },
+    async expand(event) {
+      for (let left: PendingEvent | null = event; left;) left = await expandPart(left);
     },
   };
+  return expansion;
 }

@@ -1,6 +1,5 @@
 import type { Deps } from "../deps.ts";
-import { deliveryKey } from "../store/keys.ts";
-import { emptyWrite } from "../store/kv.ts";
+import { emptyWrite, type Key } from "../store/kv.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { putDelivery } from "./delivery_rows.ts";
 import type { Delivery, Health } from "./schema.ts";
@@ -8,9 +7,10 @@ import { putHealth, readHealth, type Versioned } from "./store.ts";
 
 /** How a delivery that was claimed has ended or goes on. */
 export interface Result {
-  before: Delivery;
-  /** The version under which it was claimed. */
-  version: string;
+  /** Null when it is not written yet. */
+  before: Delivery | null;
+  /** Its row as it was claimed; while it is not written, its event's in the outbox. */
+  row: { key: Key; version: string };
   after: Delivery;
   /** Whether it was tried, and so says something of its endpoint. */
   tried: boolean;
@@ -65,8 +65,9 @@ export function createResults({ kv, committer, clock, log, config }: Deps): Resu
   async function commit(endpoint: Endpoint, batch: Waiting[]): Promise<boolean> {
     const health = endpoint.health ?? await healthOf(endpoint);
     const write = emptyWrite();
-    for (const { before, version, after } of batch) {
-      write.checks.push({ key: deliveryKey(after.projectId, after.id), version });
+    for (const { before, row, after } of batch) {
+      write.checks.push(row);
+      if (before === null) write.deletes.push(row.key);
       putDelivery(write, before, after);
     }
     const value = batch.reduce(withResult, health.value);

@@ -1,10 +1,12 @@
 import { decodeUtf8, fromBytes, toBytes } from "../base/json.ts";
-import type { OutboxRow } from "../events/outbox.ts";
+import type { PendingEvent } from "../events/bell.ts";
+import { decodeOutbox } from "../events/outbox.ts";
 import {
   deliveryKey,
   duePrefix,
   eventKey,
   eventsPrefix,
+  outboxKey,
   outboxPrefix,
   readyPrefix,
   redeliveryJobKey,
@@ -22,14 +24,23 @@ export interface Versioned<T> {
   version: string | null;
 }
 
-/** Outbox rows, oldest first. */
-export async function listOutbox(kv: Kv, limit: number): Promise<Row[]> {
-  return await kv.list({ prefix: outboxPrefix, limit });
-}
+/** An event in the outbox; `text` is null when the event is no longer kept. */
+export type WaitingEvent = Omit<PendingEvent, "text"> & { text: string | null };
 
-/** Reads an outbox row. */
-export function decodeOutbox(bytes: Uint8Array): OutboxRow {
-  return fromBytes<OutboxRow>(bytes);
+/** Events whose deliveries are not written yet, of ids before that one, oldest first. */
+export async function listOutbox(
+  kv: Kv,
+  { beforeId, limit }: { beforeId: string; limit: number },
+): Promise<WaitingEvent[]> {
+  const rows = await kv.list({ prefix: outboxPrefix, end: outboxKey(beforeId), limit });
+  const waiting = rows.flatMap(({ key, value, version }) =>
+    value && version ? [{ id: String(key[1]), row: decodeOutbox(value), version }] : []
+  );
+  const texts = await readEventTexts(
+    kv,
+    waiting.map(({ id, row }) => ({ projectId: row.projectId, eventId: id })),
+  );
+  return waiting.map((event, at) => ({ ...event, text: texts[at] ?? null }));
 }
 
 /** The subscription, or null. */

@@ -3,6 +3,7 @@ import { afterAttempt, endedAsError, isPermanent } from "./delivery.ts";
 import type { DispatcherRooms } from "./rooms.ts";
 import type { Claimed, Endpoint, Slots } from "./endpoint.ts";
 import type { Results } from "./results.ts";
+import type { Delivery } from "./schema.ts";
 import { send } from "./send.ts";
 import type { OpenSubscription } from "./subscriptions.ts";
 
@@ -43,14 +44,24 @@ export function createTries(
     return await subscription;
   }
 
+  async function record(
+    claimed: Claimed,
+    result: { after: Delivery; tried: boolean },
+  ): Promise<void> {
+    await claimed.settled();
+    const before = claimed.isWritten ? claimed.delivery : null;
+    await results.record(claimed.endpoint, { ...result, before, row: claimed.row });
+  }
+
   async function attempt(
-    { endpoint, delivery, version, eventText }: Claimed,
+    claimed: Claimed,
     sent: () => void,
   ): Promise<void> {
+    const { endpoint, delivery, eventText } = claimed;
     const subscription = await open(endpoint);
     if (!subscription?.isActive) {
       const after = endedAsError(delivery, "subscription inactive", clock.now());
-      return await results.record(endpoint, { before: delivery, version, after, tried: false });
+      return await record(claimed, { after, tried: false });
     }
     const result = await send(deps, guard, { delivery, eventText, subscription });
     const [high = 0, low = 0] = randomBytes(2);
@@ -61,7 +72,7 @@ export function createTries(
     endpoint.breaker.record(works, clock.now());
     // The endpoint has answered: the next may go out while this result is written.
     sent();
-    await results.record(endpoint, { before: delivery, version, after, tried: true });
+    await record(claimed, { after, tried: true });
     if (after.status === "pending") alarm.ring(after.dueAt);
   }
 
