@@ -24,10 +24,14 @@ interface Waiting extends Result {
 export interface Results {
   /** Resolves when the result is durable, or is known to be void. Never throws. */
   record(endpoint: Endpoint, result: Result): Promise<void>;
+  /** Whether so many wait at an endpoint that no more may be added before some are written. */
+  isBehind(endpoint: Endpoint): boolean;
 }
 
-const batchSize = 16;
+const batchSize = 64;
 const attemptsMax = 10;
+/** What an unclean end would have to send again at the most, beside what is under way. */
+const waitingMax = 256;
 
 /**
  * Combines the results of one subscription that come while its last write is under way, so that its
@@ -85,6 +89,7 @@ export function createResults({ kv, committer, clock, log, config }: Deps): Resu
   }
 
   return {
+    isBehind: (endpoint) => (lanes.get(endpoint)?.length ?? 0) >= waitingMax,
     record: (endpoint, result) =>
       new Promise((done) => {
         const waiting = { ...result, done };

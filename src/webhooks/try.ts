@@ -71,7 +71,7 @@ export function createTries(
     const works = result.error === null || isPermanent(result.responseCode);
     endpoint.breaker.record(works, clock.now());
     // The endpoint has answered: the next may go out while this result is written.
-    sent();
+    if (!results.isBehind(endpoint)) sent();
     await record(claimed, { after, tried: true });
     if (after.status === "pending") alarm.ring(after.dueAt);
   }
