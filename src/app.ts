@@ -9,20 +9,20 @@ import { mount, type Routes } from "./mount.ts";
 import { createAccountQueue } from "./ledger/account_queue.ts";
 import { createHolds } from "./ledger/hold.ts";
 import { createPost } from "./ledger/post.ts";
-import { ledgerRoutes, type TopUpOffer } from "./ledger/routes.ts";
+import { ledgerRoutes } from "./ledger/routes.ts";
 import { createBell } from "./events/bell.ts";
 import { createHoldSweep } from "./ledger/sweep.ts";
-import { connectRoutes } from "./paywall/connect.ts";
+import { createDevices } from "./paywall/device.ts";
 import { createLinks } from "./paywall/link.ts";
-import { messageFor } from "./paywall/message.ts";
+import { createTokens } from "./paywall/token.ts";
+import { createWaysOut } from "./paywall/way_out.ts";
 import { paywallRoutes } from "./paywall/routes.tsx";
 import { createProjectAdmin, type ProjectAdmin } from "./projects/admin.ts";
-import { createAnnounce } from "./projects/announce.ts";
+import { createAnnounce, createCommit } from "./projects/announce.ts";
 import { createAuth } from "./projects/auth.ts";
 import { createDirectory, type Directory } from "./projects/directory.ts";
 import { createAdminGuard } from "./projects/operator.ts";
 import { projectRoutes } from "./projects/routes.ts";
-import type { Project } from "./projects/schema.ts";
 import { sweepMarkers } from "./store/marker_sweep.ts";
 import { createSecrets, type Secrets } from "./store/secrets.ts";
 import { createDispatcher, type Dispatcher } from "./webhooks/dispatcher.ts";
@@ -30,6 +30,10 @@ import { createGuard } from "./webhooks/guard.ts";
 import { createRedelivery } from "./webhooks/redelivery.ts";
 import { webhookRoutes } from "./webhooks/routes.ts";
 import { createSubscriptions } from "./webhooks/subscriptions.ts";
+import { createAuthorizations } from "./wallets/authorizations.ts";
+import { connectRoutes } from "./wallets/connect.ts";
+import { createPasskeys } from "./wallets/passkeys.ts";
+import { walletRoutes } from "./wallets/routes.tsx";
 import { createTrim } from "./webhooks/trim.ts";
 
 /** The whole service, without a socket. */
@@ -54,18 +58,15 @@ export async function createApp(outside: Deps): Promise<App> {
   const auth = createAuth(config, directory);
   const admin = createProjectAdmin(deps, { directory, secrets });
   const queue = createAccountQueue(deps, directory);
-  const announce = createAnnounce(deps, directory);
+  const commit = createCommit(deps, directory);
+  const announce = createAnnounce(commit);
   const post = createPost(deps.kv, queue, announce);
   const holds = createHolds(queue, clock);
-  const links = await createLinks({ baseUrl: config.baseUrl, secrets, now: clock.now });
+  const { links, devices, passkeys } = await openLinks(deps, secrets);
+  const authorizations = createAuthorizations(deps, commit);
   const running = createRunning(deps, holds);
   const findUpstream = createUpstreams(deps, secrets);
-  const topUpUrl = (project: Project, user: string) => links.topUp(project, user);
-  const offerTopUp: TopUpOffer = async (project, user, { amount, balance, languages }) => {
-    const url = await links.topUp(project, user, amount);
-    const context = { url, balance, languages };
-    return { url, message: messageFor(project, "insufficient_funds", context) };
-  };
+  const { linkFor, wayOut } = createWaysOut({ links, announce });
 
   const operator = createAdminGuard(config, auth);
   const { subscriptions, dispatcher, redelivery } = openWebhooks(deps, {
@@ -75,16 +76,17 @@ export async function createApp(outside: Deps): Promise<App> {
   });
   bell.listen(dispatcher.wake);
 
-  const chatRooms = { deps, auth, holds, running, findUpstream, topUpUrl, announce };
+  const chatRooms = { deps, auth, holds, running, findUpstream, linkFor, announce };
   const hono = mount(
     deps,
     routeMap({
       chat: chatRoutes(chatRooms, createModels(deps, findUpstream)),
-      ledger: ledgerRoutes({ deps, auth, post, offerTopUp }),
+      ledger: ledgerRoutes({ deps, auth, post, wayOut }),
       projects: projectRoutes({ deps, operator, admin, directory }),
       webhooks: webhookRoutes({ deps, auth, operator, subscriptions, redelivery }),
-      connect: connectRoutes({ auth }),
-      paywall: paywallRoutes({ deps, directory, links, post, secrets, announce }),
+      connect: connectRoutes({ deps, auth, authorizations, wayOut }),
+      paywall: paywallRoutes({ deps, directory, links, post, secrets, announce, devices }),
+      wallets: walletRoutes({ deps, directory, links, devices, authorizations, passkeys }),
       health: healthRoutes(deps),
     }),
   );
@@ -102,6 +104,15 @@ export async function createApp(outside: Deps): Promise<App> {
       await trim();
       await sweepMarkers(deps);
     },
+  };
+}
+
+async function openLinks(deps: Deps, secrets: Secrets) {
+  const { config: { baseUrl }, clock: { now }, id } = deps;
+  return {
+    links: await createLinks({ baseUrl, secrets, now, id }),
+    devices: await createDevices({ baseUrl, secrets, now }),
+    passkeys: createPasskeys(deps, await createTokens(secrets, "passkey challenges")),
   };
 }
 
@@ -128,11 +139,17 @@ interface Rooms {
   projects: ReturnType<typeof projectRoutes>;
   connect: ReturnType<typeof connectRoutes>;
   paywall: ReturnType<typeof paywallRoutes>;
+  wallets: ReturnType<typeof walletRoutes>;
   health: ReturnType<typeof healthRoutes>;
 }
 
 /** The whole outside of the service: which address leads into which room. */
-function routeMap({ connect, chat, ledger, webhooks, projects, paywall, health }: Rooms): Routes {
+function routeMap(rooms: Rooms): Routes {
+  return { ...callerRoutes(rooms), ...operatorRoutes(rooms), ...publicRoutes(rooms) };
+}
+
+/** What a project's key opens. */
+function callerRoutes({ connect, chat, ledger, webhooks }: Rooms): Routes {
   return {
     "/v1/chat/completions": { POST: chat.complete },
     "/v1/:user/chat/completions": { POST: chat.complete },
@@ -158,7 +175,12 @@ function routeMap({ connect, chat, ledger, webhooks, projects, paywall, health }
       DELETE: webhooks.deactivateSubscription,
     },
     "/v1/webhooks/logs": { GET: webhooks.logs },
+  };
+}
 
+/** What the operator's key opens. */
+function operatorRoutes({ projects, webhooks }: Rooms): Routes {
+  return {
     "/v1/admin/projects": { GET: projects.listProjects, POST: projects.createProject },
     "/v1/admin/projects/:projectId": { GET: projects.getProject, PATCH: projects.updateProject },
     "/v1/admin/projects/:projectId/archive": { POST: projects.archiveProject },
@@ -172,8 +194,20 @@ function routeMap({ connect, chat, ledger, webhooks, projects, paywall, health }
     },
     "/v1/admin/projects/:projectId/deliveries/:deliveryId/redeliver": { POST: webhooks.redeliver },
     "/v1/admin/projects/:projectId/redeliveries/:jobId": { GET: webhooks.getRedelivery },
+  };
+}
 
+/** What people's links open, what Stripe calls, and what probes ask. */
+function publicRoutes({ paywall, wallets, health }: Rooms): Routes {
+  return {
     "/topup/:token": { GET: paywall.showTopUp, POST: paywall.startTopUp },
+    "/authorize/:token": { GET: wallets.showAuthorize, POST: wallets.decideAuthorize },
+    "/wallet": { GET: wallets.showWallet, POST: wallets.changeWallet },
+    "/wallet/passkeys/options": { POST: wallets.passkeyOptions },
+    "/wallet/passkeys": { POST: wallets.addPasskey },
+    "/wallet/sign-in/options": { POST: wallets.signInOptions },
+    "/wallet/sign-in": { POST: wallets.signIn },
+    "/v1/stripe": { POST: paywall.stripeWebhook },
     "/v1/stripe/:projectId": { POST: paywall.stripeWebhook },
     "/healthz": { GET: health.healthz },
     "/readyz": { GET: health.readyz },

@@ -35,6 +35,8 @@ function isCidr(text: string): boolean {
   return more === undefined && family !== 0 && /^\d{1,3}$/.test(prefix) && Number(prefix) <= bits;
 }
 
+const visible = z.string().regex(/^[\x21-\x7e]+$/, { error: "must be visible ASCII characters" });
+
 const schema = z.strictObject({
   HOST: z.string().min(1).default("127.0.0.1"),
   PORT: wholeNumber(0, 65_535).default(8000),
@@ -50,6 +52,8 @@ const schema = z.strictObject({
   UPSTREAM_TIMEOUT_MS: wholeNumber(1_000, 3_600_000).default(600_000),
   UPSTREAM_IDLE_MS: wholeNumber(1_000, 3_600_000).default(120_000),
   SECRETS_KEY: secretsKey.optional(),
+  STRIPE_SECRET_KEY: visible.optional(),
+  STRIPE_WEBHOOK_SECRET: visible.optional(),
   WEBHOOK_MAX_ATTEMPTS: wholeNumber(1, 50).default(8),
   WEBHOOK_BACKOFF_BASE_MS: wholeNumber(10, 3_600_000).default(30_000),
   WEBHOOK_TIMEOUT_MS: wholeNumber(100, 60_000).default(15_000),
@@ -79,6 +83,8 @@ export interface Config {
   readonly upstreamIdleMs: number;
   /** 32 bytes in base64, or null: then secrets cannot be stored. */
   readonly secretsKey: string | null;
+  /** This server's own account at Stripe, which wallets are paid into by. */
+  readonly stripe: { readonly secretKey: string; readonly webhookSecret: string } | null;
   readonly webhooks: {
     /** Tries of one delivery before it is given up. */
     readonly attemptsMax: number;
@@ -120,6 +126,9 @@ export function readConfig(
   if (env.UPSTREAM_API_KEY && !env.UPSTREAM_URL) {
     throw new Error("UPSTREAM_API_KEY is sent to UPSTREAM_URL alone, which is not set");
   }
+  if (!env.STRIPE_SECRET_KEY !== !env.STRIPE_WEBHOOK_SECRET) {
+    throw new Error("STRIPE_SECRET_KEY and STRIPE_WEBHOOK_SECRET need each other");
+  }
   const kvPath = env.KV_PATH ?? (dev ? "data/dev.kv" : "data/farebox.kv");
   return Object.freeze({
     dev,
@@ -135,6 +144,9 @@ export function readConfig(
     upstreamTimeoutMs: env.UPSTREAM_TIMEOUT_MS,
     upstreamIdleMs: env.UPSTREAM_IDLE_MS,
     secretsKey: env.SECRETS_KEY ?? (dev ? devSecretsKey : null),
+    stripe: env.STRIPE_SECRET_KEY && env.STRIPE_WEBHOOK_SECRET
+      ? { secretKey: env.STRIPE_SECRET_KEY, webhookSecret: env.STRIPE_WEBHOOK_SECRET }
+      : null,
     webhooks: Object.freeze({
       attemptsMax: env.WEBHOOK_MAX_ATTEMPTS,
       backoffBaseMs: env.WEBHOOK_BACKOFF_BASE_MS,
@@ -152,6 +164,11 @@ function requireLoopback(host: string, baseUrl: string): void {
   if (!isLoopback(new URL(baseUrl).hostname)) {
     throw new Error("BASE_URL must be a loopback address in development");
   }
+}
+
+/** An address of ours as a path, for a page of ours to lead to: under the path of `BASE_URL`, if any. */
+export function publicPath({ baseUrl }: Pick<Config, "baseUrl">, path: string): string {
+  return new URL(baseUrl).pathname.replace(/\/$/, "") + path;
 }
 
 /** Whether a host name or address literal is this machine's own: localhost, 127/8 or ::1. */

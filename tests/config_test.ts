@@ -95,6 +95,7 @@ Deno.test("config: production needs BASE_URL, and nothing else", () => {
     upstreamTimeoutMs: 600_000,
     upstreamIdleMs: 120_000,
     secretsKey: null,
+    stripe: null,
     webhooks: {
       attemptsMax: 8,
       backoffBaseMs: 30_000,
@@ -118,6 +119,8 @@ Deno.test("config: what is given is used, and frozen", () => {
     UPSTREAM_TIMEOUT_MS: "1000",
     UPSTREAM_IDLE_MS: "3600000",
     SECRETS_KEY: secretsKey,
+    STRIPE_SECRET_KEY: "sk_test_of_the_server",
+    STRIPE_WEBHOOK_SECRET: "whsec_of_the_server",
     WEBHOOK_MAX_ATTEMPTS: "14",
     WEBHOOK_BACKOFF_BASE_MS: "1000",
     WEBHOOK_TIMEOUT_MS: "5000",
@@ -139,6 +142,7 @@ Deno.test("config: what is given is used, and frozen", () => {
     upstreamTimeoutMs: 1000,
     upstreamIdleMs: 3_600_000,
     secretsKey,
+    stripe: { secretKey: "sk_test_of_the_server", webhookSecret: "whsec_of_the_server" },
     webhooks: {
       attemptsMax: 14,
       backoffBaseMs: 1000,

@@ -20,6 +20,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   projects: ["config", "deps", "base", "store", "events"],
   ledger: ["config", "deps", "base", "store", "projects", "events"],
   paywall: ["config", "deps", "base", "store", "projects", "events", "ledger"],
+  wallets: ["config", "deps", "base", "store", "projects", "events", "ledger", "paywall"],
   chat: ["config", "deps", "base", "store", "projects", "events", "ledger", "paywall"],
   webhooks: ["config", "deps", "base", "store", "projects", "events"],
   console: [

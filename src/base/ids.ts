@@ -14,7 +14,10 @@ export type IdKind =
   | "dly"
   | "lease"
   | "form"
-  | "job";
+  | "job"
+  | "areq"
+  | "con"
+  | "per";
 
 /** Makes ids `kind_ULID`, ordered by time within one process. */
 export type MakeId = (kind: IdKind) => string;

@@ -1,7 +1,9 @@
 import { ApiError } from "../base/errors.ts";
+import { zero } from "../base/money.ts";
+import type { AccountRef } from "../ledger/account.ts";
 import { depleted } from "../ledger/events.ts";
 import type { Held } from "../ledger/hold.ts";
-import type { BalanceView } from "../ledger/view.ts";
+import { type BalanceView, viewBalance } from "../ledger/view.ts";
 import { messageFor } from "../paywall/message.ts";
 import type { Answer, Ask, ChatRooms } from "./answer.ts";
 import { blockedEvent, byUser, paywalledEvent, startedEvents } from "./events.ts";
@@ -27,10 +29,19 @@ export type Admission =
 export async function admit(rooms: ChatRooms, ask: Ask): Promise<Admission> {
   const media = boundMedia(ask.chat, ask.terms.mediaTokens);
   const prompt: PromptSize = { bound: boundByBytes(ask.chat, media), counted: null };
+  const { ref } = ask;
+  if (!ref) {
+    const balance = viewBalance(zero, zero, ask.caller.snapshot.project.currency);
+    const nobody = { kind: "authorization_required" as const, balance };
+    return { kind: "paywalled", paywall: await paywallFor(rooms, ask, nobody) };
+  }
   for (;;) {
-    const replay = ask.replay && (await findReplay(rooms.deps, ask.ref, ask.replay));
+    const replay = ask.replay && (await findReplay(rooms.deps, ref, ask.replay));
     if (replay?.stored) return { kind: "replayed", stored: replay.stored };
-    const held = await placeHold(rooms, ask, { prompt, remains: replay?.remains ?? null })
+    const held = await placeHold(rooms, { ...ask, ref }, {
+      prompt,
+      remains: replay?.remains ?? null,
+    })
       .catch((error) => tellIfLimited(rooms, ask, error));
     switch (held.kind) {
       case "marked":
@@ -41,7 +52,10 @@ export async function admit(rooms: ChatRooms, ask: Ask): Promise<Admission> {
       case "settings_moved":
         return { kind: "settings_moved" };
       case "held":
-        return { kind: "admitted", answer: open(rooms, ask, { quote: held.quote, media, prompt }) };
+        return {
+          kind: "admitted",
+          answer: open(rooms, { ...ask, ref }, { quote: held.quote, media, prompt }),
+        };
       default:
         return { kind: "paywalled", paywall: await paywallFor(rooms, ask, held) };
     }
@@ -50,7 +64,7 @@ export async function admit(rooms: ChatRooms, ask: Ask): Promise<Admission> {
 
 async function placeHold(
   rooms: ChatRooms,
-  ask: Ask,
+  ask: Ask & { ref: AccountRef },
   { prompt, remains }: { prompt: PromptSize; remains: Uint8Array | null },
 ): Promise<Held<ChatQuote>> {
   const { ref, id, replay, caller, chat, terms, user } = ask;
@@ -71,7 +85,7 @@ function countInput({ deps }: ChatRooms, { chat }: Ask, media: Media): Promise<n
 
 function open(
   rooms: ChatRooms,
-  ask: Ask,
+  ask: Ask & { ref: AccountRef },
   { quote, media, prompt }: { quote: ChatQuote; media: Media; prompt: PromptSize },
 ): Answer {
   const meter = new Meter({
@@ -85,25 +99,26 @@ function open(
 /** A refusal by a limit is told to those who listen, and thrown on. */
 async function tellIfLimited({ announce }: ChatRooms, ask: Ask, error: unknown): Promise<never> {
   if (error instanceof ApiError && error.status === 429) {
-    await announce(ask.ref.projectId, [blockedEvent(ask, error.code ?? "limit")]);
+    await announce(ask.caller.snapshot.project.id, [blockedEvent(ask, error.code ?? "limit")]);
   }
   throw error;
 }
 
 async function paywallFor(
-  { topUpUrl, announce }: ChatRooms,
+  { linkFor, announce }: ChatRooms,
   ask: Ask,
   { kind, balance: { available } }: Extract<Held<ChatQuote>, { balance: BalanceView }>,
 ): Promise<Paywall> {
-  const { caller, user } = ask;
+  const { caller: { snapshot: { project } }, user, ref } = ask;
   const asked = { trigger: byUser(user), requestedAmount: null, available };
-  const empty = kind === "insufficient_funds" ? [depleted(user, asked)] : [];
-  await announce(ask.ref.projectId, [paywalledEvent(ask, kind), ...empty]);
-  const { project } = caller.snapshot;
-  const url = await topUpUrl(project, user);
+  const empty = kind === "insufficient_funds" && ref ? [depleted(ref, asked)] : [];
+  // The holds of running answers stand in the way of money, not of leave to spend it.
+  const reason = kind === "busy" ? "insufficient_funds" : kind;
+  const url = await linkFor(project, user, reason);
+  await announce(project.id, [paywalledEvent(ask, kind), ...empty]);
   const languages = ask.request.headers.get("accept-language");
   const message = messageFor(project, kind, { url, balance: available, languages });
-  return { reason: "insufficient_funds", message, url };
+  return { reason, message, url };
 }
 
 /** 404: the project has no price for this model, so it is not served. */

@@ -5,6 +5,7 @@ import type { AccountRef } from "../ledger/account.ts";
 import { amountOf, type Entry } from "../ledger/entry.ts";
 import type { Draft } from "../ledger/draft.ts";
 import type { Holds, Settled, Settlement } from "../ledger/hold.ts";
+import type { Refusal } from "../ledger/post.ts";
 import { type Amount, formatAmount, parseAmount } from "../base/money.ts";
 import { messageFor } from "../paywall/message.ts";
 import type { Announce } from "../projects/announce.ts";
@@ -29,8 +30,8 @@ export interface ChatRooms {
   running: Running;
   findUpstream: FindUpstream;
   announce: Announce;
-  /** Where a user tops up. */
-  topUpUrl: (project: Project, user: string) => Promise<string>;
+  /** Where a user goes to go on. */
+  linkFor: (project: Project, user: string, refusal: Refusal) => Promise<string>;
 }
 
 /** A chat request, read and known to be allowed, before any money is held for it. */
@@ -44,7 +45,8 @@ export interface Ask {
   askedAt: number;
   caller: Caller;
   user: string;
-  ref: AccountRef;
+  /** Null where a wallet would pay, and nobody allows that. */
+  ref: AccountRef | null;
   chat: ChatRequest;
   terms: Terms;
   upstream: Upstream;
@@ -53,6 +55,7 @@ export interface Ask {
 
 /** An answer whose hold stands. */
 export interface Answer extends Ask {
+  ref: AccountRef;
   quote: ChatQuote;
   meter: Meter;
   /** Ends the call of the upstream; the reason is what the caller is told. */
@@ -167,7 +170,7 @@ export async function release(
 
 /** What an answer says of its reader's credit: where it was cut for that, and where it was not. */
 export async function lastWords(
-  { topUpUrl }: ChatRooms,
+  { linkFor }: ChatRooms,
   { quote, caller, user, request, chat }: Answer,
 ): Promise<{ cutText: string | null; closingText: string | null }> {
   const { project } = caller.snapshot;
@@ -176,7 +179,7 @@ export async function lastWords(
   const low = limit !== null && quote.balance < limit && !chat.structured;
   if (!quote.clamped && !low) return { cutText: null, closingText: null };
   const context = {
-    url: await topUpUrl(project, user),
+    url: await linkFor(project, user, "insufficient_funds"),
     balance: formatAmount(quote.balance),
     languages: request.headers.get("accept-language"),
   };

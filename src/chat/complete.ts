@@ -3,6 +3,7 @@ import type { Handler, Incoming } from "../base/handler.ts";
 import { chatBodyBytesMax } from "../base/limits.ts";
 import { readIdempotencyKey, readJsonBody } from "../base/request.ts";
 import type { Caller } from "../projects/auth.ts";
+import { findAccount } from "../ledger/authorization.ts";
 import { endUser } from "../projects/end_user.ts";
 import { admit, modelNotFound } from "./admit.ts";
 import type { Ask, ChatRooms } from "./answer.ts";
@@ -75,7 +76,7 @@ async function readAsk(rooms: ChatRooms, { incoming, caller, body }: Received): 
   if (!terms) throw modelNotFound(chat.model);
   const upstream = await rooms.findUpstream(project, chat.model);
   if (!upstream) throw badUpstream("no UPSTREAM_URL, and no upstream of the project");
-  const ref = { projectId: project.id, user };
+  const ref = await findAccount(rooms.deps.kv, project, user);
   const key = readIdempotencyKey(request);
   return {
     id: rooms.deps.id("req"),
@@ -88,7 +89,9 @@ async function readAsk(rooms: ChatRooms, { incoming, caller, body }: Received): 
     chat,
     terms,
     upstream,
-    replay: key !== null && !chat.stream ? replayMark(ref, key, chat) : null,
+    replay: key !== null && !chat.stream
+      ? replayMark({ projectId: project.id, user }, key, chat)
+      : null,
   };
 }
 

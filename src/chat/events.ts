@@ -1,3 +1,4 @@
+import { type AccountRef, walletUserOf } from "../ledger/account.ts";
 import { type NewEvent, newEvent, type Trigger } from "../events/event.ts";
 
 /** How an answer ended, as its events say it. */
@@ -10,6 +11,8 @@ export interface Asked {
   /** Our own id. */
   id: string;
   user: string;
+  /** Null where no wallet is known that would pay. */
+  ref: AccountRef | null;
   chat: { model: string; stream: boolean };
 }
 
@@ -25,9 +28,14 @@ function aboutRequest({ id, user }: Asked) {
   };
 }
 
+function payerOf({ ref, user }: Asked): string {
+  return ref ? walletUserOf(ref) : user;
+}
+
 /** An answer begins: a stream's charge comes at its end. */
 export function startedEvents(ask: Asked): NewEvent[] {
-  const { id: requestId, user: walletUserId, chat: { model, stream } } = ask;
+  const { id: requestId, chat: { model, stream } } = ask;
+  const walletUserId = payerOf(ask);
   const about = aboutRequest(ask);
   const started = newEvent("proxy.request.started", about, { requestId, walletUserId, model });
   if (!stream) return [started];
@@ -39,7 +47,8 @@ export function startedEvents(ask: Asked): NewEvent[] {
 
 /** An answer ends, one way or another. */
 export function endedEvent(ask: Asked, ending: Ending): NewEvent {
-  const { id: requestId, user: walletUserId, chat: { model } } = ask;
+  const { id: requestId, chat: { model } } = ask;
+  const walletUserId = payerOf(ask);
   const about = aboutRequest(ask);
   const data = { requestId, walletUserId, model };
   switch (ending.kind) {
@@ -54,12 +63,14 @@ export function endedEvent(ask: Asked, ending: Ending): NewEvent {
 
 /** A chat is answered with the paywall. */
 export function paywalledEvent(ask: Asked, reason: string): NewEvent {
-  const { id: requestId, user: walletUserId } = ask;
+  const { id: requestId } = ask;
+  const walletUserId = payerOf(ask);
   return newEvent("request.blocked", aboutRequest(ask), { walletUserId, reason, requestId });
 }
 
 /** A chat is refused by a limit or a policy. */
 export function blockedEvent(ask: Asked, reason: string): NewEvent {
-  const { id: requestId, user: walletUserId } = ask;
+  const { id: requestId } = ask;
+  const walletUserId = payerOf(ask);
   return newEvent("proxy.request.blocked", aboutRequest(ask), { requestId, walletUserId, reason });
 }

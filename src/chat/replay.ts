@@ -66,7 +66,7 @@ export async function findReplay(
       if (head.fingerprint !== mark.fingerprint) throw idempotencyKeyReused();
       return { stored: { headers: head.headers, body } };
     }
-    const holder = { projectId: ref.projectId, user: head.user };
+    const holder = { ...ref, user: head.user };
     if (!(await isHeld(kv, holder, { id: head.holdId, now: clock.now() }))) return nothing;
     if (head.fingerprint !== mark.fingerprint) throw idempotencyKeyReused();
     // Ends with the hold, which a running answer cannot renew for ever.

@@ -1,7 +1,7 @@
 import { ApiError } from "../base/errors.ts";
 import type { JsonObject } from "../base/json.ts";
 import { corsHeaders, type HeaderList, jsonResponse } from "../base/response.ts";
-import type { PaywallReason } from "../paywall/message.ts";
+import type { Refusal } from "../ledger/post.ts";
 import type { ChatRequest } from "./schema.ts";
 
 /** How a stream is sent: neither stored nor buffered on its way. */
@@ -14,7 +14,7 @@ export const streamHeaders: HeaderList = {
 
 /** What stands in the way of an answer, as its caller is told. */
 export interface Paywall {
-  reason: PaywallReason;
+  reason: Refusal;
   message: string;
   url: string;
 }

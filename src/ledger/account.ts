@@ -10,6 +10,8 @@ export interface Hold {
   expiresAt: number;
   /** What the answer had used when the hold was last renewed: charged if it expires. */
   used: Amount;
+  /** In a wallet: the connection that holds. */
+  connectionId: string | null;
 }
 
 /** One user's money in one project: one record, so that hold, settle and balance touch one key. */
@@ -26,17 +28,38 @@ export interface Account {
   listed: boolean;
 }
 
-/** Whose account: an account is made by its first operation. */
+/** A person's money in one currency, and the connection by which a project's user spends of it. */
+export interface WalletRef {
+  personId: string;
+  currency: string;
+  connectionId: string;
+}
+
+/** Whose account, and for whom: an account is made by its first operation. */
 export interface AccountRef {
   projectId: string;
   user: string;
+  /** In the shared mode: where the money is. Absent: it is the user's own in this project. */
+  wallet?: WalletRef | undefined;
+}
+
+/** Where an account and its entries are kept. */
+export function placeOf({ projectId, user, wallet }: AccountRef): { owner: string; name: string } {
+  return wallet
+    ? { owner: wallet.personId, name: wallet.currency }
+    : { owner: projectId, name: user };
+}
+
+/** Whose money it is, as events name them. */
+export function walletUserOf({ user, wallet }: AccountRef): string {
+  return wallet?.personId ?? user;
 }
 
 interface StoredAccount {
   balance: string;
   seq: number;
   last: string | null;
-  holds: [id: string, amount: string, expiresAt: number, used: string][];
+  holds: [id: string, amount: string, expiresAt: number, used: string, connectionId?: string][];
   listed: boolean;
 }
 
@@ -57,6 +80,7 @@ export function encodeAccount(account: Account): Uint8Array {
       hold.amount.toString(),
       hold.expiresAt,
       hold.used.toString(),
+      ...(hold.connectionId === null ? [] as const : [hold.connectionId] as const),
     ]),
     listed,
   };
@@ -67,11 +91,12 @@ export function encodeAccount(account: Account): Uint8Array {
 export function decodeAccount(bytes: Uint8Array | null): Account {
   if (!bytes) return emptyAccount();
   const { balance, seq, last, holds, listed } = fromBytes<StoredAccount>(bytes);
-  const decoded = holds.map(([id, amount, expiresAt, used]): Hold => ({
+  const decoded = holds.map(([id, amount, expiresAt, used, connectionId]): Hold => ({
     id,
     amount: toAmount(BigInt(amount)),
     expiresAt,
     used: toAmount(BigInt(used)),
+    connectionId: connectionId ?? null,
   }));
   return {
     balance: toAmount(BigInt(balance)),

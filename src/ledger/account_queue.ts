@@ -2,9 +2,9 @@ import { ApiError } from "../base/errors.ts";
 import type { Deps } from "../deps.ts";
 import type { Directory } from "../projects/directory.ts";
 import { keyText } from "../store/batch.ts";
-import { accountKey } from "../store/keys.ts";
+import { accountKey, authorizationKey } from "../store/keys.ts";
 import type { Key, Row } from "../store/kv.ts";
-import { type Account, type AccountRef, decodeAccount } from "./account.ts";
+import { type Account, type AccountRef, decodeAccount, placeOf } from "./account.ts";
 import { Draft } from "./draft.ts";
 
 /** What an operation came to. A refusal is only believed on a record that was read afresh. */
@@ -37,7 +37,7 @@ interface Waiting {
   reject: (error: unknown) => void;
 }
 
-/** Operations of one account that came while its last write was under way. */
+/** Operations on one account, for one project's user, that came while its last write was under way. */
 interface Lane {
   ref: AccountRef;
   waiting: Waiting[];
@@ -67,19 +67,20 @@ export function createAccountQueue(
   const lanes = new Map<string, Lane>();
   const cache = new Map<string, { account: Account; version: string | null }>();
   const listeners = new Map<string, Set<() => void>>();
-  const readsMax = deps.config.kvChecksMax - 3;
+  const readsMax = deps.config.kvChecksMax - 4;
 
   /** From none to twice the delay, so that two processes do not meet again and again. */
   const jittered = (ms: number) => (ms * (deps.randomBytes(1)[0] ?? 0)) / 128;
 
-  async function drain(name: string, lane: Lane): Promise<void> {
+  async function drain(laneName: string, lane: Lane): Promise<void> {
+    const name = nameOf(lane.ref);
     while (lane.waiting.length > 0) {
       const batch = takeBatch(lane.waiting, readsMax);
       await settleBatch(name, lane.ref, batch).catch((error) =>
         batch.forEach((waiting) => waiting.reject(error))
       );
     }
-    lanes.delete(name);
+    lanes.delete(laneName);
   }
 
   async function settleBatch(name: string, ref: AccountRef, batch: Waiting[]): Promise<void> {
@@ -111,7 +112,9 @@ export function createAccountQueue(
   async function openDraft(name: string, ref: AccountRef, batch: Waiting[], attempt: number) {
     const known = cache.get(name);
     const keys = uniqueKeys(batch);
-    const wanted = known ? keys : [accountKey(ref.projectId, ref.user), ...keys];
+    if (ref.wallet) keys.push(authorizationKey(ref.projectId, ref.user));
+    const place = placeOf(ref);
+    const wanted = known ? keys : [accountKey(place.owner, place.name), ...keys];
     const rows: Row[] = wanted.length > 0 ? await deps.kv.getMany(wanted) : [];
     const own = known ? null : rows.shift();
     const version = known ? known.version : own?.version ?? null;
@@ -161,18 +164,21 @@ export function createAccountQueue(
 
   return {
     run<T>(ref: AccountRef, operation: Operation<T>): Promise<T> {
-      const name = keyText([ref.projectId, ref.user]);
+      // A wallet has a lane for each connection: an operation is one of a project.
+      const laneName = ref.wallet
+        ? keyText([nameOf(ref), ref.projectId, ref.user, ref.wallet.connectionId])
+        : nameOf(ref);
       return new Promise<T>((resolve, reject) => {
         const waiting = { operation, decide: decider(operation, resolve, reject), reject };
-        const lane = lanes.get(name);
+        const lane = lanes.get(laneName);
         if (lane) return void lane.waiting.push(waiting);
         const opened = { ref, waiting: [waiting] };
-        lanes.set(name, opened);
-        drain(name, opened);
+        lanes.set(laneName, opened);
+        drain(laneName, opened);
       });
     },
     changed(ref, signal) {
-      const name = keyText([ref.projectId, ref.user]);
+      const name = nameOf(ref);
       const wakers = listeners.get(name) ?? new Set();
       listeners.set(name, wakers);
       return new Promise((resolve) => {
@@ -186,6 +192,12 @@ export function createAccountQueue(
       });
     },
   };
+}
+
+/** What tells accounts apart. */
+function nameOf(ref: AccountRef): string {
+  const { owner, name } = placeOf(ref);
+  return keyText([owner, name]);
 }
 
 /** As many operations as one write should carry, in order; at least one. */

@@ -1,6 +1,6 @@
 import { type ApiError, badRequest } from "../base/errors.ts";
 import type { Kv } from "../store/kv.ts";
-import type { AccountRef } from "./account.ts";
+import { type AccountRef, placeOf } from "./account.ts";
 import { amountOf, type Entry } from "./entry.ts";
 import { readAccount, readEntry } from "./store.ts";
 
@@ -10,6 +10,9 @@ export interface ActivityPage {
   nextCursor: string | null;
 }
 
+/** Of a wallet that others use too, a page may be shorter: it goes on at the cursor. */
+const readMax = 500;
+
 /**
  * Walks an account's entries backwards from its last one, or from `cursor`. Entries never change
  * and new ones come before the first page, so pages have no gaps and no repeats.
@@ -18,18 +21,30 @@ export interface ActivityPage {
 export async function listActivities(
   kv: Kv,
   ref: AccountRef,
-  { limit, cursor }: { limit: number; cursor: string | undefined },
+  { limit, cursor, whole = false }: {
+    limit: number;
+    cursor: string | undefined;
+    /** Of a wallet: also what was for other projects, which is for its owner's eyes alone. */
+    whole?: boolean;
+  },
 ): Promise<ActivityPage> {
   if (cursor !== undefined && !/^act_[0-9A-Z]{26}$/.test(cursor)) throw badCursor();
+  const { owner } = placeOf(ref);
   const entries: Entry[] = [];
   let next = cursor ?? (await readAccount(kv, ref)).last;
-  while (next !== null && entries.length < limit) {
-    const entry: Entry | null = await readEntry(kv, ref.projectId, next);
-    if (!entry || entry.user !== ref.user) throw badCursor();
-    entries.push(entry);
+  for (let read = 0; next !== null && entries.length < limit && read < readMax; read++) {
+    const entry: Entry | null = await readEntry(kv, owner, next);
+    const mine = ref.wallet ? entry?.projectId !== undefined : entry?.user === ref.user;
+    if (!entry || !mine) throw badCursor();
+    // What other projects took of a wallet is no business of this one.
+    if (whole || !ref.wallet || isOwn(entry, ref)) entries.push(entry);
     next = entry.prev;
   }
   return { entries, nextCursor: next };
+}
+
+function isOwn({ projectId, user }: Entry, ref: AccountRef): boolean {
+  return projectId === ref.projectId && user === ref.user;
 }
 
 function badCursor(): ApiError {

@@ -5,9 +5,23 @@ import { bySystem, type NewEvent } from "../events/event.ts";
 import { appendEvents } from "../events/outbox.ts";
 import type { ProjectSnapshot } from "../projects/directory.ts";
 import { keyText } from "../store/batch.ts";
-import { accountKey, entryKey, holdingKey, projectKey } from "../store/keys.ts";
+import { accountKey, authorizationKey, entryKey, holdingKey, projectKey } from "../store/keys.ts";
 import { emptyWrite, type Key, type Row, type Write } from "../store/kv.ts";
-import { type Account, type AccountRef, availableIn, encodeAccount, type Hold } from "./account.ts";
+import {
+  type Account,
+  type AccountRef,
+  availableIn,
+  encodeAccount,
+  type Hold,
+  placeOf,
+} from "./account.ts";
+import {
+  afterCharge,
+  allowanceLeft,
+  type Authorization,
+  decodeAuthorization,
+  encodeAuthorization,
+} from "./authorization.ts";
 import { activityOfRequest, type Entry, type NewEntry } from "./entry.ts";
 import { eventsOf, expiredRequest, type Origin } from "./events.ts";
 
@@ -42,12 +56,31 @@ export class Draft {
     this.account = { ...options.account, holds: [...options.account.holds] };
     for (const { key, value } of options.rows) this.#rows.set(keyText(key), value);
     this.#endExpiredHolds();
-    if (options.version === null) this.#grantTrial();
+    if (options.version === null && !options.ref.wallet) this.#grantTrial();
   }
 
-  /** What can be spent now. */
+  /** What can be spent now: of a wallet, as much as its owner allows for today. */
   get available(): Amount {
-    return availableIn(this.account);
+    const own = availableIn(this.account);
+    const authorization = this.#authorization();
+    if (!authorization) return own;
+    const held = this.ownHolds.reduce((sum, { amount }) => toAmount(sum + amount), zero);
+    return least(own, allowanceLeft(authorization, { held, now: this.now }));
+  }
+
+  /** Whether new money may be spent: of a wallet, whether its owner allows it. */
+  get authorized(): boolean {
+    const { wallet } = this.#options.ref;
+    if (!wallet) return true;
+    const authorization = this.#authorization();
+    return authorization?.status === "active" &&
+      authorization.connectionId === wallet.connectionId;
+  }
+
+  /** The holds of whom this is for: in a wallet others may hold too. */
+  get ownHolds(): readonly Hold[] {
+    const connectionId = this.#options.ref.wallet?.connectionId ?? null;
+    return this.account.holds.filter((hold) => hold.connectionId === connectionId);
   }
 
   /** A row that the operation asked for in `reads`, with what earlier operations put there. */
@@ -96,14 +129,21 @@ export class Draft {
   }
 
   /** Puts money aside. The caller has seen that it is available. */
-  addHold(hold: Hold): void {
+  addHold(hold: Omit<Hold, "connectionId">): void {
+    const { ref } = this.#options;
     this.changed = true;
-    this.account.holds.push(hold);
+    this.account.holds.push({ ...hold, connectionId: ref.wallet?.connectionId ?? null });
     this.account.held = toAmount(this.account.held + hold.amount);
-    if (this.account.listed) return;
+    // A wallet is listed for each connection, which the account does not keep count of.
+    if (this.account.listed && !ref.wallet) return;
     this.account.listed = true;
-    const { projectId, user } = this.#options.ref;
-    this.put(holdingKey(projectId, user), toBytes({ since: this.now }));
+    this.put(this.#holdingKey(), toBytes({ ref }));
+  }
+
+  /** Says that nothing is held any more for whom this is for. */
+  unlist(): void {
+    this.account.listed = false;
+    this.remove(this.#holdingKey());
   }
 
   /** Takes a hold away; null when it is gone, because it has expired or was settled. */
@@ -119,7 +159,8 @@ export class Draft {
   /** Everything as one write, which holds only for the versions that were read. */
   finish(): Write {
     const { ref, version, snapshot, rows } = this.#options;
-    const key = accountKey(ref.projectId, ref.user);
+    const place = placeOf(ref);
+    const key = accountKey(place.owner, place.name);
     this.#write.checks.push(
       { key, version },
       { key: projectKey(ref.projectId), version: snapshot.version },
@@ -137,12 +178,13 @@ export class Draft {
     const { account } = this;
     account.balance = toAmount(account.balance + delta);
     account.seq += 1;
-    const { projectId, user } = this.#options.ref;
+    const { ref } = this.#options;
     const whole: Entry = {
       id: entry.id ?? this.#options.id("act"),
       seq: account.seq,
       prev: account.last,
-      user,
+      user: ref.user,
+      ...(ref.wallet ? { projectId: ref.projectId } : {}),
       delta: formatAmount(delta),
       balanceAfter: formatAmount(account.balance),
       heldAfter: formatAmount(account.held),
@@ -156,9 +198,30 @@ export class Draft {
     };
     account.last = whole.id;
     this.changed = true;
-    this.#write.sets.push({ key: entryKey(projectId, whole.id), value: toBytes(whole) });
-    this.emit(...eventsOf(whole, this.snapshot.project, origin));
+    this.#write.sets.push({ key: entryKey(placeOf(ref).owner, whole.id), value: toBytes(whole) });
+    if (delta < 0n) this.#countCharge(toAmount(-delta));
+    this.emit(...eventsOf(whole, { ref, project: this.snapshot.project }, origin));
     return whole;
+  }
+
+  #countCharge(amount: Amount): void {
+    const authorization = this.#authorization();
+    if (!authorization) return;
+    const { projectId, user } = this.#options.ref;
+    const counted = encodeAuthorization(afterCharge(authorization, amount, this.now));
+    this.put(authorizationKey(projectId, user), counted);
+  }
+
+  #authorization(): Authorization | null {
+    const { projectId, user, wallet } = this.#options.ref;
+    const row = wallet && this.row(authorizationKey(projectId, user));
+    return row ? decodeAuthorization(row) : null;
+  }
+
+  #holdingKey(): Key {
+    const { ref } = this.#options;
+    const { owner, name } = placeOf(ref);
+    return holdingKey(owner, name, ref.wallet?.connectionId ?? null);
   }
 
   /** A user's first operation brings the project's trial credits along. */
@@ -169,14 +232,17 @@ export class Draft {
     this.credit(credits, { kind: "trial" }, { trigger: bySystem });
   }
 
-  /** All are taken away before any is charged: what one held may pay for another. */
+  /**
+   * All are taken away before any is charged: what one held may pay for another. Those of other
+   * connections are for the sweep, which ends them in their own project's name.
+   */
   #endExpiredHolds(): void {
-    const expired = this.account.holds.filter((hold) => hold.expiresAt <= this.now);
+    const expired = this.ownHolds.filter((hold) => hold.expiresAt <= this.now);
     for (const { id } of expired) this.takeHold(id);
     for (const { id, used } of expired) {
       const entry = { id: activityOfRequest(id), metadata: { requestId: id } };
       this.debit(used, { kind: "expired", ...entry }, { trigger: bySystem });
-      this.emit(expiredRequest(this.#options.ref.user, id));
+      this.emit(expiredRequest(this.#options.ref, id));
     }
   }
 }

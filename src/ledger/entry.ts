@@ -28,6 +28,8 @@ export interface Entry {
   prev: string | null;
   kind: EntryKind;
   user: string;
+  /** In a wallet: the project that it was for. */
+  projectId?: string;
   /** With the sign with which it changed the balance. */
   delta: string;
   balanceAfter: string;

@@ -1,7 +1,7 @@
 import { formatAmount } from "../base/money.ts";
 import { bySystem, type NewEvent, newEvent, type Trigger } from "../events/event.ts";
 import type { Project } from "../projects/schema.ts";
-import type { AccountRef } from "./account.ts";
+import { type AccountRef, walletUserOf } from "./account.ts";
 import { amountOf, type Entry } from "./entry.ts";
 
 /** What an entry has to say, who made it, and where a deposit's money came from. */
@@ -14,19 +14,30 @@ export interface Origin {
 }
 
 /** The events of an entry, to be written with it. */
-export function eventsOf(entry: Entry, project: Project, origin: Origin): NewEvent[] {
-  return [...ownEvents(entry, project, origin), ...origin.also?.(entry) ?? []];
+export function eventsOf(entry: Entry, about: About, origin: Origin): NewEvent[] {
+  return [...ownEvents(entry, about, origin), ...origin.also?.(entry) ?? []];
 }
 
-function ownEvents(entry: Entry, { currency }: Project, origin: Origin): NewEvent[] {
+/** Whose entry it is. */
+interface About {
+  ref: AccountRef;
+  project: Project;
+}
+
+function ownEvents(
+  entry: Entry,
+  { ref, project: { currency } }: About,
+  origin: Origin,
+): NewEvent[] {
   const { trigger } = origin;
+  const walletUserId = walletUserOf(ref);
   const { user, id: activityId, metadata } = entry;
   const of = (type: "balance" | "usage") => ({
     trigger,
     subject: { type, id: activityId, externalId: user },
     metadata,
   });
-  const who = { walletUserId: user, externalUserId: user };
+  const who = { walletUserId, externalUserId: user };
   const moved = { ...who, amount: amountOf(entry), currency, activityId };
   switch (entry.kind) {
     case "deposit": {
@@ -37,7 +48,7 @@ function ownEvents(entry: Entry, { currency }: Project, origin: Origin): NewEven
       return [
         newEvent("balance.charge.created", of("balance"), moved),
         newEvent("balance.charge.completed", of("balance"), {
-          walletUserId: user,
+          walletUserId,
           activityId,
           settlementReference: activityId,
         }),
@@ -48,21 +59,21 @@ function ownEvents(entry: Entry, { currency }: Project, origin: Origin): NewEven
     }
     case "usage":
     case "expired":
-      return [newEvent("usage.charge.created", of("usage"), usageData(entry))];
+      return [newEvent("usage.charge.created", of("usage"), usageData(entry, walletUserId))];
     case "trial": {
-      const data = { walletUserId: user, credits: amountOf(entry), activityId };
+      const data = { walletUserId, credits: amountOf(entry), activityId };
       return [newEvent("balance.trial.granted", of("balance"), data)];
     }
   }
 }
 
-function usageData(entry: Entry) {
+function usageData(entry: Entry, walletUserId: string) {
   const { usage } = entry;
   const promptTokens = usage
     ? usage.uncachedInputTokens + usage.cachedInputTokens + usage.cacheWriteTokens
     : 0;
   return {
-    walletUserId: entry.user,
+    walletUserId,
     activityId: entry.id,
     model: usage?.model ?? null,
     promptTokens,
@@ -72,11 +83,11 @@ function usageData(entry: Entry) {
 }
 
 /** An answer whose process died: its hold ended by itself, and no more is known of it. */
-export function expiredRequest(user: string, requestId: string): NewEvent {
-  const subject = { type: "request" as const, id: requestId, externalId: user };
+export function expiredRequest(ref: AccountRef, requestId: string): NewEvent {
+  const subject = { type: "request" as const, id: requestId, externalId: ref.user };
   return newEvent("proxy.request.failed", { trigger: bySystem, subject }, {
     requestId,
-    walletUserId: user,
+    walletUserId: walletUserOf(ref),
     model: null,
     errorCode: "hold_expired",
   });
@@ -84,30 +95,32 @@ export function expiredRequest(user: string, requestId: string): NewEvent {
 
 /** A charge that was refused for want of money. */
 export function refusedCharge(
-  { user }: AccountRef,
+  ref: AccountRef,
   { trigger, amount, available }: { trigger: Trigger; amount: bigint; available: string },
 ): NewEvent[] {
+  const { user } = ref;
   const about = { trigger, subject: { type: "balance" as const, id: user, externalId: user } };
   const requestedAmount = formatAmount(amount);
   return [
     newEvent("balance.charge.failed", about, {
-      walletUserId: user,
+      walletUserId: walletUserOf(ref),
       activityId: null,
       amount: requestedAmount,
       errorCode: "insufficient_funds",
     }),
-    depleted(user, { trigger, requestedAmount, available }),
+    depleted(ref, { trigger, requestedAmount, available }),
   ];
 }
 
 /** A user whose money does not suffice; the amount is null where none was named. */
 export function depleted(
-  user: string,
+  ref: AccountRef,
   asked: { trigger: Trigger; requestedAmount: string | null; available: string },
 ): NewEvent {
+  const { user } = ref;
   const subject = { type: "balance" as const, id: user, externalId: user };
   return newEvent("balance.depleted", { trigger: asked.trigger, subject }, {
-    walletUserId: user,
+    walletUserId: walletUserOf(ref),
     requestedAmount: asked.requestedAmount,
     availableBalance: asked.available,
   });

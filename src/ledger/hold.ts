@@ -5,10 +5,11 @@ import type { Clock } from "../deps.ts";
 import type { NewEvent, Trigger } from "../events/event.ts";
 import type { ProjectSnapshot } from "../projects/directory.ts";
 import type { Key } from "../store/kv.ts";
-import type { AccountRef } from "./account.ts";
+import { type AccountRef, availableIn } from "./account.ts";
 import type { AccountQueue, Verdict } from "./account_queue.ts";
 import type { Draft } from "./draft.ts";
 import { activityOfRequest, type Entry, type EntryUsage } from "./entry.ts";
+import type { Refusal } from "./post.ts";
 import { type BalanceView, viewBalance } from "./view.ts";
 
 /** What an answer would hold of what is available. */
@@ -36,7 +37,7 @@ export interface HoldRequest<Q extends Quote> {
 /** What became of a hold. The last three ask the caller to look again, or to count. */
 export type Held<Q> =
   | { kind: "held"; quote: Q }
-  | { kind: "insufficient_funds" | "busy"; balance: BalanceView }
+  | { kind: Refusal | "busy"; balance: BalanceView }
   | { kind: "settings_moved" | "marked" | "count" };
 
 /** What an answer came to. */
@@ -152,11 +153,14 @@ function applyHold<Q extends Quote>(
   const present = mark && draft.row(mark.key);
   if (present && mark.blocks(present)) return { value: { kind: "marked" } };
   const { balance, held, holds } = draft.account;
+  const view = viewBalance(balance, held, draft.snapshot.project.currency);
+  if (!draft.authorized) {
+    return { value: { kind: "authorization_required", balance: view }, refused: true };
+  }
   const quoted = quote(draft.available, balance);
   if (quoted === "count") return { value: { kind: "count" } };
   if (!quoted || (quoted.squeezed && patient)) {
-    const view = viewBalance(balance, held, draft.snapshot.project.currency);
-    const kind = quoted || quote(balance, balance) ? "busy" : "insufficient_funds";
+    const kind = quoted ? "busy" : refusalOf(draft, quote);
     return { value: { kind, balance: view }, refused: true };
   }
   if (holds.length >= holdsPerAccountMax) throw tooManyHolds();
@@ -165,6 +169,17 @@ function applyHold<Q extends Quote>(
   if (mark) draft.put(mark.key, mark.value);
   draft.emit(...events);
   return { value: { kind: "held", quote: quoted } };
+}
+
+/** What stands in the way: the day's cap of a wallet's owner, running answers, want of money. */
+function refusalOf<Q extends Quote>(
+  { account, ownHolds, available }: Draft,
+  quote: HoldRequest<Q>["quote"],
+): Refusal | "busy" {
+  const { balance } = account;
+  const own = availableIn(account);
+  if (available < own && quote(own, balance)) return ownHolds.length > 0 ? "busy" : "limit_reached";
+  return quote(balance, balance) ? "busy" : "insufficient_funds";
 }
 
 function tooManyHolds(): ApiError {

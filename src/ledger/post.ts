@@ -6,7 +6,7 @@ import { idempotencyKeyReused } from "../base/request.ts";
 import type { Announce } from "../projects/announce.ts";
 import type { Kv } from "../store/kv.ts";
 import { idempotencyKey, refundedKey } from "../store/keys.ts";
-import type { AccountRef } from "./account.ts";
+import { type AccountRef, availableIn, placeOf } from "./account.ts";
 import type { AccountQueue, Operation, Verdict } from "./account_queue.ts";
 import type { Draft } from "./draft.ts";
 import { amountOf, type Entry, type EntryKind } from "./entry.ts";
@@ -34,17 +34,23 @@ export interface Refund extends Omit<Posting, "amount"> {
   original: Entry;
 }
 
-/** What became of it: booked now, booked before under this key, or refused for want of money. */
+/**
+ * What became of it: booked now, booked before under this key, or refused: for want of money, by
+ * the day's cap of the person whose wallet it is, or because that person does not allow it.
+ */
 export type Posted =
   | { kind: "booked" | "replayed"; entry: Entry }
-  | { kind: "insufficient_funds"; balance: BalanceView };
+  | { kind: Refusal; balance: BalanceView };
+
+/** Why money was not taken. */
+export type Refusal = "insufficient_funds" | "limit_reached" | "authorization_required";
 
 /** The verbs that post one entry each. Throw 422 `idempotency_key_reused`, 403 when archived. */
 export interface Post {
   deposit(posting: Posting): Promise<Posted>;
   charge(posting: Posting): Promise<Posted>;
-  /** An entry of a project, or null. */
-  find(projectId: string, activityId: string): Promise<Entry | null>;
+  /** An entry of that account, or null. */
+  find(ref: AccountRef, activityId: string): Promise<Entry | null>;
   /** Throws 400 when it would exceed what is left of the original, 404 for another's entry. */
   refund(refund: Refund): Promise<Posted>;
 }
@@ -54,12 +60,12 @@ export function createPost(kv: Kv, queue: AccountQueue, announce: Announce): Pos
   async function post(operationName: string, posting: Posting | Refund, book: Book) {
     const outcome = await queue.run(posting.ref, keyed(operationName, posting, book));
     if (typeof outcome !== "string") return outcome;
-    const entry = await readEntry(kv, posting.ref.projectId, outcome);
+    const entry = await readEntry(kv, placeOf(posting.ref).owner, outcome);
     if (!entry) throw new Error(`no entry ${outcome} for its idempotency key`);
     return { kind: "replayed", entry } as const;
   }
   return {
-    find: (projectId, activityId) => readEntry(kv, projectId, activityId),
+    find: (ref, activityId) => readEntry(kv, placeOf(ref).owner, activityId),
     deposit: (posting) =>
       post("deposit", posting, {
         fields: { amount: formatAmount(posting.amount) },
@@ -78,7 +84,8 @@ export function createPost(kv: Kv, queue: AccountQueue, announce: Announce): Pos
         reads: [],
         apply: (draft, details) => {
           requireActive(draft);
-          if (posting.amount > draft.available) return { value: short(draft), refused: true };
+          const refusal = refusalOf(draft, posting.amount);
+          if (refusal) return { value: short(draft, refusal), refused: true };
           const entry = { kind: "charge" as const, ...details };
           return booked(draft.debit(posting.amount, entry, posting.origin));
         },
@@ -141,7 +148,8 @@ function refundBook({ ref, amount, original, origin }: Refund): Book {
     fields: { activityId: original.id, amount: amount === null ? null : formatAmount(amount) },
     reads: [total],
     apply(draft, details) {
-      if (original.user !== ref.user) throw notFound("activity");
+      const projectId = original.projectId ?? ref.projectId;
+      if (original.user !== ref.user || projectId !== ref.projectId) throw notFound("activity");
       if (original.kind === "refund") {
         throw badRequest("activityId", "A refund cannot be refunded.", "not_refundable");
       }
@@ -173,10 +181,16 @@ function booked(entry: Entry): Verdict<Posted> {
   return { value: { kind: "booked", entry } };
 }
 
-function short(draft: Draft): Posted {
+function refusalOf(draft: Draft, amount: Amount): Refusal | null {
+  if (!draft.authorized) return "authorization_required";
+  if (amount <= draft.available) return null;
+  return amount <= availableIn(draft.account) ? "limit_reached" : "insufficient_funds";
+}
+
+function short(draft: Draft, kind: Refusal): Posted {
   const { balance, held } = draft.account;
   const { currency } = draft.snapshot.project;
-  return { kind: "insufficient_funds", balance: viewBalance(balance, held, currency) };
+  return { kind, balance: viewBalance(balance, held, currency) };
 }
 
 /** Throws 403 for a project that takes no new money and no new work. */

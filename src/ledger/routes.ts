@@ -1,7 +1,7 @@
 import type { Handler } from "../base/handler.ts";
-import { notFound } from "../base/errors.ts";
+import { badRequest, notFound } from "../base/errors.ts";
 import { bodyBytesMax } from "../base/limits.ts";
-import { formatAmount } from "../base/money.ts";
+import { type Amount, formatAmount, zero } from "../base/money.ts";
 import { parseWith, readIdempotencyKey, readJsonBody, readLimit } from "../base/request.ts";
 import { jsonResponse } from "../base/response.ts";
 import type { Deps } from "../deps.ts";
@@ -11,23 +11,17 @@ import type { Project } from "../projects/schema.ts";
 import { listActivities, toCsv } from "./activities.ts";
 import { readBalance } from "./balance.ts";
 import { amountOf, type Entry, toActivity } from "./entry.ts";
-import type { Post, Posted } from "./post.ts";
+import { findAccount } from "./authorization.ts";
+import type { Post, Posted, Refusal } from "./post.ts";
 import { moneyBodySchema, refundBodySchema } from "./schema.ts";
-import { readEntry } from "./store.ts";
-import { viewAfter, viewBalance } from "./view.ts";
-
-/** Where a user who lacks money is sent, and the sentence that says so. */
-export type TopUpOffer = (
-  project: Project,
-  user: string,
-  asked: { amount?: string; balance: string; languages: string | null },
-) => Promise<{ url: string; message: string }>;
+import type { WayOut } from "./way_out.ts";
+import { type BalanceView, viewAfter, viewBalance } from "./view.ts";
 
 interface LedgerRooms {
   deps: Deps;
   auth: Auth;
   post: Post;
-  offerTopUp: TopUpOffer;
+  wayOut: WayOut;
 }
 
 /** The endpoints about a user's money. All need the scope `money`. */
@@ -43,53 +37,94 @@ export function ledgerRoutes(rooms: LedgerRooms) {
 }
 
 function depositOrCharge(
-  { auth, post, offerTopUp }: LedgerRooms,
+  rooms: LedgerRooms,
   verb: "deposit" | "charge",
 ): Handler {
   return async ({ request, requestId }) => {
+    const { deps, auth, post } = rooms;
     const caller = await auth.caller(request, "money");
     const body = parseWith(moneyBodySchema, (await readJsonBody(request, bodyBytesMax)).value);
     const user = endUser(caller, request, { body: body.user });
     const { project } = caller.snapshot;
+    if (verb === "deposit") requireOwnMoney(project);
+    const ref = await findAccount(deps.kv, project, user);
+    const refuse = (kind: Refusal, balance: BalanceView) =>
+      refusedResponse(rooms, { request, requestId, project, user, amount: body.amount }, {
+        kind,
+        balance,
+      });
+    if (!ref) {
+      return await refuse("authorization_required", viewBalance(zero, zero, project.currency));
+    }
     const posted = await post[verb]({
-      ref: { projectId: project.id, user },
+      ref,
       amount: body.amount,
       metadata: body.metadata ?? null,
       key: readIdempotencyKey(request),
       origin: { trigger: byKey(caller) },
     });
     const message = verb === "charge" ? { message: "The charge was taken." } : {};
-    if (posted.kind !== "insufficient_funds") {
-      return bookedResponse(caller, posted, requestId, message);
-    }
-    const offer = await offerTopUp(project, user, {
-      amount: formatAmount(body.amount),
-      balance: posted.balance.balance,
-      languages: request.headers.get("accept-language"),
-    });
-    const refusal = { success: false, reason: posted.kind, ...offer };
-    return jsonResponse(200, { ...refusal, ...posted.balance }, requestId);
+    return "balance" in posted
+      ? await refuse(posted.kind, posted.balance)
+      : bookedResponse(caller, posted, requestId, message);
   };
+}
+
+interface Refused {
+  request: Request;
+  requestId: string;
+  project: Project;
+  user: string;
+  amount: Amount;
+}
+
+async function refusedResponse(
+  { wayOut }: LedgerRooms,
+  { request, requestId, project, user, amount }: Refused,
+  { kind, balance }: { kind: Refusal; balance: BalanceView },
+): Promise<Response> {
+  const offer = await wayOut(project, user, {
+    refusal: kind,
+    amount: formatAmount(amount),
+    balance: balance.balance,
+    languages: request.headers.get("accept-language"),
+  });
+  // Beyond the day's cap, what is missing is the person's leave.
+  const reason = kind === "limit_reached" ? "authorization_required" : kind;
+  return jsonResponse(200, { success: false, reason, ...offer, ...balance }, requestId);
+}
+
+/** Throws 400 `mode_conflict` where the money is a person's own, and no project's to give. */
+function requireOwnMoney({ mode }: Project): void {
+  if (mode === "default") return;
+  const message = "In the shared mode users pay into their wallet themselves; send them the link " +
+    "of 'GET /v1/user/balance/topup'.";
+  throw badRequest(null, message, "mode_conflict");
 }
 
 function refund({ deps, auth, post }: LedgerRooms): Handler {
   return async ({ request, requestId }) => {
     const caller = await auth.caller(request, "money");
     const body = parseWith(refundBodySchema, (await readJsonBody(request, bodyBytesMax)).value);
-    const projectId = caller.snapshot.project.id;
-    const original = await readEntry(deps.kv, projectId, body.activityId);
-    if (!original) throw notFound("activity");
+    const { project } = caller.snapshot;
     const named = body.user !== undefined || request.headers.has("x-service-user");
-    const user = named ? endUser(caller, request, { body: body.user }) : original.user;
+    const known = named || project.mode === "shared"
+      ? endUser(caller, request, { body: body.user })
+      : null;
+    const account = known === null
+      ? { projectId: project.id, user: "" }
+      : await findAccount(deps.kv, project, known);
+    const original = account && (await post.find(account, body.activityId));
+    if (!original) throw notFound("activity");
     const posted = await post.refund({
-      ref: { projectId, user },
+      ref: { ...account, user: known ?? original.user },
       original,
       amount: body.amount ?? null,
       metadata: body.metadata ?? null,
       key: readIdempotencyKey(request),
       origin: { trigger: byKey(caller) },
     });
-    if (posted.kind === "insufficient_funds") throw new Error("a refund takes what there is");
+    if ("balance" in posted) throw new Error("a refund takes what there is");
     const { refundedActivityId, shortfall } = posted.entry;
     return bookedResponse(caller, posted, requestId, { refundedActivityId, shortfall });
   };
@@ -118,19 +153,25 @@ function balance({ deps, auth }: LedgerRooms): Handler {
   return async ({ request, requestId, query }) => {
     const caller = await auth.caller(request, "money");
     const user = endUser(caller, request, { query: query("user") });
-    const { id: projectId, currency } = caller.snapshot.project;
-    const { balance, held } = await readBalance(deps.kv, { projectId, user }, deps.clock.now());
+    const { project } = caller.snapshot;
+    const { currency } = project;
+    const ref = await findAccount(deps.kv, project, user);
+    const { balance, held } = ref
+      ? await readBalance(deps.kv, ref, deps.clock.now())
+      : { balance: zero, held: zero };
     const body = { user, currency, ...viewBalance(balance, held, currency) };
     return jsonResponse(200, body, requestId);
   };
 }
 
-function topUp({ auth, offerTopUp }: LedgerRooms): Handler {
+function topUp({ deps, auth, wayOut }: LedgerRooms): Handler {
   return async ({ request, requestId, query }) => {
     const caller = await auth.caller(request, "money");
     const user = endUser(caller, request, { query: query("user") });
-    const asked = { balance: "0", languages: null };
-    const { url } = await offerTopUp(caller.snapshot.project, user, asked);
+    const { project } = caller.snapshot;
+    const known = await findAccount(deps.kv, project, user);
+    const refusal = known ? "insufficient_funds" : "authorization_required";
+    const { url } = await wayOut(project, user, { refusal, balance: "0", languages: null });
     return jsonResponse(200, { url }, requestId);
   };
 }
@@ -139,9 +180,13 @@ function activities({ deps, auth }: LedgerRooms): Handler {
   return async ({ request, requestId, query }) => {
     const caller = await auth.caller(request, "money");
     const user = endUser(caller, request, { query: query("user") });
-    const { id: projectId, currency } = caller.snapshot.project;
+    const { project } = caller.snapshot;
+    const { currency } = project;
     const page = { limit: readLimit(query("limit")), cursor: query("cursor") };
-    const { entries, nextCursor } = await listActivities(deps.kv, { projectId, user }, page);
+    const ref = await findAccount(deps.kv, project, user);
+    const { entries, nextCursor } = ref
+      ? await listActivities(deps.kv, ref, page)
+      : { entries: [], nextCursor: null };
     if (!/\btext\/csv\b/.test(request.headers.get("accept") ?? "")) {
       const list = entries.map((entry) => toActivity(entry, currency));
       return jsonResponse(200, { activities: list, nextCursor }, requestId);

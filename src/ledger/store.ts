@@ -1,17 +1,18 @@
 import { fromBytes, fromBytesExactly, toBytes } from "../base/json.ts";
 import { accountKey, entryKey, holdingPrefix } from "../store/keys.ts";
 import type { Key, Kv } from "../store/kv.ts";
-import { type Account, type AccountRef, decodeAccount } from "./account.ts";
+import { type Account, type AccountRef, decodeAccount, placeOf } from "./account.ts";
 import type { Entry } from "./entry.ts";
 
 /** The account as the store has it now, expired holds included. */
-export async function readAccount(kv: Kv, { projectId, user }: AccountRef): Promise<Account> {
-  return decodeAccount((await kv.get(accountKey(projectId, user))).value);
+export async function readAccount(kv: Kv, ref: AccountRef): Promise<Account> {
+  const { owner, name } = placeOf(ref);
+  return decodeAccount((await kv.get(accountKey(owner, name))).value);
 }
 
-/** One entry of a project, or null. */
-export async function readEntry(kv: Kv, projectId: string, id: string): Promise<Entry | null> {
-  const { value } = await kv.get(entryKey(projectId, id));
+/** One entry of a project or a person, or null. */
+export async function readEntry(kv: Kv, owner: string, id: string): Promise<Entry | null> {
+  const { value } = await kv.get(entryKey(owner, id));
   return value && fromBytesExactly<Entry>(value);
 }
 
@@ -39,9 +40,8 @@ export async function listHolding(
 ): Promise<{ refs: AccountRef[]; next: Key | null }> {
   const start = after ? { start: after } : {};
   const rows = await kv.list({ prefix: holdingPrefix, ...start, limit: limit + 1 });
-  const refs = rows.slice(0, limit).map(({ key }) => ({
-    projectId: String(key[1]),
-    user: String(key[2]),
-  }));
+  const refs = rows.slice(0, limit).flatMap(({ value }) =>
+    value ? [fromBytes<{ ref: AccountRef }>(value).ref] : []
+  );
   return { refs, next: rows[limit]?.key ?? null };
 }

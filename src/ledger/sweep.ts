@@ -1,5 +1,4 @@
 import type { Deps } from "../deps.ts";
-import { holdingKey } from "../store/keys.ts";
 import type { Key } from "../store/kv.ts";
 import type { AccountQueue } from "./account_queue.ts";
 import { listHolding } from "./store.ts";
@@ -24,10 +23,7 @@ export function createHoldSweep(
         reads: [],
         bytes: 256,
         apply(draft) {
-          if (draft.account.holds.length === 0) {
-            draft.account.listed = false;
-            draft.remove(holdingKey(ref.projectId, ref.user));
-          }
+          if (draft.ownHolds.length === 0) draft.unlist();
           return { value: undefined };
         },
       });

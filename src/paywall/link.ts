@@ -1,10 +1,19 @@
+import type { MakeId } from "../base/ids.ts";
 import type { Project } from "../projects/schema.ts";
 import type { Secrets } from "../store/secrets.ts";
+import { createTokens } from "./token.ts";
 
 /** Who a link is for. */
 export interface LinkSubject {
   projectId: string;
   user: string;
+}
+
+/** Who is asked for leave to spend, when, and the name of that request. */
+export interface Approval extends LinkSubject {
+  requestId: string;
+  /** In ms. A decision ends every link that was made before it. */
+  issuedAt: number;
 }
 
 /** Makes and reads the links in paywall messages. */
@@ -16,12 +25,17 @@ export interface Links {
   topUp(project: Project, user: string, amount?: string): Promise<string>;
   /** Whom a hosted page's token is for; null when it is forged or has expired. */
   read(token: string): Promise<LinkSubject | null>;
+  /** Where this user's person allows the project to spend of their wallet. */
+  authorize(project: Project, user: string): Promise<{ url: string; requestId: string }>;
+  /** What an authorization page's token asks for; null when it is forged or has expired. */
+  readApproval(token: string): Promise<Approval | null>;
 }
 
 interface LinkOptions {
   baseUrl: string;
   secrets: Secrets;
   now: () => number;
+  id: MakeId;
 }
 
 /** An address template with `{user}`, `{project}` and `{amount}` filled in, escaped. */
@@ -38,50 +52,35 @@ export function fillTemplate(
 
 /** Long enough to come back to an old chat message, short enough that a leaked one ends. */
 const lifetimeMs = 7 * 24 * 60 * 60 * 1000;
-const encoder = new TextEncoder();
 
 /** Links signed with HMAC-SHA-256, so that no one can make one for another user. */
-export async function createLinks({ baseUrl, secrets, now }: LinkOptions): Promise<Links> {
-  const key = await secrets.signingKey("top-up links");
+export async function createLinks({ baseUrl, secrets, now, id }: LinkOptions): Promise<Links> {
+  const topUps = await createTokens(secrets, "top-up links");
+  const approvals = await createTokens(secrets, "authorization links");
   return {
     async topUp(project, user, amount = "") {
       if (project.topUpUrl !== null) {
         return fillTemplate(project.topUpUrl, { user, project: project.id, amount });
       }
-      const payload = toBase64Url(
-        encoder.encode(JSON.stringify([project.id, user, now() + lifetimeMs])),
-      );
-      const signature = await crypto.subtle.sign("HMAC", key, encoder.encode(payload));
-      return `${baseUrl}/topup/${payload}.${toBase64Url(new Uint8Array(signature))}`;
+      return `${baseUrl}/topup/${await topUps.make([project.id, user, now() + lifetimeMs])}`;
     },
     async read(token) {
-      const [payload = "", signature = ""] = token.split(".");
-      const [payloadBytes, signatureBytes] = [fromBase64Url(payload), fromBase64Url(signature)];
-      if (!payloadBytes || !signatureBytes) return null;
-      const valid = await crypto.subtle.verify(
-        "HMAC",
-        key,
-        signatureBytes,
-        encoder.encode(payload),
-      );
-      if (!valid) return null;
-      const [projectId, user, expiresAt] = JSON.parse(new TextDecoder().decode(payloadBytes));
+      const value = await topUps.read(token);
+      if (!Array.isArray(value)) return null;
+      const [projectId, user, expiresAt] = value;
       return expiresAt > now() ? { projectId, user } : null;
     },
+    async authorize(project, user) {
+      const requestId = id("areq");
+      const token = await approvals.make([project.id, user, requestId, now()]);
+      return { url: `${baseUrl}/authorize/${token}`, requestId };
+    },
+    async readApproval(token) {
+      const value = await approvals.read(token);
+      if (!Array.isArray(value)) return null;
+      const [projectId, user, requestId, issuedAt] = value;
+      if (issuedAt + lifetimeMs <= now()) return null;
+      return { projectId, user, requestId, issuedAt };
+    },
   };
-}
-
-function toBase64Url(bytes: Uint8Array): string {
-  const text = btoa(String.fromCharCode(...bytes));
-  return text.replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
-}
-
-function fromBase64Url(text: string): Uint8Array<ArrayBuffer> | null {
-  if (!/^[\w-]*$/.test(text)) return null;
-  try {
-    const binary = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
-    return Uint8Array.from(binary, (character) => character.charCodeAt(0));
-  } catch {
-    return null;
-  }
 }

@@ -2,9 +2,6 @@ import { parseAccept } from "@hono/hono/utils/accept";
 import { formatForPeople, parseAmount, zero } from "../base/money.ts";
 import type { MessageReason, Project } from "../projects/schema.ts";
 
-/** Why an answer is a paywall message. */
-export type PaywallReason = "authorization_required" | "insufficient_funds" | "limit_reached";
-
 /** What a message is filled with, and for whom. */
 export interface MessageContext {
   /** Where the user goes to go on. */
@@ -19,6 +16,10 @@ export interface MessageContext {
 // an answer begin a paragraph of their own.
 const english: Record<MessageReason, string> = {
   insufficient_funds: "You have run out of credit. Top up here to continue: {{url}}",
+  authorization_required: "{{name}} needs your permission to charge your wallet. " +
+    "Give it here to continue: {{url}}",
+  limit_reached: "You have reached the daily limit that you set for {{name}}. " +
+    "Change it here to continue: {{url}}",
   busy: "Your earlier answers are still running, and hold the rest of your credit. " +
     "Try again when they have ended, or top up here: {{url}}",
   cut: "Your credit paid for this part of the answer. Top up here to get more: {{url}}",

@@ -5,7 +5,8 @@ import { createHash } from "node:crypto";
 export interface TopUpView {
   projectName: string;
   user: string;
-  balanceFormatted: string;
+  /** Null where it is not for these eyes: a wallet's is for its owner's devices alone. */
+  balanceFormatted: string | null;
   /** Where an amount leads: to a checkout, to development's own, or nowhere. */
   checkout: "checkout" | "sandbox" | "none";
   /** A new one for each page: the same form sent twice is one checkout. */
@@ -52,18 +53,34 @@ const look = async () => {
 setInterval(look, 3000);
 `;
 
-/** The script's name in a Content-Security-Policy: nothing else runs on the page. */
-export const scriptHash = `'sha256-${createHash("sha256").update(script).digest("base64")}'`;
+/** A script's name in a Content-Security-Policy: nothing else runs on the page. */
+export function scriptHash(text: string): string {
+  return `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
+}
+
+/** The top-up page's own. */
+export const topUpScriptHash = scriptHash(script);
 
 /** The page behind the link of a paywall message. */
 export function TopUpPage(view: TopUpView) {
   return (
-    <Page title={`Top up ${view.projectName}`} live>
+    <Page title={`Top up ${view.projectName}`} script={script}>
       <h1>{view.projectName}</h1>
-      <p>
-        Balance of <strong>{view.user}</strong>
-      </p>
-      <p class="balance" id="balance" aria-live="polite">{view.balanceFormatted}</p>
+      {view.balanceFormatted === null
+        ? (
+          <p>
+            Pays into the wallet of{" "}
+            <strong>{view.user}</strong>. Its balance is shown on its owner’s own devices only.
+          </p>
+        )
+        : (
+          <>
+            <p>
+              Balance of <strong>{view.user}</strong>
+            </p>
+            <p class="balance" id="balance" aria-live="polite">{view.balanceFormatted}</p>
+          </>
+        )}
       {view.checkout === "none"
         ? (
           <p>
@@ -110,7 +127,8 @@ function Amounts({ amounts, formId, range, checkout }: TopUpView) {
   );
 }
 
-function Activities({ activities }: TopUpView) {
+/** The last movements as a table. */
+export function Activities({ activities }: Pick<TopUpView, "activities">) {
   if (activities.length === 0) return null;
   return (
     <>
@@ -156,11 +174,15 @@ export function MessagePage(
   );
 }
 
-function Page(
-  { title, live = false, children }: { title: string; live?: boolean; children?: unknown },
-) {
+/** The frame of every page; `script` is the only one that runs in it, and reads `base`. */
+export function Page({ title, script, base, children }: {
+  title: string;
+  script?: string;
+  base?: string;
+  children?: unknown;
+}) {
   return (
-    <html lang="en">
+    <html lang="en" data-base={base}>
       <head>
         <meta charset="utf-8" />
         <meta name="viewport" content="width=device-width, initial-scale=1" />
@@ -169,7 +191,7 @@ function Page(
       </head>
       <body>
         <main>{children}</main>
-        {live ? <script dangerouslySetInnerHTML={{ __html: script }} /> : null}
+        {script === undefined ? null : <script dangerouslySetInnerHTML={{ __html: script }} />}
       </body>
     </html>
   );

@@ -1,21 +1,26 @@
 /** @jsxImportSource @hono/hono/jsx */
 import { ApiError } from "../base/errors.ts";
 import type { Handler } from "../base/handler.ts";
-import { MessagePage, scriptHash } from "./page.tsx";
+import { MessagePage } from "./page.tsx";
 
 /**
  * A personal page: not stored, not framed, loads nothing from elsewhere, and tells no one where it
- * was opened. `formTargets` are origins that its forms may lead on to.
+ * was opened. `formTargets` are origins that its forms may lead on to, `script` is the hash of the one
+ * that may run.
  */
 export function pageResponse(
   status: number,
   page: unknown,
-  { requestId, formTargets = [] }: { requestId: string; formTargets?: readonly string[] },
+  { requestId, formTargets = [], script = "'none'" }: {
+    requestId: string;
+    formTargets?: readonly string[];
+    script?: string;
+  },
 ): Response {
   const policy = [
     "default-src 'none'",
     "style-src 'unsafe-inline'",
-    `script-src ${scriptHash}`,
+    `script-src ${script}`,
     "connect-src 'self'",
     `form-action 'self' ${formTargets.join(" ")}`.trim(),
     "frame-ancestors 'none'",
@@ -34,12 +39,16 @@ export function pageResponse(
   });
 }
 
-/** Leads on from a form; the browser then asks anew, so that going back sends nothing twice. */
-export function seeOther(location: string, requestId: string): Response {
+/**
+ * Leads on from a form; the browser then asks anew, so that going back sends nothing twice.
+ * `cookie` is set on the way.
+ */
+export function seeOther(location: string, requestId: string, cookie?: string): Response {
   return new Response(null, {
     status: 303,
     headers: {
       location,
+      ...(cookie === undefined ? {} : { "set-cookie": cookie }),
       "x-request-id": requestId,
       "cache-control": "no-store",
       "referrer-policy": "no-referrer",
@@ -63,4 +72,21 @@ export function asPage(handler: Handler): Handler {
       return response;
     }
   };
+}
+
+const formBytesMax = 4096;
+
+/** The fields of a form of ours. Throws 403 when another site sent it, 413 when it is too large. */
+export async function readForm(request: Request): Promise<URLSearchParams> {
+  requireSameOrigin(request);
+  const length = Number(request.headers.get("content-length") ?? formBytesMax + 1);
+  if (length > formBytesMax) throw new ApiError(413, { message: "The form is too large." });
+  return new URLSearchParams(await request.text());
+}
+
+/** A page of another site must not send our forms. Browsers say where a form came from. */
+export function requireSameOrigin(request: Request): void {
+  const site = request.headers.get("sec-fetch-site");
+  if (site === null || site === "same-origin" || site === "none") return;
+  throw new ApiError(403, { message: "This form was sent by another site." });
 }

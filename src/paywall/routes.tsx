@@ -1,20 +1,23 @@
 /** @jsxImportSource @hono/hono/jsx */
 import { ApiError, badRequest } from "../base/errors.ts";
 import type { Handler } from "../base/handler.ts";
+import { publicPath } from "../config.ts";
 import { type Amount, formatAmount, formatForPeople, parseAmount, zero } from "../base/money.ts";
+import type { AccountRef } from "../ledger/account.ts";
 import { listActivities } from "../ledger/activities.ts";
+import { findAccount } from "../ledger/authorization.ts";
 import { readBalance } from "../ledger/balance.ts";
-import type { Entry } from "../ledger/entry.ts";
 import type { Project } from "../projects/schema.ts";
 import { startCheckout } from "./checkout.ts";
-import { fillTemplate, type LinkSubject } from "./link.ts";
-import { TopUpPage } from "./page.tsx";
-import { asPage, pageResponse, seeOther } from "./page_response.tsx";
+import { activityForPeople } from "./activity.ts";
+import { fillTemplate } from "./link.ts";
+import { checkoutOf } from "./merchant.ts";
+import { TopUpPage, topUpScriptHash } from "./page.tsx";
+import { asPage, pageResponse, readForm, requireSameOrigin, seeOther } from "./page_response.tsx";
 import type { PaywallRooms } from "./rooms.ts";
 import { takes } from "./stripe.ts";
 import { stripeWebhook } from "./stripe_webhook.ts";
 
-const formBytesMax = 4096;
 const activitiesShown = 20;
 const stripeCheckout = "https://checkout.stripe.com";
 
@@ -27,39 +30,39 @@ export function paywallRoutes(rooms: PaywallRooms) {
   };
 }
 
-/** The page's project and user. Throws 404 for a link that is forged or has ended. */
-async function open({ directory, links }: PaywallRooms, token: string) {
+/** The page's project, user and account. Throws 404 for a link that is forged or has ended. */
+async function open({ deps, directory, links }: PaywallRooms, token: string) {
   const subject = await links.read(token);
   if (!subject) {
     throw new ApiError(404, {
       message: "Go back to your chat and send your message again: you will get a new link.",
     });
   }
-  return { subject, project: (await directory.current(subject.projectId)).project };
-}
-
-/** Where this project's users pay. */
-function checkoutOf({ deps: { config } }: PaywallRooms, { stripe, topUp, status }: Project) {
-  if (status !== "active") return "none";
-  if (stripe) return "stripe";
-  if (topUp.checkoutUrl !== null) return "own";
-  return config.dev ? "sandbox" : "none";
+  const { project } = await directory.current(subject.projectId);
+  const ref = await findAccount(deps.kv, project, subject.user);
+  if (!ref) {
+    throw new ApiError(404, {
+      message: "This wallet is no longer connected. Go back to your chat to connect one.",
+    });
+  }
+  return { ref, project };
 }
 
 function showTopUp(rooms: PaywallRooms): Handler {
-  return async ({ param, requestId }) => {
-    const { deps } = rooms;
-    const { subject, project } = await open(rooms, param("token"));
+  return async ({ request, param, requestId }) => {
+    const { deps, devices } = rooms;
+    const { ref, project } = await open(rooms, param("token"));
     const { currency, topUp } = project;
-    const { balance } = await readBalance(deps.kv, subject, deps.clock.now());
+    const shown = !ref.wallet || ref.wallet.personId === await devices.personOf(request);
+    const { balance } = await readBalance(deps.kv, ref, deps.clock.now());
     const page = { limit: activitiesShown, cursor: undefined };
-    const { entries } = await listActivities(deps.kv, subject, page);
-    const kind = checkoutOf(rooms, project);
+    const entries = shown ? (await listActivities(deps.kv, ref, page)).entries : [];
+    const kind = checkoutOf(deps.config, project);
     const html = (
       <TopUpPage
         projectName={project.name}
-        user={subject.user}
-        balanceFormatted={formatForPeople(balance, currency)}
+        user={ref.user}
+        balanceFormatted={shown ? formatForPeople(balance, currency) : null}
         checkout={kind === "none" || kind === "sandbox" ? kind : "checkout"}
         formId={deps.id("form")}
         amounts={topUp.amounts.map((value) => ({
@@ -72,67 +75,38 @@ function showTopUp(rooms: PaywallRooms): Handler {
     );
     const own = topUp.checkoutUrl === null ? [] : [new URL(topUp.checkoutUrl).origin];
     const formTargets = kind === "stripe" ? [stripeCheckout] : kind === "own" ? own : [];
-    return pageResponse(200, String(html), { requestId, formTargets });
+    return pageResponse(200, String(html), { requestId, formTargets, script: topUpScriptHash });
   };
-}
-
-const kinds: Record<Entry["kind"], string> = {
-  deposit: "Added",
-  charge: "Charge",
-  usage: "Answer",
-  refund: "Refund",
-  trial: "Trial credit",
-  expired: "Answer, broken off",
-};
-
-function activityForPeople({ createdAt, kind, usage, delta }: Entry, currency: string) {
-  const at = new Date(createdAt).toISOString();
-  const what = usage ? `${kinds[kind]} (${usage.model})` : kinds[kind];
-  return { at, day: at.slice(0, 16).replace("T", " "), what, amount: `${delta} ${currency}` };
 }
 
 /** A form of the page: leads to the checkout, which is made now and not before. */
 function startTopUp(rooms: PaywallRooms): Handler {
   return async ({ request, param, path, requestId }) => {
     requireSameOrigin(request);
-    const { subject, project } = await open(rooms, param("token"));
-    const kind = checkoutOf(rooms, project);
+    const { ref, project } = await open(rooms, param("token"));
+    const kind = checkoutOf(rooms.deps.config, project);
     if (kind === "none") {
       throw new ApiError(405, { message: "Nothing can be paid here.", headers: { allow: "GET" } });
     }
-    const { amount, formId } = await readForm(request, project);
+    const { amount, formId } = readTopUp(await readForm(request), project);
     switch (kind) {
-      case "stripe":
-        return seeOther(
-          await startCheckout(rooms, { project, subject, amount, formId, path }),
-          requestId,
-        );
+      case "stripe": {
+        const url = await startCheckout(rooms, { project, ref, amount, formId, path });
+        return seeOther(url, requestId);
+      }
       case "own": {
         const { checkoutUrl } = project.topUp;
-        const values = { user: subject.user, project: project.id, amount: formatAmount(amount) };
+        const values = { user: ref.user, project: project.id, amount: formatAmount(amount) };
         return seeOther(fillTemplate(checkoutUrl ?? "", values), requestId);
       }
       case "sandbox":
-        await depositInSandbox(rooms, { subject, amount, formId });
-        return seeOther(path, requestId);
+        await depositInSandbox(rooms, { ref, amount, formId });
+        return seeOther(publicPath(rooms.deps.config, path), requestId);
     }
   };
 }
 
-/** A page of another site must not send our forms. Browsers say where a form came from. */
-function requireSameOrigin(request: Request): void {
-  const site = request.headers.get("sec-fetch-site");
-  if (site === null || site === "same-origin" || site === "none") return;
-  throw new ApiError(403, { message: "This form was sent by another site." });
-}
-
-async function readForm(
-  request: Request,
-  project: Project,
-): Promise<{ amount: Amount; formId: string }> {
-  const length = Number(request.headers.get("content-length") ?? formBytesMax + 1);
-  if (length > formBytesMax) throw new ApiError(413, { message: "The form is too large." });
-  const form = new URLSearchParams(await request.text());
+function readTopUp(form: URLSearchParams, project: Project): { amount: Amount; formId: string } {
   const amount = parseAmount((form.get("amount") ?? "").trim().replace(",", "."));
   const { min, max } = project.topUp;
   if (amount === null || !takes(project, amount)) {
@@ -149,11 +123,11 @@ async function readForm(
 /** Development's own checkout: books at once, once for each page however often it is sent. */
 async function depositInSandbox(
   { post }: PaywallRooms,
-  { subject, amount, formId }: { subject: LinkSubject; amount: Amount; formId: string },
+  { ref, amount, formId }: { ref: AccountRef; amount: Amount; formId: string },
 ): Promise<void> {
-  const actor = { actorType: "end-user" as const, actorId: subject.user };
+  const actor = { actorType: "end-user" as const, actorId: ref.user };
   await post.deposit({
-    ref: subject,
+    ref,
     amount,
     metadata: { source: "sandbox" },
     key: `sandbox:${formId}`,

@@ -3,17 +3,24 @@ import { ApiError, badRequest } from "../base/errors.ts";
 import { formatAmount, parseAmount, toAmount, unit } from "../base/money.ts";
 import type { Amount } from "../base/money.ts";
 import type { Deps } from "../deps.ts";
-import type { Project, StripeKeys } from "../projects/schema.ts";
-import { projectKey } from "../store/keys.ts";
-import type { Secrets } from "../store/secrets.ts";
+import type { AccountRef } from "../ledger/account.ts";
+import type { Project } from "../projects/schema.ts";
 
-/** A project's account at Stripe, through the official client. */
+/** A payment to make at Stripe. */
+export interface Checkout {
+  project: Project;
+  /** Whose account the money is for. */
+  ref: AccountRef;
+  amount: Amount;
+  formId: string;
+  backUrl: string;
+}
+
+/** An account at Stripe, through the official client. */
 export interface StripeAccount {
   /** A page at Stripe where this user pays; the same form gives the same one. Throws 400, 502. */
-  startCheckout(
-    checkout: { user: string; amount: Amount; formId: string; backUrl: string },
-  ): Promise<{ id: string; url: string }>;
-  /** The event of a webhook. Throws 400 when it is not signed with the project's secret. */
+  startCheckout(checkout: Checkout): Promise<{ id: string; url: string }>;
+  /** The event of a webhook. Throws 400 when it is not signed with the account's secret. */
   readEvent(raw: string, signature: string): Promise<Stripe.Event>;
 }
 
@@ -43,16 +50,12 @@ export function fromStripeUnits(units: number, currency: string): Amount {
   return toAmount((BigInt(units) * unit) / unitsPerOne(currency));
 }
 
-/** Opens a project's account. The client is loaded with the first one. */
+/** Opens an account. The client is loaded with the first one. */
 export async function openStripe(
   deps: Pick<Deps, "fetch" | "clock">,
-  secrets: Secrets,
-  { project, keys }: { project: Project; keys: StripeKeys },
+  { secretKey, webhookSecret }: { secretKey: string; webhookSecret: string },
 ): Promise<StripeAccount> {
   const { default: Client } = await import("stripe");
-  const place = projectKey(project.id);
-  const secretKey = await secrets.open(keys.secretKey, place);
-  const webhookSecret = await secrets.open(keys.webhookSecret, place);
   const fetchOnly = (input: string | URL | Request, init?: RequestInit) =>
     deps.fetch(input instanceof Request ? input.url : String(input), init ?? {});
   const client = new Client(secretKey, {
@@ -64,7 +67,7 @@ export async function openStripe(
   const crypto = Client.createSubtleCryptoProvider();
 
   return {
-    async startCheckout({ user, amount, formId, backUrl }) {
+    async startCheckout({ project, ref, amount, formId, backUrl }) {
       const { currency, name } = project;
       const unitAmount = toStripeUnits(amount, currency);
       if (unitAmount === null) {
@@ -76,7 +79,17 @@ export async function openStripe(
         line_items: [{ price_data: product, quantity: 1 }],
         success_url: backUrl,
         cancel_url: backUrl,
-        metadata: { farebox_project: project.id, farebox_user: user, farebox_units: unitAmount },
+        metadata: {
+          farebox_project: project.id,
+          farebox_user: ref.user,
+          farebox_units: unitAmount,
+          ...(ref.wallet
+            ? {
+              farebox_person: ref.wallet.personId,
+              farebox_connection: ref.wallet.connectionId,
+            }
+            : {}),
+        },
       }, { idempotencyKey: `farebox-${project.id}-${formId}` }).catch((cause) => {
         throw new ApiError(502, {
           message: "The payment service did not answer. Try again shortly.",
@@ -109,22 +122,31 @@ export async function openStripe(
   };
 }
 
+/** The project that a session of ours was made for, or null. */
+export function projectOfSession({ metadata }: Stripe.Checkout.Session): string | null {
+  return metadata?.farebox_project ?? null;
+}
+
 /** A session of ours that has been paid; null for one that is not paid, or not ours. */
 export function paidSession(
-  { id: projectId, currency }: Project,
+  { id: projectId, currency, mode }: Project,
   session: Stripe.Checkout.Session,
-): { id: string; user: string; amount: Amount; paymentIntent: string | null } | null {
+): { id: string; ref: AccountRef; amount: Amount; paymentIntent: string | null } | null {
   const { metadata, payment_status, amount_total, payment_intent } = session;
-  const user = metadata?.farebox_user;
+  const { farebox_user: user, farebox_person: personId, farebox_connection: connectionId } =
+    metadata ?? {};
   if (metadata?.farebox_project !== projectId || user === undefined) return null;
   if (payment_status !== "paid") return null;
+  const wallet = personId && connectionId ? { personId, currency, connectionId } : undefined;
+  if ((wallet !== undefined) !== (mode === "shared")) return null;
   const fits = session.currency === currency && String(amount_total) === metadata.farebox_units;
   if (!fits || amount_total === null) {
     throw badRequest(null, "The session's amount or currency is not the one that was asked for.");
   }
   const paymentIntent = typeof payment_intent === "string" ? payment_intent : payment_intent?.id;
   const amount = fromStripeUnits(amount_total, currency);
-  return { id: session.id, user, amount, paymentIntent: paymentIntent ?? null };
+  const ref: AccountRef = { projectId, user, ...(wallet ? { wallet } : {}) };
+  return { id: session.id, ref, amount, paymentIntent: paymentIntent ?? null };
 }
 
 /** Whether an amount is one that the project takes; it is then worth a checkout. */

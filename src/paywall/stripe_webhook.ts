@@ -1,33 +1,44 @@
 import type { Stripe } from "stripe";
 import { ApiError, notFound } from "../base/errors.ts";
 import type { Handler } from "../base/handler.ts";
-import { toBytes } from "../base/json.ts";
+import { fromBytes, toBytes } from "../base/json.ts";
 import { formatAmount, least, parseAmount, zero } from "../base/money.ts";
 import { type NewEvent, newEvent, type Trigger } from "../events/event.ts";
 import { amountOf } from "../ledger/entry.ts";
 import { checkId } from "../projects/operator.ts";
-import type { Project } from "../projects/schema.ts";
+import { type AccountRef, walletUserOf } from "../ledger/account.ts";
 import { stripePaymentKey } from "../store/keys.ts";
 import type { PaywallRooms } from "./rooms.ts";
-import { fromStripeUnits, openStripe, paidSession } from "./stripe.ts";
+import { instanceMerchant, type Merchant, merchantOf } from "./merchant.ts";
+import { fromStripeUnits, paidSession, projectOfSession } from "./stripe.ts";
 
 const bodyBytesMax = 512 * 1024;
 
 /**
- * `POST /v1/stripe/{projectId}`: what Stripe tells of a project's payments. Each event counts once,
- * whatever is repeated. 400 when it is not signed, which Stripe then sends again.
+ * `POST /v1/stripe/{projectId}`: what Stripe tells of a project's payments; `POST /v1/stripe`: of
+ * those into wallets. Each event counts once, whatever is repeated. 400 when it is not signed,
+ * which Stripe then sends again.
  */
 export function stripeWebhook(rooms: PaywallRooms): Handler {
   return async ({ request, param, requestId }) => {
-    const { deps, directory, secrets } = rooms;
-    const { project } = await directory.current(checkId(param("projectId"), "project"));
-    if (!project.stripe) throw notFound("Stripe account of this project");
+    const merchant = await merchantNamed(rooms, param("projectId"));
     const raw = await readRaw(request);
-    const account = await openStripe(deps, secrets, { project, keys: project.stripe });
     const signature = request.headers.get("stripe-signature") ?? "";
-    const outcome = await take(rooms, project, await account.readEvent(raw, signature));
+    const event = await merchant.account.readEvent(raw, signature);
+    const outcome = await take(rooms, merchant, event);
     return Response.json({ received: true, outcome }, { headers: { "x-request-id": requestId } });
   };
+}
+
+/** The project of the address, or this server where it names none. */
+async function merchantNamed(rooms: PaywallRooms, projectId: string): Promise<Merchant> {
+  if (projectId === "") {
+    if (!rooms.deps.config.stripe) throw notFound("Stripe account of this server");
+    return await instanceMerchant(rooms.deps);
+  }
+  const { project } = await rooms.directory.current(checkId(projectId, "project"));
+  if (!project.stripe) throw notFound("Stripe account of this project");
+  return await merchantOf(rooms, project);
 }
 
 async function readRaw(request: Request): Promise<string> {
@@ -38,20 +49,24 @@ async function readRaw(request: Request): Promise<string> {
 
 type Outcome = "booked" | "debited" | "ignored";
 
-async function take(rooms: PaywallRooms, project: Project, event: Stripe.Event): Promise<Outcome> {
+async function take(
+  rooms: PaywallRooms,
+  merchant: Merchant,
+  event: Stripe.Event,
+): Promise<Outcome> {
   switch (event.type) {
     case "checkout.session.completed":
     case "checkout.session.async_payment_succeeded":
-      return await book(rooms, project, event.data.object);
+      return await book(rooms, merchant, event.data.object);
     case "charge.refunded": {
       const { payment_intent, amount_refunded } = event.data.object;
       const before = event.data.previous_attributes?.amount_refunded ?? 0;
       const units = amount_refunded - before;
-      return await debit(rooms, project, { event, paymentIntent: payment_intent, units });
+      return await debit(rooms, merchant, { event, paymentIntent: payment_intent, units });
     }
     case "charge.dispute.created": {
       const { payment_intent, amount } = event.data.object;
-      return await debit(rooms, project, { event, paymentIntent: payment_intent, units: amount });
+      return await debit(rooms, merchant, { event, paymentIntent: payment_intent, units: amount });
     }
     default:
       return "ignored";
@@ -62,26 +77,29 @@ const byStripe: Trigger = { source: "checkout", actorType: "system", actorId: "s
 
 /** Books a paid session, once; one that is not paid yet comes again when it is. */
 async function book(
-  { post }: PaywallRooms,
-  project: Project,
+  { post, directory }: PaywallRooms,
+  merchant: Merchant,
   session: Stripe.Checkout.Session,
 ): Promise<Outcome> {
+  const projectId = projectOfSession(session);
+  if (projectId === null || !isOwnProject(merchant, projectId)) return "ignored";
+  const { project } = await directory.current(projectId);
   const paid = paidSession(project, session);
   if (!paid) return "ignored";
-  const { id, user, amount, paymentIntent } = paid;
+  const { id, ref, amount, paymentIntent } = paid;
   const completed = (): NewEvent[] => [
     newEvent("stripe.checkout.session.completed", {
       trigger: byStripe,
-      subject: { type: "balance", id, externalId: user },
+      subject: { type: "balance", id, externalId: ref.user },
     }, {
       checkoutSessionId: id,
       amount: formatAmount(amount),
       currency: project.currency,
-      walletUserId: user,
+      walletUserId: walletUserOf(ref),
     }),
   ];
   await post.deposit({
-    ref: { projectId: project.id, user },
+    ref,
     amount,
     metadata: { source: "stripe", checkoutSessionId: id },
     key: `stripe:${id}`,
@@ -89,11 +107,23 @@ async function book(
     origin: { trigger: byStripe, source: "stripe", also: completed },
     alongside(draft, entry) {
       if (paymentIntent === null) return;
-      const key = stripePaymentKey(project.id, paymentIntent);
-      draft.put(key, toBytes({ activityId: entry.id }));
+      const key = stripePaymentKey(merchant.id, paymentIntent);
+      const payment: Payment = { activityId: entry.id, ref, currency: project.currency };
+      draft.put(key, toBytes(payment));
     },
   });
   return "booked";
+}
+
+/** What a payment at Stripe has become. */
+interface Payment {
+  activityId: string;
+  ref: AccountRef;
+  currency: string;
+}
+
+function isOwnProject({ id }: Merchant, projectId: string): boolean {
+  return id === "instance" || id === projectId;
 }
 
 interface Reversal {
@@ -105,21 +135,21 @@ interface Reversal {
 /** Takes back what Stripe has paid back, as far as it is still there; the rest is a shortfall. */
 async function debit(
   { deps, post }: PaywallRooms,
-  project: Project,
+  merchant: Merchant,
   { event, paymentIntent, units }: Reversal,
 ): Promise<Outcome> {
   const intent = typeof paymentIntent === "string" ? paymentIntent : paymentIntent?.id;
   if (intent === undefined || units <= 0) return "ignored";
-  const { value } = await deps.kv.get(stripePaymentKey(project.id, intent));
+  const { value } = await deps.kv.get(stripePaymentKey(merchant.id, intent));
   if (!value) return "ignored";
-  const { activityId } = JSON.parse(new TextDecoder().decode(value));
-  const original = await post.find(project.id, activityId);
+  const { activityId, ref, currency } = fromBytes<Payment>(value);
+  const original = await post.find(ref, activityId);
   if (!original) return "ignored";
   const whole = parseAmount(amountOf(original)) ?? zero;
   const refund = {
-    ref: { projectId: project.id, user: original.user },
+    ref,
     original,
-    amount: least(fromStripeUnits(units, project.currency), whole),
+    amount: least(fromStripeUnits(units, currency), whole),
     metadata: { source: "stripe", eventId: event.id, reason: event.type },
     key: `stripe:${event.id}`,
     origin: { trigger: byStripe },

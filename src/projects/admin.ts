@@ -183,7 +183,23 @@ async function sealStripe(
   };
 }
 
+/** Throws 400 for what only makes sense where each user's money is the project's to take. */
+function requireMode({ mode, stripe, topUpUrl, topUp, trialCredits }: Project): void {
+  if (mode === "default") return;
+  const faults = {
+    stripe: stripe !== null,
+    topUpUrl: topUpUrl !== null,
+    "topUp.checkoutUrl": topUp.checkoutUrl !== null,
+    trialCredits: trialCredits !== "0",
+  };
+  const [fault] = Object.entries(faults).find(([, given]) => given) ?? [];
+  if (fault === undefined) return;
+  const message = `In the shared mode wallets are paid into through this server: no '${fault}'.`;
+  throw badRequest(fault, message, "mode_conflict");
+}
+
 function requireFits(project: Project): void {
+  requireMode(project);
   if (JSON.stringify(project).length * 3 < projectBytesMax) return;
   if (new TextEncoder().encode(JSON.stringify(project)).length <= projectBytesMax) return;
   throw badRequest("pricing", `The project is larger than ${projectBytesMax} bytes.`);

@@ -3,8 +3,9 @@ import type { Deps } from "../deps.ts";
 import type { NewEvent } from "../events/event.ts";
 import { appendEvents } from "../events/outbox.ts";
 import { projectKey } from "../store/keys.ts";
-import { emptyWrite } from "../store/kv.ts";
+import { emptyWrite, type Write } from "../store/kv.ts";
 import type { Directory } from "./directory.ts";
+import type { Project } from "./schema.ts";
 
 /**
  * Commits events that have no other write to ride on, such as a refusal's. The project is read
@@ -12,19 +13,30 @@ import type { Directory } from "./directory.ts";
  */
 export type Announce = (projectId: string, events: readonly NewEvent[]) => Promise<void>;
 
+/**
+ * Commits what belongs to a project but is no money, with its events. `build` reads what it needs
+ * and checks it in its write; it runs again when that has moved. Null is nothing to do. Throws 503.
+ */
+export type Commit = (
+  projectId: string,
+  build: (project: Project) => Promise<{ write: Write; events: readonly NewEvent[] } | null>,
+) => Promise<void>;
+
 const attemptsMax = 8;
 
-/** Announcing over the committer. */
-export function createAnnounce(
+/** Commits over the committer. */
+export function createCommit(
   { committer, clock, id }: Pick<Deps, "committer" | "clock" | "id">,
   directory: Directory,
-): Announce {
-  return async (projectId, events) => {
+): Commit {
+  return async (projectId, build) => {
     for (let attempt = 0; attempt < attemptsMax; attempt++) {
       const { project, version } = await directory.refresh(projectId);
-      const write = emptyWrite();
+      const built = await build(project);
+      if (!built) return;
+      const { write, events } = built;
       appendEvents(write, project, { events, now: clock.now(), id });
-      if (write.sets.length === 0) return;
+      if (write.sets.length === 0 && write.deletes.length === 0) return;
       write.checks.push({ key: projectKey(projectId), version });
       if ((await committer.commit(write)) !== null) return;
     }
@@ -33,4 +45,9 @@ export function createAnnounce(
       code: "contended",
     });
   };
+}
+
+/** Announcing is committing nothing but events. */
+export function createAnnounce(commit: Commit): Announce {
+  return (projectId, events) => commit(projectId, async () => ({ write: emptyWrite(), events }));
 }

@@ -105,7 +105,14 @@ export type Upstream = Omit<z.output<typeof upstreamSchema>, "apiKey"> & {
 };
 
 /** Why a user reads a message of the paywall. */
-export const messageReasons = ["insufficient_funds", "busy", "cut", "low_balance"] as const;
+export const messageReasons = [
+  "insufficient_funds",
+  "authorization_required",
+  "limit_reached",
+  "busy",
+  "cut",
+  "low_balance",
+] as const;
 /** One of them. */
 export type MessageReason = typeof messageReasons[number];
 
@@ -149,9 +156,7 @@ export const createProjectSchema = z.strictObject({
   currency: z.string().refine((code) => currencies.has(code), {
     error: "must be a lowercase ISO 4217 code",
   }).default("usd"),
-  mode: z.enum(["default"], { error: 'must be "default"; "shared" is not built yet' }).default(
-    "default",
-  ),
+  mode: z.enum(["default", "shared"]).default("default"),
   pricing: settings.pricing.prefault({}),
   upstream: settings.upstream.default(null),
   topUpUrl: settings.topUpUrl.default(null),

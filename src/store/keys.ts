@@ -15,13 +15,16 @@ export const apiKeysPrefix = (projectId: string): Key => ["key", projectId];
 /** SHA-256 of an API key, in hex -> where its record is. Written with the key. For ever. */
 export const apiKeyHashKey = (hash: string): Key => ["key_hash", hash];
 
-/** One user's money in one project: balance and open holds. By the ledger. For ever. */
-export const accountKey = (projectId: string, user: string): Key => ["account", projectId, user];
+/**
+ * Balance and open holds: of one user in one project (`owner` is the project, `name` the user), or
+ * of one wallet (`owner` is the person, `name` the currency). By the ledger. For ever.
+ */
+export const accountKey = (owner: string, name: string): Key => ["account", owner, name];
 
 /** One immutable entry, by activity id and so in order of time. By the ledger. For ever. */
-export const entryKey = (projectId: string, activityId: string): Key => [
+export const entryKey = (owner: string, activityId: string): Key => [
   "entry",
-  projectId,
+  owner,
   activityId,
 ];
 
@@ -41,12 +44,42 @@ export const idempotencyKey = (projectId: string, operation: string, key: string
 ];
 
 /**
- * Says that an account may hold money. Written with its first hold, removed by the sweep once
- * it holds none: how the sweep finds what a dead process left.
+ * Says that an account may hold money, in a wallet for that connection. Written with a hold, removed
+ * by the sweep once there is none: how the sweep finds what a dead process left.
  */
-export const holdingKey = (projectId: string, user: string): Key => ["holding", projectId, user];
+export const holdingKey = (owner: string, name: string, connectionId: string | null): Key =>
+  connectionId === null ? ["holding", owner, name] : ["holding", owner, name, connectionId];
 /** All accounts that may hold money. */
 export const holdingPrefix: Key = ["holding"];
+
+/**
+ * What a person allows one user of a project to spend of their wallet, and what of it is spent
+ * today. Written by the person's decisions and, in the same write, by each charge. For ever.
+ */
+export const authorizationKey = (projectId: string, user: string): Key => [
+  "authorization",
+  projectId,
+  user,
+];
+/** A person's connection -> its project and user. Written with the authorization. For ever. */
+export const connectionKey = (personId: string, projectId: string, user: string): Key => [
+  "connection",
+  personId,
+  projectId,
+  user,
+];
+/** All projects and users that a person was ever connected to. */
+export const connectionsPrefix = (personId: string): Key => ["connection", personId];
+/** A passkey: whose it is, its public key. Written at its registration and by each use. For ever. */
+export const passkeyKey = (credentialId: string): Key => ["passkey", credentialId];
+/** A person's passkeys: no value. Written with the passkey. */
+export const personPasskeyKey = (personId: string, credentialId: string): Key => [
+  "person_passkey",
+  personId,
+  credentialId,
+];
+/** All passkeys of a person. */
+export const personPasskeysPrefix = (personId: string): Key => ["person_passkey", personId];
 
 /** A payment at Stripe -> the deposit that it made. In the deposit's own write. For ever. */
 export const stripePaymentKey = (projectId: string, paymentIntent: string): Key => [

@@ -1,0 +1,80 @@
+import { fromBytes, toBytes } from "../base/json.ts";
+import { type Amount, formatAmount, least, parseAmount, toAmount, zero } from "../base/money.ts";
+import type { Project } from "../projects/schema.ts";
+import { authorizationKey } from "../store/keys.ts";
+import type { Kv } from "../store/kv.ts";
+import type { AccountRef } from "./account.ts";
+
+/** What a person allows one user of one project to spend of their wallet. */
+export interface Authorization {
+  connectionId: string;
+  personId: string;
+  status: "active" | "revoked" | "declined";
+  /** Most in one day, UTC: a decimal string. */
+  dailyCap: string;
+  /** The day of the last charge, `YYYY-MM-DD`, and what was charged in it. */
+  day: string;
+  spent: string;
+  /** In ms. The person's last decision: links that were made before it have ended. */
+  decidedAt: number;
+  /** The request that it answered; null when it answered none. */
+  requestId: string | null;
+}
+
+/** Reads an authorization's row. */
+export function decodeAuthorization(bytes: Uint8Array): Authorization {
+  return fromBytes<Authorization>(bytes);
+}
+
+/** An authorization's row. */
+export function encodeAuthorization(authorization: Authorization): Uint8Array {
+  return toBytes(authorization);
+}
+
+/** The last decision about this user, or null. */
+export async function readAuthorization(
+  kv: Kv,
+  projectId: string,
+  user: string,
+): Promise<{ authorization: Authorization; version: string | null } | null> {
+  const { value, version } = await kv.get(authorizationKey(projectId, user));
+  return value && { authorization: decodeAuthorization(value), version };
+}
+
+/** The user's account in this project; null when a wallet would pay, and nobody allows that. */
+export async function findAccount(
+  kv: Kv,
+  { id: projectId, mode, currency }: Pick<Project, "id" | "mode" | "currency">,
+  user: string,
+): Promise<AccountRef | null> {
+  if (mode === "default") return { projectId, user };
+  const found = await readAuthorization(kv, projectId, user);
+  if (found?.authorization.status !== "active") return null;
+  const { personId, connectionId } = found.authorization;
+  return { projectId, user, wallet: { personId, currency, connectionId } };
+}
+
+/** What may still be spent today, less what is held. */
+export function allowanceLeft(
+  { dailyCap, day, spent }: Authorization,
+  { held, now }: { held: Amount; now: number },
+): Amount {
+  const cap = parseAmount(dailyCap) ?? zero;
+  const today = day === dayOf(now) ? parseAmount(spent) ?? zero : zero;
+  return least(cap, toAmount(cap > today + held ? cap - today - held : 0n));
+}
+
+/** The authorization after a charge. */
+export function afterCharge(
+  authorization: Authorization,
+  amount: Amount,
+  now: number,
+): Authorization {
+  const day = dayOf(now);
+  const before = authorization.day === day ? parseAmount(authorization.spent) ?? zero : zero;
+  return { ...authorization, day, spent: formatAmount(toAmount(before + amount)) };
+}
+
+function dayOf(now: number): string {
+  return new Date(now).toISOString().slice(0, 10);
+}

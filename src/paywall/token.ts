@@ -1,0 +1,47 @@
+import type { Secrets } from "../store/secrets.ts";
+
+/** Text that nobody else can make: a JSON value and its HMAC-SHA-256, in base64url. */
+export interface Tokens {
+  make(value: unknown): Promise<string>;
+  /** The value; null when the token is forged or torn. */
+  read(token: string): Promise<unknown>;
+}
+
+const encoder = new TextEncoder();
+
+/** Tokens for one purpose: one made for another does not count. */
+export async function createTokens(secrets: Secrets, purpose: string): Promise<Tokens> {
+  const key = await secrets.signingKey(purpose);
+  return {
+    async make(value) {
+      const payload = toBase64Url(encoder.encode(JSON.stringify(value)));
+      const signature = await crypto.subtle.sign("HMAC", key, encoder.encode(payload));
+      return `${payload}.${toBase64Url(new Uint8Array(signature))}`;
+    },
+    async read(token) {
+      const [payload = "", signature = "", more] = token.split(".");
+      const [payloadBytes, signatureBytes] = [fromBase64Url(payload), fromBase64Url(signature)];
+      if (!payloadBytes || !signatureBytes || more !== undefined) return null;
+      const signed = encoder.encode(payload);
+      if (!(await crypto.subtle.verify("HMAC", key, signatureBytes, signed))) return null;
+      return JSON.parse(new TextDecoder().decode(payloadBytes));
+    },
+  };
+}
+
+/** Bytes as base64url without padding (RFC 4648, 5). */
+export function toBase64Url(bytes: Uint8Array): string {
+  const text = btoa(String.fromCharCode(...bytes));
+  return text.replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
+}
+
+/** What `toBase64Url` made; null for anything else. */
+export function fromBase64Url(text: string): Uint8Array<ArrayBuffer> | null {
+  if (!/^[\w-]*$/.test(text)) return null;
+  try {
+    const binary = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
+    return Uint8Array.from(binary, (character) => character.charCodeAt(0));
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,37 @@
+import { newEvent } from "../events/event.ts";
+import type { Refusal } from "../ledger/post.ts";
+import type { WayOut } from "../ledger/way_out.ts";
+import type { Announce } from "../projects/announce.ts";
+import type { Project } from "../projects/schema.ts";
+import type { Links } from "./link.ts";
+import { messageFor } from "./message.ts";
+
+/** Where a user goes to go on, by what stands in the way. */
+export interface WaysOut {
+  linkFor(project: Project, user: string, refusal: Refusal, amount?: string): Promise<string>;
+  wayOut: WayOut;
+}
+
+/** Whoever lacks money tops up; whoever lacks leave, or has used it up, asks a person for it. */
+export function createWaysOut(
+  { links, announce }: { links: Links; announce: Announce },
+): WaysOut {
+  const linkFor: WaysOut["linkFor"] = async (project, user, refusal, amount) => {
+    if (refusal === "insufficient_funds") return await links.topUp(project, user, amount);
+    const { url: approvalUrl, requestId } = await links.authorize(project, user);
+    await announce(project.id, [
+      newEvent("authorization.requested", {
+        trigger: { source: "proxy", actorType: "end-user", actorId: user },
+        subject: { type: "authorization", id: requestId, externalId: user },
+      }, { externalUserId: user, walletUserId: null, requestId, approvalUrl, mode: project.mode }),
+    ]);
+    return approvalUrl;
+  };
+  return {
+    linkFor,
+    async wayOut(project, user, { refusal, amount, balance, languages }) {
+      const url = await linkFor(project, user, refusal, amount);
+      return { url, message: messageFor(project, refusal, { url, balance, languages }) };
+    },
+  };
+}

@@ -1,0 +1,142 @@
+import { type Amount, formatAmount } from "../base/money.ts";
+import type { Deps } from "../deps.ts";
+import { type NewEvent, newEvent, type Subject, type Trigger } from "../events/event.ts";
+import {
+  type Authorization,
+  encodeAuthorization,
+  readAuthorization,
+} from "../ledger/authorization.ts";
+import type { Approval, LinkSubject } from "../paywall/link.ts";
+import type { Commit } from "../projects/announce.ts";
+import { authorizationKey, connectionKey } from "../store/keys.ts";
+import { emptyWrite } from "../store/kv.ts";
+import { type Connection, listConnections, markConnection } from "./store.ts";
+
+/** People's leave to spend of their wallets. One decision at a time counts for each user. */
+export interface Authorizations {
+  /** Allows the user to spend; false when the link had ended by then. */
+  approve(approval: Approval, by: { personId: string; dailyCap: Amount }): Promise<boolean>;
+  /** Refuses; what another person had allowed stays. False when the link had ended by then. */
+  decline(approval: Approval, personId: string | null): Promise<boolean>;
+  /** Ends what was allowed; false when nothing was, or by another person than `personId`. */
+  revoke(
+    subject: LinkSubject,
+    by: { personId: string | null; trigger: Trigger },
+  ): Promise<boolean>;
+  /** Another cap for what this person allows; false when they allow nothing there. */
+  setCap(subject: LinkSubject, by: { personId: string; dailyCap: Amount }): Promise<boolean>;
+  /** What a person has ever decided about. */
+  ofPerson(personId: string): Promise<Connection[]>;
+}
+
+/** An end user on one of the pages. */
+export function byPerson(personId: string): Trigger {
+  return { source: "checkout", actorType: "end-user", actorId: personId };
+}
+
+/** Authorizations over the project's own writes. */
+export function createAuthorizations(
+  { kv, clock, id }: Pick<Deps, "kv" | "clock" | "id">,
+  commit: Commit,
+): Authorizations {
+  /** Writes what `decide` makes of the last decision; false when it makes nothing of it. */
+  async function decide(
+    { projectId, user }: LinkSubject,
+    decision: (last: Authorization | null) => {
+      next: Authorization;
+      events: NewEvent[];
+    } | null,
+  ): Promise<boolean> {
+    let done = false;
+    await commit(projectId, async () => {
+      const found = await readAuthorization(kv, projectId, user);
+      const made = decision(found?.authorization ?? null);
+      done = made !== null;
+      if (!made) return null;
+      const { next, events } = made;
+      const key = authorizationKey(projectId, user);
+      const write = emptyWrite();
+      write.checks.push({ key, version: found?.version ?? null });
+      write.sets.push({ key, value: encodeAuthorization(next) });
+      markConnection(write, connectionKey(next.personId, projectId, user));
+      return { write, events };
+    });
+    return done;
+  }
+
+  function about(user: string, subjectId: string): Subject {
+    return { type: "authorization", id: subjectId, externalId: user };
+  }
+
+  return {
+    approve: (approval, { personId, dailyCap }) =>
+      decide(approval, (last) => {
+        if (hasEnded(approval, last)) return null;
+        const { user, requestId } = approval;
+        const own = last?.personId === personId ? last : null;
+        const connectionId = own?.connectionId ?? id("con");
+        const next: Authorization = {
+          connectionId,
+          personId,
+          status: "active",
+          dailyCap: formatAmount(dailyCap),
+          day: own?.day ?? "",
+          spent: own?.spent ?? "0",
+          decidedAt: clock.now(),
+          requestId,
+        };
+        const subject = about(user, connectionId);
+        const data = { externalUserId: user, walletUserId: personId, connectionId };
+        const trigger = byPerson(personId);
+        return {
+          next,
+          events: [newEvent("authorization.completed", { trigger, subject }, data)],
+        };
+      }),
+    async decline(approval, personId) {
+      const { user, requestId } = approval;
+      const trigger = byPerson(personId ?? user);
+      const declined = newEvent("authorization.declined", {
+        trigger,
+        subject: about(user, requestId),
+      }, { externalUserId: user, walletUserId: personId, requestId, reason: "declined" });
+      return await decide(approval, (last) => {
+        if (hasEnded(approval, last)) return null;
+        const decided = { decidedAt: clock.now(), requestId };
+        const kept = last?.status === "active" && last.personId !== personId;
+        const next: Authorization = last
+          ? { ...last, ...decided, status: kept ? "active" : "declined" }
+          : { ...nobody, ...decided, connectionId: id("con"), personId: personId ?? "" };
+        return { next, events: [declined] };
+      });
+    },
+    revoke: (subject, { personId, trigger }) =>
+      decide(subject, (last) => {
+        if (last?.status !== "active") return null;
+        if (personId !== null && last.personId !== personId) return null;
+        const { user } = subject;
+        const data = { externalUserId: user, walletUserId: last.personId };
+        const named = { trigger, subject: about(user, last.connectionId) };
+        return {
+          next: { ...last, status: "revoked", decidedAt: clock.now(), requestId: null },
+          events: [newEvent("authorization.revoked", named, data)],
+        };
+      }),
+    setCap: (subject, { personId, dailyCap }) =>
+      decide(
+        subject,
+        (last) =>
+          last?.status === "active" && last.personId === personId
+            ? { next: { ...last, dailyCap: formatAmount(dailyCap) }, events: [] }
+            : null,
+      ),
+    ofPerson: (personId) => listConnections(kv, personId),
+  };
+}
+
+/** Whether a decision has been made since the link was. */
+export function hasEnded({ issuedAt }: Approval, last: Authorization | null): boolean {
+  return last !== null && last.decidedAt >= issuedAt;
+}
+
+const nobody = { status: "declined", dailyCap: "0", day: "", spent: "0" } as const;

@@ -1,0 +1,130 @@
+/** @jsxImportSource @hono/hono/jsx */
+import { ApiError, badRequest } from "../base/errors.ts";
+import type { Handler } from "../base/handler.ts";
+import { publicPath } from "../config.ts";
+import { type Amount, formatForPeople, parseAmount, zero } from "../base/money.ts";
+import { type Authorization, readAuthorization } from "../ledger/authorization.ts";
+import { readBalance } from "../ledger/balance.ts";
+import type { Approval } from "../paywall/link.ts";
+import { asPage, pageResponse, readForm, seeOther } from "../paywall/page_response.tsx";
+import type { Project } from "../projects/schema.ts";
+import { hasEnded } from "./authorizations.ts";
+import { AuthorizePage, DecidedPage, walletScriptHash } from "./page.tsx";
+import type { WalletRooms } from "./rooms.ts";
+
+/** The page where a person allows a project to charge their wallet. Reading it changes nothing. */
+export function authorizeRoutes(rooms: WalletRooms): { show: Handler; decide: Handler } {
+  return { show: asPage(show(rooms)), decide: asPage(decide(rooms)) };
+}
+
+interface Opened {
+  approval: Approval;
+  project: Project;
+  last: Authorization | null;
+}
+
+/** Throws 404 for a link that is forged or has expired. */
+async function open({ deps, directory, links }: WalletRooms, token: string): Promise<Opened> {
+  const approval = await links.readApproval(token);
+  if (!approval) throw linkEnded();
+  const { project } = await directory.current(approval.projectId);
+  const found = await readAuthorization(deps.kv, approval.projectId, approval.user);
+  return { approval, project, last: found?.authorization ?? null };
+}
+
+function linkEnded(): ApiError {
+  return new ApiError(404, {
+    message: "Go back to your chat and send your message again: you will get a new link.",
+  });
+}
+
+function show(rooms: WalletRooms): Handler {
+  return async ({ request, param, requestId }) => {
+    const { devices, links } = rooms;
+    const { approval, project, last } = await open(rooms, param("token"));
+    const { currency, name } = project;
+    const personId = await devices.personOf(request);
+    if (last && hasEnded(approval, last)) {
+      if (last.requestId !== approval.requestId) throw linkEnded();
+      const approved = last.status === "active";
+      // Only whoever allowed it is led on to the wallet.
+      const topUpUrl = await links.topUp(project, approval.user);
+      const cap = formatForPeople(parseAmount(last.dailyCap) ?? zero, currency);
+      const page = (
+        <DecidedPage
+          {...{
+            approved,
+            projectName: name,
+            cap,
+            topUpUrl,
+            base: publicPath(rooms.deps.config, ""),
+          }}
+        />
+      );
+      return pageResponse(200, String(page), { requestId });
+    }
+    const caps = project.topUp.amounts.map((value) => ({
+      value,
+      label: formatForPeople(parseAmount(value) ?? zero, currency),
+    }));
+    const own = last?.status === "active" && last.personId === personId ? last : null;
+    const html = (
+      <AuthorizePage
+        base={publicPath(rooms.deps.config, "")}
+        projectName={name}
+        user={approval.user}
+        currency={currency}
+        balance={personId === null ? null : await balanceOf(rooms, { personId, currency })}
+        caps={caps}
+        cap={own && formatForPeople(parseAmount(own.dailyCap) ?? zero, currency)}
+      />
+    );
+    return pageResponse(200, String(html), { requestId, script: walletScriptHash });
+  };
+
+  async function balanceOf(
+    { deps }: WalletRooms,
+    { personId, currency }: { personId: string; currency: string },
+  ): Promise<string> {
+    const wallet = { personId, currency, connectionId: "" };
+    const ref = { projectId: "", user: "", wallet };
+    const { balance } = await readBalance(deps.kv, ref, deps.clock.now());
+    return formatForPeople(balance, currency);
+  }
+}
+
+function decide(rooms: WalletRooms): Handler {
+  return async ({ request, param, path, requestId }) => {
+    const { deps, devices, authorizations } = rooms;
+    const form = await readForm(request);
+    const { approval, project } = await open(rooms, param("token"));
+    if (project.status !== "active") {
+      throw new ApiError(403, { message: "This app is closed." });
+    }
+    const known = await devices.personOf(request);
+    switch (form.get("decision")) {
+      case "decline":
+        await authorizations.decline(approval, known);
+        return seeOther(publicPath(deps.config, path), requestId);
+      case "approve": {
+        const personId = known ?? deps.id("per");
+        const dailyCap = readCap(form.get("other") || form.get("cap"));
+        const done = await authorizations.approve(approval, { personId, dailyCap });
+        // Sent twice, or from two tabs: the first one counts, and the page says what it was.
+        const cookie = done ? await devices.remember(personId) : undefined;
+        return seeOther(publicPath(deps.config, path), requestId, cookie);
+      }
+      default:
+        throw badRequest("decision", "Choose one of the two buttons.");
+    }
+  };
+}
+
+const capMax = 1_000_000;
+
+/** A cap as a person typed it. Throws 400. */
+export function readCap(text: string | null): Amount {
+  const cap = parseAmount((text ?? "").trim().replace(",", "."));
+  if (cap !== null && cap > 0n && cap <= BigInt(capMax) * 1_000_000_000n) return cap;
+  throw badRequest("cap", `Choose an amount above 0, and of ${capMax} at the most.`);
+}

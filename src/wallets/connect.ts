@@ -1,0 +1,63 @@
+import { badRequest } from "../base/errors.ts";
+import type { Handler } from "../base/handler.ts";
+import { jsonResponse } from "../base/response.ts";
+import type { Deps } from "../deps.ts";
+import { walletUserOf } from "../ledger/account.ts";
+import { findAccount } from "../ledger/authorization.ts";
+import type { WayOut } from "../ledger/way_out.ts";
+import { type Auth, byKey } from "../projects/auth.ts";
+import { endUser } from "../projects/end_user.ts";
+import type { Authorizations } from "./authorizations.ts";
+
+interface ConnectRooms {
+  deps: Deps;
+  auth: Auth;
+  authorizations: Authorizations;
+  wayOut: WayOut;
+}
+
+/**
+ * Whether a user has allowed a project to charge them, and the end of it. In the default mode there
+ * is nothing to allow: `connect` says so, and `disconnect` is 400 `mode_conflict`.
+ */
+export function connectRoutes(
+  { deps, auth, authorizations, wayOut }: ConnectRooms,
+): { connect: Handler; disconnect: Handler } {
+  return {
+    async connect({ request, requestId, query }) {
+      const caller = await auth.caller(request, "money");
+      const user = endUser(caller, request, { query: query("user") });
+      const { project } = caller.snapshot;
+      const ref = await findAccount(deps.kv, project, user);
+      if (!ref) {
+        const asked = {
+          refusal: "authorization_required" as const,
+          balance: "0",
+          languages: request.headers.get("accept-language"),
+        };
+        const offer = await wayOut(project, user, asked);
+        return jsonResponse(200, { connected: false, ...offer }, requestId);
+      }
+      const message = project.mode === "default"
+        ? "This app needs no authorization."
+        : "This user has allowed the app to charge a wallet.";
+      const connectedUser = walletUserOf(ref);
+      return jsonResponse(200, { connected: true, message, connectedUser }, requestId);
+    },
+    async disconnect({ request, requestId, query }) {
+      const caller = await auth.caller(request, "money");
+      const { project } = caller.snapshot;
+      if (project.mode === "default") {
+        const message = "In the default mode users give no authorization, so there is none to end.";
+        throw badRequest(null, message, "mode_conflict");
+      }
+      const user = endUser(caller, request, { query: query("user") });
+      const by = { personId: null, trigger: byKey(caller) };
+      const ended = await authorizations.revoke({ projectId: project.id, user }, by);
+      const message = ended
+        ? "The app may no longer charge this user's wallet."
+        : "There was no authorization to end.";
+      return jsonResponse(200, { disconnected: true, message }, requestId);
+    },
+  };
+}

@@ -1,0 +1,143 @@
+import type { AuthenticationResponseJSON, RegistrationResponseJSON } from "@simplewebauthn/server";
+import { ApiError } from "../base/errors.ts";
+import type { Deps } from "../deps.ts";
+import { fromBase64Url, toBase64Url, type Tokens } from "../paywall/token.ts";
+import { listPasskeys, type Passkey, passkeyWrite, readPasskey } from "./store.ts";
+
+/** A person's way back to their wallet on another device (https://www.w3.org/TR/webauthn-3). */
+export interface Passkeys {
+  /** What a browser needs to make one. */
+  registration(personId: string): Promise<unknown>;
+  /** Takes up what the browser made of it. Throws 400 when it does not fit. */
+  register(personId: string, response: RegistrationResponseJSON): Promise<void>;
+  /** What a browser needs to use one. */
+  challenge(): Promise<unknown>;
+  /** Whose passkey answered the challenge. Throws 400 when it does not fit, or was used before. */
+  signIn(response: AuthenticationResponseJSON): Promise<string>;
+}
+
+const credentialIdMax = 1_024;
+/** How long a person may take. */
+const challengeLifetimeMs = 5 * 60 * 1000;
+
+/** Passkeys by the library; challenges are signed, so that none has to be stored. */
+export function createPasskeys(
+  { kv, committer, clock, config }: Pick<Deps, "kv" | "committer" | "clock" | "config">,
+  tokens: Tokens,
+): Passkeys {
+  const { hostname: rpID, origin } = new URL(config.baseUrl);
+
+  /** For one person, or to find out whose it is. */
+  async function makeChallenge(personId: string | null): Promise<Uint8Array<ArrayBuffer>> {
+    return new TextEncoder().encode(await tokens.make([personId, clock.now()]));
+  }
+
+  /** When a challenge was made; null when it is not one of ours, or too old. */
+  async function readChallenge(text: string, personId: string | null): Promise<number | null> {
+    const bytes = fromBase64Url(text);
+    const value = bytes && (await tokens.read(new TextDecoder().decode(bytes)));
+    if (!Array.isArray(value) || value[0] !== personId) return null;
+    const age = clock.now() - value[1];
+    return age >= 0 && age < challengeLifetimeMs ? value[1] : null;
+  }
+
+  /** Checks, and says when the challenge was made. What the library throws is the caller's fault. */
+  async function checked<T extends { verified: boolean }>(
+    personId: string | null,
+    verify: (expectedChallenge: (challenge: string) => Promise<boolean>) => Promise<T>,
+  ): Promise<{ result: T; challengedAt: number }> {
+    let challengedAt: number | null = null;
+    const result = await verify(async (challenge) => {
+      challengedAt = await readChallenge(challenge, personId);
+      return challengedAt !== null;
+    }).catch((cause) => {
+      throw doesNotFit(cause);
+    });
+    if (!result.verified || challengedAt === null) throw doesNotFit();
+    return { result, challengedAt };
+  }
+
+  return {
+    async registration(personId) {
+      const { generateRegistrationOptions } = await library();
+      const known = await listPasskeys(kv, personId);
+      return await generateRegistrationOptions({
+        rpName: "Wallet",
+        rpID,
+        userName: "Wallet",
+        userID: new TextEncoder().encode(personId),
+        challenge: await makeChallenge(personId),
+        excludeCredentials: known.map((id) => ({ id })),
+        authenticatorSelection: { residentKey: "required", userVerification: "required" },
+      });
+    },
+    async register(personId, response) {
+      const { verifyRegistrationResponse } = await library();
+      const { result } = await checked(personId, (expectedChallenge) =>
+        verifyRegistrationResponse({
+          response,
+          expectedChallenge,
+          expectedOrigin: origin,
+          expectedRPID: rpID,
+        }));
+      if (!result.registrationInfo) throw doesNotFit();
+      const { credential } = result.registrationInfo;
+      const passkey: Passkey = {
+        personId,
+        publicKey: toBase64Url(credential.publicKey),
+        counter: credential.counter,
+        transports: credential.transports ?? [],
+        createdAt: clock.now(),
+        challengedAt: 0,
+      };
+      const landed = await committer.commit(passkeyWrite(credential.id, passkey, null));
+      if (landed === null) throw doesNotFit("it is known already");
+    },
+    async challenge() {
+      const { generateAuthenticationOptions } = await library();
+      const challenge = await makeChallenge(null);
+      return await generateAuthenticationOptions({ rpID, challenge, userVerification: "required" });
+    },
+    async signIn(response) {
+      const { verifyAuthenticationResponse } = await library();
+      const credentialId = response.id.slice(0, credentialIdMax);
+      const found = await readPasskey(kv, credentialId);
+      if (!found) throw doesNotFit("unknown passkey");
+      const { passkey, version } = found;
+      const { result, challengedAt } = await checked(
+        null,
+        (expectedChallenge) =>
+          verifyAuthenticationResponse({
+            response,
+            expectedChallenge,
+            expectedOrigin: origin,
+            expectedRPID: rpID,
+            credential: {
+              id: credentialId,
+              publicKey: fromBase64Url(passkey.publicKey) ?? new Uint8Array(),
+              counter: passkey.counter,
+            },
+          }),
+      );
+      if (challengedAt <= passkey.challengedAt) throw doesNotFit("used before");
+      const { newCounter: counter } = result.authenticationInfo;
+      const used = { ...passkey, counter, challengedAt };
+      const landed = await committer.commit(passkeyWrite(credentialId, used, version));
+      if (landed === null) throw doesNotFit("used before");
+      return passkey.personId;
+    },
+  };
+}
+
+/** Loaded with the first use: most servers have no wallets. */
+function library() {
+  return import("@simplewebauthn/server");
+}
+
+function doesNotFit(cause?: unknown): ApiError {
+  return new ApiError(400, {
+    message: "This passkey could not be used. Try again.",
+    code: "invalid_passkey",
+    cause,
+  });
+}

@@ -1,0 +1,147 @@
+/** @jsxImportSource @hono/hono/jsx */
+import { ApiError } from "../base/errors.ts";
+import type { Handler } from "../base/handler.ts";
+import { publicPath } from "../config.ts";
+import { bodyBytesMax } from "../base/limits.ts";
+import { formatForPeople, parseAmount, zero } from "../base/money.ts";
+import { parseWith, readJsonBody } from "../base/request.ts";
+import { listActivities } from "../ledger/activities.ts";
+import { readBalance } from "../ledger/balance.ts";
+import { activityForPeople } from "../paywall/activity.ts";
+import {
+  asPage,
+  pageResponse,
+  readForm,
+  requireSameOrigin,
+  seeOther,
+} from "../paywall/page_response.tsx";
+import { authorizeRoutes, readCap } from "./authorize.tsx";
+import { byPerson } from "./authorizations.ts";
+import { NoWalletPage, WalletPage, walletScriptHash, type WalletView } from "./page.tsx";
+import type { WalletRooms } from "./rooms.ts";
+import { authenticationSchema, registrationSchema } from "./schema.ts";
+import { type Connection, listPasskeys } from "./store.ts";
+
+const activitiesShown = 20;
+
+/** The pages of people with wallets, and the calls of their script. */
+export function walletRoutes(rooms: WalletRooms) {
+  const { show, decide } = authorizeRoutes(rooms);
+  return {
+    showAuthorize: show,
+    decideAuthorize: decide,
+    showWallet: asPage(showWallet(rooms)),
+    changeWallet: asPage(changeWallet(rooms)),
+    ...passkeyRoutes(rooms),
+  };
+}
+
+function showWallet(rooms: WalletRooms): Handler {
+  return async ({ request, requestId }) => {
+    const personId = await rooms.devices.personOf(request);
+    const page = personId === null
+      ? <NoWalletPage base={publicPath(rooms.deps.config, "")} />
+      : <WalletPage {...await viewWallet(rooms, personId)} />;
+    return pageResponse(200, String(page), { requestId, script: walletScriptHash });
+  };
+}
+
+async function viewWallet(rooms: WalletRooms, personId: string): Promise<WalletView> {
+  const { deps: { kv, clock }, authorizations, directory, links } = rooms;
+  const all = await authorizations.ofPerson(personId);
+  const connections: WalletView["connections"] = [];
+  const wallets = new Map<string, Connection>();
+  for (const connection of all) {
+    const { projectId, user, authorization } = connection;
+    const { project } = await directory.current(projectId);
+    const { currency, name } = project;
+    if (!wallets.has(currency)) wallets.set(currency, connection);
+    const forPeople = (text: string) => formatForPeople(parseAmount(text) ?? zero, currency);
+    const today = new Date(clock.now()).toISOString().slice(0, 10);
+    connections.push({
+      name,
+      user,
+      projectId,
+      isActive: authorization.status === "active",
+      cap: forPeople(authorization.dailyCap),
+      spent: forPeople(authorization.day === today ? authorization.spent : "0"),
+      topUpUrl: await links.topUp(project, user),
+    });
+  }
+  const balances: string[] = [];
+  const activities: WalletView["activities"] = [];
+  for (const [currency, { projectId, user, authorization: { connectionId } }] of wallets) {
+    const ref = { projectId, user, wallet: { personId, currency, connectionId } };
+    const { balance } = await readBalance(kv, ref, clock.now());
+    balances.push(formatForPeople(balance, currency));
+    const page = { limit: activitiesShown, cursor: undefined, whole: true };
+    const { entries } = await listActivities(kv, ref, page);
+    activities.push(...entries.map((entry) => activityForPeople(entry, currency)));
+  }
+  activities.sort((one, other) => (one.at < other.at ? 1 : -1));
+  const passkeys = (await listPasskeys(kv, personId)).length;
+  return {
+    base: publicPath(rooms.deps.config, ""),
+    balances,
+    connections,
+    activities: activities.slice(0, activitiesShown),
+    passkeys,
+  };
+}
+
+function changeWallet({ deps, devices, authorizations }: WalletRooms): Handler {
+  return async ({ request, path, requestId }) => {
+    const form = await readForm(request);
+    const personId = await devices.personOf(request);
+    if (personId === null) throw new ApiError(403, { message: "This device knows no wallet." });
+    const subject = { projectId: form.get("projectId") ?? "", user: form.get("user") ?? "" };
+    switch (form.get("action")) {
+      case "leave":
+        return seeOther(publicPath(deps.config, path), requestId, devices.forgotten);
+      case "revoke":
+        await authorizations.revoke(subject, { personId, trigger: byPerson(personId) });
+        break;
+      case "cap":
+        await authorizations.setCap(subject, { personId, dailyCap: readCap(form.get("cap")) });
+        break;
+      default:
+        throw new ApiError(400, { message: "Choose one of the buttons." });
+    }
+    return seeOther(publicPath(deps.config, path), requestId);
+  };
+}
+
+/** What the page's script calls: JSON in and out, from our own pages alone. */
+function passkeyRoutes({ devices, passkeys }: WalletRooms) {
+  const own = async (request: Request): Promise<string> => {
+    const personId = await devices.personOf(request);
+    if (personId === null) throw new ApiError(403, { message: "This device knows no wallet." });
+    return personId;
+  };
+  const call =
+    (work: (request: Request, body: unknown) => Promise<Response>): Handler =>
+    async ({ request, requestId }) => {
+      requireSameOrigin(request);
+      const { value } = await readJsonBody(request, bodyBytesMax);
+      const response = await work(request, value);
+      response.headers.set("x-request-id", requestId);
+      response.headers.set("cache-control", "no-store");
+      return response;
+    };
+  return {
+    passkeyOptions: call(async (request) =>
+      Response.json(await passkeys.registration(await own(request)))
+    ),
+    addPasskey: call(async (request, body) => {
+      await passkeys.register(await own(request), parseWith(registrationSchema, body));
+      return Response.json({ added: true });
+    }),
+    signInOptions: call(async () => Response.json(await passkeys.challenge())),
+    signIn: call(async (_, body) => {
+      const cookie = await devices.remember(
+        await passkeys.signIn(parseWith(authenticationSchema, body)),
+      );
+      return Response.json({ signedIn: true }, { headers: { "set-cookie": cookie } });
+    }),
+  };
+}
