@@ -18,9 +18,9 @@ export interface Visit extends AsyncDisposable {
 /** Opens a phone's browser on a world's service. */
 export async function visit(
   world: World,
-  { scheme = "light" as "light" | "dark", script = true } = {},
+  { scheme = "light" as "light" | "dark", script = true, port = 0 } = {},
 ): Promise<Visit> {
-  const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, world.app.fetch);
+  const server = Deno.serve({ hostname: "127.0.0.1", port, onListen() {} }, world.app.fetch);
   const browser: Browser = await chromium.launch({
     executablePath: Deno.env.get("CHROMIUM") ?? "/usr/bin/chromium",
     args: ["--no-sandbox"],

@@ -1,0 +1,158 @@
+import assert from "node:assert/strict";
+import type { BrowserContext, CDPSession, Page } from "playwright-core";
+import { assertAccessible, picture, visit } from "../support/browser.ts";
+import { adminKey, type Body, createWorld, type World } from "../support/world.ts";
+
+/** A port that nobody listens on: passkeys are bound to the address that the service calls itself. */
+function freePort(): number {
+  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  return (listener.addr as Deno.NetAddr).port;
+}
+
+async function sharedWorld(port: number): Promise<World> {
+  const env = { BASE_URL: `http://localhost:${port}`, ADMIN_KEY: adminKey };
+  const world = await createWorld({ dev: true, env });
+  const pricing = { models: { "sandbox/echo": { input: "1000", output: "1000" } } };
+  const made = await world.makeProject({ name: "Helper", mode: "shared", pricing });
+  return Object.assign(world, made);
+}
+
+async function ask(world: World): Promise<Body> {
+  const messages = [{ role: "user", content: "Hello" }];
+  const body = { model: "sandbox/echo", user: "ada", max_tokens: 100, messages };
+  return (await world.json("/v1/chat/completions", { body })).body;
+}
+
+/** An authenticator of the browser's own, as a phone has one. */
+async function addAuthenticator(page: Page): Promise<{ session: CDPSession; id: string }> {
+  const session = await page.context().newCDPSession(page);
+  await session.send("WebAuthn.enable");
+  const { authenticatorId: id } = await session.send("WebAuthn.addVirtualAuthenticator", {
+    options: {
+      protocol: "ctap2",
+      transport: "internal",
+      hasResidentKey: true,
+      hasUserVerification: true,
+      isUserVerified: true,
+      automaticPresenceSimulation: true,
+    },
+  });
+  return { session, id };
+}
+
+/** Another device of the same person: no cookie, and the passkey that was synchronised to it. */
+async function otherDevice(context: BrowserContext, from: { session: CDPSession; id: string }) {
+  const { credentials } = await from.session.send("WebAuthn.getCredentials", {
+    authenticatorId: from.id,
+  });
+  const page = await (await context.browser()?.newContext())?.newPage() ?? assert.fail();
+  const { session, id } = await addAuthenticator(page);
+  for (const credential of credentials) {
+    await session.send("WebAuthn.addCredential", { authenticatorId: id, credential });
+  }
+  return page;
+}
+
+Deno.test("browser: leave is given, money paid in, and the chat answers; back on another device", async () => {
+  const port = freePort();
+  using world = await sharedWorld(port);
+  await using visitor = await visit(world, { port });
+  const { page, complaints, requests } = visitor;
+  const authenticator = await addAuthenticator(page);
+  const { paywall } = await ask(world);
+  assert.equal(paywall.reason, "authorization_required");
+  await page.goto(paywall.url);
+  await assertAccessible(page);
+  await picture(page, "authorize");
+  await page.getByLabel("$10.00").check();
+  await page.getByRole("button", { name: "Allow", exact: true }).click();
+  await page.waitForSelector("text=Helper may charge your wallet");
+  await assertAccessible(page);
+  await picture(page, "authorized");
+  await page.click("text=Add money");
+  await page.click("text=Add $5.00");
+  assert.equal(await page.textContent("#balance"), "$5.00");
+  assert.equal((await ask(world)).choices[0].message.content, "You said: Hello");
+
+  await page.goto(`http://localhost:${port}/wallet`);
+  await page.waitForSelector("text=As ada");
+  await page.click("#add-passkey");
+  await page.waitForSelector("text=Your passkey opens this wallet");
+  await assertAccessible(page);
+  await picture(page, "wallet");
+
+  const other = await otherDevice(page.context(), authenticator);
+  await other.goto(`http://localhost:${port}/wallet`);
+  await other.waitForSelector("text=This device knows no wallet");
+  await assertAccessible(other);
+  await other.click("#use-passkey");
+  await other.waitForSelector("text=As ada");
+  await other.click("text=End permission of Helper");
+  await other.waitForSelector("text=not allowed any more");
+  assert.equal((await ask(world)).paywall.reason, "authorization_required");
+  assert.deepEqual(complaints, []);
+  for (const url of requests) assert.ok(url.startsWith(`http://localhost:${port}/`), url);
+});
+
+Deno.test("browser: a passkey of nobody's, and an answer that is sent twice, open nothing", async () => {
+  const port = freePort();
+  using world = await sharedWorld(port);
+  await using visitor = await visit(world, { port });
+  const { page } = visitor;
+  const authenticator = await addAuthenticator(page);
+  const { paywall } = await ask(world);
+  await page.goto(paywall.url);
+  await page.getByRole("button", { name: "Allow", exact: true }).click();
+  await page.goto(`http://localhost:${port}/wallet`);
+  await page.click("#add-passkey");
+  await page.waitForSelector("text=Your passkey opens this wallet");
+  const other = await otherDevice(page.context(), authenticator);
+  let sent: string | null = null;
+  other.on("request", (request) => {
+    if (request.url().endsWith("/wallet/sign-in")) sent = request.postData();
+  });
+  await other.goto(`http://localhost:${port}/wallet`);
+  await other.click("#use-passkey");
+  await other.waitForSelector("text=As ada");
+  const raw = sent ?? assert.fail("nothing was sent");
+  const again = await world.json("/wallet/sign-in", { key: null, raw, headers: json });
+  assert.deepEqual([again.status, again.body.error.code], [400, "invalid_passkey"]);
+  assert.equal(again.response.headers.get("set-cookie"), null);
+  const unknown = JSON.stringify({ ...JSON.parse(raw), id: "AAAA", rawId: "AAAA" });
+  for (const bad of [unknown, "{}", JSON.stringify({ id: "x" })]) {
+    const answer = await world.json("/wallet/sign-in", { key: null, raw: bad, headers: json });
+    assert.equal(answer.status, 400, bad);
+  }
+  const foreign = await world.call("/wallet/sign-in", {
+    key: null,
+    raw,
+    headers: { ...json, "sec-fetch-site": "cross-site" },
+  });
+  assert.equal(foreign.status, 403);
+  await foreign.body?.cancel();
+});
+
+Deno.test("browser: leave can be given and refused without JavaScript, in the dark", async () => {
+  const port = freePort();
+  using world = await sharedWorld(port);
+  await using visitor = await visit(world, { port, script: false, scheme: "dark" });
+  const { page } = visitor;
+  await page.goto((await ask(world)).paywall.url);
+  await picture(page, "authorize-dark");
+  await page.getByRole("button", { name: "Do not allow" }).click();
+  await page.waitForSelector("text=Not allowed");
+  await page.goBack();
+  await page.reload();
+  await page.waitForSelector("text=Not allowed");
+  await world.clock.advance(1);
+  await page.goto((await ask(world)).paywall.url);
+  await page.getByLabel("Another amount").fill("0");
+  await page.getByRole("button", { name: "Allow", exact: true }).click();
+  await page.waitForSelector("text=Choose an amount above 0");
+  await page.click("text=Back");
+  await page.getByLabel("Another amount").fill("2.50");
+  await page.getByRole("button", { name: "Allow", exact: true }).click();
+  await page.waitForSelector("text=Up to $2.50 a day");
+});
+
+const json = { "content-type": "application/json" };
