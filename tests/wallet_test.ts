@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
 import Stripe from "stripe";
-import { chatBody, chatPath } from "./support/books.ts";
+import { fromBytes } from "../src/base/json.ts";
+import { decodeAccount } from "../src/ledger/account.ts";
+import type { Entry } from "../src/ledger/entry.ts";
+import { chatBody, chatPath, storedRows } from "./support/books.ts";
 import { createScriptedStore } from "./support/store.ts";
 import { deliver, subscribe } from "./support/webhooks.ts";
 import { adminKey, type Body, createWorld, type World } from "./support/world.ts";
@@ -212,6 +215,37 @@ Deno.test("wallet: a running answer's hold counts against the cap", async () => 
   gate.resolve();
   await running;
   assert.equal((await charge(world, "2.9")).success, true);
+});
+
+Deno.test("wallet: two projects in two processes at once take what is there, and no more", async () => {
+  using world = await sharedWorld();
+  const other = await world.makeProject({ name: "Painter", mode: "shared" });
+  const device = new Device(world);
+  await allow(device, { cap: "1000" });
+  await allow(device, { user: "bob", key: other.apiKey, cap: "1000" });
+  await pay(world, { amount: "10" });
+  using second = await createWorld({ shareWith: world, env });
+  const asked = Promise.all(Array.from({ length: 60 }, (_, n) => {
+    const process = n % 2 ? world : second;
+    const who = n % 4 < 2 ? {} : { user: "bob", key: other.apiKey };
+    return charge(process, "0.25", who);
+  }));
+  let done = false;
+  const finished = asked.finally(() => (done = true));
+  // Whoever was overtaken waits a few milliseconds of the clock before it tries again.
+  while (!done) await world.clock.advance(5);
+  const charges = await finished;
+  assert.equal(charges.filter(({ success }) => success).length, 40);
+  for (const { success, reason } of charges) {
+    assert.ok(success || reason === "insufficient_funds", reason);
+  }
+  const rows = await storedRows(world);
+  const [account] = rows.filter(({ key }) => key[0] === "account");
+  const entries = rows.filter(({ key }) => key[0] === "entry" && key[1] === account?.key[1])
+    .map(({ value }) => fromBytes<Entry>(value ?? assert.fail())).sort((a, b) => a.seq - b.seq);
+  assert.deepEqual(entries.map(({ seq }) => seq), entries.map((_, index) => index + 1));
+  assert.equal(entries.at(-1)?.balanceAfter, "0");
+  assert.equal(decodeAccount(account?.value ?? null).balance, 0n);
 });
 
 Deno.test("wallet: a link counts once, for its user, and ends with any later decision", async () => {

@@ -171,6 +171,35 @@ Deno.test("events: changes of a project and its keys", async () => {
   assert.deepEqual(await eventsOf(world, () => admin("POST", "/archive")), []);
 });
 
+Deno.test("events: a Stripe account comes, changes its webhook's secret, and goes", async () => {
+  using world = await createWorld();
+  await subscribe(world, { events: ["integration.*"] });
+  const path = `/v1/admin/projects/${world.projectId}`;
+  const keys = { secretKey: "sk_test_123", webhookSecret: "whsec_first" };
+  const changes = [
+    keys,
+    keys,
+    { ...keys, secretKey: "sk_test_456" },
+    { ...keys, webhookSecret: "whsec_second" },
+    null,
+    null,
+  ];
+  const told = await eventsOf(world, async () => {
+    for (const stripe of changes) {
+      const options = { method: "PATCH", key: adminKey, body: { stripe } };
+      assert.equal((await world.json(path, options)).status, 200);
+    }
+  });
+  assert.deepEqual(typesOf(told), [
+    "integration.connected",
+    "integration.disconnected",
+    "integration.stripe.webhook.rotated",
+  ]);
+  const rotated = told.find(({ type }) => type === "integration.stripe.webhook.rotated");
+  assert.equal(rotated?.data.secretSuffix, "cond");
+  assert.equal(rotated?.data.url, `https://farebox.test/v1/stripe/${world.projectId}`);
+});
+
 Deno.test("events: families and names select, and billingEvents takes the billing away", async () => {
   using world = await createWorld();
   const one = await subscribe(world, { events: ["balance.deposit.created"] });

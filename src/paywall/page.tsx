@@ -31,6 +31,9 @@ button, input { font: inherit; min-height: 2.75rem; padding: 0.5rem 1rem; border
   color: inherit; box-sizing: border-box; }
 button { cursor: pointer; }
 input { width: 9rem; }
+input[type="radio"] { width: 1.25rem; min-height: 1.25rem; vertical-align: middle; }
+fieldset { border: 1px solid currentColor; border-radius: 0.5rem; margin: 0 0 1rem; }
+fieldset label { min-height: 2.75rem; }
 label { display: block; }
 :focus-visible { outline: 3px solid light-dark(#0b57d0, #a8c7fa); outline-offset: 2px; }
 table { border-collapse: collapse; width: 100%; }

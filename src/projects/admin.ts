@@ -8,7 +8,7 @@ import { emptyWrite, type Write } from "../store/kv.ts";
 import type { Secrets } from "../store/secrets.ts";
 import { hashKey } from "./auth.ts";
 import type { Directory, ProjectSnapshot } from "./directory.ts";
-import { archived, changedFields, secretRotated, updated } from "./events.ts";
+import { archived, changedFields, secretRotated, stripeChanged, updated } from "./events.ts";
 import type {
   ApiKey,
   CreateKey,
@@ -68,6 +68,16 @@ export function createProjectAdmin(
     return sealUpstream(secrets, id, upstream);
   }
 
+  async function changeStripe(project: Project, given: UpdateProject["stripe"]) {
+    const { id, stripe } = project;
+    if (given === undefined) return { stripe, events: [] };
+    const before = stripe && (await secrets.open(stripe.webhookSecret, projectKey(id)));
+    const after = given?.webhookSecret ?? null;
+    const { baseUrl } = deps.config;
+    const events = stripeChanged(project, { before, after, baseUrl });
+    return { stripe: await sealStripe(secrets, id, given), events };
+  }
+
   async function change(projectId: string, alter: Alter): Promise<Project> {
     for (let attempt = 0; attempt < attemptsMax; attempt++) {
       const snapshot = await directory.refresh(projectId);
@@ -116,11 +126,9 @@ export function createProjectAdmin(
       change(projectId, async ({ project }) => {
         const { upstream } = changes;
         const sealed = upstream === undefined ? project.upstream : await seal(projectId, upstream);
-        const stripe = changes.stripe === undefined
-          ? project.stripe
-          : await sealStripe(secrets, projectId, changes.stripe);
+        const { stripe, events } = await changeStripe(project, changes.stripe);
         const altered = { ...applyChanges(project, changes), upstream: sealed, stripe };
-        return { project: altered, events: [updated(project, changedFields(changes))] };
+        return { project: altered, events: [updated(project, changedFields(changes)), ...events] };
       }),
     archive: (projectId) =>
       change(projectId, ({ project }) => ({

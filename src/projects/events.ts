@@ -35,3 +35,36 @@ export function secretRotated(project: Project, secretLastFour: string): NewEven
   const { actorId, actorType } = about.trigger;
   return newEvent("secret.rotated", about, { secretLastFour, actorId, actorType });
 }
+
+/** What a change of a project's Stripe keys, before and after it, has to say. */
+export function stripeChanged(
+  project: Project,
+  { before, after, baseUrl }: {
+    /** The webhook's secret; null where there is no account. */
+    before: string | null;
+    after: string | null;
+    baseUrl: string;
+  },
+): NewEvent[] {
+  if (before === after) return [];
+  const { id, ownerUserId } = project;
+  const about = {
+    ...aboutProject(project),
+    subject: { type: "integration", id: "stripe", externalId: null } as const,
+  };
+  const integrationKey = "stripe";
+  if (after === null) {
+    const data = { integrationKey, disabledBy: ownerUserId };
+    return [newEvent("integration.disconnected", about, data)];
+  }
+  if (before === null) {
+    return [newEvent("integration.connected", about, { integrationKey, enabledBy: ownerUserId })];
+  }
+  return [
+    newEvent("integration.stripe.webhook.rotated", about, {
+      webhookId: id,
+      url: `${baseUrl}/v1/stripe/${id}`,
+      secretSuffix: after.slice(-4),
+    }),
+  ];
+}
