@@ -1,114 +1,24 @@
 import assert from "node:assert/strict";
-import Stripe from "stripe";
 import { fromBytes } from "../src/base/json.ts";
 import { decodeAccount } from "../src/ledger/account.ts";
 import type { Entry } from "../src/ledger/entry.ts";
 import { chatBody, chatPath, storedRows } from "./support/books.ts";
 import { createScriptedStore } from "./support/store.ts";
+import {
+  allow,
+  charge,
+  Device,
+  env,
+  linkFor,
+  pathOf,
+  pay,
+  sharedWorld,
+  tellServer,
+} from "./support/wallets.ts";
 import { deliver, subscribe } from "./support/webhooks.ts";
-import { adminKey, type Body, createWorld, type World } from "./support/world.ts";
+import { adminKey, type Body, createWorld } from "./support/world.ts";
 
 const dayMs = 24 * 60 * 60 * 1000;
-const webhookSecret = "whsec_of_the_server";
-const env = { STRIPE_SECRET_KEY: "sk_test_of_the_owner", STRIPE_WEBHOOK_SECRET: webhookSecret };
-
-const sharedWorld = (project: Record<string, unknown> = {}) =>
-  createWorld({ env, project: { name: "Helper", mode: "shared", ...project } });
-
-/** A browser as far as it keeps a cookie. */
-class Device {
-  cookie: string | null = null;
-  readonly world: World;
-
-  constructor(world: World) {
-    this.world = world;
-  }
-
-  async get(path: string) {
-    const response = await this.world.call(path, { key: null, headers: this.#headers() });
-    return { status: response.status, html: await response.text(), headers: response.headers };
-  }
-
-  async post(path: string, form: Record<string, string>, headers: Record<string, string> = {}) {
-    const raw = new URLSearchParams(form).toString();
-    const response = await this.world.call(path, {
-      key: null,
-      raw,
-      headers: {
-        ...this.#headers(),
-        "content-type": "application/x-www-form-urlencoded",
-        "content-length": String(raw.length),
-        ...headers,
-      },
-    });
-    const set = response.headers.get("set-cookie");
-    if (set) this.cookie = set.split(";")[0] ?? null;
-    return { status: response.status, set, location: response.headers.get("location") };
-  }
-
-  #headers(): Record<string, string> {
-    return this.cookie === null ? {} : { cookie: this.cookie };
-  }
-}
-
-const pathOf = (url: string) => new URL(url).pathname;
-
-/** The path of a new authorization link. */
-async function linkFor(world: World, user = "ada", key = world.apiKey): Promise<string> {
-  const { body } = await world.json(`/v1/user/connect?user=${user}`, { key });
-  assert.equal(body.connected, false);
-  return pathOf(body.url);
-}
-
-async function allow(device: Device, { user = "ada", cap = "10", key = device.world.apiKey } = {}) {
-  const answer = await device.post(await linkFor(device.world, user, key), {
-    decision: "approve",
-    cap,
-  });
-  assert.equal(answer.status, 303);
-}
-
-let payments = 0;
-
-/** Pays into the wallet of this user, as Stripe tells of it. */
-async function pay(
-  world: World,
-  { user = "ada", amount = "10", key = world.apiKey, secret = webhookSecret } = {},
-) {
-  const { body } = await world.json(`/v1/user/balance/topup?user=${user}`, { key });
-  const device = new Device(world);
-  const { html } = await device.get(pathOf(body.url));
-  const formId = /name="formId" value="([^"]+)"/.exec(html)?.[1] ?? "";
-  assert.equal((await device.post(pathOf(body.url), { amount, formId })).status, 303);
-  const session = [...world.stripe.sessions.values()].at(-1) ?? assert.fail();
-  const event: Body = {
-    id: `evt_${++payments}`,
-    object: "event",
-    type: "checkout.session.completed",
-    data: { object: { ...session, payment_status: "paid" } },
-  };
-  const answer = await tellServer(world, event, secret);
-  return { answer, session, event };
-}
-
-async function tellServer(world: World, event: Body, secret = webhookSecret) {
-  const payload = JSON.stringify(event);
-  const header = await new Stripe("sk_test").webhooks.generateTestHeaderStringAsync({
-    payload,
-    secret,
-    timestamp: Math.floor(world.clock.now() / 1000),
-    cryptoProvider: Stripe.createSubtleCryptoProvider(),
-  });
-  return await world.json("/v1/stripe", {
-    key: null,
-    raw: payload,
-    headers: { "stripe-signature": header, "content-length": String(payload.length) },
-  });
-}
-
-async function charge(world: World, amount: string, { user = "ada", key = world.apiKey } = {}) {
-  return (await world.json("/v1/user/charge", { key, body: { user, amount } })).body;
-}
 
 Deno.test("wallet: a chat without leave asks for it, and is answered once it is given and paid", async () => {
   using world = await sharedWorld();

@@ -1,0 +1,120 @@
+import assert from "node:assert/strict";
+import Stripe from "stripe";
+import { type Body, createWorld, type World } from "./world.ts";
+
+const webhookSecret = "whsec_of_the_server";
+/** A server with a Stripe account of its own. */
+export const env = {
+  STRIPE_SECRET_KEY: "sk_test_of_the_owner",
+  STRIPE_WEBHOOK_SECRET: webhookSecret,
+};
+
+/** A world whose project takes its money from wallets. */
+export const sharedWorld = (project: Record<string, unknown> = {}): Promise<World> =>
+  createWorld({ env, project: { name: "Helper", mode: "shared", ...project } });
+
+/** A browser as far as it keeps a cookie. */
+export class Device {
+  cookie: string | null = null;
+  readonly world: World;
+
+  constructor(world: World) {
+    this.world = world;
+  }
+
+  async get(path: string) {
+    const response = await this.world.call(path, { key: null, headers: this.#headers() });
+    return { status: response.status, html: await response.text(), headers: response.headers };
+  }
+
+  async post(path: string, form: Record<string, string>, headers: Record<string, string> = {}) {
+    const raw = new URLSearchParams(form).toString();
+    const response = await this.world.call(path, {
+      key: null,
+      raw,
+      headers: {
+        ...this.#headers(),
+        "content-type": "application/x-www-form-urlencoded",
+        "content-length": String(raw.length),
+        ...headers,
+      },
+    });
+    const set = response.headers.get("set-cookie");
+    if (set) this.cookie = set.split(";")[0] ?? null;
+    return { status: response.status, set, location: response.headers.get("location") };
+  }
+
+  #headers(): Record<string, string> {
+    return this.cookie === null ? {} : { cookie: this.cookie };
+  }
+}
+
+/** The path of a link. */
+export const pathOf = (url: string) => new URL(url).pathname;
+
+/** The path of a new authorization link. */
+export async function linkFor(world: World, user = "ada", key = world.apiKey): Promise<string> {
+  const { body } = await world.json(`/v1/user/connect?user=${user}`, { key });
+  assert.equal(body.connected, false);
+  return pathOf(body.url);
+}
+
+/** Allows the user to spend, on this device. */
+export async function allow(
+  device: Device,
+  { user = "ada", cap = "10", key = device.world.apiKey } = {},
+) {
+  const answer = await device.post(await linkFor(device.world, user, key), {
+    decision: "approve",
+    cap,
+  });
+  assert.equal(answer.status, 303);
+}
+
+let payments = 0;
+
+/** Pays into the wallet of this user, as Stripe tells of it. */
+export async function pay(
+  world: World,
+  { user = "ada", amount = "10", key = world.apiKey, secret = webhookSecret } = {},
+) {
+  const { body } = await world.json(`/v1/user/balance/topup?user=${user}`, { key });
+  const device = new Device(world);
+  const { html } = await device.get(pathOf(body.url));
+  const formId = /name="formId" value="([^"]+)"/.exec(html)?.[1] ?? "";
+  assert.equal((await device.post(pathOf(body.url), { amount, formId })).status, 303);
+  const session = [...world.stripe.sessions.values()].at(-1) ?? assert.fail();
+  const event: Body = {
+    id: `evt_${++payments}`,
+    object: "event",
+    type: "checkout.session.completed",
+    data: { object: { ...session, payment_status: "paid" } },
+  };
+  const answer = await tellServer(world, event, secret);
+  return { answer, session, event };
+}
+
+/** Sends an event as Stripe does, signed by its own library. */
+export async function tellServer(world: World, event: Body, secret = webhookSecret) {
+  const payload = JSON.stringify(event);
+  const header = await new Stripe("sk_test").webhooks.generateTestHeaderStringAsync({
+    payload,
+    secret,
+    timestamp: Math.floor(world.clock.now() / 1000),
+    cryptoProvider: Stripe.createSubtleCryptoProvider(),
+  });
+  return await world.json("/v1/stripe", {
+    key: null,
+    raw: payload,
+    headers: { "stripe-signature": header, "content-length": String(payload.length) },
+  });
+}
+
+/** Charges a user. */
+export async function charge(
+  world: World,
+  amount: string,
+  { user = "ada", key = world.apiKey } = {},
+) {
+  return (await world.json("/v1/user/charge", { key, body: { user, amount } })).body;
+}
