@@ -1,3 +1,4 @@
+import { createKeyGates } from "./chat/limits.ts";
 import { createModels } from "./chat/models.ts";
 import { sweepReplays } from "./chat/replay.ts";
 import { chatRoutes } from "./chat/routes.ts";
@@ -69,14 +70,12 @@ export async function createApp(outside: Deps): Promise<App> {
   const { linkFor, wayOut } = createWaysOut({ links, announce });
 
   const operator = createAdminGuard(config, auth);
-  const { subscriptions, dispatcher, redelivery } = openWebhooks(deps, {
-    admin,
-    directory,
-    secrets,
-  });
+  const webhooks = openWebhooks(deps, { admin, directory, secrets });
+  const { subscriptions, dispatcher, redelivery } = webhooks;
   bell.listen(dispatcher.wake);
 
-  const chatRooms = { deps, auth, holds, running, findUpstream, linkFor, announce };
+  const gates = createKeyGates(clock);
+  const chatRooms = { deps, auth, holds, running, findUpstream, linkFor, announce, gates };
   const hono = mount(
     deps,
     routeMap({

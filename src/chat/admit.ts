@@ -2,11 +2,13 @@ import { ApiError } from "../base/errors.ts";
 import { zero } from "../base/money.ts";
 import type { AccountRef } from "../ledger/account.ts";
 import { depleted } from "../ledger/events.ts";
-import type { Held } from "../ledger/hold.ts";
+import type { Held, Rates } from "../ledger/hold.ts";
+import type { Refusal } from "../ledger/post.ts";
 import { type BalanceView, viewBalance } from "../ledger/view.ts";
 import { messageFor } from "../paywall/message.ts";
 import type { Answer, Ask, ChatRooms } from "./answer.ts";
-import { blockedEvent, byUser, paywalledEvent, startedEvents } from "./events.ts";
+import { blockedEvent, byUser, paywalledEvent, rateLimitedEvent, startedEvents } from "./events.ts";
+import { type Place, rateLimited, tooFast } from "./limits.ts";
 import { Meter } from "./meter.ts";
 import { boundByBytes, boundMedia, countPrompt, type Media, withRoom } from "./prompt.ts";
 import { type ChatQuote, type PromptSize, quoteChat } from "./quote.ts";
@@ -27,6 +29,22 @@ export type Admission =
  * cannot be priced, 422 for a reused idempotency key, 429 at too many running answers.
  */
 export async function admit(rooms: ChatRooms, ask: Ask): Promise<Admission> {
+  const { key, snapshot: { project: { limits } } } = ask.caller;
+  let place: Place | null = null;
+  try {
+    const entered = rooms.gates.enter(key.id, limits.key);
+    if ("limited" in entered) return await refuseHaste(rooms, ask, entered.limited);
+    place = entered;
+    const admission = await admitTo(rooms, ask, place);
+    if (admission.kind !== "admitted") place.leave();
+    return admission;
+  } catch (error) {
+    place?.leave();
+    return await tellIfLimited(rooms, ask, error);
+  }
+}
+
+async function admitTo(rooms: ChatRooms, ask: Ask, place: Place): Promise<Admission> {
   const media = boundMedia(ask.chat, ask.terms.mediaTokens);
   const prompt: PromptSize = { bound: boundByBytes(ask.chat, media), counted: null };
   const { ref } = ask;
@@ -38,11 +56,8 @@ export async function admit(rooms: ChatRooms, ask: Ask): Promise<Admission> {
   for (;;) {
     const replay = ask.replay && (await findReplay(rooms.deps, ref, ask.replay));
     if (replay?.stored) return { kind: "replayed", stored: replay.stored };
-    const held = await placeHold(rooms, { ...ask, ref }, {
-      prompt,
-      remains: replay?.remains ?? null,
-    })
-      .catch((error) => tellIfLimited(rooms, ask, error));
+    const remains = replay?.remains ?? null;
+    const held = await placeHold(rooms, { ...ask, ref }, { prompt, remains });
     switch (held.kind) {
       case "marked":
         continue;
@@ -51,11 +66,15 @@ export async function admit(rooms: ChatRooms, ask: Ask): Promise<Admission> {
         continue;
       case "settings_moved":
         return { kind: "settings_moved" };
-      case "held":
+      case "held": {
+        const placed = { ...ask, ref, place, rates: [held.rates, place.rates] };
         return {
           kind: "admitted",
-          answer: open(rooms, { ...ask, ref }, { quote: held.quote, media, prompt }),
+          answer: open(rooms, placed, { quote: held.quote, media, prompt }),
         };
+      }
+      case "rate_limited":
+        return await refuseHaste(rooms, ask, held.rates);
       default:
         return { kind: "paywalled", paywall: await paywallFor(rooms, ask, held) };
     }
@@ -85,7 +104,7 @@ function countInput({ deps }: ChatRooms, { chat }: Ask, media: Media): Promise<n
 
 function open(
   rooms: ChatRooms,
-  ask: Ask & { ref: AccountRef },
+  ask: Ask & Pick<Answer, "ref" | "place" | "rates">,
   { quote, media, prompt }: { quote: ChatQuote; media: Media; prompt: PromptSize },
 ): Answer {
   const meter = new Meter({
@@ -96,6 +115,23 @@ function open(
   return { ...ask, quote, meter, controller: new AbortController() };
 }
 
+/** Whoever is faster than the project allows gets 429, or a message, as the project has it. */
+async function refuseHaste(rooms: ChatRooms, ask: Ask, rates: Rates): Promise<Admission> {
+  const { caller: { snapshot: { project } }, user } = ask;
+  const limit = tooFast(rates)?.limit ?? "requests";
+  const date = new Date(rooms.deps.clock.now()).toISOString();
+  const limited = rateLimitedEvent(ask, { limit, date });
+  if (project.limits.reply === "error") {
+    await rooms.announce(project.id, [limited]);
+    throw rateLimited(rates);
+  }
+  await rooms.announce(project.id, [limited, paywalledEvent(ask, "rate_limited")]);
+  const url = await rooms.linkFor(project, user, "insufficient_funds");
+  const languages = ask.request.headers.get("accept-language");
+  const message = messageFor(project, "rate_limit", { url, balance: "0", languages });
+  return { kind: "paywalled", paywall: { reason: "limit_reached", message, url } };
+}
+
 /** A refusal by a limit is told to those who listen, and thrown on. */
 async function tellIfLimited({ announce }: ChatRooms, ask: Ask, error: unknown): Promise<never> {
   if (error instanceof ApiError && error.status === 429) {
@@ -104,22 +140,38 @@ async function tellIfLimited({ announce }: ChatRooms, ask: Ask, error: unknown):
   throw error;
 }
 
+type NotPaid = Exclude<
+  Extract<Held<ChatQuote>, { balance: BalanceView }>,
+  { kind: "rate_limited" }
+>;
+
 async function paywallFor(
   { linkFor, announce }: ChatRooms,
   ask: Ask,
-  { kind, balance: { available } }: Extract<Held<ChatQuote>, { balance: BalanceView }>,
+  { kind, balance: { available } }: NotPaid,
 ): Promise<Paywall> {
   const { caller: { snapshot: { project } }, user, ref } = ask;
   const asked = { trigger: byUser(user), requestedAmount: null, available };
   const empty = kind === "insufficient_funds" && ref ? [depleted(ref, asked)] : [];
-  // The holds of running answers stand in the way of money, not of leave to spend it.
-  const reason = kind === "busy" ? "insufficient_funds" : kind;
-  const url = await linkFor(project, user, reason);
+  const url = await linkFor(
+    project,
+    user,
+    kind === "busy" || kind === "spend_limit" ? "insufficient_funds" : kind,
+  );
   await announce(project.id, [paywalledEvent(ask, kind), ...empty]);
   const languages = ask.request.headers.get("accept-language");
   const message = messageFor(project, kind, { url, balance: available, languages });
-  return { reason, message, url };
+  return { reason: reasons[kind], message, url };
 }
+
+// The holds of running answers stand in the way of money, not of leave to spend it.
+const reasons: Record<NotPaid["kind"], Refusal> = {
+  insufficient_funds: "insufficient_funds",
+  busy: "insufficient_funds",
+  authorization_required: "authorization_required",
+  limit_reached: "limit_reached",
+  spend_limit: "limit_reached",
+};
 
 /** 404: the project has no price for this model, so it is not served. */
 export function modelNotFound(model: string): ApiError {

@@ -4,13 +4,14 @@ import type { Deps } from "../deps.ts";
 import type { AccountRef } from "../ledger/account.ts";
 import { amountOf, type Entry } from "../ledger/entry.ts";
 import type { Draft } from "../ledger/draft.ts";
-import type { Holds, Settled, Settlement } from "../ledger/hold.ts";
+import type { Holds, Rates, Settled, Settlement } from "../ledger/hold.ts";
 import type { Refusal } from "../ledger/post.ts";
 import { type Amount, formatAmount, parseAmount } from "../base/money.ts";
 import { messageFor } from "../paywall/message.ts";
 import type { Announce } from "../projects/announce.ts";
 import type { Auth, Caller } from "../projects/auth.ts";
 import { byUser, endedEvent, type Ending } from "./events.ts";
+import type { KeyGates, Place } from "./limits.ts";
 import type { Meter } from "./meter.ts";
 import { answerCost, describePrice, type Terms } from "./pricing.ts";
 import type { ChatQuote } from "./quote.ts";
@@ -30,6 +31,7 @@ export interface ChatRooms {
   running: Running;
   findUpstream: FindUpstream;
   announce: Announce;
+  gates: KeyGates;
   /** Where a user goes to go on. */
   linkFor: (project: Project, user: string, refusal: Refusal) => Promise<string>;
 }
@@ -56,6 +58,10 @@ export interface Ask {
 /** An answer whose hold stands. */
 export interface Answer extends Ask {
   ref: AccountRef;
+  /** Its place among those of its key. */
+  place: Place;
+  /** How the rates stand that bound it. */
+  rates: readonly Rates[];
   quote: ChatQuote;
   meter: Meter;
   /** Ends the call of the upstream; the reason is what the caller is told. */
@@ -70,12 +76,16 @@ export function answerHead({ id, chat, askedAt }: Answer): JsonObject {
 
 /** Watches over the answer while `work` runs: renews its hold, and cuts it when that fails. */
 export function watch({ running }: ChatRooms, answer: Answer): () => void {
-  return running.add({
+  const stop = running.add({
     ref: answer.ref,
     id: answer.id,
     used: async () => costOf(answer, await answer.meter.usage()),
     cut: (reason) => answer.controller.abort(reason),
   });
+  return () => {
+    stop();
+    answer.place.leave();
+  };
 }
 
 /** Ends the call after the upstream's deadline, unless the returned function is called before. */
@@ -123,7 +133,10 @@ export async function settle(
   for (let attempt = 1;; attempt++) {
     try {
       const settled = await holds.settle(settlement);
-      if (settled.kind === "settled") return settled;
+      if (settled.kind === "settled") {
+        answer.place.count(inputOf(usage) + usage.output);
+        return settled;
+      }
       break;
     } catch (error) {
       if (attempt === settleAttemptsMax) throw error;

@@ -68,6 +68,14 @@ export function paywalledEvent(ask: Asked, reason: string): NewEvent {
   return newEvent("request.blocked", aboutRequest(ask), { walletUserId, reason, requestId });
 }
 
+/** A user or a key is faster than the project allows; `date` is now, as ISO 8601. */
+export function rateLimitedEvent(ask: Asked, { limit, date }: { limit: string; date: string }) {
+  const { user, chat: { model } } = ask;
+  const subject = { type: "usage" as const, id: ask.id, externalId: user };
+  const data = { limit, date, model, walletUserId: payerOf(ask) };
+  return newEvent("usage.rate.limited", { trigger: byUser(user), subject }, data);
+}
+
 /** A chat is refused by a limit or a policy. */
 export function blockedEvent(ask: Asked, reason: string): NewEvent {
   const { id: requestId } = ask;

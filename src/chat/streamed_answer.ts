@@ -16,6 +16,7 @@ import {
 import { callerLeft, callerLeftEarly, endingOf } from "./caller_left.ts";
 import { asEvents, Chunks } from "./chunks.ts";
 import { createEventReader, type EventReader, replayEvents } from "./event_reader.ts";
+import { rateHeaders } from "./limits.ts";
 import { outputTokensFor } from "./pricing.ts";
 import { errorFrame, sseDone, streamHeaders } from "./reply.ts";
 import { callUpstream, readBody } from "./upstream.ts";
@@ -41,6 +42,7 @@ export async function streamedAnswer(rooms: ChatRooms, answer: Answer): Promise<
         ...streamHeaders,
         "x-request-id": answer.requestId,
         "x-service-activity-id": activityOfRequest(answer.id),
+        ...rateHeaders(answer.rates),
       },
     });
   } catch (error) {

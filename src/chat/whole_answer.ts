@@ -14,6 +14,7 @@ import {
   usageBody,
   watch,
 } from "./answer.ts";
+import { rateHeaders } from "./limits.ts";
 import { fits, storeAnswer } from "./replay.ts";
 import { callUpstream, readBody } from "./upstream.ts";
 import { badUpstream } from "./upstream_error.ts";
@@ -43,7 +44,8 @@ export async function wholeAnswer(rooms: ChatRooms, answer: Answer): Promise<Res
       },
     });
     const stored = answer.replay && !fits(body) ? { "idempotency-stored": "false" } : {};
-    return completionResponse(body, answer.requestId, { ...headers, ...stored });
+    const more = { ...headers, ...rateHeaders(answer.rates), ...stored };
+    return completionResponse(body, answer.requestId, more);
   } finally {
     stopWatching();
   }

@@ -1,5 +1,6 @@
 import { fromBytes, toBytes } from "../base/json.ts";
 import { type Amount, toAmount, zero } from "../base/money.ts";
+import type { Counters } from "./spending.ts";
 
 /** Money put aside for one running answer. Counts for nothing from `expiresAt` on. */
 export interface Hold {
@@ -26,6 +27,8 @@ export interface Account {
   held: Amount;
   /** Whether the sweep knows that this account may hold money. */
   listed: boolean;
+  /** What its user has used of the project's limits; null where there are none. */
+  counters: Counters | null;
 }
 
 /** A person's money in one currency, and the connection by which a project's user spends of it. */
@@ -61,16 +64,25 @@ interface StoredAccount {
   last: string | null;
   holds: [id: string, amount: string, expiresAt: number, used: string, connectionId?: string][];
   listed: boolean;
+  counters?: Counters;
 }
 
 /** An account before its first operation. */
 export function emptyAccount(): Account {
-  return { balance: zero, seq: 0, last: null, holds: [], held: zero, listed: false };
+  return {
+    balance: zero,
+    seq: 0,
+    last: null,
+    holds: [],
+    held: zero,
+    listed: false,
+    counters: null,
+  };
 }
 
 /** An account as it is stored; amounts are whole 1e-9 units as text. */
 export function encodeAccount(account: Account): Uint8Array {
-  const { balance, seq, last, holds, listed } = account;
+  const { balance, seq, last, holds, listed, counters } = account;
   const stored: StoredAccount = {
     balance: balance.toString(),
     seq,
@@ -83,6 +95,7 @@ export function encodeAccount(account: Account): Uint8Array {
       ...(hold.connectionId === null ? [] as const : [hold.connectionId] as const),
     ]),
     listed,
+    ...(counters ? { counters } : {}),
   };
   return toBytes(stored);
 }
@@ -90,7 +103,7 @@ export function encodeAccount(account: Account): Uint8Array {
 /** Reads what `encodeAccount` wrote; null is an account before its first operation. */
 export function decodeAccount(bytes: Uint8Array | null): Account {
   if (!bytes) return emptyAccount();
-  const { balance, seq, last, holds, listed } = fromBytes<StoredAccount>(bytes);
+  const { balance, seq, last, holds, listed, counters } = fromBytes<StoredAccount>(bytes);
   const decoded = holds.map(([id, amount, expiresAt, used, connectionId]): Hold => ({
     id,
     amount: toAmount(BigInt(amount)),
@@ -105,6 +118,7 @@ export function decodeAccount(bytes: Uint8Array | null): Account {
     holds: decoded,
     held: decoded.reduce((sum, hold) => toAmount(sum + hold.amount), zero),
     listed,
+    counters: counters ?? null,
   };
 }
 

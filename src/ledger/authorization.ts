@@ -1,9 +1,11 @@
 import { fromBytes, toBytes } from "../base/json.ts";
-import { type Amount, formatAmount, least, parseAmount, toAmount, zero } from "../base/money.ts";
+import { type Amount, formatAmount, least, toAmount, zero } from "../base/money.ts";
 import type { Project } from "../projects/schema.ts";
 import { authorizationKey } from "../store/keys.ts";
 import type { Kv } from "../store/kv.ts";
 import type { AccountRef } from "./account.ts";
+import type { Counters } from "./spending.ts";
+import { fromDecimal } from "./view.ts";
 
 /** What a person allows one user of one project to spend of their wallet. */
 export interface Authorization {
@@ -19,6 +21,8 @@ export interface Authorization {
   decidedAt: number;
   /** The request that it answered; null when it answered none. */
   requestId: string | null;
+  /** Of the project's limits; absent where there are none. */
+  counters?: Counters;
 }
 
 /** Reads an authorization's row. */
@@ -59,8 +63,8 @@ export function allowanceLeft(
   { dailyCap, day, spent }: Authorization,
   { held, now }: { held: Amount; now: number },
 ): Amount {
-  const cap = parseAmount(dailyCap) ?? zero;
-  const today = day === dayOf(now) ? parseAmount(spent) ?? zero : zero;
+  const cap = fromDecimal(dailyCap);
+  const today = day === dayOf(now) ? fromDecimal(spent) : zero;
   return least(cap, toAmount(cap > today + held ? cap - today - held : 0n));
 }
 
@@ -71,7 +75,7 @@ export function afterCharge(
   now: number,
 ): Authorization {
   const day = dayOf(now);
-  const before = authorization.day === day ? parseAmount(authorization.spent) ?? zero : zero;
+  const before = authorization.day === day ? fromDecimal(authorization.spent) : zero;
   return { ...authorization, day, spent: formatAmount(toAmount(before + amount)) };
 }
 

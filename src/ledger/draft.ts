@@ -15,15 +15,9 @@ import {
   type Hold,
   placeOf,
 } from "./account.ts";
-import {
-  afterCharge,
-  allowanceLeft,
-  type Authorization,
-  decodeAuthorization,
-  encodeAuthorization,
-} from "./authorization.ts";
 import { activityOfRequest, type Entry, type NewEntry } from "./entry.ts";
 import { eventsOf, expiredRequest, type Origin } from "./events.ts";
+import { Spending } from "./spending.ts";
 
 interface DraftOptions {
   ref: AccountRef;
@@ -43,8 +37,9 @@ export class Draft {
   readonly snapshot: ProjectSnapshot;
   readonly now: number;
   readonly account: Account;
-  /** Whether there is anything to write. */
-  changed = false;
+  /** What bounds its user beside the money. */
+  readonly spending: Spending;
+  #changed = false;
   readonly #options: DraftOptions;
   readonly #write: Write = emptyWrite();
   readonly #rows = new Map<string, Uint8Array | null>();
@@ -55,32 +50,42 @@ export class Draft {
     this.now = options.now;
     this.account = { ...options.account, holds: [...options.account.holds] };
     for (const { key, value } of options.rows) this.#rows.set(keyText(key), value);
+    const { ref: { projectId, user, wallet }, account, now } = options;
+    const row = wallet ? this.row(authorizationKey(projectId, user)) : null;
+    const limits = this.snapshot.project.limits.user;
+    this.spending = new Spending({ wallet, row, account, limits, now });
     this.#endExpiredHolds();
     if (options.version === null && !options.ref.wallet) this.#grantTrial();
+  }
+
+  /** Whether there is anything to write. */
+  get changed(): boolean {
+    return this.#changed || this.spending.changed;
   }
 
   /** What can be spent now: of a wallet, as much as its owner allows for today. */
   get available(): Amount {
     const own = availableIn(this.account);
-    const authorization = this.#authorization();
-    if (!authorization) return own;
-    const held = this.ownHolds.reduce((sum, { amount }) => toAmount(sum + amount), zero);
-    return least(own, allowanceLeft(authorization, { held, now: this.now }));
+    const allowance = this.spending.allowance(this.ownHeld);
+    return allowance === null ? own : least(own, allowance);
   }
 
-  /** Whether new money may be spent: of a wallet, whether its owner allows it. */
-  get authorized(): boolean {
-    const { wallet } = this.#options.ref;
-    if (!wallet) return true;
-    const authorization = this.#authorization();
-    return authorization?.status === "active" &&
-      authorization.connectionId === wallet.connectionId;
+  /** What of it the project's limits of a day and a month leave. */
+  get spendable(): Amount {
+    const budget = this.spending.budget(this.ownHeld);
+    return budget === null ? this.available : least(this.available, budget);
   }
 
   /** The holds of whom this is for: in a wallet others may hold too. */
   get ownHolds(): readonly Hold[] {
     const connectionId = this.#options.ref.wallet?.connectionId ?? null;
     return this.account.holds.filter((hold) => hold.connectionId === connectionId);
+  }
+
+  /** What they hold. */
+  get ownHeld(): Amount {
+    if (!this.#options.ref.wallet) return this.account.held;
+    return this.ownHolds.reduce((sum, { amount }) => toAmount(sum + amount), zero);
   }
 
   /** A row that the operation asked for in `reads`, with what earlier operations put there. */
@@ -90,7 +95,7 @@ export class Draft {
 
   /** Writes a row together with the account; a row that was read must still be as it was. */
   put(key: Key, value: Uint8Array): void {
-    this.changed = true;
+    this.#changed = true;
     const text = keyText(key);
     this.#rows.set(text, value);
     this.#write.deletes = this.#write.deletes.filter((other) => keyText(other) !== text);
@@ -101,7 +106,7 @@ export class Draft {
 
   /** Removes a row together with the account's write. */
   remove(key: Key): void {
-    this.changed = true;
+    this.#changed = true;
     const text = keyText(key);
     this.#rows.set(text, null);
     this.#write.sets = this.#write.sets.filter((set) => keyText(set.key) !== text);
@@ -131,7 +136,7 @@ export class Draft {
   /** Puts money aside. The caller has seen that it is available. */
   addHold(hold: Omit<Hold, "connectionId">): void {
     const { ref } = this.#options;
-    this.changed = true;
+    this.#changed = true;
     this.account.holds.push({ ...hold, connectionId: ref.wallet?.connectionId ?? null });
     this.account.held = toAmount(this.account.held + hold.amount);
     // A wallet is listed for each connection, which the account does not keep count of.
@@ -151,7 +156,7 @@ export class Draft {
     const index = this.account.holds.findIndex((hold) => hold.id === id);
     const [hold] = index < 0 ? [] : this.account.holds.splice(index, 1);
     if (!hold) return null;
-    this.changed = true;
+    this.#changed = true;
     this.account.held = toAmount(this.account.held - hold.amount);
     return hold;
   }
@@ -161,6 +166,7 @@ export class Draft {
     const { ref, version, snapshot, rows } = this.#options;
     const place = placeOf(ref);
     const key = accountKey(place.owner, place.name);
+    this.#keepSpending();
     this.#write.checks.push(
       { key, version },
       { key: projectKey(ref.projectId), version: snapshot.version },
@@ -197,25 +203,19 @@ export class Draft {
       ...entry,
     };
     account.last = whole.id;
-    this.changed = true;
+    this.#changed = true;
     this.#write.sets.push({ key: entryKey(placeOf(ref).owner, whole.id), value: toBytes(whole) });
-    if (delta < 0n) this.#countCharge(toAmount(-delta));
+    if (delta < 0n && whole.kind !== "refund") this.spending.countCharge(toAmount(-delta));
     this.emit(...eventsOf(whole, { ref, project: this.snapshot.project }, origin));
     return whole;
   }
 
-  #countCharge(amount: Amount): void {
-    const authorization = this.#authorization();
-    if (!authorization) return;
+  #keepSpending(): void {
+    if (!this.spending.changed) return;
     const { projectId, user } = this.#options.ref;
-    const counted = encodeAuthorization(afterCharge(authorization, amount, this.now));
-    this.put(authorizationKey(projectId, user), counted);
-  }
-
-  #authorization(): Authorization | null {
-    const { projectId, user, wallet } = this.#options.ref;
-    const row = wallet && this.row(authorizationKey(projectId, user));
-    return row ? decodeAuthorization(row) : null;
+    const { row, counters } = this.spending;
+    if (row) this.put(authorizationKey(projectId, user), row);
+    else this.account.counters = counters;
   }
 
   #holdingKey(): Key {

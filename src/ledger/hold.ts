@@ -1,6 +1,7 @@
 import { ApiError } from "../base/errors.ts";
 import { holdLifetimeMs, holdsPerAccountMax, holdWaitMs, holdWaitTotalMs } from "../base/limits.ts";
 import { type Amount, zero } from "../base/money.ts";
+import type { RateState } from "../base/rate.ts";
 import type { Clock } from "../deps.ts";
 import type { NewEvent, Trigger } from "../events/event.ts";
 import type { ProjectSnapshot } from "../projects/directory.ts";
@@ -34,10 +35,17 @@ export interface HoldRequest<Q extends Quote> {
   mark?: { key: Key; value: Uint8Array; blocks(present: Uint8Array): boolean } | null;
 }
 
+/** How a user's rates stand; null where there is no limit. */
+export interface Rates {
+  requests: RateState | null;
+  tokens: RateState | null;
+}
+
 /** What became of a hold. The last three ask the caller to look again, or to count. */
 export type Held<Q> =
-  | { kind: "held"; quote: Q }
-  | { kind: Refusal | "busy"; balance: BalanceView }
+  | { kind: "held"; quote: Q; rates: Rates }
+  | { kind: "rate_limited"; rates: Rates; balance: BalanceView }
+  | { kind: Refusal | "busy" | "spend_limit"; balance: BalanceView }
   | { kind: "settings_moved" | "marked" | "count" };
 
 /** What an answer came to. */
@@ -59,7 +67,7 @@ export type Settled = { kind: "settled"; entry: Entry } | { kind: "gone" };
 export interface Holds {
   /**
    * Places a hold. When only the holds of running answers stand in the way, waits for them.
-   * Throws 429 `concurrency_limit` at 256 holds.
+   * Throws 429 `concurrency_limit` at 256 holds, or at the project's own limit.
    */
   place<Q extends Quote>(request: HoldRequest<Q>): Promise<Held<Q>>;
   /** Moves the expiry on and records the use so far; false when the hold is gone. */
@@ -122,6 +130,7 @@ export function createHolds(queue: AccountQueue, clock: Clock): Holds {
         apply(draft) {
           const { id, cost, usage, idempotencyKey, trigger, alongside } = settlement;
           if (!draft.takeHold(id)) return { value: { kind: "gone" } };
+          draft.spending.countTokens(tokensOf(usage));
           const activityId = activityOfRequest(id);
           const entry = draft.debit(
             cost,
@@ -152,39 +161,60 @@ function applyHold<Q extends Quote>(
   if (draft.snapshot.version !== snapshot.version) return { value: { kind: "settings_moved" } };
   const present = mark && draft.row(mark.key);
   if (present && mark.blocks(present)) return { value: { kind: "marked" } };
-  const { balance, held, holds } = draft.account;
+  const { balance, held } = draft.account;
   const view = viewBalance(balance, held, draft.snapshot.project.currency);
-  if (!draft.authorized) {
+  const { spending } = draft;
+  if (!spending.authorized) {
     return { value: { kind: "authorization_required", balance: view }, refused: true };
   }
-  const quoted = quote(draft.available, balance);
+  const { requests, tokens } = spending;
+  if (requests?.remaining === 0 || tokens?.remaining === 0) {
+    const rates = { requests, tokens };
+    return { value: { kind: "rate_limited", rates, balance: view }, refused: true };
+  }
+  const quoted = quote(draft.spendable, balance);
   if (quoted === "count") return { value: { kind: "count" } };
   if (!quoted || (quoted.squeezed && patient)) {
     const kind = quoted ? "busy" : refusalOf(draft, quote);
     return { value: { kind, balance: view }, refused: true };
   }
-  if (holds.length >= holdsPerAccountMax) throw tooManyHolds();
+  requireFewHolds(draft);
+  spending.takeRequest();
   const expiresAt = draft.now + holdLifetimeMs;
   draft.addHold({ id, amount: quoted.amount, used: zero, expiresAt });
   if (mark) draft.put(mark.key, mark.value);
   draft.emit(...events);
-  return { value: { kind: "held", quote: quoted } };
+  const rates = { requests: spending.requests, tokens };
+  return { value: { kind: "held", quote: quoted, rates } };
+}
+
+function tokensOf(usage: EntryUsage): number {
+  const { uncachedInputTokens, cachedInputTokens, cacheWriteTokens, outputTokens } = usage;
+  return uncachedInputTokens + cachedInputTokens + cacheWriteTokens + outputTokens;
 }
 
 /** What stands in the way: the day's cap of a wallet's owner, running answers, want of money. */
 function refusalOf<Q extends Quote>(
-  { account, ownHolds, available }: Draft,
+  { account, ownHolds, available, spendable }: Draft,
   quote: HoldRequest<Q>["quote"],
-): Refusal | "busy" {
+): Refusal | "busy" | "spend_limit" {
   const { balance } = account;
   const own = availableIn(account);
+  if (spendable < available && quote(available, balance)) return "spend_limit";
   if (available < own && quote(own, balance)) return ownHolds.length > 0 ? "busy" : "limit_reached";
   return quote(balance, balance) ? "busy" : "insufficient_funds";
 }
 
-function tooManyHolds(): ApiError {
+/** Throws 429 at the project's limit for one user, or at what one account can hold. */
+function requireFewHolds({ account, ownHolds, snapshot }: Draft): void {
+  const { concurrent } = snapshot.project.limits.user;
+  if (concurrent !== null && ownHolds.length >= concurrent) throw tooManyHolds(concurrent);
+  if (account.holds.length >= holdsPerAccountMax) throw tooManyHolds(holdsPerAccountMax);
+}
+
+function tooManyHolds(most: number): ApiError {
   return new ApiError(429, {
-    message: `This user has ${holdsPerAccountMax} answers running, which is the most at once.`,
+    message: `This user has ${most} answers running, which is the most at once.`,
     type: "rate_limit_error",
     code: "concurrency_limit",
     headers: { "retry-after": "1" },

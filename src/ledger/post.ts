@@ -182,7 +182,7 @@ function booked(entry: Entry): Verdict<Posted> {
 }
 
 function refusalOf(draft: Draft, amount: Amount): Refusal | null {
-  if (!draft.authorized) return "authorization_required";
+  if (!draft.spending.authorized) return "authorization_required";
   if (amount <= draft.available) return null;
   return amount <= availableIn(draft.account) ? "limit_reached" : "insufficient_funds";
 }

@@ -20,6 +20,10 @@ const english: Record<MessageReason, string> = {
     "Give it here to continue: {{url}}",
   limit_reached: "You have reached the daily limit that you set for {{name}}. " +
     "Change it here to continue: {{url}}",
+  spend_limit: "You have reached the limit of what {{name}} may cost you for now. " +
+    "Your balance and what it was used for: {{url}}",
+  rate_limit: "You are faster than {{name}} allows. Wait a minute, then send your message again. " +
+    "Your balance: {{url}}",
   busy: "Your earlier answers are still running, and hold the rest of your credit. " +
     "Try again when they have ended, or top up here: {{url}}",
   cut: "Your credit paid for this part of the answer. Top up here to get more: {{url}}",

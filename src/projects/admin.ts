@@ -230,6 +230,7 @@ function applyChanges(project: Project, changes: UpdateProject): Project {
     topUp: given(changes.topUp, project.topUp),
     trialCredits: given(changes.trialCredits, project.trialCredits),
     lowBalance: given(changes.lowBalance, project.lowBalance),
+    limits: given(changes.limits, project.limits),
     pricing: {
       catalogue: given(pricing?.catalogue, project.pricing.catalogue),
       markupPercent: given(pricing?.markupPercent, project.pricing.markupPercent),

@@ -104,11 +104,34 @@ export type Upstream = Omit<z.output<typeof upstreamSchema>, "apiKey"> & {
   apiKey: Sealed | null;
 };
 
+const count = z.int().min(1).max(1_000_000_000).nullable().default(null);
+const rates = { requestsPerMinute: count, tokensPerMinute: count, concurrent: count };
+
+/** What one user, and one key, may use; null is no limit. Spending in decimal strings, UTC. */
+const limitsSchema = z.strictObject({
+  user: z.strictObject({
+    ...rates,
+    spendPerDay: decimal.nullable().default(null),
+    spendPerMonth: decimal.nullable().default(null),
+  }).prefault({}),
+  key: z.strictObject(rates).prefault({}),
+  /** To whoever is too fast: 429, or an assistant message. */
+  reply: z.enum(["error", "message"]).default("error"),
+});
+/** No limit at all. */
+export const noLimits = limitsSchema.parse({});
+/** What one user may use. */
+export type UserLimits = z.output<typeof limitsSchema>["user"];
+/** What one key may use. */
+export type KeyLimits = z.output<typeof limitsSchema>["key"];
+
 /** Why a user reads a message of the paywall. */
 export const messageReasons = [
   "insufficient_funds",
   "authorization_required",
   "limit_reached",
+  "spend_limit",
+  "rate_limit",
   "busy",
   "cut",
   "low_balance",
@@ -147,6 +170,7 @@ const settings = {
   trialCredits: decimal,
   /** Below this balance an answer ends with a warning; null for none. */
   lowBalance: decimal.nullable(),
+  limits: limitsSchema,
 };
 
 /** The body of `POST /v1/admin/projects`. */
@@ -169,6 +193,7 @@ export const createProjectSchema = z.strictObject({
   stripe: settings.stripe.default(null),
   trialCredits: settings.trialCredits.default("0"),
   lowBalance: settings.lowBalance.default(null),
+  limits: settings.limits.prefault({}),
 });
 /** What makes a project. */
 export type CreateProject = z.output<typeof createProjectSchema>;

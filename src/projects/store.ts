@@ -7,7 +7,7 @@ import {
   projectsPrefix,
 } from "../store/keys.ts";
 import type { Kv, Row, Write } from "../store/kv.ts";
-import type { ApiKey, Project } from "./schema.ts";
+import { type ApiKey, noLimits, type Project } from "./schema.ts";
 
 /** A project as it stood at one version of its row. */
 export interface ProjectSnapshot {
@@ -78,6 +78,7 @@ export function putApiKey(write: Write, key: ApiKey, hash: string | null): void 
 
 /** What rows lack that were written before there was such a setting. */
 const addedLater = {
+  limits: noLimits,
   listeners: [],
   messages: {},
   topUp: { amounts: ["5", "10", "25"], min: "1", max: "1000", checkoutUrl: null },

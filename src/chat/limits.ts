@@ -1,0 +1,148 @@
+import { ApiError } from "../base/errors.ts";
+import { afterTaking, type RateState, rateState } from "../base/rate.ts";
+import type { HeaderList } from "../base/response.ts";
+import type { Clock } from "../deps.ts";
+import type { Rates } from "../ledger/hold.ts";
+import type { KeyLimits } from "../projects/schema.ts";
+
+/** One request's place among those of its key. */
+export interface Place {
+  rates: Rates;
+  /** Tokens count once they are known: at an answer's end. */
+  count(tokens: number): void;
+  /** Gives the place back; again is harmless. */
+  leave(): void;
+}
+
+/** What the keys of this process use of their projects' limits. Each process counts for itself. */
+export interface KeyGates {
+  /** A place, or how the rates stand that leave none. Throws 429 `concurrency_limit`. */
+  enter(keyId: string, limits: KeyLimits): Place | { limited: Rates };
+}
+
+interface Gate {
+  requests: number;
+  tokens: number;
+  running: number;
+}
+
+const gatesMax = 10_000;
+const noPlace: Place = {
+  rates: { requests: null, tokens: null },
+  count() {},
+  leave() {},
+};
+
+/** Gates in memory: a limit of keys bounds load, and is not worth a write for each request. */
+export function createKeyGates({ now }: Pick<Clock, "now">): KeyGates {
+  const gates = new Map<string, Gate>();
+
+  function gateOf(keyId: string): Gate {
+    const known = gates.get(keyId);
+    if (known) return known;
+    const made = { requests: 0, tokens: 0, running: 0 };
+    if (gates.size >= gatesMax) forgetIdle();
+    gates.set(keyId, made);
+    return made;
+  }
+
+  function forgetIdle(): void {
+    for (const [keyId, { requests, tokens, running }] of gates) {
+      if (running === 0 && requests <= now() && tokens <= now()) gates.delete(keyId);
+    }
+  }
+
+  return {
+    enter(keyId, { requestsPerMinute, tokensPerMinute, concurrent }) {
+      if (requestsPerMinute === null && tokensPerMinute === null && concurrent === null) {
+        return noPlace;
+      }
+      const gate = gateOf(keyId);
+      if (concurrent !== null && gate.running >= concurrent) throw tooManyRunning(concurrent);
+      const state = (usedUp: number, limit: number | null) =>
+        limit === null ? null : rateState(usedUp, limit, now());
+      const before = {
+        requests: state(gate.requests, requestsPerMinute),
+        tokens: state(gate.tokens, tokensPerMinute),
+      };
+      if (tooFast(before)) return { limited: before };
+      const take = (usedUp: number, limit: number | null, count: number) =>
+        limit === null ? 0 : afterTaking(usedUp, { count, limit, now: now() });
+      gate.requests = take(gate.requests, requestsPerMinute, 1);
+      gate.running++;
+      let inside = true;
+      return {
+        rates: { requests: state(gate.requests, requestsPerMinute), tokens: before.tokens },
+        count: (tokens) => void (gate.tokens = take(gate.tokens, tokensPerMinute, tokens)),
+        leave() {
+          if (inside) gate.running--;
+          inside = false;
+        },
+      };
+    },
+  };
+}
+
+/** The rate that leaves nothing, or null. */
+export function tooFast(
+  { requests, tokens }: Rates,
+): { limit: "requests" | "tokens"; state: RateState } | null {
+  if (requests?.remaining === 0) return { limit: "requests", state: requests };
+  return tokens?.remaining === 0 ? { limit: "tokens", state: tokens } : null;
+}
+
+/** 429 with what a client needs to wait for the right time. */
+export function rateLimited(rates: Rates): ApiError {
+  const { limit, state } = tooFast(rates) ?? { limit: "requests", state: null };
+  const waitMs = state?.waitMs ?? 0;
+  return new ApiError(429, {
+    message: `Rate limit reached: ${state?.limit} ${limit} a minute. Try again in ${
+      durationText(waitMs)
+    }.`,
+    type: "rate_limit_error",
+    code: "rate_limit_exceeded",
+    headers: {
+      ...rateHeaders([rates]),
+      "retry-after": String(Math.max(1, Math.ceil(waitMs / 1000))),
+      "retry-after-ms": String(waitMs),
+    },
+  });
+}
+
+/** OpenAI's headers, of whichever rate leaves less. */
+export function rateHeaders(rates: readonly Rates[]): HeaderList {
+  return {
+    ...headersFor("requests", rates.map(({ requests }) => requests)),
+    ...headersFor("tokens", rates.map(({ tokens }) => tokens)),
+  };
+}
+
+function headersFor(name: string, states: readonly (RateState | null)[]): HeaderList {
+  let least: RateState | null = null;
+  for (const state of states) {
+    if (state && (!least || state.remaining < least.remaining)) least = state;
+  }
+  if (!least) return {};
+  return {
+    [`x-ratelimit-limit-${name}`]: String(least.limit),
+    [`x-ratelimit-remaining-${name}`]: String(least.remaining),
+    [`x-ratelimit-reset-${name}`]: durationText(least.resetMs),
+  };
+}
+
+/** As OpenAI writes them: `17ms`, `1.5s`, `6m0s`. */
+export function durationText(ms: number): string {
+  if (ms < 1000) return `${Math.ceil(ms)}ms`;
+  const minutes = Math.floor(ms / 60_000);
+  const seconds = Math.ceil(ms - minutes * 60_000) / 1000;
+  return minutes > 0 ? `${minutes}m${seconds}s` : `${seconds}s`;
+}
+
+function tooManyRunning(most: number): ApiError {
+  return new ApiError(429, {
+    message: `This API key has ${most} answers running, which is the most at once.`,
+    type: "rate_limit_error",
+    code: "concurrency_limit",
+    headers: { "retry-after": "1" },
+  });
+}

@@ -1,0 +1,160 @@
+import { type Amount, formatAmount, least, toAmount, zero } from "../base/money.ts";
+import { afterTaking, type RateState, rateState } from "../base/rate.ts";
+import type { UserLimits } from "../projects/schema.ts";
+import type { Account, WalletRef } from "./account.ts";
+import {
+  afterCharge,
+  allowanceLeft,
+  type Authorization,
+  decodeAuthorization,
+  encodeAuthorization,
+} from "./authorization.ts";
+import { fromDecimal } from "./view.ts";
+
+/** What a user has used of a project's limits. Kept only where there are any. */
+export interface Counters {
+  /** When requests and tokens will be there again in full, in ms. */
+  requests: number;
+  tokens: number;
+  /** `YYYY-MM-DD` and `YYYY-MM`, UTC, and what was charged in them: decimal strings. */
+  day: string;
+  daySpent: string;
+  month: string;
+  monthSpent: string;
+}
+
+const noCounters: Counters = {
+  requests: 0,
+  tokens: 0,
+  day: "",
+  daySpent: "0",
+  month: "",
+  monthSpent: "0",
+};
+
+interface SpendingOptions {
+  wallet: WalletRef | undefined;
+  /** The authorization's row, where a wallet pays. */
+  row: Uint8Array | null;
+  account: Account;
+  limits: UserLimits;
+  now: number;
+}
+
+/** What bounds one user's spending beside the money: a wallet owner's leave, a project's limits. */
+export class Spending {
+  changed = false;
+  #authorization: Authorization | null;
+  #counters: Counters | null;
+  readonly #wallet: WalletRef | undefined;
+  readonly #limits: UserLimits;
+  readonly #now: number;
+
+  constructor({ wallet, row, account, limits, now }: SpendingOptions) {
+    this.#wallet = wallet;
+    this.#authorization = row ? decodeAuthorization(row) : null;
+    this.#counters = wallet ? this.#authorization?.counters ?? null : account.counters;
+    this.#limits = limits;
+    this.#now = now;
+  }
+
+  /** To be kept with the account; null where a wallet pays, or nothing was counted. */
+  get counters(): Counters | null {
+    return this.#wallet ? null : this.#counters;
+  }
+
+  /** Beside a wallet, which is for several projects, what counts for one is kept with its leave. */
+  get row(): Uint8Array | null {
+    if (!this.#authorization) return null;
+    const counters = this.#counters ? { counters: this.#counters } : {};
+    return encodeAuthorization({ ...this.#authorization, ...counters });
+  }
+
+  /** Whether new money may be spent: of a wallet, whether its owner allows it. */
+  get authorized(): boolean {
+    if (!this.#wallet) return true;
+    return this.#authorization?.status === "active" &&
+      this.#authorization.connectionId === this.#wallet.connectionId;
+  }
+
+  /** What a wallet's owner still allows today, less what is held; null without a wallet. */
+  allowance(held: Amount): Amount | null {
+    return this.#authorization && allowanceLeft(this.#authorization, { held, now: this.#now });
+  }
+
+  /** What the project's limits of a day and a month leave, less what is held; null without any. */
+  budget(held: Amount): Amount | null {
+    const { day, month } = this.#today();
+    const { spendPerDay, spendPerMonth } = this.#limits;
+    const today = leftOf(spendPerDay, day, held);
+    const thisMonth = leftOf(spendPerMonth, month, held);
+    return today !== null && thisMonth !== null ? least(today, thisMonth) : today ?? thisMonth;
+  }
+
+  /** How the user's rates stand; null where there is no limit. */
+  get requests(): RateState | null {
+    return this.#rate("requests", this.#limits.requestsPerMinute);
+  }
+
+  get tokens(): RateState | null {
+    return this.#rate("tokens", this.#limits.tokensPerMinute);
+  }
+
+  takeRequest(): void {
+    this.#take("requests", this.#limits.requestsPerMinute, 1);
+  }
+
+  /** Tokens count once they are known: at an answer's end. */
+  countTokens(count: number): void {
+    this.#take("tokens", this.#limits.tokensPerMinute, count);
+  }
+
+  countCharge(amount: Amount): void {
+    if (this.#authorization) {
+      this.#authorization = afterCharge(this.#authorization, amount, this.#now);
+      this.changed = true;
+    }
+    const { spendPerDay, spendPerMonth } = this.#limits;
+    if (spendPerDay === null && spendPerMonth === null) return;
+    const { day, month } = this.#today();
+    const date = new Date(this.#now).toISOString();
+    this.#count({
+      day: date.slice(0, 10),
+      daySpent: formatAmount(day + amount),
+      month: date.slice(0, 7),
+      monthSpent: formatAmount(month + amount),
+    });
+  }
+
+  #today(): { day: Amount; month: Amount } {
+    const counters = this.#counters ?? noCounters;
+    const date = new Date(this.#now).toISOString();
+    const since = (period: string, spent: string) =>
+      period !== "" && date.startsWith(period) ? fromDecimal(spent) : zero;
+    return {
+      day: since(counters.day, counters.daySpent),
+      month: since(counters.month, counters.monthSpent),
+    };
+  }
+
+  #rate(of: "requests" | "tokens", limit: number | null): RateState | null {
+    return limit === null ? null : rateState((this.#counters ?? noCounters)[of], limit, this.#now);
+  }
+
+  #take(of: "requests" | "tokens", limit: number | null, count: number): void {
+    if (limit === null) return;
+    const usedUp = (this.#counters ?? noCounters)[of];
+    this.#count({ [of]: afterTaking(usedUp, { count, limit, now: this.#now }) });
+  }
+
+  #count(counted: Partial<Counters>): void {
+    this.#counters = { ...noCounters, ...this.#counters, ...counted };
+    this.changed = true;
+  }
+}
+
+function leftOf(limit: string | null, spent: Amount, held: Amount): Amount | null {
+  if (limit === null) return null;
+  const cap = fromDecimal(limit);
+  return toAmount(cap > spent + held ? cap - spent - held : 0n);
+}
