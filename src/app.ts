@@ -29,6 +29,7 @@ import { createSecrets, type Secrets } from "./store/secrets.ts";
 import { createDispatcher, type Dispatcher } from "./webhooks/dispatcher.ts";
 import { createGuard } from "./webhooks/guard.ts";
 import { createRedelivery } from "./webhooks/redelivery.ts";
+import { createReseal } from "./webhooks/reseal.ts";
 import { webhookRoutes } from "./webhooks/routes.ts";
 import { createSubscriptions } from "./webhooks/subscriptions.ts";
 import { createAuthorizations } from "./wallets/authorizations.ts";
@@ -54,7 +55,7 @@ export async function createApp(outside: Deps): Promise<App> {
   const bell = createBell(outside.committer);
   const deps = { ...outside, committer: bell.committer };
   const { config, clock } = deps;
-  const secrets = await createSecrets(config.secretsKey, deps.randomBytes);
+  const secrets = await createSecrets(config.secretsKeys, deps.randomBytes);
   const directory = createDirectory(deps);
   const auth = createAuth(config, directory);
   const admin = createProjectAdmin(deps, { directory, secrets });
@@ -71,7 +72,7 @@ export async function createApp(outside: Deps): Promise<App> {
 
   const operator = createAdminGuard(config, auth);
   const webhooks = openWebhooks(deps, { admin, directory, secrets });
-  const { subscriptions, dispatcher, redelivery } = webhooks;
+  const { dispatcher, redelivery } = webhooks;
   bell.listen(dispatcher.wake);
 
   const gates = createKeyGates(clock);
@@ -82,12 +83,13 @@ export async function createApp(outside: Deps): Promise<App> {
       chat: chatRoutes(chatRooms, createModels(deps, findUpstream)),
       ledger: ledgerRoutes({ deps, auth, post, wayOut }),
       projects: projectRoutes({ deps, operator, admin, directory }),
-      webhooks: webhookRoutes({ deps, auth, operator, subscriptions, redelivery }),
+      webhooks: webhookRoutes({ deps, auth, operator, ...webhooks }),
       connect: connectRoutes({ deps, auth, authorizations, wayOut }),
       paywall: paywallRoutes({ deps, directory, links, post, secrets, announce, devices }),
       wallets: walletRoutes({ deps, directory, links, devices, authorizations, passkeys }),
       health: healthRoutes(deps),
     }),
+    running,
   );
   const sweepHolds = createHoldSweep(deps, queue);
   const trim = createTrim(deps);
@@ -128,7 +130,8 @@ function openWebhooks(
   });
   const subscriptions = createSubscriptions({ deps, admin, secrets, guard });
   const dispatcher = createDispatcher({ deps, directory, guard, subscriptions });
-  return { subscriptions, dispatcher, redelivery: createRedelivery(deps, dispatcher) };
+  const redelivery = createRedelivery(deps, dispatcher);
+  return { subscriptions, dispatcher, redelivery, reseal: createReseal({ deps, admin, secrets }) };
 }
 
 interface Rooms {
@@ -182,6 +185,7 @@ function operatorRoutes({ projects, webhooks }: Rooms): Routes {
   return {
     "/v1/admin/projects": { GET: projects.listProjects, POST: projects.createProject },
     "/v1/admin/projects/:projectId": { GET: projects.getProject, PATCH: projects.updateProject },
+    "/v1/admin/secrets/reseal": { POST: webhooks.resealSecrets },
     "/v1/admin/projects/:projectId/archive": { POST: projects.archiveProject },
     "/v1/admin/projects/:projectId/keys": { GET: projects.listKeys, POST: projects.createKey },
     "/v1/admin/projects/:projectId/keys/:keyId": { DELETE: projects.revokeKey },

@@ -1,5 +1,6 @@
 import { isIP } from "node:net";
 import { z } from "zod";
+import { Secret } from "./base/secret.ts";
 
 const url = z.string().refine((text) => URL.canParse(text) && /^https?:/.test(text), {
   error: "must be an http or https address",
@@ -11,9 +12,11 @@ const wholeNumber = (min: number, max: number) =>
   z.string().regex(/^\d{1,12}$/, { error: "must be a whole number" }).transform(Number)
     .refine((value) => value >= min && value <= max, { error: `must be from ${min} to ${max}` });
 
-const secretsKey = z.string().refine((text) => base64Length(text) === 32, {
-  error: "must be 32 bytes in base64",
-});
+const secretsKeys = z.string().transform((text) => text.split(",").map((key) => key.trim()))
+  .refine((keys) => keys.every((key) => base64Length(key) === 32), {
+    error: "must be 32 bytes in base64, or several such with commas between",
+  });
+const secret = (text: string) => new Secret(text);
 
 function base64Length(text: string): number {
   try {
@@ -51,7 +54,8 @@ const schema = z.strictObject({
   }).optional(),
   UPSTREAM_TIMEOUT_MS: wholeNumber(1_000, 3_600_000).default(600_000),
   UPSTREAM_IDLE_MS: wholeNumber(1_000, 3_600_000).default(120_000),
-  SECRETS_KEY: secretsKey.optional(),
+  REQUESTS_MAX: wholeNumber(1, 1_000_000).default(5_000),
+  SECRETS_KEY: secretsKeys.optional(),
   STRIPE_SECRET_KEY: visible.optional(),
   STRIPE_WEBHOOK_SECRET: visible.optional(),
   WEBHOOK_MAX_ATTEMPTS: wholeNumber(1, 50).default(8),
@@ -75,16 +79,18 @@ export interface Config {
   readonly kvPath: string;
   /** Most checks in one atomic write that the store allows. */
   readonly kvChecksMax: number;
-  readonly adminKey: string | null;
-  readonly upstream: { readonly url: string; readonly apiKey: string | null } | null;
+  readonly adminKey: Secret | null;
+  readonly upstream: { readonly url: string; readonly apiKey: Secret | null } | null;
   /** Deadline of a whole non-streamed answer, and of a stream's first byte. */
   readonly upstreamTimeoutMs: number;
   /** How long a stream may be silent. */
   readonly upstreamIdleMs: number;
-  /** 32 bytes in base64, or null: then secrets cannot be stored. */
-  readonly secretsKey: string | null;
+  /** Most requests under way at once in this process; one more is 503 at once. */
+  readonly requestsMax: number;
+  /** 32 bytes in base64 each, the one in use first; without any, secrets cannot be stored. */
+  readonly secretsKeys: readonly Secret[];
   /** This server's own account at Stripe, which wallets are paid into by. */
-  readonly stripe: { readonly secretKey: string; readonly webhookSecret: string } | null;
+  readonly stripe: { readonly secretKey: Secret; readonly webhookSecret: Secret } | null;
   readonly webhooks: {
     /** Tries of one delivery before it is given up. */
     readonly attemptsMax: number;
@@ -123,12 +129,6 @@ export function readConfig(
   const baseUrl = env.BASE_URL ?? (dev ? `http://localhost:${env.PORT}` : null);
   if (!baseUrl) throw new Error("BASE_URL is required: links in messages start with it");
   if (dev) requireLoopback(env.HOST, baseUrl);
-  if (env.UPSTREAM_API_KEY && !env.UPSTREAM_URL) {
-    throw new Error("UPSTREAM_API_KEY is sent to UPSTREAM_URL alone, which is not set");
-  }
-  if (!env.STRIPE_SECRET_KEY !== !env.STRIPE_WEBHOOK_SECRET) {
-    throw new Error("STRIPE_SECRET_KEY and STRIPE_WEBHOOK_SECRET need each other");
-  }
   const kvPath = env.KV_PATH ?? (dev ? "data/dev.kv" : "data/farebox.kv");
   return Object.freeze({
     dev,
@@ -137,16 +137,13 @@ export function readConfig(
     baseUrl,
     kvPath,
     kvChecksMax: env.KV_CHECKS_MAX ?? (/^https?:/.test(kvPath) ? 10 : 100),
-    adminKey: env.ADMIN_KEY ?? null,
-    upstream: env.UPSTREAM_URL
-      ? { url: withVersion(env.UPSTREAM_URL), apiKey: env.UPSTREAM_API_KEY ?? null }
-      : null,
+    adminKey: env.ADMIN_KEY ? secret(env.ADMIN_KEY) : null,
+    upstream: upstreamOf(env),
     upstreamTimeoutMs: env.UPSTREAM_TIMEOUT_MS,
     upstreamIdleMs: env.UPSTREAM_IDLE_MS,
-    secretsKey: env.SECRETS_KEY ?? (dev ? devSecretsKey : null),
-    stripe: env.STRIPE_SECRET_KEY && env.STRIPE_WEBHOOK_SECRET
-      ? { secretKey: env.STRIPE_SECRET_KEY, webhookSecret: env.STRIPE_WEBHOOK_SECRET }
-      : null,
+    requestsMax: env.REQUESTS_MAX,
+    secretsKeys: (env.SECRETS_KEY ?? (dev ? [devSecretsKey] : [])).map(secret),
+    stripe: stripeOf(env),
     webhooks: Object.freeze({
       attemptsMax: env.WEBHOOK_MAX_ATTEMPTS,
       backoffBaseMs: env.WEBHOOK_BACKOFF_BASE_MS,
@@ -156,6 +153,24 @@ export function readConfig(
     }),
     logLevel: env.LOG_LEVEL,
   });
+}
+
+type Env = z.output<typeof schema>;
+
+function upstreamOf({ UPSTREAM_URL: url, UPSTREAM_API_KEY: apiKey }: Env): Config["upstream"] {
+  if (apiKey && !url) {
+    throw new Error("UPSTREAM_API_KEY is sent to UPSTREAM_URL alone, which is not set");
+  }
+  return url ? { url: withVersion(url), apiKey: apiKey ? secret(apiKey) : null } : null;
+}
+
+function stripeOf(env: Env): Config["stripe"] {
+  const { STRIPE_SECRET_KEY: secretKey, STRIPE_WEBHOOK_SECRET: webhookSecret } = env;
+  if (!secretKey !== !webhookSecret) {
+    throw new Error("STRIPE_SECRET_KEY and STRIPE_WEBHOOK_SECRET need each other");
+  }
+  if (!secretKey || !webhookSecret) return null;
+  return { secretKey: secret(secretKey), webhookSecret: secret(webhookSecret) };
 }
 
 /** Development has a key that everyone knows: it must not be reachable from elsewhere. */

@@ -1,6 +1,7 @@
 import { type Context, Hono } from "@hono/hono";
 import { ApiError } from "./base/errors.ts";
 import type { Handler } from "./base/handler.ts";
+import { bodyDeadlineMs } from "./base/limits.ts";
 import { callerRequestId } from "./base/request.ts";
 import { corsHeaders, errorResponse } from "./base/response.ts";
 import type { Deps } from "./deps.ts";
@@ -26,44 +27,67 @@ const preflight: Handler = ({ requestId }) => {
   return new Response(null, { status: 204, headers });
 };
 
-/** Serves the routes: each address answers 405 to other methods, and unknown addresses are 404. */
-export function mount(deps: Deps, routes: Routes): Hono {
+/**
+ * Serves the routes: each address answers 405 to other methods, and unknown addresses are 404.
+ * `running` counts the answers that go on after their handler's return.
+ */
+export function mount(deps: Deps, routes: Routes, running: { readonly size: number }): Hono {
   const hono = new Hono({ getPath: normalPath });
+  const serve = createServe(deps, running);
   for (const [path, methods] of Object.entries(routes)) {
     const open = isOpenToBrowsers(path);
     for (const [method, handler] of Object.entries(methods)) {
-      hono.on(method, path, endpoint(deps, handler, open));
+      hono.on(method, path, serve(handler, open));
     }
-    if (open) hono.on("OPTIONS", path, endpoint(deps, preflight, open));
+    if (open) hono.on("OPTIONS", path, serve(preflight, open));
     const allowed = [...Object.keys(methods), ...(open ? ["OPTIONS"] : [])];
     // Named one by one: a handler for all methods would be a second match for every request.
     const others = otherMethods.filter((method) => !allowed.includes(method));
-    hono.on(others, path, endpoint(deps, methodNotAllowed(allowed.join(", ")), open));
+    hono.on(others, path, serve(methodNotAllowed(allowed.join(", ")), open));
   }
-  hono.notFound((context) => endpoint(deps, unknownUrl, false)(context));
+  hono.notFound((context) => serve(unknownUrl, false)(context));
   return hono;
 }
 
-/** Runs a handler; the one place where what it throws becomes an answer, and where it is logged. */
-function endpoint(deps: Deps, handler: Handler, open: boolean) {
-  return async (context: Context): Promise<Response> => {
+/** Whoever asks whether the process lives is answered also when nobody else is. */
+const isProbe = (path: string) => path === "/healthz" || path === "/readyz";
+
+/** Runs handlers; the one place where what they throw becomes an answer, and where it is logged. */
+function createServe(deps: Deps, running: { readonly size: number }) {
+  const { clock, config } = deps;
+  let underWay = 0;
+
+  function inTime<T>(reading: Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const cancel = clock.after(bodyDeadlineMs, () => reject(bodyTooLate()));
+      reading.then(resolve, reject).finally(cancel);
+    });
+  }
+
+  return (handler: Handler, open: boolean) => async (context: Context): Promise<Response> => {
     const request = context.req.raw;
     const requestId = callerRequestId(request) ?? deps.id("req");
-    const startedAt = deps.clock.now();
+    const startedAt = clock.now();
     const { path } = context.req;
+    const shown = withoutSecrets(path);
     const log = (status: number, fields?: Record<string, unknown>) => {
       const level = status >= 500 ? "error" : "info";
       const { method } = request;
-      const ms = deps.clock.now() - startedAt;
-      deps.log(level, "request", { requestId, method, path, status, ms, ...fields });
+      const ms = clock.now() - startedAt;
+      deps.log(level, "request", { requestId, method, path: shown, status, ms, ...fields });
     };
+    underWay++;
     try {
+      if (Math.max(underWay, running.size) > config.requestsMax && !isProbe(path)) {
+        throw overloaded();
+      }
       const response = await handler({
         request,
         requestId,
         path,
         param: (name) => context.req.param(name) ?? "",
         query: (name) => context.req.query(name),
+        inTime,
       });
       log(response.status);
       return response;
@@ -71,8 +95,35 @@ function endpoint(deps: Deps, handler: Handler, open: boolean) {
       const fault = error instanceof ApiError ? error : internalError(error);
       log(fault.status, { code: fault.code, cause: causeText(fault.cause) });
       return errorResponse(fault, requestId, open ? corsHeaders : undefined);
+    } finally {
+      underWay--;
     }
   };
+}
+
+/** A path for the log: without what opens a page, or a key that someone took for an id. */
+function withoutSecrets(path: string): string {
+  if (!path.startsWith("/topup/") && !path.startsWith("/authorize/") && !path.includes("sk_")) {
+    return path;
+  }
+  return path.replace(/^\/(topup|authorize)\/.+/, "/$1/[token]").replace(/sk_\w+/g, "[key]");
+}
+
+/** Said at once, before anything is read: a queue without bound would answer nobody in time. */
+function overloaded(): ApiError {
+  return new ApiError(503, {
+    message: "The service is at its limit. Try again shortly.",
+    type: "service_unavailable_error",
+    code: "overloaded",
+    headers: { "retry-after": "1" },
+  });
+}
+
+function bodyTooLate(): ApiError {
+  return new ApiError(408, {
+    message: `The body did not come within ${bodyDeadlineMs / 1000} seconds.`,
+    code: "request_timeout",
+  });
 }
 
 function internalError(cause: unknown): ApiError {

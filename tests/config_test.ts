@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { Secret } from "../src/base/secret.ts";
 import { isLoopback, readConfig, variableNames, withVersion } from "../src/config.ts";
 
 const secret = "s3cret-value-that-must-not-be-told";
@@ -94,7 +95,8 @@ Deno.test("config: production needs BASE_URL, and nothing else", () => {
     upstream: null,
     upstreamTimeoutMs: 600_000,
     upstreamIdleMs: 120_000,
-    secretsKey: null,
+    requestsMax: 5_000,
+    secretsKeys: [],
     stripe: null,
     webhooks: {
       attemptsMax: 8,
@@ -118,6 +120,7 @@ Deno.test("config: what is given is used, and frozen", () => {
     UPSTREAM_API_KEY: secret,
     UPSTREAM_TIMEOUT_MS: "1000",
     UPSTREAM_IDLE_MS: "3600000",
+    REQUESTS_MAX: "200",
     SECRETS_KEY: secretsKey,
     STRIPE_SECRET_KEY: "sk_test_of_the_server",
     STRIPE_WEBHOOK_SECRET: "whsec_of_the_server",
@@ -137,12 +140,16 @@ Deno.test("config: what is given is used, and frozen", () => {
     baseUrl: "https://farebox.test/pay",
     kvPath: "https://kv.test",
     kvChecksMax: 10,
-    adminKey: "a".repeat(32),
-    upstream: { url: "https://api.test/v1", apiKey: secret },
+    adminKey: new Secret("a".repeat(32)),
+    upstream: { url: "https://api.test/v1", apiKey: new Secret(secret) },
     upstreamTimeoutMs: 1000,
     upstreamIdleMs: 3_600_000,
-    secretsKey,
-    stripe: { secretKey: "sk_test_of_the_server", webhookSecret: "whsec_of_the_server" },
+    requestsMax: 200,
+    secretsKeys: [new Secret(secretsKey)],
+    stripe: {
+      secretKey: new Secret("sk_test_of_the_server"),
+      webhookSecret: new Secret("whsec_of_the_server"),
+    },
     webhooks: {
       attemptsMax: 14,
       backoffBaseMs: 1000,
@@ -153,6 +160,14 @@ Deno.test("config: what is given is used, and frozen", () => {
     logLevel: "debug",
   });
   assert.ok(Object.isFrozen(config));
+  assert.deepEqual(
+    [config.adminKey, config.upstream?.apiKey, ...config.secretsKeys].map((key) => key?.reveal()),
+    [
+      "a".repeat(32),
+      secret,
+      secretsKey,
+    ],
+  );
 });
 
 Deno.test("config: a variable that is set to nothing is not set", () => {
@@ -203,7 +218,7 @@ Deno.test("config: development needs nothing, and keeps its own database", () =>
   assert.equal(config.dev, true);
   assert.equal(config.baseUrl, "http://localhost:8000");
   assert.equal(config.kvPath, "data/dev.kv");
-  assert.equal(atob(config.secretsKey ?? "").length, 32);
+  assert.equal(atob(config.secretsKeys[0]?.reveal() ?? "").length, 32);
   assert.equal(readConfig({ PORT: "9000" }, { dev: true }).baseUrl, "http://localhost:9000");
 });
 

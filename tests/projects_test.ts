@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { Secret } from "../src/base/secret.ts";
+import { noLimits } from "../src/projects/schema.ts";
 import { createSecrets } from "../src/store/secrets.ts";
 import { chatBody, chatPath, storeAsText, storedRows } from "./support/books.ts";
 import { settle } from "./support/clock.ts";
@@ -37,6 +39,7 @@ Deno.test("projects: creating one gives its settings and a first key", async () 
     topUp: { amounts: ["5", "10", "25"], min: "1", max: "1000", checkoutUrl: null },
     stripe: null,
     trialCredits: "0",
+    limits: noLimits,
     lowBalance: null,
     status: "active",
     createdAt: "2026-01-01T00:00:00.000Z",
@@ -308,8 +311,9 @@ Deno.test("projects: without a SECRETS_KEY an upstream's key is refused", async 
 Deno.test("projects: a sealed secret opens in its own place, under its own key, and nowhere else", async () => {
   const random = (length: number) => crypto.getRandomValues(new Uint8Array(length));
   const key = btoa("0123456789abcdef0123456789abcdef");
-  const secrets = await createSecrets(key, random);
-  const others = await createSecrets(btoa("another key of thirty-two bytes!"), random);
+  const secrets = await createSecrets([new Secret(key)], random);
+  const other = new Secret(btoa("another key of thirty-two bytes!"));
+  const others = await createSecrets([other], random);
   const place = ["project", "pw_1"];
   const sealed = await secrets.seal(upstreamKey, place);
   assert.equal(await secrets.open(sealed, place), upstreamKey);

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { parseAmount } from "../src/base/money.ts";
+import { Secret } from "../src/base/secret.ts";
 import { openStripe } from "../src/paywall/stripe.ts";
 import { createWorld } from "./support/world.ts";
 
@@ -31,8 +32,8 @@ Deno.test({
         fetch(url.replace("https://api.stripe.com", `http://127.0.0.1:${port}`), init);
       const deps = { clock: world.clock, fetch: redirected };
       const account = await openStripe(deps, {
-        secretKey: "sk_test_123",
-        webhookSecret: "whsec_123",
+        secretKey: new Secret("sk_test_123"),
+        webhookSecret: new Secret("whsec_123"),
       });
       const wallet = { personId: "per_1", currency: "usd", connectionId: "con_1" };
       for (

@@ -9,6 +9,8 @@ export interface Incoming {
   param(name: string): string;
   /** A query parameter, decoded, or undefined. */
   query(name: string): string | undefined;
+  /** Waits for the caller's body. Rejects with 408 when it does not come in time. */
+  inTime<T>(reading: Promise<T>): Promise<T>;
 }
 
 /** Answers one request. What it throws becomes an error body in one place. */

@@ -4,6 +4,8 @@
 export const chatBodyBytesMax = 20 * 1024 * 1024;
 /** Largest body of any other endpoint, in bytes: 16 KiB of metadata fit with room to spare. */
 export const bodyBytesMax = 128 * 1024;
+/** How long a caller may take to send a body, in milliseconds. */
+export const bodyDeadlineMs = 60_000;
 /** Deepest nesting of a JSON body, in levels: far above what any client sends. */
 export const jsonDepthMax = 500;
 /** Largest `metadata` of a money operation, in bytes of its JSON. */

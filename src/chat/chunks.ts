@@ -1,3 +1,4 @@
+import type { Secret } from "../base/secret.ts";
 import type { EventSourceMessage } from "eventsource-parser";
 import { ApiError } from "../base/errors.ts";
 import { isObject, type Json, type JsonObject, parseJson } from "../base/json.ts";
@@ -12,7 +13,7 @@ interface ChunkOptions {
   /** Names the chunks that we add, where the upstream has not yet. */
   head: JsonObject;
   /** Never told to the caller, also where the server repeats it. */
-  apiKey: string | null;
+  apiKey: Secret | null;
   /** Appended to a choice that ends with `length`, or null. */
   cutText: string | null;
   /** Appended to a choice that ends in any other way, or null. */
@@ -118,7 +119,7 @@ export class Chunks {
 }
 
 /** An error frame as our caller sees it; the operator's own troubles are for the log. */
-function streamError(text: string, apiKey: string | null): ApiError {
+function streamError(text: string, apiKey: Secret | null): ApiError {
   const data = redact(text, apiKey);
   const fault = readFault(502, data);
   const cause = data.slice(0, 500);

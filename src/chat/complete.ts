@@ -25,7 +25,7 @@ const settingsMovesMax = 5;
 export function completeChat(rooms: ChatRooms): Handler {
   return async (incoming) => {
     const first = await rooms.auth.caller(incoming.request, "chat");
-    const body = await readJsonBody(incoming.request, chatBodyBytesMax);
+    const body = await incoming.inTime(readJsonBody(incoming.request, chatBodyBytesMax));
     let caller = first;
     for (let moves = 0; moves < settingsMovesMax; moves++) {
       const ask = await readAsk(rooms, { incoming, caller, body });

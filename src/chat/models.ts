@@ -42,7 +42,7 @@ export function createModels(deps: Deps, findUpstream: FindUpstream): Models {
 
   function upstreamModels(upstream: Upstream): Promise<string[]> {
     // What a server lists depends on who asks.
-    const asker = `${upstream.url} ${upstream.apiKey ?? ""}`;
+    const asker = `${upstream.url} ${upstream.apiKey?.reveal() ?? ""}`;
     const known = lists.get(asker);
     if (known && deps.clock.now() - known.readAt < listLifetimeMs) return known.ids;
     const ids = fetchModels(deps, upstream).catch((error) => {
@@ -99,7 +99,7 @@ async function fetchModels({ clock }: Deps, upstream: Upstream): Promise<string[
   try {
     const { signal } = stop;
     const headers: Record<string, string> = { "accept-encoding": "identity" };
-    if (upstream.apiKey) headers.authorization = `Bearer ${upstream.apiKey}`;
+    if (upstream.apiKey) headers.authorization = `Bearer ${upstream.apiKey.reveal()}`;
     const init: RequestInit = { headers, redirect: "manual", signal };
     const response = await upstream.send(`${upstream.url}/models`, init);
     const bytes = await readBody(response, upstreamBodyBytesMax, signal);

@@ -46,7 +46,9 @@ export async function callUpstream(call: UpstreamCall): Promise<Response> {
 
 async function send(call: UpstreamCall): Promise<Response> {
   const { upstream, requestId, signal } = call;
-  const authorization = upstream.apiKey ? { authorization: `Bearer ${upstream.apiKey}` } : {};
+  const authorization = upstream.apiKey
+    ? { authorization: `Bearer ${upstream.apiKey.reveal()}` }
+    : {};
   try {
     const response = await upstream.send(`${upstream.url}/chat/completions`, {
       method: "POST",

@@ -1,3 +1,4 @@
+import type { Secret } from "../base/secret.ts";
 import { ApiError } from "../base/errors.ts";
 import { isObject, parseJson } from "../base/json.ts";
 
@@ -17,8 +18,8 @@ const ownersWords = /insufficient_quota|credit_balance|billing|invalid_api_key|a
 const messageCharsMax = 2_000;
 
 /** A text without the operator's key, which some servers repeat. */
-export function redact(text: string, apiKey: string | null): string {
-  return apiKey ? text.replaceAll(apiKey, "[redacted]") : text;
+export function redact(text: string, apiKey: Secret | null): string {
+  return apiKey ? text.replaceAll(apiKey.reveal(), "[redacted]") : text;
 }
 
 /** Reads an error body, already redacted: OpenAI's shape, or what comes near it. */

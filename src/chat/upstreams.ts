@@ -1,3 +1,4 @@
+import { Secret } from "../base/secret.ts";
 import type { Deps } from "../deps.ts";
 import { withVersion } from "../config.ts";
 import type { Project } from "../projects/schema.ts";
@@ -12,7 +13,7 @@ export type MaxTokensField = "max_tokens" | "max_completion_tokens";
 /** A server that answers chats. */
 export interface Upstream {
   url: string;
-  apiKey: string | null;
+  apiKey: Secret | null;
   onAbort: "estimate" | "drain" | null;
   /** What was said in its settings; else it is learnt. */
   maxTokensField: MaxTokensField | null;
@@ -51,7 +52,8 @@ export function createUpstreams(deps: Deps, secrets: Secrets): FindUpstream {
     const url = withVersion(upstream.url);
     return {
       url,
-      apiKey: upstream.apiKey && (await secrets.open(upstream.apiKey, projectKey(id))),
+      apiKey: upstream.apiKey &&
+        new Secret(await secrets.open(upstream.apiKey, projectKey(id))),
       onAbort: upstream.onAbort ?? null,
       maxTokensField: upstream.maxTokensField ?? null,
       quirks: quirksOf(url),

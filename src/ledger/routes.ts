@@ -40,10 +40,13 @@ function depositOrCharge(
   rooms: LedgerRooms,
   verb: "deposit" | "charge",
 ): Handler {
-  return async ({ request, requestId }) => {
+  return async ({ request, requestId, inTime }) => {
     const { deps, auth, post } = rooms;
     const caller = await auth.caller(request, "money");
-    const body = parseWith(moneyBodySchema, (await readJsonBody(request, bodyBytesMax)).value);
+    const body = parseWith(
+      moneyBodySchema,
+      (await inTime(readJsonBody(request, bodyBytesMax))).value,
+    );
     const user = endUser(caller, request, { body: body.user });
     const { project } = caller.snapshot;
     if (verb === "deposit") requireOwnMoney(project);
@@ -103,9 +106,12 @@ function requireOwnMoney({ mode }: Project): void {
 }
 
 function refund({ deps, auth, post }: LedgerRooms): Handler {
-  return async ({ request, requestId }) => {
+  return async ({ request, requestId, inTime }) => {
     const caller = await auth.caller(request, "money");
-    const body = parseWith(refundBodySchema, (await readJsonBody(request, bodyBytesMax)).value);
+    const body = parseWith(
+      refundBodySchema,
+      (await inTime(readJsonBody(request, bodyBytesMax))).value,
+    );
     const { project } = caller.snapshot;
     const named = body.user !== undefined || request.headers.has("x-service-user");
     const known = named || project.mode === "shared"

@@ -1,4 +1,5 @@
 import { badRequest } from "../base/errors.ts";
+import { Secret } from "../base/secret.ts";
 import type { Config } from "../config.ts";
 import type { Project } from "../projects/schema.ts";
 import { projectKey } from "../store/keys.ts";
@@ -32,8 +33,8 @@ export async function merchantOf(
   if (!stripe) throw badRequest(null, "This app has no checkout.");
   const place = projectKey(id);
   const keys = {
-    secretKey: await secrets.open(stripe.secretKey, place),
-    webhookSecret: await secrets.open(stripe.webhookSecret, place),
+    secretKey: new Secret(await secrets.open(stripe.secretKey, place)),
+    webhookSecret: new Secret(await secrets.open(stripe.webhookSecret, place)),
   };
   return { id, account: await openStripe(deps, keys) };
 }

@@ -2,6 +2,7 @@ import type { Stripe } from "stripe";
 import { ApiError, badRequest } from "../base/errors.ts";
 import { formatAmount, parseAmount, toAmount, unit } from "../base/money.ts";
 import type { Amount } from "../base/money.ts";
+import type { Secret } from "../base/secret.ts";
 import type { Deps } from "../deps.ts";
 import type { AccountRef } from "../ledger/account.ts";
 import type { Project } from "../projects/schema.ts";
@@ -53,12 +54,12 @@ export function fromStripeUnits(units: number, currency: string): Amount {
 /** Opens an account. The client is loaded with the first one. */
 export async function openStripe(
   deps: Pick<Deps, "fetch" | "clock">,
-  { secretKey, webhookSecret }: { secretKey: string; webhookSecret: string },
+  { secretKey, webhookSecret }: { secretKey: Secret; webhookSecret: Secret },
 ): Promise<StripeAccount> {
   const { default: Client } = await import("stripe");
   const fetchOnly = (input: string | URL | Request, init?: RequestInit) =>
     deps.fetch(input instanceof Request ? input.url : String(input), init ?? {});
-  const client = new Client(secretKey, {
+  const client = new Client(secretKey.reveal(), {
     httpClient: Client.createFetchHttpClient(fetchOnly),
     timeout: timeoutMs,
     maxNetworkRetries: 1,
@@ -106,7 +107,7 @@ export async function openStripe(
         return await client.webhooks.constructEventAsync(
           raw,
           signature,
-          webhookSecret,
+          webhookSecret.reveal(),
           toleranceSeconds,
           crypto,
           now,

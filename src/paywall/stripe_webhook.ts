@@ -20,9 +20,9 @@ const bodyBytesMax = 512 * 1024;
  * which Stripe then sends again.
  */
 export function stripeWebhook(rooms: PaywallRooms): Handler {
-  return async ({ request, param, requestId }) => {
+  return async ({ request, param, requestId, inTime }) => {
     const merchant = await merchantNamed(rooms, param("projectId"));
-    const raw = await readRaw(request);
+    const raw = await inTime(readRaw(request));
     const signature = request.headers.get("stripe-signature") ?? "";
     const event = await merchant.account.readEvent(raw, signature);
     const outcome = await take(rooms, merchant, event);

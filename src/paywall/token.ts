@@ -11,19 +11,17 @@ const encoder = new TextEncoder();
 
 /** Tokens for one purpose: one made for another does not count. */
 export async function createTokens(secrets: Secrets, purpose: string): Promise<Tokens> {
-  const key = await secrets.signingKey(purpose);
+  const signer = await secrets.signer(purpose);
   return {
     async make(value) {
       const payload = toBase64Url(encoder.encode(JSON.stringify(value)));
-      const signature = await crypto.subtle.sign("HMAC", key, encoder.encode(payload));
-      return `${payload}.${toBase64Url(new Uint8Array(signature))}`;
+      return `${payload}.${toBase64Url(await signer.sign(payload))}`;
     },
     async read(token) {
       const [payload = "", signature = "", more] = token.split(".");
       const [payloadBytes, signatureBytes] = [fromBase64Url(payload), fromBase64Url(signature)];
       if (!payloadBytes || !signatureBytes || more !== undefined) return null;
-      const signed = encoder.encode(payload);
-      if (!(await crypto.subtle.verify("HMAC", key, signatureBytes, signed))) return null;
+      if (!(await signer.verify(payload, signatureBytes))) return null;
       return JSON.parse(new TextDecoder().decode(payloadBytes));
     },
   };

@@ -47,7 +47,9 @@ export function createAuth(config: Config, directory: Directory): Auth {
       return caller;
     },
     admin(request) {
-      if (!config.adminKey || !sameText(bearer(request), config.adminKey)) throw invalidKey();
+      if (!config.adminKey || !sameText(bearer(request), config.adminKey.reveal())) {
+        throw invalidKey();
+      }
     },
   };
 }

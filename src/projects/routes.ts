@@ -27,7 +27,8 @@ interface AdminRooms {
 /** The admin API, for whoever has `ADMIN_KEY`; without one set, it is not there. */
 export function projectRoutes(rooms: AdminRooms) {
   const { admin, deps, directory, operator } = rooms;
-  const body = async ({ request }: Incoming) => (await readJsonBody(request, bodyBytesMax)).value;
+  const body = async ({ request, inTime }: Incoming) =>
+    (await inTime(readJsonBody(request, bodyBytesMax))).value;
   const answer = (status: number, value: unknown, { requestId }: Incoming) =>
     jsonResponse(status, value, requestId, { "cache-control": "no-store" });
   const projectOf = (incoming: Incoming) => checkId(incoming.param("projectId"), "project");

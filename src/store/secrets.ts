@@ -1,75 +1,126 @@
 import { ApiError } from "../base/errors.ts";
+import type { Secret } from "../base/secret.ts";
 import type { Key } from "./kv.ts";
 import { keyText } from "./batch.ts";
 
 /** A secret as it is stored: AES-256-GCM, nonce before ciphertext, in base64. */
 export type Sealed = { sealed: string };
 
+/** Signs and checks texts for one purpose. */
+export interface Signer {
+  sign(text: string): Promise<Uint8Array>;
+  verify(text: string, signature: Uint8Array<ArrayBuffer>): Promise<boolean>;
+}
+
 /** Keeps secrets out of the store in the clear, and derives the keys that sign links. */
 export interface Secrets {
   /** Encrypts for one place: what is moved to another key does not open. Throws 400 without a key. */
   seal(secret: string, place: Key): Promise<Sealed>;
-  /** The secret again. Throws when the key or the place is another. */
+  /** The secret again. Throws when no key of ours fits, or the place is another. */
   open(sealed: Sealed, place: Key): Promise<string>;
-  /** A key for HMAC-SHA-256, for one purpose; by HKDF-SHA-256 (RFC 5869). */
-  signingKey(purpose: string): Promise<CryptoKey>;
+  /** The same under the first key; null when it is under that one already. Throws like `open`. */
+  reseal(sealed: Sealed, place: Key): Promise<Sealed | null>;
+  /** HMAC-SHA-256 for one purpose, by a key derived with HKDF-SHA-256 (RFC 5869). */
+  signer(purpose: string): Promise<Signer>;
 }
 
 const encoder = new TextEncoder();
 const nonceBytes = 12;
 
-/** Secrets under a key of 32 bytes in base64; without one, storing a secret is refused. */
+/** What one of the keys can do. */
+interface Opened {
+  aes: CryptoKey;
+  hmac(purpose: string): Promise<CryptoKey>;
+}
+
+/**
+ * Secrets under keys of 32 bytes in base64: the first one seals and signs, all of them open and
+ * verify, so that one can take another's place. Without any, storing a secret is refused.
+ */
 export async function createSecrets(
-  secretsKey: string | null,
+  keys: readonly Secret[],
   randomBytes: (length: number) => Uint8Array<ArrayBuffer>,
 ): Promise<Secrets> {
-  const raw = secretsKey ? decodeBase64(secretsKey) : randomBytes(32);
-  const root = await crypto.subtle.importKey("raw", raw, "HKDF", false, ["deriveKey"]);
-  const derive = (
-    purpose: string,
-    algorithm: AesKeyGenParams | HmacKeyGenParams,
-    uses: KeyUsage[],
-  ) =>
-    crypto.subtle.deriveKey(
-      {
-        name: "HKDF",
-        hash: "SHA-256",
-        salt: new Uint8Array(),
-        info: encoder.encode(`farebox ${purpose}`),
-      },
-      root,
-      algorithm,
-      false,
-      uses,
-    );
-  const aes = await derive("stored secrets", { name: "AES-GCM", length: 256 }, [
-    "encrypt",
-    "decrypt",
-  ]);
+  const raw = keys.length > 0 ? keys.map((key) => decodeBase64(key.reveal())) : [randomBytes(32)];
+  const [newest, ...others] = await Promise.all(raw.map(openKey));
+  if (!newest) throw new Error("there is always one key");
+  const first = newest;
   const forPlace = (iv: Uint8Array<ArrayBuffer>, place: Key): AesGcmParams => ({
     name: "AES-GCM",
     iv,
     additionalData: encoder.encode(keyText(place)),
   });
+
+  async function seal(secret: string, place: Key): Promise<Sealed> {
+    const nonce = randomBytes(nonceBytes);
+    const bytes = encoder.encode(secret);
+    const text = await crypto.subtle.encrypt(forPlace(nonce, place), first.aes, bytes);
+    return { sealed: encodeBase64(new Uint8Array([...nonce, ...new Uint8Array(text)])) };
+  }
+
+  async function openWith({ aes }: Opened, { sealed }: Sealed, place: Key): Promise<string> {
+    const bytes = decodeBase64(sealed);
+    const parameters = forPlace(bytes.slice(0, nonceBytes), place);
+    const text = await crypto.subtle.decrypt(parameters, aes, bytes.slice(nonceBytes));
+    return new TextDecoder().decode(text);
+  }
+
   return {
     async seal(secret, place) {
-      if (!secretsKey) {
-        throw new ApiError(400, {
-          message: "This server has no SECRETS_KEY, so it stores no secrets.",
-          code: "secrets_key_missing",
-        });
-      }
-      const nonce = randomBytes(nonceBytes);
-      const text = await crypto.subtle.encrypt(forPlace(nonce, place), aes, encoder.encode(secret));
-      return { sealed: encodeBase64(new Uint8Array([...nonce, ...new Uint8Array(text)])) };
+      if (keys.length > 0) return await seal(secret, place);
+      throw new ApiError(400, {
+        message: "This server has no SECRETS_KEY, so it stores no secrets.",
+        code: "secrets_key_missing",
+      });
     },
-    async open({ sealed }, place) {
-      const bytes = decodeBase64(sealed);
-      const parameters = forPlace(bytes.slice(0, nonceBytes), place);
-      const text = await crypto.subtle.decrypt(parameters, aes, bytes.slice(nonceBytes));
-      return new TextDecoder().decode(text);
+    open: (sealed, place) =>
+      Promise.any([first, ...others].map((key) => openWith(key, sealed, place)))
+        .catch((error) => {
+          throw new Error("no key of SECRETS_KEY opens this secret here", { cause: error });
+        }),
+    async reseal(sealed, place) {
+      const isCurrent = await openWith(first, sealed, place).then(() => true, () => false);
+      if (isCurrent) return null;
+      return await seal(
+        await Promise.any(others.map((key) => openWith(key, sealed, place))),
+        place,
+      );
     },
-    signingKey: (purpose) =>
+    async signer(purpose) {
+      const [own, ...older] = await Promise.all(
+        [first, ...others].map((key) => key.hmac(purpose)),
+      );
+      if (!own) throw new Error("there is always one key");
+      return {
+        sign: async (text) =>
+          new Uint8Array(await crypto.subtle.sign("HMAC", own, encoder.encode(text))),
+        async verify(text, signature) {
+          for (const key of [own, ...older]) {
+            if (await crypto.subtle.verify("HMAC", key, signature, encoder.encode(text))) {
+              return true;
+            }
+          }
+          return false;
+        },
+      };
+    },
+  };
+}
+
+async function openKey(raw: Uint8Array<ArrayBuffer>): Promise<Opened> {
+  const root = await crypto.subtle.importKey("raw", raw, "HKDF", false, ["deriveKey"]);
+  const derive = (
+    purpose: string,
+    algorithm: AesKeyGenParams | HmacKeyGenParams,
+    uses: KeyUsage[],
+  ) => {
+    const info = encoder.encode(`farebox ${purpose}`);
+    const how = { name: "HKDF", hash: "SHA-256", salt: new Uint8Array(), info };
+    return crypto.subtle.deriveKey(how, root, algorithm, false, uses);
+  };
+  return {
+    aes: await derive("stored secrets", { name: "AES-GCM", length: 256 }, ["encrypt", "decrypt"]),
+    hmac: (purpose) =>
       derive(purpose, { name: "HMAC", hash: "SHA-256", length: 256 }, ["sign", "verify"]),
   };
 }

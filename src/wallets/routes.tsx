@@ -90,8 +90,8 @@ async function viewWallet(rooms: WalletRooms, personId: string): Promise<WalletV
 }
 
 function changeWallet({ deps, devices, authorizations }: WalletRooms): Handler {
-  return async ({ request, path, requestId }) => {
-    const form = await readForm(request);
+  return async ({ request, path, requestId, inTime }) => {
+    const form = await inTime(readForm(request));
     const personId = await devices.personOf(request);
     if (personId === null) throw new ApiError(403, { message: "This device knows no wallet." });
     const subject = { projectId: form.get("projectId") ?? "", user: form.get("user") ?? "" };
@@ -120,9 +120,9 @@ function passkeyRoutes({ devices, passkeys }: WalletRooms) {
   };
   const call =
     (work: (request: Request, body: unknown) => Promise<Response>): Handler =>
-    async ({ request, requestId }) => {
+    async ({ request, requestId, inTime }) => {
       requireSameOrigin(request);
-      const { value } = await readJsonBody(request, bodyBytesMax);
+      const { value } = await inTime(readJsonBody(request, bodyBytesMax));
       const response = await work(request, value);
       response.headers.set("x-request-id", requestId);
       response.headers.set("cache-control", "no-store");

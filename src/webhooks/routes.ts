@@ -10,6 +10,7 @@ import type { Auth } from "../projects/auth.ts";
 import { type AdminGuard, checkId } from "../projects/operator.ts";
 import { listLogs, viewDelivery } from "./logs.ts";
 import type { Redelivery } from "./redelivery.ts";
+import type { ResealPage } from "./reseal.ts";
 import {
   createSubscriptionSchema,
   type DeliveryStatus,
@@ -24,9 +25,11 @@ interface WebhookRooms {
   operator: AdminGuard;
   subscriptions: Subscriptions;
   redelivery: Redelivery;
+  reseal: (cursor: string | undefined) => Promise<ResealPage>;
 }
 
-const body = async ({ request }: Incoming) => (await readJsonBody(request, bodyBytesMax)).value;
+const body = async ({ request, inTime }: Incoming) =>
+  (await inTime(readJsonBody(request, bodyBytesMax))).value;
 const answer = (status: number, value: unknown, { requestId }: Incoming) =>
   jsonResponse(status, value, requestId, { "cache-control": "no-store" });
 const subscriptionOf = ({ param }: Incoming) => checkId(param("subscriptionId"), "subscription");
@@ -67,7 +70,7 @@ export function webhookRoutes(rooms: WebhookRooms) {
 }
 
 /** What an operator does to a project's webhooks, with `ADMIN_KEY`. */
-function operatorRoutes({ operator, subscriptions, redelivery }: WebhookRooms) {
+function operatorRoutes({ operator, subscriptions, redelivery, reseal }: WebhookRooms) {
   const projectOf = ({ param }: Incoming) => checkId(param("projectId"), "project");
   return {
     operateSubscription: operator(async (incoming) => {
@@ -76,6 +79,11 @@ function operatorRoutes({ operator, subscriptions, redelivery }: WebhookRooms) {
       const { view, secret } = await subscriptions.operate(projectOf(incoming), id, wish);
       const subscription = secret === null ? view : { ...view, secret };
       return answer(200, { subscription }, incoming);
+    }),
+    resealSecrets: operator(async (incoming) => {
+      const cursor = incoming.query("cursor");
+      const from = cursor === undefined ? undefined : checkId(cursor, "project");
+      return answer(200, await reseal(from), incoming);
     }),
     redeliver: operator(async (incoming) => {
       const id = checkId(incoming.param("deliveryId"), "delivery");

@@ -25,6 +25,8 @@ export interface World extends Disposable {
   alarm: { asked: number[]; ring(): void };
   /** Everything that was logged, as the fields that were given. */
   logged: Record<string, unknown>[];
+  /** Secrets that answers have shown: none may be found in what was logged. */
+  seenSecrets: Set<string>;
   /** The project that `call` uses, priced as `makeProject` says. */
   projectId: string;
   apiKey: string;
@@ -119,6 +121,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     stripe,
     alarm,
     logged,
+    seenSecrets: new Set(),
     projectId: "",
     apiKey: "",
     async call(path, { method, body, raw, key = world.apiKey, headers, signal } = {}) {
@@ -137,7 +140,12 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     },
     async json(path, options) {
       const response = await world.call(path, options);
-      return { status: response.status, body: await response.json(), response };
+      const body = await response.json();
+      const token = /\/(?:topup|authorize)\/([\w-]+\.[\w-]+)/.exec(body?.url ?? "")?.[1];
+      for (const secret of [body?.apiKey, body?.subscription?.secret, token]) {
+        if (typeof secret === "string") world.seenSecrets.add(secret);
+      }
+      return { status: response.status, body, response };
     },
     async makeProject(settings = {}) {
       const body = { name: "Test", pricing: testPricing, ...settings };
@@ -165,12 +173,23 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     },
     [Symbol.dispose]() {
       if (!shareWith) store.close();
+      assertNothingSecret(world, { ...productionEnv, ...env });
     },
   };
   stores.set(world, store);
   if (!dev && !shareWith) Object.assign(world, await world.makeProject(options.project));
   if (shareWith) Object.assign(world, { projectId: shareWith.projectId, apiKey: shareWith.apiKey });
   return world;
+}
+
+/** That nothing which was logged, in whatever way, shows a secret of this world. */
+function assertNothingSecret(world: World, env: Record<string, string>): void {
+  const names = ["ADMIN_KEY", "SECRETS_KEY", "UPSTREAM_API_KEY", "STRIPE_SECRET_KEY"];
+  const secrets = [world.apiKey, env.STRIPE_WEBHOOK_SECRET, ...names.map((name) => env[name])];
+  const text = JSON.stringify(world.logged) + Deno.inspect(world.logged, { depth: 20 });
+  for (const secret of [...secrets, ...world.seenSecrets]) {
+    if (secret) assert.ok(!text.includes(secret), "a secret was logged");
+  }
 }
 
 const productionEnv = {

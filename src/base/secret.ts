@@ -1,0 +1,30 @@
+/** Text that no log, error or JSON shows by accident: only `reveal` gives it. */
+export class Secret {
+  readonly #text: string;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  /** The text itself, for the one place that needs it. */
+  reveal(): string {
+    return this.#text;
+  }
+
+  toString(): string {
+    return "[secret]";
+  }
+
+  toJSON(): string {
+    return "[secret]";
+  }
+
+  /** What a console shows, Deno's or Node's. */
+  [Symbol.for("Deno.customInspect")](): string {
+    return "[secret]";
+  }
+
+  [Symbol.for("nodejs.util.inspect.custom")](): string {
+    return "[secret]";
+  }
+}
