@@ -60,7 +60,13 @@ function createServe(deps: Deps, running: { readonly size: number }) {
   function inTime<T>(reading: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       const cancel = clock.after(bodyDeadlineMs, () => reject(bodyTooLate()));
-      reading.then(resolve, reject).finally(cancel);
+      reading.then((value) => {
+        cancel();
+        resolve(value);
+      }, (error) => {
+        cancel();
+        reject(error);
+      });
     });
   }
 

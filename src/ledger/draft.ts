@@ -78,8 +78,9 @@ export class Draft {
 
   /** The holds of whom this is for: in a wallet others may hold too. */
   get ownHolds(): readonly Hold[] {
-    const connectionId = this.#options.ref.wallet?.connectionId ?? null;
-    return this.account.holds.filter((hold) => hold.connectionId === connectionId);
+    const { wallet } = this.#options.ref;
+    const { holds } = this.account;
+    return wallet ? holds.filter((hold) => hold.connectionId === wallet.connectionId) : holds;
   }
 
   /** What they hold. */

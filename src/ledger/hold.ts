@@ -161,22 +161,17 @@ function applyHold<Q extends Quote>(
   if (draft.snapshot.version !== snapshot.version) return { value: { kind: "settings_moved" } };
   const present = mark && draft.row(mark.key);
   if (present && mark.blocks(present)) return { value: { kind: "marked" } };
-  const { balance, held } = draft.account;
-  const view = viewBalance(balance, held, draft.snapshot.project.currency);
   const { spending } = draft;
-  if (!spending.authorized) {
-    return { value: { kind: "authorization_required", balance: view }, refused: true };
-  }
+  if (!spending.authorized) return refused(draft, "authorization_required");
   const { requests, tokens } = spending;
   if (requests?.remaining === 0 || tokens?.remaining === 0) {
     const rates = { requests, tokens };
-    return { value: { kind: "rate_limited", rates, balance: view }, refused: true };
+    return { value: { kind: "rate_limited", rates, balance: viewOf(draft) }, refused: true };
   }
-  const quoted = quote(draft.spendable, balance);
+  const quoted = quote(draft.spendable, draft.account.balance);
   if (quoted === "count") return { value: { kind: "count" } };
   if (!quoted || (quoted.squeezed && patient)) {
-    const kind = quoted ? "busy" : refusalOf(draft, quote);
-    return { value: { kind, balance: view }, refused: true };
+    return refused(draft, quoted ? "busy" : refusalOf(draft, quote));
   }
   requireFewHolds(draft);
   spending.takeRequest();
@@ -186,6 +181,17 @@ function applyHold<Q extends Quote>(
   draft.emit(...events);
   const rates = { requests: spending.requests, tokens };
   return { value: { kind: "held", quote: quoted, rates } };
+}
+
+function refused(
+  draft: Draft,
+  kind: Refusal | "busy" | "spend_limit",
+): Verdict<Extract<Held<never>, { kind: typeof kind }>> {
+  return { value: { kind, balance: viewOf(draft) }, refused: true };
+}
+
+function viewOf({ account: { balance, held }, snapshot }: Draft): BalanceView {
+  return viewBalance(balance, held, snapshot.project.currency);
 }
 
 function tokensOf(usage: EntryUsage): number {

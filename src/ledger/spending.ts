@@ -84,8 +84,9 @@ export class Spending {
 
   /** What the project's limits of a day and a month leave, less what is held; null without any. */
   budget(held: Amount): Amount | null {
-    const { day, month } = this.#today();
     const { spendPerDay, spendPerMonth } = this.#limits;
+    if (spendPerDay === null && spendPerMonth === null) return null;
+    const { day, month } = this.#today();
     const today = leftOf(spendPerDay, day, held);
     const thisMonth = leftOf(spendPerMonth, month, held);
     return today !== null && thisMonth !== null ? least(today, thisMonth) : today ?? thisMonth;
