@@ -1,9 +1,17 @@
 // `deno task bench [part…] [--long] [--json file]`: every figure that the README claims.
 import { describeMachine, type Figure } from "./bench/figures.ts";
+import { benchChat } from "./bench/chat.ts";
+import { benchLatency } from "./bench/latency.ts";
 import { benchLogs } from "./bench/logs.ts";
+import { benchMoney } from "./bench/money.ts";
+import { benchStreams } from "./bench/streams.ts";
 import { benchWebhooks } from "./bench/webhooks.ts";
 
 const parts: Record<string, (long: boolean) => Promise<Figure[]>> = {
+  chat: benchChat,
+  latency: benchLatency,
+  streams: benchStreams,
+  money: benchMoney,
   webhooks: benchWebhooks,
   logs: benchLogs,
 };

@@ -1,0 +1,18 @@
+// What a proxy without metering costs: the same JSON parsed both ways, and nothing else. Says its
+// port; its argument is the upstream's.
+const [upstream = ""] = Deno.args;
+Deno.serve({
+  hostname: "127.0.0.1",
+  port: 0,
+  onListen: ({ port }) => console.log(port),
+}, async (request) => {
+  const body = await request.json();
+  const response = await fetch(`http://127.0.0.1:${upstream}/v1/chat/completions`, {
+    method: "POST",
+    body: JSON.stringify(body),
+    headers: { "content-type": "application/json" },
+  });
+  return new Response(JSON.stringify(await response.json()), {
+    headers: { "content-type": "application/json" },
+  });
+});

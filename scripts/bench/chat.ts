@@ -1,0 +1,89 @@
+import { type Figure, median, show } from "./figures.ts";
+import { type Load, type Loaded, runLoad, startProcess } from "./processes.ts";
+import { makeFolder, type Service, startService } from "./service.ts";
+
+const runs = 3;
+const path = "/v1/chat/completions";
+
+/** A load of chats on whoever listens there. */
+export function chatLoad(
+  at: { port: number; key?: string },
+  { users = 500, connections = 64, seconds = 5 }: Partial<Load>,
+): Load {
+  const headers = at.key === undefined ? {} : { authorization: `Bearer ${at.key}` };
+  return { port: at.port, path, headers, kind: "chat", users, connections, seconds };
+}
+
+/** A service whose model is that upstream, with money for so many users. */
+export async function startPaid(upstreamPort: number, folder: string, users = 500) {
+  const service = await startService({
+    UPSTREAM_URL: `http://127.0.0.1:${upstreamPort}/v1`,
+    LOG_LEVEL: "info",
+  }, folder);
+  for (let n = 0; n < users; n += 50) {
+    await Promise.all(
+      Array.from(
+        { length: Math.min(50, users - n) },
+        (_, at) =>
+          service.json("/v1/user/balance/deposit", { user: `user-${n + at}`, amount: "1000" }),
+      ),
+    );
+  }
+  return Object.assign(service, { port: Number(new URL(service.url).port) });
+}
+
+/** Measures each in turn, several times; the median of each. */
+export async function inTurn(loads: Load[]): Promise<Loaded[]> {
+  const measured: Loaded[][] = loads.map(() => []);
+  for (const load of loads) await runLoad({ ...load, seconds: 4 });
+  for (let run = 0; run < runs; run++) {
+    for (const [index, load] of loads.entries()) measured[index]?.push(await runLoad(load));
+  }
+  return measured.map((each) => ({
+    perSecond: median(each.map(({ perSecond }) => perSecond)),
+    p50: median(each.map(({ p50 }) => p50)),
+    p99: median(each.map(({ p99 }) => p99)),
+    failed: 0,
+    requests: each.reduce((sum, { requests }) => sum + requests, 0),
+  }));
+}
+
+/** Metered chats against a proxy that only parses the same JSON; then the peers. */
+export async function benchChat(): Promise<Figure[]> {
+  await using upstream = await startProcess("upstream.ts");
+  await using bare = await startProcess("bare.ts", upstream.port);
+  using folder = makeFolder();
+  await using service = await startPaid(upstream.port, folder.path);
+  const [plain, many, hot] = await inTurn([
+    chatLoad(bare, {}),
+    chatLoad(service, { users: 500 }),
+    chatLoad(service, { users: 1 }),
+  ]);
+  if (!plain || !many || !hot) throw new Error("three were measured");
+  const ofBare = many.perSecond / plain.perSecond;
+  const hotOfBare = hot.perSecond / plain.perSecond;
+  const figures: Figure[] = [
+    { name: "bare proxy, 64 connections", value: plain.perSecond, unit: "/s" },
+    { name: "metered chats, 500 users", value: many.perSecond, unit: "/s" },
+    { name: "their ratio", value: ofBare, unit: "", bar: "at least 0.5", ok: ofBare >= 0.5 },
+    { name: "metered chats, one user", value: hot.perSecond, unit: "/s" },
+    { name: "their ratio", value: hotOfBare, unit: "", bar: "at least 0.6", ok: hotOfBare >= 0.6 },
+  ];
+  figures.forEach(show);
+  return [...figures, ...(await fileSize(service, folder.path, many.requests + hot.requests))];
+}
+
+/** What the database has grown to, for each chat. */
+async function fileSize(
+  service: Service,
+  folder: string,
+  chats: number,
+): Promise<Figure[]> {
+  await service.json("/v1/user/balance?user=user-1");
+  const bytes = ["bench.kv", "bench.kv-wal"]
+    .map((name) => Deno.statSync(`${folder}/${name}`).size)
+    .reduce((sum, size) => sum + size, 0);
+  const figure = { name: "database file for each chat", value: bytes / chats, unit: "bytes" };
+  show(figure);
+  return [figure];
+}

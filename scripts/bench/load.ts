@@ -1,0 +1,76 @@
+// The load: so many connections, each one request after the other, raw. Its argument is a `Load` as
+// JSON; it prints a `Loaded` as JSON.
+import type { Load, Loaded } from "./processes.ts";
+
+const load: Load = JSON.parse(Deno.args[0] ?? "{}");
+const { port, path, headers, kind, users, connections, seconds } = load;
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+const run = crypto.randomUUID();
+const messages = [
+  { role: "system", content: "You are a helpful assistant." },
+  { role: "user", content: "Hello, please tell me something about the weather in Paris." },
+];
+
+let made = 0;
+function requestText(): Uint8Array {
+  const n = made++;
+  const user = `user-${n % users}`;
+  const key = kind === "retry" ? `seen-${n % users}` : `${run}-${n}`;
+  const body = kind === "chat"
+    ? JSON.stringify({ model: "m", user, messages, max_tokens: 100, temperature: 0.7 })
+    : JSON.stringify({ user, amount: kind === "charge" ? "0.000001" : "1" });
+  const more = kind === "chat" ? "" : `idempotency-key: ${key}\r\n`;
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`).join("");
+  return encoder.encode(
+    `POST ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n` +
+      `${lines}${more}content-length: ${body.length}\r\n\r\n${body}`,
+  );
+}
+
+const latencies: number[] = [];
+let failed = 0;
+const until = performance.now() + seconds * 1000;
+
+async function caller(): Promise<void> {
+  const connection = await Deno.connect({ hostname: "127.0.0.1", port });
+  connection.setNoDelay(true);
+  const buffer = new Uint8Array(64 * 1024);
+  while (performance.now() < until) {
+    const startedAt = performance.now();
+    await connection.write(requestText());
+    let text = "";
+    for (let whole = false; !whole;) {
+      const length = await connection.read(buffer);
+      if (length === null) throw new Error("the connection ended");
+      text += decoder.decode(buffer.subarray(0, length), { stream: true });
+      whole = isWhole(text);
+    }
+    if (!text.startsWith("HTTP/1.1 2")) failed++;
+    latencies.push(performance.now() - startedAt);
+  }
+  connection.close();
+}
+
+function isWhole(text: string): boolean {
+  const end = text.indexOf("\r\n\r\n");
+  if (end < 0) return false;
+  const head = text.slice(0, end).toLowerCase();
+  const size = /content-length: *(\d+)/.exec(head)?.[1];
+  if (size === undefined) return text.endsWith("0\r\n\r\n");
+  return text.length - end - 4 >= Number(size);
+}
+
+const startedAt = performance.now();
+await Promise.all(Array.from({ length: connections }, caller));
+const took = (performance.now() - startedAt) / 1000;
+latencies.sort((a, b) => a - b);
+const at = (share: number) => latencies[Math.floor(latencies.length * share)] ?? NaN;
+const loaded: Loaded = {
+  perSecond: latencies.length / took,
+  p50: at(0.5),
+  p99: at(0.99),
+  failed,
+  requests: latencies.length,
+};
+console.log(JSON.stringify(loaded));

@@ -1,0 +1,52 @@
+import { firstMatch } from "./service.ts";
+
+/** What to ask for, how often at once and for how long. */
+export interface Load {
+  port: number;
+  path: string;
+  headers: Record<string, string>;
+  /** `retry` sends deposits under keys that have been seen. */
+  kind: "chat" | "deposit" | "charge" | "retry";
+  users: number;
+  connections: number;
+  seconds: number;
+}
+
+/** What came of it. Latencies in milliseconds. */
+export interface Loaded {
+  perSecond: number;
+  p50: number;
+  p99: number;
+  failed: number;
+  requests: number;
+}
+
+const here = (name: string) => new URL(name, import.meta.url).pathname;
+
+/** A process of the bench that says its port. */
+export async function startProcess(name: string, ...args: (string | number)[]) {
+  const child = new Deno.Command(Deno.execPath(), {
+    args: ["run", "-A", here(name), ...args.map(String)],
+    stdout: "piped",
+    stderr: "inherit",
+  }).spawn();
+  return {
+    port: Number(await firstMatch(child.stdout, /(\d+)\n/)),
+    pid: child.pid,
+    async [Symbol.asyncDispose]() {
+      child.kill("SIGKILL");
+      await child.status;
+    },
+  };
+}
+
+/** Runs a load in a process of its own. Throws when an answer was not a success. */
+export async function runLoad(load: Load): Promise<Loaded> {
+  const { stdout, stderr, success } = await new Deno.Command(Deno.execPath(), {
+    args: ["run", "-A", here("load.ts"), JSON.stringify(load)],
+  }).output();
+  if (!success) throw new Error(new TextDecoder().decode(stderr));
+  const loaded: Loaded = JSON.parse(new TextDecoder().decode(stdout));
+  if (loaded.failed > 0) throw new Error(`void: ${loaded.failed} of ${loaded.requests} failed`);
+  return loaded;
+}

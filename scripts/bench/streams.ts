@@ -1,0 +1,79 @@
+import { type Figure, show } from "./figures.ts";
+import { startPaid } from "./chat.ts";
+import { startProcess } from "./processes.ts";
+import { makeFolder } from "./service.ts";
+
+const count = 1_000;
+const tokens = 500;
+const perSecond = 50;
+/** Between two tokens, which come every 20 ms, no reader waits longer. */
+const stallMs = 2_000;
+
+interface Read {
+  tokens: number;
+  longestMs: number;
+  done: boolean;
+}
+
+async function readStream(url: string, key: string, n: number): Promise<Read> {
+  const response = await fetch(`${url}/v1/chat/completions`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    body: JSON.stringify({
+      model: "m",
+      user: `user-${n}`,
+      stream: true,
+      messages: [{ role: "user", content: "Hello" }],
+      max_tokens: tokens,
+    }),
+  });
+  if (!response.ok || !response.body) throw new Error(`${response.status}`);
+  const read: Read = { tokens: 0, longestMs: 0, done: false };
+  let last = performance.now();
+  for await (const chunk of response.body.pipeThrough(new TextDecoderStream())) {
+    const now = performance.now();
+    read.longestMs = Math.max(read.longestMs, now - last);
+    last = now;
+    read.tokens += chunk.split('"content":"word').length - 1;
+    if (chunk.includes("[DONE]")) read.done = true;
+  }
+  return read;
+}
+
+/** A thousand streams at once: none stalls, and what each costs in memory. */
+export async function benchStreams(): Promise<Figure[]> {
+  await using upstream = await startProcess("upstream.ts", tokens, perSecond);
+  using folder = makeFolder();
+  await using service = await startPaid(upstream.port, folder.path, count);
+  // As hot as it will be.
+  await Promise.all(Array.from({ length: 100 }, (_, n) => readStream(service.url, service.key, n)));
+  const before = service.rssMiB();
+  const reading = Promise.all(
+    Array.from({ length: count }, (_, n) => readStream(service.url, service.key, n)),
+  );
+  let most = before;
+  const watch = setInterval(() => (most = Math.max(most, service.rssMiB())), 250);
+  const read = await reading.finally(() => clearInterval(watch));
+  const stalled = read.filter(({ longestMs }) => longestMs > stallMs).length;
+  const torn = read.filter((each) => !each.done || each.tokens !== tokens).length;
+  const each = ((most - before) * 1024) / count;
+  const figures: Figure[] = [
+    {
+      name: `${count} streams of ${perSecond} tokens a second: stalled for ${stallMs} ms`,
+      value: stalled,
+      unit: "",
+      bar: "none",
+      ok: stalled === 0,
+    },
+    { name: "not complete", value: torn, unit: "", bar: "none", ok: torn === 0 },
+    {
+      name: "memory of each",
+      value: each,
+      unit: "KiB",
+      bar: "under 60",
+      ok: each < 60,
+    },
+  ];
+  figures.forEach(show);
+  return figures;
+}
