@@ -1,17 +1,21 @@
 // `deno task bench [part…] [--long] [--json file]`: every figure that the README claims.
 import { describeMachine, type Figure } from "./bench/figures.ts";
 import { benchChat } from "./bench/chat.ts";
+import { benchGrowth } from "./bench/growth.ts";
 import { benchLatency } from "./bench/latency.ts";
 import { benchLogs } from "./bench/logs.ts";
 import { benchMoney } from "./bench/money.ts";
+import { benchPeers } from "./bench/peers.ts";
 import { benchStreams } from "./bench/streams.ts";
 import { benchWebhooks } from "./bench/webhooks.ts";
 
 const parts: Record<string, (long: boolean) => Promise<Figure[]>> = {
   chat: benchChat,
+  peers: benchPeers,
   latency: benchLatency,
   streams: benchStreams,
   money: benchMoney,
+  growth: benchGrowth,
   webhooks: benchWebhooks,
   logs: benchLogs,
 };
