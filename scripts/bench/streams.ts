@@ -24,18 +24,24 @@ async function readStream(url: string, key: string, n: number): Promise<Read> {
       user: `user-${n}`,
       stream: true,
       messages: [{ role: "user", content: "Hello" }],
-      max_tokens: tokens,
+      max_tokens: 2 * tokens,
     }),
   });
   if (!response.ok || !response.body) throw new Error(`${response.status}`);
   const read: Read = { tokens: 0, longestMs: 0, done: false };
   let last = performance.now();
+  let text = "";
   for await (const chunk of response.body.pipeThrough(new TextDecoderStream())) {
     const now = performance.now();
     read.longestMs = Math.max(read.longestMs, now - last);
     last = now;
-    read.tokens += chunk.split('"content":"word').length - 1;
-    if (chunk.includes("[DONE]")) read.done = true;
+    text += chunk;
+    const end = text.lastIndexOf("\n\n");
+    if (end < 0) continue;
+    const whole = text.slice(0, end);
+    text = text.slice(end);
+    read.tokens += whole.split('"content":"word').length - 1;
+    if (whole.includes("[DONE]")) read.done = true;
   }
   return read;
 }

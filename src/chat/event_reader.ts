@@ -29,11 +29,11 @@ export function createEventReader(
   body: ReadableStream<Uint8Array>,
   { clock, idleMs, signal }: ReaderOptions,
 ): EventReader {
-  const reader = body.getReader();
+  const reader = openReader(body);
   const decoder = new TextDecoder();
   let events: EventSourceMessage[] = [];
   let charsSinceEvent = 0;
-  let pending: Promise<ReadableStreamReadResult<Uint8Array>> | null = null;
+  let pending: Promise<Piece> | null = null;
   let silentMs = 0;
   let ended = false;
   // A fetch forgets its signal once its response has been collected, so the body is told itself.
@@ -86,6 +86,42 @@ export function createEventReader(
       reader.cancel().catch(() => {});
     },
   };
+}
+
+/** What pieces are read into, in bytes: left alone, Deno sets 64 KiB aside for each stream. */
+const pieceBytes = 4 * 1024;
+
+type Piece = { done: false; value: Uint8Array } | { done: true };
+
+interface BodyReader {
+  read(): Promise<Piece>;
+  cancel(reason?: unknown): Promise<void>;
+}
+
+/** Reads into one small buffer, over and over, where the body can do that. */
+function openReader(body: ReadableStream<Uint8Array>): BodyReader {
+  try {
+    const reader = body.getReader({ mode: "byob" });
+    let buffer = new ArrayBuffer(pieceBytes);
+    return {
+      async read() {
+        const result = await reader.read(new Uint8Array(buffer));
+        if (result.value) buffer = result.value.buffer;
+        return result.done || !result.value ? { done: true } : result;
+      },
+      cancel: (reason) => reader.cancel(reason),
+    };
+  } catch {
+    // One that was decompressed on its way cannot.
+    const reader = body.getReader();
+    return {
+      async read() {
+        const result = await reader.read();
+        return result.done ? { done: true } : result;
+      },
+      cancel: (reason) => reader.cancel(reason),
+    };
+  }
 }
 
 /** The result, or null when it takes longer. */
