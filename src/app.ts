@@ -25,6 +25,7 @@ import { createAdminGuard } from "./projects/operator.ts";
 import { projectRoutes } from "./projects/routes.ts";
 import { sweepMarkers } from "./store/marker_sweep.ts";
 import { createSecrets, type Secrets } from "./store/secrets.ts";
+import { verifyRoutes } from "./verify/routes.ts";
 import { createDispatcher, type Dispatcher } from "./webhooks/dispatcher.ts";
 import { createGuard } from "./webhooks/guard.ts";
 import { createRedelivery } from "./webhooks/redelivery.ts";
@@ -75,7 +76,6 @@ export async function createApp(outside: Deps): Promise<App> {
     secrets,
   });
   bell.listen(dispatcher.wake);
-
   const chatRooms = { deps, auth, holds, running, findUpstream, linkFor, announce };
   const hono = mount(
     deps,
@@ -87,6 +87,7 @@ export async function createApp(outside: Deps): Promise<App> {
       connect: connectRoutes({ deps, auth, authorizations, wayOut }),
       paywall: paywallRoutes({ deps, directory, links, post, secrets, announce, devices }),
       wallets: walletRoutes({ deps, directory, links, devices, authorizations, passkeys }),
+      verify: verifyRoutes({ deps, operator }),
       health: healthRoutes(deps),
     }),
   );
@@ -140,6 +141,7 @@ interface Rooms {
   connect: ReturnType<typeof connectRoutes>;
   paywall: ReturnType<typeof paywallRoutes>;
   wallets: ReturnType<typeof walletRoutes>;
+  verify: ReturnType<typeof verifyRoutes>;
   health: ReturnType<typeof healthRoutes>;
 }
 
@@ -179,8 +181,9 @@ function callerRoutes({ connect, chat, ledger, webhooks }: Rooms): Routes {
 }
 
 /** What the operator's key opens. */
-function operatorRoutes({ projects, webhooks }: Rooms): Routes {
+function operatorRoutes({ projects, webhooks, verify }: Rooms): Routes {
   return {
+    "/v1/admin/verify": { GET: verify.verify },
     "/v1/admin/projects": { GET: projects.listProjects, POST: projects.createProject },
     "/v1/admin/projects/:projectId": { GET: projects.getProject, PATCH: projects.updateProject },
     "/v1/admin/projects/:projectId/archive": { POST: projects.archiveProject },
