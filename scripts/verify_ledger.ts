@@ -19,11 +19,12 @@ export interface Verdict {
 interface VerifyOptions {
   url: string;
   adminKey: string;
+  /** How often a page is asked for before it is given up. */
+  attemptsMax?: number;
   /** Told after every page. */
   onPage?(verdict: Verdict, scan: string): void;
 }
 
-const attemptsMax = 5;
 const attemptMs = 30_000;
 const pauseMs = 1_000;
 const progressMs = 1_000;
@@ -53,7 +54,10 @@ interface Page {
   nextCursor: string | null;
 }
 
-async function readPage({ url, adminKey }: VerifyOptions, cursor: string): Promise<Page> {
+async function readPage(
+  { url, adminKey, attemptsMax = 5 }: VerifyOptions,
+  cursor: string,
+): Promise<Page> {
   const address = `${url}/v1/admin/verify${cursor && `?cursor=${cursor}`}`;
   for (let attempt = 1;; attempt++) {
     let reason = "";

@@ -1,0 +1,15 @@
+import assert from "node:assert/strict";
+import { torture } from "./support/torture.ts";
+
+Deno.test("torture: kills under a load of everything lose nothing, and book nothing twice", async () => {
+  const outcome = await torture({ seconds: 6, seed: Date.now(), patient: false });
+  const { lost, duplicates, eventsLost, faults, acknowledged, kills, entries } = outcome;
+  console.log(outcome);
+  assert.deepEqual({ lost, duplicates, eventsLost, faults }, {
+    lost: 0,
+    duplicates: 0,
+    eventsLost: 0,
+    faults: [],
+  });
+  assert.ok(kills >= 2 && acknowledged > 50 && entries >= acknowledged);
+});
