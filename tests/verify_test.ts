@@ -94,6 +94,20 @@ Deno.test("verify: long accounts go page by page, while money moves between the 
   assert.deepEqual((await verify(world)).faults, []);
 });
 
+Deno.test("verify: more refunds than a cursor carries are counted, not hidden", async () => {
+  using world = await createWorld();
+  const ids: string[] = [];
+  const deposit = () => move(world, "/v1/user/balance/deposit", { user: "ada", amount: "1" });
+  for (let n = 0; n < 120; n++) ids.push(await deposit());
+  for (const activityId of ids) {
+    await move(world, "/v1/user/refund", { user: "ada", activityId, amount: "0.5" });
+  }
+  for (let n = 0; n < 880; n++) await deposit();
+  const { checked, faults } = await verify(world);
+  assert.deepEqual(faults, []);
+  assert.equal(checked.accountsWithRefundsNotSummed, 1);
+});
+
 /** An answer that goes on until it is let go. */
 async function startAnswer(world: World): Promise<AsyncDisposable> {
   world.upstream.once(() => new Response(new ReadableStream(), eventStream));
@@ -294,7 +308,8 @@ Deno.test("verify: only the operator may ask, and only for pages that there are"
       cursorOf(null),
       cursorOf({ scan: "nothing", place: null }),
       cursorOf(none),
-      cursorOf({ scan: "deliveries", place: ["a".repeat(400)] }),
+      cursorOf({ scan: "deliveries", place: ["a".repeat(2_000)] }),
+      cursorOf({ scan: "deliveries", place: ["a", "b", "c", "d", "e"] }),
       cursorOf({ scan: "deliveries", place: "delivery" }),
     ]
   ) {

@@ -54,7 +54,7 @@ const walkSchema = z.strictObject({
   seq: z.int(),
   balance: decimal,
   /** What was refunded of entries that are still to come. */
-  refunds: z.array(z.tuple([z.string().max(64), decimal])).max(200),
+  refunds: z.array(z.tuple([z.string().max(64), decimal])).max(100),
   /** There were too many of them to carry along. */
   forgotten: z.boolean(),
 });

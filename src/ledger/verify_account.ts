@@ -38,7 +38,7 @@ export async function faultsOfAccount(
   if (holds.length > 0) {
     // The row moves in one write with the account.
     faults.push(
-      ...await judgeAtRest(kv, key, async (row) => {
+      ...await judgeAtRest(kv, { key, counts }, async (row) => {
         const connections = new Set(
           decodeAccount(row.value).holds.map((hold) => hold.connectionId),
         );

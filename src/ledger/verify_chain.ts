@@ -97,7 +97,7 @@ function goBack(walk: Walk, entry: Entry): void {
   walk.balance = formatAmount(fromDecimal(entry.balanceAfter) - fromDecimal(entry.delta));
 }
 
-const carriedRefundsMax = 200;
+const carriedRefundsMax = 100;
 const creditKinds: readonly string[] = ["deposit", "trial"];
 const debitKinds: readonly string[] = ["charge", "usage", "expired"];
 

@@ -68,8 +68,11 @@ export function listAfter(
   return kv.list({ prefix, ...(after ? { start: [...after, ""] } : {}), limit });
 }
 
-/** A key as a place: what a scan of the rows under one prefix goes on from. */
-export const keyPlace = z.array(z.union([z.string().max(300), z.number()])).min(1).max(6);
+/** The rest of a key after a prefix: where a scan of the rows under it goes on. */
+const keyPlace = z.array(z.union([z.string(), z.number()])).min(1).max(4)
+  .refine((parts) => parts.join("").length <= keyCharsMax);
+/** No key of ours is longer, and none that is could be read. */
+const keyCharsMax = 600;
 
 /** Reads a place. Throws 400 for one that does not fit the schema. */
 export function readPlace<S extends z.ZodType>(schema: S, place: Json): z.output<S> {
@@ -94,28 +97,28 @@ export function scanRows({ name, kv, prefix, rowsPerRead, look }: RowScan): Scan
     async page(place, budget) {
       const checked: Counts = {};
       const faults: string[] = [];
-      let after: Key | null = place === null ? null : readPlace(keyPlace, place);
+      let after = place === null ? null : [...prefix, ...readPlace(keyPlace, place)];
       do {
         const rows = await listAfter(kv, prefix, { after, limit: rowsPerRead });
         budget.spend(rows.length + 1);
         faults.push(...await look(rows, checked));
         const last = rows.at(-1);
         if (!last || rows.length < rowsPerRead) return { checked, faults, next: null };
-        after = last.key;
+        after = [...last.key];
       } while (!budget.isUsedUp);
-      return { checked, faults, next: [...after] };
+      return { checked, faults, next: after.slice(prefix.length) };
     },
   };
 }
 
 /**
  * Judges a record by others that only ever change in one write with it, while they may change: the
- * verdict counts when the record's version is the same after as before. `judge` gives the version
- * that it read first; null when the record is gone. Nothing is said of one that never rests.
+ * verdict counts when the record's version is the same after as before. Of one that never rests
+ * nothing is said, but it is counted.
  */
 export async function judgeAtRest(
   kv: Kv,
-  key: Key,
+  { key, counts }: { key: Key; counts: Counts },
   judge: (row: Row) => Promise<string[]>,
 ): Promise<string[]> {
   let row = await kv.get(key);
@@ -127,6 +130,7 @@ export async function judgeAtRest(
     if (again.version === row.version) return faults;
     row = again;
   }
+  count(counts, "neverAtRest");
   return [];
 }
 

@@ -1,3 +1,4 @@
+import { Buffer } from "node:buffer";
 import { z } from "zod";
 import { badRequest } from "../base/errors.ts";
 import { decodeUtf8, type Json } from "../base/json.ts";
@@ -14,14 +15,14 @@ export interface Position {
 
 /** A position as callers carry it from page to page. */
 export function encodeCursor(position: Position): string {
-  return new TextEncoder().encode(JSON.stringify(position)).toBase64({ alphabet: "base64url" });
+  return Buffer.from(JSON.stringify(position)).toString("base64url");
 }
 
 /** Reads a cursor. Throws 400 for one that `encodeCursor` never made. */
 export function decodeCursor(cursor: string): Position {
   try {
     if (cursor.length > cursorCharsMax) throw new RangeError("too long");
-    const text = decodeUtf8(Uint8Array.fromBase64(cursor, { alphabet: "base64url" }));
+    const text = decodeUtf8(Buffer.from(cursor, "base64url"));
     return positionSchema.parse(JSON.parse(text ?? "")) as Position;
   } catch {
     throw badRequest("cursor", "'cursor' is not valid.");

@@ -20,7 +20,11 @@ export function scanDeliveries({ kv }: { kv: Kv }): Scan {
       count(counts, "deliveries", rows.length);
       const found = await Promise.all(rows.map(async (row) => {
         if ((await faultsOfDelivery(kv, row)).length === 0) return [];
-        return await judgeAtRest(kv, row.key, (again) => faultsOfDelivery(kv, again));
+        return await judgeAtRest(
+          kv,
+          { key: row.key, counts },
+          (again) => faultsOfDelivery(kv, again),
+        );
       }));
       return found.flat();
     },

@@ -31,7 +31,9 @@ export function scanOutbox({ kv, clock }: { kv: Kv; clock: Clock }): Scan {
     rowsPerRead,
     async look(rows, counts) {
       count(counts, "outboxRows", rows.length);
-      const found = await Promise.all(rows.map((row) => judgeAtRest(kv, row.key, faultsOf)));
+      const found = await Promise.all(
+        rows.map((row) => judgeAtRest(kv, { key: row.key, counts }, faultsOf)),
+      );
       return found.flat();
     },
   });

@@ -3,7 +3,7 @@ import type { Clock } from "../deps.ts";
 import { keyText } from "../store/batch.ts";
 import { allDuePrefix, allFreshPrefix, allLogsPrefix, deliveryKey } from "../store/keys.ts";
 import type { Key, Kv, Row } from "../store/kv.ts";
-import { count, judgeAtRest, readOrNull, type Scan, scanRows } from "../store/scan.ts";
+import { count, type Counts, judgeAtRest, readOrNull, type Scan, scanRows } from "../store/scan.ts";
 import { pointersTo, readyTime } from "./delivery_rows.ts";
 import { decodeDelivery, listReady, readReady } from "./store.ts";
 
@@ -22,8 +22,10 @@ export function scanPointers({ kv, clock }: { kv: Kv; clock: Clock }): Scan[] {
       rowsPerRead,
       async look(rows, counts) {
         count(counts, name, rows.length);
-        const strays = await straysAmong(kv, rows, of);
-        return name === "dueRows" ? [...strays, ...await uncovered(kv, clock.now(), rows)] : strays;
+        const strays = await straysAmong(kv, rows, { of, counts });
+        return name === "dueRows"
+          ? [...strays, ...await uncovered(kv, rows, { now: clock.now(), counts })]
+          : strays;
       },
     });
   return [
@@ -41,13 +43,13 @@ export function scanPointers({ kv, clock }: { kv: Kv; clock: Clock }): Scan[] {
 async function straysAmong(
   kv: Kv,
   rows: readonly Row[],
-  deliveryOf: (row: Row) => Key,
+  { of: deliveryOf, counts }: { of: (row: Row) => Key; counts: Counts },
 ): Promise<string[]> {
   const deliveries = await kv.getMany(rows.map(deliveryOf));
   const suspects = rows.filter((row, at) => faultsOfRow(row, deliveries[at]?.value).length > 0);
   const found = await Promise.all(suspects.map((row) =>
     // The row and its delivery only move together.
-    judgeAtRest(kv, row.key, async (again) => {
+    judgeAtRest(kv, { key: row.key, counts }, async (again) => {
       const { value } = await kv.get(deliveryOf(again));
       return faultsOfRow(again, value);
     })
@@ -63,12 +65,16 @@ function faultsOfRow({ key }: Row, value: Uint8Array | null | undefined): string
 }
 
 /** Due rows that no ready row would ever lead the dispatcher to; of each subscription the first. */
-async function uncovered(kv: Kv, now: number, rows: readonly Row[]): Promise<string[]> {
+async function uncovered(
+  kv: Kv,
+  rows: readonly Row[],
+  { now, counts }: { now: number; counts: Counts },
+): Promise<string[]> {
   const firsts = Map.groupBy(rows, ({ key }) => String(key[1])).values()
     .flatMap((own) => own.slice(0, 1));
   const found = await Promise.all(firsts.map(async (row) => {
     if (await isCovered(kv, row, now)) return [];
-    return await judgeAtRest(kv, row.key, async (again) => {
+    return await judgeAtRest(kv, { key: row.key, counts }, async (again) => {
       if (await isCovered(kv, again, now)) return [];
       return [`row ${again.key.join(" ")} is due, and no ready row is as early`];
     });
