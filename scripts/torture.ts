@@ -19,6 +19,7 @@ console.log(`torture for ${seconds} s, with seed ${seed}`);
 const outcome = await torture({
   seconds,
   seed,
+  lifeMaxMs: 8_000,
   patient: true,
   onKill(kills, { operations, acknowledged, faults }) {
     if (kills % 10 > 0) return;

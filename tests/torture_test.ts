@@ -2,7 +2,12 @@ import assert from "node:assert/strict";
 import { torture } from "./support/torture.ts";
 
 Deno.test("torture: kills under a load of everything lose nothing, and book nothing twice", async () => {
-  const outcome = await torture({ seconds: 6, seed: Date.now(), patient: false });
+  const outcome = await torture({
+    seconds: 6,
+    seed: Date.now(),
+    lifeMaxMs: 2_500,
+    patient: false,
+  });
   const { lost, duplicates, eventsLost, faults, acknowledged, kills, entries } = outcome;
   console.log(outcome);
   assert.deepEqual({ lost, duplicates, eventsLost, faults }, {

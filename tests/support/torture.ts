@@ -55,6 +55,8 @@ export interface Outcome {
 interface TortureOptions {
   seconds: number;
   seed: number;
+  /** The longest that one process lives, in ms; most live much shorter. */
+  lifeMaxMs: number;
   /** Waits for the holds of dead processes as long as it takes; else their time is moved on. */
   patient: boolean;
   onKill?(kills: number, seen: Seen): void;
@@ -102,7 +104,7 @@ export async function torture(options: TortureOptions): Promise<Outcome> {
     };
     let kills = 0;
     for (const end = performance.now() + options.seconds * 1_000; performance.now() < end;) {
-      await sleep(random() * random() * 4_000);
+      await sleep(random() * random() * options.lifeMaxMs);
       await replace();
       kills++;
       options.onKill?.(kills, seen);
