@@ -59,6 +59,14 @@ const damages: Damage[] = [
     () => /^row due sub_\S+ \d+ dly_\S+ is due, and no ready row is as early/,
   ],
   [
+    "a delivery that cannot be read",
+    async (world) => {
+      const { id, projectId } = await pendingDelivery(world);
+      await put(world, deliveryKey(projectId, id), new TextEncoder().encode("{"));
+    },
+    () => /^delivery dly_\S+ of pw_\S+ cannot be read/,
+  ],
+  [
     "a log row that is gone",
     async (world) => {
       const [row] = await keysUnder(world, allLogsPrefix);
@@ -72,7 +80,7 @@ const damages: Damage[] = [
       const { id, projectId } = await pendingDelivery(world);
       await put(world, logKey(projectId, filterName({}, "success"), id), new Uint8Array());
     },
-    () => /^delivery dly_\S+ of pw_\S+ is pending and should not have the row log pw_/,
+    () => /^row log pw_\S+ success \* \* dly_\S+ leads to a delivery that is pending otherwise/,
   ],
   [
     "an outbox row of no event",

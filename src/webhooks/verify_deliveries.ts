@@ -1,15 +1,12 @@
-import { keyText } from "../store/batch.ts";
-import { deliveriesPrefix, dueKey, freshKey, logKey } from "../store/keys.ts";
+import { deliveriesPrefix } from "../store/keys.ts";
 import type { Key, Kv, Row } from "../store/kv.ts";
 import { count, judgeAtRest, readOrNull, type Scan, scanRows } from "../store/scan.ts";
-import { filterName, pointersTo } from "./delivery_rows.ts";
-import type { Delivery, DeliveryStatus } from "./schema.ts";
+import { pointersTo } from "./delivery_rows.ts";
 import { decodeDelivery } from "./store.ts";
 
-const rowsPerRead = 20;
-const statuses: readonly DeliveryStatus[] = ["pending", "success", "error"];
+const rowsPerRead = 50;
 
-/** All deliveries: the rows that lead to each are those of its state, and no others. */
+/** All deliveries: every row is there that is to lead to each. Rows too many are found from theirs. */
 export function scanDeliveries({ kv }: { kv: Kv }): Scan {
   return scanRows({
     name: "deliveries",
@@ -18,39 +15,31 @@ export function scanDeliveries({ kv }: { kv: Kv }): Scan {
     rowsPerRead,
     async look(rows, counts) {
       count(counts, "deliveries", rows.length);
-      const found = await Promise.all(rows.map(async (row) => {
-        if ((await faultsOfDelivery(kv, row)).length === 0) return [];
-        return await judgeAtRest(
-          kv,
-          { key: row.key, counts },
-          (again) => faultsOfDelivery(kv, again),
-        );
-      }));
-      return found.flat();
+      const keys = rows.map(keysTo);
+      const found = await kv.getMany(keys.flatMap((own) => own ?? []));
+      const faults: string[] = [];
+      for (const [at, row] of rows.entries()) {
+        const own = found.splice(0, keys[at]?.length ?? 0);
+        if (keys[at] && own.every(({ value }) => value !== null)) continue;
+        const judge = (again: Row) => faultsOfDelivery(kv, again);
+        faults.push(...await judgeAtRest(kv, { key: row.key, counts }, judge));
+      }
+      return faults;
     },
   });
 }
 
-async function faultsOfDelivery(kv: Kv, { key, value }: Row): Promise<string[]> {
+/** Null for a delivery that cannot be read. */
+function keysTo({ value }: Row): Key[] | null {
   const delivery = readOrNull(value, decodeDelivery);
-  const about = `delivery ${key[2]} of ${key[1]}`;
-  if (!delivery) return [`${about} cannot be read`];
-  const needed = new Set(pointersTo(delivery).map((pointer) => keyText(pointer.key)));
-  const rows = await kv.getMany(everyKeyOf(delivery));
-  return rows.flatMap((row) => {
-    const isNeeded = needed.has(keyText(row.key));
-    if (isNeeded === (row.value !== null)) return [];
-    const what = isNeeded ? "has no row" : "should not have the row";
-    return [`${about} is ${delivery.status} and ${what} ${row.key.join(" ")}`];
-  });
+  return delivery && pointersTo(delivery).map(({ key }) => key);
 }
 
-/** Every key that leads, or once led, to a delivery; of due rows only the one for its time. */
-function everyKeyOf(delivery: Delivery): Key[] {
-  const { projectId, subscriptionId, eventType, id, dueAt } = delivery;
-  const filters = [{}, { subscriptionId }, { eventType }, { subscriptionId, eventType }];
-  const logs = statuses.flatMap((status) =>
-    filters.map((filter) => logKey(projectId, filterName(filter, status), id))
-  );
-  return [...logs, freshKey(projectId, id), dueKey(subscriptionId, dueAt, id)];
+async function faultsOfDelivery(kv: Kv, row: Row): Promise<string[]> {
+  const about = `delivery ${row.key[2]} of ${row.key[1]}`;
+  const delivery = readOrNull(row.value, decodeDelivery);
+  if (!delivery) return [`${about} cannot be read`];
+  const rows = await kv.getMany(keysTo(row) ?? []);
+  return rows.filter(({ value }) => value === null)
+    .map(({ key }) => `${about} is ${delivery.status} and has no row ${key.join(" ")}`);
 }
