@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { toBytes } from "../src/base/json.ts";
 import type { Entry } from "../src/ledger/entry.ts";
 import {
   accountKey,
@@ -180,6 +181,14 @@ const accountDamages: Damage[] = [
       await edit<StoredAccount>(world, ada(world), (was) => ({ ...was, holds }));
     },
     ofAda("has holds that the sweep does not know of"),
+  ],
+  [
+    "a balance that no entry gave",
+    (world) => {
+      const account = { balance: "1000000000", seq: 0, last: null, holds: [], listed: false };
+      return put(world, accountKey(world.projectId, "zoe"), toBytes(account));
+    },
+    ({ projectId }) => new RegExp(`^account ${projectId}/zoe has 1, and no entry`),
   ],
   [
     "an account that cannot be read",

@@ -27,6 +27,7 @@ export async function faultsOfAccount(
     (last === null) !== (seq === 0),
     `has ${seq} entries, of which ${last ?? "none"} is the last`,
   );
+  say(last === null && balance !== 0n, `has ${formatAmount(balance)}, and no entry`);
   say(holds.length > holdsPerAccountMax, `has ${holds.length} holds`);
   say(new Set(holds.map(({ id }) => id)).size < holds.length, "has a hold twice");
   for (const { id, amount, used, expiresAt } of holds) {
