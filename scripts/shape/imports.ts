@@ -23,6 +23,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   wallets: ["config", "deps", "base", "store", "projects", "events", "ledger", "paywall"],
   chat: ["config", "deps", "base", "store", "projects", "events", "ledger", "paywall"],
   webhooks: ["config", "deps", "base", "store", "projects", "events"],
+  verify: ["deps", "base", "store", "projects", "ledger", "webhooks"],
   console: [
     "config",
     "deps",

@@ -11,7 +11,7 @@ import type { AccountQueue, Operation, Verdict } from "./account_queue.ts";
 import type { Draft } from "./draft.ts";
 import { amountOf, type Entry, type EntryKind } from "./entry.ts";
 import { type Origin, refusedCharge } from "./events.ts";
-import { decodeIdempotency, encodeIdempotency, readEntry } from "./store.ts";
+import { decodeIdempotency, decodeRefunded, encodeIdempotency, readEntry } from "./store.ts";
 import { type BalanceView, fromDecimal, viewBalance } from "./view.ts";
 
 /** A deposit or a charge to make. */
@@ -129,7 +129,8 @@ function keyed(name: string, posting: Posting | Refund, book: Book): Operation<P
       const verdict = book.apply(draft, { idempotencyKey: key, metadata });
       if (record && verdict.value.kind === "booked") {
         const activityId = verdict.value.entry.id;
-        draft.put(record, encodeIdempotency({ activityId, fingerprint }));
+        const owner = ref.wallet ? { owner: placeOf(ref).owner } : {};
+        draft.put(record, encodeIdempotency({ activityId, fingerprint, ...owner }));
       }
       return verdict;
     },
@@ -154,7 +155,7 @@ function refundBook({ ref, amount, original, origin }: Refund): Book {
         throw badRequest("activityId", "A refund cannot be refunded.", "not_refundable");
       }
       const row = draft.row(total);
-      const refunded = row ? fromDecimal(JSON.parse(new TextDecoder().decode(row))) : zero;
+      const refunded = row ? decodeRefunded(row) : zero;
       const left = toAmount(fromDecimal(amountOf(original)) - refunded);
       const refund = amount ?? left;
       if (refund > left || refund === 0n) throw exceeds(left);

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { isObject, type JsonObject, utf8Length } from "../base/json.ts";
-import { metadataBytesMax, metadataKeysMax } from "../base/limits.ts";
+import { metadataBytesMax, metadataKeysMax, userIdCharsMax } from "../base/limits.ts";
 import { parseAmount } from "../base/money.ts";
 
 /** A decimal amount greater than zero, as a string: decision of the interface, never a number. */
@@ -22,6 +22,7 @@ const metadataSchema = z.custom<JsonObject>(isObject, { error: "must be a JSON o
   });
 
 const user = z.unknown().optional();
+const decimal = z.string().regex(/^-?\d{1,40}(\.\d{1,9})?$/);
 
 /** The body of a deposit and of a charge. `user` is checked where users are. */
 export const moneyBodySchema = z.strictObject({
@@ -41,3 +42,39 @@ export const refundBodySchema = z.strictObject({
 });
 /** The body of a refund. */
 export type RefundBody = z.output<typeof refundBodySchema>;
+
+/** Where a walk over an account's entries stands, from its last one back to its first. */
+const walkSchema = z.strictObject({
+  owner: z.string().max(64),
+  name: z.string().max(userIdCharsMax),
+  /** The account's last entry when the walk began. */
+  last: z.string().max(64).nullable(),
+  /** The entry to look at, the number that it should have and the balance that it should leave. */
+  next: z.string().max(64).nullable(),
+  seq: z.int(),
+  balance: decimal,
+  /** What was refunded of entries that are still to come. */
+  refunds: z.array(z.tuple([z.string().max(64), decimal])).max(100),
+  /** There were too many of them to carry along. */
+  forgotten: z.boolean(),
+});
+/** Where a walk over an account's entries stands. */
+export type Walk = z.output<typeof walkSchema>;
+
+const lastSeen = z.tuple([z.string().max(64), z.string().max(userIdCharsMax)]).nullable();
+
+/** Where the verification of the ledger stands: between two owners, or within one. */
+export const ledgerPlaceSchema = z.strictObject({
+  /** Entries up to this time, in ms, were all written before the verification began. */
+  cut: z.number(),
+  /** The last account, and the last entry, that were looked at. */
+  account: lastSeen,
+  entry: lastSeen,
+  owner: z.string().max(64).nullable(),
+  walk: walkSchema.nullable(),
+  /** Of this owner's entries up to `cut`: those that its accounts lead to, those that there are. */
+  chained: z.int(),
+  listed: z.int(),
+});
+/** Where the verification of the ledger stands. */
+export type LedgerPlace = z.output<typeof ledgerPlaceSchema>;

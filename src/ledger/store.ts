@@ -1,8 +1,10 @@
 import { fromBytes, fromBytesExactly, toBytes } from "../base/json.ts";
+import type { Amount } from "../base/money.ts";
 import { accountKey, entryKey, holdingPrefix } from "../store/keys.ts";
 import type { Key, Kv } from "../store/kv.ts";
 import { type Account, type AccountRef, decodeAccount, placeOf } from "./account.ts";
 import type { Entry } from "./entry.ts";
+import { fromDecimal } from "./view.ts";
 
 /** The account as the store has it now, expired holds included. */
 export async function readAccount(kv: Kv, ref: AccountRef): Promise<Account> {
@@ -13,13 +15,25 @@ export async function readAccount(kv: Kv, ref: AccountRef): Promise<Account> {
 /** One entry of a project or a person, or null. */
 export async function readEntry(kv: Kv, owner: string, id: string): Promise<Entry | null> {
   const { value } = await kv.get(entryKey(owner, id));
-  return value && fromBytesExactly<Entry>(value);
+  return value && decodeEntry(value);
+}
+
+/** Reads an entry's bytes. */
+export function decodeEntry(bytes: Uint8Array): Entry {
+  return fromBytesExactly<Entry>(bytes);
+}
+
+/** Reads how much of an entry has been refunded. */
+export function decodeRefunded(bytes: Uint8Array): Amount {
+  return fromDecimal(fromBytes<string>(bytes));
 }
 
 /** What an idempotency key stands for. */
 export interface IdempotencyRecord {
   activityId: string;
   fingerprint: string;
+  /** Of an entry in a wallet: the wallet's owner. */
+  owner?: string;
 }
 
 /** Reads an idempotency record's bytes. */

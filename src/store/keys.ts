@@ -20,6 +20,10 @@ export const apiKeyHashKey = (hash: string): Key => ["key_hash", hash];
  * of one wallet (`owner` is the person, `name` the currency). By the ledger. For ever.
  */
 export const accountKey = (owner: string, name: string): Key => ["account", owner, name];
+/** All accounts, those of one owner together. */
+export const accountsPrefix: Key = ["account"];
+/** All accounts of one owner. */
+export const ownAccountsPrefix = (owner: string): Key => ["account", owner];
 
 /** One immutable entry, by activity id and so in order of time. By the ledger. For ever. */
 export const entryKey = (owner: string, activityId: string): Key => [
@@ -27,6 +31,10 @@ export const entryKey = (owner: string, activityId: string): Key => [
   owner,
   activityId,
 ];
+/** All entries, those of one owner together. */
+export const entriesPrefix: Key = ["entry"];
+/** All entries of one owner, of whatever account, in order of time. */
+export const ownEntriesPrefix = (owner: string): Key => ["entry", owner];
 
 /** How much of an entry has been refunded. By the ledger, with each refund. For ever. */
 export const refundedKey = (projectId: string, activityId: string): Key => [
@@ -42,6 +50,8 @@ export const idempotencyKey = (projectId: string, operation: string, key: string
   operation,
   key,
 ];
+/** All idempotency keys of money operations. */
+export const idempotencyPrefix: Key = ["idempotency"];
 
 /**
  * Says that an account may hold money, in a wallet for that connection. Written with a hold, removed
@@ -141,6 +151,8 @@ export const deliveryKey = (projectId: string, deliveryId: string): Key => [
   projectId,
   deliveryId,
 ];
+/** All deliveries, those of one project together. */
+export const deliveriesPrefix: Key = ["delivery"];
 /**
  * When a pending delivery is due, in ms: for its next attempt, or because the lease of the attempt
  * under way has run out. Exactly one row for each pending delivery.
@@ -153,6 +165,8 @@ export const dueKey = (subscriptionId: string, dueMs: number, deliveryId: string
 ];
 /** What is due at one subscription, in order of time. */
 export const duePrefix = (subscriptionId: string): Key => ["due", subscriptionId];
+/** All that is due, subscription by subscription. */
+export const allDuePrefix: Key = ["due"];
 /**
  * That a subscription has something due from this ms on. Written blindly by whoever writes a due
  * row; removed by the dispatcher. For each due row there is one that is not later.
@@ -173,6 +187,8 @@ export const freshKey = (projectId: string, deliveryId: string): Key => [
 ];
 /** All deliveries of a project in their first try: as many as run at once. */
 export const freshPrefix = (projectId: string): Key => ["fresh", projectId];
+/** All deliveries in their first try. */
+export const allFreshPrefix: Key = ["fresh"];
 /** A delivery in the log under one combination of filters: no value. Moves with its status. */
 export const logKey = (projectId: string, filter: string, deliveryId: string): Key => [
   "log",
@@ -182,6 +198,8 @@ export const logKey = (projectId: string, filter: string, deliveryId: string): K
 ];
 /** The log under one combination of filters, oldest first. */
 export const logPrefix = (projectId: string, filter: string): Key => ["log", projectId, filter];
+/** All logs. */
+export const allLogsPrefix: Key = ["log"];
 
 /** A redelivery of all that failed, with where it stands. Removed when it ends and is old. */
 export const redeliveryJobKey = (projectId: string, jobId: string): Key => [

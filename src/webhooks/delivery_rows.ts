@@ -49,7 +49,8 @@ export function removeDelivery(write: Write, delivery: Delivery): void {
   write.deletes.push(...pointersTo(delivery).map(({ key }) => key));
 }
 
-type Pointer = { key: Key; value: Uint8Array };
+/** A row that leads to a delivery. */
+export type Pointer = { key: Key; value: Uint8Array };
 
 const encoder = new TextEncoder();
 const nothing = new Uint8Array();
@@ -59,7 +60,7 @@ const textOf = ({ key }: Pointer) => key.join(" ");
  * Every row that leads to a delivery in this state. One that is in its first try, where most end,
  * has a single row in place of its rows in the log: it is pending for a moment only.
  */
-function pointersTo(delivery: Delivery): Pointer[] {
+export function pointersTo(delivery: Delivery): Pointer[] {
   const { projectId, subscriptionId, eventType, id, status, dueAt } = delivery;
   const due = { key: dueKey(subscriptionId, dueAt, id), value: encoder.encode(projectId) };
   if (isFresh(delivery)) {

@@ -8,6 +8,7 @@ import {
   eventsPrefix,
   outboxKey,
   outboxPrefix,
+  readyKey,
   readyPrefix,
   redeliveryJobKey,
   redeliveryJobsPrefix,
@@ -103,6 +104,11 @@ export function encodeDelivery(delivery: Delivery): Uint8Array {
   return toBytes(delivery);
 }
 
+/** Reads a delivery's bytes. */
+export function decodeDelivery(bytes: Uint8Array): Delivery {
+  return fromBytes<Delivery>(bytes);
+}
+
 /** Deliveries by id, in that order; null for those that are gone. */
 export async function readDeliveries(
   kv: Kv,
@@ -110,7 +116,7 @@ export async function readDeliveries(
 ): Promise<(Versioned<Delivery> | null)[]> {
   if (named.length === 0) return [];
   const rows = await kv.getMany(named.map(({ projectId, id }) => deliveryKey(projectId, id)));
-  return rows.map(({ value, version }) => value && { value: fromBytes<Delivery>(value), version });
+  return rows.map(({ value, version }) => value && { value: decodeDelivery(value), version });
 }
 
 /** The frozen texts of events, in that order; null for those that are gone. */
@@ -164,6 +170,15 @@ export interface ReadyRow {
   version: string | null;
   subscriptionId: string;
   projectId: string;
+}
+
+/** Whether a subscription has a ready row at just that ms. */
+export async function readReady(
+  kv: Kv,
+  subscriptionId: string,
+  readyMs: number,
+): Promise<boolean> {
+  return (await kv.get(readyKey(readyMs, subscriptionId))).value !== null;
 }
 
 /** Ready rows up to `now`, oldest first, from `after` on (exclusive). */

@@ -1,0 +1,35 @@
+// `deno task torture [--seconds 300] [--seed N]`: kills a real service at random moments under a
+// load of everything. Prints what came of it; exits 1 when anything was lost, doubled or wrong.
+import { parseArgs } from "node:util";
+import { torture } from "../tests/support/torture.ts";
+
+const { values } = parseArgs({
+  args: Deno.args,
+  options: {
+    seconds: { type: "string", default: "300" },
+    seed: { type: "string", default: String(Date.now()) },
+  },
+});
+const [seconds, seed] = [Number(values.seconds), Number(values.seed)];
+if (!(seconds > 0) || !Number.isInteger(seed)) {
+  console.error("--seconds must be a number greater than zero, and --seed a whole number");
+  Deno.exit(1);
+}
+console.log(`torture for ${seconds} s, with seed ${seed}`);
+const outcome = await torture({
+  seconds,
+  seed,
+  lifeMaxMs: 8_000,
+  patient: true,
+  onKill(kills, { operations, acknowledged, faults }) {
+    if (kills % 10 > 0) return;
+    console.log(
+      `${kills} kills, ${operations} operations, ${acknowledged.size} acknowledged, ${faults.length} faults`,
+    );
+  },
+});
+console.log(JSON.stringify(outcome, null, 2));
+const { lost, duplicates, eventsLost, faults } = outcome;
+const isWell = lost + duplicates + eventsLost + faults.length === 0;
+console.log(isWell ? "Nothing was lost, nothing was booked twice, everything holds." : "FAILED");
+Deno.exit(isWell ? 0 : 1);

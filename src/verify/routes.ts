@@ -1,0 +1,38 @@
+import { badRequest } from "../base/errors.ts";
+import type { Incoming } from "../base/handler.ts";
+import { jsonResponse } from "../base/response.ts";
+import type { Deps } from "../deps.ts";
+import { scanLedger } from "../ledger/verify.ts";
+import { scanIdempotency } from "../ledger/verify_idempotency.ts";
+import type { AdminGuard } from "../projects/operator.ts";
+import { Budget } from "../store/scan.ts";
+import { scanWebhooks } from "../webhooks/verify.ts";
+import { decodeCursor, encodeCursor } from "./schema.ts";
+
+/** One call does so much and no more, so that nobody else waits for it. */
+const readsPerCall = 2_000;
+const callMs = 200;
+
+/** `GET /v1/admin/verify`: checks what the store must always hold, page by page, while it works. */
+export function verifyRoutes({ deps, operator }: { deps: Deps; operator: AdminGuard }) {
+  const scans = [scanLedger(deps), scanIdempotency(deps), ...scanWebhooks(deps)];
+
+  return {
+    verify: operator(async (incoming: Incoming) => {
+      const cursor = incoming.query("cursor");
+      const from = cursor === undefined ? null : decodeCursor(cursor);
+      const at = from === null ? 0 : scans.findIndex(({ name }) => name === from.scan);
+      const scan = scans[at];
+      if (!scan) throw badRequest("cursor", "'cursor' is not valid.");
+      const deadline = deps.clock.now() + callMs;
+      const budget = new Budget(readsPerCall, () => deps.clock.now() >= deadline);
+      const { checked, faults, next } = await scan.page(from?.place ?? null, budget);
+      const following = next === null ? scans[at + 1]?.name : scan.name;
+      const nextCursor = following === undefined
+        ? null
+        : encodeCursor({ scan: following, place: next });
+      const answer = { scan: scan.name, checked, faults, nextCursor };
+      return jsonResponse(200, answer, incoming.requestId, { "cache-control": "no-store" });
+    }),
+  };
+}

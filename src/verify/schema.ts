@@ -1,0 +1,30 @@
+import { Buffer } from "node:buffer";
+import { z } from "zod";
+import { badRequest } from "../base/errors.ts";
+import { decodeUtf8, type Json } from "../base/json.ts";
+
+const cursorCharsMax = 32 * 1024;
+
+/** Which scan goes on, and where. */
+const positionSchema = z.strictObject({ scan: z.string(), place: z.json().nullable() });
+/** Which scan goes on, and where. */
+export interface Position {
+  scan: string;
+  place: Json | null;
+}
+
+/** A position as callers carry it from page to page. */
+export function encodeCursor(position: Position): string {
+  return Buffer.from(JSON.stringify(position)).toString("base64url");
+}
+
+/** Reads a cursor. Throws 400 for one that `encodeCursor` never made. */
+export function decodeCursor(cursor: string): Position {
+  try {
+    if (cursor.length > cursorCharsMax) throw new RangeError("too long");
+    const text = decodeUtf8(Buffer.from(cursor, "base64url"));
+    return positionSchema.parse(JSON.parse(text ?? "")) as Position;
+  } catch {
+    throw badRequest("cursor", "'cursor' is not valid.");
+  }
+}

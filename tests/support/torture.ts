@@ -1,0 +1,237 @@
+import { formatAmount } from "../../src/base/money.ts";
+import { verifyLedger } from "../../scripts/verify_ledger.ts";
+import { fromDecimal } from "../../src/ledger/view.ts";
+import {
+  eventually,
+  type Farebox,
+  letTimePass,
+  makeFolder,
+  serviceEnv,
+  startFarebox,
+} from "./process.ts";
+import { type Receiver, receiverEnv, startReceiver } from "./receiver.ts";
+import {
+  type Acknowledged,
+  callUntilStopped,
+  nothingSeen,
+  type Role,
+  type Seen,
+  type Unsteady,
+  users,
+} from "./torture_callers.ts";
+import { makeProject, sleep, startSlowUpstream } from "./traffic.ts";
+import { adminKey, type Body, mulberry32 } from "./world.ts";
+
+/** What a torture has come to. */
+export interface Outcome {
+  seed: number;
+  seconds: number;
+  kills: number;
+  operations: number;
+  /** Money movements and answers whose callers were told that they are booked. */
+  acknowledged: number;
+  refused: number;
+  retried: number;
+  replayed: number;
+  streams: Seen["streams"];
+  /** Entries in the books at the end. */
+  entries: number;
+  /** Entries for what a dead process had held. */
+  expired: number;
+  /** Acknowledged, and not in the books. */
+  lost: number;
+  /** Booked twice under one key. */
+  duplicates: number;
+  /** Booked, and its event never came to the subscriber. */
+  eventsLost: number;
+  /** Events that came more than once, which at-least-once allows. */
+  eventsTwice: number;
+  /** Pages of verification read under load. */
+  pages: number;
+  checked: Record<string, number>;
+  faults: string[];
+}
+
+interface TortureOptions {
+  seconds: number;
+  seed: number;
+  /** The longest that one process lives, in ms; most live much shorter. */
+  lifeMaxMs: number;
+  /** Waits for the holds of dead processes as long as it takes; else their time is moved on. */
+  patient: boolean;
+  onKill?(kills: number, seen: Seen): void;
+}
+
+const roles: readonly Role[] = [
+  ...Array.from({ length: 6 }, () => "move" as const),
+  ...Array.from({ length: 4 }, () => "stream" as const),
+  ...Array.from({ length: 10 }, () => "ask" as const),
+];
+const holdsEndMs = 90_000;
+const deliveredMs = 120_000;
+const env = {
+  ...serviceEnv,
+  ...receiverEnv,
+  LOG_LEVEL: "warn",
+  WEBHOOK_TIMEOUT_MS: "500",
+  WEBHOOK_BACKOFF_BASE_MS: "100",
+  WEBHOOK_MAX_ATTEMPTS: "20",
+};
+
+/** Kills a service at random moments under a load of everything, and then asks whether all holds. */
+export async function torture(options: TortureOptions): Promise<Outcome> {
+  await using folder = await makeFolder();
+  await using receiver = startReceiver();
+  await using upstream = startSlowUpstream((n) => 5 + (n * 379) % 700);
+  const start = () =>
+    startFarebox({ folder: folder.path, env: { ...env, UPSTREAM_URL: upstream.url } });
+  let farebox = await start();
+  try {
+    const random = mulberry32(options.seed);
+    const key = await makeProject(farebox);
+    await subscribe(farebox, key, { receiver, random });
+    let next = Promise.resolve(farebox);
+    const service: Unsteady = { key, random, stopping: false, current: () => next };
+    const seen = nothingSeen();
+    const calling = Promise.all(
+      roles.map((role, id) => callUntilStopped(service, seen, { id, role })),
+    );
+    const verifying = verifyUntilStopped(service);
+    const replace = async (meanwhile?: () => Promise<void>) => {
+      farebox.signal("SIGKILL");
+      next = farebox.ended.then(meanwhile).then(start);
+      farebox = await next;
+    };
+    let kills = 0;
+    for (const end = performance.now() + options.seconds * 1_000; performance.now() < end;) {
+      await sleep(random() * random() * options.lifeMaxMs);
+      await replace();
+      kills++;
+      options.onKill?.(kills, seen);
+    }
+    service.stopping = true;
+    // Whoever repeats a chat waits for the hold that its first try has left.
+    if (!options.patient) await replace(() => letTimePass(folder.path, 60_000));
+    await calling;
+    const verified = await verifying;
+    await holdsEnd(farebox, key);
+    const entries = await readEntries(farebox, key);
+    const books = compare(entries, seen);
+    const undelivered = () => entries.filter(({ id }) => !receiver.activities.has(id)).length;
+    await eventually(() => undelivered() === 0, { withinMs: deliveredMs }).catch(() => {});
+    const verdict = await verifyLedger({ url: farebox.url, adminKey });
+    const faults = [...seen.faults, ...verified.faults, ...books.faults, ...verdict.faults];
+    if (verdict.checked.holds !== 0) faults.push(`${verdict.checked.holds} holds have not ended`);
+    if (receiver.forged > 0) faults.push(`${receiver.forged} deliveries are not signed`);
+    return {
+      seed: options.seed,
+      seconds: options.seconds,
+      kills,
+      operations: seen.operations,
+      acknowledged: seen.acknowledged.size,
+      refused: seen.refused,
+      retried: seen.retried,
+      replayed: seen.replayed,
+      streams: seen.streams,
+      entries: entries.length,
+      expired: entries.filter(({ kind }) => kind === "expired").length,
+      lost: books.lost,
+      duplicates: books.duplicates,
+      eventsLost: undelivered(),
+      eventsTwice: [...receiver.events.values()].filter((count) => count > 1).length,
+      pages: verified.pages,
+      checked: verdict.checked,
+      faults,
+    };
+  } finally {
+    await farebox[Symbol.asyncDispose]();
+  }
+}
+
+/** Everything goes to a receiver that refuses, and is slow, now and then. */
+async function subscribe(
+  farebox: Farebox,
+  key: string,
+  { receiver, random }: { receiver: Receiver; random: () => number },
+): Promise<void> {
+  const { subscription } = await farebox.json("/v1/webhooks/subscriptions", {
+    key,
+    body: { url: receiver.url, events: ["*"] },
+  });
+  receiver.secret = subscription.secret;
+  receiver.answer = async () => {
+    const dice = random();
+    if (dice < 0.01) await sleep(700);
+    return new Response(null, { status: dice < 0.05 ? 500 : 200 });
+  };
+}
+
+/** Looks at everything again and again while it is written to; what it says of a dead one counts. */
+async function verifyUntilStopped(service: Unsteady) {
+  const whole = { pages: 0, faults: [] as string[] };
+  while (!service.stopping) {
+    const { url } = await service.current();
+    let told: string[] = [];
+    const onPage = (verdict: { faults: string[] }) => {
+      whole.pages++;
+      told = verdict.faults;
+    };
+    await verifyLedger({ url, adminKey, attemptsMax: 1, onPage }).catch(() => {});
+    whole.faults.push(...told);
+    await sleep(250);
+  }
+  return whole;
+}
+
+async function holdsEnd(farebox: Farebox, key: string): Promise<void> {
+  const heldBy = async (user: string) =>
+    (await farebox.json(`/v1/user/balance?user=${user}`, { key })).held;
+  await eventually(async () => {
+    const held = await Promise.all(users.map(heldBy));
+    const { checked } = await verifyLedger({ url: farebox.url, adminKey });
+    await sleep(500);
+    return held.every((amount) => amount === "0") && checked.holds === 0;
+  }, { withinMs: holdsEndMs, what: "the end of all holds" }).catch(() => {});
+}
+
+/** All entries of all users, as callers see them. */
+async function readEntries(farebox: Farebox, key: string): Promise<Body[]> {
+  const entries: Body[] = [];
+  for (const user of users) {
+    for (let cursor = ""; cursor !== null;) {
+      const query = `user=${user}&limit=100${cursor && `&cursor=${cursor}`}`;
+      const page: Body = await farebox.json(`/v1/user/activities?${query}`, { key });
+      entries.push(...page.activities);
+      cursor = page.nextCursor;
+    }
+  }
+  return entries;
+}
+
+/** What callers were told, against what is in the books. */
+function compare(entries: readonly Body[], { acknowledged }: Seen) {
+  const faults: string[] = [];
+  const byId = Map.groupBy(entries, ({ id }) => String(id));
+  let lost = 0;
+  for (const told of acknowledged.values()) {
+    const [entry, another] = byId.get(told.activityId) ?? [];
+    if (!entry) lost++;
+    else if (another || !agrees(entry, told)) {
+      faults.push(`told ${JSON.stringify(told)}, booked ${JSON.stringify(entry)}`);
+    }
+  }
+  const keyed = entries.filter(({ idempotencyKey }) => idempotencyKey !== null);
+  const byKey = Map.groupBy(keyed, ({ idempotencyKey }) => String(idempotencyKey));
+  const duplicates = [...byKey.values()].filter((group) => group.length > 1).length;
+  // Everyone with a key has asked until there was an answer, so nothing may be booked unasked.
+  for (const { id, idempotencyKey } of keyed) {
+    if (!acknowledged.has(id)) faults.push(`${id} of ${idempotencyKey} is booked, and never told`);
+  }
+  return { lost, duplicates, faults };
+}
+
+function agrees(entry: Body, { kind, user, idempotencyKey, amount }: Acknowledged): boolean {
+  const booked = amount === null || entry.amount === formatAmount(fromDecimal(amount));
+  return booked && entry.kind === kind && entry.user === user &&
+    entry.idempotencyKey === idempotencyKey;
+}

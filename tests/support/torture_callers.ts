@@ -1,0 +1,234 @@
+import assert from "node:assert/strict";
+import type { Farebox } from "./process.ts";
+import { sleep } from "./traffic.ts";
+import type { Body } from "./world.ts";
+
+/** A service that is killed and started again: who calls it asks where it is now. */
+export interface Unsteady {
+  /** The one that runs, or the next one. */
+  current(): Promise<Farebox>;
+  /** The key of its project. */
+  key: string;
+  random(): number;
+  /** No new operations; those under way go on until they are answered. */
+  stopping: boolean;
+}
+
+/** An operation with a key, as its caller was answered in the end. */
+export interface Acknowledged {
+  kind: "deposit" | "charge" | "refund" | "usage";
+  user: string;
+  idempotencyKey: string | null;
+  activityId: string;
+  /** Null where the service decides it. */
+  amount: string | null;
+}
+
+/** What callers have seen. */
+export interface Seen {
+  operations: number;
+  /** Answered with what they asked for, by activity id. */
+  acknowledged: Map<string, Acknowledged>;
+  /** Answered with a no, such as for want of money. */
+  refused: number;
+  /** Sent again with the same key, because no answer came. */
+  retried: number;
+  /** Of those, the ones that had landed before. */
+  replayed: number;
+  streams: { ended: number; left: number; broken: number };
+  /** Answers that break a promise. */
+  faults: string[];
+}
+
+export function nothingSeen(): Seen {
+  return {
+    operations: 0,
+    acknowledged: new Map(),
+    refused: 0,
+    retried: 0,
+    replayed: 0,
+    streams: { ended: 0, left: 0, broken: 0 },
+    faults: [],
+  };
+}
+
+export const users = ["ada", "bob", "cyd", "dan", "eve"];
+const attemptMs = 30_000;
+const messages = [{ role: "user", content: "Hello" }];
+const chatOf = (user: string) => ({ model: "test-model", user, messages, max_tokens: 200 });
+
+/** What a caller does, one after the other; whoever asks with a key may wait for a dead one's hold. */
+export type Role = "move" | "stream" | "ask";
+
+/** One caller. */
+export async function callUntilStopped(
+  service: Unsteady,
+  seen: Seen,
+  { id, role }: { id: number; role: Role },
+): Promise<void> {
+  const { random } = service;
+  for (let n = 0; !service.stopping; n++) {
+    const user = users[Math.floor(random() * users.length)] ?? "ada";
+    const key = `caller-${id}-${n}`;
+    seen.operations++;
+    if (role === "ask") await askWhole(service, seen, { user, key });
+    else if (role === "stream") await askStreamed(service, seen, { user, leave: random() < 0.4 });
+    else await moveOnce(service, seen, { user, key });
+    await sleep(random() * 20);
+  }
+}
+
+async function moveOnce(
+  service: Unsteady,
+  seen: Seen,
+  { user, key }: { user: string; key: string },
+): Promise<void> {
+  const dice = service.random();
+  if (dice < 0.2) return await refundOne(service, seen, { user, key });
+  const amount = (service.random() * 2 + 0.001).toFixed(3);
+  await move(service, seen, { kind: dice < 0.65 ? "deposit" : "charge", user, amount, key });
+}
+
+interface Movement {
+  kind: "deposit" | "charge" | "refund";
+  user: string;
+  amount: string;
+  key: string;
+  activityId?: string;
+}
+
+const paths = {
+  deposit: "/v1/user/balance/deposit",
+  charge: "/v1/user/charge",
+  refund: "/v1/user/refund",
+};
+
+async function move(service: Unsteady, seen: Seen, movement: Movement): Promise<void> {
+  const { kind, key, ...body } = movement;
+  const answer = await askUntilAnswered(service, seen, { path: paths[kind], key, body });
+  if (answer.status !== 200 || !answer.body.success) {
+    const { code } = answer.body.error ?? {};
+    const expected = answer.status === 200 || code === "refund_exceeds_original";
+    if (!expected) seen.faults.push(`${kind} ${key}: ${answer.status} ${JSON.stringify(answer)}`);
+    seen.refused++;
+    return;
+  }
+  note(seen, {
+    kind,
+    user: body.user,
+    idempotencyKey: key,
+    activityId: answer.body.activityId,
+    amount: kind === "refund" ? null : body.amount,
+  });
+}
+
+async function refundOne(
+  service: Unsteady,
+  seen: Seen,
+  { user, key }: { user: string; key: string },
+): Promise<void> {
+  const own = [...seen.acknowledged.values()].slice(-50).filter((done) =>
+    done.user === user && done.kind !== "refund"
+  );
+  const original = own[Math.floor(service.random() * own.length)];
+  if (!original) return;
+  const { activityId } = original;
+  await move(service, seen, { kind: "refund", user, amount: "0.00001", key, activityId });
+}
+
+async function askWhole(
+  service: Unsteady,
+  seen: Seen,
+  { user, key }: { user: string; key: string },
+): Promise<void> {
+  const path = "/v1/chat/completions";
+  const answer = await askUntilAnswered(service, seen, { path, key, body: chatOf(user) });
+  if (answer.status !== 200) seen.faults.push(`chat ${key}: ${JSON.stringify(answer)}`);
+  const activityId = answer.activityId;
+  if (activityId === null) return void seen.refused++;
+  note(seen, { kind: "usage", user, idempotencyKey: key, activityId, amount: null });
+}
+
+function note(seen: Seen, done: Acknowledged): void {
+  if (seen.acknowledged.has(done.activityId)) {
+    seen.faults.push(`${done.activityId} is the answer to two keys`);
+  }
+  seen.acknowledged.set(done.activityId, done);
+}
+
+interface Answer {
+  status: number;
+  body: Body;
+  activityId: string | null;
+}
+
+/** Asks again with the same key until it is answered, whoever dies meanwhile. */
+async function askUntilAnswered(
+  service: Unsteady,
+  seen: Seen,
+  { path, key, body }: { path: string; key: string; body: unknown },
+): Promise<Answer> {
+  for (let attempt = 0;; attempt++) {
+    if (attempt === 1) seen.retried++;
+    try {
+      const response = await send(service, { path, key, body });
+      const answered = { status: response.status, body: await response.json() };
+      if (response.status < 500) {
+        const replayed = response.headers.get("idempotent-replayed") === "true";
+        if (replayed && attempt === 0) seen.faults.push(`${key} was new, and is replayed`);
+        if (replayed) seen.replayed++;
+        return { ...answered, activityId: response.headers.get("x-service-activity-id") };
+      }
+      if (response.status === 500) seen.faults.push(`${key}: ${JSON.stringify(answered)}`);
+    } catch {
+      // It has died, or its answer did not arrive whole.
+    }
+    await sleep(20);
+  }
+}
+
+async function send(
+  service: Unsteady,
+  { path, key, body, signal }: { path: string; key?: string; body: unknown; signal?: AbortSignal },
+): Promise<Response> {
+  const { url } = await service.current();
+  return await fetch(url + path, {
+    method: "POST",
+    headers: {
+      authorization: `Bearer ${service.key}`,
+      "content-type": "application/json",
+      ...(key === undefined ? {} : { "idempotency-key": key }),
+    },
+    body: JSON.stringify(body),
+    signal: signal ?? AbortSignal.timeout(attemptMs),
+  });
+}
+
+/** A stream is not asked for again: what it has cost is seen in the books. */
+async function askStreamed(
+  service: Unsteady,
+  seen: Seen,
+  { user, leave }: { user: string; leave: boolean },
+): Promise<void> {
+  const leaving = new AbortController();
+  const body = { ...chatOf(user), stream: true };
+  try {
+    const signal = AbortSignal.any([leaving.signal, AbortSignal.timeout(attemptMs)]);
+    const response = await send(service, { path: "/v1/chat/completions", body, signal });
+    const activityId = response.headers.get("x-service-activity-id");
+    if (leave) {
+      await response.body?.getReader().read();
+      leaving.abort();
+      return void seen.streams.left++;
+    }
+    const text = await response.text();
+    if (!text.endsWith("data: [DONE]\n\n")) return void seen.streams.broken++;
+    seen.streams.ended++;
+    if (response.headers.has("x-service-paywall")) return;
+    assert.ok(activityId, text);
+    note(seen, { kind: "usage", user, idempotencyKey: null, activityId, amount: null });
+  } catch (error) {
+    assert.ok(!(error instanceof assert.AssertionError), String(error));
+    seen.streams.broken++;
+  }
+}
