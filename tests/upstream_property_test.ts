@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
+import { isObject, parseJson } from "../src/base/json.ts";
 import { parseAmount, toAmount } from "../src/base/money.ts";
 import { plausibleUsage } from "../src/chat/usage.ts";
 import { checkBooks } from "./support/books.ts";
@@ -113,6 +114,10 @@ Deno.test("upstream: whatever is streamed ends in [DONE] or an error, and is cha
         const told = frames.map((frame) => JSON.parse(frame.replaceAll(/^data: /gm, "")));
         assert.ok(told.every(({ error }) => !error), "what goes wrong is told last");
         const cost = await costOf(world, before);
+        const refused = chunks.map((text) => parseJson(text)).some((each) =>
+          isObject(each) && each.error
+        );
+        if (refused) assert.notEqual(last, "[DONE]", "an error is no end");
         if (last !== "[DONE]") return assert.equal(typeof JSON.parse(last).error.message, "string");
         done++;
         const usages = told.flatMap(({ usage }) => usage ?? []);
