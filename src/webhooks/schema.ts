@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { isObject } from "../base/json.ts";
 import { isKnownPattern, nearestPattern } from "../events/listener.ts";
 import type { Sealed } from "../store/secrets.ts";
 
@@ -17,7 +18,11 @@ const reservedHeader = new RegExp(
     "x-aws-|x-goog-|x-google-|x-gfe-|x-azure-|x-ms-)",
 );
 
-const customHeadersSchema = z.record(z.string(), z.string()).superRefine((headers, context) => {
+// A number of many digits is kept as an object, which zod would take for a record.
+const recordSchema = z.custom<Record<string, unknown>>(isObject, { error: "must be an object" })
+  .pipe(z.record(z.string(), z.string()));
+
+const customHeadersSchema = recordSchema.superRefine((headers, context) => {
   const names = Object.keys(headers);
   const fault = (message: string) => context.addIssue({ code: "custom", message });
   if (names.length > customHeadersMax) fault(`must have at most ${customHeadersMax} entries`);
