@@ -18,11 +18,10 @@ const reservedHeader = new RegExp(
     "x-aws-|x-goog-|x-google-|x-gfe-|x-azure-|x-ms-)",
 );
 
-// A number of many digits is kept as an object, which zod would take for a record.
-const recordSchema = z.custom<Record<string, unknown>>(isObject, { error: "must be an object" })
-  .pipe(z.record(z.string(), z.string()));
-
-const customHeadersSchema = recordSchema.superRefine((headers, context) => {
+// Not as zod's record, which takes a number of many digits for one, and drops `__proto__`.
+const customHeadersSchema = z.custom<Record<string, string>>(isObject, {
+  error: "must be an object of texts",
+}).superRefine((headers, context) => {
   const names = Object.keys(headers);
   const fault = (message: string) => context.addIssue({ code: "custom", message });
   if (names.length > customHeadersMax) fault(`must have at most ${customHeadersMax} entries`);
@@ -36,7 +35,10 @@ const customHeadersSchema = recordSchema.superRefine((headers, context) => {
     } else if (reservedHeader.test(name.toLowerCase())) {
       fault(`must not have the name '${shown}', which is reserved`);
     }
-    if (value.length > headerValueCharsMax || !/^[\x20-\x7e]*$/.test(value)) {
+    if (
+      typeof value !== "string" || !/^[\x20-\x7e]*$/.test(value) ||
+      value.length > headerValueCharsMax
+    ) {
       fault(`must have a visible ASCII value of at most ${headerValueCharsMax} at '${shown}'`);
     }
   }
