@@ -222,7 +222,10 @@ Deno.test("stripe: amounts go in the currency's smallest unit, exactly or not at
     [unit / 1000n, "usd", null],
     [500n * unit, "jpy", 500],
     [unit / 2n, "jpy", null],
-    [unit / 1000n, "kwd", 1],
+    [unit / 100n, "kwd", 10],
+    [unit / 1000n, "kwd", null],
+    [5n * unit, "ugx", 500],
+    [unit / 100n, "ugx", null],
   ];
   for (const [amount, currency, units] of table) {
     assert.equal(toStripeUnits(toAmount(amount), currency), units, `${amount} ${currency}`);

@@ -36,7 +36,8 @@ export function headerText(value: string): string | null {
   if (/^[\x00-\x7f]*$/.test(value)) return value;
   try {
     const bytes = Uint8Array.from(value, (character) => character.charCodeAt(0));
-    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    // A byte order mark is a character like any other here: it makes another name.
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
     return null;
   }

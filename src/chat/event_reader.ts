@@ -30,7 +30,8 @@ export function createEventReader(
   { clock, idleMs, signal }: ReaderOptions,
 ): EventReader {
   const reader = openReader(body);
-  const decoder = new TextDecoder();
+  // The parser knows of the mark at the start; Deno's decoder also drops one that starts a later part.
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   let events: EventSourceMessage[] = [];
   let charsSinceEvent = 0;
   let pending: Promise<Piece> | null = null;

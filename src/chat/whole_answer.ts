@@ -1,5 +1,12 @@
-import { decodeUtf8, isObject, type Json, type JsonObject, parseJson } from "../base/json.ts";
-import { upstreamBodyBytesMax } from "../base/limits.ts";
+import {
+  decodeUtf8,
+  isObject,
+  type Json,
+  type JsonObject,
+  nestsDeeper,
+  parseJson,
+} from "../base/json.ts";
+import { jsonDepthMax, upstreamBodyBytesMax } from "../base/limits.ts";
 import { corsHeaders, type HeaderList } from "../base/response.ts";
 import { amountOf, type Entry } from "../ledger/entry.ts";
 import {
@@ -104,11 +111,13 @@ export function passedHeaders(request: Request): Record<string, string> {
 
 /**
  * Reads a completion, and adds what clients rely on where a server leaves it out. Throws 502 when
- * it is none: HTML, a truncated body, an error with status 200.
+ * it is none: HTML, a truncated body, an error with status 200; or nests too deep to be written again.
  */
 export function readCompletion(bytes: Uint8Array, answer: Answer): JsonObject {
   const text = decodeUtf8(bytes);
   let value: Json;
+  // Found out here, while nothing is charged: such an answer could be read, but not be passed on.
+  if (text && nestsDeeper(text, jsonDepthMax)) throw badUpstream("an answer nested too deep");
   try {
     value = parseJson(text ?? "");
   } catch {

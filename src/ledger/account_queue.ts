@@ -19,7 +19,7 @@ export interface Operation<T> {
   reads: readonly Key[];
   /** About how much it writes, in bytes. */
   bytes: number;
-  /** Decides and alters the draft. What it throws reaches its own caller alone. */
+  /** Decides and alters the draft. What it throws reaches its own caller alone, and undoes it. */
   apply(draft: Draft): Verdict<T>;
 }
 
@@ -47,6 +47,8 @@ interface Lane {
 interface Decision {
   tell: () => void;
   refused: boolean;
+  /** It threw, and may have left the draft half changed. */
+  failed: boolean;
 }
 
 const operationsMax = 64;
@@ -91,6 +93,11 @@ export function createAccountQueue(
       if (!fresh && decisions.some(({ refused }) => refused)) {
         cache.delete(name);
         continue;
+      }
+      if (decisions.some(({ failed }) => failed)) {
+        decisions.forEach(({ failed, tell }) => failed && tell());
+        const others = batch.filter((_, at) => !decisions[at]?.failed);
+        return others.length > 0 ? await settleBatch(name, ref, others) : undefined;
       }
       if (draft.changed) {
         const version = await commitDraft(name, draft);
@@ -222,9 +229,9 @@ function decider<T>(
   return (draft) => {
     try {
       const { value, refused = false } = operation.apply(draft);
-      return { refused, tell: () => resolve(value) };
+      return { refused, failed: false, tell: () => resolve(value) };
     } catch (error) {
-      return { refused: true, tell: () => reject(error) };
+      return { refused: true, failed: true, tell: () => reject(error) };
     }
   };
 }

@@ -26,11 +26,11 @@ export interface StripeAccount {
 }
 
 // https://docs.stripe.com/currencies: amounts go in the smallest unit, which these have not, or
-// have three digits of.
-const withoutDecimals = "bif clp djf gnf jpy kmf krw mga pyg rwf ugx vnd vuv xaf xof xpf".split(
-  " ",
-);
+// have three digits of, the last of which must be zero.
+const withoutDecimals = "bif clp djf gnf jpy kmf krw mga pyg rwf vnd vuv xaf xof xpf".split(" ");
 const withThree = "bhd jod kwd omr tnd".split(" ");
+/** They have no smaller unit any more, and go in hundredths of it all the same. */
+const inHundreds = ["isk", "ugx"];
 const toleranceSeconds = 300;
 const timeoutMs = 15_000;
 
@@ -40,10 +40,16 @@ function unitsPerOne(currency: string): bigint {
   return withThree.includes(currency) ? 1000n : 100n;
 }
 
-/** An amount in Stripe's units; null when it is finer than they are. */
+/** How many of them are the least that can be paid. */
+function unitsPerStep(currency: string): bigint {
+  if (inHundreds.includes(currency)) return 100n;
+  return withThree.includes(currency) ? 10n : 1n;
+}
+
+/** An amount in Stripe's units; null when it is finer than what can be paid. */
 export function toStripeUnits(amount: Amount, currency: string): number | null {
   const scaled = amount * unitsPerOne(currency);
-  return scaled % unit === 0n ? Number(scaled / unit) : null;
+  return scaled % (unit * unitsPerStep(currency)) === 0n ? Number(scaled / unit) : null;
 }
 
 /** Stripe's units as an amount. */

@@ -38,7 +38,9 @@ export function fromBase64Url(text: string): Uint8Array<ArrayBuffer> | null {
   if (!/^[\w-]*$/.test(text)) return null;
   try {
     const binary = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
-    return Uint8Array.from(binary, (character) => character.charCodeAt(0));
+    const bytes = Uint8Array.from(binary, (character) => character.charCodeAt(0));
+    // The last character has bits to spare, which make several spellings of the same bytes.
+    return toBase64Url(bytes) === text ? bytes : null;
   } catch {
     return null;
   }

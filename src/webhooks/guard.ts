@@ -55,9 +55,9 @@ for (const [net, prefix] of blockedV6) blocked.addSubnet(net, prefix, "ipv6");
 const globalUnicast = new BlockList();
 globalUnicast.addSubnet(...publicV6, "ipv6");
 
-/** Names that never leave a machine, a home or a cloud's network. */
+/** Names that never leave a machine, a home or a cloud's network, or are none: of an empty part. */
 const privateName =
-  /^[^.]*$|(^|\.)(localhost|local|internal|home\.arpa|onion|lan|intranet|corp|home)$/;
+  /^[^.]*$|^\.|\.(\.|$)|(^|\.)(localhost|local|internal|home\.arpa|onion|lan|intranet|corp|home)$/;
 
 /** Whether an address is on the public internet. Anything that is no address is not. */
 export function isPublic(address: string): boolean {

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { isObject } from "../base/json.ts";
 import { isKnownPattern, nearestPattern } from "../events/listener.ts";
 import type { Sealed } from "../store/secrets.ts";
 
@@ -17,7 +18,10 @@ const reservedHeader = new RegExp(
     "x-aws-|x-goog-|x-google-|x-gfe-|x-azure-|x-ms-)",
 );
 
-const customHeadersSchema = z.record(z.string(), z.string()).superRefine((headers, context) => {
+// Not as zod's record, which takes a number of many digits for one, and drops `__proto__`.
+const customHeadersSchema = z.custom<Record<string, string>>(isObject, {
+  error: "must be an object of texts",
+}).superRefine((headers, context) => {
   const names = Object.keys(headers);
   const fault = (message: string) => context.addIssue({ code: "custom", message });
   if (names.length > customHeadersMax) fault(`must have at most ${customHeadersMax} entries`);
@@ -31,7 +35,10 @@ const customHeadersSchema = z.record(z.string(), z.string()).superRefine((header
     } else if (reservedHeader.test(name.toLowerCase())) {
       fault(`must not have the name '${shown}', which is reserved`);
     }
-    if (value.length > headerValueCharsMax || !/^[\x20-\x7e]*$/.test(value)) {
+    if (
+      typeof value !== "string" || !/^[\x20-\x7e]*$/.test(value) ||
+      value.length > headerValueCharsMax
+    ) {
       fault(`must have a visible ASCII value of at most ${headerValueCharsMax} at '${shown}'`);
     }
   }

@@ -123,10 +123,19 @@ function judge({ status, retryAfter, bodyHead }: PostResponse, now: number): Par
   return { ...answered, error, retryAfterMs: readRetryAfter(retryAfter ?? "", now) };
 }
 
+// RFC 9110, 5.6.7: the form in use, and two that are only read. All are in GMT, also the last.
+const httpDate = new RegExp(
+  "^([A-Z][a-z]{2}, \\d\\d [A-Z][a-z]{2} \\d{4} [\\d:]{8} GMT|" +
+    "[A-Z][a-z]{5,8}, \\d\\d-[A-Z][a-z]{2}-\\d\\d [\\d:]{8} GMT|" +
+    "[A-Z][a-z]{2} [A-Z][a-z]{2} [ \\d]\\d [\\d:]{8} \\d{4})$",
+);
+
 /** `Retry-After`: seconds or a date (RFC 9110, 10.2.3), as milliseconds from now; null for neither. */
 export function readRetryAfter(text: string, now: number): number | null {
   if (/^\d{1,9}$/.test(text)) return Number(text) * 1000;
-  const date = Date.parse(text);
+  // Date.parse alone makes a date of nearly anything, such as of "wait 99999".
+  if (!httpDate.test(text)) return null;
+  const date = Date.parse(text.endsWith(" GMT") ? text : `${text} GMT`);
   return Number.isNaN(date) ? null : Math.max(0, date - now);
 }
 

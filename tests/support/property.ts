@@ -1,0 +1,181 @@
+import fc from "fast-check";
+
+/** The same cases at every run; what fails is printed with its seed and the smallest case. */
+const seed = Number(Deno.env.get("FAST_CHECK_SEED") ?? 20_260_101);
+/** How many times as many cases as the tests ask for, which are the least. */
+const factor = Math.max(1, Number(Deno.env.get("FAST_CHECK_RUNS") ?? 1));
+
+/** Checks that something holds for so many cases, and shows the smallest one where it does not. */
+export async function always<T>(
+  runs: number,
+  property: fc.IProperty<T> | fc.IAsyncProperty<T>,
+): Promise<void> {
+  const numRuns = Math.round(runs * factor);
+  await fc.assert(property as fc.IAsyncProperty<T>, { seed, numRuns });
+}
+
+/** UTF-16 as it comes: halves of pairs, controls, anything. */
+const codeUnits = fc.array(fc.nat(0xffff), { maxLength: 12 })
+  .map((units) => String.fromCharCode(...units));
+
+/** Text that somebody's parser has fallen over before. */
+const hostileTexts = [
+  "",
+  " ",
+  "\u0000",
+  "\u007f",
+  "\u009b",
+  "\r\n",
+  "a\tb",
+  "\ufeff",
+  "\u2028",
+  "\u202eabc",
+  "\ud800",
+  "\udc00\ud800",
+  "é",
+  "😀",
+  "e\u0301",
+  "__proto__",
+  "constructor",
+  "toString",
+  "rawJSON",
+  "null",
+  "undefined",
+  "NaN",
+  "1e400",
+  "-1",
+  "*",
+  "..",
+  "../../etc/passwd",
+  "%00",
+  "%ff",
+  "%",
+  "{{url}}",
+  "{user}",
+  "$&",
+  "=1+1",
+  '"',
+  "\\",
+  "<script>alert(1)</script>",
+  "'; drop table users; --",
+  "data: [DONE]\n\n",
+];
+
+/** Any text at all, well-formed or not. */
+export const anyText: fc.Arbitrary<string> = fc.oneof(
+  fc.constantFrom(...hostileTexts),
+  fc.string({ unit: "grapheme", maxLength: 20 }),
+  fc.string({ unit: "binary", maxLength: 20 }),
+  fc.string({ unit: "binary-ascii", maxLength: 20 }),
+  codeUnits,
+  fc.tuple(fc.constantFrom("k", "é", "€", "😀", "\u0001"), fc.nat(3_000))
+    .map(([text, times]) => text.repeat(times)),
+);
+
+/** Text that is well-formed Unicode. */
+export const wellFormedText: fc.Arbitrary<string> = anyText.map((text) => text.toWellFormed());
+
+/** A header's value as Fetch takes one: each character a byte, without NUL and line breaks. */
+export const headerValue: fc.Arbitrary<string> = fc.oneof(
+  fc.array(fc.nat(0xff), { maxLength: 300 }),
+  fc.array(fc.integer({ min: 0x21, max: 0x7e }), { maxLength: 300 }),
+  anyText.map((text) => [...new TextEncoder().encode(text)]),
+).map((bytes) =>
+  String.fromCharCode(...bytes.filter((byte) => byte !== 0 && byte !== 10 && byte !== 13))
+);
+
+const numbers = fc.oneof(
+  fc.constantFrom("0", "-0", "-1", "0.1", "1.0", "5e-1", "1e400", "-1e400", "1e-400", "1e21"),
+  fc.constantFrom(
+    "12345678901234567890",
+    "9007199254740993",
+    "2147483648",
+    "0.1234567890123456789",
+  ),
+  fc.integer().map(String),
+  fc.bigInt().map(String),
+  fc.double({ noNaN: true, noDefaultInfinity: true }).map(String),
+);
+
+const deep = fc.integer({ min: 1, max: 600 }).chain((depth) =>
+  fc.constantFrom(
+    "[".repeat(depth) + "]".repeat(depth),
+    '{"a":'.repeat(depth) + "null" + "}".repeat(depth),
+  )
+);
+
+/** Any JSON value, as text: numbers that no double holds, any string, names that trip code up. */
+export const jsonText: fc.Arbitrary<string> = fc.letrec<{ value: string }>((tie) => ({
+  value: fc.oneof(
+    { maxDepth: 3, withCrossShrink: true },
+    fc.oneof(
+      fc.constantFrom("null", "true", "false", "[]", "{}"),
+      numbers,
+      anyText.map((text) => JSON.stringify(text)),
+      deep,
+    ),
+    fc.array(tie("value"), { maxLength: 4 }).map((items) => `[${items.join(",")}]`),
+    fc.array(fc.tuple(anyText, tie("value")), { maxLength: 4 }).map((fields) =>
+      `{${fields.map(([name, value]) => `${JSON.stringify(name)}:${value}`).join(",")}}`
+    ),
+  ),
+})).value;
+
+type Path = readonly (string | number)[];
+
+/** One change to a body: something else in place of a value, less, or more. */
+interface Edit {
+  path: Path;
+  what: "replace" | "remove" | "add";
+  name: string;
+  value: string;
+}
+
+/** A body that was right, as JSON text, after one to three changes anywhere in it. */
+export function spoiled(body: object): fc.Arbitrary<string> {
+  const edit = fc.record<Edit>({
+    path: fc.constantFrom(...pathsIn(body)),
+    what: fc.constantFrom("replace", "replace", "remove", "add"),
+    name: anyText,
+    value: jsonText,
+  });
+  return fc.array(edit, { minLength: 1, maxLength: 3 }).map((edits) => withEdits(body, edits));
+}
+
+function pathsIn(value: unknown, path: Path = []): Path[] {
+  if (typeof value !== "object" || value === null) return [path];
+  const inside = Object.entries(value).flatMap(([name, item]) => pathsIn(item, [...path, name]));
+  return [path, ...inside];
+}
+
+function withEdits(body: object, edits: readonly Edit[]): string {
+  const root = { body: structuredClone(body) };
+  const marks = edits.map((_, at) => `@edit ${at}@`);
+  for (const [at, { path, what, name }] of edits.entries()) {
+    const parent = follow(root, ["body", ...path].slice(0, -1));
+    const last = ["body", ...path].at(-1) ?? "body";
+    if (!parent || !Object.hasOwn(parent, last)) continue;
+    const target = follow(parent, [last]);
+    if (what === "remove") Reflect.deleteProperty(parent, last);
+    else if (what === "add" && Array.isArray(target)) target.push(marks[at]);
+    else if (what === "add" && target) define(target, name, marks[at]);
+    else define(parent, last, marks[at]);
+  }
+  const text = JSON.stringify(root.body) ?? "null";
+  return text.replace(/"@edit (\d+)@"/g, (_, at) => edits[Number(at)]?.value ?? "null");
+}
+
+function follow(from: object, path: Path): object | null {
+  let at: unknown = from;
+  for (const part of path) {
+    if (typeof at !== "object" || at === null || !Object.hasOwn(at, part)) return null;
+    at = Reflect.get(at, part);
+  }
+  return typeof at === "object" ? at : null;
+}
+
+/** Also where the name is `__proto__`, which plain assignment would not set. */
+function define(target: object, name: string | number, value: unknown): void {
+  const how = { value, enumerable: true, configurable: true, writable: true };
+  Object.defineProperty(target, name, how);
+}
