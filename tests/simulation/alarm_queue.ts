@@ -2,6 +2,8 @@ import type { Alarm } from "../../src/deps.ts";
 import type { Holder } from "./store_line.ts";
 import type { Timeline } from "./timeline.ts";
 
+const grainMs = 1_000;
+
 /** The store's queue: a message may be lost, doubled or late, and reaches any process. */
 export class AlarmQueue {
   readonly #timeline: Timeline;
@@ -11,21 +13,29 @@ export class AlarmQueue {
     this.#timeline = timeline;
   }
 
+  /** One message of one process for each second, as the real alarm sends them. */
   alarmOf(holder: Holder): Alarm {
+    const asked = new Set<number>();
     return {
       ring: (at) => {
-        if (!holder.dead) this.#send(at);
+        const second = Math.ceil(at / grainMs);
+        if (holder.dead || asked.has(second)) return;
+        asked.add(second);
+        this.#send(second * grainMs, () => asked.delete(second));
       },
       listen: (wake) => void this.#listeners.set(holder, wake),
     };
   }
 
-  #send(at: number): void {
+  #send(at: number, arrived: () => void): void {
     const timeline = this.#timeline;
     const messages = timeline.pick([0, 1, 1, 1, 2]);
     for (let message = 0; message < messages; message++) {
       const late = timeline.chance(0.2) ? timeline.between(1_000, 60_000) : 0;
-      timeline.after(at - timeline.now + timeline.between(0, 100) + late, () => this.#deliver());
+      timeline.after(at - timeline.now + timeline.between(0, 100) + late, () => {
+        arrived();
+        this.#deliver();
+      });
     }
   }
 

@@ -18,6 +18,7 @@ export class Crashes {
   readonly #slots: (Process | null)[];
   readonly #armed: Death[] = [];
   #started = 0;
+  #planned = 0;
 
   constructor(
     timeline: Timeline,
@@ -49,22 +50,27 @@ export class Crashes {
 
   /** So many deaths within this time from now, in any moment of their victims' work. */
   plan(count: number, withinMs: number): void {
+    this.#planned = count;
     for (let n = 0; n < count; n++) {
       const death = this.#timeline.pick(deaths);
       this.#timeline.after(this.#timeline.between(0, withinMs), () => {
         const victim = this.living();
+        if (this.count >= this.#planned) return;
         if (death === "at once" && victim) this.#kill(victim);
         else this.#armed.push(death);
       });
     }
   }
 
-  /** Those that are still to come happen now. */
-  finish(): void {
-    for (const _ of this.#armed.splice(0)) {
+  /** Those that are still to come happen now, as soon as there is somebody to die. */
+  async finish(): Promise<void> {
+    this.#armed.length = 0;
+    while (this.count < this.#planned) {
       const victim = this.living();
       if (victim) this.#kill(victim);
+      await this.#timeline.pause(restartMinMs);
     }
+    this.#armed.length = 0;
   }
 
   beforeLanding = (holder: Holder): void => this.#strike("before a commit", holder);

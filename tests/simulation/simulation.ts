@@ -63,7 +63,7 @@ export async function runSeed(seed: number, seams: Seams = {}): Promise<SeedResu
   const now = () => timeline.now;
   const deliveries = new DeliveriesAudit({ store, receivers, violations, rules, now });
   const weather: Weather = { writeFaults: 0, readFaults: 0, slownessMs: 2 };
-  const tempo = { pollEveryMs: timeline.pick([250, 1_000, 3_000]), sweepEveryMs: 15_000 };
+  const tempo = { pollEveryMs: timeline.pick([1_000, 2_500]), sweepEveryMs: 15_000 };
 
   const around: Surroundings = {
     timeline,
@@ -157,12 +157,12 @@ async function play(parts: Play): Promise<void> {
   await crashes.startAll();
   await until(workload.open());
 
-  const operations = operationsMin + timeline.whole(0, 40);
+  const operations = operationsMin + timeline.whole(0, 10);
   const lengthMs = operations * 350;
   planWeather(timeline, weather, lengthMs);
   crashes.plan(crashesMin + timeline.whole(0, 4), lengthMs * 0.9);
   await until(workload.run(operations));
-  crashes.finish();
+  await until(crashes.finish());
 
   Object.assign(weather, { writeFaults: 0, readFaults: 0, slownessMs: 2 });
   workload.settle();

@@ -78,7 +78,7 @@ export class Workload {
   /** One thing after the other, and now and then several at once; resolves when all are begun. */
   async run(operations: number): Promise<void> {
     const { timeline, callers } = this.#parts;
-    for (let begun = 0; begun < operations;) {
+    for (let begun = 0; begun < operations || callers.calls < operations;) {
       const together = timeline.chance(0.15) ? timeline.whole(2, 6) : 1;
       const project = timeline.pick(this.projects);
       const user = timeline.pick(project.users);
@@ -93,7 +93,7 @@ export class Workload {
   #something(project: Project, user: string): Promise<unknown> {
     const { timeline, callers } = this.#parts;
     const dice = timeline.between(0, 100);
-    if (dice < 30) return callers.chat(project, user, { keyed: timeline.chance(0.4) });
+    if (dice < 30) return callers.chat(project, user, { keyed: timeline.chance(0.25) });
     if (dice < 55) return callers.stream(project, user);
     if (dice < 70) return this.#deposit(project, user);
     if (dice < 81) return this.#charge(project, user);
