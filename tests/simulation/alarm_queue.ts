@@ -29,7 +29,7 @@ export class AlarmQueue {
 
   #send(at: number, arrived: () => void): void {
     const timeline = this.#timeline;
-    const messages = timeline.pick([0, 1, 1, 1, 2]);
+    const messages = timeline.pick([0, 0, 1, 1, 2]);
     for (let message = 0; message < messages; message++) {
       const late = timeline.chance(0.2) ? timeline.between(1_000, 60_000) : 0;
       timeline.after(at - timeline.now + timeline.between(0, 100) + late, () => {

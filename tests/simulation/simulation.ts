@@ -63,7 +63,7 @@ export async function runSeed(seed: number, seams: Seams = {}): Promise<SeedResu
   const now = () => timeline.now;
   const deliveries = new DeliveriesAudit({ store, receivers, violations, rules, now });
   const weather: Weather = { writeFaults: 0, readFaults: 0, slownessMs: 2 };
-  const tempo = { pollEveryMs: timeline.pick([1_000, 2_500]), sweepEveryMs: 15_000 };
+  const tempo = { pollEveryMs: timeline.pick([1_500, 4_000]), sweepEveryMs: 15_000 };
 
   const around: Surroundings = {
     timeline,
@@ -160,7 +160,7 @@ async function play(parts: Play): Promise<void> {
   const operations = operationsMin + timeline.whole(0, 10);
   const lengthMs = operations * 350;
   planWeather(timeline, weather, lengthMs);
-  crashes.plan(crashesMin + timeline.whole(0, 4), lengthMs * 0.9);
+  crashes.plan(crashesMin + timeline.whole(0, 2), lengthMs * 0.9);
   await until(workload.run(operations));
   await until(crashes.finish());
 

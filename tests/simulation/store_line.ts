@@ -45,7 +45,7 @@ export interface LineEvents {
   /** Just before a write lands, and right after it, before its holder knows. */
   beforeLanding(holder: Holder): void;
   afterLanding(holder: Holder): void;
-  /** A fault of the store that the holder may notice. */
+  /** A fault or a slowness of the store that the holder may notice. */
   fault(): void;
 }
 
@@ -65,14 +65,15 @@ const lateMaxMs = 20_000;
 /** One process's way to the shared store. Nothing comes back to a process that has died. */
 export function createStoreLine({ timeline, store, weather, holder, events }: LineOptions): Kv {
   const wayMs = () => timeline.between(0.05, weather.slownessMs);
+  const isSlow = () => weather.slownessMs > calmMs;
 
   function read<T>(work: () => T): Promise<T> {
     return new Promise((resolve, reject) => {
       if (holder.dead) return;
       const faulty = weather.readFaults > 0 && timeline.chance(weather.readFaults);
-      if (faulty) events.fault();
+      if (faulty || isSlow()) events.fault();
       // Most ways are short: a turn of its own for each of them would be most of the work.
-      else if (weather.slownessMs <= calmMs && timeline.chance(0.75)) return void resolve(work());
+      else if (timeline.chance(0.75)) return void resolve(work());
       if (faulty && timeline.chance(0.7)) {
         return void timeline.after(wayMs(), () => !holder.dead && reject(broken("read")));
       }
@@ -140,7 +141,7 @@ export function createStoreLine({ timeline, store, weather, holder, events }: Li
       new Promise((resolve, reject) => {
         if (holder.dead) return;
         const fate = timeline.chance(weather.writeFaults) ? timeline.pick(faults) : "lands";
-        if (fate !== "lands") events.fault();
+        if (fate !== "lands" || isSlow()) events.fault();
         send(write, fate, (result) => {
           if (holder.dead) return;
           try {

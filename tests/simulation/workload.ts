@@ -64,9 +64,9 @@ export class Workload {
       const users = Array.from({ length: timeline.whole(2, 4) }, (_, n) => `user-${at}-${n}`);
       const project = { id: made.project.id, apiKey: made.apiKey, users, subscriptions: [] };
       this.projects.push(project);
-      const subscriptions = at === 0 ? 2 : timeline.whole(0, 2);
+      const subscriptions = at === 0 ? 2 : timeline.whole(0, 1);
       for (let n = 0; n < subscriptions; n++) {
-        const everything = at === 0 && n === 0 && timeline.chance(0.3);
+        const everything = at === 0 && n === 0 && timeline.chance(0.15);
         await this.#subscribe(project, everything ? ["*"] : timeline.pick(eventChoices));
       }
       for (const user of users) {
@@ -93,12 +93,12 @@ export class Workload {
   #something(project: Project, user: string): Promise<unknown> {
     const { timeline, callers } = this.#parts;
     const dice = timeline.between(0, 100);
-    if (dice < 30) return callers.chat(project, user, { keyed: timeline.chance(0.25) });
-    if (dice < 55) return callers.stream(project, user);
-    if (dice < 70) return this.#deposit(project, user);
-    if (dice < 81) return this.#charge(project, user);
-    if (dice < 88) return this.#refund(project);
-    if (dice < 91) return this.#reuseKey(project, user);
+    if (dice < 19) return callers.chat(project, user, { keyed: timeline.chance(0.2) });
+    if (dice < 35) return callers.stream(project, user);
+    if (dice < 55) return this.#deposit(project, user);
+    if (dice < 69) return this.#charge(project, user);
+    if (dice < 77) return this.#refund(project);
+    if (dice < 80) return this.#reuseKey(project, user);
     if (dice < 94) return this.#look(project, user);
     if (dice < 96) return this.#changeSubscriptions(project);
     if (dice < 97) return this.#changeManner();
