@@ -72,7 +72,8 @@ Deno.test("account: any account is read as it was stored, and what is held is th
       fc.boolean(),
       (balance, seq, last, holds, listed) => {
         const held = holds.reduce((sum, each) => toAmount(sum + each.amount), zero);
-        const account: Account = { balance, seq, last, holds, held, listed };
+        const counters = null;
+        const account: Account = { balance, seq, last, holds, held, listed, counters };
         assert.deepEqual(decodeAccount(encodeAccount(account)), account);
       },
     ),

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
+import { Secret } from "../src/base/secret.ts";
 import { createDevices } from "../src/paywall/device.ts";
 import { createLinks, fillTemplate } from "../src/paywall/link.ts";
 import { createTokens, fromBase64Url, toBase64Url } from "../src/paywall/token.ts";
@@ -10,7 +11,7 @@ import { always, anyText, headerValue, jsonText, wellFormedText } from "./suppor
 import { adminKey, createWorld } from "./support/world.ts";
 
 const secrets = await createSecrets(
-  btoa("0123456789abcdef0123456789abcdef"),
+  [new Secret(btoa("0123456789abcdef0123456789abcdef"))],
   (length) => new Uint8Array(length),
 );
 const tokens = await createTokens(secrets, "tests");

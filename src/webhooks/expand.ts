@@ -1,3 +1,4 @@
+import { firstIdAt } from "../base/ids.ts";
 import { toBytes } from "../base/json.ts";
 import type { Deps } from "../deps.ts";
 import type { PendingEvent } from "../events/bell.ts";
@@ -14,7 +15,8 @@ import type { Delivery } from "./schema.ts";
 export interface Expansion {
   /**
    * For an event that this process has just committed. One for a single subscription goes out with
-   * nothing written: its outbox row holds it until its result, or for a second at the most.
+   * nothing written: its outbox row holds it until its result, or for a second at the most. Where
+   * its commit took long, another process may have taken it up, and it is claimed first.
    */
   takeUp(event: PendingEvent): Promise<void>;
   /**
@@ -154,7 +156,8 @@ export function createExpansion(
   const expansion: Expansion = {
     async takeUp(event) {
       const [only, another] = event.row.deliveries;
-      const placed = only && !another ? place(event, only) : null;
+      const isOurs = event.id >= firstIdAt("evt", clock.now() - unwrittenMaxMs);
+      const placed = only && !another && isOurs ? place(event, only) : null;
       if (!placed || placed.where === "store") return await expansion.expand(event);
       begin(placed, hold(event, placed));
       onQueued();

@@ -1,0 +1,228 @@
+import { fromBytes } from "../../src/base/json.ts";
+import { type Account, decodeAccount } from "../../src/ledger/account.ts";
+import { amountOf, type Entry } from "../../src/ledger/entry.ts";
+import { fromDecimal } from "../../src/ledger/view.ts";
+import { holdsPerAccountMax } from "../../src/base/limits.ts";
+import type { Write } from "../../src/store/kv.ts";
+import type { MemoryStore } from "./memory_store.ts";
+import type { ModelCall, ModelServer } from "./model_server.ts";
+import type { Violations } from "./violations.ts";
+
+/** One account as its writes so far make it. */
+interface Books {
+  name: string;
+  balance: bigint;
+  seq: number;
+  last: string | null;
+  holds: Set<string>;
+  /** What ended holds charged that no usage tells of. */
+  expired: bigint;
+}
+
+/** Prices per token in 1e-9 units, and per answer: of every project of a simulation. */
+export const price = { input: 1_000n, output: 2_000n, fee: 5_000n };
+
+/** Follows every write of money as it lands, and keeps books of its own. */
+export class BooksAudit {
+  readonly entries = new Map<string, Entry>();
+  readonly #accounts = new Map<string, Books>();
+  readonly #keys = new Map<string, string>();
+  readonly #refunded = new Map<string, bigint>();
+  readonly #endedHolds = new Set<string>();
+  readonly #charged = new Set<string>();
+  readonly #model: ModelServer;
+  readonly #violations: Violations;
+
+  constructor(model: ModelServer, violations: Violations) {
+    this.#model = model;
+    this.#violations = violations;
+  }
+
+  /** One write that has landed. */
+  landed({ sets }: Write): void {
+    const entries: { owner: string; entry: Entry }[] = [];
+    for (const { key, value } of sets) {
+      if (key[0] === "entry") entries.push({ owner: String(key[1]), entry: fromBytes(value) });
+    }
+    entries.sort((one, other) => one.entry.seq - other.entry.seq);
+    const written = new Set<string>();
+    for (const { key, value } of sets) {
+      if (key[0] !== "account") continue;
+      const books = this.#booksOf(`${key[1]} ${key[2]}`);
+      const account = decodeAccount(value);
+      const own = entries.filter(({ owner, entry }) => `${owner} ${entry.user}` === books.name);
+      const before = new Set(books.holds);
+      const after = new Set(account.holds.map(({ id }) => id));
+      for (const { entry } of own) {
+        written.add(entry.id);
+        this.#append(books, entry, before, after);
+      }
+      this.#compare(books, account);
+      this.#moveHolds(books, before, after);
+    }
+    for (const { entry } of entries) {
+      this.#must(written.has(entry.id), "an entry is written with its account", () => entry.id);
+    }
+  }
+
+  /** Reads everything that is stored, and adds it up anew. */
+  atTheEnd(store: MemoryStore): void {
+    const byAccount = new Map<string, Entry[]>();
+    for (const { key, value } of store.list({ prefix: ["entry"], limit: 100_000 })) {
+      if (!value) continue;
+      const entry = fromBytes<Entry>(value);
+      const name = `${key[1]} ${entry.user}`;
+      byAccount.set(name, [...byAccount.get(name) ?? [], entry]);
+    }
+    for (const { key, value } of store.list({ prefix: ["account"], limit: 100_000 })) {
+      const name = `${key[1]} ${key[2]}`;
+      const account = decodeAccount(value);
+      const entries = (byAccount.get(name) ?? []).sort((one, other) => one.seq - other.seq);
+      const sum = entries.reduce((total, { delta }) => total + fromDecimal(delta), 0n);
+      this.#must(sum === account.balance, "entries sum to the balance", () => name);
+      const gapless = entries.every(({ seq, prev }, at) =>
+        seq === at + 1 && prev === (entries[at - 1]?.id ?? null)
+      );
+      this.#must(gapless && account.seq === entries.length, "seq has no gaps", () => name);
+      this.#must(
+        account.holds.length === 0,
+        "every hold ends",
+        () => `${name} holds ${account.holds.map(({ id }) => id).join(", ")}`,
+      );
+      byAccount.delete(name);
+    }
+    this.#must(byAccount.size === 0, "an entry is written with its account", () => "at the end");
+    this.#boundExpired();
+  }
+
+  #append(books: Books, entry: Entry, before: Set<string>, after: Set<string>): void {
+    const about = () => `${books.name} ${JSON.stringify(entry)}`;
+    const must = (holds: boolean, invariant: string) => this.#must(holds, invariant, about);
+    must(entry.seq === books.seq + 1, "seq has no gaps");
+    must(entry.prev === books.last, "each entry names its predecessor");
+    must(!this.entries.has(entry.id), "an entry is written once");
+    books.balance += fromDecimal(entry.delta);
+    books.seq = entry.seq;
+    books.last = entry.id;
+    must(books.balance >= 0n, "nothing below zero");
+    must(fromDecimal(entry.balanceAfter) === books.balance, "entries sum to the balance");
+    must(fromDecimal(entry.heldAfter) <= books.balance, "nothing eats into a hold");
+    must(fromDecimal(entry.shortfall) >= 0n, "nothing below zero");
+    this.entries.set(entry.id, entry);
+    this.#oncePerKey(books, entry);
+    if (entry.kind === "trial") must(entry.seq === 1, "trial credits come once");
+    if (entry.kind === "refund") this.#refund(entry);
+    if (entry.kind === "usage" || entry.kind === "expired") {
+      const hold = entry.id.replace(/^act_/, "req_");
+      must(before.has(hold) && !after.has(hold), "a charge ends its own hold");
+    }
+    if (entry.kind === "usage") this.#usage(entry);
+    if (entry.kind === "expired") books.expired += dueOf(entry);
+  }
+
+  #oncePerKey({ name }: Books, { kind, idempotencyKey, id }: Entry): void {
+    if (idempotencyKey === null) return;
+    const key = `${name.split(" ")[0]} ${kind} ${idempotencyKey}`;
+    this.#must(
+      !this.#keys.has(key),
+      "one entry per idempotency key",
+      () => `${key}: ${this.#keys.get(key)} and ${id}`,
+    );
+    this.#keys.set(key, id);
+  }
+
+  #refund(entry: Entry): void {
+    const original = this.entries.get(entry.refundedActivityId ?? "");
+    const sum = (this.#refunded.get(original?.id ?? "") ?? 0n) +
+      fromDecimal(amountOf(entry)) + fromDecimal(entry.shortfall);
+    if (original) this.#refunded.set(original.id, sum);
+    const within = original !== undefined && sum <= fromDecimal(amountOf(original));
+    this.#must(within, "refunds never exceed the original", () => JSON.stringify(entry));
+  }
+
+  #usage(entry: Entry): void {
+    const about = () => JSON.stringify(entry);
+    const { usage } = entry;
+    const call = this.#model.calls.get(usage?.requestId ?? "");
+    if (!usage || !call) return this.#must(false, "a charge is for an answer", about);
+    this.#must(!this.#charged.has(call.requestId), "an answer is charged once", about);
+    this.#charged.add(call.requestId);
+    const input = usage.uncachedInputTokens + usage.cachedInputTokens + usage.cacheWriteTokens;
+    const { outputTokens } = usage;
+    const fair = usage.source === "provider"
+      ? call.reported?.input === input && call.reported.output === outputTokens
+      : input <= call.promptBytes && outputTokens <= call.producedBytes;
+    this.#must(fair, "a charge is within what the upstream's usage allows", about);
+    const tokens = BigInt(input) * price.input + BigInt(outputTokens) * price.output;
+    const due = dueOf(entry);
+    // The fee is for output. A piece that came as the answer was cut may have been left unread.
+    const asPriced = outputTokens > 0
+      ? due === tokens + price.fee
+      : due === tokens || (call.producedBytes > 0 && due === tokens + price.fee);
+    this.#must(asPriced, "a charge and its shortfall are the cost", about);
+  }
+
+  #compare(books: Books, account: Account): void {
+    const { name, balance, seq, last } = books;
+    this.#must(account.balance === balance, "entries sum to the balance", () => name);
+    this.#must(account.seq === seq && account.last === last, "seq has no gaps", () => name);
+    const sound = account.held >= 0n && account.held <= account.balance;
+    this.#must(
+      sound,
+      "holds are within the balance",
+      () => `${name} ${account.held} of ${balance}`,
+    );
+    this.#must(account.holds.length <= holdsPerAccountMax, "holds are bounded", () => name);
+  }
+
+  #moveHolds(books: Books, before: Set<string>, after: Set<string>): void {
+    for (const id of before) {
+      if (!after.has(id)) this.#endedHolds.add(id);
+    }
+    for (const id of after) {
+      this.#must(!this.#endedHolds.has(id), "a hold ends once", () => `${books.name} ${id}`);
+    }
+    books.holds = after;
+  }
+
+  /** What expired holds charged, an answer each, is no more than the answers that nobody settled. */
+  #boundExpired(): void {
+    const unsettled = new Map<string, bigint>();
+    for (const call of this.#model.calls.values()) {
+      if (this.#charged.has(call.requestId)) continue;
+      unsettled.set(call.user, (unsettled.get(call.user) ?? 0n) + mostFor(call));
+    }
+    for (const { name, expired } of this.#accounts.values()) {
+      const most = unsettled.get(name.split(" ")[1] ?? "") ?? 0n;
+      const within = expired <= most;
+      this.#must(
+        within,
+        "expired holds charge what was used",
+        () => `${name} ${expired} > ${most}`,
+      );
+    }
+  }
+
+  #booksOf(name: string): Books {
+    const known = this.#accounts.get(name);
+    if (known) return known;
+    const made: Books = { name, balance: 0n, seq: 0, last: null, holds: new Set(), expired: 0n };
+    this.#accounts.set(name, made);
+    return made;
+  }
+
+  #must(holds: boolean, invariant: string, detail: () => string): void {
+    this.#violations.must(holds, invariant, detail);
+  }
+}
+
+/** What an entry took and what it could not. */
+function dueOf({ delta, shortfall }: Entry): bigint {
+  return fromDecimal(shortfall) - fromDecimal(delta);
+}
+
+function mostFor({ promptBytes, producedBytes, reported }: ModelCall): bigint {
+  const input = BigInt(Math.max(promptBytes, reported?.input ?? 0));
+  const output = BigInt(Math.max(producedBytes, reported?.output ?? 0));
+  return input * price.input + output * price.output + price.fee;
+}

@@ -1,0 +1,106 @@
+import type { Process } from "./process.ts";
+import type { Holder } from "./store_line.ts";
+import type { Timeline } from "./timeline.ts";
+
+/** When in its work a process dies. */
+type Death = "at once" | "before a commit" | "after a commit" | "in a stream";
+const deaths: readonly Death[] = ["at once", "before a commit", "after a commit", "in a stream"];
+
+const restartMinMs = 20;
+const restartMaxMs = 12_000;
+
+/** Keeps as many processes running as there should be, lets them die as planned, and starts new ones. */
+export class Crashes {
+  count = 0;
+  readonly #timeline: Timeline;
+  readonly #start: (name: string) => Promise<Process>;
+  readonly #onDeath: () => void;
+  readonly #slots: (Process | null)[];
+  readonly #armed: Death[] = [];
+  #started = 0;
+  #planned = 0;
+
+  constructor(
+    timeline: Timeline,
+    { slots, start, onDeath }: {
+      slots: number;
+      start: (name: string) => Promise<Process>;
+      onDeath: () => void;
+    },
+  ) {
+    this.#timeline = timeline;
+    this.#start = start;
+    this.#onDeath = onDeath;
+    this.#slots = Array.from({ length: slots }, () => null);
+  }
+
+  async startAll(): Promise<void> {
+    for (const slot of this.#slots.keys()) await this.#fill(slot);
+  }
+
+  /** A process that lives, or null. */
+  living(): Process | null {
+    const living = this.#slots.filter((process) => process !== null);
+    return living.length > 0 ? this.#timeline.pick(living) : null;
+  }
+
+  get complete(): boolean {
+    return this.#slots.every((process) => process !== null);
+  }
+
+  /** So many deaths within this time from now, in any moment of their victims' work. */
+  plan(count: number, withinMs: number): void {
+    this.#planned = count;
+    for (let n = 0; n < count; n++) {
+      const death = this.#timeline.pick(deaths);
+      this.#timeline.after(this.#timeline.between(0, withinMs), () => {
+        const victim = this.living();
+        if (this.count >= this.#planned) return;
+        if (death === "at once" && victim) this.#kill(victim);
+        else this.#armed.push(death);
+      });
+    }
+  }
+
+  /** Those that are still to come happen now, as soon as there is somebody to die. */
+  async finish(): Promise<void> {
+    this.#armed.length = 0;
+    while (this.count < this.#planned) {
+      const victim = this.living();
+      if (victim) this.#kill(victim);
+      await this.#timeline.pause(restartMinMs);
+    }
+    this.#armed.length = 0;
+  }
+
+  beforeLanding = (holder: Holder): void => this.#strike("before a commit", holder);
+  afterLanding = (holder: Holder): void => this.#strike("after a commit", holder);
+  inStream = (holder: Holder): void => this.#strike("in a stream", holder);
+
+  #strike(death: Death, holder: Holder): void {
+    const at = this.#armed.indexOf(death);
+    const victim = this.#slots.find((process) => process?.is(holder));
+    // Not always at the first chance, or only what is frequent would ever be cut.
+    if (at < 0 || !victim || !this.#timeline.chance(0.2)) return;
+    this.#armed.splice(at, 1);
+    this.#kill(victim);
+  }
+
+  #kill(victim: Process): void {
+    const slot = this.#slots.indexOf(victim);
+    this.count++;
+    this.#slots[slot] = null;
+    victim.die();
+    this.#onDeath();
+    const pause = this.#timeline.between(restartMinMs, restartMaxMs);
+    this.#timeline.after(pause, () => this.#fill(slot));
+  }
+
+  async #fill(slot: number): Promise<void> {
+    this.#started++;
+    const name = `${String.fromCharCode(65 + slot)}${this.#started}`;
+    const process = await this.#start(name);
+    this.#slots[slot] = process;
+    this.#timeline.trace.note(this.#timeline.elapsed, `${name} starts`);
+  }
+}

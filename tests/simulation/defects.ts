@@ -1,0 +1,284 @@
+import { fromBytes, toBytes } from "../../src/base/json.ts";
+import { toAmount } from "../../src/base/money.ts";
+import { bySystem } from "../../src/events/event.ts";
+import { availableIn } from "../../src/ledger/account.ts";
+import { Draft } from "../../src/ledger/draft.ts";
+import type { Committer } from "../../src/store/commit.ts";
+import { emptyWrite, type Key, type Kv, type ListOptions, type Write } from "../../src/store/kv.ts";
+import type { Delivery } from "../../src/webhooks/schema.ts";
+import type { Seams } from "./process.ts";
+
+/** A fault put in on purpose, at a seam of the service and never inside of it. */
+export interface Defect {
+  name: string;
+  seams?: Seams;
+  /** Changes something that all processes share; the returned function takes that back. */
+  install?: () => () => void;
+  /** Most seeds in which it has to be found. */
+  seedsMax: number;
+}
+
+/** Changes every atomic write on its way to the store. */
+function writing(change: (write: Write) => Write): Seams {
+  return { kv: (kv) => ({ ...kv, atomic: (write) => kv.atomic(change(write)) }) };
+}
+
+function withoutChecks(of: (key: Key) => boolean): Seams {
+  return writing((write) => ({ ...write, checks: write.checks.filter(({ key }) => !of(key)) }));
+}
+
+/** Does something else in place of a listing. */
+function listing(change: (options: ListOptions, kv: Kv) => ReturnType<Kv["list"]>): Seams {
+  return { kv: (kv) => ({ ...kv, list: (options) => change(options, kv) }) };
+}
+
+function committing(commit: (inner: Committer, write: Write) => ReturnType<Committer["commit"]>) {
+  return {
+    deps: (deps) => {
+      const { committer } = deps;
+      const changed = { ...committer, commit: (write: Write) => commit(committer, write) };
+      return { ...deps, committer: changed };
+    },
+  } satisfies Seams;
+}
+
+/** Replaces a method of every draft by what `make` makes of it. */
+function draft<Name extends "put" | "takeHold" | "credit" | "debit" | "emit" | "finish">(
+  name: Name,
+  make: (inner: Draft[Name]) => (this: Draft, ...given: Parameters<Draft[Name]>) => unknown,
+): () => () => void {
+  return () => {
+    const inner = Draft.prototype[name];
+    Object.defineProperty(Draft.prototype, name, { value: make(inner), configurable: true });
+    return () => Object.defineProperty(Draft.prototype, name, { value: inner, configurable: true });
+  };
+}
+
+/** What is available, in place of what there is. */
+function available(get: (this: Draft) => bigint): () => () => void {
+  return () => {
+    const inner = Object.getOwnPropertyDescriptor(Draft.prototype, "available");
+    Object.defineProperty(Draft.prototype, "available", { get, configurable: true });
+    return () => void (inner && Object.defineProperty(Draft.prototype, "available", inner));
+  };
+}
+
+const isMarker = ([name]: Key) => name === "commit";
+const is = (...names: string[]) => ([name]: Key) => names.includes(String(name));
+const lacks = (write: Write, name: string): Write => ({
+  ...write,
+  sets: write.sets.filter(({ key }) => key[0] !== name),
+});
+
+/** Whether this id is one of those that a defect concerns: one in eight. */
+const isConcerned = (id: string) => "0123".includes(id.at(-1) ?? "");
+
+/** After a result, writes it once more, as one more try. */
+async function countTwice(inner: Committer, write: Write): Promise<string | null> {
+  const version = await inner.commit(write);
+  for (const { key, value } of version === null ? [] : write.sets) {
+    if (key[0] !== "delivery") continue;
+    const delivery = fromBytes<Delivery>(value);
+    if (delivery.lease !== null || delivery.attempts === 0) continue;
+    const again = toBytes({ ...delivery, attempts: delivery.attempts + 1 });
+    await inner.commit({ ...emptyWrite(), sets: [{ key, value: again }] });
+  }
+  return version;
+}
+
+/** Says that it has landed, and then sends it. */
+function boast(inner: Committer, write: Write): Promise<string | null> {
+  inner.commit(write).catch(() => {});
+  return Promise.resolve("00000000000000000000");
+}
+
+/** Every defect that the simulation is known to find. */
+export const defects: readonly Defect[] = [
+  {
+    name: "no write checks anything but its marker",
+    seams: withoutChecks((key) => !isMarker(key)),
+    seedsMax: 5,
+  },
+  {
+    name: "a balance is written on a record that may be stale",
+    seams: withoutChecks(is("account")),
+    seedsMax: 10,
+  },
+  {
+    name: "money is written by settings that may be stale",
+    seams: withoutChecks(is("project")),
+    seedsMax: 60,
+  },
+  {
+    name: "one write in twenty lands by half",
+    seams: {
+      kv: (kv, timeline) => ({
+        ...kv,
+        atomic(write) {
+          const { sets } = write;
+          const cut = sets.length > 2 && timeline.chance(0.05) ? sets.length >> 1 : sets.length;
+          return kv.atomic({ ...write, sets: [...sets.slice(0, cut), ...sets.slice(-1)] });
+        },
+      }),
+    },
+    seedsMax: 5,
+  },
+  {
+    name: "a write that seems to have failed is sent again as it was",
+    seams: {
+      kv: (kv) => ({
+        ...kv,
+        atomic: (write) => kv.atomic(write).catch(() => kv.atomic({ ...write, checks: [] })),
+      }),
+    },
+    seedsMax: 20,
+  },
+  {
+    name: "a write is acknowledged before it has landed",
+    seams: committing(boast),
+    seedsMax: 5,
+  },
+  {
+    name: "some holds are never taken away",
+    install: draft("takeHold", (inner) =>
+      function (id) {
+        const before = [...this.account.holds];
+        const hold = inner.call(this, id);
+        if (hold && isConcerned(id)) {
+          this.account.holds.splice(0, this.account.holds.length, ...before);
+          this.account.held = toAmount(this.account.held + hold.amount);
+        }
+        return hold;
+      }),
+    seedsMax: 5,
+  },
+  {
+    name: "a charge takes what others hold",
+    install: available(function () {
+      return this.account.balance;
+    }),
+    seedsMax: 10,
+  },
+  {
+    name: "a charge takes more than there is",
+    install: available(function () {
+      return availableIn(this.account) + 1_000_000n;
+    }),
+    seedsMax: 5,
+  },
+  {
+    name: "a number of an entry is left out",
+    install: draft("credit", (inner) =>
+      function (...given) {
+        if (isConcerned(this.account.last ?? "")) this.account.seq++;
+        return inner.apply(this, given);
+      }),
+    seedsMax: 5,
+  },
+  {
+    name: "an answer is charged twice its cost",
+    install: draft("debit", (inner) =>
+      function (amount, entry, origin) {
+        const due = entry.kind === "usage" ? toAmount(2n * amount) : amount;
+        return inner.call(this, due, entry, origin);
+      }),
+    seedsMax: 5,
+  },
+  {
+    name: "trial credits are given twice",
+    install: draft("credit", (inner) =>
+      function (amount, entry, origin) {
+        const first = entry.kind === "deposit" && this.account.seq === 1;
+        if (first && this.snapshot.project.trialCredits !== "0") {
+          inner.call(this, amount, { kind: "trial" }, { trigger: bySystem });
+        }
+        return inner.call(this, amount, entry, origin);
+      }),
+    seedsMax: 10,
+  },
+  {
+    name: "an idempotency key is forgotten",
+    install: draft("put", (inner) =>
+      function (key, value) {
+        if (key[0] !== "idempotency") inner.call(this, key, value);
+      }),
+    seedsMax: 5,
+  },
+  {
+    name: "what was refunded is forgotten",
+    install: draft("put", (inner) =>
+      function (key, value) {
+        if (key[0] !== "refunded") inner.call(this, key, value);
+      }),
+    seedsMax: 20,
+  },
+  {
+    name: "money moves and nobody is told",
+    install: draft("emit", (inner) =>
+      function (...events) {
+        if (!isConcerned(this.account.last ?? "")) inner.apply(this, events);
+      }),
+    seedsMax: 5,
+  },
+  {
+    name: "an event is written without its row in the outbox",
+    install: draft("finish", (inner) =>
+      function () {
+        const write = inner.call(this);
+        return isConcerned(this.account.last ?? "") ? lacks(write, "outbox") : write;
+      }),
+    seedsMax: 5,
+  },
+  {
+    name: "what dead processes left in the outbox is not looked for",
+    seams: listing((options, kv) =>
+      options.prefix[0] === "outbox" ? Promise.resolve([]) : kv.list(options)
+    ),
+    seedsMax: 10,
+  },
+  {
+    name: "what is due is not made ready",
+    seams: writing((write) => lacks(write, "ready")),
+    seedsMax: 5,
+  },
+  {
+    name: "holds of accounts that nobody touches are not looked for",
+    seams: listing((options, kv) =>
+      options.prefix[0] === "holding" ? Promise.resolve([]) : kv.list(options)
+    ),
+    seedsMax: 10,
+  },
+  {
+    name: "a retry may come ten seconds early",
+    seams: listing((options, kv) => {
+      const { prefix, end } = options;
+      if (!end || (prefix[0] !== "due" && prefix[0] !== "ready")) return kv.list(options);
+      const early = [...end.slice(0, -1), Number(end.at(-1)) + 10_000];
+      return kv.list({ ...options, end: early });
+    }),
+    seedsMax: 10,
+  },
+  {
+    name: "a result is counted twice",
+    seams: committing(countTwice),
+    seedsMax: 5,
+  },
+  {
+    name: "a lease binds nobody",
+    seams: withoutChecks(is("delivery", "outbox")),
+    seedsMax: 40,
+  },
+  {
+    name: "a process's clock runs a minute behind every other second",
+    seams: {
+      deps: (deps) => ({
+        ...deps,
+        clock: {
+          ...deps.clock,
+          now: () => deps.clock.now() - (deps.clock.now() % 2_000 < 1_000 ? 60_000 : 0),
+        },
+      }),
+    },
+    seedsMax: 10,
+  },
+];

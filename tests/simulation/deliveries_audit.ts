@@ -1,0 +1,242 @@
+import { fromBytes } from "../../src/base/json.ts";
+import type { Event } from "../../src/events/event.ts";
+import type { Entry } from "../../src/ledger/entry.ts";
+import type { Project } from "../../src/projects/schema.ts";
+import { projectKey } from "../../src/store/keys.ts";
+import type { Write } from "../../src/store/kv.ts";
+import type { Delivery, Subscription } from "../../src/webhooks/schema.ts";
+import type { MemoryStore } from "./memory_store.ts";
+import type { Post, Receivers } from "./receivers.ts";
+import type { Violations } from "./violations.ts";
+
+const entryEvents: Record<Entry["kind"], string> = {
+  deposit: "balance.deposit.created",
+  charge: "balance.charge.created",
+  refund: "balance.refund.created",
+  usage: "usage.charge.created",
+  expired: "usage.charge.created",
+  trial: "balance.trial.granted",
+};
+
+/** A store's fault this long before may still be what a try was repeated for, in ms. */
+const excuseMs = 45_000;
+
+interface Rules {
+  attemptsMax: number;
+  backoffBaseMs: number;
+}
+
+/** Follows events from the writes that cause them to the receivers' own ledgers. */
+export class DeliveriesAudit {
+  readonly #store: MemoryStore;
+  readonly #receivers: Receivers;
+  readonly #violations: Violations;
+  readonly #rules: Rules;
+  /** Who was listening when an event landed, by event and subscription. */
+  readonly #expected = new Map<string, { eventId: string; subscriptionId: string }>();
+  readonly #deliveries = new Map<string, Delivery>();
+  readonly #projects = new Map<string, { version: string | null; project: Project }>();
+  #faultAt = -Infinity;
+  #now: () => number;
+
+  constructor(
+    { store, receivers, violations, rules, now }: {
+      store: MemoryStore;
+      receivers: Receivers;
+      violations: Violations;
+      rules: Rules;
+      now: () => number;
+    },
+  ) {
+    this.#store = store;
+    this.#receivers = receivers;
+    this.#violations = violations;
+    this.#rules = rules;
+    this.#now = now;
+    receivers.onPost = (post, before) => this.#posted(post, before);
+  }
+
+  get expected(): number {
+    return this.#expected.size;
+  }
+
+  /** A crash, or a fault of the store: a reason to try again what was tried. */
+  fault(): void {
+    this.#faultAt = this.#now();
+  }
+
+  landed({ sets }: Write): void {
+    const events: Event[] = [];
+    for (const { key, value } of sets) {
+      if (key[0] === "event") events.push(fromBytes(value));
+      if (key[0] === "delivery") this.#moved(fromBytes(value));
+    }
+    for (const event of events) this.#expect(event);
+    for (const { key, value } of sets) {
+      if (key[0] === "entry") this.#told(String(key[1]), fromBytes(value), events);
+    }
+    for (const { key } of sets) {
+      if (key[0] === "project") this.#noteProject(String(key[1]));
+    }
+  }
+
+  /** The project as this write leaves it, and as it was before. */
+  #projectOf(id: string): { before: Project; after: Project } {
+    const { value, version } = this.#store.read(projectKey(id));
+    const known = this.#projects.get(id);
+    if (known?.version === version) return { before: known.project, after: known.project };
+    const project = fromBytes<Project>(value ?? new Uint8Array());
+    return { before: known?.project ?? project, after: project };
+  }
+
+  #noteProject(id: string): void {
+    const { value, version } = this.#store.read(projectKey(id));
+    const project = fromBytes<Project>(value ?? new Uint8Array());
+    this.#projects.set(id, { version, project });
+  }
+
+  /**
+   * Who listens to it, whichever way this write is read: where it also changes who listens, what
+   * it says of money happened before that or after it.
+   */
+  #listenersTo(projectId: string, type: string): string[] {
+    const { before, after } = this.#projectOf(projectId);
+    const isBilling = /^(balance|usage)\./.test(type);
+    if (isBilling && !after.billingEvents) return [];
+    const wanted = after.listeners.filter(({ events }) =>
+      events.some((name) =>
+        name === "*" || name === type || (name.endsWith("*") && type.startsWith(name.slice(0, -1)))
+      )
+    ).map(({ subscriptionId }) => subscriptionId);
+    const knownBefore = new Set(before.listeners.map(({ subscriptionId }) => subscriptionId));
+    return wanted.filter((id) => knownBefore.has(id));
+  }
+
+  #expect({ id, paywallId, type }: Event): void {
+    for (const subscriptionId of this.#listenersTo(paywallId, type)) {
+      this.#expected.set(`${id} ${subscriptionId}`, { eventId: id, subscriptionId });
+    }
+  }
+
+  /** An entry's event is written with it, where somebody listens. */
+  #told(owner: string, { id, kind }: Entry, events: Event[]): void {
+    const type = entryEvents[kind];
+    if (this.#listenersTo(owner, type).length === 0) return;
+    const told = events.some((event) => event.type === type && event.data.activityId === id);
+    this.#must(told, "money is told of in the same write", () => `${type} of ${id}`);
+  }
+
+  /** A delivery's new state. */
+  #moved(after: Delivery): void {
+    const before = this.#deliveries.get(after.id);
+    this.#deliveries.set(after.id, after);
+    const about = () => `${JSON.stringify(before)} -> ${JSON.stringify(after)}`;
+    const attempts = before?.attempts ?? 0;
+    const used = after.attempts - after.attemptsBefore;
+    this.#must(used <= this.#rules.attemptsMax, "attempts within the maximum", about);
+    const steps = after.attempts - attempts;
+    this.#must(steps === 0 || steps === 1, "one result for one try", about);
+    const again = after.attemptsBefore > (before?.attemptsBefore ?? 0);
+    const ended = before && before.status !== "pending";
+    this.#must(!ended || again || isReopened(before, after), "what has ended stays ended", about);
+    if (steps === 1) this.#count(after, about);
+  }
+
+  /** The result of a try is of one that the receiver knows, and of no other result. */
+  #count({ id, lastAttempt }: Delivery, about: () => string): void {
+    const posts = this.#receivers.posts.get(id) ?? [];
+    const post = posts.find((one) => !one.counted && one.startedAt === lastAttempt?.at);
+    this.#must(post !== undefined, "one result for one try", about);
+    if (!post) return;
+    post.counted = true;
+    const agrees = lastAttempt?.responseCode === post.status || lastAttempt?.responseCode === null;
+    this.#must(agrees, "the receiver's ledger agrees", about);
+  }
+
+  #posted(post: Post, before: Post | undefined): void {
+    const about = () => `${JSON.stringify(before)} then ${JSON.stringify(post)}`;
+    const stored = this.#deliveries.get(post.deliveryId);
+    if (stored && stored.attempts > 0 && stored.nextRetryAt !== null) {
+      this.#must(
+        post.startedAt >= stored.nextRetryAt,
+        "retries are never early",
+        () => `${about()} before ${stored.nextRetryAt}`,
+      );
+    }
+    if (!before) return;
+    if (post.attempt === before.attempt + 1) {
+      const used = before.attempt - (stored?.attemptsBefore ?? 0);
+      const wait = this.#rules.backoffBaseMs * 2 ** (used - 1) * 0.5;
+      const earliest = (before.endedAt ?? before.startedAt) + Math.max(wait, before.retryAfterMs);
+      const asked = stored?.attemptsBefore === before.attempt ||
+        post.startedAt >= Math.floor(earliest);
+      this.#must(asked, "retries are never early", about);
+      return;
+    }
+    this.#must(post.attempt === before.attempt, "one result for one try", about);
+    const excused = this.#faultAt >= before.startedAt - excuseMs;
+    this.#must(excused, "no try is repeated without a reason", about);
+  }
+
+  atTheEnd(): void {
+    const rows = this.#store.list({ prefix: ["delivery"], limit: 100_000 });
+    const byTarget = new Map<string, Delivery>();
+    for (const { value } of rows) {
+      const delivery = fromBytes<Delivery>(value ?? new Uint8Array());
+      const name = `${delivery.eventId} ${delivery.subscriptionId}`;
+      this.#must(!byTarget.has(name), "one delivery per event and subscription", () => name);
+      byTarget.set(name, delivery);
+      this.#ended(delivery);
+    }
+    for (const [name, target] of this.#expected) {
+      this.#must(byTarget.has(name), "no event is lost", () => JSON.stringify(target));
+    }
+    for (const prefix of ["outbox", "due", "fresh"]) {
+      const [left] = this.#store.list({ prefix: [prefix], limit: 1 });
+      this.#must(!left, "nothing is left to deliver", () => JSON.stringify(left?.key));
+    }
+    const pointers = this.#store.list({ prefix: ["log"], limit: 100_000 });
+    this.#must(
+      pointers.length === 4 * rows.length,
+      "the log shows each delivery once",
+      () => `${pointers.length} rows for ${rows.length} deliveries`,
+    );
+  }
+
+  #ended(delivery: Delivery): void {
+    const about = () => JSON.stringify(delivery);
+    const posts = this.#receivers.posts.get(delivery.id) ?? [];
+    const answered = posts.filter(({ counted }) => counted);
+    this.#must(delivery.status !== "pending", "every delivery ends", about);
+    this.#must(answered.length === delivery.attempts, "the receiver's ledger agrees", about);
+    const last = answered.at(-1)?.status ?? 0;
+    if (delivery.status === "success") {
+      this.#must(last >= 200 && last < 300, "the receiver's ledger agrees", about);
+      return;
+    }
+    const { error, attempts, attemptsBefore } = delivery;
+    const reasoned = [400, 401, 403, 404, 410, 422].includes(last) ||
+      attempts - attemptsBefore >= this.#rules.attemptsMax ||
+      (error === "subscription inactive" && this.#wasInactive(delivery)) ||
+      error?.startsWith("gave up") === true;
+    this.#must(reasoned, "a delivery is given up for a reason", about);
+  }
+
+  /** Whether its subscription has ended or was ever changed: it may be active again. */
+  #wasInactive({ projectId, subscriptionId }: Delivery): boolean {
+    const { value } = this.#store.read(["subscription", projectId, subscriptionId]);
+    const subscription = value && fromBytes<Subscription>(value);
+    return subscription !== null &&
+      (!subscription.isActive || subscription.updatedAt !== subscription.createdAt);
+  }
+
+  #must(holds: boolean, invariant: string, detail: () => string): void {
+    this.#violations.must(holds, invariant, detail);
+  }
+}
+
+/** Made pending again by an operator. */
+function isReopened(before: Delivery, after: Delivery): boolean {
+  return after.status === "pending" && after.claims === 0 && after.lease === null &&
+    after.attemptsBefore === before.attempts;
+}

@@ -1,0 +1,230 @@
+import type { Key, Kv, ListOptions, Row, Write } from "../../src/store/kv.ts";
+
+/** The limits of one atomic write and one key, as Deno KV 2.9 has them; all in bytes or counts. */
+export interface StoreLimits {
+  checks: number;
+  mutations: number;
+  valueBytes: number;
+  totalBytes: number;
+  totalKeyBytes: number;
+  writeKeyBytes: number;
+  readKeyBytes: number;
+}
+
+/** What a local file of Deno KV allows. */
+export const denoLimits: StoreLimits = {
+  checks: 100,
+  mutations: 1_000,
+  valueBytes: 65_536,
+  totalBytes: 819_200,
+  totalKeyBytes: 81_920,
+  writeKeyBytes: 2_048,
+  readKeyBytes: 2_049,
+};
+
+interface Stored {
+  key: Key;
+  value: Uint8Array;
+  version: string;
+}
+
+/**
+ * A store in plain JavaScript that behaves as Deno KV does behind our `Kv`: the same order of keys,
+ * versions, checks and limits. Its own calls are synchronous, so that a simulation decides when each
+ * happens; `kv` is the same as a `Kv`.
+ */
+export class MemoryStore {
+  readonly limits: StoreLimits;
+  readonly kv: Kv;
+  /** Told of every write that lands, before its caller is. */
+  onLanded: (write: Write, version: string) => void = () => {};
+  readonly #rows = new Map<string, Stored>();
+  /** The encoded keys, in order. */
+  #order: string[] = [];
+  #commits = 0;
+  #closed = false;
+
+  constructor(limits: Partial<StoreLimits> = {}) {
+    this.limits = { ...denoLimits, ...limits };
+    this.kv = {
+      get: async (key) => this.read(key),
+      getMany: async (keys) => keys.map((key) => this.read(key)),
+      list: async (options) => this.list(options),
+      atomic: async (write) => this.commit(write),
+      close: () => void (this.#closed = true),
+    };
+  }
+
+  get size(): number {
+    return this.#order.length;
+  }
+
+  read(key: Key): Row {
+    this.#mustBeOpen();
+    // Deno KV reads a key as the range that ends one byte after it.
+    const encoded = readable(key, this.limits.readKeyBytes - 1);
+    const row = this.#rows.get(encoded);
+    if (!row) return { key, value: null, version: null };
+    return { key: row.key, value: row.value.slice(), version: row.version };
+  }
+
+  list({ prefix, start, end, reverse = false, limit }: ListOptions): Row[] {
+    this.#mustBeOpen();
+    if (!Number.isInteger(limit) || limit < 1) {
+      throw new Error(`Limit must be a positive integer: received ${limit}`);
+    }
+    const [from, until] = this.#range({ prefix, start, end });
+    const first = this.#position(from);
+    const last = this.#position(until);
+    const encoded = reverse
+      ? this.#order.slice(Math.max(first, last - limit), last).reverse()
+      : this.#order.slice(first, Math.min(last, first + limit));
+    return encoded.flatMap((text) => {
+      const row = this.#rows.get(text);
+      return row ? [{ key: row.key, value: row.value.slice(), version: row.version }] : [];
+    });
+  }
+
+  /** All of the write, or null when a check fails; throws when it is beyond a limit. */
+  commit(write: Write): string | null {
+    this.#mustBeOpen();
+    this.#mustFit(write);
+    for (const { key, version } of write.checks) {
+      const row = this.#rows.get(encodeKey(key));
+      if ((row?.version ?? null) !== version) return null;
+    }
+    this.#commits++;
+    const version = this.#commits.toString(16).padStart(16, "0") + "0000";
+    for (const { key, value } of write.sets) this.#set([...key], value.slice(), version);
+    for (const key of write.deletes) this.#delete(key);
+    this.onLanded(write, version);
+    return version;
+  }
+
+  #set(key: Key, value: Uint8Array, version: string): void {
+    const encoded = encodeKey(key);
+    if (!this.#rows.has(encoded)) this.#order.splice(this.#position(encoded), 0, encoded);
+    this.#rows.set(encoded, { key, value, version });
+  }
+
+  #delete(key: Key): void {
+    const encoded = encodeKey(key);
+    if (this.#rows.delete(encoded)) this.#order.splice(this.#position(encoded), 1);
+  }
+
+  /** Where a key is, or would be put. */
+  #position(encoded: string): number {
+    let low = 0;
+    let high = this.#order.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((this.#order[middle] ?? "") < encoded) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  /** The selector's bounds; what `denoKv` passes on decides, so both ends leave the prefix out. */
+  #range({ prefix, start, end }: {
+    prefix: Key;
+    start: Key | undefined;
+    end: Key | undefined;
+  }): [string, string] {
+    const within = encodeKey(prefix);
+    const most = this.limits.readKeyBytes;
+    const from = start ? readable(start, most) : `${within}\x00`;
+    const until = end ? readable(end, most) : `${within}\xff`;
+    if (start && end) {
+      if (from > until) throw new TypeError("Start key is greater than end key");
+      return [from, until];
+    }
+    if (start && !from.startsWith(within)) {
+      throw new TypeError("Start key is not in the keyspace defined by prefix");
+    }
+    if (end && !until.startsWith(within)) {
+      throw new TypeError("End key is not in the keyspace defined by prefix");
+    }
+    return [from, until];
+  }
+
+  #mustBeOpen(): void {
+    if (this.#closed) throw new Deno.errors.BadResource("Bad resource ID");
+  }
+
+  #mustFit({ checks, sets, deletes }: Write): void {
+    const { limits } = this;
+    if (checks.length > limits.checks) {
+      throw new TypeError(`Too many checks (max ${limits.checks})`);
+    }
+    if (sets.length + deletes.length > limits.mutations) {
+      throw new TypeError(`Too many mutations (max ${limits.mutations})`);
+    }
+    let total = 0;
+    let keys = 0;
+    for (const { key } of checks) total += readable(key, limits.readKeyBytes).length;
+    for (const { key, value } of sets) {
+      const size = writable(key, limits.writeKeyBytes).length;
+      if (value.length > limits.valueBytes) {
+        throw new TypeError(`Value too large (max ${limits.valueBytes} bytes)`);
+      }
+      keys += size;
+      total += 2 * size + value.length;
+    }
+    for (const key of deletes) total += writable(key, limits.writeKeyBytes).length;
+    if (total > limits.totalBytes) {
+      throw new TypeError(`Total mutation size too large (max ${limits.totalBytes} bytes)`);
+    }
+    if (keys > limits.totalKeyBytes) {
+      throw new TypeError(`Total key size too large (max ${limits.totalKeyBytes} bytes)`);
+    }
+  }
+}
+
+function readable(key: Key, bytesMax: number): string {
+  const encoded = encodeKey(key);
+  if (encoded.length <= bytesMax) return encoded;
+  throw new TypeError(`Key too large for read (max ${denoLimits.readKeyBytes} bytes)`);
+}
+
+function writable(key: Key, bytesMax: number): string {
+  if (key.length === 0) throw new TypeError("key cannot be empty");
+  const encoded = encodeKey(key);
+  if (encoded.length <= bytesMax) return encoded;
+  throw new TypeError(`Key too large for write (max ${bytesMax} bytes)`);
+}
+
+// deno-lint-ignore no-control-regex -- these are one byte each, and need no escape
+const plain = /^[\x01-\x7f]*$/;
+const double = new DataView(new ArrayBuffer(8));
+
+/**
+ * A key as Deno KV orders it, one character a byte: a text is 0x02, its UTF-8 with 0x00 written as
+ * 0x00 0xff, 0x00; a number is 0x21 and its double, big-endian, with the sign made to sort.
+ */
+export function encodeKey(key: Key): string {
+  let encoded = "";
+  for (const part of key) {
+    encoded += typeof part === "string" ? `\x02${encodeText(part)}\x00` : encodeNumber(part);
+  }
+  return encoded;
+}
+
+function encodeText(text: string): string {
+  if (plain.test(text)) return text;
+  let bytes = "";
+  for (const byte of new TextEncoder().encode(text)) {
+    bytes += byte === 0 ? "\x00\xff" : String.fromCharCode(byte);
+  }
+  return bytes;
+}
+
+function encodeNumber(value: number): string {
+  double.setFloat64(0, value);
+  const negative = (double.getUint8(0) & 0x80) !== 0;
+  let bytes = "\x21";
+  for (let at = 0; at < 8; at++) {
+    const byte = double.getUint8(at);
+    bytes += String.fromCharCode(negative ? byte ^ 0xff : at === 0 ? byte | 0x80 : byte);
+  }
+  return bytes;
+}

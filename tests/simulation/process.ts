@@ -1,0 +1,168 @@
+import { type App, createApp } from "../../src/app.ts";
+import { createIds } from "../../src/base/ids.ts";
+import type { Config } from "../../src/config.ts";
+import type { Clock, Deps } from "../../src/deps.ts";
+import { createCommitter } from "../../src/store/commit.ts";
+import { type Bound, guardKv, type Kv } from "../../src/store/kv.ts";
+import type { AlarmQueue } from "./alarm_queue.ts";
+import type { MemoryStore } from "./memory_store.ts";
+import type { ModelServer } from "./model_server.ts";
+import type { Receivers } from "./receivers.ts";
+import { createStoreLine, type Holder, type LineEvents, type Weather } from "./store_line.ts";
+import type { Timeline } from "./timeline.ts";
+
+/** Everything around the processes, which outlives each of them. */
+export interface Surroundings {
+  timeline: Timeline;
+  store: MemoryStore;
+  weather: Weather;
+  events: LineEvents;
+  model: ModelServer;
+  receivers: Receivers;
+  queue: AlarmQueue;
+  config: Config;
+  /** How often a process looks for what is due and for leftovers. */
+  tempo: { pollEveryMs: number; sweepEveryMs: number };
+  seams: Seams;
+  /** What a process says to its log. */
+  log(process: string, level: string, event: string, fields?: Record<string, unknown>): void;
+}
+
+/** Where a defect can be put in on purpose, for one process. */
+export interface Seams {
+  /** The store, inside of its deadlines. */
+  kv?: (kv: Kv, timeline: Timeline) => Kv;
+  /** Everything that the process is given. */
+  deps?: (deps: Deps) => Deps;
+}
+
+/** What a call comes to when its process dies first. */
+export const died = Symbol("died");
+
+/** One process of the service, as main.ts runs it. After its death it does nothing any more. */
+export class Process implements Holder {
+  readonly name: string;
+  readonly app: App;
+  readonly #life: Life;
+  readonly #timeline: Timeline;
+
+  private constructor(life: Life, app: App, timeline: Timeline) {
+    this.name = life.name;
+    this.#life = life;
+    this.app = app;
+    this.#timeline = timeline;
+  }
+
+  static async start(name: string, around: Surroundings): Promise<Process> {
+    const life: Life = { name, dead: false, mourners: new Set() };
+    const deps = depsOf(life, around);
+    const app = await createApp(around.seams.deps?.(deps) ?? deps);
+    const process = new Process(life, app, around.timeline);
+    repeat(deps.clock, () => around.tempo.sweepEveryMs, () => app.sweep());
+    repeat(deps.clock, () => around.tempo.pollEveryMs, () => app.dispatcher.poll());
+    return process;
+  }
+
+  get dead(): boolean {
+    return this.#life.dead;
+  }
+
+  /** The same life, as its own store and clock see it. */
+  is(holder: Holder): boolean {
+    return this.#life === holder;
+  }
+
+  die(): void {
+    if (this.dead) return;
+    this.#life.dead = true;
+    this.#timeline.trace.note(this.#timeline.elapsed, `${this.name} dies`);
+    for (const mourn of [...this.#life.mourners]) mourn();
+    this.#life.mourners.clear();
+  }
+
+  /** What came of it, or `died`. */
+  orDied<T>(work: Promise<T>): Promise<T | typeof died> {
+    if (this.dead) return Promise.resolve(died);
+    const { mourners } = this.#life;
+    return new Promise((resolve, reject) => {
+      const mourn = () => resolve(died);
+      mourners.add(mourn);
+      work.then(resolve, reject).finally(() => mourners.delete(mourn));
+    });
+  }
+}
+
+interface Life extends Holder {
+  dead: boolean;
+  mourners: Set<() => void>;
+}
+
+function depsOf(life: Life, around: Surroundings): Deps {
+  const { timeline, config, model, receivers } = around;
+  const random = timeline.fork();
+  const clock = clockOf(life, timeline);
+  const id = createIds(clock.now, random);
+  const line = createStoreLine({ ...around, holder: life });
+  const kv = guardKv(around.seams.kv?.(line, timeline) ?? line, boundBy(clock));
+  const { kvChecksMax: checksMax } = config;
+  return {
+    config,
+    kv,
+    committer: createCommitter({ kv, newBatchId: () => id("batch"), checksMax }),
+    clock,
+    id,
+    randomBytes: (length) => Uint8Array.from({ length }, () => Math.floor(random() * 256)),
+    resolve: () => Promise.resolve(["93.184.216.34"]),
+    post: (request) => receivers.post(life, request),
+    fetch: (_url, init) => model.fetch(life, init),
+    alarm: around.queue.alarmOf(life),
+    log: (level, event, fields) => {
+      if (!life.dead) around.log(life.name, level, event, fields);
+    },
+  };
+}
+
+function clockOf(life: Life, timeline: Timeline): Clock {
+  const after = (ms: number, work: () => void) =>
+    timeline.after(ms, () => {
+      if (!life.dead) work();
+    });
+  return {
+    now: () => timeline.now,
+    after,
+    sleep: (ms, signal) =>
+      new Promise((resolve) => {
+        if (signal?.aborted) return resolve();
+        const cancel = after(ms, done);
+        signal?.addEventListener("abort", done, { once: true });
+        function done() {
+          cancel();
+          signal?.removeEventListener("abort", done);
+          resolve();
+        }
+      }),
+  };
+}
+
+function boundBy(clock: Clock): Bound {
+  return (work, deadlineMs, late) =>
+    new Promise((resolve, reject) => {
+      const cancel = clock.after(deadlineMs, () => reject(late()));
+      work.then((value) => {
+        cancel();
+        resolve(value);
+      }, (error) => {
+        cancel();
+        reject(error);
+      });
+    });
+}
+
+/** Does a piece of background work now and, some time after its end, again: as main.ts does. */
+function repeat(clock: Clock, everyMs: () => number, work: () => Promise<void>): void {
+  const round = async () => {
+    await work().catch(() => {});
+    clock.after(everyMs(), round);
+  };
+  round();
+}

@@ -1,0 +1,219 @@
+import { readConfig } from "../../src/config.ts";
+import { loadTokenizer } from "../../src/chat/tokenizer.ts";
+import { adminKey } from "../support/world.ts";
+import { AlarmQueue } from "./alarm_queue.ts";
+import { BooksAudit } from "./books_audit.ts";
+import { Callers } from "./callers.ts";
+import { ClaimsAudit } from "./claims_audit.ts";
+import { Crashes } from "./crashes.ts";
+import { withoutThreads } from "./crypto.ts";
+import { DeliveriesAudit } from "./deliveries_audit.ts";
+import { MemoryStore } from "./memory_store.ts";
+import { ModelServer } from "./model_server.ts";
+import { Process, type Seams, type Surroundings } from "./process.ts";
+import { Receivers } from "./receivers.ts";
+import type { Weather } from "./store_line.ts";
+import { Timeline } from "./timeline.ts";
+import { type Violation, Violations } from "./violations.ts";
+import { Workload } from "./workload.ts";
+
+/** What one seed came to. */
+export interface SeedResult {
+  seed: number;
+  violation: Violation | null;
+  /** Of everything that happened: the same seed gives the same. */
+  hash: string;
+  /** The last of what happened. */
+  trace: readonly string[];
+  steps: number;
+  calls: number;
+  crashes: number;
+  entries: number;
+  deliveries: number;
+  posts: number;
+  simulatedMs: number;
+}
+
+const rules = { attemptsMax: 4, backoffBaseMs: 1_000 };
+const operationsMin = 200;
+const crashesMin = 3;
+/** Longest that everything may take to end once nothing fails any more, in simulated ms. */
+const endMaxMs = 20 * 60 * 60 * 1000;
+/** Until then a receiver may go on failing: its breaker makes each try take minutes. */
+const recoverAfterMs = 60 * 60 * 1000;
+const stepMs = 2_000;
+
+/** Makes the process ready for simulations; the returned function takes that back. */
+export async function prepare(): Promise<() => void> {
+  // Loaded by the first answer that is counted: a seed must not depend on which one that is.
+  await loadTokenizer();
+  return withoutThreads();
+}
+
+/** Runs one seed. `seams` puts a defect in. */
+export async function runSeed(seed: number, seams: Seams = {}): Promise<SeedResult> {
+  const timeline = new Timeline(seed);
+  const kvChecksMax = timeline.chance(0.2) ? 10 : 100;
+  const store = new MemoryStore({ checks: kvChecksMax });
+  const violations = new Violations(timeline);
+  const model = new ModelServer(timeline);
+  const receivers = new Receivers(timeline);
+  const books = new BooksAudit(model, violations);
+  const claims = new ClaimsAudit(books, violations);
+  const now = () => timeline.now;
+  const deliveries = new DeliveriesAudit({ store, receivers, violations, rules, now });
+  const weather: Weather = { writeFaults: 0, readFaults: 0, slownessMs: 2 };
+  const tempo = { pollEveryMs: timeline.pick([1_500, 4_000]), sweepEveryMs: 15_000 };
+
+  const around: Surroundings = {
+    timeline,
+    store,
+    weather,
+    model,
+    receivers,
+    tempo,
+    seams,
+    queue: new AlarmQueue(timeline),
+    config: readConfig({ ...environment, KV_CHECKS_MAX: String(kvChecksMax) }, { dev: false }),
+    events: {
+      beforeLanding: (holder) => crashes.beforeLanding(holder),
+      afterLanding: (holder) => crashes.afterLanding(holder),
+      fault: () => deliveries.fault(),
+    },
+    log(process, level, event, fields) {
+      if (level === "error" && event === "request" && fields?.status === 500) {
+        violations.must(false, "the service has no fault of its own", () => String(fields.cause));
+      }
+      if (level !== "info") timeline.trace.note(timeline.elapsed, `${process} ${level} ${event}`);
+    },
+  };
+  const crashes = new Crashes(timeline, {
+    slots: timeline.chance(0.75) ? 2 : 1,
+    start: (name) => Process.start(name, around),
+    onDeath: () => deliveries.fault(),
+  });
+  model.onPiece = crashes.inStream;
+  model.onRepeated = (call) =>
+    violations.must(false, "a request calls its upstream once", () => JSON.stringify(call));
+  store.onLanded = (write) => {
+    books.landed(write);
+    deliveries.landed(write);
+  };
+  const living = () => crashes.living();
+  const callers = new Callers({ timeline, claims, violations, living });
+  const workload = new Workload({ timeline, callers, claims, books, receivers });
+
+  await play({ timeline, weather, tempo, store, violations, crashes, callers, workload });
+  if (!violations.first) {
+    books.atTheEnd(store);
+    claims.atTheEnd();
+    deliveries.atTheEnd();
+    violations.must(callers.calls >= operationsMin, "a seed does enough", () => `${callers.calls}`);
+    violations.must(crashes.count >= crashesMin, "a seed does enough", () => "too few crashes");
+  }
+  const { trace } = timeline;
+  return {
+    seed,
+    violation: violations.first,
+    hash: trace.hash,
+    trace: trace.last,
+    steps: trace.steps,
+    calls: callers.calls,
+    crashes: crashes.count,
+    entries: books.entries.size,
+    deliveries: deliveries.expected,
+    posts: [...receivers.posts.values()].reduce((sum, posts) => sum + posts.length, 0),
+    simulatedMs: timeline.elapsed,
+  };
+}
+
+const environment = {
+  BASE_URL: "https://farebox.test",
+  ADMIN_KEY: adminKey,
+  SECRETS_KEY: btoa("0123456789abcdef0123456789abcdef"),
+  UPSTREAM_URL: "https://upstream.test/v1",
+  UPSTREAM_API_KEY: "upstream-secret-key",
+  UPSTREAM_TIMEOUT_MS: "90000",
+  UPSTREAM_IDLE_MS: "40000",
+  WEBHOOK_MAX_ATTEMPTS: String(rules.attemptsMax),
+  WEBHOOK_BACKOFF_BASE_MS: String(rules.backoffBaseMs),
+};
+
+interface Play {
+  timeline: Timeline;
+  weather: Weather;
+  tempo: Surroundings["tempo"];
+  store: MemoryStore;
+  violations: Violations;
+  crashes: Crashes;
+  callers: Callers;
+  workload: Workload;
+}
+
+/** Opens in calm weather, works through storms and crashes, and ends in calm weather again. */
+async function play(parts: Play): Promise<void> {
+  const { timeline, weather, store, violations, crashes, callers, workload } = parts;
+  const broken = () => violations.first !== null;
+  await crashes.startAll();
+  await until(workload.open());
+
+  const operations = operationsMin + timeline.whole(0, 10);
+  const lengthMs = operations * 350;
+  planWeather(timeline, weather, lengthMs);
+  crashes.plan(crashesMin + timeline.whole(0, 2), lengthMs * 0.9);
+  await until(workload.run(operations));
+  await until(crashes.finish());
+
+  Object.assign(weather, { writeFaults: 0, readFaults: 0, slownessMs: 2 });
+  workload.settle();
+  const quiet = () => broken() || (callers.underWay === 0 && crashes.complete && isQuiet(store));
+  const startedAt = timeline.elapsed;
+  while (!quiet()) {
+    const lasted = timeline.elapsed - startedAt;
+    if (lasted > recoverAfterMs) workload.recover();
+    // What takes that long waits for a breaker: no need to look every moment.
+    if (lasted > 180_000) Object.assign(parts.tempo, { pollEveryMs: 20_000, sweepEveryMs: 60_000 });
+    await timeline.run(broken, lasted > 180_000 ? 10 * stepMs : stepMs);
+    violations.must(lasted < endMaxMs, "everything ends", () => stateOf(store, callers));
+  }
+
+  async function until(work: Promise<void>): Promise<void> {
+    let done = false;
+    let fault: unknown = null;
+    work.catch((error) => (fault = error)).finally(() => (done = true));
+    await timeline.run(() => done || broken());
+    if (fault) throw fault;
+  }
+}
+
+/** Nothing is held, nothing waits to be delivered. */
+function isQuiet(store: MemoryStore): boolean {
+  return ["holding", "outbox", "due"].every((prefix) =>
+    store.list({ prefix: [prefix], limit: 1 }).length === 0
+  );
+}
+
+function stateOf(store: MemoryStore, { underWay }: Callers): string {
+  const counts = ["holding", "outbox", "due"].map((prefix) =>
+    `${store.list({ prefix: [prefix], limit: 1_000 }).length} ${prefix}`
+  );
+  return `${underWay} calls under way, rows: ${counts.join(", ")}`;
+}
+
+/** A few storms, each of its own kind, with calm between them. */
+function planWeather(timeline: Timeline, weather: Weather, lengthMs: number): void {
+  const storms = timeline.pick([0, 1, 2, 2, 3]);
+  for (let storm = 0; storm < storms; storm++) {
+    const from = timeline.between(0, lengthMs * 0.9);
+    const strength = timeline.pick([0.03, 0.1, 0.3]);
+    const severe = {
+      writeFaults: strength,
+      readFaults: strength * timeline.pick([0, 0.5]),
+      slownessMs: timeline.pick([2, 40, 400]),
+    };
+    timeline.after(from, () => Object.assign(weather, severe));
+    timeline.after(from + timeline.between(2_000, 25_000), () => {
+      Object.assign(weather, { writeFaults: 0, readFaults: 0, slownessMs: 2 });
+    });
+  }
+}

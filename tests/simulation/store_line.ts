@@ -1,0 +1,169 @@
+import type { Kv, Write } from "../../src/store/kv.ts";
+import type { MemoryStore } from "./memory_store.ts";
+import type { Timeline } from "./timeline.ts";
+
+/** What becomes of an atomic write on its way to the store and back. */
+export type Fate =
+  /** Lands, and says so. */
+  | "lands"
+  /** Does not arrive; the caller gets an error. */
+  | "lost"
+  /** Lands; the caller gets an error. */
+  | "landed, reported failed"
+  /** Is sent twice, as remote stores do after a lost answer; the caller gets the second answer. */
+  | "repeated"
+  /** Comes when nobody waits for it any more. */
+  | "late"
+  /** Lands; the answer comes when nobody waits for it any more. */
+  | "answered late";
+
+const faults: readonly Fate[] = [
+  "lost",
+  "landed, reported failed",
+  "repeated",
+  "late",
+  "answered late",
+];
+
+/** How well the store is reached: changes in the course of a simulation. */
+export interface Weather {
+  /** Share of writes that meet one of the faults, and of reads that fail or come late. */
+  writeFaults: number;
+  readFaults: number;
+  /** Longest usual way to the store and back, in milliseconds. */
+  slownessMs: number;
+}
+
+/** Whose line it is. */
+export interface Holder {
+  readonly name: string;
+  readonly dead: boolean;
+}
+
+/** What may happen to its holder around its writes. */
+export interface LineEvents {
+  /** Just before a write lands, and right after it, before its holder knows. */
+  beforeLanding(holder: Holder): void;
+  afterLanding(holder: Holder): void;
+  /** A fault or a slowness of the store that the holder may notice. */
+  fault(): void;
+}
+
+interface LineOptions {
+  timeline: Timeline;
+  store: MemoryStore;
+  weather: Weather;
+  holder: Holder;
+  events: LineEvents;
+}
+
+/** Up to this slowness, most reads take no time at all. */
+const calmMs = 2;
+const lateMinMs = 5_100;
+const lateMaxMs = 20_000;
+
+/** One process's way to the shared store. Nothing comes back to a process that has died. */
+export function createStoreLine({ timeline, store, weather, holder, events }: LineOptions): Kv {
+  const wayMs = () => timeline.between(0.05, weather.slownessMs);
+  const isSlow = () => weather.slownessMs > calmMs;
+
+  function read<T>(work: () => T): Promise<T> {
+    return new Promise((resolve, reject) => {
+      if (holder.dead) return;
+      const faulty = weather.readFaults > 0 && timeline.chance(weather.readFaults);
+      if (faulty || isSlow()) events.fault();
+      // Most ways are short: a turn of its own for each of them would be most of the work.
+      else if (timeline.chance(0.75)) return void resolve(work());
+      if (faulty && timeline.chance(0.7)) {
+        return void timeline.after(wayMs(), () => !holder.dead && reject(broken("read")));
+      }
+      const answer = () => {
+        try {
+          const value = work();
+          return () => resolve(value);
+        } catch (error) {
+          return () => reject(error);
+        }
+      };
+      // Read at the far end of the way, or right at the start of a long one.
+      const early = timeline.chance(0.3) ? answer() : null;
+      const ms = faulty ? timeline.between(lateMinMs, lateMaxMs) : wayMs();
+      timeline.after(ms, () => !holder.dead && (early ?? answer())());
+    });
+  }
+
+  /** Whether the write arrives: what a process sent before it died may still do so. */
+  function arrives(): boolean {
+    if (!holder.dead) events.beforeLanding(holder);
+    return !holder.dead || timeline.chance(0.5);
+  }
+
+  function land(write: Write, fate: Fate): string | null {
+    const version = store.commit(write);
+    const result = version === null ? "refused" : describe(write);
+    timeline.trace.note(timeline.elapsed, `${holder.name} ${fate}: ${result}`);
+    if (!holder.dead) events.afterLanding(holder);
+    return version;
+  }
+
+  /** When it lands and what is answered; every fault is one of timing or of the answer. */
+  function send(write: Write, fate: Fate, answer: (result: () => string | null) => void): void {
+    const goingMs = fate === "late" ? timeline.between(lateMinMs, lateMaxMs) : wayMs();
+    const lost = () => {
+      throw broken("write");
+    };
+    timeline.after(goingMs, () => {
+      if (fate === "lost" || !arrives()) return answer(lost);
+      let result: () => string | null;
+      try {
+        const version = land(write, fate);
+        result = () => version;
+      } catch (error) {
+        result = () => {
+          throw error;
+        };
+      }
+      if (fate === "landed, reported failed") result = lost;
+      const backMs = fate === "answered late" ? timeline.between(lateMinMs, lateMaxMs) : wayMs();
+      timeline.after(backMs, () => {
+        if (fate !== "repeated") return answer(result);
+        const again = store.commit(write);
+        timeline.after(wayMs(), () => answer(() => again));
+      });
+    });
+  }
+
+  return {
+    get: (key) => read(() => store.read(key)),
+    getMany: (keys) => read(() => keys.map((key) => store.read(key))),
+    list: (options) => read(() => store.list(options)),
+    atomic: (write) =>
+      new Promise((resolve, reject) => {
+        if (holder.dead) return;
+        const fate = timeline.chance(weather.writeFaults) ? timeline.pick(faults) : "lands";
+        if (fate !== "lands" || isSlow()) events.fault();
+        send(write, fate, (result) => {
+          if (holder.dead) return;
+          try {
+            resolve(result());
+          } catch (error) {
+            reject(error);
+          }
+        });
+      }),
+    close: () => {},
+  };
+}
+
+function broken(what: string): Error {
+  return new TypeError(`error sending request: the connection broke during a ${what}`);
+}
+
+/** What a write is about, in a few words. */
+function describe({ sets, deletes }: Write): string {
+  const names = sets.filter(({ key }) => key[0] !== "commit").map(({ key }) => String(key[0]));
+  const counted = new Map<string, number>();
+  for (const name of names) counted.set(name, (counted.get(name) ?? 0) + 1);
+  const text = [...counted].map(([name, count]) => (count > 1 ? `${count} ${name}` : name));
+  return `${text.join(", ") || "nothing"}${deletes.length > 0 ? `, -${deletes.length}` : ""}`;
+}

@@ -1,0 +1,221 @@
+import type { BooksAudit } from "./books_audit.ts";
+import { amountOf } from "../../src/ledger/entry.ts";
+import { fromDecimal } from "../../src/ledger/view.ts";
+import type { Callers, Project } from "./callers.ts";
+import type { ClaimsAudit } from "./claims_audit.ts";
+import type { Manner, Receivers } from "./receivers.ts";
+import type { Timeline } from "./timeline.ts";
+
+interface Parts {
+  timeline: Timeline;
+  callers: Callers;
+  claims: ClaimsAudit;
+  books: BooksAudit;
+  receivers: Receivers;
+}
+
+const pricing = {
+  requestFee: "0.000005",
+  models: { "test-model": { input: "1", output: "2", maxOutputTokens: 1_000 } },
+};
+
+const eventChoices: readonly string[][] = [
+  ["balance.deposit.created", "balance.charge.created"],
+  ["balance.refund.created", "balance.trial.granted"],
+  ["usage.charge.created"],
+  ["balance.*"],
+  ["proxy.request.failed", "request.blocked"],
+  ["updated", "balance.depleted"],
+];
+
+const manners: readonly [Manner, number][] = [
+  ["good", 10],
+  ["flaky", 3],
+  ["failing", 2],
+  ["slow", 2],
+  ["hanging", 1],
+  ["permanent", 1],
+  ["throttled", 1],
+];
+
+/** What the callers, owners and operators of a few projects do. */
+export class Workload {
+  readonly projects: Project[] = [];
+  readonly #parts: Parts;
+  #receivers = 0;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  /** Projects with their users, subscriptions and first deposits. */
+  async open(): Promise<void> {
+    const { timeline, callers } = this.#parts;
+    const count = timeline.whole(2, 3);
+    for (let at = 0; at < count; at++) {
+      const settings = { trialCredits: timeline.pick(["0", "0", "0.0003"]), billingEvents: at < 2 };
+      const answer = await callers.operate("POST", "", {
+        name: `Project ${at}`,
+        pricing,
+        topUpUrl: "https://shop.example.com/{user}",
+        ...settings,
+      });
+      const made = answer?.body as { project: { id: string }; apiKey: string };
+      const users = Array.from({ length: timeline.whole(2, 4) }, (_, n) => `user-${at}-${n}`);
+      const project = { id: made.project.id, apiKey: made.apiKey, users, subscriptions: [] };
+      this.projects.push(project);
+      const subscriptions = at === 0 ? 2 : timeline.whole(0, 1);
+      for (let n = 0; n < subscriptions; n++) {
+        const everything = at === 0 && n === 0 && timeline.chance(0.15);
+        await this.#subscribe(project, everything ? ["*"] : timeline.pick(eventChoices));
+      }
+      for (const user of users) {
+        if (timeline.chance(0.8)) await this.#deposit(project, user);
+      }
+    }
+  }
+
+  /** One thing after the other, and now and then several at once; resolves when all are begun. */
+  async run(operations: number): Promise<void> {
+    const { timeline, callers } = this.#parts;
+    for (let begun = 0; begun < operations || callers.calls < operations;) {
+      const together = timeline.chance(0.15) ? timeline.whole(2, 6) : 1;
+      const project = timeline.pick(this.projects);
+      const user = timeline.pick(project.users);
+      for (let n = 0; n < together; n++, begun++) {
+        callers.underWay++;
+        this.#something(project, user).finally(() => callers.underWay--);
+      }
+      await timeline.pause(timeline.between(0, 900));
+    }
+  }
+
+  #something(project: Project, user: string): Promise<unknown> {
+    const { timeline, callers } = this.#parts;
+    const dice = timeline.between(0, 100);
+    if (dice < 19) return callers.chat(project, user, { keyed: timeline.chance(0.2) });
+    if (dice < 35) return callers.stream(project, user);
+    if (dice < 55) return this.#deposit(project, user);
+    if (dice < 69) return this.#charge(project, user);
+    if (dice < 77) return this.#refund(project);
+    if (dice < 80) return this.#reuseKey(project, user);
+    if (dice < 94) return this.#look(project, user);
+    if (dice < 96) return this.#changeSubscriptions(project);
+    if (dice < 97) return this.#changeManner();
+    if (dice < 98) return this.#redeliver(project);
+    return callers.operate("PATCH", `/${project.id}`, { name: `Name ${timeline.whole(1, 9)}` });
+  }
+
+  #deposit(project: Project, user: string): Promise<void> {
+    const { timeline, callers } = this.#parts;
+    const amount = BigInt(timeline.whole(100_000, 1_500_000));
+    const keyed = timeline.chance(0.8);
+    return callers.money(project, { verb: "deposit", user, amount, keyed });
+  }
+
+  #charge(project: Project, user: string): Promise<void> {
+    const { timeline, callers } = this.#parts;
+    const amount = BigInt(timeline.whole(10_000, 500_000));
+    const keyed = timeline.chance(0.8);
+    return callers.money(project, { verb: "charge", user, amount, keyed });
+  }
+
+  /** Of something booked in this project: all of it, a part, or more than is left. */
+  async #refund(project: Project): Promise<void> {
+    const { timeline, callers, claims, books } = this.#parts;
+    const booked = claims.claims.filter(({ projectId }) => projectId === project.id).flatMap(
+      ({ user, outcomes }) =>
+        outcomes.flatMap((told) => (told.kind === "booked" ? [{ user, id: told.activityId }] : [])),
+    );
+    if (booked.length === 0) return await this.#deposit(project, timeline.pick(project.users));
+    const { user, id } = timeline.pick(booked.slice(-12));
+    const entry = books.entries.get(id);
+    const whole = fromDecimal(entry ? amountOf(entry) : "0");
+    const part = timeline.pick([null, whole / 2n, whole / 3n]);
+    const amount = part === 0n ? null : part;
+    const keyed = timeline.chance(0.8);
+    await callers.money(project, { verb: "refund", user, amount, activityId: id, keyed });
+  }
+
+  /** A key that stood for something else: 422, or the first to land wins. */
+  async #reuseKey(project: Project, user: string): Promise<void> {
+    const { timeline, callers, claims } = this.#parts;
+    const used = claims.claims.filter(({ kind, projectId, idempotencyKey }) =>
+      kind === "deposit" && projectId === project.id && idempotencyKey !== null
+    );
+    const usedKey = used.length > 0 ? timeline.pick(used.slice(-8)).idempotencyKey : null;
+    if (usedKey === null) return await this.#deposit(project, user);
+    await callers.money(project, { verb: "deposit", user, amount: 77_777n, keyed: true, usedKey });
+  }
+
+  async #look({ apiKey: key }: Project, user: string): Promise<void> {
+    const { timeline, callers } = this.#parts;
+    const paths = [`/v1/user/balance?user=${user}`, `/v1/user/activities?user=${user}&limit=5`];
+    const path = timeline.pick([...paths, "/v1/webhooks/logs?limit=5"]);
+    await callers.call(path, { method: "GET", key });
+  }
+
+  async #subscribe(project: Project, events: string[]): Promise<void> {
+    const { timeline, callers, receivers } = this.#parts;
+    const host = `receiver-${++this.#receivers}.example.com`;
+    receivers.manners.set(host, pickManner(timeline));
+    const answer = await callers.call("/v1/webhooks/subscriptions", {
+      key: project.apiKey,
+      body: { url: `https://${host}/hook`, events },
+    });
+    const subscription = answer?.body.subscription;
+    const id = typeof subscription === "object" && subscription && Reflect.get(subscription, "id");
+    if (typeof id === "string") project.subscriptions.push(id);
+  }
+
+  async #changeSubscriptions(project: Project): Promise<void> {
+    const { timeline, callers } = this.#parts;
+    const { subscriptions, apiKey: key } = project;
+    if (subscriptions.length < 2 || timeline.chance(0.5)) {
+      return await this.#subscribe(project, timeline.pick(eventChoices));
+    }
+    const id = timeline.pick(subscriptions);
+    project.subscriptions = subscriptions.filter((other) => other !== id);
+    await callers.call(`/v1/webhooks/subscriptions/${id}`, { method: "DELETE", key });
+  }
+
+  async #changeManner(): Promise<void> {
+    const { timeline, receivers } = this.#parts;
+    const host = timeline.pick([...receivers.manners.keys()]);
+    receivers.manners.set(host, pickManner(timeline));
+    await this.#look(timeline.pick(this.projects), "nobody");
+  }
+
+  /** One of the last deliveries that ended, whichever way, made pending again by an operator. */
+  async #redeliver(project: Project): Promise<void> {
+    const { timeline, callers, receivers } = this.#parts;
+    const tried = [...receivers.posts.keys()].slice(-20);
+    if (tried.length === 0) return await this.#changeManner();
+    const path = `/${project.id}/deliveries/${timeline.pick(tried)}/redeliver`;
+    await callers.operate("POST", path, {});
+  }
+
+  /** Every receiver works again. */
+  recover(): void {
+    const { receivers } = this.#parts;
+    for (const host of receivers.manners.keys()) receivers.manners.set(host, "good");
+  }
+
+  /** At the end most receivers recover; some do not for long. */
+  settle(): void {
+    const { timeline, receivers } = this.#parts;
+    for (const [host, manner] of receivers.manners) {
+      if (manner !== "permanent" && timeline.chance(0.85)) receivers.manners.set(host, "good");
+    }
+  }
+}
+
+function pickManner(timeline: Timeline): Manner {
+  const all = manners.reduce((sum, [, share]) => sum + share, 0);
+  let left = timeline.between(0, all);
+  for (const [manner, share] of manners) {
+    left -= share;
+    if (left < 0) return manner;
+  }
+  return "good";
+}
