@@ -14,6 +14,8 @@ export const metadataBytesMax = 16 * 1024;
 export const metadataKeysMax = 50;
 /** Longest user id, in characters (UTF-16 code units). */
 export const userIdCharsMax = 128;
+/** Longest name of a field at fault that an error tells, in characters: a model's name fits in. */
+export const paramCharsMax = 300;
 /** Longest request id that a caller may choose, in characters. */
 export const requestIdCharsMax = 128;
 /** Longest idempotency key, in characters. */

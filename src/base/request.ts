@@ -13,6 +13,7 @@ import {
   jsonDepthMax,
   pageSizeDefault,
   pageSizeMax,
+  paramCharsMax,
   requestIdCharsMax,
 } from "./limits.ts";
 
@@ -98,10 +99,10 @@ export function parseWith<S extends z.ZodType>(schema: S, value: unknown): z.out
   const [issue] = result.error.issues;
   if (!issue) throw badRequest(null, "The request is not valid.");
   if (issue.code === "unrecognized_keys") {
-    const param = [...issue.path, issue.keys[0]].join(".");
+    const param = paramAt([...issue.path, issue.keys[0] ?? ""]);
     throw badRequest(param, `Unknown parameter: '${param}'.`, "unknown_parameter");
   }
-  const param = issue.path.join(".");
+  const param = paramAt(issue.path);
   if (issue.code === "invalid_type" && valueAt(value, issue.path) === undefined) {
     throw badRequest(
       param,
@@ -111,6 +112,11 @@ export function parseWith<S extends z.ZodType>(schema: S, value: unknown): z.out
   }
   const code = issue.code === "invalid_type" ? "invalid_type" : "invalid_value";
   throw badRequest(param || null, `Invalid '${param}': ${issue.message}.`, code);
+}
+
+/** A field's place, cut to a length: the names in it are the caller's own. */
+function paramAt(path: readonly PropertyKey[]): string {
+  return path.join(".").slice(0, paramCharsMax);
 }
 
 function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {

@@ -97,7 +97,8 @@ function startTopUp(rooms: PaywallRooms): Handler {
       case "own": {
         const { checkoutUrl } = project.topUp;
         const values = { user: ref.user, project: project.id, amount: formatAmount(amount) };
-        return seeOther(fillTemplate(checkoutUrl ?? "", values), requestId);
+        // As a URL is written: a header holds no other characters.
+        return seeOther(new URL(fillTemplate(checkoutUrl ?? "", values)).href, requestId);
       }
       case "sandbox":
         await depositInSandbox(rooms, { ref, amount, formId });

@@ -2,6 +2,7 @@ import type { AuthenticationResponseJSON, RegistrationResponseJSON } from "@simp
 import { ApiError } from "../base/errors.ts";
 import type { Deps } from "../deps.ts";
 import { fromBase64Url, toBase64Url, type Tokens } from "../paywall/token.ts";
+import { isCredentialId } from "./schema.ts";
 import { listPasskeys, type Passkey, passkeyWrite, readPasskey } from "./store.ts";
 
 /** A person's way back to their wallet on another device (https://www.w3.org/TR/webauthn-3). */
@@ -16,7 +17,6 @@ export interface Passkeys {
   signIn(response: AuthenticationResponseJSON): Promise<string>;
 }
 
-const credentialIdMax = 1_024;
 /** How long a person may take. */
 const challengeLifetimeMs = 5 * 60 * 1000;
 
@@ -80,8 +80,8 @@ export function createPasskeys(
           expectedOrigin: origin,
           expectedRPID: rpID,
         }));
-      if (!result.registrationInfo) throw doesNotFit();
-      const { credential } = result.registrationInfo;
+      const { credential } = result.registrationInfo ?? {};
+      if (!credential || !isCredentialId(credential.id)) throw doesNotFit();
       const passkey: Passkey = {
         personId,
         publicKey: toBase64Url(credential.publicKey),
@@ -100,7 +100,7 @@ export function createPasskeys(
     },
     async signIn(response) {
       const { verifyAuthenticationResponse } = await library();
-      const credentialId = response.id.slice(0, credentialIdMax);
+      const credentialId = response.id;
       const found = await readPasskey(kv, credentialId);
       if (!found) throw doesNotFit("unknown passkey");
       const { passkey, version } = found;

@@ -5,9 +5,11 @@ import { publicPath } from "../config.ts";
 import { bodyBytesMax } from "../base/limits.ts";
 import { formatForPeople, parseAmount, zero } from "../base/money.ts";
 import { parseWith, readJsonBody } from "../base/request.ts";
+import { checkUserId } from "../base/user_id.ts";
 import { listActivities } from "../ledger/activities.ts";
 import { readBalance } from "../ledger/balance.ts";
 import { activityForPeople } from "../paywall/activity.ts";
+import type { LinkSubject } from "../paywall/link.ts";
 import {
   asPage,
   pageResponse,
@@ -15,6 +17,7 @@ import {
   requireSameOrigin,
   seeOther,
 } from "../paywall/page_response.tsx";
+import { checkId } from "../projects/operator.ts";
 import { authorizeRoutes, readCap } from "./authorize.tsx";
 import { byPerson } from "./authorizations.ts";
 import { NoWalletPage, WalletPage, walletScriptHash, type WalletView } from "./page.tsx";
@@ -94,20 +97,28 @@ function changeWallet({ deps, devices, authorizations }: WalletRooms): Handler {
     const form = await inTime(readForm(request));
     const personId = await devices.personOf(request);
     if (personId === null) throw new ApiError(403, { message: "This device knows no wallet." });
-    const subject = { projectId: form.get("projectId") ?? "", user: form.get("user") ?? "" };
     switch (form.get("action")) {
       case "leave":
         return seeOther(publicPath(deps.config, path), requestId, devices.forgotten);
       case "revoke":
-        await authorizations.revoke(subject, { personId, trigger: byPerson(personId) });
+        await authorizations.revoke(readSubject(form), { personId, trigger: byPerson(personId) });
         break;
-      case "cap":
-        await authorizations.setCap(subject, { personId, dailyCap: readCap(form.get("cap")) });
+      case "cap": {
+        const dailyCap = readCap(form.get("cap"));
+        await authorizations.setCap(readSubject(form), { personId, dailyCap });
         break;
+      }
       default:
         throw new ApiError(400, { message: "Choose one of the buttons." });
     }
     return seeOther(publicPath(deps.config, path), requestId);
+  };
+}
+
+function readSubject(form: URLSearchParams): LinkSubject {
+  return {
+    projectId: checkId(form.get("projectId") ?? "", "project"),
+    user: checkUserId(form.get("user"), "user"),
   };
 }
 

@@ -112,7 +112,7 @@ export function createRedelivery(deps: Deps, dispatcher: Pick<Dispatcher, "poll"
         id: deps.id("job"),
         projectId,
         subscriptionId,
-        from: firstId(Math.max(0, since)),
+        from: firstId(Math.min(Math.max(0, since), now)),
         until: lastId(now),
         redelivered: 0,
         status: "running",

@@ -18,7 +18,8 @@ export function createHandClock(start = Date.UTC(2026, 0, 1)): HandClock {
   let now = start;
   const timers = new Set<Timer>();
   const after = (ms: number, work: () => void) => {
-    const timer = { at: now + ms, work };
+    // Whole milliseconds, as real clocks count: ids are made of nothing else.
+    const timer = { at: now + Math.ceil(ms), work };
     timers.add(timer);
     return () => void timers.delete(timer);
   };
