@@ -10,6 +10,8 @@ export interface Project {
   id: string;
   apiKey: string;
   users: string[];
+  /** Whether its money is in people's wallets. */
+  shared: boolean;
   /** Ids of its active subscriptions, as far as their making was acknowledged. */
   subscriptions: string[];
 }

@@ -101,7 +101,7 @@ export async function runSeed(seed: number, seams: Seams = {}): Promise<SeedResu
   };
   const living = () => crashes.living();
   const callers = new Callers({ timeline, claims, violations, living });
-  const workload = new Workload({ timeline, callers, claims, books, receivers });
+  const workload = new Workload({ timeline, callers, claims, books, receivers, store });
 
   await play({ timeline, weather, tempo, store, violations, crashes, callers, workload });
   if (!violations.first) {
