@@ -161,6 +161,7 @@ async function play(parts: Play): Promise<void> {
   const lengthMs = operations * 350;
   planWeather(timeline, weather, lengthMs);
   crashes.plan(crashesMin + timeline.whole(0, 2), lengthMs * 0.9);
+  if (timeline.chance(0.5)) crashes.planLeave(lengthMs * 0.9);
   await until(workload.run(operations));
   await until(crashes.finish());
 
