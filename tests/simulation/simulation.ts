@@ -40,7 +40,7 @@ const crashesMin = 3;
 /** Longest that everything may take to end once nothing fails any more, in simulated ms. */
 const endMaxMs = 20 * 60 * 60 * 1000;
 /** Until then a receiver may go on failing: its breaker makes each try take minutes. */
-const recoverAfterMs = 60 * 60 * 1000;
+const recoverAfterMs = 20 * 60 * 1000;
 const stepMs = 2_000;
 
 /** Makes the process ready for simulations; the returned function takes that back. */

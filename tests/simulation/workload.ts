@@ -53,7 +53,7 @@ export class Workload {
 
   /** Projects with their users, subscriptions and first deposits. */
   async open(): Promise<void> {
-    const { timeline, callers } = this.#parts;
+    const { timeline } = this.#parts;
     const count = timeline.whole(2, 3);
     for (let at = 0; at < count; at++) {
       const users = Array.from({ length: timeline.whole(2, 4) }, (_, n) => `user-${at}-${n}`);
