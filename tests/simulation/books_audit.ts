@@ -1,5 +1,6 @@
 import { fromBytes } from "../../src/base/json.ts";
 import { type Account, decodeAccount } from "../../src/ledger/account.ts";
+import type { Authorization } from "../../src/ledger/authorization.ts";
 import { amountOf, type Entry } from "../../src/ledger/entry.ts";
 import { fromDecimal } from "../../src/ledger/view.ts";
 import { holdsPerAccountMax } from "../../src/base/limits.ts";
@@ -15,8 +16,6 @@ interface Books {
   seq: number;
   last: string | null;
   holds: Set<string>;
-  /** What ended holds charged that no usage tells of. */
-  expired: bigint;
 }
 
 /** Prices per token in 1e-9 units, and per answer: of every project of a simulation. */
@@ -30,6 +29,10 @@ export class BooksAudit {
   readonly #refunded = new Map<string, bigint>();
   readonly #endedHolds = new Set<string>();
   readonly #charged = new Set<string>();
+  /** By user: what ended holds charged that no usage tells of. */
+  readonly #expired = new Map<string, bigint>();
+  /** By project, user and day: what was taken of a wallet. */
+  readonly #spent = new Map<string, bigint>();
   readonly #model: ModelServer;
   readonly #violations: Violations;
 
@@ -50,7 +53,7 @@ export class BooksAudit {
       if (key[0] !== "account") continue;
       const books = this.#booksOf(`${key[1]} ${key[2]}`);
       const account = decodeAccount(value);
-      const own = entries.filter(({ owner, entry }) => `${owner} ${entry.user}` === books.name);
+      const own = entries.filter(({ owner, entry }) => accountOf(owner, entry) === books.name);
       const before = new Set(books.holds);
       const after = new Set(account.holds.map(({ id }) => id));
       for (const { entry } of own) {
@@ -60,7 +63,17 @@ export class BooksAudit {
       this.#compare(books, account);
       this.#moveHolds(books, before, after);
     }
+    const counted = new Set<string>();
+    for (const { key, value } of sets) {
+      if (key[0] !== "authorization") continue;
+      counted.add(`${key[1]} ${key[2]}`);
+      this.#withinCap(`${key[1]} ${key[2]}`, fromBytes(value));
+    }
     for (const { entry } of entries) {
+      const { projectId, user, delta } = entry;
+      const isCounted = projectId === undefined || !delta.startsWith("-") ||
+        counted.has(`${projectId} ${user}`);
+      this.#must(isCounted, "a wallet counts what a day takes", () => JSON.stringify(entry));
       this.#must(written.has(entry.id), "an entry is written with its account", () => entry.id);
     }
   }
@@ -71,7 +84,7 @@ export class BooksAudit {
     for (const { key, value } of store.list({ prefix: ["entry"], limit: 100_000 })) {
       if (!value) continue;
       const entry = fromBytes<Entry>(value);
-      const name = `${key[1]} ${entry.user}`;
+      const name = accountOf(String(key[1]), entry);
       byAccount.set(name, [...byAccount.get(name) ?? [], entry]);
     }
     for (const { key, value } of store.list({ prefix: ["account"], limit: 100_000 })) {
@@ -117,12 +130,23 @@ export class BooksAudit {
       must(before.has(hold) && !after.has(hold), "a charge ends its own hold");
     }
     if (entry.kind === "usage") this.#usage(entry);
-    if (entry.kind === "expired") books.expired += dueOf(entry);
+    if (entry.kind === "expired") add(this.#expired, entry.user, dueOf(entry));
+    if (entry.projectId === undefined || !entry.delta.startsWith("-")) return;
+    add(this.#spent, spentName(entry.projectId, entry), fromDecimal(amountOf(entry)));
   }
 
-  #oncePerKey({ name }: Books, { kind, idempotencyKey, id }: Entry): void {
+  /** What a person allows for a day is what is counted, and never exceeded. */
+  #withinCap(name: string, authorization: Authorization): void {
+    const { day, spent, dailyCap } = authorization;
+    const sum = this.#spent.get(`${name} ${day}`) ?? 0n;
+    const about = () => `${name} ${JSON.stringify(authorization)} of ${sum}`;
+    this.#must(fromDecimal(spent) === sum, "a wallet counts what a day takes", about);
+    this.#must(sum <= fromDecimal(dailyCap), "a day takes no more than its cap", about);
+  }
+
+  #oncePerKey({ name }: Books, { kind, idempotencyKey, id, projectId }: Entry): void {
     if (idempotencyKey === null) return;
-    const key = `${name.split(" ")[0]} ${kind} ${idempotencyKey}`;
+    const key = `${projectId ?? name.split(" ")[0]} ${kind} ${idempotencyKey}`;
     this.#must(
       !this.#keys.has(key),
       "one entry per idempotency key",
@@ -190,15 +214,15 @@ export class BooksAudit {
     const unsettled = new Map<string, bigint>();
     for (const call of this.#model.calls.values()) {
       if (this.#charged.has(call.requestId)) continue;
-      unsettled.set(call.user, (unsettled.get(call.user) ?? 0n) + mostFor(call));
+      add(unsettled, call.user, mostFor(call));
     }
-    for (const { name, expired } of this.#accounts.values()) {
-      const most = unsettled.get(name.split(" ")[1] ?? "") ?? 0n;
+    for (const [user, expired] of this.#expired) {
+      const most = unsettled.get(user) ?? 0n;
       const within = expired <= most;
       this.#must(
         within,
         "expired holds charge what was used",
-        () => `${name} ${expired} > ${most}`,
+        () => `${user} ${expired} > ${most}`,
       );
     }
   }
@@ -206,7 +230,7 @@ export class BooksAudit {
   #booksOf(name: string): Books {
     const known = this.#accounts.get(name);
     if (known) return known;
-    const made: Books = { name, balance: 0n, seq: 0, last: null, holds: new Set(), expired: 0n };
+    const made: Books = { name, balance: 0n, seq: 0, last: null, holds: new Set() };
     this.#accounts.set(name, made);
     return made;
   }
@@ -214,6 +238,19 @@ export class BooksAudit {
   #must(holds: boolean, invariant: string, detail: () => string): void {
     this.#violations.must(holds, invariant, detail);
   }
+}
+
+/** Whose money an entry moved: a user's in a project, or a person's in a currency. */
+function accountOf(owner: string, { user, projectId }: Entry): string {
+  return `${owner} ${projectId === undefined ? user : "usd"}`;
+}
+
+function spentName(projectId: string, { user, createdAt }: Entry): string {
+  return `${projectId} ${user} ${new Date(createdAt).toISOString().slice(0, 10)}`;
+}
+
+function add(sums: Map<string, bigint>, name: string, amount: bigint): void {
+  sums.set(name, (sums.get(name) ?? 0n) + amount);
 }
 
 /** What an entry took and what it could not. */

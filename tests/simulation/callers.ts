@@ -10,6 +10,8 @@ export interface Project {
   id: string;
   apiKey: string;
   users: string[];
+  /** Whether its money is in people's wallets. */
+  shared: boolean;
   /** Ids of its active subscriptions, as far as their making was acknowledged. */
   subscriptions: string[];
 }
@@ -68,11 +70,12 @@ export class Callers {
   async #send(
     process: Process,
     path: string,
-    { method, key, body, headers }: {
+    { method, key, body, headers, signal }: {
       method: string;
       key: string;
       body?: unknown;
       headers: Record<string, string>;
+      signal?: AbortSignal;
     },
   ): Promise<Response | null> {
     this.calls++;
@@ -87,6 +90,7 @@ export class Callers {
           : { "content-type": "application/json", "content-length": String(text.length) }),
         ...headers,
       },
+      ...(signal ? { signal } : {}),
     });
     const response = await process.orDied(Promise.resolve(process.app.fetch(request)));
     if (response === died) return null;
@@ -178,9 +182,13 @@ export class Callers {
     };
     const process = await this.#connect();
     const headers = { "x-request-id": this.#nameTry(claim) };
-    const options = { method: "POST", key: project.apiKey, body, headers };
+    const leave = new AbortController();
+    const { signal } = leave;
+    if (timeline.chance(0.1)) timeline.after(timeline.between(0, 700), () => leave.abort());
+    const options = { method: "POST", key: project.apiKey, body, headers, signal };
     const response = process && (await this.#send(process, "/v1/chat/completions", options));
-    const outcome: Outcome = response
+    if (signal.aborted) response?.body?.cancel();
+    const outcome: Outcome = process && response && !signal.aborted
       ? await this.#readStream(process, response)
       : { kind: "unknown" };
     claims.told(claim, outcome);

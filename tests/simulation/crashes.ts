@@ -86,6 +86,20 @@ export class Crashes {
     this.#kill(victim);
   }
 
+  /** One clean stop within this time, and a new process in its place. */
+  planLeave(withinMs: number): void {
+    this.#timeline.after(this.#timeline.between(0, withinMs), async () => {
+      const leaver = this.living();
+      if (!leaver) return;
+      const slot = this.#slots.indexOf(leaver);
+      this.#slots[slot] = null;
+      await leaver.leave();
+      // What it did not end in time is as after a crash.
+      this.#onDeath();
+      this.#fill(slot);
+    });
+  }
+
   #kill(victim: Process): void {
     const slot = this.#slots.indexOf(victim);
     this.count++;

@@ -213,6 +213,21 @@ export const defects: readonly Defect[] = [
     seedsMax: 20,
   },
   {
+    name: "what is taken of a wallet is not counted",
+    install: draft("put", (inner) =>
+      function (key, value) {
+        if (key[0] !== "authorization") inner.call(this, key, value);
+      }),
+    seedsMax: 10,
+  },
+  {
+    name: "a wallet's cap is for each answer, not for a day",
+    install: available(function () {
+      return availableIn(this.account);
+    }),
+    seedsMax: 20,
+  },
+  {
     name: "money moves and nobody is told",
     install: draft("emit", (inner) =>
       function (...events) {

@@ -119,9 +119,9 @@ export class DeliveriesAudit {
   }
 
   /** An entry's event is written with it, where somebody listens. */
-  #told(owner: string, { id, kind }: Entry, events: Event[]): void {
+  #told(owner: string, { id, kind, projectId }: Entry, events: Event[]): void {
     const type = entryEvents[kind];
-    if (this.#listenersTo(owner, type).length === 0) return;
+    if (this.#listenersTo(projectId ?? owner, type).length === 0) return;
     const told = events.some((event) => event.type === type && event.data.activityId === id);
     this.#must(told, "money is told of in the same write", () => `${type} of ${id}`);
   }

@@ -40,7 +40,7 @@ const crashesMin = 3;
 /** Longest that everything may take to end once nothing fails any more, in simulated ms. */
 const endMaxMs = 20 * 60 * 60 * 1000;
 /** Until then a receiver may go on failing: its breaker makes each try take minutes. */
-const recoverAfterMs = 60 * 60 * 1000;
+const recoverAfterMs = 20 * 60 * 1000;
 const stepMs = 2_000;
 
 /** Makes the process ready for simulations; the returned function takes that back. */
@@ -101,7 +101,7 @@ export async function runSeed(seed: number, seams: Seams = {}): Promise<SeedResu
   };
   const living = () => crashes.living();
   const callers = new Callers({ timeline, claims, violations, living });
-  const workload = new Workload({ timeline, callers, claims, books, receivers });
+  const workload = new Workload({ timeline, callers, claims, books, receivers, store });
 
   await play({ timeline, weather, tempo, store, violations, crashes, callers, workload });
   if (!violations.first) {
@@ -161,6 +161,7 @@ async function play(parts: Play): Promise<void> {
   const lengthMs = operations * 350;
   planWeather(timeline, weather, lengthMs);
   crashes.plan(crashesMin + timeline.whole(0, 2), lengthMs * 0.9);
+  if (timeline.chance(0.5)) crashes.planLeave(lengthMs * 0.9);
   await until(workload.run(operations));
   await until(crashes.finish());
 

@@ -3,8 +3,10 @@ import { amountOf } from "../../src/ledger/entry.ts";
 import { fromDecimal } from "../../src/ledger/view.ts";
 import type { Callers, Project } from "./callers.ts";
 import type { ClaimsAudit } from "./claims_audit.ts";
+import type { MemoryStore } from "./memory_store.ts";
 import type { Manner, Receivers } from "./receivers.ts";
 import type { Timeline } from "./timeline.ts";
+import { walletWrite } from "./wallet.ts";
 
 interface Parts {
   timeline: Timeline;
@@ -12,6 +14,7 @@ interface Parts {
   claims: ClaimsAudit;
   books: BooksAudit;
   receivers: Receivers;
+  store: MemoryStore;
 }
 
 const pricing = {
@@ -50,20 +53,15 @@ export class Workload {
 
   /** Projects with their users, subscriptions and first deposits. */
   async open(): Promise<void> {
-    const { timeline, callers } = this.#parts;
+    const { timeline } = this.#parts;
     const count = timeline.whole(2, 3);
     for (let at = 0; at < count; at++) {
-      const settings = { trialCredits: timeline.pick(["0", "0", "0.0003"]), billingEvents: at < 2 };
-      const answer = await callers.operate("POST", "", {
-        name: `Project ${at}`,
-        pricing,
-        topUpUrl: "https://shop.example.com/{user}",
-        ...settings,
-      });
-      const made = answer?.body as { project: { id: string }; apiKey: string };
       const users = Array.from({ length: timeline.whole(2, 4) }, (_, n) => `user-${at}-${n}`);
-      const project = { id: made.project.id, apiKey: made.apiKey, users, subscriptions: [] };
-      this.projects.push(project);
+      const project = await this.#make(`Project ${at}`, users, {
+        trialCredits: timeline.pick(["0", "0", "0.0003"]),
+        billingEvents: at < 2,
+        topUpUrl: "https://shop.example.com/{user}",
+      });
       const subscriptions = at === 0 ? 2 : timeline.whole(0, 1);
       for (let n = 0; n < subscriptions; n++) {
         const everything = at === 0 && n === 0 && timeline.chance(0.15);
@@ -73,6 +71,34 @@ export class Workload {
         if (timeline.chance(0.8)) await this.#deposit(project, user);
       }
     }
+    if (timeline.chance(0.5)) await this.#openWallet();
+  }
+
+  async #make(name: string, users: string[], more: Record<string, unknown>): Promise<Project> {
+    const answer = await this.#parts.callers.operate("POST", "", { name, pricing, ...more });
+    const { project: { id }, apiKey } = answer?.body as { project: { id: string }; apiKey: string };
+    const project = { id, apiKey, users, subscriptions: [], shared: more.mode === "shared" };
+    this.projects.push(project);
+    return project;
+  }
+
+  /** One person's wallet, which users of two projects may spend of. */
+  async #openWallet(): Promise<void> {
+    const { timeline, store } = this.#parts;
+    const one = await this.#make("Shared 0", ["wallet-0", "wallet-1"], { mode: "shared" });
+    const other = await this.#make("Shared 1", ["wallet-2"], { mode: "shared" });
+    const balance = BigInt(timeline.whole(2_000_000, 9_000_000));
+    const users = [one, other].flatMap(({ id, users }) => users.map((user) => ({ id, user })));
+    store.commit(walletWrite({
+      now: timeline.now,
+      balance,
+      connections: users.map(({ id: projectId, user }) => ({
+        projectId,
+        user,
+        dailyCap: BigInt(timeline.whole(500_000, 6_000_000)),
+      })),
+    }));
+    await this.#subscribe(one, timeline.pick(eventChoices));
   }
 
   /** One thing after the other, and now and then several at once; resolves when all are begun. */
@@ -108,6 +134,7 @@ export class Workload {
 
   #deposit(project: Project, user: string): Promise<void> {
     const { timeline, callers } = this.#parts;
+    if (project.shared) return this.#charge(project, user);
     const amount = BigInt(timeline.whole(100_000, 1_500_000));
     const keyed = timeline.chance(0.8);
     return callers.money(project, { verb: "deposit", user, amount, keyed });
