@@ -42,6 +42,7 @@ export function walletWrite({ now, balance, connections }: WalletOptions): Write
     holds: [],
     held: zero,
     listed: false,
+    counters: null,
   });
   const authorizations = connections.map(({ projectId, user, dailyCap }, at) => ({
     key: authorizationKey(projectId, user),
