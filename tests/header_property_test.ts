@@ -5,7 +5,7 @@ import { callerRequestId, readIdempotencyKey } from "../src/base/request.ts";
 import { headerText } from "../src/base/response.ts";
 import { checkUserId } from "../src/base/user_id.ts";
 import { readRetryAfter } from "../src/webhooks/send.ts";
-import { chat, chatBody, completionsPath } from "./support/chat.ts";
+import { chatBody, completionsPath } from "./support/chat.ts";
 import { always, anyText, headerValue, jsonText, wellFormedText } from "./support/property.ts";
 import { deliver, subscribe, subscriptionsPath } from "./support/webhooks.ts";
 import { createWorld } from "./support/world.ts";
