@@ -88,7 +88,8 @@ export class Chunks {
     for (const choice of choices) if (isObject(choice)) frames += this.#meterChoice(choice);
     if (chunk.usage) meter.addUsage(chunk.usage);
     if (choices.length === 0 && chunk.usage) return "";
-    if (wantsUsage === ("usage" in chunk) && !chunk.usage) return frames + sseFrame(data);
+    const asPromised = wantsUsage ? chunk.usage === null : !("usage" in chunk);
+    if (asPromised) return frames + sseFrame(data);
     const { usage: _usage, ...rest } = chunk;
     return frames + sseFrame(JSON.stringify(wantsUsage ? { ...rest, usage: null } : rest));
   }

@@ -110,6 +110,8 @@ export const jsonText: fc.Arbitrary<string> = fc.letrec<{ value: string }>((tie)
     { maxDepth: 3, withCrossShrink: true },
     fc.oneof(
       fc.constantFrom("null", "true", "false", "[]", "{}"),
+      // Longer than a key of the store may be.
+      fc.constant(JSON.stringify("k".repeat(2_500))),
       numbers,
       anyText.map((text) => JSON.stringify(text)),
       deep,
@@ -131,15 +133,24 @@ interface Edit {
   value: string;
 }
 
-/** A body that was right, as JSON text, after one to three changes anywhere in it. */
+/** A body that was right, as JSON text, after one change anywhere in it, or a few. */
 export function spoiled(body: object): fc.Arbitrary<string> {
+  const paths = pathsIn(body);
   const edit = fc.record<Edit>({
-    path: fc.constantFrom(...pathsIn(body)),
+    path: fc.oneof(
+      fc.constantFrom(...paths),
+      fc.constantFrom(...paths.filter(({ length }) => length < 2)),
+    ),
     what: fc.constantFrom("replace", "replace", "remove", "add"),
     name: anyText,
-    value: jsonText,
+    // What is of the right type gets further in.
+    value: fc.oneof(jsonText, anyText.map((text) => JSON.stringify(text)), numbers),
   });
-  return fc.array(edit, { minLength: 1, maxLength: 3 }).map((edits) => withEdits(body, edits));
+  const edits = fc.oneof(
+    { weight: 3, arbitrary: fc.tuple(edit) },
+    { weight: 1, arbitrary: fc.array(edit, { minLength: 2, maxLength: 3 }) },
+  );
+  return edits.map((edits) => withEdits(body, edits));
 }
 
 function pathsIn(value: unknown, path: Path = []): Path[] {
