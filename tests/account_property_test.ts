@@ -22,7 +22,7 @@ const operation = fc.record({
 
 Deno.test("account: what fails half way leaves nothing behind, and harms no other", () =>
   always(
-    60,
+    30,
     fc.asyncProperty(fc.array(operation, { maxLength: 12 }), async (operations) => {
       using world = await createWorld();
       const queue = createAccountQueue(world.deps, createDirectory(world.deps));

@@ -61,7 +61,7 @@ const groups = fc.array(fc.array(write.map(waiting), { maxLength: 6 }), { maxLen
 
 Deno.test("batch: any writes are all taken, once, and leave what they would one after the other", () =>
   always(
-    1_500,
+    1_000,
     fc.property(groups, (groups) => {
       const batches = drain(groups);
       const all = groups.flat();
@@ -83,7 +83,7 @@ const sorted = (texts: Iterable<string>) => [...new Set(texts)].sort();
 
 Deno.test("batch: one write is exactly its members', and no two of them clash", () =>
   always(
-    1_500,
+    1_000,
     fc.property(groups, (groups) => {
       for (const { write, members } of drain(groups)) {
         const writes = members.map(({ write }) => write);
@@ -148,7 +148,7 @@ Deno.test("batch: whatever is gathered, the store takes it as one write", async 
     });
   };
   await always(
-    40,
+    30,
     fc.asyncProperty(sizes, async (sizes) => {
       for (const { write, members } of drain([sizes.map(made)], 100)) {
         if (members.length > 1) gathered++;

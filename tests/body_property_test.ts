@@ -191,7 +191,7 @@ Deno.test("body: any JSON that is nearly right is answered, or refused as OpenAI
     fc.tuple(fc.constant(at), spoiled(endpoints[at]?.body ?? {}))
   );
   await always(
-    2_500,
+    1_300,
     fc.asyncProperty(cases, async ([at, text]) => {
       await checkAnswer(world, endpoints[at], text);
     }),
@@ -241,7 +241,7 @@ Deno.test("body: a project made or changed by anything it takes goes on answerin
   using _ = world;
   let made = 0;
   await always(
-    800,
+    400,
     fc.asyncProperty(spoiled(fullProject), async (raw) => {
       const answer = await world.json("/v1/admin/projects", { raw, key: adminKey });
       if (answer.status !== 201) return checkError(answer.body);
@@ -284,7 +284,7 @@ Deno.test("body: what failed since any moment is redelivered, or it is no moment
   );
   let begun = 0;
   await always(
-    200,
+    120,
     fc.asyncProperty(since, async (since) => {
       await checkAnswer(world, endpoint, JSON.stringify({ since }));
       begun += world.logged.some(({ status }) => status === 202) ? 1 : 0;

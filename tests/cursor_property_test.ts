@@ -90,7 +90,7 @@ Deno.test("cursor: any text is a page of activities, or a 400", async () => {
   const { world } = await openWorld();
   using _ = world;
   await always(
-    500,
+    300,
     fc.asyncProperty(cursor, async (cursor) => {
       const { status, body } = await world.json(`${activitiesPath}?user=ada&cursor=${cursor}`);
       if (checkPage(status, body, "activities")) assert.fail("no text is an entry of Ada's");
@@ -142,7 +142,7 @@ Deno.test("cursor: any text is a page of the log, or a 400", async () => {
   const all = (await logs(world)).map(({ id }) => id as string);
   let pages = 0;
   await always(
-    500,
+    350,
     fc.asyncProperty(cursor, async (cursor) => {
       const { status, body } = await world.json(`${logsPath}?limit=100&cursor=${cursor}`);
       if (!checkPage(status, body, "logs")) return;
@@ -178,7 +178,7 @@ Deno.test("cursor: any text is a page of projects, or a 400; pages give every pr
   const first = await world.json(`${projectsPath}?limit=100`, { key });
   const all = first.body.projects.map(({ id }: Body) => id);
   await always(
-    200,
+    100,
     fc.asyncProperty(cursor, sizes, async (cursor, sizes) => {
       const { status, body } = await world.json(`${projectsPath}?cursor=${cursor}`, { key });
       checkPage(status, body, "projects");
@@ -228,7 +228,7 @@ Deno.test("cursor: a page as CSV says what it says as JSON, and no cell runs in 
     .filter((text) => text !== "" && text.length <= 128);
   using world = await createWorld();
   await always(
-    150,
+    100,
     fc.asyncProperty(user, wellFormedText, wellFormedText, async (user, name, value) => {
       const body = { user, amount: "1.5", metadata: { [name.slice(0, 100)]: value.slice(0, 500) } };
       const { status } = await world.json("/v1/user/balance/deposit", { body });

@@ -98,7 +98,7 @@ Deno.test("guard: an IPv6 address outside of 2000::/3 is not public, nor one tha
 
 Deno.test("guard: no spelling of an address of any kind is taken for a host", () =>
   always(
-    500,
+    250,
     fc.asyncProperty(anyV4, async (value) => {
       const guard = guardWith(["93.184.216.34"]);
       for (const host of spellings(value)) {
@@ -170,13 +170,12 @@ const nearUrl = fc.tuple(
 
 Deno.test("guard: any text is a public https address that is kept as it is, or a 400 of the url", () =>
   always(
-    2_000,
+    1_000,
     fc.property(
       fc.oneof(
         nearUrl,
         fc.array(pieces, { maxLength: 6 }).map((parts) => parts.join("")),
         anyText,
-        fc.webUrl(),
       ),
       (text) => {
         const guard = guardWith([]);
@@ -198,13 +197,20 @@ Deno.test("guard: any text is a public https address that is kept as it is, or a
     ),
   ));
 
+const label = fc.stringMatching(/^[a-z]([a-z0-9-]{0,8}[a-z0-9])?$/);
+const publicName = fc.tuple(
+  fc.array(label, { minLength: 1, maxLength: 3 }),
+  fc.constantFrom("com", "museum"),
+)
+  .map(([labels, end]) => [...labels, end].join("."));
+
 Deno.test("guard: any public name is taken, on the ports of https, however it is written", () =>
   always(
-    500,
+    300,
     fc.property(
-      fc.domain().filter((name) => !/\.(lan|corp|home|local|onion|intranet)$/i.test(name)),
+      publicName,
       fc.constantFrom("", ".", ":443", ":8443", ".:8443"),
-      fc.webPath(),
+      fc.constantFrom("", "/", "/hook", "/a/b?c=d%20e", "?q", "/é"),
       (name, end, path) => {
         for (const host of [name, name.toUpperCase()]) {
           const url = guardWith([]).checkUrl(`https://${host}${end}${path}`);
@@ -218,7 +224,7 @@ Deno.test("guard: any text posted as an address makes a subscription or a 400", 
   using world = await createWorld();
   world.subscriber.names.set("hooks.example.com", ["93.184.216.34"]);
   await always(
-    200,
+    140,
     fc.asyncProperty(
       fc.oneof(
         fc.array(pieces, { maxLength: 5 }).map((parts) =>

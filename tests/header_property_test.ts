@@ -36,7 +36,7 @@ const visible = (value: string) =>
 
 Deno.test("header: an Idempotency-Key is kept as it is, or refused, whatever its bytes", () =>
   always(
-    2_000,
+    1_000,
     fc.property(keyLike, (value) => {
       const sent = trimmed(value);
       const read = () => readIdempotencyKey(requestWith("idempotency-key", value));
@@ -53,7 +53,7 @@ Deno.test("header: an Idempotency-Key is kept as it is, or refused, whatever its
 
 Deno.test("header: a request id is echoed as it is, or not at all", () =>
   always(
-    2_000,
+    1_000,
     fc.property(keyLike, (value) => {
       const sent = trimmed(value);
       const isId = sent.length >= 1 && sent.length <= 128 && visible(sent);
@@ -107,7 +107,7 @@ Deno.test("header: X-Service-User with any bytes names the very user that they s
   using world = await createWorld();
   let users = 0;
   await always(
-    300,
+    200,
     fc.asyncProperty(headerValue, async (value) => {
       const headers = { "x-service-user": value };
       const { status, body } = await world.json(depositPath, { body: { amount: "1" }, headers });
@@ -135,7 +135,7 @@ Deno.test("header: a user named in a path, a query, a header or a body is one an
   const name = wellFormedText.filter((text) => isUser(text) && !reserved.includes(text))
     .filter((text) => !/^\.{1,2}$/.test(text) && trimmed(text) === text);
   await always(
-    100,
+    40,
     fc.asyncProperty(name, async (user) => {
       const bytes = String.fromCharCode(...new TextEncoder().encode(user));
       const ask = async (path: string, fields: object, headers: Record<string, string>) => {
@@ -168,7 +168,7 @@ Deno.test("header: no value of any header that is read makes a chat fail", async
     "user-agent",
   ];
   await always(
-    250,
+    180,
     fc.asyncProperty(
       fc.constantFrom(...names),
       fc.oneof(headerValue, fc.constantFrom("de;q=0.5, en;q=x", "*;q=0", ";;,,=", "pt-BR-x;q=1e9")),
@@ -229,7 +229,7 @@ const goodHeaders = fc.uniqueArray(fc.tuple(goodName, goodValue), {
 Deno.test("header: custom headers go out as they were given, beside all of ours", async () => {
   using world = await createWorld();
   await always(
-    100,
+    40,
     fc.asyncProperty(goodHeaders, async (pairs) => {
       const customHeaders = Object.fromEntries(pairs);
       const { id } = await subscribe(world, { customHeaders });
@@ -278,7 +278,7 @@ function flipped(name: string): string {
 Deno.test("header: nothing but an object of texts is custom headers", async () => {
   using world = await createWorld();
   await always(
-    300,
+    200,
     fc.asyncProperty(jsonText, async (text) => {
       const raw = `{"url":"https://hooks.example.com/","events":["*"],"customHeaders":${text}}`;
       const { status, body } = await world.json(subscriptionsPath, { raw });

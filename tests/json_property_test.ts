@@ -20,7 +20,7 @@ const plain = (text: string): unknown => JSON.parse(text, (_key, value) => value
 
 Deno.test("json: any JSON that is read and written again says the same", () =>
   always(
-    600,
+    300,
     fc.property(jsonText, (text) => {
       const again = JSON.stringify(parseJson(text));
       assert.deepEqual(plain(again), plain(text));
@@ -118,7 +118,7 @@ function turned(value: unknown): unknown {
 
 Deno.test("json: canonical text is the same for the same value, and another for another", () =>
   always(
-    300,
+    200,
     fc.property(jsonText, jsonText, (one, other) => {
       const values = [one, other].map((text) => plain(text));
       const [first = "", second = ""] = values.map(canonicalJson);
@@ -164,7 +164,7 @@ const anyBody = fc.oneof(
 
 Deno.test("json: any bytes are a JSON object of their length, or a 400 or 413, in parts or not", () =>
   always(
-    800,
+    350,
     fc.asyncProperty(anyBody, fc.integer({ min: 1, max: 50 }), async (bytes, part) => {
       const most = 2_000;
       const parts = new ReadableStream<Uint8Array>({

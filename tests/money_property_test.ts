@@ -213,7 +213,7 @@ Deno.test("money: deposits and charges of any amounts leave the exact difference
   const small = fc.bigInt({ min: 1n, max: 10n ** 12n });
   const moves = fc.array(fc.tuple(fc.boolean(), fc.oneof(small, amount)), { maxLength: 12 });
   await always(
-    40,
+    20,
     fc.asyncProperty(moves, async (moves) => {
       using world = await createWorld();
       let expected = 0n;

@@ -64,7 +64,7 @@ Deno.test("page: whatever a browser makes of a passkey is taken or refused, and 
     ),
   );
   await always(
-    300,
+    150,
     fc.asyncProperty(fc.constantFrom(...paths), body, fc.boolean(), async (path, raw, known) => {
       const headers = known && device.cookie ? { cookie: device.cookie } : {};
       const response = await world.call(path, { raw, key: null, headers });
@@ -129,7 +129,7 @@ Deno.test("page: any form of a wallet is done or refused, and never fails", asyn
     cap: fieldValue,
   }).map((fields) => new URLSearchParams(fields).toString());
   await always(
-    300,
+    120,
     fc.asyncProperty(fc.oneof(form, action), async (raw) => {
       await postForm(world, "/wallet", raw, { cookie: device.cookie ?? "" });
       const shown = await device.get("/wallet");
@@ -142,7 +142,7 @@ Deno.test("page: any form of a request for leave is decided or refused, and neve
   using world = await sharedWorld();
   let users = 0;
   await always(
-    200,
+    140,
     fc.asyncProperty(form, async (raw) => {
       const path = await linkFor(world, `user${++users}`);
       const response = await postForm(world, path, raw);
@@ -167,7 +167,7 @@ Deno.test("page: any form of the top-up page leads on or is refused, wherever th
   );
   let led = 0;
   await always(
-    200,
+    100,
     fc.asyncProperty(template, fc.oneof(right, form), async (checkoutUrl, raw) => {
       const options = { method: "PATCH", key: adminKey, body: { topUp: { checkoutUrl } } };
       const { status } = await world.json(path, options);

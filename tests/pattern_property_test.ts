@@ -71,7 +71,7 @@ Deno.test("pattern: a text is known when it is an event, a family that has event
 
 Deno.test("pattern: the nearest name to any text is a known one, and to a known one is itself", () =>
   always(
-    300,
+    150,
     fc.property(pattern, (text) => {
       const nearest = nearestPattern(text.slice(0, 100));
       assert.ok(isKnownPattern(nearest), nearest);
@@ -81,7 +81,7 @@ Deno.test("pattern: the nearest name to any text is a known one, and to a known 
 
 Deno.test("pattern: of a name with one letter wrong, the nearest is no further off than it", () =>
   always(
-    300,
+    150,
     fc.property(type, fc.nat(), fc.constantFrom("", "x", "_"), (type, at, put) => {
       const place = at % type.length;
       const wrong = type.slice(0, place) + put + type.slice(place + 1);
@@ -103,7 +103,7 @@ Deno.test("pattern: a subscription takes known names, and is told which of its o
   using world = await createWorld();
   const repeated = fc.array(fc.constantFrom(...known.slice(0, 4)), { minLength: 1, maxLength: 5 });
   await always(
-    200,
+    120,
     fc.asyncProperty(fc.oneof(fc.array(pattern, { maxLength: 5 }), repeated), async (events) => {
       const body = { url: "https://hooks.example.com/", events };
       const { status, body: answer } = await world.json(subscriptionsPath, { body });

@@ -90,7 +90,7 @@ Deno.test("sse: any events are read as they were written, however their bytes ar
 
 Deno.test("sse: any events are read as they were written, also byte by byte", () =>
   always(
-    100,
+    40,
     fc.asyncProperty(stream, async ({ bytes, events }) => {
       assert.deepEqual(await eventsOf(bytewise(bytes)), events.map(({ event }) => event));
     }),
@@ -123,7 +123,7 @@ const anyBytes = fc.array(
 
 Deno.test("sse: any bytes at all give the same events in one piece, in parts and byte by byte", () =>
   always(
-    400,
+    250,
     fc.asyncProperty(anyBytes, cuts, async (bytes, places) => {
       const whole = await eventsOf([bytes]);
       assert.deepEqual(await eventsOf(cutAt(bytes, places)), whole);
@@ -204,7 +204,7 @@ Deno.test("sse: a streamed answer says and costs the same, however its bytes arr
   using world = await createWorld();
   await world.deposit("ada", "1000");
   await always(
-    15,
+    10,
     fc.asyncProperty(answer, cuts, async ({ bytes, content }, places) => {
       const texts = new Set<string>();
       for (const parts of [[bytes], cutAt(bytes, places), bytewise(bytes)]) {

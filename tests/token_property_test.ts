@@ -40,7 +40,7 @@ Deno.test("token: bytes are text again, and no other text is those bytes", () =>
 
 Deno.test("token: any value is read back from its token, and for no other purpose", () =>
   always(
-    200,
+    100,
     fc.asyncProperty(jsonText.map((text) => JSON.parse(text)), async (value) => {
       const token = await tokens.make(value);
       assert.match(token, /^[\w-]+\.[\w-]{43}$/);
@@ -85,7 +85,7 @@ function damaged(token: string, { kind, at, by }: { kind: string; at: number; by
 
 Deno.test("token: one with a character changed, lost or added is no token", () =>
   always(
-    1_500,
+    700,
     fc.asyncProperty(fc.array(wellFormedText, { maxLength: 3 }), damage, async (value, how) => {
       const token = await tokens.make(value);
       const other = damaged(token, how);
@@ -120,7 +120,7 @@ const hostedProject = { id: "pw_1", topUpUrl: null } as Project;
 
 Deno.test("token: a link leads to its own project and user, until its time is over", () =>
   always(
-    200,
+    100,
     fc.asyncProperty(wellFormedText, async (user) => {
       const token = new URL(await links.topUp(hostedProject, user)).pathname.slice(
         "/topup/".length,

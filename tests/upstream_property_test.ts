@@ -58,7 +58,7 @@ Deno.test("upstream: whatever answers a chat is an answer that is paid, or a 502
   using world = await openWorld();
   let answered = 0;
   await always(
-    250,
+    130,
     fc.asyncProperty(anyAnswer, fc.boolean(), fc.uuid(), async (answer, keyed, key) => {
       const before = await balanceOf(world);
       world.upstream.once(() => new Response(render(answer), { headers }));
@@ -98,7 +98,7 @@ Deno.test("upstream: whatever is streamed ends in [DONE] or an error, and is cha
   using world = await openWorld();
   let done = 0;
   await always(
-    250,
+    150,
     fc.asyncProperty(
       fc.array(anyChunk, { maxLength: 5 }),
       fc.boolean(),
@@ -134,7 +134,7 @@ Deno.test("upstream: whatever error a server answers with is told as an error, a
   using world = await openWorld();
   const fault = spoiled({ error: { message: "no", type: "invalid", param: "model", code: "no" } });
   await always(
-    200,
+    120,
     fc.asyncProperty(
       fc.constantFrom(201, 204, 301, 400, 401, 402, 403, 404, 408, 413, 422, 429, 500, 503, 529),
       fc.oneof(fault, anyText),

@@ -49,7 +49,7 @@ function checkClasses(usage: TokenUsage, most: { input: number; output: number }
 
 Deno.test("usage: any JSON is a partition of plausible counts, or is not believed", () =>
   always(
-    3_000,
+    2_000,
     fc.property(anyUsage, bound, (text, most) => {
       const raw = parseJson(text);
       const usage = readUsage(raw, most);
@@ -79,7 +79,7 @@ Deno.test("usage: whole counts within the bound are always believed", () =>
 
 Deno.test("usage: the meter tells of one answer's tokens only, whatever is reported, and when", () =>
   always(
-    500,
+    200,
     fc.asyncProperty(
       fc.array(fc.oneof(anyUsage, fc.constant("none")), { maxLength: 4 }),
       fc.array(fc.oneof(jsonText, fc.constant('{"content":"Hello there"}')), { maxLength: 3 }),
