@@ -81,7 +81,7 @@ Deno.test("pattern: the nearest name to any text is a known one, and to a known 
 
 Deno.test("pattern: of a name with one letter wrong, the nearest is no further off than it", () =>
   always(
-    150,
+    300,
     fc.property(type, fc.nat(), fc.constantFrom("", "x", "_"), (type, at, put) => {
       const place = at % type.length;
       const wrong = type.slice(0, place) + put + type.slice(place + 1);

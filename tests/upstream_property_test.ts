@@ -15,7 +15,12 @@ const whole = await completion({ usage: usage(10, 5, { prompt_tokens_details: {}
 /** What may come instead of a completion; `depth` is of one deeper than what can be written again. */
 const anyAnswer: fc.Arbitrary<{ text: string; depth: number }> = fc.oneof(
   { weight: 8, arbitrary: spoiled(whole).map((text) => ({ text, depth: 0 })) },
-  { weight: 2, arbitrary: jsonText.map((text) => ({ text, depth: 0 })) },
+  {
+    weight: 2,
+    arbitrary: fc.array(fc.oneof(jsonText, fc.constantFrom("null", "5", "[]")), { maxLength: 3 })
+      .map((choices) => ({ text: `{"choices":[${choices.join(",")}]}`, depth: 0 })),
+  },
+  { weight: 1, arbitrary: jsonText.map((text) => ({ text, depth: 0 })) },
   { weight: 1, arbitrary: anyText.map((text) => ({ text, depth: 0 })) },
   {
     weight: 1,
