@@ -1,4 +1,4 @@
-import type { Key, Write } from "./kv.ts";
+import type { Addition, Key, Write } from "./kv.ts";
 
 /** A write that waits for its turn. */
 export interface Pending {
@@ -18,6 +18,8 @@ export interface Batch {
 const mutationsMax = 950;
 const bytesMax = 700 * 1024;
 const keyBytesMax = 70 * 1024;
+/** A row of sums is smaller. Counted for each write, although those of a project share one. */
+const sumBytesMax = 8 * 1024;
 
 /**
  * Takes as many writes from the head of `queue` as fit into one atomic write. A write stays behind
@@ -32,7 +34,8 @@ export function openBatch(queue: Pending[], checksMax: number): Batch {
   }
   const checks = new Map<string, Write["checks"][number]>();
   const touched = new Map<string, Uint8Array | null>();
-  const batch: Batch = { write: { checks: [], sets: [], deletes: [] }, members: [] };
+  const additions: Addition[] = [];
+  const batch: Batch = { write: { checks: [], sets: [], deletes: [], additions }, members: [] };
   const left: Pending[] = [];
   const used = { mutations: 0, bytes: 0, keyBytes: 0 };
   for (const [index, pending] of queue.entries()) {
@@ -61,6 +64,7 @@ export function openBatch(queue: Pending[], checksMax: number): Batch {
       else if (!isShared(value, touched.get(text))) batch.write.sets.push({ key, value });
       touched.set(text, value);
     }
+    if (write.additions) additions.push(...write.additions);
     batch.members.push(pending);
   }
   batch.write.checks = [...checks.values()];
@@ -114,7 +118,9 @@ function measure(write: Write): { mutations: number; bytes: number; keyBytes: nu
     bytes += 2 * keySize(key) + value.length;
   }
   for (const key of write.deletes) bytes += keySize(key);
-  return { mutations: write.sets.length + write.deletes.length, bytes, keyBytes };
+  const sums = write.additions ? 1 : 0;
+  const mutations = write.sets.length + write.deletes.length + sums;
+  return { mutations, bytes: bytes + sums * sumBytesMax, keyBytes };
 }
 
 // deno-lint-ignore no-control-regex -- this is what takes one byte a character, unescaped

@@ -1,8 +1,9 @@
 import { ApiError, storeUnavailable } from "../base/errors.ts";
 import { decodeUtf8 } from "../base/json.ts";
-import { type Batch, openBatch, type Pending } from "./batch.ts";
+import { type Batch, keyText, openBatch, type Pending } from "./batch.ts";
 import { commitMarkerKey } from "./keys.ts";
-import { asStoreFault, type Kv, type Write } from "./kv.ts";
+import { type Addition, asStoreFault, emptyWrite, type Kv, type Write } from "./kv.ts";
+import { added, createSums } from "./sums.ts";
 
 /** What became of a write: its version, or null when a check failed and nothing was written. */
 export type CommitResult = string | null;
@@ -14,6 +15,10 @@ export interface Committer {
    * cannot say, in which case the write has either landed or never will.
    */
   commit(write: Write): Promise<CommitResult>;
+  /** Counts what has no write of its own: it goes with the next one, or with `flush`. */
+  count(addition: Addition): void;
+  /** Writes what was only counted so far, if anything. Throws as `commit` does. */
+  flush(): Promise<void>;
   /** Resolves when nothing is pending or under way. */
   idle(): Promise<void>;
   stats: { commits: number; writes: number; retriedSingly: number };
@@ -29,6 +34,8 @@ const landed = new TextEncoder().encode("landed");
 const abandoned = new TextEncoder().encode("abandoned");
 /** How often an outcome that the store would not tell is asked for again. */
 const resolveAttemptsMax = 3;
+/** Most of what was only counted that goes with one write, which has room for so many rows more. */
+const ridingMax = 8;
 
 /**
  * The group commit. One atomic write is under way at a time; what arrives meanwhile goes into the
@@ -40,6 +47,8 @@ export function createCommitter({ kv, newBatchId, checksMax }: CommitterOptions)
   const stats = { commits: 0, writes: 0, retriedSingly: 0 };
   let running: Promise<void> | null = null;
   let lastMarker: string | null = null;
+  const sums = createSums(newBatchId);
+  const counted = new Map<string, Addition>();
 
   async function drain(): Promise<void> {
     while (queue.length > 0) {
@@ -66,11 +75,41 @@ export function createCommitter({ kv, newBatchId, checksMax }: CommitterOptions)
     }
   }
 
+  /** Sends one atomic write with the sums that it adds to, and with what was counted meanwhile. */
+  async function send(write: Write): Promise<CommitResult> {
+    const riding = takeCounted();
+    const additions = [...write.additions ?? [], ...riding];
+    if (additions.length === 0) return await sendMarked(write);
+    const { sets, landed } = sums.after(additions);
+    try {
+      const version = await sendMarked({ ...write, sets: [...write.sets, ...sets] });
+      if (version === null) riding.forEach(count);
+      else landed();
+      return version;
+    } catch (error) {
+      riding.forEach(count);
+      sums.abandon(additions);
+      throw error;
+    }
+  }
+
+  function takeCounted(): Addition[] {
+    const taken = [...counted].slice(0, ridingMax);
+    for (const [name] of taken) counted.delete(name);
+    return taken.map(([, addition]) => addition);
+  }
+
+  function count({ key, field, values }: Addition): void {
+    const name = keyText([...key, field]);
+    const before = counted.get(name)?.values;
+    counted.set(name, { key, field, values: before ? added(before, values) : values });
+  }
+
   /**
    * Sends one atomic write with a marker. A remote store repeats a write whose answer was lost and
    * may then say no to what had landed; so after a no or a throw the marker decides.
    */
-  async function send(write: Write): Promise<CommitResult> {
+  async function sendMarked(write: Write): Promise<CommitResult> {
     const id = newBatchId();
     const marker = commitMarkerKey(id);
     const deletes = lastMarker ? [...write.deletes, commitMarkerKey(lastMarker)] : write.deletes;
@@ -117,14 +156,20 @@ export function createCommitter({ kv, newBatchId, checksMax }: CommitterOptions)
     throw cause;
   }
 
+  function commit(write: Write): Promise<CommitResult> {
+    stats.writes++;
+    return new Promise((resolve, reject) => {
+      queue.push({ write, resolve, reject });
+      running ??= drain();
+    });
+  }
+
   return {
     stats,
-    commit(write) {
-      stats.writes++;
-      return new Promise((resolve, reject) => {
-        queue.push({ write, resolve, reject });
-        running ??= drain();
-      });
+    commit,
+    count,
+    async flush() {
+      while (counted.size > 0) await commit(emptyWrite());
     },
     async idle() {
       while (running) await running;

@@ -91,6 +91,21 @@ export const personPasskeyKey = (personId: string, credentialId: string): Key =>
 /** All passkeys of a person. */
 export const personPasskeysPrefix = (personId: string): Key => ["person_passkey", personId];
 
+/**
+ * What was used, paid and refused in a project in one hour, as one process added it up: a further
+ * part names the row. Written with what it counts. For ever; a summary adds the rows of an hour.
+ */
+export const sumKey = (projectId: string, hourMs: number): Key => ["sum", projectId, hourMs];
+/** All sums of a project, in order of time. */
+export const sumsPrefix = (projectId: string): Key => ["sum", projectId];
+
+/** The users of a project who spent most in a month, `YYYY-MM`, UTC. Written by the sweep. */
+export const topUsersKey = (projectId: string, month: string): Key => [
+  "top_users",
+  projectId,
+  month,
+];
+
 /** A payment at Stripe -> the deposit that it made. In the deposit's own write. For ever. */
 export const stripePaymentKey = (projectId: string, paymentIntent: string): Key => [
   "stripe_payment",

@@ -20,11 +20,20 @@ export interface ListOptions {
   limit: number;
 }
 
+/** Something to add to one field of a sum that the store keeps; whoever reads adds up by place. */
+export interface Addition {
+  key: Key;
+  field: string;
+  values: readonly bigint[];
+}
+
 /** A plain atomic write: all of it when every checked key still has its version, or nothing. */
 export interface Write {
   checks: { key: Key; version: string | null }[];
   sets: { key: Key; value: Uint8Array }[];
   deletes: Key[];
+  /** Counted when, and only when, the rest is written. */
+  additions?: Addition[];
 }
 
 /** A write that changes nothing yet. */
