@@ -118,6 +118,7 @@ async function stop(server: Deno.HttpServer, app: App, { clock, committer, kv, l
   // Whoever was cut is still being told.
   await Promise.race([closed, clock.sleep(tellMs)]);
   await Promise.race([app.dispatcher.stop(), clock.sleep(settleMs)]);
+  await Promise.race([app.flush().catch(() => {}), clock.sleep(settleMs)]);
   await committer.idle();
   kv.close();
   log("info", "stopped");

@@ -37,6 +37,8 @@ import { createAuthorizations } from "./wallets/authorizations.ts";
 import { connectRoutes } from "./wallets/connect.ts";
 import { createPasskeys } from "./wallets/passkeys.ts";
 import { walletRoutes } from "./wallets/routes.tsx";
+import { summaryRoutes } from "./summaries/routes.ts";
+import { createTopUsers } from "./summaries/top_users.ts";
 import { createTrim } from "./webhooks/trim.ts";
 
 /** The whole service, without a socket. */
@@ -49,6 +51,8 @@ export interface App {
   dispatcher: Dispatcher;
   /** Cleans up after dead processes; a bounded part at each call. */
   sweep(): Promise<void>;
+  /** Writes what was only counted so far: the sweep does, and a clean stop. */
+  flush(): Promise<void>;
 }
 
 /** Puts the rooms together. */
@@ -60,7 +64,8 @@ export async function createApp(outside: Deps): Promise<App> {
   const directory = createDirectory(deps);
   const auth = createAuth(config, directory);
   const admin = createProjectAdmin(deps, { directory, secrets });
-  const queue = createAccountQueue(deps, directory);
+  const topUsers = createTopUsers(deps);
+  const queue = createAccountQueue(deps, { directory, topUsers });
   const commit = createCommit(deps, directory);
   const announce = createAnnounce(commit);
   const post = createPost(deps.kv, queue, announce);
@@ -89,17 +94,23 @@ export async function createApp(outside: Deps): Promise<App> {
       paywall: paywallRoutes({ deps, directory, links, post, secrets, announce, devices }),
       wallets: walletRoutes({ deps, directory, links, devices, authorizations, passkeys }),
       verify: verifyRoutes({ deps, operator }),
+      summaries: summaryRoutes({ deps, operator, directory }),
       health: healthRoutes(deps),
     }),
     running,
   );
-  const sweep = createSweep(deps, { queue, redelivery });
-  return { fetch: hono.fetch, running, admin, dispatcher, sweep };
+  const flush = () => topUsers.flush().then(() => deps.committer.flush());
+  const sweep = createSweep(deps, { queue, redelivery, flush });
+  return { fetch: hono.fetch, running, admin, dispatcher, sweep, flush };
 }
 
 function createSweep(
   deps: Deps,
-  { queue, redelivery }: { queue: AccountQueue; redelivery: Redelivery },
+  { queue, redelivery, flush }: {
+    queue: AccountQueue;
+    redelivery: Redelivery;
+    flush: () => Promise<void>;
+  },
 ): () => Promise<void> {
   const sweepHolds = createHoldSweep(deps, queue);
   const trim = createTrim(deps);
@@ -109,6 +120,7 @@ function createSweep(
     await redelivery.sweep();
     await trim();
     await sweepMarkers(deps);
+    await flush();
   };
 }
 
@@ -147,6 +159,7 @@ interface Rooms {
   paywall: ReturnType<typeof paywallRoutes>;
   wallets: ReturnType<typeof walletRoutes>;
   verify: ReturnType<typeof verifyRoutes>;
+  summaries: ReturnType<typeof summaryRoutes>;
   health: ReturnType<typeof healthRoutes>;
 }
 
@@ -186,12 +199,13 @@ function callerRoutes({ connect, chat, ledger, webhooks }: Rooms): Routes {
 }
 
 /** What the operator's key opens. */
-function operatorRoutes({ projects, webhooks, verify }: Rooms): Routes {
+function operatorRoutes({ projects, webhooks, verify, summaries }: Rooms): Routes {
   return {
     "/v1/admin/verify": { GET: verify.verify },
     "/v1/admin/projects": { GET: projects.listProjects, POST: projects.createProject },
     "/v1/admin/projects/:projectId": { GET: projects.getProject, PATCH: projects.updateProject },
     "/v1/admin/secrets/reseal": { POST: webhooks.resealSecrets },
+    "/v1/admin/projects/:projectId/summary": { GET: summaries.summary },
     "/v1/admin/projects/:projectId/archive": { POST: projects.archiveProject },
     "/v1/admin/projects/:projectId/keys": { GET: projects.listKeys, POST: projects.createKey },
     "/v1/admin/projects/:projectId/keys/:keyId": { DELETE: projects.revokeKey },

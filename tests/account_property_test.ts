@@ -4,6 +4,7 @@ import { toAmount, zero } from "../src/base/money.ts";
 import { type Account, decodeAccount, encodeAccount } from "../src/ledger/account.ts";
 import { createAccountQueue } from "../src/ledger/account_queue.ts";
 import { fromDecimal } from "../src/ledger/view.ts";
+import { createTopUsers } from "../src/summaries/top_users.ts";
 import { createDirectory } from "../src/projects/directory.ts";
 import { checkBooks } from "./support/books.ts";
 import { always, wellFormedText } from "./support/property.ts";
@@ -25,7 +26,10 @@ Deno.test("account: what fails half way leaves nothing behind, and harms no othe
     30,
     fc.asyncProperty(fc.array(operation, { maxLength: 12 }), async (operations) => {
       using world = await createWorld();
-      const queue = createAccountQueue(world.deps, createDirectory(world.deps));
+      const queue = createAccountQueue(world.deps, {
+        directory: createDirectory(world.deps),
+        topUsers: createTopUsers(world.deps),
+      });
       const ref = { projectId: world.projectId, user: "ada" };
       let expected = 0n;
       const running = operations.map(async ({ amount, credits, fails, alone }, at) => {
@@ -61,6 +65,16 @@ const hold = fc.record({
   connectionId: fc.option(fc.ulid().map((id) => `con_${id}`), { nil: null }),
 }, { noNullPrototype: true });
 
+const use = fc.record(
+  {
+    month: fc.constantFrom("2026-11", "1999-01"),
+    requests: fc.nat(),
+    tokens: fc.nat(),
+    spent: amount,
+  },
+  { noNullPrototype: true },
+);
+
 Deno.test("account: any account is read as it was stored, and what is held is the sum", () =>
   always(
     500,
@@ -70,10 +84,11 @@ Deno.test("account: any account is read as it was stored, and what is held is th
       fc.option(wellFormedText, { nil: null }),
       fc.array(hold, { maxLength: 5 }),
       fc.boolean(),
-      (balance, seq, last, holds, listed) => {
+      fc.option(use, { nil: null }),
+      (balance, seq, last, holds, listed, use) => {
         const held = holds.reduce((sum, each) => toAmount(sum + each.amount), zero);
         const counters = null;
-        const account: Account = { balance, seq, last, holds, held, listed, counters };
+        const account: Account = { balance, seq, last, holds, held, listed, counters, use };
         assert.deepEqual(decodeAccount(encodeAccount(account)), account);
       },
     ),

@@ -7,6 +7,7 @@ import type { Refusal } from "../ledger/post.ts";
 import { type BalanceView, viewBalance } from "../ledger/view.ts";
 import { messageFor } from "../paywall/message.ts";
 import type { Answer, Ask, ChatRooms } from "./answer.ts";
+import { tallyRefusal } from "../summaries/tally.ts";
 import { blockedEvent, byUser, paywalledEvent, rateLimitedEvent, startedEvents } from "./events.ts";
 import { type Place, rateLimited, tooFast } from "./limits.ts";
 import { Meter } from "./meter.ts";
@@ -125,6 +126,7 @@ async function refuseHaste(rooms: ChatRooms, ask: Ask, rates: Rates): Promise<Ad
     await rooms.announce(project.id, [limited]);
     throw rateLimited(rates);
   }
+  countRefusal(rooms, ask, "rate_limit_exceeded");
   await rooms.announce(project.id, [limited, paywalledEvent(ask, "rate_limited")]);
   const url = await rooms.linkFor(project, user, "insufficient_funds");
   const languages = ask.request.headers.get("accept-language");
@@ -133,11 +135,19 @@ async function refuseHaste(rooms: ChatRooms, ask: Ask, rates: Rates): Promise<Ad
 }
 
 /** A refusal by a limit is told to those who listen, and thrown on. */
-async function tellIfLimited({ announce }: ChatRooms, ask: Ask, error: unknown): Promise<never> {
+async function tellIfLimited(rooms: ChatRooms, ask: Ask, error: unknown): Promise<never> {
   if (error instanceof ApiError && error.status === 429) {
-    await announce(ask.caller.snapshot.project.id, [blockedEvent(ask, error.code ?? "limit")]);
+    const reason = error.code ?? "limit";
+    countRefusal(rooms, ask, reason);
+    await rooms.announce(ask.caller.snapshot.project.id, [blockedEvent(ask, reason)]);
   }
   throw error;
+}
+
+/** For the owner's overview: written with whatever is written next. */
+function countRefusal({ deps }: ChatRooms, ask: Ask, reason: string): void {
+  const { id } = ask.caller.snapshot.project;
+  deps.committer.count(tallyRefusal(id, reason, deps.clock.now()));
 }
 
 type NotPaid = Exclude<
@@ -146,10 +156,12 @@ type NotPaid = Exclude<
 >;
 
 async function paywallFor(
-  { linkFor, announce }: ChatRooms,
+  rooms: ChatRooms,
   ask: Ask,
   { kind, balance: { available } }: NotPaid,
 ): Promise<Paywall> {
+  const { linkFor, announce } = rooms;
+  countRefusal(rooms, ask, kind);
   const { caller: { snapshot: { project } }, user, ref } = ask;
   const asked = { trigger: byUser(user), requestedAmount: null, available };
   const empty = kind === "insufficient_funds" && ref ? [depleted(ref, asked)] : [];

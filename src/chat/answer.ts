@@ -10,6 +10,7 @@ import { type Amount, formatAmount, parseAmount } from "../base/money.ts";
 import { messageFor } from "../paywall/message.ts";
 import type { Announce } from "../projects/announce.ts";
 import type { Auth, Caller } from "../projects/auth.ts";
+import { tallyFailure } from "../summaries/tally.ts";
 import { byUser, endedEvent, type Ending } from "./events.ts";
 import type { KeyGates, Place } from "./limits.ts";
 import type { Meter } from "./meter.ts";
@@ -134,6 +135,7 @@ export async function settle(
     try {
       const settled = await holds.settle(settlement);
       if (settled.kind === "settled") {
+        countFailure(deps, answer, ending);
         answer.place.count(inputOf(usage) + usage.output);
         return settled;
       }
@@ -171,6 +173,7 @@ export async function release(
   ending: Ending,
 ): Promise<void> {
   const { ref, id, replay } = answer;
+  countFailure(deps, answer, ending);
   const end = (draft: Draft) => {
     draft.emit(endedEvent(answer, ending));
     if (replay) draft.remove(replay.key);
@@ -179,6 +182,12 @@ export async function release(
     // The hold then ends by itself, when it expires.
     deps.log("error", "release_failed", { requestId: id, error: String(error) })
   );
+}
+
+function countFailure({ committer, clock }: Deps, { caller }: Answer, ending: Ending): void {
+  if (ending.kind !== "failed") return;
+  const { id } = caller.snapshot.project;
+  committer.count(tallyFailure(id, ending.errorCode, clock.now()));
 }
 
 /** What an answer says of its reader's credit: where it was cut for that, and where it was not. */

@@ -25,8 +25,7 @@ export interface Bell {
 export function createBell(inner: Committer): Bell {
   let wake = (_: PendingEvent[]) => {};
   const committer: Committer = {
-    stats: inner.stats,
-    idle: () => inner.idle(),
+    ...inner,
     async commit(write) {
       const version = await inner.commit(write);
       if (version === null) return null;

@@ -1,5 +1,6 @@
 import { fromBytes, toBytes } from "../base/json.ts";
 import { type Amount, toAmount, zero } from "../base/money.ts";
+import { decodeUse, encodeUse, type MonthUse, type StoredUse } from "../summaries/month_use.ts";
 import type { Counters } from "./spending.ts";
 
 /** Money put aside for one running answer. Counts for nothing from `expiresAt` on. */
@@ -29,6 +30,8 @@ export interface Account {
   listed: boolean;
   /** What its user has used of the project's limits; null where there are none. */
   counters: Counters | null;
+  /** What its user did this month; null before the first charge, and in a wallet. */
+  use: MonthUse | null;
 }
 
 /** A person's money in one currency, and the connection by which a project's user spends of it. */
@@ -65,6 +68,7 @@ interface StoredAccount {
   holds: [id: string, amount: string, expiresAt: number, used: string, connectionId?: string][];
   listed: boolean;
   counters?: Counters;
+  use?: StoredUse;
 }
 
 /** An account before its first operation. */
@@ -77,12 +81,13 @@ export function emptyAccount(): Account {
     held: zero,
     listed: false,
     counters: null,
+    use: null,
   };
 }
 
 /** An account as it is stored; amounts are whole 1e-9 units as text. */
 export function encodeAccount(account: Account): Uint8Array {
-  const { balance, seq, last, holds, listed, counters } = account;
+  const { balance, seq, last, holds, listed, counters, use } = account;
   const stored: StoredAccount = {
     balance: balance.toString(),
     seq,
@@ -96,6 +101,7 @@ export function encodeAccount(account: Account): Uint8Array {
     ]),
     listed,
     ...(counters ? { counters } : {}),
+    ...(use ? { use: encodeUse(use) } : {}),
   };
   return toBytes(stored);
 }
@@ -103,7 +109,7 @@ export function encodeAccount(account: Account): Uint8Array {
 /** Reads what `encodeAccount` wrote; null is an account before its first operation. */
 export function decodeAccount(bytes: Uint8Array | null): Account {
   if (!bytes) return emptyAccount();
-  const { balance, seq, last, holds, listed, counters } = fromBytes<StoredAccount>(bytes);
+  const { balance, seq, last, holds, listed, counters, use } = fromBytes<StoredAccount>(bytes);
   const decoded = holds.map(([id, amount, expiresAt, used, connectionId]): Hold => ({
     id,
     amount: toAmount(BigInt(amount)),
@@ -119,6 +125,7 @@ export function decodeAccount(bytes: Uint8Array | null): Account {
     held: decoded.reduce((sum, hold) => toAmount(sum + hold.amount), zero),
     listed,
     counters: counters ?? null,
+    use: decodeUse(use),
   };
 }
 

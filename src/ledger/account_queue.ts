@@ -5,6 +5,7 @@ import { keyText } from "../store/batch.ts";
 import { accountKey, authorizationKey } from "../store/keys.ts";
 import type { Key, Row } from "../store/kv.ts";
 import { type Account, type AccountRef, decodeAccount, placeOf } from "./account.ts";
+import type { TopUsers } from "../summaries/top_users.ts";
 import { Draft } from "./draft.ts";
 
 /** What an operation came to. A refusal is only believed on a record that was read afresh. */
@@ -64,8 +65,9 @@ const cachedAccountsMax = 20_000;
  */
 export function createAccountQueue(
   deps: Pick<Deps, "kv" | "committer" | "clock" | "id" | "config" | "randomBytes">,
-  directory: Directory,
+  rooms: { directory: Directory; topUsers: Pick<TopUsers, "see"> },
 ): AccountQueue {
+  const { directory } = rooms;
   const lanes = new Map<string, Lane>();
   const cache = new Map<string, { account: Account; version: string | null }>();
   const listeners = new Map<string, Set<() => void>>();
@@ -103,6 +105,8 @@ export function createAccountQueue(
         const version = await commitDraft(name, draft);
         if (version === null) continue;
         remember(name, draft.account, version);
+        const { use } = draft.spending;
+        if (use) rooms.topUsers.see(ref.projectId, ref.user, use);
       }
       decisions.forEach(({ tell }) => tell());
       if (draft.changed) notify(name);

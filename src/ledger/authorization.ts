@@ -1,6 +1,7 @@
 import { fromBytes, toBytes } from "../base/json.ts";
 import { type Amount, formatAmount, least, toAmount, zero } from "../base/money.ts";
 import type { Project } from "../projects/schema.ts";
+import type { StoredUse } from "../summaries/month_use.ts";
 import { authorizationKey } from "../store/keys.ts";
 import type { Kv } from "../store/kv.ts";
 import type { AccountRef } from "./account.ts";
@@ -23,6 +24,8 @@ export interface Authorization {
   requestId: string | null;
   /** Of the project's limits; absent where there are none. */
   counters?: Counters;
+  /** What the user did this month; absent before the first charge. */
+  use?: StoredUse;
 }
 
 /** Reads an authorization's row. */

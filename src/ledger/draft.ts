@@ -15,6 +15,7 @@ import {
   type Hold,
   placeOf,
 } from "./account.ts";
+import { countEntry } from "./counting.ts";
 import { activityOfRequest, type Entry, type NewEntry } from "./entry.ts";
 import { eventsOf, expiredRequest, type Origin } from "./events.ts";
 import { Spending } from "./spending.ts";
@@ -50,10 +51,9 @@ export class Draft {
     this.now = options.now;
     this.account = { ...options.account, holds: [...options.account.holds] };
     for (const { key, value } of options.rows) this.#rows.set(keyText(key), value);
-    const { ref: { projectId, user, wallet }, account, now } = options;
+    const { ref: { projectId, user, wallet }, account, now, snapshot: { project } } = options;
     const row = wallet ? this.row(authorizationKey(projectId, user)) : null;
-    const limits = this.snapshot.project.limits.user;
-    this.spending = new Spending({ wallet, row, account, limits, now });
+    this.spending = new Spending({ wallet, row, account, limits: project.limits.user, now });
     this.#endExpiredHolds();
     if (options.version === null && !options.ref.wallet) this.#grantTrial();
   }
@@ -206,7 +206,8 @@ export class Draft {
     account.last = whole.id;
     this.#changed = true;
     this.#write.sets.push({ key: entryKey(placeOf(ref).owner, whole.id), value: toBytes(whole) });
-    if (delta < 0n && whole.kind !== "refund") this.spending.countCharge(toAmount(-delta));
+    const movement = { projectId: ref.projectId, delta, shortfall, spending: this.spending };
+    (this.#write.additions ??= []).push(countEntry(whole, movement));
     this.emit(...eventsOf(whole, { ref, project: this.snapshot.project }, origin));
     return whole;
   }
@@ -214,9 +215,9 @@ export class Draft {
   #keepSpending(): void {
     if (!this.spending.changed) return;
     const { projectId, user } = this.#options.ref;
-    const { row, counters } = this.spending;
+    const { row, counters, use } = this.spending;
     if (row) this.put(authorizationKey(projectId, user), row);
-    else this.account.counters = counters;
+    else Object.assign(this.account, { counters, use });
   }
 
   #holdingKey(): Key {

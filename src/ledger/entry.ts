@@ -69,6 +69,12 @@ export function toActivity(entry: Entry, currency: string): Record<string, Json>
   };
 }
 
+/** All tokens of an answer. */
+export function tokensOf(usage: EntryUsage): number {
+  const { uncachedInputTokens, cachedInputTokens, cacheWriteTokens, outputTokens } = usage;
+  return uncachedInputTokens + cachedInputTokens + cacheWriteTokens + outputTokens;
+}
+
 /** How much an entry moved, never negative. */
 export function amountOf(entry: Pick<Entry, "delta">): string {
   return entry.delta.replace("-", "");

@@ -9,7 +9,7 @@ import type { Key } from "../store/kv.ts";
 import { type AccountRef, availableIn } from "./account.ts";
 import type { AccountQueue, Verdict } from "./account_queue.ts";
 import type { Draft } from "./draft.ts";
-import { activityOfRequest, type Entry, type EntryUsage } from "./entry.ts";
+import { activityOfRequest, type Entry, type EntryUsage, tokensOf } from "./entry.ts";
 import type { Refusal } from "./post.ts";
 import { type BalanceView, viewBalance } from "./view.ts";
 
@@ -192,11 +192,6 @@ function refused(
 
 function viewOf({ account: { balance, held }, snapshot }: Draft): BalanceView {
   return viewBalance(balance, held, snapshot.project.currency);
-}
-
-function tokensOf(usage: EntryUsage): number {
-  const { uncachedInputTokens, cachedInputTokens, cacheWriteTokens, outputTokens } = usage;
-  return uncachedInputTokens + cachedInputTokens + cacheWriteTokens + outputTokens;
 }
 
 /** What stands in the way: the day's cap of a wallet's owner, running answers, want of money. */

@@ -8,6 +8,7 @@ import type { Deps } from "../deps.ts";
 import { type Auth, byKey, type Caller } from "../projects/auth.ts";
 import { endUser } from "../projects/end_user.ts";
 import type { Project } from "../projects/schema.ts";
+import { tallyRefusal } from "../summaries/tally.ts";
 import { listActivities, toCsv } from "./activities.ts";
 import { readBalance } from "./balance.ts";
 import { amountOf, type Entry, toActivity } from "./entry.ts";
@@ -82,10 +83,11 @@ interface Refused {
 }
 
 async function refusedResponse(
-  { wayOut }: LedgerRooms,
+  { deps, wayOut }: LedgerRooms,
   { request, requestId, project, user, amount }: Refused,
   { kind, balance }: { kind: Refusal; balance: BalanceView },
 ): Promise<Response> {
+  deps.committer.count(tallyRefusal(project.id, kind, deps.clock.now()));
   const offer = await wayOut(project, user, {
     refusal: kind,
     amount: formatAmount(amount),

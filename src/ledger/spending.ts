@@ -1,6 +1,7 @@
 import { type Amount, formatAmount, least, toAmount, zero } from "../base/money.ts";
 import { afterTaking, type RateState, rateState } from "../base/rate.ts";
 import type { UserLimits } from "../projects/schema.ts";
+import { afterUse, decodeUse, encodeUse, type MonthUse } from "../summaries/month_use.ts";
 import type { Account, WalletRef } from "./account.ts";
 import {
   afterCharge,
@@ -46,6 +47,7 @@ export class Spending {
   changed = false;
   #authorization: Authorization | null;
   #counters: Counters | null;
+  #use: MonthUse | null;
   readonly #wallet: WalletRef | undefined;
   readonly #limits: UserLimits;
   readonly #now: number;
@@ -54,6 +56,7 @@ export class Spending {
     this.#wallet = wallet;
     this.#authorization = row ? decodeAuthorization(row) : null;
     this.#counters = wallet ? this.#authorization?.counters ?? null : account.counters;
+    this.#use = wallet ? decodeUse(this.#authorization?.use) : account.use;
     this.#limits = limits;
     this.#now = now;
   }
@@ -63,11 +66,17 @@ export class Spending {
     return this.#wallet ? null : this.#counters;
   }
 
+  /** What the user did this month, in this project; null before the first charge. */
+  get use(): MonthUse | null {
+    return this.#use;
+  }
+
   /** Beside a wallet, which is for several projects, what counts for one is kept with its leave. */
   get row(): Uint8Array | null {
     if (!this.#authorization) return null;
     const counters = this.#counters ? { counters: this.#counters } : {};
-    return encodeAuthorization({ ...this.#authorization, ...counters });
+    const use = this.#use ? { use: encodeUse(this.#use) } : {};
+    return encodeAuthorization({ ...this.#authorization, ...counters, ...use });
   }
 
   /** Whether new money may be spent: of a wallet, whether its owner allows it. */
@@ -110,7 +119,14 @@ export class Spending {
     this.#take("tokens", this.#limits.tokensPerMinute, count);
   }
 
-  countCharge(amount: Amount): void {
+  /** An answer or a charge. */
+  countUse(use: Omit<MonthUse, "month">): void {
+    this.#use = afterUse(this.#use, use, this.#now);
+    this.changed = true;
+    if (use.spent > 0n) this.#countCharge(use.spent);
+  }
+
+  #countCharge(amount: Amount): void {
     if (this.#authorization) {
       this.#authorization = afterCharge(this.#authorization, amount, this.#now);
       this.changed = true;

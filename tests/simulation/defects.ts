@@ -257,6 +257,26 @@ export const defects: readonly Defect[] = [
     seedsMax: 5,
   },
   {
+    name: "what a write counts is counted although its store said no",
+    seams: committing(async (inner, write) => {
+      const version = await inner.commit(write);
+      if (version === null) write.additions?.forEach((addition) => inner.count(addition));
+      return version;
+    }),
+    seedsMax: 10,
+  },
+  {
+    name: "a process goes on with the sums of the one before it",
+    seams: writing((write) => ({
+      ...write,
+      sets: write.sets.map(({ key, value }) => ({
+        key: key[0] === "sum" ? key.slice(0, 3) : key,
+        value,
+      })),
+    })),
+    seedsMax: 5,
+  },
+  {
     name: "holds of accounts that nobody touches are not looked for",
     seams: listing((options, kv) =>
       options.prefix[0] === "holding" ? Promise.resolve([]) : kv.list(options)

@@ -13,6 +13,7 @@ import { ModelServer } from "./model_server.ts";
 import { Process, type Seams, type Surroundings } from "./process.ts";
 import { Receivers } from "./receivers.ts";
 import type { Weather } from "./store_line.ts";
+import { auditSums } from "./sums_audit.ts";
 import { Timeline } from "./timeline.ts";
 import { type Violation, Violations } from "./violations.ts";
 import { Workload } from "./workload.ts";
@@ -106,6 +107,7 @@ export async function runSeed(seed: number, seams: Seams = {}): Promise<SeedResu
   await play({ timeline, weather, tempo, store, violations, crashes, callers, workload });
   if (!violations.first) {
     books.atTheEnd(store);
+    auditSums(store, violations);
     claims.atTheEnd();
     deliveries.atTheEnd();
     violations.must(callers.calls >= operationsMin, "a seed does enough", () => `${callers.calls}`);

@@ -13,7 +13,8 @@ interface WalletOptions {
 }
 
 const personId = "per_00000000000000000000000ADA";
-const paidId = "act_00000000000000000000000000";
+/** What the person paid in before the simulation began. */
+export const paidId = "act_00000000000000000000000000";
 
 /** A wallet as it is once a person has paid into it, and allowed these users to spend of it. */
 export function walletWrite({ now, balance, connections }: WalletOptions): Write {
@@ -43,6 +44,7 @@ export function walletWrite({ now, balance, connections }: WalletOptions): Write
     held: zero,
     listed: false,
     counters: null,
+    use: null,
   });
   const authorizations = connections.map(({ projectId, user, dailyCap }, at) => ({
     key: authorizationKey(projectId, user),

@@ -1,0 +1,76 @@
+import { badRequest } from "../base/errors.ts";
+import type { Handler } from "../base/handler.ts";
+import { formatAmount } from "../base/money.ts";
+import { jsonResponse } from "../base/response.ts";
+import type { Deps } from "../deps.ts";
+import type { Directory } from "../projects/directory.ts";
+import { type AdminGuard, checkId } from "../projects/operator.ts";
+import { monthOf } from "./month_use.ts";
+import { readSummary, type Totals } from "./summary.ts";
+import { readTopUsers } from "./top_users.ts";
+
+interface SummaryRooms {
+  deps: Deps;
+  operator: AdminGuard;
+  directory: Directory;
+}
+
+const dayMs = 24 * 60 * 60 * 1000;
+const daysMax = 400;
+
+/**
+ * `GET /v1/admin/projects/{id}/summary`: what was used, paid and refused from `from` until `to`
+ * (ISO 8601; the last day by default), by hour and model, and who spent most in the month of `to`.
+ */
+export function summaryRoutes(
+  { deps: { kv, clock }, operator, directory }: SummaryRooms,
+): { summary: Handler } {
+  return {
+    summary: operator(async ({ requestId, param, query }) => {
+      const projectId = checkId(param("projectId"), "project");
+      const { project: { currency } } = await directory.refresh(projectId);
+      const to = readTime("to", query("to")) ?? clock.now() + 1;
+      const from = readTime("from", query("from")) ?? to - dayMs;
+      if (from >= to) throw badRequest("from", "'from' must be before 'to'.");
+      if (to - from > daysMax * dayMs) {
+        throw badRequest("from", `'from' must be at most ${daysMax} days before 'to'.`);
+      }
+      const summary = await readSummary(kv, projectId, { from, to });
+      const month = monthOf(to - 1);
+      const users = await readTopUsers(kv, projectId, month);
+      const body = {
+        currency,
+        from: new Date(from).toISOString(),
+        to: new Date(to).toISOString(),
+        totals: viewTotals(summary.totals),
+        hours: summary.hours.map(({ start, totals }) => ({
+          start: new Date(start).toISOString(),
+          totals: viewTotals(totals),
+        })),
+        models: summary.models.map(({ model, ...totals }) => ({ model, ...viewTotals(totals) })),
+        refusals: summary.refusals,
+        failures: summary.failures,
+        topUsers: {
+          month,
+          users: users.map((user) => ({ ...user, spent: formatAmount(user.spent) })),
+        },
+      };
+      return jsonResponse(200, body, requestId, { "cache-control": "no-store" });
+    }),
+  };
+}
+
+function readTime(name: string, text: string | undefined): number | null {
+  if (text === undefined) return null;
+  const time = /^\d{4}-\d\d-\d\d(T[\d:.]+(Z|[+-]\d\d:\d\d))?$/.test(text) ? Date.parse(text) : NaN;
+  if (!Number.isNaN(time)) return time;
+  throw badRequest(name, `'${name}' must be a time such as 2026-11-21 or 2026-11-21T08:00:00Z.`);
+}
+
+/** Amounts as decimal strings. */
+function viewTotals(totals: Totals): Record<string, number | string> {
+  const { cost, shortfall, deposits, charges, refunds, trials } = totals;
+  const amounts = { cost, shortfall, deposits, charges, refunds, trials };
+  const shown = Object.entries(amounts).map(([name, amount]) => [name, formatAmount(amount)]);
+  return { ...totals, ...Object.fromEntries(shown) };
+}

@@ -1,0 +1,148 @@
+import { type Amount, toAmount } from "../base/money.ts";
+import { sumKey, sumsPrefix } from "../store/keys.ts";
+import type { Kv, Row } from "../store/kv.ts";
+import { added, decodeSum, type Sum } from "../store/sums.ts";
+import { hourOf } from "./tally.ts";
+
+/** What a project's users did. Tokens are counts, the rest of the lower half amounts. */
+export interface Totals {
+  /** Answers that were charged. */
+  requests: number;
+  /** Answers that a fault ended; of these some were charged for what they had produced. */
+  failed: number;
+  /** Requests that were refused, for want of money or by a limit. */
+  refused: number;
+  uncachedInput: number;
+  cachedInput: number;
+  cacheWrite: number;
+  output: number;
+  /** Inside `output`. */
+  reasoning: number;
+  /** What answers were charged, also those that ended with their process. */
+  cost: Amount;
+  /** What was due and could not be collected. */
+  shortfall: Amount;
+  deposits: Amount;
+  charges: Amount;
+  refunds: Amount;
+  trials: Amount;
+}
+
+/** A project in a time, hour by hour, and by what it was about. */
+export interface Summary {
+  totals: Totals;
+  /** Only those in which something happened, in order. `start` is in ms since 1970. */
+  hours: { start: number; totals: Totals }[];
+  /** By cost, the dearest first. Beyond 24 models of an hour, the rest is `other`. */
+  models: (Totals & { model: string })[];
+  refusals: Counted[];
+  failures: Counted[];
+}
+
+/** How often, by reason; the most frequent first. */
+export interface Counted {
+  reason: string;
+  count: number;
+}
+
+const pageRows = 500;
+
+/**
+ * Adds up the sums that were kept of the hours from `from` until before `to`, in ms: exactly what
+ * the entries say, at the cost of a row for each hour. Counted refusals may be 15 s late.
+ */
+export async function readSummary(
+  kv: Kv,
+  projectId: string,
+  { from, to }: { from: number; to: number },
+): Promise<Summary> {
+  const whole: Sum = new Map();
+  const hours = new Map<number, Sum>();
+  for await (const { key, value } of rowsOf(kv, projectId, hourOf(from), to)) {
+    if (!value) continue;
+    const start = Number(key[2]);
+    let hour = hours.get(start);
+    if (!hour) hours.set(start, hour = new Map());
+    const row = decodeSum(value);
+    addAll(hour, row);
+    addAll(whole, row);
+  }
+  return {
+    totals: totalsOf(whole),
+    hours: [...hours].map(([start, sum]) => ({ start, totals: totalsOf(sum) })),
+    models: modelsOf(whole),
+    refusals: countedOf(whole, "refused:"),
+    failures: countedOf(whole, "failed:"),
+  };
+}
+
+async function* rowsOf(kv: Kv, projectId: string, from: number, to: number): AsyncGenerator<Row> {
+  const prefix = sumsPrefix(projectId);
+  const end = sumKey(projectId, to);
+  for (let start = sumKey(projectId, from);;) {
+    const rows = await kv.list({ prefix, start, end, limit: pageRows });
+    yield* rows;
+    const last = rows.at(-1);
+    if (!last || rows.length < pageRows) return;
+    start = [...last.key, ""];
+  }
+}
+
+function addAll(sum: Sum, row: Sum): void {
+  for (const [field, values] of row) {
+    const before = sum.get(field);
+    sum.set(field, before ? added(before, values) : values);
+  }
+}
+
+function modelsOf(sum: Sum): Summary["models"] {
+  const models = [...sum].filter(([field]) => field.startsWith("model:")).map((
+    [field, values],
+  ) => ({
+    model: field.slice("model:".length),
+    ...totalsOf(new Map([[field, values]])),
+  }));
+  return models.sort((one, other) =>
+    one.cost === other.cost ? other.requests - one.requests : one.cost < other.cost ? 1 : -1
+  );
+}
+
+function countedOf(sum: Sum, group: string): Counted[] {
+  const counted = [...sum].filter(([field]) => field.startsWith(group)).map(([field, [count]]) => ({
+    reason: field.slice(group.length),
+    count: Number(count ?? 0n),
+  }));
+  return counted.sort((one, other) => other.count - one.count);
+}
+
+function totalsOf(sum: Sum): Totals {
+  const answers = sumOf(sum, "model:");
+  const kind = (name: string, place: number) => sum.get(name)?.[place] ?? 0n;
+  return {
+    requests: Number(answers[0] ?? 0n),
+    failed: Number(sumOf(sum, "failed:")[0] ?? 0n),
+    refused: Number(sumOf(sum, "refused:")[0] ?? 0n),
+    uncachedInput: Number(answers[1] ?? 0n),
+    cachedInput: Number(answers[2] ?? 0n),
+    cacheWrite: Number(answers[3] ?? 0n),
+    output: Number(answers[4] ?? 0n),
+    reasoning: Number(answers[5] ?? 0n),
+    cost: toAmount((answers[6] ?? 0n) + kind("expired", 1)),
+    shortfall: toAmount(
+      (answers[7] ?? 0n) + ["expired", "refund", "charge"].reduce((n, k) => n + kind(k, 2), 0n),
+    ),
+    deposits: toAmount(kind("deposit", 1)),
+    charges: toAmount(kind("charge", 1)),
+    refunds: toAmount(kind("refund", 1)),
+    trials: toAmount(kind("trial", 1)),
+  };
+}
+
+/** The fields of one group, added up. */
+function sumOf(sum: Sum, group: string): readonly bigint[] {
+  let total: readonly bigint[] = [];
+  for (const [field, values] of sum) {
+    if (field.startsWith(group)) total = total.length > 0 ? added(total, values) : values;
+  }
+  return total;
+}

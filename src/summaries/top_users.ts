@@ -1,0 +1,104 @@
+import { fromBytes, toBytes } from "../base/json.ts";
+import { toAmount } from "../base/money.ts";
+import type { Deps } from "../deps.ts";
+import { topUsersKey } from "../store/keys.ts";
+import type { Kv } from "../store/kv.ts";
+import type { MonthUse } from "./month_use.ts";
+
+/** Knows who spends most, without reading every account. */
+export interface TopUsers {
+  /** A user's use in this month so far, as it has just been written. */
+  see(projectId: string, user: string, use: MonthUse): void;
+  /** Writes what was seen. What is not written when a process dies is seen with the next charge. */
+  flush(): Promise<void>;
+}
+
+/** A user among those who spent most. */
+export interface TopUser extends Omit<MonthUse, "month"> {
+  user: string;
+}
+
+type StoredUser = [user: string, requests: number, tokens: number, spent: string];
+
+/** Who was seen of one project in one month since the last flush. */
+interface Seen {
+  projectId: string;
+  month: string;
+  users: Map<string, TopUser>;
+}
+
+const keptMax = 100;
+/** Two processes rarely meet at one row; this many times is then enough. */
+const attemptsMax = 8;
+
+/**
+ * Remembers who was seen since the last flush, and merges them into the project's row. A month's use
+ * only grows, so a row of 100 always holds the 100 who spent most of those seen: whoever was pushed
+ * out had 100 before them, who are still before them.
+ */
+export function createTopUsers({ kv, committer }: Pick<Deps, "kv" | "committer">): TopUsers {
+  const seen = new Map<string, Seen>();
+
+  async function merge({ projectId, month, users }: Seen): Promise<void> {
+    const key = topUsersKey(projectId, month);
+    for (let attempt = 0; attempt < attemptsMax; attempt++) {
+      const { value, version } = await kv.get(key);
+      const merged = new Map(decode(value).map((top) => [top.user, top]));
+      for (const [user, top] of users) {
+        if ((merged.get(user)?.spent ?? -1n) <= top.spent) merged.set(user, top);
+      }
+      const top = [...merged.values()].sort(bySpent).slice(0, keptMax);
+      const write = {
+        checks: [{ key, version }],
+        sets: [{ key, value: encode(top) }],
+        deletes: [],
+      };
+      if ((await committer.commit(write)) !== null) return;
+    }
+  }
+
+  return {
+    see(projectId, user, { month, requests, tokens, spent }) {
+      const name = `${projectId} ${month}`;
+      let found = seen.get(name);
+      if (!found) seen.set(name, found = { projectId, month, users: new Map() });
+      found.users.set(user, { user, requests, tokens, spent });
+    },
+    async flush() {
+      for (const [name, found] of seen) {
+        seen.delete(name);
+        await merge(found);
+      }
+    },
+  };
+}
+
+/** The users who spent most in a month, `YYYY-MM`, UTC; at most 100, as of some 15 s ago. */
+export async function readTopUsers(kv: Kv, projectId: string, month: string): Promise<TopUser[]> {
+  return decode((await kv.get(topUsersKey(projectId, month))).value);
+}
+
+function bySpent(one: TopUser, other: TopUser): number {
+  return one.spent === other.spent ? 0 : one.spent < other.spent ? 1 : -1;
+}
+
+function encode(users: readonly TopUser[]): Uint8Array {
+  return toBytes(
+    users.map(({ user, requests, tokens, spent }): StoredUser => [
+      user,
+      requests,
+      tokens,
+      spent.toString(),
+    ]),
+  );
+}
+
+function decode(bytes: Uint8Array | null): TopUser[] {
+  if (!bytes) return [];
+  return fromBytes<StoredUser[]>(bytes).map(([user, requests, tokens, spent]) => ({
+    user,
+    requests,
+    tokens,
+    spent: toAmount(BigInt(spent)),
+  }));
+}

@@ -1,0 +1,48 @@
+import { fromBytes } from "../../src/base/json.ts";
+import { amountOf, type Entry } from "../../src/ledger/entry.ts";
+import { fromDecimal } from "../../src/ledger/view.ts";
+import { decodeSum } from "../../src/store/sums.ts";
+import { hourOf } from "../../src/summaries/tally.ts";
+import type { MemoryStore } from "./memory_store.ts";
+import { paidId } from "./wallet.ts";
+import type { Violations } from "./violations.ts";
+
+/** Reads every entry and every sum that is kept, and compares what they say of each hour. */
+export function auditSums(store: MemoryStore, violations: Violations): void {
+  const said = new Map<string, bigint>();
+  const kept = new Map<string, bigint>();
+  for (const { key, value } of store.list({ prefix: ["entry"], limit: 100_000 })) {
+    if (!value) continue;
+    const entry = fromBytes<Entry>(value);
+    // That was there before anything was counted.
+    if (entry.id === paidId) continue;
+    const projectId = entry.projectId ?? String(key[1]);
+    const field = entry.usage ? `model:${entry.usage.model}` : entry.kind;
+    add(said, `${projectId} ${hourOf(entry.createdAt)} ${field} count`, 1n);
+    add(said, `${projectId} ${hourOf(entry.createdAt)} ${field} amount`, due(entry));
+  }
+  for (const { key, value } of store.list({ prefix: ["sum"], limit: 100_000 })) {
+    if (!value) continue;
+    for (const [field, values] of decodeSum(value)) {
+      if (/^(refused|failed):/.test(field)) continue;
+      const [amount = 0n, shortfall = 0n] = values.slice(field.startsWith("model:") ? 6 : 1);
+      add(kept, `${key[1]} ${key[2]} ${field} count`, values[0] ?? 0n);
+      add(kept, `${key[1]} ${key[2]} ${field} amount`, amount + shortfall);
+    }
+  }
+  for (const name of new Set([...said.keys(), ...kept.keys()])) {
+    violations.must(
+      said.get(name) === kept.get(name),
+      "the sums that are kept are those of the entries",
+      () => `${name}: entries ${said.get(name)}, kept ${kept.get(name)}`,
+    );
+  }
+}
+
+function due(entry: Entry): bigint {
+  return fromDecimal(amountOf(entry)) + fromDecimal(entry.shortfall);
+}
+
+function add(sums: Map<string, bigint>, name: string, amount: bigint): void {
+  sums.set(name, (sums.get(name) ?? 0n) + amount);
+}

@@ -1,0 +1,247 @@
+import assert from "node:assert/strict";
+import { formatAmount } from "../src/base/money.ts";
+import { fromDecimal } from "../src/ledger/view.ts";
+import { sumsPrefix } from "../src/store/keys.ts";
+import { readSummary, type Summary } from "../src/summaries/summary.ts";
+import { readTopUsers } from "../src/summaries/top_users.ts";
+import { chat } from "./support/chat.ts";
+import { createScriptedStore } from "./support/store.ts";
+import { adminKey, createWorld, testPricing, type World } from "./support/world.ts";
+
+const hourMs = 3_600_000;
+
+/** Everything so far, once what was only counted is written. */
+async function summary(world: World): Promise<Summary> {
+  await world.app.flush();
+  return await readSummary(world.deps.kv, world.projectId, { from: 0, to: world.clock.now() + 1 });
+}
+
+/** What the entries of these users say, kind by kind. */
+async function entriesOf(world: World, users: string[]) {
+  const entries = (await Promise.all(users.map((user) => world.activities(user)))).flat();
+  const total = (kinds: string[], field: "amount" | "shortfall" = "amount") =>
+    formatAmount(
+      entries.filter(({ kind }) => kinds.includes(kind))
+        .reduce((sum, entry) => sum + fromDecimal(entry[field]), 0n),
+    );
+  return { entries, total };
+}
+
+async function assertAddsUp(world: World, users: string[]): Promise<void> {
+  const { totals } = await summary(world);
+  const { entries, total } = await entriesOf(world, users);
+  assert.equal(totals.requests, entries.filter(({ kind }) => kind === "usage").length);
+  assert.equal(formatAmount(totals.cost), total(["usage", "expired"]));
+  assert.equal(formatAmount(totals.deposits), total(["deposit"]));
+  assert.equal(formatAmount(totals.charges), total(["charge"]));
+  assert.equal(formatAmount(totals.refunds), total(["refund"]));
+}
+
+const charge = (world: World, user: string, amount: string) =>
+  world.json("/v1/user/charge", { body: { user, amount } });
+
+Deno.test("summary: money and tokens are exactly what the entries say", async () => {
+  using world = await createWorld({ project: { trialCredits: "0.5" } });
+  await world.deposit("ada", "1");
+  await world.deposit("bob", "2");
+  for (let n = 0; n < 3; n++) await chat(world);
+  const { body } = await charge(world, "bob", "0.25");
+  await world.json("/v1/user/refund", { body: { user: "bob", activityId: body.activityId } });
+  await assertAddsUp(world, ["ada", "bob"]);
+  const { totals, models } = await summary(world);
+  assert.equal(totals.requests, 3);
+  assert.equal(formatAmount(totals.trials), "1");
+  assert.deepEqual([totals.uncachedInput, totals.output], [30, 15]);
+  assert.deepEqual(models.map(({ model, requests }) => [model, requests]), [["test-model", 3]]);
+  assert.equal(models[0]?.cost, totals.cost);
+});
+
+Deno.test("summary: each hour has its own, and a time takes whole hours of it", async () => {
+  using world = await createWorld();
+  const start = world.clock.now();
+  await world.deposit("ada", "1");
+  await world.clock.advance(hourMs);
+  await world.deposit("ada", "2");
+  await world.clock.advance(2 * hourMs);
+  await world.deposit("ada", "4");
+  const { hours } = await summary(world);
+  assert.deepEqual(
+    hours.map(({ start: at, totals }) => [(at - start) / hourMs, formatAmount(totals.deposits)]),
+    [[0, "1"], [1, "2"], [3, "4"]],
+  );
+  const read = (from: number, to: number) =>
+    readSummary(world.deps.kv, world.projectId, { from: start + from, to: start + to });
+  assert.equal(formatAmount((await read(0, hourMs)).totals.deposits), "1");
+  assert.equal(formatAmount((await read(hourMs + 5, 3 * hourMs)).totals.deposits), "2");
+  assert.equal(formatAmount((await read(hourMs, 4 * hourMs)).totals.deposits), "6");
+});
+
+Deno.test("summary: refusals and failures are counted by reason", async () => {
+  using world = await createWorld({ project: { limits: { user: { requestsPerMinute: 2 } } } });
+  await chat(world);
+  await charge(world, "ada", "1");
+  await world.deposit("ada", "1");
+  world.upstream.once(() => new Response("broken", { status: 500 }));
+  await chat(world);
+  await chat(world);
+  await chat(world);
+  const { refusals, failures, totals } = await summary(world);
+  assert.deepEqual(refusals, [
+    { reason: "insufficient_funds", count: 2 },
+    { reason: "rate_limit_exceeded", count: 1 },
+  ]);
+  assert.deepEqual(failures, [{ reason: "upstream_error", count: 1 }]);
+  assert.deepEqual([totals.requests, totals.refused, totals.failed], [1, 3, 1]);
+});
+
+Deno.test("summary: a refusal waits for nobody: it goes with the next write, or the sweep", async () => {
+  using world = await createWorld({ project: { billingEvents: false } });
+  const { commits } = world.deps.committer.stats;
+  await charge(world, "ada", "1");
+  await charge(world, "ada", "1");
+  const read = () =>
+    readSummary(world.deps.kv, world.projectId, { from: 0, to: world.clock.now() + 1 });
+  assert.ok(world.deps.committer.stats.commits - commits <= 2, "no write of its own");
+  await world.app.sweep();
+  assert.equal((await read()).totals.refused, 2);
+  await world.app.flush();
+  assert.equal((await read()).totals.refused, 2, "and it is counted once");
+});
+
+Deno.test("summary: two processes on one store, and one after them, add up", async () => {
+  using first = await createWorld();
+  using second = await createWorld({ shareWith: first });
+  await Promise.all(Array.from({ length: 40 }, (_, n) => {
+    const world = n % 2 === 0 ? first : second;
+    return world.deposit(n % 4 < 2 ? "ada" : "bob", "0.5");
+  }));
+  using third = await createWorld({ shareWith: first });
+  await third.deposit("ada", "1");
+  const { totals } = await summary(third);
+  assert.equal(formatAmount(totals.deposits), "21");
+  await assertAddsUp(third, ["ada", "bob"]);
+});
+
+const faults: [
+  label: string,
+  fault: (real: () => Promise<string | null>) => Promise<string | null>,
+][] = [
+  ["says no without a reason", () => Promise.resolve(null)],
+  ["throws, and wrote nothing", () => Promise.reject(new Error("connection lost"))],
+  ["writes, and says no", (real) => real().then(() => null)],
+  ["writes, and throws", (real) => real().then(() => Promise.reject(new Error("lost")))],
+];
+
+for (const [label, fault] of faults) {
+  Deno.test(`summary: a store that ${label} leaves the sums as the entries are`, async () => {
+    const store = createScriptedStore();
+    using world = await createWorld({ wrapKv: store.wrap });
+    await world.deposit("ada", "1");
+    for (let n = 0; n < 3; n++) {
+      store.atomic = async (write, real) => {
+        store.atomic = null;
+        return await fault(() => real(write));
+      };
+      await world.call("/v1/user/balance/deposit", { body: { user: "ada", amount: "2" } });
+      await world.deposit("ada", "4");
+    }
+    await assertAddsUp(world, ["ada"]);
+  });
+}
+
+Deno.test("summary: a write of which nobody knows whether it landed is counted if it did", async () => {
+  const store = createScriptedStore();
+  using world = await createWorld({ wrapKv: store.wrap });
+  await world.deposit("ada", "1");
+  let calls = 0;
+  store.atomic = async (write, real) => {
+    calls++;
+    // It lands, but neither its answer nor those of what asks for it come back.
+    if (calls === 1) await real(write);
+    if (calls === 4) store.atomic = null;
+    throw new Error("connection lost");
+  };
+  const lost = await world.call("/v1/user/balance/deposit", { body: { user: "ada", amount: "2" } });
+  assert.equal(lost.status, 503);
+  await world.deposit("ada", "4");
+  assert.equal((await world.balance("ada")).balance, "7");
+  await assertAddsUp(world, ["ada"]);
+});
+
+Deno.test("summary: however many models callers name, an hour's row stays small", async () => {
+  using world = await createWorld({
+    project: { pricing: { models: { "*": testPricing.models["test-model"] } } },
+  });
+  await world.deposit("ada", "100");
+  for (let n = 0; n < 60; n++) await chat(world, { model: `model-${n}-${"x".repeat(n * 3)}` });
+  const { models, totals } = await summary(world);
+  assert.equal(totals.requests, 60);
+  assert.equal(models.length, 25);
+  assert.equal(models.find(({ model }) => model === "other")?.requests, 36);
+  const rows = await world.deps.kv.list({ prefix: sumsPrefix(world.projectId), limit: 100 });
+  assert.equal(rows.length, 1, "one hour, one process, one row");
+  assert.ok((rows[0]?.value?.length ?? Infinity) < 8 * 1024);
+});
+
+Deno.test("top users: the 100 who spent most this month, whichever process saw them", async () => {
+  using first = await createWorld();
+  using second = await createWorld({ shareWith: first });
+  const names = Array.from({ length: 130 }, (_, n) => `user${n}`);
+  for (const [n, user] of names.entries()) {
+    const world = n % 2 === 0 ? first : second;
+    await world.deposit(user, "1000");
+    await charge(world, user, String(n + 1));
+    if (n % 40 === 0) await first.app.sweep();
+  }
+  await second.app.flush();
+  await charge(second, "user0", "500");
+  await first.app.flush();
+  await second.app.flush();
+  const top = await readTopUsers(first.deps.kv, first.projectId, "2026-01");
+  assert.equal(top.length, 100);
+  assert.deepEqual(
+    top.slice(0, 3).map(({ user, spent }) => [user, formatAmount(spent)]),
+    [["user0", "501"], ["user129", "130"], ["user128", "129"]],
+  );
+  assert.equal(top.at(-1)?.user, "user31", "nobody who spent more was left out");
+});
+
+Deno.test("top users: a month begins with nothing, and counts requests and tokens", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  await chat(world);
+  await world.clock.advance(31 * 24 * hourMs);
+  await chat(world);
+  await chat(world);
+  await world.app.flush();
+  const top = (month: string) => readTopUsers(world.deps.kv, world.projectId, month);
+  const [january] = await top("2026-01");
+  const [february] = await top("2026-02");
+  assert.deepEqual([january?.requests, january?.tokens], [1, 15]);
+  assert.deepEqual([february?.requests, february?.tokens], [2, 30]);
+  assert.equal(formatAmount(february?.spent ?? 0n), "0.00004");
+});
+
+Deno.test("summary: the operator reads it, for any time that makes sense", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  await chat(world);
+  await world.app.flush();
+  const read = (query = "", key = adminKey) =>
+    world.json(`/v1/admin/projects/${world.projectId}/summary${query}`, { key });
+  const { status, body } = await read();
+  assert.equal(status, 200);
+  assert.equal(body.totals.deposits, "1");
+  assert.equal(body.totals.cost, "0.00002");
+  assert.deepEqual(body.topUsers, {
+    month: "2026-01",
+    users: [{ user: "ada", requests: 1, tokens: 15, spent: "0.00002" }],
+  });
+  assert.equal((await read("?from=2026-01-02")).body.error.param, "from", "after `to`");
+  assert.equal((await read("?from=2024-01-01")).status, 400);
+  assert.equal((await read("?to=yesterday")).body.error.param, "to");
+  assert.equal((await read("?from=2025-12-31T12:00:00Z&to=2026-01-01")).body.totals.deposits, "0");
+  assert.equal((await read("", world.apiKey)).status, 401);
+  const unknown = await world.json("/v1/admin/projects/pw_1/summary", { key: adminKey });
+  assert.equal(unknown.status, 404);
+});
