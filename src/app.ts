@@ -206,6 +206,8 @@ function operatorRoutes({ projects, webhooks, verify, summaries }: Rooms): Route
     "/v1/admin/projects/:projectId": { GET: projects.getProject, PATCH: projects.updateProject },
     "/v1/admin/secrets/reseal": { POST: webhooks.resealSecrets },
     "/v1/admin/projects/:projectId/summary": { GET: summaries.summary },
+    "/v1/admin/audit": { GET: projects.instanceAudit },
+    "/v1/admin/projects/:projectId/audit": { GET: projects.audit },
     "/v1/admin/projects/:projectId/archive": { POST: projects.archiveProject },
     "/v1/admin/projects/:projectId/keys": { GET: projects.listKeys, POST: projects.createKey },
     "/v1/admin/projects/:projectId/keys/:keyId": { DELETE: projects.revokeKey },

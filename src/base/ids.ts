@@ -17,7 +17,8 @@ export type IdKind =
   | "job"
   | "areq"
   | "con"
-  | "per";
+  | "per"
+  | "aud";
 
 /** Makes ids `kind_ULID`, ordered by time within one process. */
 export type MakeId = (kind: IdKind) => string;

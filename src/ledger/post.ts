@@ -143,7 +143,7 @@ function fingerprintOf(request: Record<string, unknown>): string {
 
 const creditKinds: readonly EntryKind[] = ["charge", "usage", "expired"];
 
-function refundBook({ ref, amount, original, origin }: Refund): Book {
+function refundBook({ ref, amount, original, origin, alongside }: Refund): Book {
   const total = refundedKey(ref.projectId, original.id);
   return {
     fields: { activityId: original.id, amount: amount === null ? null : formatAmount(amount) },
@@ -161,11 +161,11 @@ function refundBook({ ref, amount, original, origin }: Refund): Book {
       if (refund > left || refund === 0n) throw exceeds(left);
       draft.put(total, toBytes(formatAmount(refunded + refund)));
       const entry = { kind: "refund" as const, refundedActivityId: original.id, ...details };
-      return booked(
-        creditKinds.includes(original.kind)
-          ? draft.credit(refund, entry, origin)
-          : draft.debit(refund, entry, origin),
-      );
+      const made = creditKinds.includes(original.kind)
+        ? draft.credit(refund, entry, origin)
+        : draft.debit(refund, entry, origin);
+      alongside?.(draft, made);
+      return booked(made);
     },
   };
 }

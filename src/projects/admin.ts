@@ -6,7 +6,9 @@ import { appendEvents } from "../events/outbox.ts";
 import { projectKey } from "../store/keys.ts";
 import { emptyWrite, type Write } from "../store/kv.ts";
 import type { Secrets } from "../store/secrets.ts";
+import { auditRow, type By, type Deed } from "./audit.ts";
 import { hashKey } from "./auth.ts";
+import { applyChanges, describeChanges } from "./changes.ts";
 import type { Directory, ProjectSnapshot } from "./directory.ts";
 import { archived, changedFields, secretRotated, stripeChanged, updated } from "./events.ts";
 import type {
@@ -14,10 +16,10 @@ import type {
   CreateKey,
   CreateProject,
   Project,
-  StripeKeys,
   UpdateProject,
   Upstream,
 } from "./schema.ts";
+import { sealStripe, sealUpstream } from "./seal.ts";
 import { putApiKey, putProject, readApiKey } from "./store.ts";
 
 /** Computes what a project becomes and what that causes; may add rows of its own to the write. */
@@ -28,20 +30,30 @@ export interface Altered {
   events: readonly NewEvent[];
 }
 
-/** What an operator does to projects and keys. Every change moves the project's version. */
+/**
+ * What an operator or an owner does to projects and keys. Every change moves the project's version,
+ * and leaves a row in its audit trail that says by whom.
+ */
 export interface ProjectAdmin {
-  /** Commits one change of a project, on the version that it was computed from. Throws 404. */
+  /**
+   * Commits one change of a project, on the version that it was computed from. The row of the audit
+   * trail is its own affair. Throws 404.
+   */
   change(projectId: string, alter: Alter): Promise<Project>;
   /** Makes a project and its first key, which is returned this once. */
-  create(settings: CreateProject): Promise<{ project: Project; apiKey: string }>;
+  create(settings: CreateProject, by: By): Promise<{ project: Project; apiKey: string }>;
   /** Replaces what is given. Throws 404, 400. */
-  update(projectId: string, changes: UpdateProject): Promise<Project>;
+  update(projectId: string, changes: UpdateProject, by: By): Promise<Project>;
   /** Ends new chats, charges and deposits; reads go on. Throws 404. */
-  archive(projectId: string): Promise<Project>;
+  archive(projectId: string, by: By): Promise<Project>;
   /** One more key, returned this once. Throws 404. */
-  createKey(projectId: string, settings: CreateKey): Promise<{ key: ApiKey; apiKey: string }>;
+  createKey(
+    projectId: string,
+    settings: CreateKey,
+    by: By,
+  ): Promise<{ key: ApiKey; apiKey: string }>;
   /** Ends a key at once here, within a second elsewhere; also a second time. Throws 404. */
-  revokeKey(projectId: string, keyId: string): Promise<ApiKey>;
+  revokeKey(projectId: string, keyId: string, by: By): Promise<ApiKey>;
   /** Makes the project with this id unless it exists: the fixed one of development. */
   ensure(projectId: string, settings: CreateProject): Promise<void>;
 }
@@ -110,46 +122,64 @@ export function createProjectAdmin(
     return { key, apiKey };
   }
 
+  function audit(write: Write, projectId: string, deed: Deed): void {
+    write.sets.push(auditRow(deps, projectId, deed));
+  }
+
   return {
     change,
-    async create(settings) {
+    async create(settings, by) {
       const project = await build(deps.id("pw"), settings);
       requireFits(project);
       const write = emptyWrite();
       putProject(write, project, null);
       const { key, apiKey } = newKey(project.id, firstKey);
       putApiKey(write, key, hashKey(apiKey));
+      const { id: target, name, mode, currency } = project;
+      const deed = { by, action: "project.created", target, detail: { name, mode, currency } };
+      audit(write, project.id, deed);
+      write.sets.push(auditRow(deps, null, deed));
       if ((await deps.committer.commit(write)) === null) throw new Error("a new id was taken");
       return { project, apiKey };
     },
-    update: (projectId, changes) =>
-      change(projectId, async ({ project }) => {
+    update: (projectId, changes, by) =>
+      change(projectId, async ({ project }, write) => {
         const { upstream } = changes;
         const sealed = upstream === undefined ? project.upstream : await seal(projectId, upstream);
         const { stripe, events } = await changeStripe(project, changes.stripe);
         const altered = { ...applyChanges(project, changes), upstream: sealed, stripe };
+        const detail = describeChanges(project, altered, changes);
+        audit(write, projectId, { by, action: "project.updated", target: projectId, detail });
         return { project: altered, events: [updated(project, changedFields(changes)), ...events] };
       }),
-    archive: (projectId) =>
-      change(projectId, ({ project }) => ({
-        project: { ...project, status: "archived" },
-        events: project.status === "archived" ? [] : [archived(project)],
-      })),
-    async createKey(projectId, settings) {
+    archive: (projectId, by) =>
+      change(projectId, ({ project }, write) => {
+        if (project.status === "archived") return { project, events: [] };
+        audit(write, projectId, { by, action: "project.archived", target: projectId });
+        return { project: { ...project, status: "archived" }, events: [archived(project)] };
+      }),
+    async createKey(projectId, settings, by) {
       const made = newKey(projectId, settings);
+      const { id: target, name, suffix } = made.key;
+      const detail = { name, suffix, scopes: [...settings.scopes] };
       await change(projectId, ({ project }, write) => {
         putApiKey(write, made.key, hashKey(made.apiKey));
-        return { project, events: [secretRotated(project, made.key.suffix)] };
+        audit(write, projectId, { by, action: "key.created", target, detail });
+        return { project, events: [secretRotated(project, suffix)] };
       });
       return made;
     },
-    async revokeKey(projectId, keyId) {
+    async revokeKey(projectId, keyId, by) {
       const found = await readApiKey(deps.kv, projectId, keyId);
       if (!found) throw notFound("API key");
-      const key = { ...found.key, revokedAt: found.key.revokedAt ?? now() };
+      const { name, suffix, revokedAt } = found.key;
+      const key = { ...found.key, revokedAt: revokedAt ?? now() };
       await change(projectId, ({ project }, write) => {
+        if (revokedAt !== null) return { project, events: [] };
         putApiKey(write, key, null);
-        return { project, events: found.key.revokedAt ? [] : [updated(project, ["keys"])] };
+        const detail = { name, suffix };
+        audit(write, projectId, { by, action: "key.revoked", target: keyId, detail });
+        return { project, events: [updated(project, ["keys"])] };
       });
       return key;
     },
@@ -167,29 +197,6 @@ const firstKey: CreateKey = {
   defaultUser: null,
   user: null,
 };
-
-async function sealUpstream(
-  secrets: Secrets,
-  projectId: string,
-  upstream: CreateProject["upstream"],
-): Promise<Upstream | null> {
-  if (!upstream) return null;
-  const { apiKey, ...rest } = upstream;
-  return { ...rest, apiKey: apiKey ? await secrets.seal(apiKey, projectKey(projectId)) : null };
-}
-
-async function sealStripe(
-  secrets: Secrets,
-  projectId: string,
-  keys: CreateProject["stripe"],
-): Promise<StripeKeys | null> {
-  if (!keys) return null;
-  const place = projectKey(projectId);
-  return {
-    secretKey: await secrets.seal(keys.secretKey, place),
-    webhookSecret: await secrets.seal(keys.webhookSecret, place),
-  };
-}
 
 /** Throws 400 for what only makes sense where each user's money is the project's to take. */
 function requireMode({ mode, stripe, topUpUrl, topUp, trialCredits }: Project): void {
@@ -211,31 +218,4 @@ function requireFits(project: Project): void {
   if (JSON.stringify(project).length * 3 < projectBytesMax) return;
   if (new TextEncoder().encode(JSON.stringify(project)).length <= projectBytesMax) return;
   throw badRequest("pricing", `The project is larger than ${projectBytesMax} bytes.`);
-}
-
-/** The project with what was given in place of what it had. */
-function applyChanges(project: Project, changes: UpdateProject): Project {
-  const given = <T>(value: T | undefined, kept: T): T => (value === undefined ? kept : value);
-  const { pricing } = changes;
-  return {
-    ...project,
-    name: given(changes.name, project.name),
-    ownerUserId: given(changes.ownerUserId, project.ownerUserId),
-    topUpUrl: given(changes.topUpUrl, project.topUpUrl),
-    userSource: given(changes.userSource, project.userSource),
-    maxOutputTokens: given(changes.maxOutputTokens, project.maxOutputTokens),
-    allowedFields: given(changes.allowedFields, project.allowedFields),
-    billingEvents: given(changes.billingEvents, project.billingEvents),
-    messages: given(changes.messages, project.messages),
-    topUp: given(changes.topUp, project.topUp),
-    trialCredits: given(changes.trialCredits, project.trialCredits),
-    lowBalance: given(changes.lowBalance, project.lowBalance),
-    limits: given(changes.limits, project.limits),
-    pricing: {
-      catalogue: given(pricing?.catalogue, project.pricing.catalogue),
-      markupPercent: given(pricing?.markupPercent, project.pricing.markupPercent),
-      requestFee: given(pricing?.requestFee, project.pricing.requestFee),
-      models: given(pricing?.models, project.pricing.models),
-    },
-  };
 }

@@ -8,7 +8,7 @@ import type { ApiKey, Scope } from "./schema.ts";
 /** Who calls: a project, by one of its keys. */
 export interface Caller {
   snapshot: ProjectSnapshot;
-  key: Pick<ApiKey, "id" | "scopes" | "defaultUser" | "user">;
+  key: Pick<ApiKey, "id" | "suffix" | "scopes" | "defaultUser" | "user">;
 }
 
 /** The fixed key of development. Never stored, and refused from anywhere but this machine. */
@@ -85,6 +85,7 @@ async function devCaller(request: Request, directory: Directory): Promise<Caller
   if (foreign) throw invalidKey();
   const key = {
     id: "key_dev",
+    suffix: devApiKey.slice(-4),
     scopes: ["chat" as const, "money" as const, "webhooks" as const],
     defaultUser: null,
     user: null,

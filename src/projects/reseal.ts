@@ -1,7 +1,9 @@
+import type { Deps } from "../deps.ts";
 import type { Kv } from "../store/kv.ts";
 import { projectKey } from "../store/keys.ts";
 import type { Sealed, Secrets } from "../store/secrets.ts";
 import type { ProjectAdmin } from "./admin.ts";
+import { auditRow, byOperator, type Deed } from "./audit.ts";
 import type { Project } from "./schema.ts";
 import { listProjects } from "./store.ts";
 
@@ -17,9 +19,21 @@ export async function pageOfProjects(
   return { projects: projects.slice(0, pageSize), nextCursor: projects[pageSize]?.id ?? null };
 }
 
+/** What resealing stands on. */
+export interface ResealRooms {
+  deps: Pick<Deps, "kv" | "committer" | "id" | "clock">;
+  admin: ProjectAdmin;
+  secrets: Secrets;
+}
+
+/** What the audit trail says of a record whose secrets were put under the newest key. */
+export function resealed(target: string, count: number): Deed {
+  return { by: byOperator("api"), action: "secrets.resealed", target, detail: { count } };
+}
+
 /** Puts a project's secrets under the first key of `SECRETS_KEY`; how many were not. */
 export async function resealProject(
-  { admin, secrets }: { admin: ProjectAdmin; secrets: Secrets },
+  { deps, admin, secrets }: ResealRooms,
   { id, upstream, stripe }: Project,
 ): Promise<number> {
   if (!upstream?.apiKey && !stripe) return 0;
@@ -30,20 +44,19 @@ export async function resealProject(
     if (made) count++;
     return made ?? sealed;
   }
-  await admin.change(id, async ({ project }) => {
+  await admin.change(id, async ({ project: before }, write) => {
     count = 0;
-    const { upstream, stripe } = project;
-    return {
-      project: {
-        ...project,
-        upstream: upstream && { ...upstream, apiKey: await fresh(upstream.apiKey) },
-        stripe: stripe && {
-          secretKey: await fresh(stripe.secretKey),
-          webhookSecret: await fresh(stripe.webhookSecret),
-        },
+    const { upstream, stripe } = before;
+    const project = {
+      ...before,
+      upstream: upstream && { ...upstream, apiKey: await fresh(upstream.apiKey) },
+      stripe: stripe && {
+        secretKey: await fresh(stripe.secretKey),
+        webhookSecret: await fresh(stripe.webhookSecret),
       },
-      events: [],
     };
+    if (count > 0) write.sets.push(auditRow(deps, id, resealed(id, count)));
+    return { project, events: [] };
   });
   return count;
 }

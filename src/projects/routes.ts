@@ -6,6 +6,7 @@ import { jsonResponse } from "../base/response.ts";
 import { checkUserId } from "../base/user_id.ts";
 import type { Deps } from "../deps.ts";
 import type { ProjectAdmin } from "./admin.ts";
+import { byOperator, listAudit } from "./audit.ts";
 import type { Directory } from "./directory.ts";
 import { type AdminGuard, checkId } from "./operator.ts";
 import {
@@ -32,10 +33,15 @@ export function projectRoutes(rooms: AdminRooms) {
   const answer = (status: number, value: unknown, { requestId }: Incoming) =>
     jsonResponse(status, value, requestId, { "cache-control": "no-store" });
   const projectOf = (incoming: Incoming) => checkId(incoming.param("projectId"), "project");
+  const page = ({ query }: Incoming) => ({
+    limit: readLimit(query("limit")),
+    cursor: query("cursor"),
+  });
+  const by = byOperator("api");
 
   return {
     createProject: operator(async (incoming) => {
-      const made = await admin.create(parseWith(createProjectSchema, await body(incoming)));
+      const made = await admin.create(parseWith(createProjectSchema, await body(incoming)), by);
       return answer(201, { ...made, project: viewProject(made.project) }, incoming);
     }),
     listProjects: operator(async (incoming) => {
@@ -55,11 +61,11 @@ export function projectRoutes(rooms: AdminRooms) {
     }),
     updateProject: operator(async (incoming) => {
       const changes = parseWith(updateProjectSchema, await body(incoming));
-      const project = await admin.update(projectOf(incoming), changes);
+      const project = await admin.update(projectOf(incoming), changes, by);
       return answer(200, { project: viewProject(project) }, incoming);
     }),
     archiveProject: operator(async (incoming) => {
-      const project = await admin.archive(projectOf(incoming));
+      const project = await admin.archive(projectOf(incoming), by);
       return answer(200, { project: viewProject(project) }, incoming);
     }),
     createKey: operator(async (incoming) => {
@@ -67,7 +73,7 @@ export function projectRoutes(rooms: AdminRooms) {
       for (const field of ["user", "defaultUser"] as const) {
         if (settings[field] !== null) checkUserId(settings[field], field);
       }
-      return answer(201, await admin.createKey(projectOf(incoming), settings), incoming);
+      return answer(201, await admin.createKey(projectOf(incoming), settings, by), incoming);
     }),
     listKeys: operator(async (incoming) => {
       const { project } = await directory.refresh(projectOf(incoming));
@@ -76,9 +82,16 @@ export function projectRoutes(rooms: AdminRooms) {
     }),
     revokeKey: operator(async (incoming) => {
       const keyId = checkId(incoming.param("keyId"), "API key");
-      const key = await admin.revokeKey(projectOf(incoming), keyId);
+      const key = await admin.revokeKey(projectOf(incoming), keyId, by);
       return answer(200, { revoked: true, key }, incoming);
     }),
+    audit: operator(async (incoming) => {
+      const { project } = await directory.refresh(projectOf(incoming));
+      return answer(200, await listAudit(deps.kv, project.id, page(incoming)), incoming);
+    }),
+    instanceAudit: operator(async (incoming) =>
+      answer(200, await listAudit(deps.kv, null, page(incoming)), incoming)
+    ),
   };
 }
 

@@ -16,6 +16,16 @@ export const apiKeysPrefix = (projectId: string): Key => ["key", projectId];
 export const apiKeyHashKey = (hash: string): Key => ["key_hash", hash];
 
 /**
+ * One action of an owner or operator: who, what, to what. Written in the action's own write. `trail`
+ * is the project, or the instance for what concerns no project alone. For ever.
+ */
+export const auditKey = (trail: string, auditId: string): Key => ["audit", trail, auditId];
+/** All actions of one trail, in order of time. */
+export const auditPrefix = (trail: string): Key => ["audit", trail];
+/** The trail of what concerns no project alone. */
+export const instanceTrail = "instance";
+
+/**
  * Balance and open holds: of one user in one project (`owner` is the project, `name` the user), or
  * of one wallet (`owner` is the person, `name` the currency). By the ledger. For ever.
  */

@@ -1,6 +1,7 @@
 import { badRequest, notFound } from "../base/errors.ts";
 import { firstIdAt } from "../base/ids.ts";
 import type { Deps } from "../deps.ts";
+import { auditRow, type By } from "../projects/audit.ts";
 import { deliveryKey, logKey, logPrefix } from "../store/keys.ts";
 import { emptyWrite } from "../store/kv.ts";
 import { redelivered } from "./delivery.ts";
@@ -9,16 +10,22 @@ import { filterName, putDelivery } from "./delivery_rows.ts";
 import type { Delivery, RedeliveryJob } from "./schema.ts";
 import { listJobs, putJob, readDeliveries, readJob, removeJob, type Versioned } from "./store.ts";
 
-/** Deliveries made pending again, by an operator. */
+/** Deliveries made pending again, by an operator or an owner: their audit trail says so. */
 export interface Redelivery {
   /** One that ended, either way. Throws 404, 400 while it is pending. */
-  one(projectId: string, deliveryId: string): Promise<Delivery>;
+  one(projectId: string, deliveryId: string, by: By): Promise<Delivery>;
   /** All that failed at a subscription since then, by a job that outlives this process. */
-  all(projectId: string, subscriptionId: string, since: number): Promise<RedeliveryJob>;
+  all(projectId: string, meant: FailedSince, by: By): Promise<RedeliveryJob>;
   /** The job as it stands. Throws 404. */
   job(projectId: string, jobId: string): Promise<RedeliveryJob>;
   /** Goes on with the jobs there are; a bounded part at each call. */
   sweep(): Promise<void>;
+}
+
+/** What failed at a subscription since a time, in milliseconds since 1970. */
+export interface FailedSince {
+  subscriptionId: string;
+  since: number;
 }
 
 const deliveriesPerPart = 8;
@@ -89,7 +96,7 @@ export function createRedelivery(deps: Deps, dispatcher: Pick<Dispatcher, "poll"
   }
 
   return {
-    async one(projectId, deliveryId) {
+    async one(projectId, deliveryId, by) {
       const [found] = await readDeliveries(kv, [{ projectId, id: deliveryId }]);
       if (!found) throw notFound("delivery");
       if (found.value.status === "pending") {
@@ -99,13 +106,17 @@ export function createRedelivery(deps: Deps, dispatcher: Pick<Dispatcher, "poll"
       const write = emptyWrite();
       write.checks.push({ key: deliveryKey(projectId, deliveryId), version: found.version });
       putDelivery(write, found.value, again);
+      const { subscriptionId, eventType } = again;
+      const detail = { subscriptionId, eventType };
+      const deed = { by, action: "delivery.redelivered", target: deliveryId, detail };
+      write.sets.push(auditRow(deps, projectId, deed));
       if ((await committer.commit(write)) === null) {
         throw badRequest(null, "This delivery has changed meanwhile. Look at it again.");
       }
       await dispatcher.poll();
       return again;
     },
-    async all(projectId, subscriptionId, since) {
+    async all(projectId, { subscriptionId, since }, by) {
       const now = clock.now();
       const stamp = new Date(now).toISOString();
       const job: RedeliveryJob = {
@@ -121,6 +132,9 @@ export function createRedelivery(deps: Deps, dispatcher: Pick<Dispatcher, "poll"
       };
       const write = emptyWrite();
       putJob(write, { value: job, version: null });
+      const detail = { jobId: job.id, since: new Date(Math.max(0, since)).toISOString() };
+      const deed = { by, action: "webhook.redelivered", target: subscriptionId, detail };
+      write.sets.push(auditRow(deps, projectId, deed));
       await committer.commit(write);
       sweep().catch((error) => deps.log("error", "redelivery_failed", { error: String(error) }));
       return job;

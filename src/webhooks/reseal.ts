@@ -1,9 +1,8 @@
-import type { Deps } from "../deps.ts";
-import type { ProjectAdmin } from "../projects/admin.ts";
-import { pageOfProjects, resealProject } from "../projects/reseal.ts";
+import { auditRow } from "../projects/audit.ts";
+import { pageOfProjects, resealed, resealProject, type ResealRooms } from "../projects/reseal.ts";
 import { subscriptionKey } from "../store/keys.ts";
 import { emptyWrite } from "../store/kv.ts";
-import type { Sealed, Secrets } from "../store/secrets.ts";
+import type { Sealed } from "../store/secrets.ts";
 import type { Subscription } from "./schema.ts";
 import { listSubscriptions, putSubscription, readSubscription } from "./store.ts";
 
@@ -12,12 +11,6 @@ export interface ResealPage {
   /** Secrets that were under an older key, and no longer are. */
   resealed: number;
   nextCursor: string | null;
-}
-
-interface ResealRooms {
-  deps: Pick<Deps, "kv" | "committer">;
-  admin: ProjectAdmin;
-  secrets: Secrets;
 }
 
 const subscriptionsMax = 1_000;
@@ -33,21 +26,22 @@ export function createReseal(
   const { kv } = rooms.deps;
   return async (cursor) => {
     const { projects, nextCursor } = await pageOfProjects(kv, cursor);
-    let resealed = 0;
+    let count = 0;
     for (const project of projects) {
-      resealed += await resealProject(rooms, project);
+      count += await resealProject(rooms, project);
       for (const subscription of await listSubscriptions(kv, project.id, subscriptionsMax)) {
-        resealed += await resealSubscription(rooms, subscription);
+        count += await resealSubscription(rooms, subscription);
       }
     }
-    return { resealed, nextCursor };
+    return { resealed: count, nextCursor };
   };
 }
 
 async function resealSubscription(
-  { deps: { kv, committer }, secrets }: ResealRooms,
+  { deps, secrets }: ResealRooms,
   { projectId, id }: Subscription,
 ): Promise<number> {
+  const { kv, committer } = deps;
   const place = subscriptionKey(projectId, id);
   for (let attempt = 0; attempt < attemptsMax; attempt++) {
     const found = await readSubscription(kv, projectId, id);
@@ -68,6 +62,7 @@ async function resealSubscription(
     if (count === 0) return 0;
     const write = emptyWrite();
     putSubscription(write, changed, found.version);
+    write.sets.push(auditRow(deps, projectId, resealed(id, count)));
     if ((await committer.commit(write)) !== null) return count;
   }
   throw new Error(`subscription ${id} kept changing`);

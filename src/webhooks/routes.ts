@@ -6,7 +6,8 @@ import { jsonResponse } from "../base/response.ts";
 import type { Deps } from "../deps.ts";
 import { eventTypes } from "../events/catalogue.ts";
 import { nearestPattern } from "../events/listener.ts";
-import type { Auth } from "../projects/auth.ts";
+import { byApiKey, byOperator } from "../projects/audit.ts";
+import type { Auth, Caller } from "../projects/auth.ts";
 import { type AdminGuard, checkId } from "../projects/operator.ts";
 import { listLogs, viewDelivery } from "./logs.ts";
 import type { Redelivery } from "./redelivery.ts";
@@ -38,17 +39,18 @@ const subscriptionOf = ({ param }: Incoming) => checkId(param("subscriptionId"),
 export function webhookRoutes(rooms: WebhookRooms) {
   const { auth, subscriptions } = rooms;
   const own = (
-    handler: (incoming: Incoming, projectId: string, keyId: string) => Promise<Response>,
+    handler: (incoming: Incoming, projectId: string, key: Caller["key"]) => Promise<Response>,
   ): Handler =>
   async (incoming) => {
     const { snapshot, key } = await auth.caller(incoming.request, "webhooks");
-    return await handler(incoming, snapshot.project.id, key.id);
+    return await handler(incoming, snapshot.project.id, key);
   };
   return {
     ...operatorRoutes(rooms),
-    createSubscription: own(async (incoming, projectId, keyId) => {
+    createSubscription: own(async (incoming, projectId, key) => {
       const settings = parseWith(createSubscriptionSchema, await body(incoming));
-      const { view, secret } = await subscriptions.create(projectId, settings, keyId);
+      const by = byApiKey(key, "api");
+      const { view, secret } = await subscriptions.create(projectId, settings, by);
       return answer(201, { subscription: { ...view, secret } }, incoming);
     }),
     listSubscriptions: own(async (incoming, projectId) => {
@@ -59,8 +61,9 @@ export function webhookRoutes(rooms: WebhookRooms) {
       const subscription = await subscriptions.read(projectId, subscriptionOf(incoming));
       return answer(200, { subscription }, incoming);
     }),
-    deactivateSubscription: own(async (incoming, projectId) => {
-      const subscription = await subscriptions.deactivate(projectId, subscriptionOf(incoming));
+    deactivateSubscription: own(async (incoming, projectId, key) => {
+      const id = subscriptionOf(incoming);
+      const subscription = await subscriptions.deactivate(projectId, id, byApiKey(key, "api"));
       return answer(200, { deactivated: true, subscription }, incoming);
     }),
     logs: own(async (incoming, projectId) =>
@@ -72,11 +75,12 @@ export function webhookRoutes(rooms: WebhookRooms) {
 /** What an operator does to a project's webhooks, with `ADMIN_KEY`. */
 function operatorRoutes({ operator, subscriptions, redelivery, reseal }: WebhookRooms) {
   const projectOf = ({ param }: Incoming) => checkId(param("projectId"), "project");
+  const by = byOperator("api");
   return {
     operateSubscription: operator(async (incoming) => {
       const wish = parseWith(operateSubscriptionSchema, await body(incoming));
       const id = subscriptionOf(incoming);
-      const { view, secret } = await subscriptions.operate(projectOf(incoming), id, wish);
+      const { view, secret } = await subscriptions.operate(projectOf(incoming), id, wish, by);
       const subscription = secret === null ? view : { ...view, secret };
       return answer(200, { subscription }, incoming);
     }),
@@ -87,18 +91,16 @@ function operatorRoutes({ operator, subscriptions, redelivery, reseal }: Webhook
     }),
     redeliver: operator(async (incoming) => {
       const id = checkId(incoming.param("deliveryId"), "delivery");
-      const delivery = await redelivery.one(projectOf(incoming), id);
+      const delivery = await redelivery.one(projectOf(incoming), id, by);
       return answer(202, { delivery: viewDelivery(delivery, null) }, incoming);
     }),
     redeliverAll: operator(async (incoming) => {
       const { since } = parseWith(redeliverAllSchema, await body(incoming));
       const projectId = projectOf(incoming);
       const { id } = await subscriptions.read(projectId, subscriptionOf(incoming));
-      return answer(
-        202,
-        { redelivery: await redelivery.all(projectId, id, Date.parse(since)) },
-        incoming,
-      );
+      const meant = { subscriptionId: id, since: Date.parse(since) };
+      const job = await redelivery.all(projectId, meant, by);
+      return answer(202, { redelivery: job }, incoming);
     }),
     getRedelivery: operator(async (incoming) => {
       const jobId = checkId(incoming.param("jobId"), "redelivery");

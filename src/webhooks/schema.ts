@@ -118,6 +118,21 @@ export interface Health {
   lastDeliveredAt: string | null;
 }
 
+/** A subscription as its owner sees it. */
+export interface SubscriptionView extends Health {
+  id: string;
+  paywallId: string;
+  url: string;
+  events: string[];
+  isActive: boolean;
+  description?: string;
+  customHeaders?: Record<string, string>;
+  createdAt: string;
+  updatedAt: string;
+  secretSuffix: string;
+  createdBy: string;
+}
+
 /** One try of a delivery. */
 export interface Attempt {
   /** In milliseconds since 1970. */

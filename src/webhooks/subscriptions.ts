@@ -2,11 +2,18 @@ import { badRequest, notFound } from "../base/errors.ts";
 import type { Deps } from "../deps.ts";
 import type { Listener } from "../events/listener.ts";
 import type { ProjectAdmin } from "../projects/admin.ts";
+import { auditRow, type By } from "../projects/audit.ts";
 import { subscriptionKey } from "../store/keys.ts";
 import type { Write } from "../store/kv.ts";
 import type { Sealed, Secrets } from "../store/secrets.ts";
 import type { Guard } from "./guard.ts";
-import type { CreateSubscription, Health, OperateSubscription, Subscription } from "./schema.ts";
+import type {
+  CreateSubscription,
+  Health,
+  OperateSubscription,
+  Subscription,
+  SubscriptionView,
+} from "./schema.ts";
 import { newSecret } from "./signature.ts";
 import { listSubscriptions, putSubscription, readHealth, readSubscription } from "./store.ts";
 
@@ -20,42 +27,28 @@ export interface OpenSubscription {
   customHeaders: Record<string, string>;
 }
 
-/** The verbs of subscriptions. All that change one move the project's version. */
+/** The verbs of subscriptions. All that change one move the project's version, and are audited. */
 export interface Subscriptions {
   /** Makes one, and gives its secret this once. Throws 400. */
   create(
     projectId: string,
     settings: CreateSubscription,
-    createdBy: string,
+    by: By,
   ): Promise<{ view: SubscriptionView; secret: string }>;
   list(projectId: string, status: "active" | "inactive" | null): Promise<SubscriptionView[]>;
   /** Throws 404. */
   read(projectId: string, id: string): Promise<SubscriptionView>;
   /** Ends deliveries; the record stays. Harmless a second time. Throws 404. */
-  deactivate(projectId: string, id: string): Promise<SubscriptionView>;
+  deactivate(projectId: string, id: string, by: By): Promise<SubscriptionView>;
   /** Re-enables, rotates the secret; a new secret is given this once. Throws 404, 400. */
   operate(
     projectId: string,
     id: string,
     wish: OperateSubscription,
+    by: By,
   ): Promise<{ view: SubscriptionView; secret: string | null }>;
   /** With its secrets; null when there is none. */
   open(projectId: string, id: string): Promise<OpenSubscription | null>;
-}
-
-/** A subscription as its owner sees it. */
-export interface SubscriptionView extends Health {
-  id: string;
-  paywallId: string;
-  url: string;
-  events: string[];
-  isActive: boolean;
-  description?: string;
-  customHeaders?: Record<string, string>;
-  createdAt: string;
-  updatedAt: string;
-  secretSuffix: string;
-  createdBy: string;
 }
 
 const activeMax = 100;
@@ -111,22 +104,24 @@ export function createSubscriptions(rooms: SubscriptionRooms): Subscriptions {
     );
   }
 
-  /** Changes one subscription, and who listens, in one write. */
+  /** Changes one subscription, who listens, and the audit trail, in one write. */
   async function change(
-    projectId: string,
-    id: string,
-    alter: (before: Subscription) => Promise<Subscription>,
+    { projectId, id, by }: { projectId: string; id: string; by: By },
+    alter: (before: Subscription) => Promise<{ after: Subscription; actions: string[] }>,
   ): Promise<Subscription> {
     let changed: Subscription | null = null;
     await admin.change(projectId, async ({ project }, write) => {
       const found = await readSubscription(kv, projectId, id);
       if (!found) throw notFound("subscription");
-      changed = { ...(await alter(found.value)), updatedAt: now() };
+      const { after, actions } = await alter(found.value);
+      changed = { ...after, updatedAt: now() };
       putSubscription(write, changed, found.version);
-      return {
-        project: { ...project, listeners: listening(project.listeners, changed) },
-        events: [],
-      };
+      for (const action of actions) {
+        const detail = { url: changed.url, secretSuffix: changed.secretSuffix };
+        write.sets.push(auditRow(deps, projectId, { by, action, target: id, detail }));
+      }
+      const listeners = listening(project.listeners, changed);
+      return { project: { ...project, listeners }, events: [] };
     });
     return changed ?? unreachable();
   }
@@ -137,7 +132,7 @@ export function createSubscriptions(rooms: SubscriptionRooms): Subscriptions {
   }
 
   return {
-    async create(projectId, settings, createdBy) {
+    async create(projectId, settings, by) {
       await guard.checkNow(guard.checkUrl(settings.url));
       const id = deps.id("sub");
       const secret = settings.secret ?? newSecret(deps.randomBytes(secretBytes));
@@ -158,11 +153,14 @@ export function createSubscriptions(rooms: SubscriptionRooms): Subscriptions {
         oldSecret: null,
         createdAt: now(),
         updatedAt: now(),
-        createdBy,
+        createdBy: by.actor.id,
       };
       await admin.change(projectId, ({ project }, write: Write) => {
         requireRoom(project.listeners);
         putSubscription(write, subscription, null);
+        const detail = { url: subscription.url, events: subscription.events };
+        const deed = { by, action: "webhook.created", target: id, detail };
+        write.sets.push(auditRow(deps, projectId, deed));
         const listeners = listening(project.listeners, subscription);
         return { project: { ...project, listeners }, events: [] };
       });
@@ -179,30 +177,37 @@ export function createSubscriptions(rooms: SubscriptionRooms): Subscriptions {
       if (!found) throw notFound("subscription");
       return await viewOne(found.value);
     },
-    async deactivate(projectId, id) {
+    async deactivate(projectId, id, by) {
       const found = await readSubscription(kv, projectId, id);
       if (!found) throw notFound("subscription");
       if (!found.value.isActive) return await viewOne(found.value);
-      return await viewOne(
-        await change(projectId, id, async (before) => ({ ...before, isActive: false })),
-      );
+      const changed = await change({ projectId, id, by }, async (before) => ({
+        after: { ...before, isActive: false },
+        actions: before.isActive ? ["webhook.deactivated"] : [],
+      }));
+      return await viewOne(changed);
     },
-    async operate(projectId, id, wish) {
+    async operate(projectId, id, wish, by) {
       const secret = wish.rotateSecret
         ? wish.secret ?? newSecret(deps.randomBytes(secretBytes))
         : null;
-      const changed = await change(projectId, id, async (before) => ({
-        ...before,
-        isActive: before.isActive || wish.isActive === true,
-        ...(secret === null ? {} : {
+      const changed = await change({ projectId, id, by }, async (before) => {
+        const isBack = wish.isActive === true && !before.isActive;
+        const actions = [
+          ...(isBack ? ["webhook.reenabled"] : []),
+          ...(secret === null ? [] : ["webhook.rotated"]),
+        ];
+        const kept = { ...before, isActive: before.isActive || isBack };
+        if (secret === null) return { after: kept, actions };
+        const endsAt = clock.now() + wish.overlapSeconds * 1000;
+        const after = {
+          ...kept,
           secret: await seal(secret, projectId, id),
           secretSuffix: secret.slice(-suffixChars),
-          oldSecret: {
-            secret: before.secret,
-            endsAt: clock.now() + wish.overlapSeconds * 1000,
-          },
-        }),
-      }));
+          oldSecret: { secret: before.secret, endsAt },
+        };
+        return { after, actions };
+      });
       return { view: await viewOne(changed), secret };
     },
     async open(projectId, id) {
