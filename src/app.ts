@@ -5,12 +5,14 @@ import { chatRoutes } from "./chat/routes.ts";
 import { createRunning, type Running } from "./chat/running.ts";
 import { createUpstreams } from "./chat/upstreams.ts";
 import type { Deps } from "./deps.ts";
+import { docsRoutes } from "./docs/routes.tsx";
 import { healthRoutes } from "./health.ts";
 import { mount, type Routes } from "./mount.ts";
 import { type AccountQueue, createAccountQueue } from "./ledger/account_queue.ts";
 import { createHolds } from "./ledger/hold.ts";
 import { createPost } from "./ledger/post.ts";
 import { ledgerRoutes } from "./ledger/routes.ts";
+import { operations } from "./operations.ts";
 import { createBell } from "./events/bell.ts";
 import { createHoldSweep } from "./ledger/sweep.ts";
 import { createDevices } from "./paywall/device.ts";
@@ -42,6 +44,8 @@ import { createTrim } from "./webhooks/trim.ts";
 /** The whole service, without a socket. */
 export interface App {
   fetch(request: Request): Response | Promise<Response>;
+  /** The whole outside: which address leads into which room. */
+  routes: Routes;
   /** The answers under way: a clean stop waits for them. */
   running: Running;
   admin: ProjectAdmin;
@@ -78,23 +82,21 @@ export async function createApp(outside: Deps): Promise<App> {
 
   const gates = createKeyGates(clock);
   const chatRooms = { deps, auth, holds, running, findUpstream, linkFor, announce, gates };
-  const hono = mount(
-    deps,
-    routeMap({
-      chat: chatRoutes(chatRooms, createModels(deps, findUpstream)),
-      ledger: ledgerRoutes({ deps, auth, post, wayOut }),
-      projects: projectRoutes({ deps, operator, admin, directory }),
-      webhooks: webhookRoutes({ deps, auth, operator, ...webhooks }),
-      connect: connectRoutes({ deps, auth, authorizations, wayOut }),
-      paywall: paywallRoutes({ deps, directory, links, post, secrets, announce, devices }),
-      wallets: walletRoutes({ deps, directory, links, devices, authorizations, passkeys }),
-      verify: verifyRoutes({ deps, operator }),
-      health: healthRoutes(deps),
-    }),
-    running,
-  );
+  const routes = routeMap({
+    chat: chatRoutes(chatRooms, createModels(deps, findUpstream)),
+    ledger: ledgerRoutes({ deps, auth, post, wayOut }),
+    projects: projectRoutes({ deps, operator, admin, directory }),
+    webhooks: webhookRoutes({ deps, auth, operator, ...webhooks }),
+    connect: connectRoutes({ deps, auth, authorizations, wayOut }),
+    paywall: paywallRoutes({ deps, directory, links, post, secrets, announce, devices }),
+    wallets: walletRoutes({ deps, directory, links, devices, authorizations, passkeys }),
+    verify: verifyRoutes({ deps, operator }),
+    docs: docsRoutes({ deps, operations }),
+    health: healthRoutes(deps),
+  });
+  const hono = mount(deps, routes, running);
   const sweep = createSweep(deps, { queue, redelivery });
-  return { fetch: hono.fetch, running, admin, dispatcher, sweep };
+  return { fetch: hono.fetch, routes, running, admin, dispatcher, sweep };
 }
 
 function createSweep(
@@ -147,6 +149,7 @@ interface Rooms {
   paywall: ReturnType<typeof paywallRoutes>;
   wallets: ReturnType<typeof walletRoutes>;
   verify: ReturnType<typeof verifyRoutes>;
+  docs: ReturnType<typeof docsRoutes>;
   health: ReturnType<typeof healthRoutes>;
 }
 
@@ -206,8 +209,8 @@ function operatorRoutes({ projects, webhooks, verify }: Rooms): Routes {
   };
 }
 
-/** What people's links open, what Stripe calls, and what probes ask. */
-function publicRoutes({ paywall, wallets, health }: Rooms): Routes {
+/** What people's links open, what Stripe calls, what readers read, and what probes ask. */
+function publicRoutes({ paywall, wallets, docs, health }: Rooms): Routes {
   return {
     "/topup/:token": { GET: paywall.showTopUp, POST: paywall.startTopUp },
     "/authorize/:token": { GET: wallets.showAuthorize, POST: wallets.decideAuthorize },
@@ -218,6 +221,7 @@ function publicRoutes({ paywall, wallets, health }: Rooms): Routes {
     "/wallet/sign-in": { POST: wallets.signIn },
     "/v1/stripe": { POST: paywall.stripeWebhook },
     "/v1/stripe/:projectId": { POST: paywall.stripeWebhook },
+    "/openapi.json": { GET: docs.openapi },
     "/healthz": { GET: health.healthz },
     "/readyz": { GET: health.readyz },
   };
