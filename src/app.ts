@@ -5,12 +5,15 @@ import { chatRoutes } from "./chat/routes.ts";
 import { createRunning, type Running } from "./chat/running.ts";
 import { createUpstreams } from "./chat/upstreams.ts";
 import type { Deps } from "./deps.ts";
+import { docsRoutes } from "./docs/routes.tsx";
 import { healthRoutes } from "./health.ts";
 import { mount, type Routes } from "./mount.ts";
+import { routeMap } from "./route_map.ts";
 import { type AccountQueue, createAccountQueue } from "./ledger/account_queue.ts";
 import { createHolds } from "./ledger/hold.ts";
 import { createPost } from "./ledger/post.ts";
 import { ledgerRoutes } from "./ledger/routes.ts";
+import { operations } from "./operations.ts";
 import { createBell } from "./events/bell.ts";
 import { createHoldSweep } from "./ledger/sweep.ts";
 import { createDevices } from "./paywall/device.ts";
@@ -44,6 +47,8 @@ import { createTrim } from "./webhooks/trim.ts";
 /** The whole service, without a socket. */
 export interface App {
   fetch(request: Request): Response | Promise<Response>;
+  /** The whole outside: which address leads into which room. */
+  routes: Routes;
   /** The answers under way: a clean stop waits for them. */
   running: Running;
   admin: ProjectAdmin;
@@ -83,25 +88,23 @@ export async function createApp(outside: Deps): Promise<App> {
 
   const gates = createKeyGates(clock);
   const chatRooms = { deps, auth, holds, running, findUpstream, linkFor, announce, gates };
-  const hono = mount(
-    deps,
-    routeMap({
-      chat: chatRoutes(chatRooms, createModels(deps, findUpstream)),
-      ledger: ledgerRoutes({ deps, auth, post, wayOut }),
-      projects: projectRoutes({ deps, operator, admin, directory }),
-      webhooks: webhookRoutes({ deps, auth, operator, ...webhooks }),
-      connect: connectRoutes({ deps, auth, authorizations, wayOut }),
-      paywall: paywallRoutes({ deps, directory, links, post, secrets, announce, devices }),
-      wallets: walletRoutes({ deps, directory, links, devices, authorizations, passkeys }),
-      verify: verifyRoutes({ deps, operator }),
-      summaries: summaryRoutes({ deps, operator, directory }),
-      health: healthRoutes(deps),
-    }),
-    running,
-  );
+  const routes = routeMap({
+    chat: chatRoutes(chatRooms, createModels(deps, findUpstream)),
+    ledger: ledgerRoutes({ deps, auth, post, wayOut }),
+    projects: projectRoutes({ deps, operator, admin, directory }),
+    webhooks: webhookRoutes({ deps, auth, operator, ...webhooks }),
+    connect: connectRoutes({ deps, auth, authorizations, wayOut }),
+    paywall: paywallRoutes({ deps, directory, links, post, secrets, announce, devices }),
+    wallets: walletRoutes({ deps, directory, links, devices, authorizations, passkeys }),
+    verify: verifyRoutes({ deps, operator }),
+    summaries: summaryRoutes({ deps, operator, directory }),
+    docs: docsRoutes({ deps, operations }),
+    health: healthRoutes(deps),
+  });
+  const hono = mount(deps, routes, running);
   const flush = () => topUsers.flush().then(() => deps.committer.flush());
   const sweep = createSweep(deps, { queue, redelivery, flush });
-  return { fetch: hono.fetch, running, admin, dispatcher, sweep, flush };
+  return { fetch: hono.fetch, routes, running, admin, dispatcher, sweep, flush };
 }
 
 function createSweep(
@@ -148,93 +151,4 @@ function openWebhooks(
   const dispatcher = createDispatcher({ deps, directory, guard, subscriptions });
   const redelivery = createRedelivery(deps, dispatcher);
   return { subscriptions, dispatcher, redelivery, reseal: createReseal({ deps, admin, secrets }) };
-}
-
-interface Rooms {
-  webhooks: ReturnType<typeof webhookRoutes>;
-  chat: ReturnType<typeof chatRoutes>;
-  ledger: ReturnType<typeof ledgerRoutes>;
-  projects: ReturnType<typeof projectRoutes>;
-  connect: ReturnType<typeof connectRoutes>;
-  paywall: ReturnType<typeof paywallRoutes>;
-  wallets: ReturnType<typeof walletRoutes>;
-  verify: ReturnType<typeof verifyRoutes>;
-  summaries: ReturnType<typeof summaryRoutes>;
-  health: ReturnType<typeof healthRoutes>;
-}
-
-/** The whole outside of the service: which address leads into which room. */
-function routeMap(rooms: Rooms): Routes {
-  return { ...callerRoutes(rooms), ...operatorRoutes(rooms), ...publicRoutes(rooms) };
-}
-
-/** What a project's key opens. */
-function callerRoutes({ connect, chat, ledger, webhooks }: Rooms): Routes {
-  return {
-    "/v1/chat/completions": { POST: chat.complete },
-    "/v1/:user/chat/completions": { POST: chat.complete },
-    "/v1/models": { GET: chat.models },
-    "/v1/models/*": { GET: chat.model },
-    "/v1/:user/models": { GET: chat.models },
-
-    "/v1/user/balance": { GET: ledger.balance },
-    "/v1/user/balance/topup": { GET: ledger.topUp },
-    "/v1/user/balance/deposit": { POST: ledger.deposit },
-    "/v1/user/charge": { POST: ledger.charge },
-    "/v1/user/refund": { POST: ledger.refund },
-    "/v1/user/connect": { GET: connect.connect },
-    "/v1/user/disconnect": { GET: connect.disconnect, POST: connect.disconnect },
-    "/v1/user/activities": { GET: ledger.activities },
-
-    "/v1/webhooks/subscriptions": {
-      GET: webhooks.listSubscriptions,
-      POST: webhooks.createSubscription,
-    },
-    "/v1/webhooks/subscriptions/:subscriptionId": {
-      GET: webhooks.getSubscription,
-      DELETE: webhooks.deactivateSubscription,
-    },
-    "/v1/webhooks/logs": { GET: webhooks.logs },
-  };
-}
-
-/** What the operator's key opens. */
-function operatorRoutes({ projects, webhooks, verify, summaries }: Rooms): Routes {
-  return {
-    "/v1/admin/verify": { GET: verify.verify },
-    "/v1/admin/projects": { GET: projects.listProjects, POST: projects.createProject },
-    "/v1/admin/projects/:projectId": { GET: projects.getProject, PATCH: projects.updateProject },
-    "/v1/admin/secrets/reseal": { POST: webhooks.resealSecrets },
-    "/v1/admin/projects/:projectId/summary": { GET: summaries.summary },
-    "/v1/admin/audit": { GET: projects.instanceAudit },
-    "/v1/admin/projects/:projectId/audit": { GET: projects.audit },
-    "/v1/admin/projects/:projectId/archive": { POST: projects.archiveProject },
-    "/v1/admin/projects/:projectId/keys": { GET: projects.listKeys, POST: projects.createKey },
-    "/v1/admin/projects/:projectId/keys/:keyId": { DELETE: projects.revokeKey },
-    "/v1/admin/projects/:projectId/subscriptions/:subscriptionId": {
-      PATCH: webhooks.operateSubscription,
-    },
-    "/v1/admin/projects/:projectId/subscriptions/:subscriptionId/redeliver": {
-      POST: webhooks.redeliverAll,
-    },
-    "/v1/admin/projects/:projectId/deliveries/:deliveryId/redeliver": { POST: webhooks.redeliver },
-    "/v1/admin/projects/:projectId/redeliveries/:jobId": { GET: webhooks.getRedelivery },
-  };
-}
-
-/** What people's links open, what Stripe calls, and what probes ask. */
-function publicRoutes({ paywall, wallets, health }: Rooms): Routes {
-  return {
-    "/topup/:token": { GET: paywall.showTopUp, POST: paywall.startTopUp },
-    "/authorize/:token": { GET: wallets.showAuthorize, POST: wallets.decideAuthorize },
-    "/wallet": { GET: wallets.showWallet, POST: wallets.changeWallet },
-    "/wallet/passkeys/options": { POST: wallets.passkeyOptions },
-    "/wallet/passkeys": { POST: wallets.addPasskey },
-    "/wallet/sign-in/options": { POST: wallets.signInOptions },
-    "/wallet/sign-in": { POST: wallets.signIn },
-    "/v1/stripe": { POST: paywall.stripeWebhook },
-    "/v1/stripe/:projectId": { POST: paywall.stripeWebhook },
-    "/healthz": { GET: health.healthz },
-    "/readyz": { GET: health.readyz },
-  };
 }

@@ -1,6 +1,8 @@
+import { z } from "zod";
 import { storeUnavailable } from "./base/errors.ts";
 import type { Handler } from "./base/handler.ts";
 import { toBytes } from "./base/json.ts";
+import { answers, type Operations } from "./base/operation.ts";
 import { jsonResponse } from "./base/response.ts";
 import type { Deps } from "./deps.ts";
 import { readinessKey } from "./store/keys.ts";
@@ -23,3 +25,28 @@ export function healthRoutes({ kv, committer }: Deps): { healthz: Handler; ready
     },
   };
 }
+
+const probe = { tag: "Health", access: "anyone" } as const;
+const lives = z.object({ status: z.literal("ok") });
+const works = z.object({ status: z.literal("ready") });
+
+/** The operations of those who watch. */
+export const healthOperations: Operations = {
+  "/healthz": {
+    GET: {
+      ...probe,
+      operationId: "isAlive",
+      summary: "Ask whether the process lives",
+      answers: { 200: answers("It does.", lives, { alive: { status: "ok" } }) },
+    },
+  },
+  "/readyz": {
+    GET: {
+      ...probe,
+      operationId: "isReady",
+      summary: "Ask whether the service can work",
+      description: "A write to the database succeeds and is read back.",
+      answers: { 200: answers("It can.", works, { ready: { status: "ready" } }) },
+    },
+  },
+};

@@ -2,18 +2,19 @@ import { type Context, Hono } from "@hono/hono";
 import { ApiError } from "./base/errors.ts";
 import type { Handler } from "./base/handler.ts";
 import { bodyDeadlineMs } from "./base/limits.ts";
+import type { Method } from "./base/operation.ts";
 import { callerRequestId } from "./base/request.ts";
 import { corsHeaders, errorResponse } from "./base/response.ts";
 import type { Deps } from "./deps.ts";
 
-type Method = "GET" | "POST" | "PATCH" | "DELETE";
 const otherMethods = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
 /** Which address leads to which handler, by method. */
 export type Routes = Record<string, Partial<Record<Method, Handler>>>;
 
-/** Other origins may call what a browser app needs: chat and models. */
-const isOpenToBrowsers = (path: string) => /^\/v1\/(.*\/)?(chat\/completions|models)/.test(path);
+/** Other origins may call what a browser app needs: chat and models; and read the API document. */
+const isOpenToBrowsers = (path: string) =>
+  /^\/v1\/(.*\/)?(chat\/completions|models)|^\/openapi\.json$/.test(path);
 
 const preflightHeaders = {
   ...corsHeaders,

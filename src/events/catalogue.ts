@@ -3,124 +3,179 @@ import { z } from "zod";
 // Every event of the service and what its `data` holds, besides `paywallId` and `ownerUserId`,
 // which all have. The README's table is made from this.
 
-const id = z.string();
+const text = (example: string, description?: string) =>
+  z.string().meta({ example, ...(description ? { description } : {}) });
+const id = text;
 /** A decimal string in the project's currency. */
-const amount = z.string().regex(/^\d+(\.\d+)?$/);
-const currency = z.string().regex(/^[a-z]{3}$/);
-/** The wallet that pays; in the default mode it is named as its user. */
-const walletUserId = id;
-/** The user as the caller names them. */
-const externalUserId = id;
-const activityId = id;
-/** Null where only the hold is known that an answer left behind. */
-const model = z.string().nullable();
-const tokens = z.int().min(0);
-const request = { requestId: id, walletUserId, model };
+const amount = (example: string, description = "A decimal in currency units.") =>
+  z.string().regex(/^\d+(\.\d+)?$/).meta({ example, description });
+const currency = z.string().regex(/^[a-z]{3}$/).meta({ example: "usd" });
+const walletUserId = id(
+  "ada",
+  "The wallet that pays; in the default mode it is named as its user.",
+);
+const externalUserId = id("ada", "The user as the caller names them.");
+const activityId = id("act_01K9Z0C8Q4R7T2V5X8Z1B3D5F7");
+const requestId = id("req_01K9Z0C8Q4R7T2V5X8Z1B3D5F7");
+const model = z.string().nullable().meta({
+  example: "gpt-4o-mini",
+  description: "Null where only the hold is known that an answer left behind.",
+});
+const tokens = (example: number) => z.int().min(0).meta({ example });
+const request = { requestId, walletUserId, model };
+const checkoutSessionId = id("cs_live_a1b2c3", "Stripe's id of the checkout.");
+const integrationKey = text("stripe");
+const reason = text("insufficient_funds");
+
+/** An event's data, and when the event happens. */
+const data = <S extends z.ZodRawShape>(when: string, shape: S) =>
+  z.object(shape).meta({ description: when });
 
 /** The `data` of each event, by its type. */
 export const catalogue = {
-  "updated": z.object({
-    changedFields: z.array(z.string()),
-    summarySections: z.array(z.string()),
+  "updated": data("A project's settings or keys have changed.", {
+    changedFields: z.array(z.string()).meta({ example: ["pricing.models"] }),
+    summarySections: z.array(z.string()).meta({ example: ["pricing"] }),
   }),
-  "archived": z.object({ reason: z.string() }),
-  "secret.rotated": z.object({ secretLastFour: z.string(), actorId: id, actorType: z.string() }),
-
-  "integration.connected": z.object({ integrationKey: z.string(), enabledBy: id }),
-  "integration.disconnected": z.object({ integrationKey: z.string(), disabledBy: id }),
-  "integration.stripe.webhook.rotated": z.object({
-    webhookId: id,
-    url: z.string(),
-    secretSuffix: z.string(),
+  "archived": data("A project takes no more chats, charges and deposits.", {
+    reason: text("archived by its owner"),
+  }),
+  "secret.rotated": data("A project has one more API key.", {
+    secretLastFour: text("x7Qa", "The end of the key."),
+    actorId: id("owner"),
+    actorType: text("paywall-owner"),
   }),
 
-  "authorization.requested": z.object({
+  "integration.connected": data("A project has got keys of Stripe.", {
+    integrationKey,
+    enabledBy: id("owner"),
+  }),
+  "integration.disconnected": data("A project has lost its keys of Stripe.", {
+    integrationKey,
+    disabledBy: id("owner"),
+  }),
+  "integration.stripe.webhook.rotated": data("A project has another webhook secret of Stripe.", {
+    webhookId: id("pw_01K9Z0C8Q4R7T2V5X8Z1B3D5F7"),
+    url: text("https://farebox.example/v1/stripe/pw_01K9Z0C8Q4R7T2V5X8Z1B3D5F7"),
+    secretSuffix: text("x7Qa"),
+  }),
+
+  "authorization.requested": data("A user is asked to allow a project to charge their wallet.", {
     externalUserId,
     walletUserId: walletUserId.nullable(),
-    requestId: id,
-    approvalUrl: z.string(),
-    mode: z.string(),
+    requestId: id("areq_01K9Z0C8Q4R7T2V5X8Z1B3D5F7"),
+    approvalUrl: text("https://farebox.example/authorize/eyJhbGciOi"),
+    mode: text("shared"),
   }),
-  "authorization.completed": z.object({ externalUserId, walletUserId, connectionId: id }),
-  "authorization.revoked": z.object({ externalUserId, walletUserId }),
-  "authorization.declined": z.object({
+  "authorization.completed": data("A user allows a project to charge their wallet.", {
+    externalUserId,
+    walletUserId,
+    connectionId: id("con_01K9Z0C8Q4R7T2V5X8Z1B3D5F7"),
+  }),
+  "authorization.revoked": data("A project may no longer charge a user's wallet.", {
+    externalUserId,
+    walletUserId,
+  }),
+  "authorization.declined": data("A user does not allow a project to charge their wallet.", {
     externalUserId,
     walletUserId: walletUserId.nullable(),
-    requestId: id,
-    reason: z.string(),
+    requestId: id("areq_01K9Z0C8Q4R7T2V5X8Z1B3D5F7"),
+    reason: text("declined"),
   }),
 
-  "balance.deposit.created": z.object({
+  "balance.deposit.created": data("Money has come into a balance.", {
     walletUserId,
     externalUserId,
-    amount,
+    amount: amount("12.5"),
     currency,
-    source: z.string(),
+    source: text("api", "The payment source."),
     activityId,
   }),
-  "balance.topup.link.created": z.object({
+  "balance.topup.link.created": data("A user has begun a checkout.", {
     walletUserId,
-    redirectUrl: z.string(),
-    checkoutSessionId: id,
+    redirectUrl: text("https://checkout.stripe.com/c/pay/cs_live_a1b2c3"),
+    checkoutSessionId,
   }),
-  "balance.trial.granted": z.object({ walletUserId, credits: amount, activityId }),
-  "balance.charge.created": z.object({
+  "balance.trial.granted": data("A new user has got the project's trial credits.", {
+    walletUserId,
+    credits: amount("1"),
+    activityId,
+  }),
+  "balance.charge.created": data("A charge was taken by `POST /v1/user/charge`.", {
     walletUserId,
     externalUserId,
     activityId,
-    amount,
+    amount: amount("0.75"),
     currency,
   }),
-  "balance.charge.completed": z.object({ walletUserId, activityId, settlementReference: id }),
-  "balance.charge.failed": z.object({
+  "balance.charge.completed": data("The same charge is settled: it is, as soon as it is taken.", {
     walletUserId,
-    activityId: activityId.nullable(),
-    amount,
-    errorCode: z.string(),
+    activityId,
+    settlementReference: activityId,
   }),
-  "balance.refund.created": z.object({
+  "balance.charge.failed": data("A charge was refused for want of money.", {
+    walletUserId,
+    activityId: activityId.nullable().meta({ example: null }),
+    amount: amount("0.75"),
+    errorCode: text("insufficient_funds"),
+  }),
+  "balance.refund.created": data("An activity was refunded, in part or whole.", {
     walletUserId,
     externalUserId,
-    amount,
+    amount: amount("0.25"),
     currency,
     activityId,
-    refundedActivityId: activityId,
+    refundedActivityId: id("act_01K9Z0C8Q4R7T2V5X8Z1B3D5F6"),
   }),
-  "balance.depleted": z.object({
+  "balance.depleted": data("A user's money does not suffice for what was asked.", {
     walletUserId,
-    requestedAmount: amount.nullable(),
-    availableBalance: amount,
+    requestedAmount: amount("0.75", "Null where no amount was named.").nullable(),
+    availableBalance: amount("0.5"),
   }),
 
-  "usage.charge.created": z.object({
+  "usage.charge.created": data("An answer was charged.", {
     walletUserId,
     activityId,
     model,
-    promptTokens: tokens,
-    completionTokens: tokens,
-    cost: amount,
+    promptTokens: tokens(812),
+    completionTokens: tokens(96),
+    cost: amount("0.0003588"),
   }),
-  "usage.charge.deferred": z.object({ deferredRequestId: id, model }),
-  "usage.rate.limited": z.object({
-    limit: z.string(),
-    date: z.string(),
+  "usage.charge.deferred": data("A streamed answer begins: its charge comes at its end.", {
+    deferredRequestId: requestId,
+    model,
+  }),
+  "usage.rate.limited": data("A user or a key is faster than the project allows.", {
+    limit: text("requests"),
+    date: text("2026-01-31T09:30:00.000Z"),
     model,
     walletUserId,
   }),
 
-  "request.blocked": z.object({ walletUserId, reason: z.string(), requestId: id }),
-  "stripe.checkout.session.completed": z.object({
-    checkoutSessionId: id,
-    amount,
+  "request.blocked": data("A chat was answered with the paywall's message.", {
+    walletUserId,
+    reason,
+    requestId,
+  }),
+  "stripe.checkout.session.completed": data("A checkout at Stripe was paid.", {
+    checkoutSessionId,
+    amount: amount("10"),
     currency,
     walletUserId,
   }),
 
-  "proxy.request.started": z.object(request),
-  "proxy.request.completed": z.object(request),
-  "proxy.request.canceled": z.object(request),
-  "proxy.request.failed": z.object({ ...request, errorCode: z.string() }),
-  "proxy.request.blocked": z.object({ requestId: id, walletUserId, reason: z.string() }),
+  "proxy.request.started": data("An answer begins.", request),
+  "proxy.request.completed": data("An answer has come to its end.", request),
+  "proxy.request.canceled": data("The caller left before the end of an answer.", request),
+  "proxy.request.failed": data("An answer failed, or was ended.", {
+    ...request,
+    errorCode: text("upstream_error"),
+  }),
+  "proxy.request.blocked": data("A chat was refused by a limit or a policy.", {
+    requestId,
+    walletUserId,
+    reason: text("rate_limit_exceeded"),
+  }),
 } as const satisfies Record<string, z.ZodObject>;
 
 /** The name of an event. */

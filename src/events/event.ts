@@ -1,20 +1,25 @@
+import { z } from "zod";
+import { idOf, metadata, time } from "../base/fields.ts";
 import type { JsonObject } from "../base/json.ts";
 import type { EventData, EventType } from "./catalogue.ts";
 
+const triggerSchema = z.object({
+  source: z.enum(["api", "proxy", "console", "checkout", "system"]),
+  actorType: z.enum(["paywall-owner", "end-user", "system"]),
+  actorId: z.string().meta({ description: "An API key's id, an owner's or an end user's." }),
+}).meta({ id: "Trigger", description: "What made it happen." });
 /** What made it happen. */
-export interface Trigger {
-  source: "api" | "proxy" | "console" | "checkout" | "system";
-  actorType: "paywall-owner" | "end-user" | "system";
-  actorId: string;
-}
+export type Trigger = z.output<typeof triggerSchema>;
 
+const subjectSchema = z.object({
+  type: z.enum(["project", "balance", "usage", "request", "authorization", "integration"]),
+  id: z.string(),
+  externalId: z.string().nullable().meta({
+    description: "The user as the caller names them; null where none is concerned.",
+  }),
+}).meta({ id: "Subject", description: "What it is about." });
 /** What it is about. */
-export interface Subject {
-  type: "project" | "balance" | "usage" | "request" | "authorization" | "integration";
-  id: string;
-  /** The caller's name of the user; null where none is concerned. */
-  externalId: string | null;
-}
+export type Subject = z.output<typeof subjectSchema>;
 
 /** Something that happened, before it has a name and a time. */
 export interface NewEvent<T extends EventType = EventType> {
@@ -26,21 +31,32 @@ export interface NewEvent<T extends EventType = EventType> {
   metadata: JsonObject;
 }
 
+const whose = {
+  paywallId: idOf("pw", "The project that it happened in."),
+  ownerUserId: z.string().meta({ description: "The project's owner." }),
+};
+
+/** An event as subscribers get it, with what its type says in `data`. */
+export const eventSchemaOf = <S extends z.ZodObject>(type: z.ZodType<string>, data: S) =>
+  z.object({
+    id: idOf("evt", "The event: the same in every delivery of it."),
+    ...whose,
+    type,
+    version: z.string().meta({ description: "Of the event's shape." }),
+    status: z.literal("pending"),
+    createdAt: time,
+    trigger: triggerSchema,
+    subject: subjectSchema,
+    data,
+    metadata: metadata.meta({ description: "The operation's own `metadata`." }),
+  });
+/** Any event. */
+export const eventSchema = eventSchemaOf(z.string(), z.looseObject(whose)).meta({ id: "Event" });
 /** An event as subscribers get it. */
-export interface Event {
-  id: string;
-  paywallId: string;
-  ownerUserId: string;
-  type: string;
-  version: string;
-  status: "pending";
-  /** ISO 8601. */
-  createdAt: string;
-  trigger: Trigger;
-  subject: Subject;
-  data: { paywallId: string; ownerUserId: string } & Record<string, unknown>;
-  metadata: JsonObject;
-}
+export type Event = z.output<typeof eventSchema>;
+
+/** What every event's data says. */
+export const commonData = whose;
 
 /** An event, its data checked against its type by the compiler. */
 export function newEvent<T extends EventType>(

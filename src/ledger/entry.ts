@@ -1,4 +1,5 @@
-import type { Json, JsonObject } from "../base/json.ts";
+import type { JsonObject } from "../base/json.ts";
+import type { Activity } from "./view.ts";
 
 /** Why money moved. */
 export type EntryKind = "deposit" | "charge" | "usage" | "refund" | "trial" | "expired";
@@ -51,7 +52,7 @@ export type NewEntry =
   & Partial<Pick<Entry, "id" | "idempotencyKey" | "metadata" | "usage" | "refundedActivityId">>;
 
 /** An entry as callers see it in a list of activities. */
-export function toActivity(entry: Entry, currency: string): Record<string, Json> {
+export function toActivity(entry: Entry, currency: string): Activity {
   return {
     id: entry.id,
     kind: entry.kind,

@@ -16,7 +16,16 @@ import { findAccount } from "./authorization.ts";
 import type { Post, Posted, Refusal } from "./post.ts";
 import { moneyBodySchema, refundBodySchema } from "./schema.ts";
 import type { WayOut } from "./way_out.ts";
-import { type BalanceView, viewAfter, viewBalance } from "./view.ts";
+import {
+  type Activities,
+  type Balance,
+  type BalanceView,
+  type Deposited,
+  type Refused,
+  type TopUpLink,
+  viewAfter,
+  viewBalance,
+} from "./view.ts";
 
 interface LedgerRooms {
   deps: Deps;
@@ -74,7 +83,7 @@ function depositOrCharge(
   };
 }
 
-interface Refused {
+interface Refusing {
   request: Request;
   requestId: string;
   project: Project;
@@ -84,7 +93,7 @@ interface Refused {
 
 async function refusedResponse(
   { deps, wayOut }: LedgerRooms,
-  { request, requestId, project, user, amount }: Refused,
+  { request, requestId, project, user, amount }: Refusing,
   { kind, balance }: { kind: Refusal; balance: BalanceView },
 ): Promise<Response> {
   deps.committer.count(tallyRefusal(project.id, kind, deps.clock.now()));
@@ -96,7 +105,8 @@ async function refusedResponse(
   });
   // Beyond the day's cap, what is missing is the person's leave.
   const reason = kind === "limit_reached" ? "authorization_required" : kind;
-  return jsonResponse(200, { success: false, reason, ...offer, ...balance }, requestId);
+  const body: Refused = { success: false, reason, ...offer, ...balance };
+  return jsonResponse(200, body, requestId);
 }
 
 /** Throws 400 `mode_conflict` where the money is a person's own, and no project's to give. */
@@ -144,7 +154,7 @@ function bookedResponse(
   requestId: string,
   more: Record<string, unknown>,
 ): Response {
-  const body = {
+  const body: Deposited = {
     success: true,
     activityId: entry.id,
     user: entry.user,
@@ -167,7 +177,7 @@ function balance({ deps, auth }: LedgerRooms): Handler {
     const { balance, held } = ref
       ? await readBalance(deps.kv, ref, deps.clock.now())
       : { balance: zero, held: zero };
-    const body = { user, currency, ...viewBalance(balance, held, currency) };
+    const body: Balance = { user, currency, ...viewBalance(balance, held, currency) };
     return jsonResponse(200, body, requestId);
   };
 }
@@ -180,7 +190,8 @@ function topUp({ deps, auth, wayOut }: LedgerRooms): Handler {
     const known = await findAccount(deps.kv, project, user);
     const refusal = known ? "insufficient_funds" : "authorization_required";
     const { url } = await wayOut(project, user, { refusal, balance: "0", languages: null });
-    return jsonResponse(200, { url }, requestId);
+    const body: TopUpLink = { url };
+    return jsonResponse(200, body, requestId);
   };
 }
 
@@ -197,7 +208,8 @@ function activities({ deps, auth }: LedgerRooms): Handler {
       : { entries: [], nextCursor: null };
     if (!/\btext\/csv\b/.test(request.headers.get("accept") ?? "")) {
       const list = entries.map((entry) => toActivity(entry, currency));
-      return jsonResponse(200, { activities: list, nextCursor }, requestId);
+      const body: Activities = { activities: list, nextCursor };
+      return jsonResponse(200, body, requestId);
     }
     return new Response(toCsv(entries, currency), {
       headers: {

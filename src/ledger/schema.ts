@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { userField } from "../base/fields.ts";
 import { isObject, type JsonObject, utf8Length } from "../base/json.ts";
 import { metadataBytesMax, metadataKeysMax, userIdCharsMax } from "../base/limits.ts";
 import { parseAmount } from "../base/money.ts";
@@ -12,6 +13,10 @@ const amountSchema = z.string({ error: "must be a decimal string" }).transform((
       "at most 12 digits before the point and 9 after it",
   );
   return z.NEVER;
+}).meta({
+  description: "A decimal greater than zero, in currency units, as a string.",
+  override: { type: "string", pattern: "^\\d{1,12}(\\.\\d{1,9})?$" },
+  example: "12.50",
 });
 
 const metadataSchema = z.custom<JsonObject>(isObject, { error: "must be a JSON object" })
@@ -19,27 +24,32 @@ const metadataSchema = z.custom<JsonObject>(isObject, { error: "must be a JSON o
     error: `must have at most ${metadataKeysMax} keys`,
   }).refine((value) => utf8Length(JSON.stringify(value)) <= metadataBytesMax, {
     error: `must be at most ${metadataBytesMax} bytes as JSON`,
+  }).meta({
+    description: `Your own references: at most ${metadataBytesMax / 1024} KiB as JSON.`,
+    override: { type: "object", maxProperties: metadataKeysMax },
   });
 
-const user = z.unknown().optional();
 const decimal = z.string().regex(/^-?\d{1,40}(\.\d{1,9})?$/);
 
 /** The body of a deposit and of a charge. `user` is checked where users are. */
 export const moneyBodySchema = z.strictObject({
-  user,
+  user: userField,
   amount: amountSchema,
   metadata: metadataSchema.nullish(),
-});
+}).meta({ id: "MoneyRequest" });
 /** The body of a deposit and of a charge. */
 export type MoneyBody = z.output<typeof moneyBodySchema>;
 
 /** The body of a refund. Without an amount: all that is left of the entry. */
 export const refundBodySchema = z.strictObject({
-  user,
-  activityId: z.string().regex(/^act_[0-9A-HJKMNP-TV-Z]{26}$/, { error: "is no activity's id" }),
-  amount: amountSchema.optional(),
+  user: userField,
+  activityId: z.string().regex(/^act_[0-9A-HJKMNP-TV-Z]{26}$/, { error: "is no activity's id" })
+    .meta({ description: "The deposit, charge or usage to refund." }),
+  amount: amountSchema.optional().meta({
+    description: "In currency units, as a string. Left out: all that is left to refund.",
+  }),
   metadata: metadataSchema.nullish(),
-});
+}).meta({ id: "RefundRequest" });
 /** The body of a refund. */
 export type RefundBody = z.output<typeof refundBodySchema>;
 

@@ -1,0 +1,138 @@
+import { z } from "zod";
+import { createDocument as compose, type ZodOpenApiOperationObject } from "zod-openapi";
+import { requestIdCharsMax } from "../base/limits.ts";
+import {
+  type Access,
+  type Answer,
+  type Content,
+  type ErrorCase,
+  type Operation,
+  type Operations,
+} from "../base/operation.ts";
+import { errorSchema, errorSchemaOf, errorsOf } from "./errors.ts";
+import { tags } from "./tags.ts";
+import { webhookItems } from "./webhooks.ts";
+
+/** An OpenAPI 3.1 document. */
+export type ApiDocument = ReturnType<typeof compose>;
+
+/** The whole API in one document: made of the very schemas that the routes parse with. */
+export function createDocument(
+  operations: Operations,
+  { baseUrl }: { baseUrl: string },
+): ApiDocument {
+  const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {};
+  for (const [address, methods] of Object.entries(operations)) {
+    for (const [method, operation] of Object.entries(methods)) {
+      const item = paths[pathOf(address, operation)] ??= {};
+      item[method.toLowerCase()] = describe(operation);
+    }
+  }
+  return compose({
+    openapi: "3.1.1",
+    info: { title: "Farebox", version: "1", summary, description, license },
+    servers: [{ url: baseUrl }],
+    tags,
+    paths,
+    webhooks: webhookItems(),
+    components: { schemas: { Error: errorSchema }, securitySchemes },
+  }, { allowEmptySchema: { custom: true } });
+}
+
+const summary = "A prepaid balance in front of any OpenAI-compatible app.";
+const description = "Amounts are decimal strings in the project's currency, never numbers. " +
+  "Every error has the same body. Every answer names its request in `X-Request-Id`.";
+const license = { name: "MIT", identifier: "MIT" };
+
+const securitySchemes = {
+  projectKey: {
+    type: "http",
+    scheme: "bearer",
+    description: "A project's API key (`sk_…`). Each key has one or more of the scopes `chat`, " +
+      "`money` and `webhooks`.",
+  },
+  operatorKey: {
+    type: "http",
+    scheme: "bearer",
+    description: "The server's `ADMIN_KEY`.",
+  },
+} as const;
+
+/** An address of the route map as OpenAPI writes it; a `*` stands for the last path parameter. */
+export function pathOf(address: string, { path }: Pick<Operation, "path">): string {
+  const rest = Object.keys(path?.shape ?? {}).at(-1) ?? "";
+  return address.replace(/:(\w+)/g, "{$1}").replace("*", `{${rest}}`);
+}
+
+function securityOf(access: Access): Record<string, string[]>[] {
+  if (access === "anyone") return [];
+  return [access === "operator" ? { operatorKey: [] } : { projectKey: [access] }];
+}
+
+const requestId = z.string().max(requestIdCharsMax);
+const requestHeaders = z.object({
+  "X-Request-Id": requestId.optional().meta({
+    description: "Your own name for the request, in visible ASCII: it comes back.",
+    param: { id: "RequestId" },
+  }),
+});
+const answerHeaders = z.object({
+  "X-Request-Id": requestId.meta({
+    description: "The request's name: yours, or ours.",
+    header: { id: "RequestId" },
+  }),
+});
+
+function describe(operation: Operation): ZodOpenApiOperationObject {
+  const { operationId, summary, description, tag, access, path, query, headers } = operation;
+  return {
+    operationId,
+    summary,
+    tags: [tag],
+    ...(description ? { description } : {}),
+    security: securityOf(access),
+    requestParams: {
+      ...(path ? { path } : {}),
+      ...(query ? { query } : {}),
+      header: requestHeaders.extend(headers?.shape ?? {}),
+    },
+    ...(operation.body
+      ? { requestBody: { required: true, content: { "application/json": media(operation.body) } } }
+      : {}),
+    responses: {
+      ...Object.fromEntries(
+        Object.entries(operation.answers).map((
+          [status, answer],
+        ) => [status, describeAnswer(answer)]),
+      ),
+      ...describeErrors(errorsOf(operation)),
+    },
+  };
+}
+
+function describeAnswer({ description, content, headers }: Answer) {
+  const bodies = Object.entries(content).map(([type, body]) => [type, media(body)] as const);
+  return {
+    description,
+    headers: answerHeaders.extend(headers?.shape ?? {}),
+    ...(bodies.length > 0 ? { content: Object.fromEntries(bodies) } : {}),
+  };
+}
+
+function media({ schema, examples }: Content) {
+  const named = Object.entries(examples).map(([name, value]) => [name, { value }] as const);
+  return { schema, ...(named.length > 0 ? { examples: Object.fromEntries(named) } : {}) };
+}
+
+function describeErrors(cases: readonly ErrorCase[]) {
+  const byStatus = Map.groupBy(cases, ({ status }) => status);
+  const responses = [...byStatus].sort(([one], [other]) => one - other).map(([status, list]) => {
+    const reasons = list.map(({ code, when }) =>
+      typeof code === "string" ? `- \`${code}\`: ${when}` : `- ${when}`
+    );
+    const description = [...new Set(reasons)].join("\n");
+    const content = { "application/json": { schema: errorSchemaOf(list) } };
+    return [String(status), { description, headers: answerHeaders, content }] as const;
+  });
+  return Object.fromEntries(responses);
+}

@@ -1,0 +1,80 @@
+import { z } from "zod";
+import type { oas31 } from "zod-openapi";
+import { chatBodyBytesMax } from "../base/limits.ts";
+import { anyCode, type ErrorCase, type Operation } from "../base/operation.ts";
+
+/** The body of every error, as OpenAI's. */
+export const errorSchema = z.object({
+  error: z.object({
+    message: z.string().meta({ description: "For people. Names the field and what is wrong." }),
+    type: z.string().meta({ description: "The kind of the error, in OpenAI's words." }),
+    param: z.string().nullable().meta({ description: "The field at fault." }),
+    code: z.string().nullable().meta({ description: "For programs: what has happened." }),
+  }),
+}).meta({
+  id: "Error",
+  description: "The body of every error.",
+  examples: [{
+    error: {
+      message: "Missing required parameter: 'amount'.",
+      type: "invalid_request_error",
+      param: "amount",
+      code: "missing_required_parameter",
+    },
+  }],
+});
+
+/** The same for one status of one operation, with the codes that it may have there. */
+export function errorSchemaOf(cases: readonly ErrorCase[]): oas31.SchemaObject {
+  const error = { $ref: "#/components/schemas/Error" };
+  const codes = [...new Set(cases.map(({ code }) => code))];
+  if (codes.includes(anyCode)) return error;
+  const known = codes.flatMap((code) => (code === anyCode ? [] : [code]));
+  const narrowed = { properties: { error: { properties: { code: { enum: known } } } } };
+  return { allOf: [error, narrowed] };
+}
+
+/** All errors of an operation: its own, and those that every operation of its kind can give. */
+export function errorsOf(operation: Operation): ErrorCase[] {
+  const { access, body, errors = [] } = operation;
+  return [
+    ...errors,
+    ...(access === "anyone" ? [] : keyErrors),
+    ...(access === "operator" ? operatorErrors : []),
+    ...(access === "anyone" || access === "operator" ? [] : scopeErrors),
+    ...(body ? bodyErrors : []),
+    ...anyErrors,
+  ];
+}
+
+const keyErrors: readonly ErrorCase[] = [
+  { status: 401, code: "invalid_api_key", when: "The key is missing, unknown or revoked." },
+];
+const scopeErrors: readonly ErrorCase[] = [
+  { status: 403, code: "insufficient_scope", when: "The key lacks the scope of this operation." },
+];
+const operatorErrors: readonly ErrorCase[] = [
+  { status: 404, code: "unknown_url", when: "The server has no `ADMIN_KEY`: this API is off." },
+];
+
+const bodyErrors: readonly ErrorCase[] = [
+  { status: 400, code: null, when: "The body is not JSON." },
+  { status: 400, code: "invalid_json", when: "The body is no JSON object, or nests too deep." },
+  { status: 400, code: "missing_required_parameter", when: "A field is missing." },
+  { status: 400, code: "unknown_parameter", when: "There is no such field." },
+  { status: 400, code: "invalid_type", when: "A field's value is of another type." },
+  { status: 400, code: "invalid_value", when: "A field's value is out of bounds." },
+  { status: 408, code: "request_timeout", when: "The body did not come within a minute." },
+  {
+    status: 413,
+    code: "request_too_large",
+    when: `The body is larger than 128 KiB; of a chat, ${chatBodyBytesMax / 1024 / 1024} MiB.`,
+  },
+  { status: 415, code: "unsupported_media_type", when: "The body is not said to be JSON." },
+];
+
+const anyErrors: readonly ErrorCase[] = [
+  { status: 500, code: "internal_error", when: "A fault of the service; it has been logged." },
+  { status: 503, code: "store_unavailable", when: "The database does not answer. Try again." },
+  { status: 503, code: "overloaded", when: "Too many requests are under way. Try again." },
+];

@@ -1,0 +1,32 @@
+import { createHash } from "node:crypto";
+import type { Handler } from "../base/handler.ts";
+import type { Operations } from "../base/operation.ts";
+import { corsHeaders } from "../base/response.ts";
+import type { Deps } from "../deps.ts";
+import { createDocument } from "./document.ts";
+
+/** The API document, for machines. */
+export function docsRoutes(
+  { deps, operations }: { deps: Pick<Deps, "config">; operations: Operations },
+) {
+  const document = once(() => createDocument(operations, deps.config));
+  const text = once(() => JSON.stringify(document()));
+  const openapi: Handler = (incoming) => cached(incoming, text(), "application/json");
+  return { openapi };
+}
+
+/** Made when it is first asked for, and never again: most processes of a test never are. */
+function once<T>(make: () => T): () => T {
+  let made: { value: T } | null = null;
+  return () => (made ??= { value: make() }).value;
+}
+
+/** A text that stays the same as long as the process; whoever has it already gets 304. */
+function cached({ request, requestId }: Parameters<Handler>[0], text: string, type: string) {
+  const etag = `"${createHash("sha256").update(text).digest("base64url")}"`;
+  const headers = { ...corsHeaders, "cache-control": "no-cache", etag, "x-request-id": requestId };
+  const known = (request.headers.get("if-none-match") ?? "").split(/,\s*/)
+    .some((tag) => tag.replace(/^W\//, "") === etag);
+  if (known) return new Response(null, { status: 304, headers });
+  return new Response(text, { headers: { ...headers, "content-type": type } });
+}

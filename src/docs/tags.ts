@@ -1,0 +1,14 @@
+import type { Tag } from "../base/operation.ts";
+
+const about: Record<Tag, string> = {
+  Chat: "What OpenAI clients call: metered, and paid by the user's balance.",
+  Money: "A user's balance: what goes in, what goes out, and why.",
+  Authorization: "In the shared mode: whether a user allows the project to charge their wallet.",
+  Webhooks: "Who is told of which events, and what became of it.",
+  Projects: "For the operator: projects, their prices and their keys.",
+  Operations: "For the operator: deliveries, secrets and the books.",
+  Health: "For whoever watches the process.",
+};
+
+/** The chapters of the document, in their order. */
+export const tags = Object.entries(about).map(([name, description]) => ({ name, description }));

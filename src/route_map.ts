@@ -1,0 +1,104 @@
+import type { chatRoutes } from "./chat/routes.ts";
+import type { docsRoutes } from "./docs/routes.tsx";
+import type { healthRoutes } from "./health.ts";
+import type { ledgerRoutes } from "./ledger/routes.ts";
+import type { paywallRoutes } from "./paywall/routes.tsx";
+import type { projectRoutes } from "./projects/routes.ts";
+import type { verifyRoutes } from "./verify/routes.ts";
+import type { webhookRoutes } from "./webhooks/routes.ts";
+import type { walletRoutes } from "./wallets/routes.tsx";
+import type { summaryRoutes } from "./summaries/routes.ts";
+import type { Routes } from "./mount.ts";
+import type { connectRoutes } from "./wallets/connect.ts";
+
+/** The handlers of every room. */
+export interface Rooms {
+  webhooks: ReturnType<typeof webhookRoutes>;
+  chat: ReturnType<typeof chatRoutes>;
+  ledger: ReturnType<typeof ledgerRoutes>;
+  projects: ReturnType<typeof projectRoutes>;
+  connect: ReturnType<typeof connectRoutes>;
+  paywall: ReturnType<typeof paywallRoutes>;
+  wallets: ReturnType<typeof walletRoutes>;
+  verify: ReturnType<typeof verifyRoutes>;
+  summaries: ReturnType<typeof summaryRoutes>;
+  docs: ReturnType<typeof docsRoutes>;
+  health: ReturnType<typeof healthRoutes>;
+}
+
+/** The whole outside of the service: which address leads into which room. */
+export function routeMap(rooms: Rooms): Routes {
+  return { ...callerRoutes(rooms), ...operatorRoutes(rooms), ...publicRoutes(rooms) };
+}
+
+/** What a project's key opens. */
+function callerRoutes({ connect, chat, ledger, webhooks }: Rooms): Routes {
+  return {
+    "/v1/chat/completions": { POST: chat.complete },
+    "/v1/:user/chat/completions": { POST: chat.complete },
+    "/v1/models": { GET: chat.models },
+    "/v1/models/*": { GET: chat.model },
+    "/v1/:user/models": { GET: chat.models },
+
+    "/v1/user/balance": { GET: ledger.balance },
+    "/v1/user/balance/topup": { GET: ledger.topUp },
+    "/v1/user/balance/deposit": { POST: ledger.deposit },
+    "/v1/user/charge": { POST: ledger.charge },
+    "/v1/user/refund": { POST: ledger.refund },
+    "/v1/user/connect": { GET: connect.connect },
+    "/v1/user/disconnect": { GET: connect.disconnect, POST: connect.disconnect },
+    "/v1/user/activities": { GET: ledger.activities },
+
+    "/v1/webhooks/subscriptions": {
+      GET: webhooks.listSubscriptions,
+      POST: webhooks.createSubscription,
+    },
+    "/v1/webhooks/subscriptions/:subscriptionId": {
+      GET: webhooks.getSubscription,
+      DELETE: webhooks.deactivateSubscription,
+    },
+    "/v1/webhooks/logs": { GET: webhooks.logs },
+  };
+}
+
+/** What the operator's key opens. */
+function operatorRoutes({ projects, webhooks, verify, summaries }: Rooms): Routes {
+  return {
+    "/v1/admin/verify": { GET: verify.verify },
+    "/v1/admin/projects": { GET: projects.listProjects, POST: projects.createProject },
+    "/v1/admin/projects/:projectId": { GET: projects.getProject, PATCH: projects.updateProject },
+    "/v1/admin/secrets/reseal": { POST: webhooks.resealSecrets },
+    "/v1/admin/projects/:projectId/summary": { GET: summaries.summary },
+    "/v1/admin/audit": { GET: projects.instanceAudit },
+    "/v1/admin/projects/:projectId/audit": { GET: projects.audit },
+    "/v1/admin/projects/:projectId/archive": { POST: projects.archiveProject },
+    "/v1/admin/projects/:projectId/keys": { GET: projects.listKeys, POST: projects.createKey },
+    "/v1/admin/projects/:projectId/keys/:keyId": { DELETE: projects.revokeKey },
+    "/v1/admin/projects/:projectId/subscriptions/:subscriptionId": {
+      PATCH: webhooks.operateSubscription,
+    },
+    "/v1/admin/projects/:projectId/subscriptions/:subscriptionId/redeliver": {
+      POST: webhooks.redeliverAll,
+    },
+    "/v1/admin/projects/:projectId/deliveries/:deliveryId/redeliver": { POST: webhooks.redeliver },
+    "/v1/admin/projects/:projectId/redeliveries/:jobId": { GET: webhooks.getRedelivery },
+  };
+}
+
+/** What people's links open, what Stripe calls, what readers read, and what probes ask. */
+function publicRoutes({ paywall, wallets, docs, health }: Rooms): Routes {
+  return {
+    "/topup/:token": { GET: paywall.showTopUp, POST: paywall.startTopUp },
+    "/authorize/:token": { GET: wallets.showAuthorize, POST: wallets.decideAuthorize },
+    "/wallet": { GET: wallets.showWallet, POST: wallets.changeWallet },
+    "/wallet/passkeys/options": { POST: wallets.passkeyOptions },
+    "/wallet/passkeys": { POST: wallets.addPasskey },
+    "/wallet/sign-in/options": { POST: wallets.signInOptions },
+    "/wallet/sign-in": { POST: wallets.signIn },
+    "/v1/stripe": { POST: paywall.stripeWebhook },
+    "/v1/stripe/:projectId": { POST: paywall.stripeWebhook },
+    "/openapi.json": { GET: docs.openapi },
+    "/healthz": { GET: health.healthz },
+    "/readyz": { GET: health.readyz },
+  };
+}
