@@ -182,6 +182,34 @@ Deno.test("stripe: refunds and disputes take back what is there, and record the 
   assert.equal((await tell(world, "charge.dispute.created", unknown)).body.outcome, "ignored");
 });
 
+const oddObjects: [label: string, object: unknown][] = [
+  ["nothing", null],
+  ["a text", "cs_test_1"],
+  ["an empty object", {}],
+  ["an amount that is no whole number", { id: "cs_1", payment_status: "paid", amount_total: 1.5 }],
+  ["metadata that are no texts", { id: "cs_1", payment_status: "paid", metadata: { a: 1 } }],
+  ["a payment that is a number", { payment_intent: 1, amount: 5, amount_refunded: 5 }],
+  ["amounts that are texts", { payment_intent: "pi_1", amount: "5", amount_refunded: "5" }],
+];
+for (const [label, object] of oddObjects) {
+  Deno.test(`stripe: ${label} in a signed event is a clear 400, not a silent yes`, async () => {
+    using world = await payingWorld();
+    for (
+      const type of [
+        "checkout.session.completed",
+        "charge.refunded",
+        "charge.dispute.created",
+      ]
+    ) {
+      const { status, body } = await tell(world, type, object as Record<string, unknown>);
+      assert.equal(status, 400, `${type}: ${JSON.stringify(body)}`);
+      assert.equal(body.error.code, "unexpected_event");
+      assert.match(body.error.message, new RegExp(type));
+    }
+    assert.equal((await tell(world, "invoice.paid", object as Session)).body.outcome, "ignored");
+  });
+}
+
 Deno.test("stripe: a paid checkout is booked also when the project has been archived since", async () => {
   using world = await payingWorld();
   const session = paid(await checkout(world));

@@ -5,6 +5,7 @@ import type { Amount } from "../base/money.ts";
 import type { Secret } from "../base/secret.ts";
 import type { Deps } from "../deps.ts";
 import type { AccountRef } from "../ledger/account.ts";
+import type { Session } from "./stripe_event.ts";
 import type { Project } from "../projects/schema.ts";
 
 /** A payment to make at Stripe. */
@@ -130,14 +131,14 @@ export async function openStripe(
 }
 
 /** The project that a session of ours was made for, or null. */
-export function projectOfSession({ metadata }: Stripe.Checkout.Session): string | null {
+export function projectOfSession({ metadata }: Session): string | null {
   return metadata?.farebox_project ?? null;
 }
 
 /** A session of ours that has been paid; null for one that is not paid, or not ours. */
 export function paidSession(
   { id: projectId, currency, mode }: Project,
-  session: Stripe.Checkout.Session,
+  session: Session,
 ): { id: string; ref: AccountRef; amount: Amount; paymentIntent: string | null } | null {
   const { metadata, payment_status, amount_total, payment_intent } = session;
   const { farebox_user: user, farebox_person: personId, farebox_connection: connectionId } =
@@ -147,13 +148,12 @@ export function paidSession(
   const wallet = personId && connectionId ? { personId, currency, connectionId } : undefined;
   if ((wallet !== undefined) !== (mode === "shared")) return null;
   const fits = session.currency === currency && String(amount_total) === metadata.farebox_units;
-  if (!fits || amount_total === null) {
+  if (!fits || typeof amount_total !== "number") {
     throw badRequest(null, "The session's amount or currency is not the one that was asked for.");
   }
-  const paymentIntent = typeof payment_intent === "string" ? payment_intent : payment_intent?.id;
   const amount = fromStripeUnits(amount_total, currency);
   const ref: AccountRef = { projectId, user, ...(wallet ? { wallet } : {}) };
-  return { id: session.id, ref, amount, paymentIntent: paymentIntent ?? null };
+  return { id: session.id, ref, amount, paymentIntent: payment_intent ?? null };
 }
 
 /** Whether an amount is one that the project takes; it is then worth a checkout. */

@@ -1,4 +1,3 @@
-import type { Stripe } from "stripe";
 import { ApiError, notFound } from "../base/errors.ts";
 import type { Handler } from "../base/handler.ts";
 import { fromBytes, toBytes } from "../base/json.ts";
@@ -11,6 +10,7 @@ import { stripePaymentKey } from "../store/keys.ts";
 import type { PaywallRooms } from "./rooms.ts";
 import { instanceMerchant, type Merchant, merchantOf } from "./merchant.ts";
 import { fromStripeUnits, paidSession, projectOfSession } from "./stripe.ts";
+import { readTold, type Session, type Told } from "./stripe_event.ts";
 
 const bodyBytesMax = 512 * 1024;
 
@@ -52,25 +52,13 @@ type Outcome = "booked" | "debited" | "ignored";
 async function take(
   rooms: PaywallRooms,
   merchant: Merchant,
-  event: Stripe.Event,
+  event: { id: string; type: string },
 ): Promise<Outcome> {
-  switch (event.type) {
-    case "checkout.session.completed":
-    case "checkout.session.async_payment_succeeded":
-      return await book(rooms, merchant, event.data.object);
-    case "charge.refunded": {
-      const { payment_intent, amount_refunded } = event.data.object;
-      const before = event.data.previous_attributes?.amount_refunded ?? 0;
-      const units = amount_refunded - before;
-      return await debit(rooms, merchant, { event, paymentIntent: payment_intent, units });
-    }
-    case "charge.dispute.created": {
-      const { payment_intent, amount } = event.data.object;
-      return await debit(rooms, merchant, { event, paymentIntent: payment_intent, units: amount });
-    }
-    default:
-      return "ignored";
-  }
+  const told = readTold(event);
+  if (told === null) return "ignored";
+  return told.kind === "session"
+    ? await book(rooms, merchant, told.session)
+    : await debit(rooms, merchant, told);
 }
 
 const byStripe: Trigger = { source: "checkout", actorType: "system", actorId: "stripe" };
@@ -79,7 +67,7 @@ const byStripe: Trigger = { source: "checkout", actorType: "system", actorId: "s
 async function book(
   { post, directory }: PaywallRooms,
   merchant: Merchant,
-  session: Stripe.Checkout.Session,
+  session: Session,
 ): Promise<Outcome> {
   const projectId = projectOfSession(session);
   if (projectId === null || !isOwnProject(merchant, projectId)) return "ignored";
@@ -126,21 +114,13 @@ function isOwnProject({ id }: Merchant, projectId: string): boolean {
   return id === "instance" || id === projectId;
 }
 
-interface Reversal {
-  event: Stripe.Event;
-  paymentIntent: string | Stripe.PaymentIntent | null;
-  units: number;
-}
-
 /** Takes back what Stripe has paid back, as far as it is still there; the rest is a shortfall. */
 async function debit(
   { deps, post }: PaywallRooms,
   merchant: Merchant,
-  { event, paymentIntent, units }: Reversal,
+  { eventId, reason, paymentIntent, units }: Extract<Told, { kind: "reversal" }>,
 ): Promise<Outcome> {
-  const intent = typeof paymentIntent === "string" ? paymentIntent : paymentIntent?.id;
-  if (intent === undefined || units <= 0) return "ignored";
-  const { value } = await deps.kv.get(stripePaymentKey(merchant.id, intent));
+  const { value } = await deps.kv.get(stripePaymentKey(merchant.id, paymentIntent));
   if (!value) return "ignored";
   const { activityId, ref, currency } = fromBytes<Payment>(value);
   const original = await post.find(ref, activityId);
@@ -150,8 +130,8 @@ async function debit(
     ref,
     original,
     amount: least(fromStripeUnits(units, currency), whole),
-    metadata: { source: "stripe", eventId: event.id, reason: event.type },
-    key: `stripe:${event.id}`,
+    metadata: { source: "stripe", eventId, reason },
+    key: `stripe:${eventId}`,
     origin: { trigger: byStripe },
   };
   // A dispute after a refund names the whole again: then all that is left goes, or nothing.
