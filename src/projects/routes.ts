@@ -8,14 +8,9 @@ import type { Deps } from "../deps.ts";
 import type { ProjectAdmin } from "./admin.ts";
 import type { Directory } from "./directory.ts";
 import { type AdminGuard, checkId } from "./operator.ts";
-import {
-  type ApiKey,
-  createKeySchema,
-  createProjectSchema,
-  type Project,
-  updateProjectSchema,
-} from "./schema.ts";
+import { createKeySchema, createProjectSchema, updateProjectSchema } from "./schema.ts";
 import { listApiKeys, listProjects } from "./store.ts";
+import { viewKey, viewProject } from "./view.ts";
 
 interface AdminRooms {
   deps: Deps;
@@ -71,25 +66,15 @@ export function projectRoutes(rooms: AdminRooms) {
     }),
     listKeys: operator(async (incoming) => {
       const { project } = await directory.refresh(projectOf(incoming));
-      const keys: ApiKey[] = await listApiKeys(deps.kv, project.id, keysMax);
-      return answer(200, { keys }, incoming);
+      const keys = await listApiKeys(deps.kv, project.id, keysMax);
+      return answer(200, { keys: keys.map(viewKey) }, incoming);
     }),
     revokeKey: operator(async (incoming) => {
       const keyId = checkId(incoming.param("keyId"), "API key");
       const key = await admin.revokeKey(projectOf(incoming), keyId);
-      return answer(200, { revoked: true, key }, incoming);
+      return answer(200, { revoked: true, key: viewKey(key) }, incoming);
     }),
   };
 }
 
 const keysMax = 10 * pageSizeMax;
-
-/** A project as an operator sees it: the upstream's key is only said to be there. */
-function viewProject(project: Project): Record<string, unknown> {
-  const { upstream, stripe, listeners: _, ...rest } = project;
-  return {
-    ...rest,
-    stripe: stripe && { secretKey: "set", webhookSecret: "set" },
-    upstream: upstream && { ...upstream, apiKey: upstream.apiKey ? "set" : null },
-  };
-}

@@ -9,6 +9,7 @@ import type { Guard } from "./guard.ts";
 import type { CreateSubscription, Health, OperateSubscription, Subscription } from "./schema.ts";
 import { newSecret } from "./signature.ts";
 import { listSubscriptions, putSubscription, readHealth, readSubscription } from "./store.ts";
+import type { SubscriptionView } from "./view.ts";
 
 /** A subscription with its secrets in the clear: for the moment of a delivery. */
 export interface OpenSubscription {
@@ -41,21 +42,6 @@ export interface Subscriptions {
   ): Promise<{ view: SubscriptionView; secret: string | null }>;
   /** With its secrets; null when there is none. */
   open(projectId: string, id: string): Promise<OpenSubscription | null>;
-}
-
-/** A subscription as its owner sees it. */
-export interface SubscriptionView extends Health {
-  id: string;
-  paywallId: string;
-  url: string;
-  events: string[];
-  isActive: boolean;
-  description?: string;
-  customHeaders?: Record<string, string>;
-  createdAt: string;
-  updatedAt: string;
-  secretSuffix: string;
-  createdBy: string;
 }
 
 const activeMax = 100;
