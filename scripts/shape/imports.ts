@@ -43,6 +43,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "webhooks",
     "wallets",
     "paywall",
+    "summaries",
     "verify",
     "docs",
     "health",

@@ -1,3 +1,5 @@
+import { z } from "zod";
+
 /** The words OpenAI clients know for the kind of an error. */
 export type ErrorType =
   | "invalid_request_error"
@@ -6,6 +8,30 @@ export type ErrorType =
   | "rate_limit_error"
   | "server_error"
   | "service_unavailable_error";
+
+/** The body of every error, as OpenAI's. */
+export const errorSchema = z.object({
+  error: z.object({
+    message: z.string().meta({ description: "For people. Names the field and what is wrong." }),
+    type: z.string().meta({ description: "The kind of the error, in OpenAI's words." }),
+    param: z.string().nullable().meta({ description: "The field at fault." }),
+    code: z.string().nullable().meta({ description: "For programs: what has happened." }),
+  }),
+}).meta({
+  id: "Error",
+  description: "The body of every error.",
+  examples: [{
+    error: {
+      message: "Missing required parameter: 'amount'.",
+      type: "invalid_request_error",
+      param: "amount",
+      code: "missing_required_parameter",
+    },
+  }],
+});
+
+/** The body of every error. */
+export type ErrorBody = z.output<typeof errorSchema>;
 
 /** The public face of a fault, and what only the log may see. */
 export interface ErrorDetail {
@@ -41,7 +67,7 @@ export class ApiError extends Error {
   }
 
   /** The body as it is sent: all four keys, always. */
-  body(): { error: { message: string; type: string; param: string | null; code: string | null } } {
+  body(): ErrorBody {
     const { message, type, param, code } = this;
     return { error: { message, type, param, code } };
   }

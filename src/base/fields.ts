@@ -9,6 +9,11 @@ export const decimal = z.string().regex(/^-?\d+(\.\d{1,9})?$/).meta({
   description: "An exact decimal in currency units.",
 });
 
+/** For a moment in the document: the format says it, and the pattern of every date is a page long. */
+export const withoutPattern = ({ jsonSchema }: { jsonSchema: { pattern?: string } }): void => {
+  delete jsonSchema.pattern;
+};
+
 /** A moment, in UTC. */
 export const time = z.iso.datetime().meta({
   description: "ISO 8601, in UTC, to the millisecond.",

@@ -7,21 +7,7 @@ import { catalogueDate } from "./catalogue.ts";
 import { priceForPeople, type Terms, termsOf } from "./pricing.ts";
 import { readBody } from "./upstream.ts";
 import type { FindUpstream, Upstream } from "./upstreams.ts";
-
-/** A model as `GET /v1/models` shows it: OpenAI's fields, and what it costs here. */
-export interface ModelView {
-  id: string;
-  object: "model";
-  created: number;
-  owned_by: string;
-  name: string;
-  display_name: string;
-  description?: string;
-  /** Decimal strings, per million tokens and per request, in the project's currency. */
-  pricing: { prompt: string; completion: string; request: string; currency: string };
-  /** Where the price is the catalogue's: the day it was published. */
-  catalogue_date?: string;
-}
+import type { ModelView } from "./view.ts";
 
 /** What a project can serve. */
 export interface Models {

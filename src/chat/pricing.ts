@@ -1,6 +1,7 @@
 import { type Amount, divideRoundingUp, formatAmount, toAmount, unit } from "../base/money.ts";
 import { fromDecimal } from "../ledger/view.ts";
-import type { ModelPrice, Project } from "../projects/schema.ts";
+import type { ModelPrice } from "../projects/prices.ts";
+import type { Project } from "../projects/schema.ts";
 import { cataloguePrice, type Rates } from "./catalogue.ts";
 import { inputOf, type TokenUsage } from "./usage.ts";
 

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { badRequest } from "../base/errors.ts";
+import { userField } from "../base/fields.ts";
 import type { JsonObject } from "../base/json.ts";
 import { choicesMax } from "../base/limits.ts";
 import { parseWith } from "../base/request.ts";
@@ -7,31 +8,32 @@ import { parseWith } from "../base/request.ts";
 /** Every author that OpenAI knows. */
 const roles = ["system", "developer", "user", "assistant", "tool", "function"] as const;
 
-const contentPart = z.looseObject({ type: z.string() });
+const contentPart = z.looseObject({ type: z.string() }).meta({ id: "ContentPart" });
 
 const messageSchema = z.looseObject({
   role: z.enum(roles),
   content: z.union([z.string(), z.array(contentPart)], {
     error: "must be a string or an array of content parts",
   }).nullish(),
-});
+}).meta({ id: "ChatMessage" });
 
 const count = z.int({ error: "must be a whole number" }).nullish();
 
-// Only what the price depends on is read; the rest is for the upstream to judge.
-const chatSchema = z.looseObject({
+/** A chat request. Only what the price depends on is read; the rest is for the upstream to judge. */
+export const chatSchema = z.looseObject({
   model: z.string().min(1).max(256),
   messages: z.array(messageSchema).min(1, { error: "must have at least one message" }),
+  user: userField,
   stream: z.boolean().nullish(),
   stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
-  n: z.int().min(1).max(choicesMax).nullish(),
-  max_tokens: count,
-  max_completion_tokens: count,
+  n: z.int().min(1).max(choicesMax).nullish().meta({ description: "How many answers." }),
+  max_tokens: count.meta({ description: "Most output tokens. Zero and less mean no bound." }),
+  max_completion_tokens: count.meta({ description: "The same; it counts before `max_tokens`." }),
   tools: z.array(z.unknown()).nullish(),
   functions: z.array(z.unknown()).nullish(),
   response_format: z.looseObject({ type: z.string() }).nullish(),
   reasoning_effort: z.string().nullish(),
-});
+}).meta({ id: "ChatRequest" });
 
 /** A message as far as the price depends on it. */
 export type ChatMessage = z.output<typeof messageSchema>;

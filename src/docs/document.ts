@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { createDocument as compose, type ZodOpenApiOperationObject } from "zod-openapi";
+import { errorSchema } from "../base/errors.ts";
 import { requestIdCharsMax } from "../base/limits.ts";
 import {
   type Access,
@@ -9,7 +10,7 @@ import {
   type Operation,
   type Operations,
 } from "../base/operation.ts";
-import { errorSchema, errorSchemaOf, errorsOf } from "./errors.ts";
+import { errorSchemaOf, errorsOf } from "./errors.ts";
 import { tags } from "./tags.ts";
 import { webhookItems } from "./webhooks.ts";
 

@@ -1,30 +1,8 @@
-import { z } from "zod";
 import type { oas31 } from "zod-openapi";
 import { chatBodyBytesMax } from "../base/limits.ts";
 import { anyCode, type ErrorCase, type Operation } from "../base/operation.ts";
 
-/** The body of every error, as OpenAI's. */
-export const errorSchema = z.object({
-  error: z.object({
-    message: z.string().meta({ description: "For people. Names the field and what is wrong." }),
-    type: z.string().meta({ description: "The kind of the error, in OpenAI's words." }),
-    param: z.string().nullable().meta({ description: "The field at fault." }),
-    code: z.string().nullable().meta({ description: "For programs: what has happened." }),
-  }),
-}).meta({
-  id: "Error",
-  description: "The body of every error.",
-  examples: [{
-    error: {
-      message: "Missing required parameter: 'amount'.",
-      type: "invalid_request_error",
-      param: "amount",
-      code: "missing_required_parameter",
-    },
-  }],
-});
-
-/** The same for one status of one operation, with the codes that it may have there. */
+/** The body of an error of one status of one operation, with the codes that it may have there. */
 export function errorSchemaOf(cases: readonly ErrorCase[]): oas31.SchemaObject {
   const error = { $ref: "#/components/schemas/Error" };
   const codes = [...new Set(cases.map(({ code }) => code))];
@@ -49,6 +27,11 @@ export function errorsOf(operation: Operation): ErrorCase[] {
 
 const keyErrors: readonly ErrorCase[] = [
   { status: 401, code: "invalid_api_key", when: "The key is missing, unknown or revoked." },
+  {
+    status: 503,
+    code: "contended",
+    when: "The project kept changing. Nothing was done; try again.",
+  },
 ];
 const scopeErrors: readonly ErrorCase[] = [
   { status: 403, code: "insufficient_scope", when: "The key lacks the scope of this operation." },

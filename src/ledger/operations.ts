@@ -61,7 +61,7 @@ const keyReused: ErrorCase = {
 };
 const contended: ErrorCase = {
   status: 503,
-  code: "contended",
+  code: "account_contended",
   when: "Others kept changing the same account. Nothing was changed; try again.",
 };
 const moving = [...userErrors, archived, wrongKey, keyReused, contended];

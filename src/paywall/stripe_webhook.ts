@@ -8,6 +8,7 @@ import { checkId } from "../projects/operator.ts";
 import { type AccountRef, walletUserOf } from "../ledger/account.ts";
 import { stripePaymentKey } from "../store/keys.ts";
 import type { PaywallRooms } from "./rooms.ts";
+import type { Taken } from "./operations.ts";
 import { instanceMerchant, type Merchant, merchantOf } from "./merchant.ts";
 import { fromStripeUnits, paidSession, projectOfSession } from "./stripe.ts";
 import { readTold, type Session, type Told } from "./stripe_event.ts";
@@ -26,7 +27,8 @@ export function stripeWebhook(rooms: PaywallRooms): Handler {
     const signature = request.headers.get("stripe-signature") ?? "";
     const event = await merchant.account.readEvent(raw, signature);
     const outcome = await take(rooms, merchant, event);
-    return Response.json({ received: true, outcome }, { headers: { "x-request-id": requestId } });
+    const body: Taken = { received: true, outcome };
+    return Response.json(body, { headers: { "x-request-id": requestId } });
   };
 }
 
@@ -47,7 +49,7 @@ async function readRaw(request: Request): Promise<string> {
   return await request.text();
 }
 
-type Outcome = "booked" | "debited" | "ignored";
+type Outcome = Taken["outcome"];
 
 async function take(
   rooms: PaywallRooms,

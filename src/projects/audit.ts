@@ -1,21 +1,43 @@
+import { z } from "zod";
 import { badRequest } from "../base/errors.ts";
-import { fromBytes, type JsonObject, toBytes, utf8Length } from "../base/json.ts";
+import { idOf, nextCursor, time } from "../base/fields.ts";
+import { fromBytes, isObject, type JsonObject, toBytes, utf8Length } from "../base/json.ts";
 import type { Deps } from "../deps.ts";
 import { auditKey, auditPrefix, instanceTrail } from "../store/keys.ts";
 import type { Key, Kv } from "../store/kv.ts";
 import type { ApiKey } from "./schema.ts";
 
+const bySchema = {
+  actor: z.object({
+    type: z.enum(["key", "operator"]),
+    id: z.string().meta({
+      description: "The API key's id; `operator` for whoever has `ADMIN_KEY`.",
+    }),
+    suffix: z.string().optional().meta({ description: "The last four characters of the key." }),
+  }),
+  via: z.enum(["console", "api"]),
+};
+const by = z.object(bySchema);
 /** Who changes something, and through which door. */
-export interface By {
-  actor: {
-    type: "key" | "operator";
-    /** The API key's id; `operator` for whoever has `ADMIN_KEY`. */
-    id: string;
-    /** The last four characters of the key. */
-    suffix?: string;
-  };
-  via: "console" | "api";
-}
+export type By = z.output<typeof by>;
+
+/** One row of an audit trail. */
+export const auditRowSchema = z.object({
+  id: idOf("aud", "The row's own id."),
+  at: time,
+  ...bySchema,
+  action: z.string().meta({ description: "What happened, as `key.revoked`." }),
+  target: z.string().meta({ description: "The id of what it happened to, or the user." }),
+  detail: z.custom<JsonObject>(isObject).meta({
+    description: "What else to know of it: never a secret.",
+    override: { type: "object" },
+  }),
+}).meta({ id: "AuditRow" });
+/** One row of an audit trail. */
+export type AuditRow = z.output<typeof auditRowSchema>;
+
+/** A page of an audit trail. */
+export const auditSchema = z.object({ actions: z.array(auditRowSchema), nextCursor });
 
 /** What was done, to be written down with it. */
 export interface Deed {
@@ -26,16 +48,6 @@ export interface Deed {
   target: string;
   /** What else to know of it: never a secret. What is too large is left out. */
   detail?: JsonObject;
-}
-
-/** One row of an audit trail. */
-export interface AuditRow extends By {
-  id: string;
-  /** ISO 8601. */
-  at: string;
-  action: string;
-  target: string;
-  detail: JsonObject;
 }
 
 /** Whoever has `ADMIN_KEY`. */

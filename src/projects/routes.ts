@@ -9,14 +9,9 @@ import type { ProjectAdmin } from "./admin.ts";
 import { byOperator, listAudit } from "./audit.ts";
 import type { Directory } from "./directory.ts";
 import { type AdminGuard, checkId } from "./operator.ts";
-import {
-  type ApiKey,
-  createKeySchema,
-  createProjectSchema,
-  type Project,
-  updateProjectSchema,
-} from "./schema.ts";
+import { createKeySchema, createProjectSchema, updateProjectSchema } from "./schema.ts";
 import { listApiKeys, listProjects } from "./store.ts";
+import { viewKey, viewProject } from "./view.ts";
 
 interface AdminRooms {
   deps: Deps;
@@ -77,13 +72,13 @@ export function projectRoutes(rooms: AdminRooms) {
     }),
     listKeys: operator(async (incoming) => {
       const { project } = await directory.refresh(projectOf(incoming));
-      const keys: ApiKey[] = await listApiKeys(deps.kv, project.id, keysMax);
-      return answer(200, { keys }, incoming);
+      const keys = await listApiKeys(deps.kv, project.id, keysMax);
+      return answer(200, { keys: keys.map(viewKey) }, incoming);
     }),
     revokeKey: operator(async (incoming) => {
       const keyId = checkId(incoming.param("keyId"), "API key");
       const key = await admin.revokeKey(projectOf(incoming), keyId, by);
-      return answer(200, { revoked: true, key }, incoming);
+      return answer(200, { revoked: true, key: viewKey(key) }, incoming);
     }),
     audit: operator(async (incoming) => {
       const { project } = await directory.refresh(projectOf(incoming));
@@ -96,13 +91,3 @@ export function projectRoutes(rooms: AdminRooms) {
 }
 
 const keysMax = 10 * pageSizeMax;
-
-/** A project as an operator sees it: the upstream's key is only said to be there. */
-function viewProject(project: Project): Record<string, unknown> {
-  const { upstream, stripe, listeners: _, ...rest } = project;
-  return {
-    ...rest,
-    stripe: stripe && { secretKey: "set", webhookSecret: "set" },
-    upstream: upstream && { ...upstream, apiKey: upstream.apiKey ? "set" : null },
-  };
-}

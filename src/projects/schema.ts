@@ -1,60 +1,13 @@
 import { z } from "zod";
-import { formatAmount, parseAmount } from "../base/money.ts";
 import { userIdCharsMax } from "../base/limits.ts";
 import type { Listener } from "../events/listener.ts";
 import type { Sealed } from "../store/secrets.ts";
+import { decimal, modelPriceSchema, money, pricingSchema, tokens } from "./prices.ts";
 
 /** What an API key may do. */
 export const scopes = ["chat", "money", "webhooks"] as const;
 /** One thing that an API key may do. */
 export type Scope = typeof scopes[number];
-
-const decimal = z.string().transform((text, context) => {
-  const amount = parseAmount(text);
-  if (amount !== null) return formatAmount(amount);
-  context.addIssue('must be a decimal string such as "0.15", with at most 9 decimals');
-  return z.NEVER;
-});
-
-const tokens = z.int().min(1).max(10_000_000);
-
-/** A model's price and bounds; prices are decimal strings per million tokens. */
-export const modelPriceSchema = z.strictObject({
-  input: decimal,
-  /** Absent: cached input costs what input costs. */
-  cachedInput: decimal.optional(),
-  /** Absent: writing the cache costs what input costs. */
-  cacheWrite: decimal.optional(),
-  /** Reasoning tokens are part of the output, and cost the same. */
-  output: decimal,
-  maxOutputTokens: tokens.optional(),
-  /** Fewer affordable output tokens than this is the paywall. Default 16. */
-  minOutputTokens: tokens.optional(),
-  /** The same with tools, JSON formats and reasoning models. Default 1,024. */
-  minStructuredOutputTokens: tokens.optional(),
-  /** Most prompt tokens of one content part, by its type: {"image_url": 1445}. */
-  mediaTokens: z.record(z.string().max(64), tokens).optional(),
-  /** Thinks in hidden tokens: an aborted stream is drained, to be charged exactly. */
-  reasoning: z.boolean().optional(),
-  /** What an aborted stream costs: the estimate so far, or the whole answer, drained. */
-  onAbort: z.enum(["estimate", "drain"]).optional(),
-  displayName: z.string().min(1).max(128).optional(),
-  description: z.string().max(512).optional(),
-});
-/** A model's price and bounds, as stored. */
-export type ModelPrice = z.output<typeof modelPriceSchema>;
-
-/** What a project charges. Precedence: the exact model, then "*", then the catalogue. */
-export const pricingSchema = z.strictObject({
-  catalogue: z.boolean().default(false),
-  /** On catalogue prices only: a project's own prices are final. */
-  markupPercent: decimal.default("0"),
-  /** Due for each answer that produced output, in the project's currency. */
-  requestFee: decimal.default("0"),
-  models: z.record(z.string().min(1).max(256), modelPriceSchema).default({}),
-});
-/** What a project charges, as stored. */
-export type Pricing = z.output<typeof pricingSchema>;
 
 const httpUrl = z.string().max(2048).refine((text) => {
   const url = URL.parse(text);
@@ -90,14 +43,15 @@ export interface StripeKeys {
   webhookSecret: Sealed;
 }
 
-/** What the hosted page offers; amounts are decimal strings in the project's currency. */
+/** What the hosted page offers. */
 const topUpSchema = z.strictObject({
-  amounts: z.array(decimal).min(1).max(6).default(["5", "10", "25"]),
-  min: decimal.default("1"),
-  max: decimal.default("1000"),
-  /** The owner's own checkout; else Stripe's, where its keys are set. */
-  checkoutUrl: addressTemplate.nullable().default(null),
-});
+  amounts: z.array(money("An amount to choose.")).min(1).max(6).default(["5", "10", "25"]),
+  min: money("The least that may be typed.").default("1"),
+  max: money("The most that may be typed.").default("1000"),
+  checkoutUrl: addressTemplate.nullable().default(null).meta({
+    description: "Your own checkout, with {user}, {project} and {amount}; else Stripe's.",
+  }),
+}).meta({ id: "TopUp", description: "What the hosted top-up page offers." });
 
 /** Where a project's chats go, as stored. */
 export type Upstream = Omit<z.output<typeof upstreamSchema>, "apiKey"> & {
@@ -107,17 +61,18 @@ export type Upstream = Omit<z.output<typeof upstreamSchema>, "apiKey"> & {
 const count = z.int().min(1).max(1_000_000_000).nullable().default(null);
 const rates = { requestsPerMinute: count, tokensPerMinute: count, concurrent: count };
 
-/** What one user, and one key, may use; null is no limit. Spending in decimal strings, UTC. */
+/** What one user, and one key, may use. */
 const limitsSchema = z.strictObject({
   user: z.strictObject({
     ...rates,
-    spendPerDay: decimal.nullable().default(null),
-    spendPerMonth: decimal.nullable().default(null),
+    spendPerDay: money("Most that a user may spend in a day, UTC.").nullable().default(null),
+    spendPerMonth: money("Most that a user may spend in a month, UTC.").nullable().default(null),
   }).prefault({}),
   key: z.strictObject(rates).prefault({}),
-  /** To whoever is too fast: 429, or an assistant message. */
-  reply: z.enum(["error", "message"]).default("error"),
-});
+  reply: z.enum(["error", "message"]).default("error").meta({
+    description: "To whoever is too fast: 429, or an assistant message.",
+  }),
+}).meta({ id: "Limits", description: "What one user, and one key, may use; null is no limit." });
 /** No limit at all. */
 export const noLimits = limitsSchema.parse({});
 /** What one user may use. */
@@ -149,27 +104,38 @@ const currencies = new Set(Intl.supportedValuesOf("currency").map((code) => code
 
 const settings = {
   name: z.string().trim().min(1).max(128),
-  ownerUserId: z.string().min(1).max(userIdCharsMax),
+  ownerUserId: z.string().min(1).max(userIdCharsMax).meta({
+    description: "Your own id of the project's owner; events carry it.",
+  }),
   pricing: pricingSchema,
-  upstream: upstreamSchema.nullable(),
-  topUpUrl: addressTemplate.nullable(),
-  userSource: z.enum(["any", "header"]),
-  maxOutputTokens: tokens,
-  allowedFields: z.array(z.string().min(1).max(64)).max(32),
-  billingEvents: z.boolean(),
-  /** Its own words to its users, by lowercase language and reason. */
+  upstream: upstreamSchema.nullable().meta({
+    description: "Where chats go; null: to the server's `UPSTREAM_URL`.",
+  }),
+  topUpUrl: addressTemplate.nullable().meta({
+    description: "Your own page for topping up, with {user}, {project} and {amount}; null: the " +
+      "hosted page.",
+  }),
+  userSource: z.enum(["any", "header"]).meta({
+    description: "`header`: only `X-Service-User` names the user.",
+  }),
+  maxOutputTokens: tokens.meta({ description: "Most output tokens of one choice of an answer." }),
+  allowedFields: z.array(z.string().min(1).max(64)).max(32).meta({
+    description: "Chat fields that cost what has no price here, and are let through all the same.",
+  }),
+  billingEvents: z.boolean().meta({ description: "Whether `balance.*` and `usage.*` are sent." }),
   messages: z.record(
     z.string().regex(/^[a-z]{2,3}(-[a-z0-9]{2,8})*$/, {
       error: "must be a lowercase language tag",
     }),
     z.partialRecord(z.enum(messageReasons), messageTemplate),
-  ),
+  ).meta({
+    description: "Your own words to users, by lowercase language and reason, with {{url}}, " +
+      "{{name}} and {{balance}}.",
+  }),
   topUp: topUpSchema,
-  stripe: stripeSchema.nullable(),
-  /** Given to each user once, with their first operation. */
-  trialCredits: decimal,
-  /** Below this balance an answer ends with a warning; null for none. */
-  lowBalance: decimal.nullable(),
+  stripe: stripeSchema.nullable().meta({ description: "Your account at Stripe." }),
+  trialCredits: money("Given to each user once, with their first operation."),
+  lowBalance: money("Below this balance an answer ends with a warning.").nullable(),
   limits: limitsSchema,
 };
 
@@ -180,7 +146,9 @@ export const createProjectSchema = z.strictObject({
   currency: z.string().refine((code) => currencies.has(code), {
     error: "must be a lowercase ISO 4217 code",
   }).default("usd"),
-  mode: z.enum(["default", "shared"]).default("default"),
+  mode: z.enum(["default", "shared"]).default("default").meta({
+    description: "`default`: each user's money is the project's. `shared`: it is in wallets.",
+  }),
   pricing: settings.pricing.prefault({}),
   upstream: settings.upstream.default(null),
   topUpUrl: settings.topUpUrl.default(null),
@@ -194,7 +162,7 @@ export const createProjectSchema = z.strictObject({
   trialCredits: settings.trialCredits.default("0"),
   lowBalance: settings.lowBalance.default(null),
   limits: settings.limits.prefault({}),
-});
+}).meta({ id: "NewProject" });
 /** What makes a project. */
 export type CreateProject = z.output<typeof createProjectSchema>;
 
@@ -207,20 +175,30 @@ export const updateProjectSchema = z.strictObject({
     requestFee: decimal,
     models: z.record(z.string().min(1).max(256), modelPriceSchema),
   }).partial(),
-}).partial();
+}).partial().meta({ id: "ProjectChanges" });
 /** What changes a project. */
 export type UpdateProject = z.output<typeof updateProjectSchema>;
 
-/** The body of `POST /v1/admin/projects/{id}/keys`. */
-export const createKeySchema = z.strictObject({
+/** What whoever makes an API key says of it. */
+export const apiKeyFields = {
   name: z.string().max(128).default(""),
   scopes: z.array(z.enum(scopes)).min(1).default([...scopes]),
-  defaultUser: z.string().min(1).max(userIdCharsMax).nullable().default(null),
-  user: z.string().min(1).max(userIdCharsMax).nullable().default(null),
-}).refine((key) => key.user === null || key.scopes.every((scope) => scope === "chat"), {
-  path: ["user"],
-  error: "binds only a key whose single scope is chat",
-});
+  defaultUser: z.string().min(1).max(userIdCharsMax).nullable().default(null).meta({
+    description: "The end user where a request names none.",
+  }),
+  user: z.string().min(1).max(userIdCharsMax).nullable().default(null).meta({
+    description: "The one end user that the key is for. Only with `chat` as its single scope.",
+  }),
+};
+
+/** The body of `POST /v1/admin/projects/{id}/keys`. */
+export const createKeySchema = z.strictObject(apiKeyFields).refine(
+  (key) => key.user === null || key.scopes.every((scope) => scope === "chat"),
+  {
+    path: ["user"],
+    error: "binds only a key whose single scope is chat",
+  },
+).meta({ id: "NewApiKey" });
 /** What makes an API key. */
 export type CreateKey = z.output<typeof createKeySchema>;
 

@@ -7,6 +7,7 @@ import { scanIdempotency } from "../ledger/verify_idempotency.ts";
 import type { AdminGuard } from "../projects/operator.ts";
 import { Budget } from "../store/scan.ts";
 import { scanWebhooks } from "../webhooks/verify.ts";
+import type { VerifiedPage } from "./operations.ts";
 import { decodeCursor, encodeCursor } from "./schema.ts";
 
 /** One call does so much and no more, so that nobody else waits for it. */
@@ -31,7 +32,7 @@ export function verifyRoutes({ deps, operator }: { deps: Deps; operator: AdminGu
       const nextCursor = following === undefined
         ? null
         : encodeCursor({ scan: following, place: next });
-      const answer = { scan: scan.name, checked, faults, nextCursor };
+      const answer: VerifiedPage = { scan: scan.name, checked, faults, nextCursor };
       return jsonResponse(200, answer, incoming.requestId, { "cache-control": "no-store" });
     }),
   };

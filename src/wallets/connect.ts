@@ -8,6 +8,7 @@ import type { WayOut } from "../ledger/way_out.ts";
 import { type Auth, byKey } from "../projects/auth.ts";
 import { endUser } from "../projects/end_user.ts";
 import type { Authorizations } from "./authorizations.ts";
+import type { Connection, Disconnected } from "./operations.ts";
 
 interface ConnectRooms {
   deps: Deps;
@@ -36,13 +37,15 @@ export function connectRoutes(
           languages: request.headers.get("accept-language"),
         };
         const offer = await wayOut(project, user, asked);
-        return jsonResponse(200, { connected: false, ...offer }, requestId);
+        const body: Connection = { connected: false, ...offer };
+        return jsonResponse(200, body, requestId);
       }
       const message = project.mode === "default"
         ? "This app needs no authorization."
         : "This user has allowed the app to charge a wallet.";
       const connectedUser = walletUserOf(ref);
-      return jsonResponse(200, { connected: true, message, connectedUser }, requestId);
+      const body: Connection = { connected: true, message, connectedUser };
+      return jsonResponse(200, body, requestId);
     },
     async disconnect({ request, requestId, query }) {
       const caller = await auth.caller(request, "money");
@@ -57,7 +60,8 @@ export function connectRoutes(
       const message = ended
         ? "The app may no longer charge this user's wallet."
         : "There was no authorization to end.";
-      return jsonResponse(200, { disconnected: true, message }, requestId);
+      const body: Disconnected = { disconnected: true, message };
+      return jsonResponse(200, body, requestId);
     },
   };
 }

@@ -1,17 +1,15 @@
 import { badRequest } from "../base/errors.ts";
-import { decodeUtf8, type Json } from "../base/json.ts";
+import { decodeUtf8 } from "../base/json.ts";
 import type { Deps } from "../deps.ts";
 import { freshPrefix, logKey, logPrefix } from "../store/keys.ts";
 import type { Kv } from "../store/kv.ts";
 import { filterName, type LogFilter } from "./delivery_rows.ts";
 import type { Delivery, DeliveryStatus } from "./schema.ts";
 import { readDeliveries, readEventTexts } from "./store.ts";
+import type { LogEntry } from "./view.ts";
 
 /** More first tries than any number of processes has under way. */
 const freshMax = 2_000;
-
-/** A delivery as it stands in the log, with the event as it was. */
-export type LogEntry = Record<string, Json>;
 
 /** What a listing of the log asks for: of every status, or of one. */
 export interface LogQuery {
@@ -98,14 +96,14 @@ function decode(text: string): string {
 /** A delivery as its owner sees it. */
 export function viewDelivery(delivery: Delivery, eventText: string | null): LogEntry {
   const { lastAttempt, nextRetryAt } = delivery;
-  const iso = (ms: number | null) => (ms === null ? null : new Date(ms).toISOString());
+  const iso = (ms: number) => new Date(ms).toISOString();
   return {
     id: delivery.id,
     subscriptionId: delivery.subscriptionId,
     status: delivery.status,
     attempts: delivery.attempts,
-    lastAttemptAt: iso(lastAttempt?.at ?? null),
-    nextRetryAt: iso(nextRetryAt),
+    lastAttemptAt: lastAttempt && iso(lastAttempt.at),
+    nextRetryAt: nextRetryAt === null ? null : iso(nextRetryAt),
     responseCode: lastAttempt?.responseCode ?? null,
     responseLatencyMs: lastAttempt?.latencyMs ?? null,
     error: delivery.error,

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { withoutPattern } from "../base/fields.ts";
 import { isObject } from "../base/json.ts";
 import { isKnownPattern, nearestPattern } from "../events/listener.ts";
 import type { Sealed } from "../store/secrets.ts";
@@ -42,6 +43,14 @@ const customHeadersSchema = z.custom<Record<string, string>>(isObject, {
       fault(`must have a visible ASCII value of at most ${headerValueCharsMax} at '${shown}'`);
     }
   }
+}).meta({
+  description: "Sent with every delivery; none that the connection or our own headers live by.",
+  override: {
+    type: "object",
+    maxProperties: customHeadersMax,
+    propertyNames: { pattern: "^[A-Za-z0-9][A-Za-z0-9-]{0,63}$" },
+    additionalProperties: { type: "string", maxLength: headerValueCharsMax },
+  },
 });
 
 const eventsSchema = z.array(z.string()).min(1, { error: "must name at least one event" })
@@ -55,41 +64,52 @@ const eventsSchema = z.array(z.string()).min(1, { error: "must name at least one
       const shown = name.slice(0, 100);
       context.addIssue(`knows no '${shown}'; the nearest name is '${nearestPattern(shown)}'`);
     }
-  }).transform((events) => [...new Set(events)]);
+  }).transform((events) => [...new Set(events)]).meta({
+    description: "Event names, families such as `balance.*`, or `*` alone.",
+    example: ["balance.*", "proxy.request.failed"],
+  });
 
 /** A signing secret that a caller brings along. */
 export const secretSchema = z.string().regex(/^[\x21-\x7e]{16,256}$/, {
   error: "must be 16 to 256 visible ASCII characters",
-});
+}).meta({ description: "A signing secret of your own." });
 
 /** The body of `POST /v1/webhooks/subscriptions`; the url is judged by the guard. */
 export const createSubscriptionSchema = z.strictObject({
-  url: z.string(),
+  url: z.string().meta({
+    description: "An HTTPS endpoint at a public address, without credentials or fragment.",
+  }),
   events: eventsSchema,
-  description: z.string().transform((text) => text.trim().slice(0, descriptionCharsMax)).nullish(),
+  description: z.string().transform((text) => text.trim().slice(0, descriptionCharsMax)).meta({
+    description: `Cut to ${descriptionCharsMax} characters.`,
+  }).nullish(),
   customHeaders: customHeadersSchema.nullish(),
   secret: secretSchema.nullish(),
-});
+}).meta({ id: "SubscriptionRequest" });
 /** What makes a subscription. */
 export type CreateSubscription = z.output<typeof createSubscriptionSchema>;
 
 /** The body of the operator's `PATCH …/subscriptions/{id}`. */
 export const operateSubscriptionSchema = z.strictObject({
-  isActive: z.literal(true).optional(),
-  rotateSecret: z.literal(true).optional(),
+  isActive: z.literal(true).optional().meta({ description: "Enables it again." }),
+  rotateSecret: z.literal(true).optional().meta({ description: "Gives it another secret." }),
   secret: secretSchema.optional(),
-  /** How long the old secret goes on signing, in seconds: a day unless said. */
-  overlapSeconds: z.int().min(0).max(7 * 86_400).default(86_400),
+  overlapSeconds: z.int().min(0).max(7 * 86_400).default(86_400).meta({
+    description: "How long the old secret goes on signing, in seconds.",
+  }),
 }).refine(({ isActive, rotateSecret }) => isActive || rotateSecret, {
   path: ["isActive"],
   error: "must be true, or rotateSecret must",
-});
+}).meta({ id: "SubscriptionChanges" });
 /** What an operator does to a subscription. */
 export type OperateSubscription = z.output<typeof operateSubscriptionSchema>;
 
 /** The body of the operator's `POST …/subscriptions/{id}/redeliver`. */
 export const redeliverAllSchema = z.strictObject({
-  since: z.iso.datetime({ offset: true, error: "must be an ISO 8601 time" }),
+  since: z.iso.datetime({ offset: true, error: "must be an ISO 8601 time" }).meta({
+    description: "Failed deliveries from this moment on.",
+    override: withoutPattern,
+  }),
 });
 
 /** A subscription as it is stored. */
@@ -116,21 +136,6 @@ export interface Subscription {
 export interface Health {
   consecutiveFailures: number;
   lastDeliveredAt: string | null;
-}
-
-/** A subscription as its owner sees it. */
-export interface SubscriptionView extends Health {
-  id: string;
-  paywallId: string;
-  url: string;
-  events: string[];
-  isActive: boolean;
-  description?: string;
-  customHeaders?: Record<string, string>;
-  createdAt: string;
-  updatedAt: string;
-  secretSuffix: string;
-  createdBy: string;
 }
 
 /** One try of a delivery. */

@@ -7,15 +7,10 @@ import { subscriptionKey } from "../store/keys.ts";
 import type { Write } from "../store/kv.ts";
 import type { Sealed, Secrets } from "../store/secrets.ts";
 import type { Guard } from "./guard.ts";
-import type {
-  CreateSubscription,
-  Health,
-  OperateSubscription,
-  Subscription,
-  SubscriptionView,
-} from "./schema.ts";
+import type { CreateSubscription, Health, OperateSubscription, Subscription } from "./schema.ts";
 import { newSecret } from "./signature.ts";
 import { listSubscriptions, putSubscription, readHealth, readSubscription } from "./store.ts";
+import type { SubscriptionView } from "./view.ts";
 
 /** A subscription with its secrets in the clear: for the moment of a delivery. */
 export interface OpenSubscription {

@@ -5,6 +5,7 @@ import { readConfig } from "../../src/config.ts";
 import type { Deps } from "../../src/deps.ts";
 import { createCommitter } from "../../src/store/commit.ts";
 import { denoKv, guardKv, type Kv } from "../../src/store/kv.ts";
+import { checkedAnswer } from "./api_document.ts";
 import { createHandClock, type HandClock } from "./clock.ts";
 import { createStripeDouble, type StripeDouble } from "./stripe.ts";
 import { createSubscriberScript, type SubscriberScript } from "./subscriber.ts";
@@ -110,7 +111,16 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     },
     log: (level, event, fields) => logged.push({ level, event, ...fields }),
   };
-  const app = await createApp(deps);
+  const service = await createApp(deps);
+  const undocumented: string[] = [];
+  const app: App = {
+    ...service,
+    // Every answer of every test is one that the API document has.
+    fetch: async (request) =>
+      await checkedAnswer(request, await service.fetch(request), (fault) => {
+        undocumented.push(fault);
+      }),
+  };
 
   const world: World = {
     app,
@@ -173,6 +183,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     },
     [Symbol.dispose]() {
       if (!shareWith) store.close();
+      assert.deepEqual(undocumented, []);
       assertNothingSecret(world, { ...productionEnv, ...env });
     },
   };

@@ -1,0 +1,35 @@
+import { z } from "zod";
+import { nextCursor } from "../base/fields.ts";
+import { answers, type Operations } from "../base/operation.ts";
+
+const pageSchema = z.object({
+  scan: z.string().meta({ description: "What was looked through." }),
+  checked: z.record(z.string(), z.int()).meta({ description: "How many of each were looked at." }),
+  faults: z.array(z.string()).meta({ description: "What is wrong, one sentence each." }),
+  nextCursor,
+});
+/** What one page of a verification has found. */
+export type VerifiedPage = z.output<typeof pageSchema>;
+
+/** The operation of whoever checks the books. */
+export const verifyOperations: Operations = {
+  "/v1/admin/verify": {
+    GET: {
+      tag: "Operations",
+      access: "operator",
+      operationId: "verify",
+      summary: "Check a page of the database",
+      description: "That entries, holds, refunds, idempotency keys and deliveries agree. Call it " +
+        "until `nextCursor` is null; `deno task verify-ledger` does.",
+      query: z.object({
+        cursor: z.string().optional().meta({ description: "The `nextCursor` of the page before." }),
+      }),
+      answers: {
+        200: answers("What this page has found.", pageSchema, {
+          page: { scan: "ledger", checked: { entries: 1200 }, faults: [], nextCursor: null },
+        }),
+      },
+      errors: [{ status: 400, code: "invalid_value", when: "`cursor` is not valid." }],
+    },
+  },
+};

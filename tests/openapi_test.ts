@@ -1,0 +1,108 @@
+import assert from "node:assert/strict";
+import { Validator } from "@seriousme/openapi-schema-validator";
+import { pathOf } from "../src/docs/document.ts";
+import { operations } from "../src/operations.ts";
+import { apiDocument, at, faultsOf, validatorAt } from "./support/api_document.ts";
+import { type Body, createWorld } from "./support/world.ts";
+
+/** Pages for people, and what their scripts call: no machine's business. */
+const pages = [
+  "/topup/:token",
+  "/authorize/:token",
+  "/wallet",
+  "/wallet/passkeys/options",
+  "/wallet/passkeys",
+  "/wallet/sign-in/options",
+  "/wallet/sign-in",
+];
+
+Deno.test("openapi: the document is valid OpenAPI 3.1", async () => {
+  const { valid, errors } = await new Validator().validate(structuredClone(apiDocument().document));
+  assert.ok(valid, JSON.stringify(errors));
+});
+
+Deno.test("openapi: every address that machines call has its operation, and no other has one", async () => {
+  using world = await createWorld();
+  const known = (all: Record<string, object>) =>
+    Object.entries(all).flatMap(([address, methods]) =>
+      Object.keys(methods).map((method) => `${method} ${address}`)
+    ).sort();
+  const { routes } = world.app;
+  const called = Object.entries(routes).filter(([address]) => !pages.includes(address));
+  assert.deepEqual(known(operations), known(Object.fromEntries(called)));
+  for (const page of pages) assert.ok(routes[page], `${page} is no address any more`);
+});
+
+Deno.test("openapi: names of operations are unique, and every path parameter is described", () => {
+  const { document } = apiDocument();
+  const names: string[] = [];
+  for (const [address, methods] of Object.entries(operations)) {
+    for (const [method, operation] of Object.entries(methods)) {
+      names.push(operation.operationId);
+      const path = pathOf(address, operation);
+      const { parameters = [] } = document.paths[path][method.toLowerCase()];
+      const described = parameters.map((parameter: Body) => resolved(parameter))
+        .filter((parameter: Body) => parameter.in === "path").map(({ name }: Body) => name);
+      const named = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
+      assert.deepEqual(described.sort(), named.sort(), path);
+    }
+  }
+  assert.equal(new Set(names).size, names.length);
+});
+
+Deno.test("openapi: every example is one that its schema takes, and every body has one", () => {
+  let checked = 0;
+  const check = (...place: string[]) => {
+    const examples = at(...place, "examples") ?? {};
+    const validator = validatorAt(...place, "schema");
+    for (const name of Object.keys(examples)) {
+      assert.equal(faultsOf(validator, examples[name].value), "", [...place, name].join(" "));
+      checked++;
+    }
+    return Object.keys(examples).length;
+  };
+  for (const section of ["paths", "webhooks"]) {
+    for (const [path, methods] of Object.entries(at(section) ?? {})) {
+      for (const [method, operation] of Object.entries<Body>(methods)) {
+        const place = [section, path, method];
+        if (operation.requestBody) {
+          const count = check(...place, "requestBody", "content", "application/json");
+          assert.ok(count > 0, `${place} has no example`);
+        }
+        for (const [status, response] of Object.entries<Body>(operation.responses)) {
+          for (const type of Object.keys(response.content ?? {})) {
+            const count = check(...place, "responses", status, "content", type);
+            assert.ok(count > 0 || Number(status) >= 400, `${place} ${status} has no example`);
+          }
+        }
+      }
+    }
+  }
+  assert.ok(checked > 60, `only ${checked}`);
+  for (const [name, schema] of Object.entries<Body>(at("components", "schemas") ?? {})) {
+    for (const example of schema.examples ?? []) {
+      assert.equal(faultsOf(validatorAt("components", "schemas", name), example), "", name);
+    }
+  }
+});
+
+Deno.test("openapi: it is served to any page, once for each that asks, and says where the server is", async () => {
+  using world = await createWorld();
+  const { status, body, response } = await world.json("/openapi.json", { key: null });
+  assert.equal(status, 200);
+  assert.equal(body.openapi, "3.1.1");
+  assert.deepEqual(body.servers, [{ url: "https://farebox.test" }]);
+  assert.equal(response.headers.get("access-control-allow-origin"), "*");
+  const etag = response.headers.get("etag") ?? "";
+  const headers = { "if-none-match": `"other", W/${etag}` };
+  const again = await world.call("/openapi.json", { key: null, headers });
+  assert.equal(again.status, 304);
+  assert.equal(await again.text(), "");
+  const preflight = await world.call("/openapi.json", { key: null, method: "OPTIONS" });
+  assert.equal(preflight.status, 204);
+});
+
+function resolved(part: Body): Body {
+  const [, ...names] = String(part.$ref ?? "").split("/");
+  return part.$ref ? at(...names) ?? {} : part;
+}
