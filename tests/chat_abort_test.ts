@@ -211,7 +211,10 @@ Deno.test("chat abort: the upstream is not read ahead of a slow reader", async (
   await reader.leave();
 });
 
-const stopping = new ApiError(503, { message: "The service is stopping.", code: "stopping" });
+const stopping = new ApiError(503, {
+  message: "The service is stopping.",
+  code: "server_shutdown",
+});
 
 Deno.test("chat abort: an answer that is cut short tells its reader, and what came is charged", async () => {
   using world = await createWorld();
@@ -219,7 +222,7 @@ Deno.test("chat abort: an answer that is cut short tells its reader, and what ca
   const { fed, reader } = await streaming(world, ["Hello there"]);
   const awaited = reader.read();
   world.app.running.cutAll(stopping);
-  assert.match(await awaited ?? "", /^data: \{"error":\{.*"code":"stopping"\}\}\n\n$/); // case 49
+  assert.match(await awaited ?? "", /^data: \{"error":\{.*"code":"server_shutdown"\}\}\n\n$/); // case 49
   assert.equal(await reader.read(), null);
   await fed.cancelled;
   assert.equal(world.app.running.size, 0);
@@ -247,7 +250,7 @@ Deno.test("chat abort: an answer that is not streamed and cut short is free", as
     return new Promise(() => {});
   });
   const { status, body } = await chat(world);
-  assert.deepEqual([status, body.error.code], [503, "stopping"]);
+  assert.deepEqual([status, body.error.code], [503, "server_shutdown"]);
   assert.deepEqual(await world.balance("ada"), { balance: "1", held: "0", available: "1" });
   assert.equal(world.app.running.size, 0);
 });

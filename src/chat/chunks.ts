@@ -3,6 +3,7 @@ import type { EventSourceMessage } from "eventsource-parser";
 import { ApiError } from "../base/errors.ts";
 import { isObject, type Json, type JsonObject, parseJson } from "../base/json.ts";
 import type { Meter } from "./meter.ts";
+import { headOf, pieceOfChoice } from "./left_out.ts";
 import { sseFrame } from "./reply.ts";
 import { isOwnersFault, readFault, redact } from "./upstream_error.ts";
 
@@ -22,7 +23,8 @@ interface ChunkOptions {
 
 /**
  * Turns an upstream's events into frames for the caller, and meters them on the way. A chunk that
- * needs no change goes on as its own text. Usage is held back: the caller's is made at the end.
+ * needs no change goes on as its own text; one that lacks its name or time gets them. Usage is held
+ * back: the caller's is made at the end.
  */
 export class Chunks {
   /** `[DONE]` has come. */
@@ -81,22 +83,27 @@ export class Chunks {
 
   #takeChunk(chunk: JsonObject, data: string): string {
     const { meter, wantsUsage } = this.#options;
-    const choices = Array.isArray(chunk.choices) ? chunk.choices : [];
-    const { id, object, created, model } = chunk;
-    this.#head = { ...this.#head, ...defined({ id, object, created, model }) };
-    let frames = "";
-    for (const choice of choices) if (isObject(choice)) frames += this.#meterChoice(choice);
     if (chunk.usage) meter.addUsage(chunk.usage);
-    if (choices.length === 0 && chunk.usage) return "";
+    const sent = Array.isArray(chunk.choices) ? chunk.choices : [];
+    const choices = sent.map(pieceOfChoice).filter((choice) => choice !== null);
+    this.#head = headOf(chunk, this.#head);
+    let frames = "";
+    for (const choice of choices) frames += this.#meterChoice(choice);
+    // Of a chunk that says nothing else, usage is told at the end; nonsense is not told at all.
+    if (choices.length === 0 && (chunk.usage || sent.length > 0)) return frames;
+    const lacking = sent !== chunk.choices || choices.length < sent.length ||
+      choices.some((choice, at) => choice !== sent[at]) ||
+      Object.entries(this.#head).some(([name, value]) => chunk[name] !== value);
     const asPromised = wantsUsage ? chunk.usage === null : !("usage" in chunk);
-    if (asPromised) return frames + sseFrame(data);
+    if (asPromised && !lacking) return frames + sseFrame(data);
     const { usage: _usage, ...rest } = chunk;
-    return frames + sseFrame(JSON.stringify(wantsUsage ? { ...rest, usage: null } : rest));
+    const whole = { ...rest, ...this.#head, choices, ...(wantsUsage ? { usage: null } : {}) };
+    return frames + sseFrame(JSON.stringify(whole));
   }
 
   /** Meters a choice; gives the frame that must come before it. */
   #meterChoice(choice: JsonObject): string {
-    const index = typeof choice.index === "number" ? choice.index : 0;
+    const index = Number(choice.index);
     this.#seen.add(index);
     this.#options.meter.addOutput(choice.delta);
     if (typeof choice.finish_reason !== "string") return "";
@@ -143,12 +150,6 @@ function parsed(data: string): Json | undefined {
   } catch {
     return undefined;
   }
-}
-
-function defined(fields: Record<string, Json | undefined>): JsonObject {
-  const given: JsonObject = {};
-  for (const [name, value] of Object.entries(fields)) if (value !== undefined) given[name] = value;
-  return given;
 }
 
 /** A whole completion as the events of a stream, for a server that answers JSON to `stream: true`. */

@@ -8,7 +8,6 @@ const count = z.int().min(0);
 const usageSchema = z.looseObject({
   prompt_tokens: count,
   completion_tokens: count,
-  total_tokens: count.optional(),
   cost: decimal.meta({ description: "What was charged, in currency units." }),
 }).meta({ id: "ChatUsage", description: "What an answer used, and what it cost." });
 
@@ -25,10 +24,10 @@ const head = {
   model: z.string(),
 };
 
+const content = z.union([z.string(), z.array(z.unknown())]).nullish();
 const messageSchema = z.looseObject({
   role: z.string(),
-  content: z.union([z.string(), z.array(z.unknown())]).nullish(),
-  refusal: z.string().nullish(),
+  content,
 }).meta({ description: "The assistant's message." });
 
 /** A whole answer, as OpenAI's. */
@@ -38,7 +37,7 @@ export const completionSchema = z.looseObject({
   choices: z.array(z.looseObject({
     index: z.int(),
     message: messageSchema,
-    finish_reason: z.string().nullable(),
+    finish_reason: z.string(),
   })),
   usage: usageSchema,
   paywall: paywallSchema,
@@ -50,7 +49,7 @@ export const chunkSchema = z.looseObject({
   object: z.string().meta({ description: "`chat.completion.chunk`" }),
   choices: z.array(z.looseObject({
     index: z.int(),
-    delta: z.looseObject({ content: z.string().nullish() }),
+    delta: z.looseObject({ content }),
     finish_reason: z.string().nullish(),
   })),
   usage: usageSchema.nullish().meta({

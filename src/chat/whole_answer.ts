@@ -21,6 +21,7 @@ import {
   usageBody,
   watch,
 } from "./answer.ts";
+import { headOf, wholeChoice } from "./left_out.ts";
 import { rateHeaders } from "./limits.ts";
 import { fits, storeAnswer } from "./replay.ts";
 import { callUpstream, readBody } from "./upstream.ts";
@@ -111,7 +112,7 @@ export function passedHeaders(request: Request): Record<string, string> {
 
 /**
  * Reads a completion, and adds what clients rely on where a server leaves it out. Throws 502 when
- * it is none: HTML, a truncated body, an error with status 200; or nests too deep to be written again.
+ * it is none: HTML, a truncated body, an error with status 200, choices without messages; or nests too deep to be written again.
  */
 export function readCompletion(bytes: Uint8Array, answer: Answer): JsonObject {
   const text = decodeUtf8(bytes);
@@ -126,12 +127,13 @@ export function readCompletion(bytes: Uint8Array, answer: Answer): JsonObject {
   if (!isObject(value) || value.error || !Array.isArray(value.choices)) {
     throw badUpstream(`an answer without choices: ${text?.slice(0, 200)}`);
   }
-  const choices = value.choices.map((choice) => {
-    if (!isObject(choice) || !isObject(choice.message)) return choice;
-    const message = { refusal: null, ...choice.message };
-    return { logprobs: null, ...choice, message };
+  const choices = value.choices.map((choice, position) => {
+    const whole = wholeChoice(choice, position);
+    if (!whole) throw badUpstream(`a choice without a message: ${text?.slice(0, 200)}`);
+    return whole;
   });
-  return { ...answerHead(answer), object: "chat.completion", ...value, choices };
+  const ours = { ...answerHead(answer), object: "chat.completion" };
+  return { ...value, ...headOf(value, ours), choices };
 }
 
 /** Says at the end of each choice's text what its reader should know about their credit. */
