@@ -1,18 +1,13 @@
 // Runs the README as a stranger would: each block marked `run` is executed against a fresh
 // `deno task dev`, and what it prints is compared with the block that follows.
 import { fileURLToPath } from "node:url";
-
-interface Step {
-  language: string;
-  code: string;
-  expected: string;
-  line: number;
-}
+import { matches, readSnippets, type Snippet } from "./snippets.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const startMs = 30_000;
 
-const steps = readSteps(await Deno.readTextFile(`${root}README.md`));
+const steps = readSnippets(await Deno.readTextFile(`${root}README.md`))
+  .filter(({ mark }) => mark === "run");
 const scratch = await Deno.makeTempDir();
 const port = freePort();
 const service = new Deno.Command(Deno.execPath(), {
@@ -41,17 +36,7 @@ try {
 console.log(`readme | ${steps.length - failed} passed | ${failed} failed`);
 Deno.exit(failed > 0 || steps.length === 0 ? 1 : 0);
 
-/** The blocks marked `run`, each with the block after it. */
-function readSteps(text: string): Step[] {
-  const blocks = [...text.matchAll(/^```(\w+)( run)?\n(.*?)^```$/gms)];
-  return blocks.flatMap(([, language = "", mark, code = ""], index) => {
-    if (!mark) return [];
-    const line = text.slice(0, blocks[index]?.index).split("\n").length;
-    return [{ language, code, expected: blocks[index + 1]?.[3] ?? "", line }];
-  });
-}
-
-async function run({ language, code }: Step): Promise<string> {
+async function run({ language, code }: Snippet): Promise<string> {
   const here = code.replaceAll("localhost:8000", `localhost:${port}`);
   const command = language === "ts" ? await tsCommand(here) : { name: "sh", args: ["-c", here] };
   const { stdout, stderr } = await new Deno.Command(command.name, { args: command.args, cwd: root })
@@ -64,15 +49,6 @@ async function tsCommand(code: string): Promise<{ name: string; args: string[] }
   const file = `${scratch}/snippet.ts`;
   await Deno.writeTextFile(file, code);
   return { name: Deno.execPath(), args: ["run", "-A", "--config", `${root}deno.json`, file] };
-}
-
-/** Whether the text is as expected, where `…` stands for anything, and blanks do not count. */
-function matches(printed: string, expected: string): boolean {
-  const squeezed = (text: string) => text.replace(/\s+/g, "");
-  const parts = squeezed(expected).split("…").map((part) =>
-    part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")
-  );
-  return new RegExp(`^${parts.join(".*?")}$`, "s").test(squeezed(printed));
 }
 
 /** Resolves once the service has said where it listens. Throws when it does not. */

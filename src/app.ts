@@ -6,6 +6,7 @@ import { createRunning, type Running } from "./chat/running.ts";
 import { createUpstreams } from "./chat/upstreams.ts";
 import type { Deps } from "./deps.ts";
 import { docsRoutes } from "./docs/routes.tsx";
+import { guideRoutes } from "./guides/routes.tsx";
 import { healthRoutes } from "./health.ts";
 import { mount, type Routes } from "./mount.ts";
 import { routeMap } from "./route_map.ts";
@@ -99,6 +100,7 @@ export async function createApp(outside: Deps): Promise<App> {
     verify: verifyRoutes({ deps, operator }),
     summaries: summaryRoutes({ deps, operator, directory }),
     docs: docsRoutes({ deps, operations }),
+    guides: guideRoutes(deps),
     health: healthRoutes(deps),
   });
   const hono = mount(deps, routes, running);

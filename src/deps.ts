@@ -59,4 +59,6 @@ export interface Deps {
   post(request: PostRequest): Promise<PostResponse>;
   alarm: Alarm;
   log: Log;
+  /** The guides' markdown by the names of their files, such as "going-live". */
+  guides: ReadonlyMap<string, string>;
 }

@@ -30,7 +30,23 @@ export async function createRealDeps(config: Config): Promise<Deps> {
     post: createPost(),
     alarm: createAlarm(store, realClock, log),
     log,
+    guides: await readGuides(log),
   };
+}
+
+/** The files of `guides/`, beside this program. The service does its work without them, too. */
+export async function readGuides(log: Log): Promise<Deps["guides"]> {
+  const folder = new URL("../guides/", import.meta.url);
+  const guides = new Map<string, string>();
+  try {
+    for await (const { name } of Deno.readDir(folder)) {
+      const markdown = await Deno.readTextFile(new URL(name, folder));
+      guides.set(name.replace(/\.md$/, ""), markdown);
+    }
+  } catch (error) {
+    log("warn", "no_guides", { cause: String(error) });
+  }
+  return guides;
 }
 
 /** The authority that Deno is told to trust besides the usual ones counts for webhooks too. */

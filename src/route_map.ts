@@ -1,5 +1,6 @@
 import type { chatRoutes } from "./chat/routes.ts";
 import type { docsRoutes } from "./docs/routes.tsx";
+import type { guideRoutes } from "./guides/routes.tsx";
 import type { healthRoutes } from "./health.ts";
 import type { ledgerRoutes } from "./ledger/routes.ts";
 import type { paywallRoutes } from "./paywall/routes.tsx";
@@ -23,6 +24,7 @@ export interface Rooms {
   verify: ReturnType<typeof verifyRoutes>;
   summaries: ReturnType<typeof summaryRoutes>;
   docs: ReturnType<typeof docsRoutes>;
+  guides: ReturnType<typeof guideRoutes>;
   health: ReturnType<typeof healthRoutes>;
 }
 
@@ -86,7 +88,7 @@ function operatorRoutes({ projects, webhooks, verify, summaries }: Rooms): Route
 }
 
 /** What people's links open, what Stripe calls, what readers read, and what probes ask. */
-function publicRoutes({ paywall, wallets, docs, health }: Rooms): Routes {
+function publicRoutes({ paywall, wallets, docs, guides, health }: Rooms): Routes {
   return {
     "/topup/:token": { GET: paywall.showTopUp, POST: paywall.startTopUp },
     "/authorize/:token": { GET: wallets.showAuthorize, POST: wallets.decideAuthorize },
@@ -97,6 +99,8 @@ function publicRoutes({ paywall, wallets, docs, health }: Rooms): Routes {
     "/wallet/sign-in": { POST: wallets.signIn },
     "/v1/stripe": { POST: paywall.stripeWebhook },
     "/v1/stripe/:projectId": { POST: paywall.stripeWebhook },
+    "/docs/guides": { GET: guides.contents },
+    "/docs/guides/:name": { GET: guides.guide },
     "/openapi.json": { GET: docs.openapi },
     "/healthz": { GET: health.healthz },
     "/readyz": { GET: health.readyz },

@@ -34,6 +34,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "paywall",
   ],
   webhooks: ["config", "deps", "base", "store", "projects", "events"],
+  guides: ["config", "deps", "base", "paywall"],
   docs: ["config", "deps", "base", "events", "paywall"],
   operations: [
     "base",

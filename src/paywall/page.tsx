@@ -177,9 +177,13 @@ export function MessagePage(
   );
 }
 
-/** The frame of every page; `script` is the only one that runs in it, and reads `base`. */
-export function Page({ title, script, base, children }: {
+/**
+ * The frame of every page; `script` is the only one that runs in it, and reads `base`. `look` is CSS
+ * of the page's own.
+ */
+export function Page({ title, look = "", script, base, children }: {
   title: string;
+  look?: string;
   script?: string;
   base?: string;
   children?: unknown;
@@ -190,7 +194,7 @@ export function Page({ title, script, base, children }: {
         <meta charset="utf-8" />
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <title>{title}</title>
-        <style dangerouslySetInnerHTML={{ __html: style }} />
+        <style dangerouslySetInnerHTML={{ __html: style + look }} />
       </head>
       <body>
         <main>{children}</main>

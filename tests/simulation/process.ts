@@ -133,6 +133,7 @@ function depsOf(life: Life, around: Surroundings): Deps {
     log: (level, event, fields) => {
       if (!life.dead) around.log(life.name, level, event, fields);
     },
+    guides: new Map(),
   };
 }
 

@@ -4,6 +4,7 @@ import { createIds } from "../../src/base/ids.ts";
 import { readConfig } from "../../src/config.ts";
 import type { Deps } from "../../src/deps.ts";
 import { createCommitter } from "../../src/store/commit.ts";
+import { readGuides } from "../../src/real_deps.ts";
 import { denoKv, guardKv, type Kv } from "../../src/store/kv.ts";
 import { checkedAnswer } from "./api_document.ts";
 import { createHandClock, type HandClock } from "./clock.ts";
@@ -73,6 +74,7 @@ export const testPricing = {
   models: { "test-model": { input: "1", output: "2", maxOutputTokens: 1000 } },
 };
 
+const guides = await readGuides(() => {});
 const stores = new WeakMap<World, Deno.Kv>();
 
 export async function createWorld(options: WorldOptions = {}): Promise<World> {
@@ -110,6 +112,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       return at.answer(new Request(url, init));
     },
     log: (level, event, fields) => logged.push({ level, event, ...fields }),
+    guides,
   };
   const service = await createApp(deps);
   const undocumented: string[] = [];

@@ -1,0 +1,10 @@
+/** The guides in the order of reading, by the names of their files in `guides/`. */
+export const contents: readonly { title: string; guides: readonly string[] }[] = [
+  { title: "Start", guides: ["first-five-minutes", "going-live"] },
+  {
+    title: "Clients",
+    guides: ["curl", "openai-sdk", "vercel-ai-sdk", "langchain", "n8n", "open-webui"],
+  },
+  { title: "Your own systems", guides: ["webhooks"] },
+  { title: "Hosting", guides: ["container", "systemd", "binary", "nginx", "deno-deploy"] },
+];

@@ -1,0 +1,39 @@
+/** @jsxImportSource @hono/hono/jsx */
+import { ApiError } from "../base/errors.ts";
+import type { Handler } from "../base/handler.ts";
+import { publicPath } from "../config.ts";
+import type { Deps } from "../deps.ts";
+import { asPage, pageResponse } from "../paywall/page_response.tsx";
+import { contents } from "./contents.ts";
+import { type Guide, renderGuide } from "./markdown.ts";
+import { ContentsPage, GuidePage } from "./page.tsx";
+
+/** The guides as pages: for everyone, without a key. */
+export function guideRoutes({ config, guides }: Deps): { contents: Handler; guide: Handler } {
+  const path = publicPath(config, "/docs/guides");
+  const rendered = new Map<string, Guide>();
+  const open = (name: string): Guide => {
+    const markdown = guides.get(name);
+    if (markdown === undefined) {
+      throw new ApiError(404, { message: `There is no guide '${name}'. All are at ${path}.` });
+    }
+    const guide = rendered.get(name) ?? renderGuide(markdown, path);
+    rendered.set(name, guide);
+    return guide;
+  };
+  const sections = () =>
+    contents.map(({ title, guides: names }) => ({
+      title,
+      links: names.filter((name) => guides.has(name))
+        .map((name) => ({ href: `${path}/${name}`, title: open(name).title })),
+    }));
+  return {
+    contents: ({ requestId }) =>
+      pageResponse(200, String(<ContentsPage sections={sections()} />), { requestId }),
+    guide: asPage(({ param, requestId }) => {
+      const name = param("name");
+      const page = <GuidePage {...open(name)} sections={sections()} here={`${path}/${name}`} />;
+      return pageResponse(200, String(page), { requestId });
+    }),
+  };
+}

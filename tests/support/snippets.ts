@@ -1,0 +1,52 @@
+import assert from "node:assert/strict";
+import { fileURLToPath } from "node:url";
+import { matches, readSnippets, type Snippet } from "../../scripts/snippets.ts";
+
+const root = fileURLToPath(new URL("../../", import.meta.url));
+
+/** The snippets of a guide. */
+export async function snippetsOf(guide: string): Promise<Snippet[]> {
+  return readSnippets(await Deno.readTextFile(`${root}guides/${guide}.md`));
+}
+
+/** The only snippet of a guide with that mark. Fails when there is none, or another. */
+export async function snippetOf(guide: string, mark: string): Promise<string> {
+  const found = (await snippetsOf(guide)).filter((snippet) => snippet.mark === mark);
+  assert.equal(found.length, 1, `${guide}: one snippet is marked ${mark}`);
+  return found[0]?.code ?? "";
+}
+
+/** How to start a program: the command and its arguments. */
+export type CommandLine = [string, ...string[]];
+
+/** Writes a snippet into a folder, and says how to start it. */
+export async function commandOf(
+  { language, code }: Pick<Snippet, "language" | "code">,
+  { folder, python }: { folder: string; python: string },
+): Promise<CommandLine> {
+  if (language === "sh") return ["sh", "-c", code];
+  const file = `${folder}/snippet_${crypto.randomUUID()}.${language}`;
+  await Deno.writeTextFile(file, code);
+  if (language === "python") return [python, file];
+  assert.equal(language, "ts", "only these can be run");
+  return [Deno.execPath(), "run", "-A", "--quiet", "--config", `${root}deno.json`, file];
+}
+
+/** Runs a snippet against the service at `url`, and compares what it prints with what is said. */
+export async function runSnippet(
+  { language, code, expected }: Snippet,
+  at: { url: string; folder: string; python: string },
+): Promise<void> {
+  const { host } = new URL(at.url);
+  const here = code.replaceAll("localhost:8000", host);
+  const [name, ...args] = await commandOf({ language, code: here }, at);
+  const output = await new Deno.Command(name, { args, cwd: at.folder }).output();
+  // A service told to find a port of its own makes links without it.
+  const printed = textOf(output).replaceAll(/localhost:\d+/g, "localhost:8000");
+  assert.ok(matches(printed, expected), `expected:\n${expected}\nprinted:\n${printed}`);
+}
+
+/** What a command printed, and complained of. */
+export function textOf({ stdout, stderr }: { stdout: Uint8Array; stderr: Uint8Array }): string {
+  return new TextDecoder().decode(stdout) + new TextDecoder().decode(stderr);
+}

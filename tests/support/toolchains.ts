@@ -1,0 +1,62 @@
+import { textOf } from "./snippets.ts";
+
+/** What a test of another language needs, or the reason why this machine has it not. */
+export type Toolchain = { path: string } | { missing: string };
+
+/** The Python packages of the guides, as they were tried. */
+const pythonPackages = ["openai==3.54.0", "langchain-openai==1.7.3", "standardwebhooks==1.1.0"];
+/** Installs in a fourth of pip's time. */
+const installer = "uv==0.13.9";
+
+/** Says aloud what is not tested here. */
+export function ignoreWithout(tools: Toolchain, what: string): boolean {
+  if ("path" in tools) return false;
+  console.log(`${what}: NOT tested here, since ${tools.missing}`);
+  return true;
+}
+
+/** The path of a command, looked for where it may be although PATH does not say so. */
+export async function findCommand(name: string, ...folders: string[]): Promise<Toolchain> {
+  for (const folder of [...(Deno.env.get("PATH") ?? "").split(":"), ...folders]) {
+    const path = `${folder}/${name}`;
+    const found = await Deno.stat(path).then(({ isFile }) => isFile, () => false);
+    if (found) return { path };
+  }
+  return { missing: `there is no ${name}` };
+}
+
+/** A Python with the packages of the guides, installed into `folder`. Throws for a wrong package. */
+export async function installPython(folder: string): Promise<Toolchain> {
+  const system = await findCommand("python3");
+  if ("missing" in system) return system;
+  const made = await run(system.path, ["-m", "venv", folder]);
+  if (!made.success) return { missing: `Python has no venv: ${lastLine(made.text)}` };
+  const python = `${folder}/bin/python`;
+  const got = await run(python, ["-m", "pip", "install", "--quiet", installer]);
+  if (!got.success) return { missing: `PyPI is not reached: ${lastLine(got.text)}` };
+  // PyPI is there, so from here on a failure is a fault of ours.
+  const args = ["pip", "install", "--quiet", "--python", python, ...pythonPackages];
+  const installed = await run(`${folder}/bin/uv`, args);
+  if (!installed.success) throw new Error(installed.text);
+  return { path: python };
+}
+
+/** A folder that is a Go module with that package. Throws for a wrong package. */
+export async function installGo(folder: string, module: string): Promise<Toolchain> {
+  const go = await findCommand("go", "/usr/local/go/bin");
+  if ("missing" in go) return go;
+  await Deno.mkdir(folder, { recursive: true });
+  await run(go.path, ["mod", "init", "example.com/hooks"], folder);
+  const got = await run(go.path, ["get", module], folder);
+  if (!got.success) return { missing: `Go's module proxy is not reached: ${lastLine(got.text)}` };
+  return go;
+}
+
+async function run(command: string, args: string[], cwd?: string) {
+  const output = await new Deno.Command(command, { args, ...(cwd ? { cwd } : {}) }).output();
+  return { success: output.success, text: textOf(output) };
+}
+
+function lastLine(text: string): string {
+  return text.trim().split("\n").at(-1) ?? "";
+}
