@@ -6,7 +6,10 @@ import { findCommand, ignoreWithout, installPython, type Toolchain } from "./sup
 const scratch = await makeFolder();
 addEventListener("unload", () => Deno.removeSync(scratch.path, { recursive: true }));
 
-const snake = await installPython(`${scratch.path}/python`);
+const snake = await installPython(`${scratch.path}/python`, [
+  "openai==3.54.0",
+  "langchain-openai==1.7.3",
+]);
 const python = "path" in snake ? snake.path : "";
 const tools: Record<string, Toolchain> = {
   sh: await findCommand("curl"),

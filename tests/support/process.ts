@@ -24,6 +24,8 @@ interface StartOptions {
   folder: string;
   dev?: boolean;
   env?: Record<string, string>;
+  /** What follows `deno`, instead of what its task says. */
+  command?: string[];
 }
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
@@ -47,13 +49,14 @@ export async function makeFolder(): Promise<{ path: string } & AsyncDisposable> 
 export const databaseOf = (folder: string) => `${folder}/farebox.kv`;
 
 /** Starts the service by the command of its task; nothing of our environment goes along. */
-export function spawnFarebox({ folder, dev = false, env = {} }: StartOptions): Deno.ChildProcess {
+export function spawnFarebox(options: StartOptions): Deno.ChildProcess {
+  const { folder, dev = false, env = {}, command = taskCommand(dev ? "dev" : "start") } = options;
   const kept = ["PATH", "HOME", "DENO_DIR"].flatMap((name) => {
     const value = Deno.env.get(name);
     return value ? [[name, value]] : [];
   });
   return new Deno.Command(Deno.execPath(), {
-    args: taskCommand(dev ? "dev" : "start"),
+    args: command,
     cwd: folder,
     clearEnv: true,
     env: { PORT: "0", KV_PATH: databaseOf(folder), ...Object.fromEntries(kept), ...env },
@@ -63,7 +66,7 @@ export function spawnFarebox({ folder, dev = false, env = {} }: StartOptions): D
 }
 
 /** What follows `deno` in a task of deno.json, for any working directory. */
-function taskCommand(name: "dev" | "start"): string[] {
+export function taskCommand(name: "dev" | "start"): string[] {
   const { tasks } = JSON.parse(Deno.readTextFileSync(`${root}deno.json`));
   const [, ...args] = tasks[name].command.split(" ");
   return args.map((arg: string) => (arg === "main.ts" ? root + arg : arg));

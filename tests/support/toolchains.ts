@@ -3,8 +3,6 @@ import { textOf } from "./snippets.ts";
 /** What a test of another language needs, or the reason why this machine has it not. */
 export type Toolchain = { path: string } | { missing: string };
 
-/** The Python packages of the guides, as they were tried. */
-const pythonPackages = ["openai==3.54.0", "langchain-openai==1.7.3", "standardwebhooks==1.1.0"];
 /** Installs in a fourth of pip's time. */
 const installer = "uv==0.13.9";
 
@@ -25,8 +23,8 @@ export async function findCommand(name: string, ...folders: string[]): Promise<T
   return { missing: `there is no ${name}` };
 }
 
-/** A Python with the packages of the guides, installed into `folder`. Throws for a wrong package. */
-export async function installPython(folder: string): Promise<Toolchain> {
+/** A Python with those packages, installed into `folder`. Throws for a wrong package. */
+export async function installPython(folder: string, packages: string[]): Promise<Toolchain> {
   const system = await findCommand("python3");
   if ("missing" in system) return system;
   const made = await run(system.path, ["-m", "venv", folder]);
@@ -35,7 +33,7 @@ export async function installPython(folder: string): Promise<Toolchain> {
   const got = await run(python, ["-m", "pip", "install", "--quiet", installer]);
   if (!got.success) return { missing: `PyPI is not reached: ${lastLine(got.text)}` };
   // PyPI is there, so from here on a failure is a fault of ours.
-  const args = ["pip", "install", "--quiet", "--python", python, ...pythonPackages];
+  const args = ["pip", "install", "--quiet", "--python", python, ...packages];
   const installed = await run(`${folder}/bin/uv`, args);
   if (!installed.success) throw new Error(installed.text);
   return { path: python };

@@ -1,0 +1,53 @@
+import assert from "node:assert/strict";
+import { matches } from "../scripts/snippets.ts";
+import { databaseOf, makeFolder, serviceEnv, startFarebox } from "./support/process.ts";
+import { snippetOf, snippetsOf, textOf } from "./support/snippets.ts";
+import { findCommand, ignoreWithout } from "./support/toolchains.ts";
+import { makeProject } from "./support/traffic.ts";
+
+const sqlite = await findCommand("sqlite3");
+const curl = await findCommand("curl");
+
+async function shell(command: string): Promise<string> {
+  const { ADMIN_KEY } = serviceEnv;
+  const output = await new Deno.Command("sh", { args: ["-c", command], env: { ADMIN_KEY } })
+    .output();
+  assert.ok(output.success, textOf(output));
+  return textOf(output);
+}
+
+Deno.test({
+  name: "going live: the first project is made as it is shown, and serves what it has prices for",
+  ignore: ignoreWithout(curl, "going live: curl"),
+  async fn() {
+    await using folder = await makeFolder();
+    await using service = await startFarebox({ folder: folder.path, env: serviceEnv });
+    const [snippet] = (await snippetsOf("going-live")).filter(({ mark }) => mark === "live");
+    assert.ok(snippet);
+    const answer = await shell(snippet.code.replace("https://farebox.example", service.url));
+    assert.ok(matches(answer, snippet.expected), answer);
+    const { data } = await service.json("/v1/models", { key: JSON.parse(answer).apiKey });
+    assert.deepEqual(data.map(({ id }: { id: string }) => id), ["gpt-4o-mini"]);
+  },
+});
+
+Deno.test({
+  name: "going live: the backup of a running service starts again with what was booked before it",
+  ignore: ignoreWithout(sqlite, "going live: backups"),
+  async fn() {
+    await using folder = await makeFolder();
+    await using copies = await makeFolder();
+    await using service = await startFarebox({ folder: folder.path, env: serviceEnv });
+    const key = await makeProject(service);
+    const deposit = { key, body: { user: "ada", amount: "5" } };
+    await service.json("/v1/user/balance/deposit", deposit);
+    const command = (await snippetOf("going-live", "backup"))
+      .replace("/var/lib/farebox/farebox.kv", databaseOf(folder.path))
+      .replace("/var/backups/farebox.kv", databaseOf(copies.path));
+    assert.equal(await shell(command), "");
+    await service.json("/v1/user/balance/deposit", deposit);
+    await using restored = await startFarebox({ folder: copies.path, env: serviceEnv });
+    const { balance } = await restored.json("/v1/user/balance?user=ada", { key });
+    assert.equal(balance, "5");
+  },
+});
