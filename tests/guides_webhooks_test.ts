@@ -3,13 +3,7 @@ import { devProjectId } from "../src/projects/auth.ts";
 import { standardSignatures } from "../src/webhooks/signature.ts";
 import { eventually, type Farebox, makeFolder, startFarebox } from "./support/process.ts";
 import { type CommandLine, commandOf, snippetsOf } from "./support/snippets.ts";
-import {
-  findCommand,
-  ignoreWithout,
-  installGo,
-  installPython,
-  type Toolchain,
-} from "./support/toolchains.ts";
+import { ignoreWithout, installGo, installPython, type Toolchain } from "./support/toolchains.ts";
 import { adminKey, type Body } from "./support/world.ts";
 
 const scratch = await makeFolder();
