@@ -1,7 +1,7 @@
 import { contents } from "../src/guides/contents.ts";
 import { makeFolder, startFarebox } from "./support/process.ts";
 import { runSnippet, snippetsOf } from "./support/snippets.ts";
-import { findCommand, ignoreWithout, installPython, type Toolchain } from "./support/toolchains.ts";
+import { findCommand, installPython, testWith, type Toolchain } from "./support/toolchains.ts";
 
 const scratch = await makeFolder();
 addEventListener("unload", () => Deno.removeSync(scratch.path, { recursive: true }));
@@ -20,22 +20,20 @@ const tools: Record<string, Toolchain> = {
 for (const guide of contents.flatMap(({ guides }) => guides)) {
   const snippets = (await snippetsOf(guide)).filter(({ mark }) => mark === "run");
   for (const language of new Set(snippets.map((snippet) => snippet.language))) {
-    Deno.test({
-      name: `guides: what ${guide} shows in ${language} prints what it says`,
-      ignore: ignoreWithout(tools[language] ?? { missing: "" }, `guides: ${guide}, ${language}`),
-      async fn() {
-        await using folder = await makeFolder();
-        await using service = await startFarebox({ folder: folder.path, dev: true });
-        // The first guide gives her money; the others begin where it ended.
-        if (guide !== "first-five-minutes") {
-          const body = { user: "ada", amount: "5" };
-          await service.json("/v1/user/balance/deposit", { body });
-        }
-        for (const snippet of snippets) {
-          if (snippet.language !== language) continue;
-          await runSnippet(snippet, { url: service.url, folder: folder.path, python });
-        }
-      },
+    const tool = tools[language] ?? { missing: `nothing runs ${language}` };
+    const name = `guides: what ${guide} shows in ${language} prints what it says`;
+    testWith(tool, name, async () => {
+      await using folder = await makeFolder();
+      await using service = await startFarebox({ folder: folder.path, dev: true });
+      // The first guide gives her money; the others begin where it ended.
+      if (guide !== "first-five-minutes") {
+        const body = { user: "ada", amount: "5" };
+        await service.json("/v1/user/balance/deposit", { body });
+      }
+      for (const snippet of snippets) {
+        if (snippet.language !== language) continue;
+        await runSnippet(snippet, { url: service.url, folder: folder.path, python });
+      }
     });
   }
 }

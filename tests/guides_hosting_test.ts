@@ -4,7 +4,7 @@ import { validate } from "dockerfile-utils";
 import { variableNames } from "../src/config.ts";
 import { makeFolder, serviceEnv, startFarebox, taskCommand } from "./support/process.ts";
 import { snippetOf, textOf } from "./support/snippets.ts";
-import { findCommand, ignoreWithout } from "./support/toolchains.ts";
+import { findCommand, testWith } from "./support/toolchains.ts";
 
 const root = fileURLToPath(new URL("../", import.meta.url));
 const readFile = (name: string) => Deno.readTextFile(root + name);
@@ -66,10 +66,10 @@ Deno.test("hosting: the systemd unit starts what `deno task start` starts", asyn
   assert.equal(`deno ${command}`, tasks.start.command);
 });
 
-Deno.test({
-  name: "hosting: systemd finds nothing wrong with the unit, and little that is exposed",
-  ignore: ignoreWithout(systemd, "hosting: the systemd unit"),
-  async fn() {
+testWith(
+  systemd,
+  "hosting: systemd finds nothing wrong with the unit, and little that is exposed",
+  async () => {
     await using folder = await makeFolder();
     const file = `${folder.path}/farebox.service`;
     const unit = await snippetOf("systemd", "systemd");
@@ -82,7 +82,7 @@ Deno.test({
     const { success, text } = await run([...security, file]);
     assert.ok(success, text);
   },
-});
+);
 
 Deno.test("hosting: every setting that the guides name is one that the service reads", async () => {
   const others = [/^DENO_/, /^(ENABLE_)?FORWARD_USER_INFO_/, /^WEBHOOK_SECRET$/];

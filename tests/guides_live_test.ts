@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { matches } from "../scripts/snippets.ts";
 import { databaseOf, makeFolder, serviceEnv, startFarebox } from "./support/process.ts";
 import { snippetOf, snippetsOf, textOf } from "./support/snippets.ts";
-import { findCommand, ignoreWithout } from "./support/toolchains.ts";
+import { findCommand, testWith } from "./support/toolchains.ts";
 import { makeProject } from "./support/traffic.ts";
 
 const sqlite = await findCommand("sqlite3");
@@ -16,10 +16,10 @@ async function shell(command: string): Promise<string> {
   return textOf(output);
 }
 
-Deno.test({
-  name: "going live: the first project is made as it is shown, and serves what it has prices for",
-  ignore: ignoreWithout(curl, "going live: curl"),
-  async fn() {
+testWith(
+  curl,
+  "going live: the first project is made as it is shown, and serves what it has prices for",
+  async () => {
     await using folder = await makeFolder();
     await using service = await startFarebox({ folder: folder.path, env: serviceEnv });
     const [snippet] = (await snippetsOf("going-live")).filter(({ mark }) => mark === "live");
@@ -29,12 +29,12 @@ Deno.test({
     const { data } = await service.json("/v1/models", { key: JSON.parse(answer).apiKey });
     assert.deepEqual(data.map(({ id }: { id: string }) => id), ["gpt-4o-mini"]);
   },
-});
+);
 
-Deno.test({
-  name: "going live: the backup of a running service starts again with what was booked before it",
-  ignore: ignoreWithout(sqlite, "going live: backups"),
-  async fn() {
+testWith(
+  sqlite,
+  "going live: the backup of a running service starts again with what was booked before it",
+  async () => {
     await using folder = await makeFolder();
     await using copies = await makeFolder();
     await using service = await startFarebox({ folder: folder.path, env: serviceEnv });
@@ -50,4 +50,4 @@ Deno.test({
     const { balance } = await restored.json("/v1/user/balance?user=ada", { key });
     assert.equal(balance, "5");
   },
-});
+);

@@ -3,16 +3,16 @@ import { startNginx } from "./support/nginx.ts";
 import { makeFolder, serviceEnv, startFarebox } from "./support/process.ts";
 import { caPath } from "./support/receiver.ts";
 import { snippetOf } from "./support/snippets.ts";
-import { findCommand, ignoreWithout } from "./support/toolchains.ts";
+import { findCommand, testWith } from "./support/toolchains.ts";
 import { makeProject } from "./support/traffic.ts";
 import { chunk, usageChunk } from "./support/upstream.ts";
 
 const nginx = await findCommand("nginx", "/usr/sbin");
 
-Deno.test({
-  name: "guides: nginx as configured passes each piece of a stream on at once, over TLS",
-  ignore: ignoreWithout(nginx, "guides: nginx"),
-  async fn() {
+testWith(
+  nginx,
+  "guides: nginx as configured passes each piece of a stream on at once, over TLS",
+  async (path) => {
     await using folder = await makeFolder();
     await using upstream = startHeldUpstream();
     const env = { ...serviceEnv, UPSTREAM_URL: upstream.url };
@@ -20,7 +20,6 @@ Deno.test({
     const key = await makeProject(service);
     await service.json("/v1/user/balance/deposit", { key, body: { user: "ada", amount: "1" } });
     const guide = await snippetOf("nginx", "nginx");
-    const path = "path" in nginx ? nginx.path : "";
     const { host } = new URL(service.url);
     await using proxy = await startNginx(path, { guide, folder: folder.path, host });
     assert.match(await proxy.check(), /test is successful/);
@@ -48,7 +47,7 @@ Deno.test({
     for (let next = await reader.read(); !next.done; next = await reader.read()) seen += next.value;
     assert.match(seen, /last words[^]*\[DONE\]/);
   },
-});
+);
 
 /** An upstream that stops in the middle of a stream, until it is told to go on. */
 function startHeldUpstream() {

@@ -3,14 +3,19 @@ import { textOf } from "./snippets.ts";
 /** What a test of another language needs, or the reason why this machine has it not. */
 export type Toolchain = { path: string } | { missing: string };
 
+/** Without a C compiler, which not every machine has, and in half the time. */
+export const goEnv = { CGO_ENABLED: "0" };
 /** Installs in a fourth of pip's time. */
 const installer = "uv==0.13.9";
 
-/** Says aloud what is not tested here. */
-export function ignoreWithout(tools: Toolchain, what: string): boolean {
-  if ("path" in tools) return false;
-  console.log(`${what}: NOT tested here, since ${tools.missing}`);
-  return true;
+/** A test that needs a tool, and gets its path; without the tool its name says why it is not run. */
+export function testWith(
+  tool: Toolchain,
+  name: string,
+  fn: (path: string) => Promise<void>,
+): void {
+  if ("path" in tool) Deno.test(name, () => fn(tool.path));
+  else Deno.test({ name: `${name} (NOT run: ${tool.missing})`, ignore: true, fn() {} });
 }
 
 /** The path of a command, looked for where it may be although PATH does not say so. */
@@ -51,7 +56,8 @@ export async function installGo(folder: string, module: string): Promise<Toolcha
 }
 
 async function run(command: string, args: string[], cwd?: string) {
-  const output = await new Deno.Command(command, { args, ...(cwd ? { cwd } : {}) }).output();
+  const options = { args, env: goEnv, ...(cwd ? { cwd } : {}) };
+  const output = await new Deno.Command(command, options).output();
   return { success: output.success, text: textOf(output) };
 }
 
