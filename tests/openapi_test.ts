@@ -14,6 +14,8 @@ const pages = [
   "/wallet/passkeys",
   "/wallet/sign-in/options",
   "/wallet/sign-in",
+  "/docs/guides",
+  "/docs/guides/:name",
 ];
 
 Deno.test("openapi: the document is valid OpenAPI 3.1", async () => {
