@@ -6,7 +6,9 @@ WORKDIR /app
 COPY deno.json deno.lock main.ts ./
 COPY src src
 COPY guides guides
-RUN deno cache --frozen main.ts
+COPY scripts/production_config.ts scripts/
+RUN deno run --no-config --allow-read=. --allow-write=deno.json scripts/production_config.ts
+RUN deno cache --frozen=false main.ts
 
 # The database is the one thing that is written, and belongs to a user who is not root.
 RUN mkdir /data && chown deno:deno /data

@@ -1,0 +1,25 @@
+/**
+ * Takes out of ./deno.json what only tests and scripts import. Deno fetches every package that its
+ * configuration names, used or not: most of an image would be compilers and browsers' drivers.
+ */
+const specifier = /\b(?:from |import\()"([^."][^"]*)"/g;
+
+async function* specifiersIn(path: string): AsyncGenerator<string> {
+  if (/\.tsx?$/.test(path)) {
+    const text = await Deno.readTextFile(path);
+    for (const [, name = ""] of text.matchAll(specifier)) yield name;
+  } else {
+    for await (const { name } of Deno.readDir(path)) yield* specifiersIn(`${path}/${name}`);
+  }
+}
+
+const used: string[] = [];
+for (const path of ["main.ts", "src"]) used.push(...await Array.fromAsync(specifiersIn(path)));
+
+const config = JSON.parse(await Deno.readTextFile("deno.json"));
+const kept = Object.entries(config.imports).filter(([name]) =>
+  used.some((specifier) => specifier === name || specifier.startsWith(`${name}/`))
+);
+config.imports = Object.fromEntries(kept);
+await Deno.writeTextFile("deno.json", JSON.stringify(config, null, 2));
+console.log(`Kept ${kept.map(([name]) => name).join(", ")}`);
