@@ -8,6 +8,7 @@ import type { Deps } from "./deps.ts";
 import { healthRoutes } from "./health.ts";
 import { mount, type Routes } from "./mount.ts";
 import { type AccountQueue, createAccountQueue } from "./ledger/account_queue.ts";
+import { ledgerAdminRoutes } from "./ledger/admin_routes.ts";
 import { createHolds } from "./ledger/hold.ts";
 import { createPost } from "./ledger/post.ts";
 import { ledgerRoutes } from "./ledger/routes.ts";
@@ -83,6 +84,7 @@ export async function createApp(outside: Deps): Promise<App> {
     routeMap({
       chat: chatRoutes(chatRooms, createModels(deps, findUpstream)),
       ledger: ledgerRoutes({ deps, auth, post, wayOut }),
+      users: ledgerAdminRoutes({ deps, operator, directory, post, wayOut }),
       projects: projectRoutes({ deps, operator, admin, directory }),
       webhooks: webhookRoutes({ deps, auth, operator, ...webhooks }),
       connect: connectRoutes({ deps, auth, authorizations, wayOut }),
@@ -142,6 +144,7 @@ interface Rooms {
   webhooks: ReturnType<typeof webhookRoutes>;
   chat: ReturnType<typeof chatRoutes>;
   ledger: ReturnType<typeof ledgerRoutes>;
+  users: ReturnType<typeof ledgerAdminRoutes>;
   projects: ReturnType<typeof projectRoutes>;
   connect: ReturnType<typeof connectRoutes>;
   paywall: ReturnType<typeof paywallRoutes>;
@@ -186,7 +189,7 @@ function callerRoutes({ connect, chat, ledger, webhooks }: Rooms): Routes {
 }
 
 /** What the operator's key opens. */
-function operatorRoutes({ projects, webhooks, verify }: Rooms): Routes {
+function operatorRoutes({ projects, users, webhooks, verify }: Rooms): Routes {
   return {
     "/v1/admin/verify": { GET: verify.verify },
     "/v1/admin/projects": { GET: projects.listProjects, POST: projects.createProject },
@@ -195,6 +198,12 @@ function operatorRoutes({ projects, webhooks, verify }: Rooms): Routes {
     "/v1/admin/projects/:projectId/archive": { POST: projects.archiveProject },
     "/v1/admin/projects/:projectId/keys": { GET: projects.listKeys, POST: projects.createKey },
     "/v1/admin/projects/:projectId/keys/:keyId": { DELETE: projects.revokeKey },
+    "/v1/admin/projects/:projectId/users": { GET: users.listUsers },
+    "/v1/admin/projects/:projectId/users/:user": { GET: users.getUser },
+    "/v1/admin/projects/:projectId/users/:user/activities": { GET: users.activities },
+    "/v1/admin/projects/:projectId/users/:user/deposit": { POST: users.deposit },
+    "/v1/admin/projects/:projectId/users/:user/charge": { POST: users.charge },
+    "/v1/admin/projects/:projectId/users/:user/refund": { POST: users.refund },
     "/v1/admin/projects/:projectId/subscriptions/:subscriptionId": {
       PATCH: webhooks.operateSubscription,
     },

@@ -71,6 +71,8 @@ export const authorizationKey = (projectId: string, user: string): Key => [
   projectId,
   user,
 ];
+/** All users of a project for whom a person has decided anything. */
+export const authorizationsPrefix = (projectId: string): Key => ["authorization", projectId];
 /** A person's connection -> its project and user. Written with the authorization. For ever. */
 export const connectionKey = (personId: string, projectId: string, user: string): Key => [
   "connection",
