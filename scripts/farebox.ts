@@ -5,13 +5,25 @@
 import { Command, CommanderError } from "commander";
 import { type Context, type Given, openContext } from "./farebox/context.ts";
 import { exitCodes, Failure } from "./farebox/failure.ts";
+import { addKeys } from "./farebox/keys.ts";
+import { addMoney } from "./farebox/money.ts";
 import { addProjects } from "./farebox/projects.ts";
+import { addSecrets } from "./farebox/secrets.ts";
 import { openEnvironment } from "./farebox/settings.ts";
+import { addUsers } from "./farebox/users.ts";
+import { addVerify } from "./farebox/verify.ts";
 
 /** One group of commands. `open` gives what they work with, once the options are known. */
 export type AddCommands = (program: Command, open: () => Context) => void;
 
-const groups: readonly AddCommands[] = [addProjects];
+const groups: readonly AddCommands[] = [
+  addProjects,
+  addKeys,
+  addUsers,
+  addMoney,
+  addVerify,
+  addSecrets,
+];
 
 const notes = `
 Settings, from the environment or from .env:
