@@ -5,10 +5,12 @@ import { chatRoutes } from "./chat/routes.ts";
 import { createRunning, type Running } from "./chat/running.ts";
 import { createUpstreams } from "./chat/upstreams.ts";
 import type { Deps } from "./deps.ts";
+import { createErasers } from "./erasers.ts";
 import { healthRoutes } from "./health.ts";
 import { mount, type Routes } from "./mount.ts";
 import { type AccountQueue, createAccountQueue } from "./ledger/account_queue.ts";
 import { ledgerAdminRoutes } from "./ledger/admin_routes.ts";
+import { createForget, type Forget } from "./ledger/forget.ts";
 import { createHolds } from "./ledger/hold.ts";
 import { createPost } from "./ledger/post.ts";
 import { ledgerRoutes } from "./ledger/routes.ts";
@@ -70,6 +72,7 @@ export async function createApp(outside: Deps): Promise<App> {
   const authorizations = createAuthorizations(deps, commit);
   const running = createRunning(deps, holds);
   const findUpstream = createUpstreams(deps, secrets);
+  const forget = createForget(deps, { queue, erasers: createErasers(deps, directory) });
   const { linkFor, wayOut } = createWaysOut({ links, announce });
 
   const operator = createAdminGuard(config, auth);
@@ -84,7 +87,7 @@ export async function createApp(outside: Deps): Promise<App> {
     routeMap({
       chat: chatRoutes(chatRooms, createModels(deps, findUpstream)),
       ledger: ledgerRoutes({ deps, auth, post, wayOut }),
-      users: ledgerAdminRoutes({ deps, operator, directory, post, wayOut }),
+      users: ledgerAdminRoutes({ deps, operator, directory, post, forget, wayOut }),
       projects: projectRoutes({ deps, operator, admin, directory }),
       webhooks: webhookRoutes({ deps, auth, operator, ...webhooks }),
       connect: connectRoutes({ deps, auth, authorizations, wayOut }),
@@ -95,13 +98,13 @@ export async function createApp(outside: Deps): Promise<App> {
     }),
     running,
   );
-  const sweep = createSweep(deps, { queue, redelivery });
+  const sweep = createSweep(deps, { queue, redelivery, forget });
   return { fetch: hono.fetch, running, admin, dispatcher, sweep };
 }
 
 function createSweep(
   deps: Deps,
-  { queue, redelivery }: { queue: AccountQueue; redelivery: Redelivery },
+  { queue, redelivery, forget }: { queue: AccountQueue; redelivery: Redelivery; forget: Forget },
 ): () => Promise<void> {
   const sweepHolds = createHoldSweep(deps, queue);
   const trim = createTrim(deps);
@@ -109,6 +112,7 @@ function createSweep(
     await sweepHolds();
     await sweepReplays(deps);
     await redelivery.sweep();
+    await forget.sweep();
     await trim();
     await sweepMarkers(deps);
   };
@@ -204,6 +208,7 @@ function operatorRoutes({ projects, users, webhooks, verify }: Rooms): Routes {
     "/v1/admin/projects/:projectId/users/:user/deposit": { POST: users.deposit },
     "/v1/admin/projects/:projectId/users/:user/charge": { POST: users.charge },
     "/v1/admin/projects/:projectId/users/:user/refund": { POST: users.refund },
+    "/v1/admin/projects/:projectId/users/:user/forget": { POST: users.forget },
     "/v1/admin/projects/:projectId/subscriptions/:subscriptionId": {
       PATCH: webhooks.operateSubscription,
     },

@@ -73,7 +73,17 @@ Deno.test("account: any account is read as it was stored, and what is held is th
       (balance, seq, last, holds, listed) => {
         const held = holds.reduce((sum, each) => toAmount(sum + each.amount), zero);
         const counters = null;
-        const account: Account = { balance, seq, last, holds, held, listed, counters };
+        const account: Account = {
+          balance,
+          seq,
+          last,
+          holds,
+          held,
+          listed,
+          counters,
+          formerly: null,
+          closed: false,
+        };
         assert.deepEqual(decodeAccount(encodeAccount(account)), account);
       },
     ),

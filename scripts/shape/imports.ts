@@ -15,6 +15,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   real_alarm: ["deps"],
   mount: ["deps", "base"],
   health: ["deps", "base", "store"],
+  erasers: ["deps", "store", "projects", "paywall", "wallets", "chat", "webhooks"],
   store: ["config", "deps", "base"],
   events: ["base", "store"],
   projects: ["config", "deps", "base", "store", "events"],

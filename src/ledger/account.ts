@@ -1,3 +1,4 @@
+import { ApiError } from "../base/errors.ts";
 import { fromBytes, toBytes } from "../base/json.ts";
 import { type Amount, toAmount, zero } from "../base/money.ts";
 import type { Counters } from "./spending.ts";
@@ -29,6 +30,10 @@ export interface Account {
   listed: boolean;
   /** What its user has used of the project's limits; null where there are none. */
   counters: Counters | null;
+  /** While its user is being forgotten: the name that entries still have which are not renamed. */
+  formerly: string | null;
+  /** Its user is being forgotten, and the money is under another name already. */
+  closed: boolean;
 }
 
 /** A person's money in one currency, and the connection by which a project's user spends of it. */
@@ -65,6 +70,8 @@ interface StoredAccount {
   holds: [id: string, amount: string, expiresAt: number, used: string, connectionId?: string][];
   listed: boolean;
   counters?: Counters;
+  formerly?: string;
+  closed?: true;
 }
 
 /** An account before its first operation. */
@@ -77,12 +84,14 @@ export function emptyAccount(): Account {
     held: zero,
     listed: false,
     counters: null,
+    formerly: null,
+    closed: false,
   };
 }
 
 /** An account as it is stored; amounts are whole 1e-9 units as text. */
 export function encodeAccount(account: Account): Uint8Array {
-  const { balance, seq, last, holds, listed, counters } = account;
+  const { balance, seq, last, holds, listed, counters, formerly, closed } = account;
   const stored: StoredAccount = {
     balance: balance.toString(),
     seq,
@@ -96,6 +105,8 @@ export function encodeAccount(account: Account): Uint8Array {
     ]),
     listed,
     ...(counters ? { counters } : {}),
+    ...(formerly === null ? {} : { formerly }),
+    ...(closed ? { closed } : {}),
   };
   return toBytes(stored);
 }
@@ -103,7 +114,9 @@ export function encodeAccount(account: Account): Uint8Array {
 /** Reads what `encodeAccount` wrote; null is an account before its first operation. */
 export function decodeAccount(bytes: Uint8Array | null): Account {
   if (!bytes) return emptyAccount();
-  const { balance, seq, last, holds, listed, counters } = fromBytes<StoredAccount>(bytes);
+  const { balance, seq, last, holds, listed, counters, formerly, closed } = fromBytes<
+    StoredAccount
+  >(bytes);
   const decoded = holds.map(([id, amount, expiresAt, used, connectionId]): Hold => ({
     id,
     amount: toAmount(BigInt(amount)),
@@ -119,7 +132,19 @@ export function decodeAccount(bytes: Uint8Array | null): Account {
     held: decoded.reduce((sum, hold) => toAmount(sum + hold.amount), zero),
     listed,
     counters: counters ?? null,
+    formerly: formerly ?? null,
+    closed: closed ?? false,
   };
+}
+
+/** Throws 403 `user_being_forgotten` for an account whose money is being moved to another name. */
+export function requireOpen({ closed }: Account): void {
+  if (!closed) return;
+  throw new ApiError(403, {
+    message: "This user is being forgotten. Until that is done, nothing can be booked for them.",
+    type: "permission_error",
+    code: "user_being_forgotten",
+  });
 }
 
 /** What can be spent now: the balance less what is held. */

@@ -4,7 +4,7 @@ import type { Directory } from "../projects/directory.ts";
 import { keyText } from "../store/batch.ts";
 import { accountKey, authorizationKey } from "../store/keys.ts";
 import type { Key, Row } from "../store/kv.ts";
-import { type Account, type AccountRef, decodeAccount, placeOf } from "./account.ts";
+import { type Account, type AccountRef, decodeAccount, placeOf, requireOpen } from "./account.ts";
 import { Draft } from "./draft.ts";
 
 /** What an operation came to. A refusal is only believed on a record that was read afresh. */
@@ -126,6 +126,7 @@ export function createAccountQueue(
     const own = known ? null : rows.shift();
     const version = known ? known.version : own?.version ?? null;
     const account = known ? known.account : decodeAccount(own?.value ?? null);
+    requireOpen(account);
     const snapshot = attempt === 0
       ? await directory.current(ref.projectId)
       : await directory.refresh(ref.projectId);
@@ -155,6 +156,8 @@ export function createAccountQueue(
   /** The least recently used goes first: a Map keeps the order of insertion. */
   function remember(name: string, account: Account, version: string): void {
     cache.delete(name);
+    // One that is closed is opened again by a write that is not made here.
+    if (account.closed) return;
     cache.set(name, { account, version });
     if (cache.size <= cachedAccountsMax) return;
     for (const oldest of cache.keys()) {

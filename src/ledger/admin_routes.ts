@@ -1,6 +1,7 @@
 import { badRequest } from "../base/errors.ts";
 import type { Incoming } from "../base/handler.ts";
-import { readLimit } from "../base/request.ts";
+import { bodyBytesMax } from "../base/limits.ts";
+import { parseWith, readJsonBody, readLimit } from "../base/request.ts";
 import { jsonResponse } from "../base/response.ts";
 import { checkUserId } from "../base/user_id.ts";
 import type { Trigger } from "../events/event.ts";
@@ -15,11 +16,14 @@ import {
   readMoneyBody,
   readRefundBody,
 } from "./answers.ts";
+import type { Forget } from "./forget.ts";
+import { forgetBodySchema } from "./schema.ts";
 import { listUsers, readUser } from "./users.ts";
 
 interface AdminRooms extends MoneyRooms {
   operator: AdminGuard;
   directory: Directory;
+  forget: Forget;
 }
 
 /** The operator, as the cause of an event. */
@@ -27,11 +31,11 @@ const byOperator: Trigger = { source: "api", actorType: "paywall-owner", actorId
 
 /** The endpoints about a project's users, for whoever has `ADMIN_KEY`. */
 export function ledgerAdminRoutes(rooms: AdminRooms) {
-  const { operator, directory, deps: { kv, clock } } = rooms;
+  const { operator, directory, forget, deps: { kv, clock } } = rooms;
   const projectOf = async (incoming: Incoming): Promise<Project> =>
     (await directory.refresh(checkId(incoming.param("projectId"), "project"))).project;
-  const answer = (value: unknown, { requestId }: Incoming) =>
-    jsonResponse(200, value, requestId, { "cache-control": "no-store" });
+  const answer = (value: unknown, { requestId }: Incoming, status = 200) =>
+    jsonResponse(status, value, requestId, { "cache-control": "no-store" });
 
   const depositOrCharge = (verb: "deposit" | "charge") =>
     operator(async (incoming) => {
@@ -61,6 +65,14 @@ export function ledgerAdminRoutes(rooms: AdminRooms) {
       const user = userOf(incoming);
       await readUser(kv, project, { user, now: clock.now() });
       return await answerActivities(rooms, { project, user, incoming });
+    }),
+    forget: operator(async (incoming) => {
+      const { id: projectId } = await projectOf(incoming);
+      const user = userOf(incoming);
+      const { value } = await incoming.inTime(readJsonBody(incoming.request, bodyBytesMax));
+      const { forfeit } = parseWith(forgetBodySchema, value);
+      const forgetting = await forget.run({ projectId, user, forfeit });
+      return answer(forgetting, incoming, forgetting.status === "done" ? 200 : 202);
     }),
     deposit: depositOrCharge("deposit"),
     charge: depositOrCharge("charge"),

@@ -80,6 +80,8 @@ export const connectionKey = (personId: string, projectId: string, user: string)
   projectId,
   user,
 ];
+/** All connections of all people. */
+export const allConnectionsPrefix: Key = ["connection"];
 /** All projects and users that a person was ever connected to. */
 export const connectionsPrefix = (personId: string): Key => ["connection", personId];
 /** A passkey: whose it is, its public key. Written at its registration and by each use. For ever. */
@@ -93,12 +95,28 @@ export const personPasskeyKey = (personId: string, credentialId: string): Key =>
 /** All passkeys of a person. */
 export const personPasskeysPrefix = (personId: string): Key => ["person_passkey", personId];
 
+/**
+ * A user who is being forgotten, and how far that has come. Written with the move of their account,
+ * removed when nothing names them any more.
+ */
+export const forgetJobKey = (projectId: string, user: string): Key => [
+  "forget_job",
+  projectId,
+  user,
+];
+/** Everyone who is being forgotten. */
+export const forgetJobsPrefix: Key = ["forget_job"];
+/** The last move of one of an owner's accounts to another name. Written with the move. For ever. */
+export const movedKey = (owner: string): Key => ["moved", owner];
+
 /** A payment at Stripe -> the deposit that it made. In the deposit's own write. For ever. */
 export const stripePaymentKey = (projectId: string, paymentIntent: string): Key => [
   "stripe_payment",
   projectId,
   paymentIntent,
 ];
+/** All payments at one account of Stripe: a project's, or this server's. */
+export const stripePaymentsPrefix = (merchantId: string): Key => ["stripe_payment", merchantId];
 
 /** A chat's idempotency key: running, or its stored answer. Lives 24 hours, then swept. */
 export const chatReplayKey = (projectId: string, key: string): Key => [
@@ -106,6 +124,8 @@ export const chatReplayKey = (projectId: string, key: string): Key => [
   projectId,
   key,
 ];
+/** All idempotency keys of a project's chats. */
+export const chatReplaysPrefix = (projectId: string): Key => ["chat_replay", projectId];
 /** When a stored answer ends, in ms -> swept from here. Written and removed with it. */
 export const chatReplayDueKey = (dueMs: number, projectId: string, key: string): Key => [
   "chat_replay_due",
@@ -155,6 +175,8 @@ export const deliveryKey = (projectId: string, deliveryId: string): Key => [
 ];
 /** All deliveries, those of one project together. */
 export const deliveriesPrefix: Key = ["delivery"];
+/** All deliveries of one project, in order of time. */
+export const ownDeliveriesPrefix = (projectId: string): Key => ["delivery", projectId];
 /**
  * When a pending delivery is due, in ms: for its next attempt, or because the lease of the attempt
  * under way has run out. Exactly one row for each pending delivery.
