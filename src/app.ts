@@ -1,3 +1,4 @@
+import { backupRoutes } from "./backup/routes.ts";
 import { createKeyGates } from "./chat/limits.ts";
 import { createModels } from "./chat/models.ts";
 import { sweepReplays } from "./chat/replay.ts";
@@ -6,6 +7,7 @@ import { createRunning, type Running } from "./chat/running.ts";
 import { createUpstreams } from "./chat/upstreams.ts";
 import type { Deps } from "./deps.ts";
 import { createErasers } from "./erasers.ts";
+import { exportRoutes } from "./export/routes.ts";
 import { healthRoutes } from "./health.ts";
 import { mount, type Routes } from "./mount.ts";
 import { type AccountQueue, createAccountQueue } from "./ledger/account_queue.ts";
@@ -94,6 +96,8 @@ export async function createApp(outside: Deps): Promise<App> {
       paywall: paywallRoutes({ deps, directory, links, post, secrets, announce, devices }),
       wallets: walletRoutes({ deps, directory, links, devices, authorizations, passkeys }),
       verify: verifyRoutes({ deps, operator }),
+      exports: exportRoutes({ deps, operator, directory }),
+      backup: backupRoutes({ deps, operator }),
       health: healthRoutes(deps),
     }),
     running,
@@ -154,6 +158,8 @@ interface Rooms {
   paywall: ReturnType<typeof paywallRoutes>;
   wallets: ReturnType<typeof walletRoutes>;
   verify: ReturnType<typeof verifyRoutes>;
+  exports: ReturnType<typeof exportRoutes>;
+  backup: ReturnType<typeof backupRoutes>;
   health: ReturnType<typeof healthRoutes>;
 }
 
@@ -193,9 +199,12 @@ function callerRoutes({ connect, chat, ledger, webhooks }: Rooms): Routes {
 }
 
 /** What the operator's key opens. */
-function operatorRoutes({ projects, users, webhooks, verify }: Rooms): Routes {
+function operatorRoutes(rooms: Rooms): Routes {
+  const { projects, users, webhooks, verify, exports, backup } = rooms;
   return {
     "/v1/admin/verify": { GET: verify.verify },
+    "/v1/admin/backup": { GET: backup.backup },
+    "/v1/admin/projects/:projectId/export": { GET: exports.exportRecords },
     "/v1/admin/projects": { GET: projects.listProjects, POST: projects.createProject },
     "/v1/admin/projects/:projectId": { GET: projects.getProject, PATCH: projects.updateProject },
     "/v1/admin/secrets/reseal": { POST: webhooks.resealSecrets },

@@ -84,6 +84,8 @@ export const connectionKey = (personId: string, projectId: string, user: string)
 export const allConnectionsPrefix: Key = ["connection"];
 /** All projects and users that a person was ever connected to. */
 export const connectionsPrefix = (personId: string): Key => ["connection", personId];
+/** All connections, those of one person together. */
+export const allConnectionsPrefix: Key = ["connection"];
 /** A passkey: whose it is, its public key. Written at its registration and by each use. For ever. */
 export const passkeyKey = (credentialId: string): Key => ["passkey", credentialId];
 /** A person's passkeys: no value. Written with the passkey. */
