@@ -38,9 +38,8 @@ export const columnsOf: Readonly<Record<ExportKind, readonly string[]>> = {
     "available",
     "entries",
     "lastActivityId",
-    "wallet",
-    "authorization",
-    "dailyCap",
+    "authorization.status",
+    "authorization.dailyCap",
   ],
   events: [
     "id",

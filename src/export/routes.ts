@@ -4,7 +4,7 @@ import { parseWith } from "../base/request.ts";
 import type { Deps } from "../deps.ts";
 import { listEvents } from "../events/listing.ts";
 import { listEntries } from "../ledger/list_entries.ts";
-import { listUsers } from "../ledger/list_users.ts";
+import { listAllUsers } from "../ledger/list_all_users.ts";
 import type { Directory } from "../projects/directory.ts";
 import { type AdminGuard, checkId } from "../projects/operator.ts";
 import type { Project } from "../projects/schema.ts";
@@ -25,7 +25,7 @@ export function exportRoutes({ deps, operator, directory }: ExportRooms) {
   const { kv, clock, log } = deps;
   const listings: Record<ExportKind, (project: Project) => Listing> = {
     entries: (project) => listEntries(kv, project),
-    users: (project) => listUsers(kv, project, clock.now),
+    users: (project) => listAllUsers(kv, project, clock.now),
     events: ({ id }) => listEvents(kv, id),
     deliveries: ({ id }) => listDeliveries(kv, id),
   };

@@ -11,7 +11,7 @@ import {
   ownAccountsPrefix,
 } from "../store/keys.ts";
 import type { Key, Kv, Row } from "../store/kv.ts";
-import { readOrNull } from "../store/scan.ts";
+import { listAfter, readOrNull } from "../store/scan.ts";
 import { type Account, decodeAccount, type Hold } from "./account.ts";
 import { type Authorization, decodeAuthorization } from "./authorization.ts";
 import { type BalanceView, settledAt, viewBalance } from "./view.ts";
@@ -69,6 +69,17 @@ export async function listUsers(
     users: (await readDetails(kv, project, { rows: found.slice(0, limit), now })).map(withoutHolds),
     nextCursor: next ? toBase64Url(toBytes(userOf(next))) : null,
   };
+}
+
+/** The next users behind that one, as `listUsers` has them; null is the start. */
+export async function listUsersAfter(
+  kv: Kv,
+  project: Project,
+  { after, limit, now }: { after: string | null; limit: number; now: number },
+): Promise<UserView[]> {
+  const { under, at } = placeOfUsers(project);
+  const rows = await listAfter(kv, under, { after: after === null ? null : at(after), limit });
+  return (await readDetails(kv, project, { rows, now })).map(withoutHolds);
 }
 
 /** One user as they stand now. Throws 404 for one that the project has never had. */
