@@ -12,11 +12,8 @@ export interface Given {
   yes?: boolean;
 }
 
-/** What a command works with: the service, and the person or program that runs it. */
-export interface Context {
-  /** Where the service is. */
-  settings: Settings;
-  api: Api;
+/** The person or program that runs a command. */
+export interface Terminal {
   /** Whether a program reads the output. */
   isJson: boolean;
   /** The command's one result on standard output: `value` as JSON, or `text` for people. */
@@ -31,6 +28,13 @@ export interface Context {
   confirm(question: string): Promise<void>;
 }
 
+/** What a command works with: the service, and who runs it. */
+export interface Context extends Terminal {
+  /** Where the service is. */
+  settings: Settings;
+  api: Api;
+}
+
 /** What stands above a column, and what in it. */
 export type Columns = Record<string, (item: Body) => unknown>;
 
@@ -39,13 +43,16 @@ const progressMs = 1_000;
 /** The context of one command. Throws where settings are missing. */
 export function openContext(lookup: Lookup, given: Given): Context {
   const settings = readSettings(lookup, given);
+  return { settings, api: createApi(settings), ...openTerminal(given) };
+}
+
+/** Who runs a command that needs no service. */
+export function openTerminal(given: Given): Terminal {
   const isJson = given.json ?? false;
   let progressAt = performance.now();
   let headed = false;
   const note = (text: string) => console.error(text);
   return {
-    settings,
-    api: createApi(settings),
     isJson,
     note,
     print(value, text) {
