@@ -11,7 +11,7 @@ import { syncFolder } from "./output_file.ts";
 import { openEnvironment } from "./settings.ts";
 
 const notes = `
-Stop the service first; this needs neither it nor a network. The present database is kept beside
+Stop the service first, and run this as its user; it needs no network. The present database is kept beside
 the new one, as KV_PATH.before-restore-TIME. What happened after the backup is not in it: money
 that moved since then moves back, and deliveries that were pending are sent again.`;
 
@@ -54,6 +54,7 @@ async function restore(
     note(`${file} is whole.`);
     const old = existsSync(path) || existsSync(`${path}-wal`);
     if (old) await confirm(`Put it in the place of the database ${path}, which is kept?`);
+    if (existsSync(path)) await giveSameOwner(path, ready);
     const kept = old ? await keepAside(path) : null;
     await Deno.rename(ready, path);
     await syncFolder(path);
@@ -76,6 +77,15 @@ async function copyChecked(from: string, to: string): Promise<void> {
   }
   seal.end(from);
   await target.sync();
+}
+
+/** Whoever could read the one before, and that is the service, can read the new one. */
+async function giveSameOwner(from: string, to: string): Promise<void> {
+  const [before, after] = [await Deno.stat(from), await Deno.stat(to)];
+  if (before.mode !== null) await Deno.chmod(to, before.mode & 0o777);
+  if (before.uid !== after.uid || before.gid !== after.gid) {
+    await Deno.chown(to, before.uid, before.gid);
+  }
 }
 
 /**
