@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import { createApp } from "../src/app.ts";
 import type { Snapshot } from "../src/deps.ts";
 import {
+  assertOneMoment,
   assertVerified,
   backUp,
   filesIn,
@@ -40,7 +41,7 @@ Deno.test("backup: made under load, it is the ledger as it was at one moment, an
   const shop = await openShop(farebox);
   const load = startLoad(farebox, shop);
   await eventually(() => load.count > 100, { withinMs: 20_000 });
-  const toldBefore = new Set(load.chains.flat());
+  const toldBefore = load.chains.flat();
   const backup = await backUp(farebox, folder.path);
   const toldUntil = load.count;
   await eventually(() => load.count > toldUntil + 100, { withinMs: 20_000 });
@@ -53,20 +54,9 @@ Deno.test("backup: made under load, it is the ledger as it was at one moment, an
   assert.match(restored.printed, /Next: start the service, then check it with 'deno task verify-/);
   await using again = await start(elsewhere.path, env);
   await assertVerified(again);
-  const { entries, users } = await readShop(again, shop);
-  const ids = new Set(entries.map(({ id }) => id));
-  assert.ok(ids.size < whole.entries.length, "the load went on after the copy");
-  const told = [...toldBefore].filter((id) => !ids.has(id));
-  assert.deepEqual(told, [], "all that was told before is in it");
-  for (const chain of load.chains) {
-    const here = chain.map((id) => ids.has(id));
-    assert.equal(here.lastIndexOf(true) + 1, here.filter(Boolean).length, "no gap in what it did");
-  }
-  const byId = new Map(whole.entries.map((entry) => [entry.id, entry]));
-  for (const entry of entries) assert.deepEqual(entry, byId.get(entry.id));
-  for (const { balance, lastActivityId } of users) {
-    assert.equal(balance, byId.get(lastActivityId)?.balanceAfter, "a balance that there was");
-  }
+  const restoredBooks = await readShop(again, shop);
+  assert.ok(restoredBooks.entries.length < whole.entries.length, "the load went on after the copy");
+  assertOneMoment(restoredBooks, { chains: load.chains, toldBefore, whole });
   // And it takes money again.
   await deposit(again, shop.key, "1");
 });
@@ -202,7 +192,10 @@ Deno.test("backup: a copy that fails is a clear error, and the next one may work
   let failing = true;
   using service = await openWith(() => {
     if (failing) return Promise.reject(new Error("database or disk is full"));
-    return Promise.resolve({ bytes: 3, stream: ReadableStream.from([new Uint8Array([1, 2, 3])]) });
+    return Promise.resolve({
+      bytes: 3,
+      stream: ReadableStream.from([new TextEncoder().encode("abc")]),
+    });
   });
   const refused = await service.ask();
   assert.equal(refused.status, 503);
@@ -212,7 +205,7 @@ Deno.test("backup: a copy that fails is a clear error, and the next one may work
   assert.equal(whole.headers.get("content-length"), "103");
   assert.match(
     await whole.text(),
-    /^\x01\x02\x03\nfarebox-backup 1 0000000000000003 039058c6f2c0[0-9a-f]{52}\n$/,
+    /^abc\nfarebox-backup 1 0000000000000003 ba7816bf8f01cfea[0-9a-f]{48}\n$/,
   );
 });
 

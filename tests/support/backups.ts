@@ -79,11 +79,14 @@ async function doOne(
   return activityId;
 }
 
-/** All entries and all users of a project, as the service exports them. */
-export async function readShop(
-  farebox: Farebox,
-  { projectId }: Shop,
-): Promise<{ entries: Body[]; users: Body[] }> {
+/** All entries and all users of a project. */
+export interface ShopBooks {
+  entries: Body[];
+  users: Body[];
+}
+
+/** Reads them as the service exports them. */
+export async function readShop(farebox: Farebox, { projectId }: Shop): Promise<ShopBooks> {
   const read = async (what: string): Promise<Body[]> => {
     const path = `/v1/admin/projects/${projectId}/export?what=${what}`;
     const response = await farebox.call(path, { key: adminKey });
@@ -92,6 +95,36 @@ export async function readShop(
     return text.split("\n").slice(0, -1).map((line) => JSON.parse(line));
   };
   return { entries: await read("entries"), users: await read("users") };
+}
+
+/**
+ * Asserts that restored books are those of one moment: with all that callers had been told before
+ * it, and of what each did in order, everything up to some point; each entry as it was written, and
+ * each balance one that there was.
+ */
+export function assertOneMoment(
+  { entries, users }: ShopBooks,
+  { chains, toldBefore, whole }: {
+    chains: Load["chains"];
+    toldBefore: readonly string[];
+    whole: ShopBooks;
+  },
+): void {
+  const ids = new Set(entries.map(({ id }) => id));
+  assert.deepEqual(
+    toldBefore.filter((id) => !ids.has(id)),
+    [],
+    "all that was told before is in it",
+  );
+  for (const chain of chains) {
+    const here = chain.map((id) => ids.has(id));
+    assert.equal(here.lastIndexOf(true) + 1, here.filter(Boolean).length, "no gap in what it did");
+  }
+  const byId = new Map(whole.entries.map((entry) => [entry.id, entry]));
+  for (const entry of entries) assert.deepEqual(entry, byId.get(entry.id));
+  for (const { balance, lastActivityId } of users) {
+    assert.equal(balance, byId.get(lastActivityId)?.balanceAfter, "a balance that there was");
+  }
 }
 
 /** Asserts that everything in the database of a service agrees. */
