@@ -1,5 +1,8 @@
 import assert from "node:assert/strict";
 import { parse } from "csv-parse/sync";
+import type { Failure } from "../scripts/farebox/failure.ts";
+import { readImportFile } from "../scripts/farebox/import_file.ts";
+import { writeAll } from "../scripts/farebox/output_file.ts";
 import { filesIn, openShop, readShop } from "./support/backups.ts";
 import { runFarebox } from "./support/command.ts";
 import { startCuttingProxy } from "./support/cutting_proxy.ts";
@@ -43,25 +46,25 @@ async function depositMany(farebox: Farebox, key: string, count: number): Promis
 Deno.test("export command: writes what the service says, also over connections that break", async () => {
   await using office = await openOffice();
   const { farebox, shop, run, read, files } = office;
-  await depositMany(farebox, shop.key, 900);
+  await depositMany(farebox, shop.key, 450);
   const path = `/v1/admin/projects/${shop.projectId}/export?what=entries`;
   const said = async (format: string) =>
     await (await farebox.call(`${path}&format=${format}`, { key: adminKey })).text();
-  await using proxy = startCuttingProxy(farebox.url, { afterBytes: 50_000, cutsMax: 3 });
+  await using proxy = startCuttingProxy(farebox.url, { afterBytes: 50_000, cutsMax: 2 });
   const args = ["export", shop.projectId, "--what", "entries"];
   const out = ["--format", "csv", "--out", "entries.csv"];
   const ran = await run([...args, ...out, "--json"], proxy.url);
   assert.equal(ran.code, 0, ran.complaint);
-  assert.equal(proxy.cuts, 3);
-  assert.equal(ran.complaint.match(/broke: .* Going on after \d+ entries\.$/gm)?.length, 3);
-  assert.equal(JSON.parse(ran.printed).records, 900);
+  assert.equal(proxy.cuts, 2);
+  assert.equal(ran.complaint.match(/broke: .* Going on after \d+ entries\.$/gm)?.length, 2);
+  assert.equal(JSON.parse(ran.printed).records, 450);
   assert.equal(await read("entries.csv"), await said("csv"));
   assert.deepEqual(files(), ["entries.csv"]);
-  assert.equal(parse(await read("entries.csv"), { columns: true }).length, 900);
+  assert.equal(parse(await read("entries.csv"), { columns: true }).length, 450);
 
   const printed = await run(args);
   assert.equal(printed.printed, await said("jsonl"));
-  assert.match(printed.complaint, /^900 entries in \d+\.\d s$/m);
+  assert.match(printed.complaint, /^450 entries in \d+\.\d s$/m);
 });
 
 Deno.test("export command: what fails leaves no file, and an earlier one as it was", async () => {
@@ -82,6 +85,16 @@ Deno.test("export command: what fails leaves no file, and an earlier one as it w
   }
   assert.equal(await read("users.csv"), "before");
   assert.deepEqual(files(), ["users.csv"]);
+});
+
+Deno.test("export command: a full disk, and a reader that has left, are said in one line", async () => {
+  using full = await Deno.open("/dev/full", { write: true });
+  const bytes = new TextEncoder().encode("text");
+  const told = (error: Failure) =>
+    error.exitCode === 1 && /^out cannot be written: /.test(error.message);
+  await assert.rejects(writeAll(full, bytes, "out"), told);
+  const left = { write: () => Promise.reject(new Deno.errors.BrokenPipe("Broken pipe")) };
+  await assert.rejects(writeAll(left, bytes, "out"), told);
 });
 
 Deno.test("import command: books every line once, however often it is run, and cut", async () => {
@@ -205,21 +218,33 @@ Deno.test("import command: a file that is none, or a project that takes nothing,
   const archived = await make({ name: "Old" });
   await farebox.json(`/v1/admin/projects/${archived}/archive`, { key: adminKey, body: {} });
   await write("users.csv", "user,amount\nada,1\n");
-  await write("quotes.csv", 'user,amount\n"ada,1\nbob,2\n');
-  await write("head.csv", "name,amount\nada,1\n");
   await write("users.txt", "user,amount\nada,1\n");
   const cases: [string, string, number, RegExp][] = [
     [shared, "users.csv", 1, /pay into their own wallets/],
     [archived, "users.csv", 1, /is archived/],
-    ["pw_01ARZ3NDEKTSV4RRFFQ69G5FAV", "users.csv", 1, /No such project/],
     [shop.projectId, "missing.csv", 1, /missing\.csv cannot be read/],
-    [shop.projectId, "quotes.csv", 1, /is not well-formed CSV: .*line/],
-    [shop.projectId, "head.csv", 1, /must begin with a line that names its columns/],
     [shop.projectId, "users.txt", 2, /Say --format csv or --format jsonl/],
   ];
   for (const [project, file, code, told] of cases) {
     const ran = await run(["import", project, file, "--yes"]);
     assert.equal(ran.code, code, `${file}: ${ran.complaint}`);
     assert.match(ran.complaint, told);
+  }
+});
+
+Deno.test("import command: a file that cannot be read as lines is refused as a whole", async () => {
+  await using folder = await makeFolder();
+  const path = `${folder.path}/file`;
+  const cases: [string | Uint8Array, RegExp][] = [
+    ['user,amount\n"ada,1\nbob,2\n', /is not well-formed CSV: .*line/],
+    ["name,amount\nada,1\n", /must begin with a line that names its columns/],
+    ["user,amount,note\nada,1,x\n", /must begin with a line that names its columns/],
+    ["", /must begin with a line that names its columns/],
+    [new Uint8Array([0x75, 0xff]), /is not well-formed UTF-8/],
+  ];
+  for (const [content, told] of cases) {
+    const bytes = typeof content === "string" ? new TextEncoder().encode(content) : content;
+    await Deno.writeFile(path, bytes);
+    await assert.rejects(readImportFile(path, "csv"), told);
   }
 });

@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { SealReader } from "../scripts/farebox/backup_file.ts";
+import { encodeSeal, Sealing } from "../src/backup/seal.ts";
 import { assertVerified, backUp, filesIn, openShop, readShop, restore } from "./support/backups.ts";
 import { runFarebox } from "./support/command.ts";
 import { databaseOf, makeFolder, serviceEnv, startFarebox } from "./support/process.ts";
@@ -46,63 +48,67 @@ Deno.test("restore: puts the backup in the database's place, and keeps what was 
   assert.equal(await balanceIn(), "3", "the one before it, with what was in its WAL file");
 });
 
-Deno.test("restore: refuses while the service runs, and touches nothing", async () => {
-  await using made = await backedUp();
-  const { folder, shop, backup } = made;
-  await using farebox = await start(folder.path);
-  const before = filesIn(folder.path);
-  const ran = await restore(backup, folder.path);
-  assert.equal(ran.code, 1);
-  assert.match(ran.complaint, /farebox\.kv is in use by a running service: stop it first/);
-  assert.deepEqual(filesIn(folder.path), before);
-  assert.equal((await readShop(farebox, shop)).users[0]?.balance, "3");
-});
-
-Deno.test("restore: a file that is cut off, changed or something else is refused, and nothing touched", async () => {
+Deno.test("restore: refuses what is no whole backup, and asks before all else; nothing is touched", async () => {
   await using made = await backedUp();
   const { folder, backup } = made;
   const good = await Deno.readFile(backup);
-  const flipped = (at: number) => {
-    const bytes = good.slice();
-    bytes[at] = (bytes[at] ?? 0) ^ 1;
-    return bytes;
-  };
-  const database = await contentOf(folder.path);
-  const cases: Record<string, [Uint8Array, RegExp]> = {
-    "cut off": [good.subarray(0, -1), /its last line is missing/],
-    "half": [good.subarray(0, good.length / 2), /its last line is missing/],
-    "empty": [new Uint8Array(), /its last line is missing/],
-    "a page missing": [
-      new Uint8Array([...good.subarray(0, 4096), ...good.subarray(8192)]),
-      /is damaged: it has \d+ bytes/,
-    ],
-    "a bit of the header": [flipped(30), /is damaged/],
-    "a bit in the middle": [flipped(good.length >> 1), /is damaged/],
-    "a bit of the seal's hash": [flipped(good.length - 2), /is damaged|last line is missing/],
-    "more behind it": [new Uint8Array([...good, 10]), /its last line is missing/],
-    "no backup": [new TextEncoder().encode("user,amount\nada,1\n"), /is no backup/],
-  };
-  const path = `${folder.path}/other`;
-  for (const [what, [bytes, told]] of Object.entries(cases)) {
-    await Deno.writeFile(path, bytes);
-    const ran = await restore(path, folder.path);
-    assert.equal(ran.code, 1, what);
-    assert.match(ran.complaint, told, what);
+  const cut = `${folder.path}/cut.backup`;
+  const changed = `${folder.path}/changed.backup`;
+  await Deno.writeFile(cut, good.subarray(0, good.length / 2));
+  await Deno.writeFile(changed, flipped(good, good.length >> 1));
+  const before = await contentOf(folder.path);
+  const cases: [string, string[], number, RegExp][] = [
+    [cut, ["--yes"], 1, /cut\.backup is no backup, or not all of one: its last line is missing/],
+    [changed, ["--yes"], 1, /changed\.backup is damaged: it has \d+ bytes with the SHA-256/],
+    [`${folder.path}/none`, ["--yes"], 1, /none cannot be read/],
+    [backup, [], 2, /which is kept\?\nNobody can be asked here: say --yes/],
+  ];
+  for (const [file, args, code, told] of cases) {
+    const ran = await restore(file, folder.path, args);
+    assert.equal(ran.code, code, ran.complaint);
+    assert.match(ran.complaint, told);
   }
-  await Deno.remove(path);
-  assert.match((await restore(path, folder.path)).complaint, /other cannot be read/);
-  assert.deepEqual(await contentOf(folder.path), database);
+  assert.deepEqual(await contentOf(folder.path), before);
+
+  await using farebox = await start(folder.path);
+  const ran = await restore(backup, folder.path);
+  assert.equal(ran.code, 1);
+  assert.match(ran.complaint, /farebox\.kv is in use by a running service: stop it first/);
+  assert.equal((await readShop(farebox, made.shop)).users[0]?.balance, "3");
 });
 
-Deno.test("restore: asks before it replaces a database, and does nothing where nobody can say yes", async () => {
-  await using made = await backedUp();
-  const { folder, backup } = made;
-  const before = await contentOf(folder.path);
-  const ran = await restore(backup, folder.path, []);
-  assert.equal(ran.code, 2);
-  assert.match(ran.complaint, /which is kept\?\nNobody can be asked here: say --yes/);
-  assert.deepEqual(await contentOf(folder.path), before);
+Deno.test("restore: whatever is cut off, changed or added, the seal tells", () => {
+  const content = crypto.getRandomValues(new Uint8Array(1_000));
+  const sealing = new Sealing();
+  sealing.add(content);
+  const good = new Uint8Array([...content, ...encodeSeal(sealing.end())]);
+  const read = (bytes: Uint8Array, pieceBytes: number) => {
+    const seal = new SealReader();
+    const known: number[] = [];
+    for (let at = 0; at < bytes.length; at += pieceBytes) {
+      known.push(...seal.add(bytes.subarray(at, at + pieceBytes)));
+    }
+    seal.end("It");
+    return known;
+  };
+  for (const pieceBytes of [1, 7, 99, 100, 101, 999, 1_100, 5_000]) {
+    assert.deepEqual(read(good, pieceBytes), [...content]);
+  }
+  for (let at = 0; at < good.length; at++) {
+    assert.throws(() => read(flipped(good, at), 64), /It is (damaged|no backup)/);
+    assert.throws(() => read(good.subarray(0, at), 64), /It is (damaged|no backup)/);
+    assert.throws(
+      () => read(new Uint8Array([...good].toSpliced(at, 1)), 64),
+      /It is (damaged|no backup)/,
+    );
+  }
+  assert.throws(() => read(new Uint8Array([...good, 10]), 64), /It is no backup/);
 });
+
+/** The same with one bit of that byte the other way. */
+function flipped(bytes: Uint8Array, at: number): Uint8Array {
+  return bytes.with(at, (bytes[at] ?? 0) ^ 1);
+}
 
 Deno.test("restore: a database that cannot be opened any more is kept too, with its companions", async () => {
   await using made = await backedUp();

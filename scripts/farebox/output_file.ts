@@ -1,5 +1,5 @@
 import { dirname } from "node:path";
-import { refused } from "./failure.ts";
+import { type Failure, refused } from "./failure.ts";
 
 /** Where a long result goes: a file that is there only once it is whole, or standard output. */
 export interface OutputFile {
@@ -18,14 +18,13 @@ export async function openOutput(path: string): Promise<OutputFile> {
   const isStdout = path === "-";
   const partPath = `${path}.part`;
   const file = isStdout ? Deno.stdout : await create(partPath);
-  const writer = { write: (bytes: Uint8Array) => file.write(bytes) };
   const output: OutputFile = {
     isStdout,
     bytes: 0,
     partPath,
     async write(data) {
       const bytes = typeof data === "string" ? new TextEncoder().encode(data) : data;
-      for (let at = 0; at < bytes.length;) at += await writer.write(bytes.subarray(at));
+      await writeAll(file, bytes, isStdout ? "Standard output" : partPath);
       output.bytes += bytes.length;
     },
     async fill(work) {
@@ -47,6 +46,19 @@ export async function openOutput(path: string): Promise<OutputFile> {
   return output;
 }
 
+/** Writes all of it. Throws `Failure` where the disk is full, or nobody reads on. */
+export async function writeAll(
+  file: { write(bytes: Uint8Array): Promise<number> },
+  bytes: Uint8Array,
+  name: string,
+): Promise<void> {
+  try {
+    for (let at = 0; at < bytes.length;) at += await file.write(bytes.subarray(at));
+  } catch (error) {
+    throw cannotWrite(name, error);
+  }
+}
+
 /** Makes a rename last: it is an entry of the folder. */
 export async function syncFolder(path: string): Promise<void> {
   const folder = await Deno.open(dirname(path));
@@ -58,6 +70,10 @@ async function create(path: string): Promise<Deno.FsFile> {
   try {
     return await Deno.open(path, { create: true, write: true, truncate: true, mode: 0o600 });
   } catch (error) {
-    throw refused(`${path} cannot be written: ${error instanceof Error ? error.message : error}`);
+    throw cannotWrite(path, error);
   }
+}
+
+function cannotWrite(name: string, error: unknown): Failure {
+  return refused(`${name} cannot be written: ${error instanceof Error ? error.message : error}`);
 }

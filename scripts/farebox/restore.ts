@@ -7,7 +7,7 @@ import { lockDatabase } from "../../src/database_lock.ts";
 import { checkDatabase, SealReader } from "./backup_file.ts";
 import { type Given, openTerminal, type Terminal } from "./context.ts";
 import { refused } from "./failure.ts";
-import { syncFolder } from "./output_file.ts";
+import { syncFolder, writeAll } from "./output_file.ts";
 import { openEnvironment } from "./settings.ts";
 
 const notes = `
@@ -43,8 +43,7 @@ async function restore(
   if (!isDatabaseFile(path)) {
     throw refused(`${path} is no database file: restore it with its own server's means.`);
   }
-  await Deno.mkdir(dirname(path), { recursive: true });
-  if (!lockDatabase(path)) {
+  if (!await isFree(path)) {
     throw refused(`${path} is in use by a running service: stop it first. Nothing was touched.`);
   }
   const ready = `${path}.restoring`;
@@ -64,6 +63,15 @@ async function restore(
   }
 }
 
+async function isFree(path: string): Promise<boolean> {
+  try {
+    await Deno.mkdir(dirname(path), { recursive: true });
+    return lockDatabase(path);
+  } catch (error) {
+    throw refused(`${path} cannot be locked: ${error instanceof Error ? error.message : error}`);
+  }
+}
+
 /** Copies what the backup holds, without its seal, checking it on the way. */
 async function copyChecked(from: string, to: string): Promise<void> {
   const source = await Deno.open(from).catch((error) => {
@@ -72,8 +80,7 @@ async function copyChecked(from: string, to: string): Promise<void> {
   using target = await Deno.open(to, { create: true, write: true, truncate: true, mode: 0o600 });
   const seal = new SealReader();
   for await (const piece of source.readable) {
-    const known = seal.add(piece);
-    for (let at = 0; at < known.length;) at += await target.write(known.subarray(at));
+    await writeAll(target, seal.add(piece), to);
   }
   seal.end(from);
   await target.sync();
