@@ -4,7 +4,8 @@ import { dirname } from "node:path";
 import process from "node:process";
 import { type App, createApp } from "./src/app.ts";
 import { ApiError } from "./src/base/errors.ts";
-import { type Config, readConfig } from "./src/config.ts";
+import { type Config, isDatabaseFile, readConfig } from "./src/config.ts";
+import { lockDatabase } from "./src/database_lock.ts";
 import type { Deps } from "./src/deps.ts";
 import { devApiKey, devProjectId } from "./src/projects/auth.ts";
 import { createRealDeps } from "./src/real_deps.ts";
@@ -58,11 +59,9 @@ function configOrExit(): Config {
 
 /** One process per database file: a second one would only get "database is locked". */
 function lockOrExit(kvPath: string): void {
-  if (/^https?:/.test(kvPath) || kvPath === ":memory:") return;
+  if (!isDatabaseFile(kvPath)) return;
   Deno.mkdirSync(dirname(kvPath), { recursive: true });
-  // Held until the process ends, however it ends.
-  const file = Deno.openSync(`${kvPath}.lock`, { create: true, write: true });
-  if (!file.tryLockSync(true)) {
+  if (!lockDatabase(kvPath)) {
     exit(`Farebox cannot start:\nKV_PATH ${kvPath} is in use by another process`);
   }
 }

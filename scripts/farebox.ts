@@ -3,19 +3,39 @@
  * `--help` says which there are.
  */
 import { Command, CommanderError } from "commander";
+import { addBackup } from "./farebox/backup.ts";
 import { type Context, type Given, openContext } from "./farebox/context.ts";
+import { addExport } from "./farebox/export.ts";
 import { exitCodes, Failure } from "./farebox/failure.ts";
+import { addImport } from "./farebox/import.ts";
+import { addKeys } from "./farebox/keys.ts";
+import { addMoney } from "./farebox/money.ts";
 import { addProjects } from "./farebox/projects.ts";
+import { addRestore } from "./farebox/restore.ts";
+import { addSecrets } from "./farebox/secrets.ts";
 import { openEnvironment } from "./farebox/settings.ts";
+import { addUsers } from "./farebox/users.ts";
+import { addVerify } from "./farebox/verify.ts";
 
 /** One group of commands. `open` gives what they work with, once the options are known. */
 export type AddCommands = (program: Command, open: () => Context) => void;
 
-const groups: readonly AddCommands[] = [addProjects];
+const groups: readonly AddCommands[] = [
+  addProjects,
+  addKeys,
+  addUsers,
+  addMoney,
+  addExport,
+  addImport,
+  addBackup,
+  addRestore,
+  addVerify,
+  addSecrets,
+];
 
 const notes = `
 Settings, from the environment or from .env:
-  ADMIN_KEY    the service's own, needed by all commands
+  ADMIN_KEY    the service's own, needed by all commands but restore
   FAREBOX_URL  where the service is; else http://localhost:PORT, else BASE_URL
 
 Results go to standard output, everything else to standard error. With --json a result is one

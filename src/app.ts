@@ -1,3 +1,4 @@
+import { backupRoutes } from "./backup/routes.ts";
 import { createKeyGates } from "./chat/limits.ts";
 import { createModels } from "./chat/models.ts";
 import { sweepReplays } from "./chat/replay.ts";
@@ -7,10 +8,14 @@ import { createUpstreams } from "./chat/upstreams.ts";
 import type { Deps } from "./deps.ts";
 import { docsRoutes } from "./docs/routes.tsx";
 import { guideRoutes } from "./guides/routes.tsx";
+import { createErasers } from "./erasers.ts";
+import { exportRoutes } from "./export/routes.ts";
 import { healthRoutes } from "./health.ts";
 import { mount, type Routes } from "./mount.ts";
 import { routeMap } from "./route_map.ts";
 import { type AccountQueue, createAccountQueue } from "./ledger/account_queue.ts";
+import { ledgerAdminRoutes } from "./ledger/admin_routes.ts";
+import { createForget, type Forget } from "./ledger/forget.ts";
 import { createHolds } from "./ledger/hold.ts";
 import { createPost } from "./ledger/post.ts";
 import { ledgerRoutes } from "./ledger/routes.ts";
@@ -80,6 +85,7 @@ export async function createApp(outside: Deps): Promise<App> {
   const authorizations = createAuthorizations(deps, commit);
   const running = createRunning(deps, holds);
   const findUpstream = createUpstreams(deps, secrets);
+  const forget = createForget(deps, { queue, erasers: createErasers(deps, directory) });
   const { linkFor, wayOut } = createWaysOut({ links, announce });
 
   const operator = createAdminGuard(config, auth);
@@ -92,6 +98,7 @@ export async function createApp(outside: Deps): Promise<App> {
   const routes = routeMap({
     chat: chatRoutes(chatRooms, createModels(deps, findUpstream)),
     ledger: ledgerRoutes({ deps, auth, post, wayOut }),
+    users: ledgerAdminRoutes({ deps, operator, directory, post, forget, wayOut }),
     projects: projectRoutes({ deps, operator, admin, directory }),
     webhooks: webhookRoutes({ deps, auth, operator, ...webhooks }),
     connect: connectRoutes({ deps, auth, authorizations, wayOut }),
@@ -99,21 +106,24 @@ export async function createApp(outside: Deps): Promise<App> {
     wallets: walletRoutes({ deps, directory, links, devices, authorizations, passkeys }),
     verify: verifyRoutes({ deps, operator }),
     summaries: summaryRoutes({ deps, operator, directory }),
+    exports: exportRoutes({ deps, operator, directory }),
+    backup: backupRoutes({ deps, operator }),
     docs: docsRoutes({ deps, operations }),
     guides: guideRoutes(deps),
     health: healthRoutes(deps),
   });
   const hono = mount(deps, routes, running);
   const flush = () => topUsers.flush().then(() => deps.committer.flush());
-  const sweep = createSweep(deps, { queue, redelivery, flush });
+  const sweep = createSweep(deps, { queue, redelivery, forget, flush });
   return { fetch: hono.fetch, routes, running, admin, dispatcher, sweep, flush };
 }
 
 function createSweep(
   deps: Deps,
-  { queue, redelivery, flush }: {
+  { queue, redelivery, forget, flush }: {
     queue: AccountQueue;
     redelivery: Redelivery;
+    forget: Forget;
     flush: () => Promise<void>;
   },
 ): () => Promise<void> {
@@ -123,6 +133,7 @@ function createSweep(
     await sweepHolds();
     await sweepReplays(deps);
     await redelivery.sweep();
+    await forget.sweep();
     await trim();
     await sweepMarkers(deps);
     await flush();

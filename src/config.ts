@@ -181,6 +181,11 @@ function requireLoopback(host: string, baseUrl: string): void {
   }
 }
 
+/** Whether the database is a file of this machine, which one process at a time may have. */
+export function isDatabaseFile(kvPath: string): boolean {
+  return kvPath !== ":memory:" && !/^[a-z]+:\/\//i.test(kvPath);
+}
+
 /** An address of ours as a path, for a page of ours to lead to: under the path of `BASE_URL`, if any. */
 export function publicPath({ baseUrl }: Pick<Config, "baseUrl">, path: string): string {
   return new URL(baseUrl).pathname.replace(/\/$/, "") + path;

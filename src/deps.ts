@@ -37,6 +37,12 @@ export interface PostResponse {
   bodyHead: string;
 }
 
+/** A copy of the whole database as it was at one moment. Its room is free once it is read or left. */
+export interface Snapshot {
+  bytes: number;
+  stream: ReadableStream<Uint8Array>;
+}
+
 /** Rings at a time, or does not: nothing may be correct only because it did. */
 export interface Alarm {
   /** Asks to be rung at that time, in milliseconds since 1970; rings close together are one. */
@@ -58,6 +64,8 @@ export interface Deps {
   /** Posts one webhook. Follows no redirect. Throws when no answer comes. */
   post(request: PostRequest): Promise<PostResponse>;
   alarm: Alarm;
+  /** Copies the database while it works; null where it is no file of this process. */
+  takeSnapshot: (() => Promise<Snapshot>) | null;
   log: Log;
   /** The guides' markdown by the names of their files, such as "going-live". */
   guides: ReadonlyMap<string, string>;

@@ -108,12 +108,19 @@ function createServe(deps: Deps, running: { readonly size: number }) {
   };
 }
 
-/** A path for the log: without what opens a page, or a key that someone took for an id. */
+/** What opens a page, a key that someone took for an id, and a person's id. */
+const secretInPath = [
+  [/^\/(topup|authorize)\/.+/, "/$1/[token]"],
+  [/sk_\w+/g, "[key]"],
+  [/^(\/v1\/admin\/projects\/[^/]+\/users\/)[^/]+/, "$1[user]"],
+] as const;
+
+/** A path for the log. */
 function withoutSecrets(path: string): string {
-  if (!path.startsWith("/topup/") && !path.startsWith("/authorize/") && !path.includes("sk_")) {
-    return path;
-  }
-  return path.replace(/^\/(topup|authorize)\/.+/, "/$1/[token]").replace(/sk_\w+/g, "[key]");
+  const harmless = !path.startsWith("/topup/") && !path.startsWith("/authorize/") &&
+    !path.startsWith("/v1/admin/") && !path.includes("sk_");
+  if (harmless) return path;
+  return secretInPath.reduce((shown, [secret, mark]) => shown.replace(secret, mark), path);
 }
 
 /** Said at once, before anything is read: a queue without bound would answer nobody in time. */

@@ -1,9 +1,10 @@
 import { lookup } from "node:dns/promises";
 import { createIds } from "./base/ids.ts";
-import type { Config } from "./config.ts";
+import { type Config, isDatabaseFile } from "./config.ts";
 import type { Clock, Deps, Log } from "./deps.ts";
 import { createAlarm } from "./real_alarm.ts";
 import { createPost } from "./real_post.ts";
+import { copyDatabase, removeLeftCopies } from "./real_snapshot.ts";
 import { createCommitter } from "./store/commit.ts";
 import { type Bound, denoKv, guardKv } from "./store/kv.ts";
 
@@ -11,7 +12,10 @@ import { type Bound, denoKv, guardKv } from "./store/kv.ts";
 export async function createRealDeps(config: Config): Promise<Deps> {
   trustForNode();
   const id = createIds(Date.now, randomFraction);
-  const store = await Deno.openKv(config.kvPath);
+  const { kvPath } = config;
+  const isFile = isDatabaseFile(kvPath);
+  if (isFile) await removeLeftCopies(kvPath);
+  const store = await Deno.openKv(kvPath);
   const kv = guardKv(denoKv(store), bound);
   const log = createLog(config.logLevel);
   return {
@@ -29,6 +33,7 @@ export async function createRealDeps(config: Config): Promise<Deps> {
     resolve: createResolve(),
     post: createPost(),
     alarm: createAlarm(store, realClock, log),
+    takeSnapshot: isFile ? () => copyDatabase(kvPath) : null,
     log,
     guides: await readGuides(log),
   };

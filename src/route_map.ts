@@ -2,6 +2,9 @@ import type { chatRoutes } from "./chat/routes.ts";
 import type { docsRoutes } from "./docs/routes.tsx";
 import type { guideRoutes } from "./guides/routes.tsx";
 import type { healthRoutes } from "./health.ts";
+import type { backupRoutes } from "./backup/routes.ts";
+import type { exportRoutes } from "./export/routes.ts";
+import type { ledgerAdminRoutes } from "./ledger/admin_routes.ts";
 import type { ledgerRoutes } from "./ledger/routes.ts";
 import type { paywallRoutes } from "./paywall/routes.tsx";
 import type { projectRoutes } from "./projects/routes.ts";
@@ -17,12 +20,15 @@ export interface Rooms {
   webhooks: ReturnType<typeof webhookRoutes>;
   chat: ReturnType<typeof chatRoutes>;
   ledger: ReturnType<typeof ledgerRoutes>;
+  users: ReturnType<typeof ledgerAdminRoutes>;
   projects: ReturnType<typeof projectRoutes>;
   connect: ReturnType<typeof connectRoutes>;
   paywall: ReturnType<typeof paywallRoutes>;
   wallets: ReturnType<typeof walletRoutes>;
   verify: ReturnType<typeof verifyRoutes>;
   summaries: ReturnType<typeof summaryRoutes>;
+  exports: ReturnType<typeof exportRoutes>;
+  backup: ReturnType<typeof backupRoutes>;
   docs: ReturnType<typeof docsRoutes>;
   guides: ReturnType<typeof guideRoutes>;
   health: ReturnType<typeof healthRoutes>;
@@ -64,9 +70,11 @@ function callerRoutes({ connect, chat, ledger, webhooks }: Rooms): Routes {
 }
 
 /** What the operator's key opens. */
-function operatorRoutes({ projects, webhooks, verify, summaries }: Rooms): Routes {
+function operatorRoutes(rooms: Rooms): Routes {
+  const { projects, users, webhooks, verify, summaries, exports, backup } = rooms;
   return {
     "/v1/admin/verify": { GET: verify.verify },
+    "/v1/admin/backup": { GET: backup.backup },
     "/v1/admin/projects": { GET: projects.listProjects, POST: projects.createProject },
     "/v1/admin/projects/:projectId": { GET: projects.getProject, PATCH: projects.updateProject },
     "/v1/admin/secrets/reseal": { POST: webhooks.resealSecrets },
@@ -76,6 +84,14 @@ function operatorRoutes({ projects, webhooks, verify, summaries }: Rooms): Route
     "/v1/admin/projects/:projectId/archive": { POST: projects.archiveProject },
     "/v1/admin/projects/:projectId/keys": { GET: projects.listKeys, POST: projects.createKey },
     "/v1/admin/projects/:projectId/keys/:keyId": { DELETE: projects.revokeKey },
+    "/v1/admin/projects/:projectId/export": { GET: exports.exportRecords },
+    "/v1/admin/projects/:projectId/users": { GET: users.listUsers },
+    "/v1/admin/projects/:projectId/users/:user": { GET: users.getUser },
+    "/v1/admin/projects/:projectId/users/:user/activities": { GET: users.activities },
+    "/v1/admin/projects/:projectId/users/:user/deposit": { POST: users.deposit },
+    "/v1/admin/projects/:projectId/users/:user/charge": { POST: users.charge },
+    "/v1/admin/projects/:projectId/users/:user/refund": { POST: users.refund },
+    "/v1/admin/projects/:projectId/users/:user/forget": { POST: users.forget },
     "/v1/admin/projects/:projectId/subscriptions/:subscriptionId": {
       PATCH: webhooks.operateSubscription,
     },

@@ -88,7 +88,18 @@ Deno.test("account: any account is read as it was stored, and what is held is th
       (balance, seq, last, holds, listed, use) => {
         const held = holds.reduce((sum, each) => toAmount(sum + each.amount), zero);
         const counters = null;
-        const account: Account = { balance, seq, last, holds, held, listed, counters, use };
+        const account: Account = {
+          balance,
+          seq,
+          last,
+          holds,
+          held,
+          listed,
+          counters,
+          use,
+          formerly: null,
+          closed: false,
+        };
         assert.deepEqual(decodeAccount(encodeAccount(account)), account);
       },
     ),

@@ -1,32 +1,12 @@
 import assert from "node:assert/strict";
-import { fileURLToPath } from "node:url";
 import { accountsPrefix } from "../src/store/keys.ts";
+import { runFarebox } from "./support/command.ts";
 import { databaseOf, makeFolder, serviceEnv, startFarebox } from "./support/process.ts";
 import { makeProject } from "./support/traffic.ts";
 
-const script = fileURLToPath(new URL("../scripts/verify_ledger.ts", import.meta.url));
-const config = fileURLToPath(new URL("../deno.json", import.meta.url));
-
-/** Runs the script as its task does, in a folder without a `.env`. */
-async function run(folder: string, args: string[], env: Record<string, string>) {
-  const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
-    args: [
-      "run",
-      "--no-prompt",
-      "--allow-net",
-      "--allow-env",
-      "--allow-read",
-      "--config",
-      config,
-      script,
-      ...args,
-    ],
-    cwd: folder,
-    env: { ADMIN_KEY: "", BASE_URL: "", PORT: "", NO_COLOR: "1", ...env },
-  }).output();
-  const decoder = new TextDecoder();
-  return { code, printed: decoder.decode(stdout), complaint: decoder.decode(stderr) };
-}
+/** Runs the command in a folder without a `.env`. */
+const run = (folder: string, args: string[], env: Record<string, string>) =>
+  runFarebox(["verify", ...args], { folder, env: { ADMIN_KEY: "", ...env } });
 
 Deno.test("verify process: the script says what it looked at, and exits 1 when anything is wrong", async () => {
   await using folder = await makeFolder();
@@ -46,14 +26,14 @@ Deno.test("verify process: the script says what it looked at, and exits 1 when a
     assert.deepEqual(JSON.parse(json.printed).faults, []);
     const other = "another-key-of-at-least-32-characters";
     for (
-      const [args, env, told] of [
-        [[], {}, /ADMIN_KEY is not set/],
-        [["--url", farebox.url], { ADMIN_KEY: other }, /401 .*key/],
-        [["--url", "http://127.0.0.1:9", "--nonsense"], { ADMIN_KEY }, /--nonsense/],
+      const [args, env, exitCode, told] of [
+        [[], {}, 2, /ADMIN_KEY is not set/],
+        [["--url", farebox.url], { ADMIN_KEY: other }, 1, /ADMIN_KEY must be the one/],
+        [["--url", "http://127.0.0.1:9", "--nonsense"], { ADMIN_KEY }, 2, /--nonsense/],
       ] as const
     ) {
       const { code, complaint } = await run(folder.path, [...args], env);
-      assert.equal(code, 1);
+      assert.equal(code, exitCode);
       assert.match(complaint, told);
     }
     farebox.signal("SIGTERM");

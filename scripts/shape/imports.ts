@@ -10,11 +10,15 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   base: [],
   config: ["base"],
   deps: ["config", "base", "store"], // types only
-  real_deps: ["config", "deps", "base", "store", "real_post", "real_alarm"],
+  real_deps: ["config", "deps", "base", "store", "real_post", "real_alarm", "real_snapshot"],
   real_post: ["deps"],
   real_alarm: ["deps"],
+  real_snapshot: ["deps", "real_snapshot_worker"],
+  real_snapshot_worker: [],
+  database_lock: [],
   mount: ["deps", "base"],
   health: ["deps", "base", "store"],
+  erasers: ["deps", "store", "projects", "summaries", "paywall", "wallets", "chat", "webhooks"],
   store: ["config", "deps", "base"],
   events: ["base", "store"],
   projects: ["config", "deps", "base", "store", "events"],
@@ -49,6 +53,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "docs",
     "health",
   ],
+  backup: ["config", "deps", "base", "projects"],
+  export: ["deps", "base", "store", "projects", "events", "ledger", "webhooks"],
   verify: ["deps", "base", "store", "projects", "ledger", "webhooks"],
   console: [
     "config",
@@ -155,7 +161,7 @@ export const deadFiles: TreeRule = (sources) => {
     }));
 };
 
-/** The file's imports of other files of ours: static, re-exporting, dynamic and in types. */
+/** The file's imports of other files of ours: static, re-exporting, dynamic, in types, of workers. */
 function importsOf(source: Source): Import[] {
   return nodesOf(source.ast).flatMap((node) => {
     const specifier = specifierOf(node);
@@ -174,6 +180,12 @@ function specifierNodeOf(node: ts.Node): ts.Node | undefined {
   if (ts.isImportDeclaration(node) || ts.isExportDeclaration(node)) return node.moduleSpecifier;
   if (ts.isImportTypeNode(node)) {
     return ts.isLiteralTypeNode(node.argument) ? node.argument.literal : undefined;
+  }
+  // A worker's file: `new Worker(new URL("./worker.ts", import.meta.url))`.
+  if (ts.isNewExpression(node) && node.expression.getText() === "URL") {
+    const [path, base] = node.arguments ?? [];
+    const isCode = path && ts.isStringLiteralLike(path) && path.text.endsWith(".ts");
+    return isCode && base?.getText() === "import.meta.url" ? path : undefined;
   }
   const dynamic = ts.isCallExpression(node) && node.expression.kind === ts.SyntaxKind.ImportKeyword;
   return dynamic ? node.arguments[0] : undefined;

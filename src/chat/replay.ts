@@ -8,7 +8,8 @@ import type { AccountRef } from "../ledger/account.ts";
 import type { Draft } from "../ledger/draft.ts";
 import type { HoldRequest, Quote } from "../ledger/hold.ts";
 import { isHeld } from "../ledger/balance.ts";
-import { chatReplayDueKey, chatReplayKey } from "../store/keys.ts";
+import { type Eraser, eraseRows } from "../store/erase.ts";
+import { chatReplayDueKey, chatReplayKey, chatReplaysPrefix } from "../store/keys.ts";
 import type { Key } from "../store/kv.ts";
 import type { ChatRequest } from "./schema.ts";
 import { sweepReplayRows } from "./store.ts";
@@ -29,7 +30,14 @@ export interface StoredAnswer {
 /** What is kept before the body's text. `running` lasts as long as the hold that it names. */
 type Head =
   | { state: "running"; fingerprint: string; holdId: string; user: string }
-  | { state: "done"; fingerprint: string; expiresAt: number; headers: HeaderList };
+  | {
+    state: "done";
+    fingerprint: string;
+    expiresAt: number;
+    headers: HeaderList;
+    /** Absent where it was stored before this was kept. */
+    user?: string;
+  };
 
 const encoder = new TextEncoder();
 const pollMs = 100;
@@ -97,7 +105,8 @@ export function storeAnswer(
   if (!fits(answer.body)) return draft.remove(mark.key);
   const expiresAt = draft.now + chatReplayLifetimeMs;
   const { fingerprint } = mark;
-  const head: Head = { state: "done", fingerprint, expiresAt, headers: answer.headers };
+  const { headers } = answer;
+  const head: Head = { state: "done", fingerprint, expiresAt, headers, user: ref.user };
   draft.put(mark.key, encode(head, answer.body));
   draft.put(chatReplayDueKey(expiresAt, ref.projectId, mark.idempotencyKey), encoder.encode("{}"));
 }
@@ -112,6 +121,24 @@ export function sweepReplays({ kv, committer, clock }: Deps): Promise<void> {
   return sweepReplayRows({ kv, committer }, clock.now(), (value) => {
     const { head } = decode(value);
     return head.state === "done" && head.expiresAt <= clock.now();
+  });
+}
+
+/** Takes away what is stored for a user's chats under their idempotency keys. */
+export function createReplayEraser({ kv, committer }: Pick<Deps, "kv" | "committer">): Eraser {
+  return eraseRows({
+    name: "chatAnswers",
+    kv,
+    committer,
+    prefix: ({ projectId }) => chatReplaysPrefix(projectId),
+    rewrite({ key, value }, { projectId, user }) {
+      const head = value && decode(value).head;
+      if (head?.user !== user) return null;
+      const due = head.state === "done"
+        ? [chatReplayDueKey(head.expiresAt, projectId, String(key[2]))]
+        : [];
+      return { sets: [], deletes: [key, ...due] };
+    },
   });
 }
 

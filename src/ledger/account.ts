@@ -1,3 +1,4 @@
+import { ApiError } from "../base/errors.ts";
 import { fromBytes, toBytes } from "../base/json.ts";
 import { type Amount, toAmount, zero } from "../base/money.ts";
 import { decodeUse, encodeUse, type MonthUse, type StoredUse } from "../summaries/month_use.ts";
@@ -32,6 +33,10 @@ export interface Account {
   counters: Counters | null;
   /** What its user did this month; null before the first charge, and in a wallet. */
   use: MonthUse | null;
+  /** While its user is being forgotten: the name that entries still have which are not renamed. */
+  formerly: string | null;
+  /** Its user is being forgotten, and the money is under another name already. */
+  closed: boolean;
 }
 
 /** A person's money in one currency, and the connection by which a project's user spends of it. */
@@ -69,6 +74,8 @@ interface StoredAccount {
   listed: boolean;
   counters?: Counters;
   use?: StoredUse;
+  formerly?: string;
+  closed?: true;
 }
 
 /** An account before its first operation. */
@@ -82,12 +89,14 @@ export function emptyAccount(): Account {
     listed: false,
     counters: null,
     use: null,
+    formerly: null,
+    closed: false,
   };
 }
 
 /** An account as it is stored; amounts are whole 1e-9 units as text. */
 export function encodeAccount(account: Account): Uint8Array {
-  const { balance, seq, last, holds, listed, counters, use } = account;
+  const { balance, seq, last, holds, listed, counters, use, formerly, closed } = account;
   const stored: StoredAccount = {
     balance: balance.toString(),
     seq,
@@ -102,6 +111,8 @@ export function encodeAccount(account: Account): Uint8Array {
     listed,
     ...(counters ? { counters } : {}),
     ...(use ? { use: encodeUse(use) } : {}),
+    ...(formerly === null ? {} : { formerly }),
+    ...(closed ? { closed } : {}),
   };
   return toBytes(stored);
 }
@@ -109,7 +120,9 @@ export function encodeAccount(account: Account): Uint8Array {
 /** Reads what `encodeAccount` wrote; null is an account before its first operation. */
 export function decodeAccount(bytes: Uint8Array | null): Account {
   if (!bytes) return emptyAccount();
-  const { balance, seq, last, holds, listed, counters, use } = fromBytes<StoredAccount>(bytes);
+  const { balance, seq, last, holds, listed, counters, use, formerly, closed } = fromBytes<
+    StoredAccount
+  >(bytes);
   const decoded = holds.map(([id, amount, expiresAt, used, connectionId]): Hold => ({
     id,
     amount: toAmount(BigInt(amount)),
@@ -126,7 +139,19 @@ export function decodeAccount(bytes: Uint8Array | null): Account {
     listed,
     counters: counters ?? null,
     use: decodeUse(use),
+    formerly: formerly ?? null,
+    closed: closed ?? false,
   };
+}
+
+/** Throws 403 `user_being_forgotten` for an account whose money is being moved to another name. */
+export function requireOpen({ closed }: Account): void {
+  if (!closed) return;
+  throw new ApiError(403, {
+    message: "This user is being forgotten. Until that is done, nothing can be booked for them.",
+    type: "permission_error",
+    code: "user_being_forgotten",
+  });
 }
 
 /** What can be spent now: the balance less what is held. */

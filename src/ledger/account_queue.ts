@@ -4,8 +4,8 @@ import type { Directory } from "../projects/directory.ts";
 import { keyText } from "../store/batch.ts";
 import { accountKey, authorizationKey } from "../store/keys.ts";
 import type { Key, Row } from "../store/kv.ts";
-import { type Account, type AccountRef, decodeAccount, placeOf } from "./account.ts";
 import type { TopUsers } from "../summaries/top_users.ts";
+import { type Account, type AccountRef, decodeAccount, placeOf, requireOpen } from "./account.ts";
 import { Draft } from "./draft.ts";
 
 /** What an operation came to. A refusal is only believed on a record that was read afresh. */
@@ -127,21 +127,13 @@ export function createAccountQueue(
     const place = placeOf(ref);
     const wanted = known ? keys : [accountKey(place.owner, place.name), ...keys];
     const rows: Row[] = wanted.length > 0 ? await deps.kv.getMany(wanted) : [];
-    const own = known ? null : rows.shift();
-    const version = known ? known.version : own?.version ?? null;
-    const account = known ? known.account : decodeAccount(own?.value ?? null);
+    const { account, version } = known ?? readRow(rows.shift());
+    requireOpen(account);
     const snapshot = attempt === 0
       ? await directory.current(ref.projectId)
       : await directory.refresh(ref.projectId);
-    const draft = new Draft({
-      ref,
-      account,
-      version,
-      snapshot,
-      rows,
-      now: deps.clock.now(),
-      id: deps.id,
-    });
+    const { id, clock } = deps;
+    const draft = new Draft({ ref, account, version, snapshot, rows, now: clock.now(), id });
     return { draft, fresh: !known };
   }
 
@@ -159,6 +151,8 @@ export function createAccountQueue(
   /** The least recently used goes first: a Map keeps the order of insertion. */
   function remember(name: string, account: Account, version: string): void {
     cache.delete(name);
+    // One that is closed is opened again by a write that is not made here.
+    if (account.closed) return;
     cache.set(name, { account, version });
     if (cache.size <= cachedAccountsMax) return;
     for (const oldest of cache.keys()) {
@@ -203,6 +197,10 @@ export function createAccountQueue(
       });
     },
   };
+}
+
+function readRow(row: Row | undefined): { account: Account; version: string | null } {
+  return { account: decodeAccount(row?.value ?? null), version: row?.version ?? null };
 }
 
 /** What tells accounts apart. */

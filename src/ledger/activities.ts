@@ -1,4 +1,5 @@
 import { type ApiError, badRequest } from "../base/errors.ts";
+import { csvLine } from "../base/csv.ts";
 import type { Kv } from "../store/kv.ts";
 import { type AccountRef, placeOf } from "./account.ts";
 import { amountOf, type Entry } from "./entry.ts";
@@ -78,15 +79,7 @@ export function toCsv(entries: readonly Entry[], currency: string): string {
       model: usage?.model ?? null,
       metadata: metadata && JSON.stringify(metadata),
     };
-    return columns.map((column) => csvCell(row[column])).join(",");
+    return csvLine(columns.map((column) => row[column]));
   });
-  return [columns.join(","), ...rows, ""].join("\r\n");
-}
-
-// A spreadsheet runs a cell that starts like a formula; a leading apostrophe makes it text
-// (https://owasp.org/www-community/attacks/CSV_Injection). Amounts with a minus are left alone.
-function csvCell(value: string | null): string {
-  if (value === null) return "";
-  const safe = /^[=+@\t\r-]/.test(value) && !/^-?[\d.]+$/.test(value) ? `'${value}` : value;
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+  return [csvLine(columns), ...rows].join("");
 }

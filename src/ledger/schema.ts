@@ -53,6 +53,12 @@ export const refundBodySchema = z.strictObject({
 /** The body of a refund. */
 export type RefundBody = z.output<typeof refundBodySchema>;
 
+/** The body of the operator's `POST …/users/{user}/forget`. */
+export const forgetBodySchema = z.strictObject({
+  /** Take what is left of the balance. */
+  forfeit: z.boolean().default(false),
+});
+
 /** Where a walk over an account's entries stands, from its last one back to its first. */
 const walkSchema = z.strictObject({
   owner: z.string().max(64),
@@ -67,6 +73,8 @@ const walkSchema = z.strictObject({
   refunds: z.array(z.tuple([z.string().max(64), decimal])).max(100),
   /** There were too many of them to carry along. */
   forgotten: z.boolean(),
+  /** The name that entries have which are not renamed yet. */
+  formerly: z.string().max(userIdCharsMax).nullable(),
 });
 /** Where a walk over an account's entries stands. */
 export type Walk = z.output<typeof walkSchema>;
@@ -81,6 +89,8 @@ export const ledgerPlaceSchema = z.strictObject({
   account: lastSeen,
   entry: lastSeen,
   owner: z.string().max(64).nullable(),
+  /** The version of the owner's last move of an account to another name. */
+  moved: z.string().max(64).nullable(),
   walk: walkSchema.nullable(),
   /** Of this owner's entries up to `cut`: those that its accounts lead to, those that there are. */
   chained: z.int(),

@@ -4,6 +4,7 @@ import {
   accountsPrefix,
   entriesPrefix,
   entryKey,
+  movedKey,
   ownAccountsPrefix,
   ownEntriesPrefix,
 } from "../store/keys.ts";
@@ -44,6 +45,7 @@ export function scanLedger({ kv, clock }: { kv: Kv; clock: Clock }): Scan {
     account: null,
     entry: null,
     owner: null,
+    moved: null,
     walk: null,
     chained: 0,
     listed: 0,
@@ -63,6 +65,18 @@ export function scanLedger({ kv, clock }: { kv: Kv; clock: Clock }): Scan {
     return owners.sort()[0] ?? null;
   }
 
+  /**
+   * Begins with an owner anew when one of their accounts was moved to another name meanwhile, which
+   * leads entries from one account to another; false when none was.
+   */
+  async function restart({ place }: Page, owner: string): Promise<boolean> {
+    const { version: moved } = await kv.get(movedKey(owner));
+    if (moved === place.moved) return false;
+    const again = { account: null, entry: null, walk: null, chained: 0, listed: 0 };
+    Object.assign(place, again, { moved });
+    return true;
+  }
+
   /** Goes on with one account; false when the owner has no more. */
   async function walkAccount(page: Page, owner: string): Promise<boolean> {
     const { place, budget, checked, faults } = page;
@@ -76,13 +90,13 @@ export function scanLedger({ kv, clock }: { kv: Kv; clock: Clock }): Scan {
       place.walk = readOrNull(row.value, () => startWalk(row));
       if (!place.walk) return true;
     }
-    faults.push(
-      ...await walkOn(kv, place.walk, {
-        budget,
-        counts: checked,
-        onEntry: ({ createdAt }) => void (createdAt <= place.cut && place.chained++),
-      }),
-    );
+    const found = await walkOn(kv, place.walk, {
+      budget,
+      counts: checked,
+      onEntry: ({ createdAt }) => void (createdAt <= place.cut && place.chained++),
+    });
+    if (found.length > 0 && await restart(page, owner)) return true;
+    faults.push(...found);
     if (place.walk.next === null) place.walk = null;
     return true;
   }
@@ -109,6 +123,7 @@ export function scanLedger({ kv, clock }: { kv: Kv; clock: Clock }): Scan {
     if (await listEntries(page, owner)) return;
     const { listed, chained } = place;
     if (listed !== chained) {
+      if (await restart(page, owner)) return;
       faults.push(`owner ${owner}: ${listed} entries are stored, its accounts lead to ${chained}`);
     }
     count(checked, "owners");
@@ -121,8 +136,11 @@ export function scanLedger({ kv, clock }: { kv: Kv; clock: Clock }): Scan {
       const place = given === null ? start() : readPlace(ledgerPlaceSchema, given);
       const page: Page = { place, budget, checked: {}, faults: [] };
       do {
-        place.owner ??= await nextOwner(place);
-        if (place.owner === null) return { ...page, next: null };
+        if (place.owner === null) {
+          place.owner = await nextOwner(place);
+          if (place.owner === null) return { ...page, next: null };
+          place.moved = (await kv.get(movedKey(place.owner))).version;
+        }
         await goOn(page, place.owner);
       } while (!budget.isUsedUp);
       return { checked: page.checked, faults: page.faults, next: { ...place } };

@@ -18,7 +18,7 @@ interface Step {
 
 /** A walk over an account's entries as the account is now, from its last one to its first. */
 export function startWalk({ key, value }: Row): Walk {
-  const { last, seq, balance } = decodeAccount(value);
+  const { last, seq, balance, formerly } = decodeAccount(value);
   const [owner, name] = [String(key[1]), String(key[2])];
   const refunds: Walk["refunds"] = [];
   return {
@@ -30,6 +30,7 @@ export function startWalk({ key, value }: Row): Walk {
     balance: formatAmount(balance),
     refunds,
     forgotten: false,
+    formerly,
   };
 }
 
@@ -125,7 +126,7 @@ function faultsOfEntry(walk: Walk, entry: Entry): string[] {
   say(creditKinds.includes(kind) && delta < 0n, `is a ${kind} of ${entry.delta}`);
   say(debitKinds.includes(kind) && delta > 0n, `is a ${kind} of ${entry.delta}`);
   say(
-    entry.projectId === undefined && entry.user !== walk.name,
+    entry.projectId === undefined && ![walk.name, walk.formerly].includes(entry.user),
     `is of user ${entry.user}, not ${walk.name}`,
   );
   return faults;

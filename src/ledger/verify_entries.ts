@@ -1,6 +1,6 @@
-import { idempotencyKey } from "../store/keys.ts";
+import { entryKey, idempotencyKey } from "../store/keys.ts";
 import type { Kv, Row } from "../store/kv.ts";
-import { count, type Counts, readOrNull } from "../store/scan.ts";
+import { count, type Counts, judgeAtRest, readOrNull } from "../store/scan.ts";
 import type { Entry } from "./entry.ts";
 import { decodeEntry, decodeIdempotency } from "./store.ts";
 
@@ -15,28 +15,43 @@ export async function faultsOfEntries(
 ): Promise<{ faults: string[]; times: number[] }> {
   const entries = rows.flatMap(({ value }) => readOrNull(value, decodeEntry) ?? []);
   const owner = String(rows[0]?.key[1]);
-  const keyed = entries.filter(({ kind, idempotencyKey }) =>
-    idempotencyKey !== null && keyedKinds.includes(kind)
-  );
-  const records = await kv.getMany(
-    keyed.map((entry) =>
-      idempotencyKey(entry.projectId ?? owner, entry.kind, entry.idempotencyKey ?? "")
-    ),
-  );
+  const keyed = entries.filter(isKeyed);
+  const records = await kv.getMany(keyed.map((entry) => recordKeyOf(owner, entry)));
   count(counts, "entriesWithKey", keyed.length);
-  const faults = keyed.flatMap((entry, at) => {
-    const record = readOrNull(records[at]?.value ?? null, decodeIdempotency);
-    const known = record?.activityId ?? "no entry";
-    if (known === entry.id) return [];
-    const { id, kind } = entry;
-    return [
-      `owner ${owner}: entry ${id} has the key ${entry.idempotencyKey}, whose record of a ${kind} names ${known}`,
-    ];
-  });
+  const faults: string[] = [];
+  for (const [at, entry] of keyed.entries()) {
+    if (faultOfRecord(owner, entry, records[at]) === null) continue;
+    // A user who is forgotten loses keys that name them, in one write with their records.
+    const judge = (again: Row) => judgeAgain(kv, owner, again);
+    faults.push(...await judgeAtRest(kv, { key: entryKey(owner, entry.id), counts }, judge));
+  }
   return {
     faults: [...faults, ...forksAmong(owner, entries)],
     times: entries.map(({ createdAt }) => createdAt),
   };
+}
+
+function isKeyed({ kind, idempotencyKey }: Entry): boolean {
+  return idempotencyKey !== null && keyedKinds.includes(kind);
+}
+
+function recordKeyOf(owner: string, { projectId, kind, idempotencyKey: key }: Entry) {
+  return idempotencyKey(projectId ?? owner, kind, key ?? "");
+}
+
+function faultOfRecord(owner: string, entry: Entry, row: Row | undefined): string | null {
+  const record = readOrNull(row?.value ?? null, decodeIdempotency);
+  const known = record?.activityId ?? "no entry";
+  const { id, kind, idempotencyKey: key } = entry;
+  if (known === id) return null;
+  return `owner ${owner}: entry ${id} has the key ${key}, whose record of a ${kind} names ${known}`;
+}
+
+async function judgeAgain(kv: Kv, owner: string, { value }: Row): Promise<string[]> {
+  const entry = readOrNull(value, decodeEntry);
+  if (!entry || !isKeyed(entry)) return [];
+  const fault = faultOfRecord(owner, entry, await kv.get(recordKeyOf(owner, entry)));
+  return fault === null ? [] : [fault];
 }
 
 /** Two entries that follow the same one: where a write was lost, both are near each other. */

@@ -106,7 +106,7 @@ async function book(
 }
 
 /** What a payment at Stripe has become. */
-interface Payment {
+export interface Payment {
   activityId: string;
   ref: AccountRef;
   currency: string;

@@ -1,6 +1,8 @@
 // Every key of the database: what it holds, who writes it, how long it lives. Values are JSON
-// as bytes. Nothing outside this file spells a key.
+// as bytes. Nothing outside of this file, and of that for events and deliveries, spells a key.
 import type { Key } from "./kv.ts";
+
+export * from "./delivery_keys.ts";
 
 /** The project: settings, prices, upstream. Moved by every change of project or key. For ever. */
 export const projectKey = (projectId: string): Key => ["project", projectId];
@@ -81,6 +83,8 @@ export const authorizationKey = (projectId: string, user: string): Key => [
   projectId,
   user,
 ];
+/** All users of a project for whom a person has decided anything. */
+export const authorizationsPrefix = (projectId: string): Key => ["authorization", projectId];
 /** A person's connection -> its project and user. Written with the authorization. For ever. */
 export const connectionKey = (personId: string, projectId: string, user: string): Key => [
   "connection",
@@ -90,6 +94,8 @@ export const connectionKey = (personId: string, projectId: string, user: string)
 ];
 /** All projects and users that a person was ever connected to. */
 export const connectionsPrefix = (personId: string): Key => ["connection", personId];
+/** All connections, those of one person together. */
+export const allConnectionsPrefix: Key = ["connection"];
 /** A passkey: whose it is, its public key. Written at its registration and by each use. For ever. */
 export const passkeyKey = (credentialId: string): Key => ["passkey", credentialId];
 /** A person's passkeys: no value. Written with the passkey. */
@@ -115,6 +121,22 @@ export const topUsersKey = (projectId: string, month: string): Key => [
   projectId,
   month,
 ];
+/** Those of a project in all months. */
+export const topUsersPrefix = (projectId: string): Key => ["top_users", projectId];
+
+/**
+ * A user who is being forgotten, and how far that has come. Written with the move of their account,
+ * removed when nothing names them any more.
+ */
+export const forgetJobKey = (projectId: string, user: string): Key => [
+  "forget_job",
+  projectId,
+  user,
+];
+/** Everyone who is being forgotten. */
+export const forgetJobsPrefix: Key = ["forget_job"];
+/** The last move of one of an owner's accounts to another name. Written with the move. For ever. */
+export const movedKey = (owner: string): Key => ["moved", owner];
 
 /** A payment at Stripe -> the deposit that it made. In the deposit's own write. For ever. */
 export const stripePaymentKey = (projectId: string, paymentIntent: string): Key => [
@@ -122,6 +144,8 @@ export const stripePaymentKey = (projectId: string, paymentIntent: string): Key 
   projectId,
   paymentIntent,
 ];
+/** All payments at one account of Stripe: a project's, or this server's. */
+export const stripePaymentsPrefix = (merchantId: string): Key => ["stripe_payment", merchantId];
 
 /** A chat's idempotency key: running, or its stored answer. Lives 24 hours, then swept. */
 export const chatReplayKey = (projectId: string, key: string): Key => [
@@ -129,6 +153,8 @@ export const chatReplayKey = (projectId: string, key: string): Key => [
   projectId,
   key,
 ];
+/** All idempotency keys of a project's chats. */
+export const chatReplaysPrefix = (projectId: string): Key => ["chat_replay", projectId];
 /** When a stored answer ends, in ms -> swept from here. Written and removed with it. */
 export const chatReplayDueKey = (dueMs: number, projectId: string, key: string): Key => [
   "chat_replay_due",
@@ -138,102 +164,6 @@ export const chatReplayDueKey = (dueMs: number, projectId: string, key: string):
 ];
 /** All ends of stored answers, in order of time. */
 export const chatReplayDuePrefix: Key = ["chat_replay_due"];
-
-/**
- * The deliveries that an event still is to have. Written with its cause, removed by the dispatcher
- * when they are written, or when the only one has ended.
- */
-export const outboxKey = (eventId: string): Key => ["outbox", eventId];
-/** Whether a key is an outbox row's. */
-export const isOutboxKey = (key: Key): boolean => key[0] === "outbox";
-/** All events whose deliveries are not written yet, in order of time. */
-export const outboxPrefix: Key = ["outbox"];
-/** The event, frozen as text. Written with its cause, trimmed after the retention. */
-export const eventKey = (projectId: string, eventId: string): Key => ["event", projectId, eventId];
-/** Whether a key is an event's. */
-export const isEventKey = (key: Key): boolean => key[0] === "event";
-/** All events of a project, in order of time. */
-export const eventsPrefix = (projectId: string): Key => ["event", projectId];
-
-/** A webhook subscription with its sealed secrets. For ever, also deactivated. */
-export const subscriptionKey = (projectId: string, subscriptionId: string): Key => [
-  "subscription",
-  projectId,
-  subscriptionId,
-];
-/** All subscriptions of a project, in order of creation. */
-export const subscriptionsPrefix = (projectId: string): Key => ["subscription", projectId];
-/** How deliveries to a subscription have fared. Written with their results. For ever. */
-export const subscriptionHealthKey = (projectId: string, subscriptionId: string): Key => [
-  "subscription_health",
-  projectId,
-  subscriptionId,
-];
-
-/** One delivery of one event to one subscription. Trimmed after the retention. */
-export const deliveryKey = (projectId: string, deliveryId: string): Key => [
-  "delivery",
-  projectId,
-  deliveryId,
-];
-/** All deliveries, those of one project together. */
-export const deliveriesPrefix: Key = ["delivery"];
-/**
- * When a pending delivery is due, in ms: for its next attempt, or because the lease of the attempt
- * under way has run out. Exactly one row for each pending delivery.
- */
-export const dueKey = (subscriptionId: string, dueMs: number, deliveryId: string): Key => [
-  "due",
-  subscriptionId,
-  dueMs,
-  deliveryId,
-];
-/** What is due at one subscription, in order of time. */
-export const duePrefix = (subscriptionId: string): Key => ["due", subscriptionId];
-/** All that is due, subscription by subscription. */
-export const allDuePrefix: Key = ["due"];
-/**
- * That a subscription has something due from this ms on. Written blindly by whoever writes a due
- * row; removed by the dispatcher. For each due row there is one that is not later.
- */
-export const readyKey = (readyMs: number, subscriptionId: string): Key => [
-  "ready",
-  readyMs,
-  subscriptionId,
-];
-/** All subscriptions with something due, in order of time. */
-export const readyPrefix: Key = ["ready"];
-
-/** A delivery in its very first try -> its subscription and event type. Ends with the try. */
-export const freshKey = (projectId: string, deliveryId: string): Key => [
-  "fresh",
-  projectId,
-  deliveryId,
-];
-/** All deliveries of a project in their first try: as many as run at once. */
-export const freshPrefix = (projectId: string): Key => ["fresh", projectId];
-/** All deliveries in their first try. */
-export const allFreshPrefix: Key = ["fresh"];
-/** A delivery in the log under one combination of filters: no value. Moves with its status. */
-export const logKey = (projectId: string, filter: string, deliveryId: string): Key => [
-  "log",
-  projectId,
-  filter,
-  deliveryId,
-];
-/** The log under one combination of filters, oldest first. */
-export const logPrefix = (projectId: string, filter: string): Key => ["log", projectId, filter];
-/** All logs. */
-export const allLogsPrefix: Key = ["log"];
-
-/** A redelivery of all that failed, with where it stands. Removed when it ends and is old. */
-export const redeliveryJobKey = (projectId: string, jobId: string): Key => [
-  "redelivery_job",
-  projectId,
-  jobId,
-];
-/** All redeliveries under way or ended. */
-export const redeliveryJobsPrefix: Key = ["redelivery_job"];
 
 /** That a batch landed, or may not land any more. Removed by the next batch, or the sweep. */
 export const commitMarkerKey = (batchId: string): Key => ["commit", batchId];

@@ -1,7 +1,8 @@
 import { fromBytes, toBytes } from "../base/json.ts";
 import { toAmount } from "../base/money.ts";
 import type { Deps } from "../deps.ts";
-import { topUsersKey } from "../store/keys.ts";
+import { type Eraser, eraseRows } from "../store/erase.ts";
+import { accountKey, authorizationKey, topUsersKey, topUsersPrefix } from "../store/keys.ts";
 import type { Kv } from "../store/kv.ts";
 import type { MonthUse } from "./month_use.ts";
 
@@ -39,6 +40,16 @@ const attemptsMax = 8;
 export function createTopUsers({ kv, committer }: Pick<Deps, "kv" | "committer">): TopUsers {
   const seen = new Map<string, Seen>();
 
+  /** Whoever is seen late may have been forgotten since: then they have neither account nor leave. */
+  async function withoutForgotten(projectId: string, ranked: TopUser[], known: Set<string>) {
+    const rows = await Promise.all(ranked.map(async ({ user }) => {
+      if (known.has(user)) return true;
+      const keys = [accountKey(projectId, user), authorizationKey(projectId, user)];
+      return (await kv.getMany(keys)).some(({ value }) => value !== null);
+    }));
+    return ranked.filter((_, at) => rows[at]);
+  }
+
   async function merge({ projectId, month, users }: Seen): Promise<void> {
     const key = topUsersKey(projectId, month);
     for (let attempt = 0; attempt < attemptsMax; attempt++) {
@@ -47,7 +58,9 @@ export function createTopUsers({ kv, committer }: Pick<Deps, "kv" | "committer">
       for (const [user, top] of users) {
         if ((merged.get(user)?.spent ?? -1n) <= top.spent) merged.set(user, top);
       }
-      const top = [...merged.values()].sort(bySpent).slice(0, keptMax);
+      const known = new Set(decode(value).map(({ user }) => user));
+      const ranked = [...merged.values()].sort(bySpent).slice(0, keptMax);
+      const top = await withoutForgotten(projectId, ranked, known);
       const write = {
         checks: [{ key, version }],
         sets: [{ key, value: encode(top) }],
@@ -76,6 +89,25 @@ export function createTopUsers({ kv, committer }: Pick<Deps, "kv" | "committer">
 /** The users who spent most in a month, `YYYY-MM`, UTC; at most 100, as of some 15 s ago. */
 export async function readTopUsers(kv: Kv, projectId: string, month: string): Promise<TopUser[]> {
   return decode((await kv.get(topUsersKey(projectId, month))).value);
+}
+
+/**
+ * Puts the pseudonym into the rows of all months. Each row is written anew, named in it or not: so
+ * that a merge which has just seen the user alive has to look again.
+ */
+export function createTopUsersEraser({ kv, committer }: Pick<Deps, "kv" | "committer">): Eraser {
+  return eraseRows({
+    name: "topUsers",
+    kv,
+    committer,
+    prefix: ({ projectId }) => topUsersPrefix(projectId),
+    rewrite({ key, value }, { user, pseudonym }) {
+      const users = decode(value).map((top) =>
+        top.user === user ? { ...top, user: pseudonym } : top
+      );
+      return { sets: [{ key, value: encode(users) }], deletes: [] };
+    },
+  });
 }
 
 function bySpent(one: TopUser, other: TopUser): number {

@@ -1,7 +1,8 @@
 import type { AuthenticationResponseJSON, RegistrationResponseJSON } from "@simplewebauthn/server";
+import { fromBase64Url, toBase64Url } from "../base/base64.ts";
 import { ApiError } from "../base/errors.ts";
 import type { Deps } from "../deps.ts";
-import { fromBase64Url, toBase64Url, type Tokens } from "../paywall/token.ts";
+import type { Tokens } from "../paywall/token.ts";
 import { isCredentialId } from "./schema.ts";
 import { listPasskeys, type Passkey, passkeyWrite, readPasskey } from "./store.ts";
 

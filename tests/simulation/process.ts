@@ -129,6 +129,7 @@ function depsOf(life: Life, around: Surroundings): Deps {
     resolve: () => Promise.resolve(["93.184.216.34"]),
     post: (request) => receivers.post(life, request),
     fetch: (_url, init) => model.fetch(life, init),
+    takeSnapshot: null,
     alarm: around.queue.alarmOf(life),
     log: (level, event, fields) => {
       if (!life.dead) around.log(life.name, level, event, fields);

@@ -1,6 +1,6 @@
 import { toBytes } from "../../src/base/json.ts";
-import { formatAmount, toAmount, zero } from "../../src/base/money.ts";
-import { encodeAccount } from "../../src/ledger/account.ts";
+import { formatAmount, toAmount } from "../../src/base/money.ts";
+import { emptyAccount, encodeAccount } from "../../src/ledger/account.ts";
 import { encodeAuthorization } from "../../src/ledger/authorization.ts";
 import type { Entry } from "../../src/ledger/entry.ts";
 import { accountKey, authorizationKey, entryKey } from "../../src/store/keys.ts";
@@ -37,14 +37,10 @@ export function walletWrite({ now, balance, connections }: WalletOptions): Write
     refundedActivityId: null,
   };
   const account = encodeAccount({
+    ...emptyAccount(),
     balance: toAmount(balance),
     seq: 1,
     last: paidId,
-    holds: [],
-    held: zero,
-    listed: false,
-    counters: null,
-    use: null,
   });
   const authorizations = connections.map(({ projectId, user, dailyCap }, at) => ({
     key: authorizationKey(projectId, user),

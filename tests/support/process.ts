@@ -8,6 +8,7 @@ import { adminKey } from "./world.ts";
 /** The service as a process of its own, on a database file of its own. */
 export interface Farebox extends AsyncDisposable {
   url: string;
+  pid: number;
   /** From the start of the process until it said where it listens. */
   startedInMs: number;
   /** What it has written so far, to standard output and to standard error. */
@@ -97,6 +98,7 @@ export async function startFarebox(options: StartOptions): Promise<Farebox> {
     });
   return {
     url,
+    pid: child.pid,
     startedInMs,
     output: () => output.text,
     errors: () => errors.text,

@@ -107,6 +107,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       ring: (at) => void alarm.asked.push(at),
       listen: (wake) => void (alarm.ring = wake),
     },
+    takeSnapshot: null,
     fetch: (url, init) => {
       const at = new URL(url).hostname === "api.stripe.com" ? stripe : upstream;
       return at.answer(new Request(url, init));

@@ -1,0 +1,125 @@
+import { Refusal, Unreachable } from "./failure.ts";
+import type { Settings } from "./settings.ts";
+
+/** JSON as it came: what a command reads of it, it knows from the interface. */
+// deno-lint-ignore no-explicit-any -- an answer's shape is the service's word
+export type Body = Record<string, any>;
+
+/** What goes along with a call. */
+export interface CallOptions {
+  method?: "GET" | "POST" | "PATCH" | "DELETE";
+  /** Sent as JSON. Without a `method` it makes the call a POST. */
+  body?: unknown;
+  query?: Record<string, string | number | undefined>;
+  headers?: Record<string, string>;
+  /** How long the head of the answer may take; 30 seconds where nothing is said. */
+  timeoutMs?: number;
+}
+
+/** The service's admin API, as its operator. */
+export interface Api {
+  /** The answer's JSON. Throws `Refusal`, `Unreachable`. */
+  json(path: string, options?: CallOptions): Promise<Body>;
+  /** The answer as it is, for bodies that are long or no JSON. Throws as `json` does. */
+  raw(path: string, options?: CallOptions & { stream?: BodyInit }): Promise<Response>;
+  /** All items of a paged list, page by page, up to `limit`; where to go on is its return value. */
+  pages(
+    path: string,
+    list: { name: string; limit: number; query?: CallOptions["query"] },
+  ): AsyncGenerator<Body[], string | null>;
+}
+
+const timeoutMsDefault = 30_000;
+const pageSize = 100;
+
+/** The API at an address. The key goes there and nowhere else. */
+export function createApi({ url, adminKey }: Settings): Api {
+  async function raw(path: string, options: CallOptions & { stream?: BodyInit } = {}) {
+    const { body, stream, query = {}, headers, timeoutMs = timeoutMsDefault } = options;
+    const content = stream ?? (body === undefined ? null : JSON.stringify(body));
+    const given = Object.entries(query).flatMap(([name, value]) =>
+      value === undefined ? [] : [[name, String(value)]]
+    );
+    const search = given.length > 0 ? `?${new URLSearchParams(given)}` : "";
+    const late = new AbortController();
+    const timer = setTimeout(() => late.abort(), timeoutMs);
+    try {
+      const response = await fetch(`${url}${path}${search}`, {
+        method: options.method ?? (content === null ? "GET" : "POST"),
+        body: content,
+        headers: {
+          authorization: `Bearer ${adminKey}`,
+          ...(body === undefined ? {} : { "content-type": "application/json" }),
+          ...headers,
+        },
+        redirect: "manual",
+        signal: late.signal,
+      });
+      if (response.ok) return response;
+      throw await faultOf(response, url);
+    } catch (error) {
+      if (error instanceof Refusal || error instanceof Unreachable) throw error;
+      throw noAnswer(url, error, late.signal.aborted ? timeoutMs : null);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async function json(path: string, options?: CallOptions): Promise<Body> {
+    const response = await raw(path, options);
+    try {
+      return await response.json();
+    } catch {
+      throw notFarebox(url);
+    }
+  }
+
+  return {
+    raw,
+    json,
+    async *pages(path, { name, limit, query }) {
+      let left = limit;
+      let cursor: string | undefined = query?.cursor?.toString();
+      for (;;) {
+        const size = Math.min(pageSize, left);
+        const page = await json(path, { query: { ...query, cursor, limit: size } });
+        const items: Body[] = page[name];
+        yield items;
+        left -= items.length;
+        if (page.nextCursor === null || left <= 0) return page.nextCursor;
+        cursor = page.nextCursor;
+      }
+    },
+  };
+}
+
+/** An answer that is no success, as what the command ends with. */
+async function faultOf(response: Response, url: string): Promise<Refusal | Unreachable> {
+  const { status } = response;
+  const body: Body | null = await response.json().catch(() => null);
+  const error = body?.error;
+  if (typeof error?.message !== "string") return notFarebox(url, status);
+  if (status === 503) return new Unreachable(`The service at ${url} cannot now: ${error.message}`);
+  const hint = hints[error.code ?? ""] ?? "";
+  return new Refusal(status, { message: `${error.message}${hint}`, code: error.code ?? null });
+}
+
+const hints: Record<string, string> = {
+  invalid_api_key: " ADMIN_KEY must be the one that the service was started with.",
+};
+
+function notFarebox(url: string, status?: number): Unreachable {
+  const what = status === undefined ? "what is no JSON" : `${status} without an error of Farebox`;
+  return new Unreachable(`What answers at ${url} is not Farebox: it sent ${what}.`);
+}
+
+function noAnswer(url: string, error: unknown, lateAfterMs: number | null): Unreachable {
+  if (lateAfterMs !== null) {
+    return new Unreachable(`The service at ${url} did not answer in ${lateAfterMs / 1000} s.`);
+  }
+  const why = error instanceof Error ? String(error.cause ?? error.message) : String(error);
+  return new Unreachable(
+    `The service does not answer at ${url}: is it running, and is this its address? ` +
+      `Set it with --url or FAREBOX_URL. (${why})`,
+  );
+}

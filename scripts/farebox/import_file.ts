@@ -1,0 +1,139 @@
+import { createHash } from "node:crypto";
+import { CsvError, parse } from "csv-parse/sync";
+import { ApiError } from "../../src/base/errors.ts";
+import { decodeUtf8, isObject, type JsonObject, parseJson } from "../../src/base/json.ts";
+import { type Amount, toAmount, zero } from "../../src/base/money.ts";
+import { parseWith } from "../../src/base/request.ts";
+import { checkUserId } from "../../src/base/user_id.ts";
+import { moneyBodySchema } from "../../src/ledger/schema.ts";
+import { refused } from "./failure.ts";
+
+/** One deposit to make. */
+export interface ImportRow {
+  /** Of the file, from 1. */
+  line: number;
+  user: string;
+  amount: Amount;
+  metadata: JsonObject | null;
+}
+
+/** A file that was read to its end. */
+export interface ImportFile {
+  /** Names the file's content: the same bytes have the same name. */
+  id: string;
+  rows: ImportRow[];
+  /** Lines whose amount is nothing: there is nothing to book for them. */
+  empty: number;
+  bad: { line: number; reason: string }[];
+}
+
+/** More than fits into one text. */
+const bytesMax = 256 * 1024 * 1024;
+const columns = ["user", "amount", "metadata"];
+
+/** Reads and checks all lines of a file. Throws `Failure` where it cannot be read as lines at all. */
+export async function readImportFile(path: string, format: "csv" | "jsonl"): Promise<ImportFile> {
+  const bytes = await Deno.readFile(path).catch((error) => {
+    throw refused(`${path} cannot be read: ${error.message}`);
+  });
+  if (bytes.length > bytesMax) throw refused(`${path} is larger than 256 MiB: split it.`);
+  const text = decodeUtf8(bytes);
+  if (text === null) throw refused(`${path} is not well-formed UTF-8.`);
+  const id = createHash("sha256").update(bytes).digest("hex").slice(0, 32);
+  const file: ImportFile = { id, rows: [], empty: 0, bad: [] };
+  const lineOf = new Map<string, number>();
+  for (const { line, fields } of format === "csv" ? csvLines(text, path) : jsonLines(text)) {
+    try {
+      const row = readRow(fields(), line);
+      const before = lineOf.get(row.user);
+      if (before !== undefined) throw new Fault(`the user is the one of line ${before}`);
+      lineOf.set(row.user, line);
+      if (row.amount === zero) file.empty++;
+      else file.rows.push(row);
+    } catch (error) {
+      if (!(error instanceof Fault || error instanceof ApiError)) throw error;
+      file.bad.push({ line, reason: error.message });
+    }
+  }
+  return file;
+}
+
+/** What is wrong with one line. */
+class Fault extends Error {}
+
+interface Line {
+  line: number;
+  /** Throws `Fault`. */
+  fields: () => Record<string, unknown>;
+}
+
+function readRow(fields: Record<string, unknown>, line: number): ImportRow {
+  const user = checkUserId(fields.user, "user");
+  const metadata = isObject(fields.metadata) ? fields.metadata : null;
+  // Whoever has nothing is as they would be without a deposit.
+  const isNothing = typeof fields.amount === "string" && /^0(\.0{1,9})?$/.test(fields.amount);
+  if (isNothing) return { line, user, amount: zero, metadata };
+  return { line, user, amount: toAmount(parseWith(moneyBodySchema, fields).amount), metadata };
+}
+
+function* csvLines(text: string, path: string): Generator<Line> {
+  const [head, ...records] = parseCsv(text, path);
+  const names = head?.record ?? [];
+  const unknown = names.find((name) => !columns.includes(name));
+  if (!names.includes("user") || !names.includes("amount") || unknown !== undefined) {
+    throw refused(`${path} must begin with a line that names its columns: user,amount[,metadata].`);
+  }
+  for (const { record, info: { lines: line } } of records) {
+    yield {
+      line,
+      fields() {
+        if (record.length !== names.length) {
+          throw new Fault(`it has ${record.length} cells, and the first line ${names.length}`);
+        }
+        const fields = Object.fromEntries(names.map((name, at) => [name, record[at] ?? ""]));
+        const { metadata, ...rest } = fields;
+        return metadata ? { ...rest, metadata: readJson(metadata, "metadata") } : rest;
+      },
+    };
+  }
+}
+
+function parseCsv(text: string, path: string): { record: string[]; info: { lines: number } }[] {
+  try {
+    return parse(text, {
+      bom: true,
+      info: true,
+      relax_column_count: true,
+      skip_empty_lines: true,
+    }) as unknown as { record: string[]; info: { lines: number } }[];
+  } catch (error) {
+    if (!(error instanceof CsvError)) throw error;
+    // Where quotes do not match, nobody knows where the next line begins.
+    throw refused(`${path} is not well-formed CSV: ${error.message}`);
+  }
+}
+
+function* jsonLines(text: string): Generator<Line> {
+  let line = 0;
+  for (const each of text.replace(/^\ufeff/, "").split("\n")) {
+    line++;
+    if (each.trim() === "") continue;
+    const at = line;
+    yield {
+      line: at,
+      fields() {
+        const fields = readJson(each, "it");
+        if (!isObject(fields)) throw new Fault("it is no JSON object");
+        return fields;
+      },
+    };
+  }
+}
+
+function readJson(text: string, what: string): unknown {
+  try {
+    return parseJson(text);
+  } catch {
+    throw new Fault(`${what} is not JSON`);
+  }
+}

@@ -1,0 +1,97 @@
+import type { Command } from "commander";
+import type { Body } from "./api.ts";
+import type { Context } from "./context.ts";
+import { usage } from "./failure.ts";
+import { readJsonOption } from "./input.ts";
+import { listing, type ListOptions, printList } from "./list.ts";
+import { projectPath } from "./paths.ts";
+import { formatFields } from "./table.ts";
+
+interface Settings {
+  name?: string;
+  owner?: string;
+  currency?: string;
+  mode?: string;
+  settings?: string;
+}
+
+const all = "/v1/admin/projects";
+
+/** `farebox projects …` */
+export function addProjects(program: Command, open: () => Context): void {
+  const projects = program.command("projects").description("projects: what each app is charged by");
+  listing(projects.command("list").description("all projects, oldest first"))
+    .action((options: ListOptions) => list(open(), options));
+  projects.command("get <project>").description("one project with all its settings")
+    .action(async (id: string) => {
+      const context = open();
+      printProject(context, (await context.api.json(projectPath(id))).project);
+    });
+  settable(projects.command("create").description("make a project; its first key is shown once"))
+    .option("--currency <code>", "an ISO 4217 code such as eur; for ever. Default: usd")
+    .option("--mode <mode>", "default, or shared for wallets; for ever")
+    .action((options: Settings) => create(open(), options));
+  settable(projects.command("update <project>").description("replace what is given"))
+    .action((id: string, options: Settings) => update(open(), id, options));
+  projects.command("archive <project>")
+    .description("end new chats, charges and deposits; it cannot be undone")
+    .action((id: string) => archive(open(), id));
+}
+
+function settable(command: Command): Command {
+  return command
+    .option("--name <name>", "what people read")
+    .option("--owner <user>", "the owner's user id, as events name it")
+    .option("--settings <json>", "any settings; - reads them from standard input");
+}
+
+async function bodyOf({ name, owner, currency, mode, settings }: Settings): Promise<Body> {
+  const given = Object.entries({ name, ownerUserId: owner, currency, mode })
+    .filter(([, value]) => value !== undefined);
+  return { ...await readJsonOption(settings, "--settings"), ...Object.fromEntries(given) };
+}
+
+function printProject({ print }: Context, project: Body, more: Body = {}): void {
+  print({ ...project, ...more }, () => formatFields({ ...project, ...more }));
+}
+
+function list(context: Context, options: ListOptions): Promise<void> {
+  return printList(context, options, {
+    path: all,
+    name: "projects",
+    columns: {
+      ID: ({ id }) => id,
+      NAME: ({ name }) => name,
+      CURRENCY: ({ currency }) => currency,
+      MODE: ({ mode }) => mode,
+      STATUS: ({ status }) => status,
+      CREATED: ({ createdAt }) => createdAt,
+    },
+  });
+}
+
+async function create(context: Context, options: Settings): Promise<void> {
+  const body = await bodyOf(options);
+  if (body.name === undefined) throw usage("A project needs a --name.");
+  const { project, apiKey } = await context.api.json(all, { body });
+  printProject(context, project, { apiKey });
+  context.note("The API key is shown this once: keep it.");
+}
+
+async function update(context: Context, id: string, options: Settings): Promise<void> {
+  const body = await bodyOf(options);
+  if (Object.keys(body).length === 0) {
+    throw usage("Nothing to change: give --name, --owner or --settings.");
+  }
+  const { project } = await context.api.json(projectPath(id), { method: "PATCH", body });
+  printProject(context, project);
+}
+
+async function archive(context: Context, id: string): Promise<void> {
+  const { project } = await context.api.json(projectPath(id));
+  await context.confirm(
+    `Archive ${id} (${project.name})? It takes no money and no chats any more.`,
+  );
+  const answer = await context.api.json(`${projectPath(id)}/archive`, { method: "POST" });
+  context.print(answer.project, () => `${id} is archived.`);
+}

@@ -1,0 +1,49 @@
+import { parseEnv } from "node:util";
+import { usage } from "./failure.ts";
+
+/** Where the service is, and the operator's key. */
+export interface Settings {
+  /** Without a slash at its end. */
+  url: string;
+  adminKey: string;
+}
+
+/** A variable of the environment, else of the file `.env` in the working directory. */
+export type Lookup = (name: string) => string | undefined;
+
+/** The environment over `.env`, as the service itself reads them. */
+export function openEnvironment(): Lookup {
+  const file = readEnvFile();
+  return (name) => Deno.env.get(name) || file[name] || undefined;
+}
+
+function readEnvFile(): Record<string, string | undefined> {
+  try {
+    return parseEnv(Deno.readTextFileSync(".env"));
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return {};
+    throw error;
+  }
+}
+
+/** The settings; `--url` wins. Throws what to do where one is missing or cannot be meant. */
+export function readSettings(lookup: Lookup, given: { url?: string | undefined }): Settings {
+  const adminKey = lookup("ADMIN_KEY");
+  if (!adminKey) {
+    throw usage(
+      "ADMIN_KEY is not set, in the environment or in .env. It is the service's own ADMIN_KEY.",
+    );
+  }
+  const [port, baseUrl] = [lookup("PORT"), lookup("BASE_URL")];
+  // A port of this machine's own is nearer than the address that users come by.
+  const here = port || !baseUrl ? `http://localhost:${port || 8000}` : baseUrl;
+  return { adminKey, url: checkUrl(given.url ?? lookup("FAREBOX_URL") ?? here) };
+}
+
+function checkUrl(text: string): string {
+  const url = URL.parse(text);
+  if (url && /^https?:$/.test(url.protocol) && !url.search && !url.hash && !url.username) {
+    return url.href.replace(/\/+$/, "");
+  }
+  throw usage(`'${text}' is no address of a service: give one such as http://localhost:8000.`);
+}

@@ -1,0 +1,24 @@
+import type { Command } from "commander";
+import { describeVerdict, verifyLedger } from "../verify_ledger.ts";
+import type { Context } from "./context.ts";
+import { refused } from "./failure.ts";
+
+/** `farebox verify` */
+export function addVerify(program: Command, open: () => Context): void {
+  program.command("verify")
+    .description("check the whole database, while the service works; ends with 1 at any fault")
+    .action(async () => {
+      const { settings, print, progress } = open();
+      const verdict = await verifyLedger({
+        ...settings,
+        onPage: ({ checked, faults }, scan) =>
+          progress(() => {
+            const records = Object.values(checked).reduce((sum, count) => sum + count, 0);
+            return `${scan}: ${records} records so far, ${faults.length} faults`;
+          }),
+      });
+      print(verdict, () => describeVerdict(verdict));
+      const { length } = verdict.faults;
+      if (length > 0) throw refused(`Something is wrong: ${length} faults are listed above.`);
+    });
+}

@@ -1,0 +1,74 @@
+import { ApiError } from "../base/errors.ts";
+import type { Config } from "../config.ts";
+import type { Deps, Snapshot } from "../deps.ts";
+import type { AdminGuard } from "../projects/operator.ts";
+import { sealBytes } from "./seal.ts";
+import { sealedStream } from "./stream.ts";
+
+/** `GET /v1/admin/backup`: the whole database as it was at one moment, while it works. */
+export function backupRoutes({ deps, operator }: { deps: Deps; operator: AdminGuard }) {
+  const { clock, config, log, takeSnapshot } = deps;
+  let isRunning = false;
+
+  async function snapshot(): Promise<Snapshot> {
+    if (!takeSnapshot) throw notHere(config);
+    if (isRunning) throw alreadyRunning();
+    isRunning = true;
+    try {
+      return await takeSnapshot();
+    } catch (error) {
+      isRunning = false;
+      throw noCopy(error);
+    }
+  }
+
+  return {
+    backup: operator(async ({ requestId }) => {
+      const taken = await snapshot();
+      const body = sealedStream(taken, clock, (sent, error) => {
+        isRunning = false;
+        const fields = { requestId, bytes: taken.bytes, sent };
+        if (error === undefined) log("info", "backup_sent", fields);
+        else log("warn", "backup_cut", { ...fields, error: String(error) });
+      });
+      const name = `farebox-${new Date(clock.now()).toISOString().replace(/[:.]/g, "-")}.backup`;
+      return new Response(body, {
+        headers: {
+          "content-type": "application/octet-stream",
+          "content-length": String(taken.bytes + sealBytes),
+          "content-disposition": `attachment; filename="${name}"`,
+          "cache-control": "no-store",
+          "x-request-id": requestId,
+        },
+      });
+    }),
+  };
+}
+
+function notHere({ kvPath }: Config): ApiError {
+  const message = kvPath === ":memory:"
+    ? "The database is in memory alone. Set KV_PATH to a file to have one to back up."
+    : "The database is on a server of its own, which alone can copy it consistently. Use that " +
+      "server's backups: of denokv its point-in-time recovery or a copy of its SQLite file made " +
+      "with 'sqlite3 FILE \".backup COPY\"', of Deno Deploy its own backups, of PostgreSQL pg_dump.";
+  return new ApiError(400, { message, code: "backup_not_here" });
+}
+
+function alreadyRunning(): ApiError {
+  return new ApiError(429, {
+    message: "A backup is under way, and one at a time is enough. Try again when it has ended.",
+    type: "rate_limit_error",
+    code: "backup_running",
+    headers: { "retry-after": "10" },
+  });
+}
+
+function noCopy(cause: unknown): ApiError {
+  return new ApiError(503, {
+    message: "The database could not be copied: it needs as much room again, beside the file. " +
+      "The service's log says more.",
+    type: "service_unavailable_error",
+    code: "backup_failed",
+    cause,
+  });
+}

@@ -1,0 +1,26 @@
+import { isObject, type Json, type JsonObject } from "./json.ts";
+
+/** One line of CSV (RFC 4180), with its end; null is an empty cell. */
+export function csvLine(cells: readonly (string | null)[]): string {
+  return cells.map(csvCell).join(",") + "\r\n";
+}
+
+// A spreadsheet runs a cell that starts like a formula; a leading apostrophe makes it text
+// (https://owasp.org/www-community/attacks/CSV_Injection). Amounts with a minus are left alone.
+function csvCell(value: string | null): string {
+  if (value === null) return "";
+  const safe = /^[=+@\t\r-]/.test(value) && !/^-?[\d.]+$/.test(value) ? `'${value}` : value;
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}
+
+/** A record as a line of CSV; a column such as `usage.model` is the field of a field. */
+export function csvRecord(record: JsonObject, columns: readonly string[]): string {
+  return csvLine(columns.map((column) => {
+    const value = column.split(".").reduce<Json | undefined>(
+      (at, name) => (isObject(at) ? at[name] : undefined),
+      record,
+    );
+    if (value === null || value === undefined) return null;
+    return typeof value === "string" ? value : JSON.stringify(value);
+  }));
+}

@@ -1,0 +1,79 @@
+import type { JsonObject } from "../base/json.ts";
+
+/** What can be exported. */
+export const exportKinds = ["entries", "users", "events", "deliveries"] as const;
+/** A kind of records that can be exported. */
+export type ExportKind = typeof exportKinds[number];
+
+/** The columns of its CSV: fields of the records, and fields of those. */
+export const columnsOf: Readonly<Record<ExportKind, readonly string[]>> = {
+  entries: [
+    "id",
+    "createdAt",
+    "kind",
+    "user",
+    "amount",
+    "delta",
+    "currency",
+    "balanceAfter",
+    "shortfall",
+    "idempotencyKey",
+    "refundedActivityId",
+    "wallet",
+    "usage.model",
+    "usage.requestId",
+    "usage.source",
+    "usage.uncachedInputTokens",
+    "usage.cachedInputTokens",
+    "usage.cacheWriteTokens",
+    "usage.outputTokens",
+    "usage.reasoningTokens",
+    "metadata",
+  ],
+  users: [
+    "user",
+    "currency",
+    "balance",
+    "held",
+    "available",
+    "entries",
+    "lastActivityId",
+    "authorization.status",
+    "authorization.dailyCap",
+  ],
+  events: [
+    "id",
+    "createdAt",
+    "type",
+    "version",
+    "trigger.source",
+    "trigger.actorType",
+    "trigger.actorId",
+    "subject.type",
+    "subject.id",
+    "subject.externalId",
+    "data",
+    "metadata",
+  ],
+  deliveries: [
+    "id",
+    "createdAt",
+    "subscriptionId",
+    "eventId",
+    "eventType",
+    "status",
+    "attempts",
+    "lastAttemptAt",
+    "nextRetryAt",
+    "responseCode",
+    "responseLatencyMs",
+    "error",
+    "updatedAt",
+  ],
+};
+
+/** Where a record stands: given as `after`, the export goes on behind it. */
+export function placeOf(kind: ExportKind, { user, wallet, id }: JsonObject): string {
+  if (kind === "users") return String(user);
+  return typeof wallet === "string" ? `${wallet}/${id}` : String(id);
+}

@@ -1,0 +1,62 @@
+import { badRequest } from "../base/errors.ts";
+import type { Incoming } from "../base/handler.ts";
+import { parseWith } from "../base/request.ts";
+import type { Deps } from "../deps.ts";
+import { listEvents } from "../events/listing.ts";
+import { listEntries } from "../ledger/list_entries.ts";
+import { listAllUsers } from "../ledger/list_all_users.ts";
+import type { Directory } from "../projects/directory.ts";
+import { type AdminGuard, checkId } from "../projects/operator.ts";
+import type { Project } from "../projects/schema.ts";
+import type { Listing } from "../store/listing.ts";
+import { listDeliveries } from "../webhooks/listing.ts";
+import type { ExportKind } from "./kinds.ts";
+import { exportQuerySchema } from "./schema.ts";
+import { exportStream } from "./stream.ts";
+
+interface ExportRooms {
+  deps: Deps;
+  operator: AdminGuard;
+  directory: Directory;
+}
+
+/** `GET /v1/admin/projects/{id}/export`: all records of one kind, as JSON lines or CSV. */
+export function exportRoutes({ deps, operator, directory }: ExportRooms) {
+  const { kv, clock, log } = deps;
+  const listings: Record<ExportKind, (project: Project) => Listing> = {
+    entries: (project) => listEntries(kv, project),
+    users: (project) => listAllUsers(kv, project, clock.now),
+    events: ({ id }) => listEvents(kv, id),
+    deliveries: ({ id }) => listDeliveries(kv, id),
+  };
+
+  return {
+    exportRecords: operator(async (incoming: Incoming) => {
+      const { requestId } = incoming;
+      const query = parseWith(exportQuerySchema, queryOf(incoming.request));
+      const { project } = await directory.refresh(checkId(incoming.param("projectId"), "project"));
+      const listing = listings[query.what](project);
+      const body = await exportStream(listing, query, (error) => {
+        log("error", "export_failed", { requestId, error: String(error) });
+      });
+      return new Response(body, {
+        headers: {
+          "content-type": query.format === "csv" ? "text/csv; charset=utf-8" : "application/jsonl",
+          "cache-control": "no-store",
+          "x-request-id": requestId,
+        },
+      });
+    }),
+  };
+}
+
+/** The query's parameters, each given once. Throws 400 where one is given twice. */
+function queryOf(request: Request): Record<string, string> {
+  const given = [...new URL(request.url).searchParams];
+  const names = given.map(([name]) => name);
+  const twice = names.find((name, at) => names.indexOf(name) !== at);
+  if (twice !== undefined) {
+    throw badRequest(twice.slice(0, 64), `'${twice.slice(0, 64)}' is given twice.`);
+  }
+  return Object.fromEntries(given);
+}

@@ -1,0 +1,24 @@
+import { z } from "zod";
+import { exportKinds } from "./kinds.ts";
+
+const time = z.union([z.iso.datetime({ offset: true }), z.iso.date()], {
+  error: "must be an ISO 8601 time, or a date (UTC)",
+}).transform((text) => Date.parse(text));
+
+/** The query of `GET …/export`. A date is its first moment, UTC. */
+export const exportQuerySchema = z.strictObject({
+  what: z.enum(exportKinds, { error: `must be one of ${exportKinds.join(", ")}` }),
+  format: z.enum(["jsonl", "csv"], { error: "must be jsonl or csv" }).default("jsonl"),
+  from: time.optional(),
+  to: time.optional(),
+  after: z.string().min(1).max(200).optional(),
+}).refine(({ what, from, to }) => what !== "users" || (from === undefined && to === undefined), {
+  path: ["from"],
+  error: "does not go with users, who have no time",
+}).refine(({ from, to }) => from === undefined || to === undefined || from < to, {
+  path: ["to"],
+  error: "must be later than 'from'",
+});
+
+/** What is asked for. */
+export type ExportQuery = z.output<typeof exportQuerySchema>;

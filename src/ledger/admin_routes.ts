@@ -1,0 +1,116 @@
+import { badRequest } from "../base/errors.ts";
+import type { Incoming } from "../base/handler.ts";
+import { bodyBytesMax } from "../base/limits.ts";
+import { parseWith, readJsonBody, readLimit } from "../base/request.ts";
+import { jsonResponse } from "../base/response.ts";
+import { checkUserId } from "../base/user_id.ts";
+import type { Trigger } from "../events/event.ts";
+import type { Directory } from "../projects/directory.ts";
+import { type AdminGuard, checkId } from "../projects/operator.ts";
+import type { Project } from "../projects/schema.ts";
+import {
+  answerActivities,
+  answerMoney,
+  answerRefund,
+  type MoneyRooms,
+  readMoneyBody,
+  readRefundBody,
+} from "./answers.ts";
+import type { Forget } from "./forget.ts";
+import { forgetBodySchema } from "./schema.ts";
+import { listUsers, readUser } from "./users.ts";
+
+interface AdminRooms extends MoneyRooms {
+  operator: AdminGuard;
+  directory: Directory;
+  forget: Forget;
+}
+
+/** The operator, as the cause of an event. */
+const byOperator: Trigger = { source: "api", actorType: "paywall-owner", actorId: "operator" };
+
+/** The endpoints about a project's users, for whoever has `ADMIN_KEY`. */
+export function ledgerAdminRoutes(rooms: AdminRooms) {
+  const { operator, directory, forget, deps: { kv, clock } } = rooms;
+  const projectOf = async (incoming: Incoming): Promise<Project> =>
+    (await directory.refresh(checkId(incoming.param("projectId"), "project"))).project;
+  const answer = (value: unknown, { requestId }: Incoming, status = 200) =>
+    jsonResponse(status, value, requestId, { "cache-control": "no-store" });
+
+  const depositOrCharge = (verb: "deposit" | "charge") =>
+    operator(async (incoming) => {
+      const project = await projectOf(incoming);
+      const user = userOf(incoming);
+      const body = await readMoneyBody(incoming);
+      requireSame(user, body.user);
+      return await answerMoney(rooms, verb, { project, user, body, incoming, trigger: byOperator });
+    });
+
+  return {
+    listUsers: operator(async (incoming) => {
+      const project = await projectOf(incoming);
+      const limit = readLimit(incoming.query("limit"));
+      const prefix = incoming.query("prefix") ?? "";
+      if (prefix !== "") checkUserId(prefix, "prefix");
+      const page = { limit, prefix, cursor: incoming.query("cursor"), now: clock.now() };
+      return answer(await listUsers(kv, project, page), incoming);
+    }),
+    getUser: operator(async (incoming) => {
+      const project = await projectOf(incoming);
+      const asked = { user: userOf(incoming), now: clock.now() };
+      return answer({ user: await readUser(kv, project, asked) }, incoming);
+    }),
+    activities: operator(async (incoming) => {
+      const project = await projectOf(incoming);
+      const user = userOf(incoming);
+      await readUser(kv, project, { user, now: clock.now() });
+      return await answerActivities(rooms, { project, user, incoming });
+    }),
+    forget: operator(async (incoming) => {
+      const { id: projectId } = await projectOf(incoming);
+      const user = userOf(incoming);
+      const { value } = await incoming.inTime(readJsonBody(incoming.request, bodyBytesMax));
+      const { forfeit } = parseWith(forgetBodySchema, value);
+      const forgetting = await forget.run({ projectId, user, forfeit });
+      return answer(forgetting, incoming, forgetting.status === "done" ? 200 : 202);
+    }),
+    deposit: depositOrCharge("deposit"),
+    charge: depositOrCharge("charge"),
+    refund: operator(async (incoming) => {
+      const project = await projectOf(incoming);
+      const user = userOf(incoming);
+      const body = await readRefundBody(incoming);
+      requireSame(user, body.user);
+      return await answerRefund(rooms, { project, user, body, incoming, trigger: byOperator });
+    }),
+  };
+}
+
+/** What follows `users/`, still encoded. */
+const userSegment = /\/users\/([^/]+)/;
+
+/**
+ * The user whom an address names: strict UTF-8, percent-encoded. No address can hold `.` and `..`,
+ * which every client takes away before it asks: `-` stands for the one whom the query names.
+ * Throws 400.
+ */
+function userOf({ path, query }: Incoming): string {
+  const [, segment = ""] = userSegment.exec(path) ?? [];
+  const named = query("user");
+  if (named !== undefined) {
+    if (segment === "-") return checkUserId(named, "user");
+    throw badRequest("user", "The query names a user only where the path has '-' for them.");
+  }
+  try {
+    return checkUserId(decodeURIComponent(segment), "user");
+  } catch (error) {
+    if (!(error instanceof URIError)) throw error;
+    throw badRequest("user", "The user in the path is not well-formed UTF-8.");
+  }
+}
+
+/** A body may name the user as the public endpoints' do; it is whom the address names. */
+function requireSame(user: string, named: unknown): void {
+  if (named === undefined || named === null || named === user) return;
+  throw badRequest("user", "'user' is another one than in the address.");
+}

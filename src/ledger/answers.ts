@@ -1,0 +1,180 @@
+import { badRequest, notFound } from "../base/errors.ts";
+import type { Incoming } from "../base/handler.ts";
+import { bodyBytesMax } from "../base/limits.ts";
+import { type Amount, formatAmount, zero } from "../base/money.ts";
+import { parseWith, readIdempotencyKey, readJsonBody, readLimit } from "../base/request.ts";
+import { jsonResponse } from "../base/response.ts";
+import type { Deps } from "../deps.ts";
+import type { Trigger } from "../events/event.ts";
+import type { Project } from "../projects/schema.ts";
+import { tallyRefusal } from "../summaries/tally.ts";
+import { listActivities, toCsv } from "./activities.ts";
+import { findAccount } from "./authorization.ts";
+import { amountOf, type Entry, toActivity } from "./entry.ts";
+import type { Post, Posted, Refusal } from "./post.ts";
+import { type MoneyBody, moneyBodySchema, type RefundBody, refundBodySchema } from "./schema.ts";
+import {
+  type Activities,
+  type BalanceView,
+  type Deposited,
+  type Refused,
+  viewAfter,
+  viewBalance,
+} from "./view.ts";
+import type { WayOut } from "./way_out.ts";
+
+/** What answers about money stand on. */
+export interface MoneyRooms {
+  deps: Deps;
+  post: Post;
+  wayOut: WayOut;
+}
+
+/** Who asks, of which project, by which request. */
+export interface Asked {
+  project: Project;
+  trigger: Trigger;
+  incoming: Incoming;
+}
+
+/** The body of a deposit or a charge. Throws 400, 408, 413, 415. */
+export async function readMoneyBody({ request, inTime }: Incoming): Promise<MoneyBody> {
+  return parseWith(moneyBodySchema, (await inTime(readJsonBody(request, bodyBytesMax))).value);
+}
+
+/** The body of a refund. Throws 400, 408, 413, 415. */
+export async function readRefundBody({ request, inTime }: Incoming): Promise<RefundBody> {
+  return parseWith(refundBodySchema, (await inTime(readJsonBody(request, bodyBytesMax))).value);
+}
+
+/**
+ * Deposits or charges, and answers; a charge that is refused for want of money is a 200 with the
+ * way out. Throws 400 `mode_conflict`, 403 when archived, 422 `idempotency_key_reused`.
+ */
+export async function answerMoney(
+  rooms: MoneyRooms,
+  verb: "deposit" | "charge",
+  asked: Asked & { user: string; body: MoneyBody },
+): Promise<Response> {
+  const { project, user, body, trigger, incoming: { request, requestId } } = asked;
+  if (verb === "deposit") requireOwnMoney(project);
+  const ref = await findAccount(rooms.deps.kv, project, user);
+  const refuse = (kind: Refusal, balance: BalanceView) =>
+    refusedResponse(rooms, { ...asked, amount: body.amount }, { kind, balance });
+  if (!ref) {
+    return await refuse("authorization_required", viewBalance(zero, zero, project.currency));
+  }
+  const posted = await rooms.post[verb]({
+    ref,
+    amount: body.amount,
+    metadata: body.metadata ?? null,
+    key: readIdempotencyKey(request),
+    origin: { trigger },
+  });
+  const message = verb === "charge" ? { message: "The charge was taken." } : {};
+  return "balance" in posted
+    ? await refuse(posted.kind, posted.balance)
+    : bookedResponse(project, posted, requestId, message);
+}
+
+interface Refusing extends Asked {
+  user: string;
+  amount: Amount;
+}
+
+async function refusedResponse(
+  { deps, wayOut }: MoneyRooms,
+  { project, user, amount, incoming: { request, requestId } }: Refusing,
+  { kind, balance }: { kind: Refusal; balance: BalanceView },
+): Promise<Response> {
+  deps.committer.count(tallyRefusal(project.id, kind, deps.clock.now()));
+  const offer = await wayOut(project, user, {
+    refusal: kind,
+    amount: formatAmount(amount),
+    balance: balance.balance,
+    languages: request.headers.get("accept-language"),
+  });
+  // Beyond the day's cap, what is missing is the person's leave.
+  const reason = kind === "limit_reached" ? "authorization_required" : kind;
+  const body: Refused = { success: false, reason, ...offer, ...balance };
+  return jsonResponse(200, body, requestId);
+}
+
+/** Throws 400 `mode_conflict` where the money is a person's own, and no project's to give. */
+function requireOwnMoney({ mode }: Project): void {
+  if (mode === "default") return;
+  const message = "In the shared mode users pay into their wallet themselves; send them the link " +
+    "of 'GET /v1/user/balance/topup'.";
+  throw badRequest(null, message, "mode_conflict");
+}
+
+/**
+ * Refunds an entry, and answers. Without a user it is that of the entry, whoever they are; of a
+ * wallet it has to be named. Throws 404 for an entry of another user, 400 beyond what is left.
+ */
+export async function answerRefund(
+  { deps, post }: MoneyRooms,
+  { project, user, body, trigger, incoming }: Asked & { user: string | null; body: RefundBody },
+): Promise<Response> {
+  const account = user === null
+    ? { projectId: project.id, user: "" }
+    : await findAccount(deps.kv, project, user);
+  const original = account && (await post.find(account, body.activityId));
+  if (!original) throw notFound("activity");
+  const posted = await post.refund({
+    ref: { ...account, user: user ?? original.user },
+    original,
+    amount: body.amount ?? null,
+    metadata: body.metadata ?? null,
+    key: readIdempotencyKey(incoming.request),
+    origin: { trigger },
+  });
+  if ("balance" in posted) throw new Error("a refund takes what there is");
+  const { refundedActivityId, shortfall } = posted.entry;
+  return bookedResponse(project, posted, incoming.requestId, { refundedActivityId, shortfall });
+}
+
+function bookedResponse(
+  { currency }: Project,
+  { kind, entry }: Extract<Posted, { entry: Entry }>,
+  requestId: string,
+  more: Record<string, unknown>,
+): Response {
+  const body: Deposited = {
+    success: true,
+    activityId: entry.id,
+    user: entry.user,
+    amount: amountOf(entry),
+    currency,
+    ...viewAfter(entry, currency),
+    ...more,
+  };
+  const replayed = kind === "replayed" ? { "idempotent-replayed": "true" } : undefined;
+  return jsonResponse(200, body, requestId, replayed);
+}
+
+/** A page of a user's activities, newest first, as JSON or, where it is accepted, as CSV. */
+export async function answerActivities(
+  { deps }: Pick<MoneyRooms, "deps">,
+  { project, user, incoming }: Omit<Asked, "trigger"> & { user: string },
+): Promise<Response> {
+  const { request, requestId, query } = incoming;
+  const { currency } = project;
+  const page = { limit: readLimit(query("limit")), cursor: query("cursor") };
+  const ref = await findAccount(deps.kv, project, user);
+  const { entries, nextCursor } = ref
+    ? await listActivities(deps.kv, ref, page)
+    : { entries: [], nextCursor: null };
+  if (!/\btext\/csv\b/.test(request.headers.get("accept") ?? "")) {
+    const list = entries.map((entry) => toActivity(entry, currency));
+    const body: Activities = { activities: list, nextCursor };
+    return jsonResponse(200, body, requestId);
+  }
+  return new Response(toCsv(entries, currency), {
+    headers: {
+      "content-type": "text/csv; charset=utf-8",
+      "x-request-id": requestId,
+      ...(nextCursor ? { "x-next-cursor": nextCursor } : {}),
+    },
+  });
+}

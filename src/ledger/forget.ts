@@ -1,0 +1,137 @@
+import { toBase62 } from "../base/ids.ts";
+import type { Deps } from "../deps.ts";
+import type { Eraser } from "../store/erase.ts";
+import { forgetJobKey } from "../store/keys.ts";
+import { emptyWrite, type Key } from "../store/kv.ts";
+import { Budget } from "../store/scan.ts";
+import type { AccountQueue } from "./account_queue.ts";
+import { createEntryEraser } from "./erase_entries.ts";
+import { createForfeit, createReopening, moveAccount } from "./forget_account.ts";
+import { encodeForgetJob, type ForgetJob, listForgetJobs, readForgetJob } from "./forget_job.ts";
+
+/** How far the forgetting of a user has come. */
+export interface Forgetting {
+  /** `waiting`: for something that is under way, as a delivery that is tried again. */
+  status: "done" | "running" | "waiting";
+  pseudonym: string;
+  /** Records that named the user so far, by what they are. */
+  erased: Record<string, number>;
+}
+
+/** Takes a user out of everything that is stored. */
+export interface Forget {
+  /**
+   * Begins, or goes on, with a bounded part. Throws 400 while anything is under way that needs the
+   * user, or money is left that is not to be forfeited. Once begun it goes on by the sweep.
+   */
+  run(erased: { projectId: string; user: string; forfeit: boolean }): Promise<Forgetting>;
+  /** Goes on with all that were begun; a bounded part at each call. */
+  sweep(): Promise<void>;
+}
+
+interface ForgetRooms {
+  queue: AccountQueue;
+  /** Of the other rooms: those at work while nothing can be booked, and those after it. */
+  erasers: { closed: readonly Eraser[]; open: readonly Eraser[] };
+}
+
+const readsPerCall = 2_000;
+const callMs = 500;
+const jobsPerSweep = 20;
+
+/**
+ * The forgetting of users. The account moves to a random name in one write; all else is done by
+ * erasers, one after the other, whose pages can be repeated: so a crash anywhere costs a page.
+ */
+export function createForget(deps: Deps, { queue, erasers }: ForgetRooms): Forget {
+  const { kv, committer, clock, randomBytes, log } = deps;
+  const reopening = createReopening({ deps, queue });
+  const steps = [
+    createForfeit({ deps, queue }),
+    createEntryEraser(deps),
+    ...erasers.closed,
+    reopening,
+    ...erasers.open,
+  ];
+  const reopeningAt = steps.indexOf(reopening);
+  let after: Key | null = null;
+
+  async function begin(asked: Parameters<Forget["run"]>[0]): Promise<ForgetJob> {
+    const job: ForgetJob = {
+      ...asked,
+      pseudonym: `forgotten_${toBase62(randomBytes(16))}`,
+      until: deps.id("evt"),
+      step: steps[0]?.name ?? "",
+      place: null,
+      erased: {},
+    };
+    for (const { refusal } of steps) {
+      const refused = await refusal?.(job);
+      if (refused) throw refused;
+    }
+    await moveAccount({ deps, queue }, job);
+    // Whoever else began it meanwhile has chosen the name.
+    return (await readForgetJob(kv, job.projectId, job.user))?.job ?? job;
+  }
+
+  /** One page, and the job's place after it; null once nothing is left to do. */
+  async function advance(job: ForgetJob, version: string | null, budget: Budget) {
+    const at = Math.max(0, steps.findIndex(({ name }) => name === job.step));
+    const step = steps[at];
+    if (!step) return null;
+    const { erased, next, waiting = false } = await step.page(job, job.place, budget);
+    const ended = next === null && !waiting;
+    const following = ended ? steps[at + 1] : step;
+    const counted = (job.erased[step.name] ?? 0) + erased;
+    const moved: ForgetJob = {
+      ...job,
+      step: following?.name ?? step.name,
+      place: next,
+      erased: { ...job.erased, ...(counted > 0 ? { [step.name]: counted } : {}) },
+      // Whoever comes by that name after the reopening is someone new.
+      until: at < reopeningAt ? deps.id("evt") : job.until,
+    };
+    const key = forgetJobKey(job.projectId, job.user);
+    const write = { ...emptyWrite(), checks: [{ key, version }] };
+    await committer.commit(
+      following
+        ? { ...write, sets: [{ key, value: encodeForgetJob(moved) }] }
+        : { ...write, deletes: [key] },
+    );
+    return { job: moved, waiting };
+  }
+
+  /** As far as one call goes. */
+  async function goOn(begun: ForgetJob): Promise<Forgetting> {
+    const deadline = clock.now() + callMs;
+    const budget = new Budget(readsPerCall, () => clock.now() >= deadline);
+    let last = begun;
+    do {
+      const found = await readForgetJob(kv, begun.projectId, begun.user);
+      // Ended, here or by another process.
+      if (!found) return { status: "done", pseudonym: last.pseudonym, erased: last.erased };
+      const moved = await advance(found.job, found.version, budget);
+      last = moved?.job ?? found.job;
+      if (moved?.waiting) {
+        return { status: "waiting", pseudonym: last.pseudonym, erased: last.erased };
+      }
+    } while (!budget.isUsedUp);
+    return { status: "running", pseudonym: last.pseudonym, erased: last.erased };
+  }
+
+  return {
+    async run(asked) {
+      const known = await readForgetJob(kv, asked.projectId, asked.user);
+      return await goOn(known?.job ?? await begin(asked));
+    },
+    async sweep() {
+      const { jobs, next } = await listForgetJobs(kv, after, jobsPerSweep);
+      after = next;
+      for (const job of jobs) {
+        await goOn(job).catch((error) =>
+          log("error", "forgetting_failed", { error: String(error) })
+        );
+      }
+    },
+  };
+}

@@ -1,0 +1,172 @@
+import { fromBase64Url, toBase64Url } from "../base/base64.ts";
+import { badRequest, notFound } from "../base/errors.ts";
+import { fromBytes, toBytes } from "../base/json.ts";
+import { formatAmount } from "../base/money.ts";
+import { checkUserId } from "../base/user_id.ts";
+import type { Project } from "../projects/schema.ts";
+import {
+  accountKey,
+  authorizationKey,
+  authorizationsPrefix,
+  ownAccountsPrefix,
+} from "../store/keys.ts";
+import type { Key, Kv, Row } from "../store/kv.ts";
+import { listAfter, readOrNull } from "../store/scan.ts";
+import { type Account, decodeAccount, type Hold } from "./account.ts";
+import { type Authorization, decodeAuthorization } from "./authorization.ts";
+import { type BalanceView, settledAt, viewBalance } from "./view.ts";
+
+/** One user of a project, with their money. */
+export interface UserView extends BalanceView {
+  user: string;
+  currency: string;
+  /** How many entries there are, and the last one's id; null of a wallet, which is for others too. */
+  entries: number | null;
+  lastActivityId: string | null;
+  /** In the shared mode: what the person whose wallet it is allows; else null. */
+  authorization: AuthorizationView | null;
+}
+
+/** What a person allows, as the project sees it. */
+export interface AuthorizationView {
+  status: Authorization["status"];
+  dailyCap: string;
+  /** ISO 8601: the person's last decision. */
+  decidedAt: string;
+}
+
+/** The same with the money that is put aside for running answers. */
+export interface UserDetail extends UserView {
+  holds: { id: string; amount: string; expiresAt: string }[];
+}
+
+/** Which users a page has: those whose ids begin with `prefix`, from `cursor` on. */
+export interface UserQuery {
+  limit: number;
+  cursor: string | undefined;
+  prefix: string;
+  now: number;
+}
+
+/**
+ * A page of a project's users, in order of their ids as UTF-8. In the default mode these are the
+ * accounts, in the shared mode those for whom a person has decided anything. It costs as many reads
+ * as it shows, however many there are. Throws 400 for a cursor that is none.
+ */
+export async function listUsers(
+  kv: Kv,
+  project: Project,
+  { limit, cursor, prefix, now }: UserQuery,
+): Promise<{ users: UserView[]; nextCursor: string | null }> {
+  const first = cursor === undefined ? prefix : readCursor(cursor);
+  const { under, at } = placeOfUsers(project);
+  const start = first === "" ? {} : { start: at(first) };
+  const rows = await kv.list({ prefix: under, ...start, limit: limit + 1 });
+  // Ids that begin alike stand together, so the first one that does not is the end.
+  const found = rows.filter((row) => userOf(row).startsWith(prefix));
+  const next = found[limit];
+  return {
+    users: (await readDetails(kv, project, { rows: found.slice(0, limit), now })).map(withoutHolds),
+    nextCursor: next ? toBase64Url(toBytes(userOf(next))) : null,
+  };
+}
+
+/** The next users behind that one, as `listUsers` has them; null is the start. */
+export async function listUsersAfter(
+  kv: Kv,
+  project: Project,
+  { after, limit, now }: { after: string | null; limit: number; now: number },
+): Promise<UserView[]> {
+  const { under, at } = placeOfUsers(project);
+  const rows = await listAfter(kv, under, { after: after === null ? null : at(after), limit });
+  return (await readDetails(kv, project, { rows, now })).map(withoutHolds);
+}
+
+/** One user as they stand now. Throws 404 for one that the project has never had. */
+export async function readUser(
+  kv: Kv,
+  project: Project,
+  { user, now }: { user: string; now: number },
+): Promise<UserDetail> {
+  const row = await kv.get(placeOfUsers(project).at(user));
+  const [detail] = row.value ? await readDetails(kv, project, { rows: [row], now }) : [];
+  if (!detail) throw notFound("user");
+  return detail;
+}
+
+function placeOfUsers({ id, mode }: Project): { under: Key; at: (user: string) => Key } {
+  return mode === "default"
+    ? { under: ownAccountsPrefix(id), at: (user) => accountKey(id, user) }
+    : { under: authorizationsPrefix(id), at: (user) => authorizationKey(id, user) };
+}
+
+const userOf = ({ key }: Row): string => String(key[2]);
+
+async function readDetails(
+  kv: Kv,
+  project: Project,
+  { rows, now }: { rows: readonly Row[]; now: number },
+): Promise<UserDetail[]> {
+  if (project.mode === "default") {
+    return rows.map((row) => {
+      const account = decodeAccount(row.value);
+      const { seq: entries, last: lastActivityId } = account;
+      const own = { entries, lastActivityId, authorization: null };
+      return {
+        ...viewAccount(project, userOf(row), { account, holds: account.holds, now }),
+        ...own,
+      };
+    });
+  }
+  const decided = rows.flatMap((row) =>
+    row.value ? [{ user: userOf(row), authorization: decodeAuthorization(row.value) }] : []
+  );
+  const wallets = decided.length === 0 ? [] : await kv.getMany(
+    decided.map(({ authorization }) => accountKey(authorization.personId, project.currency)),
+  );
+  return decided.map(({ user, authorization }, at) => {
+    // Who may not spend of a wallet may not see what is in it.
+    const { status, connectionId } = authorization;
+    const account = decodeAccount(status === "active" ? wallets[at]?.value ?? null : null);
+    const holds = account.holds.filter((hold) => hold.connectionId === connectionId);
+    return {
+      ...viewAccount(project, user, { account, holds, now }),
+      entries: null,
+      lastActivityId: null,
+      authorization: viewAuthorization(authorization),
+    };
+  });
+}
+
+function viewAccount(
+  { currency }: Project,
+  user: string,
+  { account, holds, now }: { account: Account; holds: readonly Hold[]; now: number },
+) {
+  const { balance, held } = settledAt(account, now);
+  return {
+    user,
+    ...viewBalance(balance, held, currency),
+    currency,
+    holds: holds.filter(({ expiresAt }) => expiresAt > now).map(({ id, amount, expiresAt }) => ({
+      id,
+      amount: formatAmount(amount),
+      expiresAt: new Date(expiresAt).toISOString(),
+    })),
+  };
+}
+
+function viewAuthorization({ status, dailyCap, decidedAt }: Authorization): AuthorizationView {
+  return { status, dailyCap, decidedAt: new Date(decidedAt).toISOString() };
+}
+
+function withoutHolds({ holds: _, ...view }: UserDetail): UserView {
+  return view;
+}
+
+function readCursor(cursor: string): string {
+  const bytes = cursor.length <= 1024 ? fromBase64Url(cursor) : null;
+  const user = readOrNull(bytes, (found) => checkUserId(fromBytes<unknown>(found), "cursor"));
+  if (user !== null) return user;
+  throw badRequest("cursor", "'cursor' is not valid.");
+}

@@ -1,0 +1,29 @@
+import { fromBytes, toBytes } from "../base/json.ts";
+import type { Deps } from "../deps.ts";
+import { type Eraser, eraseRows } from "../store/erase.ts";
+import { stripePaymentsPrefix } from "../store/keys.ts";
+import type { Payment } from "./stripe_webhook.ts";
+
+/**
+ * Puts the pseudonym into a user's payments at Stripe, of the project's own account and of this
+ * server's. The rows stay: a payment that is paid back later is still taken out of the books.
+ */
+export function createPaymentErasers({ kv, committer }: Pick<Deps, "kv" | "committer">): Eraser[] {
+  const eraserOf = (name: string, merchantOf: (projectId: string) => string): Eraser =>
+    eraseRows({
+      name,
+      kv,
+      committer,
+      prefix: ({ projectId }) => stripePaymentsPrefix(merchantOf(projectId)),
+      rewrite({ key, value }, { projectId, user, pseudonym }) {
+        const payment = value && fromBytes<Payment>(value);
+        if (payment?.ref.projectId !== projectId || payment.ref.user !== user) return null;
+        const renamed: Payment = { ...payment, ref: { ...payment.ref, user: pseudonym } };
+        return { sets: [{ key, value: toBytes(renamed) }], deletes: [] };
+      },
+    });
+  return [
+    eraserOf("payments", (projectId) => projectId),
+    eraserOf("walletPayments", () => "instance"),
+  ];
+}

@@ -1,0 +1,93 @@
+import { emptyWrite, type Key, type Kv, type Row, type Write } from "./kv.ts";
+import type { Committer } from "./commit.ts";
+import { type Budget, listAfter, readPlace } from "./scan.ts";
+import { z } from "zod";
+import type { ApiError } from "../base/errors.ts";
+import type { Json } from "../base/json.ts";
+
+/** Who is to be forgotten, and the name that stands for them from then on. */
+export interface Erasure {
+  projectId: string;
+  user: string;
+  /** Random: it cannot be worked out from the user. */
+  pseudonym: string;
+  /** An event's id: from it on, what is said of the user is said of someone new. */
+  until: string;
+}
+
+/** What one page of an eraser came to. */
+export interface ErasedPage {
+  /** Records that named the user, and no longer do. */
+  erased: number;
+  /** Where to go on; null at the end, or where it waits at the start. */
+  next: Json | null;
+  /** Something is under way that names the user: come back later, to that place. */
+  waiting?: boolean;
+}
+
+/**
+ * Takes a user out of one kind of records, however many, a bounded page at each call. A page that is
+ * done twice, or by two processes at once, comes to the same.
+ */
+export interface Eraser {
+  /** What is erased, in the plural. */
+  name: string;
+  /** Why the user cannot be forgotten now, as a 400; null when nothing stands in the way. */
+  refusal?(erasure: Erasure): Promise<ApiError | null>;
+  /** From `place` on, null being the start. */
+  page(erasure: Erasure, place: Json | null, budget: Budget): Promise<ErasedPage>;
+}
+
+interface RowEraser {
+  name: string;
+  kv: Kv;
+  committer: Committer;
+  prefix(erasure: Erasure): Key;
+  /** What to write in a row's place, and with it; null for a row that does not name the user. */
+  rewrite(row: Row, erasure: Erasure): Pick<Write, "sets" | "deletes"> | null;
+}
+
+const rowsPerRead = 100;
+const keyPlace = z.array(z.union([z.string(), z.number()])).min(1).max(4);
+
+/** An eraser of all rows under one prefix, each on its own. */
+export function eraseRows({ name, kv, committer, prefix, rewrite }: RowEraser): Eraser {
+  return {
+    name,
+    async page(erasure, place, budget) {
+      const under = prefix(erasure);
+      let after = place === null ? null : [...under, ...readPlace(keyPlace, place)];
+      let erased = 0;
+      do {
+        const rows = await listAfter(kv, under, { after, limit: rowsPerRead });
+        budget.spend(rows.length + 1);
+        const changes = rows.flatMap((row) => {
+          const change = rewrite(row, erasure);
+          return change ? [{ row, change }] : [];
+        });
+        const landed = await Promise.all(
+          changes.map(({ row, change }) => commitOn(committer, row, change)),
+        );
+        erased += landed.filter(Boolean).length;
+        // A row that changed meanwhile is looked at again, with its page.
+        if (landed.includes(false)) {
+          return { erased, next: after?.slice(under.length) ?? null, waiting: true };
+        }
+        const last = rows.at(-1);
+        if (!last || rows.length < rowsPerRead) return { erased, next: null };
+        after = [...last.key];
+      } while (!budget.isUsedUp);
+      return { erased, next: after.slice(under.length) };
+    },
+  };
+}
+
+/** Writes what takes a row's place, if the row is still as it was read. */
+export async function commitOn(
+  committer: Committer,
+  { key, version }: Pick<Row, "key" | "version">,
+  change: Pick<Write, "sets" | "deletes">,
+): Promise<boolean> {
+  const write: Write = { ...emptyWrite(), ...change, checks: [{ key, version }] };
+  return (await committer.commit(write)) !== null;
+}

@@ -1,0 +1,60 @@
+import { firstIdAt, type IdKind } from "../base/ids.ts";
+import type { JsonObject } from "../base/json.ts";
+import type { Key, Kv, Row } from "./kv.ts";
+
+/** Which records are asked for. */
+export interface ListingQuery {
+  /** The place of the last one that is known; null for the first page. */
+  after: string | null;
+  /** By when they were made: from that millisecond on, up to this one (exclusive). */
+  from: number | null;
+  to: number | null;
+}
+
+/** Some records, possibly none, and the place after them; null at the end. */
+export interface ListingPage {
+  records: JsonObject[];
+  next: string | null;
+}
+
+/** All records of one kind of a project, in an order that never changes, page by page. */
+export type Listing = (query: ListingQuery) => Promise<ListingPage>;
+
+/** Rows that one page reads: few enough that a listing at full speed keeps nobody waiting. */
+export const rowsPerPage = 200;
+
+// What an entry is named after may have begun long before it: an answer runs for up to an hour, and
+// one that died with the machine is charged when the machine is back.
+const earlierMs = 7 * 24 * 60 * 60 * 1000;
+/** A clock may have been set back. */
+const laterMs = 60 * 60 * 1000;
+
+/** The rows under a prefix whose keys end in an id: in order of time, place by place. */
+export async function listByTime(
+  kv: Kv,
+  { prefix, kind, read }: {
+    prefix: Key;
+    kind: IdKind;
+    read(row: Row): { createdAt: number; record: JsonObject } | null;
+  },
+  { after, from, to }: ListingQuery,
+): Promise<ListingPage> {
+  const first = from === null ? "" : firstIdAt(kind, Math.max(0, from - earlierMs));
+  const rows = await kv.list({
+    prefix,
+    start: after === null || after < first ? [...prefix, first] : [...prefix, after, ""],
+    end: [...prefix, to === null ? pastAll : firstIdAt(kind, to + laterMs)],
+    limit: rowsPerPage,
+  });
+  const records = rows.flatMap((row) => {
+    const found = read(row);
+    if (!found) return [];
+    const { createdAt, record } = found;
+    return (from ?? 0) <= createdAt && createdAt < (to ?? Infinity) ? [record] : [];
+  });
+  const last = rows.at(-1);
+  return { records, next: last && rows.length === rowsPerPage ? String(last.key.at(-1)) : null };
+}
+
+/** Sorts behind every id. */
+const pastAll = "~";

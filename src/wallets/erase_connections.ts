@@ -1,0 +1,117 @@
+import { z } from "zod";
+import { type ApiError, badRequest } from "../base/errors.ts";
+import type { Json } from "../base/json.ts";
+import type { Deps } from "../deps.ts";
+import { decodeAccount } from "../ledger/account.ts";
+import { readAuthorization } from "../ledger/authorization.ts";
+import { eraseChain } from "../ledger/erase_entries.ts";
+import type { Directory } from "../projects/directory.ts";
+import type { ErasedPage, Eraser, Erasure } from "../store/erase.ts";
+import {
+  accountKey,
+  allConnectionsPrefix,
+  authorizationKey,
+  connectionKey,
+  holdingKey,
+} from "../store/keys.ts";
+import { emptyWrite, type Row } from "../store/kv.ts";
+import { type Budget, listAfter, readPlace } from "../store/scan.ts";
+
+interface Rooms {
+  deps: Pick<Deps, "kv" | "committer">;
+  directory: Directory;
+}
+
+const rowsPerRead = 200;
+/** The connection that was looked at last; in the wallet of the next one, the entry to go on with. */
+const placeSchema = z.strictObject({
+  after: z.tuple([z.string(), z.string(), z.string()]).nullable(),
+  entry: z.string().max(64).nullable(),
+});
+type Place = z.output<typeof placeSchema>;
+
+/**
+ * Takes a user out of the wallets of whoever let them spend: entries get the pseudonym, connections
+ * and the last decision go. Leave to spend has to be ended before; one that is given meanwhile is
+ * someone new's.
+ */
+export function createConnectionEraser({ deps, directory }: Rooms): Eraser {
+  const { kv, committer } = deps;
+  const walletOf = async (projectId: string, personId: string) =>
+    accountKey(personId, (await directory.current(projectId)).project.currency);
+
+  /** The wallet of one connection, from an entry on; the entry to go on with, or null. */
+  async function eraseWallet(row: Row, erasure: Erasure, { place, budget }: Step) {
+    const { projectId, user } = erasure;
+    const owner = String(row.key[1]);
+    const from = place.entry ??
+      decodeAccount((await kv.get(await walletOf(projectId, owner))).value).last;
+    const chain = {
+      owner,
+      from,
+      isTheirs: (entry: { projectId?: string; user: string }) =>
+        entry.projectId === projectId && entry.user === user,
+    };
+    return await eraseChain(deps, { chain, erasure, budget });
+  }
+
+  /** Takes the decision away, and with it the connection; false when it was made anew meanwhile. */
+  async function endDecision({ projectId, user }: Erasure, connection: Row | null) {
+    const found = await readAuthorization(kv, projectId, user);
+    if (found?.authorization.status === "active") return true;
+    const key = authorizationKey(projectId, user);
+    const write = emptyWrite();
+    write.checks.push({ key, version: found?.version ?? null });
+    if (connection) write.deletes.push(connection.key);
+    else write.deletes.push(key);
+    return (await committer.commit(write)) !== null;
+  }
+
+  async function page(erasure: Erasure, given: Json | null, budget: Budget): Promise<ErasedPage> {
+    const place: Place = given === null
+      ? { after: null, entry: null }
+      : readPlace(placeSchema, given);
+    let erased = 0;
+    do {
+      const after = place.after && connectionKey(...place.after);
+      const rows = await listAfter(kv, allConnectionsPrefix, { after, limit: rowsPerRead });
+      budget.spend(rows.length + 1);
+      const row = rows.find(({ key }) => key[2] === erasure.projectId && key[3] === erasure.user);
+      if (row) {
+        const done = await eraseWallet(row, erasure, { place, budget });
+        erased += done.erased;
+        place.entry = done.next === null ? null : String(done.next);
+        if (done.next !== null) break;
+        if (!(await endDecision(erasure, row))) break;
+      }
+      const last = row ?? rows.at(-1);
+      if (last) place.after = [String(last.key[1]), String(last.key[2]), String(last.key[3])];
+      if (!row && rows.length < rowsPerRead) {
+        if (!(await endDecision(erasure, null))) break;
+        return { erased, next: null };
+      }
+    } while (!budget.isUsedUp);
+    return { erased, next: { ...place } };
+  }
+
+  async function refusal({ projectId, user }: Erasure): Promise<ApiError | null> {
+    const found = await readAuthorization(kv, projectId, user);
+    if (!found) return null;
+    const { status, personId, connectionId } = found.authorization;
+    if (status === "active") {
+      const message = "A person still lets this user spend of their wallet: disconnect them first.";
+      return badRequest(null, message, "user_connected");
+    }
+    const [, owner, name] = await walletOf(projectId, personId);
+    const holding = await kv.get(holdingKey(String(owner), String(name), connectionId));
+    const message = "Money is held for answers that are still running.";
+    return holding.value ? badRequest(null, message, "money_held") : null;
+  }
+
+  return { name: "walletEntries", page, refusal };
+}
+
+interface Step {
+  place: Place;
+  budget: Budget;
+}

@@ -1,0 +1,73 @@
+import assert from "node:assert/strict";
+import { forgetJobsPrefix } from "../src/store/keys.ts";
+import { checkBooks } from "./support/books.ts";
+import {
+  ada,
+  bob,
+  forget,
+  forgetWholly,
+  makePeople,
+  rowsAsTextOf,
+  rowsNaming,
+  usersOf,
+} from "./support/forget.ts";
+import { createScriptedStore } from "./support/store.ts";
+import { keysUnder, verify } from "./support/verify.ts";
+import { createWorld } from "./support/world.ts";
+
+/** A world whose process dies right after its n-th write from then on. */
+async function mortalWorld() {
+  const store = createScriptedStore();
+  const world = await createWorld({ wrapKv: store.wrap });
+  await makePeople(world);
+  await world.app.sweep();
+  await world.clock.advance(61_000);
+  const before = store.writes.length;
+  return {
+    world,
+    dieAfter(n: number) {
+      store.atomic = async (write, real) => {
+        if (store.writes.length - before < n) return await real(write);
+        store.dead = true;
+        await real(write);
+        throw new TypeError("the process has died");
+      };
+    },
+    /** How many writes there were since. */
+    writes: () => store.writes.length - before,
+  };
+}
+
+/** How many writes one forgetting takes. */
+async function countWrites(): Promise<number> {
+  const { world, writes } = await mortalWorld();
+  using _ = world;
+  await forgetWholly(world, { forfeit: true });
+  return writes();
+}
+
+Deno.test("forget: whoever dies at any write, the sweep or another call ends what was begun", async () => {
+  const writesInAll = await countWrites();
+  assert.ok(writesInAll > 20, `${writesInAll} writes`);
+  for (let n = 1; n <= writesInAll; n++) {
+    const at = `after write ${n} of ${writesInAll}`;
+    const { world, dieAfter } = await mortalWorld();
+    using _ = world;
+    const others = await rowsAsTextOf(world, bob);
+    dieAfter(n);
+    assert.equal((await forget(world, { forfeit: true })).status, 503, at);
+
+    using next = await createWorld({ shareWith: world });
+    assert.deepEqual((await verify(next)).faults, [], at);
+    if (n % 2 === 0) await forgetWholly(next, { forfeit: true });
+    else await next.app.sweep();
+    assert.deepEqual(await rowsNaming(next, ada), [], at);
+    assert.equal(await rowsAsTextOf(next, bob), others, at);
+    assert.deepEqual(await keysUnder(next, forgetJobsPrefix), [], at);
+    const names = (await usersOf(next)).map(({ user }) => user);
+    assert.equal(names.length, 2, at);
+    assert.equal((await checkBooks(next, names[1])).length, 6, at);
+    await next.clock.advance(61_000);
+    assert.deepEqual((await verify(next)).faults, [], at);
+  }
+});

@@ -1,0 +1,46 @@
+import { fileURLToPath } from "node:url";
+import { adminKey } from "./world.ts";
+
+/** What a command printed, and what it ended with. */
+export interface Ran {
+  code: number;
+  printed: string;
+  complaint: string;
+}
+
+const root = fileURLToPath(new URL("../../", import.meta.url));
+
+/** How a command is run. */
+interface RunOptions {
+  /** Its working directory: where its `.env` would be. */
+  folder: string;
+  url?: string;
+  env?: Record<string, string>;
+  /** What comes on its standard input, which is never a terminal. */
+  input?: string;
+}
+
+/** Runs a command of the operator as its task in deno.json does, with its permissions. */
+export async function runFarebox(
+  args: readonly string[],
+  { folder, url, env = {}, input = "" }: RunOptions,
+): Promise<Ran> {
+  const { tasks } = JSON.parse(Deno.readTextFileSync(`${root}deno.json`));
+  const [, run, ...rest]: string[] = tasks.farebox.command.split(" ");
+  const script = rest.pop();
+  const address: Record<string, string> = url === undefined ? {} : { FAREBOX_URL: url };
+  const child = new Deno.Command(Deno.execPath(), {
+    args: [run ?? "", "--config", `${root}deno.json`, ...rest, `${root}${script}`, ...args],
+    cwd: folder,
+    env: { ADMIN_KEY: adminKey, BASE_URL: "", PORT: "", NO_COLOR: "1", ...address, ...env },
+    stdin: "piped",
+    stdout: "piped",
+    stderr: "piped",
+  }).spawn();
+  const writer = child.stdin.getWriter();
+  await writer.write(new TextEncoder().encode(input));
+  await writer.close();
+  const { code, stdout, stderr } = await child.output();
+  const decoder = new TextDecoder();
+  return { code, printed: decoder.decode(stdout), complaint: decoder.decode(stderr) };
+}
