@@ -1,7 +1,10 @@
 import type { Operations } from "./base/operation.ts";
+import { backupOperations } from "./backup/operations.ts";
 import { chatOperations } from "./chat/operations.ts";
 import { docsOperations } from "./docs/operations.ts";
+import { exportOperations } from "./export/operations.ts";
 import { healthOperations } from "./health.ts";
+import { userOperations } from "./ledger/admin_operations.ts";
 import { ledgerOperations } from "./ledger/operations.ts";
 import { summaryOperations } from "./summaries/operations.ts";
 import { paywallOperations } from "./paywall/operations.ts";
@@ -14,7 +17,10 @@ import { webhookOperations } from "./webhooks/operations.ts";
 export const operations: Operations = {
   ...chatOperations,
   ...ledgerOperations,
+  ...userOperations,
   ...summaryOperations,
+  ...exportOperations,
+  ...backupOperations,
   ...connectOperations,
   ...webhookOperations,
   ...projectOperations,

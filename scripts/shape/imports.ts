@@ -42,6 +42,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   docs: ["config", "deps", "base", "events", "paywall"],
   operations: [
     "base",
+    "backup",
+    "export",
     "projects",
     "ledger",
     "chat",

@@ -7,6 +7,7 @@ export type Tag =
   | "Authorization"
   | "Webhooks"
   | "Projects"
+  | "Users"
   | "Operations"
   | "Health";
 

@@ -110,9 +110,10 @@ export async function checkedAnswer(
       { status, headers },
     );
   }
+  // Of what is no JSON the document says nothing more; it may be a stream that a test cuts off.
+  if (type !== "application/json") return response;
   const bytes = await response.bytes();
-  const text = new TextDecoder().decode(bytes);
-  const fault = faultsOf(validator, type === "application/json" ? JSON.parse(text) : text);
+  const fault = faultsOf(validator, JSON.parse(new TextDecoder().decode(bytes)));
   assert.equal(fault, "", `${what}: ${fault}`);
   return new Response(bytes, { status, headers });
 }
