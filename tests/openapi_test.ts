@@ -14,6 +14,7 @@ const pages = [
   "/wallet/passkeys",
   "/wallet/sign-in/options",
   "/wallet/sign-in",
+  "/docs",
   "/docs/guides",
   "/docs/guides/:name",
 ];
@@ -40,7 +41,7 @@ Deno.test("openapi: names of operations are unique, and every path parameter is 
   const names: string[] = [];
   for (const [address, methods] of Object.entries(operations)) {
     for (const [method, operation] of Object.entries(methods)) {
-      names.push(operation.operationId);
+      names.push(operation.operationId, operation.summary);
       const path = pathOf(address, operation);
       const { parameters = [] } = document.paths[path][method.toLowerCase()];
       const described = parameters.map(resolved)
