@@ -118,6 +118,7 @@ function publicRoutes({ paywall, wallets, docs, guides, health }: Rooms): Routes
     "/docs/guides": { GET: guides.contents },
     "/docs/guides/:name": { GET: guides.guide },
     "/openapi.json": { GET: docs.openapi },
+    "/docs": { GET: docs.reference },
     "/healthz": { GET: health.healthz },
     "/readyz": { GET: health.readyz },
   };

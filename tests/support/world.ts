@@ -187,7 +187,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     },
     [Symbol.dispose]() {
       if (!shareWith) store.close();
-      assert.deepEqual(undocumented, []);
+      assert.deepEqual([...undocumented, ...subscriber.undocumented], []);
       assertNothingSecret(world, { ...productionEnv, ...env });
     },
   };
