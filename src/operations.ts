@@ -4,6 +4,7 @@ import { docsOperations } from "./docs/operations.ts";
 import { healthOperations } from "./health.ts";
 import { ledgerOperations } from "./ledger/operations.ts";
 import { summaryOperations } from "./summaries/operations.ts";
+import { metricsOperations } from "./metrics/operations.ts";
 import { paywallOperations } from "./paywall/operations.ts";
 import { projectOperations } from "./projects/operations.ts";
 import { verifyOperations } from "./verify/operations.ts";
@@ -21,5 +22,6 @@ export const operations: Operations = {
   ...verifyOperations,
   ...paywallOperations,
   ...healthOperations,
+  ...metricsOperations,
   ...docsOperations,
 };
