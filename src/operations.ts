@@ -7,6 +7,7 @@ import { healthOperations } from "./health.ts";
 import { userOperations } from "./ledger/admin_operations.ts";
 import { ledgerOperations } from "./ledger/operations.ts";
 import { summaryOperations } from "./summaries/operations.ts";
+import { metricsOperations } from "./metrics/operations.ts";
 import { paywallOperations } from "./paywall/operations.ts";
 import { projectOperations } from "./projects/operations.ts";
 import { verifyOperations } from "./verify/operations.ts";
@@ -27,5 +28,6 @@ export const operations: Operations = {
   ...verifyOperations,
   ...paywallOperations,
   ...healthOperations,
+  ...metricsOperations,
   ...docsOperations,
 };

@@ -5,6 +5,7 @@ import type { healthRoutes } from "./health.ts";
 import type { backupRoutes } from "./backup/routes.ts";
 import type { exportRoutes } from "./export/routes.ts";
 import type { ledgerAdminRoutes } from "./ledger/admin_routes.ts";
+import type { metricsRoutes } from "./metrics/routes.ts";
 import type { ledgerRoutes } from "./ledger/routes.ts";
 import type { paywallRoutes } from "./paywall/routes.tsx";
 import type { projectRoutes } from "./projects/routes.ts";
@@ -32,6 +33,7 @@ export interface Rooms {
   docs: ReturnType<typeof docsRoutes>;
   guides: ReturnType<typeof guideRoutes>;
   health: ReturnType<typeof healthRoutes>;
+  metrics: ReturnType<typeof metricsRoutes>;
 }
 
 /** The whole outside of the service: which address leads into which room. */
@@ -104,7 +106,7 @@ function operatorRoutes(rooms: Rooms): Routes {
 }
 
 /** What people's links open, what Stripe calls, what readers read, and what probes ask. */
-function publicRoutes({ paywall, wallets, docs, guides, health }: Rooms): Routes {
+function publicRoutes({ paywall, wallets, docs, guides, health, metrics }: Rooms): Routes {
   return {
     "/topup/:token": { GET: paywall.showTopUp, POST: paywall.startTopUp },
     "/authorize/:token": { GET: wallets.showAuthorize, POST: wallets.decideAuthorize },
@@ -121,5 +123,6 @@ function publicRoutes({ paywall, wallets, docs, guides, health }: Rooms): Routes
     "/docs": { GET: docs.reference },
     "/healthz": { GET: health.healthz },
     "/readyz": { GET: health.readyz },
+    "/metrics": { GET: metrics.metrics },
   };
 }
