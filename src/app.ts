@@ -5,6 +5,8 @@ import { sweepReplays } from "./chat/replay.ts";
 import { chatRoutes } from "./chat/routes.ts";
 import { createRunning, type Running } from "./chat/running.ts";
 import { createUpstreams } from "./chat/upstreams.ts";
+import { consoleRoutes } from "./console/routes.ts";
+import { createSessions, type Sessions } from "./console/session.ts";
 import type { Deps } from "./deps.ts";
 import { docsRoutes } from "./docs/routes.tsx";
 import { guideRoutes } from "./guides/routes.tsx";
@@ -52,7 +54,8 @@ import { createTrim } from "./webhooks/trim.ts";
 
 /** The whole service, without a socket. */
 export interface App {
-  fetch(request: Request): Response | Promise<Response>;
+  /** `connection` is what `Deno.serve` tells of it. */
+  fetch(request: Request, connection?: unknown): Response | Promise<Response>;
   /** The whole outside: which address leads into which room. */
   routes: Routes;
   /** The answers under way: a clean stop waits for them. */
@@ -95,6 +98,8 @@ export async function createApp(outside: Deps): Promise<App> {
 
   const gates = createKeyGates(clock);
   const chatRooms = { deps, auth, holds, running, findUpstream, linkFor, announce, gates };
+  const sessions = createSessions({ deps, auth, directory });
+  const ownRooms = { deps, auth, directory, admin, post, commit, running, sessions };
   const routes = routeMap({
     chat: chatRoutes(chatRooms, createModels(deps, findUpstream)),
     ledger: ledgerRoutes({ deps, auth, post, wayOut }),
@@ -111,18 +116,20 @@ export async function createApp(outside: Deps): Promise<App> {
     docs: docsRoutes({ deps, operations }),
     guides: guideRoutes(deps),
     health: healthRoutes(deps),
+    console: consoleRoutes({ ...ownRooms, ...webhooks }),
   });
   const hono = mount(deps, routes, running);
   const flush = () => topUsers.flush().then(() => deps.committer.flush());
-  const sweep = createSweep(deps, { queue, redelivery, forget, flush });
+  const sweep = createSweep(deps, { queue, redelivery, sessions, forget, flush });
   return { fetch: hono.fetch, routes, running, admin, dispatcher, sweep, flush };
 }
 
 function createSweep(
   deps: Deps,
-  { queue, redelivery, forget, flush }: {
+  { queue, redelivery, sessions, forget, flush }: {
     queue: AccountQueue;
     redelivery: Redelivery;
+    sessions: Sessions;
     forget: Forget;
     flush: () => Promise<void>;
   },
@@ -133,6 +140,7 @@ function createSweep(
     await sweepHolds();
     await sweepReplays(deps);
     await redelivery.sweep();
+    await sessions.sweep();
     await forget.sweep();
     await trim();
     await sweepMarkers(deps);
