@@ -1,8 +1,11 @@
 import type { Handler } from "../base/handler.ts";
 import { auditPage, instanceAuditPage } from "./audit.tsx";
 import { createDoor } from "./door.tsx";
+import { keyPages } from "./keys.tsx";
+import { limitPages } from "./limits.tsx";
 import { home, projectsPage } from "./projects.tsx";
 import type { ConsoleRooms } from "./rooms.ts";
+import { settingPages } from "./settings.tsx";
 import { signInRoutes } from "./sign_in.tsx";
 
 /** Which page is where. Forms are posted to the address that shows them. */
@@ -12,12 +15,20 @@ export function consoleRoutes(
   const door = createDoor(rooms);
   const { show, signIn, signOut } = signInRoutes(rooms);
   const project = "/console/projects/:projectId";
+  const keys = keyPages(door, rooms);
+  const limits = limitPages(door, rooms);
+  const settings = settingPages(door, rooms);
   return {
     "/console": { GET: home(door) },
     "/console/sign-in": { GET: show, POST: signIn },
     "/console/sign-out": { POST: signOut },
     "/console/projects": { GET: projectsPage(door, rooms) },
     "/console/audit": { GET: instanceAuditPage(door, rooms) },
+    [`${project}/keys`]: { GET: keys.show, POST: keys.create },
+    [`${project}/keys/:keyId/revoke`]: { GET: keys.askRevoke, POST: keys.revoke },
+    [`${project}/limits`]: { GET: limits.show, POST: limits.save },
+    [`${project}/settings`]: { GET: settings.show, POST: settings.save },
+    [`${project}/archive`]: { GET: settings.askArchive, POST: settings.archive },
     [`${project}/audit`]: { GET: auditPage(door, rooms) },
   };
 }
