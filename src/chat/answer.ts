@@ -80,7 +80,11 @@ export function watch({ running }: ChatRooms, answer: Answer): () => void {
   const stop = running.add({
     ref: answer.ref,
     id: answer.id,
-    used: async () => costOf(answer, await answer.meter.usage()),
+    model: answer.chat.model,
+    async used() {
+      const usage = await answer.meter.usage();
+      return { input: inputOf(usage), output: usage.output, cost: costOf(answer, usage) };
+    },
     cut: (reason) => answer.controller.abort(reason),
   });
   return () => {

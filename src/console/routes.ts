@@ -3,6 +3,8 @@ import { auditPage, instanceAuditPage } from "./audit.tsx";
 import { createDoor } from "./door.tsx";
 import { keyPages } from "./keys.tsx";
 import { limitPages } from "./limits.tsx";
+import { livePage } from "./live.tsx";
+import { overviewPage } from "./overview.tsx";
 import { home, projectsPage } from "./projects.tsx";
 import type { ConsoleRooms } from "./rooms.ts";
 import { settingPages } from "./settings.tsx";
@@ -24,6 +26,8 @@ export function consoleRoutes(
     "/console/sign-out": { POST: signOut },
     "/console/projects": { GET: projectsPage(door, rooms) },
     "/console/audit": { GET: instanceAuditPage(door, rooms) },
+    [project]: { GET: overviewPage(door, rooms) },
+    [`${project}/live`]: { GET: livePage(door, rooms) },
     [`${project}/keys`]: { GET: keys.show, POST: keys.create },
     [`${project}/keys/:keyId/revoke`]: { GET: keys.askRevoke, POST: keys.revoke },
     [`${project}/limits`]: { GET: limits.show, POST: limits.save },

@@ -99,9 +99,16 @@ td code { white-space: nowrap; }
 .tabs a[aria-current] { background: var(--line); font-weight: 600; }
 details { margin: 0 0 1rem; }
 summary { cursor: pointer; padding: 0.5rem 0; }
-figure { margin: 0 0 1rem; }
-figure svg { display: block; width: 100%; height: auto; max-width: 60rem; }
-figure text { font: 0.75rem system-ui, sans-serif; fill: var(--muted); }
+.charts { display: grid; gap: 0 2rem;
+  grid-template-columns: repeat(auto-fit, minmax(min(20rem, 100%), 1fr)); }
+figure { margin: 0 0 1rem; min-width: 0; max-width: 36rem; }
+figcaption { min-height: 4.5rem; }
+figcaption h2 { margin-top: 1rem; }
+figure > svg { display: block; width: 100%; height: auto; }
+figure text { font: 12px system-ui, sans-serif; fill: var(--muted); }
+figure text.peak { font-weight: 600; fill: var(--text); }
+.legend { display: flex; flex-wrap: wrap; gap: 0 1rem; list-style: none; margin: 0; padding: 0; }
+.legend svg { vertical-align: -0.125rem; margin-right: 0.375rem; }
 @media (min-width: 62rem) {
   .body { display: grid; grid-template-columns: 13rem minmax(0, 1fr); }
   .body > nav { border-bottom: 0; padding: 1rem 0.5rem; }
