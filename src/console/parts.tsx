@@ -88,12 +88,16 @@ export function Table({ caption, columns, rows, empty }: {
 }
 
 /** The way to older rows, where there are any, and back to the newest. */
-export function Pager({ older, newest }: { older: string | null; newest: string | null }) {
+export function Pager({ older, newest, words = { older: "Older", newest: "Newest" } }: {
+  older: string | null;
+  newest: string | null;
+  words?: { older: string; newest: string };
+}) {
   if (older === null && newest === null) return null;
   return (
     <nav class="pager" aria-label="Pages">
-      {newest === null ? null : <a href={newest}>Newest</a>}
-      {older === null ? null : <a href={older} rel="next">Older</a>}
+      {newest === null ? null : <a href={newest}>{words.newest}</a>}
+      {older === null ? null : <a href={older} rel="next">{words.older}</a>}
     </nav>
   );
 }

@@ -1,14 +1,18 @@
 import type { Handler } from "../base/handler.ts";
 import { auditPage, instanceAuditPage } from "./audit.tsx";
+import { depositPages } from "./deposit.tsx";
 import { createDoor } from "./door.tsx";
 import { keyPages } from "./keys.tsx";
 import { limitPages } from "./limits.tsx";
 import { livePage } from "./live.tsx";
 import { overviewPage } from "./overview.tsx";
 import { home, projectsPage } from "./projects.tsx";
+import { refundPages } from "./refund.tsx";
 import type { ConsoleRooms } from "./rooms.ts";
 import { settingPages } from "./settings.tsx";
 import { signInRoutes } from "./sign_in.tsx";
+import { userPage } from "./user.tsx";
+import { usersPage } from "./users.tsx";
 
 /** Which page is where. Forms are posted to the address that shows them. */
 export function consoleRoutes(
@@ -17,6 +21,8 @@ export function consoleRoutes(
   const door = createDoor(rooms);
   const { show, signIn, signOut } = signInRoutes(rooms);
   const project = "/console/projects/:projectId";
+  const deposit = depositPages(door, rooms);
+  const refund = refundPages(door, rooms);
   const keys = keyPages(door, rooms);
   const limits = limitPages(door, rooms);
   const settings = settingPages(door, rooms);
@@ -28,6 +34,10 @@ export function consoleRoutes(
     "/console/audit": { GET: instanceAuditPage(door, rooms) },
     [project]: { GET: overviewPage(door, rooms) },
     [`${project}/live`]: { GET: livePage(door, rooms) },
+    [`${project}/users`]: { GET: usersPage(door, rooms) },
+    [`${project}/users/one`]: { GET: userPage(door, rooms) },
+    [`${project}/deposit`]: { GET: deposit.ask, POST: deposit.book },
+    [`${project}/refund`]: { GET: refund.ask, POST: refund.book },
     [`${project}/keys`]: { GET: keys.show, POST: keys.create },
     [`${project}/keys/:keyId/revoke`]: { GET: keys.askRevoke, POST: keys.revoke },
     [`${project}/limits`]: { GET: limits.show, POST: limits.save },
