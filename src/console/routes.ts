@@ -6,6 +6,7 @@ import { keyPages } from "./keys.tsx";
 import { limitPages } from "./limits.tsx";
 import { livePage } from "./live.tsx";
 import { overviewPage } from "./overview.tsx";
+import { pricingPages } from "./pricing.tsx";
 import { home, projectsPage } from "./projects.tsx";
 import { refundPages } from "./refund.tsx";
 import type { ConsoleRooms } from "./rooms.ts";
@@ -24,6 +25,7 @@ export function consoleRoutes(
   const deposit = depositPages(door, rooms);
   const refund = refundPages(door, rooms);
   const keys = keyPages(door, rooms);
+  const pricing = pricingPages(door, rooms);
   const limits = limitPages(door, rooms);
   const settings = settingPages(door, rooms);
   return {
@@ -40,6 +42,7 @@ export function consoleRoutes(
     [`${project}/refund`]: { GET: refund.ask, POST: refund.book },
     [`${project}/keys`]: { GET: keys.show, POST: keys.create },
     [`${project}/keys/:keyId/revoke`]: { GET: keys.askRevoke, POST: keys.revoke },
+    [`${project}/pricing`]: { GET: pricing.show, POST: pricing.change },
     [`${project}/limits`]: { GET: limits.show, POST: limits.save },
     [`${project}/settings`]: { GET: settings.show, POST: settings.save },
     [`${project}/archive`]: { GET: settings.askArchive, POST: settings.archive },

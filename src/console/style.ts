@@ -87,6 +87,9 @@ th, td { text-align: left; vertical-align: top; padding: 0.5rem 0.875rem 0.5rem 
   border-bottom: 1px solid var(--line); }
 thead th { color: var(--muted); font-size: 0.875rem; white-space: nowrap; }
 tbody th { font-weight: 600; overflow-wrap: anywhere; }
+table.inputs td { padding: 0.25rem 0.25rem 0.25rem 0; border: 0; }
+table.inputs input { width: 7.5rem; padding: 0.375rem 0.5rem; }
+table.inputs td:first-child input { width: 15rem; }
 .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 td code { white-space: nowrap; }
 .tag { display: inline-block; padding: 0 0.5rem; border-radius: 1rem; font-size: 0.8125rem;
