@@ -21,6 +21,6 @@ export interface ConsoleRooms {
   running: Running;
   subscriptions: Subscriptions;
   redelivery: Redelivery;
-  dispatcher: Pick<Dispatcher, "poll">;
+  dispatcher: Pick<Dispatcher, "stateOf">;
   sessions: Sessions;
 }
