@@ -1,8 +1,8 @@
 /** @jsxImportSource @hono/hono/jsx */
 import type { Handler } from "../base/handler.ts";
-import { type Json } from "../base/json.ts";
-import { listLogs, type LogEntry } from "../webhooks/logs.ts";
+import { listLogs } from "../webhooks/logs.ts";
 import type { DeliveryStatus } from "../webhooks/schema.ts";
+import type { LogEntry } from "../webhooks/view.ts";
 import type { Door, ProjectVisit } from "./door.tsx";
 import { Moment, Pager, Table, Tabs, Tag } from "./parts.tsx";
 import type { ConsoleRooms } from "./rooms.ts";
@@ -55,9 +55,9 @@ export async function deliveryList(
 }
 
 /** A delivery's status in a word and a colour. */
-export function Status({ status }: { status: Json | undefined }) {
+export function Status({ status }: { status: DeliveryStatus }) {
   const tone = status === "success" ? "good" : status === "error" ? "bad" : "late";
-  return <Tag tone={tone}>{String(status)}</Tag>;
+  return <Tag tone={tone}>{status}</Tag>;
 }
 
 function Deliveries({ logs, here }: { logs: LogEntry[]; here: (path: string) => string }) {
@@ -75,20 +75,16 @@ function Deliveries({ logs, here }: { logs: LogEntry[]; here: (path: string) => 
       ]}
       rows={logs.map((entry) => [
         <a href={here(`/deliveries/${entry.id}`)}>
-          <Moment at={String(entry.createdAt)} />
+          <Moment at={entry.createdAt} />
         </a>,
-        <code>{typeOf(entry)}</code>,
+        <code>{entry.event?.type ?? "no longer kept"}</code>,
         <Status status={entry.status} />,
-        String(entry.attempts),
-        String(entry.responseCode ?? "none"),
-        String(entry.error ?? ""),
-        typeof entry.nextRetryAt === "string" ? <Moment at={entry.nextRetryAt} /> : "",
+        entry.attempts,
+        entry.responseCode ?? "none",
+        entry.error ?? "",
+        entry.nextRetryAt === null ? "" : <Moment at={entry.nextRetryAt} />,
       ])}
       empty="There is no such delivery."
     />
   );
-}
-
-function typeOf({ event }: LogEntry): string {
-  return String(Object(event).type ?? "no longer kept");
 }

@@ -1,7 +1,8 @@
 import type { Amount } from "../base/money.ts";
 import { answerCost, termsOf } from "../chat/pricing.ts";
 import { canonicalJson } from "../base/json.ts";
-import type { Pricing, Project } from "../projects/schema.ts";
+import type { Pricing } from "../projects/prices.ts";
+import type { Project } from "../projects/schema.ts";
 import type { Sample } from "./price_form.ts";
 
 /** What one answer costs now and would cost then; null where the model is not served. */

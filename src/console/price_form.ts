@@ -1,5 +1,6 @@
 import { badRequest } from "../base/errors.ts";
-import type { Pricing, Project } from "../projects/schema.ts";
+import type { Pricing } from "../projects/prices.ts";
+import type { Project } from "../projects/schema.ts";
 import { decimal, given, wholeNumber } from "./fields.ts";
 
 /** What is filled in for one model. */

@@ -2,7 +2,8 @@
 import { formatAmount } from "../base/money.ts";
 import { parseWith } from "../base/request.ts";
 import { catalogueDate } from "../chat/catalogue.ts";
-import { pricingSchema, type Project } from "../projects/schema.ts";
+import { pricingSchema } from "../projects/prices.ts";
+import type { Project } from "../projects/schema.ts";
 import type { Door, ProjectVisit } from "./door.tsx";
 import { orAgain } from "./fields.ts";
 import { Check, Fault, Field, Hidden } from "./form.tsx";

@@ -2,7 +2,8 @@
 import type { Handler } from "../base/handler.ts";
 import { checkId } from "../projects/operator.ts";
 import type { EndpointState } from "../webhooks/dispatcher.ts";
-import type { RedeliveryJob, SubscriptionView } from "../webhooks/schema.ts";
+import type { RedeliveryJob } from "../webhooks/schema.ts";
+import type { SubscriptionView } from "../webhooks/view.ts";
 import { deliveryList } from "./deliveries.tsx";
 import type { Door, ProjectVisit } from "./door.tsx";
 import { Hidden } from "./form.tsx";

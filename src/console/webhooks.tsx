@@ -2,11 +2,8 @@
 import { badRequest } from "../base/errors.ts";
 import { parseWith } from "../base/request.ts";
 import { eventTypes } from "../events/catalogue.ts";
-import {
-  type CreateSubscription,
-  createSubscriptionSchema,
-  type SubscriptionView,
-} from "../webhooks/schema.ts";
+import { type CreateSubscription, createSubscriptionSchema } from "../webhooks/schema.ts";
+import type { SubscriptionView } from "../webhooks/view.ts";
 import type { Door, ProjectVisit } from "./door.tsx";
 import { formIdOf, given, orAgain } from "./fields.ts";
 import { Fault, Field, Hidden, ShownOnce } from "./form.tsx";

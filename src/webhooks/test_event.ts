@@ -5,7 +5,7 @@ import { appendEvents } from "../events/outbox.ts";
 import type { Commit } from "../projects/announce.ts";
 import { auditRow, type By } from "../projects/audit.ts";
 import { emptyWrite } from "../store/kv.ts";
-import type { SubscriptionView } from "./schema.ts";
+import type { SubscriptionView } from "./view.ts";
 
 /**
  * Sends an event to one subscription and no other, whatever it listens to, the way that every event
