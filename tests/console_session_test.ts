@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { storeAsText, storedRows } from "./support/books.ts";
+import { storedRows } from "./support/books.ts";
 import { signedIn, textOf, Visitor } from "./support/console.ts";
 import { operate } from "./support/webhooks.ts";
 import { adminKey, type Body, createWorld } from "./support/world.ts";
@@ -52,7 +52,11 @@ Deno.test("console: the cookie is for this host and this site alone, and is stor
     /^__Host-farebox_console=[\w-]{43}; Path=\/; Max-Age=43200; HttpOnly; SameSite=Strict; Secure$/,
   );
   const value = visitor.cookie?.split("=")[1] ?? assert.fail();
-  const stored = await storeAsText(world);
+  const rows = await storedRows(world);
+  const stored = rows.map(({ key, value }) =>
+    JSON.stringify(key) + new TextDecoder().decode(value ?? undefined)
+  ).join();
+  assert.match(stored, /console_session/);
   for (const secret of [value, world.apiKey, adminKey]) assert.ok(!stored.includes(secret));
   using plain = await createWorld({ env: { BASE_URL: "http://localhost:8000" } });
   const local = await new Visitor(plain).signIn();
