@@ -5,6 +5,7 @@ import type { World } from "./world.ts";
 
 const pictures = new URL("../../output/", import.meta.url);
 const phone = { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, isMobile: true };
+const desk = { viewport: { width: 1280, height: 900 } };
 
 /** A browser in front of a world that listens on a port of its own. */
 export interface Visit extends AsyncDisposable {
@@ -15,18 +16,21 @@ export interface Visit extends AsyncDisposable {
   complaints: string[];
 }
 
-/** Opens a phone's browser on a world's service. */
+/** Opens a phone's browser on a world's service, or that of a desk. */
 export async function visit(
   world: World,
-  { scheme = "light" as "light" | "dark", script = true, port = 0 } = {},
+  { scheme = "light" as "light" | "dark", script = true, port = 0, wide = false } = {},
 ): Promise<Visit> {
-  const server = Deno.serve({ hostname: "127.0.0.1", port, onListen() {} }, world.app.fetch);
+  const server = Deno.serve(
+    { hostname: "127.0.0.1", port, onListen() {} },
+    (request, info) => world.app.fetch(request, info),
+  );
   const browser: Browser = await chromium.launch({
     executablePath: Deno.env.get("CHROMIUM") ?? "/usr/bin/chromium",
     args: ["--no-sandbox"],
   });
   const context = await browser.newContext({
-    ...phone,
+    ...(wide ? desk : phone),
     colorScheme: scheme,
     javaScriptEnabled: script,
   });
