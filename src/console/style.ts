@@ -24,6 +24,7 @@ header { display: flex; flex-wrap: wrap; gap: 0.25rem 1rem; align-items: center;
   padding: 0.5rem 1rem; border-bottom: 1px solid var(--line); background: var(--raised); }
 header .name { font-weight: 600; overflow-wrap: anywhere; }
 header form { margin-left: auto; }
+header button { min-height: 2.25rem; padding: 0.25rem 0.75rem; }
 nav ul { display: flex; flex-wrap: wrap; gap: 0.125rem; list-style: none; margin: 0; padding: 0; }
 nav a { display: block; padding: 0.625rem 0.75rem; border-radius: 0.375rem; color: inherit;
   text-decoration: none; }
@@ -79,6 +80,8 @@ fieldset { border: 1px solid var(--line); border-radius: 0.5rem; margin: 0 0 1re
 .stats dt { color: var(--muted); font-size: 0.875rem; }
 .stats dd { margin: 0; font-size: 1.375rem; font-weight: 600; overflow-wrap: anywhere;
   font-variant-numeric: tabular-nums; line-height: 1.3; }
+.stats dd .exact { display: block; font-weight: 400; font-size: 0.875rem; }
+.stats dd time { white-space: normal; font-size: 1rem; }
 .stats dd.note { font-size: 0.8125rem; font-weight: 400; color: var(--muted); }
 .scroll { overflow-x: auto; margin: 0 0 1rem; }
 table { border-collapse: collapse; width: 100%; }
@@ -86,7 +89,9 @@ caption { text-align: left; color: var(--muted); padding: 0.25rem 0; }
 th, td { text-align: left; vertical-align: top; padding: 0.5rem 0.875rem 0.5rem 0;
   border-bottom: 1px solid var(--line); }
 thead th { color: var(--muted); font-size: 0.875rem; white-space: nowrap; }
-tbody th { font-weight: 600; overflow-wrap: anywhere; }
+tbody th { font-weight: 600; min-width: 7rem; max-width: 24rem; overflow-wrap: break-word; }
+td { min-width: 3rem; }
+time { white-space: nowrap; }
 table.inputs td { padding: 0.25rem 0.25rem 0.25rem 0; border: 0; }
 table.inputs input { width: 7.5rem; padding: 0.375rem 0.5rem; }
 table.inputs td:first-child input { width: 15rem; }
@@ -96,14 +101,15 @@ td code { white-space: nowrap; }
   border: 1px solid currentColor; white-space: nowrap; }
 .good { color: var(--good); } .bad { color: var(--danger); } .late { color: var(--warn); }
 .pager { display: flex; gap: 1rem; }
-.tabs { display: flex; flex-wrap: wrap; gap: 0.25rem; list-style: none; padding: 0; }
+.tabs { display: flex; flex-wrap: wrap; gap: 0.25rem; list-style: none; padding: 0;
+  margin: 0 0 1rem; }
 .tabs a { display: block; padding: 0.5rem 0.75rem; border: 1px solid var(--line);
   border-radius: 0.5rem; text-decoration: none; }
 .tabs a[aria-current] { background: var(--line); font-weight: 600; }
 details { margin: 0 0 1rem; }
 summary { cursor: pointer; padding: 0.5rem 0; }
 .charts { display: grid; gap: 0 2rem;
-  grid-template-columns: repeat(auto-fit, minmax(min(20rem, 100%), 1fr)); }
+  grid-template-columns: repeat(auto-fit, minmax(min(17rem, 100%), 1fr)); }
 figure { margin: 0 0 1rem; min-width: 0; max-width: 36rem; }
 figcaption { min-height: 4.5rem; }
 figcaption h2 { margin-top: 1rem; }

@@ -26,7 +26,7 @@ export async function busyWorld(): Promise<World & { subscriptionId: string }> {
   for (let hour = 0; hour < 20; hour++) {
     if (hour === 12) world.subscriber.reply(() => ({ status: 410, bodyHead: "gone" }));
     for (const [user, model] of conversations(hour)) {
-      world.upstream.once(() => completion({ usage: usage(3_000 + 900 * hour, 400 + 70 * hour) }));
+      world.upstream.once(() => completion({ usage: usage(900 + 45 * hour, 150 + 31 * hour) }));
       await world.json(chatPath, { body: chatBody(user, { model, max_tokens: 4_000 }) });
     }
     await world.clock.advance(hourMs);
