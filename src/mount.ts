@@ -100,6 +100,7 @@ function createServe(deps: Deps, load: Load) {
       requestId,
       startedAt,
       path,
+      address: addressOf(context.env),
       param: (name) => context.req.param(name) ?? "",
       query: (name) => context.req.query(name),
       inTime,
@@ -136,6 +137,13 @@ function createServe(deps: Deps, load: Load) {
       }
     };
   };
+}
+
+/** `Deno.serve` tells of the connection in what Hono calls the environment. */
+function addressOf(env: unknown): string | null {
+  const { remoteAddr } = Object(env);
+  const hostname = Object(remoteAddr).hostname;
+  return typeof hostname === "string" ? hostname : null;
 }
 
 /** What opens a page, a key that someone took for an id, and a person's id. */

@@ -1,4 +1,5 @@
 import type { chatRoutes } from "./chat/routes.ts";
+import type { consoleRoutes } from "./console/routes.ts";
 import type { docsRoutes } from "./docs/routes.tsx";
 import type { guideRoutes } from "./guides/routes.tsx";
 import type { healthRoutes } from "./health.ts";
@@ -34,11 +35,17 @@ export interface Rooms {
   guides: ReturnType<typeof guideRoutes>;
   health: ReturnType<typeof healthRoutes>;
   metrics: ReturnType<typeof metricsRoutes>;
+  console: ReturnType<typeof consoleRoutes>;
 }
 
 /** The whole outside of the service: which address leads into which room. */
 export function routeMap(rooms: Rooms): Routes {
-  return { ...callerRoutes(rooms), ...operatorRoutes(rooms), ...publicRoutes(rooms) };
+  return {
+    ...callerRoutes(rooms),
+    ...operatorRoutes(rooms),
+    ...publicRoutes(rooms),
+    ...rooms.console,
+  };
 }
 
 /** What a project's key opens. */

@@ -79,6 +79,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "events",
     "ledger",
     "paywall",
+    "chat",
     "webhooks",
   ],
 };

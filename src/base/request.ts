@@ -23,6 +23,13 @@ export function callerRequestId(request: Request): string | null {
   return id && id.length <= requestIdCharsMax && /^[\x21-\x7e]+$/.test(id) ? id : null;
 }
 
+/** A cookie's value as it was sent, or null. */
+export function cookieValue(request: Request, name: string): string | null {
+  const pairs = (request.headers.get("cookie") ?? "").split(/; */);
+  const sent = pairs.find((pair) => pair.startsWith(`${name}=`));
+  return sent?.slice(name.length + 1) || null;
+}
+
 /**
  * Reads a JSON object of at most `bytesMax`, and how long it was. Throws 415 when it is not said
  * to be JSON, 413 when it is too large, 400 when it is not well-formed UTF-8, not JSON, nested too

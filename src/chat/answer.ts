@@ -82,7 +82,11 @@ export function watch({ running }: ChatRooms, answer: Answer): () => void {
     ref: answer.ref,
     id: answer.id,
     requestId: answer.requestId,
-    used: async () => costOf(answer, await answer.meter.usage()),
+    model: answer.chat.model,
+    async used() {
+      const usage = await answer.meter.usage();
+      return { input: inputOf(usage), output: usage.output, cost: costOf(answer, usage) };
+    },
     cut: (reason) => answer.controller.abort(reason),
   });
   return () => {

@@ -10,22 +10,42 @@ import type { Deps } from "../deps.ts";
 import type { AccountRef } from "../ledger/account.ts";
 import type { Holds } from "../ledger/hold.ts";
 
+/** What an answer has used, in tokens and in money. */
+export interface Used {
+  input: number;
+  output: number;
+  cost: Amount;
+}
+
 /** An answer that is under way: it holds money, and must end. */
 export interface RunningAnswer {
   ref: AccountRef;
   id: string;
   /** On its response, and in the log. */
   requestId: string;
+  model: string;
   /** What it has used so far: charged if this process dies. */
-  used(): Promise<Amount>;
+  used(): Promise<Used>;
   /** Ends it; the reason is what its caller is told. */
   cut(reason: ApiError): void;
+}
+
+/** One of the answers under way, as its project's owner sees it. */
+export interface RunningView {
+  id: string;
+  user: string;
+  model: string;
+  /** In milliseconds since 1970. */
+  startedAt: number;
+  used: Used;
 }
 
 /** The answers under way in this process. */
 export interface Running {
   /** Looks after an answer until the returned function is called. */
   add(answer: RunningAnswer): () => void;
+  /** A project's that run longest, of so many at the most, and how many there are. */
+  ofProject(projectId: string, limit: number): Promise<{ shown: RunningView[]; count: number }>;
   /** Ends all of them. */
   cutAll(reason: ApiError): void;
   /** Resolves when none is left. */
@@ -66,7 +86,7 @@ export function createRunning({ clock, log }: Pick<Deps, "clock" | "log">, holds
     const startedAt = clock.now();
     entry.renewing = true;
     try {
-      const renewed = await holds.renew(answer.ref, answer.id, await answer.used());
+      const renewed = await holds.renew(answer.ref, answer.id, (await answer.used()).cost);
       if (renewed) entry.renewedAt = startedAt;
       else if (entries.get(answer.id) === entry) answer.cut(cutError("hold_lost"));
     } catch (error) {
@@ -89,6 +109,14 @@ export function createRunning({ clock, log }: Pick<Deps, "clock" | "log">, holds
         idle.forEach((resolve) => resolve());
         idle = [];
       };
+    },
+    async ofProject(projectId, limit) {
+      const own = [...entries.values()].filter(({ answer }) => answer.ref.projectId === projectId);
+      const shown = own.slice(0, limit).map(async ({ answer, startedAt }) => {
+        const { id, ref: { user }, model } = answer;
+        return { id, user, model, startedAt, used: await answer.used() };
+      });
+      return { shown: await Promise.all(shown), count: own.length };
     },
     cutAll: (reason) => entries.forEach(({ answer }) => answer.cut(reason)),
     idle: () =>

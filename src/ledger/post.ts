@@ -51,6 +51,8 @@ export interface Post {
   charge(posting: Posting): Promise<Posted>;
   /** An entry of that account, or null. */
   find(ref: AccountRef, activityId: string): Promise<Entry | null>;
+  /** How much of an entry can still be refunded. */
+  refundable(ref: AccountRef, entry: Entry): Promise<Amount>;
   /** Throws 400 when it would exceed what is left of the original, 404 for another's entry. */
   refund(refund: Refund): Promise<Posted>;
 }
@@ -65,6 +67,10 @@ export function createPost(kv: Kv, queue: AccountQueue, announce: Announce): Pos
     return { kind: "replayed", entry } as const;
   }
   return {
+    async refundable({ projectId }, entry) {
+      const { value } = await kv.get(refundedKey(projectId, entry.id));
+      return leftOf(entry, value);
+    },
     find: (ref, activityId) => readEntry(kv, placeOf(ref).owner, activityId),
     deposit: (posting) =>
       post("deposit", posting, {
@@ -154,12 +160,10 @@ function refundBook({ ref, amount, original, origin, alongside }: Refund): Book 
       if (original.kind === "refund") {
         throw badRequest("activityId", "A refund cannot be refunded.", "not_refundable");
       }
-      const row = draft.row(total);
-      const refunded = row ? decodeRefunded(row) : zero;
-      const left = toAmount(fromDecimal(amountOf(original)) - refunded);
+      const left = leftOf(original, draft.row(total));
       const refund = amount ?? left;
       if (refund > left || refund === 0n) throw exceeds(left);
-      draft.put(total, toBytes(formatAmount(refunded + refund)));
+      draft.put(total, toBytes(formatAmount(fromDecimal(amountOf(original)) - left + refund)));
       const entry = { kind: "refund" as const, refundedActivityId: original.id, ...details };
       const made = creditKinds.includes(original.kind)
         ? draft.credit(refund, entry, origin)
@@ -168,6 +172,11 @@ function refundBook({ ref, amount, original, origin, alongside }: Refund): Book 
       return booked(made);
     },
   };
+}
+
+function leftOf(original: Entry, refunded: Uint8Array | null): Amount {
+  const whole = fromDecimal(amountOf(original));
+  return toAmount(whole - (refunded ? decodeRefunded(refunded) : zero));
 }
 
 function exceeds(left: Amount): ApiError {

@@ -1,3 +1,4 @@
+import { cookieValue } from "../base/request.ts";
 import type { Secrets } from "../store/secrets.ts";
 import { createTokens } from "./token.ts";
 
@@ -31,8 +32,7 @@ export async function createDevices(
     }`;
   return {
     async personOf(request) {
-      const pairs = (request.headers.get("cookie") ?? "").split(/; */);
-      const sent = pairs.find((pair) => pair.startsWith(`${name}=`))?.slice(name.length + 1);
+      const sent = cookieValue(request, name);
       const value = sent ? await tokens.read(sent) : null;
       if (!Array.isArray(value)) return null;
       const [personId, issuedAt] = value;

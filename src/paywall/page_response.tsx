@@ -77,10 +77,13 @@ export function asPage(handler: Handler): Handler {
 const formBytesMax = 4096;
 
 /** The fields of a form of ours. Throws 403 when another site sent it, 413 when it is too large. */
-export async function readForm(request: Request): Promise<URLSearchParams> {
+export async function readForm(
+  request: Request,
+  bytesMax = formBytesMax,
+): Promise<URLSearchParams> {
   requireSameOrigin(request);
-  const length = Number(request.headers.get("content-length") ?? formBytesMax + 1);
-  if (length > formBytesMax) throw new ApiError(413, { message: "The form is too large." });
+  const length = Number(request.headers.get("content-length") ?? bytesMax + 1);
+  if (length > bytesMax) throw new ApiError(413, { message: "The form is too large." });
   return new URLSearchParams(await request.text());
 }
 

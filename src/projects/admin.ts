@@ -20,7 +20,7 @@ import type {
   Upstream,
 } from "./schema.ts";
 import { sealStripe, sealUpstream } from "./seal.ts";
-import { putApiKey, putProject, readApiKey } from "./store.ts";
+import { listApiKeys, putApiKey, putProject, readApiKey } from "./store.ts";
 
 /** Computes what a project becomes and what that causes; may add rows of its own to the write. */
 export type Alter = (snapshot: ProjectSnapshot, write: Write) => Promise<Altered> | Altered;
@@ -52,6 +52,8 @@ export interface ProjectAdmin {
     settings: CreateKey,
     by: By,
   ): Promise<{ key: ApiKey; apiKey: string }>;
+  /** A project's keys in order of creation, also those that are revoked. */
+  keys(projectId: string): Promise<ApiKey[]>;
   /** Ends a key at once here, within a second elsewhere; also a second time. Throws 404. */
   revokeKey(projectId: string, keyId: string, by: By): Promise<ApiKey>;
   /** Makes the project with this id unless it exists: the fixed one of development. */
@@ -61,6 +63,7 @@ export interface ProjectAdmin {
 /** Two operators rarely change one project at once; this many times is then enough. */
 const attemptsMax = 8;
 const projectBytesMax = 60 * 1024;
+const keysMax = 1_000;
 
 /** The admin's verbs over the store. */
 export function createProjectAdmin(
@@ -169,6 +172,7 @@ export function createProjectAdmin(
       });
       return made;
     },
+    keys: (projectId) => listApiKeys(deps.kv, projectId, keysMax),
     async revokeKey(projectId, keyId, by) {
       const found = await readApiKey(deps.kv, projectId, keyId);
       if (!found) throw notFound("API key");

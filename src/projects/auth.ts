@@ -20,8 +20,12 @@ export const devProjectId = "pw_00000000000000000000000DEV";
 export interface Auth {
   /** The caller, if its key has `scope`. Throws 401 without a valid key, 403 without the scope. */
   caller(request: Request, scope: Scope): Promise<Caller>;
+  /** Whom a key is of that did not come in the header. Throws 401 for one that opens nothing. */
+  opens(request: Request, apiKey: string): Promise<Caller>;
   /** Throws 401 unless the bearer is `ADMIN_KEY`. */
   admin(request: Request): void;
+  /** Whether a text is `ADMIN_KEY`. */
+  isAdminKey(text: string): boolean;
 }
 
 /** The owner's own system, as the cause of an event. */
@@ -31,12 +35,16 @@ export function byKey({ key }: Caller): Trigger {
 
 /** Auth over the projects' keys. */
 export function createAuth(config: Config, directory: Directory): Auth {
+  const isAdminKey = (text: string) => config.adminKey?.is(text) ?? false;
+  const opens = (request: Request, apiKey: string) =>
+    config.dev && apiKey === devApiKey
+      ? devCaller(request, directory)
+      : keyCaller(apiKey, directory);
   return {
+    opens,
+    isAdminKey,
     async caller(request, scope) {
-      const token = bearer(request);
-      const caller = config.dev && token === devApiKey
-        ? await devCaller(request, directory)
-        : await keyCaller(token, directory);
+      const caller = await opens(request, bearer(request));
       if (!caller.key.scopes.includes(scope)) {
         throw new ApiError(403, {
           message: `This API key lacks the scope '${scope}'.`,
@@ -47,7 +55,7 @@ export function createAuth(config: Config, directory: Directory): Auth {
       return caller;
     },
     admin(request) {
-      if (!config.adminKey?.is(bearer(request))) throw invalidKey();
+      if (!isAdminKey(bearer(request))) throw invalidKey();
     },
   };
 }

@@ -1,6 +1,6 @@
 import { badRequest } from "../base/errors.ts";
 import type { Incoming } from "../base/handler.ts";
-import { bodyBytesMax, pageSizeMax } from "../base/limits.ts";
+import { bodyBytesMax } from "../base/limits.ts";
 import { parseWith, readJsonBody, readLimit } from "../base/request.ts";
 import { jsonResponse } from "../base/response.ts";
 import { checkUserId } from "../base/user_id.ts";
@@ -10,7 +10,7 @@ import { byOperator, listAudit } from "./audit.ts";
 import type { Directory } from "./directory.ts";
 import { type AdminGuard, checkId } from "./operator.ts";
 import { createKeySchema, createProjectSchema, updateProjectSchema } from "./schema.ts";
-import { listApiKeys, listProjects } from "./store.ts";
+import { listProjects } from "./store.ts";
 import { viewKey, viewProject } from "./view.ts";
 
 interface AdminRooms {
@@ -72,7 +72,7 @@ export function projectRoutes(rooms: AdminRooms) {
     }),
     listKeys: operator(async (incoming) => {
       const { project } = await directory.refresh(projectOf(incoming));
-      const keys = await listApiKeys(deps.kv, project.id, keysMax);
+      const keys = await admin.keys(project.id);
       return answer(200, { keys: keys.map(viewKey) }, incoming);
     }),
     revokeKey: operator(async (incoming) => {
@@ -89,5 +89,3 @@ export function projectRoutes(rooms: AdminRooms) {
     ),
   };
 }
-
-const keysMax = 10 * pageSizeMax;

@@ -165,6 +165,24 @@ export const chatReplayDueKey = (dueMs: number, projectId: string, key: string):
 /** All ends of stored answers, in order of time. */
 export const chatReplayDuePrefix: Key = ["chat_replay_due"];
 
+/**
+ * Who is signed in to the console, by SHA-256 of the cookie. Written at the sign-in, removed at the
+ * sign-out or, once it has ended, by the sweep.
+ */
+export const consoleSessionKey = (hash: string): Key => ["console_session", hash];
+/** When a session ends, in ms -> swept from here. Written and removed with it. */
+export const consoleSessionEndKey = (endsAt: number, hash: string): Key => [
+  "console_session_end",
+  endsAt,
+  hash,
+];
+/** All ends of sessions, in order of time. */
+export const consoleSessionEndsPrefix: Key = ["console_session_end"];
+/** That a form of a session was sent: what it makes is made once. Swept with the session. */
+export const consoleFormKey = (hash: string, id: string): Key => ["console_form", hash, id];
+/** All forms sent in one session. */
+export const consoleFormsPrefix = (hash: string): Key => ["console_form", hash];
+
 /** That a batch landed, or may not land any more. Removed by the next batch, or the sweep. */
 export const commitMarkerKey = (batchId: string): Key => ["commit", batchId];
 /** All commit markers. */

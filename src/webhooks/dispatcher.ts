@@ -19,12 +19,22 @@ export interface Dispatcher {
   wake(events: PendingEvent[]): void;
   /** Takes up what waits in the store and is due, and resolves when it is under way. */
   poll(): Promise<void>;
+  /** How deliveries from this process to a subscription fare at this moment. */
+  stateOf(subscriptionId: string): EndpointState;
   /** Takes up nothing more; resolves when what is under way has ended. */
   stop(): Promise<void>;
   /** Resolves when nothing is under way. */
   idle(): Promise<void>;
   /** Tries under way, and what is leased and waits in memory. */
   load(): { running: number; queued: number };
+}
+
+/** How deliveries to a subscription fare in one process. */
+export interface EndpointState {
+  /** How many are under way. */
+  running: number;
+  /** While nothing goes out, because it kept failing: until when, in ms since 1970; else null. */
+  openUntil: number | null;
 }
 
 const pageSize = 200;
@@ -157,6 +167,14 @@ export function createDispatcher(rooms: DispatcherRooms): Dispatcher {
       polling ??= Promise.all([pollOutbox(), pollReady()]).then(() => {})
         .finally(() => (polling = null));
       return polling;
+    },
+    stateOf(subscriptionId) {
+      const endpoint = slots.known(subscriptionId);
+      const openUntil = endpoint?.breaker.openUntil ?? 0;
+      return {
+        running: endpoint?.running ?? 0,
+        openUntil: openUntil > clock.now() ? openUntil : null,
+      };
     },
     async stop() {
       stopped = true;

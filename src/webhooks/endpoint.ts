@@ -83,6 +83,11 @@ export class Slots {
     return made;
   }
 
+  /** What is known of a subscription, or null where nothing was delivered to it yet. */
+  known(id: string): Endpoint | null {
+    return this.#endpoints.get(id) ?? null;
+  }
+
   /** How many more may be started at an endpoint now. */
   free(endpoint: Endpoint, now: number): number {
     const own = endpoint.breaker.allowed(now) - endpoint.running;

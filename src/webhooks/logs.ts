@@ -1,4 +1,4 @@
-import { badRequest } from "../base/errors.ts";
+import { badRequest, notFound } from "../base/errors.ts";
 import { decodeUtf8 } from "../base/json.ts";
 import type { Deps } from "../deps.ts";
 import { freshPrefix, logKey, logPrefix } from "../store/keys.ts";
@@ -42,6 +42,18 @@ export async function listLogs(
     logs: deliveries.map((delivery, at) => viewDelivery(delivery, texts[at] ?? null)),
     nextCursor: ids.length > limit && last ? btoa(last) : null,
   };
+}
+
+/** One delivery with all its tries, and its event as it was. Throws 404. */
+export async function findDelivery(
+  { kv }: Pick<Deps, "kv">,
+  projectId: string,
+  id: string,
+): Promise<{ delivery: Delivery; eventText: string | null }> {
+  const [found] = await readDeliveries(kv, [{ projectId, id }]);
+  if (!found) throw notFound("delivery");
+  const [eventText] = await readEventTexts(kv, [found.value]);
+  return { delivery: found.value, eventText: eventText ?? null };
 }
 
 interface Listing {

@@ -27,7 +27,10 @@ export async function visit(
   { scheme = "light" as "light" | "dark", script = true, port = 0, screen = "phone" as Screen } =
     {},
 ): Promise<Visit> {
-  const server = Deno.serve({ hostname: "127.0.0.1", port, onListen() {} }, world.app.fetch);
+  const server = Deno.serve(
+    { hostname: "127.0.0.1", port, onListen() {} },
+    (request, info) => world.app.fetch(request, info),
+  );
   const browser: Browser = await chromium.launch({
     executablePath: Deno.env.get("CHROMIUM") ?? "/usr/bin/chromium",
     args: ["--no-sandbox"],

@@ -132,8 +132,8 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   const app: App = {
     ...service,
     // Every answer of every test is one that the API document has.
-    fetch: async (request) =>
-      await checkedAnswer(request, await service.fetch(request), (fault) => {
+    fetch: async (request, connection) =>
+      await checkedAnswer(request, await service.fetch(request, connection), (fault) => {
         undocumented.push(fault);
       }),
   };

@@ -1,0 +1,178 @@
+/** @jsxImportSource @hono/hono/jsx */
+// @ts-types="@types/d3-scale"
+import { scaleBand, scaleLinear } from "d3-scale";
+import type { Child } from "@hono/hono/jsx";
+import { Table } from "./parts.tsx";
+
+/** Bars over time, stacked where there are several series. */
+export interface BarChartView {
+  /** Unique on the page. */
+  id: string;
+  title: string;
+  /** What the chart shows, in a sentence that says its main figures. */
+  says: string;
+  series: readonly string[];
+  bars: readonly Bar[];
+  /** A value of the axis, for people. */
+  axis: (value: number) => string;
+}
+
+/** One bar: a label, and of each series how high, and its figure for the table. */
+export interface Bar {
+  label: string;
+  values: readonly number[];
+  figures: readonly Child[];
+}
+
+const size = { width: 440, height: 200, left: 46, right: 4, top: 18, bottom: 22 };
+const labelsMax = 7;
+const ticksMax = 4;
+
+/**
+ * A chart drawn here, which needs no script. Series differ by pattern as well as by colour, the
+ * highest bar is labelled, and the same figures are in a table below.
+ */
+export function BarChart(view: BarChartView) {
+  const { id, title, says, series, bars } = view;
+  return (
+    <figure>
+      <figcaption>
+        <h2>{title}</h2>
+        {series.length > 1 ? <Legend id={id} series={series} /> : null}
+      </figcaption>
+      <svg
+        viewBox={`0 0 ${size.width} ${size.height}`}
+        role="img"
+        aria-labelledby={`${id}-title ${id}-says`}
+      >
+        <title id={`${id}-title`}>{title}</title>
+        <desc id={`${id}-says`}>{says}</desc>
+        <Patterns id={id} />
+        <Plot {...view} />
+      </svg>
+      <details>
+        <summary>The figures of “{title}”</summary>
+        <Table
+          caption={says}
+          columns={[
+            "From (UTC)",
+            ...series.map((name) => ({ title: name, number: true } as const)),
+          ]}
+          rows={bars.map(({ label, figures }) => [label, ...figures])}
+          empty="No figures."
+        />
+      </details>
+    </figure>
+  );
+}
+
+function Plot({ id, bars, axis }: BarChartView) {
+  const heights = bars.map(({ values }) => values.reduce((sum, value) => sum + value, 0));
+  const highest = Math.max(...heights);
+  const x = scaleBand(bars.keys(), [size.left, size.width - size.right]).padding(0.15);
+  const y = scaleLinear([0, highest || 1], [size.height - size.bottom, size.top]).nice(ticksMax);
+  const every = Math.ceil(bars.length / labelsMax);
+  const peak = highest > 0 ? heights.indexOf(highest) : null;
+  return (
+    <g aria-hidden="true">
+      {y.ticks(ticksMax).map((tick) => (
+        <>
+          <line
+            x1={size.left}
+            x2={size.width - size.right}
+            y1={y(tick)}
+            y2={y(tick)}
+            stroke="var(--line)"
+          />
+          <text x={size.left - 6} y={y(tick) + 4} text-anchor="end">{axis(tick)}</text>
+        </>
+      ))}
+      {bars.map(({ label, values }, at) => (
+        <>
+          {stacked(values).map(([from, to], of) => (
+            <rect
+              x={x(at)}
+              width={x.bandwidth()}
+              y={y(to)}
+              height={Math.max(0, y(from) - y(to))}
+              fill={fillOf(id, of)}
+              stroke={to > from ? colours[of] : "none"}
+            />
+          ))}
+          {at % every === 0
+            ? (
+              <text x={(x(at) ?? 0) + x.bandwidth() / 2} y={size.height - 6} text-anchor="middle">
+                {label.slice(-5)}
+              </text>
+            )
+            : null}
+        </>
+      ))}
+      {peak === null ? null : (
+        <text
+          x={Math.min(size.width - 30, Math.max(size.left + 24, x(peak) ?? 0))}
+          y={y(highest) - 5}
+          text-anchor="middle"
+          class="peak"
+        >
+          {axis(highest)}
+        </text>
+      )}
+    </g>
+  );
+}
+
+/** Where each part of a stack begins and ends. */
+function stacked(values: readonly number[]): [from: number, to: number][] {
+  let top = 0;
+  return values.map((value) => [top, top += value]);
+}
+
+const colours = ["var(--series-1)", "var(--series-2)", "var(--series-3)"];
+
+const fillOf = (id: string, series: number) =>
+  series === 0 ? "var(--series-1)" : `url(#${id}-pattern-${series})`;
+
+/** Hatched one way and the other: told apart without colours. */
+function Patterns({ id }: { id: string }) {
+  return (
+    <defs>
+      {[1, 2].map((series) => (
+        <pattern
+          id={`${id}-pattern-${series}`}
+          width="5"
+          height="5"
+          patternUnits="userSpaceOnUse"
+          patternTransform={`rotate(${series === 1 ? 45 : -45})`}
+        >
+          <line x1="0" y1="0" x2="0" y2="5" stroke={colours[series]} stroke-width="4" />
+        </pattern>
+      ))}
+    </defs>
+  );
+}
+
+function Legend({ id, series }: { id: string; series: readonly string[] }) {
+  return (
+    <ul class="legend">
+      {series.map((name, at) => (
+        <li>
+          <svg viewBox="0 0 14 14" width="14" height="14" aria-hidden="true">
+            <rect width="14" height="14" fill={fillOf(id, at)} stroke={colours[at]} />
+          </svg>
+          {name}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** A share of the whole as a bar beside its figure, which says the same. */
+export function Share({ part }: { part: number }) {
+  return (
+    <svg viewBox="0 0 100 10" width="100" height="10" aria-hidden="true">
+      <rect width="100" height="10" fill="none" stroke="var(--line)" />
+      <rect width={Math.round(part * 100)} height="10" fill="var(--series-1)" />
+    </svg>
+  );
+}

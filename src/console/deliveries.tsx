@@ -1,0 +1,90 @@
+/** @jsxImportSource @hono/hono/jsx */
+import type { Handler } from "../base/handler.ts";
+import { listLogs } from "../webhooks/logs.ts";
+import type { DeliveryStatus } from "../webhooks/schema.ts";
+import type { LogEntry } from "../webhooks/view.ts";
+import type { Door, ProjectVisit } from "./door.tsx";
+import { Moment, Pager, Table, Tabs, Tag } from "./parts.tsx";
+import type { ConsoleRooms } from "./rooms.ts";
+
+const perPage = 25;
+const statuses: readonly DeliveryStatus[] = ["pending", "success", "error"];
+
+/** All deliveries of a project. */
+export function deliveriesPage(door: Door, rooms: ConsoleRooms): Handler {
+  return door.project(async (visit) => {
+    const list = await deliveryList(rooms, visit, { address: visit.here("/deliveries") });
+    return visit.page("Deliveries", list, { section: "/webhooks" });
+  });
+}
+
+/** The deliveries of a project, or to one subscription, by the status in the page's address. */
+export async function deliveryList(
+  { deps }: ConsoleRooms,
+  { project, incoming, here }: ProjectVisit,
+  { address, subscriptionId }: { address: string; subscriptionId?: string },
+) {
+  const asked = incoming.query("status");
+  const status = statuses.find((known) => known === asked) ?? null;
+  const cursor = incoming.query("cursor");
+  const { logs, nextCursor } = await listLogs(deps, project.id, {
+    filter: { subscriptionId },
+    status,
+    limit: perPage,
+    cursor,
+  });
+  const shown = status === null ? address : `${address}?status=${status}`;
+  const tabs = [null, ...statuses].map((each) => ({
+    title: each ?? "all",
+    href: each === null ? address : `${address}?status=${each}`,
+    shown: each === status,
+  }));
+  const older = `${shown}${status === null ? "?" : "&"}cursor=${
+    encodeURIComponent(nextCursor ?? "")
+  }`;
+  return (
+    <>
+      <Tabs label="Status" tabs={tabs} />
+      <Deliveries logs={logs} here={here} />
+      <Pager
+        older={nextCursor === null ? null : older}
+        newest={cursor === undefined ? null : shown}
+      />
+    </>
+  );
+}
+
+/** A delivery's status in a word and a colour. */
+export function Status({ status }: { status: DeliveryStatus }) {
+  const tone = status === "success" ? "good" : status === "error" ? "bad" : "late";
+  return <Tag tone={tone}>{status}</Tag>;
+}
+
+function Deliveries({ logs, here }: { logs: LogEntry[]; here: (path: string) => string }) {
+  return (
+    <Table
+      caption="Newest first; times in UTC"
+      columns={[
+        "When",
+        "Event",
+        "Status",
+        { title: "Tries", number: true },
+        { title: "Answer", number: true },
+        "Fault",
+        "Next try",
+      ]}
+      rows={logs.map((entry) => [
+        <a href={here(`/deliveries/${entry.id}`)}>
+          <Moment at={entry.createdAt} />
+        </a>,
+        <code>{entry.event?.type ?? "no longer kept"}</code>,
+        <Status status={entry.status} />,
+        entry.attempts,
+        entry.responseCode ?? "none",
+        entry.error ?? "",
+        entry.nextRetryAt === null ? "" : <Moment at={entry.nextRetryAt} />,
+      ])}
+      empty="There is no such delivery."
+    />
+  );
+}

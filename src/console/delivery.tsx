@@ -1,0 +1,110 @@
+/** @jsxImportSource @hono/hono/jsx */
+import { checkId } from "../projects/operator.ts";
+import { findDelivery } from "../webhooks/logs.ts";
+import type { Delivery } from "../webhooks/schema.ts";
+import { Status } from "./deliveries.tsx";
+import type { Door, ProjectVisit } from "./door.tsx";
+import { Moment, Stats, Table } from "./parts.tsx";
+import type { ConsoleRooms } from "./rooms.ts";
+
+const section = "/webhooks";
+
+/** One delivery: each of its tries, and the event as it was sent. */
+export function deliveryPages(door: Door, { deps, redelivery }: ConsoleRooms) {
+  const idOf = ({ incoming }: ProjectVisit) => checkId(incoming.param("deliveryId"), "delivery");
+  return {
+    show: door.project(async (visit) => {
+      const { project, here, page } = visit;
+      const { delivery, eventText } = await findDelivery(deps, project.id, idOf(visit));
+      return page(
+        "Delivery",
+        <>
+          <p>
+            <code>{delivery.id}</code> to{" "}
+            <a href={here(`/webhooks/${delivery.subscriptionId}`)}>this webhook</a>
+          </p>
+          <Figures delivery={delivery} />
+          {delivery.status === "pending"
+            ? null
+            : (
+              <form method="post" action={here(`/deliveries/${delivery.id}`)}>
+                <button type="submit">Redeliver</button>
+              </form>
+            )}
+          <h2>Tries</h2>
+          <Tries delivery={delivery} />
+          {delivery.responseHead ? <LastAnswer head={delivery.responseHead} /> : null}
+          <h2>Event</h2>
+          {eventText === null
+            ? <p class="muted">The event is no longer kept.</p>
+            : <Text label="The event as JSON" text={indented(eventText)} />}
+        </>,
+        { section },
+      );
+    }),
+    redeliver: door.project(async (visit) => {
+      const { project, session, here, go } = visit;
+      const id = idOf(visit);
+      await redelivery.one(project.id, id, session.by);
+      return go(here(`/deliveries/${id}`), "redelivering");
+    }),
+  };
+}
+
+function Figures({ delivery }: { delivery: Delivery }) {
+  const { status, eventType, eventVersion, attempts, createdAt, nextRetryAt, error } = delivery;
+  return (
+    <Stats
+      figures={[
+        { label: "Status", value: <Status status={status} />, ...(error ? { note: error } : {}) },
+        { label: "Event", value: <code>{eventType}</code>, note: `version ${eventVersion}` },
+        { label: "Tries", value: String(attempts) },
+        { label: "Made", value: <Moment at={createdAt} /> },
+        ...(nextRetryAt === null
+          ? []
+          : [{ label: "Next try", value: <Moment at={nextRetryAt} /> }]),
+      ]}
+    />
+  );
+}
+
+function Tries({ delivery: { history, attempts } }: { delivery: Delivery }) {
+  const before = attempts - history.length;
+  return (
+    <Table
+      caption={`Newest first; times in UTC${
+        before > 0 ? `; ${before} older ones are not kept` : ""
+      }`}
+      columns={[
+        "When",
+        { title: "Answer", number: true },
+        { title: "Took, ms", number: true },
+        "Fault",
+      ]}
+      rows={history.toReversed().map(({ at, responseCode, latencyMs, error }) => [
+        <Moment at={at} />,
+        responseCode ?? "none",
+        latencyMs,
+        error ?? "none",
+      ])}
+      empty="It was not tried yet."
+    />
+  );
+}
+
+function LastAnswer({ head }: { head: string }) {
+  return (
+    <>
+      <h2>Beginning of the last answer</h2>
+      <Text label="Beginning of the last answer" text={head} />
+    </>
+  );
+}
+
+function Text({ label, text }: { label: string; text: string }) {
+  return <pre tabindex={0} role="region" aria-label={label}>{text}</pre>;
+}
+
+function indented(json: string): string {
+  return JSON.stringify(JSON.parse(json), null, 2);
+}

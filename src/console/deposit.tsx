@@ -1,0 +1,55 @@
+/** @jsxImportSource @hono/hono/jsx */
+import { badRequest, notFound } from "../base/errors.ts";
+import { checkUserId } from "../base/user_id.ts";
+import type { Door, ProjectVisit } from "./door.tsx";
+import { orAgain } from "./fields.ts";
+import { bookedFrom, ConfirmMoney, MoneyForm, readWish } from "./money_form.tsx";
+import type { ConsoleRooms } from "./rooms.ts";
+import { addressOf } from "./user.tsx";
+
+const section = "/users";
+
+/** A deposit by hand: filled in, asked back, booked once. */
+export function depositPages(door: Door, { post, deps }: ConsoleRooms) {
+  function ask(visit: ProjectVisit, form: URLSearchParams, fault: string | null): Response {
+    const user = userOf(visit, form);
+    const action = visit.here("/deposit");
+    const view = { visit, form, fault, action, hidden: { user }, amountHint: null };
+    const status = fault === null ? 200 : 400;
+    return visit.page(`Deposit for ${user}`, <MoneyForm {...view} />, { section, status });
+  }
+
+  return {
+    ask: door.project((visit) => {
+      const user = visit.incoming.query("user") ?? "";
+      return ask(visit, new URLSearchParams({ user }), null);
+    }),
+    book: door.project(async (visit) => {
+      const { project: { id: projectId }, here, go, page } = visit;
+      const form = await visit.form();
+      return await orAgain(async () => {
+        const user = userOf(visit, form);
+        const back = addressOf(visit, user);
+        const wish = readWish(form);
+        const { amount } = wish;
+        if (amount === null) throw badRequest("amount", "‘Amount’ is missing.");
+        if (!wish.confirmed) {
+          const says = `The balance of ${user} grows by`;
+          const formId = deps.id("form");
+          const common = { visit, says, amount, wish, back, formId, hidden: { user } };
+          const asked = <ConfirmMoney {...common} action={here("/deposit")} />;
+          return page("Book this deposit?", asked, { section });
+        }
+        const details = bookedFrom(deps, visit, { action: "deposit", reason: wish.reason, form });
+        const posted = await post.deposit({ ref: { projectId, user }, amount, ...details });
+        return go(back, posted.kind === "replayed" ? "booked-before" : "deposited");
+      }, (fault) => ask(visit, form, fault));
+    }),
+  };
+}
+
+/** Throws 400 for no user's id, 404 where users pay into wallets of their own. */
+function userOf({ project }: ProjectVisit, form: URLSearchParams): string {
+  if (project.mode !== "default") throw notFound("page");
+  return checkUserId(form.get("user"), "user");
+}

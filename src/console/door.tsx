@@ -1,0 +1,126 @@
+/** @jsxImportSource @hono/hono/jsx */
+import { ApiError, notFound } from "../base/errors.ts";
+import type { Handler, Incoming } from "../base/handler.ts";
+import { publicPath } from "../config.ts";
+import { pageResponse, readForm, requireSameOrigin, seeOther } from "../paywall/page_response.tsx";
+import { checkId } from "../projects/operator.ts";
+import type { Project } from "../projects/schema.ts";
+import { type Flash, withFlash } from "./flash.ts";
+import { BarePage, ConsolePage, type Place } from "./frame.tsx";
+import type { ConsoleRooms } from "./rooms.ts";
+import type { Session } from "./session.ts";
+
+/** A request of somebody who is signed in. */
+export interface Visit {
+  incoming: Incoming;
+  session: Session;
+  /** The address of a page of the console. */
+  at(path: string): string;
+  /** The fields of the form that was sent. Throws 413 when it is too large. */
+  form(): Promise<URLSearchParams>;
+  /** Answers with a page in the frame. */
+  page(title: string, children: unknown, options?: PageOptions): Response;
+  /** Leads on to a page of the console, which says what was done. */
+  go(address: string, flash: Flash): Response;
+}
+
+/** The same, on the pages of a project. */
+export interface ProjectVisit extends Visit {
+  project: Project;
+  /** The address of a page of the project. */
+  here(path: string): string;
+}
+
+interface PageOptions {
+  /** Of the section it belongs to, as the navigation has it. */
+  section?: string;
+  script?: { text: string; hash: string };
+  status?: number;
+}
+
+/** Lets in who is signed in; the others are led to the sign-in. */
+export interface Door {
+  /** For anybody who is signed in. */
+  signedIn(answer: (visit: Visit) => Promise<Response> | Response): Handler;
+  /** For who may see the project in the address; for others there is no such page. */
+  project(answer: (visit: ProjectVisit) => Promise<Response> | Response): Handler;
+}
+
+const formBytesMax = 64 * 1024;
+
+/** The door of the console. */
+export function createDoor({ deps, directory, sessions }: ConsoleRooms): Door {
+  const at = (path: string) => publicPath(deps.config, `/console${path}`);
+
+  function visitOf(incoming: Incoming, session: Session, project: Project | null): Visit {
+    const { request, requestId, inTime } = incoming;
+    const isOperator = session.projectId === null;
+    return {
+      incoming,
+      session,
+      at,
+      form: () => inTime(readForm(request, formBytesMax)),
+      page(title, children, { section, script, status = 200 } = {}) {
+        const flash = incoming.query("flash");
+        const place: Place = { at, isOperator, project, section: section ?? null, flash };
+        const text = script === undefined ? {} : { script: script.text };
+        const page = <ConsolePage title={title} place={place} {...text}>{children}</ConsolePage>;
+        const allowed = script === undefined ? {} : { script: script.hash };
+        return pageResponse(status, String(page), { requestId, ...allowed });
+      },
+      go: (address, flash) => seeOther(withFlash(address, flash), requestId),
+    };
+  }
+
+  async function open(
+    incoming: Incoming,
+    answer: (session: Session) => Promise<Response> | Response,
+  ): Promise<Response> {
+    const { request, requestId } = incoming;
+    try {
+      if (request.method !== "GET") requireSameOrigin(request);
+      const session = await sessions.of(request);
+      if (session) return await answer(session);
+      const to = request.method === "GET" ? `?to=${encodeURIComponent(incoming.path)}` : "";
+      return seeOther(at(`/sign-in${to}`), requestId);
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      return faultPage(error, { requestId, back: at("") });
+    }
+  }
+
+  return {
+    signedIn: (answer) => (incoming) =>
+      open(incoming, (session) => answer(visitOf(incoming, session, null))),
+    project: (answer) => (incoming) =>
+      open(incoming, async (session) => {
+        const id = checkId(incoming.param("projectId"), "project");
+        if (session.projectId !== null && session.projectId !== id) throw notFound("project");
+        const { project } = await directory.refresh(id);
+        const here = (path: string) => at(`/projects/${id}${path}`);
+        return await answer({ ...visitOf(incoming, session, project), project, here });
+      }),
+  };
+}
+
+/** A fault as a page of its own. */
+export function faultPage(
+  { status, message, headers }: ApiError,
+  { requestId, back }: { requestId: string; back: string },
+): Response {
+  const title = status === 404 ? "There is no such page" : "That did not work";
+  const page = (
+    <BarePage title={title}>
+      <main class="lone">
+        <h1>{title}</h1>
+        <p>{message}</p>
+        <p>
+          <a href={back}>To the console</a>
+        </p>
+      </main>
+    </BarePage>
+  );
+  const response = pageResponse(status, String(page), { requestId });
+  for (const [name, value] of Object.entries(headers)) response.headers.set(name, value);
+  return response;
+}

@@ -1,0 +1,39 @@
+import { ApiError, badRequest } from "../base/errors.ts";
+
+/** What a form holds under a name, without blanks around it; null where that is nothing. */
+export function given(form: URLSearchParams, name: string): string | null {
+  return form.get(name)?.trim() || null;
+}
+
+/** A whole number, or null where none is filled in. Throws 400 that names the field by its label. */
+export function wholeNumber(form: URLSearchParams, name: string, label: string): number | null {
+  const text = given(form, name);
+  if (text === null) return null;
+  if (/^\d{1,12}$/.test(text)) return Number(text);
+  throw badRequest(name, `‘${label}’ must be a whole number, and is '${text.slice(0, 40)}'.`);
+}
+
+/** A decimal as people write it, with a comma too; what it is worth is judged where it is used. */
+export function decimal(form: URLSearchParams, name: string): string | null {
+  return given(form, name)?.replace(",", ".") ?? null;
+}
+
+/** The id of a form of ours, by which one that is sent twice is known. Throws 400. */
+export function formIdOf(form: URLSearchParams): string {
+  const id = form.get("formId") ?? "";
+  if (/^form_[0-9A-HJKMNP-TV-Z]{26}$/.test(id)) return id;
+  throw badRequest("formId", "The page is too old. Open it again.");
+}
+
+/** Does what a form asks for; what is wrong with its fields is told by `again`, on the form. */
+export async function orAgain(
+  work: () => Promise<Response>,
+  again: (fault: string) => Promise<Response> | Response,
+): Promise<Response> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 400) return await again(error.message);
+    throw error;
+  }
+}

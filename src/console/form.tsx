@@ -1,0 +1,98 @@
+/** @jsxImportSource @hono/hono/jsx */
+import type { Child } from "@hono/hono/jsx";
+
+/** One line to fill in, with its label above and a hint below. */
+export function Field({ name, label, value = "", hint, type = "text", required, more = {} }: {
+  name: string;
+  label: string;
+  value?: string;
+  hint?: Child;
+  type?: "text" | "search" | "url" | "password" | "datetime-local";
+  required?: boolean;
+  /** Attributes of the input beside these. */
+  more?: Record<string, string>;
+}) {
+  return (
+    <div class="field">
+      <label for={name}>{label}</label>
+      <input
+        id={name}
+        name={name}
+        type={type}
+        value={value}
+        required={required}
+        aria-describedby={hint === undefined ? undefined : `${name}-hint`}
+        autocomplete="off"
+        {...more}
+      />
+      {hint === undefined ? null : <span class="hint" id={`${name}-hint`}>{hint}</span>}
+    </div>
+  );
+}
+
+/** Something that is on or off; with `value`, one of several of that name. */
+export function Check({ name, label, on, value = "on", type = "checkbox" }: {
+  name: string;
+  label: Child;
+  on: boolean;
+  value?: string;
+  type?: "checkbox" | "radio";
+}) {
+  return (
+    <label class="check">
+      <input type={type} name={name} value={value} checked={on} />
+      {label}
+    </label>
+  );
+}
+
+/** Fields that go along unseen. */
+export function Hidden({ fields }: { fields: Record<string, string> }) {
+  return (
+    <>
+      {Object.entries(fields).map(([name, value]) => (
+        <input type="hidden" name={name} value={value} />
+      ))}
+    </>
+  );
+}
+
+/** What is wrong with what was filled in. */
+export function Fault({ text }: { text: string | null }) {
+  return text === null ? null : <p class="alert" role="alert">{text}</p>;
+}
+
+/** Asks before something is done: what exactly will happen, a button that does it, a way back. */
+export function Confirm({ says, button, action, back, fields = {}, danger = true }: {
+  says: Child;
+  button: string;
+  action: string;
+  back: string;
+  fields?: Record<string, string>;
+  danger?: boolean;
+}) {
+  return (
+    <>
+      {says}
+      <form method="post" action={action}>
+        <Hidden fields={fields} />
+        <p class="actions">
+          <button type="submit" class={danger ? "danger" : "primary"}>{button}</button>
+          <a class="button" href={back}>Cancel</a>
+        </p>
+      </form>
+    </>
+  );
+}
+
+/** A secret that is shown this once. */
+export function ShownOnce({ label, secret }: { label: string; secret: string }) {
+  return (
+    <>
+      <p>
+        <strong>{label}.</strong> It is shown this once and stored nowhere: copy it now.
+      </p>
+      <code class="secret" id="secret">{secret}</code>
+    </>
+  );
+}

@@ -1,0 +1,175 @@
+/** @jsxImportSource @hono/hono/jsx */
+import { notFound } from "../base/errors.ts";
+import { parseWith } from "../base/request.ts";
+import { checkUserId } from "../base/user_id.ts";
+import { checkId } from "../projects/operator.ts";
+import { type ApiKey, type CreateKey, createKeySchema, scopes } from "../projects/schema.ts";
+import type { Door, ProjectVisit } from "./door.tsx";
+import { formIdOf, given, orAgain } from "./fields.ts";
+import { Check, Confirm, Fault, Field, Hidden, ShownOnce } from "./form.tsx";
+import { Moment, Table, Tag } from "./parts.tsx";
+import type { ConsoleRooms } from "./rooms.ts";
+
+const section = "/keys";
+
+/** A project's API keys: the list, a new one, the end of one. */
+export function keyPages(door: Door, rooms: ConsoleRooms) {
+  const { admin, sessions, deps } = rooms;
+
+  async function list(visit: ProjectVisit, fault: string | null, form = new URLSearchParams()) {
+    const keys = await admin.keys(visit.project.id);
+    const view = { fault, form, formId: deps.id("form"), keys: keys.toReversed() };
+    const status = fault === null ? 200 : 400;
+    return visit.page("API keys", <Keys {...view} visit={visit} />, { section, status });
+  }
+
+  async function found({ project, incoming }: ProjectVisit): Promise<ApiKey> {
+    const id = checkId(incoming.param("keyId"), "API key");
+    const key = (await admin.keys(project.id)).find((each) => each.id === id);
+    if (!key) throw notFound("API key");
+    return key;
+  }
+
+  return {
+    show: door.project((visit) => list(visit, null)),
+    create: door.project(async (visit) => {
+      const { project, session, here, go, page } = visit;
+      const form = await visit.form();
+      return await orAgain(async () => {
+        const settings = readKey(form);
+        if (!await sessions.claim(session, formIdOf(form))) {
+          return go(here(section), "already-sent");
+        }
+        const { apiKey, key } = await admin.createKey(project.id, settings, session.by);
+        return page("A new API key", <NewKey apiKey={apiKey} made={key} back={here(section)} />, {
+          section,
+        });
+      }, (fault) => list(visit, fault, form));
+    }),
+    askRevoke: door.project(async (visit) => {
+      const meant = await found(visit);
+      return visit.page("Revoke this key?", <AskRevoke visit={visit} meant={meant} />, { section });
+    }),
+    revoke: door.project(async (visit) => {
+      const { project, session, here, go } = visit;
+      const { id } = await found(visit);
+      await admin.revokeKey(project.id, id, session.by);
+      return go(here(section), "key-revoked");
+    }),
+  };
+}
+
+/** Throws 400 for settings that make no key. */
+function readKey(form: URLSearchParams): CreateKey {
+  const fields = {
+    name: given(form, "name") ?? "",
+    scopes: form.getAll("scopes"),
+    user: given(form, "user"),
+    defaultUser: given(form, "defaultUser"),
+  };
+  for (const name of ["user", "defaultUser"] as const) {
+    if (fields[name] !== null) checkUserId(fields[name], name);
+  }
+  return parseWith(createKeySchema, fields);
+}
+
+function Keys({ keys, fault, form, formId, visit: { here } }: {
+  keys: ApiKey[];
+  fault: string | null;
+  form: URLSearchParams;
+  formId: string;
+  visit: ProjectVisit;
+}) {
+  return (
+    <>
+      <Table
+        caption="Newest first; a key itself is never shown again"
+        columns={["Name", "Ends in", "State", "May", "User", "Created", "Action"]}
+        rows={keys.map((key) => [
+          key.name || "no name",
+          <code>…{key.suffix}</code>,
+          key.revokedAt === null ? <Tag tone="good">active</Tag> : <Tag tone="bad">revoked</Tag>,
+          key.scopes.join(", "),
+          key.user === null
+            ? key.defaultUser === null ? "any" : `any, else ${key.defaultUser}`
+            : `only ${key.user}`,
+          <Moment at={key.createdAt} />,
+          key.revokedAt === null
+            ? (
+              <a href={here(`/keys/${key.id}/revoke`)} aria-label={`Revoke the key …${key.suffix}`}>
+                Revoke…
+              </a>
+            )
+            : <Moment at={key.revokedAt} />,
+        ])}
+        empty="There is no key yet."
+      />
+      <h2>Create a key</h2>
+      <Fault text={fault} />
+      <form method="post" action={here(section)}>
+        <Hidden fields={{ formId }} />
+        <Field
+          name="name"
+          label="Name"
+          value={form.get("name") ?? ""}
+          more={{ maxlength: "128" }}
+        />
+        <fieldset>
+          <legend>It may</legend>
+          {scopes.map((scope) => (
+            <Check
+              name="scopes"
+              value={scope}
+              label={scope}
+              on={fault === null || form.getAll("scopes").includes(scope)}
+            />
+          ))}
+        </fieldset>
+        <Field
+          name="user"
+          label="Only for this user"
+          value={form.get("user") ?? ""}
+          hint="For a key in a browser: only with the scope chat alone. Empty for any user."
+        />
+        <Field
+          name="defaultUser"
+          label="User when a request names none"
+          value={form.get("defaultUser") ?? ""}
+          hint="May stay empty."
+        />
+        <button type="submit" class="primary">Create the key</button>
+      </form>
+    </>
+  );
+}
+
+function NewKey({ apiKey, made, back }: { apiKey: string; made: ApiKey; back: string }) {
+  return (
+    <>
+      <ShownOnce label={`The key ${made.name ? `“${made.name}”` : ""}`.trim()} secret={apiKey} />
+      <p>
+        <a href={back}>To all keys</a>
+      </p>
+    </>
+  );
+}
+
+function AskRevoke({ visit, meant }: { visit: ProjectVisit; meant: ApiKey }) {
+  const { here, session } = visit;
+  const { id, name, suffix, scopes } = meant;
+  const says = (
+    <>
+      <p>
+        The key {name ? <strong>{name}</strong> : null} that ends in <code>…{suffix}</code> and may
+        {" "}
+        {scopes.join(", ")}{" "}
+        stops within a second. Whatever uses it gets 401 from then on. This cannot be undone.
+      </p>
+      {session.by.actor.id === id
+        ? <p>You are signed in with this key, so you will be signed out.</p>
+        : null}
+    </>
+  );
+  const action = here(`/keys/${id}/revoke`);
+  return <Confirm says={says} button="Revoke the key" action={action} back={here(section)} />;
+}

@@ -1,0 +1,117 @@
+/** @jsxImportSource @hono/hono/jsx */
+import type { Project } from "../projects/schema.ts";
+import type { Door, ProjectVisit } from "./door.tsx";
+import { decimal, given, orAgain, wholeNumber } from "./fields.ts";
+import { Check, Fault, Field, Hidden } from "./form.tsx";
+import type { ConsoleRooms } from "./rooms.ts";
+import { save } from "./save.ts";
+
+const section = "/limits";
+
+const rates = [
+  ["requestsPerMinute", "Requests a minute"],
+  ["tokensPerMinute", "Tokens a minute"],
+  ["concurrent", "Answers at once"],
+] as const;
+const spending = [
+  ["spendPerDay", "Spending a day"],
+  ["spendPerMonth", "Spending a month"],
+] as const;
+
+/** What a project's users and keys may use. */
+export function limitPages(door: Door, rooms: ConsoleRooms) {
+  const page = (visit: ProjectVisit, values: Values, fault: string | null) =>
+    visit.page("Limits", <Limits {...{ visit, values, fault }} />, {
+      section,
+      status: fault === null ? 200 : 400,
+    });
+  return {
+    show: door.project((visit) => page(visit, valuesOf(visit.project), null)),
+    save: door.project(async (visit) => {
+      const form = await visit.form();
+      return await orAgain(
+        async () =>
+          await save(rooms, visit, { section, seen: form.get("seen"), changes: readLimits(form) }),
+        (fault) => page(visit, (name) => form.get(name) ?? "", fault),
+      );
+    }),
+  };
+}
+
+/** What a field of the form shows. */
+type Values = (name: string) => string;
+
+function valuesOf({ limits: { user, key, reply } }: Project): Values {
+  const values = new Map<string, string | number | null>([
+    ...Object.entries(user).map(([name, value]) => [`user.${name}`, value] as const),
+    ...Object.entries(key).map(([name, value]) => [`key.${name}`, value] as const),
+    ["reply", reply],
+  ]);
+  return (name) => String(values.get(name) ?? "");
+}
+
+function readLimits(form: URLSearchParams): { limits: Record<string, unknown> } {
+  const ratesOf = (whose: "user" | "key") =>
+    Object.fromEntries(
+      rates.map(([name, label]) => [name, wholeNumber(form, `${whose}.${name}`, label)]),
+    );
+  const spend = spending.map(([name]) => [name, decimal(form, `user.${name}`)]);
+  const user = { ...ratesOf("user"), ...Object.fromEntries(spend) };
+  return { limits: { user, key: ratesOf("key"), reply: given(form, "reply") ?? "error" } };
+}
+
+function Limits({ visit: { project, here }, values, fault }: {
+  visit: ProjectVisit;
+  values: Values;
+  fault: string | null;
+}) {
+  const currency = project.currency.toUpperCase();
+  const number = (name: string, label: string) => (
+    <Field name={name} label={label} value={values(name)} more={{ inputmode: "numeric" }} />
+  );
+  return (
+    <>
+      <p>An empty field is no limit. Days and months are those of UTC.</p>
+      <Fault text={fault} />
+      <form method="post" action={here(section)}>
+        <Hidden fields={{ seen: project.updatedAt }} />
+        <fieldset>
+          <legend>Each user</legend>
+          <div class="fields">
+            {rates.map(([name, label]) => number(`user.${name}`, label))}
+            {spending.map(([name, label]) => (
+              <Field
+                name={`user.${name}`}
+                label={`${label}, ${currency}`}
+                value={values(`user.${name}`)}
+                more={{ inputmode: "decimal" }}
+              />
+            ))}
+          </div>
+        </fieldset>
+        <fieldset>
+          <legend>Each key</legend>
+          <div class="fields">{rates.map(([name, label]) => number(`key.${name}`, label))}</div>
+        </fieldset>
+        <fieldset>
+          <legend>Who is too fast gets</legend>
+          <Check
+            type="radio"
+            name="reply"
+            value="error"
+            label="the error 429, as OpenAI’s clients expect"
+            on={values("reply") !== "message"}
+          />
+          <Check
+            type="radio"
+            name="reply"
+            value="message"
+            label="an assistant message that says so"
+            on={values("reply") === "message"}
+          />
+        </fieldset>
+        <button type="submit" class="primary">Save</button>
+      </form>
+    </>
+  );
+}

@@ -1,0 +1,80 @@
+/** @jsxImportSource @hono/hono/jsx */
+import type { Handler } from "../base/handler.ts";
+import type { RunningView } from "../chat/running.ts";
+import { scriptHash } from "../paywall/page.tsx";
+import type { Door } from "./door.tsx";
+import { Moment, Money, Table } from "./parts.tsx";
+import type { ConsoleRooms } from "./rooms.ts";
+
+const shownMax = 100;
+
+// Asks for this very page now and then, and shows its list in place.
+const script = `
+const look = async () => {
+  if (document.hidden) return;
+  const answer = await fetch(location.href).catch(() => null);
+  if (!answer || !answer.ok || answer.redirected) return;
+  const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const [now, then] = [fresh.getElementById("live"), document.getElementById("live")];
+  if (now && then && !then.contains(document.activeElement)) then.replaceChildren(...now.childNodes);
+};
+setInterval(look, 2000);
+`;
+const liveScript = { text: script, hash: scriptHash(script) };
+
+/** The answers that run at this moment. */
+export function livePage(door: Door, { running, deps }: ConsoleRooms): Handler {
+  return door.project(async ({ project, here, page }) => {
+    const { shown, count } = await running.ofProject(project.id, shownMax);
+    const now = deps.clock.now();
+    const about = { currency: project.currency, now, users: here("/users") };
+    return page(
+      "Live",
+      <>
+        <div id="live">
+          <p role="status">
+            {count === 1 ? "1 answer is" : `${count} answers are`} running.
+            {count > shown.length ? ` The ${shown.length} that run longest are shown.` : null}
+          </p>
+          <Answers answers={shown} {...about} />
+        </div>
+        <p class="muted">
+          Of this process alone. Shown anew every two seconds where scripts run; else reload.
+        </p>
+      </>,
+      { section: "/live", script: liveScript },
+    );
+  });
+}
+
+function Answers({ answers, currency, now, users }: {
+  answers: RunningView[];
+  currency: string;
+  now: number;
+  users: string;
+}) {
+  return (
+    <Table
+      caption="The one that runs longest first"
+      columns={[
+        "Model",
+        "User",
+        "Since",
+        { title: "Seconds", number: true },
+        { title: "Input", number: true },
+        { title: "Output", number: true },
+        { title: "Cost so far", number: true },
+      ]}
+      rows={answers.map(({ model, user, startedAt, used }) => [
+        model,
+        <a href={`${users}/one?user=${encodeURIComponent(user)}`}>{user}</a>,
+        <Moment at={startedAt} />,
+        Math.floor((now - startedAt) / 1000),
+        used.input.toLocaleString("en-US"),
+        used.output.toLocaleString("en-US"),
+        <Money amount={used.cost} currency={currency} />,
+      ])}
+      empty="Nothing runs now."
+    />
+  );
+}

@@ -1,0 +1,134 @@
+/** @jsxImportSource @hono/hono/jsx */
+import { badRequest } from "../base/errors.ts";
+import { type Amount, formatAmount, parseAmount } from "../base/money.ts";
+import type { Deps } from "../deps.ts";
+import type { Draft } from "../ledger/draft.ts";
+import { amountOf, type Entry } from "../ledger/entry.ts";
+import { auditRow } from "../projects/audit.ts";
+import type { ProjectVisit } from "./door.tsx";
+import { decimal, formIdOf, given } from "./fields.ts";
+import { Confirm, Fault, Field, Hidden } from "./form.tsx";
+import { Money } from "./parts.tsx";
+
+const reasonCharsMax = 500;
+
+/** What the form of a deposit or refund asks for. */
+export interface MoneyWish {
+  /** Null where none is filled in. */
+  amount: Amount | null;
+  reason: string | null;
+  /** Whether it was asked back, and said yes. */
+  confirmed: boolean;
+}
+
+/** Reads the form. Throws 400 for an amount that is none. */
+export function readWish(form: URLSearchParams): MoneyWish {
+  const text = decimal(form, "amount");
+  const amount = text === null ? null : parseAmount(text);
+  if (text !== null && (amount === null || amount === 0n)) {
+    throw badRequest(
+      "amount",
+      `‘Amount’ must be greater than zero with at most 9 decimals, and is '${text.slice(0, 40)}'.`,
+    );
+  }
+  const reason = given(form, "reason")?.slice(0, reasonCharsMax) ?? null;
+  return { amount, reason, confirmed: form.has("confirmed") };
+}
+
+/**
+ * What is booked with the money: why and by whom, in its metadata and, in the same write, in the
+ * audit trail. The form's id is the idempotency key, so that a form sent twice is booked once.
+ */
+export function bookedFrom(
+  deps: Deps,
+  { project, session: { by } }: ProjectVisit,
+  { action, reason, form }: { action: string; reason: string | null; form: URLSearchParams },
+) {
+  const why = reason === null ? {} : { reason };
+  const alongside = (draft: Draft, entry: Entry) => {
+    const { user, id, refundedActivityId } = entry;
+    const of = refundedActivityId === null ? {} : { refundedActivityId };
+    const detail = { activityId: id, amount: amountOf(entry), ...of, ...why };
+    const row = auditRow(deps, project.id, { by, action, target: user, detail });
+    draft.put(row.key, row.value);
+  };
+  const actor = { actorType: "paywall-owner", actorId: by.actor.id } as const;
+  return {
+    key: `console:${formIdOf(form)}`,
+    metadata: { source: "console", by: by.actor.id, ...why },
+    origin: { trigger: { source: "console", ...actor } as const, source: "console" },
+    alongside,
+  };
+}
+
+/** The fields of a deposit or refund; sending them asks back before anything is booked. */
+export function MoneyForm({ visit, form, fault, action, hidden, amountHint }: {
+  visit: ProjectVisit;
+  form: URLSearchParams;
+  fault: string | null;
+  action: string;
+  hidden: Record<string, string>;
+  /** Where the amount may be left out: what that means. */
+  amountHint: string | null;
+}) {
+  return (
+    <>
+      <Fault text={fault} />
+      <form method="post" action={action}>
+        <Hidden fields={hidden} />
+        <Field
+          name="amount"
+          label={`Amount, ${visit.project.currency.toUpperCase()}`}
+          value={form.get("amount") ?? ""}
+          required={amountHint === null}
+          more={{ inputmode: "decimal" }}
+          {...(amountHint === null ? {} : { hint: amountHint })}
+        />
+        <Field
+          name="reason"
+          label="Reason"
+          value={form.get("reason") ?? ""}
+          hint="Kept with the activity and in the audit trail."
+          more={{ maxlength: String(reasonCharsMax) }}
+        />
+        <button type="submit" class="primary">Look at it before it is booked</button>
+      </form>
+    </>
+  );
+}
+
+/** Asks back: what exactly will be booked. */
+export function ConfirmMoney({ visit, says, amount, wish, action, back, hidden, formId }: {
+  visit: ProjectVisit;
+  /** A sentence that ends with the amount. */
+  says: string;
+  amount: Amount;
+  wish: MoneyWish;
+  action: string;
+  back: string;
+  hidden: Record<string, string>;
+  formId: string;
+}) {
+  const { currency } = visit.project;
+  const exact = formatAmount(amount);
+  const fields = {
+    ...hidden,
+    amount: exact,
+    reason: wish.reason ?? "",
+    formId,
+    confirmed: "yes",
+  };
+  const text = (
+    <>
+      <p>
+        {says}{" "}
+        <strong>
+          <Money amount={amount} currency={currency} />
+        </strong>.
+      </p>
+      <p>{wish.reason === null ? "No reason is given." : `Reason: ${wish.reason}`}</p>
+    </>
+  );
+  const button = `Book ${exact} ${currency.toUpperCase()}`;
+  return <Confirm says={text} {...{ button, action, back, fields }} danger={false} />;
+}

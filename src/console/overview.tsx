@@ -1,0 +1,230 @@
+/** @jsxImportSource @hono/hono/jsx */
+import type { Handler } from "../base/handler.ts";
+import { type Amount, formatAmount } from "../base/money.ts";
+import { monthOf } from "../summaries/month_use.ts";
+import { readSummary, type Summary } from "../summaries/summary.ts";
+import { readTopUsers, type TopUser } from "../summaries/top_users.ts";
+import { BarChart, Share } from "./chart.tsx";
+import type { Door, ProjectVisit } from "./door.tsx";
+import { Money, Stats, Table, Tabs } from "./parts.tsx";
+import type { ConsoleRooms } from "./rooms.ts";
+import { beginOf, chargedOf, inputOf, type Range, ranges, type Step, stepsOf } from "./timeline.ts";
+
+const usersShown = 20;
+
+/** What a project earned and used lately, by the sums that are kept of each hour. */
+export function overviewPage(door: Door, { deps: { kv, clock } }: ConsoleRooms): Handler {
+  return door.project(async (visit) => {
+    const { project, incoming, page } = visit;
+    const asked = incoming.query("days");
+    const range = ranges.find(({ days }) => String(days) === asked) ?? ranges[0];
+    const now = clock.now();
+    const [from, to] = [beginOf(range, now), now + 1];
+    const summary = await readSummary(kv, project.id, { from, to });
+    const month = monthOf(now);
+    const users = await readTopUsers(kv, project.id, month);
+    const steps = stepsOf(summary.hours, { from, to, stepMs: range.stepMs });
+    const view = { visit, range, summary, steps };
+    return page(
+      "Overview",
+      <>
+        <Ranges {...view} />
+        <Figures {...view} />
+        <Charts {...view} />
+        <Models {...view} />
+        <Users visit={visit} month={month} users={users.slice(0, usersShown)} />
+        <Refusals {...view} />
+      </>,
+      { section: "" },
+    );
+  });
+}
+
+interface OverviewView {
+  visit: ProjectVisit;
+  range: Range;
+  summary: Summary;
+  steps: Step[];
+}
+
+const count = (value: number) => value.toLocaleString("en-US");
+
+function Ranges({ visit: { here }, range }: OverviewView) {
+  const tabs = ranges.map(({ days, title }) => ({
+    title,
+    href: here(`?days=${days}`),
+    shown: days === range.days,
+  }));
+  return <Tabs label="Time" tabs={tabs} />;
+}
+
+function Figures({ visit: { project: { currency } }, summary: { totals } }: OverviewView) {
+  const money = (amount: Amount) => <Money amount={amount} currency={currency} />;
+  return (
+    <Stats
+      figures={[
+        { label: "Charged", value: money(chargedOf(totals)), note: "for answers and by charges" },
+        { label: "Deposits", value: money(totals.deposits) },
+        { label: "Refunds", value: money(totals.refunds) },
+        { label: "Requests", value: count(totals.requests), note: "answered and charged" },
+        { label: "Refused", value: count(totals.refused), note: `${count(totals.failed)} failed` },
+        {
+          label: "Tokens in",
+          value: count(inputOf(totals)),
+          note: `${count(totals.cachedInput)} from the cache`,
+        },
+        {
+          label: "Tokens out",
+          value: count(totals.output),
+          note: `${count(totals.reasoning)} of them reasoning`,
+        },
+        { label: "Not collected", value: money(totals.shortfall), note: "due beyond the balance" },
+      ]}
+    />
+  );
+}
+
+function Charts(
+  { visit: { project: { currency } }, range, summary: { totals }, steps }: OverviewView,
+) {
+  const compact = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
+  const price = new Intl.NumberFormat("en-US", {
+    style: "currency",
+    currency: currency.toUpperCase(),
+    notation: "compact",
+    maximumSignificantDigits: 3,
+  });
+  const axis = (value: number) => compact.format(value);
+  const time = range.title;
+  const barsOf = (read: (step: Step) => readonly number[]) =>
+    steps.map((step) => {
+      const values = read(step);
+      return { label: labelOf(step.start, range), values, figures: values.map(count) };
+    });
+  const input = inputOf(totals);
+  return (
+    <div class="charts">
+      <BarChart
+        id="charged"
+        title="Charged"
+        says={`${formatAmount(chargedOf(totals))} ${currency} were charged in ${time}.`}
+        series={["Charged"]}
+        bars={steps.map(({ start, charged }) => ({
+          label: labelOf(start, range),
+          values: [Number(formatAmount(charged))],
+          figures: [<Money amount={charged} currency={currency} />],
+        }))}
+        axis={(value) => price.format(value)}
+      />
+      <BarChart
+        id="requests"
+        title="Requests"
+        says={`${count(totals.requests)} requests were answered in ${time}, ${
+          count(totals.failed)
+        } failed and ${count(totals.refused)} were refused.`}
+        series={["Answered", "Failed", "Refused"]}
+        bars={barsOf(({ requests, failed, refused }) => [requests, failed, refused])}
+        axis={axis}
+      />
+      <BarChart
+        id="tokens"
+        title="Tokens"
+        says={`${count(input)} tokens went in and ${count(totals.output)} came out in ${time}.`}
+        series={["In", "Out"]}
+        bars={barsOf((step) => [step.input, step.output])}
+        axis={axis}
+      />
+    </div>
+  );
+}
+
+/** The end of it is what fits below a bar: the hour, or the month and day. */
+function labelOf(start: number, { stepMs }: Range): string {
+  const iso = new Date(start).toISOString();
+  const hours = stepMs < 24 * 60 * 60 * 1000;
+  return hours ? `${iso.slice(0, 10)} ${iso.slice(11, 16)}` : iso.slice(0, 10);
+}
+
+function Models({ visit: { project: { currency } }, summary: { models } }: OverviewView) {
+  const most = models[0]?.cost ?? 0n;
+  return (
+    <>
+      <h2>By model</h2>
+      <Table
+        caption="The dearest first"
+        columns={[
+          "Model",
+          { title: "Requests", number: true },
+          { title: "Tokens in", number: true },
+          { title: "Tokens out", number: true },
+          { title: "Cost", number: true },
+          "Beside the dearest",
+        ]}
+        rows={models.map((totals) => [
+          totals.model,
+          count(totals.requests),
+          count(inputOf(totals)),
+          count(totals.output),
+          <Money amount={totals.cost} currency={currency} />,
+          <Share part={shareOf(totals.cost, most)} />,
+        ])}
+        empty="No model answered in this time."
+      />
+    </>
+  );
+}
+
+function Users({ visit: { project: { currency }, here }, month, users }: {
+  visit: ProjectVisit;
+  month: string;
+  users: TopUser[];
+}) {
+  const most = users[0]?.spent ?? 0n;
+  return (
+    <>
+      <h2>By user</h2>
+      <Table
+        caption={`Who spent most in ${month}, UTC`}
+        columns={[
+          "User",
+          { title: "Requests", number: true },
+          { title: "Tokens", number: true },
+          { title: "Spent", number: true },
+          "Beside the first",
+        ]}
+        rows={users.map(({ user, requests, tokens, spent }) => [
+          <a href={here(`/users/one?user=${encodeURIComponent(user)}`)}>{user}</a>,
+          count(requests),
+          count(tokens),
+          <Money amount={spent} currency={currency} />,
+          <Share part={shareOf(spent, most)} />,
+        ])}
+        empty="Nobody spent anything in this month."
+      />
+    </>
+  );
+}
+
+const shareOf = (part: bigint, whole: bigint) =>
+  whole === 0n ? 0 : Number((part * 1000n) / whole) / 1000;
+
+function Refusals({ summary: { refusals, failures } }: OverviewView) {
+  const columns = ["Reason", { title: "Times", number: true }] as const;
+  return (
+    <>
+      <h2>Refused and failed</h2>
+      <Table
+        caption="Refused, by reason"
+        columns={columns}
+        rows={refusals.map(({ reason, count: times }) => [<code>{reason}</code>, count(times)])}
+        empty="Nothing was refused in this time."
+      />
+      <Table
+        caption="Failed, by code"
+        columns={columns}
+        rows={failures.map(({ reason, count: times }) => [<code>{reason}</code>, count(times)])}
+        empty="Nothing failed in this time."
+      />
+    </>
+  );
+}

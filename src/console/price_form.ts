@@ -1,0 +1,143 @@
+import { badRequest } from "../base/errors.ts";
+import type { Pricing } from "../projects/prices.ts";
+import type { Project } from "../projects/schema.ts";
+import { decimal, given, wholeNumber } from "./fields.ts";
+
+/** What is filled in for one model. */
+export interface ModelRow {
+  /** Its name when the form was opened: what the form does not show of it is kept. */
+  was: string;
+  name: string;
+  input: string;
+  cachedInput: string;
+  cacheWrite: string;
+  output: string;
+  maxOutputTokens: string;
+}
+
+/** What is filled in for prices. */
+export interface PriceForm {
+  catalogue: boolean;
+  markupPercent: string;
+  requestFee: string;
+  models: ModelRow[];
+}
+
+/** Rows for models that are to be added. */
+const emptyRows = 3;
+/** More than these are edited by the API. */
+export const modelsMax = 200;
+
+const columns = [
+  "was",
+  "name",
+  "input",
+  "cachedInput",
+  "cacheWrite",
+  "output",
+  "maxOutputTokens",
+] as const;
+
+const noModel: ModelRow = {
+  was: "",
+  name: "",
+  input: "",
+  cachedInput: "",
+  cacheWrite: "",
+  output: "",
+  maxOutputTokens: "",
+};
+
+/** The name of a field of the form, of the row at a place. */
+export function fieldName(at: number, column: keyof ModelRow): string {
+  return `model.${at}.${column}`;
+}
+
+/** The form as a project's prices fill it in. */
+export function formOf({ pricing }: Project): PriceForm {
+  const { catalogue, markupPercent, requestFee, models } = pricing;
+  const rows = Object.entries(models).slice(0, modelsMax).map(([name, price]): ModelRow => ({
+    ...noModel,
+    was: name,
+    name,
+    input: price.input,
+    cachedInput: price.cachedInput ?? "",
+    cacheWrite: price.cacheWrite ?? "",
+    output: price.output,
+    maxOutputTokens: String(price.maxOutputTokens ?? ""),
+  }));
+  const added = Array.from({ length: emptyRows }, () => noModel);
+  return { catalogue, markupPercent, requestFee, models: [...rows, ...added] };
+}
+
+/** The form as it was sent. */
+export function readForm(form: URLSearchParams): PriceForm {
+  const models: ModelRow[] = [];
+  for (let at = 0; at < modelsMax + emptyRows && form.has(fieldName(at, "name")); at++) {
+    const values = columns.map((column) => [column, form.get(fieldName(at, column)) ?? ""]);
+    models.push({ ...noModel, ...Object.fromEntries(values) });
+  }
+  return {
+    catalogue: form.has("catalogue"),
+    markupPercent: form.get("markupPercent") ?? "",
+    requestFee: form.get("requestFee") ?? "",
+    models,
+  };
+}
+
+/**
+ * The prices that a form stands for, as `PATCH` would give them: the schema judges them. What the form
+ * does not show of a model stays as it was. Throws 400 for a model that is named twice.
+ */
+export function pricingOf(form: URLSearchParams, before: Pricing): Record<string, unknown> {
+  const { catalogue, models } = readForm(form);
+  const named = new Map<string, Record<string, unknown>>();
+  models.forEach((row, at) => {
+    const name = row.name.trim();
+    if (name === "") return;
+    if (named.has(name)) throw badRequest("name", `The model '${name}' is there twice.`);
+    named.set(name, priceOf(form, at, before.models[row.was] ?? {}));
+  });
+  // What does not fit on the page is not lost.
+  const unseen = Object.entries(before.models).slice(modelsMax);
+  return {
+    catalogue,
+    markupPercent: decimal(form, "markupPercent") ?? "0",
+    requestFee: decimal(form, "requestFee") ?? "0",
+    models: Object.fromEntries([...named, ...unseen]),
+  };
+}
+
+function priceOf(form: URLSearchParams, at: number, kept: object): Record<string, unknown> {
+  const price = (column: "input" | "cachedInput" | "cacheWrite" | "output") =>
+    decimal(form, fieldName(at, column)) ?? undefined;
+  const most = wholeNumber(form, fieldName(at, "maxOutputTokens"), "Most output");
+  const fields = {
+    ...kept,
+    input: price("input"),
+    cachedInput: price("cachedInput"),
+    cacheWrite: price("cacheWrite"),
+    output: price("output"),
+    maxOutputTokens: most ?? undefined,
+  };
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+}
+
+/** A request whose price is shown before and after a change. */
+export interface Sample {
+  model: string;
+  prompt: number;
+  cached: number;
+  output: number;
+}
+
+/** Reads it; what is not filled in is usual. Throws 400 for what is no number. */
+export function readSample(form: URLSearchParams): Sample {
+  const prompt = wholeNumber(form, "samplePrompt", "Prompt tokens") ?? 1_000;
+  const cached = wholeNumber(form, "sampleCached", "Of them cached") ?? 0;
+  const output = wholeNumber(form, "sampleOutput", "Output tokens") ?? 500;
+  if (Math.max(prompt, output) > 10_000_000 || cached > prompt) {
+    throw badRequest("sample", "A sample has at most 10,000,000 tokens, and of them some cached.");
+  }
+  return { model: given(form, "sampleModel") ?? "", prompt, cached, output };
+}

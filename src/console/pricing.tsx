@@ -1,0 +1,228 @@
+/** @jsxImportSource @hono/hono/jsx */
+import { formatAmount } from "../base/money.ts";
+import { parseWith } from "../base/request.ts";
+import { catalogueDate } from "../chat/catalogue.ts";
+import { pricingSchema } from "../projects/prices.ts";
+import type { Project } from "../projects/schema.ts";
+import type { Door, ProjectVisit } from "./door.tsx";
+import { orAgain } from "./fields.ts";
+import { Check, Fault, Field, Hidden } from "./form.tsx";
+import { Money, Table } from "./parts.tsx";
+import { type Effect, effectsOf } from "./price_effect.ts";
+import {
+  fieldName,
+  formOf,
+  type ModelRow,
+  modelsMax,
+  type PriceForm,
+  pricingOf,
+  readForm,
+  readSample,
+  type Sample,
+} from "./price_form.ts";
+import type { ConsoleRooms } from "./rooms.ts";
+import { save } from "./save.ts";
+
+const section = "/pricing";
+const usualSample: Sample = { model: "", prompt: 1_000, cached: 0, output: 500 };
+
+/** What a project charges; a change shows what it does to a sample request before it is saved. */
+export function pricingPages(door: Door, rooms: ConsoleRooms) {
+  const page = (visit: ProjectVisit, view: Omit<PricingView, "visit">) =>
+    visit.page("Pricing", <Pricing visit={visit} {...view} />, {
+      section,
+      status: view.fault === null ? 200 : 400,
+    });
+
+  return {
+    show: door.project((visit) => {
+      const { project } = visit;
+      const model = Object.keys(project.pricing.models).find((name) => name !== "*") ?? "";
+      const sample = { ...usualSample, model };
+      return page(visit, { form: formOf(project), sample, fault: null });
+    }),
+    change: door.project(async (visit) => {
+      const form = await visit.form();
+      const filled = readForm(form);
+      let sample = usualSample;
+      return await orAgain(async () => {
+        sample = readSample(form);
+        const pricing = pricingOf(form, visit.project.pricing);
+        const parsed = parseWith(pricingSchema, pricing);
+        if (form.get("action") === "save") {
+          const seen = form.get("seen");
+          return await save(rooms, visit, { section, seen, changes: { pricing } });
+        }
+        if (form.get("action") !== "effect") {
+          return page(visit, { form: filled, sample, fault: null });
+        }
+        const effects = effectsOf(visit.project, parsed, sample);
+        return visit.page(
+          "Save these prices?",
+          <AskSave {...{ visit, form, sample, effects }} />,
+          { section },
+        );
+      }, (fault) => page(visit, { form: filled, sample, fault }));
+    }),
+  };
+}
+
+interface PricingView {
+  visit: ProjectVisit;
+  form: PriceForm;
+  sample: Sample;
+  fault: string | null;
+}
+
+function Pricing({ visit: { project, here }, form, sample, fault }: PricingView) {
+  const currency = project.currency.toUpperCase();
+  const isDollars = project.currency === "usd";
+  return (
+    <>
+      <Fault text={fault} />
+      <form method="post" action={here(section)}>
+        <Hidden fields={{ seen: project.updatedAt }} />
+        <Check
+          name="catalogue"
+          on={form.catalogue}
+          label={`Serve every model of the built-in catalogue, at its prices of ${catalogueDate}${
+            isDollars ? "" : " (in projects in USD only)"
+          }`}
+        />
+        <div class="fields">
+          <Field
+            name="markupPercent"
+            label="Markup on catalogue prices, %"
+            value={form.markupPercent}
+            more={{ inputmode: "decimal" }}
+          />
+          <Field
+            name="requestFee"
+            label={`Fee of each answer, ${currency}`}
+            value={form.requestFee}
+            more={{ inputmode: "decimal" }}
+          />
+        </div>
+        <h2>Prices of your own</h2>
+        <p>
+          In {currency}{" "}
+          per million tokens, without the markup. The model “*” prices every model that has no price
+          of its own. An empty name takes a model away.
+        </p>
+        <Models models={form.models} />
+        <NotShown project={project} />
+        <SampleFields sample={sample} />
+        <button type="submit" name="action" value="effect" class="primary">
+          See the effect before saving
+        </button>
+      </form>
+    </>
+  );
+}
+
+const columns = [
+  ["name", "Model"],
+  ["input", "Input"],
+  ["cachedInput", "Cached input"],
+  ["cacheWrite", "Cache write"],
+  ["output", "Output"],
+  ["maxOutputTokens", "Most output"],
+] as const;
+
+function Models({ models }: { models: ModelRow[] }) {
+  const caption = "An empty price of cached input or of writing the cache is that of input";
+  return (
+    <div class="scroll" role="region" aria-label="Prices of models" tabindex={0}>
+      <table class="inputs">
+        <caption>{caption}</caption>
+        <thead>
+          <tr>{columns.map(([, title]) => <th scope="col">{title}</th>)}</tr>
+        </thead>
+        <tbody>
+          {models.map((row, at) => (
+            <tr>
+              {columns.map(([column, title], place) => (
+                <td>
+                  {place === 0 ? <Hidden fields={{ [fieldName(at, "was")]: row.was }} /> : null}
+                  <input
+                    name={fieldName(at, column)}
+                    value={row[column]}
+                    aria-label={`${title} of ${row.was || `new model ${at + 1}`}`}
+                    inputmode={place === 0 ? undefined : "decimal"}
+                    autocomplete="off"
+                  />
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function NotShown({ project: { pricing } }: { project: Project }) {
+  const more = Object.keys(pricing.models).length - modelsMax;
+  return more > 0 ? <p>{more} more models are kept as they are: edit them by the API.</p> : null;
+}
+
+function SampleFields({ sample: { model, prompt, cached, output } }: { sample: Sample }) {
+  const numeric = { inputmode: "numeric" };
+  return (
+    <fieldset>
+      <legend>A sample request, to see the effect on</legend>
+      <div class="fields">
+        <Field name="sampleModel" label="Model" value={model} />
+        <Field name="samplePrompt" label="Prompt tokens" value={String(prompt)} more={numeric} />
+        <Field name="sampleCached" label="Of them cached" value={String(cached)} more={numeric} />
+        <Field name="sampleOutput" label="Output tokens" value={String(output)} more={numeric} />
+      </div>
+    </fieldset>
+  );
+}
+
+function AskSave({ visit: { project, here }, form, sample, effects }: {
+  visit: ProjectVisit;
+  form: URLSearchParams;
+  sample: Sample;
+  effects: Effect[];
+}) {
+  const { currency } = project;
+  const cost = (amount: Effect["now"]) =>
+    amount === null ? "not served" : <Money amount={amount} currency={currency} />;
+  const { prompt, cached, output } = sample;
+  return (
+    <>
+      <Table
+        caption={`One answer with ${prompt} prompt tokens, ${cached} of them cached, and ${output} output tokens`}
+        columns={["Model", { title: "Now", number: true }, { title: "Then", number: true }, {
+          title: "Change",
+          number: true,
+        }]}
+        rows={effects.map(({ model, now, then }) => [
+          model,
+          cost(now),
+          cost(then),
+          now === null || then === null ? "" : changeOf(now, then),
+        ])}
+        empty="No model’s price changes by this."
+      />
+      <p>Answers that run now are charged at the price they began with.</p>
+      <form method="post" action={here(section)}>
+        <Hidden fields={Object.fromEntries([...form].filter(([name]) => name !== "action"))} />
+        <p class="actions">
+          <button type="submit" name="action" value="save" class="primary">Save the prices</button>
+          <button type="submit" name="action" value="edit">Go on editing</button>
+          <a class="button" href={here(section)}>Cancel</a>
+        </p>
+      </form>
+    </>
+  );
+}
+
+function changeOf(now: bigint, then: bigint): string {
+  if (now === then) return "none";
+  const sign = then > now ? "+" : "";
+  const percent = now === 0n ? "" : ` (${sign}${Number(((then - now) * 1000n) / now) / 10} %)`;
+  return `${sign}${formatAmount(then - now)}${percent}`;
+}

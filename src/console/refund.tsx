@@ -1,0 +1,98 @@
+/** @jsxImportSource @hono/hono/jsx */
+import { notFound } from "../base/errors.ts";
+import { formatAmount } from "../base/money.ts";
+import { checkUserId } from "../base/user_id.ts";
+import { findAccount } from "../ledger/authorization.ts";
+import { amountOf, type Entry } from "../ledger/entry.ts";
+import { checkId } from "../projects/operator.ts";
+import type { Door, ProjectVisit } from "./door.tsx";
+import { orAgain } from "./fields.ts";
+import { bookedFrom, ConfirmMoney, MoneyForm, readWish } from "./money_form.tsx";
+import type { ConsoleRooms } from "./rooms.ts";
+import { addressOf } from "./user.tsx";
+
+const section = "/users";
+
+/** A refund by hand, in part or whole: filled in, asked back, booked once. */
+export function refundPages(door: Door, rooms: ConsoleRooms) {
+  const { post, deps } = rooms;
+
+  async function ask(visit: ProjectVisit, form: URLSearchParams, fault: string | null) {
+    const { ref, original } = await findOriginal(rooms, visit, form);
+    const left = await post.refundable(ref, original);
+    const view = {
+      visit,
+      form,
+      fault,
+      action: visit.here("/refund"),
+      hidden: hiddenOf(original),
+      amountHint: `Empty for all that is left: ${formatAmount(left)}.`,
+    };
+    const status = fault === null ? 200 : 400;
+    const page = (
+      <>
+        <p>
+          The {original.kind} of <strong>{amountOf(original)}</strong> by {original.user},{" "}
+          <code>{original.id}</code>.
+        </p>
+        <MoneyForm {...view} />
+      </>
+    );
+    return visit.page("Refund", page, { section, status });
+  }
+
+  return {
+    ask: door.project((visit) => {
+      const { query } = visit.incoming;
+      const named = { user: query("user") ?? "", activityId: query("activityId") ?? "" };
+      return ask(visit, new URLSearchParams(named), null);
+    }),
+    book: door.project(async (visit) => {
+      const { here, go, page } = visit;
+      const form = await visit.form();
+      return await orAgain(async () => {
+        const { ref, original } = await findOriginal(rooms, visit, form);
+        const back = addressOf(visit, original.user);
+        const wish = readWish(form);
+        if (!wish.confirmed) {
+          const amount = wish.amount ?? await post.refundable(ref, original);
+          const hidden = hiddenOf(original);
+          const common = { visit, says: saysOf(original), amount, wish, back, hidden };
+          const asked = (
+            <ConfirmMoney {...common} formId={deps.id("form")} action={here("/refund")} />
+          );
+          return page("Book this refund?", asked, { section });
+        }
+        const { amount, reason } = wish;
+        const details = bookedFrom(deps, visit, { action: "refund", reason, form });
+        const posted = await post.refund({ ref, original, amount, ...details });
+        return go(back, posted.kind === "replayed" ? "booked-before" : "refunded");
+      }, (fault) => ask(visit, form, fault));
+    }),
+  };
+}
+
+/** Throws 404 for what is no activity of that user. */
+async function findOriginal(
+  { post, deps }: ConsoleRooms,
+  { project }: ProjectVisit,
+  form: URLSearchParams,
+) {
+  const user = checkUserId(form.get("user"), "user");
+  const activityId = checkId(form.get("activityId") ?? "", "activity");
+  const ref = await findAccount(deps.kv, project, user);
+  const original = ref && await post.find(ref, activityId);
+  const isOwn = original?.user === user && (original.projectId ?? project.id) === project.id;
+  if (!ref || !original || !isOwn) throw notFound("activity");
+  return { ref, original };
+}
+
+function hiddenOf({ user, id }: Entry): Record<string, string> {
+  return { user, activityId: id };
+}
+
+function saysOf({ kind, user }: Entry): string {
+  return kind === "deposit" || kind === "trial"
+    ? `This ${kind} is taken back: the balance of ${user}, as far as it is available, falls by`
+    : `This ${kind} is given back: the balance of ${user} grows by`;
+}

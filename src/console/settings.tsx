@@ -1,0 +1,217 @@
+/** @jsxImportSource @hono/hono/jsx */
+import { badRequest } from "../base/errors.ts";
+import type { Json } from "../base/json.ts";
+import { messageReasons, type Project } from "../projects/schema.ts";
+import type { Door, ProjectVisit } from "./door.tsx";
+import { decimal, given, orAgain, wholeNumber } from "./fields.ts";
+import { Check, Confirm, Fault, Field, Hidden } from "./form.tsx";
+import type { ConsoleRooms } from "./rooms.ts";
+import { save } from "./save.ts";
+
+const section = "/settings";
+
+/** A project's other settings, and its end. */
+export function settingPages(door: Door, rooms: ConsoleRooms) {
+  const page = (visit: ProjectVisit, values: Values, fault: string | null) =>
+    visit.page("Settings", <Settings {...{ visit, values, fault }} />, {
+      section,
+      status: fault === null ? 200 : 400,
+    });
+  return {
+    show: door.project((visit) => page(visit, valuesOf(visit.project), null)),
+    save: door.project(async (visit) => {
+      const form = await visit.form();
+      return await orAgain(
+        async () => {
+          const changes = readSettings(form, visit.project);
+          return await save(rooms, visit, { section, seen: form.get("seen"), changes });
+        },
+        (fault) => page(visit, (name) => form.get(name) ?? "", fault),
+      );
+    }),
+    askArchive: door.project(({ page, here, project }) => {
+      const says = (
+        <p>
+          <strong>{project.name}</strong>{" "}
+          takes no new chats, charges and deposits from then on: callers get 403. Answers that run
+          are finished and charged, paid checkouts are booked, balances and this console stay. It
+          cannot be undone.
+        </p>
+      );
+      const confirm = { says, button: "Archive the project", action: here("/archive") };
+      return page("Archive this project?", <Confirm {...confirm} back={here(section)} />, {
+        section,
+      });
+    }),
+    archive: door.project(async ({ project, session, here, go }) => {
+      await rooms.admin.archive(project.id, session.by);
+      return go(here(section), "saved");
+    }),
+  };
+}
+
+/** What a field of the form shows. */
+type Values = (name: string) => string;
+
+function valuesOf(project: Project): Values {
+  const { name, topUpUrl, topUp, lowBalance, trialCredits, maxOutputTokens } = project;
+  const values: Record<string, string | null> = {
+    name,
+    topUpUrl,
+    lowBalance,
+    trialCredits,
+    maxOutputTokens: String(maxOutputTokens),
+    amounts: topUp.amounts.join(" "),
+    min: topUp.min,
+    max: topUp.max,
+    checkoutUrl: topUp.checkoutUrl,
+    billingEvents: project.billingEvents ? "on" : "",
+    messages: JSON.stringify(project.messages, null, 2),
+  };
+  return (field) => values[field] ?? "";
+}
+
+/** The fields as `PATCH` would give them; the schema judges them. */
+function readSettings(form: URLSearchParams, project: Project): Record<string, unknown> {
+  return {
+    name: given(form, "name") ?? "",
+    topUpUrl: given(form, "topUpUrl"),
+    lowBalance: decimal(form, "lowBalance"),
+    trialCredits: decimal(form, "trialCredits") ?? "0",
+    maxOutputTokens: wholeNumber(form, "maxOutputTokens", "Most output tokens of an answer") ??
+      project.maxOutputTokens,
+    topUp: {
+      amounts: (given(form, "amounts") ?? "").split(/[\s;]+/).map((text) => text.replace(",", ".")),
+      min: decimal(form, "min") ?? project.topUp.min,
+      max: decimal(form, "max") ?? project.topUp.max,
+      checkoutUrl: given(form, "checkoutUrl"),
+    },
+    billingEvents: form.has("billingEvents"),
+    messages: readMessages(given(form, "messages") ?? "{}"),
+  };
+}
+
+function readMessages(text: string): Json {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw badRequest("messages", "The messages are not well-formed JSON.");
+  }
+}
+
+function Settings({ visit: { project, here }, values, fault }: {
+  visit: ProjectVisit;
+  values: Values;
+  fault: string | null;
+}) {
+  const currency = project.currency.toUpperCase();
+  return (
+    <>
+      <Fault text={fault} />
+      <form method="post" action={here(section)}>
+        <Hidden fields={{ seen: project.updatedAt }} />
+        <Field name="name" label="Name" value={values("name")} required />
+        <Field
+          name="trialCredits"
+          label={`Trial credits of a new user, ${currency}`}
+          value={values("trialCredits")}
+          hint="Given once, with a user’s first operation. 0 for none."
+        />
+        <Field
+          name="lowBalance"
+          label={`Warn below this balance, ${currency}`}
+          value={values("lowBalance")}
+          hint="An answer then ends with a warning and the link. Empty for none."
+        />
+        <Field
+          name="maxOutputTokens"
+          label="Most output tokens of an answer"
+          value={values("maxOutputTokens")}
+        />
+        <TopUp values={values} currency={currency} />
+        <Check
+          name="billingEvents"
+          label="Send webhooks about balances and usage"
+          on={values("billingEvents") !== ""}
+        />
+        <Messages text={values("messages")} />
+        <button type="submit" class="primary">Save</button>
+      </form>
+      <About project={project} />
+      {project.status === "archived" ? null : (
+        <>
+          <h2>Archive</h2>
+          <p>
+            <a class="button" href={here("/archive")}>Archive this project…</a>
+          </p>
+        </>
+      )}
+    </>
+  );
+}
+
+function TopUp({ values, currency }: { values: Values; currency: string }) {
+  return (
+    <fieldset>
+      <legend>Topping up</legend>
+      <Field
+        name="topUpUrl"
+        label="Your own page, instead of ours"
+        type="text"
+        value={values("topUpUrl")}
+        hint="{user}, {project} and {amount} are filled in. Empty for the hosted page."
+      />
+      <Field
+        name="checkoutUrl"
+        label="Your own checkout, behind the hosted page"
+        value={values("checkoutUrl")}
+        hint="The same placeholders. Empty for Stripe, where its keys are set."
+      />
+      <Field
+        name="amounts"
+        label={`Amounts to choose from, ${currency}`}
+        value={values("amounts")}
+        hint="One to six, with blanks between."
+      />
+      <div class="fields">
+        <Field name="min" label="Least" value={values("min")} />
+        <Field name="max" label="Most" value={values("max")} />
+      </div>
+    </fieldset>
+  );
+}
+
+function Messages({ text }: { text: string }) {
+  return (
+    <div class="field">
+      <label for="messages">Messages of the paywall</label>
+      <textarea id="messages" name="messages" rows={8} aria-describedby="messages-hint">
+        {text}
+      </textarea>
+      <span class="hint" id="messages-hint">
+        JSON by language and reason, as{" "}
+        <code>{`{"en": {"insufficient_funds": "Top up here: {{url}}"}}`}</code>. Reasons:{" "}
+        {messageReasons.join(", ")}.
+      </span>
+    </div>
+  );
+}
+
+/** What cannot be changed here. */
+function About(
+  { project: { id, upstream, stripe, userSource, ownerUserId } }: { project: Project },
+) {
+  return (
+    <>
+      <h2>Set by the operator</h2>
+      <ul>
+        <li>
+          Project: <code>{id}</code>, of <code>{ownerUserId}</code>
+        </li>
+        <li>Model server: {upstream === null ? "the instance’s" : <code>{upstream.url}</code>}</li>
+        <li>Stripe: {stripe === null ? "not connected" : "connected"}</li>
+        <li>Users are named {userSource === "header" ? "in a header only" : "anywhere"}</li>
+      </ul>
+    </>
+  );
+}

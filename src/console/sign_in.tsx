@@ -1,0 +1,105 @@
+/** @jsxImportSource @hono/hono/jsx */
+import { ApiError } from "../base/errors.ts";
+import type { Handler, Incoming } from "../base/handler.ts";
+import { publicPath } from "../config.ts";
+import { pageResponse, readForm, requireSameOrigin, seeOther } from "../paywall/page_response.tsx";
+import { createAttempts } from "./attempts.ts";
+import { faultPage } from "./door.tsx";
+import { flashText, withFlash } from "./flash.ts";
+import { Fault, Field, Hidden } from "./form.tsx";
+import { BarePage } from "./frame.tsx";
+import type { ConsoleRooms } from "./rooms.ts";
+
+/** The way into the console and out of it. */
+export function signInRoutes({ deps, sessions }: ConsoleRooms) {
+  const attempts = createAttempts(deps.clock);
+  const at = (path: string) => publicPath(deps.config, `/console${path}`);
+
+  function page(incoming: Incoming, fault: ApiError | null): Response {
+    const { requestId, query } = incoming;
+    const view = { action: at("/sign-in"), to: query("to") ?? "", fault: fault?.message ?? null };
+    const html = <SignInPage {...view} said={flashText(query("flash"))} />;
+    const response = pageResponse(fault?.status ?? 200, String(html), { requestId });
+    for (const [name, value] of Object.entries(fault?.headers ?? {})) {
+      // A browser would ask for a password of its own.
+      if (name !== "www-authenticate") response.headers.set(name, value);
+    }
+    return response;
+  }
+
+  const show: Handler = (incoming) => page(incoming, null);
+
+  const signIn: Handler = async (incoming) => {
+    const { request, requestId, inTime, address } = incoming;
+    try {
+      const form = await inTime(readForm(request));
+      const waitMs = attempts.take(address);
+      if (waitMs > 0) throw tooMany(waitMs);
+      const { cookie, projectId } = await sessions.start(request, (form.get("key") ?? "").trim());
+      const home = projectId === null ? "/projects" : `/projects/${projectId}`;
+      return seeOther(placeOf(form.get("to")) ?? at(home), requestId, cookie);
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      return page(incoming, error);
+    }
+  };
+
+  /** Only to a page of the console: a link must not lead elsewhere by way of the sign-in. */
+  function placeOf(to: string | null): string | null {
+    return to !== null && /^\/console(\/[\w-]+)+$/.test(to) ? publicPath(deps.config, to) : null;
+  }
+
+  const signOut: Handler = async ({ request, requestId }) => {
+    try {
+      requireSameOrigin(request);
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      return faultPage(error, { requestId, back: at("") });
+    }
+    const session = await sessions.of(request);
+    if (session) await sessions.end(session);
+    return seeOther(withFlash(at("/sign-in"), "signed-out"), requestId, sessions.forgotten);
+  };
+
+  return { show, signIn, signOut };
+}
+
+function tooMany(waitMs: number): ApiError {
+  const seconds = Math.ceil(waitMs / 1000);
+  return new ApiError(429, {
+    message: `Too many attempts to sign in. Try again in ${seconds} seconds.`,
+    type: "rate_limit_error",
+    code: "rate_limited",
+    headers: { "retry-after": String(seconds) },
+  });
+}
+
+function SignInPage({ action, to, fault, said }: {
+  action: string;
+  to: string;
+  fault: string | null;
+  said: string | null;
+}) {
+  return (
+    <BarePage title="Sign in">
+      <main class="lone">
+        <h1>Sign in to Farebox</h1>
+        {said === null ? null : <p class="flash" role="status">{said}</p>}
+        <Fault text={fault} />
+        <form method="post" action={action}>
+          <Hidden fields={{ to }} />
+          <Field
+            name="key"
+            label="Key"
+            type="password"
+            required
+            hint="An API key of your project that has all scopes; or, for all projects, ADMIN_KEY."
+            more={{ autocomplete: "current-password", autofocus: "" }}
+          />
+          <button type="submit" class="primary">Sign in</button>
+        </form>
+        <p class="muted">You stay signed in for 12 hours, or until the key is revoked.</p>
+      </main>
+    </BarePage>
+  );
+}

@@ -1,0 +1,75 @@
+import { fromBytes, toBytes } from "../base/json.ts";
+import type { AuditRow } from "../projects/audit.ts";
+import {
+  consoleFormKey,
+  consoleFormsPrefix,
+  consoleSessionEndKey,
+  consoleSessionEndsPrefix,
+  consoleSessionKey,
+} from "../store/keys.ts";
+import type { Key, Kv, Write } from "../store/kv.ts";
+
+/** Who signed in, and by what it is known that they still may: never a key itself. */
+export type Holder =
+  | { kind: "key"; keyHash: string; projectId: string; actor: AuditRow["actor"] }
+  /** The fixed key of development. */
+  | { kind: "dev"; projectId: string; actor: AuditRow["actor"] }
+  /** HMAC-SHA-256 of `ADMIN_KEY`, keyed with the cookie. */
+  | { kind: "operator"; digest: string };
+
+/** A session as it is stored. Times in milliseconds since 1970. */
+export interface StoredSession {
+  holder: Holder;
+  startedAt: number;
+  endsAt: number;
+}
+
+/** The session under that hash, or null. */
+export async function readSession(kv: Kv, hash: string): Promise<StoredSession | null> {
+  const { value } = await kv.get(consoleSessionKey(hash));
+  return value && fromBytes<StoredSession>(value);
+}
+
+/** Adds a session to the write. */
+export function putSession(write: Write, hash: string, session: StoredSession): void {
+  write.sets.push(
+    { key: consoleSessionKey(hash), value: toBytes(session) },
+    { key: consoleSessionEndKey(session.endsAt, hash), value: new Uint8Array() },
+  );
+}
+
+/** Adds a session's end to the write; what is left of it goes when it would have ended. */
+export function removeSession(write: Write, hash: string): void {
+  write.deletes.push(consoleSessionKey(hash));
+}
+
+/** Adds the removal of all that is left of a session that has ended to the write. */
+export function removeRest(
+  write: Write,
+  { hash, endsAt, forms }: { hash: string; endsAt: number; forms: readonly Key[] },
+): void {
+  removeSession(write, hash);
+  write.deletes.push(consoleSessionEndKey(endsAt, hash), ...forms);
+}
+
+/** Sessions that have ended by `now`, oldest first. */
+export async function listEnded(
+  kv: Kv,
+  { now, limit }: { now: number; limit: number },
+): Promise<{ hash: string; endsAt: number }[]> {
+  const end: Key = [...consoleSessionEndsPrefix, now + 1];
+  const rows = await kv.list({ prefix: consoleSessionEndsPrefix, end, limit });
+  return rows.map(({ key }) => ({ endsAt: Number(key[1]), hash: String(key[2]) }));
+}
+
+/** Some of the forms that were sent in a session. */
+export async function listForms(kv: Kv, hash: string, limit: number): Promise<Key[]> {
+  return (await kv.list({ prefix: consoleFormsPrefix(hash), limit })).map(({ key }) => key);
+}
+
+/** Adds to the write that a form was sent, which holds only for the first time. */
+export function putForm(write: Write, hash: string, formId: string): void {
+  const key = consoleFormKey(hash, formId);
+  write.checks.push({ key, version: null });
+  write.sets.push({ key, value: new Uint8Array() });
+}

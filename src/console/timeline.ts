@@ -1,0 +1,80 @@
+import { type Amount, toAmount, zero } from "../base/money.ts";
+import type { Totals } from "../summaries/summary.ts";
+
+/** A time to look back over, in steps of so long. */
+export interface Range {
+  days: number;
+  title: string;
+  stepMs: number;
+}
+
+const hourMs = 60 * 60 * 1000;
+const dayMs = 24 * hourMs;
+
+/** The times that the overview offers; the first is shown first. */
+export const ranges: readonly [Range, ...Range[]] = [
+  { days: 1, title: "24 hours", stepMs: hourMs },
+  { days: 7, title: "7 days", stepMs: 6 * hourMs },
+  { days: 30, title: "30 days", stepMs: dayMs },
+  { days: 90, title: "90 days", stepMs: 3 * dayMs },
+];
+
+/** What happened in one step of a range. */
+export interface Step {
+  /** In milliseconds since 1970. */
+  start: number;
+  requests: number;
+  failed: number;
+  refused: number;
+  input: number;
+  output: number;
+  /** What users were charged: for answers and by manual charges. */
+  charged: Amount;
+  deposits: Amount;
+}
+
+/** The steps of a range that ends now, on whole hours or days of UTC, oldest first. */
+export function stepsOf(
+  hours: readonly { start: number; totals: Totals }[],
+  { from, to, stepMs }: { from: number; to: number; stepMs: number },
+): Step[] {
+  const steps: Step[] = [];
+  for (let start = from; start < to; start += stepMs) steps.push(emptyStep(start));
+  for (const { start, totals } of hours) {
+    const step = steps[Math.floor((start - from) / stepMs)];
+    if (step) addTo(step, totals);
+  }
+  return steps;
+}
+
+/** Where a range begins that ends with the step which `now` is in. */
+export function beginOf({ days, stepMs }: Range, now: number): number {
+  const grain = Math.min(stepMs, dayMs);
+  const end = now - (now % grain) + grain;
+  return end - days * dayMs;
+}
+
+function emptyStep(start: number): Step {
+  const counts = { requests: 0, failed: 0, refused: 0, input: 0, output: 0 };
+  return { start, ...counts, charged: zero, deposits: zero };
+}
+
+function addTo(step: Step, totals: Totals): void {
+  step.requests += totals.requests;
+  step.failed += totals.failed;
+  step.refused += totals.refused;
+  step.input += inputOf(totals);
+  step.output += totals.output;
+  step.charged = toAmount(step.charged + chargedOf(totals));
+  step.deposits = toAmount(step.deposits + totals.deposits);
+}
+
+/** All input tokens, whatever their class. */
+export function inputOf({ uncachedInput, cachedInput, cacheWrite }: Totals): number {
+  return uncachedInput + cachedInput + cacheWrite;
+}
+
+/** What users were charged: for answers and by manual charges. */
+export function chargedOf({ cost, charges }: Totals): Amount {
+  return toAmount(cost + charges);
+}

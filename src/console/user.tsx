@@ -1,0 +1,164 @@
+/** @jsxImportSource @hono/hono/jsx */
+import { ApiError } from "../base/errors.ts";
+import type { Handler } from "../base/handler.ts";
+import { parseAmount, toAmount, zero } from "../base/money.ts";
+import { checkUserId } from "../base/user_id.ts";
+import { listActivities } from "../ledger/activities.ts";
+import { findAccount } from "../ledger/authorization.ts";
+import { amountOf, type Entry } from "../ledger/entry.ts";
+import { readUser, type UserDetail } from "../ledger/users.ts";
+import { fromDecimal, viewBalance } from "../ledger/view.ts";
+import type { Project } from "../projects/schema.ts";
+import type { Door, ProjectVisit } from "./door.tsx";
+import { Moment, Money, Pager, Stats, Table } from "./parts.tsx";
+import type { ConsoleRooms } from "./rooms.ts";
+
+const entriesPerPage = 25;
+
+/** A user's money, what is held of it, and how it came and went. */
+export function userPage(door: Door, { deps: { kv, clock } }: ConsoleRooms): Handler {
+  return door.project(async (visit) => {
+    const { project, incoming, page } = visit;
+    const user = checkUserId(incoming.query("user"), "user");
+    const cursor = incoming.query("cursor");
+    const detail = await readUser(kv, project, { user, now: clock.now() })
+      .catch((error) => orNew(error, project, user));
+    const ref = await findAccount(kv, project, user);
+    const { entries, nextCursor } = ref
+      ? await listActivities(kv, ref, { limit: entriesPerPage, cursor })
+      : { entries: [], nextCursor: null };
+    const path = addressOf(visit, user);
+    return page(
+      `User ${user}`,
+      <>
+        <Balance detail={detail} />
+        {project.mode === "default" ? <DepositForm visit={visit} user={user} /> : null}
+        <Holds detail={detail} />
+        <h2>Activities</h2>
+        <Activities visit={visit} entries={entries} />
+        <Pager
+          older={nextCursor === null ? null : `${path}&cursor=${nextCursor}`}
+          newest={cursor === undefined ? null : path}
+        />
+      </>,
+      { section: "/users" },
+    );
+  });
+}
+
+/** The address of a user's page. */
+export function addressOf({ here }: Pick<ProjectVisit, "here">, user: string): string {
+  return here(`/users/one?user=${encodeURIComponent(user)}`);
+}
+
+/** Whom nobody has heard of yet has nothing, and can be given something. */
+function orNew(error: unknown, { currency }: Project, user: string): UserDetail {
+  if (!(error instanceof ApiError && error.status === 404)) throw error;
+  const none = { entries: null, lastActivityId: null, authorization: null, holds: [] };
+  return { user, currency, ...viewBalance(zero, zero, currency), ...none };
+}
+
+function Balance({ detail }: { detail: UserDetail }) {
+  const { currency, balance, held, available, entries, authorization } = detail;
+  const money = (text: string) => <Money amount={fromDecimal(text)} currency={currency} />;
+  const permission = authorization && {
+    label: "Permission",
+    value: authorization.status,
+    note: `up to ${authorization.dailyCap} a day`,
+  };
+  return (
+    <Stats
+      figures={[
+        { label: "Balance", value: money(balance) },
+        { label: "Held", value: money(held), note: `${detail.holds.length} running answers` },
+        { label: "Available", value: money(available) },
+        ...(entries === null ? [] : [{ label: "Activities", value: String(entries) }]),
+        ...(permission ? [permission] : []),
+      ]}
+    />
+  );
+}
+
+function DepositForm({ visit: { here, project }, user }: { visit: ProjectVisit; user: string }) {
+  return (
+    <p>
+      <a class="button" href={here(`/deposit?user=${encodeURIComponent(user)}`)}>
+        Deposit {project.currency.toUpperCase()}…
+      </a>
+    </p>
+  );
+}
+
+function Holds({ detail: { holds, currency } }: { detail: UserDetail }) {
+  if (holds.length === 0) return null;
+  return (
+    <>
+      <h2>Held</h2>
+      <Table
+        caption="For answers that run; what is not renewed ends by itself"
+        columns={["Request", { title: "Amount", number: true }, "Ends"]}
+        rows={holds.map(({ id, amount, expiresAt }) => [
+          <code>{id}</code>,
+          <Money amount={parseAmount(amount) ?? zero} currency={currency} />,
+          <Moment at={expiresAt} />,
+        ])}
+        empty="Nothing is held."
+      />
+    </>
+  );
+}
+
+function Activities({ visit, entries }: { visit: ProjectVisit; entries: Entry[] }) {
+  const { project: { currency }, here } = visit;
+  return (
+    <Table
+      caption="Newest first; times in UTC"
+      columns={[
+        "When",
+        "What",
+        { title: "Change", number: true },
+        { title: "Balance after", number: true },
+        "About",
+        "Action",
+      ]}
+      rows={entries.map((entry) => [
+        <Moment at={entry.createdAt} />,
+        entry.kind,
+        <span class="exact">{entry.delta}</span>,
+        <Money amount={toAmount(fromDecimal(entry.balanceAfter))} currency={currency} />,
+        <About entry={entry} />,
+        entry.kind === "refund" || amountOf(entry) === "0" ? "" : (
+          <a
+            href={here(`/refund?user=${encodeURIComponent(entry.user)}&activityId=${entry.id}`)}
+            aria-label={`Refund the ${entry.kind} ${entry.id}`}
+          >
+            Refund…
+          </a>
+        ),
+      ])}
+      empty="There is no activity yet."
+    />
+  );
+}
+
+function About(
+  { entry: { id, usage, metadata, shortfall, refundedActivityId } }: { entry: Entry },
+) {
+  const input = usage &&
+    usage.uncachedInputTokens + usage.cachedInputTokens + usage.cacheWriteTokens;
+  return (
+    <>
+      <code>{id}</code>
+      {usage === null
+        ? null
+        : <div>{usage.model}: {input} tokens in, {usage.outputTokens} out, {usage.source}</div>}
+      {shortfall === "0" ? null : <div class="bad">{shortfall} could not be collected</div>}
+      {refundedActivityId === null ? null : (
+        <div>
+          of <code>{refundedActivityId}</code>
+        </div>
+      )}
+      {metadata === null ? null : <div class="exact">{JSON.stringify(metadata).slice(0, 300)}</div>}
+    </>
+  );
+}

@@ -1,0 +1,83 @@
+/** @jsxImportSource @hono/hono/jsx */
+import type { Handler } from "../base/handler.ts";
+import { checkUserId } from "../base/user_id.ts";
+import { listUsers, type UserView } from "../ledger/users.ts";
+import type { Door } from "./door.tsx";
+import { Field } from "./form.tsx";
+import { Pager, Table } from "./parts.tsx";
+import type { ConsoleRooms } from "./rooms.ts";
+
+const usersPerPage = 50;
+
+/** A project's users in order of their ids, or those whose ids begin with something. */
+export function usersPage(door: Door, { deps: { kv, clock } }: ConsoleRooms): Handler {
+  return door.project(async ({ project, incoming, here, page }) => {
+    const prefix = incoming.query("prefix")?.trim() ?? "";
+    if (prefix !== "") checkUserId(prefix, "prefix");
+    const cursor = incoming.query("cursor");
+    const asked = { limit: usersPerPage, cursor, prefix, now: clock.now() };
+    const { users, nextCursor } = await listUsers(kv, project, asked);
+    const query = prefix === "" ? "" : `&prefix=${encodeURIComponent(prefix)}`;
+    return page(
+      "Users",
+      <>
+        <form method="get" action={here("/users")} role="search" class="actions">
+          <Field name="prefix" label="Ids that begin with" type="search" value={prefix} />
+          <button type="submit">Search</button>
+        </form>
+        <Users users={users} address={here("/users/one")} isShared={project.mode === "shared"} />
+        <Pager
+          older={nextCursor === null ? null : here(`/users?cursor=${nextCursor}${query}`)}
+          newest={cursor === undefined ? null : here(`/users?${query.slice(1)}`)}
+          words={{ older: "More", newest: "From the start" }}
+        />
+        <Find address={here("/users/one")} />
+      </>,
+      { section: "/users" },
+    );
+  });
+}
+
+function Users({ users, address, isShared }: {
+  users: UserView[];
+  address: string;
+  isShared: boolean;
+}) {
+  const money = [
+    { title: "Balance", number: true },
+    { title: "Exactly", number: true },
+    { title: "Held", number: true },
+  ] as const;
+  return (
+    <Table
+      caption="In order of their ids"
+      columns={["User", ...money, isShared ? "Permission" : { title: "Activities", number: true }]}
+      rows={users.map(({ user, balance, balanceFormatted, held, entries, authorization }) => [
+        <a href={`${address}?user=${encodeURIComponent(user)}`}>{user}</a>,
+        balanceFormatted,
+        <span class="exact">{balance}</span>,
+        held,
+        isShared ? authorization?.status ?? "" : entries,
+      ])}
+      empty="There is no such user."
+    />
+  );
+}
+
+/** Opens a user by the whole id, also one who has done nothing yet. */
+function Find({ address }: { address: string }) {
+  return (
+    <>
+      <h2>Open a user</h2>
+      <form method="get" action={address} class="actions">
+        <Field
+          name="user"
+          label="Whole id"
+          required
+          hint="Also one who has done nothing yet, to book their first deposit."
+        />
+        <button type="submit">Open</button>
+      </form>
+    </>
+  );
+}

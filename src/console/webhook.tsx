@@ -1,0 +1,134 @@
+/** @jsxImportSource @hono/hono/jsx */
+import type { Handler } from "../base/handler.ts";
+import { checkId } from "../projects/operator.ts";
+import type { EndpointState } from "../webhooks/dispatcher.ts";
+import type { RedeliveryJob } from "../webhooks/schema.ts";
+import type { SubscriptionView } from "../webhooks/view.ts";
+import { deliveryList } from "./deliveries.tsx";
+import type { Door, ProjectVisit } from "./door.tsx";
+import { Hidden } from "./form.tsx";
+import { Moment, Stats } from "./parts.tsx";
+import type { ConsoleRooms } from "./rooms.ts";
+import { Health } from "./webhooks.tsx";
+
+/** One webhook: how it fares, what can be done with it, what was delivered. */
+export function webhookPage(door: Door, rooms: ConsoleRooms): Handler {
+  const { subscriptions, dispatcher, redelivery, deps } = rooms;
+  return door.project(async (visit) => {
+    const { project, incoming, here, page } = visit;
+    const id = subscriptionOf(visit);
+    const subscription = await subscriptions.read(project.id, id);
+    const jobId = incoming.query("job");
+    const job = jobId === undefined
+      ? null
+      : await redelivery.job(project.id, checkId(jobId, "redelivery"));
+    const address = here(`/webhooks/${id}`);
+    return page(
+      "Webhook",
+      <>
+        <p>
+          <code>{subscription.url}</code>
+        </p>
+        {job === null ? null : <Progress job={job} />}
+        <Figures subscription={subscription} state={dispatcher.stateOf(id)} />
+        <About subscription={subscription} />
+        <Actions visit={visit} subscription={subscription} formId={deps.id("form")} />
+        <h2>Deliveries</h2>
+        {await deliveryList(rooms, visit, { address, subscriptionId: id })}
+      </>,
+      { section: "/webhooks" },
+    );
+  });
+}
+
+/** The subscription in the page's address. Throws 404. */
+export function subscriptionOf({ incoming }: Pick<ProjectVisit, "incoming">): string {
+  return checkId(incoming.param("subscriptionId"), "subscription");
+}
+
+function Progress({ job: { status, redelivered } }: { job: RedeliveryJob }) {
+  return (
+    <p class="flash" role="status">
+      {redelivered} deliveries were sent on their way again.{" "}
+      {status === "done" ? "That was all." : "It goes on; reload to see how far it is."}
+    </p>
+  );
+}
+
+function Figures({ subscription, state: { running, openUntil } }: {
+  subscription: SubscriptionView;
+  state: EndpointState;
+}) {
+  const { consecutiveFailures, lastDeliveredAt } = subscription;
+  const held = openUntil === null ? "deliveries go out" : (
+    <>
+      it keeps failing: nothing goes out until <Moment at={openUntil} />
+    </>
+  );
+  return (
+    <Stats
+      figures={[
+        {
+          label: "State",
+          value: <Health subscription={subscription} openUntil={openUntil} />,
+          note: held,
+        },
+        {
+          label: "Failures in a row",
+          value: String(consecutiveFailures),
+          note: "counted in tries",
+        },
+        { label: "Last delivered", value: <Moment at={lastDeliveredAt} /> },
+        { label: "Under way", value: String(running), note: "from this process" },
+      ]}
+    />
+  );
+}
+
+function About({ subscription }: { subscription: SubscriptionView }) {
+  const { id, events, description, secretSuffix, customHeaders, createdAt, createdBy } =
+    subscription;
+  const headers = Object.keys(customHeaders ?? {});
+  return (
+    <ul>
+      {description === undefined ? null : <li>{description}</li>}
+      <li>
+        <code>{id}</code>, made <Moment at={createdAt} /> by <code>{createdBy}</code>
+      </li>
+      <li>
+        Events: {events.map((name) => (
+          <>
+            <code>{name}</code>
+            {" "}
+          </>
+        ))}
+      </li>
+      <li>
+        Secret ends in <code>…{secretSuffix}</code>
+      </li>
+      {headers.length === 0 ? null : <li>Headers of your own: {headers.join(", ")}</li>}
+    </ul>
+  );
+}
+
+function Actions({ visit: { here }, subscription: { id, isActive }, formId }: {
+  visit: ProjectVisit;
+  subscription: SubscriptionView;
+  formId: string;
+}) {
+  const at = (verb: string) => here(`/webhooks/${id}/${verb}`);
+  const send = (verb: string, title: string) => (
+    <form method="post" action={at(verb)}>
+      <Hidden fields={{ formId }} />
+      <button type="submit">{title}</button>
+    </form>
+  );
+  return (
+    <div class="actions">
+      {isActive ? send("test", "Send a test event") : send("enable", "Activate again")}
+      <a class="button" href={at("rotate")}>Rotate the secret…</a>
+      <a class="button" href={at("redeliver")}>Redeliver what failed…</a>
+      {isActive ? <a class="button" href={at("deactivate")}>Deactivate…</a> : null}
+    </div>
+  );
+}

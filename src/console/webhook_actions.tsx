@@ -1,0 +1,177 @@
+/** @jsxImportSource @hono/hono/jsx */
+import { badRequest } from "../base/errors.ts";
+import { parseWith } from "../base/request.ts";
+import { operateSubscriptionSchema } from "../webhooks/schema.ts";
+import { sendTestEvent } from "../webhooks/test_event.ts";
+import type { Door, ProjectVisit } from "./door.tsx";
+import { formIdOf, given, orAgain, wholeNumber } from "./fields.ts";
+import { Confirm, Fault, Field, Hidden, ShownOnce } from "./form.tsx";
+import type { ConsoleRooms } from "./rooms.ts";
+import { seeOther } from "../paywall/page_response.tsx";
+import { subscriptionOf } from "./webhook.tsx";
+
+const section = "/webhooks";
+const overlapHours = 24;
+
+/** What can be done with a webhook. What cannot be taken back asks first. */
+export function webhookActions(door: Door, rooms: ConsoleRooms) {
+  const { subscriptions, sessions } = rooms;
+
+  async function open(visit: ProjectVisit) {
+    const subscription = await subscriptions.read(visit.project.id, subscriptionOf(visit));
+    return { subscription, address: visit.here(`/webhooks/${subscription.id}`) };
+  }
+
+  return {
+    ...secretRotation(door, rooms, open),
+    ...failedRedelivery(door, rooms, open),
+    askDeactivate: door.project(async (visit) => {
+      const { subscription: { url }, address } = await open(visit);
+      const says = (
+        <p>
+          Nothing is sent to <code>{url}</code>{" "}
+          any more, and what is still pending ends as an error. Events that happen meanwhile are not
+          kept for it. The webhook and its deliveries stay, and it can be activated again.
+        </p>
+      );
+      const confirm = { says, button: "Deactivate", action: `${address}/deactivate` };
+      return visit.page("Deactivate this webhook?", <Confirm {...confirm} back={address} />, {
+        section,
+      });
+    }),
+    deactivate: door.project(async (visit) => {
+      const { subscription: { id }, address } = await open(visit);
+      await subscriptions.deactivate(visit.project.id, id, visit.session.by);
+      return visit.go(address, "webhook-deactivated");
+    }),
+    enable: door.project(async (visit) => {
+      const { subscription: { id }, address } = await open(visit);
+      const wish = operateSubscriptionSchema.parse({ isActive: true });
+      await subscriptions.operate(visit.project.id, id, wish, visit.session.by);
+      return visit.go(address, "webhook-reenabled");
+    }),
+    test: door.project(async (visit) => {
+      const { subscription, address } = await open(visit);
+      const formId = formIdOf(await visit.form());
+      if (!await sessions.claim(visit.session, formId)) return visit.go(address, "already-sent");
+      await sendTestEvent(rooms, subscription, visit.session.by);
+      return visit.go(address, "test-sent");
+    }),
+  };
+}
+
+type Open = (visit: ProjectVisit) => Promise<{
+  subscription: { id: string; secretSuffix: string; url: string };
+  address: string;
+}>;
+
+function secretRotation(door: Door, { subscriptions, sessions, deps }: ConsoleRooms, open: Open) {
+  async function ask(visit: ProjectVisit, fault: string | null) {
+    const { subscription: { secretSuffix }, address } = await open(visit);
+    const page = (
+      <>
+        <Fault text={fault} />
+        <p>
+          A new secret is made and shown once. The one that ends in <code>…{secretSuffix}</code>
+          {" "}
+          goes on signing beside it for the hours below; then what checks only the old one refuses
+          deliveries.
+        </p>
+        <form method="post" action={`${address}/rotate`}>
+          <Hidden fields={{ formId: deps.id("form") }} />
+          <Field
+            name="hours"
+            label="Hours in which both sign"
+            value={String(overlapHours)}
+            hint="0 to 168. 0 where the old secret has leaked."
+            more={{ inputmode: "numeric" }}
+          />
+          <p class="actions">
+            <button type="submit" class="danger">Rotate the secret</button>
+            <a class="button" href={address}>Cancel</a>
+          </p>
+        </form>
+      </>
+    );
+    return visit.page("Rotate the secret?", page, { section, status: fault === null ? 200 : 400 });
+  }
+
+  return {
+    askRotate: door.project((visit) => ask(visit, null)),
+    rotate: door.project(async (visit) => {
+      const { project, session, go } = visit;
+      const form = await visit.form();
+      return await orAgain(async () => {
+        const { subscription: { id }, address } = await open(visit);
+        const hours = wholeNumber(form, "hours", "Hours") ?? overlapHours;
+        if (hours > 168) throw badRequest("hours", "‘Hours’ must be 0 to 168.");
+        const wish = parseWith(operateSubscriptionSchema, {
+          rotateSecret: true,
+          overlapSeconds: hours * 3600,
+        });
+        if (!await sessions.claim(session, formIdOf(form))) return go(address, "already-sent");
+        const { secret } = await subscriptions.operate(project.id, id, wish, session.by);
+        const made = (
+          <>
+            <ShownOnce label="The new signing secret" secret={secret ?? ""} />
+            <p>
+              <a href={address}>To the webhook</a>
+            </p>
+          </>
+        );
+        return visit.page("The secret is rotated", made, { section });
+      }, (fault) => ask(visit, fault));
+    }),
+  };
+}
+
+function failedRedelivery(door: Door, { redelivery, sessions, deps }: ConsoleRooms, open: Open) {
+  async function ask(visit: ProjectVisit, fault: string | null) {
+    const { subscription: { url }, address } = await open(visit);
+    const yesterday = new Date(deps.clock.now() - 24 * 60 * 60 * 1000).toISOString().slice(0, 16);
+    const page = (
+      <>
+        <Fault text={fault} />
+        <p>
+          Every delivery to <code>{url}</code>{" "}
+          that was made since then and ended as an error is sent again, with as many tries as a new
+          one. A receiver that took some of them before gets them twice, under the same delivery id.
+        </p>
+        <form method="post" action={`${address}/redeliver`}>
+          <Hidden fields={{ formId: deps.id("form") }} />
+          <Field
+            name="since"
+            label="Since, UTC"
+            type="datetime-local"
+            value={yesterday}
+            required
+          />
+          <p class="actions">
+            <button type="submit" class="primary">Redeliver</button>
+            <a class="button" href={address}>Cancel</a>
+          </p>
+        </form>
+      </>
+    );
+    return visit.page("Redeliver what failed?", page, {
+      section,
+      status: fault === null ? 200 : 400,
+    });
+  }
+
+  return {
+    askRedeliverAll: door.project((visit) => ask(visit, null)),
+    redeliverAll: door.project(async (visit) => {
+      const { project, session, go, incoming } = visit;
+      const form = await visit.form();
+      return await orAgain(async () => {
+        const { subscription: { id: subscriptionId }, address } = await open(visit);
+        const since = Date.parse(`${given(form, "since")}Z`);
+        if (Number.isNaN(since)) throw badRequest("since", "‘Since’ is no time.");
+        if (!await sessions.claim(session, formIdOf(form))) return go(address, "already-sent");
+        const job = await redelivery.all(project.id, { subscriptionId, since }, session.by);
+        return seeOther(`${address}?job=${job.id}`, incoming.requestId);
+      }, (fault) => ask(visit, fault));
+    }),
+  };
+}

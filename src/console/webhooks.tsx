@@ -1,0 +1,187 @@
+/** @jsxImportSource @hono/hono/jsx */
+import { badRequest } from "../base/errors.ts";
+import { parseWith } from "../base/request.ts";
+import { eventTypes } from "../events/catalogue.ts";
+import { type CreateSubscription, createSubscriptionSchema } from "../webhooks/schema.ts";
+import type { SubscriptionView } from "../webhooks/view.ts";
+import type { Door, ProjectVisit } from "./door.tsx";
+import { formIdOf, given, orAgain } from "./fields.ts";
+import { Fault, Field, Hidden, ShownOnce } from "./form.tsx";
+import { Moment, Table, Tag } from "./parts.tsx";
+import type { ConsoleRooms } from "./rooms.ts";
+
+const section = "/webhooks";
+
+/** A project's webhooks, and a new one. */
+export function webhookPages(door: Door, rooms: ConsoleRooms) {
+  const { subscriptions, dispatcher, sessions, deps } = rooms;
+
+  async function list(visit: ProjectVisit, fault: string | null, form = new URLSearchParams()) {
+    const all = await subscriptions.list(visit.project.id, null);
+    const stateOf = ({ id }: SubscriptionView) => dispatcher.stateOf(id).openUntil;
+    const page = (
+      <>
+        <Webhooks visit={visit} all={all.toReversed()} stateOf={stateOf} />
+        <p>
+          <a href={visit.here("/deliveries")}>All deliveries</a>
+        </p>
+        <NewWebhook visit={visit} fault={fault} form={form} formId={deps.id("form")} />
+      </>
+    );
+    return visit.page("Webhooks", page, { section, status: fault === null ? 200 : 400 });
+  }
+
+  return {
+    show: door.project((visit) => list(visit, null)),
+    create: door.project(async (visit) => {
+      const { project, session, here, go, page } = visit;
+      const form = await visit.form();
+      return await orAgain(async () => {
+        const settings = readSubscription(form);
+        const formId = formIdOf(form);
+        if (!await sessions.claim(session, formId)) return go(here(section), "already-sent");
+        const { view, secret } = await subscriptions.create(project.id, settings, session.by);
+        const made = (
+          <>
+            <ShownOnce label="The signing secret" secret={secret} />
+            <p>
+              <a href={here(`/webhooks/${view.id}`)}>To the webhook</a>
+            </p>
+          </>
+        );
+        return page("A new webhook", made, { section });
+      }, (fault) => list(visit, fault, form));
+    }),
+  };
+}
+
+/** Throws 400 for settings that make no subscription. */
+function readSubscription(form: URLSearchParams): CreateSubscription {
+  const headers = (given(form, "customHeaders") ?? "").split(/\r?\n/).filter((line) => line.trim());
+  const customHeaders = headers.map((line) => {
+    const [, name, value] = /^\s*([^:]+?)\s*:\s*(.*?)\s*$/.exec(line) ?? [];
+    if (name !== undefined && value !== undefined) return [name, value];
+    throw badRequest("customHeaders", "Each header stands on a line of its own, as ‘Name: value’.");
+  });
+  return parseWith(createSubscriptionSchema, {
+    url: given(form, "url") ?? "",
+    events: (given(form, "events") ?? "").split(/[\s,]+/).filter((name) => name !== ""),
+    description: given(form, "description"),
+    customHeaders: customHeaders.length === 0 ? null : Object.fromEntries(customHeaders),
+  });
+}
+
+/** How a subscription fares, in a word. */
+export function Health({ subscription, openUntil }: {
+  subscription: SubscriptionView;
+  openUntil: number | null;
+}) {
+  const { isActive, consecutiveFailures } = subscription;
+  if (!isActive) return <Tag>inactive</Tag>;
+  if (openUntil !== null) return <Tag tone="bad">held back</Tag>;
+  if (consecutiveFailures > 0) return <Tag tone="late">failing</Tag>;
+  return <Tag tone="good">active</Tag>;
+}
+
+function Webhooks({ visit: { here }, all, stateOf }: {
+  visit: ProjectVisit;
+  all: SubscriptionView[];
+  stateOf: (subscription: SubscriptionView) => number | null;
+}) {
+  return (
+    <Table
+      caption="Newest first"
+      columns={[
+        "Address",
+        "State",
+        "Events",
+        { title: "Failures in a row", number: true },
+        "Last delivered",
+      ]}
+      rows={all.map((subscription) => [
+        <>
+          <a href={here(`/webhooks/${subscription.id}`)}>{subscription.url}</a>
+          {subscription.description === undefined
+            ? null
+            : <div class="hint">{subscription.description}</div>}
+        </>,
+        <Health subscription={subscription} openUntil={stateOf(subscription)} />,
+        subscription.events.slice(0, 5).join(", ") + (subscription.events.length > 5 ? ", …" : ""),
+        subscription.consecutiveFailures,
+        <Moment at={subscription.lastDeliveredAt} />,
+      ])}
+      empty="There is no webhook yet."
+    />
+  );
+}
+
+function NewWebhook({ visit: { here }, fault, form, formId }: {
+  visit: ProjectVisit;
+  fault: string | null;
+  form: URLSearchParams;
+  formId: string;
+}) {
+  const value = (name: string, usual = "") => form.get(name) ?? usual;
+  return (
+    <>
+      <h2>Create a webhook</h2>
+      <Fault text={fault} />
+      <form method="post" action={here(section)}>
+        <Hidden fields={{ formId }} />
+        <Field
+          name="url"
+          label="Address"
+          value={value("url")}
+          required
+          hint="https, and public."
+          more={{ inputmode: "url", maxlength: "2048" }}
+        />
+        <Events value={value("events", "*")} />
+        <Field
+          name="description"
+          label="Description"
+          value={value("description")}
+          more={{ maxlength: "512" }}
+        />
+        <div class="field">
+          <label for="customHeaders">Headers of your own</label>
+          <textarea
+            id="customHeaders"
+            name="customHeaders"
+            rows={2}
+            aria-describedby="headers-hint"
+          >
+            {value("customHeaders")}
+          </textarea>
+          <span class="hint" id="headers-hint">One a line, as ‘Name: value’. Kept encrypted.</span>
+        </div>
+        <button type="submit" class="primary">Create the webhook</button>
+      </form>
+    </>
+  );
+}
+
+function Events({ value }: { value: string }) {
+  return (
+    <>
+      <Field
+        name="events"
+        label="Events"
+        value={value}
+        required
+        hint="Names or families such as balance.*, with blanks between; * alone for all."
+      />
+      <details>
+        <summary>All events</summary>
+        <p>
+          {eventTypes.map((type) => (
+            <>
+              <code>{type}</code>
+              {" "}
+            </>
+          ))}
+        </p>
+      </details>
+    </>
+  );
+}

@@ -1,0 +1,37 @@
+import { badRequest } from "../base/errors.ts";
+import type { Deps } from "../deps.ts";
+import { newEvent } from "../events/event.ts";
+import { appendEvents } from "../events/outbox.ts";
+import type { Commit } from "../projects/announce.ts";
+import { auditRow, type By } from "../projects/audit.ts";
+import { emptyWrite } from "../store/kv.ts";
+import type { SubscriptionView } from "./view.ts";
+
+/**
+ * Sends an event to one subscription and no other, whatever it listens to, the way that every event
+ * takes. It is `updated`, which books nothing, of no changed fields, and its metadata says
+ * `{"test": true}`. Throws 400 for a subscription that is not active.
+ */
+export async function sendTestEvent(
+  { deps, commit }: { deps: Pick<Deps, "id" | "clock">; commit: Commit },
+  { id: subscriptionId, paywallId, isActive }: SubscriptionView,
+  by: By,
+): Promise<void> {
+  if (!isActive) throw badRequest(null, "The webhook is not active: nothing is sent to it.");
+  await commit(paywallId, async (project) => {
+    const trigger = {
+      source: by.via,
+      actorType: "paywall-owner",
+      actorId: by.actor.id,
+    } as const;
+    const subject = { type: "project", id: project.id, externalId: null } as const;
+    const about = { trigger, subject, metadata: { test: true } };
+    const event = newEvent("updated", about, { changedFields: [], summarySections: [] });
+    const write = emptyWrite();
+    const onlyThis = { ...project, listeners: [{ subscriptionId, events: ["*"] }] };
+    appendEvents(write, onlyThis, { events: [event], now: deps.clock.now(), id: deps.id });
+    const deed = { by, action: "webhook.tested", target: subscriptionId };
+    write.sets.push(auditRow(deps, project.id, deed));
+    return { write, events: [] };
+  });
+}

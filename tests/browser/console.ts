@@ -1,0 +1,278 @@
+import assert from "node:assert/strict";
+import type { Page } from "playwright-core";
+import { chatBody, chatPath } from "../support/books.ts";
+import { assertAccessible, picture, visit } from "../support/browser.ts";
+import { busyWorld } from "../support/console_data.ts";
+import { chunk, fedStream } from "../support/upstream.ts";
+import { deliver, logs } from "../support/webhooks.ts";
+import { adminKey, createWorld, type World } from "../support/world.ts";
+
+const env = { BASE_URL: "http://localhost:8000" };
+
+async function signIn(page: Page, url: string, key: string): Promise<void> {
+  await page.goto(`${url}/console`);
+  await page.getByLabel("Key").fill(key);
+  await page.keyboard.press("Enter");
+  await page.getByRole("button", { name: "Sign out" }).waitFor();
+}
+
+/** The page is no wider than the screen. */
+async function assertFits(page: Page): Promise<void> {
+  const [wide, screen] = await page.evaluate(
+    "[document.documentElement.scrollWidth, innerWidth]",
+  ) as [number, number];
+  assert.ok(wide <= screen, `${page.url()} is ${wide} pixels wide on ${screen}`);
+}
+
+/** Every page of the console that a look can open, by the name of its picture. */
+async function allPages(world: World & { subscriptionId: string }): Promise<[string, string][]> {
+  const project = `/console/projects/${world.projectId}`;
+  const [failed] = await logs(world, "&status=error");
+  const { body } = await world.json(`/v1/admin/projects/${world.projectId}/keys`, {
+    key: adminKey,
+  });
+  const [activity] = await world.activities("ada");
+  const webhook = `${project}/webhooks/${world.subscriptionId}`;
+  const named = `user=ada&activityId=${activity?.id}`;
+  return [
+    ["overview", project],
+    ["overview-90", `${project}?days=90`],
+    ["live", `${project}/live`],
+    ["users", `${project}/users`],
+    ["user", `${project}/users/one?user=ada`],
+    ["deposit", `${project}/deposit?user=ada`],
+    ["refund", `${project}/refund?${named}`],
+    ["webhooks", `${project}/webhooks`],
+    ["webhook", webhook],
+    ["webhook-rotate", `${webhook}/rotate`],
+    ["webhook-redeliver", `${webhook}/redeliver`],
+    ["webhook-deactivate", `${webhook}/deactivate`],
+    ["deliveries", `${project}/deliveries?status=error`],
+    ["delivery", `${project}/deliveries/${failed?.id}`],
+    ["keys", `${project}/keys`],
+    ["key-revoke", `${project}/keys/${body.keys[0].id}/revoke`],
+    ["pricing", `${project}/pricing`],
+    ["limits", `${project}/limits`],
+    ["settings", `${project}/settings`],
+    ["archive", `${project}/archive`],
+    ["audit", `${project}/audit`],
+  ];
+}
+
+for (const scheme of ["light", "dark"] as const) {
+  Deno.test(`browser: every page of the console is accessible in ${scheme} and fits a phone`, async () => {
+    using world = await busyWorld();
+    await using visitor = await visit(world, { scheme });
+    const { page, url } = visitor;
+    await page.goto(`${url}/console`);
+    await assertAccessible(page);
+    await picture(page, `console-sign-in-${scheme}`);
+    await signIn(page, url, world.apiKey);
+    for (const [name, path] of await allPages(world)) {
+      const answer = await page.goto(url + path);
+      assert.equal(answer?.status(), 200, path);
+      for (const summary of await page.locator("summary").all()) await summary.click();
+      await assertAccessible(page);
+      await assertFits(page);
+      await picture(page, `console-${name}-${scheme}`);
+    }
+    assert.deepEqual(visitor.complaints, []);
+    for (const asked of visitor.requests) assert.ok(asked.startsWith(url), asked);
+  });
+}
+
+Deno.test("browser: an operator at a desk opens any project from the list", async () => {
+  using world = await busyWorld();
+  await world.makeProject({ name: "Other shop" });
+  await using visitor = await visit(world, { screen: "desktop" });
+  const { page, url } = visitor;
+  await signIn(page, url, adminKey);
+  await assertAccessible(page);
+  await picture(page, "console-projects");
+  await page.getByRole("link", { name: "Ada’s shop" }).click();
+  await page.waitForSelector("h1:text-is('Overview')");
+  await assertAccessible(page);
+  await picture(page, "console-overview-desk");
+  for (const name of ["Users", "Webhooks", "Pricing", "Audit trail"]) {
+    await page.getByRole("navigation", { name: "Project" }).getByRole("link", { name }).click();
+    await page.waitForSelector(`h1:text-is('${name}')`);
+    await assertFits(page);
+    await picture(page, `console-${name.toLowerCase().replace(" ", "-")}-desk`);
+  }
+  await page.getByRole("link", { name: "All projects" }).click();
+  await page.getByRole("link", { name: "Audit trail of the instance" }).click();
+  await assertAccessible(page);
+  assert.deepEqual(visitor.complaints, []);
+});
+
+Deno.test("browser: a wrong key is refused, and after ten the address waits", async () => {
+  using world = await createWorld({ env });
+  await using visitor = await visit(world);
+  const { page, url } = visitor;
+  await page.goto(`${url}/console/projects/${world.projectId}/keys`);
+  for (let n = 0; n < 10; n++) {
+    await page.getByLabel("Key").fill(`sk_wrong${n}`);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.waitForSelector("[role=alert]:has-text('not valid')");
+  }
+  await assertAccessible(page);
+  await page.getByLabel("Key").fill(world.apiKey);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.waitForSelector("[role=alert]:has-text('Try again in 6 seconds')");
+  await picture(page, "console-limited");
+  await world.clock.advance(6_000);
+  await page.goto(`${url}/console/projects/${world.projectId}/keys`);
+  await page.getByLabel("Key").fill(world.apiKey);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.waitForSelector("h1:text-is('API keys')");
+});
+
+for (const script of [true, false]) {
+  const how = script ? "" : ", without JavaScript";
+  Deno.test(`browser: money is booked once, also by a double click${how}`, async () => {
+    using world = await busyWorld();
+    await using visitor = await visit(world, { script });
+    const { page, url } = visitor;
+    await signIn(page, url, world.apiKey);
+    await page.getByRole("link", { name: "Users" }).click();
+    await page.getByLabel("Ids that begin with").fill("char");
+    await page.getByRole("button", { name: "Search" }).click();
+    await page.getByRole("link", { name: "charlie@example.com" }).click();
+    const before = (await world.balance("charlie@example.com")).balance;
+    await page.getByRole("link", { name: "Deposit USD…" }).click();
+    await page.getByLabel("Amount, USD").fill("10,50");
+    await page.getByLabel("Reason").fill("Sorry for the outage");
+    await page.getByRole("button", { name: "Look at it before it is booked" }).click();
+    await page.waitForSelector("text=The balance of charlie@example.com grows by");
+    if (script) {
+      await assertAccessible(page);
+      await picture(page, "console-deposit-confirm");
+    }
+    await page.getByRole("button", { name: "Book 10.5 USD" }).dblclick();
+    await page.waitForSelector("[role=status]:has-text('booked')");
+    const after = (await world.balance("charlie@example.com")).balance;
+    assert.equal(Math.round((Number(after) - Number(before)) * 1e6), 10.5e6);
+    await page.getByRole("link", { name: /^Refund the deposit/ }).first().click();
+    await page.getByRole("button", { name: "Look at it before it is booked" }).click();
+    await page.getByRole("button", { name: "Book 10.5 USD" }).click();
+    await page.waitForSelector("text=The refund is booked");
+    assert.equal((await world.balance("charlie@example.com")).balance, before);
+    assert.deepEqual(visitor.complaints, []);
+  });
+}
+
+Deno.test("browser: a key is made, shown once and revoked; prices show their effect", async () => {
+  using world = await busyWorld();
+  await using visitor = await visit(world);
+  const { page, url } = visitor;
+  await signIn(page, url, world.apiKey);
+  await page.getByRole("link", { name: "Keys" }).click();
+  await page.getByLabel("Name", { exact: true }).fill("till");
+  await page.getByRole("button", { name: "Create the key" }).click();
+  const apiKey = await page.textContent("#secret") ?? "";
+  world.seenSecrets.add(apiKey);
+  assert.equal((await world.call("/v1/models", { key: apiKey })).status, 200);
+  await assertAccessible(page);
+  await page.getByRole("link", { name: "To all keys" }).click();
+  await page.getByRole("link", { name: `Revoke the key …${apiKey.slice(-4)}` }).click();
+  await page.getByRole("button", { name: "Revoke the key" }).click();
+  await page.waitForSelector("text=The key is revoked");
+  assert.equal((await world.call("/v1/models", { key: apiKey })).status, 401);
+  await page.getByRole("link", { name: "Pricing" }).click();
+  await page.getByLabel("Fee of each answer, USD").fill("0.002");
+  await page.getByLabel("Model", { exact: true }).fill("gpt-4o-mini");
+  await page.getByRole("button", { name: "See the effect before saving" }).click();
+  await page.waitForSelector("text=gpt-4o-mini");
+  await assertAccessible(page);
+  await assertFits(page);
+  await picture(page, "console-pricing-effect");
+  await page.getByRole("button", { name: "Save the prices" }).click();
+  await page.waitForSelector("text=Saved.");
+  assert.deepEqual(visitor.complaints, []);
+});
+
+Deno.test("browser: a test event is sent and its delivery looked at", async () => {
+  using world = await busyWorld();
+  await using visitor = await visit(world);
+  const { page, url } = visitor;
+  await signIn(page, url, world.apiKey);
+  world.subscriber.reply(() => ({}));
+  await page.getByRole("link", { name: "Webhooks" }).click();
+  await page.getByRole("link", { name: "https://crm.example.com/in" }).click();
+  await page.getByRole("button", { name: "Send a test event" }).click();
+  await page.waitForSelector("text=A test event is on its way");
+  await world.clock.advance(11 * 60_000);
+  await deliver(world);
+  await page.reload();
+  const newest = page.locator("table tbody tr").first();
+  assert.match(await newest.textContent() ?? "", /updated.*success.*200/);
+  await newest.getByRole("link").click();
+  await page.waitForSelector('text="test": true');
+  await assertAccessible(page);
+  assert.deepEqual(visitor.complaints, []);
+});
+
+Deno.test("browser: what runs is shown anew without a reload", async () => {
+  using world = await createWorld({ env });
+  await world.deposit("ada", "5");
+  await using visitor = await visit(world);
+  const { page, url } = visitor;
+  await signIn(page, url, world.apiKey);
+  await page.getByRole("link", { name: "Live" }).click();
+  await page.waitForSelector("text=Nothing runs now");
+  const navigations: string[] = [];
+  page.on("framenavigated", (frame) => navigations.push(frame.url()));
+  const stream = fedStream();
+  world.upstream.once(() => stream.response);
+  const running = await world.call(chatPath, { body: chatBody("ada", { stream: true }) });
+  const text = running.text();
+  stream.send(chunk({ content: "One two three four" }));
+  await page.waitForSelector("text=1 answer is running", { timeout: 10_000 });
+  await assertAccessible(page);
+  await picture(page, "console-live-running");
+  stream.send(chunk({}, "stop"));
+  stream.send("[DONE]");
+  stream.end();
+  await text;
+  await page.waitForSelector("text=Nothing runs now", { timeout: 10_000 });
+  assert.deepEqual([navigations, visitor.complaints], [[], []]);
+});
+
+Deno.test("browser: the keyboard alone goes from the sign-in to a page's content and back out", async () => {
+  using world = await createWorld({ env });
+  await using visitor = await visit(world, { screen: "desktop" });
+  const { page, url } = visitor;
+  const focused = () => page.evaluate("document.activeElement.textContent");
+  const tabTo = async (text: string) => {
+    for (let n = 0; n < 40; n++) {
+      await page.keyboard.press("Tab");
+      if (await focused() === text) return;
+    }
+    assert.fail(`no way to ${text}`);
+  };
+  await page.goto(`${url}/console`);
+  await page.keyboard.type(world.apiKey);
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("h1:text-is('Overview')");
+  await page.keyboard.press("Tab");
+  assert.equal(await focused(), "Skip to the content");
+  const visible = await page.evaluate("document.activeElement.getBoundingClientRect().left >= 0");
+  assert.ok(visible, "the skip link shows once it is reached");
+  await page.keyboard.press("Enter");
+  assert.equal(await page.evaluate("document.activeElement.id"), "main");
+  await page.goto(`${url}/console`);
+  await tabTo("Keys");
+  const outline = await page.evaluate("getComputedStyle(document.activeElement).outlineStyle");
+  assert.equal(outline, "solid", "what is reached is seen");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("h1:text-is('API keys')");
+  await tabTo("Revoke…");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("h1:text-is('Revoke this key?')");
+  await tabTo("Cancel");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("h1:text-is('API keys')");
+  await tabTo("Sign out");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("text=You are signed out");
+});

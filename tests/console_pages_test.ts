@@ -1,0 +1,260 @@
+import assert from "node:assert/strict";
+import { chatBody, chatPath } from "./support/books.ts";
+import { hiddenFields, signedIn, textOf } from "./support/console.ts";
+import { operate } from "./support/webhooks.ts";
+import { adminKey, type Body, createWorld, type World } from "./support/world.ts";
+
+async function project(world: World): Promise<Body> {
+  return (await operate(world, "", { method: "GET" })).body.project;
+}
+
+async function lastAction(world: World): Promise<Body> {
+  const path = `/v1/admin/projects/${world.projectId}/audit?limit=1`;
+  return (await world.json(path, { key: adminKey })).body.actions[0];
+}
+
+async function byOwner(world: World): Promise<Body> {
+  const [own] = (await operate(world, "/keys", { method: "GET" })).body.keys;
+  return { actor: { type: "key", id: own.id, suffix: own.suffix }, via: "console" };
+}
+
+Deno.test("console: a key is made and shown once, works, and a second click makes no other", async () => {
+  using world = await createWorld();
+  const owner = await signedIn(world);
+  const form = { ...hiddenFields((await owner.get("keys")).html, "/keys"), name: "till" };
+  const made = await owner.post("keys", { ...form, scopes: "money" });
+  const [apiKey = ""] = /sk_[0-9A-Za-z]{43}/.exec(made.html) ?? [];
+  world.seenSecrets.add(apiKey);
+  assert.equal((await world.call("/v1/user/balance?user=a", { key: apiKey })).status, 200);
+  assert.doesNotMatch((await owner.get("keys")).html, new RegExp(apiKey));
+  const { action, target, detail, ...by } = await lastAction(world);
+  assert.deepEqual([action, detail.name, detail.scopes], ["key.created", "till", ["money"]]);
+  assert.deepEqual({ actor: by.actor, via: by.via }, await byOwner(world));
+  const again = await owner.post("keys", { ...form, scopes: "money" });
+  assert.match(again.location ?? "", /flash=already-sent/);
+  assert.match(textOf((await owner.get(again.location ?? "")).html), /nothing was done a second/);
+  const { keys } = (await operate(world, "/keys", { method: "GET" })).body;
+  assert.deepEqual(keys.map(({ id }: Body) => id).slice(1), [target]);
+});
+
+Deno.test("console: what is wrong with a new key is said on the form, which keeps what was typed", async () => {
+  using world = await createWorld();
+  const owner = await signedIn(world);
+  const hidden = () => owner.get("keys").then(({ html }) => hiddenFields(html, "/keys"));
+  for (
+    const [fields, says] of [
+      [{ name: "till", scopes: "money", user: "ada" }, /binds only a key whose single scope/],
+      [{ name: "till" }, /scopes/],
+      [{ name: "till", scopes: "all" }, /scopes/],
+      [{ name: "x".repeat(200), scopes: "chat" }, /name/],
+    ] as const
+  ) {
+    const answer = await owner.post("keys", { ...await hidden(), ...fields });
+    assert.equal(answer.status, 400);
+    assert.match(textOf(answer.html), says);
+    assert.match(answer.html, new RegExp(`value="${fields.name.slice(0, 20)}`));
+  }
+  assert.equal((await owner.post("keys", { name: "till", scopes: "chat" })).status, 400, "no id");
+  assert.equal((await operate(world, "/keys", { method: "GET" })).body.keys.length, 1);
+});
+
+Deno.test("console: a key is revoked after asking, and revoking one's own ends the session", async () => {
+  using world = await createWorld();
+  const { body: { key } } = await operate(world, "/keys", { body: { name: "till" } });
+  const owner = await signedIn(world);
+  const ask = await owner.get(`keys/${key.id}/revoke`);
+  assert.match(textOf(ask.html), /till that ends in ….... and may chat, money, webhooks stops/);
+  assert.doesNotMatch(textOf(ask.html), /signed in with this key/);
+  assert.equal((await lastAction(world)).action, "console.signed_in", "asking changes nothing");
+  const done = await owner.submit(`keys/${key.id}/revoke`);
+  assert.match(textOf(done.html), /The key is revoked.*till ….... revoked/);
+  const { action, target, ...by } = await lastAction(world);
+  assert.deepEqual([action, target], ["key.revoked", key.id]);
+  assert.deepEqual({ actor: by.actor, via: by.via }, await byOwner(world));
+  const [own] = (await operate(world, "/keys", { method: "GET" })).body.keys;
+  assert.match(textOf((await owner.get(`keys/${own.id}/revoke`)).html), /signed in with this key/);
+  const out = await owner.submit(`keys/${own.id}/revoke`);
+  assert.match(out.location ?? "", /^\/console\/sign-in/);
+  for (const id of ["key_00000000000000000000000000", "x"]) {
+    const operator = await signedIn(world, adminKey);
+    assert.equal((await operator.get(`keys/${id}/revoke`)).status, 404);
+  }
+});
+
+Deno.test("console: limits are saved, and only what changed is in the audit trail", async () => {
+  using world = await createWorld();
+  const owner = await signedIn(world);
+  const hidden = hiddenFields((await owner.get("limits")).html, "/limits");
+  const fields = { "user.requestsPerMinute": "5", "user.spendPerDay": "2,50", reply: "message" };
+  const saved = await owner.submit("limits", { ...hidden, ...fields });
+  assert.match(textOf(saved.html), /Saved\./);
+  assert.match(saved.html, /name="user.spendPerDay"[^>]*value="2.5"/);
+  const { limits } = await project(world);
+  assert.deepEqual(limits.user, {
+    requestsPerMinute: 5,
+    tokensPerMinute: null,
+    concurrent: null,
+    spendPerDay: "2.5",
+    spendPerMonth: null,
+  });
+  assert.equal(limits.reply, "message");
+  assert.deepEqual((await lastAction(world)).detail.fields, ["limits"]);
+  const before = (await lastAction(world)).id;
+  const current = hiddenFields(saved.html, "/limits");
+  const same = await owner.submit("limits", { ...current, ...fields });
+  assert.match(textOf(same.html), /Nothing was changed/);
+  assert.equal((await lastAction(world)).id, before);
+  const wrong = await owner.post("limits", { ...current, "key.concurrent": "many" });
+  assert.equal(wrong.status, 400);
+  assert.match(textOf(wrong.html), /‘Answers at once’ must be a whole number, and is 'many'/);
+  assert.match(wrong.html, /value="many"/);
+});
+
+Deno.test("console: what someone else saved meanwhile is not undone unseen", async () => {
+  using world = await createWorld();
+  const owner = await signedIn(world);
+  const hidden = hiddenFields((await owner.get("settings")).html, "/settings");
+  await world.clock.advance(1_000);
+  await operate(world, "", { method: "PATCH", body: { trialCredits: "3" } });
+  const form = { ...hidden, name: "Shop", trialCredits: "0", amounts: "5", messages: "{}" };
+  const stale = await owner.post("settings", form);
+  assert.equal(stale.status, 400);
+  assert.match(textOf(stale.html), /has changed since you opened this page/);
+  assert.equal((await project(world)).trialCredits, "3");
+  await owner.submit("settings", { ...form, ...hiddenFields(stale.html, "/settings") });
+  const { name, trialCredits } = await project(world);
+  assert.deepEqual([name, trialCredits], ["Shop", "0"]);
+});
+
+Deno.test("console: settings are saved as the admin API would, and faults are told", async () => {
+  using world = await createWorld();
+  const owner = await signedIn(world);
+  const page = await owner.get("settings");
+  const form = {
+    ...hiddenFields(page.html, "/settings"),
+    name: "Ada’s shop",
+    lowBalance: "1,5",
+    trialCredits: "0.25",
+    topUpUrl: "https://shop.example/pay/{user}",
+    amounts: "3 6,50",
+    min: "1",
+    max: "50",
+    billingEvents: "on",
+    messages: '{"en":{"cut":"More: {{url}}"}}',
+  };
+  const bad: [name: string, value: string, says: RegExp][] = [
+    ["name", "", /name/],
+    ["lowBalance", "-1", /lowBalance/],
+    ["topUpUrl", "javascript:alert(1)", /topUpUrl/],
+    ["messages", "{", /not well-formed JSON/],
+    ["messages", '{"en":{"cut":"none"}}', /must contain/],
+    ["amounts", "", /amounts/],
+  ];
+  for (const [name, value, says] of bad) {
+    const answer = await owner.post("settings", { ...form, [name]: value });
+    assert.equal(answer.status, 400, name);
+    assert.match(textOf(answer.html), says);
+  }
+  assert.match(textOf((await owner.submit("settings", form)).html), /Saved/);
+  const { name, lowBalance, trialCredits, topUpUrl, topUp, messages } = await project(world);
+  assert.deepEqual([name, lowBalance, trialCredits], ["Ada’s shop", "1.5", "0.25"]);
+  assert.equal(topUpUrl, "https://shop.example/pay/{user}");
+  assert.deepEqual(topUp, { amounts: ["3", "6.5"], min: "1", max: "50", checkoutUrl: null });
+  assert.deepEqual(messages, { en: { cut: "More: {{url}}" } });
+  const { detail } = await lastAction(world);
+  assert.deepEqual(detail.lowBalance, { from: null, to: "1.5" });
+});
+
+Deno.test("console: archiving asks first, and then the project takes no more chats", async () => {
+  using world = await createWorld();
+  const owner = await signedIn(world);
+  assert.match(textOf((await owner.get("archive")).html), /takes no new chats.*cannot be undone/);
+  assert.equal((await project(world)).status, "active");
+  await owner.submit("archive");
+  assert.equal((await project(world)).status, "archived");
+  assert.equal((await world.json(chatPath, { body: chatBody("ada") })).status, 403);
+  assert.doesNotMatch((await owner.get("settings")).html, /Archive this project/);
+});
+
+Deno.test("console: the effect of prices is shown by what charges, before they are saved", async () => {
+  using world = await createWorld();
+  const owner = await signedIn(world);
+  const { html } = await owner.get("pricing");
+  const row = (input: string, output: string) => ({
+    "model.0.was": "test-model",
+    "model.0.name": "test-model",
+    "model.0.input": input,
+    "model.0.output": output,
+    "model.0.maxOutputTokens": "1000",
+    "model.1.name": "dear",
+    "model.1.input": "10",
+    "model.1.output": "20",
+  });
+  const form = {
+    seen: hiddenFields(html, "/pricing").seen ?? "",
+    requestFee: "0.001",
+    ...row("2", "4"),
+    sampleModel: "test-model",
+    samplePrompt: "1000",
+    sampleCached: "200",
+    sampleOutput: "500",
+    action: "effect",
+  };
+  const effect = await owner.post("pricing", form);
+  const text = textOf(effect.html);
+  assert.match(text, /test-model \$0\.00 0\.002 \$0\.00 0\.005 \+0\.003 \(\+150 %\)/);
+  assert.match(text, /dear not served \$0\.02 0\.021/);
+  assert.equal((await project(world)).pricing.requestFee, "0", "nothing is saved yet");
+  const back = await owner.post("pricing", { ...form, action: "edit" });
+  assert.match(back.html, /name="model.1.name" value="dear"/);
+  const saved = await owner.submit("pricing", { ...form, action: "save" });
+  assert.match(textOf(saved.html), /Saved/);
+  assert.deepEqual((await project(world)).pricing, {
+    catalogue: false,
+    markupPercent: "0",
+    requestFee: "0.001",
+    models: {
+      "test-model": { input: "2", output: "4", maxOutputTokens: 1000 },
+      dear: { input: "10", output: "20" },
+    },
+  });
+  assert.deepEqual((await lastAction(world)).detail.fields, [
+    "pricing.requestFee",
+    "pricing.models",
+  ]);
+});
+
+Deno.test("console: what the form does not show of a model stays, and faulty prices are told", async () => {
+  const model = { input: "1", output: "2", mediaTokens: { image_url: 1000 }, displayName: "Mine" };
+  using world = await createWorld({ project: { pricing: { models: { m: model } } } });
+  const owner = await signedIn(world);
+  const { seen = "" } = hiddenFields((await owner.get("pricing")).html, "/pricing");
+  const form = {
+    seen,
+    "model.0.was": "m",
+    "model.0.name": "renamed",
+    "model.0.input": "3",
+    "model.0.output": "2",
+    action: "save",
+  };
+  const bad: [fields: Record<string, string>, says: RegExp][] = [
+    [{ "model.0.input": "free" }, /models\.renamed\.input/],
+    [{ "model.0.output": "" }, /models\.renamed\.output/],
+    [{ markupPercent: "-5" }, /markupPercent/],
+    [{ "model.1.name": "renamed", "model.1.input": "1", "model.1.output": "1" }, /there twice/],
+    [{ samplePrompt: "1", sampleCached: "2" }, /sample/],
+  ];
+  for (const [fields, says] of bad) {
+    const answer = await owner.post("pricing", { ...form, ...fields });
+    assert.equal(answer.status, 400);
+    assert.match(textOf(answer.html), says);
+  }
+  await owner.submit("pricing", form);
+  assert.deepEqual((await project(world)).pricing.models, { renamed: { ...model, input: "3" } });
+  await owner.submit("pricing", {
+    ...hiddenFields((await owner.get("pricing")).html, "/pricing"),
+    "model.0.name": "",
+    action: "save",
+  });
+  assert.deepEqual((await project(world)).pricing.models, {});
+});

@@ -1,0 +1,191 @@
+import assert from "node:assert/strict";
+import { hiddenFields, signedIn, textOf } from "./support/console.ts";
+import { deliver, logs, operate, subscribe } from "./support/webhooks.ts";
+import { adminKey, type Body, createWorld, type World } from "./support/world.ts";
+
+async function actions(world: World): Promise<Body[]> {
+  const path = `/v1/admin/projects/${world.projectId}/audit`;
+  return (await world.json(path, { key: adminKey })).body.actions;
+}
+
+async function read(world: World, id: string): Promise<Body> {
+  return (await world.json(`/v1/webhooks/subscriptions/${id}`)).body.subscription;
+}
+
+Deno.test("console: a webhook is made with its secret shown once, and by a second click no other", async () => {
+  using world = await createWorld();
+  const owner = await signedIn(world);
+  const form = {
+    ...hiddenFields((await owner.get("webhooks")).html, "/webhooks"),
+    url: "https://hooks.example.com/farebox",
+    events: "balance.* usage.*, archived",
+    description: "Books",
+    customHeaders: "X-Team: books\nX-Key: a: b",
+  };
+  const made = await owner.post("webhooks", form);
+  const [secret = ""] = /whsec_[A-Za-z0-9+/=]+/.exec(made.html) ?? [];
+  world.seenSecrets.add(secret);
+  assert.ok(secret);
+  const [subscription, ...others] = (await world.json("/v1/webhooks/subscriptions")).body
+    .subscriptions;
+  assert.deepEqual(others, []);
+  assert.deepEqual(subscription.events, ["balance.*", "usage.*", "archived"]);
+  assert.deepEqual(subscription.customHeaders, { "X-Team": "books", "X-Key": "a: b" });
+  const page = await owner.get(`webhooks/${subscription.id}`);
+  assert.doesNotMatch(page.html, new RegExp(secret.slice(0, 20)));
+  assert.match((await owner.post("webhooks", form)).location ?? "", /already-sent/);
+  const bad: [fields: Record<string, string>, says: RegExp][] = [
+    [{ url: "http://hooks.example.com" }, /url/],
+    [{ url: "https://10.0.0.1/" }, /url/],
+    [{ events: "balance.deposit.craeted" }, /nearest name/],
+    [{ customHeaders: "none" }, /on a line of its own/],
+    [{ customHeaders: "Host: x" }, /reserved/],
+  ];
+  for (const [fields, says] of bad) {
+    const hidden = hiddenFields((await owner.get("webhooks")).html, "/webhooks");
+    const answer = await owner.post("webhooks", { ...form, ...hidden, ...fields });
+    assert.equal(answer.status, 400);
+    assert.match(textOf(answer.html), says);
+  }
+});
+
+Deno.test("console: a test event goes to one webhook alone, marked, whatever it listens to", async () => {
+  using world = await createWorld();
+  const { id } = await subscribe(world, { url: "https://a.example.com/", events: ["usage.*"] });
+  await subscribe(world, { url: "https://b.example.com/", events: ["*"] });
+  const owner = await signedIn(world);
+  const form = hiddenFields((await owner.get(`webhooks/${id}`)).html, "/test");
+  assert.match(textOf((await owner.submit(`webhooks/${id}/test`, form)).html), /on its way/);
+  await owner.submit(`webhooks/${id}/test`, form);
+  await deliver(world);
+  const [sent, ...others] = world.subscriber.received;
+  assert.deepEqual(others, []);
+  assert.equal(sent?.url, "https://a.example.com/");
+  const { event } = sent?.body ?? assert.fail();
+  assert.deepEqual([event.type, event.metadata, event.trigger.source], [
+    "updated",
+    { test: true },
+    "console",
+  ]);
+  assert.deepEqual(event.data.changedFields, []);
+  assert.match(sent?.headers["x-service-signature"] ?? "", /^[0-9a-f]{64}$/);
+  const [row] = await actions(world);
+  assert.deepEqual([row?.action, row?.target], ["webhook.tested", id]);
+  const page = textOf((await owner.get(`webhooks/${id}`)).html);
+  assert.match(page, /updated success 1 200/);
+});
+
+Deno.test("console: a webhook is deactivated after asking, and activated again", async () => {
+  using world = await createWorld();
+  const { id } = await subscribe(world);
+  const owner = await signedIn(world);
+  assert.match(textOf((await owner.get(`webhooks/${id}/deactivate`)).html), /Nothing is sent/);
+  assert.equal((await read(world, id)).isActive, true);
+  const off = await owner.submit(`webhooks/${id}/deactivate`);
+  assert.match(textOf(off.html), /is deactivated.*State inactive/);
+  assert.equal((await read(world, id)).isActive, false);
+  const form = hiddenFields((await owner.get(`webhooks/${id}`)).html, "/enable");
+  const on = await owner.submit(`webhooks/${id}/enable`, form);
+  assert.match(textOf(on.html), /active again.*State active/);
+  const test = await owner.get(`webhooks/${id}`);
+  await owner.submit(`webhooks/${id}/deactivate`);
+  const tested = await owner.post(`webhooks/${id}/test`, hiddenFields(test.html, "/test"));
+  assert.equal(tested.status, 400);
+  assert.deepEqual((await actions(world)).slice(0, 3).map(({ action }) => action), [
+    "webhook.deactivated",
+    "webhook.reenabled",
+    "webhook.deactivated",
+  ]);
+});
+
+Deno.test("console: a secret is rotated after asking; both sign for the hours that were asked for", async () => {
+  using world = await createWorld();
+  const { id, secret: old } = await subscribe(world);
+  const owner = await signedIn(world);
+  const form = hiddenFields((await owner.get(`webhooks/${id}/rotate`)).html, "/rotate");
+  assert.equal((await owner.post(`webhooks/${id}/rotate`, { ...form, hours: "999" })).status, 400);
+  const made = await owner.post(`webhooks/${id}/rotate`, { ...form, hours: "1" });
+  const [secret = ""] = /whsec_[A-Za-z0-9+/=]+/.exec(made.html) ?? [];
+  world.seenSecrets.add(secret);
+  assert.ok(secret && secret !== old);
+  const again = await owner.post(`webhooks/${id}/rotate`, { ...form, hours: "1" });
+  assert.match(again.location ?? "", /already-sent/);
+  await world.deposit("ada", "1");
+  await deliver(world);
+  const signatures = () => world.subscriber.received.at(-1)?.headers["webhook-signature"] ?? "";
+  assert.equal(signatures().split(" ").length, 2);
+  await world.clock.advance(61 * 60 * 1000);
+  await world.deposit("ada", "1");
+  await deliver(world);
+  assert.equal(signatures().split(" ").length, 1);
+  const [row] = await actions(world);
+  assert.deepEqual([row?.action, row?.detail.secretSuffix], ["webhook.rotated", secret.slice(-6)]);
+});
+
+Deno.test("console: a delivery shows each try and its event, and is sent again", async () => {
+  using world = await createWorld();
+  const { id } = await subscribe(world);
+  world.subscriber.reply(() => ({ status: 503, bodyHead: "<b>busy</b>" }));
+  await world.deposit("ada", "1");
+  await deliver(world);
+  world.subscriber.reply(() => ({ status: 410 }));
+  await world.clock.advance(60_000);
+  await deliver(world);
+  const [failed] = await logs(world);
+  assert.equal(failed?.status, "error");
+  const owner = await signedIn(world);
+  const page = await owner.get(`deliveries/${failed?.id}`);
+  const text = textOf(page.html);
+  assert.match(text, /Tries 2 .*410 \d+ status 410 .*503 \d+ status 503/);
+  assert.match(text, /"type": "balance\.deposit\.created"/);
+  assert.doesNotMatch(page.html, /<b>busy/);
+  world.subscriber.reply(() => ({}));
+  const again = await owner.submit(`deliveries/${failed?.id}`);
+  assert.match(textOf(again.html), /on its way again/);
+  await deliver(world);
+  assert.match(textOf((await owner.get(`deliveries/${failed?.id}`)).html), /Status success/);
+  const [row] = await actions(world);
+  assert.deepEqual([row?.action, row?.target], ["delivery.redelivered", failed?.id]);
+  const other = await world.makeProject();
+  const stranger = await signedIn(world, other.apiKey);
+  const elsewhere = `/console/projects/${other.projectId}`;
+  assert.equal((await stranger.get(`${elsewhere}/deliveries/${failed?.id}`)).status, 404);
+  assert.equal((await stranger.get(`${elsewhere}/webhooks/${id}`)).status, 404);
+});
+
+Deno.test("console: deliveries are listed by status, page by page, and all that failed go out again", async () => {
+  using world = await createWorld();
+  const { id } = await subscribe(world, { events: ["balance.deposit.created"] });
+  world.subscriber.reply(() => ({ status: 410 }));
+  for (let n = 0; n < 30; n++) await world.deposit("ada", "1");
+  await deliver(world);
+  world.subscriber.reply(() => ({}));
+  const owner = await signedIn(world);
+  const failed = await owner.get(`webhooks/${id}?status=error`);
+  assert.equal(failed.html.match(/status 410/g)?.length, 25);
+  const [, next = ""] = /<a href="([^"]*cursor=[^"]*)" rel="next"/.exec(failed.html) ?? [];
+  const second = await owner.get(next.replaceAll("&amp;", "&"));
+  assert.equal(second.html.match(/status 410/g)?.length, 5);
+  assert.match(
+    textOf((await owner.get(`deliveries?status=success`)).html),
+    /There is no such delivery/,
+  );
+  assert.match(textOf((await owner.get("webhooks")).html), /held back|failing/);
+  const form = hiddenFields((await owner.get(`webhooks/${id}/redeliver`)).html, "/redeliver");
+  const wrong = await owner.post(`webhooks/${id}/redeliver`, { ...form, since: "soon" });
+  assert.equal(wrong.status, 400);
+  const since = { ...form, since: "2025-12-31T00:00" };
+  const asked = await owner.submit(`webhooks/${id}/redeliver`, since);
+  assert.match(textOf(asked.html), /deliveries were sent on their way again/);
+  assert.match(
+    (await owner.post(`webhooks/${id}/redeliver`, since)).location ?? "",
+    /already-sent/,
+  );
+  await world.app.sweep();
+  await world.clock.advance(11 * 60_000);
+  await deliver(world);
+  const [row] = await actions(world);
+  assert.deepEqual([row?.action, row?.target], ["webhook.redelivered", id]);
+  const job = await operate(world, `/redeliveries/${row?.detail.jobId}`, { method: "GET" });
+  assert.equal(job.body.redelivery.redelivered, 30);
+});

@@ -1,0 +1,107 @@
+import assert from "node:assert/strict";
+import type { World } from "./world.ts";
+
+/** What a browser would show, and where it was led. */
+export interface Shown {
+  status: number;
+  html: string;
+  location: string | null;
+  headers: Headers;
+}
+
+/** Somebody's browser at the console, without scripts: keeps the cookie, sends forms. */
+export class Visitor {
+  cookie: string | null = null;
+  readonly #world: World;
+  readonly #address: string | null;
+
+  constructor(world: World, address: string | null = null) {
+    this.#world = world;
+    this.#address = address;
+  }
+
+  /** Opens a page, of the world's project where the path does not begin with a slash. */
+  async get(path: string): Promise<Shown> {
+    return await this.#ask(path, { method: "GET" });
+  }
+
+  /** Sends a form as the page itself would, or as `site` says. */
+  async post(
+    path: string,
+    form: Record<string, string> = {},
+    site: string | null = "same-origin",
+  ): Promise<Shown> {
+    const raw = new URLSearchParams(form).toString();
+    return await this.#ask(path, {
+      method: "POST",
+      body: raw,
+      headers: {
+        "content-type": "application/x-www-form-urlencoded",
+        "content-length": String(raw.length),
+        ...(site === null ? {} : { "sec-fetch-site": site }),
+      },
+    });
+  }
+
+  /** Sends a form and opens the page that it leads to. */
+  async submit(path: string, form: Record<string, string> = {}): Promise<Shown> {
+    const sent = await this.post(path, form);
+    assert.equal(sent.status, 303, sent.html);
+    return await this.get(sent.location ?? assert.fail("it leads nowhere"));
+  }
+
+  /** Signs in; the world's own key unless another is given. */
+  async signIn(key = this.#world.apiKey): Promise<Shown> {
+    return await this.post("/console/sign-in", { key });
+  }
+
+  async #ask(path: string, init: RequestInit): Promise<Shown> {
+    const whole = path.startsWith("/")
+      ? path
+      : `/console/projects/${this.#world.projectId}/${path}`;
+    const headers = new Headers(init.headers);
+    if (this.cookie !== null) headers.set("cookie", this.cookie);
+    const request = new Request(`http://localhost${whole}`, { ...init, headers });
+    const info = this.#address === null ? undefined : { remoteAddr: { hostname: this.#address } };
+    const response = await this.#world.app.fetch(request, info);
+    const set = response.headers.get("set-cookie");
+    if (set !== null) this.cookie = /Max-Age=0/.test(set) ? null : set.split(";")[0] ?? null;
+    return {
+      status: response.status,
+      html: await response.text(),
+      location: response.headers.get("location"),
+      headers: response.headers,
+    };
+  }
+}
+
+/** Somebody who is signed in: with the world's own key unless another is given. */
+export async function signedIn(world: World, key = world.apiKey): Promise<Visitor> {
+  const visitor = new Visitor(world);
+  const { status, html } = await visitor.signIn(key);
+  assert.equal(status, 303, html);
+  return visitor;
+}
+
+/** What a page says, without its markup. */
+export function textOf(html: string): string {
+  const body = html.replace(/<style>.*?<\/style>|<script>.*?<\/script>/gs, "");
+  const text = body.replace(/<[^>]+>/g, " ").replace(/\s+/g, " ").trim();
+  const entities: Record<string, string> = {
+    "&amp;": "&",
+    "&lt;": "<",
+    "&gt;": ">",
+    "&quot;": '"',
+    "&#39;": "'",
+  };
+  return text.replace(/&(amp|lt|gt|quot|#39);/g, (entity) => entities[entity] ?? entity);
+}
+
+/** The hidden fields of a page's form to that address, as a browser would send them. */
+export function hiddenFields(html: string, action = ""): Record<string, string> {
+  const forms = html.match(/<form.*?<\/form>/gs) ?? [];
+  const form = forms.find((text) => text.includes(`action="`) && text.includes(`${action}"`)) ??
+    assert.fail(`no form to ${action}`);
+  const inputs = form.matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)"/g);
+  return Object.fromEntries([...inputs].map(([, name = "", value = ""]) => [name, value]));
+}

@@ -1,0 +1,48 @@
+import { chatBody, chatPath } from "./books.ts";
+import { deliver, subscribe } from "./webhooks.ts";
+import { completion, usage } from "./upstream.ts";
+import { createWorld, testPricing, type World } from "./world.ts";
+
+const hourMs = 60 * 60 * 1000;
+
+/** A world whose console has something to show on every page, made by the service itself. */
+export async function busyWorld(): Promise<World & { subscriptionId: string }> {
+  const env = { BASE_URL: "http://localhost:8000" };
+  const models = {
+    ...testPricing.models,
+    "small-model": { input: "0.2", output: "0.4" },
+    "thinking-model": { input: "5", cachedInput: "0.5", output: "25" },
+  };
+  const project = {
+    name: "Ada’s shop",
+    pricing: { catalogue: true, markupPercent: "20", requestFee: "0.001", models },
+    limits: { user: { requestsPerMinute: 20 } },
+    lowBalance: "1",
+  };
+  const world = await createWorld({ env, project });
+  const { id: subscriptionId } = await subscribe(world, { description: "Bookkeeping" });
+  await subscribe(world, { url: "https://crm.example.com/in", events: ["balance.*"] });
+  for (const user of ["ada", "bob", "charlie@example.com"]) await world.deposit(user, "25");
+  for (let hour = 0; hour < 20; hour++) {
+    if (hour === 12) world.subscriber.reply(() => ({ status: 410, bodyHead: "gone" }));
+    for (const [user, model] of conversations(hour)) {
+      world.upstream.once(() => completion({ usage: usage(900 + 45 * hour, 150 + 31 * hour) }));
+      await world.json(chatPath, { body: chatBody(user, { model, max_tokens: 4_000 }) });
+    }
+    await world.clock.advance(hourMs);
+  }
+  await world.json("/v1/user/charge", { body: { user: "bob", amount: "1.25" } });
+  for (let n = 0; n < 4; n++) await world.json(chatPath, { body: chatBody("dora") });
+  await deliver(world);
+  await world.app.sweep();
+  return Object.assign(world, { subscriptionId });
+}
+
+/** Who asks which model in an hour: more in the afternoon. */
+function conversations(hour: number): [user: string, model: string][] {
+  const many = Array.from({ length: (hour % 7) + 1 }, (_, n): [string, string] => [
+    ["ada", "bob", "charlie@example.com"][n % 3] ?? "ada",
+    ["test-model", "small-model", "thinking-model"][(n + hour) % 3] ?? "test-model",
+  ]);
+  return hour === 5 ? [] : many;
+}
