@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { apiDocument, checkedAnswer, faultOfDelivery, resolved } from "./support/api_document.ts";
+import { metricsToken } from "./support/prometheus.ts";
 import { deliver, logs, operate, subscribe } from "./support/webhooks.ts";
 import { allow, Device, env, tellServer } from "./support/wallets.ts";
 import { adminKey, type Body, createWorld, type World } from "./support/world.ts";
@@ -46,7 +47,10 @@ async function connected(world: World): Promise<void> {
 
 /** A world that has one of everything that addresses name. */
 async function prepare({ project = {}, before }: Given): Promise<{ world: World; ids: Ids }> {
-  const world = await createWorld({ env, project: { pricing, ...project } });
+  const world = await createWorld({
+    env: { ...env, METRICS_TOKEN: metricsToken },
+    project: { pricing, ...project },
+  });
   const ids: Ids = { projectId: world.projectId, user: "ada", model: "gpt-4o-mini" };
   if (project.mode !== "shared") {
     const { id: subscriptionId } = await subscribe(world);
@@ -103,7 +107,9 @@ function queryOf(described: Body): Record<string, string> {
 /** The key that opens an operation. */
 function keyFor({ security }: Body, world: World): string | null {
   const [need] = security;
-  return need ? (need.operatorKey ? adminKey : world.apiKey) : null;
+  if (!need) return null;
+  if (need.metricsToken) return metricsToken;
+  return need.operatorKey ? adminKey : world.apiKey;
 }
 
 async function callFor(world: World, operation: Operation, options: Body): Promise<Response> {
