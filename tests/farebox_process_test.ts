@@ -107,6 +107,32 @@ Deno.test("farebox: money is booked once, and shown with its users and activitie
   );
 });
 
+Deno.test("farebox: a user is forgotten when it is asked for and nothing is left", async () => {
+  await using office = await openOffice();
+  const { run, json } = office;
+  const { id } = await json("projects", "create", "--name", "Shop");
+  await json("deposit", id, "ada", "5");
+  assertEnds(
+    await run(["users", "forget", id, "ada"]),
+    2,
+    /^Forget 'ada' of pw_\w+\? It cannot be/,
+  );
+  assertEnds(
+    await run(["users", "forget", id, "ada", "--yes"]),
+    1,
+    /^The balance is 5 usd: pay it/,
+  );
+  const ran = await run(["users", "forget", id, "ada", "--yes", "--forfeit"]);
+  assertEnds(ran, 0, /^$/);
+  const pseudonym = /^pseudonym +(forgotten_\w{22})$/m.exec(ran.printed)?.[1] ?? assert.fail();
+  assert.match(ran.printed, /^status +done$/m);
+  assert.match(ran.printed, /^erased +1 forfeited, 1 entries, 1 accounts, 1 audit rows$/m);
+  assertEnds(await run(["users", "get", id, "ada"]), 1, /^No such user\.$/m);
+  assert.equal((await json("users", "get", id, pseudonym)).entries, 2);
+  assert.equal((await json("users", "forget", id, "ada", "--yes")).status, "done");
+  assert.deepEqual((await json("verify")).faults, []);
+});
+
 Deno.test("farebox: verify and the resealing of secrets say what they came to", async () => {
   await using office = await openOffice();
   const { run, json } = office;

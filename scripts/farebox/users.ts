@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import type { Context } from "./context.ts";
 import { listing, type ListOptions, printList } from "./list.ts";
 import { projectPath, userAddress } from "./paths.ts";
-import { formatFields, formatTable } from "./table.ts";
+import { formatFields, formatTable, printable } from "./table.ts";
 
 /** `farebox users …` */
 export function addUsers(program: Command, open: () => Context): void {
@@ -18,6 +18,18 @@ export function addUsers(program: Command, open: () => Context): void {
     .action((project: string, user: string, options: ListOptions) =>
       activities(open(), { project, user, options })
     );
+  users.command("forget <project> <user>")
+    .description("take a user out of all that is stored, for ever; what was booked stays, unnamed")
+    .option("--forfeit", "take what is left of the balance")
+    .option("--no-wait", "begin it, and let the service go on alone")
+    .action((project: string, user: string, options: ForgetOptions) =>
+      forget(open(), { project, user, options })
+    );
+}
+
+interface ForgetOptions {
+  forfeit?: boolean;
+  wait: boolean;
 }
 
 function list(
@@ -76,4 +88,31 @@ function activities(
       METADATA: ({ metadata }) => metadata,
     },
   });
+}
+
+const pauseMs = 500;
+
+async function forget(
+  { api, print, progress, confirm }: Context,
+  { project, user, options }: { project: string; user: string; options: ForgetOptions },
+): Promise<void> {
+  const { path, query } = userAddress(project, user);
+  const more = options.forfeit ? " What is left of the balance is taken." : "";
+  await confirm(`Forget '${printable(user)}' of ${project}? It cannot be undone.${more}`);
+  const body = { forfeit: options.forfeit ?? false };
+  for (;;) {
+    const answer = await api.json(`${path}/forget`, { body, query });
+    if (answer.status === "done" || !options.wait) {
+      return print(answer, () => formatFields({ ...answer, erased: amountsOf(answer.erased) }));
+    }
+    progress(() => `${answer.status}: ${amountsOf(answer.erased)} so far`);
+    await new Promise((resolve) => setTimeout(resolve, pauseMs));
+  }
+}
+
+/** `{ entries: 2, events: 5 }` -> `2 entries, 5 events` */
+function amountsOf(erased: Record<string, number>): string {
+  const words = (name: string) => name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+  const amounts = Object.entries(erased).map(([name, count]) => `${count} ${words(name)}`);
+  return amounts.join(", ") || "nothing";
 }

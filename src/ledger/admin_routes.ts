@@ -5,6 +5,7 @@ import { parseWith, readJsonBody, readLimit } from "../base/request.ts";
 import { jsonResponse } from "../base/response.ts";
 import { checkUserId } from "../base/user_id.ts";
 import type { Trigger } from "../events/event.ts";
+import { auditRow, byOperator } from "../projects/audit.ts";
 import type { Directory } from "../projects/directory.ts";
 import { type AdminGuard, checkId } from "../projects/operator.ts";
 import type { Project } from "../projects/schema.ts";
@@ -16,6 +17,8 @@ import {
   readMoneyBody,
   readRefundBody,
 } from "./answers.ts";
+import type { Draft } from "./draft.ts";
+import type { Entry } from "./entry.ts";
 import type { Forget } from "./forget.ts";
 import { forgetBodySchema } from "./schema.ts";
 import { listUsers, readUser } from "./users.ts";
@@ -27,7 +30,7 @@ interface AdminRooms extends MoneyRooms {
 }
 
 /** The operator, as the cause of an event. */
-const byOperator: Trigger = { source: "api", actorType: "paywall-owner", actorId: "operator" };
+const operatorTrigger: Trigger = { source: "api", actorType: "paywall-owner", actorId: "operator" };
 
 /** The endpoints about a project's users, for whoever has `ADMIN_KEY`. */
 export function ledgerAdminRoutes(rooms: AdminRooms) {
@@ -37,13 +40,25 @@ export function ledgerAdminRoutes(rooms: AdminRooms) {
   const answer = (value: unknown, { requestId }: Incoming, status = 200) =>
     jsonResponse(status, value, requestId, { "cache-control": "no-store" });
 
+  /** What is booked is the operator's doing, and leaves a row of the audit trail. */
+  const inOperatorsName = ({ id: projectId }: Project) => ({
+    trigger: operatorTrigger,
+    alongside(draft: Draft, { id: activityId, kind, user, delta }: Entry) {
+      const detail = { activityId, delta };
+      const deed = { by: byOperator("api"), action: `${kind}.booked`, target: user, detail };
+      const { key, value } = auditRow(rooms.deps, projectId, deed);
+      draft.put(key, value);
+    },
+  });
+
   const depositOrCharge = (verb: "deposit" | "charge") =>
     operator(async (incoming) => {
       const project = await projectOf(incoming);
       const user = userOf(incoming);
       const body = await readMoneyBody(incoming);
       requireSame(user, body.user);
-      return await answerMoney(rooms, verb, { project, user, body, incoming, trigger: byOperator });
+      const asked = { project, user, body, incoming, ...inOperatorsName(project) };
+      return await answerMoney(rooms, verb, asked);
     });
 
   return {
@@ -81,7 +96,8 @@ export function ledgerAdminRoutes(rooms: AdminRooms) {
       const user = userOf(incoming);
       const body = await readRefundBody(incoming);
       requireSame(user, body.user);
-      return await answerRefund(rooms, { project, user, body, incoming, trigger: byOperator });
+      const asked = { project, user, body, incoming, ...inOperatorsName(project) };
+      return await answerRefund(rooms, asked);
     }),
   };
 }

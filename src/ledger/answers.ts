@@ -11,7 +11,7 @@ import { tallyRefusal } from "../summaries/tally.ts";
 import { listActivities, toCsv } from "./activities.ts";
 import { findAccount } from "./authorization.ts";
 import { amountOf, type Entry, toActivity } from "./entry.ts";
-import type { Post, Posted, Refusal } from "./post.ts";
+import type { Post, Posted, Posting, Refusal } from "./post.ts";
 import { type MoneyBody, moneyBodySchema, type RefundBody, refundBodySchema } from "./schema.ts";
 import {
   type Activities,
@@ -35,6 +35,8 @@ export interface Asked {
   project: Project;
   trigger: Trigger;
   incoming: Incoming;
+  /** Rows to write with the entry. */
+  alongside?: Posting["alongside"];
 }
 
 /** The body of a deposit or a charge. Throws 400, 408, 413, 415. */
@@ -70,6 +72,7 @@ export async function answerMoney(
     metadata: body.metadata ?? null,
     key: readIdempotencyKey(request),
     origin: { trigger },
+    ...(asked.alongside ? { alongside: asked.alongside } : {}),
   });
   const message = verb === "charge" ? { message: "The charge was taken." } : {};
   return "balance" in posted
@@ -115,8 +118,9 @@ function requireOwnMoney({ mode }: Project): void {
  */
 export async function answerRefund(
   { deps, post }: MoneyRooms,
-  { project, user, body, trigger, incoming }: Asked & { user: string | null; body: RefundBody },
+  asked: Asked & { user: string | null; body: RefundBody },
 ): Promise<Response> {
+  const { project, user, body, trigger, incoming, alongside } = asked;
   const account = user === null
     ? { projectId: project.id, user: "" }
     : await findAccount(deps.kv, project, user);
@@ -129,6 +133,7 @@ export async function answerRefund(
     metadata: body.metadata ?? null,
     key: readIdempotencyKey(incoming.request),
     origin: { trigger },
+    ...(alongside ? { alongside } : {}),
   });
   if ("balance" in posted) throw new Error("a refund takes what there is");
   const { refundedActivityId, shortfall } = posted.entry;
@@ -157,7 +162,7 @@ function bookedResponse(
 /** A page of a user's activities, newest first, as JSON or, where it is accepted, as CSV. */
 export async function answerActivities(
   { deps }: Pick<MoneyRooms, "deps">,
-  { project, user, incoming }: Omit<Asked, "trigger"> & { user: string },
+  { project, user, incoming }: Pick<Asked, "project" | "incoming"> & { user: string },
 ): Promise<Response> {
   const { request, requestId, query } = incoming;
   const { currency } = project;

@@ -3,6 +3,7 @@ import { formatAmount } from "../base/money.ts";
 import { toBytes } from "../base/json.ts";
 import type { Deps } from "../deps.ts";
 import type { Trigger } from "../events/event.ts";
+import { auditRow, byOperator } from "../projects/audit.ts";
 import type { Eraser } from "../store/erase.ts";
 import { accountKey, forgetJobKey, movedKey } from "../store/keys.ts";
 import { emptyWrite } from "../store/kv.ts";
@@ -12,7 +13,7 @@ import type { Draft } from "./draft.ts";
 import { encodeForgetJob, type ForgetJob } from "./forget_job.ts";
 
 interface Rooms {
-  deps: Pick<Deps, "kv" | "committer">;
+  deps: Pick<Deps, "kv" | "committer" | "id" | "clock">;
   queue: AccountQueue;
 }
 
@@ -35,13 +36,16 @@ export async function moveAccount({ deps, queue }: Rooms, job: ForgetJob): Promi
         reads: [],
         // As much as any write may carry: it shares its own with no other operation.
         bytes: Infinity,
-        apply: (draft) => ({ value: applyMove(draft, job) }),
+        apply: (draft) => ({ value: applyMove(draft, job, auditOf(deps, job)) }),
       }).catch(ignoreClosed);
     }
     const write = {
       ...emptyWrite(),
       checks: keys.map((key) => ({ key, version: null })),
-      sets: [{ key: forgetJobKey(projectId, user), value: encodeForgetJob(job) }],
+      sets: [
+        { key: forgetJobKey(projectId, user), value: encodeForgetJob(job) },
+        auditOf(deps, job),
+      ],
     };
     if ((await deps.committer.commit(write)) !== null) return;
   }
@@ -54,7 +58,13 @@ function ignoreClosed(error: unknown): void {
   throw error;
 }
 
-function applyMove(draft: Draft, job: ForgetJob): void {
+/** The row of the audit trail: it names whom it is about by the pseudonym alone. */
+function auditOf(deps: Rooms["deps"], { projectId, pseudonym, forfeit }: ForgetJob) {
+  const deed = { by: byOperator("api"), action: "user.forgotten", target: pseudonym };
+  return auditRow(deps, projectId, { ...deed, detail: { forfeit } });
+}
+
+function applyMove(draft: Draft, job: ForgetJob, audit: ReturnType<typeof auditOf>): void {
   const { projectId, user, pseudonym } = job;
   const jobKey = forgetJobKey(projectId, user);
   const { account } = draft;
@@ -75,10 +85,11 @@ function applyMove(draft: Draft, job: ForgetJob): void {
   draft.put(accountKey(projectId, pseudonym), moved);
   draft.put(movedKey(projectId), toBytes(pseudonym));
   draft.put(jobKey, encodeForgetJob(job));
+  draft.put(audit.key, audit.value);
   Object.assign(account, emptyAccount(), { closed: true });
 }
 
-const byOperator: Trigger = { source: "api", actorType: "paywall-owner", actorId: "operator" };
+const operatorTrigger: Trigger = { source: "api", actorType: "paywall-owner", actorId: "operator" };
 
 /** Takes what is left as a charge of the owner's, in the pseudonym's name. */
 export function createForfeit({ deps, queue }: Rooms): Eraser {
@@ -94,7 +105,7 @@ export function createForfeit({ deps, queue }: Rooms): Eraser {
           const { balance } = draft.account;
           if (balance === 0n) return { value: 0 };
           const entry = { kind: "charge" as const, metadata: { reason: "forfeited" } };
-          draft.debit(balance, entry, { trigger: byOperator });
+          draft.debit(balance, entry, { trigger: operatorTrigger });
           return { value: 1 };
         },
       });

@@ -3,7 +3,7 @@ import type { Committer } from "./commit.ts";
 import { type Budget, listAfter, readPlace } from "./scan.ts";
 import { z } from "zod";
 import type { ApiError } from "../base/errors.ts";
-import type { Json } from "../base/json.ts";
+import { isObject, type Json } from "../base/json.ts";
 
 /** Who is to be forgotten, and the name that stands for them from then on. */
 export interface Erasure {
@@ -80,6 +80,21 @@ export function eraseRows({ name, kv, committer, prefix, rewrite }: RowEraser): 
       return { erased, next: after.slice(under.length) };
     },
   };
+}
+
+/** JSON with the pseudonym wherever a whole text is the user's id. */
+export function renamed(
+  value: Json,
+  { user, pseudonym }: Pick<Erasure, "user" | "pseudonym">,
+): Json {
+  if (value === user) return pseudonym;
+  if (Array.isArray(value)) return value.map((item) => renamed(item, { user, pseudonym }));
+  if (!isObject(value)) return value;
+  const entries = Object.entries(value);
+  return Object.fromEntries(entries.map(([name, inner]) => [
+    name,
+    renamed(inner, { user, pseudonym }),
+  ]));
 }
 
 /** Writes what takes a row's place, if the row is still as it was read. */

@@ -102,9 +102,9 @@ export function createTopUsersEraser({ kv, committer }: Pick<Deps, "kv" | "commi
     committer,
     prefix: ({ projectId }) => topUsersPrefix(projectId),
     rewrite({ key, value }, { user, pseudonym }) {
-      const users = decode(value).map((top) =>
-        top.user === user ? { ...top, user: pseudonym } : top
-      );
+      const ranked = decode(value);
+      if (!ranked.some((top) => top.user === user)) return null;
+      const users = ranked.map((top) => (top.user === user ? { ...top, user: pseudonym } : top));
       return { sets: [{ key, value: encode(users) }], deletes: [] };
     },
   });

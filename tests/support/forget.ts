@@ -31,6 +31,8 @@ export async function forgetWholly(world: World, body: Body = {}, user = ada): P
 
 /** The rows that name a user, in whatever spelling: none, once they are forgotten. */
 export async function rowsNaming(world: World, user: string): Promise<string[]> {
+  // What is only in memory so far is to name nobody either.
+  await world.app.flush();
   const encoded = toBase64Url(toBytes(user)).slice(2, -3);
   const spellings = [user, encodeURIComponent(user), encoded].map((text) => text.toLowerCase());
   return (await storedRows(world)).flatMap(({ key, value }) => {
@@ -53,7 +55,11 @@ export async function makeKnown(world: World, user = ada): Promise<void> {
   const paid = await deposit("2", `order-${user.length}`);
   const payment = { activityId: paid, ref: { projectId: world.projectId, user }, currency: "usd" };
   await put(world, stripePaymentKey(world.projectId, `pi_${user.length}`), toBytes(payment));
-  const charged = await move(world, "/v1/user/charge", { user, amount: "1" }, `charge-${user}`);
+  const { body: { activityId: charged } } = await operate(
+    world,
+    `/users/${encodeURIComponent(user)}/charge`,
+    { body: { amount: "1" } },
+  );
   await move(world, "/v1/user/refund", { activityId: charged, amount: "0.25" });
   const headers = { "idempotency-key": `chat-${user}` };
   await chat(world, { user }, { headers });
