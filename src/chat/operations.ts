@@ -86,6 +86,7 @@ const errors: readonly ErrorCase[] = [
   },
   { status: 400, code: anyCode, when: passed },
   { status: 403, code: "project_archived", when: "The project takes no new work." },
+  { status: 403, code: "user_being_forgotten", when: "The user is being forgotten." },
   { status: 404, code: "model_not_found", when: "The project has no price for the model." },
   { status: 404, code: anyCode, when: passed },
   { status: 413, code: anyCode, when: passed },

@@ -42,7 +42,8 @@ export function createDocument(
 
 const summary = "A prepaid balance in front of any OpenAI-compatible app.";
 const description = "Amounts are decimal strings in the project's currency, never numbers. " +
-  "Every error has the same body. Every answer names its request in `X-Request-Id`.";
+  "Every error has the same body. Every answer names its request in `X-Request-Id`: by your own " +
+  "name for it, where you send one in that header.";
 const license = { name: "MIT", identifier: "MIT" };
 
 const securitySchemes = {

@@ -15,6 +15,8 @@ export interface DescribedOperation {
   /** As in the document, with what it refers to in place. */
   described: JsonObject;
   parameters: readonly JsonObject[];
+  /** The schema of its body. */
+  body: JsonObject | null;
 }
 
 const needs: Record<Access, string> = {
@@ -76,14 +78,12 @@ function Parameters({ parameters }: DescribedOperation) {
   );
 }
 
-function Body({ described: { requestBody } }: DescribedOperation) {
-  const content = isObject(requestBody) ? requestBody.content : null;
-  const json = isObject(content) ? content["application/json"] : null;
-  if (!isObject(json)) return null;
+function Body({ body }: DescribedOperation) {
+  if (body === null) return null;
   return (
     <>
       <h4>Body</h4>
-      <Schema schema={json.schema} />
+      <Schema schema={body} />
     </>
   );
 }
@@ -116,7 +116,9 @@ function Answers({ responses }: { responses: Json | undefined }) {
               <Words text={String(answer.description)} />
             </p>
             <Headers headers={answer.headers} />
-            {contents.map(([type, content]) => <Content type={type} content={content} />)}
+            {contents.map(([type, content]) => (
+              <Content key={type} type={type} content={content} />
+            ))}
           </>
         );
       })}

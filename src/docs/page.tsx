@@ -1,6 +1,4 @@
 /** @jsxImportSource @hono/hono/jsx */
-import { guides } from "./guides.ts";
-
 /** A chapter of a page, and what is in it. */
 export interface Chapter {
   title: string;
@@ -70,7 +68,14 @@ export function DocsPage(
       <body>
         <nav aria-label="Documentation">
           <a class="skip" href="#content">Skip to the content</a>
-          <Guides base={base} />
+          <ul class="always">
+            <li>
+              <a href={`${base}/docs`} aria-current="page">Reference</a>
+            </li>
+            <li>
+              <a href={`${base}/docs/guides`}>Guides</a>
+            </li>
+          </ul>
           {chapters.map(({ title, id, entries }) => (
             <>
               <p>
@@ -89,20 +94,5 @@ export function DocsPage(
         <main id="content">{children}</main>
       </body>
     </html>
-  );
-}
-
-function Guides({ base }: { base: string }) {
-  return (
-    <ul class="always">
-      <li>
-        <a href={`${base}/docs`}>Reference</a>
-      </li>
-      {guides.map(({ name, title }) => (
-        <li>
-          <a href={`${base}/docs/guides/${name}`}>{title}</a>
-        </li>
-      ))}
-    </ul>
   );
 }

@@ -51,7 +51,7 @@ export function Reference(
         <section aria-labelledby={id}>
           <h2 id={id}>{name}</h2>
           <p>{description}</p>
-          {operations.map((one) => <OperationSection {...one} />)}
+          {operations.map((one) => <OperationSection key={one.operation.operationId} {...one} />)}
         </section>
       ))}
       <Events events={events} />
@@ -73,13 +73,17 @@ function describedOperations(operations: Operations, served: JsonObject): Descri
       const path = pathOf(address, operation);
       const found = objectIn(objectIn(paths[path])[method.toLowerCase()]);
       const parameters = Array.isArray(found.parameters) ? found.parameters : [];
+      const body = objectIn(objectIn(objectIn(found.requestBody).content)["application/json"]);
       return {
         operation,
         method,
         path,
         baseUrl,
         described: { ...found, responses: withHeaders(found.responses, served) },
-        parameters: parameters.map((one) => inPlace(one, served)),
+        // What every request may have is said once, at the top of the page.
+        parameters: parameters.map((one) => inPlace(one, served))
+          .filter(({ name }) => name !== "X-Request-Id"),
+        body: body.schema === undefined ? null : inPlace(body.schema, served),
       };
     })
   );
@@ -90,7 +94,8 @@ function withHeaders(responses: Json | undefined, served: JsonObject): JsonObjec
   return Object.fromEntries(
     entriesOf(responses).map(([status, answer]) => {
       const headers = entriesOf(answer.headers).map(([name, one]) => [name, inPlace(one, served)]);
-      return [status, { ...answer, headers: Object.fromEntries(headers) }];
+      const own = headers.filter(([name]) => name !== "X-Request-Id");
+      return [status, { ...answer, headers: Object.fromEntries(own) }];
     }),
   );
 }
@@ -127,7 +132,9 @@ function Events({ events }: { events: [string, JsonObject][] }) {
         <Words text={firstEvent} />
       </p>
       <Fields fields={fieldsOf({ properties: Object.fromEntries(properties) })} />
-      {events.map(([type, item]) => <EventSection type={type} post={objectIn(item.post)} />)}
+      {events.map(([type, item]) => (
+        <EventSection key={type} type={type} post={objectIn(item.post)} />
+      ))}
     </section>
   );
 }

@@ -71,14 +71,18 @@ const phrases: Record<string, (value: string) => string> = {
   minimum: (value) => `at least ${value}`,
   exclusiveMinimum: (value) => `more than ${value}`,
   maximum: (value) => `at most ${value}`,
-  minLength: (value) => `at least ${value} characters`,
-  maxLength: (value) => `at most ${value} characters`,
-  minItems: (value) => `at least ${value} entries`,
-  maxItems: (value) => `at most ${value} entries`,
-  maxProperties: (value) => `at most ${value} keys`,
+  minLength: (value) => `at least ${counted(value, "character")}`,
+  maxLength: (value) => `at most ${counted(value, "character")}`,
+  minItems: (value) => `at least ${counted(value, "item")}`,
+  maxItems: (value) => `at most ${counted(value, "item")}`,
+  maxProperties: (value) => `at most ${counted(value, "key")}`,
   format: (value) => value,
   pattern: (value) => `matches \`${value}\``,
 };
+
+function counted(value: string, what: string): string {
+  return `${value} ${what}${value === "1" ? "" : "s"}`;
+}
 
 function boundsOf(schema: JsonObject): string[] {
   const shown = (value: Json | undefined) => `\`${JSON.stringify(value)}\``;

@@ -26,7 +26,9 @@ export function Type({ parts }: { parts: readonly TypePart[] }) {
   return (
     <>
       {parts.map((part) =>
-        "schema" in part ? <a href={`#schema-${part.schema}`}>{part.schema}</a> : part.text
+        "schema" in part
+          ? <a key={part.schema} href={`#schema-${part.schema}`}>{part.schema}</a>
+          : part.text
       )}
     </>
   );
@@ -54,7 +56,7 @@ export function Fields({ fields }: { fields: readonly Field[] }) {
             )}
             {bounds.length === 0 ? null : (
               <p class="bounds">
-                <Words text={`${bounds.join("; ")}.`} />
+                <Words text={sentence(bounds.join("; "))} />
               </p>
             )}
             <Fields fields={inner} />
@@ -63,4 +65,8 @@ export function Fields({ fields }: { fields: readonly Field[] }) {
       ))}
     </dl>
   );
+}
+
+function sentence(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 }

@@ -7,7 +7,8 @@ const time = z.union([z.iso.datetime({ offset: true }), z.iso.date()], {
 
 /** The query of `GET …/export`. A date is its first moment, UTC. */
 export const exportQuerySchema = z.strictObject({
-  what: z.enum(exportKinds, { error: `must be one of ${exportKinds.join(", ")}` }),
+  what: z.enum(exportKinds, { error: `must be one of ${exportKinds.join(", ")}` })
+    .meta({ example: "entries" }),
   format: z.enum(["jsonl", "csv"], { error: "must be jsonl or csv" }).default("jsonl"),
   from: time.optional(),
   to: time.optional(),

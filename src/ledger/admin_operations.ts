@@ -132,6 +132,7 @@ function forUser(operation: Operation, operationId: string): Operation {
     ...rest,
     ...byOperator,
     operationId,
+    summary: `${rest.summary}, as the operator`,
     path: userPath,
     query: userQuery,
     errors: [...own, badUser, unknown],

@@ -55,8 +55,7 @@ export type RefundBody = z.output<typeof refundBodySchema>;
 
 /** The body of the operator's `POST …/users/{user}/forget`. */
 export const forgetBodySchema = z.strictObject({
-  /** Take what is left of the balance. */
-  forfeit: z.boolean().default(false),
+  forfeit: z.boolean().default(false).meta({ description: "Take what is left of the balance." }),
 });
 
 /** Where a walk over an account's entries stands, from its last one back to its first. */
