@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { createApp } from "../src/app.ts";
 import type { Snapshot } from "../src/deps.ts";
+import { createMeter } from "../src/metrics/meter.ts";
 import {
   assertOneMoment,
   assertVerified,
@@ -159,7 +160,7 @@ Deno.test("backup: a connection that breaks leaves no file, and says so", async 
 /** A service whose database is a piece of bytes, copied by `takeSnapshot`. */
 async function openWith(takeSnapshot: () => Promise<Snapshot>) {
   const world = await createWorld();
-  const app = await createApp({ ...world.deps, takeSnapshot });
+  const app = await createApp({ ...world.deps, meter: createMeter(), takeSnapshot });
   const headers = { authorization: `Bearer ${adminKey}` };
   const ask = async () =>
     await app.fetch(new Request("http://localhost/v1/admin/backup", { headers }));

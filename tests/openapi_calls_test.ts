@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { createApp } from "../src/app.ts";
+import { createMeter } from "../src/metrics/meter.ts";
 import { apiDocument, checkedAnswer, faultOfDelivery, resolved } from "./support/api_document.ts";
 import { metricsToken } from "./support/prometheus.ts";
 import { deliver, logs, operate, subscribe } from "./support/webhooks.ts";
@@ -35,6 +36,7 @@ const given: Record<string, Given> = {
   getConnection: { project: { name: "Helper", mode: "shared" } },
   disconnect: { project: { name: "Helper", mode: "shared" }, before: connected },
   disconnectByGet: { project: { name: "Helper", mode: "shared" }, before: connected },
+  forgetUser: { body: () => ({ forfeit: true }) },
   backup: { call: backUp },
   takeStripeEvent: { call: (world) => tellServer(world, stripeEvent) },
   takeProjectsStripeEvent: {
@@ -50,7 +52,7 @@ async function backUp(world: World): Promise<Response> {
     bytes: 3,
     stream: new Response("abc").body ?? assert.fail(),
   });
-  const app = await createApp({ ...world.deps, takeSnapshot });
+  const app = await createApp({ ...world.deps, meter: createMeter(), takeSnapshot });
   const headers = { authorization: `Bearer ${adminKey}` };
   const request = new Request("http://localhost/v1/admin/backup", { headers });
   const response = await checkedAnswer(request, await app.fetch(request), assert.fail);
