@@ -73,33 +73,30 @@ export interface App {
 export async function createApp(outside: Deps): Promise<App> {
   const bell = createBell(outside.committer);
   const deps = { ...outside, committer: bell.committer };
-  const { config, clock } = deps;
-  const secrets = await createSecrets(config.secretsKeys, deps.randomBytes);
+  const secrets = await createSecrets(deps.config.secretsKeys, deps.randomBytes);
   const directory = createDirectory(deps);
-  const auth = createAuth(config, directory);
+  const auth = createAuth(deps.config, directory);
   const admin = createProjectAdmin(deps, { directory, secrets });
   const topUsers = createTopUsers(deps);
   const queue = createAccountQueue(deps, { directory, topUsers });
   const commit = createCommit(deps, directory);
   const announce = createAnnounce(commit);
   const post = createPost(deps.kv, queue, announce);
-  const holds = createHolds(queue, clock);
+  const holds = createHolds(queue, deps.clock);
   const { links, devices, passkeys } = await openLinks(deps, secrets);
   const authorizations = createAuthorizations(deps, commit);
   const running = createRunning(deps, holds);
   const findUpstream = createUpstreams(deps, secrets);
   const forget = createForget(deps, { queue, erasers: createErasers(deps, directory) });
   const { linkFor, wayOut } = createWaysOut({ links, announce });
-
-  const operator = createAdminGuard(config, auth);
+  const operator = createAdminGuard(deps.config, auth);
   const webhooks = openWebhooks(deps, { admin, directory, secrets });
-  const { dispatcher, redelivery } = webhooks;
-  bell.listen(dispatcher.wake);
+  bell.listen(webhooks.dispatcher.wake);
 
-  const gates = createKeyGates(clock);
+  const gates = createKeyGates(deps.clock);
   const chatRooms = { deps, auth, holds, running, findUpstream, linkFor, announce, gates };
   const sessions = createSessions({ deps, auth, directory });
-  const ownRooms = { deps, auth, directory, admin, post, commit, running, sessions };
+  const ownRooms = { deps, auth, directory, admin, post, commit, running, sessions, ...webhooks };
   const routes = routeMap({
     chat: chatRoutes(chatRooms, createModels(deps, findUpstream)),
     ledger: ledgerRoutes({ deps, auth, post, wayOut }),
@@ -116,12 +113,12 @@ export async function createApp(outside: Deps): Promise<App> {
     docs: docsRoutes({ deps, operations }),
     guides: guideRoutes(deps),
     health: healthRoutes(deps),
-    console: consoleRoutes({ ...ownRooms, ...webhooks }),
+    console: consoleRoutes(ownRooms),
   });
-  const hono = mount(deps, routes, running);
   const flush = () => topUsers.flush().then(() => deps.committer.flush());
-  const sweep = createSweep(deps, { queue, redelivery, sessions, forget, flush });
-  return { fetch: hono.fetch, routes, running, admin, dispatcher, sweep, flush };
+  const sweep = createSweep(deps, { queue, sessions, forget, flush, ...webhooks });
+  const { fetch } = mount(deps, routes, running);
+  return { fetch, routes, running, admin, dispatcher: webhooks.dispatcher, sweep, flush };
 }
 
 function createSweep(

@@ -2,6 +2,7 @@ import { createReplayEraser } from "./chat/replay.ts";
 import type { Deps } from "./deps.ts";
 import { createPaymentErasers } from "./paywall/erase_payments.ts";
 import type { Directory } from "./projects/directory.ts";
+import { createAuditEraser } from "./projects/erase_audit.ts";
 import { createKeyEraser } from "./projects/erase_keys.ts";
 import type { Eraser } from "./store/erase.ts";
 import { createTopUsersEraser } from "./summaries/top_users.ts";
@@ -20,6 +21,7 @@ export function createErasers(
     closed: [
       ...createPaymentErasers(deps),
       createKeyEraser(deps),
+      createAuditEraser(deps),
       createReplayEraser(deps),
       createConnectionEraser({ deps, directory }),
     ],

@@ -152,10 +152,12 @@ Deno.test("forget: a key in force that is the user's has to be revoked first", a
 Deno.test("forget: who was never heard of is forgotten too, and again does no harm", async () => {
   using world = await createWorld();
   await world.deposit(bob, "1");
-  const before = await storeAsText(world);
+  // That it was asked for stays in the audit trail.
+  const rows = async () => (await storeAsText(world)).replace(/^\[\["audit".*\n/gm, "");
+  const before = await rows();
   for (let time = 0; time < 2; time++) {
     assert.deepEqual((await forgetWholly(world)).erased, {});
-    assert.equal(await storeAsText(world), before);
+    assert.equal(await rows(), before);
   }
 });
 

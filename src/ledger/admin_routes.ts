@@ -5,6 +5,7 @@ import { parseWith, readJsonBody, readLimit } from "../base/request.ts";
 import { jsonResponse } from "../base/response.ts";
 import { checkUserId } from "../base/user_id.ts";
 import type { Trigger } from "../events/event.ts";
+import { byOperator } from "../projects/audit.ts";
 import type { Directory } from "../projects/directory.ts";
 import { type AdminGuard, checkId } from "../projects/operator.ts";
 import type { Project } from "../projects/schema.ts";
@@ -27,7 +28,7 @@ interface AdminRooms extends MoneyRooms {
 }
 
 /** The operator, as the cause of an event. */
-const byOperator: Trigger = { source: "api", actorType: "paywall-owner", actorId: "operator" };
+const trigger: Trigger = { source: "api", actorType: "paywall-owner", actorId: "operator" };
 
 /** The endpoints about a project's users, for whoever has `ADMIN_KEY`. */
 export function ledgerAdminRoutes(rooms: AdminRooms) {
@@ -36,6 +37,7 @@ export function ledgerAdminRoutes(rooms: AdminRooms) {
     (await directory.refresh(checkId(incoming.param("projectId"), "project"))).project;
   const answer = (value: unknown, { requestId }: Incoming, status = 200) =>
     jsonResponse(status, value, requestId, { "cache-control": "no-store" });
+  const by = byOperator("api");
 
   const depositOrCharge = (verb: "deposit" | "charge") =>
     operator(async (incoming) => {
@@ -43,7 +45,7 @@ export function ledgerAdminRoutes(rooms: AdminRooms) {
       const user = userOf(incoming);
       const body = await readMoneyBody(incoming);
       requireSame(user, body.user);
-      return await answerMoney(rooms, verb, { project, user, body, incoming, trigger: byOperator });
+      return await answerMoney(rooms, verb, { project, user, body, incoming, trigger, by });
     });
 
   return {
@@ -71,7 +73,7 @@ export function ledgerAdminRoutes(rooms: AdminRooms) {
       const user = userOf(incoming);
       const { value } = await incoming.inTime(readJsonBody(incoming.request, bodyBytesMax));
       const { forfeit } = parseWith(forgetBodySchema, value);
-      const forgetting = await forget.run({ projectId, user, forfeit });
+      const forgetting = await forget.run({ projectId, user, forfeit }, by);
       return answer(forgetting, incoming, forgetting.status === "done" ? 200 : 202);
     }),
     deposit: depositOrCharge("deposit"),
@@ -81,7 +83,7 @@ export function ledgerAdminRoutes(rooms: AdminRooms) {
       const user = userOf(incoming);
       const body = await readRefundBody(incoming);
       requireSame(user, body.user);
-      return await answerRefund(rooms, { project, user, body, incoming, trigger: byOperator });
+      return await answerRefund(rooms, { project, user, body, incoming, trigger, by });
     }),
   };
 }

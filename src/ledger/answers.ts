@@ -6,9 +6,11 @@ import { parseWith, readIdempotencyKey, readJsonBody, readLimit } from "../base/
 import { jsonResponse } from "../base/response.ts";
 import type { Deps } from "../deps.ts";
 import type { Trigger } from "../events/event.ts";
+import type { By } from "../projects/audit.ts";
 import type { Project } from "../projects/schema.ts";
 import { tallyRefusal } from "../summaries/tally.ts";
 import { listActivities, toCsv } from "./activities.ts";
+import { audited } from "./audited.ts";
 import { findAccount } from "./authorization.ts";
 import { amountOf, type Entry, toActivity } from "./entry.ts";
 import type { Post, Posted, Refusal } from "./post.ts";
@@ -35,6 +37,8 @@ export interface Asked {
   project: Project;
   trigger: Trigger;
   incoming: Incoming;
+  /** Whom the audit trail names; absent for a project's own software, whose keys do this all day. */
+  by?: By;
 }
 
 /** The body of a deposit or a charge. Throws 400, 408, 413, 415. */
@@ -56,7 +60,7 @@ export async function answerMoney(
   verb: "deposit" | "charge",
   asked: Asked & { user: string; body: MoneyBody },
 ): Promise<Response> {
-  const { project, user, body, trigger, incoming: { request, requestId } } = asked;
+  const { project, user, body, trigger, by, incoming: { request, requestId } } = asked;
   if (verb === "deposit") requireOwnMoney(project);
   const ref = await findAccount(rooms.deps.kv, project, user);
   const refuse = (kind: Refusal, balance: BalanceView) =>
@@ -70,6 +74,7 @@ export async function answerMoney(
     metadata: body.metadata ?? null,
     key: readIdempotencyKey(request),
     origin: { trigger },
+    ...(by ? { alongside: audited(rooms.deps, { by, action: verb }) } : {}),
   });
   const message = verb === "charge" ? { message: "The charge was taken." } : {};
   return "balance" in posted
@@ -114,7 +119,7 @@ function requireOwnMoney({ mode }: Project): void {
  */
 export async function answerRefund(
   { deps, post }: MoneyRooms,
-  { project, user, body, trigger, incoming }: Asked & { user: string | null; body: RefundBody },
+  { project, user, body, trigger, by, incoming }: Asked & { user: string | null; body: RefundBody },
 ): Promise<Response> {
   const account = user === null
     ? { projectId: project.id, user: "" }
@@ -128,6 +133,7 @@ export async function answerRefund(
     metadata: body.metadata ?? null,
     key: readIdempotencyKey(incoming.request),
     origin: { trigger },
+    ...(by ? { alongside: audited(deps, { by, action: "refund" }) } : {}),
   });
   if ("balance" in posted) throw new Error("a refund takes what there is");
   const { refundedActivityId, shortfall } = posted.entry;

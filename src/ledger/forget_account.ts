@@ -5,7 +5,7 @@ import type { Deps } from "../deps.ts";
 import type { Trigger } from "../events/event.ts";
 import type { Eraser } from "../store/erase.ts";
 import { accountKey, forgetJobKey, movedKey } from "../store/keys.ts";
-import { emptyWrite } from "../store/kv.ts";
+import { emptyWrite, type Write } from "../store/kv.ts";
 import { decodeAccount, emptyAccount, encodeAccount } from "./account.ts";
 import type { AccountQueue } from "./account_queue.ts";
 import type { Draft } from "./draft.ts";
@@ -21,10 +21,15 @@ const attemptsMax = 8;
 /**
  * Moves a user's account to their pseudonym, together with the job that does the rest: from here on
  * it goes forward only. Under the old name stays a closed account, which refuses everything until
- * the entries are renamed, so that nothing of the two can get mixed up. Throws 400 while money is
+ * the entries are renamed, so that nothing of the two can get mixed up. `row` is the audit trail's,
+ * written along. Throws 400 while money is
  * held, or is left and not to be forfeited.
  */
-export async function moveAccount({ deps, queue }: Rooms, job: ForgetJob): Promise<void> {
+export async function moveAccount(
+  { deps, queue }: Rooms,
+  job: ForgetJob,
+  row: Write["sets"][number],
+): Promise<void> {
   const { projectId, user } = job;
   const keys = [accountKey(projectId, user), forgetJobKey(projectId, user)] as const;
   for (let attempt = 0; attempt < attemptsMax; attempt++) {
@@ -35,13 +40,13 @@ export async function moveAccount({ deps, queue }: Rooms, job: ForgetJob): Promi
         reads: [],
         // As much as any write may carry: it shares its own with no other operation.
         bytes: Infinity,
-        apply: (draft) => ({ value: applyMove(draft, job) }),
+        apply: (draft) => ({ value: applyMove(draft, job, row) }),
       }).catch(ignoreClosed);
     }
     const write = {
       ...emptyWrite(),
       checks: keys.map((key) => ({ key, version: null })),
-      sets: [{ key: forgetJobKey(projectId, user), value: encodeForgetJob(job) }],
+      sets: [{ key: forgetJobKey(projectId, user), value: encodeForgetJob(job) }, row],
     };
     if ((await deps.committer.commit(write)) !== null) return;
   }
@@ -54,7 +59,7 @@ function ignoreClosed(error: unknown): void {
   throw error;
 }
 
-function applyMove(draft: Draft, job: ForgetJob): void {
+function applyMove(draft: Draft, job: ForgetJob, row: Write["sets"][number]): void {
   const { projectId, user, pseudonym } = job;
   const jobKey = forgetJobKey(projectId, user);
   const { account } = draft;
@@ -75,6 +80,7 @@ function applyMove(draft: Draft, job: ForgetJob): void {
   draft.put(accountKey(projectId, pseudonym), moved);
   draft.put(movedKey(projectId), toBytes(pseudonym));
   draft.put(jobKey, encodeForgetJob(job));
+  draft.put(row.key, row.value);
   Object.assign(account, emptyAccount(), { closed: true });
 }
 

@@ -93,7 +93,9 @@ export function createPost(kv: Kv, queue: AccountQueue, announce: Announce): Pos
           const refusal = refusalOf(draft, posting.amount);
           if (refusal) return { value: short(draft, refusal), refused: true };
           const entry = { kind: "charge" as const, ...details };
-          return booked(draft.debit(posting.amount, entry, posting.origin));
+          const made = draft.debit(posting.amount, entry, posting.origin);
+          posting.alongside?.(draft, made);
+          return booked(made);
         },
       });
       if (posted.kind === "insufficient_funds") {
