@@ -4,6 +4,7 @@ import { benchChat } from "./bench/chat.ts";
 import { benchGrowth } from "./bench/growth.ts";
 import { benchLatency } from "./bench/latency.ts";
 import { benchLogs } from "./bench/logs.ts";
+import { benchMetrics } from "./bench/metrics.ts";
 import { benchMoney } from "./bench/money.ts";
 import { benchPeers } from "./bench/peers.ts";
 import { benchStreams } from "./bench/streams.ts";
@@ -18,6 +19,7 @@ const parts: Record<string, (long: boolean) => Promise<Figure[]>> = {
   growth: benchGrowth,
   webhooks: benchWebhooks,
   logs: benchLogs,
+  metrics: benchMetrics,
 };
 
 const long = Deno.args.includes("--long");

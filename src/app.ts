@@ -1,4 +1,5 @@
 import { backupRoutes } from "./backup/routes.ts";
+import type { ChatRooms } from "./chat/answer.ts";
 import { createKeyGates } from "./chat/limits.ts";
 import { createModels } from "./chat/models.ts";
 import { sweepReplays } from "./chat/replay.ts";
@@ -13,9 +14,10 @@ import { guideRoutes } from "./guides/routes.tsx";
 import { createErasers } from "./erasers.ts";
 import { exportRoutes } from "./export/routes.ts";
 import { healthRoutes } from "./health.ts";
-import { mount, type Routes } from "./mount.ts";
+import { metricsRoutes } from "./metrics/routes.ts";
+import { type Load, mount, type Routes } from "./mount.ts";
 import { routeMap } from "./route_map.ts";
-import { type AccountQueue, createAccountQueue } from "./ledger/account_queue.ts";
+import { createAccountQueue } from "./ledger/account_queue.ts";
 import { ledgerAdminRoutes } from "./ledger/admin_routes.ts";
 import { createForget, type Forget } from "./ledger/forget.ts";
 import { createHolds } from "./ledger/hold.ts";
@@ -23,7 +25,7 @@ import { createPost } from "./ledger/post.ts";
 import { ledgerRoutes } from "./ledger/routes.ts";
 import { operations } from "./operations.ts";
 import { createBell } from "./events/bell.ts";
-import { createHoldSweep } from "./ledger/sweep.ts";
+import { createHoldSweep, type HoldSweep } from "./ledger/sweep.ts";
 import { createDevices } from "./paywall/device.ts";
 import { createLinks } from "./paywall/link.ts";
 import { createTokens } from "./paywall/token.ts";
@@ -38,6 +40,7 @@ import { projectRoutes } from "./projects/routes.ts";
 import { sweepMarkers } from "./store/marker_sweep.ts";
 import { createSecrets, type Secrets } from "./store/secrets.ts";
 import { verifyRoutes } from "./verify/routes.ts";
+import { createBacklog } from "./webhooks/backlog.ts";
 import { createDispatcher, type Dispatcher } from "./webhooks/dispatcher.ts";
 import { createGuard } from "./webhooks/guard.ts";
 import { createRedelivery, type Redelivery } from "./webhooks/redelivery.ts";
@@ -86,19 +89,18 @@ export async function createApp(outside: Deps): Promise<App> {
   const { links, devices, passkeys } = await openLinks(deps, secrets);
   const authorizations = createAuthorizations(deps, commit);
   const running = createRunning(deps, holds);
-  const findUpstream = createUpstreams(deps, secrets);
   const forget = createForget(deps, { queue, erasers: createErasers(deps, directory) });
   const { linkFor, wayOut } = createWaysOut({ links, announce });
   const operator = createAdminGuard(deps.config, auth);
   const webhooks = openWebhooks(deps, { admin, directory, secrets });
   bell.listen(webhooks.dispatcher.wake);
 
-  const gates = createKeyGates(deps.clock);
-  const chatRooms = { deps, auth, holds, running, findUpstream, linkFor, announce, gates };
   const sessions = createSessions({ deps, auth, directory });
   const ownRooms = { deps, auth, directory, admin, post, commit, running, sessions, ...webhooks };
+  const holdSweep = createHoldSweep(deps, queue);
+  const load: Load = { requests: 0, answers: () => running.size };
   const routes = routeMap({
-    chat: chatRoutes(chatRooms, createModels(deps, findUpstream)),
+    chat: openChat({ deps, auth, holds, running, linkFor, announce }, secrets),
     ledger: ledgerRoutes({ deps, auth, post, wayOut }),
     users: ledgerAdminRoutes({ deps, operator, directory, post, forget, wayOut }),
     projects: projectRoutes({ deps, operator, admin, directory }),
@@ -113,28 +115,28 @@ export async function createApp(outside: Deps): Promise<App> {
     docs: docsRoutes({ deps, operations }),
     guides: guideRoutes(deps),
     health: healthRoutes(deps),
+    metrics: openMetrics(deps, { load, holdSweep, ...webhooks }),
     console: consoleRoutes(ownRooms),
   });
   const flush = () => topUsers.flush().then(() => deps.committer.flush());
-  const sweep = createSweep(deps, { queue, sessions, forget, flush, ...webhooks });
-  const { fetch } = mount(deps, routes, running);
+  const sweep = createSweep(deps, { holdSweep, sessions, forget, flush, ...webhooks });
+  const { fetch } = mount(deps, routes, load);
   return { fetch, routes, running, admin, dispatcher: webhooks.dispatcher, sweep, flush };
 }
 
 function createSweep(
   deps: Deps,
-  { queue, redelivery, sessions, forget, flush }: {
-    queue: AccountQueue;
+  { holdSweep, redelivery, sessions, forget, flush }: {
+    holdSweep: HoldSweep;
     redelivery: Redelivery;
     sessions: Sessions;
     forget: Forget;
     flush: () => Promise<void>;
   },
 ): () => Promise<void> {
-  const sweepHolds = createHoldSweep(deps, queue);
   const trim = createTrim(deps);
   return async () => {
-    await sweepHolds();
+    await holdSweep.sweep();
     await sweepReplays(deps);
     await redelivery.sweep();
     await sessions.sweep();
@@ -143,6 +145,26 @@ function createSweep(
     await sweepMarkers(deps);
     await flush();
   };
+}
+
+function openChat(rooms: Omit<ChatRooms, "findUpstream" | "gates">, secrets: Secrets) {
+  const { deps } = rooms;
+  const findUpstream = createUpstreams(deps, secrets);
+  const models = createModels(deps, findUpstream);
+  return chatRoutes({ ...rooms, findUpstream, gates: createKeyGates(deps.clock) }, models);
+}
+
+function openMetrics(
+  deps: Deps,
+  { load, holdSweep, dispatcher }: { load: Load; holdSweep: HoldSweep; dispatcher: Dispatcher },
+) {
+  return metricsRoutes(deps, {
+    requests: () => load.requests,
+    answers: load.answers,
+    holds: holdSweep.seen,
+    deliveries: dispatcher.load,
+    backlog: createBacklog(deps),
+  });
 }
 
 async function openLinks(deps: Deps, secrets: Secrets) {

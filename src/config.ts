@@ -48,6 +48,7 @@ const schema = z.strictObject({
   KV_CHECKS_MAX: wholeNumber(8, 100).optional(),
   ADMIN_KEY: z.string().min(32, { error: "must have at least 32 characters" })
     .regex(/^[\x21-\x7e]+$/, { error: "must be visible ASCII characters" }).optional(),
+  METRICS_TOKEN: visible.min(16, { error: "must have at least 16 characters" }).optional(),
   UPSTREAM_URL: url.optional(),
   UPSTREAM_API_KEY: z.string().regex(/^[\x21-\x7e]+$/, {
     error: "must be visible ASCII characters",
@@ -80,6 +81,8 @@ export interface Config {
   /** Most checks in one atomic write that the store allows. */
   readonly kvChecksMax: number;
   readonly adminKey: Secret | null;
+  /** Opens /metrics, which is off without it. */
+  readonly metricsToken: Secret | null;
   readonly upstream: { readonly url: string; readonly apiKey: Secret | null } | null;
   /** Deadline of a whole non-streamed answer, and of a stream's first byte. */
   readonly upstreamTimeoutMs: number;
@@ -138,6 +141,7 @@ export function readConfig(
     kvPath,
     kvChecksMax: env.KV_CHECKS_MAX ?? (/^https?:/.test(kvPath) ? 10 : 100),
     adminKey: env.ADMIN_KEY ? secret(env.ADMIN_KEY) : null,
+    metricsToken: env.METRICS_TOKEN ? secret(env.METRICS_TOKEN) : null,
     upstream: upstreamOf(env),
     upstreamTimeoutMs: env.UPSTREAM_TIMEOUT_MS,
     upstreamIdleMs: env.UPSTREAM_IDLE_MS,

@@ -1,5 +1,7 @@
 import type { MakeId } from "./base/ids.ts";
 import type { Config } from "./config.ts";
+import type { Meter } from "./metrics/meter.ts";
+import type { Tracing } from "./metrics/tracing.ts";
 import type { Committer } from "./store/commit.ts";
 import type { Kv } from "./store/kv.ts";
 
@@ -7,6 +9,8 @@ import type { Kv } from "./store/kv.ts";
 export interface Clock {
   /** Milliseconds since 1970. */
   now(): number;
+  /** Milliseconds with their fractions since some moment: never goes back, for durations. */
+  elapsed(): number;
   /** Resolves after so long, or at once when `signal` aborts; never rejects. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
   /** Calls `work` after so long; the returned function takes that back. */
@@ -17,8 +21,11 @@ export interface Clock {
 export type Log = (
   level: "debug" | "info" | "warn" | "error",
   event: string,
-  fields?: Record<string, unknown>,
+  fields?: LogFields,
 ) => void;
+
+/** What else a line says: anything but what each line has. */
+export type LogFields = Record<string, unknown> & { time?: never; level?: never; event?: never };
 
 /** A webhook on its way to addresses that have been vetted. */
 export interface PostRequest {
@@ -50,6 +57,17 @@ export interface Alarm {
   listen(wake: () => void): void;
 }
 
+/** What a process knows of itself. */
+export interface ProcessFacts {
+  /** In milliseconds since 1970. */
+  startedAt: number;
+  /** What it runs on, as names and versions. */
+  runtime: Record<string, string>;
+  /** In bytes. */
+  memory(): { rss: number; heapUsed: number };
+  cpuSeconds(): number;
+}
+
 /** The one door to the outside: everything impure or shared that the rooms may use. */
 export interface Deps {
   config: Config;
@@ -69,4 +87,9 @@ export interface Deps {
   log: Log;
   /** The guides' markdown by the names of their files, such as "going-live". */
   guides: ReadonlyMap<string, string>;
+  /** What is counted, for Prometheus. */
+  meter: Meter;
+  /** Null while nobody traces. */
+  tracing: Tracing | null;
+  process: ProcessFacts;
 }

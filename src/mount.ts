@@ -1,11 +1,11 @@
 import { type Context, Hono } from "@hono/hono";
 import { ApiError } from "./base/errors.ts";
-import type { Handler } from "./base/handler.ts";
+import type { Handler, Incoming } from "./base/handler.ts";
 import { bodyDeadlineMs } from "./base/limits.ts";
 import type { Method } from "./base/operation.ts";
 import { callerRequestId } from "./base/request.ts";
 import { corsHeaders, errorResponse } from "./base/response.ts";
-import type { Deps } from "./deps.ts";
+import type { Deps, LogFields } from "./deps.ts";
 
 const otherMethods = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
@@ -28,35 +28,53 @@ const preflight: Handler = ({ requestId }) => {
   return new Response(null, { status: 204, headers });
 };
 
-/**
- * Serves the routes: each address answers 405 to other methods, and unknown addresses are 404.
- * `running` counts the answers that go on after their handler's return.
- */
-export function mount(deps: Deps, routes: Routes, running: { readonly size: number }): Hono {
+/** What is under way now. */
+export interface Load {
+  /** Requests whose handler runs. */
+  requests: number;
+  /** The answers that go on after their handler's return. */
+  answers(): number;
+}
+
+/** Serves the routes: each address answers 405 to other methods, and unknown addresses are 404. */
+export function mount(deps: Deps, routes: Routes, load: Load): Hono {
   const hono = new Hono({ getPath: normalPath });
-  const serve = createServe(deps, running);
+  const serve = createServe(deps, load);
   for (const [path, methods] of Object.entries(routes)) {
     const open = isOpenToBrowsers(path);
-    for (const [method, handler] of Object.entries(methods)) {
-      hono.on(method, path, serve(handler, open));
+    const handlers = open ? { ...methods, OPTIONS: preflight } : methods;
+    const allowed = Object.keys(handlers);
+    for (const [method, handler] of Object.entries(handlers)) {
+      hono.on(method, path, serve({ route: path, method, open }, handler));
     }
-    if (open) hono.on("OPTIONS", path, serve(preflight, open));
-    const allowed = [...Object.keys(methods), ...(open ? ["OPTIONS"] : [])];
     // Named one by one: a handler for all methods would be a second match for every request.
-    const others = otherMethods.filter((method) => !allowed.includes(method));
-    hono.on(others, path, serve(methodNotAllowed(allowed.join(", ")), open));
+    for (const method of otherMethods.filter((method) => !allowed.includes(method))) {
+      const refuse = methodNotAllowed(allowed.join(", "));
+      hono.on(method, path, serve({ route: path, method, open }, refuse));
+    }
   }
-  hono.notFound((context) => serve(unknownUrl, false)(context));
+  hono.notFound((context) => {
+    const { method } = context.req;
+    return serve({ route: "other", method, open: false }, unknownUrl)(context);
+  });
   return hono;
 }
 
-/** Whoever asks whether the process lives is answered also when nobody else is. */
-const isProbe = (path: string) => path === "/healthz" || path === "/readyz";
+/** Whoever asks how the process is doing is answered also when nobody else is. */
+const isProbe = (path: string) => ["/healthz", "/readyz", "/metrics"].includes(path);
+
+/** What is served where; `open` to the pages of other origins. */
+interface Served {
+  route: string;
+  method: string;
+  open: boolean;
+}
+
+type Begun = Pick<Incoming, "requestId" | "startedAt">;
 
 /** Runs handlers; the one place where what they throw becomes an answer, and where it is logged. */
-function createServe(deps: Deps, running: { readonly size: number }) {
-  const { clock, config } = deps;
-  let underWay = 0;
+function createServe(deps: Deps, load: Load) {
+  const { clock, config, meter, tracing } = deps;
 
   function inTime<T>(reading: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
@@ -71,41 +89,53 @@ function createServe(deps: Deps, running: { readonly size: number }) {
     });
   }
 
-  return (handler: Handler, open: boolean) => async (context: Context): Promise<Response> => {
-    const request = context.req.raw;
-    const requestId = callerRequestId(request) ?? deps.id("req");
-    const startedAt = clock.now();
-    const { path } = context.req;
-    const shown = withoutSecrets(path);
-    const log = (status: number, fields?: Record<string, unknown>) => {
-      const level = status >= 500 ? "error" : "info";
-      const { method } = request;
-      const ms = clock.now() - startedAt;
-      deps.log(level, "request", { requestId, method, path: shown, status, ms, ...fields });
-    };
-    underWay++;
-    try {
-      if (Math.max(underWay, running.size) > config.requestsMax && !isProbe(path)) {
-        throw overloaded();
-      }
-      const response = await handler({
-        request,
-        requestId,
-        path,
-        address: addressOf(context.env),
-        param: (name) => context.req.param(name) ?? "",
-        query: (name) => context.req.query(name),
-        inTime,
-      });
-      log(response.status);
-      return response;
-    } catch (error) {
-      const fault = error instanceof ApiError ? error : internalError(error);
-      log(fault.status, { code: fault.code, cause: causeText(fault.cause) });
-      return errorResponse(fault, requestId, open ? corsHeaders : undefined);
-    } finally {
-      underWay--;
+  async function answer(context: Context, { requestId, startedAt }: Begun, handler: Handler) {
+    const { path, raw: request } = context.req;
+    if (Math.max(load.requests, load.answers()) > config.requestsMax && !isProbe(path)) {
+      meter.refusals.overloaded.add();
+      throw overloaded();
     }
+    return await handler({
+      request,
+      requestId,
+      startedAt,
+      path,
+      address: addressOf(context.env),
+      param: (name) => context.req.param(name) ?? "",
+      query: (name) => context.req.query(name),
+      inTime,
+    });
+  }
+
+  return ({ route, method, open }: Served, handler: Handler) => {
+    const counted = meter.requests(route, method);
+    return async (context: Context): Promise<Response> => {
+      const { raw: request } = context.req;
+      const requestId = callerRequestId(request) ?? deps.id("req");
+      const startedAt = clock.elapsed();
+      const traceId = tracing?.request(request.method, route) ?? undefined;
+      const log = (status: number, fields?: LogFields) => {
+        const elapsedMs = clock.elapsed() - startedAt;
+        counted.seen(status, elapsedMs);
+        const { method } = request;
+        const path = withoutSecrets(context.req.path);
+        const ms = Math.round(elapsedMs * 10) / 10;
+        const level = status >= 500 ? "error" : "info";
+        deps.log(level, "request", { requestId, traceId, method, path, status, ms, ...fields });
+      };
+      load.requests++;
+      try {
+        const response = await answer(context, { requestId, startedAt }, handler);
+        log(response.status);
+        return response;
+      } catch (error) {
+        const fault = error instanceof ApiError ? error : internalError(error);
+        log(fault.status, { code: fault.code, cause: causeText(fault.cause) });
+        return errorResponse(fault, requestId, open ? corsHeaders : undefined);
+      } finally {
+        load.requests--;
+      }
+    };
   };
 }
 

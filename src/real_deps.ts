@@ -1,7 +1,10 @@
 import { lookup } from "node:dns/promises";
+import process from "node:process";
 import { createIds } from "./base/ids.ts";
 import { type Config, isDatabaseFile } from "./config.ts";
-import type { Clock, Deps, Log } from "./deps.ts";
+import type { Clock, Deps, Log, ProcessFacts } from "./deps.ts";
+import { createMeter } from "./metrics/meter.ts";
+import { createTracing } from "./metrics/tracing.ts";
 import { createAlarm } from "./real_alarm.ts";
 import { createPost } from "./real_post.ts";
 import { copyDatabase, removeLeftCopies } from "./real_snapshot.ts";
@@ -18,6 +21,7 @@ export async function createRealDeps(config: Config): Promise<Deps> {
   const store = await Deno.openKv(kvPath);
   const kv = guardKv(denoKv(store), bound);
   const log = createLog(config.logLevel);
+  const meter = createMeter();
   return {
     config,
     kv,
@@ -25,6 +29,8 @@ export async function createRealDeps(config: Config): Promise<Deps> {
       kv,
       newBatchId: () => id("batch"),
       checksMax: config.kvChecksMax,
+      elapsed: realClock.elapsed,
+      meter,
     }),
     clock: realClock,
     id,
@@ -36,6 +42,9 @@ export async function createRealDeps(config: Config): Promise<Deps> {
     takeSnapshot: isFile ? () => copyDatabase(kvPath) : null,
     log,
     guides: await readGuides(log),
+    meter,
+    tracing: createTracing(),
+    process: processFacts(),
   };
 }
 
@@ -60,6 +69,19 @@ function trustForNode(): void {
   if (path && !Deno.env.get("NODE_EXTRA_CA_CERTS")) Deno.env.set("NODE_EXTRA_CA_CERTS", path);
 }
 
+function processFacts(): ProcessFacts {
+  const { deno, v8 } = Deno.version;
+  return {
+    startedAt: Date.now() - performance.now(),
+    runtime: { deno, v8 },
+    memory: () => Deno.memoryUsage(),
+    cpuSeconds() {
+      const { user, system } = process.cpuUsage();
+      return (user + system) / 1e6;
+    },
+  };
+}
+
 /** How long a name's addresses are remembered, in ms: a busy receiver is not asked for each time. */
 const resolvedMs = 1_000;
 
@@ -79,6 +101,7 @@ function createResolve(): Deps["resolve"] {
 
 const realClock: Clock = {
   now: () => Date.now(),
+  elapsed: () => performance.now(),
   sleep: (ms, signal) =>
     new Promise((resolve) => {
       if (signal?.aborted) return resolve();

@@ -6,6 +6,7 @@ import type { healthRoutes } from "./health.ts";
 import type { backupRoutes } from "./backup/routes.ts";
 import type { exportRoutes } from "./export/routes.ts";
 import type { ledgerAdminRoutes } from "./ledger/admin_routes.ts";
+import type { metricsRoutes } from "./metrics/routes.ts";
 import type { ledgerRoutes } from "./ledger/routes.ts";
 import type { paywallRoutes } from "./paywall/routes.tsx";
 import type { projectRoutes } from "./projects/routes.ts";
@@ -34,6 +35,7 @@ export interface Rooms {
   guides: ReturnType<typeof guideRoutes>;
   health: ReturnType<typeof healthRoutes>;
   console: ReturnType<typeof consoleRoutes>;
+  metrics: ReturnType<typeof metricsRoutes>;
 }
 
 /** The whole outside of the service: which address leads into which room. */
@@ -111,7 +113,7 @@ function operatorRoutes(rooms: Rooms): Routes {
 }
 
 /** What people's links open, what Stripe calls, what readers read, and what probes ask. */
-function publicRoutes({ paywall, wallets, docs, guides, health }: Rooms): Routes {
+function publicRoutes({ paywall, wallets, docs, guides, health, metrics }: Rooms): Routes {
   return {
     "/topup/:token": { GET: paywall.showTopUp, POST: paywall.startTopUp },
     "/authorize/:token": { GET: wallets.showAuthorize, POST: wallets.decideAuthorize },
@@ -125,7 +127,9 @@ function publicRoutes({ paywall, wallets, docs, guides, health }: Rooms): Routes
     "/docs/guides": { GET: guides.contents },
     "/docs/guides/:name": { GET: guides.guide },
     "/openapi.json": { GET: docs.openapi },
+    "/docs": { GET: docs.reference },
     "/healthz": { GET: health.healthz },
     "/readyz": { GET: health.readyz },
+    "/metrics": { GET: metrics.metrics },
   };
 }

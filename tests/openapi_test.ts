@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { pathOf } from "../src/docs/document.ts";
 import { operations } from "../src/operations.ts";
-import { apiDocument, at, faultsOf, validatorAt } from "./support/api_document.ts";
+import { apiDocument, at, faultsOf, resolved, validatorAt } from "./support/api_document.ts";
 import { type Body, createWorld } from "./support/world.ts";
 
 /** Pages for people, and what their scripts call: no machine's business. */
@@ -14,6 +14,7 @@ const pages = [
   "/wallet/passkeys",
   "/wallet/sign-in/options",
   "/wallet/sign-in",
+  "/docs",
   "/docs/guides",
   "/docs/guides/:name",
 ];
@@ -42,10 +43,10 @@ Deno.test("openapi: names of operations are unique, and every path parameter is 
   const names: string[] = [];
   for (const [address, methods] of Object.entries(operations)) {
     for (const [method, operation] of Object.entries(methods)) {
-      names.push(operation.operationId);
+      names.push(operation.operationId, operation.summary);
       const path = pathOf(address, operation);
       const { parameters = [] } = document.paths[path][method.toLowerCase()];
-      const described = parameters.map((parameter: Body) => resolved(parameter))
+      const described = parameters.map(resolved)
         .filter((parameter: Body) => parameter.in === "path").map(({ name }: Body) => name);
       const named = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
       assert.deepEqual(described.sort(), named.sort(), path);
@@ -105,8 +106,3 @@ Deno.test("openapi: it is served to any page, once for each that asks, and says 
   const preflight = await world.call("/openapi.json", { key: null, method: "OPTIONS" });
   assert.equal(preflight.status, 204);
 });
-
-function resolved(part: Body): Body {
-  const [, ...names] = String(part.$ref ?? "").split("/");
-  return part.$ref ? at(...names) ?? {} : part;
-}

@@ -9,8 +9,17 @@ import type { Source, TreeRule, Violation } from "./source.ts";
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   base: [],
   config: ["base"],
-  deps: ["config", "base", "store"], // types only
-  real_deps: ["config", "deps", "base", "store", "real_post", "real_alarm", "real_snapshot"],
+  deps: ["config", "base", "store", "metrics"], // types only
+  real_deps: [
+    "config",
+    "deps",
+    "base",
+    "store",
+    "metrics",
+    "real_post",
+    "real_alarm",
+    "real_snapshot",
+  ],
   real_post: ["deps"],
   real_alarm: ["deps"],
   real_snapshot: ["deps", "real_snapshot_worker"],
@@ -19,6 +28,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   mount: ["deps", "base"],
   health: ["deps", "base", "store"],
   erasers: ["deps", "store", "projects", "summaries", "paywall", "wallets", "chat", "webhooks"],
+  metrics: ["deps", "base"],
   store: ["config", "deps", "base"],
   events: ["base", "store"],
   projects: ["config", "deps", "base", "store", "events"],
@@ -42,6 +52,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   docs: ["config", "deps", "base", "events", "paywall"],
   operations: [
     "base",
+    "backup",
+    "export",
     "projects",
     "ledger",
     "chat",
@@ -52,6 +64,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "verify",
     "docs",
     "health",
+    "metrics",
   ],
   backup: ["config", "deps", "base", "projects"],
   export: ["deps", "base", "store", "projects", "events", "ledger", "webhooks"],

@@ -3,6 +3,8 @@ export interface Incoming {
   request: Request;
   /** On every answer: the caller's own id, or ours. */
   requestId: string;
+  /** When it came, by the clock's `elapsed`. */
+  startedAt: number;
   /** The path as it was sent, still percent-encoded, without doubled or trailing slashes. */
   path: string;
   /** Who connected, by address: a proxy's where one stands before us. Null where it is not told. */

@@ -1,4 +1,4 @@
-import { encodeTime, monotonicFactory } from "ulid";
+import { decodeTime, encodeTime, monotonicFactory } from "ulid";
 
 /** What an id names; the prefix is part of the id. */
 export type IdKind =
@@ -36,6 +36,11 @@ export function createIds(now: () => number, random: () => number): MakeId {
 /** An id that sorts before all others of that kind and millisecond: to look from there on. */
 export function firstIdAt(kind: IdKind, ms: number): string {
   return `${kind}_${encodeTime(ms, 10)}${"0".repeat(16)}`;
+}
+
+/** When an id was made, in milliseconds since 1970. */
+export function timeOfId(id: string): number {
+  return decodeTime(id.slice(id.indexOf("_") + 1));
 }
 
 const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";

@@ -7,11 +7,12 @@ export type Tag =
   | "Authorization"
   | "Webhooks"
   | "Projects"
+  | "Users"
   | "Operations"
   | "Health";
 
-/** Whose key opens an operation: a project's with that scope, the operator's, or none is needed. */
-export type Access = "chat" | "money" | "webhooks" | "operator" | "anyone";
+/** Whose key opens an operation: a project's with that scope, the operator's, Prometheus' token, or none is needed. */
+export type Access = "chat" | "money" | "webhooks" | "operator" | "metrics" | "anyone";
 
 /** Real values, by what they show. */
 export type Examples = Readonly<Record<string, unknown>>;

@@ -1,3 +1,5 @@
+import { createHash, timingSafeEqual } from "node:crypto";
+
 /** Text that no log, error or JSON shows by accident: only `reveal` gives it. */
 export class Secret {
   readonly #text: string;
@@ -9,6 +11,11 @@ export class Secret {
   /** The text itself, for the one place that needs it. */
   reveal(): string {
     return this.#text;
+  }
+
+  /** Compares in a time that does not tell where two texts differ, nor how long the secret is. */
+  is(text: string): boolean {
+    return timingSafeEqual(digest(text), digest(this.#text));
   }
 
   toString(): string {
@@ -27,4 +34,8 @@ export class Secret {
   [Symbol.for("nodejs.util.inspect.custom")](): string {
     return "[secret]";
   }
+}
+
+function digest(text: string): Uint8Array {
+  return createHash("sha256").update(text).digest();
 }

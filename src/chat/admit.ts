@@ -120,6 +120,7 @@ function open(
 async function refuseHaste(rooms: ChatRooms, ask: Ask, rates: Rates): Promise<Admission> {
   const { caller: { snapshot: { project } }, user } = ask;
   const limit = tooFast(rates)?.limit ?? "requests";
+  rooms.deps.meter.refusals[limit].add();
   const date = new Date(rooms.deps.clock.now()).toISOString();
   const limited = rateLimitedEvent(ask, { limit, date });
   if (project.limits.reply === "error") {
@@ -138,6 +139,7 @@ async function refuseHaste(rooms: ChatRooms, ask: Ask, rates: Rates): Promise<Ad
 async function tellIfLimited(rooms: ChatRooms, ask: Ask, error: unknown): Promise<never> {
   if (error instanceof ApiError && error.status === 429) {
     const reason = error.code ?? "limit";
+    if (reason === "concurrency_limit") rooms.deps.meter.refusals.concurrency.add();
     countRefusal(rooms, ask, reason);
     await rooms.announce(ask.caller.snapshot.project.id, [blockedEvent(ask, reason)]);
   }
@@ -161,6 +163,7 @@ async function paywallFor(
   { kind, balance: { available } }: NotPaid,
 ): Promise<Paywall> {
   const { linkFor, announce } = rooms;
+  rooms.deps.meter.refusedMoney.chat[kind].add();
   countRefusal(rooms, ask, kind);
   const { caller: { snapshot: { project } }, user, ref } = ask;
   const asked = { trigger: byUser(user), requestedAmount: null, available };

@@ -3,22 +3,21 @@ import type { JsonObject } from "../base/json.ts";
 import type { Deps } from "../deps.ts";
 import type { AccountRef } from "../ledger/account.ts";
 import { amountOf, type Entry } from "../ledger/entry.ts";
-import type { Draft } from "../ledger/draft.ts";
-import type { Holds, Rates, Settled, Settlement } from "../ledger/hold.ts";
+import type { Holds, Rates } from "../ledger/hold.ts";
 import type { Refusal } from "../ledger/post.ts";
 import { type Amount, formatAmount, parseAmount } from "../base/money.ts";
 import { messageFor } from "../paywall/message.ts";
 import type { Announce } from "../projects/announce.ts";
 import type { Auth, Caller } from "../projects/auth.ts";
-import { tallyFailure } from "../summaries/tally.ts";
-import { byUser, endedEvent, type Ending } from "./events.ts";
+import type { Ending } from "./events.ts";
 import type { KeyGates, Place } from "./limits.ts";
 import type { Meter } from "./meter.ts";
-import { answerCost, describePrice, type Terms } from "./pricing.ts";
+import { answerCost, type Terms } from "./pricing.ts";
 import type { ChatQuote } from "./quote.ts";
 import type { ReplayMark } from "./replay.ts";
 import type { Running } from "./running.ts";
 import type { ChatRequest } from "./schema.ts";
+import type { Steps } from "./steps.ts";
 import { upstreamTimeout } from "./upstream_error.ts";
 import type { FindUpstream, Upstream } from "./upstreams.ts";
 import { inputOf, type TokenUsage } from "./usage.ts";
@@ -41,6 +40,8 @@ export interface ChatRooms {
 export interface Ask {
   /** Our own id: the hold's and, as `act_…`, the entry's. */
   id: string;
+  /** How far it has come, for graphs and traces. */
+  steps: Steps;
   /** On the response: the caller's own id, or ours. */
   requestId: string;
   request: Request;
@@ -80,6 +81,7 @@ export function watch({ running }: ChatRooms, answer: Answer): () => void {
   const stop = running.add({
     ref: answer.ref,
     id: answer.id,
+    requestId: answer.requestId,
     model: answer.chat.model,
     async used() {
       const usage = await answer.meter.usage();
@@ -107,93 +109,6 @@ export function costOf({ terms, meter }: Answer, usage: TokenUsage): Amount {
   return answerCost(terms.price, usage, meter.producedOutput);
 }
 
-const settleAttemptsMax = 4;
-const settleRetryMs = 100;
-
-/**
- * Charges the answer, durably, before its caller sees its end. Throws 503 when its hold is gone, or
- * when the store stays away.
- */
-export async function settle(
-  { holds, deps }: ChatRooms,
-  answer: Answer,
-  { usage, ending, alongside }: {
-    usage: TokenUsage;
-    ending: Ending;
-    alongside?: Settlement["alongside"];
-  },
-): Promise<Extract<Settled, { kind: "settled" }>> {
-  const settlement: Settlement = {
-    ref: answer.ref,
-    id: answer.id,
-    cost: costOf(answer, usage),
-    usage: describeUsage(answer, usage),
-    idempotencyKey: answer.replay?.idempotencyKey ?? null,
-    trigger: byUser(answer.user),
-    alongside(draft, entry) {
-      draft.emit(endedEvent(answer, ending));
-      alongside?.(draft, entry);
-    },
-  };
-  for (let attempt = 1;; attempt++) {
-    try {
-      const settled = await holds.settle(settlement);
-      if (settled.kind === "settled") {
-        countFailure(deps, answer, ending);
-        answer.place.count(inputOf(usage) + usage.output);
-        return settled;
-      }
-      break;
-    } catch (error) {
-      if (attempt === settleAttemptsMax) throw error;
-      await deps.clock.sleep(settleRetryMs * attempt);
-    }
-  }
-  throw new ApiError(503, {
-    message: "The answer took longer than its hold on the balance could be kept.",
-    type: "service_unavailable_error",
-    code: "hold_lost",
-  });
-}
-
-function describeUsage({ chat, terms, requestId }: Answer, usage: TokenUsage) {
-  return {
-    model: chat.model,
-    requestId,
-    source: usage.source,
-    uncachedInputTokens: usage.uncachedInput,
-    cachedInputTokens: usage.cachedInput,
-    cacheWriteTokens: usage.cacheWrite,
-    outputTokens: usage.output,
-    reasoningTokens: usage.reasoning,
-    price: describePrice(terms.price, inputOf(usage)),
-  };
-}
-
-/** Ends an answer that produced nothing: no charge, and its idempotency key is free again. */
-export async function release(
-  { holds, deps }: ChatRooms,
-  answer: Answer,
-  ending: Ending,
-): Promise<void> {
-  const { ref, id, replay } = answer;
-  countFailure(deps, answer, ending);
-  const end = (draft: Draft) => {
-    draft.emit(endedEvent(answer, ending));
-    if (replay) draft.remove(replay.key);
-  };
-  await holds.release(ref, id, end).catch((error) =>
-    // The hold then ends by itself, when it expires.
-    deps.log("error", "release_failed", { requestId: id, error: String(error) })
-  );
-}
-
-function countFailure({ committer, clock }: Deps, { caller }: Answer, ending: Ending): void {
-  if (ending.kind !== "failed") return;
-  const { id } = caller.snapshot.project;
-  committer.count(tallyFailure(id, ending.errorCode, clock.now()));
-}
-
 /** What an answer says of its reader's credit: where it was cut for that, and where it was not. */
 export async function lastWords(
   { linkFor }: ChatRooms,
@@ -216,7 +131,7 @@ export async function lastWords(
 }
 
 /** How an answer ends that a fault ends. */
-export function failure(fault: unknown): Ending {
+export function failure(fault: unknown): Extract<Ending, { kind: "failed" }> {
   const code = fault instanceof ApiError ? fault.code : null;
   return { kind: "failed", errorCode: code ?? "internal_error" };
 }

@@ -5,12 +5,13 @@ import { readIdempotencyKey, readJsonBody } from "../base/request.ts";
 import type { Caller } from "../projects/auth.ts";
 import { findAccount } from "../ledger/authorization.ts";
 import { endUser } from "../projects/end_user.ts";
-import { admit, modelNotFound } from "./admit.ts";
-import type { Ask, ChatRooms } from "./answer.ts";
+import { type Admission, admit, modelNotFound } from "./admit.ts";
+import { type Ask, type ChatRooms, failure } from "./answer.ts";
 import { termsOf } from "./pricing.ts";
 import { replayMark } from "./replay.ts";
 import { paywallReply } from "./reply.ts";
 import { readChat } from "./schema.ts";
+import { Steps } from "./steps.ts";
 import { streamedAnswer } from "./streamed_answer.ts";
 import { badUpstream } from "./upstream_error.ts";
 import { completionResponse, wholeAnswer } from "./whole_answer.ts";
@@ -24,48 +25,68 @@ const settingsMovesMax = 5;
  */
 export function completeChat(rooms: ChatRooms): Handler {
   return async (incoming) => {
-    const first = await rooms.auth.caller(incoming.request, "chat");
-    const body = await incoming.inTime(readJsonBody(incoming.request, chatBodyBytesMax));
-    let caller = first;
-    for (let moves = 0; moves < settingsMovesMax; moves++) {
-      const ask = await readAsk(rooms, { incoming, caller, body });
-      const admission = await admit(rooms, ask);
-      switch (admission.kind) {
-        case "settings_moved":
-          caller = await rooms.auth.caller(incoming.request, "chat");
-          continue;
-        case "replayed": {
-          const headers = { ...admission.stored.headers, "idempotent-replayed": "true" };
-          return completionResponse(admission.stored.body, ask.requestId, headers);
-        }
-        case "paywalled":
-          return paywallReply(admission.paywall, {
-            chat: ask.chat,
-            requestId: ask.requestId,
-            completionId: ask.id.replace("req_", "chatcmpl-"),
-            now: ask.askedAt,
-          });
-        case "admitted":
-          return ask.chat.stream
-            ? await streamedAnswer(rooms, admission.answer)
-            : await wholeAnswer(rooms, admission.answer);
-      }
+    const id = rooms.deps.id("req");
+    const steps = new Steps(rooms.deps, { id, startedAt: incoming.startedAt });
+    try {
+      return await answerChat(rooms, { incoming, id, steps });
+    } catch (error) {
+      // Where it had been admitted, its end has been told before.
+      steps.end({ ...failure(error), kind: "refused" });
+      throw error;
     }
-    throw new ApiError(503, {
-      message: "The project's settings kept changing.",
-      code: "contended",
-    });
   };
 }
 
-interface Received {
-  incoming: Incoming;
+/** A request at its beginning. */
+type Begun = Pick<Ask, "id" | "steps"> & { incoming: Incoming };
+
+async function answerChat(rooms: ChatRooms, begun: Begun): Promise<Response> {
+  const { incoming: { request, inTime } } = begun;
+  let caller = await rooms.auth.caller(request, "chat");
+  const body = await inTime(readJsonBody(request, chatBodyBytesMax));
+  for (let moves = 0; moves < settingsMovesMax; moves++) {
+    const ask = await readAsk(rooms, { ...begun, caller, body });
+    const admission = await admit(rooms, ask);
+    if (admission.kind !== "settings_moved") return await respond(rooms, ask, admission);
+    caller = await rooms.auth.caller(request, "chat");
+  }
+  throw new ApiError(503, {
+    message: "The project's settings kept changing.",
+    code: "contended",
+  });
+}
+
+async function respond(
+  rooms: ChatRooms,
+  { id, steps, chat, requestId, askedAt }: Ask,
+  admission: Exclude<Admission, { kind: "settings_moved" }>,
+): Promise<Response> {
+  switch (admission.kind) {
+    case "replayed": {
+      steps.end({ kind: "replayed" });
+      const headers = { ...admission.stored.headers, "idempotent-replayed": "true" };
+      return completionResponse(admission.stored.body, requestId, headers);
+    }
+    case "paywalled": {
+      steps.end({ kind: "paywalled" });
+      const completionId = id.replace("req_", "chatcmpl-");
+      return paywallReply(admission.paywall, { chat, requestId, completionId, now: askedAt });
+    }
+    case "admitted":
+      return chat.stream
+        ? await streamedAnswer(rooms, admission.answer)
+        : await wholeAnswer(rooms, admission.answer);
+  }
+}
+
+interface Received extends Begun {
   caller: Caller;
   body: Awaited<ReturnType<typeof readJsonBody>>;
 }
 
 /** Everything about a request that can be at fault, before money is held for it. */
-async function readAsk(rooms: ChatRooms, { incoming, caller, body }: Received): Promise<Ask> {
+async function readAsk(rooms: ChatRooms, received: Received): Promise<Ask> {
+  const { id, steps, incoming, caller, body } = received;
   const { request, requestId } = incoming;
   const { project } = caller.snapshot;
   requireActive(project.status);
@@ -74,12 +95,14 @@ async function readAsk(rooms: ChatRooms, { incoming, caller, body }: Received): 
   const user = endUser(caller, request, { body: chat.body.user, path: pathUser(incoming.path) });
   const terms = termsOf(project, chat.model);
   if (!terms) throw modelNotFound(chat.model);
+  steps.span?.set({ "farebox.project": project.id, "gen_ai.request.model": chat.model });
   const upstream = await rooms.findUpstream(project, chat.model);
   if (!upstream) throw badUpstream("no UPSTREAM_URL, and no upstream of the project");
   const ref = await findAccount(rooms.deps.kv, project, user);
   const key = readIdempotencyKey(request);
   return {
-    id: rooms.deps.id("req"),
+    id,
+    steps,
     requestId,
     request,
     askedAt: rooms.deps.clock.now(),

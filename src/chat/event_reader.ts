@@ -2,7 +2,7 @@ import { createParser, type EventSourceMessage } from "eventsource-parser";
 import { keepAliveMs, upstreamEventCharsMax } from "../base/limits.ts";
 import type { Clock } from "../deps.ts";
 import { asAborted } from "./upstream.ts";
-import { badUpstream, upstreamTimeout } from "./upstream_error.ts";
+import { badUpstream, upstreamBrokeOff, upstreamTimeout } from "./upstream_error.ts";
 
 /** What came of waiting for the upstream: events, silence worth a sign of life, or the end. */
 export type Read = EventSourceMessage[] | "silent" | "end";
@@ -61,7 +61,7 @@ export function createEventReader(
     pending ??= reader.read();
     const waitMs = Math.min(keepAliveMs, idleMs - silentMs);
     const result = await within(pending, waitMs, clock).catch((cause) => {
-      throw asAborted(signal) ?? badUpstream(cause, "The model's server broke off its answer.");
+      throw asAborted(signal) ?? upstreamBrokeOff(cause);
     });
     if (result === null) {
       silentMs += waitMs;

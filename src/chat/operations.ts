@@ -161,9 +161,21 @@ const getModel: Operation = {
 export const chatOperations: Operations = {
   "/v1/chat/completions": { POST: complete },
   "/v1/:user/chat/completions": {
-    POST: { ...complete, operationId: "createUsersChatCompletion", path: userPath },
+    POST: {
+      ...complete,
+      operationId: "createUsersChatCompletion",
+      summary: "The same, with the user in the path",
+      path: userPath,
+    },
   },
   "/v1/models": { GET: listModels },
   "/v1/models/*": { GET: getModel },
-  "/v1/:user/models": { GET: { ...listModels, operationId: "listUsersModels", path: userPath } },
+  "/v1/:user/models": {
+    GET: {
+      ...listModels,
+      operationId: "listUsersModels",
+      summary: "List what can be served, with the user in the path",
+      path: userPath,
+    },
+  },
 };

@@ -22,6 +22,8 @@ export interface RunningAnswer {
   ref: AccountRef;
   id: string;
   model: string;
+  /** On its response, and in the log. */
+  requestId: string;
   /** What it has used so far: charged if this process dies. */
   used(): Promise<Used>;
   /** Ends it; the reason is what its caller is told. */
@@ -88,7 +90,8 @@ export function createRunning({ clock, log }: Pick<Deps, "clock" | "log">, holds
       if (renewed) entry.renewedAt = startedAt;
       else if (entries.get(answer.id) === entry) answer.cut(cutError("hold_lost"));
     } catch (error) {
-      log("warn", "renewal_failed", { requestId: answer.id, error: String(error) });
+      const { requestId, id: chat } = answer;
+      log("warn", "renewal_failed", { requestId, chat, error: String(error) });
     } finally {
       entry.renewing = false;
     }

@@ -7,8 +7,6 @@ import {
   answerHead,
   type ChatRooms,
   lastWords,
-  release,
-  settle,
   startDeadline,
   usageBody,
   watch,
@@ -19,8 +17,9 @@ import { createEventReader, type EventReader, replayEvents } from "./event_reade
 import { rateHeaders } from "./limits.ts";
 import { outputTokensFor } from "./pricing.ts";
 import { errorFrame, sseDone, streamHeaders } from "./reply.ts";
+import { release, settle } from "./settle.ts";
 import { callUpstream, readBody } from "./upstream.ts";
-import { badUpstream } from "./upstream_error.ts";
+import { badUpstream, upstreamBrokeOff } from "./upstream_error.ts";
 import { inputOf } from "./usage.ts";
 import { passedHeaders, readCompletion } from "./whole_answer.ts";
 
@@ -47,6 +46,7 @@ export async function streamedAnswer(rooms: ChatRooms, answer: Answer): Promise<
     });
   } catch (error) {
     const ending = endingOf(error);
+    answer.steps.fault(error);
     if (error === callerLeft) {
       await settle(rooms, answer, { usage: await answer.meter.usage(), ending });
     } else await release(rooms, answer, ending);
@@ -56,9 +56,10 @@ export async function streamedAnswer(rooms: ChatRooms, answer: Answer): Promise<
 }
 
 async function forward(rooms: ChatRooms, answer: Answer): Promise<EventReader> {
-  const { upstream, chat, quote, requestId, request, controller } = answer;
+  const { upstream, chat, quote, requestId, request, steps, controller } = answer;
   const { signal } = controller;
   if (request.signal.aborted) throw callerLeftEarly;
+  steps.begin("forward", { streamed: true });
   const stopDeadline = startDeadline(rooms, answer);
   const leave = () => controller.abort(callerLeft);
   // Until there is a response body, whose `cancel` is the only sure sign that the caller left.
@@ -72,7 +73,8 @@ async function forward(rooms: ChatRooms, answer: Answer): Promise<EventReader> {
       requestId,
       headers,
       signal,
-    });
+    }, steps.span);
+    steps.begin("meter");
     const type = response.headers.get("content-type") ?? "";
     if (response.body && /^text\/event-stream/i.test(type)) {
       const idleMs = rooms.deps.config.upstreamIdleMs;
@@ -205,16 +207,18 @@ class AnswerStream {
     const { rooms, answer, reader, stopWatching } = this.#options;
     reader.cancel();
     const broken = fault ?? this.#brokenOff();
+    const { id: chat, requestId } = answer;
+    if (broken) answer.steps.fault(broken);
     if (broken && broken !== callerLeft) {
       const cause = String(broken instanceof ApiError ? broken.cause : broken);
-      rooms.deps.log("warn", "stream_broken", { requestId: answer.id, cause });
+      rooms.deps.log("warn", "stream_broken", { requestId, chat, cause });
     }
     try {
       const closing = broken ? "" : this.#chunks.finish("stop");
       const charged = await this.#charge(broken);
       return closing + charged + (broken ? errorFrame(broken) : sseDone);
     } catch (error) {
-      rooms.deps.log("error", "stream_failed", { requestId: answer.id, error: String(error) });
+      rooms.deps.log("error", "stream_failed", { requestId, chat, error: String(error) });
       return errorFrame(error);
     } finally {
       stopWatching();
@@ -224,7 +228,7 @@ class AnswerStream {
   /** The fault of a stream that ended without its end. */
   #brokenOff(): ApiError | null {
     if (this.#chunks.done || this.#chunks.complete) return null;
-    return badUpstream("a stream without its end", "The model's server broke off its answer.");
+    return upstreamBrokeOff("a stream without its end");
   }
 
   /** Charges what was produced; nothing for a fault before anything was. */

@@ -2,13 +2,16 @@ import { ApiError } from "../base/errors.ts";
 import { decodeUtf8, isObject, type JsonObject } from "../base/json.ts";
 import { upstreamErrorBytesMax } from "../base/limits.ts";
 import type { ChatRequest } from "./schema.ts";
+import type { Steps } from "./steps.ts";
 import {
   badUpstream,
   readFault,
   redact,
   toCallersError,
+  upstreamBrokeOff,
   type UpstreamFault,
   upstreamTimeout,
+  upstreamUnreachable,
 } from "./upstream_error.ts";
 import { maxTokensFieldFor, type Upstream } from "./upstreams.ts";
 
@@ -32,10 +35,14 @@ const correctionsMax = 2;
  * Sends a chat to its upstream and gives the 200 it answers with, its body unread. Throws what our
  * caller is to see: see `toCallersError`; 504 after the deadline, 502 when it cannot be reached.
  */
-export async function callUpstream(call: UpstreamCall): Promise<Response> {
+export async function callUpstream(
+  call: UpstreamCall,
+  span: Steps["span"],
+): Promise<Response> {
   const { upstream } = call;
   for (let correction = 0;; correction++) {
-    const response = await send(call);
+    // So that the call itself is a part of the span that it is made in.
+    const response = await (span ? span.run(() => send(call)) : send(call));
     if (response.status === 200) return response;
     const text = redact(await errorText(response, call.signal), upstream.apiKey);
     const fault = readFault(response.status, text);
@@ -68,7 +75,7 @@ async function send(call: UpstreamCall): Promise<Response> {
     });
     return decoded(response);
   } catch (cause) {
-    throw asAborted(signal) ?? badUpstream(cause, "The model's server could not be reached.");
+    throw asAborted(signal) ?? upstreamUnreachable(cause);
   }
 }
 
@@ -151,7 +158,7 @@ export async function readBody(
     }
   } catch (cause) {
     if (cause instanceof ApiError) throw cause;
-    throw asAborted(signal) ?? badUpstream(cause, "The model's server broke off its answer.");
+    throw asAborted(signal) ?? upstreamBrokeOff(cause);
   }
   const [only] = chunks;
   if (chunks.length === 1 && only) return only;

@@ -1,6 +1,20 @@
 import type { Secret } from "../base/secret.ts";
-import { ApiError } from "../base/errors.ts";
+import { ApiError, type ErrorDetail } from "../base/errors.ts";
 import { isObject, parseJson } from "../base/json.ts";
+import type { Deps } from "../deps.ts";
+
+/** What an upstream did instead of answering, as it is counted. */
+export type UpstreamFaultKind = Exclude<keyof Deps["meter"]["upstreamFaults"], "ended">;
+
+/** A fault of an upstream, as our caller sees it. */
+export class UpstreamError extends ApiError {
+  readonly kind: UpstreamFaultKind;
+
+  constructor(kind: UpstreamFaultKind, status: number, detail: ErrorDetail) {
+    super(status, detail);
+    this.kind = kind;
+  }
+}
 
 /** What an upstream said in an error, whatever its shape. */
 export interface UpstreamFault {
@@ -59,13 +73,13 @@ export function isOwnersFault({ status, type, code }: UpstreamFault): boolean {
  * An upstream's error as our caller sees it. What is about the request passes on; what is about the
  * operator's account or key (401, 402, 403, quota) is 502, and its text stays in the cause.
  */
-export function toCallersError(fault: UpstreamFault, retryAfter: string | null): ApiError {
+export function toCallersError(fault: UpstreamFault, retryAfter: string | null): UpstreamError {
   const { status, message, type, param, code } = fault;
   const retry = retryAfter ? { headers: { "retry-after": retryAfter } } : {};
   const ownersFault = isOwnersFault(fault);
   if (ownersFault || !callersFault.has(status)) {
     const overloaded = status === 503 || status === 529;
-    return new ApiError(502, {
+    return new UpstreamError(ownersFault ? "account" : "failed", 502, {
       message: overloaded && !ownersFault
         ? "The model's server is overloaded. Try again shortly."
         : "The model's server could not answer.",
@@ -74,7 +88,7 @@ export function toCallersError(fault: UpstreamFault, retryAfter: string | null):
       ...(ownersFault ? {} : retry),
     });
   }
-  return new ApiError(status, {
+  return new UpstreamError(status === 429 ? "rate_limited" : "refused", status, {
     message: message || `The model's server answered with status ${status}.`,
     type: type ?? (status === 429 ? "rate_limit_error" : "invalid_request_error"),
     param,
@@ -85,13 +99,26 @@ export function toCallersError(fault: UpstreamFault, retryAfter: string | null):
 }
 
 /** 502: the upstream answered with something that is no chat completion. */
-export function badUpstream(cause: unknown, message = "The model's server gave no valid answer.") {
-  return new ApiError(502, { message, code: "upstream_error", cause });
+export function badUpstream(cause: unknown): UpstreamError {
+  const message = "The model's server gave no valid answer.";
+  return new UpstreamError("invalid", 502, { message, code: "upstream_error", cause });
+}
+
+/** 502: no connection to the upstream. */
+export function upstreamUnreachable(cause: unknown): UpstreamError {
+  const message = "The model's server could not be reached.";
+  return new UpstreamError("unreachable", 502, { message, code: "upstream_error", cause });
+}
+
+/** 502: the upstream's answer ended before its end. */
+export function upstreamBrokeOff(cause: unknown): UpstreamError {
+  const message = "The model's server broke off its answer.";
+  return new UpstreamError("broken_off", 502, { message, code: "upstream_error", cause });
 }
 
 /** 504: the upstream was silent for too long. */
-export function upstreamTimeout(cause: unknown): ApiError {
-  return new ApiError(504, {
+export function upstreamTimeout(cause: unknown): UpstreamError {
+  return new UpstreamError("timeout", 504, {
     message: "The model's server did not answer in time.",
     code: "upstream_timeout",
     cause,

@@ -15,8 +15,6 @@ import {
   type ChatRooms,
   failure,
   lastWords,
-  release,
-  settle,
   startDeadline,
   usageBody,
   watch,
@@ -24,6 +22,7 @@ import {
 import { headOf, wholeChoice } from "./left_out.ts";
 import { rateHeaders } from "./limits.ts";
 import { fits, storeAnswer } from "./replay.ts";
+import { release, settle } from "./settle.ts";
 import { callUpstream, readBody } from "./upstream.ts";
 import { badUpstream } from "./upstream_error.ts";
 import type { TokenUsage } from "./usage.ts";
@@ -36,6 +35,7 @@ export async function wholeAnswer(rooms: ChatRooms, answer: Answer): Promise<Res
   const stopWatching = watch(rooms, answer);
   try {
     const { completion, usage } = await forward(rooms, answer).catch(async (error) => {
+      answer.steps.fault(error);
       await release(rooms, answer, failure(error));
       throw error;
     });
@@ -82,16 +82,16 @@ async function forward(
   rooms: ChatRooms,
   answer: Answer,
 ): Promise<{ completion: JsonObject; usage: TokenUsage }> {
-  const { upstream, chat, quote, requestId, request, controller: { signal } } = answer;
+  const { upstream, chat, quote, requestId, request, steps, controller: { signal } } = answer;
+  steps.begin("forward");
   const stopDeadline = startDeadline(rooms, answer);
   try {
     const headers = passedHeaders(request);
     const call = { upstream, chat, cap: quote.cap, requestId, headers, signal };
-    const response = await callUpstream(call);
-    const completion = readCompletion(
-      await readBody(response, upstreamBodyBytesMax, signal),
-      answer,
-    );
+    const response = await callUpstream(call, steps.span);
+    const body = await readBody(response, upstreamBodyBytesMax, signal);
+    steps.begin("meter");
+    const completion = readCompletion(body, answer);
     const { choices } = completion;
     const list = Array.isArray(choices) ? choices : [];
     for (const choice of list) answer.meter.addOutput(isObject(choice) ? choice.message : null);

@@ -57,6 +57,11 @@ const securitySchemes = {
     scheme: "bearer",
     description: "The server's `ADMIN_KEY`.",
   },
+  metricsToken: {
+    type: "http",
+    scheme: "bearer",
+    description: "The server's `METRICS_TOKEN`.",
+  },
 } as const;
 
 /** An address of the route map as OpenAPI writes it; a `*` stands for the last path parameter. */
@@ -67,6 +72,7 @@ export function pathOf(address: string, { path }: Pick<Operation, "path">): stri
 
 function securityOf(access: Access): Record<string, string[]>[] {
   if (access === "anyone") return [];
+  if (access === "metrics") return [{ metricsToken: [] }];
   return [access === "operator" ? { operatorKey: [] } : { projectKey: [access] }];
 }
 

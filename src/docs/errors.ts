@@ -19,7 +19,7 @@ export function errorsOf(operation: Operation): ErrorCase[] {
     ...errors,
     ...(access === "anyone" ? [] : keyErrors),
     ...(access === "operator" ? operatorErrors : []),
-    ...(access === "anyone" || access === "operator" ? [] : scopeErrors),
+    ...(["anyone", "operator", "metrics"].includes(access) ? [] : scopeErrors),
     ...(body ? bodyErrors : []),
     ...anyErrors,
   ];

@@ -1,18 +1,27 @@
+/** @jsxImportSource @hono/hono/jsx */
 import { createHash } from "node:crypto";
 import type { Handler } from "../base/handler.ts";
 import type { Operations } from "../base/operation.ts";
 import { corsHeaders } from "../base/response.ts";
+import { publicPath } from "../config.ts";
 import type { Deps } from "../deps.ts";
+import { pageResponse } from "../paywall/page_response.tsx";
 import { createDocument } from "./document.ts";
+import { Reference } from "./reference.tsx";
 
-/** The API document, for machines. */
+/** The API document: for machines, and as a page for people. */
 export function docsRoutes(
   { deps, operations }: { deps: Pick<Deps, "config">; operations: Operations },
 ) {
   const document = once(() => createDocument(operations, deps.config));
   const text = once(() => JSON.stringify(document()));
   const openapi: Handler = (incoming) => cached(incoming, text(), "application/json");
-  return { openapi };
+  const page = once(() => {
+    const base = publicPath(deps.config, "");
+    return String(<Reference operations={operations} document={document()} base={base} />);
+  });
+  const reference: Handler = ({ requestId }) => pageResponse(200, page(), { requestId });
+  return { openapi, reference };
 }
 
 /** Made when it is first asked for, and never again: most processes of a test never are. */

@@ -6,7 +6,8 @@ const about: Record<Tag, string> = {
   Authorization: "In the shared mode: whether a user allows the project to charge their wallet.",
   Webhooks: "Who is told of which events, and what became of it.",
   Projects: "For the operator: projects, their prices and their keys.",
-  Operations: "For the operator: deliveries, secrets and the books.",
+  Users: "For the operator: a project's users and their money.",
+  Operations: "For the operator: deliveries, secrets, backups and the books.",
   Health: "For whoever watches the process.",
 };
 

@@ -64,7 +64,7 @@ const cachedAccountsMax = 20_000;
  * account's version is the truth: another process that wrote in between makes it read again.
  */
 export function createAccountQueue(
-  deps: Pick<Deps, "kv" | "committer" | "clock" | "id" | "config" | "randomBytes">,
+  deps: Pick<Deps, "kv" | "committer" | "clock" | "id" | "config" | "randomBytes" | "meter">,
   rooms: { directory: Directory; topUsers: Pick<TopUsers, "see"> },
 ): AccountQueue {
   const { directory } = rooms;
@@ -107,6 +107,7 @@ export function createAccountQueue(
         remember(name, draft.account, version);
         const { use } = draft.spending;
         if (use) rooms.topUsers.see(ref.projectId, ref.user, use);
+        draft.entries.forEach((entry) => deps.meter.entry(entry, draft.snapshot.project.currency));
       }
       decisions.forEach(({ tell }) => tell());
       if (draft.changed) notify(name);

@@ -92,6 +92,7 @@ async function refusedResponse(
   { project, user, amount, incoming: { request, requestId } }: Refusing,
   { kind, balance }: { kind: Refusal; balance: BalanceView },
 ): Promise<Response> {
+  deps.meter.refusedMoney.charge[kind].add();
   deps.committer.count(tallyRefusal(project.id, kind, deps.clock.now()));
   const offer = await wayOut(project, user, {
     refusal: kind,

@@ -40,6 +40,7 @@ export class Draft {
   readonly account: Account;
   /** What bounds its user beside the money. */
   readonly spending: Spending;
+  readonly entries: Entry[] = [];
   #changed = false;
   readonly #options: DraftOptions;
   readonly #write: Write = emptyWrite();
@@ -55,12 +56,12 @@ export class Draft {
     const row = wallet ? this.row(authorizationKey(projectId, user)) : null;
     this.spending = new Spending({ wallet, row, account, limits: project.limits.user, now });
     this.#endExpiredHolds();
-    if (options.version === null && !options.ref.wallet) this.#grantTrial();
+    if (options.version === null && !wallet) this.#grantTrial();
   }
 
   /** Whether there is anything to write. */
   get changed(): boolean {
-    return this.#changed || this.spending.changed;
+    return this.#changed || this.entries.length > 0 || this.spending.changed;
   }
 
   /** What can be spent now: of a wallet, as much as its owner allows for today. */
@@ -184,11 +185,10 @@ export class Draft {
   ): Entry {
     const { account } = this;
     account.balance = toAmount(account.balance + delta);
-    account.seq += 1;
     const { ref } = this.#options;
     const whole: Entry = {
       id: entry.id ?? this.#options.id("act"),
-      seq: account.seq,
+      seq: ++account.seq,
       prev: account.last,
       user: ref.user,
       ...(ref.wallet ? { projectId: ref.projectId } : {}),
@@ -204,7 +204,7 @@ export class Draft {
       ...entry,
     };
     account.last = whole.id;
-    this.#changed = true;
+    this.entries.push(whole);
     this.#write.sets.push({ key: entryKey(placeOf(ref).owner, whole.id), value: toBytes(whole) });
     const movement = { projectId: ref.projectId, delta, shortfall, spending: this.spending };
     (this.#write.additions ??= []).push(countEntry(whole, movement));

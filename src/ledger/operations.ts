@@ -68,7 +68,8 @@ const moving = [...userErrors, archived, wrongKey, keyReused, contended];
 const asked = { tag: "Money", access: "money" } as const;
 const headers = userHeader.extend(idempotencyHeader.shape);
 
-const deposit: Operation = {
+/** A deposit. */
+export const deposit: Operation = {
   ...asked,
   operationId: "deposit",
   summary: "Credit a user's balance",
@@ -91,7 +92,8 @@ const deposit: Operation = {
   }],
 };
 
-const charge: Operation = {
+/** A charge. */
+export const charge: Operation = {
   ...asked,
   operationId: "charge",
   summary: "Debit a user's balance once",
@@ -128,7 +130,8 @@ const charge: Operation = {
   errors: moving,
 };
 
-const refund: Operation = {
+/** A refund. */
+export const refund: Operation = {
   ...asked,
   operationId: "refund",
   summary: "Refund an activity, in part or whole",
@@ -182,7 +185,8 @@ const getTopUpLink: Operation = {
   errors: userErrors,
 };
 
-const listActivities: Operation = {
+/** A page of a user's activities. */
+export const listActivities: Operation = {
   ...asked,
   operationId: "listActivities",
   summary: "List what moved a user's money",

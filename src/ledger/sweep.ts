@@ -1,33 +1,65 @@
+import { timeOfId } from "../base/ids.ts";
 import type { Deps } from "../deps.ts";
 import type { Key } from "../store/kv.ts";
+import type { AccountRef } from "./account.ts";
 import type { AccountQueue } from "./account_queue.ts";
 import { listHolding } from "./store.ts";
 
+/** Looks after the accounts that nobody touches any more. */
+export interface HoldSweep {
+  /**
+   * Ends holds that a dead process left, and forgets accounts that hold nothing. Each call does a
+   * bounded part and goes on where it stopped.
+   */
+  sweep(): Promise<void>;
+  /** The holds that its last round over all accounts has left. */
+  seen(): { open: number; oldestMs: number };
+}
+
 const accountsPerTick = 200;
 
-/**
- * Reaches the accounts that nobody touches any more: ends holds that a dead process left, and
- * forgets accounts that hold nothing. Each call does a bounded part and goes on where it stopped.
- */
+/** The sweep over the accounts that may hold money. */
 export function createHoldSweep(
-  { kv, log }: Pick<Deps, "kv" | "log">,
+  { kv, log, clock }: Pick<Deps, "kv" | "log" | "clock">,
   queue: AccountQueue,
-): () => Promise<void> {
+): HoldSweep {
   let after: Key | null = null;
-  return async () => {
-    const { refs, next } = await listHolding(kv, after, accountsPerTick);
-    after = next;
-    for (const ref of refs) {
-      // The draft ends what has expired before this looks at it.
-      const work = queue.run(ref, {
-        reads: [],
-        bytes: 256,
-        apply(draft) {
-          if (draft.ownHolds.length === 0) draft.unlist();
-          return { value: undefined };
-        },
-      });
-      await work.catch((error) => log("error", "sweep_failed", { error: String(error) }));
+  let seen = { open: 0, oldestMs: 0 };
+  let round = { open: 0, oldestMs: 0 };
+
+  /** What an account holds, once the draft has ended what has expired. */
+  function look(ref: AccountRef): Promise<string[]> {
+    return queue.run(ref, {
+      reads: [],
+      bytes: 256,
+      apply(draft) {
+        if (draft.ownHolds.length === 0) draft.unlist();
+        return { value: draft.ownHolds.map(({ id }) => id) };
+      },
+    });
+  }
+
+  async function visit(ref: AccountRef): Promise<void> {
+    const holds = await look(ref);
+    round.open += holds.length;
+    for (const id of holds) {
+      round.oldestMs = Math.max(round.oldestMs, clock.now() - timeOfId(id));
     }
+  }
+
+  return {
+    seen: () => seen,
+    async sweep() {
+      const { refs, next } = await listHolding(kv, after, accountsPerTick);
+      after = next;
+      for (const ref of refs) {
+        await visit(ref).catch((error) =>
+          log("error", "sweep_failed", { project: ref.projectId, error: String(error) })
+        );
+      }
+      if (next !== null) return;
+      seen = round;
+      round = { open: 0, oldestMs: 0 };
+    },
   };
 }

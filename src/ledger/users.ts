@@ -1,5 +1,7 @@
+import { z } from "zod";
 import { fromBase64Url, toBase64Url } from "../base/base64.ts";
 import { badRequest, notFound } from "../base/errors.ts";
+import { currency, decimal, time, userId } from "../base/fields.ts";
 import { fromBytes, toBytes } from "../base/json.ts";
 import { formatAmount } from "../base/money.ts";
 import { checkUserId } from "../base/user_id.ts";
@@ -14,31 +16,40 @@ import type { Key, Kv, Row } from "../store/kv.ts";
 import { listAfter, readOrNull } from "../store/scan.ts";
 import { type Account, decodeAccount, type Hold } from "./account.ts";
 import { type Authorization, decodeAuthorization } from "./authorization.ts";
-import { type BalanceView, settledAt, viewBalance } from "./view.ts";
+import { balanceFields, settledAt, viewBalance } from "./view.ts";
+
+const authorizationSchema = z.object({
+  status: z.enum(["active", "revoked", "declined"]),
+  dailyCap: decimal.meta({ description: "Most that the person allows for one day, UTC." }),
+  decidedAt: time.meta({ description: "The person's last decision." }),
+});
+/** What a person allows, as the project sees it. */
+export type AuthorizationView = z.output<typeof authorizationSchema>;
 
 /** One user of a project, with their money. */
-export interface UserView extends BalanceView {
-  user: string;
-  currency: string;
-  /** How many entries there are, and the last one's id; null of a wallet, which is for others too. */
-  entries: number | null;
-  lastActivityId: string | null;
-  /** In the shared mode: what the person whose wallet it is allows; else null. */
-  authorization: AuthorizationView | null;
-}
-
-/** What a person allows, as the project sees it. */
-export interface AuthorizationView {
-  status: Authorization["status"];
-  dailyCap: string;
-  /** ISO 8601: the person's last decision. */
-  decidedAt: string;
-}
+export const userSchema = z.object({
+  user: userId,
+  currency,
+  ...balanceFields,
+  entries: z.int().min(0).nullable().meta({
+    description: "How many entries there are; null of a wallet, which is for others too.",
+  }),
+  lastActivityId: z.string().nullable(),
+  authorization: authorizationSchema.nullable().meta({
+    description: "In the shared mode: what the person whose wallet it is allows.",
+  }),
+}).meta({ id: "User" });
+/** One user of a project, with their money. */
+export type UserView = z.output<typeof userSchema>;
 
 /** The same with the money that is put aside for running answers. */
-export interface UserDetail extends UserView {
-  holds: { id: string; amount: string; expiresAt: string }[];
-}
+export const userDetailSchema = userSchema.extend({
+  holds: z.array(z.object({ id: z.string(), amount: decimal, expiresAt: time })).meta({
+    description: "Money that is put aside for running answers.",
+  }),
+}).meta({ id: "UserDetail" });
+/** The same with the money that is put aside for running answers. */
+export type UserDetail = z.output<typeof userDetailSchema>;
 
 /** Which users a page has: those whose ids begin with `prefix`, from `cursor` on. */
 export interface UserQuery {

@@ -36,4 +36,9 @@ export const userErrors: readonly ErrorCase[] = [
       "control characters.",
   },
   { status: 403, code: "user_not_allowed", when: "The key is bound to another user." },
+  {
+    status: 403,
+    code: "user_being_forgotten",
+    when: "The user is being forgotten: until that is done, nothing moves for them.",
+  },
 ];

@@ -1,5 +1,6 @@
 import { ApiError, storeUnavailable } from "../base/errors.ts";
 import { decodeUtf8 } from "../base/json.ts";
+import type { Deps } from "../deps.ts";
 import { type Batch, keyText, openBatch, type Pending } from "./batch.ts";
 import { commitMarkerKey } from "./keys.ts";
 import { type Addition, asStoreFault, emptyWrite, type Kv, type Write } from "./kv.ts";
@@ -28,6 +29,11 @@ interface CommitterOptions {
   kv: Kv;
   newBatchId: () => string;
   checksMax: number;
+  elapsed: Deps["clock"]["elapsed"];
+  meter: Pick<
+    Deps["meter"],
+    "commits" | "commitTime" | "commitWrites" | "retriedSingly" | "markers"
+  >;
 }
 
 const landed = new TextEncoder().encode("landed");
@@ -42,7 +48,8 @@ const ridingMax = 8;
  * next, so an idle service adds no delay and a busy one pays one fsync for many requests.
  * A batch that fails a check is retried member by member: one stale member harms no other.
  */
-export function createCommitter({ kv, newBatchId, checksMax }: CommitterOptions): Committer {
+export function createCommitter(options: CommitterOptions): Committer {
+  const { kv, newBatchId, checksMax, elapsed, meter } = options;
   const queue: Pending[] = [];
   const stats = { commits: 0, writes: 0, retriedSingly: 0 };
   let running: Promise<void> | null = null;
@@ -59,6 +66,7 @@ export function createCommitter({ kv, newBatchId, checksMax }: CommitterOptions)
   }
 
   async function commitBatch({ write, members }: Batch): Promise<void> {
+    meter.commitWrites.observe(members.length);
     const outcome = await send(write).catch((error: unknown) => ({ error }));
     const failed = typeof outcome === "object" && outcome !== null ? outcome : null;
     if (!failed && (outcome !== null || members.length === 1)) {
@@ -70,6 +78,7 @@ export function createCommitter({ kv, newBatchId, checksMax }: CommitterOptions)
     }
     for (const member of members) {
       stats.retriedSingly++;
+      meter.retriedSingly.add();
       await send(member.write)
         .then(member.resolve, (error) => member.reject(asStoreFault(error)));
     }
@@ -79,10 +88,10 @@ export function createCommitter({ kv, newBatchId, checksMax }: CommitterOptions)
   async function send(write: Write): Promise<CommitResult> {
     const riding = takeCounted();
     const additions = [...write.additions ?? [], ...riding];
-    if (additions.length === 0) return await sendMarked(write);
+    if (additions.length === 0) return await sendTimed(write);
     const { sets, landed } = sums.after(additions);
     try {
-      const version = await sendMarked({ ...write, sets: [...write.sets, ...sets] });
+      const version = await sendTimed({ ...write, sets: [...write.sets, ...sets] });
       if (version === null) riding.forEach(count);
       else landed();
       return version;
@@ -103,6 +112,20 @@ export function createCommitter({ kv, newBatchId, checksMax }: CommitterOptions)
     const name = keyText([...key, field]);
     const before = counted.get(name)?.values;
     counted.set(name, { key, field, values: before ? added(before, values) : values });
+  }
+
+  async function sendTimed(write: Write): Promise<CommitResult> {
+    const startedAt = elapsed();
+    try {
+      const version = await sendMarked(write);
+      meter.commits[version === null ? "refused" : "landed"].add();
+      return version;
+    } catch (error) {
+      meter.commits.failed.add();
+      throw error;
+    } finally {
+      meter.commitTime.observeMs(elapsed() - startedAt);
+    }
   }
 
   /**
@@ -145,13 +168,19 @@ export function createCommitter({ kv, newBatchId, checksMax }: CommitterOptions)
       try {
         const fenced = await kv.atomic(fence);
         const row = await kv.get(marker);
-        if (row.value && decodeUtf8(row.value) === "landed") return row.version;
+        if (row.value && decodeUtf8(row.value) === "landed") {
+          meter.markers.landed.add();
+          return row.version;
+        }
         if (fenced !== null || row.value) break;
         if (attempt === resolveAttemptsMax) throw storeUnavailable(cause);
       } catch (error) {
-        if (attempt >= resolveAttemptsMax) throw storeUnavailable(error);
+        if (attempt < resolveAttemptsMax) continue;
+        meter.markers.unknown.add();
+        throw storeUnavailable(error);
       }
     }
+    meter.markers.not_landed.add();
     if (cause === null) return null;
     throw cause;
   }

@@ -73,7 +73,11 @@ const disconnect: Operation = {
 export const connectOperations: Operations = {
   "/v1/user/connect": { GET: connect },
   "/v1/user/disconnect": {
-    GET: { ...disconnect, operationId: "disconnectByGet" },
+    GET: {
+      ...disconnect,
+      operationId: "disconnectByGet",
+      summary: "End a user's permission, for tools that can only GET",
+    },
     POST: disconnect,
   },
 };

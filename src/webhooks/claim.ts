@@ -32,13 +32,14 @@ export function leaseMs(timeoutMs: number): number {
 
 /** Claims by check-and-set: of several processes one gets each delivery. */
 export function createClaims(deps: Deps, { slots, results, start }: ClaimRooms): Claims {
-  const { kv, committer, clock, config, log } = deps;
+  const { kv, committer, clock, config, log, meter } = deps;
   const { attemptsMax, backoffBaseMs, timeoutMs } = config.webhooks;
   const policy = { attemptsMax, backoffBaseMs };
 
   async function removeStray(key: Key): Promise<void> {
     log("warn", "webhook_stray_row", { key: key.join(" ") });
     await committer.commit({ checks: [], sets: [], deletes: [key] });
+    meter.repairs.stray_row.add();
   }
 
   /** Claims one delivery and starts it; false when it was taken or changed meanwhile. */
@@ -54,7 +55,11 @@ export function createClaims(deps: Deps, { slots, results, start }: ClaimRooms):
     putDelivery(write, value, delivery);
     const landed = await committer.commit(write).catch(() => null);
     if (landed === null) slots.release(endpoint);
-    else start(written({ endpoint, delivery, eventText }, landed));
+    else {
+      // Whoever had it before did not come to an end with it.
+      if (value.lease !== null) meter.repairs.lease.add();
+      start(written({ endpoint, delivery, eventText }, landed));
+    }
     return landed !== null;
   }
 

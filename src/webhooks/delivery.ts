@@ -77,7 +77,7 @@ export function endedAsError(delivery: Delivery, error: string, now: number): De
 /** The delivery after a try: done, to be retried, or ended. */
 export function afterAttempt(
   delivery: Delivery,
-  result: SendResult,
+  result: Omit<SendResult, "result">,
   { policy, random }: { policy: RetryPolicy; random: number },
 ): Delivery {
   const { at, latencyMs, responseCode, error } = result;

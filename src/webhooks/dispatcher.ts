@@ -7,6 +7,7 @@ import { createClaims } from "./claim.ts";
 import { type Claimed, type Endpoint, Slots } from "./endpoint.ts";
 import { createExpansion, outboxGraceMs } from "./expand.ts";
 import { readyGrainMs, readyTime } from "./delivery_rows.ts";
+import type { LogFields } from "../deps.ts";
 import type { DispatcherRooms } from "./rooms.ts";
 import { createResults } from "./results.ts";
 import { listOutbox, listReady, nextDue, type ReadyRow } from "./store.ts";
@@ -24,6 +25,8 @@ export interface Dispatcher {
   stop(): Promise<void>;
   /** Resolves when nothing is under way. */
   idle(): Promise<void>;
+  /** Tries under way, and what is leased and waits in memory. */
+  load(): { running: number; queued: number };
 }
 
 /** How deliveries to a subscription fare in one process. */
@@ -42,7 +45,7 @@ const lookAgainMs = 5_000;
 
 /** The dispatcher: outbox -> deliveries -> tries -> results. */
 export function createDispatcher(rooms: DispatcherRooms): Dispatcher {
-  const { deps: { kv, committer, clock, log, alarm, config } } = rooms;
+  const { deps: { kv, committer, clock, log, alarm, config, meter } } = rooms;
   const readyRowsMax = config.kvChecksMax - 2;
   const slots = new Slots();
   const results = createResults(rooms.deps);
@@ -51,14 +54,15 @@ export function createDispatcher(rooms: DispatcherRooms): Dispatcher {
   let polling: Promise<void> | null = null;
 
   const tries = createTries(rooms, { slots, results, onFree });
-  const start = (claimed: Claimed) => track(tries.run(claimed));
+  const start = (claimed: Claimed) =>
+    track(tries.run(claimed), { delivery: claimed.delivery.id, eventId: claimed.delivery.eventId });
   const expansion = createExpansion(rooms.deps, { slots, start, onQueued: startQueued });
   const claims = createClaims(rooms.deps, { slots, results, start });
 
   /** Keeps a piece of work in sight until it ends; its fault is logged, and found again by polls. */
-  function track(piece: Promise<unknown>): void {
+  function track(piece: Promise<unknown>, about: LogFields): void {
     const seen: Promise<unknown> = piece
-      .catch((error) => log("error", "webhook_work_failed", { error: String(error) }))
+      .catch((error) => log("error", "webhook_work_failed", { ...about, error: String(error) }))
       .finally(() => work.delete(seen));
     work.add(seen);
   }
@@ -93,7 +97,7 @@ export function createDispatcher(rooms: DispatcherRooms): Dispatcher {
   /** A slot has come free: for what waits in the store first, since that is older. */
   function onFree(): void {
     const endpoint = stopped ? null : slots.nextHungry(clock.now());
-    if (endpoint) track(serve(endpoint));
+    if (endpoint) track(serve(endpoint), { subscription: endpoint.id });
     startQueued();
   }
 
@@ -129,8 +133,11 @@ export function createDispatcher(rooms: DispatcherRooms): Dispatcher {
     const beforeId = firstIdAt("evt", clock.now() - outboxGraceMs);
     const waiting = await listOutbox(kv, { beforeId, limit: pageSize });
     await Promise.all(waiting.map(async ({ text, ...event }) => {
-      if (text !== null) return await expansion.expand({ ...event, text });
-      log("warn", "webhook_event_gone", { event: event.id });
+      if (text !== null) {
+        await expansion.expand({ ...event, text });
+        return meter.repairs.outbox_row.add();
+      }
+      log("warn", "webhook_event_gone", { eventId: event.id });
       await committer.commit({ ...emptyWrite(), deletes: [outboxKey(event.id)] });
     }));
   }
@@ -153,7 +160,7 @@ export function createDispatcher(rooms: DispatcherRooms): Dispatcher {
   const dispatcher: Dispatcher = {
     wake(events) {
       if (stopped) return;
-      for (const event of events) track(expansion.takeUp(event));
+      for (const event of events) track(expansion.takeUp(event), { eventId: event.id });
     },
     poll() {
       if (stopped) return Promise.resolve();
@@ -176,7 +183,8 @@ export function createDispatcher(rooms: DispatcherRooms): Dispatcher {
     async idle() {
       while (work.size > 0) await Promise.all(work);
     },
+    load: () => ({ running: slots.running, queued: slots.queued }),
   };
-  alarm.listen(() => track(dispatcher.poll()));
+  alarm.listen(() => track(dispatcher.poll(), { by: "alarm" }));
   return dispatcher;
 }

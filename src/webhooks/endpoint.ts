@@ -166,6 +166,11 @@ export class Slots {
     return this.#running;
   }
 
+  /** Deliveries that wait in memory. */
+  get queued(): number {
+    return this.#queued;
+  }
+
   #forgetIdle(): void {
     for (const [id, endpoint] of this.#endpoints) {
       if (endpoint.running === 0 && !this.#hungry.has(endpoint)) this.#endpoints.delete(id);

@@ -102,7 +102,11 @@ export function createExpansion(
     let writing = Promise.resolve();
     const cancel = clock.after(unwrittenMaxMs, () => {
       writing = writeDown(held).catch((error) =>
-        log("error", "webhook_work_failed", { error: String(error) })
+        log("error", "webhook_work_failed", {
+          delivery: delivery.id,
+          eventId: event.id,
+          error: String(error),
+        })
       );
     });
     return held;

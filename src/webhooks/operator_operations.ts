@@ -66,7 +66,7 @@ const resealSecrets: Operation = {
       last: { resealed: 3, nextCursor: null },
     }),
   },
-  errors: idErrors("project"),
+  errors: [{ status: 400, code: "invalid_value", when: "`cursor` is not valid." }],
 };
 
 const operateSubscription: Operation = {

@@ -87,6 +87,7 @@ export function createRedelivery(deps: Deps, dispatcher: Pick<Dispatcher, "poll"
         continue;
       }
       worked = true;
+      deps.meter.repairs.redelivery.add();
       for (let part = 0; part < partsPerSweep; part++) {
         const current = await readJob(kv, value.projectId, value.id);
         if (current?.value.status !== "running" || !(await doPart(current))) break;
@@ -136,7 +137,9 @@ export function createRedelivery(deps: Deps, dispatcher: Pick<Dispatcher, "poll"
       const deed = { by, action: "webhook.redelivered", target: subscriptionId, detail };
       write.sets.push(auditRow(deps, projectId, deed));
       await committer.commit(write);
-      sweep().catch((error) => deps.log("error", "redelivery_failed", { error: String(error) }));
+      sweep().catch((error) =>
+        deps.log("error", "redelivery_failed", { job: job.id, error: String(error) })
+      );
       return job;
     },
     async job(projectId, jobId) {

@@ -37,7 +37,7 @@ const waitingMax = 256;
  * Combines the results of one subscription that come while its last write is under way, so that its
  * health is one check for many. What cannot be written is tried again when its lease ends.
  */
-export function createResults({ kv, committer, clock, log, config }: Deps): Results {
+export function createResults({ kv, committer, clock, log, config, meter }: Deps): Results {
   const batchMax = Math.min(batchSize, config.kvChecksMax - 3);
   const lanes = new Map<Endpoint, Waiting[]>();
 
@@ -45,7 +45,11 @@ export function createResults({ kv, committer, clock, log, config }: Deps): Resu
     while (lane.length > 0) {
       const batch = lane.splice(0, batchMax);
       await writeDown(endpoint, batch).catch((error) =>
-        log("error", "webhook_result_lost", { subscription: endpoint.id, error: String(error) })
+        log("error", "webhook_result_lost", {
+          subscription: endpoint.id,
+          deliveries: batch.map(({ after }) => after.id),
+          error: String(error),
+        })
       );
       batch.forEach(({ done }) => done());
     }
@@ -59,7 +63,8 @@ export function createResults({ kv, committer, clock, log, config }: Deps): Resu
         endpoint.health = null;
         if (await commit(endpoint, [waiting])) break;
         // The last reason left is that the lease had ended, and the result is another's to write.
-        if (attempt === attemptsMax) log("warn", "webhook_result_void", { id: waiting.after.id });
+        const { id: delivery, eventId } = waiting.after;
+        if (attempt === attemptsMax) log("warn", "webhook_result_void", { delivery, eventId });
         // Another process may be writing the same health: let it.
         await clock.sleep(0);
       }
@@ -79,7 +84,16 @@ export function createResults({ kv, committer, clock, log, config }: Deps): Resu
     if (moved) putHealth(write, endpoint, { value, version: health.version });
     const version = await committer.commit(write);
     endpoint.health = version !== null && moved ? { value, version } : null;
+    if (version !== null) batch.forEach(tell);
     return version !== null;
+  }
+
+  function tell({ after, tried }: Waiting): void {
+    const outcome = outcomeOf(after, tried);
+    meter.deliveries[outcome].add();
+    if (outcome === "delivered" || outcome === "retried") return;
+    const { id: delivery, eventId, eventType, attempts, error } = after;
+    log("warn", "webhook_errored", { delivery, eventId, eventType, attempts, error });
   }
 
   async function healthOf(endpoint: Endpoint): Promise<Versioned<Health>> {
@@ -100,6 +114,12 @@ export function createResults({ kv, committer, clock, log, config }: Deps): Resu
         drain(endpoint, opened);
       }),
   };
+}
+
+function outcomeOf({ status }: Delivery, tried: boolean): keyof Deps["meter"]["deliveries"] {
+  if (status === "success") return "delivered";
+  if (status === "pending") return "retried";
+  return tried ? "errored" : "dropped";
 }
 
 function withResult(health: Health, { after, tried }: Result): Health {

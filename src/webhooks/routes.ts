@@ -86,8 +86,10 @@ function operatorRoutes({ operator, subscriptions, redelivery, reseal }: Webhook
     }),
     resealSecrets: operator(async (incoming) => {
       const cursor = incoming.query("cursor");
-      const from = cursor === undefined ? undefined : checkId(cursor, "project");
-      return answer(200, await reseal(from), incoming);
+      if (cursor !== undefined && !/^pw_[0-9A-Z]{1,32}$/.test(cursor)) {
+        throw badRequest("cursor", "'cursor' is not valid.");
+      }
+      return answer(200, await reseal(cursor), incoming);
     }),
     redeliver: operator(async (incoming) => {
       const id = checkId(incoming.param("deliveryId"), "delivery");

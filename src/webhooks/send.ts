@@ -6,6 +6,7 @@ import type { OpenSubscription } from "./subscriptions.ts";
 
 /** What one try came to. Times in milliseconds. */
 export interface SendResult {
+  result: AttemptResult;
   at: number;
   latencyMs: number;
   responseCode: number | null;
@@ -15,6 +16,9 @@ export interface SendResult {
   retryAfterMs: number | null;
   bodyHead: string | null;
 }
+
+/** What a try came to, as it is counted. */
+export type AttemptResult = keyof Deps["meter"]["attempts"];
 
 /** One delivery as it goes out. */
 export interface Outgoing {
@@ -26,28 +30,33 @@ export interface Outgoing {
 
 /** Tries once to deliver: vet the address, sign, post, within one deadline. Never throws. */
 export async function send(
-  deps: Pick<Deps, "post" | "clock" | "config">,
+  deps: Pick<Deps, "post" | "clock" | "config" | "meter">,
   guard: Guard,
   outgoing: Outgoing,
 ): Promise<SendResult> {
-  const { clock, config } = deps;
+  const { clock, config, meter } = deps;
   const at = clock.now();
-  const end = (result: Partial<SendResult>): SendResult => ({
-    at,
-    latencyMs: clock.now() - at,
-    responseCode: null,
-    error: null,
-    retryAfterMs: null,
-    bodyHead: null,
-    ...result,
-  });
+  const startedAt = clock.elapsed();
+  const end = (came: Came): SendResult => {
+    meter.attempts[came.result].add();
+    meter.attemptTime.observeMs(clock.elapsed() - startedAt);
+    return {
+      at,
+      latencyMs: clock.now() - at,
+      responseCode: null,
+      error: null,
+      retryAfterMs: null,
+      bodyHead: null,
+      ...came,
+    };
+  };
   const deadline = new AbortController();
   const timeout = `timeout: no complete answer within ${config.webhooks.timeoutMs} ms`;
   const cancel = clock.after(config.webhooks.timeoutMs, () => deadline.abort());
   try {
     const url = new URL(outgoing.subscription.url);
     const vetted = await orAborted(guard.vet(url), deadline.signal);
-    if ("refused" in vetted) return end({ error: refusals[vetted.refused] });
+    if ("refused" in vetted) return end(refused(vetted.refused));
     const body = bodyOf(outgoing, at);
     const response = await deps.post({
       url,
@@ -58,7 +67,8 @@ export async function send(
     });
     return end(judge(response, clock.now()));
   } catch (error) {
-    return end({ error: deadline.signal.aborted ? timeout : describeFault(error) });
+    if (deadline.signal.aborted) return end({ result: "timeout", error: timeout });
+    return end(faultOf(error));
   } finally {
     cancel();
   }
@@ -114,8 +124,10 @@ function headersOf(
   };
 }
 
-function judge({ status, retryAfter, bodyHead }: PostResponse, now: number): Partial<SendResult> {
-  const answered = { responseCode: status, bodyHead };
+type Came = Pick<SendResult, "result"> & Partial<SendResult>;
+
+function judge({ status, retryAfter, bodyHead }: PostResponse, now: number): Came {
+  const answered = { result: classOf(status), responseCode: status, bodyHead };
   if (status >= 200 && status < 300) return answered;
   const error = status >= 300 && status < 400
     ? `redirect: status ${status}, which is not followed`
@@ -139,11 +151,29 @@ export function readRetryAfter(text: string, now: number): number | null {
   return Number.isNaN(date) ? null : Math.max(0, date - now);
 }
 
-function describeFault(error: unknown): string {
+function classOf(status: number): AttemptResult {
+  const classes = ["2xx", "3xx", "4xx", "5xx"] as const;
+  return classes[Math.floor(status / 100) - 2] ?? "other_status";
+}
+
+function refused(result: keyof typeof refusals): Came {
+  return { result, error: refusals[result] };
+}
+
+function faultOf(error: unknown): Came {
+  const result = kindOf(error);
+  return { result, error: `${result}: ${faults[result]}` };
+}
+
+const faults = {
+  connection_refused: "nothing listens there",
+  tls_error: "no secure connection to that name could be made",
+  connection_error: "the connection broke off",
+};
+
+function kindOf(error: unknown): keyof typeof faults {
   const text = error instanceof Error ? `${Reflect.get(error, "code") ?? ""} ${error.message}` : "";
-  if (/ECONNREFUSED/.test(text)) return "connection_refused: nothing listens there";
-  if (/CERT|certificate|TLS|SSL|ALTNAME|handshake|UnknownIssuer/i.test(text)) {
-    return "tls_error: no secure connection to that name could be made";
-  }
-  return "connection_error: the connection broke off";
+  if (/ECONNREFUSED/.test(text)) return "connection_refused";
+  const secure = /CERT|certificate|TLS|SSL|ALTNAME|handshake|UnknownIssuer/i;
+  return secure.test(text) ? "tls_error" : "connection_error";
 }

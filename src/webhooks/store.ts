@@ -44,6 +44,15 @@ export async function listOutbox(
   return waiting.map((event, at) => ({ ...event, text: texts[at] ?? null }));
 }
 
+/** How many events wait that are older than that; counted up to the limit. */
+export async function countOutbox(
+  kv: Kv,
+  { beforeId, limit }: { beforeId: string; limit: number },
+): Promise<number> {
+  const rows = await kv.list({ prefix: outboxPrefix, end: outboxKey(beforeId), limit });
+  return rows.length;
+}
+
 /** The subscription, or null. */
 export async function readSubscription(
   kv: Kv,

@@ -1,4 +1,6 @@
+import { isObject, parseJson } from "../base/json.ts";
 import { settingsStaleMs } from "../base/limits.ts";
+import type { Deps } from "../deps.ts";
 import { afterAttempt, endedAsError, isPermanent } from "./delivery.ts";
 import type { DispatcherRooms } from "./rooms.ts";
 import type { Claimed, Endpoint, Slots } from "./endpoint.ts";
@@ -19,6 +21,9 @@ interface TryRooms {
   /** A slot has come free. */
   onFree(): void;
 }
+
+type Tracing = NonNullable<Deps["tracing"]>;
+type Span = ReturnType<Tracing["apart"]>;
 
 /** How long an opened subscription is used without looking whether an old secret has ended. */
 const openedMs = 60 * settingsStaleMs;
@@ -53,17 +58,33 @@ export function createTries(
     await results.record(claimed.endpoint, { ...result, before, row: claimed.row });
   }
 
-  async function attempt(
-    claimed: Claimed,
-    sent: () => void,
-  ): Promise<void> {
+  function startTrace({ delivery, eventText, endpoint }: Claimed, tracing: Tracing) {
+    const span = tracing.apart("delivery", causeOf(eventText));
+    span.set({
+      "farebox.delivery": delivery.id,
+      "farebox.event": delivery.eventId,
+      "farebox.event_type": delivery.eventType,
+      "farebox.subscription": endpoint.id,
+      "farebox.attempt": delivery.attempts + 1,
+    });
+    return span;
+  }
+
+  async function attempt(claimed: Claimed, sent: () => void, span: Span | null): Promise<void> {
     const { endpoint, delivery, eventText } = claimed;
+    span?.step("prepare");
     const subscription = await open(endpoint);
     if (!subscription?.isActive) {
       const after = endedAsError(delivery, "subscription inactive", clock.now());
+      span?.step("record");
       return await record(claimed, { after, tried: false });
     }
-    const result = await send(deps, guard, { delivery, eventText, subscription });
+    span?.step("send");
+    const outgoing = { delivery, eventText, subscription };
+    const result =
+      await (span ? span.run(() => send(deps, guard, outgoing)) : send(deps, guard, outgoing));
+    span?.set({ "farebox.result": result.result });
+    span?.step("record");
     const [high = 0, low = 0] = randomBytes(2);
     const random = (high * 256 + low) / 65_536;
     const after = afterAttempt(delivery, result, { policy, random });
@@ -85,7 +106,20 @@ export function createTries(
         slots.release(claimed.endpoint);
         onFree();
       };
-      await attempt(claimed, free).finally(free);
+      const span = deps.tracing && startTrace(claimed, deps.tracing);
+      try {
+        await attempt(claimed, free, span);
+      } finally {
+        free();
+        span?.end();
+      }
     },
   };
+}
+
+/** The request that an event is about; the activity of a chat has its request's id. */
+function causeOf(eventText: string): string | null {
+  const event = parseJson(eventText);
+  const subject = isObject(event) && isObject(event.subject) ? event.subject : {};
+  return typeof subject.id === "string" ? subject.id.replace(/^act_/, "req_") : null;
 }

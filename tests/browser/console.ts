@@ -84,7 +84,7 @@ for (const scheme of ["light", "dark"] as const) {
 Deno.test("browser: an operator at a desk opens any project from the list", async () => {
   using world = await busyWorld();
   await world.makeProject({ name: "Other shop" });
-  await using visitor = await visit(world, { wide: true });
+  await using visitor = await visit(world, { screen: "desktop" });
   const { page, url } = visitor;
   await signIn(page, url, adminKey);
   await assertAccessible(page);
@@ -240,7 +240,7 @@ Deno.test("browser: what runs is shown anew without a reload", async () => {
 
 Deno.test("browser: the keyboard alone goes from the sign-in to a page's content and back out", async () => {
   using world = await createWorld({ env });
-  await using visitor = await visit(world, { wide: true });
+  await using visitor = await visit(world, { screen: "desktop" });
   const { page, url } = visitor;
   const focused = () => page.evaluate("document.activeElement.textContent");
   const tabTo = async (text: string) => {

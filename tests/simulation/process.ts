@@ -3,6 +3,7 @@ import { ApiError } from "../../src/base/errors.ts";
 import { createIds } from "../../src/base/ids.ts";
 import type { Config } from "../../src/config.ts";
 import type { Clock, Deps } from "../../src/deps.ts";
+import { createMeter } from "../../src/metrics/meter.ts";
 import { createCommitter } from "../../src/store/commit.ts";
 import { type Bound, guardKv, type Kv } from "../../src/store/kv.ts";
 import type { AlarmQueue } from "./alarm_queue.ts";
@@ -119,10 +120,17 @@ function depsOf(life: Life, around: Surroundings): Deps {
   const line = createStoreLine({ ...around, holder: life });
   const kv = guardKv(around.seams.kv?.(line, timeline) ?? line, boundBy(clock));
   const { kvChecksMax: checksMax } = config;
+  const meter = createMeter();
   return {
     config,
     kv,
-    committer: createCommitter({ kv, newBatchId: () => id("batch"), checksMax }),
+    committer: createCommitter({
+      kv,
+      newBatchId: () => id("batch"),
+      checksMax,
+      elapsed: clock.elapsed,
+      meter,
+    }),
     clock,
     id,
     randomBytes: (length) => Uint8Array.from({ length }, () => Math.floor(random() * 256)),
@@ -135,6 +143,14 @@ function depsOf(life: Life, around: Surroundings): Deps {
       if (!life.dead) around.log(life.name, level, event, fields);
     },
     guides: new Map(),
+    meter,
+    tracing: null,
+    process: {
+      startedAt: clock.now(),
+      runtime: { deno: "simulated" },
+      memory: () => ({ rss: 0, heapUsed: 0 }),
+      cpuSeconds: () => 0,
+    },
   };
 }
 
@@ -145,6 +161,7 @@ function clockOf(life: Life, timeline: Timeline): Clock {
     });
   return {
     now: () => timeline.now,
+    elapsed: () => timeline.elapsed,
     after,
     sleep: (ms, signal) =>
       new Promise((resolve) => {

@@ -42,7 +42,13 @@ function patternOf(path: string): RegExp {
 export function at(...names: string[]): Body | undefined {
   let part: Body | undefined = apiDocument().document;
   for (const one of names) part = part?.[one];
-  return typeof part?.$ref === "string" ? at(...part.$ref.slice(2).split("/")) : part;
+  return part && resolved(part);
+}
+
+/** A part of the document, or the one that it refers to. */
+export function resolved(part: Body): Body {
+  if (typeof part.$ref !== "string") return part;
+  return at(...part.$ref.slice(2).split("/")) ?? assert.fail(part.$ref);
 }
 
 const validators = new Map<string, ValidateFunction>();
@@ -110,11 +116,27 @@ export async function checkedAnswer(
       { status, headers },
     );
   }
+  // Of what is no JSON the document says nothing more; it may be a stream that a test cuts off.
+  if (type !== "application/json") return response;
   const bytes = await response.bytes();
-  const text = new TextDecoder().decode(bytes);
-  const fault = faultsOf(validator, type === "application/json" ? JSON.parse(text) : text);
+  const fault = faultsOf(validator, JSON.parse(new TextDecoder().decode(bytes)));
   assert.equal(fault, "", `${what}: ${fault}`);
   return new Response(bytes, { status, headers });
+}
+
+/** What is wrong with a delivery for the document's webhooks, or nothing. */
+export function faultOfDelivery(headers: Record<string, string>, body: Body): string {
+  const place = ["webhooks", String(body.event?.type), "post"];
+  const described = at(...place);
+  if (!described) return `${body.event?.type} is not in the API document`;
+  const bodyPlace = [...place, "requestBody", "content", "application/json", "schema"];
+  const faults = [
+    faultsOf(validatorAt(...bodyPlace), body),
+    ...described.parameters.map(resolved).map(({ name, schema }: Body) =>
+      faultsOf(apiDocument().ajv.compile(schema), headers[name.toLowerCase()])
+    ),
+  ].filter(Boolean);
+  return faults.length > 0 ? `${body.event.type}: ${faults.join("\n")}` : "";
 }
 
 function checkHeaders(headers: Headers, place: string[], what: string): void {

@@ -4,8 +4,13 @@ import { type Browser, chromium, type Page } from "playwright-core";
 import type { World } from "./world.ts";
 
 const pictures = new URL("../../output/", import.meta.url);
-const phone = { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, isMobile: true };
-const desk = { viewport: { width: 1280, height: 900 } };
+const screens = {
+  phone: { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, isMobile: true },
+  desktop: { viewport: { width: 1280, height: 900 } },
+};
+
+/** A kind of screen. */
+export type Screen = keyof typeof screens;
 
 /** A browser in front of a world that listens on a port of its own. */
 export interface Visit extends AsyncDisposable {
@@ -16,10 +21,11 @@ export interface Visit extends AsyncDisposable {
   complaints: string[];
 }
 
-/** Opens a phone's browser on a world's service, or that of a desk. */
+/** Opens a browser on a world's service: a phone's, unless told otherwise. */
 export async function visit(
   world: World,
-  { scheme = "light" as "light" | "dark", script = true, port = 0, wide = false } = {},
+  { scheme = "light" as "light" | "dark", script = true, port = 0, screen = "phone" as Screen } =
+    {},
 ): Promise<Visit> {
   const server = Deno.serve(
     { hostname: "127.0.0.1", port, onListen() {} },
@@ -30,7 +36,7 @@ export async function visit(
     args: ["--no-sandbox"],
   });
   const context = await browser.newContext({
-    ...(wide ? desk : phone),
+    ...screens[screen],
     colorScheme: scheme,
     javaScriptEnabled: script,
   });
@@ -66,8 +72,8 @@ export async function assertAccessible(page: Page): Promise<void> {
   assert.deepEqual(told, []);
 }
 
-/** Keeps a picture of the page. */
-export async function picture(page: Page, name: string): Promise<void> {
+/** Keeps a picture of the page, or of what is on the screen. */
+export async function picture(page: Page, name: string, fullPage = true): Promise<void> {
   await Deno.mkdir(pictures, { recursive: true });
-  await page.screenshot({ path: new URL(`${name}.png`, pictures).pathname, fullPage: true });
+  await page.screenshot({ path: new URL(`${name}.png`, pictures).pathname, fullPage });
 }

@@ -25,6 +25,7 @@ export function createHandClock(start = Date.UTC(2026, 0, 1)): HandClock {
   };
   return {
     now: () => now,
+    elapsed: () => now - start,
     after,
     sleep: (ms, signal) =>
       new Promise((resolve) => {

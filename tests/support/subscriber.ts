@@ -1,4 +1,5 @@
 import type { PostRequest, PostResponse } from "../../src/deps.ts";
+import { faultOfDelivery } from "./api_document.ts";
 
 /** One delivery as a subscriber got it. */
 export interface Received {
@@ -17,6 +18,8 @@ type Reply = (received: Received) => Partial<PostResponse> | Promise<Partial<Pos
 /** Subscribers' servers, scripted; 200 unless told otherwise. */
 export interface SubscriberScript {
   received: Received[];
+  /** What was received and is not in the API document. */
+  undocumented: string[];
   /** The types of the events received, in order. */
   types(): string[];
   /** How every delivery from now on is answered. */
@@ -29,10 +32,12 @@ export interface SubscriberScript {
 
 export function createSubscriberScript(): SubscriberScript {
   const received: Received[] = [];
+  const undocumented: string[] = [];
   const names = new Map<string, string[]>();
   let reply: Reply = () => ({});
   return {
     received,
+    undocumented,
     names,
     types: () => received.map(({ body }) => body.event.type),
     reply: (next) => void (reply = next),
@@ -44,6 +49,8 @@ export function createSubscriberScript(): SubscriberScript {
     async post({ url, addresses, headers, body, signal }) {
       const got = { url: url.href, addresses, headers, raw: body, body: JSON.parse(body), signal };
       received.push(got);
+      const fault = faultOfDelivery(headers, got.body);
+      if (fault) undocumented.push(fault);
       const aborted = new Promise<never>((_, reject) =>
         signal.addEventListener("abort", () => reject(signal.reason), { once: true })
       );

@@ -95,7 +95,12 @@ export async function pay(
 }
 
 /** Sends an event as Stripe does, signed by its own library. */
-export async function tellServer(world: World, event: Body, secret = webhookSecret) {
+export async function tellServer(
+  world: World,
+  event: Body,
+  secret = webhookSecret,
+  path = "/v1/stripe",
+) {
   const payload = JSON.stringify(event);
   const header = await new Stripe("sk_test").webhooks.generateTestHeaderStringAsync({
     payload,
@@ -103,7 +108,7 @@ export async function tellServer(world: World, event: Body, secret = webhookSecr
     timestamp: Math.floor(world.clock.now() / 1000),
     cryptoProvider: Stripe.createSubtleCryptoProvider(),
   });
-  return await world.json("/v1/stripe", {
+  return await world.json(path, {
     key: null,
     raw: payload,
     headers: { "stripe-signature": header, "content-length": String(payload.length) },

@@ -3,6 +3,7 @@ import { type App, createApp } from "../../src/app.ts";
 import { createIds } from "../../src/base/ids.ts";
 import { readConfig } from "../../src/config.ts";
 import type { Deps } from "../../src/deps.ts";
+import { createMeter } from "../../src/metrics/meter.ts";
 import { createCommitter } from "../../src/store/commit.ts";
 import { readGuides } from "../../src/real_deps.ts";
 import { denoKv, guardKv, type Kv } from "../../src/store/kv.ts";
@@ -90,6 +91,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   const store = (shareWith && stores.get(shareWith)) ?? await Deno.openKv(":memory:");
   const kv = guardKv(wrapKv(denoKv(store)), (work) => work);
   const id = createIds(clock.now, random);
+  const meter = createMeter();
   const deps: Deps = {
     config,
     kv,
@@ -97,6 +99,8 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       kv,
       newBatchId: () => id("batch"),
       checksMax: config.kvChecksMax,
+      elapsed: clock.elapsed,
+      meter,
     }),
     clock,
     id,
@@ -114,6 +118,14 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     },
     log: (level, event, fields) => logged.push({ level, event, ...fields }),
     guides,
+    meter,
+    tracing: null,
+    process: {
+      startedAt: clock.now(),
+      runtime: { deno: "2.9.6", v8: "14.0" },
+      memory: () => ({ rss: 100e6, heapUsed: 50e6 }),
+      cpuSeconds: () => 1,
+    },
   };
   const service = await createApp(deps);
   const undocumented: string[] = [];
@@ -187,7 +199,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     },
     [Symbol.dispose]() {
       if (!shareWith) store.close();
-      assert.deepEqual(undocumented, []);
+      assert.deepEqual([...undocumented, ...subscriber.undocumented], []);
       assertNothingSecret(world, { ...productionEnv, ...env });
     },
   };

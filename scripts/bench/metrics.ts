@@ -1,0 +1,68 @@
+import { Steps } from "../../src/chat/steps.ts";
+import { createMeter } from "../../src/metrics/meter.ts";
+import { type Figure, median, show } from "./figures.ts";
+
+const rounds = 9;
+const chatsPerRound = 200_000;
+const barMicroseconds = 5;
+const entry = {
+  kind: "usage" as const,
+  delta: "-0.000123",
+  shortfall: "0",
+  usage: {
+    uncachedInputTokens: 10,
+    cachedInputTokens: 2,
+    cacheWriteTokens: 0,
+    outputTokens: 50,
+    reasoningTokens: 0,
+  },
+};
+
+/** What counting costs of the main thread: all of what one chat and its two commits tell. */
+export function benchMetrics(): Promise<Figure[]> {
+  const meter = createMeter();
+  const clock = {
+    now: () => Date.now(),
+    elapsed: () => performance.now(),
+    sleep: () => Promise.resolve(),
+    after: () => () => {},
+  };
+  const deps = { meter, clock, tracing: null };
+  const request = meter.requests("/v1/chat/completions", "POST");
+
+  function commit(): void {
+    const startedAt = clock.elapsed();
+    meter.commitWrites.observe(12);
+    meter.commits.landed.add();
+    meter.commitTime.observeMs(clock.elapsed() - startedAt);
+  }
+
+  function chat(): void {
+    const startedAt = clock.elapsed();
+    const steps = new Steps(deps, { id: "req_01M8002M8HG106F7PGK75CANZ6", startedAt });
+    commit();
+    steps.begin("forward");
+    steps.begin("meter");
+    steps.begin("settle");
+    commit();
+    meter.entry(entry, "usd");
+    steps.end({ kind: "completed" });
+    request.seen(200, clock.elapsed() - startedAt);
+  }
+
+  const times = Array.from({ length: rounds }, () => {
+    const startedAt = performance.now();
+    for (let n = 0; n < chatsPerRound; n++) chat();
+    return ((performance.now() - startedAt) / chatsPerRound) * 1000;
+  });
+  const value = median(times);
+  const figure = {
+    name: "counting, for one chat whose two commits are its own",
+    value,
+    unit: "µs",
+    bar: `< ${barMicroseconds}`,
+    ok: value < barMicroseconds,
+  };
+  show(figure);
+  return Promise.resolve([figure]);
+}

@@ -1,0 +1,61 @@
+import { isObject, type Json, type JsonObject } from "../base/json.ts";
+import type { Access, Content, Operation } from "../base/operation.ts";
+
+/** A request of an operation as a command to paste, with an example's body. */
+export function curlOf(
+  operation: Operation,
+  { method, path, baseUrl, parameters }: {
+    method: string;
+    path: string;
+    baseUrl: string;
+    parameters: readonly JsonObject[];
+  },
+): string {
+  const lines = [`curl -s ${quoted(baseUrl + filled(path, parameters))}`];
+  if (method !== "GET" && !(method === "POST" && operation.body)) lines.push(`-X ${method}`);
+  const key = keyNames[operation.access];
+  if (key !== null) lines.push(`-H "Authorization: Bearer $${key}"`);
+  for (const [name, value] of examplesIn("header", parameters)) {
+    // The body names its user.
+    if (!operation.body || name !== "X-Service-User") {
+      lines.push(`-H ${quoted(`${name}: ${value}`)}`);
+    }
+  }
+  if (operation.body) {
+    lines.push(`-H "Content-Type: application/json"`);
+    lines.push(`-d ${quoted(JSON.stringify(firstExample(operation.body), null, 2))}`);
+  }
+  return lines.join(" \\\n  ");
+}
+
+const keyNames: Record<Access, string | null> = {
+  chat: "API_KEY",
+  money: "API_KEY",
+  webhooks: "API_KEY",
+  operator: "ADMIN_KEY",
+  anyone: null,
+};
+
+function filled(path: string, parameters: readonly JsonObject[]): string {
+  const named = new Map(examplesIn("query", parameters));
+  const query = named.size > 0 ? `?${new URLSearchParams([...named])}` : "";
+  return path.replace(/\{(\w+)\}/g, (_, name) => samples[name] ?? `YOUR_${name}`) + query;
+}
+
+const samples: Record<string, string> = { user: "ada", model: "gpt-4o-mini" };
+
+function examplesIn(place: string, parameters: readonly JsonObject[]): [string, string][] {
+  return parameters.flatMap(({ in: where, name, schema }) => {
+    const example = isObject(schema) ? schema.example : undefined;
+    return where === place && example !== undefined ? [[String(name), String(example)]] : [];
+  });
+}
+
+function firstExample({ examples }: Content): unknown {
+  return Object.values(examples)[0];
+}
+
+/** A word of a POSIX shell, whatever is in it. */
+function quoted(text: string | Json): string {
+  return `'${String(text).replaceAll("'", "'\\''")}'`;
+}

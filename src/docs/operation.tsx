@@ -1,0 +1,183 @@
+/** @jsxImportSource @hono/hono/jsx */
+import { isObject, type Json, type JsonObject } from "../base/json.ts";
+import type { Access, ErrorCase, Operation } from "../base/operation.ts";
+import { curlOf } from "./curl.ts";
+import { errorsOf } from "./errors.ts";
+import { fieldsOf, nameOf, typeOf } from "./schema_text.ts";
+import { Code, Fields, Type, Value, Words } from "./words.tsx";
+
+/** An operation, and what the document says of it. */
+export interface DescribedOperation {
+  operation: Operation;
+  method: string;
+  path: string;
+  baseUrl: string;
+  /** As in the document, with what it refers to in place. */
+  described: JsonObject;
+  parameters: readonly JsonObject[];
+}
+
+const needs: Record<Access, string> = {
+  chat: "A project's key with the scope `chat`.",
+  money: "A project's key with the scope `money`.",
+  webhooks: "A project's key with the scope `webhooks`.",
+  operator: "The operator's `ADMIN_KEY`.",
+  anyone: "No key.",
+};
+
+/** All there is to know of one operation. */
+export function OperationSection(given: DescribedOperation) {
+  const { operation, method, path, described } = given;
+  const { operationId, summary, description, access } = operation;
+  return (
+    <section>
+      <h3 id={operationId}>{summary}</h3>
+      <p class="address">
+        <code>
+          <strong>{method}</strong> {path}
+        </code>
+      </p>
+      {description === undefined ? null : (
+        <p>
+          <Words text={description} />
+        </p>
+      )}
+      <p>
+        Key: <Words text={needs[access]} />
+      </p>
+      <Parameters {...given} />
+      <Body {...given} />
+      <h4>Example request</h4>
+      <Code text={curlOf(operation, given)} />
+      <Answers responses={described.responses} />
+      <Errors cases={errorsOf(operation)} />
+    </section>
+  );
+}
+
+const places = { path: "in the path", query: "in the query", header: "header" };
+
+function Parameters({ parameters }: DescribedOperation) {
+  const fields = parameters.flatMap(({ name, in: place, required, schema, description }) => {
+    const properties = { value: isObject(schema) ? { ...schema, description } : {} };
+    const [field] = fieldsOf({ properties, required: required ? ["value"] : [] } as const);
+    const where = Object.entries(places).find(([one]) => one === place)?.[1] ?? "";
+    return field
+      ? [{ ...field, name: String(name), type: [...field.type, { text: `, ${where}` }] }]
+      : [];
+  });
+  if (fields.length === 0) return null;
+  return (
+    <>
+      <h4>Parameters</h4>
+      <Fields fields={fields} />
+    </>
+  );
+}
+
+function Body({ described: { requestBody } }: DescribedOperation) {
+  const content = isObject(requestBody) ? requestBody.content : null;
+  const json = isObject(content) ? content["application/json"] : null;
+  if (!isObject(json)) return null;
+  return (
+    <>
+      <h4>Body</h4>
+      <Schema schema={json.schema} />
+    </>
+  );
+}
+
+/** A schema by its name, or by its fields where it has none. */
+function Schema({ schema }: { schema: Json | undefined }) {
+  const fields = fieldsOf(schema);
+  if (fields.length > 0 && isObject(schema) && nameOf(schema.$ref) === null) {
+    return <Fields fields={fields} />;
+  }
+  return (
+    <p>
+      <Type parts={typeOf(schema)} />
+    </p>
+  );
+}
+
+function Answers({ responses }: { responses: Json | undefined }) {
+  const good = Object.entries(isObject(responses) ? responses : {})
+    .filter(([status]) => Number(status) < 400);
+  return (
+    <>
+      {good.map(([status, answer]) => {
+        if (!isObject(answer)) return null;
+        const contents = Object.entries(isObject(answer.content) ? answer.content : {});
+        return (
+          <>
+            <h4>Answer {status}</h4>
+            <p>
+              <Words text={String(answer.description)} />
+            </p>
+            <Headers headers={answer.headers} />
+            {contents.map(([type, content]) => <Content type={type} content={content} />)}
+          </>
+        );
+      })}
+    </>
+  );
+}
+
+function Headers({ headers }: { headers: Json | undefined }) {
+  const described = Object.entries(isObject(headers) ? headers : {}).flatMap(([name, header]) =>
+    isObject(header) && isObject(header.schema)
+      ? [[name, { ...header.schema, description: header.description ?? "" }] as const]
+      : []
+  );
+  return <Fields fields={fieldsOf({ properties: Object.fromEntries(described) })} />;
+}
+
+function Content({ type, content }: { type: string; content: Json }) {
+  if (!isObject(content)) return null;
+  const examples = Object.entries(isObject(content.examples) ? content.examples : {});
+  return (
+    <>
+      <p>
+        As <code>{type}</code>:
+      </p>
+      <Schema schema={content.schema} />
+      {examples.map(([name, example]) => (
+        <details>
+          <summary>Example: {name}</summary>
+          <Value value={isObject(example) ? example.value ?? null : null} />
+        </details>
+      ))}
+    </>
+  );
+}
+
+function Errors({ cases }: { cases: readonly ErrorCase[] }) {
+  const sorted = [...cases].sort((one, other) => one.status - other.status);
+  return (
+    <>
+      <h4>Errors</h4>
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Status</th>
+            <th scope="col">Code</th>
+            <th scope="col">When</th>
+          </tr>
+        </thead>
+        <tbody>
+          {sorted.map(({ status, code, when }) => (
+            <tr>
+              <td>{status}</td>
+              <td>
+                {typeof code === "string" ? <code>{code}</code> : code === null ? "null" : "any"}
+              </td>
+              <td>
+                <Words text={when} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </>
+  );
+}

@@ -1,0 +1,101 @@
+import { isObject, type Json, type JsonObject } from "../base/json.ts";
+
+/** A piece of a type's name: text, or the name of a schema that is shown elsewhere. */
+export type TypePart = { text: string } | { schema: string };
+
+/** One field of an object, as people read it. */
+export interface Field {
+  name: string;
+  type: TypePart[];
+  required: boolean;
+  /** What values are allowed, each a short phrase. */
+  bounds: string[];
+  description: string;
+  /** Of an object without a name of its own, or a list of such. */
+  fields: Field[];
+}
+
+/** The fields of an object's schema; none of anything else. */
+export function fieldsOf(schema: Json | undefined): Field[] {
+  if (!isObject(schema) || !isObject(schema.properties)) return [];
+  const required = Array.isArray(schema.required) ? schema.required : [];
+  return Object.entries(schema.properties).flatMap(([name, property]) => {
+    if (!isObject(property)) return [];
+    const described = { ...partOf(property), ...property };
+    return [{
+      name,
+      type: typeOf(property),
+      required: required.includes(name),
+      bounds: boundsOf(described),
+      description: text(described.description),
+      fields: [property, property.items, ...variantsOf(property)].flatMap(fieldsOf),
+    }];
+  });
+}
+
+/** What a schema's values are, in words; named schemas by their names. */
+export function typeOf(schema: Json | undefined): TypePart[] {
+  if (!isObject(schema)) return [{ text: "anything" }];
+  const name = nameOf(schema.$ref);
+  if (name !== null) return [{ schema: name }];
+  const variants = variantsOf(schema);
+  if (variants.length > 0) {
+    return variants.flatMap((one, at) => [...(at > 0 ? [{ text: " or " }] : []), ...typeOf(one)]);
+  }
+  if (schema.type === "array") return [{ text: "list of " }, ...typeOf(schema.items)];
+  if (schema.type === "object" && isObject(schema.additionalProperties) && !schema.properties) {
+    const { additionalProperties: values } = schema;
+    if (Object.keys(values).length > 0) return [{ text: "object of " }, ...typeOf(values)];
+  }
+  const types = Array.isArray(schema.type) ? schema.type : [schema.type ?? "anything"];
+  return [{ text: types.map(String).join(" or ") }];
+}
+
+/** The name of the component that a reference is to; null for none. */
+export function nameOf(ref: Json | undefined): string | null {
+  return typeof ref === "string" ? ref.slice(ref.lastIndexOf("/") + 1) : null;
+}
+
+function variantsOf({ anyOf, oneOf }: JsonObject): Json[] {
+  const variants = anyOf ?? oneOf;
+  return Array.isArray(variants) ? variants : [];
+}
+
+/** Of "this, or null": this, whose words are the field's. */
+function partOf(schema: JsonObject): JsonObject {
+  const [first, second] = variantsOf(schema);
+  return isObject(first) && isObject(second) && second.type === "null" ? first : {};
+}
+
+const phrases: Record<string, (value: string) => string> = {
+  minimum: (value) => `at least ${value}`,
+  exclusiveMinimum: (value) => `more than ${value}`,
+  maximum: (value) => `at most ${value}`,
+  minLength: (value) => `at least ${value} characters`,
+  maxLength: (value) => `at most ${value} characters`,
+  minItems: (value) => `at least ${value} entries`,
+  maxItems: (value) => `at most ${value} entries`,
+  maxProperties: (value) => `at most ${value} keys`,
+  format: (value) => value,
+  pattern: (value) => `matches \`${value}\``,
+};
+
+function boundsOf(schema: JsonObject): string[] {
+  const shown = (value: Json | undefined) => `\`${JSON.stringify(value)}\``;
+  const bounds = Object.entries(phrases).flatMap(([name, phrase]) => {
+    const value = schema[name];
+    // Every whole number of JSON's: that is no bound.
+    if (value === undefined || Math.abs(Number(value)) === Number.MAX_SAFE_INTEGER) return [];
+    return [phrase(String(value))];
+  });
+  if (Array.isArray(schema.enum)) bounds.unshift(`one of ${schema.enum.map(shown).join(", ")}`);
+  if (schema.const !== undefined) bounds.unshift(`always ${shown(schema.const)}`);
+  if (schema.default !== undefined && !isObject(schema.default)) {
+    bounds.push(`default ${shown(schema.default)}`);
+  }
+  return bounds;
+}
+
+function text(value: Json | undefined): string {
+  return typeof value === "string" ? value : "";
+}

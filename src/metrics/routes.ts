@@ -1,0 +1,34 @@
+import { ApiError } from "../base/errors.ts";
+import type { Secret } from "../base/secret.ts";
+import type { Handler } from "../base/handler.ts";
+import type { Deps } from "../deps.ts";
+import { addReadings, type Readings } from "./readings.ts";
+
+/** `GET /metrics` for Prometheus, for whoever has `METRICS_TOKEN`; 404 where none is set. */
+export function metricsRoutes(deps: Deps, readings: Readings): { metrics: Handler } {
+  const { config: { metricsToken }, meter: { page } } = deps;
+  addReadings(deps, readings);
+  return {
+    async metrics({ request, requestId }) {
+      if (!metricsToken) {
+        throw new ApiError(404, {
+          message: "The metrics are off: set METRICS_TOKEN to turn them on.",
+          code: "unknown_url",
+        });
+      }
+      requireToken(request, metricsToken);
+      const headers = { "content-type": page.contentType, "x-request-id": requestId };
+      return new Response(await page.text(), { headers });
+    },
+  };
+}
+
+function requireToken(request: Request, token: Secret): void {
+  const given = /^Bearer (.+)$/i.exec(request.headers.get("authorization") ?? "")?.[1];
+  if (given !== undefined && token.is(given)) return;
+  throw new ApiError(401, {
+    message: "The metrics need the header 'Authorization: Bearer' with the METRICS_TOKEN.",
+    code: "invalid_api_key",
+    headers: { "www-authenticate": "Bearer" },
+  });
+}
