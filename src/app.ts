@@ -7,7 +7,7 @@ import { chatRoutes } from "./chat/routes.ts";
 import { createRunning, type Running } from "./chat/running.ts";
 import { createUpstreams } from "./chat/upstreams.ts";
 import { consoleRoutes } from "./console/routes.ts";
-import { createSessions, type Sessions } from "./console/session.ts";
+import { createSessions } from "./console/session.ts";
 import type { Deps } from "./deps.ts";
 import { docsRoutes } from "./docs/routes.tsx";
 import { guideRoutes } from "./guides/routes.tsx";
@@ -19,7 +19,7 @@ import { type Load, mount, type Routes } from "./mount.ts";
 import { routeMap } from "./route_map.ts";
 import { createAccountQueue } from "./ledger/account_queue.ts";
 import { ledgerAdminRoutes } from "./ledger/admin_routes.ts";
-import { createForget, type Forget } from "./ledger/forget.ts";
+import { createForget } from "./ledger/forget.ts";
 import { createHolds } from "./ledger/hold.ts";
 import { createPost } from "./ledger/post.ts";
 import { ledgerRoutes } from "./ledger/routes.ts";
@@ -32,7 +32,7 @@ import { createTokens } from "./paywall/token.ts";
 import { createWaysOut } from "./paywall/way_out.ts";
 import { paywallRoutes } from "./paywall/routes.tsx";
 import { createProjectAdmin, type ProjectAdmin } from "./projects/admin.ts";
-import { createAnnounce, createCommit } from "./projects/announce.ts";
+import { type Announce, createAnnounce, createCommit } from "./projects/announce.ts";
 import { createAuth } from "./projects/auth.ts";
 import { createDirectory, type Directory } from "./projects/directory.ts";
 import { createAdminGuard } from "./projects/operator.ts";
@@ -43,7 +43,7 @@ import { verifyRoutes } from "./verify/routes.ts";
 import { createBacklog } from "./webhooks/backlog.ts";
 import { createDispatcher, type Dispatcher } from "./webhooks/dispatcher.ts";
 import { createGuard } from "./webhooks/guard.ts";
-import { createRedelivery, type Redelivery } from "./webhooks/redelivery.ts";
+import { createRedelivery } from "./webhooks/redelivery.ts";
 import { createReseal } from "./webhooks/reseal.ts";
 import { webhookRoutes } from "./webhooks/routes.ts";
 import { createSubscriptions } from "./webhooks/subscriptions.ts";
@@ -76,29 +76,29 @@ export interface App {
 export async function createApp(outside: Deps): Promise<App> {
   const bell = createBell(outside.committer);
   const deps = { ...outside, committer: bell.committer };
-  const secrets = await createSecrets(deps.config.secretsKeys, deps.randomBytes);
+  const { config } = deps;
+  const secrets = await createSecrets(config.secretsKeys, deps.randomBytes);
   const directory = createDirectory(deps);
-  const auth = createAuth(deps.config, directory);
+  const auth = createAuth(config, directory);
   const admin = createProjectAdmin(deps, { directory, secrets });
-  const topUsers = createTopUsers(deps);
-  const queue = createAccountQueue(deps, { directory, topUsers });
   const commit = createCommit(deps, directory);
   const announce = createAnnounce(commit);
-  const post = createPost(deps.kv, queue, announce);
-  const holds = createHolds(queue, deps.clock);
+  const { topUsers, queue, post, holds } = openLedger(deps, { directory, announce });
   const { links, devices, passkeys } = await openLinks(deps, secrets);
   const authorizations = createAuthorizations(deps, commit);
   const running = createRunning(deps, holds);
   const forget = createForget(deps, { queue, erasers: createErasers(deps, directory) });
   const { linkFor, wayOut } = createWaysOut({ links, announce });
-  const operator = createAdminGuard(deps.config, auth);
-  const webhooks = openWebhooks(deps, { admin, directory, secrets });
-  bell.listen(webhooks.dispatcher.wake);
 
-  const sessions = createSessions({ deps, auth, directory });
-  const ownRooms = { deps, auth, directory, admin, post, commit, running, sessions, ...webhooks };
+  const operator = createAdminGuard(config, auth);
+  const webhooks = openWebhooks(deps, { admin, directory, secrets });
+  const { dispatcher, redelivery } = webhooks;
+  bell.listen(dispatcher.wake);
+
   const holdSweep = createHoldSweep(deps, queue);
   const load: Load = { requests: 0, answers: () => running.size };
+  const sessions = createSessions({ deps, auth, directory });
+  const ownRooms = { deps, auth, directory, admin, post, commit, running, sessions };
   const routes = routeMap({
     chat: openChat({ deps, auth, holds, running, linkFor, announce }, secrets),
     ledger: ledgerRoutes({ deps, auth, post, wayOut }),
@@ -115,36 +115,37 @@ export async function createApp(outside: Deps): Promise<App> {
     docs: docsRoutes({ deps, operations }),
     guides: guideRoutes(deps),
     health: healthRoutes(deps),
-    metrics: openMetrics(deps, { load, holdSweep, ...webhooks }),
-    console: consoleRoutes(ownRooms),
+    metrics: openMetrics(deps, { load, holdSweep, dispatcher }),
+    console: consoleRoutes({ ...ownRooms, ...webhooks }),
   });
+  const hono = mount(deps, routes, load);
   const flush = () => topUsers.flush().then(() => deps.committer.flush());
-  const sweep = createSweep(deps, { holdSweep, sessions, forget, flush, ...webhooks });
-  const { fetch } = mount(deps, routes, load);
-  return { fetch, routes, running, admin, dispatcher: webhooks.dispatcher, sweep, flush };
+  const sweep = createSweep(deps, [holdSweep, redelivery, sessions, forget, { sweep: flush }]);
+  return { fetch: hono.fetch, routes, running, admin, dispatcher, sweep, flush };
 }
 
+/** Cleans up, one room after the other. */
 function createSweep(
   deps: Deps,
-  { holdSweep, redelivery, sessions, forget, flush }: {
-    holdSweep: HoldSweep;
-    redelivery: Redelivery;
-    sessions: Sessions;
-    forget: Forget;
-    flush: () => Promise<void>;
-  },
+  sweepers: readonly { sweep(): Promise<void> }[],
 ): () => Promise<void> {
   const trim = createTrim(deps);
   return async () => {
-    await holdSweep.sweep();
+    for (const sweeper of sweepers) await sweeper.sweep();
     await sweepReplays(deps);
-    await redelivery.sweep();
-    await sessions.sweep();
-    await forget.sweep();
     await trim();
     await sweepMarkers(deps);
-    await flush();
   };
+}
+
+function openLedger(
+  deps: Deps,
+  { directory, announce }: { directory: Directory; announce: Announce },
+) {
+  const topUsers = createTopUsers(deps);
+  const queue = createAccountQueue(deps, { directory, topUsers });
+  const post = createPost(deps.kv, queue, announce);
+  return { topUsers, queue, post, holds: createHolds(queue, deps.clock) };
 }
 
 function openChat(rooms: Omit<ChatRooms, "findUpstream" | "gates">, secrets: Secrets) {

@@ -34,8 +34,8 @@ export interface Rooms {
   docs: ReturnType<typeof docsRoutes>;
   guides: ReturnType<typeof guideRoutes>;
   health: ReturnType<typeof healthRoutes>;
-  console: ReturnType<typeof consoleRoutes>;
   metrics: ReturnType<typeof metricsRoutes>;
+  console: ReturnType<typeof consoleRoutes>;
 }
 
 /** The whole outside of the service: which address leads into which room. */

@@ -21,9 +21,9 @@ export interface Used {
 export interface RunningAnswer {
   ref: AccountRef;
   id: string;
-  model: string;
   /** On its response, and in the log. */
   requestId: string;
+  model: string;
   /** What it has used so far: charged if this process dies. */
   used(): Promise<Used>;
   /** Ends it; the reason is what its caller is told. */

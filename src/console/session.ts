@@ -1,8 +1,8 @@
+import { toBase64Url } from "../base/base64.ts";
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import { ApiError } from "../base/errors.ts";
 import { cookieValue } from "../base/request.ts";
 import type { Deps } from "../deps.ts";
-import { toBase64Url } from "../base/base64.ts";
 import { auditRow, type By, byApiKey, byOperator } from "../projects/audit.ts";
 import { type Auth, devApiKey, hashKey } from "../projects/auth.ts";
 import type { Directory } from "../projects/directory.ts";

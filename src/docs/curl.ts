@@ -33,6 +33,7 @@ const keyNames: Record<Access, string | null> = {
   money: "API_KEY",
   webhooks: "API_KEY",
   operator: "ADMIN_KEY",
+  metrics: "METRICS_TOKEN",
   anyone: null,
 };
 

@@ -22,6 +22,7 @@ const needs: Record<Access, string> = {
   money: "A project's key with the scope `money`.",
   webhooks: "A project's key with the scope `webhooks`.",
   operator: "The operator's `ADMIN_KEY`.",
+  metrics: "The server's `METRICS_TOKEN`.",
   anyone: "No key.",
 };
 

@@ -35,7 +35,7 @@ export function byKey({ key }: Caller): Trigger {
 
 /** Auth over the projects' keys. */
 export function createAuth(config: Config, directory: Directory): Auth {
-  const isAdminKey = (text: string) => config.adminKey?.is(text) === true;
+  const isAdminKey = (text: string) => config.adminKey?.is(text) ?? false;
   const opens = (request: Request, apiKey: string) =>
     config.dev && apiKey === devApiKey
       ? devCaller(request, directory)
