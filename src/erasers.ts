@@ -21,9 +21,10 @@ export function createErasers(
     closed: [
       ...createPaymentErasers(deps),
       createKeyEraser(deps),
+      createAuditEraser(deps),
       createReplayEraser(deps),
       createConnectionEraser({ deps, directory }),
     ],
-    open: [createTopUsersEraser(deps), createAuditEraser(deps), ...createWebhookErasers(deps)],
+    open: [createTopUsersEraser(deps), ...createWebhookErasers(deps)],
   };
 }

@@ -178,3 +178,45 @@ Deno.test("audit: an action whose write does not land leaves no row either", asy
   assert.equal((await operate(world, "", { method: "GET" })).body.project.status, "active");
   assert.deepEqual((await trail(world)).actions.length, 1);
 });
+
+Deno.test("audit: an operator's money by the API has its rows, a project's own key none", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  const users = "/users/ada";
+  const deposit = await operate(world, `${users}/deposit`, { body: { amount: "5" } });
+  const charge = await operate(world, `${users}/charge`, { body: { amount: "2" } });
+  const { activityId } = charge.body;
+  const refund = await operate(world, `${users}/refund`, { body: { activityId, amount: "0.5" } });
+  await operate(world, `${users}/charge`, { body: { amount: "900" } });
+  const { actions } = await trail(world);
+  const shown = actions.slice(0, -1).map((
+    { action, target, detail, actor }: Body,
+  ) => [action, target, actor.type, detail]);
+  assert.deepEqual(shown, [
+    ["refund", "ada", "operator", {
+      activityId: refund.body.activityId,
+      amount: "0.5",
+      refundedActivityId: activityId,
+    }],
+    ["charge", "ada", "operator", { activityId, amount: "2" }],
+    ["deposit", "ada", "operator", { activityId: deposit.body.activityId, amount: "5" }],
+  ]);
+});
+
+Deno.test("audit: who is forgotten is named by no row, and that they were is one", async () => {
+  using world = await createWorld();
+  await operate(world, "/users/ada/deposit", { body: { amount: "5" } });
+  const forgotten = await operate(world, "/users/ada/forget", { body: { forfeit: true } });
+  const { status, pseudonym } = forgotten.body;
+  assert.equal(status, "done");
+  const { actions } = await trail(world);
+  assert.deepEqual(
+    actions.map(({ action, target }: Body) => [action, target]).slice(0, 2),
+    [["user.forgotten", pseudonym], ["deposit", pseudonym]],
+  );
+  const rows = (await storedRows(world)).filter(({ key }) => key[0] === "audit");
+  assert.doesNotMatch(
+    rows.map(({ value }) => new TextDecoder().decode(value ?? undefined)).join(),
+    /ada/,
+  );
+});

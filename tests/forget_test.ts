@@ -81,19 +81,6 @@ Deno.test("forget: the log goes on to show what was delivered, of nobody by name
   }
 });
 
-Deno.test("forget: the audit trail says that it was done, and of nobody by name what was", async () => {
-  using world = await createWorld();
-  await makePeople(world);
-  const { pseudonym } = await forgetWholly(world, { forfeit: true });
-  const { body } = await operate(world, "/audit", { method: "GET" });
-  const own = body.actions.filter(({ target }: Body) => target === pseudonym);
-  assert.deepEqual(own.map(({ action, actor, via }: Body) => [action, actor.type, via]), [
-    ["user.forgotten", "operator", "api"],
-    ["charge.booked", "operator", "api"],
-  ]);
-  assert.equal(own[1].detail.delta, "-1");
-});
-
 Deno.test("forget: the name is another one each time", async () => {
   using world = await createWorld();
   const names = new Set<string>();
@@ -165,12 +152,12 @@ Deno.test("forget: a key in force that is the user's has to be revoked first", a
 Deno.test("forget: who was never heard of is forgotten too, and again does no harm", async () => {
   using world = await createWorld();
   await world.deposit(bob, "1");
-  await world.app.flush();
-  const textOf = async () => (await storeAsText(world)).replaceAll(/^.*\["audit".*\n/gm, "");
-  const before = await textOf();
+  // That it was asked for stays in the audit trail.
+  const rows = async () => (await storeAsText(world)).replace(/^\[\["audit".*\n/gm, "");
+  const before = await rows();
   for (let time = 0; time < 2; time++) {
     assert.deepEqual((await forgetWholly(world)).erased, {});
-    assert.equal(await textOf(), before);
+    assert.equal(await rows(), before);
   }
 });
 

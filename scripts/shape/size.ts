@@ -15,11 +15,7 @@ type Limits = { fileLinesMax: number; functionLinesMax: number; testLinesMax: nu
 const SERVICE: Limits = { fileLinesMax: 250, functionLinesMax: 50, testLinesMax: 50 };
 const TESTS_AND_SCRIPTS: Limits = { fileLinesMax: 400, functionLinesMax: 80, testLinesMax: 120 };
 
-/** The table of all keys stays one file, however many there are: cut up, it would show nothing. */
-const KEY_TABLE = "src/store/keys.ts";
-
 function limitsOf(path: string): Limits {
-  if (path === KEY_TABLE) return { ...SERVICE, fileLinesMax: 400 };
   return isInSrc(path) || path === "main.ts" ? SERVICE : TESTS_AND_SCRIPTS;
 }
 

@@ -2,9 +2,7 @@
 import { badRequest } from "../base/errors.ts";
 import { type Amount, formatAmount, parseAmount } from "../base/money.ts";
 import type { Deps } from "../deps.ts";
-import type { Draft } from "../ledger/draft.ts";
-import { amountOf, type Entry } from "../ledger/entry.ts";
-import { auditRow } from "../projects/audit.ts";
+import { audited } from "../ledger/audited.ts";
 import type { ProjectVisit } from "./door.tsx";
 import { decimal, formIdOf, given } from "./fields.ts";
 import { Confirm, Fault, Field, Hidden } from "./form.tsx";
@@ -41,23 +39,16 @@ export function readWish(form: URLSearchParams): MoneyWish {
  */
 export function bookedFrom(
   deps: Deps,
-  { project, session: { by } }: ProjectVisit,
+  { session: { by } }: ProjectVisit,
   { action, reason, form }: { action: string; reason: string | null; form: URLSearchParams },
 ) {
   const why = reason === null ? {} : { reason };
-  const alongside = (draft: Draft, entry: Entry) => {
-    const { user, id, refundedActivityId } = entry;
-    const of = refundedActivityId === null ? {} : { refundedActivityId };
-    const detail = { activityId: id, amount: amountOf(entry), ...of, ...why };
-    const row = auditRow(deps, project.id, { by, action, target: user, detail });
-    draft.put(row.key, row.value);
-  };
   const actor = { actorType: "paywall-owner", actorId: by.actor.id } as const;
   return {
     key: `console:${formIdOf(form)}`,
     metadata: { source: "console", by: by.actor.id, ...why },
     origin: { trigger: { source: "console", ...actor } as const, source: "console" },
-    alongside,
+    alongside: audited(deps, { by, action, reason }),
   };
 }
 

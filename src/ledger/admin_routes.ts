@@ -5,7 +5,7 @@ import { parseWith, readJsonBody, readLimit } from "../base/request.ts";
 import { jsonResponse } from "../base/response.ts";
 import { checkUserId } from "../base/user_id.ts";
 import type { Trigger } from "../events/event.ts";
-import { auditRow, byOperator } from "../projects/audit.ts";
+import { byOperator } from "../projects/audit.ts";
 import type { Directory } from "../projects/directory.ts";
 import { type AdminGuard, checkId } from "../projects/operator.ts";
 import type { Project } from "../projects/schema.ts";
@@ -17,8 +17,6 @@ import {
   readMoneyBody,
   readRefundBody,
 } from "./answers.ts";
-import type { Draft } from "./draft.ts";
-import type { Entry } from "./entry.ts";
 import type { Forget } from "./forget.ts";
 import { forgetBodySchema } from "./schema.ts";
 import { listUsers, readUser } from "./users.ts";
@@ -30,7 +28,7 @@ interface AdminRooms extends MoneyRooms {
 }
 
 /** The operator, as the cause of an event. */
-const operatorTrigger: Trigger = { source: "api", actorType: "paywall-owner", actorId: "operator" };
+const trigger: Trigger = { source: "api", actorType: "paywall-owner", actorId: "operator" };
 
 /** The endpoints about a project's users, for whoever has `ADMIN_KEY`. */
 export function ledgerAdminRoutes(rooms: AdminRooms) {
@@ -39,17 +37,7 @@ export function ledgerAdminRoutes(rooms: AdminRooms) {
     (await directory.refresh(checkId(incoming.param("projectId"), "project"))).project;
   const answer = (value: unknown, { requestId }: Incoming, status = 200) =>
     jsonResponse(status, value, requestId, { "cache-control": "no-store" });
-
-  /** What is booked is the operator's doing, and leaves a row of the audit trail. */
-  const inOperatorsName = ({ id: projectId }: Project) => ({
-    trigger: operatorTrigger,
-    alongside(draft: Draft, { id: activityId, kind, user, delta }: Entry) {
-      const detail = { activityId, delta };
-      const deed = { by: byOperator("api"), action: `${kind}.booked`, target: user, detail };
-      const { key, value } = auditRow(rooms.deps, projectId, deed);
-      draft.put(key, value);
-    },
-  });
+  const by = byOperator("api");
 
   const depositOrCharge = (verb: "deposit" | "charge") =>
     operator(async (incoming) => {
@@ -57,8 +45,7 @@ export function ledgerAdminRoutes(rooms: AdminRooms) {
       const user = userOf(incoming);
       const body = await readMoneyBody(incoming);
       requireSame(user, body.user);
-      const asked = { project, user, body, incoming, ...inOperatorsName(project) };
-      return await answerMoney(rooms, verb, asked);
+      return await answerMoney(rooms, verb, { project, user, body, incoming, trigger, by });
     });
 
   return {
@@ -86,7 +73,7 @@ export function ledgerAdminRoutes(rooms: AdminRooms) {
       const user = userOf(incoming);
       const { value } = await incoming.inTime(readJsonBody(incoming.request, bodyBytesMax));
       const { forfeit } = parseWith(forgetBodySchema, value);
-      const forgetting = await forget.run({ projectId, user, forfeit });
+      const forgetting = await forget.run({ projectId, user, forfeit }, by);
       return answer(forgetting, incoming, forgetting.status === "done" ? 200 : 202);
     }),
     deposit: depositOrCharge("deposit"),
@@ -96,8 +83,7 @@ export function ledgerAdminRoutes(rooms: AdminRooms) {
       const user = userOf(incoming);
       const body = await readRefundBody(incoming);
       requireSame(user, body.user);
-      const asked = { project, user, body, incoming, ...inOperatorsName(project) };
-      return await answerRefund(rooms, asked);
+      return await answerRefund(rooms, { project, user, body, incoming, trigger, by });
     }),
   };
 }

@@ -6,12 +6,14 @@ import { parseWith, readIdempotencyKey, readJsonBody, readLimit } from "../base/
 import { jsonResponse } from "../base/response.ts";
 import type { Deps } from "../deps.ts";
 import type { Trigger } from "../events/event.ts";
+import type { By } from "../projects/audit.ts";
 import type { Project } from "../projects/schema.ts";
 import { tallyRefusal } from "../summaries/tally.ts";
 import { listActivities, toCsv } from "./activities.ts";
+import { audited } from "./audited.ts";
 import { findAccount } from "./authorization.ts";
 import { amountOf, type Entry, toActivity } from "./entry.ts";
-import type { Post, Posted, Posting, Refusal } from "./post.ts";
+import type { Post, Posted, Refusal } from "./post.ts";
 import { type MoneyBody, moneyBodySchema, type RefundBody, refundBodySchema } from "./schema.ts";
 import {
   type Activities,
@@ -35,8 +37,8 @@ export interface Asked {
   project: Project;
   trigger: Trigger;
   incoming: Incoming;
-  /** Rows to write with the entry. */
-  alongside?: Posting["alongside"];
+  /** Whom the audit trail names; absent for a project's own software, whose keys do this all day. */
+  by?: By;
 }
 
 /** The body of a deposit or a charge. Throws 400, 408, 413, 415. */
@@ -58,7 +60,7 @@ export async function answerMoney(
   verb: "deposit" | "charge",
   asked: Asked & { user: string; body: MoneyBody },
 ): Promise<Response> {
-  const { project, user, body, trigger, incoming: { request, requestId } } = asked;
+  const { project, user, body, trigger, by, incoming: { request, requestId } } = asked;
   if (verb === "deposit") requireOwnMoney(project);
   const ref = await findAccount(rooms.deps.kv, project, user);
   const refuse = (kind: Refusal, balance: BalanceView) =>
@@ -72,7 +74,7 @@ export async function answerMoney(
     metadata: body.metadata ?? null,
     key: readIdempotencyKey(request),
     origin: { trigger },
-    ...(asked.alongside ? { alongside: asked.alongside } : {}),
+    ...(by ? { alongside: audited(rooms.deps, { by, action: verb }) } : {}),
   });
   const message = verb === "charge" ? { message: "The charge was taken." } : {};
   return "balance" in posted
@@ -118,9 +120,8 @@ function requireOwnMoney({ mode }: Project): void {
  */
 export async function answerRefund(
   { deps, post }: MoneyRooms,
-  asked: Asked & { user: string | null; body: RefundBody },
+  { project, user, body, trigger, by, incoming }: Asked & { user: string | null; body: RefundBody },
 ): Promise<Response> {
-  const { project, user, body, trigger, incoming, alongside } = asked;
   const account = user === null
     ? { projectId: project.id, user: "" }
     : await findAccount(deps.kv, project, user);
@@ -133,7 +134,7 @@ export async function answerRefund(
     metadata: body.metadata ?? null,
     key: readIdempotencyKey(incoming.request),
     origin: { trigger },
-    ...(alongside ? { alongside } : {}),
+    ...(by ? { alongside: audited(deps, { by, action: "refund" }) } : {}),
   });
   if ("balance" in posted) throw new Error("a refund takes what there is");
   const { refundedActivityId, shortfall } = posted.entry;
@@ -162,7 +163,7 @@ function bookedResponse(
 /** A page of a user's activities, newest first, as JSON or, where it is accepted, as CSV. */
 export async function answerActivities(
   { deps }: Pick<MoneyRooms, "deps">,
-  { project, user, incoming }: Pick<Asked, "project" | "incoming"> & { user: string },
+  { project, user, incoming }: Omit<Asked, "trigger"> & { user: string },
 ): Promise<Response> {
   const { request, requestId, query } = incoming;
   const { currency } = project;

@@ -1,5 +1,6 @@
 import { toBase62 } from "../base/ids.ts";
 import type { Deps } from "../deps.ts";
+import { auditRow, type By } from "../projects/audit.ts";
 import type { Eraser } from "../store/erase.ts";
 import { forgetJobKey } from "../store/keys.ts";
 import { emptyWrite, type Key } from "../store/kv.ts";
@@ -24,7 +25,7 @@ export interface Forget {
    * Begins, or goes on, with a bounded part. Throws 400 while anything is under way that needs the
    * user, or money is left that is not to be forfeited. Once begun it goes on by the sweep.
    */
-  run(erased: { projectId: string; user: string; forfeit: boolean }): Promise<Forgetting>;
+  run(asked: { projectId: string; user: string; forfeit: boolean }, by: By): Promise<Forgetting>;
   /** Goes on with all that were begun; a bounded part at each call. */
   sweep(): Promise<void>;
 }
@@ -56,7 +57,7 @@ export function createForget(deps: Deps, { queue, erasers }: ForgetRooms): Forge
   const reopeningAt = steps.indexOf(reopening);
   let after: Key | null = null;
 
-  async function begin(asked: Parameters<Forget["run"]>[0]): Promise<ForgetJob> {
+  async function begin(asked: Parameters<Forget["run"]>[0], by: By): Promise<ForgetJob> {
     const job: ForgetJob = {
       ...asked,
       pseudonym: `forgotten_${toBase62(randomBytes(16))}`,
@@ -69,7 +70,9 @@ export function createForget(deps: Deps, { queue, erasers }: ForgetRooms): Forge
       const refused = await refusal?.(job);
       if (refused) throw refused;
     }
-    await moveAccount({ deps, queue }, job);
+    const { projectId, pseudonym: target, forfeit } = job;
+    const deed = { by, action: "user.forgotten", target, detail: { forfeit } };
+    await moveAccount({ deps, queue }, job, auditRow(deps, projectId, deed));
     // Whoever else began it meanwhile has chosen the name.
     return (await readForgetJob(kv, job.projectId, job.user))?.job ?? job;
   }
@@ -120,9 +123,9 @@ export function createForget(deps: Deps, { queue, erasers }: ForgetRooms): Forge
   }
 
   return {
-    async run(asked) {
+    async run(asked, by) {
       const known = await readForgetJob(kv, asked.projectId, asked.user);
-      return await goOn(known?.job ?? await begin(asked));
+      return await goOn(known?.job ?? await begin(asked, by));
     },
     async sweep() {
       const { jobs, next } = await listForgetJobs(kv, after, jobsPerSweep);

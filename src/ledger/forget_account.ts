@@ -3,17 +3,16 @@ import { formatAmount } from "../base/money.ts";
 import { toBytes } from "../base/json.ts";
 import type { Deps } from "../deps.ts";
 import type { Trigger } from "../events/event.ts";
-import { auditRow, byOperator } from "../projects/audit.ts";
 import type { Eraser } from "../store/erase.ts";
 import { accountKey, forgetJobKey, movedKey } from "../store/keys.ts";
-import { emptyWrite } from "../store/kv.ts";
+import { emptyWrite, type Write } from "../store/kv.ts";
 import { decodeAccount, emptyAccount, encodeAccount } from "./account.ts";
 import type { AccountQueue } from "./account_queue.ts";
 import type { Draft } from "./draft.ts";
 import { encodeForgetJob, type ForgetJob } from "./forget_job.ts";
 
 interface Rooms {
-  deps: Pick<Deps, "kv" | "committer" | "id" | "clock">;
+  deps: Pick<Deps, "kv" | "committer">;
   queue: AccountQueue;
 }
 
@@ -22,10 +21,15 @@ const attemptsMax = 8;
 /**
  * Moves a user's account to their pseudonym, together with the job that does the rest: from here on
  * it goes forward only. Under the old name stays a closed account, which refuses everything until
- * the entries are renamed, so that nothing of the two can get mixed up. Throws 400 while money is
+ * the entries are renamed, so that nothing of the two can get mixed up. `row` is the audit trail's,
+ * written along. Throws 400 while money is
  * held, or is left and not to be forfeited.
  */
-export async function moveAccount({ deps, queue }: Rooms, job: ForgetJob): Promise<void> {
+export async function moveAccount(
+  { deps, queue }: Rooms,
+  job: ForgetJob,
+  row: Write["sets"][number],
+): Promise<void> {
   const { projectId, user } = job;
   const keys = [accountKey(projectId, user), forgetJobKey(projectId, user)] as const;
   for (let attempt = 0; attempt < attemptsMax; attempt++) {
@@ -36,16 +40,13 @@ export async function moveAccount({ deps, queue }: Rooms, job: ForgetJob): Promi
         reads: [],
         // As much as any write may carry: it shares its own with no other operation.
         bytes: Infinity,
-        apply: (draft) => ({ value: applyMove(draft, job, auditOf(deps, job)) }),
+        apply: (draft) => ({ value: applyMove(draft, job, row) }),
       }).catch(ignoreClosed);
     }
     const write = {
       ...emptyWrite(),
       checks: keys.map((key) => ({ key, version: null })),
-      sets: [
-        { key: forgetJobKey(projectId, user), value: encodeForgetJob(job) },
-        auditOf(deps, job),
-      ],
+      sets: [{ key: forgetJobKey(projectId, user), value: encodeForgetJob(job) }, row],
     };
     if ((await deps.committer.commit(write)) !== null) return;
   }
@@ -58,13 +59,7 @@ function ignoreClosed(error: unknown): void {
   throw error;
 }
 
-/** The row of the audit trail: it names whom it is about by the pseudonym alone. */
-function auditOf(deps: Rooms["deps"], { projectId, pseudonym, forfeit }: ForgetJob) {
-  const deed = { by: byOperator("api"), action: "user.forgotten", target: pseudonym };
-  return auditRow(deps, projectId, { ...deed, detail: { forfeit } });
-}
-
-function applyMove(draft: Draft, job: ForgetJob, audit: ReturnType<typeof auditOf>): void {
+function applyMove(draft: Draft, job: ForgetJob, row: Write["sets"][number]): void {
   const { projectId, user, pseudonym } = job;
   const jobKey = forgetJobKey(projectId, user);
   const { account } = draft;
@@ -85,11 +80,11 @@ function applyMove(draft: Draft, job: ForgetJob, audit: ReturnType<typeof auditO
   draft.put(accountKey(projectId, pseudonym), moved);
   draft.put(movedKey(projectId), toBytes(pseudonym));
   draft.put(jobKey, encodeForgetJob(job));
-  draft.put(audit.key, audit.value);
+  draft.put(row.key, row.value);
   Object.assign(account, emptyAccount(), { closed: true });
 }
 
-const operatorTrigger: Trigger = { source: "api", actorType: "paywall-owner", actorId: "operator" };
+const byOperator: Trigger = { source: "api", actorType: "paywall-owner", actorId: "operator" };
 
 /** Takes what is left as a charge of the owner's, in the pseudonym's name. */
 export function createForfeit({ deps, queue }: Rooms): Eraser {
@@ -105,7 +100,7 @@ export function createForfeit({ deps, queue }: Rooms): Eraser {
           const { balance } = draft.account;
           if (balance === 0n) return { value: 0 };
           const entry = { kind: "charge" as const, metadata: { reason: "forfeited" } };
-          draft.debit(balance, entry, { trigger: operatorTrigger });
+          draft.debit(balance, entry, { trigger: byOperator });
           return { value: 1 };
         },
       });

@@ -1,20 +1,25 @@
-import { decodeUtf8, toBytes } from "../base/json.ts";
+import { fromBytes, toBytes } from "../base/json.ts";
 import type { Deps } from "../deps.ts";
-import { type Eraser, eraseRows, renamed } from "../store/erase.ts";
+import { type Eraser, eraseRows } from "../store/erase.ts";
 import { auditPrefix } from "../store/keys.ts";
+import type { AuditRow } from "./audit.ts";
 
-/** Puts the pseudonym into the audit trail, where a user was what something happened to. */
+/**
+ * Puts the pseudonym into the rows of what was done for a user, and takes the reason out, which
+ * may name them too. Who did it, when and how much stays.
+ */
 export function createAuditEraser({ kv, committer }: Pick<Deps, "kv" | "committer">): Eraser {
   return eraseRows({
-    name: "auditRows",
+    name: "audit",
     kv,
     committer,
     prefix: ({ projectId }) => auditPrefix(projectId),
-    rewrite({ key, value }, erasure) {
-      const text = value && decodeUtf8(value);
-      if (!text?.includes(JSON.stringify(erasure.user))) return null;
-      const after = toBytes(renamed(JSON.parse(text), erasure));
-      return decodeUtf8(after) === text ? null : { sets: [{ key, value: after }], deletes: [] };
+    rewrite({ key, value }, { user, pseudonym }) {
+      const row = value && fromBytes<AuditRow>(value);
+      if (row?.target !== user) return null;
+      const { reason: _, ...detail } = row.detail;
+      const renamed: AuditRow = { ...row, target: pseudonym, detail };
+      return { sets: [{ key, value: toBytes(renamed) }], deletes: [] };
     },
   });
 }
