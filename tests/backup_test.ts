@@ -1,8 +1,5 @@
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
-import { createApp } from "../src/app.ts";
-import type { Snapshot } from "../src/deps.ts";
-import { createMeter } from "../src/metrics/meter.ts";
 import {
   assertOneMoment,
   assertVerified,
@@ -25,7 +22,7 @@ import {
   startFarebox,
 } from "./support/process.ts";
 import { startSlowUpstream } from "./support/traffic.ts";
-import { adminKey, createWorld } from "./support/world.ts";
+import { adminKey, createWorld, type World } from "./support/world.ts";
 
 const start = (folder: string, env: Record<string, string> = {}) =>
   startFarebox({ folder, env: { ...serviceEnv, ...env } });
@@ -157,15 +154,7 @@ Deno.test("backup: a connection that breaks leaves no file, and says so", async 
   assert.equal(((await Deno.stat(out)).mode ?? 0) & 0o077, 0, "nobody else may read it");
 });
 
-/** A service whose database is a piece of bytes, copied by `takeSnapshot`. */
-async function openWith(takeSnapshot: () => Promise<Snapshot>) {
-  const world = await createWorld();
-  const app = await createApp({ ...world.deps, meter: createMeter(), takeSnapshot });
-  const headers = { authorization: `Bearer ${adminKey}` };
-  const ask = async () =>
-    await app.fetch(new Request("http://localhost/v1/admin/backup", { headers }));
-  return { world, ask, [Symbol.dispose]: () => world[Symbol.dispose]() };
-}
+const ask = (world: World) => world.call("/v1/admin/backup", { key: adminKey });
 
 Deno.test("backup: a reader that stands still for five minutes is left, and its copy's room is free", async () => {
   let isFree = false;
@@ -174,9 +163,10 @@ Deno.test("backup: a reader that stands still for five minutes is left, and its 
       pull: (controller) => controller.enqueue(new Uint8Array(10)),
       cancel: () => void (isFree = true),
     }, { highWaterMark: 0 });
-  using service = await openWith(async () => ({ bytes: 1_000, stream: stream() }));
-  const { world: { clock, logged }, ask } = service;
-  const reader = (await ask()).body?.getReader() ?? assert.fail();
+  const takeSnapshot = async () => ({ bytes: 1_000, stream: stream() });
+  using world = await createWorld({ takeSnapshot });
+  const { clock, logged } = world;
+  const reader = (await ask(world)).body?.getReader() ?? assert.fail();
   for (let minute = 0; minute < 8; minute += 4) {
     await reader.read();
     await clock.advance(4 * 60_000);
@@ -186,23 +176,24 @@ Deno.test("backup: a reader that stands still for five minutes is left, and its 
   assert.equal(isFree, true);
   await assert.rejects(reader.read(), /nobody has read on for 5 minutes/);
   assert.ok(logged.some(({ event, sent }) => event === "backup_cut" && sent === 20));
-  assert.equal((await ask()).status, 200);
+  assert.equal((await ask(world)).status, 200);
 });
 
 Deno.test("backup: a copy that fails is a clear error, and the next one may work", async () => {
   let failing = true;
-  using service = await openWith(() => {
-    if (failing) return Promise.reject(new Error("database or disk is full"));
-    return Promise.resolve({
+  const takeSnapshot = async () => {
+    if (failing) throw new Error("database or disk is full");
+    return {
       bytes: 3,
       stream: ReadableStream.from([new TextEncoder().encode("abc")]),
-    });
-  });
-  const refused = await service.ask();
+    };
+  };
+  using world = await createWorld({ takeSnapshot });
+  const refused = await ask(world);
   assert.equal(refused.status, 503);
   assert.match((await refused.json()).error.message, /needs as much room again/);
   failing = false;
-  const whole = await service.ask();
+  const whole = await ask(world);
   assert.equal(whole.headers.get("content-length"), "103");
   assert.match(
     await whole.text(),

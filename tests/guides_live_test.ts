@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { matches } from "../scripts/snippets.ts";
+import { runFarebox } from "./support/command.ts";
 import { databaseOf, makeFolder, serviceEnv, startFarebox } from "./support/process.ts";
 import { snippetOf, snippetsOf, textOf } from "./support/snippets.ts";
 import { findCommand, testWith } from "./support/toolchains.ts";
 import { makeProject } from "./support/traffic.ts";
 
-const sqlite = await findCommand("sqlite3");
 const curl = await findCommand("curl");
 
 async function shell(command: string): Promise<string> {
@@ -31,23 +31,25 @@ testWith(
   },
 );
 
-testWith(
-  sqlite,
-  "going live: the backup of a running service starts again with what was booked before it",
-  async () => {
-    await using folder = await makeFolder();
-    await using copies = await makeFolder();
-    await using service = await startFarebox({ folder: folder.path, env: serviceEnv });
-    const key = await makeProject(service);
-    const deposit = { key, body: { user: "ada", amount: "5" } };
-    await service.json("/v1/user/balance/deposit", deposit);
-    const command = (await snippetOf("going-live", "backup"))
-      .replace("/var/lib/farebox/farebox.kv", databaseOf(folder.path))
-      .replace("/var/backups/farebox.kv", databaseOf(copies.path));
-    assert.equal(await shell(command), "");
-    await service.json("/v1/user/balance/deposit", deposit);
-    await using restored = await startFarebox({ folder: copies.path, env: serviceEnv });
-    const { balance } = await restored.json("/v1/user/balance?user=ada", { key });
-    assert.equal(balance, "5");
-  },
-);
+Deno.test("going live: the backup of a running service starts again with what was booked before it", async () => {
+  await using folder = await makeFolder();
+  await using elsewhere = await makeFolder();
+  await using service = await startFarebox({ folder: folder.path, env: serviceEnv });
+  const key = await makeProject(service);
+  const deposit = { key, body: { user: "ada", amount: "5" } };
+  await service.json("/v1/user/balance/deposit", deposit);
+  const run = async (mark: string) => {
+    const command = (await snippetOf("going-live", mark)).trim()
+      .replace("/var/backups", elsewhere.path)
+      .replace("/var/lib/farebox/farebox.kv", databaseOf(elsewhere.path));
+    const [, args = ""] = /^deno task farebox (.+)$/.exec(command) ?? [];
+    const ran = await runFarebox(args.split(" "), { folder: folder.path, url: service.url });
+    assert.equal(ran.code, 0, ran.complaint);
+  };
+  await run("backup");
+  await service.json("/v1/user/balance/deposit", deposit);
+  await run("restore");
+  await using restored = await startFarebox({ folder: elsewhere.path, env: serviceEnv });
+  const { balance } = await restored.json("/v1/user/balance?user=ada", { key });
+  assert.equal(balance, "5");
+});

@@ -69,7 +69,7 @@ Deno.test("guides: an unknown guide is a page that says so", async () => {
 
 Deno.test("guides: every piece of code is run by a test, or says that it cannot be", async () => {
   const output = ["json", "text"];
-  const marks = ["run", "webhook", "nginx", "systemd", "backup", "live", "elsewhere"];
+  const marks = ["run", "webhook", "nginx", "systemd", "backup", "restore", "live", "elsewhere"];
   for (const name of names) {
     const snippets = await snippetsOf(name);
     const text = await Deno.readTextFile(new URL(`../guides/${name}.md`, import.meta.url));

@@ -100,7 +100,9 @@ Deno.test("dead: a file that neither main.ts nor the app reaches is found", () =
     "main.ts": `import { app } from "./src/app.ts";`,
     "src/app.ts": `import type { A } from "./ledger/types.ts";`,
     "src/ledger/types.ts": `export type A = import("./deeper.ts").B;`,
-    "src/ledger/deeper.ts": `export type B = 1;`,
+    "src/ledger/deeper.ts":
+      `export type B = 1; new Worker(new URL("./worker.ts", import.meta.url));`,
+    "src/ledger/worker.ts": `self.onmessage = () => {};`,
     "src/ledger/lost.ts": `import { app } from "../app.ts";`,
     "tests/lost_test.ts": `import { lost } from "../src/ledger/lost.ts";`,
   });

@@ -10,7 +10,7 @@ import type { AuditRow } from "./audit.ts";
  */
 export function createAuditEraser({ kv, committer }: Pick<Deps, "kv" | "committer">): Eraser {
   return eraseRows({
-    name: "audit",
+    name: "audit rows",
     kv,
     committer,
     prefix: ({ projectId }) => auditPrefix(projectId),

@@ -110,19 +110,20 @@ export function assertOneMoment(
     whole: ShopBooks;
   },
 ): void {
-  const ids = new Set(entries.map(({ id }) => id));
-  assert.deepEqual(
-    toldBefore.filter((id) => !ids.has(id)),
-    [],
-    "all that was told before is in it",
-  );
+  // An answer that ran at that moment was cut off by it: its hold has ended since, by itself.
+  const ended = new Set(entries.filter(({ kind }) => kind === "expired").map(({ id }) => id));
+  const copied = entries.filter(({ id }) => !ended.has(id));
+  const ids = new Set(copied.map(({ id }) => id));
+  const missing = toldBefore.filter((id) => !ids.has(id));
+  assert.deepEqual(missing, [], "all that was told before is in it");
   for (const chain of chains) {
     const here = chain.map((id) => ids.has(id));
     assert.equal(here.lastIndexOf(true) + 1, here.filter(Boolean).length, "no gap in what it did");
   }
   const byId = new Map(whole.entries.map((entry) => [entry.id, entry]));
-  for (const entry of entries) assert.deepEqual(entry, byId.get(entry.id));
+  for (const entry of copied) assert.deepEqual(entry, byId.get(entry.id));
   for (const { balance, lastActivityId } of users) {
+    if (ended.has(lastActivityId)) continue;
     assert.equal(balance, byId.get(lastActivityId)?.balanceAfter, "a balance that there was");
   }
 }

@@ -66,6 +66,8 @@ interface WorldOptions {
   project?: Record<string, unknown>;
   /** Wraps the store, to make it fail. */
   wrapKv?: (kv: Kv) => Kv;
+  /** How the database is copied; it is in memory, so by itself it is not. */
+  takeSnapshot?: Deps["takeSnapshot"];
   /** Another world's store, as a second process on it. */
   shareWith?: World;
 }
@@ -111,7 +113,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       ring: (at) => void alarm.asked.push(at),
       listen: (wake) => void (alarm.ring = wake),
     },
-    takeSnapshot: null,
+    takeSnapshot: options.takeSnapshot ?? null,
     fetch: (url, init) => {
       const at = new URL(url).hostname === "api.stripe.com" ? stripe : upstream;
       return at.answer(new Request(url, init));
