@@ -15,10 +15,23 @@ import { devProject } from "./src/projects/dev_project.ts";
 const sweepEveryMs = 15_000;
 /** How often the store is asked for deliveries that nothing else has told of. */
 const pollEveryMs = 250;
-/** How long a clean stop waits for running answers, and then for their charges. */
-const finishMs = 25_000;
+/** How long a clean stop waits for running answers: Deno Deploy kills after 5 s in all. */
+const finishMs = { usual: 25_000, deploy: 1_000 };
+/** How long it then waits for their charges, and until their callers are told. */
 const settleMs = 3_000;
 const tellMs = 1_000;
+
+const started = Promise.withResolvers<App>();
+
+// Where no process need live, what is due is looked for each minute at least. Deno Deploy reads the
+// schedule from the top of the program, and calls it on whichever instance it likes.
+if (Deno.env.get("DENO_DEPLOY")) {
+  Deno.cron("farebox", "* * * * *", async () => {
+    const app = await started.promise;
+    await app.sweep();
+    await app.dispatcher.poll();
+  });
+}
 
 await main();
 
@@ -28,6 +41,7 @@ async function main(): Promise<void> {
   const deps = await createRealDeps(config);
   const app = await createApp(deps);
   if (config.dev) await app.admin.ensure(devProjectId, devProject);
+  started.resolve(app);
   const server = Deno.serve({
     hostname: config.host,
     port: config.port,
@@ -102,10 +116,11 @@ function repeat(
 }
 
 /** Stops accepting, lets answers finish, cuts and charges those that do not, closes the store. */
-async function stop(server: Deno.HttpServer, app: App, { clock, committer, kv, log }: Deps) {
+async function stop(server: Deno.HttpServer, app: App, deps: Deps) {
+  const { clock, committer, config, kv, log } = deps;
   log("info", "stopping", { running: app.running.size });
   const closed = server.shutdown();
-  await Promise.race([closed, clock.sleep(finishMs)]);
+  await Promise.race([closed, clock.sleep(config.deploy ? finishMs.deploy : finishMs.usual)]);
   app.running.cutAll(
     new ApiError(503, {
       message: "The service is restarting. Try again shortly.",

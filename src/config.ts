@@ -41,7 +41,7 @@ function isCidr(text: string): boolean {
 const visible = z.string().regex(/^[\x21-\x7e]+$/, { error: "must be visible ASCII characters" });
 
 const schema = z.strictObject({
-  HOST: z.string().min(1).default("127.0.0.1"),
+  HOST: z.string().min(1).optional(),
   PORT: wholeNumber(0, 65_535).default(8000),
   BASE_URL: url.optional(),
   KV_PATH: z.string().min(1).optional(),
@@ -73,10 +73,13 @@ export const variableNames: readonly string[] = Object.keys(schema.shape);
 /** The settings of one process, checked and frozen. */
 export interface Config {
   readonly dev: boolean;
+  /** On Deno Deploy, where processes come and go, and the platform has a database for them. */
+  readonly deploy: boolean;
   readonly host: string;
   readonly port: number;
   /** Scheme, host and, if any, port and path: what links start with. */
   readonly baseUrl: string;
+  /** A file, an address of a KV server, `:memory:`, or empty for the platform's own database. */
   readonly kvPath: string;
   /** Most checks in one atomic write that the store allows. */
   readonly kvChecksMax: number;
@@ -131,15 +134,23 @@ export function readConfig(
   const env = parsed.data;
   const baseUrl = env.BASE_URL ?? (dev ? `http://localhost:${env.PORT}` : null);
   if (!baseUrl) throw new Error("BASE_URL is required: links in messages start with it");
-  if (dev) requireLoopback(env.HOST, baseUrl);
-  const kvPath = env.KV_PATH ?? (dev ? "data/dev.kv" : "data/farebox.kv");
+  const deploy = Boolean(environment.DENO_DEPLOY);
+  const host = env.HOST ?? (deploy ? "0.0.0.0" : "127.0.0.1");
+  if (dev) requireLoopback(host, baseUrl);
+  const kvPath = env.KV_PATH ?? (deploy ? "" : dev ? "data/dev.kv" : "data/farebox.kv");
+  if (deploy && isDatabaseFile(kvPath)) {
+    throw new Error(
+      "KV_PATH must not be a file on Deno Deploy: it would be gone with its instance",
+    );
+  }
   return Object.freeze({
     dev,
-    host: env.HOST,
+    deploy,
+    host,
     port: env.PORT,
     baseUrl,
     kvPath,
-    kvChecksMax: env.KV_CHECKS_MAX ?? (/^https?:/.test(kvPath) ? 10 : 100),
+    kvChecksMax: env.KV_CHECKS_MAX ?? (deploy || /^https?:/.test(kvPath) ? 10 : 100),
     adminKey: env.ADMIN_KEY ? secret(env.ADMIN_KEY) : null,
     metricsToken: env.METRICS_TOKEN ? secret(env.METRICS_TOKEN) : null,
     upstream: upstreamOf(env),
@@ -187,7 +198,7 @@ function requireLoopback(host: string, baseUrl: string): void {
 
 /** Whether the database is a file of this machine, which one process at a time may have. */
 export function isDatabaseFile(kvPath: string): boolean {
-  return kvPath !== ":memory:" && !/^[a-z]+:\/\//i.test(kvPath);
+  return kvPath !== "" && kvPath !== ":memory:" && !/^[a-z]+:\/\//i.test(kvPath);
 }
 
 /** An address of ours as a path, for a page of ours to lead to: under the path of `BASE_URL`, if any. */

@@ -18,7 +18,7 @@ export async function createRealDeps(config: Config): Promise<Deps> {
   const { kvPath } = config;
   const isFile = isDatabaseFile(kvPath);
   if (isFile) await removeLeftCopies(kvPath);
-  const store = await Deno.openKv(kvPath);
+  const store = await Deno.openKv(kvPath === "" ? undefined : kvPath);
   const kv = guardKv(denoKv(store), bound);
   const log = createLog(config.logLevel);
   const meter = createMeter();

@@ -87,6 +87,7 @@ Deno.test("config: production needs BASE_URL, and nothing else", () => {
   }
   assert.deepEqual(readConfig(production, { dev: false }), {
     dev: false,
+    deploy: false,
     host: "127.0.0.1",
     port: 8000,
     baseUrl: "https://farebox.test",
@@ -109,6 +110,23 @@ Deno.test("config: production needs BASE_URL, and nothing else", () => {
     },
     logLevel: "info",
   });
+});
+
+Deno.test("config: on Deno Deploy the database is the platform's, and never a file", () => {
+  const environment = { ...production, DENO_DEPLOY: "true" };
+  const { deploy, kvPath, kvChecksMax, host } = readConfig(environment, { dev: false });
+  assert.deepEqual({ deploy, kvPath, kvChecksMax, host }, {
+    deploy: true,
+    kvPath: "",
+    kvChecksMax: 10,
+    host: "0.0.0.0",
+  });
+  const elsewhere = readConfig({ ...environment, KV_PATH: "https://kv.test" }, { dev: false });
+  assert.equal(elsewhere.kvPath, "https://kv.test");
+  assert.throws(
+    () => readConfig({ ...environment, KV_PATH: "data/farebox.kv" }, { dev: false }),
+    /KV_PATH must not be a file/,
+  );
 });
 
 Deno.test("config: what is given is used, and frozen", () => {

@@ -270,3 +270,26 @@ async function connect({ url }: Farebox) {
     },
   };
 }
+
+Deno.test("process: where the platform has a database, it is used without being named", async () => {
+  await using folder = await makeFolder();
+  const env = {
+    ...serviceEnv,
+    DENO_DEPLOY: "true",
+    DENO_KV_DEFAULT_PATH: `${folder.path}/platform.kv`,
+    KV_PATH: "",
+  };
+  let key: string;
+  {
+    await using first = await startFarebox({ folder: folder.path, env });
+    key = await makeProject(first);
+    await first.json("/v1/user/balance/deposit", { key, body: { user: "ada", amount: "1" } });
+    const stoppedAt = performance.now();
+    first.signal("SIGINT");
+    assert.equal((await first.ended).code, 0);
+    assert.ok(performance.now() - stoppedAt < 5_000, "a stop leaves 5 s there");
+  }
+  await using second = await startFarebox({ folder: folder.path, env });
+  const { balance } = await second.json("/v1/user/balance?user=ada", { key });
+  assert.equal(balance, "1");
+});
