@@ -156,6 +156,7 @@ Deno.test("config: what is given is used, and frozen", () => {
   }, { dev: false });
   assert.deepEqual(config, {
     dev: false,
+    deploy: false,
     host: "0.0.0.0",
     port: 0,
     baseUrl: "https://farebox.test/pay",
