@@ -100,7 +100,7 @@ function createServe(deps: Deps, load: Load) {
       requestId,
       startedAt,
       path,
-      address: addressOf(context.env),
+      address: () => addressOf(context.env),
       param: (name) => context.req.param(name) ?? "",
       query: (name) => context.req.query(name),
       inTime,

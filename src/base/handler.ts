@@ -8,7 +8,7 @@ export interface Incoming {
   /** The path as it was sent, still percent-encoded, without doubled or trailing slashes. */
   path: string;
   /** Who connected, by address: a proxy's where one stands before us. Null where it is not told. */
-  address: string | null;
+  address(): string | null;
   /** A path parameter, decoded. */
   param(name: string): string;
   /** A query parameter, decoded, or undefined. */

@@ -33,7 +33,7 @@ export function signInRoutes({ deps, sessions }: ConsoleRooms) {
     const { request, requestId, inTime, address } = incoming;
     try {
       const form = await inTime(readForm(request));
-      const waitMs = attempts.take(address);
+      const waitMs = attempts.take(address());
       if (waitMs > 0) throw tooMany(waitMs);
       const { cookie, projectId } = await sessions.start(request, (form.get("key") ?? "").trim());
       const home = projectId === null ? "/projects" : `/projects/${projectId}`;
