@@ -7,7 +7,7 @@ import { accountKey, entryKey } from "../../src/store/keys.ts";
 import { denoKv, emptyWrite } from "../../src/store/kv.ts";
 import { type Figure, median, show } from "./figures.ts";
 import { startProcess } from "./processes.ts";
-import { makeFolder, type Service, startService } from "./service.ts";
+import { adminKey, makeFolder, type Service, startService } from "./service.ts";
 
 const entriesEach = 10;
 const accountsPerWrite = 40;
@@ -68,6 +68,11 @@ async function filled(folder: string, env: Record<string, string>, accounts: num
   return { service, startMs: performance.now() - startedAt };
 }
 
+function monthOf({ projectId }: Service): string {
+  const from = new Date(Date.now() - 30 * 24 * 60 * 60 * 1000).toISOString();
+  return `/v1/admin/projects/${projectId}/summary?from=${from}`;
+}
+
 /** What each thing costs with few accounts and with many, asked for in turn. */
 export async function benchGrowth(long: boolean): Promise<Figure[]> {
   const many = long ? 100_000 : 10_000;
@@ -93,6 +98,13 @@ export async function benchGrowth(long: boolean): Promise<Figure[]> {
     deposit: (service, user) => service.json("/v1/user/balance/deposit", { user, amount: "1" }),
     balance: (service, user) => service.json(`/v1/user/balance?user=${user}`),
     "page of activities": (service, user) => service.json(`/v1/user/activities?user=${user}`),
+    "page of users": (service, user) =>
+      service.json(
+        `/v1/admin/projects/${service.projectId}/users?prefix=${user}`,
+        undefined,
+        adminKey,
+      ),
+    "summary of a month": (service) => service.json(monthOf(service), undefined, adminKey),
   };
   for (const [name, ask] of Object.entries(work)) {
     const times: [number[], number[]] = [[], []];

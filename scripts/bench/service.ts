@@ -1,7 +1,8 @@
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
-const adminKey = "bench-admin-key-of-at-least-32-characters";
+/** Of every measured service. */
+export const adminKey = "bench-admin-key-of-at-least-32-characters";
 
 /** A service in a process of its own, on a database file of its own, for as long as it is measured. */
 export interface Service extends AsyncDisposable {
