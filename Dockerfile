@@ -6,9 +6,10 @@ WORKDIR /app
 COPY deno.json deno.lock main.ts ./
 COPY src src
 COPY guides guides
-COPY scripts/production_config.ts scripts/
+COPY scripts/production_config.ts scripts/farebox.ts scripts/verify_ledger.ts scripts/
+COPY scripts/farebox scripts/farebox
 RUN deno run --no-config --allow-read=. --allow-write=deno.json scripts/production_config.ts
-RUN deno cache --frozen=false main.ts
+RUN deno cache --frozen=false main.ts scripts/farebox.ts
 
 # The database is the one thing that is written, and belongs to a user who is not root.
 RUN mkdir /data && chown deno:deno /data

@@ -1,6 +1,7 @@
 /**
- * Takes out of ./deno.json what only tests and scripts import. Deno fetches every package that its
- * configuration names, used or not: most of an image would be compilers and browsers' drivers.
+ * Takes out of ./deno.json what neither the service nor the operator's commands import. Deno fetches
+ * every package that its configuration names, used or not: most of an image would be compilers and
+ * browsers' drivers.
  */
 const specifier = /\b(?:from |import\()"([^."][^"]*)"/g;
 
@@ -14,7 +15,9 @@ async function* specifiersIn(path: string): AsyncGenerator<string> {
 }
 
 const used: string[] = [];
-for (const path of ["main.ts", "src"]) used.push(...await Array.fromAsync(specifiersIn(path)));
+for (const path of ["main.ts", "src", "scripts/farebox.ts", "scripts/farebox"]) {
+  used.push(...await Array.fromAsync(specifiersIn(path)));
+}
 
 const config = JSON.parse(await Deno.readTextFile("deno.json"));
 const kept = Object.entries(config.imports).filter(([name]) =>

@@ -65,6 +65,13 @@ Deno.test("hosting: what the image copies is enough to start, to answer its prob
   assert.equal((await run(probeHere)).success, true);
   const page = await fetch(`${service.url}/docs/guides/container`);
   assert.match(await page.text(), /<h1>In a container<\/h1>/);
+  const { tasks } = JSON.parse(await Deno.readTextFile(`${folder.path}/deno.json`));
+  const [, ...args] = `${tasks.farebox.command} projects list --json --url ${service.url}`.split(
+    " ",
+  );
+  const env = { ADMIN_KEY: serviceEnv.ADMIN_KEY };
+  const listed = await new Deno.Command(Deno.execPath(), { args, cwd: folder.path, env }).output();
+  assert.ok(listed.success, textOf(listed));
   service.signal("SIGTERM");
   assert.equal((await service.ended).code, 0);
   assert.equal((await run(probeHere)).success, false, "nothing listens any more");

@@ -21,12 +21,15 @@ export function guideRoutes({ config, guides }: Deps): { contents: Handler; guid
     rendered.set(name, guide);
     return guide;
   };
-  const sections = () =>
-    contents.map(({ title, guides: names }) => ({
+  const reference = { href: publicPath(config, "/docs"), title: "Every operation and event" };
+  const sections = () => [
+    ...contents.map(({ title, guides: names }) => ({
       title,
       links: names.filter((name) => guides.has(name))
         .map((name) => ({ href: `${path}/${name}`, title: open(name).title })),
-    }));
+    })),
+    { title: "The API", links: [reference] },
+  ];
   return {
     contents: ({ requestId }) =>
       pageResponse(200, String(<ContentsPage sections={sections()} />), { requestId }),
