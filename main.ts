@@ -94,6 +94,8 @@ Try it:
 curl ${url}/v1/chat/completions -H "Authorization: Bearer ${devApiKey}" \\
   -H "Content-Type: application/json" \\
   -d '{"model":"sandbox/echo","user":"ada","messages":[{"role":"user","content":"Hello"}]}'
+
+Look around: ${url}/console (sign in with ${devApiKey}), and ${url}/docs
 `);
 }
 

@@ -36,6 +36,10 @@ Deno.test("process: development starts within 3 s, and its first request works a
   assert.ok(link.startsWith(`${farebox.url}/topup/`), link);
   const page = await fetch(link);
   assert.equal(page.status, 200);
+  const places = /Look around: (\S+) \(sign in with sk_dev\), and (\S+)/.exec(output)?.slice(1) ??
+    [];
+  assert.equal(places.length, 2, output);
+  for (const place of places) assert.equal((await fetch(place)).status, 200, place);
   assert.match(await page.text(), /<html/);
 
   await farebox.json("/v1/user/balance/deposit", { body: { user: "ada", amount: "1" } });
