@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { formatAmount } from "../src/base/money.ts";
 import { fromDecimal } from "../src/ledger/view.ts";
-import { sumsPrefix } from "../src/store/keys.ts";
+import { sumKey, sumsPrefix } from "../src/store/keys.ts";
 import { readSummary, type Summary } from "../src/summaries/summary.ts";
 import { readTopUsers } from "../src/summaries/top_users.ts";
 import { chat } from "./support/chat.ts";
@@ -181,6 +181,24 @@ Deno.test("summary: however many models callers name, an hour's row stays small"
   const rows = await world.deps.kv.list({ prefix: sumsPrefix(world.projectId), limit: 100 });
   assert.equal(rows.length, 1, "one hour, one process, one row");
   assert.ok((rows[0]?.value?.length ?? Infinity) < 8 * 1024);
+});
+
+Deno.test("summary: the longest names that callers can think of keep a row in its bounds", async () => {
+  using world = await createWorld();
+  const add = (group: string, values: readonly bigint[]) => {
+    for (let n = 0; n < 60; n++) {
+      const name = ["\u0001", "é", "x", "💶"][n % 4]?.repeat(n * 2) ?? "";
+      world.deps.committer.count({ key: sumKey(world.projectId, 0), field: group + name, values });
+    }
+  };
+  add("model:", Array.from({ length: 8 }, () => 10n ** 18n));
+  add("refused:", [1n]);
+  add("failed:", [1n]);
+  await world.app.flush();
+  const [row] = await world.deps.kv.list({ prefix: sumKey(world.projectId, 0), limit: 10 });
+  assert.ok((row?.value?.length ?? Infinity) < 15 * 1024, `${row?.value?.length} bytes`);
+  const { totals } = await summary(world);
+  assert.deepEqual([totals.refused, totals.failed], [60, 60]);
 });
 
 Deno.test("top users: the 100 who spent most this month, whichever process saw them", async () => {

@@ -19,7 +19,7 @@ const mutationsMax = 950;
 const bytesMax = 700 * 1024;
 const keyBytesMax = 70 * 1024;
 /** A row of sums is smaller. Counted for each write, although those of a project share one. */
-const sumBytesMax = 8 * 1024;
+const sumBytesMax = 15 * 1024;
 
 /**
  * Takes as many writes from the head of `queue` as fit into one atomic write. A write stays behind

@@ -41,7 +41,7 @@ const abandoned = new TextEncoder().encode("abandoned");
 /** How often an outcome that the store would not tell is asked for again. */
 const resolveAttemptsMax = 3;
 /** Most of what was only counted that goes with one write, which has room for so many rows more. */
-const ridingMax = 8;
+const ridingMax = 5;
 
 /**
  * The group commit. One atomic write is under way at a time; what arrives meanwhile goes into the

@@ -1,4 +1,4 @@
-import { fromBytes } from "../base/json.ts";
+import { fromBytes, utf8Length } from "../base/json.ts";
 import { keyText } from "./batch.ts";
 import type { Addition, Key, Write } from "./kv.ts";
 
@@ -22,8 +22,8 @@ interface Shard {
 const encoder = new TextEncoder();
 /** Most fields of a row with the same first part (`model:…`); what comes later is `model:other`. */
 const fieldsMax = 24;
-/** Longest name of a field, in characters; longer ones are `…:other` too. */
-const fieldCharsMax = 128;
+/** Longest name of a field, in bytes of its JSON; longer ones are `…:other` too. */
+const fieldBytesMax = 128;
 /** Rows that are remembered; beyond that all are forgotten, and begun anew when they are added to. */
 const shardsMax = 10_000;
 
@@ -84,7 +84,8 @@ function boundedField(fields: Sum, field: string): string {
   const group = field.slice(0, field.indexOf(":") + 1);
   let alike = 0;
   for (const name of fields.keys()) if (name.startsWith(group)) alike++;
-  return alike < fieldsMax && field.length <= fieldCharsMax ? field : `${group}other`;
+  const fits = alike < fieldsMax && utf8Length(JSON.stringify(field)) <= fieldBytesMax;
+  return fits ? field : `${group}other`;
 }
 
 function encode(sum: Sum): Uint8Array {
