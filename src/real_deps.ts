@@ -1,5 +1,6 @@
 import { lookup } from "node:dns/promises";
 import process from "node:process";
+import { Bag } from "./base/bag.ts";
 import { createIds } from "./base/ids.ts";
 import { type Config, isDatabaseFile } from "./config.ts";
 import type { Clock, Deps, Log, ProcessFacts } from "./deps.ts";
@@ -121,27 +122,28 @@ const realClock: Clock = {
 };
 
 // Every call of an upstream, a store or a subscriber has a deadline, and so has every piece of a
-// stream; nearly all are taken back. A timer of its own costs each 10 µs, a place in a set nothing.
+// stream; nearly all are taken back. A timer of its own costs each 10 µs, a place in a bag nothing.
 const deadlineFromMs = 1_000;
 const deadlineTickMs = 50;
-const deadlines = new Set<{ at: number; work: () => void }>();
+const deadlines = new Bag<{ at: number; work: () => void }>();
 let ticking: ReturnType<typeof setInterval> | null = null;
 
 /** Calls `work` after so long, or up to a tick later. */
 function startDeadline(ms: number, work: () => void): () => void {
-  const deadline = { at: performance.now() + ms, work };
-  deadlines.add(deadline);
+  const takeBack = deadlines.add({
+    at: performance.now() + ms,
+    work() {
+      takeBack();
+      work();
+    },
+  });
   ticking ??= setInterval(tick, deadlineTickMs);
-  return () => void deadlines.delete(deadline);
+  return takeBack;
 }
 
 function tick(): void {
   const now = performance.now();
-  for (const deadline of deadlines) {
-    if (deadline.at > now) continue;
-    deadlines.delete(deadline);
-    deadline.work();
-  }
+  for (const { at, work } of deadlines) if (at <= now) work();
   if (deadlines.size > 0 || ticking === null) return;
   clearInterval(ticking);
   ticking = null;

@@ -12,7 +12,7 @@ import type { Auth, Caller } from "../projects/auth.ts";
 import type { Ending } from "./events.ts";
 import type { KeyGates, Place } from "./limits.ts";
 import type { Meter } from "./meter.ts";
-import { answerCost, type Terms } from "./pricing.ts";
+import { answerCost, outputTokensFor, type Terms } from "./pricing.ts";
 import type { ChatQuote } from "./quote.ts";
 import type { ReplayMark } from "./replay.ts";
 import type { Running } from "./running.ts";
@@ -107,6 +107,19 @@ export function startDeadline({ deps }: ChatRooms, { controller }: Answer): () =
 /** What the answer costs with this usage. */
 export function costOf({ terms, meter }: Answer, usage: TokenUsage): Amount {
   return answerCost(terms.price, usage, meter.producedOutput);
+}
+
+/** Whether it is worth counting: one look at lengths says no to nearly every frame. */
+export function mayBeUsedUp({ meter, quote, chat }: Answer): boolean {
+  return !meter.surelyWithin(quote.cap * chat.choices);
+}
+
+/** Whether our own count says that the answer has used up its hold. */
+export async function isUsedUp({ meter, quote, terms }: Answer): Promise<boolean> {
+  const input = inputOf(await meter.usage());
+  const output = await meter.countOutput();
+  const spendable = quote.amount;
+  return output >= outputTokensFor(terms.price, { spendable, input, choices: 1 });
 }
 
 /** What an answer says of its reader's credit: where it was cut for that, and where it was not. */

@@ -3,7 +3,7 @@ import type { EventSourceMessage } from "eventsource-parser";
 import { ApiError } from "../base/errors.ts";
 import { isObject, type Json, type JsonObject, parseJson } from "../base/json.ts";
 import type { Meter } from "./meter.ts";
-import { headOf, pieceOfChoice } from "./left_out.ts";
+import { headOf, isNamed, pieceOfChoice } from "./left_out.ts";
 import { sseFrame } from "./reply.ts";
 import { isOwnersFault, readFault, redact } from "./upstream_error.ts";
 
@@ -41,7 +41,14 @@ export class Chunks {
     this.#head = options.head;
   }
 
-  /** The frames that one event becomes; often one, sometimes none. */
+  /** The frames that these events become; often one each, sometimes none. */
+  takeAll(events: EventSourceMessage[]): string {
+    let frames = "";
+    for (const event of events) frames += this.take(event);
+    return frames;
+  }
+
+  /** The frames that one event becomes. */
   take({ data, event }: EventSourceMessage): string {
     if (this.done || this.error) return "";
     if (data === "[DONE]") {
@@ -86,14 +93,13 @@ export class Chunks {
     if (chunk.usage) meter.addUsage(chunk.usage);
     const sent = Array.isArray(chunk.choices) ? chunk.choices : [];
     const choices = sent.map(pieceOfChoice).filter((choice) => choice !== null);
-    this.#head = headOf(chunk, this.#head);
+    if (!isNamed(chunk, this.#head)) this.#head = headOf(chunk, this.#head);
     let frames = "";
     for (const choice of choices) frames += this.#meterChoice(choice);
     // Of a chunk that says nothing else, usage is told at the end; nonsense is not told at all.
     if (choices.length === 0 && (chunk.usage || sent.length > 0)) return frames;
     const lacking = sent !== chunk.choices || choices.length < sent.length ||
-      choices.some((choice, at) => choice !== sent[at]) ||
-      Object.entries(this.#head).some(([name, value]) => chunk[name] !== value);
+      choices.some((choice, at) => choice !== sent[at]) || !isNamed(chunk, this.#head);
     const asPromised = wantsUsage ? chunk.usage === null : !("usage" in chunk);
     if (asPromised && !lacking) return frames + sseFrame(data);
     const { usage: _usage, ...rest } = chunk;

@@ -1,6 +1,7 @@
 import { createParser, type EventSourceMessage } from "eventsource-parser";
 import { keepAliveMs, upstreamEventCharsMax } from "../base/limits.ts";
 import type { Clock } from "../deps.ts";
+import { Patience } from "./patience.ts";
 import { asAborted } from "./upstream.ts";
 import { badUpstream, upstreamBrokeOff, upstreamTimeout } from "./upstream_error.ts";
 
@@ -26,16 +27,18 @@ interface ReaderOptions {
  * rest in memory. A multi-byte character or a frame may be split anywhere.
  */
 export function createEventReader(
-  body: ReadableStream<Uint8Array>,
+  body: ReadableStream<Uint8Array<ArrayBuffer>>,
   { clock, idleMs, signal }: ReaderOptions,
 ): EventReader {
   const reader = openReader(body);
+  const patience = new Patience<Piece>(clock);
   // The parser knows of the mark at the start; Deno's decoder also drops one that starts a later part.
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   let events: EventSourceMessage[] = [];
   let charsSinceEvent = 0;
   let pending: Promise<Piece> | null = null;
   let silentMs = 0;
+  let waitMs = 0;
   let ended = false;
   // A fetch forgets its signal once its response has been collected, so the body is told itself.
   const leave = () => void reader.cancel(signal.reason).catch(() => {});
@@ -56,14 +59,15 @@ export function createEventReader(
     return fed;
   }
 
-  async function next(): Promise<Read> {
-    if (ended) return "end";
+  function next(): Promise<Read> {
+    if (ended) return Promise.resolve("end");
     pending ??= reader.read();
-    const waitMs = Math.min(keepAliveMs, idleMs - silentMs);
-    const result = await within(pending, waitMs, clock).catch((cause) => {
-      throw asAborted(signal) ?? upstreamBrokeOff(cause);
-    });
-    if (result === null) {
+    waitMs = Math.min(keepAliveMs, idleMs - silentMs);
+    return patience.wait(pending, waitMs).then(received, brokenOff);
+  }
+
+  function received(piece: Piece | null): Read {
+    if (piece === null) {
       silentMs += waitMs;
       if (silentMs >= idleMs) throw upstreamTimeout(`silent for ${idleMs} ms`);
       return "silent";
@@ -72,16 +76,25 @@ export function createEventReader(
     silentMs = 0;
     const aborted = asAborted(signal);
     if (aborted) throw aborted;
-    if (!result.done) return feed(decoder.decode(result.value, { stream: true }));
+    if (!piece.done && piece.value) {
+      const text = decoder.decode(piece.value, { stream: true });
+      reader.reuse(piece.value.buffer);
+      return feed(text);
+    }
     ended = true;
     // A last event without its blank line counts too.
     return feed(decoder.decode() + "\n\n");
+  }
+
+  function brokenOff(cause: unknown): never {
+    throw asAborted(signal) ?? upstreamBrokeOff(cause);
   }
 
   return {
     next,
     cancel() {
       ended = true;
+      patience.end();
       pending?.catch(() => {});
       signal.removeEventListener("abort", leave);
       reader.cancel().catch(() => {});
@@ -92,51 +105,33 @@ export function createEventReader(
 /** What pieces are read into, in bytes: left alone, Deno sets 64 KiB aside for each stream. */
 const pieceBytes = 4 * 1024;
 
-type Piece = { done: false; value: Uint8Array } | { done: true };
+interface Piece {
+  done: boolean;
+  value?: Uint8Array<ArrayBuffer> | undefined;
+}
 
 interface BodyReader {
   read(): Promise<Piece>;
+  /** Takes back the memory of a piece that is done with. */
+  reuse(buffer: ArrayBuffer): void;
   cancel(reason?: unknown): Promise<void>;
 }
 
 /** Reads into one small buffer, over and over, where the body can do that. */
-function openReader(body: ReadableStream<Uint8Array>): BodyReader {
+function openReader(body: ReadableStream<Uint8Array<ArrayBuffer>>): BodyReader {
   try {
     const reader = body.getReader({ mode: "byob" });
     let buffer = new ArrayBuffer(pieceBytes);
     return {
-      async read() {
-        const result = await reader.read(new Uint8Array(buffer));
-        if (result.value) buffer = result.value.buffer;
-        return result.done || !result.value ? { done: true } : result;
-      },
+      read: () => reader.read(new Uint8Array(buffer)),
+      reuse: (done) => void (buffer = done),
       cancel: (reason) => reader.cancel(reason),
     };
   } catch {
     // One that was decompressed on its way cannot.
     const reader = body.getReader();
-    return {
-      async read() {
-        const result = await reader.read();
-        return result.done ? { done: true } : result;
-      },
-      cancel: (reason) => reader.cancel(reason),
-    };
+    return { read: () => reader.read(), reuse() {}, cancel: (reason) => reader.cancel(reason) };
   }
-}
-
-/** The result, or null when it takes longer. */
-function within<T>(work: Promise<T>, ms: number, clock: Clock): Promise<T | null> {
-  return new Promise((resolve, reject) => {
-    const cancel = clock.after(ms, () => resolve(null));
-    work.then((value) => {
-      cancel();
-      resolve(value);
-    }, (error) => {
-      cancel();
-      reject(error);
-    });
-  });
 }
 
 /** Events that are all there already, as a reader gives them. */

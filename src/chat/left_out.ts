@@ -14,6 +14,12 @@ export function headOf({ id, object, created, model }: JsonObject, ours: JsonObj
   };
 }
 
+/** Whether a chunk says of itself what `head` says. */
+export function isNamed(chunk: JsonObject, head: JsonObject): boolean {
+  return chunk.id === head.id && chunk.created === head.created && chunk.model === head.model &&
+    chunk.object === head.object;
+}
+
 /** A choice of a whole answer; null for what holds no message. */
 export function wholeChoice(choice: Json, position: number): JsonObject | null {
   if (!isObject(choice) || !isObject(choice.message)) return null;

@@ -1,3 +1,4 @@
+import { Bag } from "../base/bag.ts";
 import { ApiError } from "../base/errors.ts";
 import {
   answerLifetimeMs,
@@ -58,6 +59,7 @@ interface Entry {
   startedAt: number;
   renewedAt: number;
   renewing: boolean;
+  ended: boolean;
 }
 
 /**
@@ -65,13 +67,13 @@ interface Entry {
  * whose renewal does not land is cut well before its hold ends.
  */
 export function createRunning({ clock, log }: Pick<Deps, "clock" | "log">, holds: Holds): Running {
-  const entries = new Map<string, Entry>();
+  const entries = new Bag<Entry>();
   let idle: (() => void)[] = [];
   let ticking = false;
 
   function tick(): void {
     const now = clock.now();
-    for (const entry of entries.values()) {
+    for (const entry of entries) {
       if (now - entry.startedAt > answerLifetimeMs) entry.answer.cut(cutError("answer_too_long"));
       else if (now - entry.renewedAt > holdLifetimeMs - 2 * runningTickMs) {
         entry.answer.cut(cutError("hold_not_renewed"));
@@ -88,7 +90,7 @@ export function createRunning({ clock, log }: Pick<Deps, "clock" | "log">, holds
     try {
       const renewed = await holds.renew(answer.ref, answer.id, (await answer.used()).cost);
       if (renewed) entry.renewedAt = startedAt;
-      else if (entries.get(answer.id) === entry) answer.cut(cutError("hold_lost"));
+      else if (!entry.ended) answer.cut(cutError("hold_lost"));
     } catch (error) {
       const { requestId, id: chat } = answer;
       log("warn", "renewal_failed", { requestId, chat, error: String(error) });
@@ -100,25 +102,30 @@ export function createRunning({ clock, log }: Pick<Deps, "clock" | "log">, holds
   return {
     add(answer) {
       const now = clock.now();
-      entries.set(answer.id, { answer, startedAt: now, renewedAt: now, renewing: false });
+      const entry = { answer, startedAt: now, renewedAt: now, renewing: false, ended: false };
+      const takeOut = entries.add(entry);
       if (!ticking) clock.after(runningTickMs, tick);
       ticking = true;
       return () => {
-        entries.delete(answer.id);
+        entry.ended = true;
+        takeOut();
         if (entries.size > 0) return;
         idle.forEach((resolve) => resolve());
         idle = [];
       };
     },
     async ofProject(projectId, limit) {
-      const own = [...entries.values()].filter(({ answer }) => answer.ref.projectId === projectId);
+      const own = [...entries].filter(({ answer }) => answer.ref.projectId === projectId)
+        .sort((one, other) => one.startedAt - other.startedAt);
       const shown = own.slice(0, limit).map(async ({ answer, startedAt }) => {
         const { id, ref: { user }, model } = answer;
         return { id, user, model, startedAt, used: await answer.used() };
       });
       return { shown: await Promise.all(shown), count: own.length };
     },
-    cutAll: (reason) => entries.forEach(({ answer }) => answer.cut(reason)),
+    cutAll(reason) {
+      for (const { answer } of entries) answer.cut(reason);
+    },
     idle: () =>
       entries.size === 0 ? Promise.resolve() : new Promise((resolve) => idle.push(resolve)),
     get size() {

@@ -6,7 +6,9 @@ import {
   type Answer,
   answerHead,
   type ChatRooms,
+  isUsedUp,
   lastWords,
+  mayBeUsedUp,
   startDeadline,
   usageBody,
   watch,
@@ -15,12 +17,10 @@ import { callerLeft, callerLeftEarly, endingOf } from "./caller_left.ts";
 import { asEvents, Chunks } from "./chunks.ts";
 import { createEventReader, type EventReader, replayEvents } from "./event_reader.ts";
 import { rateHeaders } from "./limits.ts";
-import { outputTokensFor } from "./pricing.ts";
 import { errorFrame, sseDone, streamHeaders } from "./reply.ts";
 import { release, settle } from "./settle.ts";
 import { callUpstream, readBody } from "./upstream.ts";
 import { badUpstream, upstreamBrokeOff } from "./upstream_error.ts";
-import { inputOf } from "./usage.ts";
 import { passedHeaders, readCompletion } from "./whole_answer.ts";
 
 const encoder = new TextEncoder();
@@ -105,10 +105,13 @@ class AnswerStream {
   readonly #options: StreamOptions;
   readonly #chunks: Chunks;
   #ended = false;
+  /** The caller left while it ran. */
   #left = false;
-  /** Frames for the caller that came while it was not reading. */
-  #rest = "";
-  #turn: Promise<string | null> = Promise.resolve("");
+  /** Somebody may still read what is sent. */
+  #open = true;
+  /** The caller reads, and has not been given anything for it yet. */
+  #wanted = false;
+  #goOn = () => {};
 
   constructor(options: StreamOptions) {
     const { answer, words } = options;
@@ -121,84 +124,70 @@ class AnswerStream {
       apiKey: answer.upstream.apiKey,
       ...words,
     });
-    // An answer that is cut ends also when its caller does not read on.
-    const { signal } = answer.controller;
-    signal.addEventListener("abort", () => this.#drive(), { once: true });
-    if (signal.aborted) this.#drive();
   }
 
   /** Reads from the upstream only when the caller reads from us: memory stays bounded. */
   body(): ReadableStream<Uint8Array> {
     return new ReadableStream({
-      pull: async (controller) => {
-        for (;;) {
-          const next = await this.#inTurn();
-          const frames = this.#rest + (next ?? "");
-          this.#rest = "";
-          if (this.#left) return;
-          if (frames !== "") controller.enqueue(encoder.encode(frames));
-          if (next === null) return controller.close();
-          if (frames !== "") return;
-        }
+      start: (controller) => void this.#run(controller),
+      pull: () => {
+        this.#wanted = true;
+        this.#goOn();
       },
       cancel: () => this.#leave(),
     }, { highWaterMark: 0 });
   }
 
   /** The caller has gone: the upstream is let go at once, or read to its end to be exact. */
-  async #leave(): Promise<void> {
+  #leave(): void {
+    this.#open = false;
     if (this.#ended) return;
     this.#left = true;
-    if (abortPolicy(this.#options.answer) === "estimate") {
-      this.#options.answer.controller.abort(callerLeft);
-    }
-    await this.#drive();
+    const { answer } = this.#options;
+    if (abortPolicy(answer) === "estimate") answer.controller.abort(callerLeft);
+    this.#goOn();
   }
 
-  /** Goes on to the end, whether the caller reads or not. */
-  async #drive(): Promise<void> {
+  /** One loop for the whole answer: what waits for the next frame stays small. */
+  async #run(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
+    const send = (frames: string) => {
+      if (!this.#open || frames === "") return;
+      this.#wanted = false;
+      controller.enqueue(encoder.encode(frames));
+    };
+    // An answer that is cut ends also when its caller does not read on.
+    const { signal } = this.#options.answer.controller;
+    signal.addEventListener("abort", () => this.#goOn(), { once: true });
+    const { frames, fault } = await this.#passOn(send)
+      .catch((fault: unknown) => ({ frames: "", fault }));
+    send(frames + await this.#end(fault));
+    if (this.#open) controller.close();
+  }
+
+  /** Passes on what comes, but for the last frames: those wait for the charge. */
+  async #passOn(
+    send: (frames: string) => void,
+  ): Promise<{ frames: string; fault: ApiError | null }> {
+    const { reader, answer } = this.#options;
     for (;;) {
-      const frames = await this.#inTurn();
-      if (frames === null) return;
-      if (!this.#left) this.#rest += frames;
-    }
-  }
-
-  /** One step after the other, whoever asks for it. */
-  #inTurn(): Promise<string | null> {
-    this.#turn = this.#turn.then(() => this.#next());
-    return this.#turn;
-  }
-
-  /** The next frames: "" for none yet, null after the end. */
-  async #next(): Promise<string | null> {
-    if (this.#ended) return null;
-    const { reader } = this.#options;
-    try {
+      if (!this.#wanted) await this.#untilWanted();
       const read = await reader.next();
-      if (read === "silent") return ": keep-alive\n\n";
-      if (read === "end") return await this.#end(null);
-      let frames = "";
-      for (const event of read) frames += this.#chunks.take(event);
-      if (this.#chunks.error) return frames + await this.#end(this.#chunks.error);
-      if (this.#chunks.done) return frames + await this.#end(null);
-      if (await this.#usedUp()) {
-        return frames + this.#chunks.finish("length") + await this.#end(null);
+      if (read === "end") return { frames: "", fault: null };
+      const frames = read === "silent" ? ": keep-alive\n\n" : this.#chunks.takeAll(read);
+      const { done, error: fault } = this.#chunks;
+      if (done || fault) return { frames, fault };
+      if (mayBeUsedUp(answer) && await isUsedUp(answer)) {
+        return { frames: frames + this.#chunks.finish("length"), fault: null };
       }
-      return frames;
-    } catch (error) {
-      return await this.#end(error);
+      send(frames);
     }
   }
 
-  /** Whether our own count says that the answer has used up its hold. */
-  async #usedUp(): Promise<boolean> {
-    const { meter, quote, terms, chat } = this.#options.answer;
-    if (meter.surelyWithin(quote.cap * chat.choices)) return false;
-    const input = inputOf(await meter.usage());
-    const output = await meter.countOutput();
-    const spendable = quote.amount;
-    return output >= outputTokensFor(terms.price, { spendable, input, choices: 1 });
+  /** Until the caller reads on, has left, or is not asked any more because the answer is cut. */
+  async #untilWanted(): Promise<void> {
+    const { signal } = this.#options.answer.controller;
+    if (this.#left || signal.aborted) return;
+    await new Promise<void>((resolve) => (this.#goOn = resolve));
   }
 
   /** Settles, and says how it ended. Runs once. */
