@@ -149,11 +149,12 @@ export function createAccountQueue(
     }
   }
 
-  /** The least recently used goes first: a Map keeps the order of insertion. */
+  /** The one that came first goes first, which spares the map a change for each operation. */
   function remember(name: string, account: Account, version: string): void {
-    cache.delete(name);
     // One that is closed is opened again by a write that is not made here.
-    if (account.closed) return;
+    if (account.closed) return void cache.delete(name);
+    const known = cache.get(name);
+    if (known) return void Object.assign(known, { account, version });
     cache.set(name, { account, version });
     if (cache.size <= cachedAccountsMax) return;
     for (const oldest of cache.keys()) {
