@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { type Defect, defects } from "./simulation/defects.ts";
+import type { Defect } from "./simulation/defect_seams.ts";
+import { defects } from "./simulation/defects.ts";
 import { prepare, runSeed } from "./simulation/simulation.ts";
 
 // A simulation that finds nothing may be one that looks at nothing: what is broken on purpose has to

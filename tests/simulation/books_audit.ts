@@ -7,6 +7,7 @@ import { holdsPerAccountMax } from "../../src/base/limits.ts";
 import type { Write } from "../../src/store/kv.ts";
 import type { MemoryStore } from "./memory_store.ts";
 import type { ModelCall, ModelServer } from "./model_server.ts";
+import { PricesAudit } from "./prices_audit.ts";
 import type { Violations } from "./violations.ts";
 
 /** One account as its writes so far make it. */
@@ -18,12 +19,10 @@ interface Books {
   holds: Set<string>;
 }
 
-/** Prices per token in 1e-9 units, and per answer: of every project of a simulation. */
-export const price = { input: 1_000n, output: 2_000n, fee: 5_000n };
-
 /** Follows every write of money as it lands, and keeps books of its own. */
 export class BooksAudit {
   readonly entries = new Map<string, Entry>();
+  readonly #prices = new PricesAudit();
   readonly #accounts = new Map<string, Books>();
   readonly #keys = new Map<string, string>();
   readonly #refunded = new Map<string, bigint>();
@@ -42,7 +41,9 @@ export class BooksAudit {
   }
 
   /** One write that has landed. */
-  landed({ sets }: Write): void {
+  landed(write: Write): void {
+    const { sets } = write;
+    this.#prices.landed(write);
     const entries: { owner: string; entry: Entry }[] = [];
     for (const { key, value } of sets) {
       if (key[0] === "entry") entries.push({ owner: String(key[1]), entry: fromBytes(value) });
@@ -62,6 +63,9 @@ export class BooksAudit {
       }
       this.#compare(books, account);
       this.#moveHolds(books, before, after);
+      for (const hold of account.holds) {
+        if (!before.has(hold.id)) this.#prices.promise(hold, String(key[1]));
+      }
     }
     const counted = new Set<string>();
     for (const { key, value } of sets) {
@@ -177,13 +181,10 @@ export class BooksAudit {
       ? call.reported?.input === input && call.reported.output === outputTokens
       : input <= call.promptBytes && outputTokens <= call.producedBytes;
     this.#must(fair, "a charge is within what the upstream's usage allows", about);
-    const tokens = BigInt(input) * price.input + BigInt(outputTokens) * price.output;
-    const due = dueOf(entry);
-    // The fee is for output. A piece that came as the answer was cut may have been left unread.
-    const asPriced = outputTokens > 0
-      ? due === tokens + price.fee
-      : due === tokens || (call.producedBytes > 0 && due === tokens + price.fee);
-    this.#must(asPriced, "a charge and its shortfall are the cost", about);
+    // A piece that came as the answer was cut may have been left unread.
+    const used = { input, output: outputTokens, mayCostFee: call.producedBytes > 0 };
+    const asPriced = this.#prices.isDue(entry.id.replace(/^act_/, "req_"), dueOf(entry), used);
+    this.#must(asPriced, "a charge and its shortfall are the cost at its hold's price", about);
   }
 
   #compare(books: Books, account: Account): void {
@@ -214,7 +215,7 @@ export class BooksAudit {
     const unsettled = new Map<string, bigint>();
     for (const call of this.#model.calls.values()) {
       if (this.#charged.has(call.requestId)) continue;
-      add(unsettled, call.user, mostFor(call));
+      add(unsettled, call.user, this.#prices.mostFor(mostUsedIn(call)));
     }
     for (const [user, expired] of this.#expired) {
       const most = unsettled.get(user) ?? 0n;
@@ -258,8 +259,9 @@ function dueOf({ delta, shortfall }: Entry): bigint {
   return fromDecimal(shortfall) - fromDecimal(delta);
 }
 
-function mostFor({ promptBytes, producedBytes, reported }: ModelCall): bigint {
-  const input = BigInt(Math.max(promptBytes, reported?.input ?? 0));
-  const output = BigInt(Math.max(producedBytes, reported?.output ?? 0));
-  return input * price.input + output * price.output + price.fee;
+function mostUsedIn({ promptBytes, producedBytes, reported }: ModelCall) {
+  return {
+    input: Math.max(promptBytes, reported?.input ?? 0),
+    output: Math.max(producedBytes, reported?.output ?? 0),
+  };
 }

@@ -2,6 +2,7 @@ import { formatAmount } from "../../src/base/money.ts";
 import { adminKey } from "../support/world.ts";
 import type { Claim, ClaimsAudit, Outcome } from "./claims_audit.ts";
 import { died, type Process } from "./process.ts";
+import { modelName } from "./prices_audit.ts";
 import type { Timeline } from "./timeline.ts";
 import type { Violations } from "./violations.ts";
 
@@ -147,7 +148,7 @@ export class Callers {
     const { timeline, claims } = this.#options;
     const idempotencyKey = keyed ? `key-${claims.claims.length + 1}` : null;
     const claim = claims.open({ kind: "chat", projectId: project.id, user, idempotencyKey });
-    const body = { model: "test-model", user, max_tokens: timeline.whole(20, 150), messages };
+    const body = { model: modelName, user, max_tokens: timeline.whole(20, 150), messages };
     await this.#untilKnown(claim, async () => {
       const answer = await this.call("/v1/chat/completions", {
         key: project.apiKey,
@@ -173,7 +174,7 @@ export class Callers {
     const { timeline, claims } = this.#options;
     const claim = claims.open({ kind: "chat", projectId: project.id, user, idempotencyKey: null });
     const body = {
-      model: "test-model",
+      model: modelName,
       user,
       stream: true,
       max_tokens: timeline.whole(20, 150),

@@ -2,76 +2,24 @@ import { fromBytes, toBytes } from "../../src/base/json.ts";
 import { toAmount } from "../../src/base/money.ts";
 import { bySystem } from "../../src/events/event.ts";
 import { availableIn } from "../../src/ledger/account.ts";
-import { Draft } from "../../src/ledger/draft.ts";
 import type { Committer } from "../../src/store/commit.ts";
-import { emptyWrite, type Key, type Kv, type ListOptions, type Write } from "../../src/store/kv.ts";
+import { emptyWrite, type Key, type Write } from "../../src/store/kv.ts";
 import type { Delivery } from "../../src/webhooks/schema.ts";
-import type { Seams } from "./process.ts";
-
-/** A fault put in on purpose, at a seam of the service and never inside of it. */
-export interface Defect {
-  name: string;
-  seams?: Seams;
-  /** Changes something that all processes share; the returned function takes that back. */
-  install?: () => () => void;
-  /** Most seeds in which it has to be found. */
-  seedsMax: number;
-}
-
-/** Changes every atomic write on its way to the store. */
-function writing(change: (write: Write) => Write): Seams {
-  return { kv: (kv) => ({ ...kv, atomic: (write) => kv.atomic(change(write)) }) };
-}
-
-function withoutChecks(of: (key: Key) => boolean): Seams {
-  return writing((write) => ({ ...write, checks: write.checks.filter(({ key }) => !of(key)) }));
-}
-
-/** Does something else in place of a listing. */
-function listing(change: (options: ListOptions, kv: Kv) => ReturnType<Kv["list"]>): Seams {
-  return { kv: (kv) => ({ ...kv, list: (options) => change(options, kv) }) };
-}
-
-function committing(commit: (inner: Committer, write: Write) => ReturnType<Committer["commit"]>) {
-  return {
-    deps: (deps) => {
-      const { committer } = deps;
-      const changed = { ...committer, commit: (write: Write) => commit(committer, write) };
-      return { ...deps, committer: changed };
-    },
-  } satisfies Seams;
-}
-
-/** Replaces a method of every draft by what `make` makes of it. */
-function draft<Name extends "put" | "takeHold" | "credit" | "debit" | "emit" | "finish">(
-  name: Name,
-  make: (inner: Draft[Name]) => (this: Draft, ...given: Parameters<Draft[Name]>) => unknown,
-): () => () => void {
-  return () => {
-    const inner = Draft.prototype[name];
-    Object.defineProperty(Draft.prototype, name, { value: make(inner), configurable: true });
-    return () => Object.defineProperty(Draft.prototype, name, { value: inner, configurable: true });
-  };
-}
-
-/** What is available, in place of what there is. */
-function available(get: (this: Draft) => bigint): () => () => void {
-  return () => {
-    const inner = Object.getOwnPropertyDescriptor(Draft.prototype, "available");
-    Object.defineProperty(Draft.prototype, "available", { get, configurable: true });
-    return () => void (inner && Object.defineProperty(Draft.prototype, "available", inner));
-  };
-}
+import {
+  available,
+  committing,
+  type Defect,
+  draft,
+  is,
+  isConcerned,
+  lacks,
+  listing,
+  withoutChecks,
+  writing,
+} from "./defect_seams.ts";
+import { operatorDefects } from "./operator_defects.ts";
 
 const isMarker = ([name]: Key) => name === "commit";
-const is = (...names: string[]) => ([name]: Key) => names.includes(String(name));
-const lacks = (write: Write, name: string): Write => ({
-  ...write,
-  sets: write.sets.filter(({ key }) => key[0] !== name),
-});
-
-/** Whether this id is one of those that a defect concerns: one in eight. */
-const isConcerned = (id: string) => "0123".includes(id.at(-1) ?? "");
 
 /** After a result, writes it once more, as one more try. */
 async function countTwice(inner: Committer, write: Write): Promise<string | null> {
@@ -316,4 +264,5 @@ export const defects: readonly Defect[] = [
     },
     seedsMax: 10,
   },
+  ...operatorDefects,
 ];

@@ -4,6 +4,7 @@ import { fromDecimal } from "../../src/ledger/view.ts";
 import type { Callers, Project } from "./callers.ts";
 import type { ClaimsAudit } from "./claims_audit.ts";
 import type { MemoryStore } from "./memory_store.ts";
+import { firstPricing, Operators } from "./operators.ts";
 import type { Manner, Receivers } from "./receivers.ts";
 import type { Timeline } from "./timeline.ts";
 import { walletWrite } from "./wallet.ts";
@@ -16,11 +17,6 @@ interface Parts {
   receivers: Receivers;
   store: MemoryStore;
 }
-
-const pricing = {
-  requestFee: "0.000005",
-  models: { "test-model": { input: "1", output: "2", maxOutputTokens: 1_000 } },
-};
 
 const eventChoices: readonly string[][] = [
   ["balance.deposit.created", "balance.charge.created"],
@@ -45,10 +41,12 @@ const manners: readonly [Manner, number][] = [
 export class Workload {
   readonly projects: Project[] = [];
   readonly #parts: Parts;
+  readonly #operators: Operators;
   #receivers = 0;
 
   constructor(parts: Parts) {
     this.#parts = parts;
+    this.#operators = new Operators(parts);
   }
 
   /** Projects with their users, subscriptions and first deposits. */
@@ -75,7 +73,8 @@ export class Workload {
   }
 
   async #make(name: string, users: string[], more: Record<string, unknown>): Promise<Project> {
-    const answer = await this.#parts.callers.operate("POST", "", { name, pricing, ...more });
+    const settings = { name, pricing: firstPricing, ...more };
+    const answer = await this.#parts.callers.operate("POST", "", settings);
     const { project: { id }, apiKey } = answer?.body as { project: { id: string }; apiKey: string };
     const project = { id, apiKey, users, subscriptions: [], shared: more.mode === "shared" };
     this.projects.push(project);
@@ -118,6 +117,7 @@ export class Workload {
 
   #something(project: Project, user: string): Promise<unknown> {
     const { timeline, callers } = this.#parts;
+    const operators = this.#operators;
     const dice = timeline.between(0, 100);
     if (dice < 19) return callers.chat(project, user, { keyed: timeline.chance(0.2) });
     if (dice < 35) return callers.stream(project, user);
@@ -129,7 +129,8 @@ export class Workload {
     if (dice < 96) return this.#changeSubscriptions(project);
     if (dice < 97) return this.#changeManner();
     if (dice < 98) return this.#redeliver(project);
-    return callers.operate("PATCH", `/${project.id}`, { name: `Name ${timeline.whole(1, 9)}` });
+    if (dice < 98.5) return operators.rename(project);
+    return operators.changePrices(project, user);
   }
 
   #deposit(project: Project, user: string): Promise<void> {

@@ -1,0 +1,74 @@
+import { Draft } from "../../src/ledger/draft.ts";
+import type { Committer } from "../../src/store/commit.ts";
+import type { Key, Kv, ListOptions, Write } from "../../src/store/kv.ts";
+import type { Seams } from "./process.ts";
+
+/** A fault put in on purpose, at a seam of the service and never inside of it. */
+export interface Defect {
+  name: string;
+  seams?: Seams;
+  /** Changes something that all processes share; the returned function takes that back. */
+  install?: () => () => void;
+  /** Most seeds in which it has to be found. */
+  seedsMax: number;
+}
+
+/** Changes every atomic write on its way to the store. */
+export function writing(change: (write: Write) => Write): Seams {
+  return { kv: (kv) => ({ ...kv, atomic: (write) => kv.atomic(change(write)) }) };
+}
+
+/** Writes without what some of their checks say. */
+export function withoutChecks(of: (key: Key) => boolean): Seams {
+  return writing((write) => ({ ...write, checks: write.checks.filter(({ key }) => !of(key)) }));
+}
+
+/** Does something else in place of a listing. */
+export function listing(change: (options: ListOptions, kv: Kv) => ReturnType<Kv["list"]>): Seams {
+  return { kv: (kv) => ({ ...kv, list: (options) => change(options, kv) }) };
+}
+
+/** Does something else in place of a commit. */
+export function committing(
+  commit: (inner: Committer, write: Write) => ReturnType<Committer["commit"]>,
+) {
+  return {
+    deps: (deps) => {
+      const { committer } = deps;
+      const changed = { ...committer, commit: (write: Write) => commit(committer, write) };
+      return { ...deps, committer: changed };
+    },
+  } satisfies Seams;
+}
+
+/** Replaces a method of every draft by what `make` makes of it. */
+export function draft<Name extends "put" | "takeHold" | "credit" | "debit" | "emit" | "finish">(
+  name: Name,
+  make: (inner: Draft[Name]) => (this: Draft, ...given: Parameters<Draft[Name]>) => unknown,
+): () => () => void {
+  return () => {
+    const inner = Draft.prototype[name];
+    Object.defineProperty(Draft.prototype, name, { value: make(inner), configurable: true });
+    return () => Object.defineProperty(Draft.prototype, name, { value: inner, configurable: true });
+  };
+}
+
+/** What is available, in place of what there is. */
+export function available(get: (this: Draft) => bigint): () => () => void {
+  return () => {
+    const inner = Object.getOwnPropertyDescriptor(Draft.prototype, "available");
+    Object.defineProperty(Draft.prototype, "available", { get, configurable: true });
+    return () => void (inner && Object.defineProperty(Draft.prototype, "available", inner));
+  };
+}
+
+/** Whether a key is one of these kinds. */
+export const is = (...names: string[]) => ([name]: Key) => names.includes(String(name));
+/** The write without its rows of one kind. */
+export const lacks = (write: Write, name: string): Write => ({
+  ...write,
+  sets: write.sets.filter(({ key }) => key[0] !== name),
+});
+
+/** Whether this id is one of those that a defect concerns: one in eight. */
+export const isConcerned = (id: string) => "0123".includes(id.at(-1) ?? "");

@@ -1,0 +1,51 @@
+import type { Callers, Project } from "./callers.ts";
+import { modelName } from "./prices_audit.ts";
+import type { Timeline } from "./timeline.ts";
+
+interface Parts {
+  timeline: Timeline;
+  callers: Callers;
+}
+
+/** A project's prices: some do not divide evenly, one gives the output away. */
+const priceLists = [
+  { fee: "0.000005", input: "1", output: "2" },
+  { fee: "0.000002", input: "1.500007", output: "1.25" },
+  { fee: "0.000009", input: "0.7", output: "3.000001" },
+  { fee: "0.000007", input: "2", output: "0" },
+];
+
+/** What a project charges at first. */
+export const firstPricing = pricingOf(0);
+
+function pricingOf(at: number) {
+  const { fee, ...rates } = priceLists[at] ?? { fee: "0", input: "0", output: "0" };
+  return { requestFee: fee, models: { [modelName]: { ...rates, maxOutputTokens: 1_000 } } };
+}
+
+/** What operators do to projects while these are in use. */
+export class Operators {
+  readonly #parts: Parts;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  async rename({ id }: Project): Promise<void> {
+    const { timeline, callers } = this.#parts;
+    await callers.operate("PATCH", `/${id}`, { name: `Name ${timeline.whole(1, 9)}` });
+  }
+
+  /** Just when answers begin. */
+  async changePrices(project: Project, user: string): Promise<void> {
+    const { timeline, callers } = this.#parts;
+    const chats = [
+      callers.chat(project, user, { keyed: false }),
+      callers.stream(project, user),
+    ];
+    await timeline.pause(timeline.between(0, 300));
+    const pricing = pricingOf(timeline.whole(0, priceLists.length - 1));
+    await callers.operate("PATCH", `/${project.id}`, { pricing });
+    await Promise.all(chats);
+  }
+}

@@ -1,0 +1,88 @@
+import { fromBytes } from "../../src/base/json.ts";
+import type { Hold } from "../../src/ledger/account.ts";
+import type { Authorization } from "../../src/ledger/authorization.ts";
+import { fromDecimal } from "../../src/ledger/view.ts";
+import type { Project } from "../../src/projects/schema.ts";
+import type { Write } from "../../src/store/kv.ts";
+
+/** Of a million tokens, and of an answer with output; in 1e-9 units. */
+interface Price {
+  input: bigint;
+  output: bigint;
+  fee: bigint;
+}
+
+/** What an answer used. */
+interface Used {
+  input: number;
+  output: number;
+}
+
+/** The one model of every simulation. */
+export const modelName = "test-model";
+const million = 1_000_000n;
+
+/**
+ * Follows what projects charge, and keeps with each hold the price that it landed under: whatever
+ * is changed while an answer runs, that is what it costs.
+ */
+export class PricesAudit {
+  /** By project; two while a write lands that changes it and may also place holds. */
+  readonly #inForce = new Map<string, Price[]>();
+  readonly #promised = new Map<string, readonly Price[]>();
+  /** In a wallet, whose user holds. */
+  readonly #connections = new Map<string, string>();
+  readonly #dearest: Price = { input: 0n, output: 0n, fee: 0n };
+
+  /** One write that has landed; before its holds are looked at. */
+  landed({ sets }: Write): void {
+    for (const [id, prices] of this.#inForce) this.#inForce.set(id, prices.slice(-1));
+    for (const { key, value } of sets) {
+      if (key[0] === "project") this.#change(fromBytes(value));
+      if (key[0] !== "authorization") continue;
+      const { connectionId } = fromBytes<Authorization>(value);
+      this.#connections.set(connectionId, String(key[1]));
+    }
+  }
+
+  /** A hold that has just been placed. */
+  promise({ id, connectionId }: Hold, owner: string): void {
+    const projectId = connectionId === null ? owner : this.#connections.get(connectionId);
+    this.#promised.set(id, this.#inForce.get(projectId ?? "") ?? []);
+  }
+
+  /** Whether an answer may cost this; the fee is for output, `mayCostFee` where that is in doubt. */
+  isDue(holdId: string, due: bigint, used: Used & { mayCostFee: boolean }): boolean {
+    const prices = this.#promised.get(holdId) ?? [];
+    return prices.some((price) => {
+      const tokens = costOf(price, used);
+      if (due === tokens + price.fee) return used.output > 0 || used.mayCostFee;
+      return due === tokens && used.output === 0;
+    });
+  }
+
+  /** The most that such an answer ever cost in any project. */
+  mostFor(used: Used): bigint {
+    return costOf(this.#dearest, used) + this.#dearest.fee;
+  }
+
+  #change({ id, pricing }: Project): void {
+    const model = pricing.models[modelName];
+    if (!model) return;
+    const price: Price = {
+      input: fromDecimal(model.input),
+      output: fromDecimal(model.output),
+      fee: fromDecimal(pricing.requestFee),
+    };
+    this.#inForce.set(id, [...this.#inForce.get(id) ?? [], price]);
+    for (const part of ["input", "output", "fee"] as const) {
+      if (price[part] > this.#dearest[part]) this.#dearest[part] = price[part];
+    }
+  }
+}
+
+/** Multiplied first, divided once, rounded up once. */
+function costOf(price: Price, { input, output }: Used): bigint {
+  const sum = BigInt(input) * price.input + BigInt(output) * price.output;
+  return (sum + million - 1n) / million;
+}
