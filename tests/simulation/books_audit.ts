@@ -1,8 +1,9 @@
 import { fromBytes } from "../../src/base/json.ts";
-import { type Account, decodeAccount } from "../../src/ledger/account.ts";
+import { type Account, decodeAccount, type Hold } from "../../src/ledger/account.ts";
 import type { Authorization } from "../../src/ledger/authorization.ts";
 import { amountOf, type Entry } from "../../src/ledger/entry.ts";
 import { fromDecimal } from "../../src/ledger/view.ts";
+import { ArchiveAudit } from "./archive_audit.ts";
 import { holdsPerAccountMax } from "../../src/base/limits.ts";
 import type { Write } from "../../src/store/kv.ts";
 import type { MemoryStore } from "./memory_store.ts";
@@ -23,6 +24,7 @@ interface Books {
 export class BooksAudit {
   readonly entries = new Map<string, Entry>();
   readonly #prices = new PricesAudit();
+  readonly #archive: ArchiveAudit;
   readonly #accounts = new Map<string, Books>();
   readonly #keys = new Map<string, string>();
   readonly #refunded = new Map<string, bigint>();
@@ -38,12 +40,14 @@ export class BooksAudit {
   constructor(model: ModelServer, violations: Violations) {
     this.#model = model;
     this.#violations = violations;
+    this.#archive = new ArchiveAudit(violations);
   }
 
   /** One write that has landed. */
   landed(write: Write): void {
     const { sets } = write;
     this.#prices.landed(write);
+    this.#archive.landed(write);
     const entries: { owner: string; entry: Entry }[] = [];
     for (const { key, value } of sets) {
       if (key[0] === "entry") entries.push({ owner: String(key[1]), entry: fromBytes(value) });
@@ -57,15 +61,15 @@ export class BooksAudit {
       const own = entries.filter(({ owner, entry }) => accountOf(owner, entry) === books.name);
       const before = new Set(books.holds);
       const after = new Set(account.holds.map(({ id }) => id));
-      for (const { entry } of own) {
+      for (const { owner, entry } of own) {
         written.add(entry.id);
+        this.#archive.booked(entry.projectId ?? owner, entry);
         this.#append(books, entry, before, after);
       }
       this.#compare(books, account);
       this.#moveHolds(books, before, after);
-      for (const hold of account.holds) {
-        if (!before.has(hold.id)) this.#prices.promise(hold, String(key[1]));
-      }
+      const placed = account.holds.filter(({ id }) => !before.has(id));
+      for (const hold of placed) this.#placeHold(hold, String(key[1]));
     }
     const counted = new Set<string>();
     for (const { key, value } of sets) {
@@ -198,6 +202,12 @@ export class BooksAudit {
       () => `${name} ${account.held} of ${balance}`,
     );
     this.#must(account.holds.length <= holdsPerAccountMax, "holds are bounded", () => name);
+  }
+
+  #placeHold(hold: Hold, owner: string): void {
+    const projectId = this.#prices.projectOf(hold, owner);
+    this.#prices.promise(projectId, hold.id);
+    this.#archive.held(projectId, hold.id);
   }
 
   #moveHolds(books: Books, before: Set<string>, after: Set<string>): void {

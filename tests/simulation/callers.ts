@@ -15,6 +15,8 @@ export interface Project {
   shared: boolean;
   /** Ids of its active subscriptions, as far as their making was acknowledged. */
   subscriptions: string[];
+  /** Whether its archiving was acknowledged. */
+  archived: boolean;
 }
 
 interface CallersOptions {
@@ -121,7 +123,14 @@ export class Callers {
     const { timeline, claims } = this.#options;
     const { verb, user, amount, activityId } = wish;
     const idempotencyKey = wish.usedKey ?? (wish.keyed ? `key-${claims.claims.length + 1}` : null);
-    const claim = claims.open({ kind: verb, projectId: project.id, user, idempotencyKey });
+    const afterEnd = project.archived && verb !== "refund" && wish.usedKey === undefined;
+    const claim = claims.open({
+      kind: verb,
+      projectId: project.id,
+      user,
+      idempotencyKey,
+      afterEnd,
+    });
     const path = verb === "deposit" ? "/v1/user/balance/deposit" : `/v1/user/${verb}`;
     const body = {
       user,
@@ -147,7 +156,7 @@ export class Callers {
   async chat(project: Project, user: string, { keyed }: { keyed: boolean }): Promise<void> {
     const { timeline, claims } = this.#options;
     const idempotencyKey = keyed ? `key-${claims.claims.length + 1}` : null;
-    const claim = claims.open({ kind: "chat", projectId: project.id, user, idempotencyKey });
+    const claim = openChat(claims, project, { user, idempotencyKey });
     const body = { model: modelName, user, max_tokens: timeline.whole(20, 150), messages };
     await this.#untilKnown(claim, async () => {
       const answer = await this.call("/v1/chat/completions", {
@@ -172,7 +181,7 @@ export class Callers {
   /** A stream, read to its end or left in the middle. */
   async stream(project: Project, user: string): Promise<void> {
     const { timeline, claims } = this.#options;
-    const claim = claims.open({ kind: "chat", projectId: project.id, user, idempotencyKey: null });
+    const claim = openChat(claims, project, { user, idempotencyKey: null });
     const body = {
       model: modelName,
       user,
@@ -239,6 +248,14 @@ export class Callers {
   operate(method: string, path: string, body: unknown): Promise<Answered | null> {
     return this.call(`/v1/admin/projects${path}`, { method, key: adminKey, body });
   }
+}
+
+function openChat(
+  claims: ClaimsAudit,
+  { id: projectId, archived: afterEnd }: Project,
+  whose: Pick<Claim, "user" | "idempotencyKey">,
+): Claim {
+  return claims.open({ kind: "chat", projectId, afterEnd, ...whose });
 }
 
 function failure(status: number): Outcome {

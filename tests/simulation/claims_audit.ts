@@ -19,6 +19,8 @@ export interface Claim {
   projectId: string;
   user: string;
   idempotencyKey: string | null;
+  /** Whether it is something new, wanted of a project that was archived before. */
+  afterEnd: boolean;
   /** Of a chat: the ids of its tries. */
   requestIds: string[];
   outcomes: Outcome[];
@@ -44,9 +46,18 @@ export class ClaimsAudit {
   /** What a caller has just been told: what is acknowledged is durable by then. */
   told(claim: Claim, outcome: Outcome): void {
     claim.outcomes.push(outcome);
+    if (claim.afterEnd) this.#mustBeRefused(claim, outcome);
     if (outcome.kind !== "booked") return;
     const known = this.#books.entries.has(outcome.activityId);
     this.#must(known, "what is acknowledged is durable", () => JSON.stringify(claim));
+  }
+
+  /** With the reason, too, where no answer was begun by settings of a second ago. */
+  #mustBeRefused(claim: Claim, outcome: Outcome): void {
+    const isRefused = claim.kind === "chat"
+      ? outcome.kind !== "booked"
+      : outcome.kind === "unknown" || (outcome.kind === "failed" && outcome.status === 403);
+    this.#must(isRefused, "an archived project takes nothing new", () => JSON.stringify(claim));
   }
 
   atTheEnd(): void {

@@ -76,7 +76,9 @@ export class DeliveriesAudit {
       if (key[0] === "entry") this.#told(String(key[1]), fromBytes(value), events);
     }
     for (const { key } of sets) {
-      if (key[0] === "project") this.#noteProject(String(key[1]));
+      if (key[0] !== "project") continue;
+      this.#archived(String(key[1]), events);
+      this.#noteProject(String(key[1]));
     }
   }
 
@@ -124,6 +126,14 @@ export class DeliveriesAudit {
     if (this.#listenersTo(projectId ?? owner, type).length === 0) return;
     const told = events.some((event) => event.type === type && event.data.activityId === id);
     this.#must(told, "money is told of in the same write", () => `${type} of ${id}`);
+  }
+
+  /** The end of a project is told of as it comes. */
+  #archived(id: string, events: Event[]): void {
+    const { before, after } = this.#projectOf(id);
+    if (before.status === after.status || this.#listenersTo(id, "archived").length === 0) return;
+    const told = events.some(({ type, paywallId }) => type === "archived" && paywallId === id);
+    this.#must(told, "archiving is told of in the same write", () => id);
   }
 
   /** A delivery's new state. */

@@ -1,5 +1,28 @@
 import { answerCost, termsOf } from "../../src/chat/pricing.ts";
-import { type Defect, draft } from "./defect_seams.ts";
+import { fromBytes, toBytes } from "../../src/base/json.ts";
+import { zero } from "../../src/base/money.ts";
+import type { Event } from "../../src/events/event.ts";
+import type { Project } from "../../src/projects/schema.ts";
+import type { Row, Write } from "../../src/store/kv.ts";
+import { type Defect, draft, writing } from "./defect_seams.ts";
+
+/** A project as it was before its end. */
+function reopened(row: Row): Row {
+  if (row.key[0] !== "project" || !row.value) return row;
+  const project = fromBytes<Project>(row.value);
+  return { ...row, value: toBytes({ ...project, status: "active" }) };
+}
+
+function withoutEventsOf(type: string, write: Write): Write {
+  const left = write.sets.filter(({ key, value }) =>
+    key[0] === "event" && fromBytes<Event>(value).type === type
+  ).map(({ key }) => key[2]);
+  const sets = write.sets.filter(({ key }) =>
+    !(key[0] === "event" && left.includes(key[2])) &&
+    !(key[0] === "outbox" && left.includes(key[1]))
+  );
+  return { ...write, sets };
+}
 
 /** Defects in what operators do while everything runs. */
 export const operatorDefects: readonly Defect[] = [
@@ -16,5 +39,30 @@ export const operatorDefects: readonly Defect[] = [
         return inner.call(this, cost, entry, origin);
       }),
     seedsMax: 10,
+  },
+  {
+    name: "whether a project is archived is not looked at",
+    seams: {
+      kv: (kv) => ({
+        ...kv,
+        get: (key) => kv.get(key).then(reopened),
+        getMany: (keys) => kv.getMany(keys).then((rows) => rows.map(reopened)),
+      }),
+    },
+    seedsMax: 10,
+  },
+  {
+    name: "answers that end after the archiving cost nothing",
+    install: draft("debit", (inner) =>
+      function (amount, entry, origin) {
+        const isOver = entry.kind === "usage" && this.snapshot.project.status === "archived";
+        return inner.call(this, isOver ? zero : amount, entry, origin);
+      }),
+    seedsMax: 20,
+  },
+  {
+    name: "archiving is told to nobody",
+    seams: writing((write) => withoutEventsOf("archived", write)),
+    seedsMax: 40,
   },
 ];

@@ -39,13 +39,31 @@ export class Operators {
   /** Just when answers begin. */
   async changePrices(project: Project, user: string): Promise<void> {
     const { timeline, callers } = this.#parts;
-    const chats = [
-      callers.chat(project, user, { keyed: false }),
-      callers.stream(project, user),
-    ];
+    const chats = this.#chats(project, user);
     await timeline.pause(timeline.between(0, 300));
     const pricing = pricingOf(timeline.whole(0, priceLists.length - 1));
     await callers.operate("PATCH", `/${project.id}`, { pricing });
-    await Promise.all(chats);
+    await chats;
+  }
+
+  /** For ever, and just when answers begin; tried until it is known. */
+  async archive(project: Project, user: string): Promise<void> {
+    const { timeline, callers } = this.#parts;
+    const chats = this.#chats(project, user);
+    await timeline.pause(timeline.between(0, 300));
+    while (!project.archived) {
+      const answer = await callers.operate("POST", `/${project.id}/archive`, undefined);
+      project.archived = answer?.status === 200;
+      if (!project.archived) await timeline.pause(timeline.between(5, 3_000));
+    }
+    await chats;
+  }
+
+  async #chats(project: Project, user: string): Promise<void> {
+    const { callers } = this.#parts;
+    await Promise.all([
+      callers.chat(project, user, { keyed: false }),
+      callers.stream(project, user),
+    ]);
   }
 }

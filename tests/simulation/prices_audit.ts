@@ -45,10 +45,14 @@ export class PricesAudit {
     }
   }
 
+  /** The project of a hold on an account of this owner's. */
+  projectOf({ connectionId }: Hold, owner: string): string {
+    return connectionId === null ? owner : this.#connections.get(connectionId) ?? "";
+  }
+
   /** A hold that has just been placed. */
-  promise({ id, connectionId }: Hold, owner: string): void {
-    const projectId = connectionId === null ? owner : this.#connections.get(connectionId);
-    this.#promised.set(id, this.#inForce.get(projectId ?? "") ?? []);
+  promise(projectId: string, holdId: string): void {
+    this.#promised.set(holdId, this.#inForce.get(projectId) ?? []);
   }
 
   /** Whether an answer may cost this; the fee is for output, `mayCostFee` where that is in doubt. */

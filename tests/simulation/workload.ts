@@ -24,7 +24,7 @@ const eventChoices: readonly string[][] = [
   ["usage.charge.created"],
   ["balance.*"],
   ["proxy.request.failed", "request.blocked"],
-  ["updated", "balance.depleted"],
+  ["updated", "balance.depleted", "archived"],
 ];
 
 const manners: readonly [Manner, number][] = [
@@ -76,7 +76,8 @@ export class Workload {
     const settings = { name, pricing: firstPricing, ...more };
     const answer = await this.#parts.callers.operate("POST", "", settings);
     const { project: { id }, apiKey } = answer?.body as { project: { id: string }; apiKey: string };
-    const project = { id, apiKey, users, subscriptions: [], shared: more.mode === "shared" };
+    const shared = more.mode === "shared";
+    const project = { id, apiKey, users, subscriptions: [], shared, archived: false };
     this.projects.push(project);
     return project;
   }
@@ -103,16 +104,32 @@ export class Workload {
   /** One thing after the other, and now and then several at once; resolves when all are begun. */
   async run(operations: number): Promise<void> {
     const { timeline, callers } = this.#parts;
+    const archiveAt = timeline.chance(0.4) ? operations * timeline.between(0.3, 0.8) : Infinity;
+    let toArchive = Number.isFinite(archiveAt) ? timeline.pick(this.projects) : null;
     for (let begun = 0; begun < operations || callers.calls < operations;) {
       const together = timeline.chance(0.15) ? timeline.whole(2, 6) : 1;
-      const project = timeline.pick(this.projects);
+      const project = this.#pickProject();
       const user = timeline.pick(project.users);
-      for (let n = 0; n < together; n++, begun++) {
-        callers.underWay++;
-        this.#something(project, user).finally(() => callers.underWay--);
+      for (let n = 0; n < together; n++, begun++) this.#begin(this.#something(project, user));
+      if (toArchive && begun >= archiveAt) {
+        this.#begin(this.#operators.archive(toArchive, timeline.pick(toArchive.users)));
+        toArchive = null;
       }
       await timeline.pause(timeline.between(0, 900));
     }
+  }
+
+  #begin(work: Promise<unknown>): void {
+    const { callers } = this.#parts;
+    callers.underWay++;
+    work.finally(() => callers.underWay--);
+  }
+
+  /** Any of them; of one that is archived little is wanted any more. */
+  #pickProject(): Project {
+    const { timeline } = this.#parts;
+    const picked = timeline.pick(this.projects);
+    return picked.archived && timeline.chance(0.75) ? timeline.pick(this.projects) : picked;
   }
 
   #something(project: Project, user: string): Promise<unknown> {

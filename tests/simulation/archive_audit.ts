@@ -1,0 +1,48 @@
+import { fromBytes } from "../../src/base/json.ts";
+import type { Entry } from "../../src/ledger/entry.ts";
+import type { Project } from "../../src/projects/schema.ts";
+import type { Write } from "../../src/store/kv.ts";
+import type { Violations } from "./violations.ts";
+
+/** What is refused once a project is archived. What was paid, used or is given back is booked. */
+const refusedKinds: readonly Entry["kind"][] = ["deposit", "charge", "trial"];
+
+/** Follows which projects are archived: these take nothing new, and stay archived. */
+export class ArchiveAudit {
+  readonly #archived = new Set<string>();
+  /** By the write that lands just now: what else is in it may have come before. */
+  #archiving: string[] = [];
+  readonly #violations: Violations;
+
+  constructor(violations: Violations) {
+    this.#violations = violations;
+  }
+
+  /** One write that has landed; before its entries and holds are looked at. */
+  landed({ sets }: Write): void {
+    for (const id of this.#archiving) this.#archived.add(id);
+    this.#archiving = [];
+    for (const { key, value } of sets) {
+      if (key[0] !== "project") continue;
+      const { id, status } = fromBytes<Project>(value);
+      if (status === "archived") this.#archiving.push(id);
+      const stays = status === "archived" || !this.#archived.has(id);
+      this.#violations.must(stays, "what is archived stays archived", () => id);
+    }
+  }
+
+  /** An entry that has just been booked. */
+  booked(projectId: string, entry: Entry): void {
+    if (refusedKinds.includes(entry.kind)) this.#mustBeOpen(projectId, JSON.stringify(entry));
+  }
+
+  /** A hold that has just been placed. */
+  held(projectId: string, holdId: string): void {
+    this.#mustBeOpen(projectId, holdId);
+  }
+
+  #mustBeOpen(projectId: string, what: string): void {
+    const isOpen = !this.#archived.has(projectId);
+    this.#violations.must(isOpen, "an archived project takes nothing new", () => what);
+  }
+}
