@@ -7,6 +7,7 @@ import type { Write } from "../../src/store/kv.ts";
 import type { Delivery, Subscription } from "../../src/webhooks/schema.ts";
 import type { MemoryStore } from "./memory_store.ts";
 import type { Post, Receivers } from "./receivers.ts";
+import { RedeliveryAudit } from "./redelivery_audit.ts";
 import type { Violations } from "./violations.ts";
 
 const entryEvents: Record<Entry["kind"], string> = {
@@ -35,6 +36,7 @@ export class DeliveriesAudit {
   /** Who was listening when an event landed, by event and subscription. */
   readonly #expected = new Map<string, { eventId: string; subscriptionId: string }>();
   readonly #deliveries = new Map<string, Delivery>();
+  readonly #redeliveries: RedeliveryAudit;
   readonly #projects = new Map<string, { version: string | null; project: Project }>();
   #faultAt = -Infinity;
   #now: () => number;
@@ -53,6 +55,7 @@ export class DeliveriesAudit {
     this.#violations = violations;
     this.#rules = rules;
     this.#now = now;
+    this.#redeliveries = new RedeliveryAudit(violations);
     receivers.onPost = (post, before) => this.#posted(post, before);
   }
 
@@ -65,12 +68,19 @@ export class DeliveriesAudit {
     this.#faultAt = this.#now();
   }
 
-  landed({ sets }: Write): void {
+  /** Whether nothing is left to deliver again. */
+  get isQuiet(): boolean {
+    return this.#redeliveries.isQuiet;
+  }
+
+  landed(write: Write): void {
+    const { sets } = write;
     const events: Event[] = [];
     for (const { key, value } of sets) {
       if (key[0] === "event") events.push(fromBytes(value));
       if (key[0] === "delivery") this.#moved(fromBytes(value));
     }
+    this.#redeliveries.landed(write, this.#deliveries);
     for (const event of events) this.#expect(event);
     for (const { key, value } of sets) {
       if (key[0] === "entry") this.#told(String(key[1]), fromBytes(value), events);
@@ -140,6 +150,7 @@ export class DeliveriesAudit {
   #moved(after: Delivery): void {
     const before = this.#deliveries.get(after.id);
     this.#deliveries.set(after.id, after);
+    this.#redeliveries.moved(before, after);
     const about = () => `${JSON.stringify(before)} -> ${JSON.stringify(after)}`;
     const attempts = before?.attempts ?? 0;
     const used = after.attempts - after.attemptsBefore;
@@ -189,6 +200,7 @@ export class DeliveriesAudit {
   }
 
   atTheEnd(): void {
+    this.#redeliveries.atTheEnd();
     const rows = this.#store.list({ prefix: ["delivery"], limit: 100_000 });
     const byTarget = new Map<string, Delivery>();
     for (const { value } of rows) {

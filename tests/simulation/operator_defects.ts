@@ -3,14 +3,23 @@ import { fromBytes, toBytes } from "../../src/base/json.ts";
 import { zero } from "../../src/base/money.ts";
 import type { Event } from "../../src/events/event.ts";
 import type { Project } from "../../src/projects/schema.ts";
-import type { Row, Write } from "../../src/store/kv.ts";
-import { type Defect, draft, writing } from "./defect_seams.ts";
+import type { Key, Row, Write } from "../../src/store/kv.ts";
+import type { RedeliveryJob } from "../../src/webhooks/schema.ts";
+import { type Defect, draft, lacks, listing, writing } from "./defect_seams.ts";
 
 /** A project as it was before its end. */
 function reopened(row: Row): Row {
   if (row.key[0] !== "project" || !row.value) return row;
   const project = fromBytes<Project>(row.value);
   return { ...row, value: toBytes({ ...project, status: "active" }) };
+}
+
+const isJob = ([name]: Key) => name === "redelivery_job";
+
+/** A redelivery's row as if nothing were left to do. */
+function asDone({ key, value }: Write["sets"][number]) {
+  if (!isJob(key)) return { key, value };
+  return { key, value: toBytes({ ...fromBytes<RedeliveryJob>(value), status: "done" }) };
 }
 
 function withoutEventsOf(type: string, write: Write): Write {
@@ -64,5 +73,22 @@ export const operatorDefects: readonly Defect[] = [
     name: "archiving is told to nobody",
     seams: writing((write) => withoutEventsOf("archived", write)),
     seedsMax: 40,
+  },
+  {
+    name: "redeliveries that were begun are not looked for",
+    seams: listing((options, kv) => isJob(options.prefix) ? Promise.resolve([]) : kv.list(options)),
+    seedsMax: 10,
+  },
+  {
+    name: "a redelivery is over before it has begun",
+    seams: writing((write) => ({ ...write, sets: write.sets.map(asDone) })),
+    seedsMax: 10,
+  },
+  {
+    name: "what failed is pending again, and never due",
+    seams: writing((write) =>
+      write.sets.some(({ key }) => isJob(key)) ? lacks(write, "due") : write
+    ),
+    seedsMax: 20,
   },
 ];

@@ -1,10 +1,15 @@
 import type { Callers, Project } from "./callers.ts";
 import { modelName } from "./prices_audit.ts";
+import { fromBytes } from "../../src/base/json.ts";
+import { ownDeliveriesPrefix } from "../../src/store/keys.ts";
+import type { Delivery } from "../../src/webhooks/schema.ts";
+import type { MemoryStore } from "./memory_store.ts";
 import type { Timeline } from "./timeline.ts";
 
 interface Parts {
   timeline: Timeline;
   callers: Callers;
+  store: MemoryStore;
 }
 
 /** A project's prices: some do not divide evenly, one gives the output away. */
@@ -57,6 +62,36 @@ export class Operators {
       if (!project.archived) await timeline.pause(timeline.between(5, 3_000));
     }
     await chats;
+  }
+
+  /** One of its last deliveries made pending again; refused while it is pending. */
+  async redeliver(project: Project): Promise<void> {
+    const { timeline, callers } = this.#parts;
+    const last = this.#lastDeliveries(project);
+    if (last.length === 0) return await this.rename(project);
+    const path = `/${project.id}/deliveries/${timeline.pick(last).id}/redeliver`;
+    await callers.operate("POST", path, {});
+  }
+
+  /** All that failed at one of its subscriptions: since the start, or only of late. */
+  async redeliverAll(project: Project): Promise<void> {
+    const { timeline, callers } = this.#parts;
+    const failed = this.#lastDeliveries(project).filter(({ status }) => status === "error");
+    const subscriptions = failed.map(({ subscriptionId }) => subscriptionId);
+    const from = subscriptions.length > 0 ? subscriptions : project.subscriptions;
+    if (from.length === 0) return await this.rename(project);
+    const path = `/${project.id}/subscriptions/${timeline.pick(from)}/redeliver`;
+    const since = new Date(timeline.now - timeline.pick([10_000, 600_000])).toISOString();
+    await callers.operate("POST", path, { since });
+  }
+
+  #lastDeliveries({ id }: Project): Delivery[] {
+    const rows = this.#parts.store.list({
+      prefix: ownDeliveriesPrefix(id),
+      reverse: true,
+      limit: 20,
+    });
+    return rows.flatMap(({ value }) => (value ? [fromBytes<Delivery>(value)] : []));
   }
 
   async #chats(project: Project, user: string): Promise<void> {

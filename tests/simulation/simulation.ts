@@ -104,7 +104,8 @@ export async function runSeed(seed: number, seams: Seams = {}): Promise<SeedResu
   const callers = new Callers({ timeline, claims, violations, living });
   const workload = new Workload({ timeline, callers, claims, books, receivers, store });
 
-  await play({ timeline, weather, tempo, store, violations, crashes, callers, workload });
+  const parts = { timeline, weather, tempo, store, violations, crashes, callers, workload };
+  await play({ ...parts, deliveries });
   if (!violations.first) {
     books.atTheEnd(store);
     auditSums(store, violations);
@@ -150,11 +151,12 @@ interface Play {
   crashes: Crashes;
   callers: Callers;
   workload: Workload;
+  deliveries: DeliveriesAudit;
 }
 
 /** Opens in calm weather, works through storms and crashes, and ends in calm weather again. */
 async function play(parts: Play): Promise<void> {
-  const { timeline, weather, store, violations, crashes, callers, workload } = parts;
+  const { timeline, weather, store, violations, crashes, callers, workload, deliveries } = parts;
   const broken = () => violations.first !== null;
   await crashes.startAll();
   await until(workload.open());
@@ -169,7 +171,9 @@ async function play(parts: Play): Promise<void> {
 
   Object.assign(weather, { writeFaults: 0, readFaults: 0, slownessMs: 2 });
   workload.settle();
-  const quiet = () => broken() || (callers.underWay === 0 && crashes.complete && isQuiet(store));
+  const quiet = () =>
+    broken() ||
+    (callers.underWay === 0 && crashes.complete && isQuiet(store) && deliveries.isQuiet);
   const startedAt = timeline.elapsed;
   while (!quiet()) {
     const lasted = timeline.elapsed - startedAt;

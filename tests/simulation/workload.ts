@@ -142,10 +142,11 @@ export class Workload {
     if (dice < 69) return this.#charge(project, user);
     if (dice < 77) return this.#refund(project);
     if (dice < 80) return this.#reuseKey(project, user);
-    if (dice < 94) return this.#look(project, user);
-    if (dice < 96) return this.#changeSubscriptions(project);
-    if (dice < 97) return this.#changeManner();
-    if (dice < 98) return this.#redeliver(project);
+    if (dice < 92) return this.#look(project, user);
+    if (dice < 94) return this.#changeSubscriptions(project);
+    if (dice < 95) return this.#changeManner();
+    if (dice < 96.5) return operators.redeliver(project);
+    if (dice < 98) return operators.redeliverAll(project);
     if (dice < 98.5) return operators.rename(project);
     return operators.changePrices(project, user);
   }
@@ -229,15 +230,6 @@ export class Workload {
     const host = timeline.pick([...receivers.manners.keys()]);
     receivers.manners.set(host, pickManner(timeline));
     await this.#look(timeline.pick(this.projects), "nobody");
-  }
-
-  /** One of the last deliveries that ended, whichever way, made pending again by an operator. */
-  async #redeliver(project: Project): Promise<void> {
-    const { timeline, callers, receivers } = this.#parts;
-    const tried = [...receivers.posts.keys()].slice(-20);
-    if (tried.length === 0) return await this.#changeManner();
-    const path = `/${project.id}/deliveries/${timeline.pick(tried)}/redeliver`;
-    await callers.operate("POST", path, {});
   }
 
   /** Every receiver works again. */
