@@ -28,6 +28,7 @@ import { createBell } from "./events/bell.ts";
 import { createHoldSweep, type HoldSweep } from "./ledger/sweep.ts";
 import { createDevices } from "./paywall/device.ts";
 import { createLinks } from "./paywall/link.ts";
+import { createReversalSweep } from "./paywall/reversals.ts";
 import { createTokens } from "./paywall/token.ts";
 import { createWaysOut } from "./paywall/way_out.ts";
 import { paywallRoutes } from "./paywall/routes.tsx";
@@ -130,9 +131,11 @@ function createSweep(
   sweepers: readonly { sweep(): Promise<void> }[],
 ): () => Promise<void> {
   const trim = createTrim(deps);
+  const sweepReversals = createReversalSweep(deps);
   return async () => {
     for (const sweeper of sweepers) await sweeper.sweep();
     await sweepReplays(deps);
+    await sweepReversals();
     await trim();
     await sweepMarkers(deps);
   };

@@ -2,8 +2,10 @@ import assert from "node:assert/strict";
 import Stripe from "stripe";
 import { toAmount, unit } from "../src/base/money.ts";
 import { fromStripeUnits, toStripeUnits } from "../src/paywall/stripe.ts";
+import { allStripeReversalsPrefix } from "../src/store/keys.ts";
 import type { Session } from "./support/stripe.ts";
 import { adminKey, createWorld, type World } from "./support/world.ts";
+import { keysUnder } from "./support/verify.ts";
 import { deliver, subscribe } from "./support/webhooks.ts";
 
 const keys = { secretKey: "sk_test_of_the_owner", webhookSecret: "whsec_of_the_owner" };
@@ -179,7 +181,37 @@ Deno.test("stripe: refunds and disputes take back what is there, and record the 
   assert.equal((await world.activities("ada"))[0]?.shortfall, "3");
   assert.equal((await tell(world, "charge.dispute.created", charge)).body.outcome, "ignored");
   const unknown = { payment_intent: "pi_unknown", amount: 5 };
-  assert.equal((await tell(world, "charge.dispute.created", unknown)).body.outcome, "ignored");
+  assert.equal((await tell(world, "charge.dispute.created", unknown)).body.outcome, "kept");
+});
+
+Deno.test("stripe: what is paid back before its payment is told of is taken back with it", async () => {
+  using world = await payingWorld();
+  const session = paid(await checkout(world));
+  const charge = { payment_intent: session.payment_intent, amount_refunded: 300 };
+  for (let time = 0; time < 2; time++) {
+    const early = await tell(world, "charge.refunded", charge, { id: "evt_early" });
+    assert.deepEqual([early.status, early.body.outcome], [200, "kept"]);
+  }
+  const completed = "checkout.session.completed";
+  assert.equal((await tell(world, completed, session)).body.outcome, "booked");
+  assert.equal((await world.balance("ada")).balance, "7");
+  const late = await tell(world, "charge.refunded", charge, { id: "evt_early" });
+  assert.equal(late.body.outcome, "debited", "the same event once more");
+  await tell(world, completed, session);
+  assert.equal((await world.balance("ada")).balance, "7");
+  assert.deepEqual(await keysUnder(world, allStripeReversalsPrefix), []);
+});
+
+Deno.test("stripe: what is paid back of a payment that never comes is kept for a month", async () => {
+  using world = await payingWorld();
+  await tell(world, "charge.refunded", { payment_intent: "pi_other", amount_refunded: 5 });
+  const day = 24 * 60 * 60 * 1000;
+  await world.clock.advance(29 * day);
+  await world.app.sweep();
+  assert.equal((await keysUnder(world, allStripeReversalsPrefix)).length, 1);
+  await world.clock.advance(2 * day);
+  await world.app.sweep();
+  assert.deepEqual(await keysUnder(world, allStripeReversalsPrefix), []);
 });
 
 const oddObjects: [label: string, object: unknown][] = [

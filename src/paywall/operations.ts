@@ -5,7 +5,9 @@ import { idErrors, projectPath } from "../projects/operations.ts";
 /** What came of an event of Stripe's. */
 const takenSchema = z.object({
   received: z.literal(true),
-  outcome: z.enum(["booked", "debited", "ignored"]),
+  outcome: z.enum(["booked", "debited", "kept", "ignored"]).meta({
+    description: "`kept`: until the payment that it is about is told of.",
+  }),
 });
 /** The answer to an event of Stripe's. */
 export type Taken = z.output<typeof takenSchema>;

@@ -1,17 +1,17 @@
 import { ApiError, notFound } from "../base/errors.ts";
 import type { Handler } from "../base/handler.ts";
-import { fromBytes, toBytes } from "../base/json.ts";
-import { formatAmount, least, parseAmount, zero } from "../base/money.ts";
-import { type NewEvent, newEvent, type Trigger } from "../events/event.ts";
-import { amountOf } from "../ledger/entry.ts";
+import { toBytes } from "../base/json.ts";
+import { formatAmount } from "../base/money.ts";
+import { type NewEvent, newEvent } from "../events/event.ts";
 import { checkId } from "../projects/operator.ts";
-import { type AccountRef, walletUserOf } from "../ledger/account.ts";
+import { walletUserOf } from "../ledger/account.ts";
 import { stripePaymentKey } from "../store/keys.ts";
 import type { PaywallRooms } from "./rooms.ts";
 import type { Taken } from "./operations.ts";
 import { instanceMerchant, type Merchant, merchantOf } from "./merchant.ts";
-import { fromStripeUnits, paidSession, projectOfSession } from "./stripe.ts";
-import { readTold, type Session, type Told } from "./stripe_event.ts";
+import { byStripe, type Payment, takeBack, takeBackKept } from "./reversals.ts";
+import { paidSession, projectOfSession } from "./stripe.ts";
+import { readTold, type Session } from "./stripe_event.ts";
 
 const bodyBytesMax = 512 * 1024;
 
@@ -60,17 +60,16 @@ async function take(
   if (told === null) return "ignored";
   return told.kind === "session"
     ? await book(rooms, merchant, told.session)
-    : await debit(rooms, merchant, told);
+    : await takeBack(rooms, merchant.id, told);
 }
-
-const byStripe: Trigger = { source: "checkout", actorType: "system", actorId: "stripe" };
 
 /** Books a paid session, once; one that is not paid yet comes again when it is. */
 async function book(
-  { post, directory }: PaywallRooms,
+  rooms: PaywallRooms,
   merchant: Merchant,
   session: Session,
 ): Promise<Outcome> {
+  const { post, directory } = rooms;
   const projectId = projectOfSession(session);
   if (projectId === null || !isOwnProject(merchant, projectId)) return "ignored";
   const { project } = await directory.current(projectId);
@@ -102,49 +101,10 @@ async function book(
       draft.put(key, toBytes(payment));
     },
   });
+  if (paymentIntent !== null) await takeBackKept(rooms, merchant.id, paymentIntent);
   return "booked";
-}
-
-/** What a payment at Stripe has become. */
-export interface Payment {
-  activityId: string;
-  ref: AccountRef;
-  currency: string;
 }
 
 function isOwnProject({ id }: Merchant, projectId: string): boolean {
   return id === "instance" || id === projectId;
-}
-
-/** Takes back what Stripe has paid back, as far as it is still there; the rest is a shortfall. */
-async function debit(
-  { deps, post }: PaywallRooms,
-  merchant: Merchant,
-  { eventId, reason, paymentIntent, units }: Extract<Told, { kind: "reversal" }>,
-): Promise<Outcome> {
-  const { value } = await deps.kv.get(stripePaymentKey(merchant.id, paymentIntent));
-  if (!value) return "ignored";
-  const { activityId, ref, currency } = fromBytes<Payment>(value);
-  const original = await post.find(ref, activityId);
-  if (!original) return "ignored";
-  const whole = parseAmount(amountOf(original)) ?? zero;
-  const refund = {
-    ref,
-    original,
-    amount: least(fromStripeUnits(units, currency), whole),
-    metadata: { source: "stripe", eventId, reason },
-    key: `stripe:${eventId}`,
-    origin: { trigger: byStripe },
-  };
-  // A dispute after a refund names the whole again: then all that is left goes, or nothing.
-  const attempts = [refund, { ...refund, amount: null }];
-  for (const attempt of attempts) {
-    if (await post.refund(attempt).catch(ignoreExcess)) return "debited";
-  }
-  return "ignored";
-}
-
-function ignoreExcess(error: unknown): null {
-  if (error instanceof ApiError && error.code === "refund_exceeds_original") return null;
-  throw error;
 }

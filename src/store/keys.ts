@@ -147,6 +147,24 @@ export const stripePaymentKey = (projectId: string, paymentIntent: string): Key 
 /** All payments at one account of Stripe: a project's, or this server's. */
 export const stripePaymentsPrefix = (merchantId: string): Key => ["stripe_payment", merchantId];
 
+/**
+ * Money that Stripe paid back of a payment that is not booked yet. Written with its absence checked,
+ * removed once it is booked, or by the sweep after 30 days.
+ */
+export const stripeReversalKey = (
+  merchantId: string,
+  paymentIntent: string,
+  eventId: string,
+): Key => ["stripe_reversal", merchantId, paymentIntent, eventId];
+/** All of one payment. */
+export const stripeReversalsPrefix = (merchantId: string, paymentIntent: string): Key => [
+  "stripe_reversal",
+  merchantId,
+  paymentIntent,
+];
+/** All of them, those of one payment together. */
+export const allStripeReversalsPrefix: Key = ["stripe_reversal"];
+
 /** A chat's idempotency key: running, or its stored answer. Lives 24 hours, then swept. */
 export const chatReplayKey = (projectId: string, key: string): Key => [
   "chat_replay",

@@ -1,0 +1,143 @@
+import { ApiError } from "../base/errors.ts";
+import { fromBytes, toBytes } from "../base/json.ts";
+import { least, parseAmount, zero } from "../base/money.ts";
+import type { Deps } from "../deps.ts";
+import type { Trigger } from "../events/event.ts";
+import type { AccountRef } from "../ledger/account.ts";
+import { amountOf } from "../ledger/entry.ts";
+import {
+  allStripeReversalsPrefix,
+  stripePaymentKey,
+  stripeReversalKey,
+  stripeReversalsPrefix,
+} from "../store/keys.ts";
+import { emptyWrite, type Key, type Row } from "../store/kv.ts";
+import { listAfter } from "../store/scan.ts";
+import type { Taken } from "./operations.ts";
+import type { PaywallRooms } from "./rooms.ts";
+import { fromStripeUnits } from "./stripe.ts";
+import type { Told } from "./stripe_event.ts";
+
+/** What a payment at Stripe has become. */
+export interface Payment {
+  activityId: string;
+  ref: AccountRef;
+  currency: string;
+}
+
+/** Money that Stripe has paid back. */
+export type Reversal = Extract<Told, { kind: "reversal" }>;
+
+/** One whose payment is not booked yet. */
+interface Kept {
+  reversal: Reversal;
+  /** In milliseconds since 1970. */
+  keptAt: number;
+}
+
+type Rooms = Pick<PaywallRooms, "deps" | "post">;
+
+/** What Stripe does. */
+export const byStripe: Trigger = { source: "checkout", actorType: "system", actorId: "stripe" };
+
+/** Far more than a payment has: each is told of at most a few times. */
+const keptMax = 100;
+/** For much longer than Stripe goes on telling of a payment: what is left was never ours. */
+const keptLifetimeMs = 30 * 24 * 60 * 60 * 1000;
+const rowsPerSweep = 100;
+
+/**
+ * Takes back what Stripe has paid back, as far as it is still there; the rest is a shortfall. Stripe
+ * tells in any order: what comes before its payment is kept until that is booked.
+ */
+export async function takeBack(
+  rooms: Rooms,
+  merchantId: string,
+  reversal: Reversal,
+): Promise<Taken["outcome"]> {
+  const { kv } = rooms.deps;
+  const key = stripePaymentKey(merchantId, reversal.paymentIntent);
+  for (;;) {
+    const { value } = await kv.get(key);
+    if (value) return await debit(rooms, fromBytes<Payment>(value), reversal);
+    if (await keep(rooms.deps, { key, merchantId, reversal })) return "kept";
+  }
+}
+
+/** What was told of a payment before it was booked; done twice, it comes to the same. */
+export async function takeBackKept(
+  rooms: Rooms,
+  merchantId: string,
+  paymentIntent: string,
+): Promise<void> {
+  const { kv, committer } = rooms.deps;
+  const prefix = stripeReversalsPrefix(merchantId, paymentIntent);
+  for (const { key, value } of await kv.list({ prefix, limit: keptMax })) {
+    if (value) await takeBack(rooms, merchantId, fromBytes<Kept>(value).reversal);
+    await committer.commit({ ...emptyWrite(), deletes: [key] });
+  }
+}
+
+/** False when the payment has been booked meanwhile. */
+async function keep(
+  { committer, clock }: Pick<Deps, "committer" | "clock">,
+  { key, merchantId, reversal }: { key: Key; merchantId: string; reversal: Reversal },
+): Promise<boolean> {
+  const { paymentIntent, eventId } = reversal;
+  const kept: Kept = { reversal, keptAt: clock.now() };
+  const row = stripeReversalKey(merchantId, paymentIntent, eventId);
+  const landed = await committer.commit({
+    ...emptyWrite(),
+    checks: [{ key, version: null }],
+    sets: [{ key: row, value: toBytes(kept) }],
+  });
+  return landed !== null;
+}
+
+async function debit(
+  { post }: Rooms,
+  { activityId, ref, currency }: Payment,
+  { eventId, reason, units }: Reversal,
+): Promise<Taken["outcome"]> {
+  const original = await post.find(ref, activityId);
+  if (!original) return "ignored";
+  const whole = parseAmount(amountOf(original)) ?? zero;
+  const refund = {
+    ref,
+    original,
+    amount: least(fromStripeUnits(units, currency), whole),
+    metadata: { source: "stripe", eventId, reason },
+    key: `stripe:${eventId}`,
+    origin: { trigger: byStripe },
+  };
+  // A dispute after a refund names the whole again: then all that is left goes, or nothing.
+  const attempts = [refund, { ...refund, amount: null }];
+  for (const attempt of attempts) {
+    if (await post.refund(attempt).catch(ignoreExcess)) return "debited";
+  }
+  return "ignored";
+}
+
+function ignoreExcess(error: unknown): null {
+  if (error instanceof ApiError && error.code === "refund_exceeds_original") return null;
+  throw error;
+}
+
+/**
+ * Forgets what was kept for payments that never came: an account at Stripe may be used for more than
+ * this service. A bounded part at each call, going on where it stopped.
+ */
+export function createReversalSweep(
+  { kv, committer, clock }: Pick<Deps, "kv" | "committer" | "clock">,
+): () => Promise<void> {
+  let after: Key | null = null;
+  const isOver = ({ value }: Row) =>
+    value !== null && clock.now() - fromBytes<Kept>(value).keptAt > keptLifetimeMs;
+  return async () => {
+    const prefix = allStripeReversalsPrefix;
+    const rows = await listAfter(kv, prefix, { after, limit: rowsPerSweep });
+    after = rows.length < rowsPerSweep ? null : rows.at(-1)?.key ?? null;
+    const deletes = rows.filter(isOver).map(({ key }) => key);
+    if (deletes.length > 0) await committer.commit({ ...emptyWrite(), deletes });
+  };
+}
