@@ -52,11 +52,10 @@ export class ClaimsAudit {
     this.#must(known, "what is acknowledged is durable", () => JSON.stringify(claim));
   }
 
-  /** With the reason, too, where no answer was begun by settings of a second ago. */
+  /** With the reason; or for want of money, by settings of a second ago. */
   #mustBeRefused(claim: Claim, outcome: Outcome): void {
-    const isRefused = claim.kind === "chat"
-      ? outcome.kind !== "booked"
-      : outcome.kind === "unknown" || (outcome.kind === "failed" && outcome.status === 403);
+    const saysWhy = claim.kind === "chat" || outcome.kind !== "failed" || outcome.status === 403;
+    const isRefused = outcome.kind !== "booked" && saysWhy;
     this.#must(isRefused, "an archived project takes nothing new", () => JSON.stringify(claim));
   }
 

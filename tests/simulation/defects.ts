@@ -18,6 +18,7 @@ import {
   writing,
 } from "./defect_seams.ts";
 import { operatorDefects } from "./operator_defects.ts";
+import { stripeDefects } from "./stripe_defects.ts";
 
 const isMarker = ([name]: Key) => name === "commit";
 
@@ -265,4 +266,5 @@ export const defects: readonly Defect[] = [
     seedsMax: 10,
   },
   ...operatorDefects,
+  ...stripeDefects,
 ];

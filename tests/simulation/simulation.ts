@@ -13,6 +13,7 @@ import { ModelServer } from "./model_server.ts";
 import { Process, type Seams, type Surroundings } from "./process.ts";
 import { Receivers } from "./receivers.ts";
 import type { Weather } from "./store_line.ts";
+import { StripeAudit } from "./stripe_audit.ts";
 import { auditSums } from "./sums_audit.ts";
 import { Timeline } from "./timeline.ts";
 import { type Violation, Violations } from "./violations.ts";
@@ -46,8 +47,9 @@ const stepMs = 2_000;
 
 /** Makes the process ready for simulations; the returned function takes that back. */
 export async function prepare(): Promise<() => void> {
-  // Loaded by the first answer that is counted: a seed must not depend on which one that is.
+  // Loaded by whoever is the first to need them: a seed must not depend on who that is.
   await loadTokenizer();
+  await import("stripe");
   return withoutThreads();
 }
 
@@ -61,6 +63,7 @@ export async function runSeed(seed: number, seams: Seams = {}): Promise<SeedResu
   const receivers = new Receivers(timeline);
   const books = new BooksAudit(model, violations);
   const claims = new ClaimsAudit(books, violations);
+  const stripe = new StripeAudit(books, violations);
   const now = () => timeline.now;
   const deliveries = new DeliveriesAudit({ store, receivers, violations, rules, now });
   const weather: Weather = { writeFaults: 0, readFaults: 0, slownessMs: 2 };
@@ -102,7 +105,7 @@ export async function runSeed(seed: number, seams: Seams = {}): Promise<SeedResu
   };
   const living = () => crashes.living();
   const callers = new Callers({ timeline, claims, violations, living });
-  const workload = new Workload({ timeline, callers, claims, books, receivers, store });
+  const workload = new Workload({ timeline, callers, claims, books, stripe, receivers, store });
 
   const parts = { timeline, weather, tempo, store, violations, crashes, callers, workload };
   await play({ ...parts, deliveries });
@@ -110,6 +113,7 @@ export async function runSeed(seed: number, seams: Seams = {}): Promise<SeedResu
     books.atTheEnd(store);
     auditSums(store, violations);
     claims.atTheEnd();
+    stripe.atTheEnd(store);
     deliveries.atTheEnd();
     violations.must(callers.calls >= operationsMin, "a seed does enough", () => `${callers.calls}`);
     violations.must(crashes.count >= crashesMin, "a seed does enough", () => "too few crashes");

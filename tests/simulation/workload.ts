@@ -6,6 +6,8 @@ import type { ClaimsAudit } from "./claims_audit.ts";
 import type { MemoryStore } from "./memory_store.ts";
 import { firstPricing, Operators } from "./operators.ts";
 import type { Manner, Receivers } from "./receivers.ts";
+import type { StripeAudit } from "./stripe_audit.ts";
+import { stripeKeys, StripeSide } from "./stripe_side.ts";
 import type { Timeline } from "./timeline.ts";
 import { walletWrite } from "./wallet.ts";
 
@@ -14,6 +16,7 @@ interface Parts {
   callers: Callers;
   claims: ClaimsAudit;
   books: BooksAudit;
+  stripe: StripeAudit;
   receivers: Receivers;
   store: MemoryStore;
 }
@@ -42,11 +45,15 @@ export class Workload {
   readonly projects: Project[] = [];
   readonly #parts: Parts;
   readonly #operators: Operators;
+  readonly #stripe: StripeSide;
+  /** Who pays at Stripe, in some seeds. */
+  #payer: { project: Project; user: string } | null = null;
   #receivers = 0;
 
   constructor(parts: Parts) {
     this.#parts = parts;
     this.#operators = new Operators(parts);
+    this.#stripe = new StripeSide(parts);
   }
 
   /** Projects with their users, subscriptions and first deposits. */
@@ -70,6 +77,7 @@ export class Workload {
       }
     }
     if (timeline.chance(0.5)) await this.#openWallet();
+    if (timeline.chance(0.5)) await this.#openStripe();
   }
 
   async #make(name: string, users: string[], more: Record<string, unknown>): Promise<Project> {
@@ -99,6 +107,15 @@ export class Workload {
       })),
     }));
     await this.#subscribe(one, timeline.pick(eventChoices));
+  }
+
+  /** A project whose own account at Stripe one of its users pays into. */
+  async #openStripe(): Promise<void> {
+    const { timeline } = this.#parts;
+    const user = "payer-0";
+    const project = await this.#make("Paid 0", [user], { stripe: stripeKeys });
+    this.#payer = { project, user };
+    await this.#subscribe(project, timeline.pick(eventChoices));
   }
 
   /** One thing after the other, and now and then several at once; resolves when all are begun. */
@@ -142,13 +159,25 @@ export class Workload {
     if (dice < 69) return this.#charge(project, user);
     if (dice < 77) return this.#refund(project);
     if (dice < 80) return this.#reuseKey(project, user);
-    if (dice < 92) return this.#look(project, user);
+    if (dice < 89.5) return this.#look(project, user);
+    if (dice < 92) return this.#pay();
     if (dice < 94) return this.#changeSubscriptions(project);
     if (dice < 95) return this.#changeManner();
     if (dice < 96.5) return operators.redeliver(project);
     if (dice < 98) return operators.redeliverAll(project);
     if (dice < 98.5) return operators.rename(project);
     return operators.changePrices(project, user);
+  }
+
+  /** Paid at Stripe; what it brought is soon spent, so that some of it cannot be taken back. */
+  #pay(): Promise<unknown> {
+    const { timeline } = this.#parts;
+    if (!this.#payer) return this.#look(timeline.pick(this.projects), "nobody");
+    const { project, user } = this.#payer;
+    return Promise.all([
+      this.#stripe.pay(project, user),
+      timeline.pause(timeline.between(0, 20_000)).then(() => this.#charge(project, user)),
+    ]);
   }
 
   #deposit(project: Project, user: string): Promise<void> {
@@ -161,7 +190,8 @@ export class Workload {
 
   #charge(project: Project, user: string): Promise<void> {
     const { timeline, callers } = this.#parts;
-    const amount = BigInt(timeline.whole(10_000, 500_000));
+    const most = user === this.#payer?.user ? 20_000_000 : 500_000;
+    const amount = BigInt(timeline.whole(10_000, most));
     const keyed = timeline.chance(0.8);
     return callers.money(project, { verb: "charge", user, amount, keyed });
   }

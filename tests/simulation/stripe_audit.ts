@@ -1,0 +1,59 @@
+import { amountOf, type Entry } from "../../src/ledger/entry.ts";
+import { fromDecimal } from "../../src/ledger/view.ts";
+import { allStripeReversalsPrefix } from "../../src/store/keys.ts";
+import type { BooksAudit } from "./books_audit.ts";
+import type { MemoryStore } from "./memory_store.ts";
+import type { StripePayment } from "./stripe_side.ts";
+import type { Violations } from "./violations.ts";
+
+const unitsPerCent = 10_000_000n;
+
+/** Compares what was paid at Stripe, and paid back, with what is in the books. */
+export class StripeAudit {
+  readonly payments: StripePayment[] = [];
+  readonly #books: BooksAudit;
+  readonly #violations: Violations;
+
+  constructor(books: BooksAudit, violations: Violations) {
+    this.#books = books;
+    this.#violations = violations;
+  }
+
+  /** An event is taken, or is to come again when the service can take it. */
+  answered(event: unknown, answer: { status: number; body: unknown } | null): void {
+    const fine = answer === null || answer.status === 200 || answer.status === 503;
+    const about = () => `${JSON.stringify(event)}: ${JSON.stringify(answer)}`;
+    this.#violations.must(fine, "what Stripe tells is taken", about);
+  }
+
+  atTheEnd(store: MemoryStore): void {
+    const [left] = store.list({ prefix: allStripeReversalsPrefix, limit: 1 });
+    const invariant = "nothing is kept of a payment that is booked";
+    this.#violations.must(!left, invariant, () => JSON.stringify(left?.key));
+    const entries = [...this.#books.entries.values()];
+    for (const payment of this.payments) {
+      const deposits = entries.filter(({ kind, metadata }) =>
+        kind === "deposit" && metadata?.checkoutSessionId === payment.sessionId
+      );
+      this.#settle(payment, deposits, entries);
+    }
+  }
+
+  #settle(payment: StripePayment, deposits: Entry[], entries: Entry[]): void {
+    const about = () => `${JSON.stringify(payment)} ${JSON.stringify(deposits)}`;
+    const must = (holds: boolean, what: string) => this.#violations.must(holds, what, about);
+    const [deposit] = deposits;
+    must(deposits.length === 1, "a paid session is booked once");
+    if (!deposit) return;
+    const whole = BigInt(payment.cents) * unitsPerCent;
+    must(fromDecimal(amountOf(deposit)) === whole, "a paid session is booked once");
+    const back = entries.filter(({ refundedActivityId }) => refundedActivityId === deposit.id)
+      .reduce(
+        (sum, entry) => sum + fromDecimal(amountOf(entry)) + fromDecimal(entry.shortfall),
+        0n,
+      );
+    const told = BigInt(payment.centsBack) * unitsPerCent;
+    const due = told < whole ? told : whole;
+    must(back === due, "what Stripe pays back is taken back, or recorded as short");
+  }
+}

@@ -1,0 +1,29 @@
+import { least } from "../../src/base/money.ts";
+import { type Defect, draft, lacks, writing } from "./defect_seams.ts";
+
+/** Defects in what becomes of payments at Stripe. */
+export const stripeDefects: readonly Defect[] = [
+  {
+    name: "a paid session is booked for each event that tells of it",
+    install: draft("put", (inner) =>
+      function (key, value) {
+        const isSession = key[0] === "idempotency" && String(key[3]).startsWith("stripe:cs_");
+        if (!isSession) inner.call(this, key, value);
+      }),
+    seedsMax: 10,
+  },
+  {
+    name: "what Stripe pays back before its payment is booked is forgotten",
+    seams: writing((write) => lacks(write, "stripe_reversal")),
+    seedsMax: 10,
+  },
+  {
+    name: "what Stripe pays back and cannot be taken back is not recorded",
+    install: draft("debit", (inner) =>
+      function (amount, entry, origin) {
+        const isBack = entry.kind === "refund";
+        return inner.call(this, isBack ? least(amount, this.available) : amount, entry, origin);
+      }),
+    seedsMax: 20,
+  },
+];

@@ -1,0 +1,141 @@
+import { createHmac } from "node:crypto";
+import type { Callers, Project } from "./callers.ts";
+import type { StripeAudit } from "./stripe_audit.ts";
+import type { Timeline } from "./timeline.ts";
+
+/** A project's account at Stripe. */
+export const stripeKeys = { secretKey: "sk_test_simulated", webhookSecret: "whsec_simulated" };
+
+/** A payment as Stripe knows it; amounts are in cents. */
+export interface StripePayment {
+  sessionId: string;
+  intent: string;
+  projectId: string;
+  user: string;
+  cents: number;
+  /** What Stripe has told to be paid back, by refunds and disputes together. */
+  centsBack: number;
+}
+
+interface StripeEvent {
+  id: string;
+  type: string;
+  data: { object: Record<string, unknown>; previous_attributes?: Record<string, unknown> };
+}
+
+interface Parts {
+  timeline: Timeline;
+  callers: Callers;
+  stripe: StripeAudit;
+}
+
+const lateMaxMs = 15_000;
+const againMaxMs = 20_000;
+
+/** Stripe: takes payments, pays some of them back, and tells each event until it is taken. */
+export class StripeSide {
+  readonly #parts: Parts;
+  #events = 0;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  /** A user pays. What follows is told late, in any order, and some of it twice. */
+  async pay({ id: projectId }: Project, user: string): Promise<void> {
+    const { timeline, stripe } = this.#parts;
+    const n = stripe.payments.length + 1;
+    const payment: StripePayment = {
+      sessionId: `cs_${n}`,
+      intent: `pi_${n}`,
+      projectId,
+      user,
+      cents: timeline.whole(1, 3),
+      centsBack: 0,
+    };
+    stripe.payments.push(payment);
+    const told = [...this.#paid(payment), ...this.#paidBack(payment)];
+    await Promise.all(told.map((event) => this.#tell(projectId, event)));
+  }
+
+  /** One event, or at first one that says it is not paid yet; or two that both say it is. */
+  #paid(payment: StripePayment): StripeEvent[] {
+    const completed = (status: string) =>
+      this.#event("checkout.session.completed", sessionOf(payment, status));
+    const later = () =>
+      this.#event("checkout.session.async_payment_succeeded", sessionOf(payment, "paid"));
+    return this.#parts.timeline.pick([
+      () => [completed("paid")],
+      () => [completed("paid"), later()],
+      () => [completed("unpaid"), later()],
+    ])();
+  }
+
+  /** Nothing, a part, all of it in parts, or a dispute of the whole, also after a refund. */
+  #paidBack(payment: StripePayment): StripeEvent[] {
+    const { timeline } = this.#parts;
+    const { cents } = payment;
+    const refund = (before: number, after: number) => {
+      payment.centsBack += after - before;
+      const object = { payment_intent: payment.intent, amount_refunded: after };
+      return this.#event("charge.refunded", object, { amount_refunded: before });
+    };
+    const dispute = () => {
+      payment.centsBack += cents;
+      const object = { payment_intent: payment.intent, amount: cents };
+      return this.#event("charge.dispute.created", object);
+    };
+    return timeline.pick([
+      () => [],
+      () => [refund(0, 1)],
+      () => Array.from({ length: cents }, (_, back) => refund(back, back + 1)),
+      () => [dispute()],
+      () => [refund(0, cents), dispute()],
+    ])();
+  }
+
+  #event(
+    type: string,
+    object: Record<string, unknown>,
+    before?: Record<string, unknown>,
+  ): StripeEvent {
+    const data = { object, ...(before ? { previous_attributes: before } : {}) };
+    return { id: `evt_stripe_${++this.#events}`, type, data };
+  }
+
+  /** Until it is taken; now and then once more. */
+  async #tell(projectId: string, event: StripeEvent): Promise<void> {
+    const { timeline } = this.#parts;
+    for (let times = timeline.pick([1, 1, 2]); times > 0; times--) {
+      await timeline.pause(timeline.between(0, lateMaxMs));
+      while (!(await this.#post(projectId, event))) {
+        await timeline.pause(timeline.between(1_000, againMaxMs));
+      }
+    }
+  }
+
+  async #post(projectId: string, event: StripeEvent): Promise<boolean> {
+    const { timeline, callers, stripe } = this.#parts;
+    const seconds = Math.floor(timeline.now / 1_000);
+    const signature = createHmac("sha256", stripeKeys.webhookSecret)
+      .update(`${seconds}.${JSON.stringify(event)}`).digest("hex");
+    const answer = await callers.call(`/v1/stripe/${projectId}`, {
+      key: "none",
+      body: event,
+      headers: { "stripe-signature": `t=${seconds},v1=${signature}` },
+    });
+    stripe.answered(event, answer);
+    return answer?.status === 200;
+  }
+}
+
+function sessionOf({ sessionId, intent, projectId, user, cents }: StripePayment, status: string) {
+  return {
+    id: sessionId,
+    payment_status: status,
+    payment_intent: intent,
+    amount_total: cents,
+    currency: "usd",
+    metadata: { farebox_project: projectId, farebox_user: user, farebox_units: String(cents) },
+  };
+}
