@@ -1,5 +1,12 @@
 import assert from "node:assert/strict";
-import { forgetJobsPrefix } from "../src/store/keys.ts";
+import { zero } from "../src/base/money.ts";
+import { createAccountQueue } from "../src/ledger/account_queue.ts";
+import { createHolds } from "../src/ledger/hold.ts";
+import { createDirectory } from "../src/projects/directory.ts";
+import { forgetJobsPrefix, holdingPrefix } from "../src/store/keys.ts";
+import type { Kv } from "../src/store/kv.ts";
+import { createTopUsers } from "../src/summaries/top_users.ts";
+import { chat } from "./support/chat.ts";
 import { checkBooks } from "./support/books.ts";
 import {
   ada,
@@ -13,7 +20,7 @@ import {
 } from "./support/forget.ts";
 import { createScriptedStore } from "./support/store.ts";
 import { keysUnder, verify } from "./support/verify.ts";
-import { createWorld } from "./support/world.ts";
+import { createWorld, type World } from "./support/world.ts";
 
 /** A world whose process dies right after its n-th write from then on. */
 async function mortalWorld() {
@@ -71,3 +78,31 @@ Deno.test("forget: whoever dies at any write, the sweep or another call ends wha
     assert.deepEqual((await verify(next)).faults, [], at);
   }
 });
+
+Deno.test("forget: what looks after holds, and comes too late, does not bring the name back", async () => {
+  using world = await createWorld({ project: { trialCredits: "3" } });
+  await world.deposit(ada, "1");
+  assert.equal((await chat(world, { user: ada })).status, 200);
+  const listed = await world.deps.kv.list({ prefix: holdingPrefix, limit: 10 });
+  assert.equal(listed.length, 1);
+  await forgetWholly(world, { forfeit: true });
+
+  // Another process has read what it lists before the forgetting began.
+  const stale = (kv: Kv): Kv => ({
+    ...kv,
+    list: async (options) => options.prefix[0] === "holding" ? listed : await kv.list(options),
+  });
+  using late = await createWorld({ shareWith: world, wrapKv: stale });
+  await late.app.sweep();
+  const holds = holdsOver(late);
+  const ref = { projectId: world.projectId, user: ada };
+  assert.equal(await holds.renew(ref, "req_1", zero), false);
+  await holds.release(ref, "req_1");
+  assert.deepEqual(await rowsNaming(late, ada), []);
+});
+
+/** The holds of a process, as its answers that were cut off have them. */
+function holdsOver({ deps }: World) {
+  const rooms = { directory: createDirectory(deps), topUsers: createTopUsers(deps) };
+  return createHolds(createAccountQueue(deps, rooms), deps.clock);
+}

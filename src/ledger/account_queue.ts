@@ -20,6 +20,8 @@ export interface Operation<T> {
   reads: readonly Key[];
   /** About how much it writes, in bytes. */
   bytes: number;
+  /** It is about holds of before: where no account is, it is for nobody new, and brings no trial. */
+  ofHolds?: true;
   /** Decides and alters the draft. What it throws reaches its own caller alone, and undoes it. */
   apply(draft: Draft): Verdict<T>;
 }
@@ -33,7 +35,7 @@ export interface AccountQueue {
 }
 
 interface Waiting {
-  operation: Pick<Operation<unknown>, "reads" | "bytes">;
+  operation: Omit<Operation<unknown>, "apply">;
   decide(draft: Draft): Decision;
   reject: (error: unknown) => void;
 }
@@ -67,7 +69,6 @@ export function createAccountQueue(
   deps: Pick<Deps, "kv" | "committer" | "clock" | "id" | "config" | "randomBytes" | "meter">,
   rooms: { directory: Directory; topUsers: Pick<TopUsers, "see"> },
 ): AccountQueue {
-  const { directory } = rooms;
   const lanes = new Map<string, Lane>();
   const cache = new Map<string, { account: Account; version: string | null }>();
   const listeners = new Map<string, Set<() => void>>();
@@ -131,10 +132,11 @@ export function createAccountQueue(
     const { account, version } = known ?? readRow(rows.shift());
     requireOpen(account);
     const snapshot = attempt === 0
-      ? await directory.current(ref.projectId)
-      : await directory.refresh(ref.projectId);
+      ? await rooms.directory.current(ref.projectId)
+      : await rooms.directory.refresh(ref.projectId);
     const { id, clock } = deps;
-    const draft = new Draft({ ref, account, version, snapshot, rows, now: clock.now(), id });
+    const isNew = version === null && !batch.every(({ operation }) => operation.ofHolds);
+    const draft = new Draft({ ref, account, version, isNew, snapshot, rows, now: clock.now(), id });
     return { draft, fresh: !known };
   }
 

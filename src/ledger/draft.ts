@@ -24,6 +24,7 @@ interface DraftOptions {
   ref: AccountRef;
   account: Account;
   version: string | null;
+  isNew: boolean;
   snapshot: ProjectSnapshot;
   rows: readonly Row[];
   now: number;
@@ -56,7 +57,7 @@ export class Draft {
     const row = wallet ? this.row(authorizationKey(projectId, user)) : null;
     this.spending = new Spending({ wallet, row, account, limits: project.limits.user, now });
     this.#endExpiredHolds();
-    if (options.version === null && !wallet) this.#grantTrial();
+    if (options.isNew && !wallet) this.#grantTrial();
   }
 
   /** Whether there is anything to write. */
@@ -229,9 +230,8 @@ export class Draft {
   /** A user's first operation brings the project's trial credits along. */
   #grantTrial(): void {
     const { trialCredits, status } = this.snapshot.project;
-    const credits = parseAmount(trialCredits) ?? zero;
-    if (credits === 0n || status !== "active") return;
-    this.credit(credits, { kind: "trial" }, { trigger: bySystem });
+    const credits = status === "active" ? parseAmount(trialCredits) ?? zero : zero;
+    if (credits > 0n) this.credit(credits, { kind: "trial" }, { trigger: bySystem });
   }
 
   /**

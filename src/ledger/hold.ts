@@ -116,6 +116,7 @@ export function createHolds(queue: AccountQueue, clock: Clock): Holds {
       queue.run(ref, {
         reads: [],
         bytes: 128,
+        ofHolds: true,
         apply(draft) {
           const hold = draft.takeHold(id);
           if (!hold) return { value: false };
@@ -127,6 +128,7 @@ export function createHolds(queue: AccountQueue, clock: Clock): Holds {
       queue.run<Settled>(settlement.ref, {
         reads: [],
         bytes: 4096,
+        ofHolds: true,
         apply(draft) {
           const { id, cost, usage, idempotencyKey, trigger, alongside } = settlement;
           if (!draft.takeHold(id)) return { value: { kind: "gone" } };
@@ -145,6 +147,7 @@ export function createHolds(queue: AccountQueue, clock: Clock): Holds {
       queue.run(ref, {
         reads: [],
         bytes: 1024,
+        ofHolds: true,
         apply(draft) {
           if (draft.takeHold(id)) alongside?.(draft);
           return { value: undefined };

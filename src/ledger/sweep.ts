@@ -1,7 +1,8 @@
 import { timeOfId } from "../base/ids.ts";
 import type { Deps } from "../deps.ts";
+import { holdingKey } from "../store/keys.ts";
 import type { Key } from "../store/kv.ts";
-import type { AccountRef } from "./account.ts";
+import { type AccountRef, placeOf } from "./account.ts";
 import type { AccountQueue } from "./account_queue.ts";
 import { listHolding } from "./store.ts";
 
@@ -27,13 +28,19 @@ export function createHoldSweep(
   let seen = { open: 0, oldestMs: 0 };
   let round = { open: 0, oldestMs: 0 };
 
-  /** What an account holds, once the draft has ended what has expired. */
+  /**
+   * What an account holds, once the draft has ended what has expired. One that is no longer listed is
+   * left alone: its user may have been forgotten, and nothing may be written by that name.
+   */
   function look(ref: AccountRef): Promise<string[]> {
+    const { owner, name } = placeOf(ref);
+    const listed = holdingKey(owner, name, ref.wallet?.connectionId ?? null);
     return queue.run(ref, {
-      reads: [],
+      reads: [listed],
       bytes: 256,
+      ofHolds: true,
       apply(draft) {
-        if (draft.ownHolds.length === 0) draft.unlist();
+        if (draft.row(listed) && draft.ownHolds.length === 0) draft.unlist();
         return { value: draft.ownHolds.map(({ id }) => id) };
       },
     });
