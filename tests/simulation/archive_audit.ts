@@ -4,7 +4,7 @@ import type { Project } from "../../src/projects/schema.ts";
 import type { Write } from "../../src/store/kv.ts";
 import type { Violations } from "./violations.ts";
 
-/** What is refused once a project is archived. What was paid, used or is given back is booked. */
+/** Refused once a project is archived; what was paid, used, given back or forfeited is booked. */
 const refusedKinds: readonly Entry["kind"][] = ["deposit", "charge", "trial"];
 
 /** Follows which projects are archived: these take nothing new, and stay archived. */
@@ -33,8 +33,9 @@ export class ArchiveAudit {
 
   /** An entry that has just been booked. */
   booked(projectId: string, entry: Entry): void {
-    if (!refusedKinds.includes(entry.kind) || entry.metadata?.source === "stripe") return;
-    this.#mustBeOpen(projectId, JSON.stringify(entry));
+    const { kind, metadata } = entry;
+    const isOld = metadata?.source === "stripe" || metadata?.reason === "forfeited";
+    if (refusedKinds.includes(kind) && !isOld) this.#mustBeOpen(projectId, JSON.stringify(entry));
   }
 
   /** A hold that has just been placed. */

@@ -5,7 +5,8 @@ import { amountOf, type Entry } from "../../src/ledger/entry.ts";
 import { fromDecimal } from "../../src/ledger/view.ts";
 import { ArchiveAudit } from "./archive_audit.ts";
 import { holdsPerAccountMax } from "../../src/base/limits.ts";
-import type { Write } from "../../src/store/kv.ts";
+import type { Key, Write } from "../../src/store/kv.ts";
+import { ForgottenAudit } from "./forgotten_audit.ts";
 import type { MemoryStore } from "./memory_store.ts";
 import type { ModelCall, ModelServer } from "./model_server.ts";
 import { PricesAudit } from "./prices_audit.ts";
@@ -25,6 +26,7 @@ export class BooksAudit {
   readonly entries = new Map<string, Entry>();
   readonly #prices = new PricesAudit();
   readonly #archive: ArchiveAudit;
+  readonly #forgotten: ForgottenAudit;
   readonly #accounts = new Map<string, Books>();
   readonly #keys = new Map<string, string>();
   readonly #refunded = new Map<string, bigint>();
@@ -41,6 +43,7 @@ export class BooksAudit {
     this.#model = model;
     this.#violations = violations;
     this.#archive = new ArchiveAudit(violations);
+    this.#forgotten = new ForgottenAudit(violations);
   }
 
   /** One write that has landed. */
@@ -48,17 +51,18 @@ export class BooksAudit {
     const { sets } = write;
     this.#prices.landed(write);
     this.#archive.landed(write);
-    const entries: { owner: string; entry: Entry }[] = [];
-    for (const { key, value } of sets) {
-      if (key[0] === "entry") entries.push({ owner: String(key[1]), entry: fromBytes(value) });
-    }
-    entries.sort((one, other) => one.entry.seq - other.entry.seq);
+    this.#forgotten.landed(write);
+    const entries = this.#newEntries(write);
     const written = new Set<string>();
     for (const { key, value } of sets) {
       if (key[0] !== "account") continue;
-      const books = this.#booksOf(`${key[1]} ${key[2]}`);
       const account = decodeAccount(value);
-      const own = entries.filter(({ owner, entry }) => accountOf(owner, entry) === books.name);
+      if (account.formerly !== null) this.#move(key, account.formerly, write);
+      const books = this.#booksOf(`${key[1]} ${key[2]}`);
+      const names = [books.name, `${key[1]} ${account.formerly}`];
+      const own = entries.filter(({ owner, entry }) =>
+        names.includes(accountOf(owner, entry)) && !written.has(entry.id)
+      );
       const before = new Set(books.holds);
       const after = new Set(account.holds.map(({ id }) => id));
       for (const { owner, entry } of own) {
@@ -70,6 +74,9 @@ export class BooksAudit {
       this.#moveHolds(books, before, after);
       const placed = account.holds.filter(({ id }) => !before.has(id));
       for (const hold of placed) this.#placeHold(hold, String(key[1]));
+    }
+    for (const key of write.deletes) {
+      if (key[0] === "account") this.#accounts.delete(`${key[1]} ${key[2]}`);
     }
     const counted = new Set<string>();
     for (const { key, value } of sets) {
@@ -84,6 +91,34 @@ export class BooksAudit {
       this.#must(isCounted, "a wallet counts what a day takes", () => JSON.stringify(entry));
       this.#must(written.has(entry.id), "an entry is written with its account", () => entry.id);
     }
+  }
+
+  /** In their order; one that is there already is written again only for who is forgotten. */
+  #newEntries({ sets }: Write): { owner: string; entry: Entry }[] {
+    const made: { owner: string; entry: Entry }[] = [];
+    for (const { key, value } of sets) {
+      if (key[0] !== "entry") continue;
+      const entry = fromBytes<Entry>(value);
+      const known = this.entries.get(entry.id);
+      if (known) this.#forgotten.renamed(known, entry);
+      else made.push({ owner: String(key[1]), entry });
+    }
+    return made.sort((one, other) => one.entry.seq - other.entry.seq);
+  }
+
+  /** The account of who is forgotten goes on under another name, whole; the old one is closed. */
+  #move([, owner = "", to = ""]: Key, from: string, { sets }: Write): void {
+    const name = `${owner} ${to}`;
+    if (this.#accounts.has(name)) return;
+    const books = this.#booksOf(`${owner} ${from}`);
+    this.#accounts.delete(books.name);
+    this.#accounts.set(name, books);
+    books.name = name;
+    const left = sets.find(({ key }) =>
+      key[0] === "account" && key[1] === owner && key[2] === from
+    );
+    const isClosed = left !== undefined && decodeAccount(left.value).closed;
+    this.#must(isClosed, "who is forgotten has one account", () => name);
   }
 
   /** Reads everything that is stored, and adds it up anew. */
@@ -114,6 +149,7 @@ export class BooksAudit {
     }
     this.#must(byAccount.size === 0, "an entry is written with its account", () => "at the end");
     this.#boundExpired();
+    this.#forgotten.atTheEnd(store);
   }
 
   #append(books: Books, entry: Entry, before: Set<string>, after: Set<string>): void {
@@ -121,7 +157,6 @@ export class BooksAudit {
     const must = (holds: boolean, invariant: string) => this.#must(holds, invariant, about);
     must(entry.seq === books.seq + 1, "seq has no gaps");
     must(entry.prev === books.last, "each entry names its predecessor");
-    must(!this.entries.has(entry.id), "an entry is written once");
     books.balance += fromDecimal(entry.delta);
     books.seq = entry.seq;
     books.last = entry.id;
@@ -202,6 +237,9 @@ export class BooksAudit {
       () => `${name} ${account.held} of ${balance}`,
     );
     this.#must(account.holds.length <= holdsPerAccountMax, "holds are bounded", () => name);
+    const isForgotten = account.closed || account.formerly !== null;
+    const isFree = account.holds.length === 0 && (!account.closed || seq === 0);
+    this.#must(isFree || !isForgotten, "nothing is booked for who is being forgotten", () => name);
   }
 
   #placeHold(hold: Hold, owner: string): void {

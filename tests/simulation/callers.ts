@@ -120,7 +120,7 @@ export class Callers {
       usedKey?: string;
     },
   ): Promise<void> {
-    const { timeline, claims } = this.#options;
+    const { claims } = this.#options;
     const { verb, user, amount, activityId } = wish;
     const idempotencyKey = wish.usedKey ?? (wish.keyed ? `key-${claims.claims.length + 1}` : null);
     const afterEnd = project.archived && verb !== "refund" && wish.usedKey === undefined;
@@ -149,7 +149,7 @@ export class Callers {
       });
       return moneyOutcome(answer);
     });
-    timeline.trace.note(timeline.elapsed, describe(claim));
+    this.#end(claim);
   }
 
   /** Whole chats under a key are tried again too; others are asked once. */
@@ -169,6 +169,12 @@ export class Callers {
       });
       return chatOutcome(answer);
     });
+    this.#end(claim);
+  }
+
+  #end(claim: Claim): void {
+    const { timeline } = this.#options;
+    claim.ended = true;
     timeline.trace.note(timeline.elapsed, describe(claim));
   }
 
@@ -202,7 +208,7 @@ export class Callers {
       ? await this.#readStream(process, response)
       : { kind: "unknown" };
     claims.told(claim, outcome);
-    timeline.trace.note(timeline.elapsed, describe(claim));
+    this.#end(claim);
   }
 
   async #readStream(process: Process, response: Response): Promise<Outcome> {

@@ -24,6 +24,8 @@ export interface Claim {
   /** Of a chat: the ids of its tries. */
   requestIds: string[];
   outcomes: Outcome[];
+  /** Whether its caller has given up, or knows. */
+  ended: boolean;
 }
 
 /** Compares what callers were told with what is in the books. */
@@ -37,10 +39,16 @@ export class ClaimsAudit {
     this.#violations = violations;
   }
 
-  open(claim: Omit<Claim, "n" | "requestIds" | "outcomes">): Claim {
-    const opened = { ...claim, n: this.claims.length + 1, requestIds: [], outcomes: [] };
+  open(claim: Omit<Claim, "n" | "requestIds" | "outcomes" | "ended">): Claim {
+    const n = this.claims.length + 1;
+    const opened = { ...claim, n, requestIds: [], outcomes: [], ended: false };
     this.claims.push(opened);
     return opened;
+  }
+
+  /** Whether something is still wanted for this user. */
+  isBusy(user: string): boolean {
+    return this.claims.some((claim) => claim.user === user && !claim.ended);
   }
 
   /** What a caller has just been told: what is acknowledged is durable by then. */

@@ -1,9 +1,10 @@
+import type { Write } from "../../src/store/kv.ts";
 import type { Process } from "./process.ts";
 import type { Holder } from "./store_line.ts";
 import type { Timeline } from "./timeline.ts";
 
 /** When in its work a process dies. */
-type Death = "at once" | "before a commit" | "after a commit" | "in a stream";
+type Death = "at once" | "before a commit" | "after a commit" | "in a stream" | "in a forgetting";
 const deaths: readonly Death[] = ["at once", "before a commit", "after a commit", "in a stream"];
 
 const restartMinMs = 20;
@@ -16,7 +17,7 @@ export class Crashes {
   readonly #start: (name: string) => Promise<Process>;
   readonly #onDeath: () => void;
   readonly #slots: (Process | null)[];
-  readonly #armed: Death[] = [];
+  #armed: Death[] = [];
   #started = 0;
   #planned = 0;
 
@@ -62,19 +63,32 @@ export class Crashes {
     }
   }
 
+  /** One more, for whoever forgets a user next, in the middle of that. */
+  planForgetting(): void {
+    this.#armed.push("in a forgetting");
+  }
+
   /** Those that are still to come happen now, as soon as there is somebody to die. */
   async finish(): Promise<void> {
-    this.#armed.length = 0;
+    this.#disarm();
     while (this.count < this.#planned) {
       const victim = this.living();
       if (victim) this.#kill(victim);
       await this.#timeline.pause(restartMinMs);
     }
-    this.#armed.length = 0;
+    this.#disarm();
+  }
+
+  /** A forgetting may be yet to come, and is cut then. */
+  #disarm(): void {
+    this.#armed = this.#armed.filter((death) => death === "in a forgetting");
   }
 
   beforeLanding = (holder: Holder): void => this.#strike("before a commit", holder);
-  afterLanding = (holder: Holder): void => this.#strike("after a commit", holder);
+  afterLanding = (holder: Holder, { sets }: Write): void => {
+    if (sets.some(({ key }) => key[0] === "forget_job")) this.#strike("in a forgetting", holder);
+    this.#strike("after a commit", holder);
+  };
   inStream = (holder: Holder): void => this.#strike("in a stream", holder);
 
   #strike(death: Death, holder: Holder): void {

@@ -17,6 +17,7 @@ import {
   withoutChecks,
   writing,
 } from "./defect_seams.ts";
+import { forgetDefects } from "./forget_defects.ts";
 import { operatorDefects } from "./operator_defects.ts";
 import { stripeDefects } from "./stripe_defects.ts";
 
@@ -267,4 +268,5 @@ export const defects: readonly Defect[] = [
   },
   ...operatorDefects,
   ...stripeDefects,
+  ...forgetDefects,
 ];

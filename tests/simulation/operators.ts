@@ -3,14 +3,22 @@ import { modelName } from "./prices_audit.ts";
 import { fromBytes } from "../../src/base/json.ts";
 import { ownDeliveriesPrefix } from "../../src/store/keys.ts";
 import type { Delivery } from "../../src/webhooks/schema.ts";
+import type { ClaimsAudit } from "./claims_audit.ts";
+import type { Crashes } from "./crashes.ts";
 import type { MemoryStore } from "./memory_store.ts";
 import type { Timeline } from "./timeline.ts";
 
 interface Parts {
   timeline: Timeline;
   callers: Callers;
+  claims: ClaimsAudit;
+  crashes: Pick<Crashes, "planForgetting">;
   store: MemoryStore;
 }
+
+/** From a user's last request on, before they are forgotten: nothing of theirs is on its way then. */
+const goneMinMs = 8_000;
+const forgetWaitMaxMs = 60_000;
 
 /** A project's prices: some do not divide evenly, one gives the output away. */
 const priceLists = [
@@ -83,6 +91,24 @@ export class Operators {
     const path = `/${project.id}/subscriptions/${timeline.pick(from)}/redeliver`;
     const since = new Date(timeline.now - timeline.pick([10_000, 600_000])).toISOString();
     await callers.operate("POST", path, { since });
+  }
+
+  /**
+   * For ever, with what is left of their money. Refused while something of theirs is under way; once
+   * it may have begun, the service is often left to go on with it alone.
+   */
+  async forget({ id }: Project, user: string): Promise<void> {
+    const { timeline, callers, claims, crashes } = this.#parts;
+    if (timeline.chance(0.7)) crashes.planForgetting();
+    await timeline.pause(timeline.between(goneMinMs, 2 * goneMinMs));
+    for (let waitMs = 1_000;; waitMs = Math.min(1.5 * waitMs, forgetWaitMaxMs)) {
+      await timeline.pause(waitMs);
+      if (claims.isBusy(user)) continue;
+      const path = `/${id}/users/${user}/forget`;
+      const answer = await callers.operate("POST", path, { forfeit: true });
+      const hasBegunPerhaps = answer?.status !== 400;
+      if (answer?.status === 200 || (hasBegunPerhaps && timeline.chance(0.7))) return;
+    }
   }
 
   #lastDeliveries({ id }: Project): Delivery[] {

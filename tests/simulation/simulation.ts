@@ -37,7 +37,7 @@ export interface SeedResult {
 }
 
 const rules = { attemptsMax: 4, backoffBaseMs: 1_000 };
-const operationsMin = 200;
+const callsMin = 200;
 const crashesMin = 3;
 /** Longest that everything may take to end once nothing fails any more, in simulated ms. */
 const endMaxMs = 20 * 60 * 60 * 1000;
@@ -81,7 +81,7 @@ export async function runSeed(seed: number, seams: Seams = {}): Promise<SeedResu
     config: readConfig({ ...environment, KV_CHECKS_MAX: String(kvChecksMax) }, { dev: false }),
     events: {
       beforeLanding: (holder) => crashes.beforeLanding(holder),
-      afterLanding: (holder) => crashes.afterLanding(holder),
+      afterLanding: (holder, write) => crashes.afterLanding(holder, write),
       fault: () => deliveries.fault(),
     },
     log(process, level, event, fields) {
@@ -105,7 +105,16 @@ export async function runSeed(seed: number, seams: Seams = {}): Promise<SeedResu
   };
   const living = () => crashes.living();
   const callers = new Callers({ timeline, claims, violations, living });
-  const workload = new Workload({ timeline, callers, claims, books, stripe, receivers, store });
+  const workload = new Workload({
+    timeline,
+    callers,
+    claims,
+    books,
+    crashes,
+    stripe,
+    receivers,
+    store,
+  });
 
   const parts = { timeline, weather, tempo, store, violations, crashes, callers, workload };
   await play({ ...parts, deliveries });
@@ -115,7 +124,7 @@ export async function runSeed(seed: number, seams: Seams = {}): Promise<SeedResu
     claims.atTheEnd();
     stripe.atTheEnd(store);
     deliveries.atTheEnd();
-    violations.must(callers.calls >= operationsMin, "a seed does enough", () => `${callers.calls}`);
+    violations.must(callers.calls >= callsMin, "a seed does enough", () => `${callers.calls}`);
     violations.must(crashes.count >= crashesMin, "a seed does enough", () => "too few crashes");
   }
   const { trace } = timeline;
@@ -165,12 +174,12 @@ async function play(parts: Play): Promise<void> {
   await crashes.startAll();
   await until(workload.open());
 
-  const operations = operationsMin + timeline.whole(0, 10);
-  const lengthMs = operations * 350;
+  const calls = callsMin + timeline.whole(5, 15);
+  const lengthMs = calls * 350;
   planWeather(timeline, weather, lengthMs);
   crashes.plan(crashesMin + timeline.whole(0, 2), lengthMs * 0.9);
   if (timeline.chance(0.5)) crashes.planLeave(lengthMs * 0.9);
-  await until(workload.run(operations));
+  await until(workload.run(calls));
   await until(crashes.finish());
 
   Object.assign(weather, { writeFaults: 0, readFaults: 0, slownessMs: 2 });
@@ -199,13 +208,13 @@ async function play(parts: Play): Promise<void> {
 
 /** Nothing is held, nothing waits to be delivered. */
 function isQuiet(store: MemoryStore): boolean {
-  return ["holding", "outbox", "due"].every((prefix) =>
+  return ["holding", "outbox", "due", "forget_job"].every((prefix) =>
     store.list({ prefix: [prefix], limit: 1 }).length === 0
   );
 }
 
 function stateOf(store: MemoryStore, { underWay }: Callers): string {
-  const counts = ["holding", "outbox", "due"].map((prefix) =>
+  const counts = ["holding", "outbox", "due", "forget_job"].map((prefix) =>
     `${store.list({ prefix: [prefix], limit: 1_000 }).length} ${prefix}`
   );
   return `${underWay} calls under way, rows: ${counts.join(", ")}`;

@@ -44,7 +44,7 @@ export interface Holder {
 export interface LineEvents {
   /** Just before a write lands, and right after it, before its holder knows. */
   beforeLanding(holder: Holder): void;
-  afterLanding(holder: Holder): void;
+  afterLanding(holder: Holder, write: Write): void;
   /** A fault or a slowness of the store that the holder may notice. */
   fault(): void;
 }
@@ -102,7 +102,7 @@ export function createStoreLine({ timeline, store, weather, holder, events }: Li
     const version = store.commit(write);
     const result = version === null ? "refused" : describe(write);
     timeline.trace.note(timeline.elapsed, `${holder.name} ${fate}: ${result}`);
-    if (!holder.dead) events.afterLanding(holder);
+    if (!holder.dead) events.afterLanding(holder, write);
     return version;
   }
 

@@ -3,6 +3,7 @@ import { amountOf } from "../../src/ledger/entry.ts";
 import { fromDecimal } from "../../src/ledger/view.ts";
 import type { Callers, Project } from "./callers.ts";
 import type { ClaimsAudit } from "./claims_audit.ts";
+import type { Crashes } from "./crashes.ts";
 import type { MemoryStore } from "./memory_store.ts";
 import { firstPricing, Operators } from "./operators.ts";
 import type { Manner, Receivers } from "./receivers.ts";
@@ -16,6 +17,7 @@ interface Parts {
   callers: Callers;
   claims: ClaimsAudit;
   books: BooksAudit;
+  crashes: Crashes;
   stripe: StripeAudit;
   receivers: Receivers;
   store: MemoryStore;
@@ -118,22 +120,39 @@ export class Workload {
     await this.#subscribe(project, timeline.pick(eventChoices));
   }
 
-  /** One thing after the other, and now and then several at once; resolves when all are begun. */
-  async run(operations: number): Promise<void> {
+  /** One thing after the other, and now and then several at once; resolves when there were so many calls. */
+  async run(calls: number): Promise<void> {
     const { timeline, callers } = this.#parts;
-    const archiveAt = timeline.chance(0.4) ? operations * timeline.between(0.3, 0.8) : Infinity;
+    const archiveAt = timeline.chance(0.4) ? calls * timeline.between(0.3, 0.8) : Infinity;
+    const forgetAt = timeline.chance(0.5) ? calls * timeline.between(0.05, 0.4) : Infinity;
+    let toForget = Number.isFinite(forgetAt);
     let toArchive = Number.isFinite(archiveAt) ? timeline.pick(this.projects) : null;
-    for (let begun = 0; begun < operations || callers.calls < operations;) {
+    while (callers.calls < calls) {
       const together = timeline.chance(0.15) ? timeline.whole(2, 6) : 1;
       const project = this.#pickProject();
       const user = timeline.pick(project.users);
-      for (let n = 0; n < together; n++, begun++) this.#begin(this.#something(project, user));
-      if (toArchive && begun >= archiveAt) {
+      for (let n = 0; n < together; n++) this.#begin(this.#something(project, user));
+      if (toArchive && callers.calls >= archiveAt) {
         this.#begin(this.#operators.archive(toArchive, timeline.pick(toArchive.users)));
         toArchive = null;
       }
+      if (toForget && callers.calls >= forgetAt) {
+        this.#begin(this.#forgetOne());
+        toForget = false;
+      }
       await timeline.pause(timeline.between(0, 900));
     }
+  }
+
+  /** One user of those who have their own money here; they go first, and are never seen again. */
+  async #forgetOne(): Promise<void> {
+    const { timeline } = this.#parts;
+    const project = timeline.pick(
+      this.projects.filter(({ users, shared }) => users.length > 1 && !shared),
+    );
+    const user = timeline.pick(project.users);
+    project.users = project.users.filter((other) => other !== user);
+    await this.#operators.forget(project, user);
   }
 
   #begin(work: Promise<unknown>): void {
@@ -199,7 +218,9 @@ export class Workload {
   /** Of something booked in this project: all of it, a part, or more than is left. */
   async #refund(project: Project): Promise<void> {
     const { timeline, callers, claims, books } = this.#parts;
-    const booked = claims.claims.filter(({ projectId }) => projectId === project.id).flatMap(
+    const booked = claims.claims.filter(({ projectId, user }) =>
+      projectId === project.id && project.users.includes(user)
+    ).flatMap(
       ({ user, outcomes }) =>
         outcomes.flatMap((told) => (told.kind === "booked" ? [{ user, id: told.activityId }] : [])),
     );

@@ -1,0 +1,42 @@
+import { decodeAccount } from "../../src/ledger/account.ts";
+import { type Defect, isConcerned, listing, writing } from "./defect_seams.ts";
+
+/** Defects in how users are forgotten. */
+export const forgetDefects: readonly Defect[] = [
+  {
+    name: "a forgetting that was begun is not looked for",
+    seams: listing((options, kv) =>
+      options.prefix[0] === "forget_job" ? Promise.resolve([]) : kv.list(options)
+    ),
+    seedsMax: 20,
+  },
+  {
+    name: "some entries go on to name who was forgotten",
+    seams: writing((write) => {
+      if (write.sets.some(({ key }) => key[0] === "account")) return write;
+      const kept = write.sets.filter(({ key }) => key[0] !== "entry" || !isConcerned(`${key[2]}`));
+      return { ...write, sets: kept };
+    }),
+    seedsMax: 20,
+  },
+  {
+    name: "what receivers are told goes on to name who was forgotten",
+    seams: writing((write) => {
+      const isMade = write.sets.some(({ key }) => key[0] === "outbox");
+      return isMade
+        ? write
+        : { ...write, sets: write.sets.filter(({ key }) => key[0] !== "event") };
+    }),
+    seedsMax: 20,
+  },
+  {
+    name: "who is forgotten keeps their old account as well",
+    seams: writing((write) => ({
+      ...write,
+      sets: write.sets.filter(({ key, value }) =>
+        key[0] !== "account" || !decodeAccount(value).closed
+      ),
+    })),
+    seedsMax: 20,
+  },
+];

@@ -1,0 +1,54 @@
+import { Buffer } from "node:buffer";
+import { fromBytes } from "../../src/base/json.ts";
+import type { Entry } from "../../src/ledger/entry.ts";
+import type { ForgetJob } from "../../src/ledger/forget_job.ts";
+import type { Write } from "../../src/store/kv.ts";
+import type { MemoryStore } from "./memory_store.ts";
+import type { Violations } from "./violations.ts";
+
+/** Follows who is forgotten: their entries change in names alone, and in the end nothing names them. */
+export class ForgottenAudit {
+  /** By pseudonym: the users who are being forgotten, or were. */
+  readonly #users = new Map<string, string>();
+  readonly #violations: Violations;
+
+  constructor(violations: Violations) {
+    this.#violations = violations;
+  }
+
+  /** One write that has landed; before its entries are looked at. */
+  landed({ sets }: Write): void {
+    for (const { key, value } of sets) {
+      if (key[0] !== "forget_job") continue;
+      const { pseudonym, user } = fromBytes<ForgetJob>(value);
+      this.#users.set(pseudonym, user);
+    }
+  }
+
+  /** An entry is written again: with a pseudonym for who is forgotten, and what their app said of it. */
+  renamed(known: Entry, entry: Entry): void {
+    const isFine = this.#users.get(entry.user) === known.user &&
+      bookedIn(known) === bookedIn(entry);
+    const about = () => `${JSON.stringify(known)} -> ${JSON.stringify(entry)}`;
+    this.#violations.must(isFine, "what is booked stays booked", about);
+  }
+
+  /** Nobody comes back by the name of someone who was forgotten: not in a simulation. */
+  atTheEnd(store: MemoryStore): void {
+    const users = new Set(this.#users.values());
+    if (users.size === 0) return;
+    for (const { key, value } of store.list({ prefix: [], limit: 1_000_000 })) {
+      const text = Buffer.from(value ?? []);
+      for (const user of users) {
+        const isNamed = key.includes(user) || text.includes(user);
+        const about = () => `${key.join(" ")}: ${text} names ${user}`;
+        this.#violations.must(!isNamed, "nothing names who was forgotten", about);
+      }
+    }
+  }
+}
+
+/** Everything but whose it is, and what their app said of it. */
+function bookedIn(entry: Entry): string {
+  return JSON.stringify({ ...entry, user: null, metadata: null, idempotencyKey: null });
+}
