@@ -20,6 +20,7 @@ import {
 import { forgetDefects } from "./forget_defects.ts";
 import { operatorDefects } from "./operator_defects.ts";
 import { stripeDefects } from "./stripe_defects.ts";
+import { trimDefects } from "./trim_defects.ts";
 
 const isMarker = ([name]: Key) => name === "commit";
 
@@ -269,4 +270,5 @@ export const defects: readonly Defect[] = [
   ...operatorDefects,
   ...stripeDefects,
   ...forgetDefects,
+  ...trimDefects,
 ];

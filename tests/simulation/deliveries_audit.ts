@@ -8,6 +8,7 @@ import type { Delivery, Subscription } from "../../src/webhooks/schema.ts";
 import type { MemoryStore } from "./memory_store.ts";
 import type { Post, Receivers } from "./receivers.ts";
 import { RedeliveryAudit } from "./redelivery_audit.ts";
+import { TrimAudit } from "./trim_audit.ts";
 import type { Violations } from "./violations.ts";
 
 const entryEvents: Record<Entry["kind"], string> = {
@@ -39,6 +40,7 @@ export class DeliveriesAudit {
   /** Entries and events that were seen before: what is written again is only renamed. */
   readonly #known = new Set<string>();
   readonly #redeliveries: RedeliveryAudit;
+  readonly #trim: TrimAudit;
   readonly #projects = new Map<string, { version: string | null; project: Project }>();
   #faultAt = -Infinity;
   #now: () => number;
@@ -58,6 +60,7 @@ export class DeliveriesAudit {
     this.#rules = rules;
     this.#now = now;
     this.#redeliveries = new RedeliveryAudit(violations);
+    this.#trim = new TrimAudit(this.#deliveries, { violations, now });
     receivers.onPost = (post, before) => this.#posted(post, before);
   }
 
@@ -77,6 +80,7 @@ export class DeliveriesAudit {
 
   landed(write: Write): void {
     const { sets } = write;
+    this.#trim.landed(write);
     const events: Event[] = [];
     for (const { key, value } of sets) {
       if (key[0] === "event" && this.#isNew(key)) events.push(fromBytes(value));
@@ -234,6 +238,11 @@ export class DeliveriesAudit {
       "the log shows each delivery once",
       () => `${pointers.length} rows for ${rows.length} deliveries`,
     );
+  }
+
+  /** Once everything is old. */
+  atTheVeryEnd(): void {
+    this.#trim.atTheEnd(this.#store);
   }
 
   #ended(delivery: Delivery): void {

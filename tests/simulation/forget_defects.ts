@@ -8,7 +8,7 @@ export const forgetDefects: readonly Defect[] = [
     seams: listing((options, kv) =>
       options.prefix[0] === "forget_job" ? Promise.resolve([]) : kv.list(options)
     ),
-    seedsMax: 20,
+    seedsMax: 60,
   },
   {
     name: "some entries go on to name who was forgotten",
@@ -17,7 +17,7 @@ export const forgetDefects: readonly Defect[] = [
       const kept = write.sets.filter(({ key }) => key[0] !== "entry" || !isConcerned(`${key[2]}`));
       return { ...write, sets: kept };
     }),
-    seedsMax: 20,
+    seedsMax: 40,
   },
   {
     name: "what receivers are told goes on to name who was forgotten",
@@ -27,7 +27,7 @@ export const forgetDefects: readonly Defect[] = [
         ? write
         : { ...write, sets: write.sets.filter(({ key }) => key[0] !== "event") };
     }),
-    seedsMax: 20,
+    seedsMax: 40,
   },
   {
     name: "who is forgotten keeps their old account as well",
@@ -37,6 +37,6 @@ export const forgetDefects: readonly Defect[] = [
         key[0] !== "account" || !decodeAccount(value).closed
       ),
     })),
-    seedsMax: 20,
+    seedsMax: 40,
   },
 ];

@@ -15,6 +15,7 @@ import { Receivers } from "./receivers.ts";
 import type { Weather } from "./store_line.ts";
 import { StripeAudit } from "./stripe_audit.ts";
 import { auditSums } from "./sums_audit.ts";
+import { allTrimmedAfterMs, retentionDays } from "./trim_audit.ts";
 import { Timeline } from "./timeline.ts";
 import { type Violation, Violations } from "./violations.ts";
 import { Workload } from "./workload.ts";
@@ -116,8 +117,9 @@ export async function runSeed(seed: number, seams: Seams = {}): Promise<SeedResu
     store,
   });
 
-  const parts = { timeline, weather, tempo, store, violations, crashes, callers, workload };
-  await play({ ...parts, deliveries });
+  const world = { timeline, weather, tempo, store, violations, crashes };
+  const parts: Play = { ...world, callers, workload, deliveries };
+  await play(parts);
   if (!violations.first) {
     books.atTheEnd(store);
     auditSums(store, violations);
@@ -126,14 +128,17 @@ export async function runSeed(seed: number, seams: Seams = {}): Promise<SeedResu
     deliveries.atTheEnd();
     violations.must(callers.calls >= callsMin, "a seed does enough", () => `${callers.calls}`);
     violations.must(crashes.count >= crashesMin, "a seed does enough", () => "too few crashes");
+    await growOld(parts);
+    deliveries.atTheVeryEnd();
+    books.atTheEnd(store);
   }
-  const { trace } = timeline;
+  const { trace: { hash, last: trace, steps } } = timeline;
   return {
     seed,
     violation: violations.first,
-    hash: trace.hash,
-    trace: trace.last,
-    steps: trace.steps,
+    hash,
+    trace,
+    steps,
     calls: callers.calls,
     crashes: crashes.count,
     entries: books.entries.size,
@@ -151,6 +156,7 @@ const environment = {
   UPSTREAM_API_KEY: "upstream-secret-key",
   UPSTREAM_TIMEOUT_MS: "90000",
   UPSTREAM_IDLE_MS: "40000",
+  WEBHOOK_RETENTION_DAYS: String(retentionDays),
   WEBHOOK_MAX_ATTEMPTS: String(rules.attemptsMax),
   WEBHOOK_BACKOFF_BASE_MS: String(rules.backoffBaseMs),
 };
@@ -204,6 +210,28 @@ async function play(parts: Play): Promise<void> {
     await timeline.run(() => done || broken());
     if (fault) throw fault;
   }
+}
+
+const hourMs = 60 * 60 * 1000;
+
+/**
+ * Nobody calls for so long that all that is kept for a time is removed: through storms, and while the
+ * last of it is delivered again.
+ */
+async function growOld(parts: Play): Promise<void> {
+  const { timeline, weather, tempo, violations, crashes, workload } = parts;
+  const broken = () => violations.first !== null;
+  Object.assign(tempo, { pollEveryMs: 8 * hourMs, sweepEveryMs: 8 * hourMs });
+  Object.assign(weather, { writeFaults: 0.1, readFaults: 0.05 });
+  await timeline.run(broken, (24 * retentionDays + 1) * hourMs);
+  for (let round = 0; round < 3 && !broken(); round++) {
+    workload.redeliver();
+    crashes.living()?.app.sweep().catch(() => {});
+    await timeline.run(broken, timeline.between(0, 20_000));
+  }
+  await timeline.run(broken, allTrimmedAfterMs - 48 * hourMs);
+  Object.assign(weather, { writeFaults: 0, readFaults: 0 });
+  await timeline.run(broken, 48 * hourMs);
 }
 
 /** Nothing is held, nothing waits to be delivered. */

@@ -283,6 +283,11 @@ export class Workload {
     await this.#look(timeline.pick(this.projects), "nobody");
   }
 
+  /** Some of what was delivered long ago, at once. */
+  redeliver(): void {
+    for (const project of this.projects) this.#begin(this.#operators.redeliver(project));
+  }
+
   /** Every receiver works again. */
   recover(): void {
     const { receivers } = this.#parts;

@@ -1,0 +1,65 @@
+import { timeOfId } from "../../src/base/ids.ts";
+import type { Key, Write } from "../../src/store/kv.ts";
+import type { Delivery } from "../../src/webhooks/schema.ts";
+import type { MemoryStore } from "./memory_store.ts";
+import type { Violations } from "./violations.ts";
+
+/** How long what was delivered is kept, in days. */
+export const retentionDays = 1;
+const dayMs = 24 * 60 * 60 * 1000;
+
+/** After so long nothing of it is left, in ms: an event outlives its deliveries by eight days. */
+export const allTrimmedAfterMs = (retentionDays + 8 + 1) * dayMs;
+
+/** What is kept for a time only, by the first part of its keys. */
+const passing = ["delivery", "log", "event", "redelivery_job", "chat_replay_due"];
+
+/** Follows what is removed of deliveries and events: what is old and has ended, and in time all of it. */
+export class TrimAudit {
+  readonly #deliveries: Map<string, Delivery>;
+  readonly #violations: Violations;
+  readonly #now: () => number;
+
+  constructor(
+    deliveries: Map<string, Delivery>,
+    { violations, now }: { violations: Violations; now: () => number },
+  ) {
+    this.#deliveries = deliveries;
+    this.#violations = violations;
+    this.#now = now;
+  }
+
+  /** One write that has landed; before its deliveries. */
+  landed({ deletes }: Write): void {
+    for (const key of deletes) {
+      if (key[0] === "delivery") this.#remove(key);
+    }
+    const gone = deletes.filter(([name]) => name === "event").map(([, , id]) => id);
+    if (gone.length === 0) return;
+    for (const { eventId, id } of this.#deliveries.values()) {
+      const isKept = !gone.includes(eventId);
+      this.#violations.must(
+        isKept,
+        "an event outlives its deliveries",
+        () => `${eventId} of ${id}`,
+      );
+    }
+  }
+
+  #remove([, , id = ""]: Key): void {
+    const delivery = this.#deliveries.get(String(id));
+    const about = () => `${id}: ${JSON.stringify(delivery)}`;
+    const isOld = timeOfId(String(id)) < this.#now() - retentionDays * dayMs;
+    const hasEnded = delivery !== undefined && delivery.status !== "pending";
+    this.#violations.must(isOld && hasEnded, "only what is old and has ended is removed", about);
+    this.#deliveries.delete(String(id));
+  }
+
+  /** Once everything is old. */
+  atTheEnd(store: MemoryStore): void {
+    for (const name of passing) {
+      const [left] = store.list({ prefix: [name], limit: 1 });
+      this.#violations.must(!left, "what is old is removed", () => JSON.stringify(left?.key));
+    }
+  }
+}
