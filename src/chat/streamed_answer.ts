@@ -112,6 +112,7 @@ class AnswerStream {
   /** The caller reads, and has not been given anything for it yet. */
   #wanted = false;
   #goOn = () => {};
+  #over = Promise.resolve();
 
   constructor(options: StreamOptions) {
     const { answer, words } = options;
@@ -129,12 +130,15 @@ class AnswerStream {
   /** Reads from the upstream only when the caller reads from us: memory stays bounded. */
   body(): ReadableStream<Uint8Array> {
     return new ReadableStream({
-      start: (controller) => void this.#run(controller),
+      start: (controller) => void (this.#over = this.#run(controller)),
       pull: () => {
         this.#wanted = true;
         this.#goOn();
       },
-      cancel: () => this.#leave(),
+      cancel: () => {
+        this.#leave();
+        return this.#over;
+      },
     }, { highWaterMark: 0 });
   }
 
