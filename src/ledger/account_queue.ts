@@ -158,11 +158,8 @@ export function createAccountQueue(
     const known = cache.get(name);
     if (known) return void Object.assign(known, { account, version });
     cache.set(name, { account, version });
-    if (cache.size <= cachedAccountsMax) return;
-    for (const oldest of cache.keys()) {
-      cache.delete(oldest);
-      break;
-    }
+    const [oldest = ""] = cache.size > cachedAccountsMax ? cache.keys() : [];
+    cache.delete(oldest);
   }
 
   function notify(name: string): void {
