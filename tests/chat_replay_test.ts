@@ -204,6 +204,29 @@ Deno.test("chat replay: the mark of a process that died ends with its hold", asy
   });
 });
 
+Deno.test("chat replay: of a request that came to no end nothing is left after a day", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  using lost = await createWorld({ shareWith: world });
+  lost.upstream.once(() => {
+    lost.deps.committer.commit = () => Promise.reject(new Error("the store is gone"));
+    return Response.json({}, { status: 500 });
+  });
+  await lost.call(completionsPath, { body: chatBody(), ...keyed });
+  const marks = async () =>
+    (await Promise.all(
+      ["chat_replay", "chat_replay_due"].map((name) =>
+        world.deps.kv.list({ prefix: [name], limit: 10 })
+      ),
+    )).flat().length;
+  await world.clock.advance(23 * 60 * 60 * 1000);
+  await world.app.sweep();
+  assert.equal(await marks(), 2);
+  await world.clock.advance(2 * 60 * 60 * 1000);
+  await world.app.sweep();
+  assert.equal(await marks(), 0);
+});
+
 Deno.test("chat replay: asked of two processes at once it is answered and charged once", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");

@@ -100,12 +100,13 @@ async function readAsk(rooms: ChatRooms, received: Received): Promise<Ask> {
   if (!upstream) throw badUpstream("no UPSTREAM_URL, and no upstream of the project");
   const ref = await findAccount(rooms.deps.kv, project, user);
   const key = readIdempotencyKey(request);
+  const askedAt = rooms.deps.clock.now();
   return {
     id,
     steps,
     requestId,
     request,
-    askedAt: rooms.deps.clock.now(),
+    askedAt,
     caller,
     user,
     ref,
@@ -113,7 +114,7 @@ async function readAsk(rooms: ChatRooms, received: Received): Promise<Ask> {
     terms,
     upstream,
     replay: key !== null && !chat.stream
-      ? replayMark({ projectId: project.id, user }, key, chat)
+      ? replayMark({ projectId: project.id, user }, key, { chat, now: askedAt })
       : null,
   };
 }

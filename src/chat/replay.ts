@@ -19,6 +19,9 @@ export interface ReplayMark {
   idempotencyKey: string;
   key: Key;
   fingerprint: string;
+  /** When what is kept under it ends, in milliseconds since 1970, and the row that says so. */
+  expiresAt: number;
+  dueKey: Key;
 }
 
 /** An answer as it was given the first time. */
@@ -29,7 +32,14 @@ export interface StoredAnswer {
 
 /** What is kept before the body's text. `running` lasts as long as the hold that it names. */
 type Head =
-  | { state: "running"; fingerprint: string; holdId: string; user: string }
+  | {
+    state: "running";
+    fingerprint: string;
+    /** Absent where it was stored before this was kept. */
+    expiresAt?: number;
+    holdId: string;
+    user: string;
+  }
   | {
     state: "done";
     fingerprint: string;
@@ -42,13 +52,20 @@ type Head =
 const encoder = new TextEncoder();
 const pollMs = 100;
 
-/** The mark of a request under a key. */
-export function replayMark(ref: AccountRef, key: string, chat: ChatRequest): ReplayMark {
-  const text = canonicalJson([ref.user, chat.body]);
+/** The mark of a request, made now, under a key. */
+export function replayMark(
+  { projectId, user }: AccountRef,
+  idempotencyKey: string,
+  { chat, now }: { chat: ChatRequest; now: number },
+): ReplayMark {
+  const text = canonicalJson([user, chat.body]);
+  const expiresAt = now + chatReplayLifetimeMs;
   return {
-    idempotencyKey: key,
-    key: chatReplayKey(ref.projectId, key),
+    idempotencyKey,
+    key: chatReplayKey(projectId, idempotencyKey),
     fingerprint: createHash("sha256").update(text).digest("base64url"),
+    expiresAt,
+    dueKey: chatReplayDueKey(expiresAt, projectId, idempotencyKey),
   };
 }
 
@@ -87,11 +104,16 @@ export function runningMark<Q extends Quote>(
   mark: ReplayMark,
   { user, holdId, remains }: { user: string; holdId: string; remains: Uint8Array | null },
 ): NonNullable<HoldRequest<Q>["mark"]> {
-  const head: Head = { state: "running", fingerprint: mark.fingerprint, holdId, user };
+  const { fingerprint, expiresAt } = mark;
+  const head: Head = { state: "running", fingerprint, expiresAt, holdId, user };
   const replaceable = remains && decodeUtf8(remains);
   return {
     key: mark.key,
-    value: encode(head, ""),
+    rows: [
+      { key: mark.key, value: encode(head, "") },
+      // Also of a request whose process dies, and that nobody makes again.
+      { key: mark.dueKey, value: encoder.encode("{}") },
+    ],
     blocks: (present) => decodeUtf8(present) !== replaceable,
   };
 }
@@ -102,13 +124,17 @@ export function storeAnswer(
   mark: ReplayMark,
   { ref, answer }: { ref: AccountRef; answer: StoredAnswer },
 ): void {
-  if (!fits(answer.body)) return draft.remove(mark.key);
-  const expiresAt = draft.now + chatReplayLifetimeMs;
-  const { fingerprint } = mark;
+  if (!fits(answer.body)) return removeMark(draft, mark);
+  const { fingerprint, expiresAt } = mark;
   const { headers } = answer;
   const head: Head = { state: "done", fingerprint, expiresAt, headers, user: ref.user };
   draft.put(mark.key, encode(head, answer.body));
-  draft.put(chatReplayDueKey(expiresAt, ref.projectId, mark.idempotencyKey), encoder.encode("{}"));
+}
+
+/** Frees the key for another request. */
+export function removeMark(draft: Draft, { key, dueKey }: ReplayMark): void {
+  draft.remove(key);
+  draft.remove(dueKey);
 }
 
 /** Whether an answer is small enough to be kept. */
@@ -116,11 +142,11 @@ export function fits(body: string): boolean {
   return body.length * 3 <= chatReplayBytesMax || encoder.encode(body).length <= chatReplayBytesMax;
 }
 
-/** Removes stored answers whose time is over; a bounded part at each call. */
+/** Removes what is kept under keys, and whose time is over; a bounded part at each call. */
 export function sweepReplays({ kv, committer, clock }: Deps): Promise<void> {
   return sweepReplayRows({ kv, committer }, clock.now(), (value) => {
-    const { head } = decode(value);
-    return head.state === "done" && head.expiresAt <= clock.now();
+    const { expiresAt = 0 } = decode(value).head;
+    return expiresAt <= clock.now();
   });
 }
 
@@ -134,9 +160,10 @@ export function createReplayEraser({ kv, committer }: Pick<Deps, "kv" | "committ
     rewrite({ key, value }, { projectId, user }) {
       const head = value && decode(value).head;
       if (head?.user !== user) return null;
-      const due = head.state === "done"
-        ? [chatReplayDueKey(head.expiresAt, projectId, String(key[2]))]
-        : [];
+      const { expiresAt } = head;
+      const due = expiresAt === undefined
+        ? []
+        : [chatReplayDueKey(expiresAt, projectId, String(key[2]))];
       return { sets: [], deletes: [key, ...due] };
     },
   });

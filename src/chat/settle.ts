@@ -6,6 +6,7 @@ import { tallyFailure } from "../summaries/tally.ts";
 import { type Answer, type ChatRooms, costOf, failure } from "./answer.ts";
 import { byUser, endedEvent, type Ending } from "./events.ts";
 import { describePrice } from "./pricing.ts";
+import { removeMark } from "./replay.ts";
 import { inputOf, type TokenUsage } from "./usage.ts";
 
 const settleAttemptsMax = 4;
@@ -93,7 +94,7 @@ export async function release(
   countFailure(deps, answer, ending);
   const end = (draft: Draft) => {
     draft.emit(endedEvent(answer, ending));
-    if (replay) draft.remove(replay.key);
+    if (replay) removeMark(draft, replay);
   };
   await holds.release(ref, id, end).catch((error) =>
     // The hold then ends by itself, when it expires.

@@ -5,7 +5,7 @@ import type { RateState } from "../base/rate.ts";
 import type { Clock } from "../deps.ts";
 import type { NewEvent, Trigger } from "../events/event.ts";
 import type { ProjectSnapshot } from "../projects/directory.ts";
-import type { Key } from "../store/kv.ts";
+import type { Key, Write } from "../store/kv.ts";
 import { type AccountRef, availableIn } from "./account.ts";
 import type { AccountQueue, Verdict } from "./account_queue.ts";
 import type { Draft } from "./draft.ts";
@@ -31,8 +31,12 @@ export interface HoldRequest<Q extends Quote> {
   quote(available: Amount, balance: Amount): Q | "count" | null;
   /** What to say with the hold. */
   events: readonly NewEvent[];
-  /** A row written with the hold, unless one is there that `blocks`. */
-  mark?: { key: Key; value: Uint8Array; blocks(present: Uint8Array): boolean } | null;
+  /** Rows written with the hold, unless one is there under `key` that `blocks`. */
+  mark?: {
+    key: Key;
+    rows: Write["sets"];
+    blocks(present: Uint8Array): boolean;
+  } | null;
 }
 
 /** How a user's rates stand; null where there is no limit. */
@@ -180,7 +184,7 @@ function applyHold<Q extends Quote>(
   spending.takeRequest();
   const expiresAt = draft.now + holdLifetimeMs;
   draft.addHold({ id, amount: quoted.amount, used: zero, expiresAt });
-  if (mark) draft.put(mark.key, mark.value);
+  for (const { key, value } of mark?.rows ?? []) draft.put(key, value);
   draft.emit(...events);
   const rates = { requests: spending.requests, tokens };
   return { value: { kind: "held", quote: quoted, rates } };

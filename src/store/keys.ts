@@ -173,7 +173,7 @@ export const chatReplayKey = (projectId: string, key: string): Key => [
 ];
 /** All idempotency keys of a project's chats. */
 export const chatReplaysPrefix = (projectId: string): Key => ["chat_replay", projectId];
-/** When a stored answer ends, in ms -> swept from here. Written and removed with it. */
+/** When what is under a chat's key ends, in ms -> swept from here. Written and removed with it. */
 export const chatReplayDueKey = (dueMs: number, projectId: string, key: string): Key => [
   "chat_replay_due",
   dueMs,
