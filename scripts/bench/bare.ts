@@ -1,5 +1,5 @@
-// What a proxy without metering costs: the same JSON parsed both ways, and nothing else. Says its
-// port; its argument is the upstream's.
+// What a proxy without metering costs: the same JSON parsed both ways, or a stream passed on unread,
+// and nothing else. Says its port; its argument is the upstream's.
 const [upstream = ""] = Deno.args;
 Deno.serve({
   hostname: "127.0.0.1",
@@ -12,6 +12,7 @@ Deno.serve({
     body: JSON.stringify(body),
     headers: { "content-type": "application/json" },
   });
+  if (body.stream) return new Response(response.body);
   return new Response(JSON.stringify(await response.json()), {
     headers: { "content-type": "application/json" },
   });

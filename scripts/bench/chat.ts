@@ -3,6 +3,8 @@ import { type Load, type Loaded, runLoad, startProcess } from "./processes.ts";
 import { makeFolder, type Service, startService } from "./service.ts";
 
 const runs = 3;
+/** V8 goes on compiling what is hot for about so long. */
+const warmUpSeconds = 20;
 const path = "/v1/chat/completions";
 
 /** A load of chats on whoever listens there. */
@@ -35,7 +37,7 @@ export async function startPaid(upstreamPort: number, folder: string, users = 50
 /** Measures each in turn, several times; the median of each. */
 export async function inTurn(loads: Load[]): Promise<Loaded[]> {
   const measured: Loaded[][] = loads.map(() => []);
-  for (const load of loads) await runLoad({ ...load, seconds: 4 });
+  for (const load of loads) await runLoad({ ...load, seconds: warmUpSeconds });
   for (let run = 0; run < runs; run++) {
     for (const [index, load] of loads.entries()) measured[index]?.push(await runLoad(load));
   }

@@ -46,9 +46,25 @@ async function connect(port: number, key: string) {
   };
 }
 
+/** The two durable writes of an answer by themselves, on this disk: nobody who makes them adds less. */
+async function writesAlone(): Promise<Figure> {
+  using folder = makeFolder();
+  using kv = await Deno.openKv(`${folder.path}/alone.kv`);
+  const value = new Uint8Array(400);
+  const taken: number[] = [];
+  for (let round = 0; round < rounds; round++) {
+    const startedAt = performance.now();
+    for (const write of ["hold", "charge"]) {
+      await kv.atomic().set(["account"], value).set(["entry", round, write], value).commit();
+    }
+    taken.push(performance.now() - startedAt);
+  }
+  return { name: "two writes to the store alone, p50", value: percentile(taken, 0.5), unit: "ms" };
+}
+
 /** What the service adds to a call, one at a time: to the whole answer, and to the first token. */
 export async function benchLatency(): Promise<Figure[]> {
-  const figures: Figure[] = [];
+  const figures: Figure[] = [await writesAlone()];
   for (const stream of [false, true]) {
     await using upstream = await startProcess("upstream.ts", 3, 100_000);
     using folder = makeFolder();

@@ -51,10 +51,7 @@ export async function startService(env: Record<string, string>, folder: string):
     projectId: "",
     pid: child.pid,
     json,
-    rssMiB() {
-      const status = Deno.readTextFileSync(`/proc/${child.pid}/status`);
-      return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024;
-    },
+    rssMiB: () => rssMiB(child.pid),
     async [Symbol.asyncDispose]() {
       child.kill("SIGKILL");
       await child.status;
@@ -67,6 +64,12 @@ export async function startService(env: Record<string, string>, folder: string):
   service.key = String(project.apiKey);
   service.projectId = String(Reflect.get(Object(project.project), "id"));
   return service;
+}
+
+/** A process's memory in MiB, as the system counts it. */
+export function rssMiB(pid: number): number {
+  const status = Deno.readTextFileSync(`/proc/${pid}/status`);
+  return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024;
 }
 
 /** The first group of what a process says first; what it says later is read, and left. */
