@@ -5,6 +5,8 @@ export interface Pending {
   write: Write;
   resolve: (version: string | null) => void;
   reject: (error: unknown) => void;
+  /** Measured once, when it is first looked at beside others. */
+  size?: Size;
 }
 
 /** Some pending writes as one. */
@@ -40,26 +42,25 @@ export function openBatch(queue: Pending[], checksMax: number): Batch {
   const used = { mutations: 0, bytes: 0, keyBytes: 0 };
   for (const [index, pending] of queue.entries()) {
     const { write } = pending;
-    const size = measure(write);
-    const full = used.mutations + size.mutations > mutationsMax ||
+    const size = pending.size ??= measure(write);
+    const full = used.mutations + size.changes.length + size.sums > mutationsMax ||
       used.bytes + size.bytes > bytesMax || used.keyBytes + size.keyBytes > keyBytesMax ||
       checks.size + write.checks.length >= checksMax;
     if (full && batch.members.length > 0) {
       left.push(...queue.slice(index));
       break;
     }
-    const mine = changesOf(write);
-    if (!agrees(write, checks) || mine.some((change) => clashes(change, touched))) {
+    if (!agrees(size, checks) || size.changes.some((change) => clashes(change, touched))) {
       // What comes later must not overtake it.
-      for (const { text } of mine) touched.set(text, null);
+      for (const { text } of size.changes) touched.set(text, null);
       left.push(pending);
       continue;
     }
-    used.mutations += size.mutations;
+    used.mutations += size.changes.length + size.sums;
     used.bytes += size.bytes;
     used.keyBytes += size.keyBytes;
-    for (const check of write.checks) checks.set(keyText(check.key), check);
-    for (const { text, key, value } of mine) {
+    for (const { text, check } of size.checks) checks.set(text, check);
+    for (const { text, key, value } of size.changes) {
       if (value === null) batch.write.deletes.push(key);
       else if (!isShared(value, touched.get(text))) batch.write.sets.push({ key, value });
       touched.set(text, value);
@@ -72,17 +73,22 @@ export function openBatch(queue: Pending[], checksMax: number): Batch {
   return batch;
 }
 
+/** A write as far as it decides with which others it can be one. */
+interface Size {
+  changes: Change[];
+  checks: { text: string; check: Write["checks"][number] }[];
+  /** Rows of sums that it adds to. */
+  sums: number;
+  /** In all, and those of keys, as Deno KV counts them: at least so many. */
+  bytes: number;
+  keyBytes: number;
+}
+
 interface Change {
   text: string;
   key: Key;
   /** Null for a delete. */
   value: Uint8Array | null;
-}
-
-function changesOf({ sets, deletes }: Write): Change[] {
-  const changes: Change[] = sets.map(({ key, value }) => ({ text: keyText(key), key, value }));
-  for (const key of deletes) changes.push({ text: keyText(key), key, value: null });
-  return changes;
 }
 
 /** Two writes of the same value to a key are one; anything else must stay two. */
@@ -100,43 +106,46 @@ function sameBytes(one: Uint8Array, other: Uint8Array): boolean {
   return one.length === other.length && one.every((byte, at) => byte === other[at]);
 }
 
-/** Whether `write` expects no other version of a key than the writes gathered so far. */
-function agrees(write: Write, checks: Map<string, Write["checks"][number]>): boolean {
-  return write.checks.every(({ key, version }) => {
-    const known = checks.get(keyText(key));
-    return !known || known.version === version;
+/** Whether a write expects no other version of a key than the writes gathered so far. */
+function agrees({ checks }: Size, gathered: Map<string, Write["checks"][number]>): boolean {
+  return checks.every(({ text, check }) => {
+    const known = gathered.get(text);
+    return !known || known.version === check.version;
   });
 }
 
-/** Mutations, bytes, and bytes of keys, as Deno KV counts them. */
-function measure(write: Write): { mutations: number; bytes: number; keyBytes: number } {
-  let bytes = 0;
-  let keyBytes = 0;
-  for (const { key } of write.checks) bytes += keySize(key);
-  for (const { key, value } of write.sets) {
-    keyBytes += keySize(key);
-    bytes += 2 * keySize(key) + value.length;
+function measure({ checks, sets, deletes, additions }: Write): Size {
+  const sums = additions ? 1 : 0;
+  const size: Size = { changes: [], checks: [], sums, bytes: sums * sumBytesMax, keyBytes: 0 };
+  for (const check of checks) {
+    const text = keyText(check.key);
+    size.checks.push({ text, check });
+    size.bytes += keySize(check.key, text);
   }
-  for (const key of write.deletes) bytes += keySize(key);
-  const sums = write.additions ? 1 : 0;
-  const mutations = write.sets.length + write.deletes.length + sums;
-  return { mutations, bytes: bytes + sums * sumBytesMax, keyBytes };
+  for (const { key, value } of sets) {
+    const text = keyText(key);
+    const keyBytes = keySize(key, text);
+    size.changes.push({ text, key, value });
+    size.keyBytes += keyBytes;
+    size.bytes += 2 * keyBytes + value.length;
+  }
+  for (const key of deletes) {
+    const text = keyText(key);
+    size.changes.push({ text, key, value: null });
+    size.bytes += keySize(key, text);
+  }
+  return size;
 }
 
-// deno-lint-ignore no-control-regex -- this is what takes one byte a character, unescaped
-const oneByteEach = /^[\x01-\x7f]*$/;
+// deno-lint-ignore no-control-regex -- this is what takes one byte a character, or an escaped two
+const narrow = /^[\x00-\x7f]*$/;
 
 /**
  * An upper bound of a key's encoded size: 9 bytes a number, 2 around each text, and of that 1 byte
  * for an ASCII character, else 3.
  */
-function keySize(key: Key): number {
-  let size = 0;
-  for (const part of key) {
-    if (typeof part === "number") size += 9;
-    else size += part.length * (oneByteEach.test(part) ? 1 : 3) + 2;
-  }
-  return size;
+function keySize(key: Key, text: string): number {
+  return key.length * 9 + text.length * (narrow.test(text) ? 1 : 3);
 }
 
 /** A key as text, to compare by. Parts cannot run together: ids and users hold no U+0000. */
