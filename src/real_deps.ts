@@ -10,6 +10,7 @@ import { createAlarm } from "./real_alarm.ts";
 import { createPost } from "./real_post.ts";
 import { copyDatabase, removeLeftCopies } from "./real_snapshot.ts";
 import { createCommitter } from "./store/commit.ts";
+import { gatherReads } from "./store/gather.ts";
 import { type Bound, denoKv, guardKv } from "./store/kv.ts";
 
 /** Deps on the real clock, random source, network and store. The only file that touches them. */
@@ -20,7 +21,7 @@ export async function createRealDeps(config: Config): Promise<Deps> {
   const isFile = isDatabaseFile(kvPath);
   if (isFile) await removeLeftCopies(kvPath);
   const store = await Deno.openKv(kvPath === "" ? undefined : kvPath);
-  const kv = guardKv(denoKv(store), bound);
+  const kv = gatherReads(guardKv(denoKv(store), bound));
   const log = createLog(config.logLevel);
   const meter = createMeter();
   return {

@@ -56,7 +56,7 @@ export interface Kv {
 }
 
 /** Most keys in one `getMany` of Deno KV. */
-const readKeysMax = 10;
+export const readKeysMax = 10;
 
 /** Waits for `work` so long, then throws what `late` gives; the work itself may still land. */
 export type Bound = <T>(work: Promise<T>, deadlineMs: number, late: () => Error) => Promise<T>;

@@ -5,6 +5,7 @@ import type { Config } from "../../src/config.ts";
 import type { Clock, Deps } from "../../src/deps.ts";
 import { createMeter } from "../../src/metrics/meter.ts";
 import { createCommitter } from "../../src/store/commit.ts";
+import { gatherReads } from "../../src/store/gather.ts";
 import { type Bound, guardKv, type Kv } from "../../src/store/kv.ts";
 import type { AlarmQueue } from "./alarm_queue.ts";
 import type { MemoryStore } from "./memory_store.ts";
@@ -118,7 +119,7 @@ function depsOf(life: Life, around: Surroundings): Deps {
   const clock = clockOf(life, timeline);
   const id = createIds(clock.now, random);
   const line = createStoreLine({ ...around, holder: life });
-  const kv = guardKv(around.seams.kv?.(line, timeline) ?? line, boundBy(clock));
+  const kv = gatherReads(guardKv(around.seams.kv?.(line, timeline) ?? line, boundBy(clock)));
   const { kvChecksMax: checksMax } = config;
   const meter = createMeter();
   return {

@@ -8,7 +8,7 @@ export interface ScriptedStore {
   dead: boolean;
   /** Does an atomic write in the store's place; `real` is the store's own. */
   atomic: ((write: Write, real: (write: Write) => Promise<string | null>) => Result) | null;
-  /** Does a read in the store's place. */
+  /** Does a read in the store's place, for each key of it. */
   get: ((key: Key, real: (key: Key) => Promise<Row>) => Promise<Row>) | null;
   /** Every atomic write that was asked for, in order. */
   writes: Write[];
@@ -29,7 +29,9 @@ export function createScriptedStore(): ScriptedStore {
       },
       async getMany(keys) {
         mustLive();
-        return await kv.getMany(keys);
+        const { get } = store;
+        if (!get) return await kv.getMany(keys);
+        return await Promise.all(keys.map((key) => get(key, kv.get)));
       },
       async list(options) {
         mustLive();

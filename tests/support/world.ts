@@ -5,6 +5,7 @@ import { readConfig } from "../../src/config.ts";
 import type { Deps } from "../../src/deps.ts";
 import { createMeter } from "../../src/metrics/meter.ts";
 import { createCommitter } from "../../src/store/commit.ts";
+import { gatherReads } from "../../src/store/gather.ts";
 import { readGuides } from "../../src/real_deps.ts";
 import { denoKv, guardKv, type Kv } from "../../src/store/kv.ts";
 import { checkedAnswer } from "./api_document.ts";
@@ -91,7 +92,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   const logged: Record<string, unknown>[] = [];
   const config = readConfig(dev ? env : { ...productionEnv, ...env }, { dev });
   const store = (shareWith && stores.get(shareWith)) ?? await Deno.openKv(":memory:");
-  const kv = guardKv(wrapKv(denoKv(store)), (work) => work);
+  const kv = gatherReads(guardKv(wrapKv(denoKv(store)), (work) => work));
   const id = createIds(clock.now, random);
   const meter = createMeter();
   const deps: Deps = {
