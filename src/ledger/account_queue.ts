@@ -158,7 +158,8 @@ export function createAccountQueue(
     const known = cache.get(name);
     if (known) return void Object.assign(known, { account, version });
     cache.set(name, { account, version });
-    const [oldest = ""] = cache.size > cachedAccountsMax ? cache.keys() : [];
+    if (cache.size <= cachedAccountsMax) return;
+    const [oldest = ""] = cache.keys();
     cache.delete(oldest);
   }
 

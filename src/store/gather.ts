@@ -9,8 +9,8 @@ interface Asked {
 /**
  * A store whose reads go together: what is asked for while a read is under way goes with the next
  * one, as with the group commit. Each call of a store costs as much as reading many rows, and a
- * local one does one thing at a time. What is asked for in one call is still read in one. A read
- * waits at most for another's deadline, and then for its own.
+ * local one does one thing at a time. What was asked for together is never read further apart than
+ * without this. A read waits at most for another's deadline, and then for its own.
  */
 export function gatherReads(kv: Kv): Kv {
   const waiting: Asked[] = [];
