@@ -243,6 +243,10 @@ Deno.test("browser: the keyboard alone goes from the sign-in to a page's content
   await using visitor = await visit(world, { screen: "desktop" });
   const { page, url } = visitor;
   const focused = () => page.evaluate("document.activeElement.textContent");
+  const arriveAt = async (title: string) => {
+    await page.waitForSelector(`h1:text-is('${title}')`);
+    await page.waitForLoadState();
+  };
   const tabTo = async (text: string) => {
     for (let n = 0; n < 40; n++) {
       await page.keyboard.press("Tab");
@@ -251,27 +255,29 @@ Deno.test("browser: the keyboard alone goes from the sign-in to a page's content
     assert.fail(`no way to ${text}`);
   };
   await page.goto(`${url}/console`);
+  // The field has the focus by itself, some time after the page has loaded.
+  await page.waitForSelector("input[name=key]:focus");
   await page.keyboard.type(world.apiKey);
   await page.keyboard.press("Enter");
-  await page.waitForSelector("h1:text-is('Overview')");
+  await arriveAt("Overview");
   await page.keyboard.press("Tab");
   assert.equal(await focused(), "Skip to the content");
   const visible = await page.evaluate("document.activeElement.getBoundingClientRect().left >= 0");
   assert.ok(visible, "the skip link shows once it is reached");
   await page.keyboard.press("Enter");
-  assert.equal(await page.evaluate("document.activeElement.id"), "main");
+  await page.waitForSelector("#main:focus");
   await page.goto(`${url}/console`);
   await tabTo("Keys");
   const outline = await page.evaluate("getComputedStyle(document.activeElement).outlineStyle");
   assert.equal(outline, "solid", "what is reached is seen");
   await page.keyboard.press("Enter");
-  await page.waitForSelector("h1:text-is('API keys')");
+  await arriveAt("API keys");
   await tabTo("Revoke…");
   await page.keyboard.press("Enter");
-  await page.waitForSelector("h1:text-is('Revoke this key?')");
+  await arriveAt("Revoke this key?");
   await tabTo("Cancel");
   await page.keyboard.press("Enter");
-  await page.waitForSelector("h1:text-is('API keys')");
+  await arriveAt("API keys");
   await tabTo("Sign out");
   await page.keyboard.press("Enter");
   await page.waitForSelector("text=You are signed out");

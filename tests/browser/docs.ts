@@ -66,7 +66,7 @@ Deno.test("browser: the reference is used by keyboard alone", async () => {
   await page.keyboard.press("Tab");
   assert.equal(await focused(), "Skip to the content");
   await page.keyboard.press("Enter");
-  assert.match(page.url(), /#content$/);
+  await page.waitForURL(/#content$/);
   await page.keyboard.press("Tab");
   assert.equal(await focused(), "OpenAPI 3.1");
   await page.locator("summary", { hasText: "Example: refused" }).first().focus();
