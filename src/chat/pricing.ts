@@ -1,4 +1,5 @@
 import { type Amount, divideRoundingUp, formatAmount, toAmount, unit } from "../base/money.ts";
+import { oncePer } from "../base/once_per.ts";
 import { fromDecimal } from "../ledger/view.ts";
 import type { ModelPrice } from "../projects/prices.ts";
 import type { Project } from "../projects/schema.ts";
@@ -101,14 +102,14 @@ export function ratesFor(price: Price, inputTokens: number): Rates {
 }
 
 /** The dearest rates of a price, each class at its highest: what a hold reckons with. */
-export function highestRates(price: Price): Rates {
+export const highestRates = oncePer((price: Price): Rates => {
   const highest = (pick: (rates: Rates) => bigint) =>
     price.tiers.reduce((most, { rates }) => (pick(rates) > most ? pick(rates) : most), 0n);
   const input = highest(({ input, cachedInput, cacheWrite }) =>
     [input, cachedInput, cacheWrite].reduce((most, rate) => (rate > most ? rate : most))
   );
   return { input, cachedInput: input, cacheWrite: input, output: highest(({ output }) => output) };
-}
+});
 
 /** What tokens cost at given rates: multiplied first, divided once, rounded up once. */
 export function tokenCost(price: Price, rates: Rates, usage: TokenUsage): Amount {
@@ -142,17 +143,20 @@ export function outputTokensFor(
 }
 
 /** The price as an entry keeps it: decimal strings per million tokens. */
-export function describePrice(price: Price, inputTokens: number): Record<string, string> {
-  const { input, cachedInput, cacheWrite, output } = ratesFor(price, inputTokens);
-  return {
+export function describePrice(price: Price, inputTokens: number): Readonly<Record<string, string>> {
+  return describer(price)(ratesFor(price, inputTokens));
+}
+
+const describer = oncePer(({ percent, requestFee }: Price) =>
+  oncePer(({ input, cachedInput, cacheWrite, output }: Rates): Record<string, string> => ({
     input: formatAmount(input),
     cachedInput: formatAmount(cachedInput),
     cacheWrite: formatAmount(cacheWrite),
     output: formatAmount(output),
-    markupPercent: formatAmount(price.percent - wholePercent),
-    requestFee: formatAmount(price.requestFee),
-  };
-}
+    markupPercent: formatAmount(percent - wholePercent),
+    requestFee: formatAmount(requestFee),
+  }))
+);
 
 /** What a million tokens cost with the markup, at the lowest tier, as decimal strings. */
 export function priceForPeople(price: Price): { input: string; output: string } {

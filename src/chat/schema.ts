@@ -59,14 +59,14 @@ export interface ChatRequest {
 }
 
 /** Fields whose cost no price here covers; the value says which uses of them are meant. */
-const unpricedFields: Record<string, (value: unknown) => boolean> = {
+const unpricedFields = Object.entries<(value: unknown) => boolean>({
   models: isSet,
   plugins: isSet,
   web_search_options: isSet,
   audio: isSet,
   service_tier: (tier) => isSet(tier) && tier !== "auto" && tier !== "default",
   modalities: (list) => isSet(list) && JSON.stringify(list) !== '["text"]',
-};
+});
 
 function isSet(value: unknown): boolean {
   return value !== undefined && value !== null;
@@ -81,7 +81,7 @@ export function readChat(
   { bytes, allowedFields }: { bytes: number; allowedFields: readonly string[] },
 ): ChatRequest {
   const chat = parseWith(chatSchema, body);
-  for (const [field, costs] of Object.entries(unpricedFields)) {
+  for (const [field, costs] of unpricedFields) {
     if (!costs(body[field]) || allowedFields.includes(field)) continue;
     throw badRequest(
       field,

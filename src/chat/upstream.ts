@@ -96,10 +96,8 @@ function decoded(response: Response): Response {
 
 /** The caller's own body, with the output's bound, and usage asked for. */
 function upstreamBody({ chat, upstream, cap }: UpstreamCall): JsonObject {
-  const body: JsonObject = { ...chat.body };
-  delete body.max_tokens;
-  delete body.max_completion_tokens;
-  body[maxTokensFieldFor(upstream, chat)] = cap;
+  const { max_tokens: _, max_completion_tokens: __, ...others } = chat.body;
+  const body: JsonObject = { ...others, [maxTokensFieldFor(upstream, chat)]: cap };
   if (!chat.stream) return body;
   const options = isObject(body.stream_options) ? body.stream_options : {};
   if (upstream.quirks.refusesStreamOptions) delete body.stream_options;

@@ -66,11 +66,19 @@ export function walletUserOf({ user, wallet }: AccountRef): string {
   return wallet?.personId ?? user;
 }
 
+type StoredHold = [
+  id: string,
+  amount: string,
+  expiresAt: number,
+  used: string,
+  connectionId?: string,
+];
+
 interface StoredAccount {
   balance: string;
   seq: number;
   last: string | null;
-  holds: [id: string, amount: string, expiresAt: number, used: string, connectionId?: string][];
+  holds: StoredHold[];
   listed: boolean;
   counters?: Counters;
   use?: StoredUse;
@@ -101,20 +109,20 @@ export function encodeAccount(account: Account): Uint8Array {
     balance: balance.toString(),
     seq,
     last,
-    holds: holds.map((hold) => [
-      hold.id,
-      hold.amount.toString(),
-      hold.expiresAt,
-      hold.used.toString(),
-      ...(hold.connectionId === null ? [] as const : [hold.connectionId] as const),
-    ]),
+    holds: holds.map(encodeHold),
     listed,
-    ...(counters ? { counters } : {}),
-    ...(use ? { use: encodeUse(use) } : {}),
-    ...(formerly === null ? {} : { formerly }),
-    ...(closed ? { closed } : {}),
   };
+  if (counters) stored.counters = counters;
+  if (use) stored.use = encodeUse(use);
+  if (formerly !== null) stored.formerly = formerly;
+  if (closed) stored.closed = closed;
   return toBytes(stored);
+}
+
+function encodeHold({ id, amount, expiresAt, used, connectionId }: Hold): StoredHold {
+  const hold: StoredHold = [id, amount.toString(), expiresAt, used.toString()];
+  if (connectionId !== null) hold.push(connectionId);
+  return hold;
 }
 
 /** Reads what `encodeAccount` wrote; null is an account before its first operation. */

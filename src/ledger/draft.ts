@@ -186,24 +186,24 @@ export class Draft {
   ): Entry {
     const { account } = this;
     account.balance = toAmount(account.balance + delta);
-    const { ref } = this.#options;
+    const { ref, id: makeId } = this.#options;
     const whole: Entry = {
-      id: entry.id ?? this.#options.id("act"),
+      id: entry.id ?? makeId("act"),
       seq: ++account.seq,
       prev: account.last,
+      kind: entry.kind,
       user: ref.user,
-      ...(ref.wallet ? { projectId: ref.projectId } : {}),
       delta: formatAmount(delta),
       balanceAfter: formatAmount(account.balance),
       heldAfter: formatAmount(account.held),
       shortfall: formatAmount(shortfall),
       createdAt: this.now,
-      idempotencyKey: null,
-      metadata: null,
-      usage: null,
-      refundedActivityId: null,
-      ...entry,
+      idempotencyKey: entry.idempotencyKey ?? null,
+      metadata: entry.metadata ?? null,
+      usage: entry.usage ?? null,
+      refundedActivityId: entry.refundedActivityId ?? null,
     };
+    if (ref.wallet) whole.projectId = ref.projectId;
     account.last = whole.id;
     this.entries.push(whole);
     this.#write.sets.push({ key: entryKey(placeOf(ref).owner, whole.id), value: toBytes(whole) });

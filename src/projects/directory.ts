@@ -19,8 +19,8 @@ export interface Access {
 export interface Directory {
   /** Who a hashed API key is, or null. Revoked keys are found too: the caller decides. */
   access(hash: string): Promise<Access | null>;
-  /** The project now, or at most a second ago. Throws 404. */
-  current(projectId: string): Promise<ProjectSnapshot>;
+  /** The project now, or at most a second ago: then at once. Throws 404. */
+  current(projectId: string): Promise<ProjectSnapshot> | ProjectSnapshot;
   /** Reads the project afresh. Throws 404. */
   refresh(projectId: string): Promise<ProjectSnapshot>;
   /** Forgets everything, after a change made here. */
@@ -70,10 +70,10 @@ export function createDirectory({ kv, clock }: Pick<Deps, "kv" | "clock">): Dire
       byHash.set(hash, { readAt: clock.now(), access });
       return await access;
     },
-    async current(projectId) {
+    current(projectId) {
       const known = byId.get(projectId);
-      if (known && clock.now() - known.readAt < settingsStaleMs) return known.snapshot;
-      return await refresh(projectId);
+      const isFresh = known && clock.now() - known.readAt < settingsStaleMs;
+      return isFresh ? known.snapshot : refresh(projectId);
     },
     forget() {
       byHash.clear();

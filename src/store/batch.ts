@@ -50,7 +50,7 @@ export function openBatch(queue: Pending[], checksMax: number): Batch {
       left.push(...queue.slice(index));
       break;
     }
-    if (!agrees(size, checks) || size.changes.some((change) => clashes(change, touched))) {
+    if (!agrees(size, checks) || clashes(size, touched)) {
       // What comes later must not overtake it.
       for (const { text } of size.changes) touched.set(text, null);
       left.push(pending);
@@ -92,10 +92,13 @@ interface Change {
 }
 
 /** Two writes of the same value to a key are one; anything else must stay two. */
-function clashes({ text, value }: Change, touched: Map<string, Uint8Array | null>): boolean {
-  const other = touched.get(text);
-  if (other === undefined) return false;
-  return value === null || other === null || !sameBytes(value, other);
+function clashes({ changes }: Size, touched: Map<string, Uint8Array | null>): boolean {
+  for (const { text, value } of changes) {
+    const other = touched.get(text);
+    if (other === undefined) continue;
+    if (value === null || other === null || !sameBytes(value, other)) return true;
+  }
+  return false;
 }
 
 function isShared(value: Uint8Array, other: Uint8Array | null | undefined): boolean {
@@ -108,10 +111,11 @@ function sameBytes(one: Uint8Array, other: Uint8Array): boolean {
 
 /** Whether a write expects no other version of a key than the writes gathered so far. */
 function agrees({ checks }: Size, gathered: Map<string, Write["checks"][number]>): boolean {
-  return checks.every(({ text, check }) => {
+  for (const { text, check } of checks) {
     const known = gathered.get(text);
-    return !known || known.version === check.version;
-  });
+    if (known && known.version !== check.version) return false;
+  }
+  return true;
 }
 
 function measure({ checks, sets, deletes, additions }: Write): Size {
@@ -123,7 +127,8 @@ function measure({ checks, sets, deletes, additions }: Write): Size {
     size.bytes += keySize(check.key, text);
   }
   for (const { key, value } of sets) {
-    const text = keyText(key);
+    // What is written was mostly checked under the very same key.
+    const text = size.checks.find(({ check }) => check.key === key)?.text ?? keyText(key);
     const keyBytes = keySize(key, text);
     size.changes.push({ text, key, value });
     size.keyBytes += keyBytes;
