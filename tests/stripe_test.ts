@@ -3,6 +3,7 @@ import Stripe from "stripe";
 import { toAmount, unit } from "../src/base/money.ts";
 import { fromStripeUnits, toStripeUnits } from "../src/paywall/stripe.ts";
 import { allStripeReversalsPrefix } from "../src/store/keys.ts";
+import { forgetWholly, rowsNaming } from "./support/forget.ts";
 import type { Session } from "./support/stripe.ts";
 import { adminKey, createWorld, type World } from "./support/world.ts";
 import { keysUnder } from "./support/verify.ts";
@@ -182,6 +183,35 @@ Deno.test("stripe: refunds and disputes take back what is there, and record the 
   assert.equal((await tell(world, "charge.dispute.created", charge)).body.outcome, "ignored");
   const unknown = { payment_intent: "pi_unknown", amount: 5 };
   assert.equal((await tell(world, "charge.dispute.created", unknown)).body.outcome, "kept");
+});
+
+Deno.test("stripe: a dispute after a part was refunded takes the rest, and may come again", async () => {
+  using world = await payingWorld();
+  const session = paid(await checkout(world));
+  await tell(world, "checkout.session.completed", session);
+  const charge = { payment_intent: session.payment_intent, amount: 1000 };
+  await tell(world, "charge.refunded", { ...charge, amount_refunded: 300 });
+  for (let time = 0; time < 2; time++) {
+    const disputed = await tell(world, "charge.dispute.created", charge, { id: "evt_disputed" });
+    assert.deepEqual([disputed.status, disputed.body.outcome], [200, "debited"]);
+  }
+  const taken = (await world.activities("ada")).map(({ amount }) => amount);
+  assert.deepEqual(taken, ["7", "3", "10"]);
+});
+
+Deno.test("stripe: what comes again after its user was forgotten is taken, and brings nobody back", async () => {
+  using world = await payingWorld({ trialCredits: "1" });
+  const session = paid(await checkout(world));
+  const refunded = { payment_intent: session.payment_intent, amount_refunded: 300 };
+  const tellAll = async () => [
+    await tell(world, "checkout.session.completed", session, { id: "evt_paid" }),
+    await tell(world, "charge.refunded", refunded, { id: "evt_back" }),
+  ];
+  await tellAll();
+  assert.equal((await forgetWholly(world, { forfeit: true }, "ada")).status, "done");
+  const again = (await tellAll()).map(({ status, body }) => [status, body.outcome]);
+  assert.deepEqual(again, [[200, "booked"], [200, "debited"]]);
+  assert.deepEqual(await rowsNaming(world, '"ada"'), []);
 });
 
 Deno.test("stripe: what is paid back before its payment is told of is taken back with it", async () => {

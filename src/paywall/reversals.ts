@@ -113,14 +113,23 @@ async function debit(
   // A dispute after a refund names the whole again: then all that is left goes, or nothing.
   const attempts = [refund, { ...refund, amount: null }];
   for (const attempt of attempts) {
-    if (await post.refund(attempt).catch(ignoreExcess)) return "debited";
+    try {
+      await post.refund(attempt);
+      return "debited";
+    } catch (error) {
+      if (isBookedBefore(error)) return "debited";
+      if (!(error instanceof ApiError && error.code === "refund_exceeds_original")) throw error;
+    }
   }
   return "ignored";
 }
 
-function ignoreExcess(error: unknown): null {
-  if (error instanceof ApiError && error.code === "refund_exceeds_original") return null;
-  throw error;
+/**
+ * Whether a booking failed because of another under its key. The key is what Stripe calls it, so the
+ * other was for the very same: of another amount, or of a user who was forgotten since.
+ */
+export function isBookedBefore(error: unknown): boolean {
+  return error instanceof ApiError && error.code === "idempotency_key_reused";
 }
 
 /**

@@ -9,7 +9,7 @@ import { stripePaymentKey } from "../store/keys.ts";
 import type { PaywallRooms } from "./rooms.ts";
 import type { Taken } from "./operations.ts";
 import { instanceMerchant, type Merchant, merchantOf } from "./merchant.ts";
-import { byStripe, type Payment, takeBack, takeBackKept } from "./reversals.ts";
+import { byStripe, isBookedBefore, type Payment, takeBack, takeBackKept } from "./reversals.ts";
 import { paidSession, projectOfSession } from "./stripe.ts";
 import { readTold, type Session } from "./stripe_event.ts";
 
@@ -100,6 +100,8 @@ async function book(
       const payment: Payment = { activityId: entry.id, ref, currency: project.currency };
       draft.put(key, toBytes(payment));
     },
+  }).catch((error) => {
+    if (!isBookedBefore(error)) throw error;
   });
   if (paymentIntent !== null) await takeBackKept(rooms, merchant.id, paymentIntent);
   return "booked";
