@@ -30,6 +30,16 @@ export const forgetDefects: readonly Defect[] = [
     seedsMax: 40,
   },
   {
+    name: "payments go on to name who was forgotten",
+    seams: writing((write) => {
+      const isMade = write.sets.some(({ key }) => key[0] === "entry");
+      return isMade
+        ? write
+        : { ...write, sets: write.sets.filter(({ key }) => key[0] !== "stripe_payment") };
+    }),
+    seedsMax: 80,
+  },
+  {
     name: "who is forgotten keeps their old account as well",
     seams: writing((write) => ({
       ...write,

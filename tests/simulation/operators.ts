@@ -6,6 +6,7 @@ import type { Delivery } from "../../src/webhooks/schema.ts";
 import type { ClaimsAudit } from "./claims_audit.ts";
 import type { Crashes } from "./crashes.ts";
 import type { MemoryStore } from "./memory_store.ts";
+import type { StripeAudit } from "./stripe_audit.ts";
 import type { Timeline } from "./timeline.ts";
 
 interface Parts {
@@ -13,6 +14,7 @@ interface Parts {
   callers: Callers;
   claims: ClaimsAudit;
   crashes: Pick<Crashes, "planForgetting">;
+  stripe: Pick<StripeAudit, "isOwed">;
   store: MemoryStore;
 }
 
@@ -98,12 +100,12 @@ export class Operators {
    * it may have begun, the service is often left to go on with it alone.
    */
   async forget({ id }: Project, user: string): Promise<void> {
-    const { timeline, callers, claims, crashes } = this.#parts;
+    const { timeline, callers, claims, crashes, stripe } = this.#parts;
     if (timeline.chance(0.7)) crashes.planForgetting();
     await timeline.pause(timeline.between(goneMinMs, 2 * goneMinMs));
     for (let waitMs = 1_000;; waitMs = Math.min(1.5 * waitMs, forgetWaitMaxMs)) {
       await timeline.pause(waitMs);
-      if (claims.isBusy(user)) continue;
+      if (claims.isBusy(user) || stripe.isOwed(user)) continue;
       const path = `/${id}/users/${user}/forget`;
       const answer = await callers.operate("POST", path, { forfeit: true });
       const hasBegunPerhaps = answer?.status !== 400;

@@ -19,9 +19,15 @@ export class StripeAudit {
     this.#violations = violations;
   }
 
-  /** An event is taken, or is to come again when the service can take it. */
+  /** Whether a user has paid for what is not booked yet. */
+  isOwed(user: string): boolean {
+    return this.payments.some((payment) => payment.user === user && !payment.booked);
+  }
+
+  /** An event is taken, or is to come again when the service can take it: also its user. */
   answered(event: unknown, answer: { status: number; body: unknown } | null): void {
-    const fine = answer === null || answer.status === 200 || answer.status === 503;
+    const fine = answer === null || answer.status === 200 || answer.status === 503 ||
+      (answer.status === 403 && JSON.stringify(answer.body).includes("user_being_forgotten"));
     const about = () => `${JSON.stringify(event)}: ${JSON.stringify(answer)}`;
     this.#violations.must(fine, "what Stripe tells is taken", about);
   }

@@ -15,6 +15,8 @@ export interface StripePayment {
   cents: number;
   /** What Stripe has told to be paid back, by refunds and disputes together. */
   centsBack: number;
+  /** Whether the service has said that it is in the books. */
+  booked: boolean;
 }
 
 interface StripeEvent {
@@ -30,6 +32,7 @@ interface Parts {
 }
 
 const lateMaxMs = 15_000;
+const veryLateMaxMs = 60_000;
 const againMaxMs = 20_000;
 
 /** Stripe: takes payments, pays some of them back, and tells each event until it is taken. */
@@ -52,10 +55,11 @@ export class StripeSide {
       user,
       cents: timeline.whole(1, 3),
       centsBack: 0,
+      booked: false,
     };
     stripe.payments.push(payment);
     const told = [...this.#paid(payment), ...this.#paidBack(payment)];
-    await Promise.all(told.map((event) => this.#tell(projectId, event)));
+    await Promise.all(told.map((event) => this.#tell(payment, event)));
   }
 
   /** One event, or at first one that says it is not paid yet; or two that both say it is. */
@@ -91,6 +95,7 @@ export class StripeSide {
       () => Array.from({ length: cents }, (_, back) => refund(back, back + 1)),
       () => [dispute()],
       () => [refund(0, cents), dispute()],
+      () => [refund(0, 1), dispute()],
     ])();
   }
 
@@ -104,17 +109,21 @@ export class StripeSide {
   }
 
   /** Until it is taken; now and then once more. */
-  async #tell(projectId: string, event: StripeEvent): Promise<void> {
+  async #tell(payment: StripePayment, event: StripeEvent): Promise<void> {
     const { timeline } = this.#parts;
     for (let times = timeline.pick([1, 1, 2]); times > 0; times--) {
-      await timeline.pause(timeline.between(0, lateMaxMs));
-      while (!(await this.#post(projectId, event))) {
+      await timeline.pause(timeline.between(0, timeline.pick([lateMaxMs, veryLateMaxMs])));
+      for (;;) {
+        const outcome = await this.#post(payment, event);
+        if (outcome === "booked") payment.booked = true;
+        if (outcome !== null) break;
         await timeline.pause(timeline.between(1_000, againMaxMs));
       }
     }
   }
 
-  async #post(projectId: string, event: StripeEvent): Promise<boolean> {
+  /** What the service says that it did; null when it has not taken it. */
+  async #post({ projectId }: StripePayment, event: StripeEvent): Promise<unknown> {
     const { timeline, callers, stripe } = this.#parts;
     const seconds = Math.floor(timeline.now / 1_000);
     const signature = createHmac("sha256", stripeKeys.webhookSecret)
@@ -125,7 +134,7 @@ export class StripeSide {
       headers: { "stripe-signature": `t=${seconds},v1=${signature}` },
     });
     stripe.answered(event, answer);
-    return answer?.status === 200;
+    return answer?.status === 200 ? answer.body.outcome : null;
   }
 }
 

@@ -48,8 +48,8 @@ export class Workload {
   readonly #parts: Parts;
   readonly #operators: Operators;
   readonly #stripe: StripeSide;
-  /** Who pays at Stripe, in some seeds. */
-  #payer: { project: Project; user: string } | null = null;
+  /** Whose users pay at Stripe, in some seeds. */
+  #paid: Project | null = null;
   #receivers = 0;
 
   constructor(parts: Parts) {
@@ -111,13 +111,11 @@ export class Workload {
     await this.#subscribe(one, timeline.pick(eventChoices));
   }
 
-  /** A project whose own account at Stripe one of its users pays into. */
+  /** A project whose own account at Stripe its users pay into. */
   async #openStripe(): Promise<void> {
     const { timeline } = this.#parts;
-    const user = "payer-0";
-    const project = await this.#make("Paid 0", [user], { stripe: stripeKeys });
-    this.#payer = { project, user };
-    await this.#subscribe(project, timeline.pick(eventChoices));
+    this.#paid = await this.#make("Paid 0", ["payer-0", "payer-1"], { stripe: stripeKeys });
+    await this.#subscribe(this.#paid, timeline.pick(eventChoices));
   }
 
   /** One thing after the other, and now and then several at once; resolves when there were so many calls. */
@@ -191,12 +189,15 @@ export class Workload {
   /** Paid at Stripe; what it brought is soon spent, so that some of it cannot be taken back. */
   #pay(): Promise<unknown> {
     const { timeline } = this.#parts;
-    if (!this.#payer) return this.#look(timeline.pick(this.projects), "nobody");
-    const { project, user } = this.#payer;
-    return Promise.all([
-      this.#stripe.pay(project, user),
-      timeline.pause(timeline.between(0, 20_000)).then(() => this.#charge(project, user)),
-    ]);
+    const project = this.#paid;
+    if (!project) return this.#look(timeline.pick(this.projects), "nobody");
+    const user = timeline.pick(project.users);
+    const spend = async () => {
+      await timeline.pause(timeline.between(0, 20_000));
+      // Who is to be forgotten is not seen again.
+      if (project.users.includes(user)) await this.#charge(project, user);
+    };
+    return Promise.all([this.#stripe.pay(project, user), spend()]);
   }
 
   #deposit(project: Project, user: string): Promise<void> {
@@ -209,7 +210,7 @@ export class Workload {
 
   #charge(project: Project, user: string): Promise<void> {
     const { timeline, callers } = this.#parts;
-    const most = user === this.#payer?.user ? 20_000_000 : 500_000;
+    const most = project === this.#paid ? 20_000_000 : 500_000;
     const amount = BigInt(timeline.whole(10_000, most));
     const keyed = timeline.chance(0.8);
     return callers.money(project, { verb: "charge", user, amount, keyed });
