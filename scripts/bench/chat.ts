@@ -4,7 +4,8 @@ import { makeFolder, type Service, startService } from "./service.ts";
 
 // Many short turns: a neighbour on the machine then slows both sides, and not one of them.
 const turns = 7;
-const turnSeconds = 3;
+/** How long each of them is. */
+export const turnSeconds = 3;
 /** V8 goes on compiling what is hot for about so long. */
 const warmUpSeconds = 20;
 const path = "/v1/chat/completions";

@@ -1,4 +1,4 @@
-import { inTurn } from "./chat.ts";
+import { inTurn, turnSeconds } from "./chat.ts";
 import { type Figure, show } from "./figures.ts";
 import { type Load, startProcess } from "./processes.ts";
 import { makeFolder, startService } from "./service.ts";
@@ -15,7 +15,7 @@ export async function benchMoney(): Promise<Figure[]> {
     kind,
     users,
     connections: 64,
-    seconds: 3,
+    seconds: turnSeconds,
   });
   const deposit = "/v1/user/balance/deposit";
   const loads = {

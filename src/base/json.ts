@@ -75,26 +75,7 @@ function keepSource(value: number, source: string): unknown {
 
 /** JSON as UTF-8 bytes: how every record is stored. */
 export function toBytes(value: unknown): Uint8Array<ArrayBuffer> {
-  return encodeUtf8(JSON.stringify(value));
-}
-
-const slabBytes = 64 * 1024;
-let slab = new Uint8Array(slabBytes);
-let slabUsed = 0;
-
-/**
- * UTF-8 bytes that nobody changes: of short texts, many share a buffer. One for each would cost as
- * much as all else that is done for a record.
- */
-export function encodeUtf8(text: string): Uint8Array<ArrayBuffer> {
-  const bytesMax = text.length * 3;
-  if (bytesMax > slabBytes / 8) return encoder.encode(text);
-  if (slabUsed + bytesMax > slabBytes) {
-    slab = new Uint8Array(slabBytes);
-    slabUsed = 0;
-  }
-  const { written } = encoder.encodeInto(text, slab.subarray(slabUsed));
-  return slab.subarray(slabUsed, slabUsed += written);
+  return encoder.encode(JSON.stringify(value));
 }
 
 /** Reads what `toBytes` wrote. The caller names the shape that it wrote under this key. */

@@ -32,15 +32,14 @@ const wholePercent = 100n * unit;
 const termsPerProjectMax = 1_000;
 
 // A project's object is kept per version of its row, so what is worked out here ends with it.
-const known = new WeakMap<Project, Map<string, Terms | null>>();
+const termsPer = oncePer((_project: Project) => new Map<string, Terms | null>());
 
 /**
  * The terms of a model: the project's own price for exactly this name, else for "*", both final;
  * else the catalogue's with the markup, where the project says so. Null: not served.
  */
 export function termsOf(project: Project, model: string): Terms | null {
-  let terms = known.get(project);
-  if (!terms) known.set(project, terms = new Map());
+  const terms = termsPer(project);
   const found = terms.get(model);
   if (found !== undefined) return found;
   const made = findTerms(project, model);

@@ -21,22 +21,12 @@ export const forgetDefects: readonly Defect[] = [
   },
   {
     name: "what receivers are told goes on to name who was forgotten",
-    seams: writing((write) => {
-      const isMade = write.sets.some(({ key }) => key[0] === "outbox");
-      return isMade
-        ? write
-        : { ...write, sets: write.sets.filter(({ key }) => key[0] !== "event") };
-    }),
+    seams: neverWrittenAgain("event", { madeWith: "outbox" }),
     seedsMax: 40,
   },
   {
     name: "payments go on to name who was forgotten",
-    seams: writing((write) => {
-      const isMade = write.sets.some(({ key }) => key[0] === "entry");
-      return isMade
-        ? write
-        : { ...write, sets: write.sets.filter(({ key }) => key[0] !== "stripe_payment") };
-    }),
+    seams: neverWrittenAgain("stripe_payment", { madeWith: "entry" }),
     seedsMax: 80,
   },
   {
@@ -50,3 +40,11 @@ export const forgetDefects: readonly Defect[] = [
     seedsMax: 40,
   },
 ];
+
+/** Rows of that kind stay as they were made. */
+function neverWrittenAgain(kind: string, { madeWith }: { madeWith: string }) {
+  return writing((write) => {
+    if (write.sets.some(({ key }) => key[0] === madeWith)) return write;
+    return { ...write, sets: write.sets.filter(({ key }) => key[0] !== kind) };
+  });
+}
