@@ -303,6 +303,35 @@ Deno.test("wallet: money comes through the server's own account at Stripe alone,
   assert.match((await device.get("/wallet")).html, /\$10\.00/);
 });
 
+Deno.test("wallet: what was paid in is taken back by Stripe alone, and whatever the day's cap", async () => {
+  using world = await sharedWorld();
+  const device = new Device(world);
+  await allow(device, { cap: "3" });
+  const { session } = await pay(world, { amount: "20" });
+  assert.equal((await charge(world, "2")).success, true);
+  const [, deposit] = await world.activities("ada");
+  const asked = { user: "ada", activityId: deposit?.id };
+  const byProject = await world.json("/v1/user/refund", { body: asked });
+  assert.deepEqual([byProject.status, byProject.body.error.code], [400, "mode_conflict"]);
+  assert.equal((await world.balance("ada")).balance, "18");
+  const paidBack = (id: string, total: number, before: number) =>
+    tellServer(world, {
+      id,
+      object: "event",
+      type: "charge.refunded",
+      data: {
+        object: { payment_intent: session.payment_intent, amount_refunded: total },
+        previous_attributes: { amount_refunded: before },
+      },
+    });
+  assert.equal((await paidBack("evt_half", 1000, 0)).body.outcome, "debited");
+  assert.equal((await world.balance("ada")).balance, "8");
+  assert.equal((await charge(world, "1")).success, true, "it is no use of the day's cap");
+  assert.equal((await paidBack("evt_rest", 2000, 1000)).body.outcome, "debited");
+  const [last] = await world.activities("ada");
+  assert.deepEqual([last?.amount, last?.shortfall, last?.balanceAfter], ["7", "3", "0"]);
+});
+
 Deno.test("wallet: a project's mode is fixed, and takes no money of its own", async () => {
   using world = await sharedWorld();
   const make = (fields: Record<string, unknown>) =>

@@ -61,7 +61,7 @@ export async function answerMoney(
   asked: Asked & { user: string; body: MoneyBody },
 ): Promise<Response> {
   const { project, user, body, trigger, by, incoming: { request, requestId } } = asked;
-  if (verb === "deposit") requireOwnMoney(project);
+  if (verb === "deposit") requireOwnMoney(project, paidByThemselves);
   const ref = await findAccount(rooms.deps.kv, project, user);
   const refuse = (kind: Refusal, balance: BalanceView) =>
     refusedResponse(rooms, { ...asked, amount: body.amount }, { kind, balance });
@@ -106,17 +106,20 @@ async function refusedResponse(
   return jsonResponse(200, body, requestId);
 }
 
-/** Throws 400 `mode_conflict` where the money is a person's own, and no project's to give. */
-function requireOwnMoney({ mode }: Project): void {
-  if (mode === "default") return;
-  const message = "In the shared mode users pay into their wallet themselves; send them the link " +
-    "of 'GET /v1/user/balance/topup'.";
-  throw badRequest(null, message, "mode_conflict");
+const paidByThemselves = "In the shared mode users pay into their wallet themselves; send them " +
+  "the link of 'GET /v1/user/balance/topup'.";
+const paidBackAtStripe = "In the shared mode what was paid into a wallet is paid back at Stripe, " +
+  "by whoever runs this server.";
+
+/** Throws 400 `mode_conflict` where the money is a person's own, and no project's to give or take. */
+function requireOwnMoney({ mode }: Project, message: string): void {
+  if (mode !== "default") throw badRequest(null, message, "mode_conflict");
 }
 
 /**
  * Refunds an entry, and answers. Without a user it is that of the entry, whoever they are; of a
- * wallet it has to be named. Throws 404 for an entry of another user, 400 beyond what is left.
+ * wallet it has to be named. Throws 404 for an entry of another user, 400 beyond what is left, and
+ * 400 `mode_conflict` for what a person paid into a wallet.
  */
 export async function answerRefund(
   { deps, post }: MoneyRooms,
@@ -127,6 +130,7 @@ export async function answerRefund(
     : await findAccount(deps.kv, project, user);
   const original = account && (await post.find(account, body.activityId));
   if (!original) throw notFound("activity");
+  if (original.kind === "deposit") requireOwnMoney(project, paidBackAtStripe);
   const posted = await post.refund({
     ref: { ...account, user: user ?? original.user },
     original,

@@ -129,10 +129,11 @@ export class Draft {
 
   /**
    * Takes `amount`, or as much of it as is available, and appends the entry that says why, with its
-   * events; the rest is its shortfall. Never takes the balance below zero, nor touches what others hold.
+   * events; the rest is its shortfall. Takes nothing that is held. What is paid back minds no cap.
    */
   debit(amount: Amount, entry: NewEntry, origin: Origin): Entry {
-    const taken = least(amount, this.available);
+    const most = entry.kind === "refund" ? availableIn(this.account) : this.available;
+    const taken = least(amount, most);
     return this.#append(toAmount(-taken), toAmount(amount - taken), { entry, origin });
   }
 
@@ -167,8 +168,8 @@ export class Draft {
   /** Everything as one write, which holds only for the versions that were read. */
   finish(): Write {
     const { ref, version, snapshot, rows } = this.#options;
-    const place = placeOf(ref);
-    const key = accountKey(place.owner, place.name);
+    const { owner, name } = placeOf(ref);
+    const key = accountKey(owner, name);
     this.#keepSpending();
     this.#write.checks.push(
       { key, version },
@@ -222,9 +223,8 @@ export class Draft {
   }
 
   #holdingKey(): Key {
-    const { ref } = this.#options;
-    const { owner, name } = placeOf(ref);
-    return holdingKey(owner, name, ref.wallet?.connectionId ?? null);
+    const { owner, name } = placeOf(this.#options.ref);
+    return holdingKey(owner, name, this.#options.ref.wallet?.connectionId ?? null);
   }
 
   /** A user's first operation brings the project's trial credits along. */
