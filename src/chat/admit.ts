@@ -3,11 +3,12 @@ import { zero } from "../base/money.ts";
 import type { AccountRef } from "../ledger/account.ts";
 import { depleted } from "../ledger/events.ts";
 import type { Held, Rates } from "../ledger/hold.ts";
-import type { Refusal } from "../ledger/post.ts";
+import type { Refusal } from "../ledger/posting.ts";
 import { type BalanceView, viewBalance } from "../ledger/view.ts";
 import { messageFor } from "../paywall/message.ts";
-import type { Answer, Ask, ChatRooms } from "./answer.ts";
+import { requireActive } from "../projects/active.ts";
 import { tallyRefusal } from "../summaries/tally.ts";
+import type { Answer, Ask, ChatRooms } from "./answer.ts";
 import { blockedEvent, byUser, paywalledEvent, rateLimitedEvent, startedEvents } from "./events.ts";
 import { type Place, rateLimited, tooFast } from "./limits.ts";
 import { Meter } from "./meter.ts";
@@ -27,7 +28,8 @@ export type Admission =
 
 /**
  * Holds what the answer may cost at most, before anything is sent. Throws 400 for content that
- * cannot be priced, 422 for a reused idempotency key, 429 at too many running answers.
+ * cannot be priced, 403 for an archived project, 422 for a reused idempotency key, 429 at too many
+ * running answers.
  */
 export async function admit(rooms: ChatRooms, ask: Ask): Promise<Admission> {
   const { key, snapshot: { project: { limits } } } = ask.caller;
@@ -48,15 +50,16 @@ export async function admit(rooms: ChatRooms, ask: Ask): Promise<Admission> {
 async function admitTo(rooms: ChatRooms, ask: Ask, place: Place): Promise<Admission> {
   const media = boundMedia(ask.chat, ask.terms.mediaTokens);
   const prompt: PromptSize = { bound: boundByBytes(ask.chat, media), counted: null };
-  const { ref } = ask;
-  if (!ref) {
-    const balance = viewBalance(zero, zero, ask.caller.snapshot.project.currency);
-    const nobody = { kind: "authorization_required" as const, balance };
-    return { kind: "paywalled", paywall: await paywallFor(rooms, ask, nobody) };
-  }
+  const { ref, caller: { snapshot: { project } } } = ask;
   for (;;) {
-    const replay = ask.replay && (await findReplay(rooms.deps, ref, ask.replay));
+    const replay = ask.replay && (await findReplay(rooms.deps, project.id, ask.replay));
     if (replay?.stored) return { kind: "replayed", stored: replay.stored };
+    requireActive(project);
+    if (!ref) {
+      const balance = viewBalance(zero, zero, project.currency);
+      const nobody = { kind: "authorization_required" as const, balance };
+      return { kind: "paywalled", paywall: await paywallFor(rooms, ask, nobody) };
+    }
     const remains = replay?.remains ?? null;
     const held = await placeHold(rooms, { ...ask, ref }, { prompt, remains });
     switch (held.kind) {
@@ -87,14 +90,14 @@ async function placeHold(
   ask: Ask & { ref: AccountRef },
   { prompt, remains }: { prompt: PromptSize; remains: Uint8Array | null },
 ): Promise<Held<ChatQuote>> {
-  const { ref, id, replay, caller, chat, terms, user } = ask;
+  const { ref, id, replay, caller, chat, terms } = ask;
   return await rooms.holds.place<ChatQuote>({
     ref,
     id,
     snapshot: caller.snapshot,
     quote: quoteChat(chat, terms, prompt),
     events: startedEvents(ask),
-    mark: replay && runningMark(replay, { user, holdId: id, remains }),
+    mark: replay && runningMark(replay, { ref, holdId: id, remains }),
   });
 }
 

@@ -4,7 +4,7 @@ import type { Deps } from "../deps.ts";
 import type { AccountRef } from "../ledger/account.ts";
 import { amountOf, type Entry } from "../ledger/entry.ts";
 import type { Holds, Rates } from "../ledger/hold.ts";
-import type { Refusal } from "../ledger/post.ts";
+import type { Refusal } from "../ledger/posting.ts";
 import { type Amount, formatAmount, parseAmount } from "../base/money.ts";
 import { messageFor } from "../paywall/message.ts";
 import type { Announce } from "../projects/announce.ts";

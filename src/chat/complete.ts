@@ -89,7 +89,6 @@ async function readAsk(rooms: ChatRooms, received: Received): Promise<Ask> {
   const { id, steps, incoming, caller, body } = received;
   const { request, requestId } = incoming;
   const { project } = caller.snapshot;
-  requireActive(project.status);
   const { allowedFields } = project;
   const chat = readChat(body.value, { bytes: body.bytes, allowedFields });
   const user = endUser(caller, request, { body: chat.body.user, path: pathUser(incoming.path) });
@@ -123,13 +122,4 @@ async function readAsk(rooms: ChatRooms, received: Received): Promise<Ask> {
 function pathUser(path: string): string | undefined {
   const [, , user, next] = path.split("/");
   return next === "chat" ? user : undefined;
-}
-
-function requireActive(status: "active" | "archived"): void {
-  if (status === "active") return;
-  throw new ApiError(403, {
-    message: "This project is archived.",
-    type: "permission_error",
-    code: "project_archived",
-  });
 }

@@ -4,7 +4,7 @@ import { chatReplayBytesMax, chatReplayLifetimeMs } from "../base/limits.ts";
 import { idempotencyKeyReused } from "../base/request.ts";
 import type { HeaderList } from "../base/response.ts";
 import type { Deps } from "../deps.ts";
-import type { AccountRef } from "../ledger/account.ts";
+import type { AccountRef, WalletRef } from "../ledger/account.ts";
 import type { Draft } from "../ledger/draft.ts";
 import type { HoldRequest, Quote } from "../ledger/hold.ts";
 import { isHeld } from "../ledger/balance.ts";
@@ -39,6 +39,8 @@ type Head =
     expiresAt?: number;
     holdId: string;
     user: string;
+    /** Where it is held, if not on the user's own account. */
+    wallet?: WalletRef;
   }
   | {
     state: "done";
@@ -78,7 +80,7 @@ export type Replay = { stored: StoredAnswer } | { stored: null; remains: Uint8Ar
  */
 export async function findReplay(
   { kv, clock }: Deps,
-  ref: AccountRef,
+  projectId: string,
   mark: ReplayMark,
 ): Promise<Replay> {
   for (;;) {
@@ -91,7 +93,7 @@ export async function findReplay(
       if (head.fingerprint !== mark.fingerprint) throw idempotencyKeyReused();
       return { stored: { headers: head.headers, body } };
     }
-    const holder = { ...ref, user: head.user };
+    const holder = { projectId, user: head.user, wallet: head.wallet };
     if (!(await isHeld(kv, holder, { id: head.holdId, now: clock.now() }))) return nothing;
     if (head.fingerprint !== mark.fingerprint) throw idempotencyKeyReused();
     // Ends with the hold, which a running answer cannot renew for ever.
@@ -102,10 +104,21 @@ export async function findReplay(
 /** The row that says that this request runs; it may only replace the `remains` of an ended one. */
 export function runningMark<Q extends Quote>(
   mark: ReplayMark,
-  { user, holdId, remains }: { user: string; holdId: string; remains: Uint8Array | null },
+  { ref: { user, wallet }, holdId, remains }: {
+    ref: AccountRef;
+    holdId: string;
+    remains: Uint8Array | null;
+  },
 ): NonNullable<HoldRequest<Q>["mark"]> {
   const { fingerprint, expiresAt } = mark;
-  const head: Head = { state: "running", fingerprint, expiresAt, holdId, user };
+  const head: Head = {
+    state: "running",
+    fingerprint,
+    expiresAt,
+    holdId,
+    user,
+    ...(wallet && { wallet }),
+  };
   const replaceable = remains && decodeUtf8(remains);
   return {
     key: mark.key,

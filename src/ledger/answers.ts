@@ -11,9 +11,10 @@ import type { Project } from "../projects/schema.ts";
 import { tallyRefusal } from "../summaries/tally.ts";
 import { listActivities, toCsv } from "./activities.ts";
 import { audited } from "./audited.ts";
-import { findAccount } from "./authorization.ts";
-import { amountOf, type Entry, toActivity } from "./entry.ts";
-import type { Post, Posted, Refusal } from "./post.ts";
+import { findAccount, findLastAccount } from "./authorization.ts";
+import { amountOf, toActivity } from "./entry.ts";
+import type { Post } from "./post.ts";
+import type { Booked, Refusal } from "./posting.ts";
 import { type MoneyBody, moneyBodySchema, type RefundBody, refundBodySchema } from "./schema.ts";
 import {
   type Activities,
@@ -63,20 +64,26 @@ export async function answerMoney(
   const { project, user, body, trigger, by, incoming: { request, requestId } } = asked;
   if (verb === "deposit") requireOwnMoney(project, paidByThemselves);
   const ref = await findAccount(rooms.deps.kv, project, user);
-  const refuse = (kind: Refusal, balance: BalanceView) =>
-    refusedResponse(rooms, { ...asked, amount: body.amount }, { kind, balance });
-  if (!ref) {
-    return await refuse("authorization_required", viewBalance(zero, zero, project.currency));
-  }
-  const posted = await rooms.post[verb]({
-    ref,
+  const wish = {
     amount: body.amount,
     metadata: body.metadata ?? null,
     key: readIdempotencyKey(request),
+  };
+  const message = verb === "charge" ? { message: "The charge was taken." } : {};
+  const refuse = (kind: Refusal, balance: BalanceView) =>
+    refusedResponse(rooms, { ...asked, amount: body.amount }, { kind, balance });
+  if (!ref) {
+    const earlier = await rooms.post.earlier("charge", { projectId: project.id, user, ...wish });
+    return earlier
+      ? bookedResponse(project, earlier, requestId, message)
+      : await refuse("authorization_required", viewBalance(zero, zero, project.currency));
+  }
+  const posted = await rooms.post[verb]({
+    ref,
+    ...wish,
     origin: { trigger },
     ...(by ? { alongside: audited(rooms.deps, { by, action: verb }) } : {}),
   });
-  const message = verb === "charge" ? { message: "The charge was taken." } : {};
   return "balance" in posted
     ? await refuse(posted.kind, posted.balance)
     : bookedResponse(project, posted, requestId, message);
@@ -125,29 +132,42 @@ export async function answerRefund(
   { deps, post }: MoneyRooms,
   { project, user, body, trigger, by, incoming }: Asked & { user: string | null; body: RefundBody },
 ): Promise<Response> {
+  const { requestId, request } = incoming;
   const account = user === null
     ? { projectId: project.id, user: "" }
-    : await findAccount(deps.kv, project, user);
+    : await findLastAccount(deps.kv, project, user);
+  const wish = {
+    amount: body.amount ?? null,
+    metadata: body.metadata ?? null,
+    key: readIdempotencyKey(request),
+  };
   const original = account && (await post.find(account, body.activityId));
-  if (!original) throw notFound("activity");
+  if (!original) {
+    const asked = { projectId: project.id, user: user ?? "", activityId: body.activityId };
+    const earlier = await post.earlier("refund", { ...asked, ...wish });
+    if (!earlier) throw notFound("activity");
+    return refundedResponse(project, earlier, requestId);
+  }
   if (original.kind === "deposit") requireOwnMoney(project, paidBackAtStripe);
   const posted = await post.refund({
     ref: { ...account, user: user ?? original.user },
     original,
-    amount: body.amount ?? null,
-    metadata: body.metadata ?? null,
-    key: readIdempotencyKey(incoming.request),
+    ...wish,
     origin: { trigger },
     ...(by ? { alongside: audited(deps, { by, action: "refund" }) } : {}),
   });
   if ("balance" in posted) throw new Error("a refund takes what there is");
-  const { refundedActivityId, shortfall } = posted.entry;
-  return bookedResponse(project, posted, incoming.requestId, { refundedActivityId, shortfall });
+  return refundedResponse(project, posted, requestId);
+}
+
+function refundedResponse(project: Project, booked: Booked, requestId: string): Response {
+  const { refundedActivityId, shortfall } = booked.entry;
+  return bookedResponse(project, booked, requestId, { refundedActivityId, shortfall });
 }
 
 function bookedResponse(
   { currency }: Project,
-  { kind, entry }: Extract<Posted, { entry: Entry }>,
+  { kind, entry }: Booked,
   requestId: string,
   more: Record<string, unknown>,
 ): Response {

@@ -48,16 +48,35 @@ export async function readAuthorization(
   return value && { authorization: decodeAuthorization(value), version };
 }
 
+type Paying = Pick<Project, "id" | "mode" | "currency">;
+
 /** The user's account in this project; null when a wallet would pay, and nobody allows that. */
 export async function findAccount(
   kv: Kv,
-  { id: projectId, mode, currency }: Pick<Project, "id" | "mode" | "currency">,
+  { id: projectId, mode, currency }: Paying,
   user: string,
 ): Promise<AccountRef | null> {
   if (mode === "default") return { projectId, user };
   const found = await readAuthorization(kv, projectId, user);
   if (found?.authorization.status !== "active") return null;
-  const { personId, connectionId } = found.authorization;
+  return accountBy(found.authorization, { projectId, user, currency });
+}
+
+/** As `findAccount`, also when the leave has ended: what is given back needs none. */
+export async function findLastAccount(
+  kv: Kv,
+  { id: projectId, mode, currency }: Paying,
+  user: string,
+): Promise<AccountRef | null> {
+  if (mode === "default") return { projectId, user };
+  const found = await readAuthorization(kv, projectId, user);
+  return found && accountBy(found.authorization, { projectId, user, currency });
+}
+
+function accountBy(
+  { personId, connectionId }: Authorization,
+  { projectId, user, currency }: { projectId: string; user: string; currency: string },
+): AccountRef {
   return { projectId, user, wallet: { personId, currency, connectionId } };
 }
 

@@ -10,7 +10,7 @@ import { type AccountRef, availableIn } from "./account.ts";
 import type { AccountQueue, Verdict } from "./account_queue.ts";
 import type { Draft } from "./draft.ts";
 import { activityOfRequest, type Entry, type EntryUsage, tokensOf } from "./entry.ts";
-import type { Refusal } from "./post.ts";
+import type { Refusal } from "./posting.ts";
 import { type BalanceView, viewBalance } from "./view.ts";
 
 /** What an answer would hold of what is available. */

@@ -81,14 +81,21 @@ export class Spending {
 
   /** Whether new money may be spent: of a wallet, whether its owner allows it. */
   get authorized(): boolean {
-    if (!this.#wallet) return true;
-    return this.#authorization?.status === "active" &&
-      this.#authorization.connectionId === this.#wallet.connectionId;
+    return !this.#wallet || this.#leave?.status === "active";
   }
 
-  /** What a wallet's owner still allows today, less what is held; null without a wallet. */
+  /**
+   * What a wallet's owner still allows today, less what is held. Null without a wallet, and for an
+   * answer that began under a leave which has given way to another one: it is paid for as it began.
+   */
   allowance(held: Amount): Amount | null {
-    return this.#authorization && allowanceLeft(this.#authorization, { held, now: this.#now });
+    return this.#leave && allowanceLeft(this.#leave, { held, now: this.#now });
+  }
+
+  /** The user's authorization, if it is about this wallet. */
+  get #leave(): Authorization | null {
+    const isOwn = this.#authorization?.connectionId === this.#wallet?.connectionId;
+    return isOwn ? this.#authorization : null;
   }
 
   /** What the project's limits of a day and a month leave, less what is held; null without any. */
@@ -127,8 +134,8 @@ export class Spending {
   }
 
   #countCharge(amount: Amount): void {
-    if (this.#authorization) {
-      this.#authorization = afterCharge(this.#authorization, amount, this.#now);
+    if (this.#leave) {
+      this.#authorization = afterCharge(this.#leave, amount, this.#now);
       this.changed = true;
     }
     const { spendPerDay, spendPerMonth } = this.#limits;

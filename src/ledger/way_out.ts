@@ -1,5 +1,5 @@
 import type { Project } from "../projects/schema.ts";
-import type { Refusal } from "./post.ts";
+import type { Refusal } from "./posting.ts";
 
 /** Where a user whose money is not taken is sent, and the sentence that says so. */
 export type WayOut = (

@@ -23,7 +23,7 @@ import { byPerson } from "./authorizations.ts";
 import { NoWalletPage, WalletPage, walletScriptHash, type WalletView } from "./page.tsx";
 import type { WalletRooms } from "./rooms.ts";
 import { authenticationSchema, registrationSchema } from "./schema.ts";
-import { type Connection, listPasskeys } from "./store.ts";
+import { listCurrencies, listPasskeys } from "./store.ts";
 
 const activitiesShown = 20;
 
@@ -53,12 +53,13 @@ async function viewWallet(rooms: WalletRooms, personId: string): Promise<WalletV
   const { deps: { kv, clock }, authorizations, directory, links } = rooms;
   const all = await authorizations.ofPerson(personId);
   const connections: WalletView["connections"] = [];
-  const wallets = new Map<string, Connection>();
+  // Also those that no app may spend of any more.
+  const currencies = new Set(await listCurrencies(kv, personId));
   for (const connection of all) {
     const { projectId, user, authorization } = connection;
     const { project } = await directory.current(projectId);
     const { currency, name } = project;
-    if (!wallets.has(currency)) wallets.set(currency, connection);
+    currencies.add(currency);
     const forPeople = (text: string) => formatForPeople(parseAmount(text) ?? zero, currency);
     const today = new Date(clock.now()).toISOString().slice(0, 10);
     connections.push({
@@ -73,8 +74,8 @@ async function viewWallet(rooms: WalletRooms, personId: string): Promise<WalletV
   }
   const balances: string[] = [];
   const activities: WalletView["activities"] = [];
-  for (const [currency, { projectId, user, authorization: { connectionId } }] of wallets) {
-    const ref = { projectId, user, wallet: { personId, currency, connectionId } };
+  for (const currency of currencies) {
+    const ref = { projectId: "", user: "", wallet: { personId, currency, connectionId: "" } };
     const { balance } = await readBalance(kv, ref, clock.now());
     balances.push(formatForPeople(balance, currency));
     const page = { limit: activitiesShown, cursor: undefined, whole: true };

@@ -3,6 +3,7 @@ import { type Authorization, readAuthorization } from "../ledger/authorization.t
 import type { LinkSubject } from "../paywall/link.ts";
 import {
   connectionsPrefix,
+  ownAccountsPrefix,
   passkeyKey,
   personPasskeyKey,
   personPasskeysPrefix,
@@ -31,6 +32,12 @@ export async function listConnections(kv: Kv, personId: string): Promise<Connect
     return read && { projectId, user, authorization: read.authorization };
   }));
   return found.flatMap((each) => each?.authorization.personId === personId ? [each] : []);
+}
+
+/** The currencies that a person has money in, or had. */
+export async function listCurrencies(kv: Kv, personId: string): Promise<string[]> {
+  const rows = await kv.list({ prefix: ownAccountsPrefix(personId), limit: connectionsMax });
+  return rows.map(({ key }) => String(key[2]));
 }
 
 /** A passkey of a person. */

@@ -1,0 +1,42 @@
+import type { JsonObject } from "../base/json.ts";
+import type { Amount } from "../base/money.ts";
+import type { AccountRef } from "./account.ts";
+import type { Draft } from "./draft.ts";
+import type { Entry } from "./entry.ts";
+import type { Origin } from "./events.ts";
+import type { BalanceView } from "./view.ts";
+
+/** A deposit or a charge to make. */
+export interface Posting {
+  ref: AccountRef;
+  amount: Amount;
+  metadata: JsonObject | null;
+  /** The caller's idempotency key, or null. */
+  key: string | null;
+  origin: Origin;
+  /** Rows to write with the entry. */
+  alongside?: (draft: Draft, entry: Entry) => void;
+  /** What was paid is booked also where nothing new is taken. */
+  paid?: boolean;
+}
+
+/** A refund to make; without an amount, of all that is left. */
+export interface Refund extends Omit<Posting, "amount"> {
+  amount: Amount | null;
+  original: Entry;
+}
+
+/**
+ * What became of it: booked now, booked before under this key, or refused: for want of money, by
+ * the day's cap of the person whose wallet it is, or because that person does not allow it.
+ */
+export type Posted = Booked | { kind: Refusal; balance: BalanceView };
+
+/** An entry that is in the books; `replayed`: since an earlier request of the same key. */
+export interface Booked {
+  kind: "booked" | "replayed";
+  entry: Entry;
+}
+
+/** Why money was not taken. */
+export type Refusal = "insufficient_funds" | "limit_reached" | "authorization_required";

@@ -1,0 +1,98 @@
+import assert from "node:assert/strict";
+import { chatBody, chatPath } from "./support/books.ts";
+import { completion } from "./support/upstream.ts";
+import { allow, Device, pay, sharedWorld } from "./support/wallets.ts";
+import type { World } from "./support/world.ts";
+
+const keyed = { "idempotency-key": "order-1" };
+
+const disconnect = (world: World) =>
+  world.json("/v1/user/disconnect?user=ada", { method: "POST", body: {} });
+
+/** Takes ada away from whoever pays for her, and gives her to another person's wallet. */
+async function handOver(world: World, { cap }: { cap: string }): Promise<void> {
+  await disconnect(world);
+  await world.clock.advance(1);
+  await allow(new Device(world), { cap });
+  assert.equal((await world.json("/v1/user/connect?user=ada")).body.connected, true);
+}
+
+for (
+  const [what, end] of Object.entries({
+    "the leave has ended": disconnect,
+    "another person pays": (world: World) => handOver(world, { cap: "5" }),
+  })
+) {
+  Deno.test(`wallet: what is repeated gives the first answer, also when ${what}`, async () => {
+    using world = await sharedWorld();
+    await allow(new Device(world));
+    await pay(world, { amount: "20" });
+    const charge = { body: { user: "ada", amount: "2" }, headers: keyed };
+    const first = await world.json("/v1/user/charge", charge);
+    const back = { user: "ada", activityId: first.body.activityId, amount: "0.5" };
+    const refund = { body: back, headers: keyed };
+    const refunded = await world.json("/v1/user/refund", refund);
+    const chat = { body: chatBody("ada"), headers: keyed };
+    const answered = await world.json(chatPath, chat);
+    assert.equal(answered.body.paywall, undefined);
+    await end(world);
+    for (
+      const [path, before, request] of [
+        ["/v1/user/charge", first, charge],
+        ["/v1/user/refund", refunded, refund],
+        [chatPath, answered, chat],
+      ] as const
+    ) {
+      const again = await world.json(path, request);
+      assert.deepEqual(again.body, before.body, path);
+      assert.equal(again.response.headers.get("idempotent-replayed"), "true", path);
+    }
+    const other = { ...charge, body: { user: "ada", amount: "3" } };
+    assert.equal((await world.json("/v1/user/charge", other)).status, 422);
+    assert.equal(world.upstream.calls.length, 1);
+  });
+}
+
+Deno.test("wallet: what is given back needs no leave", async () => {
+  using world = await sharedWorld();
+  const device = new Device(world);
+  await allow(device);
+  await pay(world, { amount: "20" });
+  const { body } = await world.json("/v1/user/charge", { body: { user: "ada", amount: "2" } });
+  await disconnect(world);
+  const refund = { user: "ada", activityId: body.activityId };
+  const answer = await world.json("/v1/user/refund", { body: refund });
+  assert.deepEqual([answer.status, answer.body.balance], [200, "20"]);
+  assert.match((await device.get("/wallet")).html, /\$20\.00/);
+});
+
+Deno.test("wallet: an answer is paid by the wallet that it began with, and counts for no other", async () => {
+  using world = await sharedWorld({
+    pricing: { models: { "test-model": { input: "1000", output: "10000", maxOutputTokens: 100 } } },
+  });
+  const device = new Device(world);
+  await allow(device);
+  await pay(world, { amount: "20" });
+  const gate = Promise.withResolvers<void>();
+  world.upstream.reply(async () => {
+    await gate.promise;
+    return completion();
+  });
+  const running = world.json(chatPath, { body: chatBody("ada"), headers: keyed });
+  while ((await world.balance("ada")).held === "0") await new Promise((r) => setTimeout(r, 1));
+  await handOver(world, { cap: "0.01" });
+  const waiting = world.json(chatPath, { body: chatBody("ada"), headers: keyed });
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  assert.equal(world.upstream.calls.length, 1, "it is the same question");
+  gate.resolve();
+  const { body: { usage, choices } } = await running;
+  await world.clock.advance(1_000);
+  assert.deepEqual((await waiting).body.choices, choices);
+  assert.ok(Number(usage.cost) > 0.01, `${usage.cost} is more than the other allows`);
+  const left = (20 - Number(usage.cost)).toFixed(2);
+  assert.match((await device.get("/wallet")).html, new RegExp(`\\$${left.replace(".", "\\.")}`));
+  await pay(world, { amount: "5" });
+  const own = await world.json("/v1/user/charge", { body: { user: "ada", amount: "0.01" } });
+  assert.equal(own.body.success, true, "all of the other's own cap is left");
+  assert.equal(own.body.balance, "4.99");
+});
