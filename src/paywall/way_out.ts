@@ -1,5 +1,5 @@
 import { newEvent } from "../events/event.ts";
-import type { Refusal } from "../ledger/post.ts";
+import type { Refusal } from "../ledger/posting.ts";
 import type { WayOut } from "../ledger/way_out.ts";
 import type { Announce } from "../projects/announce.ts";
 import type { Project } from "../projects/schema.ts";

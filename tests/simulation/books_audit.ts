@@ -1,16 +1,16 @@
 import { fromBytes } from "../../src/base/json.ts";
+import { holdsPerAccountMax } from "../../src/base/limits.ts";
 import { type Account, decodeAccount, type Hold } from "../../src/ledger/account.ts";
-import type { Authorization } from "../../src/ledger/authorization.ts";
 import { amountOf, type Entry } from "../../src/ledger/entry.ts";
 import { fromDecimal } from "../../src/ledger/view.ts";
 import { ArchiveAudit } from "./archive_audit.ts";
-import { holdsPerAccountMax } from "../../src/base/limits.ts";
 import type { Key, Write } from "../../src/store/kv.ts";
 import { ForgottenAudit } from "./forgotten_audit.ts";
 import type { MemoryStore } from "./memory_store.ts";
 import type { ModelCall, ModelServer } from "./model_server.ts";
 import { PricesAudit } from "./prices_audit.ts";
 import type { Violations } from "./violations.ts";
+import { WalletsAudit } from "./wallets_audit.ts";
 
 /** One account as its writes so far make it. */
 interface Books {
@@ -27,6 +27,7 @@ export class BooksAudit {
   readonly #prices = new PricesAudit();
   readonly #archive: ArchiveAudit;
   readonly #forgotten: ForgottenAudit;
+  readonly #wallets: WalletsAudit;
   readonly #accounts = new Map<string, Books>();
   readonly #keys = new Map<string, string>();
   readonly #refunded = new Map<string, bigint>();
@@ -34,8 +35,6 @@ export class BooksAudit {
   readonly #charged = new Set<string>();
   /** By user: what ended holds charged that no usage tells of. */
   readonly #expired = new Map<string, bigint>();
-  /** By project, user and day: what was taken of a wallet. */
-  readonly #spent = new Map<string, bigint>();
   readonly #model: ModelServer;
   readonly #violations: Violations;
 
@@ -44,6 +43,7 @@ export class BooksAudit {
     this.#violations = violations;
     this.#archive = new ArchiveAudit(violations);
     this.#forgotten = new ForgottenAudit(violations);
+    this.#wallets = new WalletsAudit(violations);
   }
 
   /** One write that has landed. */
@@ -52,6 +52,7 @@ export class BooksAudit {
     this.#prices.landed(write);
     this.#archive.landed(write);
     this.#forgotten.landed(write);
+    this.#wallets.landed(write);
     const entries = this.#newEntries(write);
     const written = new Set<string>();
     for (const { key, value } of sets) {
@@ -78,17 +79,8 @@ export class BooksAudit {
     for (const key of write.deletes) {
       if (key[0] === "account") this.#accounts.delete(`${key[1]} ${key[2]}`);
     }
-    const counted = new Set<string>();
-    for (const { key, value } of sets) {
-      if (key[0] !== "authorization") continue;
-      counted.add(`${key[1]} ${key[2]}`);
-      this.#withinCap(`${key[1]} ${key[2]}`, fromBytes(value));
-    }
+    this.#wallets.booked(entries, write);
     for (const { entry } of entries) {
-      const { projectId, user, delta } = entry;
-      const isCounted = projectId === undefined || !delta.startsWith("-") ||
-        counted.has(`${projectId} ${user}`);
-      this.#must(isCounted, "a wallet counts what a day takes", () => JSON.stringify(entry));
       this.#must(written.has(entry.id), "an entry is written with its account", () => entry.id);
     }
   }
@@ -174,17 +166,6 @@ export class BooksAudit {
     }
     if (entry.kind === "usage") this.#usage(entry);
     if (entry.kind === "expired") add(this.#expired, entry.user, dueOf(entry));
-    if (entry.projectId === undefined || !entry.delta.startsWith("-")) return;
-    add(this.#spent, spentName(entry.projectId, entry), fromDecimal(amountOf(entry)));
-  }
-
-  /** What a person allows for a day is what is counted, and never exceeded. */
-  #withinCap(name: string, authorization: Authorization): void {
-    const { day, spent, dailyCap } = authorization;
-    const sum = this.#spent.get(`${name} ${day}`) ?? 0n;
-    const about = () => `${name} ${JSON.stringify(authorization)} of ${sum}`;
-    this.#must(fromDecimal(spent) === sum, "a wallet counts what a day takes", about);
-    this.#must(sum <= fromDecimal(dailyCap), "a day takes no more than its cap", about);
   }
 
   #oncePerKey({ name }: Books, { kind, idempotencyKey, id, projectId }: Entry): void {
@@ -205,6 +186,12 @@ export class BooksAudit {
     if (original) this.#refunded.set(original.id, sum);
     const within = original !== undefined && sum <= fromDecimal(amountOf(original));
     this.#must(within, "refunds never exceed the original", () => JSON.stringify(entry));
+    const isAll = entry.shortfall === "0" || entry.balanceAfter === entry.heldAfter;
+    this.#must(
+      isAll,
+      "what is paid back is taken as far as it is there",
+      () => JSON.stringify(entry),
+    );
   }
 
   #usage(entry: Entry): void {
@@ -244,6 +231,7 @@ export class BooksAudit {
 
   #placeHold(hold: Hold, owner: string): void {
     const projectId = this.#prices.projectOf(hold, owner);
+    this.#wallets.held(hold);
     this.#prices.promise(projectId, hold.id);
     this.#archive.held(projectId, hold.id);
   }
@@ -292,10 +280,6 @@ export class BooksAudit {
 /** Whose money an entry moved: a user's in a project, or a person's in a currency. */
 function accountOf(owner: string, { user, projectId }: Entry): string {
   return `${owner} ${projectId === undefined ? user : "usd"}`;
-}
-
-function spentName(projectId: string, { user, createdAt }: Entry): string {
-  return `${projectId} ${user} ${new Date(createdAt).toISOString().slice(0, 10)}`;
 }
 
 function add(sums: Map<string, bigint>, name: string, amount: bigint): void {

@@ -53,10 +53,30 @@ export class Callers {
   ): Promise<Answered | null> {
     const process = await this.#connect();
     if (!process) return null;
-    const response = await this.#send(process, path, { method, key, body, headers });
+    const response = await this.#send(process, path, { method, key, headers, ...jsonOf(body) });
     const text = response && (await process.orDied(response.text()));
     if (!response || text === died) return null;
     return { status: response.status, headers: response.headers, body: JSON.parse(text ?? "") };
+  }
+
+  /** Sends a form of one of the pages; the answer's headers, or null as with `call`. */
+  async visit(
+    path: string,
+    { form, cookie }: { form: Record<string, string>; cookie: string | null },
+  ): Promise<Headers | null> {
+    const process = await this.#connect();
+    if (!process) return null;
+    const response = await this.#send(process, path, {
+      method: "POST",
+      key: "none",
+      text: new URLSearchParams(form).toString(),
+      headers: {
+        "content-type": "application/x-www-form-urlencoded",
+        ...(cookie === null ? {} : { cookie }),
+      },
+    });
+    response?.body?.cancel();
+    return response?.headers ?? null;
   }
 
   /** A process that lives: as a load balancer does, waits a while for one. */
@@ -73,16 +93,15 @@ export class Callers {
   async #send(
     process: Process,
     path: string,
-    { method, key, body, headers, signal }: {
+    { method, key, text = null, headers, signal }: {
       method: string;
       key: string;
-      body?: unknown;
+      text?: string | null;
       headers: Record<string, string>;
       signal?: AbortSignal;
     },
   ): Promise<Response | null> {
     this.calls++;
-    const text = body === undefined ? null : JSON.stringify(body);
     const request = new Request(`http://farebox.test${path}`, {
       method,
       body: text,
@@ -201,7 +220,7 @@ export class Callers {
     const leave = new AbortController();
     const { signal } = leave;
     if (timeline.chance(0.1)) timeline.after(timeline.between(0, 700), () => leave.abort());
-    const options = { method: "POST", key: project.apiKey, body, headers, signal };
+    const options = { method: "POST", key: project.apiKey, headers, signal, ...jsonOf(body) };
     const response = process && (await this.#send(process, "/v1/chat/completions", options));
     if (signal.aborted) response?.body?.cancel();
     const outcome: Outcome = process && response && !signal.aborted
@@ -254,6 +273,10 @@ export class Callers {
   operate(method: string, path: string, body: unknown): Promise<Answered | null> {
     return this.call(`/v1/admin/projects${path}`, { method, key: adminKey, body });
   }
+}
+
+function jsonOf(body: unknown): { text?: string } {
+  return body === undefined ? {} : { text: JSON.stringify(body) };
 }
 
 function openChat(

@@ -53,7 +53,10 @@ export class ClaimsAudit {
 
   /** What a caller has just been told: what is acknowledged is durable by then. */
   told(claim: Claim, outcome: Outcome): void {
+    const isKnown = claim.outcomes.some(({ kind }) => kind === "booked");
     claim.outcomes.push(outcome);
+    const isSame = !isKnown || outcome.kind === "booked" || outcome.kind === "unknown";
+    this.#must(isSame, "the same key gives the same answer", () => JSON.stringify(claim));
     if (claim.afterEnd) this.#mustBeRefused(claim, outcome);
     if (outcome.kind !== "booked") return;
     const known = this.#books.entries.has(outcome.activityId);

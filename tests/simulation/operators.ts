@@ -1,4 +1,5 @@
 import type { Callers, Project } from "./callers.ts";
+import type { People } from "./people.ts";
 import { modelName } from "./prices_audit.ts";
 import { fromBytes } from "../../src/base/json.ts";
 import { ownDeliveriesPrefix } from "../../src/store/keys.ts";
@@ -15,6 +16,7 @@ interface Parts {
   claims: ClaimsAudit;
   crashes: Pick<Crashes, "planForgetting">;
   stripe: Pick<StripeAudit, "isOwed">;
+  people: Pick<People, "isDeciding" | "disconnect">;
   store: MemoryStore;
 }
 
@@ -99,14 +101,15 @@ export class Operators {
    * For ever, with what is left of their money. Refused while something of theirs is under way; once
    * it may have begun, the service is often left to go on with it alone.
    */
-  async forget({ id }: Project, user: string): Promise<void> {
-    const { timeline, callers, claims, crashes, stripe } = this.#parts;
+  async forget(project: Project, user: string): Promise<void> {
+    const { timeline, callers, claims, crashes, stripe, people } = this.#parts;
     if (timeline.chance(0.7)) crashes.planForgetting();
     await timeline.pause(timeline.between(goneMinMs, 2 * goneMinMs));
     for (let waitMs = 1_000;; waitMs = Math.min(1.5 * waitMs, forgetWaitMaxMs)) {
       await timeline.pause(waitMs);
-      if (claims.isBusy(user) || stripe.isOwed(user)) continue;
-      const path = `/${id}/users/${user}/forget`;
+      if (claims.isBusy(user) || stripe.isOwed(user) || people.isDeciding(user)) continue;
+      if (project.shared) await people.disconnect(project, user);
+      const path = `/${project.id}/users/${user}/forget`;
       const answer = await callers.operate("POST", path, { forfeit: true });
       const hasBegunPerhaps = answer?.status !== 400;
       if (answer?.status === 200 || (hasBegunPerhaps && timeline.chance(0.7))) return;

@@ -18,6 +18,7 @@ import { auditSums } from "./sums_audit.ts";
 import { allTrimmedAfterMs, retentionDays } from "./trim_audit.ts";
 import { Timeline } from "./timeline.ts";
 import { type Violation, Violations } from "./violations.ts";
+import { stripeKeys } from "./stripe_side.ts";
 import { Workload } from "./workload.ts";
 
 /** What one seed came to. */
@@ -156,6 +157,8 @@ const environment = {
   UPSTREAM_API_KEY: "upstream-secret-key",
   UPSTREAM_TIMEOUT_MS: "90000",
   UPSTREAM_IDLE_MS: "40000",
+  STRIPE_SECRET_KEY: stripeKeys.secretKey,
+  STRIPE_WEBHOOK_SECRET: stripeKeys.webhookSecret,
   WEBHOOK_RETENTION_DAYS: String(retentionDays),
   WEBHOOK_MAX_ATTEMPTS: String(rules.attemptsMax),
   WEBHOOK_BACKOFF_BASE_MS: String(rules.backoffBaseMs),

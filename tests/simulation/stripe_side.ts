@@ -3,7 +3,7 @@ import type { Callers, Project } from "./callers.ts";
 import type { StripeAudit } from "./stripe_audit.ts";
 import type { Timeline } from "./timeline.ts";
 
-/** A project's account at Stripe. */
+/** An account at Stripe: a project's, and this server's. */
 export const stripeKeys = { secretKey: "sk_test_simulated", webhookSecret: "whsec_simulated" };
 
 /** A payment as Stripe knows it; amounts are in cents. */
@@ -12,6 +12,8 @@ export interface StripePayment {
   intent: string;
   projectId: string;
   user: string;
+  /** The person's wallet that it is paid into, at this server's own account; null at a project's. */
+  wallet: { personId: string; connectionId: string } | null;
   cents: number;
   /** What Stripe has told to be paid back, by refunds and disputes together. */
   centsBack: number;
@@ -45,7 +47,11 @@ export class StripeSide {
   }
 
   /** A user pays. What follows is told late, in any order, and some of it twice. */
-  async pay({ id: projectId }: Project, user: string): Promise<void> {
+  async pay(
+    { id: projectId }: Project,
+    user: string,
+    wallet: StripePayment["wallet"] = null,
+  ): Promise<void> {
     const { timeline, stripe } = this.#parts;
     const n = stripe.payments.length + 1;
     const payment: StripePayment = {
@@ -53,6 +59,7 @@ export class StripeSide {
       intent: `pi_${n}`,
       projectId,
       user,
+      wallet,
       cents: timeline.whole(1, 3),
       centsBack: 0,
       booked: false,
@@ -123,12 +130,12 @@ export class StripeSide {
   }
 
   /** What the service says that it did; null when it has not taken it. */
-  async #post({ projectId }: StripePayment, event: StripeEvent): Promise<unknown> {
+  async #post({ projectId, wallet }: StripePayment, event: StripeEvent): Promise<unknown> {
     const { timeline, callers, stripe } = this.#parts;
     const seconds = Math.floor(timeline.now / 1_000);
     const signature = createHmac("sha256", stripeKeys.webhookSecret)
       .update(`${seconds}.${JSON.stringify(event)}`).digest("hex");
-    const answer = await callers.call(`/v1/stripe/${projectId}`, {
+    const answer = await callers.call(wallet ? "/v1/stripe" : `/v1/stripe/${projectId}`, {
       key: "none",
       body: event,
       headers: { "stripe-signature": `t=${seconds},v1=${signature}` },
@@ -138,13 +145,23 @@ export class StripeSide {
   }
 }
 
-function sessionOf({ sessionId, intent, projectId, user, cents }: StripePayment, status: string) {
+function sessionOf(payment: StripePayment, status: string) {
+  const { sessionId, intent, projectId, user, wallet, cents } = payment;
+  const whose = wallet && {
+    farebox_person: wallet.personId,
+    farebox_connection: wallet.connectionId,
+  };
   return {
     id: sessionId,
     payment_status: status,
     payment_intent: intent,
     amount_total: cents,
     currency: "usd",
-    metadata: { farebox_project: projectId, farebox_user: user, farebox_units: String(cents) },
+    metadata: {
+      farebox_project: projectId,
+      farebox_user: user,
+      farebox_units: String(cents),
+      ...whose,
+    },
   };
 }

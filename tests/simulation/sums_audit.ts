@@ -4,7 +4,6 @@ import { fromDecimal } from "../../src/ledger/view.ts";
 import { decodeSum } from "../../src/store/sums.ts";
 import { hourOf } from "../../src/summaries/tally.ts";
 import type { MemoryStore } from "./memory_store.ts";
-import { paidId } from "./wallet.ts";
 import type { Violations } from "./violations.ts";
 
 /** Reads every entry and every sum that is kept, and compares what they say of each hour. */
@@ -14,8 +13,6 @@ export function auditSums(store: MemoryStore, violations: Violations): void {
   for (const { key, value } of store.list({ prefix: ["entry"], limit: 100_000 })) {
     if (!value) continue;
     const entry = fromBytes<Entry>(value);
-    // That was there before anything was counted.
-    if (entry.id === paidId) continue;
     const projectId = entry.projectId ?? String(key[1]);
     const field = entry.usage ? `model:${entry.usage.model}` : entry.kind;
     add(said, `${projectId} ${hourOf(entry.createdAt)} ${field} count`, 1n);

@@ -6,11 +6,11 @@ import type { ClaimsAudit } from "./claims_audit.ts";
 import type { Crashes } from "./crashes.ts";
 import type { MemoryStore } from "./memory_store.ts";
 import { firstPricing, Operators } from "./operators.ts";
+import { People } from "./people.ts";
 import type { Manner, Receivers } from "./receivers.ts";
 import type { StripeAudit } from "./stripe_audit.ts";
 import { stripeKeys, StripeSide } from "./stripe_side.ts";
 import type { Timeline } from "./timeline.ts";
-import { walletWrite } from "./wallet.ts";
 
 interface Parts {
   timeline: Timeline;
@@ -48,13 +48,15 @@ export class Workload {
   readonly #parts: Parts;
   readonly #operators: Operators;
   readonly #stripe: StripeSide;
-  /** Whose users pay at Stripe, in some seeds. */
-  #paid: Project | null = null;
+  readonly #people: People;
+  /** Whose users pay at Stripe, in some seeds: some of them into wallets. */
+  readonly #paid: Project[] = [];
   #receivers = 0;
 
   constructor(parts: Parts) {
     this.#parts = parts;
-    this.#operators = new Operators(parts);
+    this.#people = new People(parts);
+    this.#operators = new Operators({ ...parts, people: this.#people });
     this.#stripe = new StripeSide(parts);
   }
 
@@ -78,7 +80,7 @@ export class Workload {
         if (timeline.chance(0.8)) await this.#deposit(project, user);
       }
     }
-    if (timeline.chance(0.5)) await this.#openWallet();
+    if (timeline.chance(0.5)) await this.#openWallets();
     if (timeline.chance(0.5)) await this.#openStripe();
   }
 
@@ -92,30 +94,25 @@ export class Workload {
     return project;
   }
 
-  /** One person's wallet, which users of two projects may spend of. */
-  async #openWallet(): Promise<void> {
-    const { timeline, store } = this.#parts;
+  /** A person's wallet, which users of two projects may spend of, with something in it. */
+  async #openWallets(): Promise<void> {
+    const { timeline } = this.#parts;
     const one = await this.#make("Shared 0", ["wallet-0", "wallet-1"], { mode: "shared" });
     const other = await this.#make("Shared 1", ["wallet-2"], { mode: "shared" });
-    const balance = BigInt(timeline.whole(2_000_000, 9_000_000));
-    const users = [one, other].flatMap(({ id, users }) => users.map((user) => ({ id, user })));
-    store.commit(walletWrite({
-      now: timeline.now,
-      balance,
-      connections: users.map(({ id: projectId, user }) => ({
-        projectId,
-        user,
-        dailyCap: BigInt(timeline.whole(500_000, 6_000_000)),
-      })),
-    }));
+    for (const project of [one, other]) {
+      for (const user of project.users) await this.#people.begin(project, user);
+    }
+    this.#paid.push(one, other);
     await this.#subscribe(one, timeline.pick(eventChoices));
+    this.#begin(this.#pay(one));
   }
 
   /** A project whose own account at Stripe its users pay into. */
   async #openStripe(): Promise<void> {
     const { timeline } = this.#parts;
-    this.#paid = await this.#make("Paid 0", ["payer-0", "payer-1"], { stripe: stripeKeys });
-    await this.#subscribe(this.#paid, timeline.pick(eventChoices));
+    const paid = await this.#make("Paid 0", ["payer-0", "payer-1"], { stripe: stripeKeys });
+    this.#paid.push(paid);
+    await this.#subscribe(paid, timeline.pick(eventChoices));
   }
 
   /** One thing after the other, and now and then several at once; resolves when there were so many calls. */
@@ -142,12 +139,11 @@ export class Workload {
     }
   }
 
-  /** One user of those who have their own money here; they go first, and are never seen again. */
+  /** One user; they go first, and are never seen again. */
   async #forgetOne(): Promise<void> {
     const { timeline } = this.#parts;
-    const project = timeline.pick(
-      this.projects.filter(({ users, shared }) => users.length > 1 && !shared),
-    );
+    const among = this.#paid.length > 0 && timeline.chance(0.5) ? this.#paid : this.projects;
+    const project = timeline.pick(among.filter(({ users }) => users.length > 1));
     const user = timeline.pick(project.users);
     project.users = project.users.filter((other) => other !== user);
     await this.#operators.forget(project, user);
@@ -170,6 +166,9 @@ export class Workload {
     const { timeline, callers } = this.#parts;
     const operators = this.#operators;
     const dice = timeline.between(0, 100);
+    if (project.shared && timeline.chance(this.#people.walletOf(project, user) ? 0.1 : 0.6)) {
+      return this.#people.decide(project, user);
+    }
     if (dice < 19) return callers.chat(project, user, { keyed: timeline.chance(0.2) });
     if (dice < 35) return callers.stream(project, user);
     if (dice < 55) return this.#deposit(project, user);
@@ -177,7 +176,7 @@ export class Workload {
     if (dice < 77) return this.#refund(project);
     if (dice < 80) return this.#reuseKey(project, user);
     if (dice < 89.5) return this.#look(project, user);
-    if (dice < 92) return this.#pay();
+    if (dice < 92) return this.#payOrLook(project);
     if (dice < 94) return this.#changeSubscriptions(project);
     if (dice < 95) return this.#changeManner();
     if (dice < 96.5) return operators.redeliver(project);
@@ -186,18 +185,25 @@ export class Workload {
     return operators.changePrices(project, user);
   }
 
-  /** Paid at Stripe; what it brought is soon spent, so that some of it cannot be taken back. */
-  #pay(): Promise<unknown> {
+  #payOrLook(project: Project): Promise<unknown> {
     const { timeline } = this.#parts;
-    const project = this.#paid;
-    if (!project) return this.#look(timeline.pick(this.projects), "nobody");
+    if (this.#paid.length > 0) return this.#pay(timeline.pick(this.#paid));
+    return this.#look(project, "nobody");
+  }
+
+  /** Paid at Stripe; what it brought is soon spent, so that some of it cannot be taken back. */
+  #pay(project: Project): Promise<unknown> {
+    const { timeline } = this.#parts;
+    if (project.users.length === 0) return Promise.resolve();
     const user = timeline.pick(project.users);
+    const wallet = project.shared ? this.#people.walletOf(project, user) : null;
+    if (project.shared && !wallet) return this.#people.decide(project, user);
     const spend = async () => {
       await timeline.pause(timeline.between(0, 20_000));
       // Who is to be forgotten is not seen again.
       if (project.users.includes(user)) await this.#charge(project, user);
     };
-    return Promise.all([this.#stripe.pay(project, user), spend()]);
+    return Promise.all([this.#stripe.pay(project, user, wallet), spend()]);
   }
 
   #deposit(project: Project, user: string): Promise<void> {
@@ -210,7 +216,7 @@ export class Workload {
 
   #charge(project: Project, user: string): Promise<void> {
     const { timeline, callers } = this.#parts;
-    const most = project === this.#paid ? 20_000_000 : 500_000;
+    const most = this.#paid.includes(project) && !project.shared ? 20_000_000 : 500_000;
     const amount = BigInt(timeline.whole(10_000, most));
     const keyed = timeline.chance(0.8);
     return callers.money(project, { verb: "charge", user, amount, keyed });

@@ -1,0 +1,96 @@
+import { formatAmount, toAmount } from "../../src/base/money.ts";
+import { type Authorization, decodeAuthorization } from "../../src/ledger/authorization.ts";
+import { authorizationKey } from "../../src/store/keys.ts";
+import type { Callers, Project } from "./callers.ts";
+import type { MemoryStore } from "./memory_store.ts";
+import type { Timeline } from "./timeline.ts";
+
+interface Parts {
+  timeline: Timeline;
+  callers: Callers;
+  store: MemoryStore;
+}
+
+/** Whoever holds the device: its cookie, once they have a wallet. */
+interface Person {
+  cookie: string | null;
+}
+
+/** The people who own wallets: what they allow, on the pages of the service, and take back. */
+export class People {
+  readonly #parts: Parts;
+  readonly #persons: readonly Person[] = [{ cookie: null }, { cookie: null }];
+  /** Users about whom something is being decided. */
+  readonly #deciding = new Map<string, number>();
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  /** Whether something is still being decided about this user. */
+  isDeciding(user: string): boolean {
+    return (this.#deciding.get(user) ?? 0) > 0;
+  }
+
+  /** The wallet that pays for a user now, or null. */
+  walletOf({ id }: Project, user: string): Pick<Authorization, "personId" | "connectionId"> | null {
+    const { value } = this.#parts.store.read(authorizationKey(id, user));
+    const authorization = value && decodeAuthorization(value);
+    return authorization?.status === "active" ? authorization : null;
+  }
+
+  /** Lets a user spend for the first time, of the first person's wallet. */
+  async begin(project: Project, user: string): Promise<void> {
+    await this.#allow(project, user, this.#persons[0]);
+  }
+
+  /** Something about one user, by one of the people or by the project. */
+  async decide(project: Project, user: string): Promise<void> {
+    const { timeline } = this.#parts;
+    const person = this.#persons[timeline.chance(0.8) ? 0 : 1];
+    this.#deciding.set(user, (this.#deciding.get(user) ?? 0) + 1);
+    const dice = timeline.between(0, 10);
+    if (dice < 3) await this.#change(project, user, { person, form: { action: "cap" } });
+    else if (dice < 4) await this.#change(project, user, { person, form: { action: "revoke" } });
+    else if (dice < 5) await this.disconnect(project, user);
+    else await this.#allow(project, user, person);
+    this.#deciding.set(user, (this.#deciding.get(user) ?? 0) - 1);
+  }
+
+  /** The project lets go of its user's wallet. */
+  async disconnect({ apiKey: key }: Project, user: string): Promise<void> {
+    await this.#parts.callers.call(`/v1/user/disconnect?user=${user}`, { key, body: {} });
+  }
+
+  /** By a link, which somebody else's decision may end meanwhile; also where it is allowed already. */
+  async #allow(project: Project, user: string, person: Person | undefined): Promise<void> {
+    const { timeline, callers } = this.#parts;
+    if (!person) return;
+    const path = `/v1/user/connect?user=${user}`;
+    if (this.walletOf(project, user)) await this.disconnect(project, user);
+    const answer = await callers.call(path, { method: "GET", key: project.apiKey });
+    if (typeof answer?.body.url !== "string") return;
+    await timeline.pause(timeline.between(0, 2_000));
+    const decision = person.cookie === null || timeline.chance(0.9) ? "approve" : "decline";
+    const form = { decision, cap: this.#cap() };
+    const link = new URL(answer.body.url).pathname;
+    const headers = await callers.visit(link, { form, cookie: person.cookie });
+    person.cookie = headers?.get("set-cookie")?.split(";")[0] ?? person.cookie;
+  }
+
+  async #change(
+    { id: projectId }: Project,
+    user: string,
+    { person, form }: { person: Person | undefined; form: { action: string } },
+  ): Promise<void> {
+    if (!person?.cookie) return;
+    const fields = { ...form, projectId, user, cap: this.#cap() };
+    await this.#parts.callers.visit("/wallet", { form: fields, cookie: person.cookie });
+  }
+
+  #cap(): string {
+    const { timeline } = this.#parts;
+    const units = timeline.pick([timeline.whole(500_000, 6_000_000), 40_000_000]);
+    return formatAmount(toAmount(BigInt(units)));
+  }
+}

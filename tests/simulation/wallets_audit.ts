@@ -1,0 +1,104 @@
+import { fromBytes } from "../../src/base/json.ts";
+import type { Hold } from "../../src/ledger/account.ts";
+import type { Authorization } from "../../src/ledger/authorization.ts";
+import { amountOf, type Entry } from "../../src/ledger/entry.ts";
+import { fromDecimal } from "../../src/ledger/view.ts";
+import type { Write } from "../../src/store/kv.ts";
+import type { Violations } from "./violations.ts";
+
+/** What is spent; deposits that are paid back are not. */
+const spendingKinds: readonly Entry["kind"][] = ["usage", "charge", "expired"];
+
+/** Follows what people allow, and what is taken of their wallets by it. */
+export class WalletsAudit {
+  /** By project and user: the last decision. */
+  readonly #decided = new Map<string, Authorization>();
+  /** Connections that were active until the write that lands just now, or are from it on. */
+  readonly #active = new Set<string>();
+  #ending: string[] = [];
+  /** By hold: the connection that holds. */
+  readonly #holders = new Map<string, string>();
+  /** By connection and day: what was taken. */
+  readonly #spent = new Map<string, bigint>();
+  readonly #violations: Violations;
+
+  constructor(violations: Violations) {
+    this.#violations = violations;
+  }
+
+  /** One write that has landed; before its entries and holds are looked at. */
+  landed({ sets, deletes }: Write): void {
+    for (const ended of this.#ending) this.#active.delete(ended);
+    this.#ending = [];
+    for (const { key, value } of sets) {
+      if (key[0] === "authorization") this.#decide(`${key[1]} ${key[2]}`, fromBytes(value));
+    }
+    for (const key of deletes) {
+      if (key[0] === "authorization") this.#decide(`${key[1]} ${key[2]}`, null);
+    }
+  }
+
+  /** A hold that has just been placed. */
+  held({ id, connectionId }: Hold): void {
+    if (connectionId === null) return;
+    this.#holders.set(id, connectionId);
+    this.#must(this.#active.has(connectionId), "no wallet is spent of without leave", () => id);
+  }
+
+  /** The entries of the write, once all of them are known. */
+  booked(entries: readonly { owner: string; entry: Entry }[], { sets }: Write): void {
+    const written = new Set<string>();
+    const spending = new Set<string>();
+    for (const { key } of sets) {
+      if (key[0] === "authorization") written.add(`${key[1]} ${key[2]}`);
+    }
+    for (const { owner, entry } of entries) {
+      const { projectId, user, kind, delta } = entry;
+      if (projectId === undefined || !spendingKinds.includes(kind)) continue;
+      const name = `${projectId} ${user}`;
+      const decided = this.#decided.get(name);
+      const connection = kind === "charge"
+        ? decided?.connectionId
+        : this.#holders.get(entry.id.replace(/^act_/, "req_"));
+      const about = () => `${JSON.stringify(entry)} ${JSON.stringify(decided)}`;
+      if (kind === "charge") {
+        const allowed = decided?.personId === owner && this.#active.has(decided.connectionId);
+        this.#must(allowed, "no wallet is spent of without leave", about);
+      }
+      // What began under another connection is none of this one's.
+      if (!decided || connection !== decided.connectionId || !delta.startsWith("-")) continue;
+      this.#must(written.has(name), "a wallet counts what a day takes", about);
+      const day = `${connection} ${new Date(entry.createdAt).toISOString().slice(0, 10)}`;
+      const amount = fromDecimal(amountOf(entry));
+      this.#spent.set(day, (this.#spent.get(day) ?? 0n) + amount);
+      spending.add(name);
+    }
+    for (const name of written) this.#compare(name, spending.has(name));
+  }
+
+  /** What a person allows for a day is what is counted, and never exceeded by what is taken. */
+  #compare(name: string, isSpending: boolean): void {
+    const decided = this.#decided.get(name);
+    if (!decided) return;
+    const { connectionId, day, spent, dailyCap } = decided;
+    const sum = this.#spent.get(`${connectionId} ${day}`) ?? 0n;
+    const about = () => `${name} ${JSON.stringify(decided)} of ${sum}`;
+    this.#must(fromDecimal(spent) === sum, "a wallet counts what a day takes", about);
+    const within = !isSpending || sum <= fromDecimal(dailyCap);
+    this.#must(within, "a day takes no more than its cap", about);
+  }
+
+  #decide(name: string, next: Authorization | null): void {
+    const last = this.#decided.get(name);
+    if (last?.status === "active") this.#ending.push(last.connectionId);
+    if (next) this.#decided.set(name, next);
+    else this.#decided.delete(name);
+    if (next?.status !== "active") return;
+    this.#active.add(next.connectionId);
+    this.#ending = this.#ending.filter((ended) => ended !== next.connectionId);
+  }
+
+  #must(holds: boolean, invariant: string, detail: () => string): void {
+    this.#violations.must(holds, invariant, detail);
+  }
+}
