@@ -2,10 +2,12 @@ import assert from "node:assert/strict";
 import { allConnectionsPrefix, authorizationsPrefix } from "../src/store/keys.ts";
 import { chatBody, chatPath } from "./support/books.ts";
 import { ada, forget, forgetWholly, rowsAsTextOf, rowsNaming } from "./support/forget.ts";
-import { allow, charge, Device, pay, sharedWorld } from "./support/wallets.ts";
+import { createGate, createScriptedStore } from "./support/store.ts";
+import { completion } from "./support/upstream.ts";
+import { allow, charge, Device, env, pay, sharedWorld, tellServer } from "./support/wallets.ts";
 import { keysUnder, verify } from "./support/verify.ts";
 import { deliver, subscribe } from "./support/webhooks.ts";
-import type { World } from "./support/world.ts";
+import { createWorld, type World } from "./support/world.ts";
 
 const disconnect = (world: World, user = ada) =>
   world.json(`/v1/user/disconnect?user=${user}`, { method: "POST" });
@@ -69,6 +71,70 @@ Deno.test("forget: whoever was forgotten may be connected again, as someone new"
   assert.equal((await charge(world, "1", { user: ada })).success, true);
   const activities = await world.activities(ada);
   assert.deepEqual(activities.map(({ delta }) => delta), ["-1"]);
+  await world.clock.advance(61_000);
+  assert.deepEqual((await verify(world)).faults, []);
+});
+
+Deno.test("forget: not while money is held in the wallet of a person who paid before", async () => {
+  const { world } = await makeShared();
+  using _ = world;
+  const gate = createGate();
+  world.upstream.reply(async () => {
+    await gate.opened;
+    return completion();
+  });
+  const running = world.json(chatPath, { body: chatBody(ada) });
+  while ((await world.balance(ada)).held === "0") await new Promise((r) => setTimeout(r, 1));
+  await disconnect(world);
+  await world.clock.advance(1);
+  await allow(new Device(world), { user: ada });
+  await disconnect(world);
+  const refused = await forget(world);
+  assert.deepEqual([refused.status, refused.body.error.code], [400, "money_held"]);
+  gate.open();
+  await running;
+  await world.app.sweep();
+  await deliver(world);
+  await forgetWholly(world);
+  assert.deepEqual(await rowsNaming(world, ada), []);
+});
+
+Deno.test("forget: what Stripe pays back meanwhile is booked, and names nobody", async () => {
+  const forgetter = createScriptedStore();
+  using world = await createWorld({ env, project: { mode: "shared" }, wrapKv: forgetter.wrap });
+  const device = new Device(world);
+  await allow(device, { user: ada });
+  const { session } = await pay(world, { user: ada, amount: "10" });
+  await disconnect(world);
+  const told = async (by: World, id: string, total: number) => {
+    const object = { payment_intent: session.payment_intent, amount_refunded: total };
+    const data = { object, previous_attributes: { amount_refunded: total - 100 } };
+    const event = { id, object: "event", type: "charge.refunded", data };
+    return (await tellServer(by, event)).body.outcome;
+  };
+  const outcomes: string[] = [];
+  using between = await createWorld({ env, shareWith: world, seed: 2 });
+  forgetter.atomic = async (write, real) => {
+    const names = write.sets.map(({ key }) => key[0]);
+    // The payment has its new name by now, and its entry has not.
+    const isRenaming = names.includes("entry") && !names.includes("account");
+    if (isRenaming && outcomes.length === 0) {
+      outcomes.push("renaming");
+      outcomes.push(await told(between, "evt_between", 100));
+    }
+    return await real(write);
+  };
+  const early = createScriptedStore();
+  using before = await createWorld({ env, shareWith: world, wrapKv: early.wrap });
+  early.atomic = async (write, real) => {
+    // It has read by the old name what the new one is put into now.
+    if (outcomes.length === 0) await forgetWholly(world);
+    return await real(write);
+  };
+  outcomes.push(await told(before, "evt_before", 200));
+  assert.deepEqual(outcomes, ["renaming", "debited", "debited"]);
+  assert.deepEqual(await rowsNaming(world, ada), []);
+  assert.match((await device.get("/wallet")).html, /\$8\.00/);
   await world.clock.advance(61_000);
   assert.deepEqual((await verify(world)).faults, []);
 });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { outboxGraceMs, unwrittenMaxMs } from "../src/webhooks/expand.ts";
 import { storedRows } from "./support/books.ts";
-import { createScriptedStore } from "./support/store.ts";
+import { createGate, createScriptedStore } from "./support/store.ts";
 import { createWorld, type World } from "./support/world.ts";
 import { deliver, logs, operate, retry, subscribe, subscriptionsPath } from "./support/webhooks.ts";
 
@@ -35,6 +35,33 @@ Deno.test("recovery: a process that dies after the cause leaves its events to th
   assert.deepEqual([sent.event, sent.delivery.id], [again.event, again.delivery.id]);
   const [entry, another] = await logs(survivor);
   assert.deepEqual([entry?.id, entry?.status, another], [again.delivery.id, "success", undefined]);
+  await assertClean(survivor);
+});
+
+Deno.test("recovery: what could be neither begun nor written in time is left to the others", async () => {
+  const store = createScriptedStore();
+  using world = await createWorld({ wrapKv: store.wrap });
+  await subscribe(world);
+  using survivor = await createWorld({ shareWith: world });
+  const opening = createGate();
+  store.get = async (key, real) => {
+    if (key[0] === "subscription") await opening.opened;
+    return await real(key);
+  };
+  store.atomic = async (write, real) => {
+    if (!write.sets.some(({ key }) => key[0] === "entry")) {
+      throw new TypeError("no way to the store");
+    }
+    return await real(write);
+  };
+  await world.deposit("ada", "1");
+  await world.clock.advance(outboxGraceMs + 1);
+  await deliver(survivor);
+  assert.equal(world.subscriber.received.length, 1);
+  opening.open();
+  await world.app.dispatcher.idle();
+  assert.equal(world.subscriber.received.length, 1, "its turn came too late");
+  store.atomic = null;
   await assertClean(survivor);
 });
 

@@ -1,7 +1,7 @@
 import type { Amount } from "../base/money.ts";
-import type { Kv } from "../store/kv.ts";
+import type { Key, Kv } from "../store/kv.ts";
 import type { AccountRef } from "./account.ts";
-import { readAccount } from "./store.ts";
+import { listHolding, readAccount } from "./store.ts";
 import { settledAt } from "./view.ts";
 
 /** A user's exact balance and what is held of it, read afresh, expired holds counted out. */
@@ -21,4 +21,19 @@ export async function isHeld(
 ): Promise<boolean> {
   const { holds } = await readAccount(kv, ref);
   return holds.some((hold) => hold.id === id && hold.expiresAt > now);
+}
+
+const holdingPage = 200;
+
+/** Whether money may be held for a user, on whatever account: as far as the sweep has come. */
+export async function mayHold(
+  kv: Kv,
+  { projectId, user }: Pick<AccountRef, "projectId" | "user">,
+): Promise<boolean> {
+  for (let after: Key | null = null;;) {
+    const { refs, next } = await listHolding(kv, after, holdingPage);
+    if (refs.some((ref) => ref.projectId === projectId && ref.user === user)) return true;
+    if (!next) return false;
+    after = next;
+  }
 }

@@ -82,11 +82,11 @@ export function createPost(kv: Kv, queue: AccountQueue, announce: Announce): Pos
 
 const creditKinds: readonly EntryKind[] = ["charge", "usage", "expired"];
 
-function refundBook({ ref, amount, original, origin, alongside }: Refund): Book {
+function refundBook({ ref, amount, original, origin, reads = [], alongside }: Refund): Book {
   const total = refundedKey(ref.projectId, original.id);
   return {
     fields: fieldsOf({ activityId: original.id, amount }),
-    reads: [total],
+    reads: [total, ...reads],
     apply(draft, details) {
       const projectId = original.projectId ?? ref.projectId;
       if (original.user !== ref.user || projectId !== ref.projectId) throw notFound("activity");

@@ -4,6 +4,7 @@ import type { AccountRef } from "./account.ts";
 import type { Draft } from "./draft.ts";
 import type { Entry } from "./entry.ts";
 import type { Origin } from "./events.ts";
+import type { Key } from "../store/kv.ts";
 import type { BalanceView } from "./view.ts";
 
 /** A deposit or a charge to make. */
@@ -24,6 +25,8 @@ export interface Posting {
 export interface Refund extends Omit<Posting, "amount"> {
   amount: Amount | null;
   original: Entry;
+  /** Rows that `alongside` looks at: the write checks them. */
+  reads?: readonly Key[];
 }
 
 /**

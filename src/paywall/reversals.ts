@@ -5,6 +5,7 @@ import type { Deps } from "../deps.ts";
 import type { Trigger } from "../events/event.ts";
 import type { AccountRef } from "../ledger/account.ts";
 import { amountOf } from "../ledger/entry.ts";
+import type { Refund } from "../ledger/posting.ts";
 import {
   allStripeReversalsPrefix,
   stripePaymentKey,
@@ -59,8 +60,13 @@ export async function takeBack(
   const key = stripePaymentKey(merchantId, reversal.paymentIntent);
   for (;;) {
     const { value } = await kv.get(key);
-    if (value) return await debit(rooms, fromBytes<Payment>(value), reversal);
-    if (await keep(rooms.deps, { key, merchantId, reversal })) return "kept";
+    if (!value) {
+      if (await keep(rooms.deps, { key, merchantId, reversal })) return "kept";
+      continue;
+    }
+    const payment = fromBytes<Payment>(value);
+    const outcome = await debit(rooms, { key, payment, reversal });
+    if (outcome !== "renamed") return outcome;
   }
 }
 
@@ -94,17 +100,25 @@ async function keep(
   return landed !== null;
 }
 
+/** Says `renamed` where the payment has got a user's pseudonym meanwhile: nothing is booked then. */
 async function debit(
   { post }: Rooms,
-  { activityId, ref, currency }: Payment,
-  { eventId, reason, units }: Reversal,
-): Promise<Taken["outcome"]> {
+  { key, payment, reversal }: { key: Key; payment: Payment; reversal: Reversal },
+): Promise<Taken["outcome"] | "renamed"> {
+  const { activityId, ref, currency } = payment;
+  const { eventId, reason, units } = reversal;
   const original = await post.find(ref, activityId);
   if (!original) return "ignored";
   const whole = parseAmount(amountOf(original)) ?? zero;
-  const refund = {
+  const refund: Refund = {
     ref,
-    original,
+    // The payment of a user who is being forgotten is renamed before its entry.
+    original: { ...original, user: ref.user },
+    reads: [key],
+    alongside(draft) {
+      const now = draft.row(key);
+      if (!now || fromBytes<Payment>(now).ref.user !== ref.user) throw new Renamed();
+    },
     amount: least(fromStripeUnits(units, currency), whole),
     metadata: { source: "stripe", eventId, reason },
     key: `stripe:${eventId}`,
@@ -118,11 +132,14 @@ async function debit(
       return "debited";
     } catch (error) {
       if (isBookedBefore(error)) return "debited";
+      if (error instanceof Renamed) return "renamed";
       if (!(error instanceof ApiError && error.code === "refund_exceeds_original")) throw error;
     }
   }
   return "ignored";
 }
+
+class Renamed extends Error {}
 
 /**
  * Whether a booking failed because of another under its key. The key is what Stripe calls it, so the

@@ -4,6 +4,7 @@ import type { Json } from "../base/json.ts";
 import type { Deps } from "../deps.ts";
 import { decodeAccount } from "../ledger/account.ts";
 import { readAuthorization } from "../ledger/authorization.ts";
+import { mayHold } from "../ledger/balance.ts";
 import { eraseChain } from "../ledger/erase_entries.ts";
 import type { Directory } from "../projects/directory.ts";
 import type { ErasedPage, Eraser, Erasure } from "../store/erase.ts";
@@ -12,7 +13,6 @@ import {
   allConnectionsPrefix,
   authorizationKey,
   connectionKey,
-  holdingKey,
 } from "../store/keys.ts";
 import { emptyWrite, type Row } from "../store/kv.ts";
 import { type Budget, listAfter, readPlace } from "../store/scan.ts";
@@ -97,15 +97,13 @@ export function createConnectionEraser({ deps, directory }: Rooms): Eraser {
   async function refusal({ projectId, user }: Erasure): Promise<ApiError | null> {
     const found = await readAuthorization(kv, projectId, user);
     if (!found) return null;
-    const { status, personId, connectionId } = found.authorization;
-    if (status === "active") {
+    if (found.authorization.status === "active") {
       const message = "A person still lets this user spend of their wallet: disconnect them first.";
       return badRequest(null, message, "user_connected");
     }
-    const [, owner, name] = await walletOf(projectId, personId);
-    const holding = await kv.get(holdingKey(String(owner), String(name), connectionId));
-    const message = "Money is held for answers that are still running.";
-    return holding.value ? badRequest(null, message, "money_held") : null;
+    // In any wallet: another person may have paid before.
+    if (!(await mayHold(kv, { projectId, user }))) return null;
+    return badRequest(null, "Money is held for answers that are still running.", "money_held");
   }
 
   return { name: "walletEntries", page, refusal };

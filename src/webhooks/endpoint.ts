@@ -13,6 +13,8 @@ export interface Claimed {
   /** What its result is written on: its own row, or its event's in the outbox while it has none. */
   row: { key: Key; version: string };
   isWritten: boolean;
+  /** Whether it still is this process's: one that could not be written down in time is not. */
+  mayBegin(): Promise<boolean>;
   /** Resolves when `row` is what it stays. */
   settled(): Promise<void>;
 }
@@ -23,7 +25,15 @@ export function written(
   version: string,
 ): Claimed {
   const row = { key: deliveryKey(delivery.projectId, delivery.id), version };
-  return { endpoint, delivery, eventText, row, isWritten: true, settled: () => Promise.resolve() };
+  return {
+    endpoint,
+    delivery,
+    eventText,
+    row,
+    isWritten: true,
+    mayBegin: () => Promise.resolve(true),
+    settled: () => Promise.resolve(),
+  };
 }
 
 // Deliveries that wait for a slot under a lease, at one endpoint and in all: as many as a healthy

@@ -94,20 +94,23 @@ export function createExpansion(
       eventText: event.text,
       row: { key: outboxKey(event.id), version: event.version },
       isWritten: false,
+      mayBegin: () => writing.then(() => !isLost),
       settled() {
         cancel();
         return writing;
       },
     };
     let writing = Promise.resolve();
+    let isLost = false;
     const cancel = clock.after(unwrittenMaxMs, () => {
-      writing = writeDown(held).catch((error) =>
+      writing = writeDown(held).then(() => void (isLost = !held.isWritten), (error) => {
+        isLost = true;
         log("error", "webhook_work_failed", {
           delivery: delivery.id,
           eventId: event.id,
           error: String(error),
-        })
-      );
+        });
+      });
     });
     return held;
   }

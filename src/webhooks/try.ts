@@ -74,6 +74,8 @@ export function createTries(
     const { endpoint, delivery, eventText } = claimed;
     span?.step("prepare");
     const subscription = await open(endpoint);
+    // Its opening took long, or its turn came late: another has it, or will find it.
+    if (!(await claimed.mayBegin())) return;
     if (!subscription?.isActive) {
       const after = endedAsError(delivery, "subscription inactive", clock.now());
       span?.step("record");
