@@ -21,6 +21,7 @@ import { forgetDefects } from "./forget_defects.ts";
 import { operatorDefects } from "./operator_defects.ts";
 import { stripeDefects } from "./stripe_defects.ts";
 import { trimDefects } from "./trim_defects.ts";
+import { walletDefects } from "./wallet_defects.ts";
 
 const isMarker = ([name]: Key) => name === "commit";
 
@@ -164,21 +165,6 @@ export const defects: readonly Defect[] = [
     seedsMax: 20,
   },
   {
-    name: "what is taken of a wallet is not counted",
-    install: draft("put", (inner) =>
-      function (key, value) {
-        if (key[0] !== "authorization") inner.call(this, key, value);
-      }),
-    seedsMax: 10,
-  },
-  {
-    name: "a wallet's cap is for each answer, not for a day",
-    install: available(function () {
-      return availableIn(this.account);
-    }),
-    seedsMax: 20,
-  },
-  {
     name: "money moves and nobody is told",
     install: draft("emit", (inner) =>
       function (...events) {
@@ -271,4 +257,5 @@ export const defects: readonly Defect[] = [
   ...stripeDefects,
   ...forgetDefects,
   ...trimDefects,
+  ...walletDefects,
 ];
