@@ -43,7 +43,9 @@ export function keyed(
 ): Operation<Posted | IdempotencyRecord> {
   const { ref, key, metadata } = posting;
   const record = key === null ? null : idempotencyKey(ref.projectId, name, key);
-  const fingerprint = fingerprintOf({ user: ref.user, metadata, ...book.fields });
+  const fingerprint = key === null
+    ? ""
+    : fingerprintOf({ user: ref.user, metadata, ...book.fields });
   return {
     reads: record ? [record, ...book.reads] : book.reads,
     // The entry and two events each carry the metadata.
