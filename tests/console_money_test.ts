@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { chatBody, chatPath } from "./support/books.ts";
 import { hiddenFields, signedIn, textOf } from "./support/console.ts";
+import { allow, charge, Device, pay, sharedWorld } from "./support/wallets.ts";
 import { deliver, operate, subscribe } from "./support/webhooks.ts";
 import { adminKey, type Body, createWorld, type World } from "./support/world.ts";
 
@@ -172,4 +173,21 @@ Deno.test("console: a shared project's money is its users' own: no deposit by ha
   assert.equal((await owner.get("deposit?user=ada")).status, 404);
   assert.equal((await owner.post("deposit", { user: "ada", amount: "1" })).status, 404);
   assert.doesNotMatch((await owner.get("users/one?user=ada")).html, /Deposit/);
+});
+
+Deno.test("console: of a wallet a charge can be refunded, and no deposit", async () => {
+  using world = await sharedWorld();
+  await allow(new Device(world));
+  await pay(world, { amount: "20" });
+  await charge(world, "2");
+  const owner = await signedIn(world);
+  const { html } = await owner.get("users/one?user=ada");
+  const [made, deposit] = await world.activities("ada");
+  assert.match(html, new RegExp(`Refund the charge ${made?.id}`));
+  assert.doesNotMatch(html, /Refund the deposit/);
+  const asked = await owner.post("refund", { user: "ada", activityId: deposit?.id ?? "" });
+  const refused = await owner.post("refund", hiddenFields(asked.html, "/refund"));
+  assert.equal(refused.status, 400);
+  assert.match(textOf(refused.html), /is paid back at Stripe/);
+  assert.equal((await world.balance("ada")).balance, "18");
 });

@@ -61,6 +61,8 @@ Deno.test("wallet: what is given back needs no leave", async () => {
   const { body } = await world.json("/v1/user/charge", { body: { user: "ada", amount: "2" } });
   await disconnect(world);
   const refund = { user: "ada", activityId: body.activityId };
+  const kinds = async () => (await world.activities("ada")).map(({ kind }) => kind);
+  assert.deepEqual(await kinds(), ["charge", "deposit"], "what was booked is still seen");
   const answer = await world.json("/v1/user/refund", { body: refund });
   assert.deepEqual([answer.status, answer.body.balance], [200, "20"]);
   assert.match((await device.get("/wallet")).html, /\$20\.00/);

@@ -2,7 +2,7 @@
 import { notFound } from "../base/errors.ts";
 import { formatAmount } from "../base/money.ts";
 import { checkUserId } from "../base/user_id.ts";
-import { findAccount } from "../ledger/authorization.ts";
+import { findLastAccount } from "../ledger/authorization.ts";
 import { amountOf, type Entry } from "../ledger/entry.ts";
 import { checkId } from "../projects/operator.ts";
 import type { Door, ProjectVisit } from "./door.tsx";
@@ -80,7 +80,7 @@ async function findOriginal(
 ) {
   const user = checkUserId(form.get("user"), "user");
   const activityId = checkId(form.get("activityId") ?? "", "activity");
-  const ref = await findAccount(deps.kv, project, user);
+  const ref = await findLastAccount(deps.kv, project, user);
   const original = ref && await post.find(ref, activityId);
   const isOwn = original?.user === user && (original.projectId ?? project.id) === project.id;
   if (!ref || !original || !isOwn) throw notFound("activity");

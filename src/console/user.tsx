@@ -4,7 +4,7 @@ import type { Handler } from "../base/handler.ts";
 import { parseAmount, toAmount, zero } from "../base/money.ts";
 import { checkUserId } from "../base/user_id.ts";
 import { listActivities } from "../ledger/activities.ts";
-import { findAccount } from "../ledger/authorization.ts";
+import { findLastAccount } from "../ledger/authorization.ts";
 import { amountOf, type Entry } from "../ledger/entry.ts";
 import { readUser, type UserDetail } from "../ledger/users.ts";
 import { fromDecimal, viewBalance } from "../ledger/view.ts";
@@ -23,7 +23,7 @@ export function userPage(door: Door, { deps: { kv, clock } }: ConsoleRooms): Han
     const cursor = incoming.query("cursor");
     const detail = await readUser(kv, project, { user, now: clock.now() })
       .catch((error) => orNew(error, project, user));
-    const ref = await findAccount(kv, project, user);
+    const ref = await findLastAccount(kv, project, user);
     const { entries, nextCursor } = ref
       ? await listActivities(kv, ref, { limit: entriesPerPage, cursor })
       : { entries: [], nextCursor: null };
@@ -127,7 +127,7 @@ function Activities({ visit, entries }: { visit: ProjectVisit; entries: Entry[] 
         <span class="exact">{entry.delta}</span>,
         <Money amount={toAmount(fromDecimal(entry.balanceAfter))} currency={currency} />,
         <About entry={entry} />,
-        entry.kind === "refund" || amountOf(entry) === "0" ? "" : (
+        !isRefundable(entry) ? "" : (
           <a
             href={here(`/refund?user=${encodeURIComponent(entry.user)}&activityId=${entry.id}`)}
             aria-label={`Refund the ${entry.kind} ${entry.id}`}
@@ -161,4 +161,10 @@ function About(
       {metadata === null ? null : <div class="exact">{JSON.stringify(metadata).slice(0, 300)}</div>}
     </>
   );
+}
+
+/** What was paid into a wallet is paid back at Stripe. */
+function isRefundable(entry: Entry): boolean {
+  const isWalletDeposit = entry.kind === "deposit" && entry.projectId !== undefined;
+  return entry.kind !== "refund" && amountOf(entry) !== "0" && !isWalletDeposit;
 }

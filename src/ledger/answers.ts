@@ -62,7 +62,7 @@ export async function answerMoney(
   asked: Asked & { user: string; body: MoneyBody },
 ): Promise<Response> {
   const { project, user, body, trigger, by, incoming: { request, requestId } } = asked;
-  if (verb === "deposit") requireOwnMoney(project, paidByThemselves);
+  if (verb === "deposit") requireOwnMoney(project);
   const ref = await findAccount(rooms.deps.kv, project, user);
   const wish = {
     amount: body.amount,
@@ -113,14 +113,12 @@ async function refusedResponse(
   return jsonResponse(200, body, requestId);
 }
 
-const paidByThemselves = "In the shared mode users pay into their wallet themselves; send them " +
-  "the link of 'GET /v1/user/balance/topup'.";
-const paidBackAtStripe = "In the shared mode what was paid into a wallet is paid back at Stripe, " +
-  "by whoever runs this server.";
-
-/** Throws 400 `mode_conflict` where the money is a person's own, and no project's to give or take. */
-function requireOwnMoney({ mode }: Project, message: string): void {
-  if (mode !== "default") throw badRequest(null, message, "mode_conflict");
+/** Throws 400 `mode_conflict` where the money is a person's own, and no project's to give. */
+function requireOwnMoney({ mode }: Project): void {
+  if (mode === "default") return;
+  const message = "In the shared mode users pay into their wallet themselves; send them the link " +
+    "of 'GET /v1/user/balance/topup'.";
+  throw badRequest(null, message, "mode_conflict");
 }
 
 /**
@@ -148,7 +146,6 @@ export async function answerRefund(
     if (!earlier) throw notFound("activity");
     return refundedResponse(project, earlier, requestId);
   }
-  if (original.kind === "deposit") requireOwnMoney(project, paidBackAtStripe);
   const posted = await post.refund({
     ref: { ...account, user: user ?? original.user },
     original,
@@ -192,7 +189,7 @@ export async function answerActivities(
   const { request, requestId, query } = incoming;
   const { currency } = project;
   const page = { limit: readLimit(query("limit")), cursor: query("cursor") };
-  const ref = await findAccount(deps.kv, project, user);
+  const ref = await findLastAccount(deps.kv, project, user);
   const { entries, nextCursor } = ref
     ? await listActivities(deps.kv, ref, page)
     : { entries: [], nextCursor: null };

@@ -25,7 +25,10 @@ export interface Post {
   find(ref: AccountRef, activityId: string): Promise<Entry | null>;
   /** How much of an entry can still be refunded. */
   refundable(ref: AccountRef, entry: Entry): Promise<Amount>;
-  /** Throws 400 when it would exceed what is left of the original, 404 for another's entry. */
+  /**
+   * Throws 400 when it would exceed what is left of the original, and for what a person paid into a
+   * wallet, unless it is paid back where it was paid; 404 for another's entry.
+   */
   refund(refund: Refund): Promise<Posted>;
 }
 
@@ -82,7 +85,8 @@ export function createPost(kv: Kv, queue: AccountQueue, announce: Announce): Pos
 
 const creditKinds: readonly EntryKind[] = ["charge", "usage", "expired"];
 
-function refundBook({ ref, amount, original, origin, reads = [], alongside }: Refund): Book {
+function refundBook(refunding: Refund): Book {
+  const { ref, amount, original, origin, paid = false, reads = [], alongside } = refunding;
   const total = refundedKey(ref.projectId, original.id);
   return {
     fields: fieldsOf({ activityId: original.id, amount }),
@@ -93,6 +97,7 @@ function refundBook({ ref, amount, original, origin, reads = [], alongside }: Re
       if (original.kind === "refund") {
         throw badRequest("activityId", "A refund cannot be refunded.", "not_refundable");
       }
+      if (original.kind === "deposit" && ref.wallet && !paid) throw paidBackAtStripe();
       const left = leftOf(original, draft.row(total));
       const refund = amount ?? left;
       if (refund > left || refund === 0n) throw exceeds(left);
@@ -110,6 +115,16 @@ function refundBook({ ref, amount, original, origin, reads = [], alongside }: Re
 function leftOf(original: Entry, refunded: Uint8Array | null): Amount {
   const whole = fromDecimal(amountOf(original));
   return toAmount(whole - (refunded ? decodeRefunded(refunded) : zero));
+}
+
+/** A wallet is its owner's: no project gives to it, and none takes what was paid in. */
+function paidBackAtStripe(): ApiError {
+  return badRequest(
+    null,
+    "In the shared mode what was paid into a wallet is paid back at Stripe, by whoever runs this " +
+      "server.",
+    "mode_conflict",
+  );
 }
 
 function exceeds(left: Amount): ApiError {

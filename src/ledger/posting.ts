@@ -17,7 +17,7 @@ export interface Posting {
   origin: Origin;
   /** Rows to write with the entry. */
   alongside?: (draft: Draft, entry: Entry) => void;
-  /** What was paid is booked also where nothing new is taken. */
+  /** It was paid, or paid back, outside: it is booked also where nothing new is taken. */
   paid?: boolean;
 }
 

@@ -123,6 +123,7 @@ async function debit(
     metadata: { source: "stripe", eventId, reason },
     key: `stripe:${eventId}`,
     origin: { trigger: byStripe },
+    paid: true,
   };
   // A dispute after a refund names the whole again: then all that is left goes, or nothing.
   const attempts = [refund, { ...refund, amount: null }];
