@@ -51,32 +51,27 @@ export async function readAuthorization(
 type Paying = Pick<Project, "id" | "mode" | "currency">;
 
 /** The user's account in this project; null when a wallet would pay, and nobody allows that. */
-export async function findAccount(
+export function findAccount(kv: Kv, project: Paying, user: string): Promise<AccountRef | null> {
+  return accountBy(kv, { project, user, mayHaveEnded: false });
+}
+
+/** As `findAccount`, also when the leave has ended: to give back, or to look, needs none. */
+export function findLastAccount(kv: Kv, project: Paying, user: string): Promise<AccountRef | null> {
+  return accountBy(kv, { project, user, mayHaveEnded: true });
+}
+
+async function accountBy(
   kv: Kv,
-  { id: projectId, mode, currency }: Paying,
-  user: string,
+  { project: { id: projectId, mode, currency }, user, mayHaveEnded }: {
+    project: Paying;
+    user: string;
+    mayHaveEnded: boolean;
+  },
 ): Promise<AccountRef | null> {
   if (mode === "default") return { projectId, user };
   const found = await readAuthorization(kv, projectId, user);
-  if (found?.authorization.status !== "active") return null;
-  return accountBy(found.authorization, { projectId, user, currency });
-}
-
-/** As `findAccount`, also when the leave has ended: what is given back needs none. */
-export async function findLastAccount(
-  kv: Kv,
-  { id: projectId, mode, currency }: Paying,
-  user: string,
-): Promise<AccountRef | null> {
-  if (mode === "default") return { projectId, user };
-  const found = await readAuthorization(kv, projectId, user);
-  return found && accountBy(found.authorization, { projectId, user, currency });
-}
-
-function accountBy(
-  { personId, connectionId }: Authorization,
-  { projectId, user, currency }: { projectId: string; user: string; currency: string },
-): AccountRef {
+  if (!found || !(mayHaveEnded || found.authorization.status === "active")) return null;
+  const { personId, connectionId } = found.authorization;
   return { projectId, user, wallet: { personId, currency, connectionId } };
 }
 

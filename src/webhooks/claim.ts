@@ -75,13 +75,18 @@ export function createClaims(deps: Deps, { slots, results, start }: ClaimRooms):
         deliveries.map((found) => found?.value ?? { projectId: "", eventId: "" }),
       );
       const work: Promise<unknown>[] = [];
+      const begin = (piece: Promise<unknown>) => {
+        // It may fail before the others have begun: then it still is waited for below.
+        piece.catch(() => {});
+        work.push(piece);
+      };
       let left = free;
       let hungry = due.length === limit;
       for (const [at, { key, dueAt }] of due.entries()) {
         const found = deliveries[at];
         if (!found || found.value.status !== "pending" || found.value.dueAt !== dueAt) {
           // Moved by someone since it was listed, or left over: a row that is right is never here.
-          if (await isStray(found?.value, dueAt)) work.push(removeStray(key));
+          if (await isStray(found?.value, dueAt)) begin(removeStray(key));
           continue;
         }
         const { value, version } = found;
@@ -90,10 +95,10 @@ export function createClaims(deps: Deps, { slots, results, start }: ClaimRooms):
         if (reason !== null && version !== null) {
           const after = endedAsError(value, reason, now);
           const row = { key: deliveryKey(value.projectId, value.id), version };
-          work.push(results.record(endpoint, { before: value, row, after, tried: false }));
+          begin(results.record(endpoint, { before: value, row, after, tried: false }));
         } else if (left > 0 && text) {
           left--;
-          work.push(claim(endpoint, found, text));
+          begin(claim(endpoint, found, text));
         } else hungry = true;
       }
       slots.setHungry(endpoint, hungry);

@@ -253,6 +253,15 @@ export const defects: readonly Defect[] = [
     },
     seedsMax: 10,
   },
+  {
+    name: "a write is begun that nobody waits for",
+    seams: committing((inner, write) => {
+      const version = inner.commit(write);
+      version.then(() => {});
+      return version;
+    }),
+    seedsMax: 10,
+  },
   ...operatorDefects,
   ...stripeDefects,
   ...forgetDefects,

@@ -58,9 +58,29 @@ export async function prepare(): Promise<() => void> {
 /** Runs one seed. `seams` puts a defect in. */
 export async function runSeed(seed: number, seams: Seams = {}): Promise<SeedResult> {
   const timeline = new Timeline(seed);
+  const violations = new Violations(timeline);
+  // It would end a process.
+  const unhandled = (event: PromiseRejectionEvent) => {
+    event.preventDefault();
+    const why = () => `nobody waits for ${event.reason?.stack ?? event.reason}`;
+    violations.must(false, "the service has no fault of its own", why);
+  };
+  globalThis.addEventListener("unhandledrejection", unhandled);
+  try {
+    return await simulate({ seed, seams, timeline, violations });
+  } finally {
+    globalThis.removeEventListener("unhandledrejection", unhandled);
+  }
+}
+
+async function simulate({ seed, seams, timeline, violations }: {
+  seed: number;
+  seams: Seams;
+  timeline: Timeline;
+  violations: Violations;
+}): Promise<SeedResult> {
   const kvChecksMax = timeline.chance(0.2) ? 10 : 100;
   const store = new MemoryStore({ checks: kvChecksMax });
-  const violations = new Violations(timeline);
   const model = new ModelServer(timeline);
   const receivers = new Receivers(timeline);
   const books = new BooksAudit(model, violations);
