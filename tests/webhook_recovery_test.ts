@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { outboxGraceMs, unwrittenMaxMs } from "../src/webhooks/expand.ts";
+import { dueKey, readyKey } from "../src/store/keys.ts";
+import { emptyWrite } from "../src/store/kv.ts";
 import { storedRows } from "./support/books.ts";
 import { createGate, createScriptedStore } from "./support/store.ts";
 import { createWorld, type World } from "./support/world.ts";
@@ -189,6 +191,33 @@ Deno.test("recovery: a store that fails now and then loses no event and no resul
   assert.equal(seen.size, entries, "one event for each entry, whatever its caller was told");
   const ended = await logs(world);
   assert.deepEqual(new Set(ended.map(({ status }) => status)), new Set(["success"]));
+  await assertClean(world);
+});
+
+Deno.test("recovery: a store that refuses while leftovers are removed ends nothing else", async () => {
+  const store = createScriptedStore();
+  using world = await createWorld({ wrapKv: store.wrap });
+  const { id } = await subscribe(world);
+  await world.deposit("ada", "1");
+  await deliver(world);
+  const [ended] = await logs(world);
+  const soon = world.clock.now() - 1_000;
+  const value = new TextEncoder().encode(world.projectId);
+  const keys = [readyKey(soon, id), dueKey(id, soon, "dly_0"), dueKey(id, soon + 1, ended?.id)];
+  const sets = keys.map((key) => ({ key, value }));
+  await world.deps.kv.atomic({ ...emptyWrite(), sets });
+  store.atomic = () => Promise.reject(new TypeError("no way to the store"));
+  let looks = 0;
+  store.get = async (key, real) => {
+    // The second row is looked at once more while the removal of the first one fails.
+    const again = key[0] === "delivery" && key[2] === ended?.id && ++looks > 1;
+    if (again) await new Promise((go) => setTimeout(go, 20));
+    return await real(key);
+  };
+  await assert.rejects(world.app.dispatcher.poll(), { status: 503 });
+  assert.equal(looks, 2);
+  Object.assign(store, { atomic: null, get: null });
+  await deliver(world);
   await assertClean(world);
 });
 
