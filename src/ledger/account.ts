@@ -2,7 +2,7 @@ import { ApiError } from "../base/errors.ts";
 import { fromBytes, toBytes } from "../base/json.ts";
 import { type Amount, toAmount, zero } from "../base/money.ts";
 import { decodeUse, encodeUse, type MonthUse, type StoredUse } from "../summaries/month_use.ts";
-import type { Counters } from "./spending.ts";
+import type { Counters } from "./counters.ts";
 
 /** Money put aside for one running answer. Counts for nothing from `expiresAt` on. */
 export interface Hold {

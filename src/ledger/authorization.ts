@@ -5,7 +5,7 @@ import type { StoredUse } from "../summaries/month_use.ts";
 import { authorizationKey } from "../store/keys.ts";
 import type { Kv } from "../store/kv.ts";
 import type { AccountRef } from "./account.ts";
-import type { Counters } from "./spending.ts";
+import type { Counters } from "./counters.ts";
 import { fromDecimal } from "./view.ts";
 
 /** What a person allows one user of one project to spend of their wallet. */

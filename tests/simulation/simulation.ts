@@ -73,12 +73,14 @@ export async function runSeed(seed: number, seams: Seams = {}): Promise<SeedResu
   }
 }
 
-async function simulate({ seed, seams, timeline, violations }: {
+interface Begun {
   seed: number;
   seams: Seams;
   timeline: Timeline;
   violations: Violations;
-}): Promise<SeedResult> {
+}
+
+async function simulate({ seed, seams, timeline, violations }: Begun): Promise<SeedResult> {
   const kvChecksMax = timeline.chance(0.2) ? 10 : 100;
   const store = new MemoryStore({ checks: kvChecksMax });
   const model = new ModelServer(timeline);
