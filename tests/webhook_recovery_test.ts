@@ -40,6 +40,30 @@ Deno.test("recovery: a process that dies after the cause leaves its events to th
   await assertClean(survivor);
 });
 
+Deno.test("recovery: an event that waited longer than events are kept is delivered", async () => {
+  const store = createScriptedStore();
+  const env = { WEBHOOK_RETENTION_DAYS: "1" };
+  using world = await createWorld({ wrapKv: store.wrap, env });
+  await subscribe(world);
+  using survivor = await createWorld({ shareWith: world, env });
+  store.atomic = async (write, real) => {
+    if (!write.sets.some(({ key }) => key[0] === "outbox")) throw new TypeError("dead");
+    return await real(write);
+  };
+  await world.deposit("ada", "1");
+  await world.app.dispatcher.idle();
+  const [before] = world.subscriber.received;
+  await world.clock.advance(60 * 24 * 3_600_000);
+  await survivor.app.sweep();
+  await deliver(survivor);
+  const [, after] = survivor.subscriber.received;
+  assert.deepEqual(after?.body.event, before?.body.event);
+  assert.equal((await logs(survivor))[0]?.status, "success");
+  await survivor.app.sweep();
+  await survivor.app.sweep();
+  assert.deepEqual((await storedRows(survivor)).filter(({ key }) => key[0] === "event"), []);
+});
+
 Deno.test("recovery: what could be neither begun nor written in time is left to the others", async () => {
   const store = createScriptedStore();
   using world = await createWorld({ wrapKv: store.wrap });

@@ -1,6 +1,14 @@
 import { firstIdAt } from "../base/ids.ts";
 import type { Deps } from "../deps.ts";
-import { deliveryKey, logKey, logPrefix, projectKey, projectsPrefix } from "../store/keys.ts";
+import {
+  deliveryKey,
+  logKey,
+  logPrefix,
+  outboxKey,
+  outboxPrefix,
+  projectKey,
+  projectsPrefix,
+} from "../store/keys.ts";
 import { emptyWrite, type Key } from "../store/kv.ts";
 import { filterName, removeDelivery } from "./delivery_rows.ts";
 import type { DeliveryStatus } from "./schema.ts";
@@ -47,12 +55,18 @@ export function createTrim({ kv, committer, clock, config }: Deps): () => Promis
     return rows.length === rowsPerPart;
   }
 
-  async function trimEvents(projectId: string, before: number): Promise<boolean> {
-    const beforeId = firstIdAt("evt", before);
+  async function trimEvents(projectId: string, beforeId: string): Promise<boolean> {
     const keys = await listEventsBefore(kv, projectId, { beforeId, limit: rowsPerPart });
     if (keys.length === 0) return false;
     await committer.commit({ ...emptyWrite(), deletes: keys });
     return keys.length === rowsPerPart;
+  }
+
+  /** However old, what has not been made into deliveries yet is kept: nobody may have run since. */
+  async function firstKeptEvent(before: number): Promise<string> {
+    const beforeId = firstIdAt("evt", before);
+    const [waiting] = await kv.list({ prefix: outboxPrefix, end: outboxKey(beforeId), limit: 1 });
+    return waiting ? String(waiting.key[1]) : beforeId;
   }
 
   return async () => {
@@ -60,13 +74,14 @@ export function createTrim({ kv, committer, clock, config }: Deps): () => Promis
     const rows = await kv.list({ prefix: projectsPrefix, ...start, limit: projectsPerSweep + 1 });
     after = rows[projectsPerSweep]?.key ?? null;
     const before = clock.now() - config.webhooks.retentionDays * dayMs;
+    const eventsBefore = await firstKeptEvent(before - eventGraceMs);
     for (const { key } of rows.slice(0, projectsPerSweep)) {
       const projectId = String(key[1]);
       for (let part = 0; part < partsPerVisit; part++) {
         const more = [
           await trimDeliveries(projectId, "success", before),
           await trimDeliveries(projectId, "error", before),
-          await trimEvents(projectId, before - eventGraceMs),
+          await trimEvents(projectId, eventsBefore),
         ];
         if (!more.includes(true)) break;
         after ??= projectKey(projectId);

@@ -222,8 +222,8 @@ async function play(parts: Play): Promise<void> {
   while (!quiet()) {
     const lasted = timeline.elapsed - startedAt;
     if (lasted > recoverAfterMs) workload.recover();
-    // What takes that long waits for a breaker: no need to look every moment.
-    if (lasted > 180_000) Object.assign(parts.tempo, { pollEveryMs: 20_000, sweepEveryMs: 60_000 });
+    // What takes that long waits for a breaker or a lost alarm: no need to look every moment.
+    if (lasted > 45_000) Object.assign(parts.tempo, { pollEveryMs: 20_000, sweepEveryMs: 60_000 });
     await timeline.run(broken, lasted > 180_000 ? 10 * stepMs : stepMs);
     violations.must(lasted < endMaxMs, "everything ends", () => stateOf(store, callers));
   }
