@@ -203,10 +203,19 @@ function methodNotAllowed(allow: string): Handler {
 
 const unknownUrl: Handler = ({ request, path }) => {
   throw new ApiError(404, {
-    message: `Unknown request URL: ${request.method} ${path}. Please check the URL for typos.`,
+    message: `Unknown request URL: ${request.method} ${path}. ${hintAt(path)}`,
     code: "unknown_url",
   });
 };
+
+/** What a client that was set up in a hurry most likely needs to hear. */
+function hintAt(path: string): string {
+  if (/^\/(chat\/completions|models|user)\b/.test(path)) return "The base URL has to end in /v1.";
+  const isOtherOfOpenAi = /^\/v1\/([^/]+\/)?(responses|completions|embeddings|images|audio)\b/;
+  if (!isOtherOfOpenAi.test(path)) return "Please check the URL for typos.";
+  return "Of OpenAI's API only chat completions and models are served. A client that offers a " +
+    "choice, such as 'Use Responses API', has to be set to chat completions.";
+}
 
 /** The path alone; doubled and trailing slashes, which base URLs often bring about, do not count. */
 function normalPath(request: Request): string {

@@ -46,6 +46,11 @@ Deno.test("chat errors: an endpoint that is not there is 404 JSON", async () => 
     assert.ok(body.error.message.includes(`POST ${path}`));
     assert.match(response.headers.get("x-request-id") ?? "", /^req_/);
   }
+  const hint = async (path: string) => (await world.json(path, { body: {} })).body.error.message;
+  assert.match(await hint("/v1/responses"), /only chat completions .* 'Use Responses API'/);
+  assert.match(await hint("/v1/ada/embeddings"), /only chat completions/);
+  assert.match(await hint("/chat/completions"), /base URL has to end in \/v1/);
+  assert.match(await hint("/v1/usr/balance"), /typos/);
   const { status, body, response } = await world.json(completionsPath);
   assert.deepEqual([status, body.error.code], [405, "method_not_allowed"]); // case 6
   assert.equal(response.headers.get("allow"), "POST, OPTIONS");

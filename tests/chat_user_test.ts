@@ -100,13 +100,21 @@ Deno.test("chat user: a header that is not UTF-8 is 400", async () => {
   assert.equal(body.error.param, "X-Service-User");
 });
 
-for (const word of ["chat", "models", "user", "webhooks", "admin"]) {
+for (const word of ["chat", "models", "user", "webhooks", "admin", "v1"]) {
   Deno.test(`chat user: '${word}' in the path is reserved, and no user`, async () => {
     using world = await createWorld();
     const { status } = await world.json(`/v1/${word}/chat/completions`, { body: chatBody(nobody) });
     assert.equal(status, 400);
   });
 }
+
+Deno.test("chat user: a base URL with /v1 twice works for who is named, and is no user", async () => {
+  using world = await createWorld();
+  const path = "/v1/v1/chat/completions";
+  assert.equal((await world.json(path, { body: chatBody() })).status, 200);
+  const { body } = await world.json(path, { body: chatBody(nobody) });
+  assert.match(body.error.message, /may have \/v1 twice/);
+});
 
 Deno.test("chat user: with userSource header, only the header counts", async () => {
   using world = await createWorld({ project: { userSource: "header" } });

@@ -11,8 +11,11 @@ export interface UserSources {
   query?: string | undefined;
 }
 
-/** Words that stand where `/v1/{user}/…` has its user, and so are no users there. */
-const reserved = new Set(["chat", "models", "user", "webhooks", "admin", "console", "docs"]);
+/**
+ * Words that stand where `/v1/{user}/…` has its user, and so are no users there. `v1` does where a
+ * client appends it to a base URL that has it already: all users would share that user's balance.
+ */
+const reserved = new Set(["chat", "models", "user", "webhooks", "admin", "console", "docs", "v1"]);
 
 /**
  * The end user that a request is about: body, else header, else path, else query, else the key's
@@ -71,7 +74,8 @@ function fromPath(segment: string): string {
     throw badRequest("user", "The user in the path is not well-formed UTF-8.");
   }
   if (reserved.has(user)) {
-    throw badRequest("user", `'${user}' is a reserved word, and no user in a path.`);
+    const doubled = user === "v1" ? " The base URL may have /v1 twice." : "";
+    throw badRequest("user", `'${user}' is a reserved word, and no user in a path.${doubled}`);
   }
   return checkUserId(user, "user");
 }
