@@ -16,8 +16,14 @@ export interface Farebox extends AsyncDisposable {
   errors(): string;
   signal(name: Deno.Signal): void;
   ended: Promise<Deno.CommandStatus>;
-  call(path: string, options?: { key?: string; body?: unknown }): Promise<Response>;
-  json(path: string, options?: { key?: string; body?: unknown }): Promise<Body>;
+  call(path: string, options?: CallOptions): Promise<Response>;
+  json(path: string, options?: CallOptions): Promise<Body>;
+}
+
+interface CallOptions {
+  key?: string;
+  body?: unknown;
+  headers?: Record<string, string>;
 }
 
 interface StartOptions {
@@ -27,6 +33,8 @@ interface StartOptions {
   env?: Record<string, string>;
   /** What follows `deno`, instead of what its task says. */
   command?: string[];
+  /** No file of its grows beyond so many KiB, as on a full disk, until `growFiles`. */
+  fileKiBMax?: number;
 }
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
@@ -56,14 +64,26 @@ export function spawnFarebox(options: StartOptions): Deno.ChildProcess {
     const value = Deno.env.get(name);
     return value ? [[name, value]] : [];
   });
-  return new Deno.Command(Deno.execPath(), {
-    args: command,
+  const { fileKiBMax } = options;
+  const limited = `trap "" XFSZ; ulimit -S -f ${2 * (fileKiBMax ?? 0)}; exec "$0" "$@"`;
+  const started = fileKiBMax === undefined
+    ? { program: Deno.execPath(), args: command }
+    : { program: "sh", args: ["-c", limited, Deno.execPath(), ...command] };
+  return new Deno.Command(started.program, {
+    args: started.args,
     cwd: folder,
     clearEnv: true,
     env: { PORT: "0", KV_PATH: databaseOf(folder), ...Object.fromEntries(kept), ...env },
     stdout: "piped",
     stderr: "piped",
   }).spawn();
+}
+
+/** Takes the limit of `fileKiBMax` away. */
+export async function growFiles({ pid }: Farebox): Promise<void> {
+  const args = ["--pid", String(pid), "--fsize=unlimited:unlimited"];
+  const { success, stderr } = await new Deno.Command("prlimit", { args }).output();
+  assert.ok(success, new TextDecoder().decode(stderr));
 }
 
 /** What follows `deno` in a task of deno.json, for any working directory. */
@@ -90,10 +110,10 @@ export async function startFarebox(options: StartOptions): Promise<Farebox> {
     throw error;
   });
   const startedInMs = performance.now() - startedAt;
-  const call: Farebox["call"] = (path, { key = "sk_dev", body } = {}) =>
+  const call: Farebox["call"] = (path, { key = "sk_dev", body, headers } = {}) =>
     fetch(url + path, {
       method: body === undefined ? "GET" : "POST",
-      headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+      headers: { authorization: `Bearer ${key}`, "content-type": "application/json", ...headers },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
   return {
