@@ -158,6 +158,16 @@ Deno.test("wallet: two projects in two processes at once take what is there, and
   assert.equal(decodeAccount(account?.value ?? null).balance, 0n);
 });
 
+Deno.test("wallet: a link counts once also where the clock was set back meanwhile", async () => {
+  using world = await sharedWorld();
+  const device = new Device(world);
+  const link = await linkFor(world);
+  await world.clock.advance(-60_000);
+  await device.post(link, { decision: "approve", cap: "5" });
+  await device.post(link, { decision: "decline" });
+  assert.match((await device.get(link)).html, /Up to \$5\.00/);
+});
+
 Deno.test("wallet: a link counts once, for its user, and ends with any later decision", async () => {
   using world = await sharedWorld();
   const device = new Device(world);

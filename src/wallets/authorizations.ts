@@ -64,6 +64,11 @@ export function createAuthorizations(
     return done;
   }
 
+  /** Never before what it follows, also where a clock was set back: a link is for one decision. */
+  function decidedAt(approval: Approval | null, last: Authorization | null): number {
+    return Math.max(clock.now(), approval?.issuedAt ?? 0, last?.decidedAt ?? 0);
+  }
+
   function about(user: string, subjectId: string): Subject {
     return { type: "authorization", id: subjectId, externalId: user };
   }
@@ -82,7 +87,7 @@ export function createAuthorizations(
           dailyCap: formatAmount(dailyCap),
           day: own?.day ?? "",
           spent: own?.spent ?? "0",
-          decidedAt: clock.now(),
+          decidedAt: decidedAt(approval, last),
           requestId,
         };
         const subject = about(user, connectionId);
@@ -102,7 +107,7 @@ export function createAuthorizations(
       }, { externalUserId: user, walletUserId: personId, requestId, reason: "declined" });
       return await decide(approval, (last) => {
         if (hasEnded(approval, last)) return null;
-        const decided = { decidedAt: clock.now(), requestId };
+        const decided = { decidedAt: decidedAt(approval, last), requestId };
         const kept = last?.status === "active" && last.personId !== personId;
         const next: Authorization = last
           ? { ...last, ...decided, status: kept ? "active" : "declined" }
@@ -118,7 +123,7 @@ export function createAuthorizations(
         const data = { externalUserId: user, walletUserId: last.personId };
         const named = { trigger, subject: about(user, last.connectionId) };
         return {
-          next: { ...last, status: "revoked", decidedAt: clock.now(), requestId: null },
+          next: { ...last, status: "revoked", decidedAt: decidedAt(null, last), requestId: null },
           events: [newEvent("authorization.revoked", named, data)],
         };
       }),

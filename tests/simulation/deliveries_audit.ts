@@ -6,6 +6,7 @@ import { projectKey } from "../../src/store/keys.ts";
 import type { Key, Write } from "../../src/store/kv.ts";
 import type { Delivery, Subscription } from "../../src/webhooks/schema.ts";
 import type { MemoryStore } from "./memory_store.ts";
+import { clockErrorMaxMs } from "./process.ts";
 import type { Post, Receivers } from "./receivers.ts";
 import { RedeliveryAudit } from "./redelivery_audit.ts";
 import { TrimAudit } from "./trim_audit.ts";
@@ -205,7 +206,7 @@ export class DeliveriesAudit {
       const wait = this.#rules.backoffBaseMs * 2 ** (used - 1) * 0.5;
       const earliest = (before.endedAt ?? before.startedAt) + Math.max(wait, before.retryAfterMs);
       const asked = stored?.attemptsBefore === before.attempt ||
-        post.startedAt >= Math.floor(earliest);
+        post.startedAt >= Math.floor(earliest) - 2 * clockErrorMaxMs;
       this.#must(asked, "retries are never early", about);
       return;
     }

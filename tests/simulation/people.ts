@@ -74,8 +74,13 @@ export class People {
     const decision = person.cookie === null || timeline.chance(0.9) ? "approve" : "decline";
     const form = { decision, cap: this.#cap() };
     const link = new URL(answer.body.url).pathname;
-    const headers = await callers.visit(link, { form, cookie: person.cookie });
-    person.cookie = headers?.get("set-cookie")?.split(";")[0] ?? person.cookie;
+    // Some press twice, or let somebody else have the link.
+    const again = timeline.chance(0.3) ? timeline.pick(this.#persons) : null;
+    for (const whoever of again ? [person, again] : [person]) {
+      const headers = await callers.visit(link, { form, cookie: whoever.cookie });
+      whoever.cookie = headers?.get("set-cookie")?.split(";")[0] ?? whoever.cookie;
+      await timeline.pause(timeline.between(0, 500));
+    }
   }
 
   async #change(

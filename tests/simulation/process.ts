@@ -24,6 +24,8 @@ export interface Surroundings {
   receivers: Receivers;
   queue: AlarmQueue;
   config: Config;
+  /** Whether each process has a clock of its own, that is a little wrong. */
+  wrongClocks: boolean;
   /** How often a process looks for what is due and for leftovers. */
   tempo: { pollEveryMs: number; sweepEveryMs: number };
   seams: Seams;
@@ -41,6 +43,9 @@ export interface Seams {
 
 /** Longest that each part of a clean stop may take, in ms: as in main.ts. */
 const leaveMs = 3_000;
+
+/** By how much a process's clock may be wrong, in ms. */
+export const clockErrorMaxMs = 700;
 
 /** What a call comes to when its process dies first. */
 export const died = Symbol("died");
@@ -60,7 +65,8 @@ export class Process implements Holder {
   }
 
   static async start(name: string, around: Surroundings): Promise<Process> {
-    const life: Life = { name, dead: false, mourners: new Set() };
+    const life: Life = { name, dead: false, clockErrorMs: 0, mourners: new Set() };
+    if (around.wrongClocks) goWrong(life, around.timeline);
     const deps = depsOf(life, around);
     const app = await createApp(around.seams.deps?.(deps) ?? deps);
     const process = new Process(life, app, around.timeline);
@@ -71,6 +77,10 @@ export class Process implements Holder {
 
   get dead(): boolean {
     return this.#life.dead;
+  }
+
+  get clockErrorMs(): number {
+    return this.#life.clockErrorMs;
   }
 
   /** The same life, as its own store and clock see it. */
@@ -110,7 +120,14 @@ export class Process implements Holder {
 
 interface Life extends Holder {
   dead: boolean;
+  clockErrorMs: number;
   mourners: Set<() => void>;
+}
+
+/** Its clock is wrong from the start, and is set now and then: to another error, back or ahead. */
+function goWrong(life: Life, timeline: Timeline): void {
+  life.clockErrorMs = timeline.between(-clockErrorMaxMs, clockErrorMaxMs);
+  timeline.after(timeline.between(5_000, 60_000), () => life.dead || goWrong(life, timeline));
 }
 
 function depsOf(life: Life, around: Surroundings): Deps {
@@ -161,7 +178,7 @@ function clockOf(life: Life, timeline: Timeline): Clock {
       if (!life.dead) work();
     });
   return {
-    now: () => timeline.now,
+    now: () => timeline.now + Math.round(life.clockErrorMs),
     elapsed: () => timeline.elapsed,
     after,
     sleep: (ms, signal) =>

@@ -12,6 +12,7 @@ export interface Post {
   /** The number of the try, as the payload says. */
   attempt: number;
   by: string;
+  /** When, by the sender's clock. */
   startedAt: number;
   endedAt: number | null;
   /** Null when no answer was given. */
@@ -39,13 +40,14 @@ export class Receivers {
   post(holder: Holder, { url, body, signal }: PostRequest): Promise<PostResponse> {
     if (holder.dead) return new Promise(() => {});
     const timeline = this.#timeline;
+    const now = () => timeline.now + Math.round(holder.clockErrorMs);
     const [, deliveryId = "", attempt = "", eventId = ""] = head.exec(body) ?? [];
     const post: Post = {
       deliveryId,
       eventId,
       attempt: Number(attempt),
       by: holder.name,
-      startedAt: timeline.now,
+      startedAt: now(),
       endedAt: null,
       status: null,
       retryAfterMs: 0,
@@ -62,13 +64,13 @@ export class Receivers {
     );
     return new Promise((resolve, reject) => {
       signal.addEventListener("abort", () => {
-        post.endedAt ??= timeline.now;
+        post.endedAt ??= now();
         reject(signal.reason);
       }, { once: true });
       timeline.after(answer.ms, () => {
         // A receiver that answers too late has taken it, and nobody hears of it.
         if (signal.aborted) return;
-        post.endedAt = timeline.now;
+        post.endedAt = now();
         post.status = answer.status;
         post.retryAfterMs = answer.retryAfter === null ? 0 : answer.retryAfter * 1_000;
         if (holder.dead) return;

@@ -101,6 +101,7 @@ async function simulate({ seed, seams, timeline, violations }: Begun): Promise<S
     receivers,
     tempo,
     seams,
+    wrongClocks: timeline.chance(0.5),
     queue: new AlarmQueue(timeline),
     config: readConfig({ ...environment, KV_CHECKS_MAX: String(kvChecksMax) }, { dev: false }),
     events: {

@@ -2,6 +2,7 @@ import { timeOfId } from "../../src/base/ids.ts";
 import type { Key, Write } from "../../src/store/kv.ts";
 import type { Delivery } from "../../src/webhooks/schema.ts";
 import type { MemoryStore } from "./memory_store.ts";
+import { clockErrorMaxMs } from "./process.ts";
 import type { Violations } from "./violations.ts";
 
 /** How long what was delivered is kept, in days. */
@@ -49,7 +50,7 @@ export class TrimAudit {
   #remove([, , id = ""]: Key): void {
     const delivery = this.#deliveries.get(String(id));
     const about = () => `${id}: ${JSON.stringify(delivery)}`;
-    const isOld = timeOfId(String(id)) < this.#now() - retentionDays * dayMs;
+    const isOld = timeOfId(String(id)) < this.#now() - retentionDays * dayMs + 2 * clockErrorMaxMs;
     const hasEnded = delivery !== undefined && delivery.status !== "pending";
     this.#violations.must(isOld && hasEnded, "only what is old and has ended is removed", about);
     this.#deliveries.delete(String(id));

@@ -1,13 +1,27 @@
 import { availableIn } from "../../src/ledger/account.ts";
-import { decodeAuthorization, encodeAuthorization } from "../../src/ledger/authorization.ts";
+import {
+  type Authorization,
+  decodeAuthorization,
+  encodeAuthorization,
+} from "../../src/ledger/authorization.ts";
 import type { Row } from "../../src/store/kv.ts";
+import type { Seams } from "./process.ts";
 import { available, type Defect, draft, is, withoutChecks } from "./defect_seams.ts";
 
-/** A leave as if it had never ended. */
-function unended(row: Row): Row {
-  if (row.key[0] !== "authorization" || !row.value) return row;
-  const authorization = decodeAuthorization(row.value);
-  return { ...row, value: encodeAuthorization({ ...authorization, status: "active" }) };
+/** Every leave that is read, as if this were so. */
+function readAs(wrong: Partial<Authorization>): Seams {
+  const changed = (row: Row): Row => {
+    if (row.key[0] !== "authorization" || !row.value) return row;
+    const authorization = decodeAuthorization(row.value);
+    return { ...row, value: encodeAuthorization({ ...authorization, ...wrong }) };
+  };
+  return {
+    kv: (kv) => ({
+      ...kv,
+      get: (key) => kv.get(key).then(changed),
+      getMany: (keys) => kv.getMany(keys).then((rows) => rows.map(changed)),
+    }),
+  };
 }
 
 /** Defects in what people allow, and what is taken of their wallets. */
@@ -29,14 +43,13 @@ export const walletDefects: readonly Defect[] = [
   },
   {
     name: "whether leave to spend has ended is not looked at",
-    seams: {
-      kv: (kv) => ({
-        ...kv,
-        get: (key) => kv.get(key).then(unended),
-        getMany: (keys) => kv.getMany(keys).then((rows) => rows.map(unended)),
-      }),
-    },
+    seams: readAs({ status: "active" }),
     seedsMax: 20,
+  },
+  {
+    name: "a link decides as often as it is pressed",
+    seams: readAs({ decidedAt: 0 }),
+    seedsMax: 60,
   },
   {
     name: "a person's leave is written on one that may be stale",

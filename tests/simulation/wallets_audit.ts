@@ -16,6 +16,8 @@ export class WalletsAudit {
   /** Connections that were active until the write that lands just now, or are from it on. */
   readonly #active = new Set<string>();
   #ending: string[] = [];
+  /** By link: when its decision was made. */
+  readonly #links = new Map<string, number>();
   /** By hold: the connection that holds. */
   readonly #holders = new Map<string, string>();
   /** By connection and day: what was taken. */
@@ -93,6 +95,12 @@ export class WalletsAudit {
     if (last?.status === "active") this.#ending.push(last.connectionId);
     if (next) this.#decided.set(name, next);
     else this.#decided.delete(name);
+    if (next?.requestId) {
+      const { requestId, decidedAt } = next;
+      const isFirst = (this.#links.get(requestId) ?? decidedAt) === decidedAt;
+      this.#must(isFirst, "a link is for one decision", () => JSON.stringify(next));
+      this.#links.set(requestId, decidedAt);
+    }
     if (next?.status !== "active") return;
     this.#active.add(next.connectionId);
     this.#ending = this.#ending.filter((ended) => ended !== next.connectionId);
