@@ -53,6 +53,35 @@ for (
   });
 }
 
+Deno.test("wallet: what another person paid before can still be given back, to them", async () => {
+  using world = await sharedWorld();
+  const [first, second] = [new Device(world), new Device(world)];
+  const charged: string[] = [];
+  for (const device of [first, second, first]) {
+    await disconnect(world);
+    await world.clock.advance(1);
+    await allow(device, { cap: "5" });
+    await pay(world, { amount: "20" });
+    const { body } = await world.json("/v1/user/charge", { body: { user: "ada", amount: "2" } });
+    charged.push(body.activityId);
+  }
+  const balances = async () => {
+    const pages = [await first.get("/wallet"), await second.get("/wallet")];
+    return pages.map(({ html }) => /\$\d+\.\d\d/.exec(html)?.[0]);
+  };
+  assert.deepEqual(await balances(), ["$36.00", "$18.00"]);
+  for (const activityId of charged) {
+    const refund = { body: { user: "ada", activityId, amount: "1.5" } };
+    assert.equal((await world.json("/v1/user/refund", refund)).status, 200);
+    assert.equal((await world.json("/v1/user/refund", refund)).status, 400, "0.5 is left");
+  }
+  assert.deepEqual(await balances(), ["$39.00", "$19.50"]);
+  const { body } = await world.json("/v1/user/connect?user=ada");
+  assert.equal(body.connected, true);
+  const stranger = { user: "bob", activityId: charged[0] };
+  assert.equal((await world.json("/v1/user/refund", { body: stranger })).status, 404);
+});
+
 Deno.test("wallet: what is given back needs no leave", async () => {
   using world = await sharedWorld();
   const device = new Device(world);

@@ -2,7 +2,7 @@
 import { notFound } from "../base/errors.ts";
 import { formatAmount } from "../base/money.ts";
 import { checkUserId } from "../base/user_id.ts";
-import { findLastAccount } from "../ledger/authorization.ts";
+import { findActivity } from "../ledger/activities.ts";
 import { amountOf, type Entry } from "../ledger/entry.ts";
 import { checkId } from "../projects/operator.ts";
 import type { Door, ProjectVisit } from "./door.tsx";
@@ -74,17 +74,17 @@ export function refundPages(door: Door, rooms: ConsoleRooms) {
 
 /** Throws 404 for what is no activity of that user. */
 async function findOriginal(
-  { post, deps }: ConsoleRooms,
+  { deps }: ConsoleRooms,
   { project }: ProjectVisit,
   form: URLSearchParams,
 ) {
   const user = checkUserId(form.get("user"), "user");
   const activityId = checkId(form.get("activityId") ?? "", "activity");
-  const ref = await findLastAccount(deps.kv, project, user);
-  const original = ref && await post.find(ref, activityId);
-  const isOwn = original?.user === user && (original.projectId ?? project.id) === project.id;
-  if (!ref || !original || !isOwn) throw notFound("activity");
-  return { ref, original };
+  const found = await findActivity(deps.kv, project, { user, activityId });
+  const isOwn = found?.entry.user === user &&
+    (found.entry.projectId ?? project.id) === project.id;
+  if (!found || !isOwn) throw notFound("activity");
+  return { ref: found.ref, original: found.entry };
 }
 
 function hiddenOf({ user, id }: Entry): Record<string, string> {

@@ -1,7 +1,9 @@
 import { type ApiError, badRequest } from "../base/errors.ts";
 import { csvLine } from "../base/csv.ts";
+import type { Project } from "../projects/schema.ts";
 import type { Kv } from "../store/kv.ts";
 import { type AccountRef, placeOf } from "./account.ts";
+import { findAccounts } from "./authorization.ts";
 import { amountOf, type Entry } from "./entry.ts";
 import { readAccount, readEntry } from "./store.ts";
 
@@ -42,6 +44,19 @@ export async function listActivities(
     next = entry.prev;
   }
   return { entries, nextCursor: next };
+}
+
+/** A user's activity, in whichever account that ever paid for them; null when it is in none. */
+export async function findActivity(
+  kv: Kv,
+  project: Project,
+  { user, activityId }: { user: string; activityId: string },
+): Promise<{ ref: AccountRef; entry: Entry } | null> {
+  for (const ref of await findAccounts(kv, project, user)) {
+    const entry = await readEntry(kv, placeOf(ref).owner, activityId);
+    if (entry) return { ref, entry };
+  }
+  return null;
 }
 
 function isOwn({ projectId, user }: Entry, ref: AccountRef): boolean {

@@ -9,7 +9,7 @@ import type { Trigger } from "../events/event.ts";
 import type { By } from "../projects/audit.ts";
 import type { Project } from "../projects/schema.ts";
 import { tallyRefusal } from "../summaries/tally.ts";
-import { listActivities, toCsv } from "./activities.ts";
+import { findActivity, listActivities, toCsv } from "./activities.ts";
 import { audited } from "./audited.ts";
 import { findAccount, findLastAccount } from "./authorization.ts";
 import { amountOf, toActivity } from "./entry.ts";
@@ -131,24 +131,22 @@ export async function answerRefund(
   { project, user, body, trigger, by, incoming }: Asked & { user: string | null; body: RefundBody },
 ): Promise<Response> {
   const { requestId, request } = incoming;
-  const account = user === null
-    ? { projectId: project.id, user: "" }
-    : await findLastAccount(deps.kv, project, user);
+  const { activityId } = body;
+  const found = await findActivity(deps.kv, project, { user: user ?? "", activityId });
   const wish = {
     amount: body.amount ?? null,
     metadata: body.metadata ?? null,
     key: readIdempotencyKey(request),
   };
-  const original = account && (await post.find(account, body.activityId));
-  if (!original) {
-    const asked = { projectId: project.id, user: user ?? "", activityId: body.activityId };
+  if (!found) {
+    const asked = { projectId: project.id, user: user ?? "", activityId };
     const earlier = await post.earlier("refund", { ...asked, ...wish });
     if (!earlier) throw notFound("activity");
     return refundedResponse(project, earlier, requestId);
   }
   const posted = await post.refund({
-    ref: { ...account, user: user ?? original.user },
-    original,
+    ref: { ...found.ref, user: user ?? found.entry.user },
+    original: found.entry,
     ...wish,
     origin: { trigger },
     ...(by ? { alongside: audited(deps, { by, action: "refund" }) } : {}),

@@ -8,10 +8,14 @@ import type { AccountRef } from "./account.ts";
 import type { Counters } from "./counters.ts";
 import { fromDecimal } from "./view.ts";
 
-/** What a person allows one user of one project to spend of their wallet. */
-export interface Authorization {
-  connectionId: string;
+/** A person who pays, or paid, and what their charges are counted under. */
+export interface Payer {
   personId: string;
+  connectionId: string;
+}
+
+/** What a person allows one user of one project to spend of their wallet. */
+export interface Authorization extends Payer {
   status: "active" | "revoked" | "declined";
   /** Most in one day, UTC: a decimal string. */
   dailyCap: string;
@@ -22,6 +26,8 @@ export interface Authorization {
   decidedAt: number;
   /** The request that it answered; null when it answered none. */
   requestId: string | null;
+  /** Who paid for this user before, the last one first; absent when nobody did. */
+  former?: readonly Payer[];
   /** Of the project's limits; absent where there are none. */
   counters?: Counters;
   /** What the user did this month; absent before the first charge. */
@@ -58,6 +64,31 @@ export function findAccount(kv: Kv, project: Paying, user: string): Promise<Acco
 /** As `findAccount`, also when the leave has ended: to give back, or to look, needs none. */
 export function findLastAccount(kv: Kv, project: Paying, user: string): Promise<AccountRef | null> {
   return accountBy(kv, { project, user, mayHaveEnded: true });
+}
+
+/** Every account that this user's charges may be in, the last one first. */
+export async function findAccounts(
+  kv: Kv,
+  { id: projectId, mode, currency }: Paying,
+  user: string,
+): Promise<AccountRef[]> {
+  if (mode === "default") return [{ projectId, user }];
+  const found = await readAuthorization(kv, projectId, user);
+  if (!found) return [];
+  return [found.authorization, ...(found.authorization.former ?? [])].map((
+    { personId, connectionId },
+  ) => ({ projectId, user, wallet: { personId, currency, connectionId } }));
+}
+
+const formerMax = 20;
+
+/** Who paid before a person who now is to pay. */
+export function formerPayers(last: Authorization | null, personId: string): readonly Payer[] {
+  if (last === null) return [];
+  const { former = [], ...payer } = last;
+  return [{ personId: payer.personId, connectionId: payer.connectionId }, ...former]
+    .filter((one) => one.personId !== "" && one.personId !== personId)
+    .slice(0, formerMax);
 }
 
 async function accountBy(

@@ -4,6 +4,7 @@ import { type NewEvent, newEvent, type Subject, type Trigger } from "../events/e
 import {
   type Authorization,
   encodeAuthorization,
+  formerPayers,
   readAuthorization,
 } from "../ledger/authorization.ts";
 import type { Approval, LinkSubject } from "../paywall/link.ts";
@@ -79,6 +80,7 @@ export function createAuthorizations(
         if (hasEnded(approval, last)) return null;
         const { user, requestId } = approval;
         const own = last?.personId === personId ? last : null;
+        const former = formerPayers(last, personId);
         const connectionId = own?.connectionId ?? id("con");
         const next: Authorization = {
           connectionId,
@@ -89,6 +91,7 @@ export function createAuthorizations(
           spent: own?.spent ?? "0",
           decidedAt: decidedAt(approval, last),
           requestId,
+          ...(former.length > 0 ? { former } : {}),
         };
         const subject = about(user, connectionId);
         const data = { externalUserId: user, walletUserId: personId, connectionId };
