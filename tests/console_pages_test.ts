@@ -116,7 +116,7 @@ Deno.test("console: what someone else saved meanwhile is not undone unseen", asy
   const hidden = hiddenFields((await owner.get("settings")).html, "/settings");
   await world.clock.advance(1_000);
   await operate(world, "", { method: "PATCH", body: { trialCredits: "3" } });
-  const form = { ...hidden, name: "Shop", trialCredits: "0", amounts: "5", messages: "{}" };
+  const form = { ...hidden, name: "Shop", trialCredits: "0", amounts: "5" };
   const stale = await owner.post("settings", form);
   assert.equal(stale.status, 400);
   assert.match(textOf(stale.html), /has changed since you opened this page/);
@@ -140,14 +140,11 @@ Deno.test("console: settings are saved as the admin API would, and faults are to
     min: "1",
     max: "50",
     billingEvents: "on",
-    messages: '{"en":{"cut":"More: {{url}}"}}',
   };
   const bad: [name: string, value: string, says: RegExp][] = [
     ["name", "", /name/],
     ["lowBalance", "-1", /lowBalance/],
     ["topUpUrl", "javascript:alert(1)", /topUpUrl/],
-    ["messages", "{", /not well-formed JSON/],
-    ["messages", '{"en":{"cut":"none"}}', /must contain/],
     ["amounts", "", /amounts/],
   ];
   for (const [name, value, says] of bad) {
@@ -156,13 +153,45 @@ Deno.test("console: settings are saved as the admin API would, and faults are to
     assert.match(textOf(answer.html), says);
   }
   assert.match(textOf((await owner.submit("settings", form)).html), /Saved/);
-  const { name, lowBalance, trialCredits, topUpUrl, topUp, messages } = await project(world);
+  const { name, lowBalance, trialCredits, topUpUrl, topUp } = await project(world);
   assert.deepEqual([name, lowBalance, trialCredits], ["Ada’s shop", "1.5", "0.25"]);
   assert.equal(topUpUrl, "https://shop.example/pay/{user}");
   assert.deepEqual(topUp, { amounts: ["3", "6.5"], min: "1", max: "50", checkoutUrl: null });
-  assert.deepEqual(messages, { en: { cut: "More: {{url}}" } });
   const { detail } = await lastAction(world);
   assert.deepEqual(detail.lowBalance, { from: null, to: "1.5" });
+});
+
+Deno.test("console: an owner's own words are filled in by language, and users get them", async () => {
+  using world = await createWorld({ project: { messages: { fr: { cut: "Plus : {{url}}" } } } });
+  const owner = await signedIn(world);
+  const page = await owner.get("messages?language=DE");
+  assert.match(textOf(page.html), /German \(de\).*Otherwise: You have run out of credit/s);
+  const hidden = hiddenFields(page.html, "/messages");
+  const bad = await owner.post("messages", {
+    ...hidden,
+    insufficient_funds: "Kein Geld, {{user}}",
+  });
+  assert.equal(bad.status, 400);
+  assert.match(textOf(bad.html), /insufficient_funds.*must contain \{\{url\}\}/);
+  assert.match(bad.html, /Kein Geld, \{\{user\}\}/, "what was typed is still there");
+  const words = "Guthaben {{balance}} bei {{name}}: {{url}}";
+  const saved = await owner.submit("messages", { ...hidden, insufficient_funds: words });
+  assert.match(textOf(saved.html), /Saved.*French \(fr\).*Guthaben \$1\.25 bei .*: https:/s);
+  assert.deepEqual((await project(world)).messages, {
+    fr: { cut: "Plus : {{url}}" },
+    de: { insufficient_funds: words },
+  });
+  const headers = { "accept-language": "de-AT" };
+  const answered = await world.json(chatPath, { body: chatBody("ada"), headers });
+  assert.match(answered.body.choices[0].message.content, /^Guthaben \$0\.00 bei /);
+  const current = hiddenFields(saved.html, "/messages");
+  await owner.submit("messages", { ...current, insufficient_funds: " " });
+  assert.deepEqual((await project(world)).messages, { fr: { cut: "Plus : {{url}}" } });
+  const odd = await owner.get("messages?language=%3Cb%3E");
+  const none = hiddenFields(odd.html, "/messages");
+  assert.equal((await owner.post("messages", { ...none, cut: "{{url}}" })).status, 400);
+  assert.ok(!odd.html.includes("<b>"));
+  assert.equal((await owner.get("messages?language=constructor")).status, 200);
 });
 
 Deno.test("console: archiving asks first, and then the project takes no more chats", async () => {

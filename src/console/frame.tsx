@@ -34,6 +34,7 @@ const sections = [
   ["/keys", "Keys"],
   ["/pricing", "Pricing"],
   ["/limits", "Limits"],
+  ["/messages", "Messages"],
   ["/settings", "Settings"],
   ["/audit", "Audit trail"],
 ] as const;

@@ -7,6 +7,7 @@ import { createDoor, type Door } from "./door.tsx";
 import { keyPages } from "./keys.tsx";
 import { limitPages } from "./limits.tsx";
 import { livePage } from "./live.tsx";
+import { messagePages } from "./messages.tsx";
 import { overviewPage } from "./overview.tsx";
 import { pricingPages } from "./pricing.tsx";
 import { home, projectsPage } from "./projects.tsx";
@@ -57,12 +58,14 @@ function settingRoutes(project: string, door: Door, rooms: ConsoleRooms): PageRo
   const keys = keyPages(door, rooms);
   const pricing = pricingPages(door, rooms);
   const limits = limitPages(door, rooms);
+  const messages = messagePages(door, rooms);
   const settings = settingPages(door, rooms);
   return {
     [`${project}/keys`]: { GET: keys.show, POST: keys.create },
     [`${project}/keys/:keyId/revoke`]: { GET: keys.askRevoke, POST: keys.revoke },
     [`${project}/pricing`]: { GET: pricing.show, POST: pricing.change },
     [`${project}/limits`]: { GET: limits.show, POST: limits.save },
+    [`${project}/messages`]: { GET: messages.show, POST: messages.save },
     [`${project}/settings`]: { GET: settings.show, POST: settings.save },
     [`${project}/archive`]: { GET: settings.askArchive, POST: settings.archive },
   };

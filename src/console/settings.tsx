@@ -1,7 +1,5 @@
 /** @jsxImportSource @hono/hono/jsx */
-import { badRequest } from "../base/errors.ts";
-import type { Json } from "../base/json.ts";
-import { messageReasons, type Project } from "../projects/schema.ts";
+import type { Project } from "../projects/schema.ts";
 import type { Door, ProjectVisit } from "./door.tsx";
 import { decimal, given, orAgain, wholeNumber } from "./fields.ts";
 import { Check, Confirm, Fault, Field, Hidden } from "./form.tsx";
@@ -66,7 +64,6 @@ function valuesOf(project: Project): Values {
     max: topUp.max,
     checkoutUrl: topUp.checkoutUrl,
     billingEvents: project.billingEvents ? "on" : "",
-    messages: JSON.stringify(project.messages, null, 2),
   };
   return (field) => values[field] ?? "";
 }
@@ -87,16 +84,7 @@ function readSettings(form: URLSearchParams, project: Project): Record<string, u
       checkoutUrl: given(form, "checkoutUrl"),
     },
     billingEvents: form.has("billingEvents"),
-    messages: readMessages(given(form, "messages") ?? "{}"),
   };
-}
-
-function readMessages(text: string): Json {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw badRequest("messages", "The messages are not well-formed JSON.");
-  }
 }
 
 function Settings({ visit: { project, here }, values, fault }: {
@@ -134,7 +122,6 @@ function Settings({ visit: { project, here }, values, fault }: {
           label="Send webhooks about balances and usage"
           on={values("billingEvents") !== ""}
         />
-        <Messages text={values("messages")} />
         <button type="submit" class="primary">Save</button>
       </form>
       <About project={project} />
@@ -178,22 +165,6 @@ function TopUp({ values, currency }: { values: Values; currency: string }) {
         <Field name="max" label="Most" value={values("max")} />
       </div>
     </fieldset>
-  );
-}
-
-function Messages({ text }: { text: string }) {
-  return (
-    <div class="field">
-      <label for="messages">Messages of the paywall</label>
-      <textarea id="messages" name="messages" rows={8} aria-describedby="messages-hint">
-        {text}
-      </textarea>
-      <span class="hint" id="messages-hint">
-        JSON by language and reason, as{" "}
-        <code>{`{"en": {"insufficient_funds": "Top up here: {{url}}"}}`}</code>. Reasons:{" "}
-        {messageReasons.join(", ")}.
-      </span>
-    </div>
   );
 }
 

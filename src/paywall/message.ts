@@ -12,9 +12,11 @@ export interface MessageContext {
   languages: string | null;
 }
 
-// What stands in the way, as people read it: the sentences that go into the chat. The ones after
-// an answer begin a paragraph of their own.
-const english: Record<MessageReason, string> = {
+/**
+ * What stands in the way, as people read it: the sentences that go into the chat where a project has
+ * none of its own. The ones after an answer begin a paragraph of their own.
+ */
+export const standardWords: Record<MessageReason, string> = {
   insufficient_funds: "You have run out of credit. Top up here to continue: {{url}}",
   authorization_required: "{{name}} needs your permission to charge your wallet. " +
     "Give it here to continue: {{url}}",
@@ -38,7 +40,7 @@ export function messageFor(
 ): string {
   const template = preferred(Object.keys(messages), languages)
     .map((language) => messages[language]?.[reason])
-    .find((text) => text !== undefined) ?? english[reason];
+    .find((text) => text !== undefined) ?? standardWords[reason];
   const values: Record<string, string> = {
     url,
     name,

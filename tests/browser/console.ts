@@ -53,6 +53,7 @@ async function allPages(world: World & { subscriptionId: string }): Promise<[str
     ["key-revoke", `${project}/keys/${body.keys[0].id}/revoke`],
     ["pricing", `${project}/pricing`],
     ["limits", `${project}/limits`],
+    ["messages", `${project}/messages?language=de`],
     ["settings", `${project}/settings`],
     ["archive", `${project}/archive`],
     ["audit", `${project}/audit`],
