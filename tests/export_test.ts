@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { parse } from "csv-parse/sync";
 import { placeOf } from "../src/export/kinds.ts";
 import type { Kv } from "../src/store/kv.ts";
+import { operate } from "./support/webhooks.ts";
 import { adminKey, type Body, createWorld, type World } from "./support/world.ts";
 import { allow, charge, Device, pay, sharedWorld } from "./support/wallets.ts";
 import { chatBody, chatPath } from "./support/books.ts";
@@ -116,6 +117,26 @@ Deno.test("export: events and deliveries, as subscribers and the log have them",
   assert.equal(deliveries[0]?.subscriptionId, body.subscription.id);
   const [, row] = parse(await exportedCsv(world, "what=events"));
   assert.equal(JSON.parse(row?.at(-2) ?? "").amount, "1");
+});
+
+Deno.test("export: the audit trail, as its page has it, goes on after any row", async () => {
+  using world = await createWorld();
+  for (const trialCredits of ["1", "2", "3"]) {
+    await operate(world, "", { method: "PATCH", body: { trialCredits } });
+    await world.clock.advance(60_000);
+  }
+  const { body } = await operate(world, "/audit", { method: "GET" });
+  const actions = await exported(world, "what=audit");
+  assert.equal(actions.length, 4);
+  assert.deepEqual(actions.toReversed(), body.actions);
+  for (const [at, action] of actions.entries()) {
+    const after = placeOf("audit", action);
+    assert.deepEqual(await exported(world, `what=audit&after=${after}`), actions.slice(at + 1));
+  }
+  const since = actions[3]?.at;
+  assert.deepEqual(await exported(world, `what=audit&from=${since}`), actions.slice(3));
+  const rows: Body[] = parse(await exportedCsv(world, "what=audit"), { columns: true });
+  assert.deepEqual(JSON.parse(rows[3]?.detail).trialCredits, { from: "2", to: "3" });
 });
 
 Deno.test("export: in the shared mode, what a project's users spent and paid, of every wallet", async () => {

@@ -1,7 +1,7 @@
 import type { JsonObject } from "../base/json.ts";
 
 /** What can be exported. */
-export const exportKinds = ["entries", "users", "events", "deliveries"] as const;
+export const exportKinds = ["entries", "users", "events", "deliveries", "audit"] as const;
 /** A kind of records that can be exported. */
 export type ExportKind = typeof exportKinds[number];
 
@@ -69,6 +69,17 @@ export const columnsOf: Readonly<Record<ExportKind, readonly string[]>> = {
     "responseLatencyMs",
     "error",
     "updatedAt",
+  ],
+  audit: [
+    "id",
+    "at",
+    "action",
+    "target",
+    "actor.type",
+    "actor.id",
+    "actor.suffix",
+    "via",
+    "detail",
   ],
 };
 

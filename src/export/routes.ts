@@ -5,6 +5,7 @@ import type { Deps } from "../deps.ts";
 import { listEvents } from "../events/listing.ts";
 import { listEntries } from "../ledger/list_entries.ts";
 import { listAllUsers } from "../ledger/list_all_users.ts";
+import { listActions } from "../projects/audit.ts";
 import type { Directory } from "../projects/directory.ts";
 import { type AdminGuard, checkId } from "../projects/operator.ts";
 import type { Project } from "../projects/schema.ts";
@@ -28,6 +29,7 @@ export function exportRoutes({ deps, operator, directory }: ExportRooms) {
     users: (project) => listAllUsers(kv, project, clock.now),
     events: ({ id }) => listEvents(kv, id),
     deliveries: ({ id }) => listDeliveries(kv, id),
+    audit: ({ id }) => listActions(kv, id),
   };
 
   return {

@@ -1,10 +1,18 @@
 import { z } from "zod";
 import { badRequest } from "../base/errors.ts";
 import { idOf, nextCursor, time } from "../base/fields.ts";
-import { fromBytes, isObject, type JsonObject, toBytes, utf8Length } from "../base/json.ts";
+import {
+  fromBytes,
+  fromBytesExactly,
+  isObject,
+  type JsonObject,
+  toBytes,
+  utf8Length,
+} from "../base/json.ts";
 import type { Deps } from "../deps.ts";
 import { auditKey, auditPrefix, instanceTrail } from "../store/keys.ts";
 import type { Key, Kv } from "../store/kv.ts";
+import { listByTime, type Listing } from "../store/listing.ts";
 import type { ApiKey } from "./schema.ts";
 
 const bySchema = {
@@ -105,4 +113,18 @@ export async function listAudit(
     value ? [fromBytes<AuditRow>(value)] : []
   );
   return { actions, nextCursor: rows.length > limit ? actions.at(-1)?.id ?? null : null };
+}
+
+/** All that was done in a project, oldest first. */
+export function listActions(kv: Kv, projectId: string): Listing {
+  return (query) =>
+    listByTime(kv, {
+      prefix: auditPrefix(projectId),
+      kind: "aud",
+      read({ value }) {
+        if (!value) return null;
+        const record = fromBytesExactly<JsonObject>(value);
+        return { createdAt: Date.parse(String(record.at)), record };
+      },
+    }, query);
 }
