@@ -92,11 +92,11 @@ function createResolve(): Deps["resolve"] {
   const known = new Map<string, { at: number; addresses: Promise<string[]> }>();
   return (host) => {
     const found = known.get(host);
-    if (found && Date.now() - found.at < resolvedMs) return found.addresses;
+    if (found && performance.now() - found.at < resolvedMs) return found.addresses;
     if (known.size > 10_000) known.clear();
     const addresses = lookup(host, { all: true })
       .then((answers) => answers.map(({ address }) => address));
-    known.set(host, { at: Date.now(), addresses });
+    known.set(host, { at: performance.now(), addresses });
     return addresses;
   };
 }

@@ -34,7 +34,7 @@ const noPlace: Place = {
 };
 
 /** Gates in memory: a limit of keys bounds load, and is not worth a write for each request. */
-export function createKeyGates({ now }: Pick<Clock, "now">): KeyGates {
+export function createKeyGates({ elapsed: now }: Pick<Clock, "elapsed">): KeyGates {
   const gates = new Map<string, Gate>();
 
   function gateOf(keyId: string): Gate {

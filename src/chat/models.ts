@@ -30,12 +30,12 @@ export function createModels(deps: Deps, findUpstream: FindUpstream): Models {
     // What a server lists depends on who asks.
     const asker = `${upstream.url} ${upstream.apiKey?.reveal() ?? ""}`;
     const known = lists.get(asker);
-    if (known && deps.clock.now() - known.readAt < listLifetimeMs) return known.ids;
+    if (known && deps.clock.elapsed() - known.readAt < listLifetimeMs) return known.ids;
     const ids = fetchModels(deps, upstream).catch((error) => {
       deps.log("warn", "upstream_models_failed", { url: upstream.url, error: String(error) });
       return [];
     });
-    lists.set(asker, { readAt: deps.clock.now(), ids });
+    lists.set(asker, { readAt: deps.clock.elapsed(), ids });
     return ids;
   }
 

@@ -56,7 +56,9 @@ export interface Running {
 
 interface Entry {
   answer: RunningAnswer;
+  /** By the clock of people; the others are of the one that nobody sets. */
   startedAt: number;
+  begunAt: number;
   renewedAt: number;
   renewing: boolean;
   ended: boolean;
@@ -72,9 +74,9 @@ export function createRunning({ clock, log }: Pick<Deps, "clock" | "log">, holds
   let ticking = false;
 
   function tick(): void {
-    const now = clock.now();
+    const now = clock.elapsed();
     for (const entry of entries) {
-      if (now - entry.startedAt > answerLifetimeMs) entry.answer.cut(cutError("answer_too_long"));
+      if (now - entry.begunAt > answerLifetimeMs) entry.answer.cut(cutError("answer_too_long"));
       else if (now - entry.renewedAt > holdLifetimeMs - 2 * runningTickMs) {
         entry.answer.cut(cutError("hold_not_renewed"));
       } else if (now - entry.renewedAt >= holdRenewAfterMs && !entry.renewing) renew(entry);
@@ -85,11 +87,11 @@ export function createRunning({ clock, log }: Pick<Deps, "clock" | "log">, holds
 
   async function renew(entry: Entry): Promise<void> {
     const { answer } = entry;
-    const startedAt = clock.now();
+    const begunAt = clock.elapsed();
     entry.renewing = true;
     try {
       const renewed = await holds.renew(answer.ref, answer.id, (await answer.used()).cost);
-      if (renewed) entry.renewedAt = startedAt;
+      if (renewed) entry.renewedAt = begunAt;
       else if (!entry.ended) answer.cut(cutError("hold_lost"));
     } catch (error) {
       const { requestId, id: chat } = answer;
@@ -101,8 +103,15 @@ export function createRunning({ clock, log }: Pick<Deps, "clock" | "log">, holds
 
   return {
     add(answer) {
-      const now = clock.now();
-      const entry = { answer, startedAt: now, renewedAt: now, renewing: false, ended: false };
+      const begunAt = clock.elapsed();
+      const entry = {
+        answer,
+        startedAt: clock.now(),
+        begunAt,
+        renewedAt: begunAt,
+        renewing: false,
+        ended: false,
+      };
       const takeOut = entries.add(entry);
       if (!ticking) clock.after(runningTickMs, tick);
       ticking = true;

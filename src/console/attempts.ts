@@ -13,7 +13,7 @@ const overall = 300;
 const addressesMax = 10_000;
 
 /** Attempts of this process, in memory: keys are too long to be guessed, this spares the store. */
-export function createAttempts({ now }: Pick<Clock, "now">): Attempts {
+export function createAttempts({ elapsed: now }: Pick<Clock, "elapsed">): Attempts {
   const usedUp = new Map<string, number>();
   let allUsedUp = 0;
 

@@ -106,8 +106,8 @@ export function createForget(deps: Deps, { queue, erasers }: ForgetRooms): Forge
 
   /** As far as one call goes. */
   async function goOn(begun: ForgetJob): Promise<Forgetting> {
-    const deadline = clock.now() + callMs;
-    const budget = new Budget(readsPerCall, () => clock.now() >= deadline);
+    const deadline = clock.elapsed() + callMs;
+    const budget = new Budget(readsPerCall, () => clock.elapsed() >= deadline);
     let last = begun;
     do {
       const found = await readForgetJob(kv, begun.projectId, begun.user);

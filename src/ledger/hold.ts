@@ -87,10 +87,10 @@ const pollMs = 250;
 /** Holds over the account queue. */
 export function createHolds(queue: AccountQueue, clock: Clock): Holds {
   async function place<Q extends Quote>(request: HoldRequest<Q>): Promise<Held<Q>> {
-    const startedAt = clock.now();
+    const startedAt = clock.elapsed();
     let deadline = startedAt + holdWaitMs;
     for (;;) {
-      const patient = clock.now() < deadline;
+      const patient = clock.elapsed() < deadline;
       const held = await queue.run(request.ref, {
         reads: request.mark ? [request.mark.key] : [],
         bytes: 2048,
@@ -98,8 +98,8 @@ export function createHolds(queue: AccountQueue, clock: Clock): Holds {
       });
       if (held.kind !== "busy" || !patient) return held;
       // Whenever an answer before this one ends, the wait for the next one starts anew.
-      if (await changedWithin(request.ref, deadline - clock.now())) {
-        deadline = Math.min(clock.now() + holdWaitMs, startedAt + holdWaitTotalMs);
+      if (await changedWithin(request.ref, deadline - clock.elapsed())) {
+        deadline = Math.min(clock.elapsed() + holdWaitMs, startedAt + holdWaitTotalMs);
       }
     }
   }

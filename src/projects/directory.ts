@@ -40,7 +40,7 @@ export function createDirectory({ kv, clock }: Pick<Deps, "kv" | "clock">): Dire
     const known = byId.get(id)?.snapshot;
     const kept = known?.version === snapshot.version ? known : snapshot;
     if (byId.size >= entriesMax) byId.clear();
-    byId.set(id, { readAt: clock.now(), snapshot: kept });
+    byId.set(id, { readAt: clock.elapsed(), snapshot: kept });
     return kept;
   }
 
@@ -54,7 +54,7 @@ export function createDirectory({ kv, clock }: Pick<Deps, "kv" | "clock">): Dire
     refresh,
     async access(hash) {
       const known = byHash.get(hash);
-      if (known && clock.now() - known.readAt < settingsStaleMs) {
+      if (known && clock.elapsed() - known.readAt < settingsStaleMs) {
         const access = await known.access;
         // A project read since then in another version may have revoked this very key.
         const { project, version } = access?.snapshot ?? {};
@@ -67,12 +67,12 @@ export function createDirectory({ kv, clock }: Pick<Deps, "kv" | "clock">): Dire
       });
       access.catch(() => byHash.delete(hash));
       if (byHash.size >= entriesMax) byHash.clear();
-      byHash.set(hash, { readAt: clock.now(), access });
+      byHash.set(hash, { readAt: clock.elapsed(), access });
       return await access;
     },
     current(projectId) {
       const known = byId.get(projectId);
-      const isFresh = known && clock.now() - known.readAt < settingsStaleMs;
+      const isFresh = known && clock.elapsed() - known.readAt < settingsStaleMs;
       return isFresh ? known.snapshot : refresh(projectId);
     },
     forget() {

@@ -25,8 +25,8 @@ export function verifyRoutes({ deps, operator }: { deps: Deps; operator: AdminGu
       const at = from === null ? 0 : scans.findIndex(({ name }) => name === from.scan);
       const scan = scans[at];
       if (!scan) throw badRequest("cursor", "'cursor' is not valid.");
-      const deadline = deps.clock.now() + callMs;
-      const budget = new Budget(readsPerCall, () => deps.clock.now() >= deadline);
+      const deadline = deps.clock.elapsed() + callMs;
+      const budget = new Budget(readsPerCall, () => deps.clock.elapsed() >= deadline);
       const { checked, faults, next } = await scan.page(from?.place ?? null, budget);
       const following = next === null ? scans[at + 1]?.name : scan.name;
       const nextCursor = following === undefined

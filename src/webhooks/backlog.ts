@@ -40,9 +40,9 @@ export function createBacklog({ kv, clock }: Pick<Deps, "kv" | "clock">): () => 
   }
 
   return () => {
-    const now = clock.now();
-    if (!known || now - known.at >= freshMs) {
-      known = { at: now, backlog: look(now).catch(() => unknown) };
+    const at = clock.elapsed();
+    if (!known || at - known.at >= freshMs) {
+      known = { at, backlog: look(clock.now()).catch(() => unknown) };
     }
     return known.backlog;
   };

@@ -23,12 +23,14 @@ export class Breaker {
 
   /** How many may be under way now; 0 while open. */
   allowed(now: number): number {
-    return now < this.#openUntil ? 0 : this.#allowed;
+    return this.openUntil(now) === null ? this.#allowed : 0;
   }
 
-  /** Until when nothing goes out; in the past when it is closed. */
-  get openUntil(): number {
-    return this.#openUntil;
+  /** Until when nothing goes out; null when it is closed. */
+  openUntil(now: number): number | null {
+    const leftMs = this.#openUntil - now;
+    // What is longer than it can be is of a clock that was set back since.
+    return leftMs > 0 && leftMs <= openMaxMs ? this.#openUntil : null;
   }
 
   /** Notes how an attempt ended: whether the endpoint took it, for good or bad. */
@@ -37,7 +39,7 @@ export class Breaker {
     if (this.#outcomes.length > windowAttemptsMax) this.#outcomes.shift();
     if (ok) return this.#recover();
     const probing = this.#allowed < concurrencyMax;
-    if (now < this.#openUntil || !(probing || this.#isFailing(now))) return;
+    if (this.openUntil(now) !== null || !(probing || this.#isFailing(now))) return;
     this.#openUntil = now + this.#openMs;
     this.#openMs = Math.min(this.#openMs * 2, openMaxMs);
     this.#allowed = 1;

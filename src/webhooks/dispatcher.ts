@@ -125,7 +125,7 @@ export function createDispatcher(rooms: DispatcherRooms): Dispatcher {
 
   function lookAt({ breaker }: Endpoint, next: number, now: number): number {
     if (next > now) return next;
-    return breaker.openUntil > now ? breaker.openUntil : now + lookAgainMs;
+    return breaker.openUntil(now) ?? now + lookAgainMs;
   }
 
   async function pollOutbox(): Promise<void> {
@@ -170,10 +170,9 @@ export function createDispatcher(rooms: DispatcherRooms): Dispatcher {
     },
     stateOf(subscriptionId) {
       const endpoint = slots.known(subscriptionId);
-      const openUntil = endpoint?.breaker.openUntil ?? 0;
       return {
         running: endpoint?.running ?? 0,
-        openUntil: openUntil > clock.now() ? openUntil : null,
+        openUntil: endpoint?.breaker.openUntil(clock.now()) ?? null,
       };
     },
     async stop() {

@@ -42,7 +42,7 @@ export async function send(
     meter.attemptTime.observeMs(clock.elapsed() - startedAt);
     return {
       at,
-      latencyMs: clock.now() - at,
+      latencyMs: Math.round(clock.elapsed() - startedAt),
       responseCode: null,
       error: null,
       retryAfterMs: null,

@@ -41,7 +41,7 @@ export function createTries(
   async function open(endpoint: Endpoint): Promise<OpenSubscription | null> {
     const { version } = await directory.current(endpoint.projectId);
     const { opened } = endpoint;
-    const now = clock.now();
+    const now = clock.elapsed();
     if (opened?.version === version && now - opened.at < openedMs) return await opened.subscription;
     const subscription = subscriptions.open(endpoint.projectId, endpoint.id);
     endpoint.opened = { version, at: now, subscription };

@@ -4,6 +4,8 @@ import type { Clock } from "../../src/deps.ts";
 export interface HandClock extends Clock {
   /** Moves on by so long, and lets everything that falls due in between happen, in order. */
   advance(ms: number): Promise<void>;
+  /** Is set, as by its owner or by the network: no time passes. */
+  set(byMs: number): void;
   /** How many timers are waiting. */
   readonly waiting: number;
 }
@@ -16,6 +18,7 @@ interface Timer {
 /** A clock by hand, from a fixed moment. */
 export function createHandClock(start = Date.UTC(2026, 0, 1)): HandClock {
   let now = start;
+  let setBy = 0;
   const timers = new Set<Timer>();
   const after = (ms: number, work: () => void) => {
     // Whole milliseconds, as real clocks count: ids are made of nothing else.
@@ -24,7 +27,8 @@ export function createHandClock(start = Date.UTC(2026, 0, 1)): HandClock {
     return () => void timers.delete(timer);
   };
   return {
-    now: () => now,
+    now: () => now + setBy,
+    set: (byMs) => void (setBy += byMs),
     elapsed: () => now - start,
     after,
     sleep: (ms, signal) =>
