@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { loadTokenizer } from "../src/chat/tokenizer.ts";
 import { settingsStaleMs } from "../src/base/limits.ts";
 import { chatBody, chatPath, checkBooks, storedAccount } from "./support/books.ts";
+import { ada, forgetWholly, rowsNaming } from "./support/forget.ts";
 import { chunk, fedStream, readEvents, usage, usageChunk } from "./support/upstream.ts";
 import { deliver, logs, operate, subscribe } from "./support/webhooks.ts";
 import { createWorld, type World } from "./support/world.ts";
@@ -94,4 +95,15 @@ Deno.test("set clock: no try takes less than no time", async () => {
   await world.deposit("bob", "1");
   await deliver(world);
   assert.deepEqual((await logs(world)).map(({ responseLatencyMs }) => responseLatencyMs), [0]);
+});
+
+Deno.test("set clock: who is forgotten is taken out of events that were named ahead of time too", async () => {
+  using world = await createWorld();
+  await subscribe(world);
+  await world.deposit(ada, "1");
+  await deliver(world);
+  world.clock.set(-dayMs);
+  using after = await createWorld({ shareWith: world });
+  assert.equal((await forgetWholly(after, { forfeit: true })).status, "done");
+  assert.deepEqual(await rowsNaming(after, ada), []);
 });

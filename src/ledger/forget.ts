@@ -2,7 +2,7 @@ import { toBase62 } from "../base/ids.ts";
 import type { Deps } from "../deps.ts";
 import { auditRow, type By } from "../projects/audit.ts";
 import type { Eraser } from "../store/erase.ts";
-import { forgetJobKey } from "../store/keys.ts";
+import { eventsPrefix, forgetJobKey } from "../store/keys.ts";
 import { emptyWrite, type Key } from "../store/kv.ts";
 import { Budget } from "../store/scan.ts";
 import type { AccountQueue } from "./account_queue.ts";
@@ -57,11 +57,19 @@ export function createForget(deps: Deps, { queue, erasers }: ForgetRooms): Forge
   const reopeningAt = steps.indexOf(reopening);
   let after: Key | null = null;
 
+  /** Behind every event there is, also where some process's clock is, or was, ahead of ours. */
+  async function cutOf(projectId: string): Promise<string> {
+    const next = deps.id("evt");
+    const [newest] = await kv.list({ prefix: eventsPrefix(projectId), reverse: true, limit: 1 });
+    const last = String(newest?.key[2] ?? "");
+    return last < next ? next : `${last}~`;
+  }
+
   async function begin(asked: Parameters<Forget["run"]>[0], by: By): Promise<ForgetJob> {
     const job: ForgetJob = {
       ...asked,
       pseudonym: `forgotten_${toBase62(randomBytes(16))}`,
-      until: deps.id("evt"),
+      until: await cutOf(asked.projectId),
       step: steps[0]?.name ?? "",
       place: null,
       erased: {},
@@ -92,7 +100,7 @@ export function createForget(deps: Deps, { queue, erasers }: ForgetRooms): Forge
       place: next,
       erased: { ...job.erased, ...(counted > 0 ? { [step.name]: counted } : {}) },
       // Whoever comes by that name after the reopening is someone new.
-      until: at < reopeningAt ? deps.id("evt") : job.until,
+      until: at < reopeningAt ? await cutOf(job.projectId) : job.until,
     };
     const key = forgetJobKey(job.projectId, job.user);
     const write = { ...emptyWrite(), checks: [{ key, version }] };

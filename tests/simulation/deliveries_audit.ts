@@ -6,7 +6,6 @@ import { projectKey } from "../../src/store/keys.ts";
 import type { Key, Write } from "../../src/store/kv.ts";
 import type { Delivery, Subscription } from "../../src/webhooks/schema.ts";
 import type { MemoryStore } from "./memory_store.ts";
-import { clockErrorMaxMs } from "./process.ts";
 import type { Post, Receivers } from "./receivers.ts";
 import { RedeliveryAudit } from "./redelivery_audit.ts";
 import { TrimAudit } from "./trim_audit.ts";
@@ -27,7 +26,12 @@ const excuseMs = 45_000;
 interface Rules {
   attemptsMax: number;
   backoffBaseMs: number;
+  /** By how much any process's clock may be wrong. */
+  clockErrorMaxMs: number;
 }
+
+/** Clocks that differ by more than this take each other's tries for ended, and repeat them. */
+const clocksAgreeMs = 2_000;
 
 /** Follows events from the writes that cause them to the receivers' own ledgers. */
 export class DeliveriesAudit {
@@ -61,7 +65,8 @@ export class DeliveriesAudit {
     this.#rules = rules;
     this.#now = now;
     this.#redeliveries = new RedeliveryAudit(violations);
-    this.#trim = new TrimAudit(this.#deliveries, { violations, now });
+    const { clockErrorMaxMs } = rules;
+    this.#trim = new TrimAudit(this.#deliveries, { violations, now, clockErrorMaxMs });
     receivers.onPost = (post, before) => this.#posted(post, before);
   }
 
@@ -192,10 +197,11 @@ export class DeliveriesAudit {
 
   #posted(post: Post, before: Post | undefined): void {
     const about = () => `${JSON.stringify(before)} then ${JSON.stringify(post)}`;
+    const toleranceMs = 2 * this.#rules.clockErrorMaxMs;
     const stored = this.#deliveries.get(post.deliveryId);
     if (stored && stored.attempts > 0 && stored.nextRetryAt !== null) {
       this.#must(
-        post.startedAt >= stored.nextRetryAt,
+        post.startedAt >= stored.nextRetryAt - toleranceMs,
         "retries are never early",
         () => `${about()} before ${stored.nextRetryAt}`,
       );
@@ -206,12 +212,12 @@ export class DeliveriesAudit {
       const wait = this.#rules.backoffBaseMs * 2 ** (used - 1) * 0.5;
       const earliest = (before.endedAt ?? before.startedAt) + Math.max(wait, before.retryAfterMs);
       const asked = stored?.attemptsBefore === before.attempt ||
-        post.startedAt >= Math.floor(earliest) - 2 * clockErrorMaxMs;
+        post.startedAt >= Math.floor(earliest) - toleranceMs;
       this.#must(asked, "retries are never early", about);
       return;
     }
     this.#must(post.attempt === before.attempt, "one result for one try", about);
-    const excused = this.#faultAt >= before.startedAt - excuseMs;
+    const excused = this.#faultAt >= before.startedAt - excuseMs || toleranceMs > clocksAgreeMs;
     this.#must(excused, "no try is repeated without a reason", about);
   }
 

@@ -24,8 +24,8 @@ export interface Surroundings {
   receivers: Receivers;
   queue: AlarmQueue;
   config: Config;
-  /** Whether each process has a clock of its own, that is a little wrong. */
-  wrongClocks: boolean;
+  /** By how much the clock of each process may be wrong, in ms. */
+  clockErrorMaxMs: number;
   /** How often a process looks for what is due and for leftovers. */
   tempo: { pollEveryMs: number; sweepEveryMs: number };
   seams: Seams;
@@ -43,9 +43,6 @@ export interface Seams {
 
 /** Longest that each part of a clean stop may take, in ms: as in main.ts. */
 const leaveMs = 3_000;
-
-/** By how much a process's clock may be wrong, in ms. */
-export const clockErrorMaxMs = 700;
 
 /** What a call comes to when its process dies first. */
 export const died = Symbol("died");
@@ -66,7 +63,7 @@ export class Process implements Holder {
 
   static async start(name: string, around: Surroundings): Promise<Process> {
     const life: Life = { name, dead: false, clockErrorMs: 0, mourners: new Set() };
-    if (around.wrongClocks) goWrong(life, around.timeline);
+    if (around.clockErrorMaxMs > 0) goWrong(life, around);
     const deps = depsOf(life, around);
     const app = await createApp(around.seams.deps?.(deps) ?? deps);
     const process = new Process(life, app, around.timeline);
@@ -125,9 +122,13 @@ interface Life extends Holder {
 }
 
 /** Its clock is wrong from the start, and is set now and then: to another error, back or ahead. */
-function goWrong(life: Life, timeline: Timeline): void {
+function goWrong(
+  life: Life,
+  around: Pick<Surroundings, "timeline" | "clockErrorMaxMs">,
+): void {
+  const { timeline, clockErrorMaxMs } = around;
   life.clockErrorMs = timeline.between(-clockErrorMaxMs, clockErrorMaxMs);
-  timeline.after(timeline.between(5_000, 60_000), () => life.dead || goWrong(life, timeline));
+  timeline.after(timeline.between(5_000, 60_000), () => life.dead || goWrong(life, around));
 }
 
 function depsOf(life: Life, around: Surroundings): Deps {

@@ -89,7 +89,14 @@ async function simulate({ seed, seams, timeline, violations }: Begun): Promise<S
   const claims = new ClaimsAudit(books, violations);
   const stripe = new StripeAudit(books, violations);
   const now = () => timeline.now;
-  const deliveries = new DeliveriesAudit({ store, receivers, violations, rules, now });
+  const clockErrorMaxMs = timeline.pick([0, 0, 700, 60_000]);
+  const deliveries = new DeliveriesAudit({
+    store,
+    receivers,
+    violations,
+    rules: { ...rules, clockErrorMaxMs },
+    now,
+  });
   const weather: Weather = { writeFaults: 0, readFaults: 0, slownessMs: 2 };
   const tempo = { pollEveryMs: timeline.pick([1_500, 4_000]), sweepEveryMs: 15_000 };
 
@@ -101,7 +108,7 @@ async function simulate({ seed, seams, timeline, violations }: Begun): Promise<S
     receivers,
     tempo,
     seams,
-    wrongClocks: timeline.chance(0.5),
+    clockErrorMaxMs,
     queue: new AlarmQueue(timeline),
     config: readConfig({ ...environment, KV_CHECKS_MAX: String(kvChecksMax) }, { dev: false }),
     events: {

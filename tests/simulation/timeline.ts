@@ -7,8 +7,8 @@ interface Moment {
   work: (() => void) | null;
 }
 
-/** Where every simulation starts, in milliseconds since 1970. */
-export const startOfTime = Date.UTC(2026, 0, 1);
+/** Where every simulation starts, in milliseconds since 1970: at noon, far from the next day. */
+export const startOfTime = Date.UTC(2026, 0, 1, 12);
 
 /**
  * Time that moves from one thing that happens to the next, in fractions of a millisecond, and the

@@ -2,7 +2,6 @@ import { timeOfId } from "../../src/base/ids.ts";
 import type { Key, Write } from "../../src/store/kv.ts";
 import type { Delivery } from "../../src/webhooks/schema.ts";
 import type { MemoryStore } from "./memory_store.ts";
-import { clockErrorMaxMs } from "./process.ts";
 import type { Violations } from "./violations.ts";
 
 /** How long what was delivered is kept, in days. */
@@ -20,14 +19,20 @@ export class TrimAudit {
   readonly #deliveries: Map<string, Delivery>;
   readonly #violations: Violations;
   readonly #now: () => number;
+  readonly #toleranceMs: number;
 
   constructor(
     deliveries: Map<string, Delivery>,
-    { violations, now }: { violations: Violations; now: () => number },
+    { violations, now, clockErrorMaxMs }: {
+      violations: Violations;
+      now: () => number;
+      clockErrorMaxMs: number;
+    },
   ) {
     this.#deliveries = deliveries;
     this.#violations = violations;
     this.#now = now;
+    this.#toleranceMs = 2 * clockErrorMaxMs;
   }
 
   /** One write that has landed; before its deliveries. */
@@ -50,7 +55,7 @@ export class TrimAudit {
   #remove([, , id = ""]: Key): void {
     const delivery = this.#deliveries.get(String(id));
     const about = () => `${id}: ${JSON.stringify(delivery)}`;
-    const isOld = timeOfId(String(id)) < this.#now() - retentionDays * dayMs + 2 * clockErrorMaxMs;
+    const isOld = timeOfId(String(id)) < this.#now() - retentionDays * dayMs + this.#toleranceMs;
     const hasEnded = delivery !== undefined && delivery.status !== "pending";
     this.#violations.must(isOld && hasEnded, "only what is old and has ended is removed", about);
     this.#deliveries.delete(String(id));
