@@ -5,7 +5,7 @@ import { chatBody, chatPath, checkBooks, storedAccount } from "./support/books.t
 import { ada, forgetWholly, rowsNaming } from "./support/forget.ts";
 import { chunk, fedStream, readEvents, usage, usageChunk } from "./support/upstream.ts";
 import { deliver, logs, operate, subscribe } from "./support/webhooks.ts";
-import { createWorld, type World } from "./support/world.ts";
+import { createWorld } from "./support/world.ts";
 
 // What happens when the machine's clock is set, by its owner or by the network: nothing that lasts
 // may last as long as the clock was wrong.

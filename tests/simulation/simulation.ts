@@ -90,13 +90,8 @@ async function simulate({ seed, seams, timeline, violations }: Begun): Promise<S
   const stripe = new StripeAudit(books, violations);
   const now = () => timeline.now;
   const clockErrorMaxMs = timeline.pick([0, 0, 700, 60_000]);
-  const deliveries = new DeliveriesAudit({
-    store,
-    receivers,
-    violations,
-    rules: { ...rules, clockErrorMaxMs },
-    now,
-  });
+  const judged = { ...rules, clockErrorMaxMs };
+  const deliveries = new DeliveriesAudit({ store, receivers, violations, rules: judged, now });
   const weather: Weather = { writeFaults: 0, readFaults: 0, slownessMs: 2 };
   const tempo = { pollEveryMs: timeline.pick([1_500, 4_000]), sweepEveryMs: 15_000 };
 
@@ -163,20 +158,20 @@ async function simulate({ seed, seams, timeline, violations }: Begun): Promise<S
     deliveries.atTheVeryEnd();
     books.atTheEnd(store);
   }
-  const { trace: { hash, last: trace, steps } } = timeline;
   return {
     seed,
     violation: violations.first,
-    hash,
-    trace,
-    steps,
+    ...summaryOf(timeline),
     calls: callers.calls,
     crashes: crashes.count,
     entries: books.entries.size,
     deliveries: deliveries.expected,
     posts: [...receivers.posts.values()].reduce((sum, posts) => sum + posts.length, 0),
-    simulatedMs: timeline.elapsed,
   };
+}
+
+function summaryOf({ trace: { hash, last: trace, steps }, elapsed: simulatedMs }: Timeline) {
+  return { hash, trace, steps, simulatedMs };
 }
 
 const environment = {
