@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { toAmount, zero } from "../src/base/money.ts";
+import { fromDecimal, toAmount, zero } from "../src/base/money.ts";
 import { type Account, decodeAccount, encodeAccount } from "../src/ledger/account.ts";
 import { createAccountQueue } from "../src/ledger/account_queue.ts";
-import { fromDecimal } from "../src/ledger/view.ts";
 import { createTopUsers } from "../src/summaries/top_users.ts";
 import { createDirectory } from "../src/projects/directory.ts";
 import { checkBooks } from "./support/books.ts";

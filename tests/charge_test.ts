@@ -1,5 +1,5 @@
+import { fromDecimal } from "../src/base/money.ts";
 import assert from "node:assert/strict";
-import { fromDecimal } from "../src/ledger/view.ts";
 import { chatBody, chatPath, checkBooks, storeAsText } from "./support/books.ts";
 import { settle } from "./support/clock.ts";
 import { chunk, fedStream, usageChunk } from "./support/upstream.ts";

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
-import { formatAmount } from "../src/base/money.ts";
-import { fromDecimal } from "../src/ledger/view.ts";
+import { formatAmount, fromDecimal } from "../src/base/money.ts";
 import { chatBody, chatPath, checkBooks, storedAccount, whileMoving } from "./support/books.ts";
 import { completion, usage } from "./support/upstream.ts";
 import { type Body, createWorld, type World } from "./support/world.ts";

@@ -5,6 +5,7 @@ import {
   divideRoundingUp,
   formatAmount,
   formatForPeople,
+  fromDecimal,
   parseAmount,
   toAmount,
   unit,
@@ -18,7 +19,6 @@ import {
   tokenCost,
 } from "../src/chat/pricing.ts";
 import { inputOf, type TokenUsage } from "../src/chat/usage.ts";
-import { fromDecimal } from "../src/ledger/view.ts";
 import { checkBooks } from "./support/books.ts";
 import { always, anyText, jsonText } from "./support/property.ts";
 import { createWorld } from "./support/world.ts";

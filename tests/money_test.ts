@@ -4,11 +4,11 @@ import {
   divideRoundingUp,
   formatAmount,
   formatForPeople,
+  fromDecimal,
   least,
   parseAmount,
   toAmount,
 } from "../src/base/money.ts";
-import { fromDecimal } from "../src/ledger/view.ts";
 import { createWorld, mulberry32 } from "./support/world.ts";
 import { storeAsText } from "./support/books.ts";
 

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
-import { formatAmount } from "../src/base/money.ts";
-import { fromDecimal } from "../src/ledger/view.ts";
+import { formatAmount, fromDecimal } from "../src/base/money.ts";
 import { sumKey, sumsPrefix } from "../src/store/keys.ts";
 import { readSummary, type Summary } from "../src/summaries/summary.ts";
 import { readTopUsers } from "../src/summaries/top_users.ts";

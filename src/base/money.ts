@@ -64,3 +64,11 @@ export function formatForPeople(amount: Amount, currency: string): string {
   }
   return format.format(formatAmount(amount) as Intl.StringNumericLiteral);
 }
+
+/** Reads a decimal that `formatAmount` wrote, of any size. */
+export function fromDecimal(text: string): Amount {
+  const [whole = "0", fraction = ""] = text.split(".");
+  const sign = whole.startsWith("-") ? -1n : 1n;
+  const units = BigInt(whole.replace("-", "") + fraction.padEnd(9, "0"));
+  return units === 0n ? zero : toAmount(sign * units);
+}

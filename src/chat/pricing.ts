@@ -1,6 +1,12 @@
-import { type Amount, divideRoundingUp, formatAmount, toAmount, unit } from "../base/money.ts";
+import {
+  type Amount,
+  divideRoundingUp,
+  formatAmount,
+  fromDecimal,
+  toAmount,
+  unit,
+} from "../base/money.ts";
 import { oncePer } from "../base/once_per.ts";
-import { fromDecimal } from "../ledger/view.ts";
 import type { ModelPrice } from "../projects/prices.ts";
 import type { Project } from "../projects/schema.ts";
 import { cataloguePrice, type Rates } from "./catalogue.ts";

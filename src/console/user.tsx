@@ -1,13 +1,13 @@
 /** @jsxImportSource @hono/hono/jsx */
 import { ApiError } from "../base/errors.ts";
 import type { Handler } from "../base/handler.ts";
-import { parseAmount, toAmount, zero } from "../base/money.ts";
+import { fromDecimal, parseAmount, toAmount, zero } from "../base/money.ts";
 import { checkUserId } from "../base/user_id.ts";
 import { listActivities } from "../ledger/activities.ts";
 import { findLastAccount } from "../ledger/authorization.ts";
 import { amountOf, type Entry } from "../ledger/entry.ts";
 import { readUser, type UserDetail } from "../ledger/users.ts";
-import { fromDecimal, viewBalance } from "../ledger/view.ts";
+import { viewBalance } from "../ledger/view.ts";
 import type { Project } from "../projects/schema.ts";
 import type { Door, ProjectVisit } from "./door.tsx";
 import { Moment, Money, Pager, Stats, Table } from "./parts.tsx";

@@ -12,7 +12,7 @@ import { tallyRefusal } from "../summaries/tally.ts";
 import { findActivity, listActivities, toCsv } from "./activities.ts";
 import { audited } from "./audited.ts";
 import { findAccount, findLastAccount } from "./authorization.ts";
-import { amountOf, toActivity } from "./entry.ts";
+import { amountOf } from "./entry.ts";
 import type { Post } from "./post.ts";
 import type { Booked, Refusal } from "./posting.ts";
 import { type MoneyBody, moneyBodySchema, type RefundBody, refundBodySchema } from "./schema.ts";
@@ -21,6 +21,7 @@ import {
   type BalanceView,
   type Deposited,
   type Refused,
+  toActivity,
   viewAfter,
   viewBalance,
 } from "./view.ts";

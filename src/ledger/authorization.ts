@@ -1,12 +1,11 @@
 import { fromBytes, toBytes } from "../base/json.ts";
-import { type Amount, formatAmount, least, toAmount, zero } from "../base/money.ts";
+import { type Amount, formatAmount, fromDecimal, least, toAmount, zero } from "../base/money.ts";
 import type { Project } from "../projects/schema.ts";
 import type { StoredUse } from "../summaries/month_use.ts";
 import { authorizationKey } from "../store/keys.ts";
 import type { Kv } from "../store/kv.ts";
 import type { AccountRef } from "./account.ts";
 import type { Counters } from "./counters.ts";
-import { fromDecimal } from "./view.ts";
 
 /** A person who pays, or paid, and what their charges are counted under. */
 export interface Payer {

@@ -1,5 +1,4 @@
 import type { JsonObject } from "../base/json.ts";
-import type { Activity } from "./view.ts";
 
 /** Why money moved. */
 export type EntryKind = "deposit" | "charge" | "usage" | "refund" | "trial" | "expired";
@@ -50,25 +49,6 @@ export interface Entry {
 export type NewEntry =
   & Pick<Entry, "kind">
   & Partial<Pick<Entry, "id" | "idempotencyKey" | "metadata" | "usage" | "refundedActivityId">>;
-
-/** An entry as callers see it in a list of activities. */
-export function toActivity(entry: Entry, currency: string): Activity {
-  return {
-    id: entry.id,
-    kind: entry.kind,
-    user: entry.user,
-    amount: amountOf(entry),
-    delta: entry.delta,
-    currency,
-    balanceAfter: entry.balanceAfter,
-    shortfall: entry.shortfall,
-    createdAt: new Date(entry.createdAt).toISOString(),
-    idempotencyKey: entry.idempotencyKey,
-    metadata: entry.metadata,
-    usage: entry.usage && { ...entry.usage },
-    refundedActivityId: entry.refundedActivityId,
-  };
-}
 
 /** All tokens of an answer. */
 export function tokensOf(usage: EntryUsage): number {

@@ -5,8 +5,8 @@ import { allConnectionsPrefix, connectionsPrefix, ownEntriesPrefix } from "../st
 import type { Kv, Row } from "../store/kv.ts";
 import { listByTime, type Listing, type ListingPage, type ListingQuery } from "../store/listing.ts";
 import { listAfter } from "../store/scan.ts";
-import { toActivity } from "./entry.ts";
 import { decodeEntry } from "./store.ts";
+import { toActivity } from "./view.ts";
 
 const connectionsPerRead = 500;
 

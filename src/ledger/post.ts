@@ -1,6 +1,6 @@
 import { type ApiError, badRequest, notFound } from "../base/errors.ts";
 import { toBytes } from "../base/json.ts";
-import { type Amount, formatAmount, toAmount, zero } from "../base/money.ts";
+import { type Amount, formatAmount, fromDecimal, toAmount, zero } from "../base/money.ts";
 import { requireActive } from "../projects/active.ts";
 import type { Announce } from "../projects/announce.ts";
 import type { Kv } from "../store/kv.ts";
@@ -13,7 +13,7 @@ import { refusedCharge } from "./events.ts";
 import { type Book, fieldsOf, findEarlier, keyed, type Repeated, replay } from "./keyed.ts";
 import type { Booked, Posted, Posting, Refund, Refusal } from "./posting.ts";
 import { decodeRefunded, readEntry } from "./store.ts";
-import { fromDecimal, viewBalance } from "./view.ts";
+import { viewBalance } from "./view.ts";
 
 /** The verbs that post one entry each. Throw 422 `idempotency_key_reused`, 403 when archived. */
 export interface Post {

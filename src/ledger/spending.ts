@@ -1,4 +1,4 @@
-import { type Amount, formatAmount, least, toAmount, zero } from "../base/money.ts";
+import { type Amount, formatAmount, fromDecimal, least, toAmount, zero } from "../base/money.ts";
 import { afterTaking, type RateState, rateState } from "../base/rate.ts";
 import type { UserLimits } from "../projects/schema.ts";
 import { afterUse, decodeUse, encodeUse, type MonthUse } from "../summaries/month_use.ts";
@@ -11,7 +11,6 @@ import {
   encodeAuthorization,
 } from "./authorization.ts";
 import { type Counters, noCounters } from "./counters.ts";
-import { fromDecimal } from "./view.ts";
 
 interface SpendingOptions {
   wallet: WalletRef | undefined;

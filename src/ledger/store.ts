@@ -1,10 +1,9 @@
 import { fromBytes, fromBytesExactly, toBytes } from "../base/json.ts";
-import type { Amount } from "../base/money.ts";
+import { type Amount, fromDecimal } from "../base/money.ts";
 import { accountKey, entryKey, holdingPrefix } from "../store/keys.ts";
 import type { Key, Kv } from "../store/kv.ts";
 import { type Account, type AccountRef, decodeAccount, placeOf } from "./account.ts";
 import type { Entry } from "./entry.ts";
-import { fromDecimal } from "./view.ts";
 
 /** The account as the store has it now, expired holds included. */
 export async function readAccount(kv: Kv, ref: AccountRef): Promise<Account> {

@@ -1,4 +1,4 @@
-import { type Amount, formatAmount, toAmount, zero } from "../base/money.ts";
+import { type Amount, formatAmount, fromDecimal, toAmount, zero } from "../base/money.ts";
 import { entryKey, refundedKey } from "../store/keys.ts";
 import type { Kv, Row } from "../store/kv.ts";
 import { type Budget, count, type Counts, readOrNull } from "../store/scan.ts";
@@ -7,7 +7,6 @@ import type { Walk } from "./schema.ts";
 import { amountOf, type Entry } from "./entry.ts";
 import { decodeEntry, decodeRefunded } from "./store.ts";
 import { newerRefunds, refundOf } from "./verify_refunds.ts";
-import { fromDecimal } from "./view.ts";
 
 interface Step {
   walk: Walk;

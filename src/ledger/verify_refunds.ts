@@ -1,11 +1,10 @@
-import { type Amount, toAmount } from "../base/money.ts";
+import { type Amount, fromDecimal, toAmount } from "../base/money.ts";
 import { accountKey } from "../store/keys.ts";
 import type { Kv } from "../store/kv.ts";
 import { decodeAccount } from "./account.ts";
 import { amountOf, type Entry } from "./entry.ts";
 import type { Walk } from "./schema.ts";
 import { readEntry } from "./store.ts";
-import { fromDecimal } from "./view.ts";
 
 /** An account that has grown by more than this while it is looked at is not followed. */
 const newerMax = 5_000;

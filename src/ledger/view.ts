@@ -4,12 +4,12 @@ import {
   type Amount,
   formatAmount,
   formatForPeople,
+  fromDecimal,
   least,
   toAmount,
-  zero,
 } from "../base/money.ts";
 import { type Account, availableIn } from "./account.ts";
-import type { Entry } from "./entry.ts";
+import { amountOf, type Entry } from "./entry.ts";
 
 /** A balance as every answer about money shows it. */
 export const balanceFields = {
@@ -142,10 +142,21 @@ export function viewAfter(entry: Entry, currency: string): BalanceView {
   return viewBalance(fromDecimal(entry.balanceAfter), fromDecimal(entry.heldAfter), currency);
 }
 
-/** Reads a decimal that `formatAmount` wrote, of any size. */
-export function fromDecimal(text: string): Amount {
-  const [whole = "0", fraction = ""] = text.split(".");
-  const sign = whole.startsWith("-") ? -1n : 1n;
-  const units = BigInt(whole.replace("-", "") + fraction.padEnd(9, "0"));
-  return units === 0n ? zero : toAmount(sign * units);
+/** An entry as callers see it in a list of activities. */
+export function toActivity(entry: Entry, currency: string): Activity {
+  return {
+    id: entry.id,
+    kind: entry.kind,
+    user: entry.user,
+    amount: amountOf(entry),
+    delta: entry.delta,
+    currency,
+    balanceAfter: entry.balanceAfter,
+    shortfall: entry.shortfall,
+    createdAt: new Date(entry.createdAt).toISOString(),
+    idempotencyKey: entry.idempotencyKey,
+    metadata: entry.metadata,
+    usage: entry.usage && { ...entry.usage },
+    refundedActivityId: entry.refundedActivityId,
+  };
 }

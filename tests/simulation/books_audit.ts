@@ -1,8 +1,8 @@
 import { fromBytes } from "../../src/base/json.ts";
+import { fromDecimal } from "../../src/base/money.ts";
 import { holdsPerAccountMax } from "../../src/base/limits.ts";
 import { type Account, decodeAccount, type Hold } from "../../src/ledger/account.ts";
 import { amountOf, type Entry } from "../../src/ledger/entry.ts";
-import { fromDecimal } from "../../src/ledger/view.ts";
 import { ArchiveAudit } from "./archive_audit.ts";
 import type { Key, Write } from "../../src/store/kv.ts";
 import { ForgottenAudit } from "./forgotten_audit.ts";

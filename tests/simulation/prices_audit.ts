@@ -1,7 +1,7 @@
 import { fromBytes } from "../../src/base/json.ts";
+import { fromDecimal } from "../../src/base/money.ts";
 import type { Hold } from "../../src/ledger/account.ts";
 import type { Authorization } from "../../src/ledger/authorization.ts";
-import { fromDecimal } from "../../src/ledger/view.ts";
 import type { Project } from "../../src/projects/schema.ts";
 import type { Write } from "../../src/store/kv.ts";
 

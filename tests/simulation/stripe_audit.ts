@@ -1,5 +1,5 @@
+import { fromDecimal } from "../../src/base/money.ts";
 import { amountOf, type Entry } from "../../src/ledger/entry.ts";
-import { fromDecimal } from "../../src/ledger/view.ts";
 import { allStripeReversalsPrefix } from "../../src/store/keys.ts";
 import type { BooksAudit } from "./books_audit.ts";
 import type { MemoryStore } from "./memory_store.ts";

@@ -1,6 +1,6 @@
 import { fromBytes } from "../../src/base/json.ts";
+import { fromDecimal } from "../../src/base/money.ts";
 import { amountOf, type Entry } from "../../src/ledger/entry.ts";
-import { fromDecimal } from "../../src/ledger/view.ts";
 import { decodeSum } from "../../src/store/sums.ts";
 import { hourOf } from "../../src/summaries/tally.ts";
 import type { MemoryStore } from "./memory_store.ts";

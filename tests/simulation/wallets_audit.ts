@@ -1,8 +1,8 @@
 import { fromBytes } from "../../src/base/json.ts";
+import { fromDecimal } from "../../src/base/money.ts";
 import type { Hold } from "../../src/ledger/account.ts";
 import type { Authorization } from "../../src/ledger/authorization.ts";
 import { amountOf, type Entry } from "../../src/ledger/entry.ts";
-import { fromDecimal } from "../../src/ledger/view.ts";
 import type { Write } from "../../src/store/kv.ts";
 import type { Violations } from "./violations.ts";
 

@@ -1,6 +1,6 @@
+import { fromDecimal } from "../../src/base/money.ts";
 import type { BooksAudit } from "./books_audit.ts";
 import { amountOf } from "../../src/ledger/entry.ts";
-import { fromDecimal } from "../../src/ledger/view.ts";
 import type { Callers, Project } from "./callers.ts";
 import type { ClaimsAudit } from "./claims_audit.ts";
 import type { Crashes } from "./crashes.ts";

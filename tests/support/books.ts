@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
 import { fromBytes } from "../../src/base/json.ts";
-import { zero } from "../../src/base/money.ts";
+import { fromDecimal, zero } from "../../src/base/money.ts";
 import { type Account, decodeAccount } from "../../src/ledger/account.ts";
 import type { Entry } from "../../src/ledger/entry.ts";
-import { fromDecimal } from "../../src/ledger/view.ts";
 import { accountKey, entryKey } from "../../src/store/keys.ts";
 import type { Row } from "../../src/store/kv.ts";
 import type { HandClock } from "./clock.ts";

@@ -1,6 +1,5 @@
-import { formatAmount } from "../../src/base/money.ts";
+import { formatAmount, fromDecimal } from "../../src/base/money.ts";
 import { verifyLedger } from "../../scripts/verify_ledger.ts";
-import { fromDecimal } from "../../src/ledger/view.ts";
 import {
   eventually,
   type Farebox,

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
-import { formatAmount } from "../../src/base/money.ts";
-import { fromDecimal } from "../../src/ledger/view.ts";
+import { formatAmount, fromDecimal } from "../../src/base/money.ts";
 import type { Farebox } from "./process.ts";
 import { chunk, completion, usageChunk } from "./upstream.ts";
 import { adminKey, type Body, testPricing } from "./world.ts";
