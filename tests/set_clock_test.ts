@@ -54,6 +54,23 @@ for (const byMs of [-dayMs, -60_000, 20_000]) {
   });
 }
 
+Deno.test("set clock: an answer whose hold ended by the new time is cut soon, as after a long sleep", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  const stream = fedStream();
+  world.upstream.once(() => stream.response);
+  const response = await world.call(chatPath, { body: chatBody("ada", { stream: true }) });
+  const events = readEvents(response);
+  stream.send(chunk({ content: "one" }));
+  await world.clock.advance(5_000);
+  world.clock.set(600_000);
+  await world.clock.advance(5_000);
+  const { error } = Object((await events).at(-1));
+  assert.equal(error.code, "hold_lost");
+  assert.equal((await world.balance("ada")).held, "0");
+  await checkBooks(world, "ada");
+});
+
 Deno.test("set clock: a key at its rate waits for no more than its minute", async () => {
   const limits = { key: { requestsPerMinute: 2 } };
   using world = await createWorld({ project: { limits } });

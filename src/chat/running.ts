@@ -54,12 +54,16 @@ export interface Running {
   readonly size: number;
 }
 
+/** By the clock that holds end by, which may be set, and by the one that nobody sets. */
+interface Moment {
+  at: number;
+  elapsed: number;
+}
+
 interface Entry {
   answer: RunningAnswer;
-  /** By the clock of people; the others are of the one that nobody sets. */
-  startedAt: number;
-  begunAt: number;
-  renewedAt: number;
+  startedAt: Moment;
+  renewedAt: Moment;
   renewing: boolean;
   ended: boolean;
 }
@@ -72,14 +76,18 @@ export function createRunning({ clock, log }: Pick<Deps, "clock" | "log">, holds
   const entries = new Bag<Entry>();
   let idle: (() => void)[] = [];
   let ticking = false;
+  const moment = (): Moment => ({ at: clock.now(), elapsed: clock.elapsed() });
+  /** How long ago, by the clock that says more. */
+  const since = ({ at, elapsed }: Moment) => Math.max(clock.now() - at, clock.elapsed() - elapsed);
 
   function tick(): void {
-    const now = clock.elapsed();
     for (const entry of entries) {
-      if (now - entry.begunAt > answerLifetimeMs) entry.answer.cut(cutError("answer_too_long"));
-      else if (now - entry.renewedAt > holdLifetimeMs - 2 * runningTickMs) {
+      const age = since(entry.renewedAt);
+      const lastedMs = clock.elapsed() - entry.startedAt.elapsed;
+      if (lastedMs > answerLifetimeMs) entry.answer.cut(cutError("answer_too_long"));
+      else if (age > holdLifetimeMs - 2 * runningTickMs) {
         entry.answer.cut(cutError("hold_not_renewed"));
-      } else if (now - entry.renewedAt >= holdRenewAfterMs && !entry.renewing) renew(entry);
+      } else if (age >= holdRenewAfterMs && !entry.renewing) renew(entry);
     }
     ticking = entries.size > 0;
     if (ticking) clock.after(runningTickMs, tick);
@@ -87,7 +95,7 @@ export function createRunning({ clock, log }: Pick<Deps, "clock" | "log">, holds
 
   async function renew(entry: Entry): Promise<void> {
     const { answer } = entry;
-    const begunAt = clock.elapsed();
+    const begunAt = moment();
     entry.renewing = true;
     try {
       const renewed = await holds.renew(answer.ref, answer.id, (await answer.used()).cost);
@@ -103,15 +111,8 @@ export function createRunning({ clock, log }: Pick<Deps, "clock" | "log">, holds
 
   return {
     add(answer) {
-      const begunAt = clock.elapsed();
-      const entry = {
-        answer,
-        startedAt: clock.now(),
-        begunAt,
-        renewedAt: begunAt,
-        renewing: false,
-        ended: false,
-      };
+      const now = moment();
+      const entry = { answer, startedAt: now, renewedAt: now, renewing: false, ended: false };
       const takeOut = entries.add(entry);
       if (!ticking) clock.after(runningTickMs, tick);
       ticking = true;
@@ -125,10 +126,10 @@ export function createRunning({ clock, log }: Pick<Deps, "clock" | "log">, holds
     },
     async ofProject(projectId, limit) {
       const own = [...entries].filter(({ answer }) => answer.ref.projectId === projectId)
-        .sort((one, other) => one.startedAt - other.startedAt);
+        .sort((one, other) => one.startedAt.elapsed - other.startedAt.elapsed);
       const shown = own.slice(0, limit).map(async ({ answer, startedAt }) => {
         const { id, ref: { user }, model } = answer;
-        return { id, user, model, startedAt, used: await answer.used() };
+        return { id, user, model, startedAt: startedAt.at, used: await answer.used() };
       });
       return { shown: await Promise.all(shown), count: own.length };
     },
