@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { loadTokenizer } from "../src/chat/tokenizer.ts";
 import { settingsStaleMs } from "../src/base/limits.ts";
+import { periodAt } from "../src/base/period.ts";
 import { chatBody, chatPath, checkBooks, storedAccount } from "./support/books.ts";
 import { ada, forgetWholly, rowsNaming } from "./support/forget.ts";
 import { chunk, fedStream, readEvents, usage, usageChunk } from "./support/upstream.ts";
+import { allow, charge, Device, pay, sharedWorld } from "./support/wallets.ts";
 import { deliver, logs, operate, subscribe } from "./support/webhooks.ts";
 import { createWorld } from "./support/world.ts";
 
@@ -123,4 +125,35 @@ Deno.test("set clock: who is forgotten is taken out of events that were named ah
   using after = await createWorld({ shareWith: world });
   assert.equal((await forgetWholly(after, { forfeit: true })).status, "done");
   assert.deepEqual(await rowsNaming(after, ada), []);
+});
+
+Deno.test("set clock: a day that has begun does not end again, and its cap is for once", async () => {
+  using world = await sharedWorld();
+  await allow(new Device(world), { cap: "5" });
+  await pay(world, { amount: "20" });
+  const taken = async (amount: string) => (await charge(world, amount)).success;
+  assert.equal(await taken("4"), true);
+  world.clock.set(-1_000);
+  assert.equal(await taken("4"), false, "by a clock that is behind");
+  assert.equal(await taken("1"), true);
+  await world.clock.advance(2_000);
+  assert.equal(await taken("1"), false);
+  await world.clock.advance(dayMs);
+  assert.equal(await taken("5"), true, "the next one");
+});
+
+Deno.test("set clock: what counts in a day or a month goes on in the next one where that has begun", () => {
+  const now = Date.UTC(2026, 0, 31, 23, 59);
+  for (
+    const [unit, last, expected] of [
+      ["day", "2026-02-01", "2026-02-01"],
+      ["day", "2026-01-31", "2026-01-31"],
+      ["day", "2026-01-30", "2026-01-31"],
+      ["day", "2026-02-02", "2026-01-31"],
+      ["day", "", "2026-01-31"],
+      ["month", "2026-02", "2026-02"],
+      ["month", "2025-12", "2026-01"],
+      ["month", "2026-03", "2026-01"],
+    ] as const
+  ) assert.equal(periodAt(now, unit, last), expected, `${unit} ${last}`);
 });

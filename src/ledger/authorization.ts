@@ -1,5 +1,6 @@
 import { fromBytes, toBytes } from "../base/json.ts";
 import { type Amount, formatAmount, fromDecimal, least, toAmount, zero } from "../base/money.ts";
+import { periodAt } from "../base/period.ts";
 import type { Project } from "../projects/schema.ts";
 import type { StoredUse } from "../summaries/month_use.ts";
 import { authorizationKey } from "../store/keys.ts";
@@ -111,7 +112,7 @@ export function allowanceLeft(
   { held, now }: { held: Amount; now: number },
 ): Amount {
   const cap = fromDecimal(dailyCap);
-  const today = day === dayOf(now) ? fromDecimal(spent) : zero;
+  const today = day === periodAt(now, "day", day) ? fromDecimal(spent) : zero;
   return least(cap, toAmount(cap > today + held ? cap - today - held : 0n));
 }
 
@@ -121,11 +122,7 @@ export function afterCharge(
   amount: Amount,
   now: number,
 ): Authorization {
-  const day = dayOf(now);
+  const day = periodAt(now, "day", authorization.day);
   const before = authorization.day === day ? fromDecimal(authorization.spent) : zero;
   return { ...authorization, day, spent: formatAmount(toAmount(before + amount)) };
-}
-
-function dayOf(now: number): string {
-  return new Date(now).toISOString().slice(0, 10);
 }

@@ -1,4 +1,5 @@
 import { type Amount, formatAmount, fromDecimal, least, toAmount, zero } from "../base/money.ts";
+import { periodAt } from "../base/period.ts";
 import { afterTaking, type RateState, rateState } from "../base/rate.ts";
 import type { UserLimits } from "../projects/schema.ts";
 import { afterUse, decodeUse, encodeUse, type MonthUse } from "../summaries/month_use.ts";
@@ -120,23 +121,20 @@ export class Spending {
     const { spendPerDay, spendPerMonth } = this.#limits;
     if (spendPerDay === null && spendPerMonth === null) return;
     const { day, month } = this.#today();
-    const date = new Date(this.#now).toISOString();
+    const counted = this.#counters ?? noCounters;
     this.#count({
-      day: date.slice(0, 10),
+      day: periodAt(this.#now, "day", counted.day),
       daySpent: formatAmount(day + amount),
-      month: date.slice(0, 7),
+      month: periodAt(this.#now, "month", counted.month),
       monthSpent: formatAmount(month + amount),
     });
   }
 
   #today(): { day: Amount; month: Amount } {
-    const counters = this.#counters ?? noCounters;
-    const date = new Date(this.#now).toISOString();
-    const since = (period: string, spent: string) =>
-      period !== "" && date.startsWith(period) ? fromDecimal(spent) : zero;
+    const { day, daySpent, month, monthSpent } = this.#counters ?? noCounters;
     return {
-      day: since(counters.day, counters.daySpent),
-      month: since(counters.month, counters.monthSpent),
+      day: day === periodAt(this.#now, "day", day) ? fromDecimal(daySpent) : zero,
+      month: month === periodAt(this.#now, "month", month) ? fromDecimal(monthSpent) : zero,
     };
   }
 

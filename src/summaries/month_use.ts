@@ -1,4 +1,5 @@
 import { type Amount, toAmount, zero } from "../base/money.ts";
+import { periodAt } from "../base/period.ts";
 import { hourOf } from "./tally.ts";
 
 /** What one user did in one month, UTC. */
@@ -22,7 +23,7 @@ export function afterUse(
   { requests, tokens, spent }: Omit<MonthUse, "month">,
   now: number,
 ): MonthUse {
-  const month = monthOf(now);
+  const month = use?.month === monthOf(now) ? use.month : periodAt(now, "month", use?.month ?? "");
   if (use?.month !== month) return { month, requests, tokens, spent };
   return {
     month,

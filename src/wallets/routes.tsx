@@ -4,6 +4,7 @@ import type { Handler } from "../base/handler.ts";
 import { publicPath } from "../config.ts";
 import { bodyBytesMax } from "../base/limits.ts";
 import { formatForPeople, parseAmount, zero } from "../base/money.ts";
+import { periodAt } from "../base/period.ts";
 import { parseWith, readJsonBody } from "../base/request.ts";
 import { checkUserId } from "../base/user_id.ts";
 import { listActivities } from "../ledger/activities.ts";
@@ -61,14 +62,15 @@ async function viewWallet(rooms: WalletRooms, personId: string): Promise<WalletV
     const { currency, name } = project;
     currencies.add(currency);
     const forPeople = (text: string) => formatForPeople(parseAmount(text) ?? zero, currency);
-    const today = new Date(clock.now()).toISOString().slice(0, 10);
+    const { day, spent } = authorization;
+    const today = periodAt(clock.now(), "day", day);
     connections.push({
       name,
       user,
       projectId,
       isActive: authorization.status === "active",
       cap: forPeople(authorization.dailyCap),
-      spent: forPeople(authorization.day === today ? authorization.spent : "0"),
+      spent: forPeople(day === today ? spent : "0"),
       topUpUrl: await links.topUp(project, user),
     });
   }

@@ -7,8 +7,8 @@ interface Moment {
   work: (() => void) | null;
 }
 
-/** Where every simulation starts, in milliseconds since 1970: at noon, far from the next day. */
-export const startOfTime = Date.UTC(2026, 0, 1, 12);
+/** Where every simulation starts, in milliseconds since 1970: shortly before the year's end. */
+export const startOfTime = Date.UTC(2025, 11, 31, 23, 59, 15);
 
 /**
  * Time that moves from one thing that happens to the next, in fractions of a millisecond, and the

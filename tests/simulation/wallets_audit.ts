@@ -20,6 +20,8 @@ export class WalletsAudit {
   readonly #links = new Map<string, number>();
   /** By hold: the connection that holds. */
   readonly #holders = new Map<string, string>();
+  /** By connection: the last day in which anything was taken. */
+  readonly #days = new Map<string, string>();
   /** By connection and day: what was taken. */
   readonly #spent = new Map<string, bigint>();
   readonly #violations: Violations;
@@ -70,9 +72,14 @@ export class WalletsAudit {
       // What began under another connection is none of this one's.
       if (!decided || connection !== decided.connectionId || !delta.startsWith("-")) continue;
       this.#must(written.has(name), "a wallet counts what a day takes", about);
-      const day = `${connection} ${new Date(entry.createdAt).toISOString().slice(0, 10)}`;
+      // A day that has begun does not end again, whoever's clock is behind.
+      const date = new Date(entry.createdAt).toISOString().slice(0, 10);
+      const begun = this.#days.get(connection) ?? date;
+      const day = begun > date ? begun : date;
+      this.#days.set(connection, day);
+      const counted = `${connection} ${day}`;
       const amount = fromDecimal(amountOf(entry));
-      this.#spent.set(day, (this.#spent.get(day) ?? 0n) + amount);
+      this.#spent.set(counted, (this.#spent.get(counted) ?? 0n) + amount);
       spending.add(name);
     }
     for (const name of written) this.#compare(name, spending.has(name));
