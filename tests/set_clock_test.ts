@@ -7,13 +7,25 @@ import { ada, forgetWholly, rowsNaming } from "./support/forget.ts";
 import { chunk, fedStream, readEvents, usage, usageChunk } from "./support/upstream.ts";
 import { allow, charge, Device, pay, sharedWorld } from "./support/wallets.ts";
 import { deliver, logs, operate, subscribe } from "./support/webhooks.ts";
-import { createWorld } from "./support/world.ts";
+import { createWorld, type World } from "./support/world.ts";
 
 // What happens when the machine's clock is set, by its owner or by the network: nothing that lasts
 // may last as long as the clock was wrong.
 await loadTokenizer();
 
 const dayMs = 24 * 60 * 60 * 1000;
+
+/** An answer of ada's that has run for five seconds. */
+async function startStream(world: World) {
+  await world.deposit("ada", "1");
+  const stream = fedStream();
+  world.upstream.once(() => stream.response);
+  const response = await world.call(chatPath, { body: chatBody("ada", { stream: true }) });
+  const events = readEvents(response);
+  stream.send(chunk({ content: "one" }));
+  await world.clock.advance(5_000);
+  return { stream, events };
+}
 
 Deno.test("set clock: a key that was revoked elsewhere is refused within a second all the same", async () => {
   using world = await createWorld();
@@ -31,13 +43,7 @@ Deno.test("set clock: a key that was revoked elsewhere is refused within a secon
 for (const byMs of [-dayMs, -60_000, 20_000]) {
   Deno.test(`set clock: an answer that is running when it is set by ${byMs} ms is charged exactly`, async () => {
     using world = await createWorld();
-    await world.deposit("ada", "1");
-    const stream = fedStream();
-    world.upstream.once(() => stream.response);
-    const response = await world.call(chatPath, { body: chatBody("ada", { stream: true }) });
-    const events = readEvents(response);
-    stream.send(chunk({ content: "one" }));
-    await world.clock.advance(5_000);
+    const { stream, events } = await startStream(world);
     world.clock.set(byMs);
     for (let tens = 0; tens < 12; tens++) {
       stream.send(chunk({ content: `${tens} ` }));
@@ -58,13 +64,7 @@ for (const byMs of [-dayMs, -60_000, 20_000]) {
 
 Deno.test("set clock: an answer whose hold ended by the new time is cut soon, as after a long sleep", async () => {
   using world = await createWorld();
-  await world.deposit("ada", "1");
-  const stream = fedStream();
-  world.upstream.once(() => stream.response);
-  const response = await world.call(chatPath, { body: chatBody("ada", { stream: true }) });
-  const events = readEvents(response);
-  stream.send(chunk({ content: "one" }));
-  await world.clock.advance(5_000);
+  const { events } = await startStream(world);
   world.clock.set(600_000);
   await world.clock.advance(5_000);
   const { error } = Object((await events).at(-1));
