@@ -26,11 +26,19 @@ export interface Surroundings {
   config: Config;
   /** By how much the clock of each process may be wrong, in ms. */
   clockErrorMaxMs: number;
-  /** How often a process looks for what is due and for leftovers. */
-  tempo: { pollEveryMs: number; sweepEveryMs: number };
+  /** How often a process looks for what is due and for leftovers, and how soon its clock is set. */
+  tempo: Tempo;
   seams: Seams;
   /** What a process says to its log. */
   log(process: string, level: string, event: string, fields?: Record<string, unknown>): void;
+}
+
+/** How often something happens to each process, in ms. */
+export interface Tempo {
+  pollEveryMs: number;
+  sweepEveryMs: number;
+  /** Its clock, where it is wrong: the longest that it stays as wrong. */
+  clockSetMaxMs: number;
 }
 
 /** Where a defect can be put in on purpose, for one process. */
@@ -124,11 +132,12 @@ interface Life extends Holder {
 /** Its clock is wrong from the start, and is set now and then: to another error, back or ahead. */
 function goWrong(
   life: Life,
-  around: Pick<Surroundings, "timeline" | "clockErrorMaxMs">,
+  around: Pick<Surroundings, "timeline" | "clockErrorMaxMs" | "tempo">,
 ): void {
-  const { timeline, clockErrorMaxMs } = around;
+  const { timeline, clockErrorMaxMs, tempo: { clockSetMaxMs } } = around;
   life.clockErrorMs = timeline.between(-clockErrorMaxMs, clockErrorMaxMs);
-  timeline.after(timeline.between(5_000, 60_000), () => life.dead || goWrong(life, around));
+  const lastsMs = timeline.between(clockSetMaxMs / 12, clockSetMaxMs);
+  timeline.after(lastsMs, () => life.dead || goWrong(life, around));
 }
 
 function depsOf(life: Life, around: Surroundings): Deps {

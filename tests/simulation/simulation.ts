@@ -10,7 +10,7 @@ import { withoutThreads } from "./crypto.ts";
 import { DeliveriesAudit } from "./deliveries_audit.ts";
 import { MemoryStore } from "./memory_store.ts";
 import { ModelServer } from "./model_server.ts";
-import { Process, type Seams, type Surroundings } from "./process.ts";
+import { Process, type Seams, type Surroundings, type Tempo } from "./process.ts";
 import { Receivers } from "./receivers.ts";
 import type { Weather } from "./store_line.ts";
 import { StripeAudit } from "./stripe_audit.ts";
@@ -93,7 +93,11 @@ async function simulate({ seed, seams, timeline, violations }: Begun): Promise<S
   const judged = { ...rules, clockErrorMaxMs };
   const deliveries = new DeliveriesAudit({ store, receivers, violations, rules: judged, now });
   const weather: Weather = { writeFaults: 0, readFaults: 0, slownessMs: 2 };
-  const tempo = { pollEveryMs: timeline.pick([1_500, 4_000]), sweepEveryMs: 15_000 };
+  const tempo: Tempo = {
+    pollEveryMs: timeline.pick([1_500, 4_000]),
+    sweepEveryMs: 15_000,
+    clockSetMaxMs: 60_000,
+  };
 
   const around: Surroundings = {
     timeline,
@@ -192,7 +196,7 @@ const environment = {
 interface Play {
   timeline: Timeline;
   weather: Weather;
-  tempo: Surroundings["tempo"];
+  tempo: Tempo;
   store: MemoryStore;
   violations: Violations;
   crashes: Crashes;
@@ -249,7 +253,8 @@ const hourMs = 60 * 60 * 1000;
 async function growOld(parts: Play): Promise<void> {
   const { timeline, weather, tempo, violations, crashes, workload } = parts;
   const broken = () => violations.first !== null;
-  Object.assign(tempo, { pollEveryMs: 8 * hourMs, sweepEveryMs: 8 * hourMs });
+  const rare = 8 * hourMs;
+  Object.assign(tempo, { pollEveryMs: rare, sweepEveryMs: rare, clockSetMaxMs: rare });
   Object.assign(weather, { writeFaults: 0.1, readFaults: 0.05 });
   await timeline.run(broken, (24 * retentionDays + 1) * hourMs);
   for (let round = 0; round < 3 && !broken(); round++) {
