@@ -7,7 +7,7 @@ import { callerRequestId } from "./base/request.ts";
 import { corsHeaders, errorResponse } from "./base/response.ts";
 import type { Deps, LogFields } from "./deps.ts";
 
-const otherMethods = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+const knownMethods = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
 /** Which address leads to which handler, by method. */
 export type Routes = Record<string, Partial<Record<Method, Handler>>>;
@@ -43,19 +43,15 @@ export function mount(deps: Deps, routes: Routes, load: Load): Hono {
   for (const [path, methods] of Object.entries(routes)) {
     const open = isOpenToBrowsers(path);
     const handlers = open ? { ...methods, OPTIONS: preflight } : methods;
-    const allowed = Object.keys(handlers);
     for (const [method, handler] of Object.entries(handlers)) {
       hono.on(method, path, serve({ route: path, method, open }, handler));
     }
-    // Named one by one: a handler for all methods would be a second match for every request.
-    for (const method of otherMethods.filter((method) => !allowed.includes(method))) {
-      const refuse = methodNotAllowed(allowed.join(", "));
-      hono.on(method, path, serve({ route: path, method, open }, refuse));
-    }
   }
   hono.notFound((context) => {
-    const { method } = context.req;
-    return serve({ route: "other", method, open: false }, unknownUrl)(context);
+    const { method, path } = context.req;
+    const allowed = knownMethods.filter((known) => hono.router.match(known, path)[0].length > 0);
+    const refuse = allowed.length > 0 ? methodNotAllowed(allowed.join(", ")) : unknownUrl;
+    return serve({ route: "other", method, open: isOpenToBrowsers(path) }, refuse)(context);
   });
   return hono;
 }
