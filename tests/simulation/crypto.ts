@@ -1,3 +1,4 @@
+import { Buffer } from "node:buffer";
 import {
   createCipheriv,
   createDecipheriv,
@@ -27,7 +28,7 @@ const plain = {
     const cipher = createCipheriv("aes-256-gcm", key.bytes, bytesOf(iv));
     if (additionalData) cipher.setAAD(bytesOf(additionalData));
     const parts = [cipher.update(data), cipher.final(), cipher.getAuthTag()];
-    return Uint8Array.from(parts.flatMap((part) => [...part])).buffer;
+    return new Uint8Array(Buffer.concat(parts)).buffer;
   },
   async decrypt({ iv, additionalData }: AesGcmParams, key: Opaque, data: Uint8Array) {
     const tagAt = data.length - 16;
@@ -35,10 +36,10 @@ const plain = {
     if (additionalData) decipher.setAAD(bytesOf(additionalData));
     decipher.setAuthTag(data.subarray(tagAt));
     const parts = [decipher.update(data.subarray(0, tagAt)), decipher.final()];
-    return Uint8Array.from(parts.flatMap((part) => [...part])).buffer;
+    return new Uint8Array(Buffer.concat(parts)).buffer;
   },
   async sign(_name: string, key: Opaque, data: Uint8Array) {
-    return Uint8Array.from(createHmac("sha256", key.bytes).update(data).digest()).buffer;
+    return new Uint8Array(createHmac("sha256", key.bytes).update(data).digest()).buffer;
   },
   async verify(_name: string, key: Opaque, signature: Uint8Array, data: Uint8Array) {
     const made = createHmac("sha256", key.bytes).update(data).digest();

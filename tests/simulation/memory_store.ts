@@ -79,37 +79,32 @@ export class MemoryStore {
     const encoded = reverse
       ? this.#order.slice(Math.max(first, last - limit), last).reverse()
       : this.#order.slice(first, Math.min(last, first + limit));
-    return encoded.flatMap((text) => {
+    const rows: Row[] = [];
+    for (const text of encoded) {
       const row = this.#rows.get(text);
-      return row ? [{ key: row.key, value: row.value.slice(), version: row.version }] : [];
-    });
+      if (row) rows.push({ key: row.key, value: row.value.slice(), version: row.version });
+    }
+    return rows;
   }
 
   /** All of the write, or null when a check fails; throws when it is beyond a limit. */
   commit(write: Write): string | null {
     this.#mustBeOpen();
-    this.#mustFit(write);
-    for (const { key, version } of write.checks) {
-      const row = this.#rows.get(encodeKey(key));
-      if ((row?.version ?? null) !== version) return null;
+    const { checks, sets, deletes } = this.#encoded(write);
+    for (const { encoded, version } of checks) {
+      if ((this.#rows.get(encoded)?.version ?? null) !== version) return null;
     }
     this.#commits++;
     const version = this.#commits.toString(16).padStart(16, "0") + "0000";
-    for (const { key, value } of write.sets) this.#set([...key], value.slice(), version);
-    for (const key of write.deletes) this.#delete(key);
+    for (const { encoded, key, value } of sets) {
+      if (!this.#rows.has(encoded)) this.#order.splice(this.#position(encoded), 0, encoded);
+      this.#rows.set(encoded, { key: [...key], value: value.slice(), version });
+    }
+    for (const encoded of deletes) {
+      if (this.#rows.delete(encoded)) this.#order.splice(this.#position(encoded), 1);
+    }
     this.onLanded(write, version);
     return version;
-  }
-
-  #set(key: Key, value: Uint8Array, version: string): void {
-    const encoded = encodeKey(key);
-    if (!this.#rows.has(encoded)) this.#order.splice(this.#position(encoded), 0, encoded);
-    this.#rows.set(encoded, { key, value, version });
-  }
-
-  #delete(key: Key): void {
-    const encoded = encodeKey(key);
-    if (this.#rows.delete(encoded)) this.#order.splice(this.#position(encoded), 1);
   }
 
   /** Where a key is, or would be put. */
@@ -151,32 +146,43 @@ export class MemoryStore {
     if (this.#closed) throw new Deno.errors.BadResource("Bad resource ID");
   }
 
-  #mustFit({ checks, sets, deletes }: Write): void {
+  /** The same with its keys encoded; throws when it is beyond a limit. */
+  #encoded(write: Write) {
     const { limits } = this;
-    if (checks.length > limits.checks) {
+    if (write.checks.length > limits.checks) {
       throw new TypeError(`Too many checks (max ${limits.checks})`);
     }
-    if (sets.length + deletes.length > limits.mutations) {
+    if (write.sets.length + write.deletes.length > limits.mutations) {
       throw new TypeError(`Too many mutations (max ${limits.mutations})`);
     }
     let total = 0;
     let keys = 0;
-    for (const { key } of checks) total += readable(key, limits.readKeyBytes).length;
-    for (const { key, value } of sets) {
-      const size = writable(key, limits.writeKeyBytes).length;
+    const checks = write.checks.map(({ key, version }) => {
+      const encoded = readable(key, limits.readKeyBytes);
+      total += encoded.length;
+      return { encoded, version };
+    });
+    const sets = write.sets.map(({ key, value }) => {
+      const encoded = writable(key, limits.writeKeyBytes);
       if (value.length > limits.valueBytes) {
         throw new TypeError(`Value too large (max ${limits.valueBytes} bytes)`);
       }
-      keys += size;
-      total += 2 * size + value.length;
-    }
-    for (const key of deletes) total += writable(key, limits.writeKeyBytes).length;
+      keys += encoded.length;
+      total += 2 * encoded.length + value.length;
+      return { encoded, key, value };
+    });
+    const deletes = write.deletes.map((key) => {
+      const encoded = writable(key, limits.writeKeyBytes);
+      total += encoded.length;
+      return encoded;
+    });
     if (total > limits.totalBytes) {
       throw new TypeError(`Total mutation size too large (max ${limits.totalBytes} bytes)`);
     }
     if (keys > limits.totalKeyBytes) {
       throw new TypeError(`Total key size too large (max ${limits.totalKeyBytes} bytes)`);
     }
+    return { checks, sets, deletes };
   }
 }
 
