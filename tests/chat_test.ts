@@ -201,8 +201,11 @@ Deno.test("chat: numbers in a part do not make the hold smaller than the text ne
 const bounds: [string, Record<string, unknown>, Record<string, unknown>][] = [
   ["no bound: the model's", {}, { max_tokens: 1000 }],
   ["the caller's", { max_tokens: 50 }, { max_tokens: 50 }],
-  ["the newer field", { max_completion_tokens: 50 }, { max_completion_tokens: 50 }],
-  ["both: the newer", { max_completion_tokens: 40, max_tokens: 50 }, { max_completion_tokens: 40 }],
+  // As a server without the newer field reads it, too: some ignore it, and would write without a bound.
+  ["the newer field", { max_completion_tokens: 50 }, { max_tokens: 50 }],
+  ["both: the newer", { max_completion_tokens: 40, max_tokens: 50 }, { max_tokens: 40 }],
+  ["llama.cpp's", { n_predict: 50 }, { max_tokens: 50 }],
+  ["llama.cpp's besides", { max_tokens: 50, n_predict: 1e5 }, { max_tokens: 50 }],
   ["newer unusable", { max_completion_tokens: 0, max_tokens: 50 }, { max_tokens: 50 }],
   ["zero means none", { max_tokens: 0 }, { max_tokens: 1000 }],
   ["-1 means none", { max_tokens: -1 }, { max_tokens: 1000 }],
@@ -216,11 +219,9 @@ for (const [name, asked, sent] of bounds) {
     await world.deposit("ada", "1");
     const { status } = await chat(world, asked);
     assert.equal(status, 200);
-    const { max_tokens, max_completion_tokens } = world.upstream.calls[0]?.body ?? {};
-    assert.deepEqual(
-      { max_tokens, max_completion_tokens },
-      { max_tokens: undefined, max_completion_tokens: undefined, ...sent },
-    );
+    const { max_tokens, max_completion_tokens, n_predict } = world.upstream.calls[0]?.body ?? {};
+    const none = { max_tokens: undefined, max_completion_tokens: undefined, n_predict: undefined };
+    assert.deepEqual({ max_tokens, max_completion_tokens, n_predict }, { ...none, ...sent });
   });
 }
 

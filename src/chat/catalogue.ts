@@ -13,12 +13,13 @@ export interface Rates {
 export const catalogueDate = "2026-09-23";
 
 /**
- * Prices in US dollars from `@pydantic/genai-prices`, all tiers. Null when the model is unknown, or
- * has no price for input or output: an absent price is never free.
+ * Prices in US dollars from `@pydantic/genai-prices`, all tiers. Null when the model is unknown, has
+ * no price for input or output, or takes money for more than tokens of text: an absent price is
+ * never free.
  */
 export function cataloguePrice(model: string): { above: number; rates: Rates }[] | null {
   const found = lookUp(model);
-  if (!found) return null;
+  if (!found || searches.test(model) || extras.some((extra) => extra in found)) return null;
   const starts = new Set([-1]);
   for (const price of Object.values(found)) {
     if (typeof price === "object") price.tiers.forEach(({ start }) => starts.add(start));
@@ -30,6 +31,11 @@ export function cataloguePrice(model: string): { above: number; rates: Rates }[]
   const whole = tiers.flatMap(({ above, rates }) => (rates ? [{ above, rates }] : []));
   return whole.length === tiers.length ? whole : null;
 }
+
+/** Such models search for each answer, at a fee that the catalogue does not have for all of them. */
+const searches = /-search\b/;
+/** What an answer may bring of itself; sounds and searches come only to those who ask for them. */
+const extras = ["output_image_mtok", "requests_kcount"];
 
 function lookUp(model: string): ModelPrice | null {
   try {

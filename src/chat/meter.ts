@@ -1,7 +1,7 @@
 import { isObject, type Json, type JsonObject } from "../base/json.ts";
 import { uncountedCharsMax } from "../base/limits.ts";
 import { type CountTokens, loadTokenizer } from "./tokenizer.ts";
-import { estimatedUsage, type Plausible, readUsage, type TokenUsage } from "./usage.ts";
+import { estimatedUsage, type Plausible, readOutput, readUsage, type TokenUsage } from "./usage.ts";
 
 interface MeterOptions {
   choices: number;
@@ -20,8 +20,12 @@ export class Meter {
   producedOutput = false;
   /** The provider's usage object as it came, for the caller. */
   reported: JsonObject | null = null;
+  /** The last `usage` that was not believed: for the log. */
+  doubtful: JsonObject | null = null;
   readonly #options: MeterOptions;
   #provider: TokenUsage | null = null;
+  /** What is believed of a `usage` whose prompt is not. */
+  #output: ReturnType<typeof readOutput> = null;
   #uncounted = "";
   #counted = 0;
   #input: Promise<number> | null = null;
@@ -42,7 +46,13 @@ export class Meter {
   /** Takes note of a `usage`; the last one that makes sense stands. */
   addUsage(raw: Json | undefined): void {
     const usage = readUsage(raw, this.#options.plausible);
-    if (!usage || !isObject(raw)) return;
+    if (!isObject(raw)) return;
+    if (!usage) {
+      this.doubtful = raw;
+      this.#output = readOutput(raw, this.#options.plausible);
+      if (this.#output && this.#output.output > 0) this.producedOutput = true;
+      return;
+    }
     this.#provider = usage;
     this.reported = raw;
     if (usage.output > 0) this.producedOutput = true;
@@ -65,9 +75,10 @@ export class Meter {
   /** The use so far by our own count, or the provider's where it has spoken. */
   async usage(): Promise<TokenUsage> {
     if (!this.#provider) {
-      const output = this.producedOutput ? await this.countOutput() : 0;
+      const counted = this.producedOutput ? await this.countOutput() : 0;
       this.#input ??= this.#options.countInput();
-      return estimatedUsage(await this.#input, output);
+      const { output, reasoning } = this.#output ?? { output: counted, reasoning: 0 };
+      return estimatedUsage(await this.#input, output, reasoning);
     }
     // Some servers report one choice of several (llama.cpp does).
     if (this.#options.choices === 1) return this.#provider;
@@ -76,17 +87,22 @@ export class Meter {
   }
 }
 
+/** A text, or the texts of content parts: Mistral's thoughts are parts within a part. */
+function* partTexts(value: Json | undefined): Generator<string> {
+  if (typeof value === "string") yield value;
+  if (!Array.isArray(value)) return;
+  for (const part of value) {
+    if (isObject(part)) yield* partTexts(part.type === "thinking" ? part.thinking : part.text);
+  }
+}
+
 /** All that a model wrote in a message or a delta: text, thoughts, refusals, tool calls. */
 function* outputTexts(message: JsonObject): Generator<string> {
-  for (const field of ["content", "reasoning_content", "reasoning", "refusal"]) {
-    const value = message[field];
-    if (typeof value === "string") yield value;
-    else if (field === "content" && Array.isArray(value)) {
-      for (const part of value) {
-        if (isObject(part) && typeof part.text === "string") yield part.text;
-      }
-    }
-  }
+  // Some servers send the same thoughts under both names.
+  const thoughts = typeof message.reasoning_content === "string"
+    ? "reasoning_content"
+    : "reasoning";
+  for (const field of ["content", thoughts, "refusal"]) yield* partTexts(message[field]);
   const calls = Array.isArray(message.tool_calls) ? message.tool_calls : [message.function_call];
   for (const call of calls) {
     if (!isObject(call)) continue;

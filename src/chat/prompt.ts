@@ -89,11 +89,17 @@ function* promptTexts(chat: ChatRequest): Generator<string> {
     }
     yield* textsIn(rest);
   }
-  const { tools, functions, response_format } = chat.body;
-  for (const definition of [tools, functions, response_format]) {
-    if (definition) yield JSON.stringify(definition);
+  for (const [name, value] of Object.entries(chat.body)) {
+    const isPart = typeof value === "string" || isObject(value) || Array.isArray(value);
+    if (isPart && !outsidePrompt.has(name)) yield JSON.stringify(value);
   }
 }
+
+/** What is never read by a model; messages are counted by themselves. Else: tools, documents, … */
+const outsidePrompt = new Set(
+  ("messages model user stream_options metadata stop logit_bias reasoning_effort reasoning thinking " +
+    "service_tier modalities verbosity safety_identifier prompt_cache_key").split(" "),
+);
 
 /** Every text inside a value, as a model would read it. */
 function* textsIn(value: unknown): Generator<string> {

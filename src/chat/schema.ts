@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { badRequest } from "../base/errors.ts";
 import { userField } from "../base/fields.ts";
-import type { JsonObject } from "../base/json.ts";
+import { isObject, type JsonObject } from "../base/json.ts";
 import { choicesMax } from "../base/limits.ts";
 import { parseWith } from "../base/request.ts";
 
@@ -29,11 +29,15 @@ export const chatSchema = z.looseObject({
   n: z.int().min(1).max(choicesMax).nullish().meta({ description: "How many answers." }),
   max_tokens: count.meta({ description: "Most output tokens. Zero and less mean no bound." }),
   max_completion_tokens: count.meta({ description: "The same; it counts before `max_tokens`." }),
+  n_predict: count.meta({ description: "The same, as llama.cpp calls it; it counts last." }),
   tools: z.array(z.unknown()).nullish(),
   functions: z.array(z.unknown()).nullish(),
   response_format: z.looseObject({ type: z.string() }).nullish(),
   reasoning_effort: z.string().nullish(),
 }).meta({ id: "ChatRequest" });
+
+/** Where a caller may bound the output, the one that counts first. None of them goes on as it came. */
+export const maxTokensFields = ["max_completion_tokens", "max_tokens", "n_predict"] as const;
 
 /** A message as far as the price depends on it. */
 export type ChatMessage = z.output<typeof messageSchema>;
@@ -48,7 +52,6 @@ export interface ChatRequest {
   choices: number;
   /** The caller's bound on the output, or null. Zero and less mean none, as some tools send. */
   maxTokens: number | null;
-  maxTokensField: "max_tokens" | "max_completion_tokens" | null;
   /** Tools or a JSON format: an answer cut short would be of no use. */
   structured: boolean;
   /** The caller asks for hidden reasoning. */
@@ -58,15 +61,32 @@ export interface ChatRequest {
   bytes: number;
 }
 
-/** Fields whose cost no price here covers; the value says which uses of them are meant. */
-const unpricedFields = Object.entries<(value: unknown) => boolean>({
+/**
+ * Fields whose cost no price here covers: other models and tools of the upstream's own, searches,
+ * tiers. The value says which uses of them are meant.
+ */
+const unpricedFields = new Map(Object.entries<(value: unknown) => boolean>({
   models: isSet,
+  fallbacks: isSet,
   plugins: isSet,
   web_search_options: isSet,
+  search_parameters: isSet,
+  enable_search: (wish) => isSet(wish) && wish !== false,
+  data_sources: isSet,
+  compound_custom: isSet,
   audio: isSet,
+  speed: (speed) => isSet(speed) && speed !== "standard",
   service_tier: (tier) => isSet(tier) && tier !== "auto" && tier !== "default",
   modalities: (list) => isSet(list) && JSON.stringify(list) !== '["text"]',
-});
+  tools: (list) => Array.isArray(list) && !list.every(isCallersTool),
+}));
+
+/** A tool that the caller runs; others are run, and charged for, by the upstream. */
+function isCallersTool(tool: unknown): boolean {
+  if (!isObject(tool)) return true;
+  return tool.type === undefined ? isSet(tool.function) : callersTools.has(tool.type);
+}
+const callersTools = new Set<unknown>(["function", "custom"]);
 
 function isSet(value: unknown): boolean {
   return value !== undefined && value !== null;
@@ -80,6 +100,7 @@ export function readChat(
   body: JsonObject,
   { bytes, allowedFields }: { bytes: number; allowedFields: readonly string[] },
 ): ChatRequest {
+  requireExactNames(body);
   const chat = parseWith(chatSchema, body);
   for (const [field, costs] of unpricedFields) {
     if (!costs(body[field]) || allowedFields.includes(field)) continue;
@@ -89,12 +110,6 @@ export function readChat(
       "unsupported_parameter",
     );
   }
-  const both = { max_completion_tokens: chat.max_completion_tokens, max_tokens: chat.max_tokens };
-  const maxTokensField = bound(both.max_completion_tokens)
-    ? "max_completion_tokens"
-    : bound(both.max_tokens)
-    ? "max_tokens"
-    : null;
   const format = chat.response_format?.type ?? "text";
   const effort = chat.reasoning_effort ?? "none";
   return {
@@ -103,15 +118,35 @@ export function readChat(
     stream: chat.stream ?? false,
     wantsUsage: chat.stream_options?.include_usage ?? false,
     choices: chat.n ?? 1,
-    maxTokens: maxTokensField && bound(both[maxTokensField]),
-    maxTokensField,
+    maxTokens: maxTokensFields.map((field) => bound(body[field])).find(isSet) ?? null,
     structured: format !== "text" || Boolean(chat.tools?.length || chat.functions?.length),
-    reasons: effort !== "none" || isSet(body.reasoning) || isSet(body.thinking),
+    reasons: effort !== "none" || isSwitchedOn(body.reasoning) || isSwitchedOn(body.thinking),
     body,
     bytes,
   };
 }
 
-function bound(value: number | null | undefined): number | null {
+const knownNames = new Set([...Object.keys(chatSchema.shape), ...unpricedFields.keys()]);
+
+/** Some servers take `Model` for `model` (Go's JSON does): what was priced would not be what is read. */
+function requireExactNames(body: JsonObject): void {
+  for (const name of Object.keys(body)) {
+    const folded = name.toUpperCase().toLowerCase();
+    if (folded === name || !knownNames.has(folded)) continue;
+    throw badRequest(
+      name.slice(0, 64),
+      `'${folded}' is written in small letters.`,
+      "unknown_parameter",
+    );
+  }
+}
+
+/** Of thinking, as vendors switch it: `{type: "disabled"}`, `{enabled: false}`, `{effort: "none"}`. */
+function isSwitchedOn(value: unknown): boolean {
+  if (!isObject(value)) return isSet(value) && value !== false;
+  return value.type !== "disabled" && value.enabled !== false && value.effort !== "none";
+}
+
+function bound(value: unknown): number | null {
   return typeof value === "number" && value > 0 ? value : null;
 }

@@ -1,4 +1,5 @@
 import { ApiError } from "../base/errors.ts";
+import type { JsonObject } from "../base/json.ts";
 import type { Deps } from "../deps.ts";
 import type { Draft } from "../ledger/draft.ts";
 import type { Settled, Settlement } from "../ledger/hold.ts";
@@ -25,8 +26,11 @@ export async function settle(
     alongside?: Settlement["alongside"];
   },
 ): Promise<Extract<Settled, { kind: "settled" }>> {
-  const { steps } = answer;
+  const { steps, id, requestId, meter: { doubtful } } = answer;
   steps.begin("settle");
+  if (doubtful) {
+    rooms.deps.log("warn", "usage_doubtful", { requestId, chat: id, ...countsOf(doubtful) });
+  }
   const settlement: Settlement = {
     ref: answer.ref,
     id: answer.id,
@@ -67,6 +71,12 @@ async function charge({ holds, deps }: ChatRooms, settlement: Settlement) {
     type: "service_unavailable_error",
     code: "hold_lost",
   });
+}
+
+/** What a server reported, as far as it is counts. */
+function countsOf({ prompt_tokens, completion_tokens }: JsonObject) {
+  const count = (value: unknown) => (typeof value === "number" ? value : null);
+  return { promptTokens: count(prompt_tokens), completionTokens: count(completion_tokens) };
 }
 
 function describeUsage({ chat, terms, requestId }: Answer, usage: TokenUsage) {

@@ -1,7 +1,7 @@
 import { ApiError } from "../base/errors.ts";
 import { decodeUtf8, isObject, type JsonObject } from "../base/json.ts";
 import { upstreamErrorBytesMax } from "../base/limits.ts";
-import type { ChatRequest } from "./schema.ts";
+import { type ChatRequest, maxTokensFields } from "./schema.ts";
 import type { Steps } from "./steps.ts";
 import {
   badUpstream,
@@ -13,7 +13,7 @@ import {
   upstreamTimeout,
   upstreamUnreachable,
 } from "./upstream_error.ts";
-import { maxTokensFieldFor, type Upstream } from "./upstreams.ts";
+import { learn, type Manner, mannerFor, type MaxTokensField, type Upstream } from "./upstreams.ts";
 
 /** One call of an upstream. */
 export interface UpstreamCall {
@@ -39,19 +39,26 @@ export async function callUpstream(
   call: UpstreamCall,
   span: Steps["span"],
 ): Promise<Response> {
-  const { upstream } = call;
+  const { upstream, chat } = call;
+  let manner = mannerFor(upstream, chat);
   for (let correction = 0;; correction++) {
+    const said = manner;
     // So that the call itself is a part of the span that it is made in.
-    const response = await (span ? span.run(() => send(call)) : send(call));
-    if (response.status === 200) return response;
+    const response = await (span ? span.run(() => send(call, said)) : send(call, said));
+    if (response.status === 200) {
+      // Only what has helped is remembered: a refusal may quote what the caller wrote.
+      if (correction > 0) learn(upstream, chat, said);
+      return response;
+    }
     const text = redact(await errorText(response, call.signal), upstream.apiKey);
     const fault = readFault(response.status, text);
-    if (correction < correctionsMax && learn(call, fault)) continue;
-    throw toCallersError(fault, response.headers.get("retry-after"));
+    const other = correction < correctionsMax ? otherManner(call, said, fault) : null;
+    if (!other) throw toCallersError(fault, response.headers.get("retry-after"));
+    manner = other;
   }
 }
 
-async function send(call: UpstreamCall): Promise<Response> {
+async function send(call: UpstreamCall, manner: Manner): Promise<Response> {
   const { upstream, requestId, signal } = call;
   const authorization = upstream.apiKey
     ? { authorization: `Bearer ${upstream.apiKey.reveal()}` }
@@ -59,7 +66,7 @@ async function send(call: UpstreamCall): Promise<Response> {
   try {
     const response = await upstream.send(`${upstream.url}/chat/completions`, {
       method: "POST",
-      body: JSON.stringify(upstreamBody(call)),
+      body: JSON.stringify(upstreamBody(call, manner)),
       headers: {
         ...call.headers,
         ...authorization,
@@ -95,37 +102,41 @@ function decoded(response: Response): Response {
 }
 
 /** The caller's own body, with the output's bound, and usage asked for. */
-function upstreamBody({ chat, upstream, cap }: UpstreamCall): JsonObject {
-  const { max_tokens: _, max_completion_tokens: __, ...others } = chat.body;
-  const body: JsonObject = { ...others, [maxTokensFieldFor(upstream, chat)]: cap };
+function upstreamBody({ chat, cap }: UpstreamCall, manner: Manner): JsonObject {
+  const body: JsonObject = { ...chat.body };
+  for (const field of maxTokensFields) delete body[field];
+  body[manner.maxTokensField] = cap;
   if (!chat.stream) return body;
   const options = isObject(body.stream_options) ? body.stream_options : {};
-  if (upstream.quirks.refusesStreamOptions) delete body.stream_options;
-  else body.stream_options = { ...options, include_usage: true };
+  if (manner.asksUsage) body.stream_options = { ...options, include_usage: true };
+  else delete body.stream_options;
   return body;
 }
 
-/** Whether the error is about what we added, so that the call is worth one more try without it. */
-function learn({ upstream, chat }: UpstreamCall, fault: UpstreamFault): boolean {
-  if (fault.status !== 400 && fault.status !== 422) return false;
-  const said = `${fault.param ?? ""} ${fault.message}`;
-  const { quirks } = upstream;
+/** How else to say what we add, where the error is about that and the call worth another try. */
+function otherManner({ upstream, chat }: UpstreamCall, manner: Manner, fault: UpstreamFault) {
+  if (fault.status !== 400 && fault.status !== 422) return null;
   // Options of the caller's own are the caller's fault, and say nothing of the server.
   const own = isObject(chat.body.stream_options) ? Object.keys(chat.body.stream_options) : [];
   const onlyOurs = own.every((option) => option === "include_usage");
-  if (onlyOurs && chat.stream && !quirks.refusesStreamOptions && said.includes("stream_options")) {
-    quirks.refusesStreamOptions = true;
-    return true;
+  if (chat.stream && manner.asksUsage && onlyOurs && isAbout(fault, "stream_options")) {
+    return { ...manner, asksUsage: false };
   }
-  const field = maxTokensFieldFor(upstream, chat);
-  const about = fault.param ?? said;
-  const refused = about.includes(field) &&
+  const { maxTokensField } = manner;
+  const refused = isAbout(fault, maxTokensField) &&
     (fault.code === "unsupported_parameter" ||
-      /not supported|unsupported|unrecogni|extra|unknown|permitted/i.test(said));
-  if (upstream.maxTokensField || !refused || quirks.maxTokensFields.has(chat.model)) return false;
-  const other = field === "max_tokens" ? "max_completion_tokens" : "max_tokens";
-  quirks.maxTokensFields.set(chat.model, other);
-  return true;
+      /not supported|unsupported|unrecogni|extra|unknown|permitted/i.test(fault.message));
+  if (upstream.maxTokensField || !refused) return null;
+  const other: MaxTokensField = maxTokensField === "max_tokens"
+    ? "max_completion_tokens"
+    : "max_tokens";
+  return { ...manner, maxTokensField: other };
+}
+
+/** Whether an error names this field, or a part of it; not one whose name only begins alike. */
+function isAbout({ param, message }: UpstreamFault, field: string): boolean {
+  if (param !== null) return param === field || param.startsWith(`${field}.`);
+  return new RegExp(`(?<![\\w.])${field}(?!\\w)`).test(message);
 }
 
 async function errorText(response: Response, signal: AbortSignal): Promise<string> {

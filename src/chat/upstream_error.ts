@@ -42,13 +42,25 @@ export function readFault(status: number, text: string): UpstreamFault {
   const error = isObject(body) ? body.error ?? body : null;
   const detail = isObject(error) ? error : {};
   const message = typeof error === "string" ? error : detail.message ?? detail.detail;
+  const [invalid, ...more] = invalidFields(isObject(message) ? message.detail : message);
+  const told = invalid ? [invalid, ...more].map(({ said }) => said).join("; ") : asText(message);
   return {
     status,
-    message: (typeof message === "string" ? message : "").slice(0, messageCharsMax),
+    message: (told ?? "").slice(0, messageCharsMax),
     type: asText(detail.type),
-    param: asText(detail.param),
+    param: asText(detail.param) ?? invalid?.param ?? null,
     code: asText(detail.code),
   };
+}
+
+/** The fields at fault as FastAPI's servers list them: https://fastapi.tiangolo.com/tutorial/handling-errors/ */
+function invalidFields(list: unknown): { param: string; said: string }[] {
+  if (!Array.isArray(list)) return [];
+  return list.flatMap((item) => {
+    if (!isObject(item) || !Array.isArray(item.loc)) return [];
+    const param = item.loc.filter((part, at) => at > 0 || part !== "body").join(".");
+    return [{ param, said: `${param}: ${asText(item.msg) ?? "not valid"}` }];
+  });
 }
 
 function parsed(text: string): unknown {

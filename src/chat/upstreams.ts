@@ -82,14 +82,28 @@ export function createUpstreams(deps: Deps, secrets: Secrets): FindUpstream {
   };
 }
 
-// These refuse `max_tokens`; elsewhere it is the field that every server knows.
+// These refuse `max_tokens`; elsewhere it is the field that every server knows: some ignore the
+// newer one without a word, and would then write on without a bound.
 const newFieldNames = /^(o\d|gpt-5)/;
 
-/** The field in which this upstream is told the output's bound. */
-export function maxTokensFieldFor(upstream: Upstream, chat: ChatRequest): MaxTokensField {
-  return upstream.maxTokensField ??
-    upstream.quirks.maxTokensFields.get(chat.model) ??
-    (newFieldNames.test(chat.model) ? "max_completion_tokens" : null) ??
-    chat.maxTokensField ??
-    "max_tokens";
+/** How a call says what we add to it. */
+export interface Manner {
+  /** Of a stream: by `stream_options`. */
+  asksUsage: boolean;
+  maxTokensField: MaxTokensField;
+}
+
+/** How this upstream is told, as far as is known of it. */
+export function mannerFor({ maxTokensField, quirks }: Upstream, { model }: ChatRequest): Manner {
+  const usual = newFieldNames.test(model) ? "max_completion_tokens" : "max_tokens";
+  return {
+    asksUsage: !quirks.refusesStreamOptions,
+    maxTokensField: maxTokensField ?? quirks.maxTokensFields.get(model) ?? usual,
+  };
+}
+
+/** Remembers what an upstream understood that had refused another manner. */
+export function learn({ quirks }: Upstream, { model, stream }: ChatRequest, manner: Manner): void {
+  if (stream) quirks.refusesStreamOptions = !manner.asksUsage;
+  quirks.maxTokensFields.set(model, manner.maxTokensField);
 }

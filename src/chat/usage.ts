@@ -1,4 +1,4 @@
-import { isObject } from "../base/json.ts";
+import { isObject, type JsonObject } from "../base/json.ts";
 
 /** Tokens of one answer. The input classes never overlap; reasoning is inside the output. */
 export interface TokenUsage {
@@ -31,42 +31,66 @@ export function plausibleUsage(promptBound: number, outputCap: number): Plausibl
 }
 
 /** Usage of which we know only how much went in and came out. */
-export function estimatedUsage(input: number, output: number): TokenUsage {
+export function estimatedUsage(input: number, output: number, reasoning = 0): TokenUsage {
   return {
     uncachedInput: input,
     cachedInput: 0,
     cacheWrite: 0,
     output,
-    reasoning: 0,
+    reasoning,
     source: "estimated",
   };
 }
 
 /**
  * A provider's `usage` as a partition, or null when it is missing or absurd (negative, fractional,
- * not a number, more than plausible). Parts larger than their whole are cut to it, so nothing is billed twice. Zero is a
- * count like any other.
+ * not a number, more than plausible). Parts larger than their whole are cut to it, so nothing is
+ * billed twice. Zero is a count like any other.
  */
 export function readUsage(raw: unknown, most: Plausible): TokenUsage | null {
-  if (!isObject(raw)) return null;
+  const written = readOutput(raw, most);
+  if (!isObject(raw) || !written) return null;
   const prompt = tokens(raw.prompt_tokens);
-  const output = tokens(raw.completion_tokens);
-  if (prompt === null || output === null) return null;
-  if (prompt > most.input || output > most.output) return null;
+  if (prompt === null || prompt > most.input) return null;
   const input = isObject(raw.prompt_tokens_details) ? raw.prompt_tokens_details : {};
-  const outputParts = isObject(raw.completion_tokens_details) ? raw.completion_tokens_details : {};
-  const cached = tokens(input.cached_tokens) ?? tokens(raw.prompt_cache_hit_tokens) ?? 0;
-  const written = tokens(input.cache_write_tokens) ?? tokens(raw.cache_creation_input_tokens) ?? 0;
+  const cached = tokens(input.cached_tokens) ?? tokens(raw.prompt_cache_hit_tokens) ??
+    tokens(raw.cached_tokens) ?? 0;
+  const added = tokens(input.cache_write_tokens) ?? tokens(raw.cache_creation_input_tokens) ?? 0;
   const cachedInput = Math.min(cached, prompt);
-  const cacheWrite = Math.min(written, prompt - cachedInput);
+  const cacheWrite = Math.min(added, prompt - cachedInput);
   return {
     uncachedInput: prompt - cachedInput - cacheWrite,
     cachedInput,
     cacheWrite,
-    output,
-    reasoning: Math.min(tokens(outputParts.reasoning_tokens) ?? 0, output),
+    ...written,
     source: "provider",
   };
+}
+
+/** What a provider's `usage` says of the output, also where what it says of the prompt is absurd. */
+export function readOutput(
+  raw: unknown,
+  most: Plausible,
+): Pick<TokenUsage, "output" | "reasoning"> | null {
+  if (!isObject(raw)) return null;
+  const prompt = tokens(raw.prompt_tokens);
+  const completion = tokens(raw.completion_tokens);
+  if (prompt === null || completion === null) return null;
+  const hidden = hiddenOutput(raw, prompt + completion);
+  const output = completion + hidden;
+  if (output > most.output) return null;
+  const parts = isObject(raw.completion_tokens_details) ? raw.completion_tokens_details : {};
+  return { output, reasoning: Math.min(tokens(parts.reasoning_tokens) ?? hidden, output) };
+}
+
+/**
+ * Thoughts that a server counts beside the answer's tokens (xAI, Gemini), where OpenAI counts them
+ * within: its total says so. What it wrote to or read from a cache beside the prompt is no output.
+ */
+function hiddenOutput(raw: JsonObject, counted: number): number {
+  const beside = (tokens(raw.cache_creation_input_tokens) ?? 0) +
+    (tokens(raw.cache_read_input_tokens) ?? 0);
+  return Math.max(0, (tokens(raw.total_tokens) ?? 0) - counted - beside);
 }
 
 function tokens(value: unknown): number | null {

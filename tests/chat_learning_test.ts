@@ -1,0 +1,191 @@
+import assert from "node:assert/strict";
+import { chat, chatStream, openReader, usageOf } from "./support/chat.ts";
+import {
+  chunk,
+  completion,
+  fedStream,
+  helloStream,
+  readEvents,
+  sse,
+  usage,
+  usageChunk,
+} from "./support/upstream.ts";
+import { createWorld } from "./support/world.ts";
+
+// What is learnt of a server counts for everybody who uses it, so nobody may teach us a falsehood.
+
+const models = { "gpt-5": { input: "1", output: "2", maxOutputTokens: 1000 } };
+
+function refuse(message: string, param: string | null, code: string | null): Response {
+  const error = { message, type: "invalid_request_error", param, code };
+  return Response.json({ error }, { status: 400 });
+}
+
+Deno.test("chat: a value that a server quotes does not end others' exact usage", async () => {
+  using world = await createWorld({ project: { pricing: { models } } });
+  await world.deposit("ada", "1");
+  world.upstream.reply(({ body }) =>
+    body.reasoning_effort === "stream_options"
+      ? refuse("Invalid value: 'stream_options'. Supported: 'low', 'high'.", null, null)
+      : helloStream()
+  );
+  const poison = { model: "gpt-5", reasoning_effort: "stream_options" };
+  const { status, body } = await chatStream(world, poison);
+  await body?.cancel();
+  assert.equal(status, 400);
+  await readEvents(await chatStream(world, { model: "gpt-5" }));
+  assert.deepEqual(world.upstream.calls.at(-1)?.body.stream_options, { include_usage: true });
+  assert.equal((await usageOf(world))[0]?.usage.source, "provider");
+});
+
+for (const param of ["max_completion_tokens_", "max_completion_tokens"]) {
+  Deno.test(`chat: what a server says of ${param} in one request does not end a model for others`, async () => {
+    using world = await createWorld({ project: { pricing: { models } } });
+    await world.deposit("ada", "1");
+    world.upstream.reply(({ body }) => {
+      if ("bogus" in body) return refuse(`Unknown parameter: '${param}'.`, param, "unknown");
+      if (!("max_tokens" in body)) return completion();
+      return refuse("Unsupported parameter: 'max_tokens'.", "max_tokens", "unsupported_parameter");
+    });
+    assert.equal((await chat(world, { model: "gpt-5", bogus: 1 })).status, 400);
+    const sent = world.upstream.calls.length;
+    assert.equal((await chat(world, { model: "gpt-5" })).status, 200);
+    assert.equal(world.upstream.calls.length, sent + 1, "and it is asked only once");
+  });
+}
+
+Deno.test("chat: a server that changes its mind about the field of the bound is followed", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  for (
+    const [refused, taken] of [["max_tokens", "max_completion_tokens"], [
+      "max_completion_tokens",
+      "max_tokens",
+    ]]
+  ) {
+    world.upstream.reply(({ body }) =>
+      String(refused) in body
+        ? refuse(`Unsupported parameter: '${refused}'.`, String(refused), "unsupported_parameter")
+        : completion()
+    );
+    for (const calls of [2, 1]) {
+      const before = world.upstream.calls.length;
+      assert.equal((await chat(world, { max_tokens: 5 })).status, 200);
+      assert.equal(world.upstream.calls.length - before, calls);
+      assert.equal(world.upstream.calls.at(-1)?.body[String(taken)], 5);
+    }
+  }
+});
+
+const extra = { type: "extra_forbidden", msg: "Extra inputs are not permitted" };
+const refusals: [string, unknown][] = [
+  ["FastAPI's", { detail: [{ ...extra, loc: ["body", "stream_options"] }] }],
+  ["Mistral's", {
+    message: { detail: [{ ...extra, loc: ["body", "stream_options", "include_usage"] }] },
+    type: "invalid_request_error",
+    param: null,
+  }],
+];
+
+for (const [whose, told] of refusals) {
+  Deno.test(`chat: a refusal of stream_options in ${whose} shape is understood, and learnt`, async () => {
+    using world = await createWorld();
+    await world.deposit("ada", "1");
+    world.upstream.reply(({ body }) =>
+      body.stream_options ? Response.json(told, { status: 422 }) : helloStream()
+    );
+    for (const calls of [2, 1]) {
+      const before = world.upstream.calls.length;
+      assert.equal((await readEvents(await chatStream(world))).at(-1), "[DONE]");
+      assert.equal(world.upstream.calls.length - before, calls);
+    }
+  });
+}
+
+Deno.test("chat: what FastAPI's servers find wrong is told, with the field", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  const detail = [{ loc: ["body", "top_k"], msg: "Input should be a valid integer" }];
+  world.upstream.once(() => Response.json({ detail }, { status: 422 }));
+  const { status, body } = await chat(world, { top_k: "many" });
+  assert.equal(status, 422);
+  assert.deepEqual([body.error.param, body.error.message], [
+    "top_k",
+    "top_k: Input should be a valid integer",
+  ]);
+});
+
+for (const name of ["Model", "N", "MAX_TOKENS", "max_token\u017f", "Service_Tier"]) {
+  Deno.test(`chat: '${name}', which some servers take for its small letters, is refused`, async () => {
+    using world = await createWorld();
+    await world.deposit("ada", "1");
+    const { status, body } = await chat(world, { [name]: 60 });
+    assert.deepEqual([status, body.error.param], [400, name]);
+    assert.equal(world.upstream.calls.length, 0);
+  });
+}
+
+Deno.test("chat: thoughts that are sent under two names are counted once", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  const thought = (text: string) => chunk({ reasoning: text, reasoning_content: text });
+  const thoughts = Array.from({ length: 300 }, () => thought(" word"));
+  const answer = [chunk({ content: "42" }), chunk({}, "stop"), usageChunk(usage(10, 302))];
+  world.upstream.once(() => sse([...thoughts, ...answer]));
+  const events = await readEvents(await chatStream(world, { max_tokens: 400 }));
+  assert.ok(JSON.stringify(events).includes('"content":"42"'));
+  assert.equal((await usageOf(world))[0]?.usage.outputTokens, 302);
+});
+
+Deno.test("chat: thoughts in parts, as Mistral sends them, are paid by who leaves", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  const fed = fedStream();
+  world.upstream.once(() => fed.response);
+  const reader = openReader(await chatStream(world));
+  const thinking = [{ type: "text", text: " a thought of seven words in a row" }];
+  fed.send(chunk({ content: [{ type: "thinking", thinking }] }));
+  await reader.read();
+  await reader.leave();
+  assert.equal((await usageOf(world))[0]?.usage.outputTokens, 8);
+});
+
+const text = "The quick brown fox jumps over the lazy dog. ".repeat(2_000);
+const besides: Record<string, unknown>[] = [
+  { documents: [{ title: "t", text }] },
+  { prediction: { type: "content", content: text } },
+];
+
+for (const fields of besides) {
+  Deno.test(`chat: ${Object.keys(fields)} are a part of the prompt, and must be paid for`, async () => {
+    using world = await createWorld();
+    await world.deposit("ada", "0.002");
+    const { body } = await chat(world, fields);
+    assert.equal(body.paywall?.reason, "insufficient_funds");
+    assert.equal(world.upstream.calls.length, 0);
+  });
+}
+
+for (
+  const off of [{ thinking: { type: "disabled" } }, { reasoning: { enabled: false } }, {
+    reasoning: { effort: "none" },
+  }]
+) {
+  Deno.test(`chat: ${JSON.stringify(off)} asks for no thoughts, so a short answer is worth having`, async () => {
+    using world = await createWorld();
+    await world.deposit("ada", "0.0005");
+    assert.equal((await chat(world, off)).body.paywall, undefined);
+    assert.equal(world.upstream.calls.length, 1);
+  });
+}
+
+for (
+  const model of ["gpt-4o-search-preview", "gpt-4o-mini-search-preview", "gemini-2.5-flash-image"]
+) {
+  Deno.test(`chat: the catalogue serves no ${model}, whose searches or images it has no price for`, async () => {
+    using world = await createWorld({ project: { pricing: { catalogue: true, models: {} } } });
+    await world.deposit("ada", "1");
+    assert.equal((await chat(world, { model })).status, 404);
+    assert.equal((await chat(world, { model: "gpt-4o-mini" })).status, 200);
+  });
+}
