@@ -122,6 +122,8 @@ function createServe(deps: Deps, load: Load) {
       load.requests++;
       try {
         const response = await answer(context, { requestId, startedAt }, handler);
+        // Hono leaves such a body unread: whatever stands behind it would wait for its reader.
+        if (request.method === "HEAD") await response.body?.cancel();
         log(response.status);
         return response;
       } catch (error) {

@@ -78,6 +78,11 @@ export function createPost(
         headers: { ...headers, "content-length": String(bytes.length) },
       });
       request.once("error", reject);
+      // Another protocol is no answer, and would never be one.
+      request.once("upgrade", (_response, socket) => {
+        socket.destroy();
+        reject(new Error("the receiver changed the protocol (101)"));
+      });
       request.once("response", (response) => {
         readHead(response).then((bodyHead) =>
           resolve({

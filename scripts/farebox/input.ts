@@ -1,3 +1,4 @@
+import { parseJson } from "../../src/base/json.ts";
 import { usage } from "./failure.ts";
 
 /**
@@ -20,7 +21,7 @@ export async function readJsonOption(
 
 function parse(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch {
     return undefined;
   }

@@ -85,7 +85,12 @@ export function fromBytes<T>(bytes: Uint8Array): T {
 
 /** The same, with every number as it was written: for what callers gave us to keep. */
 export function fromBytesExactly<T>(bytes: Uint8Array): T {
-  return parseJson(strictUtf8.decode(bytes)) as T;
+  return fromTextExactly(strictUtf8.decode(bytes));
+}
+
+/** The same of a text that has been decoded. */
+export function fromTextExactly<T>(text: string): T {
+  return parseJson(text) as T;
 }
 
 /** Decodes UTF-8; null where a byte sequence is not well-formed. */

@@ -1,5 +1,13 @@
 declare const amountBrand: unique symbol;
 
+/**
+ * A decimal as people type it: with a comma too, but not one that may group thousands ("1,000"), which
+ * stays as it is and so is no decimal.
+ */
+export function typedDecimal(text: string): string {
+  return text.trim().replace(/,(?!\d{3}$)/, ".");
+}
+
 /** Money as a whole number of 1e-9 currency units. The only representation inside the service. */
 export type Amount = bigint & { readonly [amountBrand]: true };
 

@@ -78,7 +78,7 @@ async function admitTo(rooms: ChatRooms, ask: Ask, place: Place): Promise<Admiss
         };
       }
       case "rate_limited":
-        return await refuseHaste(rooms, ask, held.rates);
+        return await refuseHaste(rooms, ask, held.rates, held.balance.available);
       default:
         return { kind: "paywalled", paywall: await paywallFor(rooms, ask, held) };
     }
@@ -120,7 +120,12 @@ function open(
 }
 
 /** Whoever is faster than the project allows gets 429, or a message, as the project has it. */
-async function refuseHaste(rooms: ChatRooms, ask: Ask, rates: Rates): Promise<Admission> {
+async function refuseHaste(
+  rooms: ChatRooms,
+  ask: Ask,
+  rates: Rates,
+  balance = "0",
+): Promise<Admission> {
   const { caller: { snapshot: { project } }, user } = ask;
   const limit = tooFast(rates)?.limit ?? "requests";
   rooms.deps.meter.refusals[limit].add();
@@ -134,7 +139,7 @@ async function refuseHaste(rooms: ChatRooms, ask: Ask, rates: Rates): Promise<Ad
   await rooms.announce(project.id, [limited, paywalledEvent(ask, "rate_limited")]);
   const url = await rooms.linkFor(project, user, "insufficient_funds");
   const languages = ask.request.headers.get("accept-language");
-  const message = messageFor(project, "rate_limit", { url, balance: "0", languages });
+  const message = messageFor(project, "rate_limit", { url, balance, languages });
   return { kind: "paywalled", paywall: { reason: "limit_reached", message, url } };
 }
 

@@ -58,7 +58,7 @@ export async function settle(
 async function charge({ holds, deps }: ChatRooms, settlement: Settlement) {
   for (let attempt = 1;; attempt++) {
     try {
-      const settled = await holds.settle(settlement);
+      const settled = await holds.settle({ ...settlement, again: attempt > 1 });
       if (settled.kind === "settled") return settled;
       break;
     } catch (error) {

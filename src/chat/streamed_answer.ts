@@ -47,10 +47,13 @@ export async function streamedAnswer(rooms: ChatRooms, answer: Answer): Promise<
   } catch (error) {
     const ending = endingOf(error);
     answer.steps.fault(error);
-    if (error === callerLeft) {
-      await settle(rooms, answer, { usage: await answer.meter.usage(), ending });
-    } else await release(rooms, answer, ending);
-    stopWatching();
+    try {
+      if (error === callerLeft) {
+        await settle(rooms, answer, { usage: await answer.meter.usage(), ending });
+      } else await release(rooms, answer, ending);
+    } finally {
+      stopWatching();
+    }
     throw error;
   }
 }

@@ -136,6 +136,12 @@ export function readCompletion(bytes: Uint8Array, answer: Answer): JsonObject {
   return { ...value, ...headOf(value, ours), choices };
 }
 
+/** A message's content with more text at its end, whether it is a text, parts or nothing at all. */
+function withText(content: Json | undefined, text: string): Json {
+  if (Array.isArray(content)) return [...content, { type: "text", text }];
+  return (typeof content === "string" ? content : "") + text;
+}
+
 /** Says at the end of each choice's text what its reader should know about their credit. */
 async function addLastWords(rooms: ChatRooms, answer: Answer, choices: Json[]): Promise<void> {
   const { cutText, closingText } = await lastWords(rooms, answer);
@@ -143,8 +149,6 @@ async function addLastWords(rooms: ChatRooms, answer: Answer, choices: Json[]): 
     if (!isObject(choice) || choice.finish_reason === "tool_calls") continue;
     const text = choice.finish_reason === "length" ? cutText ?? closingText : closingText;
     const { message } = choice;
-    if (text !== null && isObject(message) && typeof message.content === "string") {
-      message.content += text;
-    }
+    if (text !== null && isObject(message)) message.content = withText(message.content, text);
   }
 }

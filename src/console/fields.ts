@@ -1,3 +1,4 @@
+import { typedDecimal } from "../base/money.ts";
 import { ApiError, badRequest } from "../base/errors.ts";
 
 /** What a form holds under a name, without blanks around it; null where that is nothing. */
@@ -15,7 +16,8 @@ export function wholeNumber(form: URLSearchParams, name: string, label: string):
 
 /** A decimal as people write it, with a comma too; what it is worth is judged where it is used. */
 export function decimal(form: URLSearchParams, name: string): string | null {
-  return given(form, name)?.replace(",", ".") ?? null;
+  const text = given(form, name);
+  return text === null ? null : typedDecimal(text);
 }
 
 /** The id of a form of ours, by which one that is sent twice is known. Throws 400. */

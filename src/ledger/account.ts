@@ -162,6 +162,11 @@ export function requireOpen({ closed }: Account): void {
   });
 }
 
+/** Whether a hold counts for nothing any more. */
+export function isExpired({ expiresAt }: Pick<Hold, "expiresAt">, now: number): boolean {
+  return expiresAt <= now;
+}
+
 /** What can be spent now: the balance less what is held. */
 export function availableIn(account: Pick<Account, "balance" | "held">): Amount {
   return toAmount(account.balance - account.held);

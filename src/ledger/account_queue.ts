@@ -3,28 +3,18 @@ import type { Deps } from "../deps.ts";
 import type { Directory } from "../projects/directory.ts";
 import { keyText } from "../store/batch.ts";
 import { accountKey, authorizationKey } from "../store/keys.ts";
-import type { Key, Row } from "../store/kv.ts";
+import type { Row } from "../store/kv.ts";
 import type { TopUsers } from "../summaries/top_users.ts";
 import { type Account, type AccountRef, decodeAccount, placeOf, requireOpen } from "./account.ts";
 import { Draft } from "./draft.ts";
-
-/** What an operation came to. A refusal is only believed on a record that was read afresh. */
-export interface Verdict<T> {
-  value: T;
-  refused?: boolean;
-}
-
-/** One thing to do to one account. `apply` may run several times; only the last run is written. */
-export interface Operation<T> {
-  /** Rows that it looks at besides the account; the commit checks them too. */
-  reads: readonly Key[];
-  /** About how much it writes, in bytes. */
-  bytes: number;
-  /** It is about holds of before: where no account is, it is for nobody new, and brings no trial. */
-  ofHolds?: true;
-  /** Decides and alters the draft. What it throws reaches its own caller alone, and undoes it. */
-  apply(draft: Draft): Verdict<T>;
-}
+import {
+  decider,
+  type Decision,
+  type Operation,
+  takeBatch,
+  uniqueKeys,
+  type Waiting,
+} from "./waiting.ts";
 
 /** The one way that money moves: operations of one account, one after the other. */
 export interface AccountQueue {
@@ -34,28 +24,12 @@ export interface AccountQueue {
   changed(ref: AccountRef, signal: AbortSignal): Promise<void>;
 }
 
-interface Waiting {
-  operation: Omit<Operation<unknown>, "apply">;
-  decide(draft: Draft): Decision;
-  reject: (error: unknown) => void;
-}
-
 /** Operations on one account, for one project's user, that came while its last write was under way. */
 interface Lane {
   ref: AccountRef;
   waiting: Waiting[];
 }
 
-/** An operation's decision, to be told once it is durable. */
-interface Decision {
-  tell: () => void;
-  refused: boolean;
-  /** It threw, and may have left the draft half changed. */
-  failed: boolean;
-}
-
-const operationsMax = 64;
-const bytesMax = 256 * 1024;
 const attemptsMax = 20;
 const retryBaseMs = 4;
 const cachedAccountsMax = 20_000;
@@ -92,7 +66,11 @@ export function createAccountQueue(
     for (let attempt = 0; attempt < attemptsMax; attempt++) {
       if (attempt > 2) await deps.clock.sleep(jittered(retryBaseMs * attempt));
       const { draft, fresh } = await openDraft(name, ref, batch, attempt);
-      const decisions = batch.map((waiting) => waiting.decide(draft));
+      const decisions: Decision[] = [];
+      for (const waiting of batch) {
+        decisions.push(waiting.decide(draft));
+        if (draft.isFull) break;
+      }
       if (!fresh && decisions.some(({ refused }) => refused)) {
         cache.delete(name);
         continue;
@@ -112,7 +90,8 @@ export function createAccountQueue(
       }
       decisions.forEach(({ tell }) => tell());
       if (draft.changed) notify(name);
-      return;
+      const others = batch.slice(decisions.length);
+      return others.length > 0 ? await settleBatch(name, ref, others) : undefined;
     }
     throw new ApiError(503, {
       message: "The account is written to from too many places at once. Try again.",
@@ -209,41 +188,4 @@ function readRow(row: Row | undefined): { account: Account; version: string | nu
 function nameOf(ref: AccountRef): string {
   const { owner, name } = placeOf(ref);
   return keyText([owner, name]);
-}
-
-/** As many operations as one write should carry, in order; at least one. */
-function takeBatch(waiting: Waiting[], readsMax: number): Waiting[] {
-  let bytes = 0;
-  let reads = 0;
-  let count = 0;
-  for (const { operation } of waiting) {
-    bytes += operation.bytes;
-    reads += operation.reads.length;
-    if (count > 0 && (count >= operationsMax || bytes > bytesMax || reads > readsMax)) break;
-    count++;
-  }
-  return waiting.splice(0, count);
-}
-
-function decider<T>(
-  operation: Operation<T>,
-  resolve: (value: T) => void,
-  reject: (error: unknown) => void,
-): Waiting["decide"] {
-  return (draft) => {
-    try {
-      const { value, refused = false } = operation.apply(draft);
-      return { refused, failed: false, tell: () => resolve(value) };
-    } catch (error) {
-      return { refused: true, failed: true, tell: () => reject(error) };
-    }
-  };
-}
-
-function uniqueKeys(batch: Waiting[]): Key[] {
-  const keys = new Map<string, Key>();
-  for (const { operation } of batch) {
-    for (const key of operation.reads) keys.set(keyText(key), key);
-  }
-  return [...keys.values()];
 }

@@ -1,11 +1,11 @@
 import { toBytes } from "../base/json.ts";
 import type { MakeId } from "../base/ids.ts";
-import { type Amount, formatAmount, least, parseAmount, toAmount, zero } from "../base/money.ts";
+import { type Amount, least, parseAmount, toAmount, zero } from "../base/money.ts";
 import { bySystem, type NewEvent } from "../events/event.ts";
 import { appendEvents } from "../events/outbox.ts";
 import type { ProjectSnapshot } from "../projects/directory.ts";
-import { keyText } from "../store/batch.ts";
-import { accountKey, authorizationKey, entryKey, holdingKey, projectKey } from "../store/keys.ts";
+import { isLarge, keyText } from "../store/batch.ts";
+import { accountKey, authorizationKey, entryKey, projectKey } from "../store/keys.ts";
 import { emptyWrite, type Key, type Row, type Write } from "../store/kv.ts";
 import {
   type Account,
@@ -13,12 +13,14 @@ import {
   availableIn,
   encodeAccount,
   type Hold,
+  isExpired,
   placeOf,
 } from "./account.ts";
 import { countEntry } from "./counting.ts";
-import { activityOfRequest, type Entry, type NewEntry } from "./entry.ts";
+import { activityOfRequest, type Entry, entryOf, type NewEntry } from "./entry.ts";
 import { eventsOf, expiredRequest, type Origin } from "./events.ts";
 import { Spending } from "./spending.ts";
+import { holdingKeyOf } from "./store.ts";
 
 interface DraftOptions {
   ref: AccountRef;
@@ -31,9 +33,12 @@ interface DraftOptions {
   id: MakeId;
 }
 
+/** Expired holds that one write ends, with their events for 100 subscriptions: some 400 KiB. */
+const expiredMax = 24;
+
 /**
- * One account while operations are applied to it, before anything is written. Holds that have
- * expired are ended first, so that no operation ever sees them. Thrown away when the commit fails.
+ * One account while operations are applied to it, before anything is written. Holds that have expired
+ * are ended first; very many of them by several writes. Thrown away when the commit fails.
  */
 export class Draft {
   readonly snapshot: ProjectSnapshot;
@@ -65,6 +70,16 @@ export class Draft {
     return this.#changed || this.entries.length > 0 || this.spending.changed;
   }
 
+  /** Whether the write is as large as it should become: an operation more could be too much for it. */
+  get isFull(): boolean {
+    return isLarge(this.#write);
+  }
+
+  /** Whether holds have expired that a later write has to end. */
+  get hasExpired(): boolean {
+    return this.ownHolds.some((hold) => isExpired(hold, this.now));
+  }
+
   /** What can be spent now: of a wallet, as much as its owner allows for today. */
   get available(): Amount {
     const own = availableIn(this.account);
@@ -87,7 +102,6 @@ export class Draft {
 
   /** What they hold. */
   get ownHeld(): Amount {
-    if (!this.#options.ref.wallet) return this.account.held;
     return this.ownHolds.reduce((sum, { amount }) => toAmount(sum + amount), zero);
   }
 
@@ -146,20 +160,23 @@ export class Draft {
     // A wallet is listed for each connection, which the account does not keep count of.
     if (this.account.listed && !ref.wallet) return;
     this.account.listed = true;
-    this.put(this.#holdingKey(), toBytes({ ref }));
+    this.put(holdingKeyOf(ref), toBytes({ ref }));
   }
 
   /** Says that nothing is held any more for whom this is for. */
   unlist(): void {
     this.account.listed = false;
-    this.remove(this.#holdingKey());
+    this.remove(holdingKeyOf(this.#options.ref));
   }
 
   /** Takes a hold away; null when it is gone, because it has expired or was settled. */
   takeHold(id: string): Hold | null {
-    const index = this.account.holds.findIndex((hold) => hold.id === id);
-    const [hold] = index < 0 ? [] : this.account.holds.splice(index, 1);
-    if (!hold) return null;
+    const hold = this.account.holds.find((hold) => hold.id === id);
+    return hold && !isExpired(hold, this.now) ? this.#remove(hold) : null;
+  }
+
+  #remove(hold: Hold): Hold {
+    this.account.holds.splice(this.account.holds.indexOf(hold), 1);
     this.#changed = true;
     this.account.held = toAmount(this.account.held - hold.amount);
     return hold;
@@ -188,22 +205,10 @@ export class Draft {
     const { account } = this;
     account.balance = toAmount(account.balance + delta);
     const { ref, id: makeId } = this.#options;
-    const whole: Entry = {
-      id: entry.id ?? makeId("act"),
-      seq: ++account.seq,
-      prev: account.last,
-      kind: entry.kind,
-      user: ref.user,
-      delta: formatAmount(delta),
-      balanceAfter: formatAmount(account.balance),
-      heldAfter: formatAmount(account.held),
-      shortfall: formatAmount(shortfall),
-      createdAt: this.now,
-      idempotencyKey: entry.idempotencyKey ?? null,
-      metadata: entry.metadata ?? null,
-      usage: entry.usage ?? null,
-      refundedActivityId: entry.refundedActivityId ?? null,
-    };
+    account.seq++;
+    const id = entry.id ?? makeId("act");
+    const moved = { user: ref.user, delta, shortfall, createdAt: this.now };
+    const whole = entryOf({ ...entry, id }, account, moved);
     if (ref.wallet) whole.projectId = ref.projectId;
     account.last = whole.id;
     this.entries.push(whole);
@@ -222,11 +227,6 @@ export class Draft {
     else Object.assign(this.account, { counters, use });
   }
 
-  #holdingKey(): Key {
-    const { owner, name } = placeOf(this.#options.ref);
-    return holdingKey(owner, name, this.#options.ref.wallet?.connectionId ?? null);
-  }
-
   /** A user's first operation brings the project's trial credits along. */
   #grantTrial(): void {
     const { trialCredits, status } = this.snapshot.project;
@@ -239,8 +239,8 @@ export class Draft {
    * connections are for the sweep, which ends them in their own project's name.
    */
   #endExpiredHolds(): void {
-    const expired = this.ownHolds.filter((hold) => hold.expiresAt <= this.now);
-    for (const { id } of expired) this.takeHold(id);
+    const expired = this.ownHolds.filter((hold) => isExpired(hold, this.now)).slice(0, expiredMax);
+    for (const hold of expired) this.#remove(hold);
     for (const { id, used } of expired) {
       const entry = { id: activityOfRequest(id), metadata: { requestId: id } };
       this.debit(used, { kind: "expired", ...entry }, { trigger: bySystem });

@@ -1,4 +1,5 @@
 import type { JsonObject } from "../base/json.ts";
+import { type Amount, formatAmount } from "../base/money.ts";
 
 /** Why money moved. */
 export type EntryKind = "deposit" | "charge" | "usage" | "refund" | "trial" | "expired";
@@ -49,6 +50,30 @@ export interface Entry {
 export type NewEntry =
   & Pick<Entry, "kind">
   & Partial<Pick<Entry, "id" | "idempotencyKey" | "metadata" | "usage" | "refundedActivityId">>;
+
+/** An entry as it is kept, of an account as it is after it. */
+export function entryOf(
+  { id, kind, idempotencyKey, metadata, usage, refundedActivityId }: NewEntry & { id: string },
+  account: { seq: number; last: string | null; balance: Amount; held: Amount },
+  moved: { user: string; delta: Amount; shortfall: Amount; createdAt: number },
+): Entry {
+  return {
+    id,
+    seq: account.seq,
+    prev: account.last,
+    kind,
+    user: moved.user,
+    delta: formatAmount(moved.delta),
+    balanceAfter: formatAmount(account.balance),
+    heldAfter: formatAmount(account.held),
+    shortfall: formatAmount(moved.shortfall),
+    createdAt: moved.createdAt,
+    idempotencyKey: idempotencyKey ?? null,
+    metadata: metadata ?? null,
+    usage: usage ?? null,
+    refundedActivityId: refundedActivityId ?? null,
+  };
+}
 
 /** All tokens of an answer. */
 export function tokensOf(usage: EntryUsage): number {

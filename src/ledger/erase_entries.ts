@@ -79,7 +79,8 @@ async function renameEntry(
   const { idempotencyKey: key, kind } = entry;
   const isKeyed = key !== null && keyedKinds.includes(kind);
   // It may be what guards money against being booked twice, so it stays where it names nobody.
-  const named = key?.toLowerCase().includes(user.toLowerCase()) ?? false;
+  const isOurs = key?.startsWith("stripe:") ?? false;
+  const named = !isOurs && (key?.toLowerCase().includes(user.toLowerCase()) ?? false);
   const kept = isKeyed ? (named ? `${pseudonym}-${entry.seq}` : key) : null;
   const renamed: Entry = { ...entry, user: pseudonym, metadata: null, idempotencyKey: kept };
   write.sets.push({ key: entryKey(owner, entry.id), value: toBytes(renamed) });

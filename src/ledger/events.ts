@@ -1,6 +1,8 @@
 import { formatAmount } from "../base/money.ts";
 import { bySystem, type NewEvent, newEvent, type Trigger } from "../events/event.ts";
+import type { JsonObject } from "../base/json.ts";
 import type { Project } from "../projects/schema.ts";
+import type { Refusal } from "./posting.ts";
 import { type AccountRef, walletUserOf } from "./account.ts";
 import { amountOf, type Entry } from "./entry.ts";
 
@@ -93,35 +95,45 @@ export function expiredRequest(ref: AccountRef, requestId: string): NewEvent {
   });
 }
 
-/** A charge that was refused for want of money. */
+/** A charge that was refused: why, and for want of money also that. */
 export function refusedCharge(
   ref: AccountRef,
-  { trigger, amount, available }: { trigger: Trigger; amount: bigint; available: string },
+  kind: Refusal,
+  { trigger, amount, available, metadata }: {
+    trigger: Trigger;
+    amount: bigint;
+    available: string;
+    metadata: JsonObject | null;
+  },
 ): NewEvent[] {
   const { user } = ref;
-  const about = { trigger, subject: { type: "balance" as const, id: user, externalId: user } };
+  const subject = { type: "balance" as const, id: user, externalId: user };
   const requestedAmount = formatAmount(amount);
-  return [
-    newEvent("balance.charge.failed", about, {
-      walletUserId: walletUserOf(ref),
-      activityId: null,
-      amount: requestedAmount,
-      errorCode: "insufficient_funds",
-    }),
-    depleted(ref, { trigger, requestedAmount, available }),
-  ];
+  const failed = newEvent("balance.charge.failed", { trigger, subject, metadata }, {
+    walletUserId: walletUserOf(ref),
+    activityId: null,
+    amount: requestedAmount,
+    errorCode: kind,
+  });
+  if (kind !== "insufficient_funds") return [failed];
+  return [failed, depleted(ref, { trigger, requestedAmount, available, metadata })];
 }
 
 /** A user whose money does not suffice; the amount is null where none was named. */
 export function depleted(
   ref: AccountRef,
-  asked: { trigger: Trigger; requestedAmount: string | null; available: string },
+  { trigger, requestedAmount, available, metadata = null }: {
+    trigger: Trigger;
+    requestedAmount: string | null;
+    available: string;
+    metadata?: JsonObject | null;
+  },
 ): NewEvent {
   const { user } = ref;
   const subject = { type: "balance" as const, id: user, externalId: user };
-  return newEvent("balance.depleted", { trigger: asked.trigger, subject }, {
+  return newEvent("balance.depleted", { trigger, subject, metadata }, {
     walletUserId: walletUserOf(ref),
-    requestedAmount: asked.requestedAmount,
-    availableBalance: asked.available,
+    requestedAmount,
+    availableBalance: available,
   });
 }

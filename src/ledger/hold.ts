@@ -5,12 +5,15 @@ import type { RateState } from "../base/rate.ts";
 import type { Clock } from "../deps.ts";
 import type { NewEvent, Trigger } from "../events/event.ts";
 import type { ProjectSnapshot } from "../projects/directory.ts";
+import { entryKey } from "../store/keys.ts";
 import type { Key, Write } from "../store/kv.ts";
-import { type AccountRef, availableIn } from "./account.ts";
-import type { AccountQueue, Verdict } from "./account_queue.ts";
+import { type AccountRef, availableIn, placeOf } from "./account.ts";
+import type { AccountQueue } from "./account_queue.ts";
+import type { Verdict } from "./waiting.ts";
 import type { Draft } from "./draft.ts";
 import { activityOfRequest, type Entry, type EntryUsage, tokensOf } from "./entry.ts";
 import type { Refusal } from "./posting.ts";
+import { decodeEntry } from "./store.ts";
 import { type BalanceView, viewBalance } from "./view.ts";
 
 /** What an answer would hold of what is available. */
@@ -60,6 +63,8 @@ export interface Settlement {
   usage: EntryUsage;
   idempotencyKey: string | null;
   trigger: Trigger;
+  /** It was tried before, and nobody knows whether that landed. */
+  again?: boolean;
   /** What to write and to say with the entry. */
   alongside?: ((draft: Draft, entry: Entry) => void) | undefined;
 }
@@ -128,16 +133,20 @@ export function createHolds(queue: AccountQueue, clock: Clock): Holds {
           return { value: true };
         },
       }),
-    settle: (settlement) =>
-      queue.run<Settled>(settlement.ref, {
-        reads: [],
+    settle: ({ ref, id, cost, usage, idempotencyKey, trigger, again, alongside }) => {
+      const activityId = activityOfRequest(id);
+      const booked = entryKey(placeOf(ref).owner, activityId);
+      return queue.run<Settled>(ref, {
+        reads: again ? [booked] : [],
         bytes: 4096,
         ofHolds: true,
         apply(draft) {
-          const { id, cost, usage, idempotencyKey, trigger, alongside } = settlement;
+          const row = draft.row(booked);
+          const landed = row && decodeEntry(row);
+          // One that has expired is charged by what was renewed, under the same id.
+          if (landed?.kind === "usage") return { value: { kind: "settled", entry: landed } };
           if (!draft.takeHold(id)) return { value: { kind: "gone" } };
           draft.spending.countTokens(tokensOf(usage));
-          const activityId = activityOfRequest(id);
           const entry = draft.debit(
             cost,
             { id: activityId, kind: "usage", usage, idempotencyKey },
@@ -146,7 +155,8 @@ export function createHolds(queue: AccountQueue, clock: Clock): Holds {
           alongside?.(draft, entry);
           return { value: { kind: "settled", entry } };
         },
-      }),
+      });
+    },
     release: (ref, id, alongside) =>
       queue.run(ref, {
         reads: [],

@@ -5,7 +5,7 @@ import { idempotencyKeyReused } from "../base/request.ts";
 import { idempotencyKey } from "../store/keys.ts";
 import type { Kv } from "../store/kv.ts";
 import { placeOf } from "./account.ts";
-import type { Operation, Verdict } from "./account_queue.ts";
+import type { Operation, Verdict } from "./waiting.ts";
 import type { Draft } from "./draft.ts";
 import type { Booked, Posted, Posting, Refund } from "./posting.ts";
 import {

@@ -6,7 +6,8 @@ import type { Announce } from "../projects/announce.ts";
 import type { Kv } from "../store/kv.ts";
 import { refundedKey } from "../store/keys.ts";
 import { type AccountRef, availableIn, placeOf } from "./account.ts";
-import type { AccountQueue, Verdict } from "./account_queue.ts";
+import type { AccountQueue } from "./account_queue.ts";
+import type { Verdict } from "./waiting.ts";
 import type { Draft } from "./draft.ts";
 import { amountOf, type Entry, type EntryKind } from "./entry.ts";
 import { refusedCharge } from "./events.ts";
@@ -72,10 +73,10 @@ export function createPost(kv: Kv, queue: AccountQueue, announce: Announce): Pos
           return booked(made);
         },
       });
-      if (posted.kind === "insufficient_funds") {
-        const { ref, amount, origin: { trigger } } = posting;
-        const { available } = posted.balance;
-        await announce(ref.projectId, refusedCharge(ref, { trigger, amount, available }));
+      if ("balance" in posted) {
+        const { ref, origin: { trigger } } = posting;
+        const { kind, balance: { available } } = posted;
+        await announce(ref.projectId, refusedCharge(ref, kind, { ...posting, trigger, available }));
       }
       return posted;
     },

@@ -1,6 +1,6 @@
 import { fromBytes, fromBytesExactly, toBytes } from "../base/json.ts";
 import { type Amount, fromDecimal } from "../base/money.ts";
-import { accountKey, entryKey, holdingPrefix } from "../store/keys.ts";
+import { accountKey, entryKey, holdingKey, holdingPrefix } from "../store/keys.ts";
 import type { Key, Kv } from "../store/kv.ts";
 import { type Account, type AccountRef, decodeAccount, placeOf } from "./account.ts";
 import type { Entry } from "./entry.ts";
@@ -43,6 +43,12 @@ export function decodeIdempotency(bytes: Uint8Array): IdempotencyRecord {
 /** An idempotency record's bytes. */
 export function encodeIdempotency(record: IdempotencyRecord): Uint8Array {
   return toBytes(record);
+}
+
+/** Where it is said that an account may hold money; of a wallet, for each of its connections. */
+export function holdingKeyOf(ref: AccountRef): Key {
+  const { owner, name } = placeOf(ref);
+  return holdingKey(owner, name, ref.wallet?.connectionId ?? null);
 }
 
 /** Accounts that may hold money, from `after` on, and where to go on; null at the end. */

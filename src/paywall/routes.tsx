@@ -2,7 +2,14 @@
 import { ApiError, badRequest } from "../base/errors.ts";
 import type { Handler } from "../base/handler.ts";
 import { publicPath } from "../config.ts";
-import { type Amount, formatAmount, formatForPeople, parseAmount, zero } from "../base/money.ts";
+import {
+  type Amount,
+  formatAmount,
+  formatForPeople,
+  parseAmount,
+  typedDecimal,
+  zero,
+} from "../base/money.ts";
 import type { AccountRef } from "../ledger/account.ts";
 import { listActivities } from "../ledger/activities.ts";
 import { findAccount } from "../ledger/authorization.ts";
@@ -108,7 +115,7 @@ function startTopUp(rooms: PaywallRooms): Handler {
 }
 
 function readTopUp(form: URLSearchParams, project: Project): { amount: Amount; formId: string } {
-  const amount = parseAmount((form.get("amount") ?? "").trim().replace(",", "."));
+  const amount = parseAmount(typedDecimal(form.get("amount") ?? ""));
   const { min, max } = project.topUp;
   if (amount === null || !takes(project, amount)) {
     const currency = project.currency.toUpperCase();

@@ -73,6 +73,16 @@ export function openBatch(queue: Pending[], checksMax: number): Batch {
   return batch;
 }
 
+// What one write may have before more is added to it: whatever is added still fits then.
+const largeSets = 400;
+const largeBytes = 350 * 1024;
+
+/** Whether a write has half of what one can have: time to begin another. */
+export function isLarge({ sets }: Pick<Write, "sets">): boolean {
+  return sets.length > largeSets ||
+    sets.reduce((bytes, { value }) => bytes + value.length, 0) > largeBytes;
+}
+
 /** A write as far as it decides with which others it can be one. */
 interface Size {
   changes: Change[];

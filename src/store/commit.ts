@@ -142,9 +142,14 @@ export function createCommitter(options: CommitterOptions): Committer {
       deletes,
     };
     stats.commits++;
-    const version = await kv.atomic(marked).catch((error) => settleUnknown(id, error));
+    let asked = false;
+    const version = await kv.atomic(marked).catch((error) => {
+      asked = true;
+      return settleUnknown(id, error);
+    });
     if (version !== null) {
-      lastMarker = id;
+      // What a remote store may repeat even later still has to meet its marker: the sweep's to remove.
+      lastMarker = asked ? null : id;
       return version;
     }
     const row = await kv.get(marker).catch(() => null);

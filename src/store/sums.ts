@@ -82,6 +82,8 @@ export function decodeSum(bytes: Uint8Array): Sum {
 function boundedField(fields: Sum, field: string): string {
   if (fields.has(field)) return field;
   const group = field.slice(0, field.indexOf(":") + 1);
+  // Of names that callers do not think of, such as "deposit", there are few.
+  if (group === "") return field;
   let alike = 0;
   for (const name of fields.keys()) if (name.startsWith(group)) alike++;
   const fits = alike < fieldsMax && utf8Length(JSON.stringify(field)) <= fieldBytesMax;

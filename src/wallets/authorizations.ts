@@ -92,6 +92,9 @@ export function createAuthorizations(
           decidedAt: decidedAt(approval, last),
           requestId,
           ...(former.length > 0 ? { former } : {}),
+          // What the project's own limits count is the user's, whoever pays.
+          ...(last?.counters ? { counters: last.counters } : {}),
+          ...(last?.use ? { use: last.use } : {}),
         };
         const subject = about(user, connectionId);
         const data = { externalUserId: user, walletUserId: personId, connectionId };

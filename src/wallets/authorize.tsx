@@ -2,7 +2,7 @@
 import { ApiError, badRequest } from "../base/errors.ts";
 import type { Handler } from "../base/handler.ts";
 import { publicPath } from "../config.ts";
-import { type Amount, formatForPeople, parseAmount, zero } from "../base/money.ts";
+import { type Amount, formatForPeople, parseAmount, typedDecimal, zero } from "../base/money.ts";
 import { type Authorization, readAuthorization } from "../ledger/authorization.ts";
 import { readBalance } from "../ledger/balance.ts";
 import type { Approval } from "../paywall/link.ts";
@@ -124,7 +124,7 @@ const capMax = 1_000_000;
 
 /** A cap as a person typed it. Throws 400. */
 export function readCap(text: string | null): Amount {
-  const cap = parseAmount((text ?? "").trim().replace(",", "."));
+  const cap = parseAmount(typedDecimal(text ?? ""));
   if (cap !== null && cap > 0n && cap <= BigInt(capMax) * 1_000_000_000n) return cap;
   throw badRequest("cap", `Choose an amount above 0, and of ${capMax} at the most.`);
 }

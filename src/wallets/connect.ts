@@ -1,5 +1,9 @@
+import { z } from "zod";
 import { badRequest } from "../base/errors.ts";
+import { userField } from "../base/fields.ts";
 import type { Handler } from "../base/handler.ts";
+import { bodyBytesMax } from "../base/limits.ts";
+import { parseWith, readJsonBody } from "../base/request.ts";
 import { jsonResponse } from "../base/response.ts";
 import type { Deps } from "../deps.ts";
 import { walletUserOf } from "../ledger/account.ts";
@@ -9,6 +13,9 @@ import { type Auth, byKey } from "../projects/auth.ts";
 import { endUser } from "../projects/end_user.ts";
 import type { Authorizations } from "./authorizations.ts";
 import type { Connection, Disconnected } from "./operations.ts";
+
+/** Whose leave is to end. */
+const whoseSchema = z.looseObject({ user: userField });
 
 interface ConnectRooms {
   deps: Deps;
@@ -47,14 +54,19 @@ export function connectRoutes(
       const body: Connection = { connected: true, message, connectedUser };
       return jsonResponse(200, body, requestId);
     },
-    async disconnect({ request, requestId, query }) {
+    async disconnect({ request, requestId, query, inTime }) {
       const caller = await auth.caller(request, "money");
       const { project } = caller.snapshot;
       if (project.mode === "default") {
         const message = "In the default mode users give no authorization, so there is none to end.";
         throw badRequest(null, message, "mode_conflict");
       }
-      const user = endUser(caller, request, { query: query("user") });
+      // Who has nothing to say but the user may leave the body out, and name them elsewhere.
+      const sent = request.body ? (await inTime(readJsonBody(request, bodyBytesMax))).value : {};
+      const user = endUser(caller, request, {
+        body: parseWith(whoseSchema, sent).user,
+        query: query("user"),
+      });
       const by = { personId: null, trigger: byKey(caller) };
       const ended = await authorizations.revoke({ projectId: project.id, user }, by);
       const message = ended

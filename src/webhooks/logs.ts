@@ -1,5 +1,5 @@
 import { badRequest, notFound } from "../base/errors.ts";
-import { decodeUtf8 } from "../base/json.ts";
+import { decodeUtf8, fromTextExactly } from "../base/json.ts";
 import type { Deps } from "../deps.ts";
 import { freshPrefix, logKey, logPrefix } from "../store/keys.ts";
 import type { Kv } from "../store/kv.ts";
@@ -121,6 +121,6 @@ export function viewDelivery(delivery: Delivery, eventText: string | null): LogE
     error: delivery.error,
     createdAt: iso(delivery.createdAt),
     updatedAt: iso(delivery.updatedAt),
-    event: eventText === null ? null : JSON.parse(eventText),
+    event: eventText === null ? null : fromTextExactly(eventText),
   };
 }

@@ -3,12 +3,13 @@ import { firstIdAt } from "../base/ids.ts";
 import type { Deps } from "../deps.ts";
 import { auditRow, type By } from "../projects/audit.ts";
 import { deliveryKey, logKey, logPrefix } from "../store/keys.ts";
-import { emptyWrite } from "../store/kv.ts";
+import { emptyWrite, type Key } from "../store/kv.ts";
 import { redelivered } from "./delivery.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import { filterName, putDelivery } from "./delivery_rows.ts";
 import type { Delivery, RedeliveryJob } from "./schema.ts";
-import { listJobs, putJob, readDeliveries, readJob, removeJob, type Versioned } from "./store.ts";
+import { listJobs, putJob, readJob, removeJob } from "./job_rows.ts";
+import { readDeliveries, type Versioned } from "./store.ts";
 
 /** Deliveries made pending again, by an operator or an owner: their audit trail says so. */
 export interface Redelivery {
@@ -75,10 +76,15 @@ export function createRedelivery(deps: Deps, dispatcher: Pick<Dispatcher, "poll"
     return !done;
   }
 
+  // Each sweep looks at some, and the next one goes on where it stopped.
+  let after: Key | null = null;
+
   async function sweep(): Promise<void> {
     const now = clock.now();
+    const { jobs, next } = await listJobs(kv, after, jobsPerSweep);
+    after = next;
     let worked = false;
-    for (const { value, version } of await listJobs(kv, jobsPerSweep)) {
+    for (const { value, version } of jobs) {
       if (value.status === "done") {
         if (now - Date.parse(value.updatedAt) < endedJobLifetimeMs) continue;
         const write = emptyWrite();
@@ -87,13 +93,17 @@ export function createRedelivery(deps: Deps, dispatcher: Pick<Dispatcher, "poll"
         continue;
       }
       worked = true;
-      deps.meter.repairs.redelivery.add();
-      for (let part = 0; part < partsPerSweep; part++) {
-        const current = await readJob(kv, value.projectId, value.id);
-        if (current?.value.status !== "running" || !(await doPart(current))) break;
-      }
+      await goOn(value);
     }
     if (worked) await dispatcher.poll();
+  }
+
+  async function goOn({ projectId, id }: RedeliveryJob): Promise<void> {
+    deps.meter.repairs.redelivery.add();
+    for (let part = 0; part < partsPerSweep; part++) {
+      const current = await readJob(kv, projectId, id);
+      if (current?.value.status !== "running" || !(await doPart(current))) break;
+    }
   }
 
   return {
@@ -137,7 +147,7 @@ export function createRedelivery(deps: Deps, dispatcher: Pick<Dispatcher, "poll"
       const deed = { by, action: "webhook.redelivered", target: subscriptionId, detail };
       write.sets.push(auditRow(deps, projectId, deed));
       await committer.commit(write);
-      sweep().catch((error) =>
+      goOn(job).then(() => dispatcher.poll()).catch((error) =>
         deps.log("error", "redelivery_failed", { job: job.id, error: String(error) })
       );
       return job;

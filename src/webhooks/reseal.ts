@@ -13,7 +13,6 @@ export interface ResealPage {
   nextCursor: string | null;
 }
 
-const subscriptionsMax = 1_000;
 const attemptsMax = 8;
 
 /**
@@ -29,7 +28,7 @@ export function createReseal(
     let count = 0;
     for (const project of projects) {
       count += await resealProject(rooms, project);
-      for (const subscription of await listSubscriptions(kv, project.id, subscriptionsMax)) {
+      for (const subscription of await listSubscriptions(kv, project.id)) {
         count += await resealSubscription(rooms, subscription);
       }
     }

@@ -69,10 +69,26 @@ const eventsSchema = z.array(z.string()).min(1, { error: "must name at least one
     example: ["balance.*", "proxy.request.failed"],
   });
 
+/** The head of a text, without half of a character at its end. */
+function cut(text: string): string {
+  return text.slice(0, descriptionCharsMax).replace(/[\ud800-\udbff]$/, "");
+}
+
+/** What comes after the prefix of Standard Webhooks; null for a secret of another kind. */
+function standardKey(secret: string): string | null {
+  return secret.startsWith("whsec_") ? secret.slice("whsec_".length) : null;
+}
+
 /** A signing secret that a caller brings along. */
 export const secretSchema = z.string().regex(/^[\x21-\x7e]{16,256}$/, {
   error: "must be 16 to 256 visible ASCII characters",
-}).meta({ description: "A signing secret of your own." });
+}).refine(
+  (secret) =>
+    standardKey(secret) === null || /^[A-Za-z0-9+/]{20,}={0,2}$/.test(standardKey(secret) ?? ""),
+  {
+    error: "must be base64 of at least 15 bytes after 'whsec_'",
+  },
+).meta({ description: "A signing secret of your own." });
 
 /** The body of `POST /v1/webhooks/subscriptions`; the url is judged by the guard. */
 export const createSubscriptionSchema = z.strictObject({
@@ -80,7 +96,7 @@ export const createSubscriptionSchema = z.strictObject({
     description: "An HTTPS endpoint at a public address, without credentials or fragment.",
   }),
   events: eventsSchema,
-  description: z.string().transform((text) => text.trim().slice(0, descriptionCharsMax)).meta({
+  description: z.string().transform((text) => cut(text.trim())).meta({
     description: `Cut to ${descriptionCharsMax} characters.`,
   }).nullish(),
   customHeaders: customHeadersSchema.nullish(),

@@ -58,13 +58,15 @@ export async function send(
     const vetted = await orAborted(guard.vet(url), deadline.signal);
     if ("refused" in vetted) return end(refused(vetted.refused));
     const body = bodyOf(outgoing, at);
-    const response = await deps.post({
+    const answer = deps.post({
       url,
       addresses: vetted.addresses,
       headers: headersOf(outgoing, body, at),
       body,
       signal: deadline.signal,
     });
+    // Whatever becomes of the call: its place is free after the deadline.
+    const response = await orAborted(answer, deadline.signal);
     return end(judge(response, clock.now()));
   } catch (error) {
     if (deadline.signal.aborted) return end({ result: "timeout", error: timeout });

@@ -10,14 +10,15 @@ import {
   outboxPrefix,
   readyKey,
   readyPrefix,
-  redeliveryJobKey,
-  redeliveryJobsPrefix,
   subscriptionHealthKey,
   subscriptionKey,
   subscriptionsPrefix,
 } from "../store/keys.ts";
 import type { Key, Kv, Row, Write } from "../store/kv.ts";
-import type { Delivery, Health, RedeliveryJob, Subscription } from "./schema.ts";
+import type { Delivery, Health, Subscription } from "./schema.ts";
+
+/** Rows that one listing reads at once. */
+const rowsPerRead = 500;
 
 /** A record and the version to check when it is written again. */
 export interface Versioned<T> {
@@ -67,10 +68,19 @@ export async function readSubscription(
 export async function listSubscriptions(
   kv: Kv,
   projectId: string,
-  limit: number,
 ): Promise<Subscription[]> {
-  const rows = await kv.list({ prefix: subscriptionsPrefix(projectId), limit });
-  return rows.flatMap(({ value }) => (value ? [fromBytes<Subscription>(value)] : []));
+  const found: Subscription[] = [];
+  let after: Key | null = null;
+  do {
+    const from: { start?: Key } = after ? { start: after } : {};
+    const prefix = subscriptionsPrefix(projectId);
+    const rows: Row[] = await kv.list({ prefix, ...from, limit: rowsPerRead + 1 });
+    for (const { value } of rows.slice(0, rowsPerRead)) {
+      if (value) found.push(fromBytes<Subscription>(value));
+    }
+    after = rows[rowsPerRead]?.key ?? null;
+  } while (after !== null);
+  return found;
 }
 
 /** Adds the subscription to the write, on the version that it was read in. */
@@ -208,36 +218,4 @@ export async function listReady(
     subscriptionId: String(key[2]),
     projectId: value ? decodeUtf8(value) ?? "" : "",
   }));
-}
-
-/** The redelivery, or null. */
-export async function readJob(
-  kv: Kv,
-  projectId: string,
-  jobId: string,
-): Promise<Versioned<RedeliveryJob> | null> {
-  const { value, version } = await kv.get(redeliveryJobKey(projectId, jobId));
-  return value && { value: fromBytes<RedeliveryJob>(value), version };
-}
-
-/** Redeliveries of all projects, in order of projects and time. */
-export async function listJobs(kv: Kv, limit: number): Promise<Versioned<RedeliveryJob>[]> {
-  const rows = await kv.list({ prefix: redeliveryJobsPrefix, limit });
-  return rows.flatMap(({ value, version }) =>
-    value ? [{ value: fromBytes<RedeliveryJob>(value), version }] : []
-  );
-}
-
-/** Adds the end of a redelivery to the write. */
-export function removeJob(write: Write, { value, version }: Versioned<RedeliveryJob>): void {
-  const key = redeliveryJobKey(value.projectId, value.id);
-  write.checks.push({ key, version });
-  write.deletes.push(key);
-}
-
-/** Adds the redelivery to the write, on the version that it was read in. */
-export function putJob(write: Write, { value, version }: Versioned<RedeliveryJob>): void {
-  const key = redeliveryJobKey(value.projectId, value.id);
-  write.checks.push({ key, version });
-  write.sets.push({ key, value: toBytes(value) });
 }

@@ -47,7 +47,6 @@ export interface Subscriptions {
 }
 
 const activeMax = 100;
-const listMax = 1_000;
 const suffixChars = 6;
 const secretBytes = 32;
 
@@ -109,6 +108,7 @@ export function createSubscriptions(rooms: SubscriptionRooms): Subscriptions {
       const found = await readSubscription(kv, projectId, id);
       if (!found) throw notFound("subscription");
       const { after, actions } = await alter(found.value);
+      if (after.isActive && !found.value.isActive) requireRoom(project.listeners);
       changed = { ...after, updatedAt: now() };
       putSubscription(write, changed, found.version);
       for (const action of actions) {
@@ -162,7 +162,7 @@ export function createSubscriptions(rooms: SubscriptionRooms): Subscriptions {
       return { view: await view(subscription, unhurt), secret };
     },
     async list(projectId, status) {
-      const all = await listSubscriptions(kv, projectId, listMax);
+      const all = await listSubscriptions(kv, projectId);
       return await viewAll(
         all.filter(({ isActive }) => status === null || isActive === (status === "active")),
       );
