@@ -116,3 +116,24 @@ Deno.test("webhook process: a body that drips is cut by the one deadline", async
   await eventually(() => timer !== null);
   clearInterval(timer ?? undefined);
 });
+
+Deno.test("webhook process: a receiver that answers with another protocol has failed, at once", async () => {
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const port = (listener.addr as Deno.NetAddr).port;
+  const serving = listener.accept().then(async (connection) => {
+    await connection.read(new Uint8Array(4_096));
+    const head = "HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n";
+    await connection.write(new TextEncoder().encode(head));
+    return connection;
+  });
+  const posted = createPost()({
+    url: new URL(`http://127.0.0.1:${port}/`),
+    addresses: ["127.0.0.1"],
+    headers: {},
+    body: "{}",
+    signal: signal(),
+  });
+  await assert.rejects(posted, /changed the protocol/);
+  (await serving).close();
+  listener.close();
+});
