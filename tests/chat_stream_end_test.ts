@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { chatStream, openReader, until, usageOf } from "./support/chat.ts";
 import { chunk, fedStream, readEvents, sse, usageChunk } from "./support/upstream.ts";
 import { loadTokenizer } from "../src/chat/tokenizer.ts";
+import { settle } from "./support/clock.ts";
 import { createWorld, type World } from "./support/world.ts";
 
 // Loaded before the clock is moved, since loading takes real time.
@@ -131,6 +132,28 @@ Deno.test("chat stream end: a silent upstream is kept alive, then ended, then ch
   assert.equal(await reader.read(), null);
   await fed.cancelled;
   await assertCharged(world, [producedCost]);
+});
+
+Deno.test("chat stream end: an upstream that only sends comments keeps nobody waiting without a sign", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  const { readable, writable } = new TransformStream<Uint8Array>();
+  const writer = writable.getWriter();
+  const say = (text: string) => writer.write(new TextEncoder().encode(text));
+  const headers = { "content-type": "text/event-stream" };
+  world.upstream.once(() => new Response(readable, { headers }));
+  const reader = openReader(await chatStream(world));
+  const first = reader.read();
+  for (let n = 0; n < 2; n++) {
+    await world.clock.advance(8_000);
+    await say(": OPENROUTER PROCESSING\n\n");
+    await settle();
+  }
+  assert.equal(await first, ": keep-alive\n\n");
+  const next = reader.read();
+  await say(`data: ${JSON.stringify(chunk({ content: "Hello" }))}\n\n`);
+  assert.match(await next ?? "", /Hello/);
+  await reader.leave();
 });
 
 Deno.test("chat stream end: a long answer keeps its hold as long as it lives", async () => {

@@ -39,6 +39,8 @@ export function createEventReader(
   let pending: Promise<Piece> | null = null;
   let silentMs = 0;
   let waitMs = 0;
+  /** When there was last something to tell: an upstream's own comments are nothing. */
+  let toldAt = clock.elapsed();
   let ended = false;
   // A fetch forgets its signal once its response has been collected, so the body is told itself.
   const leave = () => void reader.cancel(signal.reason).catch(() => {});
@@ -67,6 +69,14 @@ export function createEventReader(
   }
 
   function received(piece: Piece | null): Read {
+    const read = readPiece(piece);
+    const isNothing = Array.isArray(read) && read.length === 0;
+    if (isNothing && clock.elapsed() - toldAt < keepAliveMs) return read;
+    toldAt = clock.elapsed();
+    return isNothing && !ended ? "silent" : read;
+  }
+
+  function readPiece(piece: Piece | null): Read {
     if (piece === null) {
       silentMs += waitMs;
       if (silentMs >= idleMs) throw upstreamTimeout(`silent for ${idleMs} ms`);
