@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { Slots } from "../src/webhooks/endpoint.ts";
 import { Breaker, concurrencyMax } from "../src/webhooks/breaker.ts";
 import { createWorld } from "./support/world.ts";
 import { deliver, logs, subscribe } from "./support/webhooks.ts";
@@ -101,4 +102,17 @@ Deno.test("breaker: never more than ten minutes, and stays closed when few of ma
   for (let n = 0; n < 9; n++) old.record(false, 0);
   old.record(false, 6 * minute);
   assert.equal(old.allowed(6 * minute), concurrencyMax, "failures long ago do not count");
+});
+
+Deno.test("isolation: a hundred slow subscriptions of one project leave slots for another's", () => {
+  const slots = new Slots();
+  for (let n = 0; n < 100; n++) {
+    const slow = slots.of("pw_slow", `sub_${n}`);
+    while (slots.free(slow, 0) > 0) slots.take(slow);
+  }
+  const healthy = slots.of("pw_other", "sub_healthy");
+  assert.equal(slots.free(healthy, 0), 2);
+  slots.take(healthy);
+  slots.take(healthy);
+  assert.equal(slots.free(healthy, 0), 0);
 });

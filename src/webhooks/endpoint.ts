@@ -40,8 +40,11 @@ export function written(
 // endpoint takes within the lease. What waits in the store instead costs twice the writes.
 const queueMax = 2_048;
 const queuedMax = 20_000;
-/** Most deliveries under way at once, over all subscriptions. */
+/** Most deliveries under way at once, over all subscriptions; */
 const runningMax = 256;
+/** and so many more for those that have fewer under way than this: slow ones cannot take them all. */
+const keptMax = 256;
+const fewMax = 2;
 const endpointsMax = 20_000;
 const claimedAtOnce = 8;
 
@@ -73,8 +76,8 @@ export class Endpoint {
 
 /**
  * The slots that deliveries run in: a cap for each subscription, so that one that hangs costs the
- * others nothing, and one over all. Whoever wants a slot and gets none is hungry, and is served in
- * turn when one comes free.
+ * others nothing, one over all, and a few slots that all the slow ones of a project cannot take from
+ * another. Whoever wants a slot and gets none is hungry, and is served in turn when one comes free.
  */
 export class Slots {
   readonly #endpoints = new Map<string, Endpoint>();
@@ -101,7 +104,8 @@ export class Slots {
   /** How many more may be started at an endpoint now. */
   free(endpoint: Endpoint, now: number): number {
     const own = endpoint.breaker.allowed(now) - endpoint.running;
-    return Math.max(0, Math.min(own, runningMax - this.#running));
+    const kept = Math.min(fewMax - endpoint.running, runningMax + keptMax - this.#running);
+    return Math.max(0, Math.min(own, Math.max(runningMax - this.#running, kept)));
   }
 
   /**
