@@ -35,7 +35,6 @@ interface DraftOptions {
 
 /** Expired holds that one write ends, with their events for 100 subscriptions: some 400 KiB. */
 const expiredMax = 24;
-
 /**
  * One account while operations are applied to it, before anything is written. Holds that have expired
  * are ended first; very many of them by several writes. Thrown away when the commit fails.
@@ -70,7 +69,7 @@ export class Draft {
     return this.#changed || this.entries.length > 0 || this.spending.changed;
   }
 
-  /** Whether the write is as large as it should become: an operation more could be too much for it. */
+  /** Whether the write is as large as it should become: one operation more could be too much. */
   get isFull(): boolean {
     return isLarge(this.#write);
   }
@@ -102,6 +101,7 @@ export class Draft {
 
   /** What they hold. */
   get ownHeld(): Amount {
+    if (!this.#options.ref.wallet) return this.account.held;
     return this.ownHolds.reduce((sum, { amount }) => toAmount(sum + amount), zero);
   }
 
