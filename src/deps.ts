@@ -44,6 +44,38 @@ export interface PostResponse {
   bodyHead: string;
 }
 
+/** A request to a model's server. */
+export interface UpstreamRequest {
+  url: string;
+  method: "GET" | "POST";
+  /** By names in small letters. */
+  headers: Record<string, string>;
+  body: string | null;
+  /** Ends the call, also while its body is read. */
+  signal: AbortSignal;
+}
+
+/** A model's server's response. Its body has to be read to its end, or let go. */
+export interface UpstreamResponse {
+  status: number;
+  /** By its name in small letters; null where there is none. */
+  header(name: string): string | null;
+  body: UpstreamBody;
+}
+
+/** A body that is read at its reader's pace. */
+export interface UpstreamBody {
+  /** The next piece, which is good until the next call; null at the end. Rejects when it breaks off. */
+  read(): Promise<Uint8Array<ArrayBuffer> | null>;
+  /** Lets the server go at once. */
+  cancel(): void;
+  /** Lets the server go whose answer has been read: what little may be left of it can still come. */
+  finish(): void;
+}
+
+/** Sends a request, and follows no redirect. Rejects when no answer comes. */
+export type AskUpstream = (request: UpstreamRequest) => Promise<UpstreamResponse>;
+
 /** A copy of the whole database as it was at one moment. Its room is free once it is read or left. */
 export interface Snapshot {
   bytes: number;
@@ -77,6 +109,8 @@ export interface Deps {
   id: MakeId;
   randomBytes(length: number): Uint8Array<ArrayBuffer>;
   fetch: (url: string, init: RequestInit) => Promise<Response>;
+  /** Asks a model's server. */
+  askUpstream: AskUpstream;
   /** The addresses that a host name stands for now. Throws when there are none. */
   resolve(host: string): Promise<string[]>;
   /** Posts one webhook. Follows no redirect. Throws when no answer comes. */

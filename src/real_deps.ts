@@ -4,9 +4,12 @@ import { Bag } from "./base/bag.ts";
 import { createIds } from "./base/ids.ts";
 import { type Config, isDatabaseFile } from "./config.ts";
 import type { Clock, Deps, Log, ProcessFacts } from "./deps.ts";
+import { askByFetch } from "./http/by_fetch.ts";
+import { createHttpClient } from "./http/client.ts";
 import { createMeter } from "./metrics/meter.ts";
 import { createTracing } from "./metrics/tracing.ts";
 import { createAlarm } from "./real_alarm.ts";
+import { connect } from "./real_connect.ts";
 import { createPost } from "./real_post.ts";
 import { copyDatabase, removeLeftCopies } from "./real_snapshot.ts";
 import { createCommitter } from "./store/commit.ts";
@@ -24,6 +27,7 @@ export async function createRealDeps(config: Config): Promise<Deps> {
   const kv = gatherReads(guardKv(denoKv(store), bound));
   const log = createLog(config.logLevel);
   const meter = createMeter();
+  const tracing = createTracing();
   return {
     config,
     kv,
@@ -38,6 +42,10 @@ export async function createRealDeps(config: Config): Promise<Deps> {
     id,
     randomBytes: (length) => crypto.getRandomValues(new Uint8Array(length)),
     fetch: (url, init) => fetch(url, init),
+    // Only `fetch` traces what it sends, and knows of proxies.
+    askUpstream: tracing !== null || usesProxy()
+      ? askByFetch((url, init) => fetch(url, init))
+      : createHttpClient(connect, realClock),
     resolve: createResolve(),
     post: createPost(),
     alarm: createAlarm(store, realClock, log),
@@ -45,7 +53,7 @@ export async function createRealDeps(config: Config): Promise<Deps> {
     log,
     guides: await readGuides(log),
     meter,
-    tracing: createTracing(),
+    tracing,
     process: processFacts(),
   };
 }
@@ -69,6 +77,12 @@ export async function readGuides(log: Log): Promise<Deps["guides"]> {
 function trustForNode(): void {
   const path = Deno.env.get("DENO_CERT");
   if (path && !Deno.env.get("NODE_EXTRA_CA_CERTS")) Deno.env.set("NODE_EXTRA_CA_CERTS", path);
+}
+
+/** Whether the environment names a proxy. */
+function usesProxy(): boolean {
+  const names = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"];
+  return names.some((name) => Deno.env.get(name) || Deno.env.get(name.toLowerCase()));
 }
 
 function processFacts(): ProcessFacts {

@@ -3,6 +3,7 @@ import fc from "fast-check";
 import type { EventSourceMessage } from "eventsource-parser";
 import { Chunks } from "../src/chat/chunks.ts";
 import { createEventReader } from "../src/chat/event_reader.ts";
+import { readStream } from "../src/http/by_fetch.ts";
 import { Meter } from "../src/chat/meter.ts";
 import { sseFrame } from "../src/chat/reply.ts";
 import { chatStream, usageOf } from "./support/chat.ts";
@@ -20,7 +21,11 @@ async function eventsOf(parts: Uint8Array[]): Promise<Event[]> {
   const { body } = sseBytes(parts);
   assert.ok(body);
   const { signal } = new AbortController();
-  const reader = createEventReader(body, { clock: createHandClock(), idleMs: 1_000, signal });
+  const reader = createEventReader(readStream(body, signal), {
+    clock: createHandClock(),
+    idleMs: 1_000,
+    signal,
+  });
   const events: Event[] = [];
   for (;;) {
     const read = await reader.next();

@@ -1,6 +1,6 @@
 import { createParser, type EventSourceMessage } from "eventsource-parser";
 import { keepAliveMs, upstreamEventCharsMax } from "../base/limits.ts";
-import type { Clock } from "../deps.ts";
+import type { Clock, UpstreamBody } from "../deps.ts";
 import { Patience } from "./patience.ts";
 import { asAborted } from "./upstream.ts";
 import { badUpstream, upstreamBrokeOff, upstreamTimeout } from "./upstream_error.ts";
@@ -14,7 +14,11 @@ export interface EventReader {
   next(): Promise<Read>;
   /** Lets the upstream go. */
   cancel(): void;
+  /** Lets it go after its last event. */
+  finish(): void;
 }
+
+type Piece = Uint8Array<ArrayBuffer>;
 
 interface ReaderOptions {
   clock: Clock;
@@ -22,29 +26,22 @@ interface ReaderOptions {
   signal: AbortSignal;
 }
 
-/**
- * Reads a body with one reader: `tee` would read at the speed of the faster branch, and keep the
- * rest in memory. A multi-byte character or a frame may be split anywhere.
- */
+/** Reads a body's events. A multi-byte character or a frame may be split anywhere. */
 export function createEventReader(
-  body: ReadableStream<Uint8Array<ArrayBuffer>>,
+  body: UpstreamBody,
   { clock, idleMs, signal }: ReaderOptions,
 ): EventReader {
-  const reader = openReader(body);
-  const patience = new Patience<Piece>(clock);
+  const patience = new Patience<Piece | null>(clock);
   // The parser knows of the mark at the start; Deno's decoder also drops one that starts a later part.
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   let events: EventSourceMessage[] = [];
   let charsSinceEvent = 0;
-  let pending: Promise<Piece> | null = null;
+  let pending: Promise<Piece | null> | null = null;
   let silentMs = 0;
   let waitMs = 0;
   /** When there was last something to tell: an upstream's own comments are nothing. */
   let toldAt = clock.elapsed();
   let ended = false;
-  // A fetch forgets its signal once its response has been collected, so the body is told itself.
-  const leave = () => void reader.cancel(signal.reason).catch(() => {});
-  signal.addEventListener("abort", leave, { once: true });
   const parser = createParser({
     onEvent(event) {
       events.push(event);
@@ -63,12 +60,12 @@ export function createEventReader(
 
   function next(): Promise<Read> {
     if (ended) return Promise.resolve("end");
-    pending ??= reader.read();
+    pending ??= body.read();
     waitMs = Math.min(keepAliveMs, idleMs - silentMs);
     return patience.wait(pending, waitMs).then(received, brokenOff);
   }
 
-  function received(piece: Piece | null): Read {
+  function received(piece: Piece | null | "late"): Read {
     const read = readPiece(piece);
     const isNothing = Array.isArray(read) && read.length === 0;
     if (isNothing && clock.elapsed() - toldAt < keepAliveMs) return read;
@@ -76,8 +73,8 @@ export function createEventReader(
     return isNothing && !ended ? "silent" : read;
   }
 
-  function readPiece(piece: Piece | null): Read {
-    if (piece === null) {
+  function readPiece(piece: Piece | null | "late"): Read {
+    if (piece === "late") {
       silentMs += waitMs;
       if (silentMs >= idleMs) throw upstreamTimeout(`silent for ${idleMs} ms`);
       return "silent";
@@ -86,11 +83,7 @@ export function createEventReader(
     silentMs = 0;
     const aborted = asAborted(signal);
     if (aborted) throw aborted;
-    if (!piece.done && piece.value) {
-      const text = decoder.decode(piece.value, { stream: true });
-      reader.reuse(piece.value.buffer);
-      return feed(text);
-    }
+    if (piece) return feed(decoder.decode(piece, { stream: true }));
     ended = true;
     // A last event without its blank line counts too.
     return feed(decoder.decode() + "\n\n");
@@ -100,48 +93,23 @@ export function createEventReader(
     throw asAborted(signal) ?? upstreamBrokeOff(cause);
   }
 
+  function end(): void {
+    ended = true;
+    patience.end();
+    pending?.catch(() => {});
+  }
+
   return {
     next,
     cancel() {
-      ended = true;
-      patience.end();
-      pending?.catch(() => {});
-      signal.removeEventListener("abort", leave);
-      reader.cancel().catch(() => {});
+      end();
+      body.cancel();
+    },
+    finish() {
+      end();
+      body.finish();
     },
   };
-}
-
-/** What pieces are read into, in bytes: left alone, Deno sets 64 KiB aside for each stream. */
-const pieceBytes = 4 * 1024;
-
-interface Piece {
-  done: boolean;
-  value?: Uint8Array<ArrayBuffer> | undefined;
-}
-
-interface BodyReader {
-  read(): Promise<Piece>;
-  /** Takes back the memory of a piece that is done with. */
-  reuse(buffer: ArrayBuffer): void;
-  cancel(reason?: unknown): Promise<void>;
-}
-
-/** Reads into one small buffer, over and over, where the body can do that. */
-function openReader(body: ReadableStream<Uint8Array<ArrayBuffer>>): BodyReader {
-  try {
-    const reader = body.getReader({ mode: "byob" });
-    let buffer = new ArrayBuffer(pieceBytes);
-    return {
-      read: () => reader.read(new Uint8Array(buffer)),
-      reuse: (done) => void (buffer = done),
-      cancel: (reason) => reader.cancel(reason),
-    };
-  } catch {
-    // One that was decompressed on its way cannot.
-    const reader = body.getReader();
-    return { read: () => reader.read(), reuse() {}, cancel: (reason) => reader.cancel(reason) };
-  }
 }
 
 /** Events that are all there already, as a reader gives them. */
@@ -154,5 +122,6 @@ export function replayEvents(events: EventSourceMessage[]): EventReader {
       return Promise.resolve(events);
     },
     cancel() {},
+    finish() {},
   };
 }

@@ -84,11 +84,14 @@ async function fetchModels({ clock }: Deps, upstream: Upstream): Promise<string[
   const cancel = clock.after(upstreamListMs, () => stop.abort());
   try {
     const { signal } = stop;
-    const headers: Record<string, string> = { "accept-encoding": "identity" };
+    const headers: Record<string, string> = {
+      accept: "application/json",
+      "accept-encoding": "identity",
+    };
     if (upstream.apiKey) headers.authorization = `Bearer ${upstream.apiKey.reveal()}`;
-    const init: RequestInit = { headers, redirect: "manual", signal };
-    const response = await upstream.send(`${upstream.url}/models`, init);
-    const bytes = await readBody(response, upstreamBodyBytesMax, signal);
+    const request = { url: `${upstream.url}/models`, method: "GET" as const, headers, signal };
+    const response = await upstream.ask({ ...request, body: null });
+    const bytes = await readBody(response.body, upstreamBodyBytesMax, signal);
     const body = parseJson(decodeUtf8(bytes) ?? "");
     const data = isObject(body) && Array.isArray(body.data) ? body.data : [];
     return data.flatMap((model) =>

@@ -7,7 +7,7 @@ import type { Clock } from "../deps.ts";
  */
 export class Patience<T> {
   readonly #clock: Clock;
-  #waiter: PromiseWithResolvers<T | null> | null = null;
+  #waiter: PromiseWithResolvers<T | "late"> | null = null;
   /** When the wait ends, by the clock's `elapsed`. */
   #until = 0;
   #ringsAt = Infinity;
@@ -17,9 +17,9 @@ export class Patience<T> {
     this.#clock = clock;
   }
 
-  /** The result, or null when it takes longer. One wait at a time. */
-  wait(work: Promise<T>, ms: number): Promise<T | null> {
-    const waiter = Promise.withResolvers<T | null>();
+  /** The result, or "late" when it takes longer. One wait at a time. */
+  wait(work: Promise<T>, ms: number): Promise<T | "late"> {
+    const waiter = Promise.withResolvers<T | "late">();
     this.#waiter = waiter;
     this.#until = this.#clock.elapsed() + ms;
     if (this.#until < this.#ringsAt) this.#ringAt(this.#until, ms);
@@ -37,7 +37,7 @@ export class Patience<T> {
   readonly #came = (value: T): void => this.#take()?.resolve(value);
   readonly #failed = (error: unknown): void => this.#take()?.reject(error);
 
-  #take(): PromiseWithResolvers<T | null> | null {
+  #take(): PromiseWithResolvers<T | "late"> | null {
     const waiter = this.#waiter;
     this.#waiter = null;
     return waiter;
@@ -55,6 +55,6 @@ export class Patience<T> {
     if (!this.#waiter) return;
     const left = this.#until - this.#clock.elapsed();
     if (left > 0) this.#ringAt(this.#until, left);
-    else this.#take()?.resolve(null);
+    else this.#take()?.resolve("late");
   };
 }

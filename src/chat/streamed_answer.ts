@@ -78,16 +78,16 @@ async function forward(rooms: ChatRooms, answer: Answer): Promise<EventReader> {
       signal,
     }, steps.span);
     steps.begin("meter");
-    const type = response.headers.get("content-type") ?? "";
-    if (response.body && /^text\/event-stream/i.test(type)) {
+    const type = response.header("content-type") ?? "";
+    if (/^text\/event-stream/i.test(type)) {
       const idleMs = rooms.deps.config.upstreamIdleMs;
       return createEventReader(response.body, { clock: rooms.deps.clock, idleMs, signal });
     }
     if (/^text\/html/i.test(type)) {
-      await response.body?.cancel();
+      response.body.cancel();
       throw badUpstream(`a page (${type})`);
     }
-    const bytes = await readBody(response, upstreamBodyBytesMax, signal);
+    const bytes = await readBody(response.body, upstreamBodyBytesMax, signal);
     return replayEvents(asEvents(readCompletion(bytes, answer)));
   } finally {
     request.signal.removeEventListener("abort", leave);
@@ -201,7 +201,8 @@ class AnswerStream {
   async #end(fault: unknown): Promise<string> {
     this.#ended = true;
     const { rooms, answer, reader, stopWatching } = this.#options;
-    reader.cancel();
+    if (this.#chunks.done) reader.finish();
+    else reader.cancel();
     const broken = fault ?? this.#brokenOff();
     const { id: chat, requestId } = answer;
     if (broken) answer.steps.fault(broken);

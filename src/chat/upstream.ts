@@ -1,6 +1,8 @@
 import { ApiError } from "../base/errors.ts";
 import { decodeUtf8, isObject, type JsonObject } from "../base/json.ts";
 import { upstreamErrorBytesMax } from "../base/limits.ts";
+import type { UpstreamBody, UpstreamResponse } from "../deps.ts";
+import { inflated } from "../http/inflate.ts";
 import { type ChatRequest, maxTokensFields } from "./schema.ts";
 import type { Steps } from "./steps.ts";
 import {
@@ -38,7 +40,7 @@ const correctionsMax = 2;
 export async function callUpstream(
   call: UpstreamCall,
   span: Steps["span"],
-): Promise<Response> {
+): Promise<UpstreamResponse> {
   const { upstream, chat } = call;
   let manner = mannerFor(upstream, chat);
   for (let correction = 0;; correction++) {
@@ -53,18 +55,19 @@ export async function callUpstream(
     const text = redact(await errorText(response, call.signal), upstream.apiKey);
     const fault = readFault(response.status, text);
     const other = correction < correctionsMax ? otherManner(call, said, fault) : null;
-    if (!other) throw toCallersError(fault, response.headers.get("retry-after"));
+    if (!other) throw toCallersError(fault, response.header("retry-after"));
     manner = other;
   }
 }
 
-async function send(call: UpstreamCall, manner: Manner): Promise<Response> {
+async function send(call: UpstreamCall, manner: Manner): Promise<UpstreamResponse> {
   const { upstream, requestId, signal } = call;
   const authorization = upstream.apiKey
     ? { authorization: `Bearer ${upstream.apiKey.reveal()}` }
     : {};
   try {
-    const response = await upstream.send(`${upstream.url}/chat/completions`, {
+    const response = await upstream.ask({
+      url: `${upstream.url}/chat/completions`,
       method: "POST",
       body: JSON.stringify(upstreamBody(call, manner)),
       headers: {
@@ -76,29 +79,12 @@ async function send(call: UpstreamCall, manner: Manner): Promise<Response> {
         "accept-encoding": "identity",
         "x-request-id": requestId,
       },
-      // A redirect would carry the operator's key to another host.
-      redirect: "manual",
       signal,
     });
-    return decoded(response);
+    return inflated(response, signal);
   } catch (cause) {
     throw asAborted(signal) ?? upstreamUnreachable(cause);
   }
-}
-
-/** The response as it reads, for a server that compresses although it was asked not to. */
-function decoded(response: Response): Response {
-  const encoding = response.headers.get("content-encoding")?.toLowerCase();
-  if (!response.body || (encoding !== "gzip" && encoding !== "deflate")) return response;
-  const headers = new Headers(response.headers);
-  headers.delete("content-encoding");
-  headers.delete("content-length");
-  const { status } = response;
-  // Inflated as it is read, and whoever reads it has a bound.
-  return new Response(response.body.pipeThrough(new DecompressionStream(encoding)), {
-    status,
-    headers,
-  });
 }
 
 /** The caller's own body, with the output's bound, and usage asked for. */
@@ -139,9 +125,9 @@ function isAbout({ param, message }: UpstreamFault, field: string): boolean {
   return new RegExp(`(?<![\\w.])${field}(?!\\w)`).test(message);
 }
 
-async function errorText(response: Response, signal: AbortSignal): Promise<string> {
+async function errorText({ body }: UpstreamResponse, signal: AbortSignal): Promise<string> {
   try {
-    return decodeUtf8(await readBody(response, upstreamErrorBytesMax, signal)) ?? "";
+    return decodeUtf8(await readBody(body, upstreamErrorBytesMax, signal)) ?? "";
   } catch {
     return "";
   }
@@ -149,41 +135,32 @@ async function errorText(response: Response, signal: AbortSignal): Promise<strin
 
 /** Reads a body of at most `bytesMax`. Throws 502 when it is larger or breaks off. */
 export async function readBody(
-  response: Response,
+  body: UpstreamBody,
   bytesMax: number,
   signal: AbortSignal,
 ): Promise<Uint8Array> {
-  if (!response.body) return new Uint8Array();
-  const chunks: Uint8Array[] = [];
+  let whole = new Uint8Array();
   let length = 0;
   try {
-    // A body whose true length is known to be small is read whole, which costs much less.
-    if (knownLength(response) <= bytesMax) return new Uint8Array(await response.arrayBuffer());
-    for await (const chunk of response.body) {
-      length += chunk.length;
-      // Leaving the loop cancels the body.
-      if (length > bytesMax) throw badUpstream(`an answer of more than ${bytesMax} bytes`);
-      chunks.push(chunk);
+    for (let piece = await body.read(); piece; piece = await body.read()) {
+      if (length + piece.length > bytesMax) {
+        body.cancel();
+        throw badUpstream(`an answer of more than ${bytesMax} bytes`);
+      }
+      if (length + piece.length > whole.length) {
+        const larger = new Uint8Array(length === 0 ? piece.length : 2 * (length + piece.length));
+        larger.set(whole.subarray(0, length));
+        whole = larger;
+      }
+      whole.set(piece, length);
+      length += piece.length;
     }
+    signal.throwIfAborted();
   } catch (cause) {
     if (cause instanceof ApiError) throw cause;
     throw asAborted(signal) ?? upstreamBrokeOff(cause);
   }
-  const [only] = chunks;
-  if (chunks.length === 1 && only) return only;
-  const whole = new Uint8Array(length);
-  let at = 0;
-  for (const chunk of chunks) {
-    whole.set(chunk, at);
-    at += chunk.length;
-  }
-  return whole;
-}
-
-/** The length that a body says it has; Infinity when it says none, or inflates to another. */
-function knownLength({ headers }: Response): number {
-  const length = headers.get("content-length");
-  return length === null || headers.has("content-encoding") ? Infinity : Number(length);
+  return whole.subarray(0, length);
 }
 
 /** What an aborted signal was aborted for, as the error to tell; null when it was not. */

@@ -1,6 +1,7 @@
 import { Secret } from "../base/secret.ts";
-import type { Deps } from "../deps.ts";
+import type { AskUpstream, Deps } from "../deps.ts";
 import { withVersion } from "../config.ts";
+import { askByFetch } from "../http/by_fetch.ts";
 import type { Project } from "../projects/schema.ts";
 import { projectKey } from "../store/keys.ts";
 import type { Secrets } from "../store/secrets.ts";
@@ -19,7 +20,7 @@ export interface Upstream {
   maxTokensField: MaxTokensField | null;
   /** What this process has learnt of it. */
   quirks: Quirks;
-  send(url: string, init: RequestInit): Promise<Response>;
+  ask: AskUpstream;
 }
 
 /** How a server differs from OpenAI's, as it has shown so far. */
@@ -57,20 +58,20 @@ export function createUpstreams(deps: Deps, secrets: Secrets): FindUpstream {
       onAbort: upstream.onAbort ?? null,
       maxTokensField: upstream.maxTokensField ?? null,
       quirks: quirksOf(url),
-      send: deps.fetch,
+      ask: deps.askUpstream,
     };
   }
 
   const common = { onAbort: null, maxTokensField: null };
   const { config } = deps;
   const fromEnvironment: Upstream | null = config.upstream &&
-    { ...config.upstream, ...common, quirks: quirksOf(config.upstream.url), send: deps.fetch };
+    { ...config.upstream, ...common, quirks: quirksOf(config.upstream.url), ask: deps.askUpstream };
   const sandbox: Upstream = {
     ...common,
     url: "http://sandbox.invalid/v1",
     apiKey: null,
     quirks: quirksOf("sandbox"),
-    send: (url, init) => answerInSandbox(new Request(url, init), deps),
+    ask: askByFetch((url, init) => answerInSandbox(new Request(url, init), deps)),
   };
 
   return async (project, model) => {

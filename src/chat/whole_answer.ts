@@ -89,7 +89,7 @@ async function forward(
     const headers = passedHeaders(request);
     const call = { upstream, chat, cap: quote.cap, requestId, headers, signal };
     const response = await callUpstream(call, steps.span);
-    const body = await readBody(response, upstreamBodyBytesMax, signal);
+    const body = await readBody(response.body, upstreamBodyBytesMax, signal);
     steps.begin("meter");
     const completion = readCompletion(body, answer);
     const { choices } = completion;

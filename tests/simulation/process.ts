@@ -3,6 +3,7 @@ import { ApiError } from "../../src/base/errors.ts";
 import { createIds } from "../../src/base/ids.ts";
 import type { Config } from "../../src/config.ts";
 import type { Clock, Deps } from "../../src/deps.ts";
+import { askByFetch } from "../../src/http/by_fetch.ts";
 import { createMeter } from "../../src/metrics/meter.ts";
 import { createCommitter } from "../../src/store/commit.ts";
 import { gatherReads } from "../../src/store/gather.ts";
@@ -164,7 +165,8 @@ function depsOf(life: Life, around: Surroundings): Deps {
     randomBytes: (length) => Uint8Array.from({ length }, () => Math.floor(random() * 256)),
     resolve: () => Promise.resolve(["93.184.216.34"]),
     post: (request) => receivers.post(life, request),
-    fetch: (_url, init) => model.fetch(life, init),
+    fetch: () => Promise.reject(new Error("nothing but models is asked")),
+    askUpstream: askByFetch((_url, init) => model.fetch(life, init)),
     takeSnapshot: null,
     alarm: around.queue.alarmOf(life),
     log: (level, event, fields) => {

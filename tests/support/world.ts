@@ -3,6 +3,7 @@ import { type App, createApp } from "../../src/app.ts";
 import { createIds } from "../../src/base/ids.ts";
 import { readConfig } from "../../src/config.ts";
 import type { Deps } from "../../src/deps.ts";
+import { askByFetch } from "../../src/http/by_fetch.ts";
 import { createMeter } from "../../src/metrics/meter.ts";
 import { createCommitter } from "../../src/store/commit.ts";
 import { gatherReads } from "../../src/store/gather.ts";
@@ -115,10 +116,8 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       listen: (wake) => void (alarm.ring = wake),
     },
     takeSnapshot: options.takeSnapshot ?? null,
-    fetch: (url, init) => {
-      const at = new URL(url).hostname === "api.stripe.com" ? stripe : upstream;
-      return at.answer(new Request(url, init));
-    },
+    fetch: (url, init) => stripe.answer(new Request(url, init)),
+    askUpstream: askByFetch((url, init) => upstream.answer(new Request(url, init))),
     log: (level, event, fields) => logged.push({ level, event, ...fields }),
     guides,
     meter,

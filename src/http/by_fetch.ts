@@ -1,0 +1,82 @@
+import type { AskUpstream, UpstreamBody, UpstreamResponse } from "../deps.ts";
+
+/** Asks by a `fetch`, such as one that traces, knows of proxies or only plays a server. */
+export function askByFetch(
+  fetch: (url: string, init: RequestInit) => Promise<Response>,
+): AskUpstream {
+  return async ({ url, method, headers, body, signal }) => {
+    // A redirect would carry the operator's key to another host.
+    const response = await fetch(url, { method, headers, body, signal, redirect: "manual" });
+    return asUpstreamResponse(response, signal);
+  };
+}
+
+function asUpstreamResponse(response: Response, signal: AbortSignal): UpstreamResponse {
+  return {
+    status: response.status,
+    header: (name) => response.headers.get(name),
+    body: response.body ? readStream(response.body, signal) : emptyBody,
+  };
+}
+
+const emptyBody: UpstreamBody = {
+  read: () => Promise.resolve(null),
+  cancel() {},
+  finish() {},
+};
+
+/** Reads a stream as a body. */
+export function readStream(
+  stream: ReadableStream<Uint8Array<ArrayBuffer>>,
+  signal: AbortSignal,
+): UpstreamBody {
+  const reader = openReader(stream);
+  // A fetch forgets its signal once its response has been collected, so the body is told itself.
+  const abort = () => void reader.cancel(signal.reason).catch(() => {});
+  signal.addEventListener("abort", abort, { once: true });
+  const cancel = () => {
+    signal.removeEventListener("abort", abort);
+    reader.cancel().catch(() => {});
+  };
+  return {
+    async read() {
+      const { done, value } = await reader.read();
+      if (!done && value) return value;
+      signal.removeEventListener("abort", abort);
+      return null;
+    },
+    cancel,
+    finish: cancel,
+  };
+}
+
+/** What pieces are read into, in bytes: left alone, Deno sets 64 KiB aside for each stream. */
+const pieceBytes = 4 * 1024;
+
+type Piece = { done: boolean; value?: Uint8Array<ArrayBuffer> | undefined };
+
+interface Reader {
+  read(): Promise<Piece>;
+  cancel(reason?: unknown): Promise<void>;
+}
+
+/** Reads into one small buffer, over and over, where the stream can do that. */
+function openReader(stream: ReadableStream<Uint8Array<ArrayBuffer>>): Reader {
+  try {
+    const reader = stream.getReader({ mode: "byob" });
+    let buffer = new ArrayBuffer(pieceBytes);
+    return {
+      async read() {
+        const piece = await reader.read(new Uint8Array(buffer));
+        // The piece is good until the next is read, and then its memory is used again.
+        if (piece.value) buffer = piece.value.buffer;
+        return piece;
+      },
+      cancel: (reason) => reader.cancel(reason),
+    };
+  } catch {
+    // One that was decompressed on its way cannot.
+    const reader = stream.getReader();
+    return { read: () => reader.read(), cancel: (reason) => reader.cancel(reason) };
+  }
+}

@@ -1,0 +1,133 @@
+import type { AskUpstream, UpstreamRequest } from "../deps.ts";
+import { Connection, type Keeper, type Socket } from "./connection.ts";
+
+/** Where a server is. */
+export interface Server {
+  hostname: string;
+  port: number;
+  secure: boolean;
+}
+
+/** Connects to a server. Rejects when it cannot be reached, or `signal` is aborted. */
+export type Connect = (server: Server, signal: AbortSignal) => Promise<Socket>;
+
+// Many servers close what is idle for 5 s, and a request on its way meanwhile would be lost. Behind
+// TLS there are mostly proxies, which keep connections longer and cost a handshake each.
+const idleMs = 4_000;
+const idleSecureMs = 30_000;
+/** What a server says of itself may be as late as its answer was. */
+const keepAliveSlackMs = 1_000;
+/** Connections that wait for one server at most. */
+const idleMax = 1_000;
+const targetsMax = 1_000;
+
+/** A URL as requests to it need it. */
+interface Target {
+  server: Server;
+  /** Their first lines, after the method. */
+  lines: string;
+  idle: IdleConnections;
+}
+
+/**
+ * HTTP/1.1 on connections that are kept, one request on each at a time. Follows no redirect, reads no
+ * compression, and never sends anything twice. A `fetch` would cost a chat as much as all of the
+ * ledger does, and put all answers of one server on one connection of HTTP/2.
+ */
+export function createHttpClient(connect: Connect, clock: Keeper["clock"]): AskUpstream {
+  const targets = new Map<string, Target>();
+  const idle = new Map<string, IdleConnections>();
+
+  function targetOf(text: string): Target {
+    const known = targets.get(text);
+    if (known) return known;
+    const { protocol, hostname, port, host, origin, pathname, search } = new URL(text);
+    const secure = protocol === "https:";
+    const connections = idle.get(origin) ??
+      new IdleConnections(clock, secure ? idleSecureMs : idleMs);
+    idle.set(origin, connections);
+    const target = {
+      server: {
+        // An IPv6 address stands in brackets only within a URL.
+        hostname: hostname.replace(/^\[(.*)\]$/, "$1"),
+        port: Number(port) || (secure ? 443 : 80),
+        secure,
+      },
+      lines: ` ${pathname}${search} HTTP/1.1\r\nhost: ${host}\r\nuser-agent: Farebox\r\n`,
+      idle: connections,
+    };
+    if (targets.size >= targetsMax) targets.clear();
+    targets.set(text, target);
+    return target;
+  }
+
+  return async (request) => {
+    const { server, lines, idle } = targetOf(request.url);
+    const bytes = encode(request, lines);
+    const connection = idle.take() ?? new Connection(await connect(server, request.signal), idle);
+    return await connection.ask(bytes, request.signal);
+  };
+}
+
+/** A connection that nobody uses now. */
+interface Idle {
+  connection: Connection;
+  waits: boolean;
+  /** Ends its wait for its time to be over. */
+  stop(): void;
+}
+
+/** The connections to one server that nobody uses now. */
+class IdleConnections implements Keeper {
+  readonly clock: Keeper["clock"];
+  readonly #idleMs: number;
+  readonly #stack: Idle[] = [];
+
+  constructor(clock: Keeper["clock"], idleMs: number) {
+    this.clock = clock;
+    this.#idleMs = idleMs;
+  }
+
+  /** The one that was used last: it is the least likely to be ended by its server just now. */
+  take(): Connection | null {
+    const idle = this.#stack.pop();
+    if (!idle) return null;
+    idle.waits = false;
+    idle.stop();
+    return idle.connection;
+  }
+
+  keep(connection: Connection, keepAliveMs: number | null): void {
+    const ms = Math.min(this.#idleMs, (keepAliveMs ?? Infinity) - keepAliveSlackMs);
+    if (ms <= 0 || this.#stack.length >= idleMax) return connection.close();
+    const drop = () => {
+      if (!idle.waits) return;
+      idle.waits = false;
+      idle.stop();
+      this.#stack.splice(this.#stack.indexOf(idle), 1);
+      connection.close();
+    };
+    const idle: Idle = { connection, waits: true, stop: this.clock.after(ms, drop) };
+    this.#stack.push(idle);
+    connection.whenUnasked(drop);
+  }
+}
+
+const encoder = new TextEncoder();
+const sendable = /^[\t\x20-\x7e]*$/;
+
+/** A request as it is sent. Throws for a header that would be another one on its way. */
+function encode({ method, headers, body }: UpstreamRequest, lines: string): Uint8Array {
+  let head = method + lines;
+  for (const [name, value] of Object.entries(headers)) {
+    if (!sendable.test(value)) throw new Error(`the header ${name} cannot be sent as it is`);
+    head += `${name}: ${value}\r\n`;
+  }
+  if (body === null) return encoder.encode(`${head}\r\n`);
+  const content = encoder.encode(body);
+  const start = encoder.encode(`${head}content-length: ${content.length}\r\n\r\n`);
+  const whole = new Uint8Array(start.length + content.length);
+  whole.set(start);
+  whole.set(content, start.length);
+  return whole;
+}

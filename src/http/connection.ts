@@ -1,0 +1,192 @@
+import type { Clock, UpstreamBody, UpstreamResponse } from "../deps.ts";
+import { type Framing, framingOf } from "./framing.ts";
+import { type Head, keepAliveOf, keepsOpen, ProtocolError, readHead } from "./head.ts";
+
+/** What bytes come and go by: a `Deno.Conn`, with TLS or without. */
+export interface Socket {
+  /** Null at the end. Rejects when it is closed meanwhile. */
+  read(into: Uint8Array): Promise<number | null>;
+  write(bytes: Uint8Array): Promise<number>;
+  close(): void;
+}
+
+/** Who takes care of a connection between two requests. */
+export interface Keeper {
+  clock: Pick<Clock, "after">;
+  /** It may be asked again, for so many ms if its server said so. */
+  keep(connection: Connection, keepAliveMs: number | null): void;
+}
+
+// A whole chat mostly fits, and a stream that waits for its next event holds no more than this.
+const bufferBytes = 8 * 1024;
+const headBytesMax = 64 * 1024;
+/** What is read of a body only for its end's sake, at most: in bytes, and in milliseconds. */
+const restBytesMax = 16 * 1024;
+const restMs = 1_000;
+
+/** One connection to a server, for one request after the other. */
+export class Connection {
+  readonly #socket: Socket;
+  readonly #keeper: Keeper;
+  #buffer = new Uint8Array(bufferBytes);
+  /** What came and is not used yet is between these. */
+  #start = 0;
+  #end = 0;
+  #reading: Promise<number | null> | null = null;
+  #sending = false;
+  #closed = false;
+
+  constructor(socket: Socket, keeper: Keeper) {
+    this.#socket = socket;
+    this.#keeper = keeper;
+  }
+
+  /**
+   * Sends a request and reads the response's head; the body is read by its reader. Rejects when the
+   * server leaves, does not speak HTTP/1.1, or `signal` is aborted, which closes the connection.
+   */
+  async ask(request: Uint8Array, signal: AbortSignal): Promise<UpstreamResponse> {
+    const close = () => this.close();
+    signal.addEventListener("abort", close, { once: true });
+    const forget = () => signal.removeEventListener("abort", close);
+    try {
+      signal.throwIfAborted();
+      // A server may answer before it has read everything, so both go on at once.
+      this.#send(request);
+      const head = await this.#readHead();
+      return {
+        status: head.status,
+        header: (name) => head.headers.get(name) ?? null,
+        body: this.#body(head, forget),
+      };
+    } catch (error) {
+      forget();
+      this.close();
+      throw error;
+    }
+  }
+
+  /** Calls `react` when the server leaves, or speaks, while nobody waits for it; or has done since. */
+  whenUnasked(react: () => void): void {
+    this.#reading ??= this.#read();
+    this.#reading.then(react, react);
+  }
+
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#reading?.catch(() => {});
+    this.#socket.close();
+  }
+
+  #send(request: Uint8Array): void {
+    this.#sending = true;
+    const sendAll = async () => {
+      for (let sent = 0; sent < request.length;) {
+        sent += await this.#socket.write(sent === 0 ? request : request.subarray(sent));
+      }
+      this.#sending = false;
+    };
+    // Reading tells the same, and what a server said before it left besides.
+    sendAll().catch(() => {});
+  }
+
+  async #readHead(): Promise<Head> {
+    for (;;) {
+      const head = this.#end > this.#start ? readHead(this.#unused()) : null;
+      if (!head) {
+        if (!await this.#more()) throw new Error("the server left before it answered");
+        continue;
+      }
+      this.#start += head.length;
+      if (head.status === 101) throw new ProtocolError("the server changed the protocol (101)");
+      // Those before the last only say that it is on its way.
+      if (head.status >= 200) return head;
+    }
+  }
+
+  #body(head: Head, forget: () => void): UpstreamBody {
+    const framing = framingOf(head);
+    let ended = false;
+    const end = (close: boolean) => {
+      if (ended) return;
+      ended = true;
+      forget();
+      const reusable = framing.done && keepsOpen(head) && !this.#sending &&
+        this.#start === this.#end;
+      if (close || this.#closed || !reusable) this.close();
+      else this.#keeper.keep(this, keepAliveOf(head));
+    };
+    const read = async (): Promise<Uint8Array<ArrayBuffer> | null> => {
+      if (ended) return null;
+      try {
+        const piece = await this.#piece(framing);
+        if (!piece) end(false);
+        return piece;
+      } catch (error) {
+        end(true);
+        throw error;
+      }
+    };
+    return {
+      read,
+      cancel: () => end(true),
+      finish: () => void this.#readRest(read).finally(() => end(true)),
+    };
+  }
+
+  /** Reads to a near end, so that the connection can be kept. */
+  async #readRest(read: UpstreamBody["read"]): Promise<void> {
+    const stop = this.#keeper.clock.after(restMs, () => this.close());
+    for (let length = 0; length < restBytesMax;) {
+      const piece = await read().catch(() => null);
+      if (!piece) break;
+      length += piece.length;
+    }
+    stop();
+  }
+
+  /** The next of the body; null at its end. */
+  async #piece(framing: Framing): Promise<Uint8Array<ArrayBuffer> | null> {
+    while (!framing.done) {
+      const { used, piece } = framing.take(this.#unused());
+      this.#start += used;
+      if (piece.length > 0) return piece;
+      if (framing.done) break;
+      if (await this.#more()) continue;
+      if (framing.untilClose) break;
+      throw new Error("the server left in the middle of its answer");
+    }
+    return null;
+  }
+
+  #unused(): Uint8Array<ArrayBuffer> {
+    return this.#buffer.subarray(this.#start, this.#end);
+  }
+
+  /** Waits for more; false when nothing more will come. */
+  async #more(): Promise<boolean> {
+    this.#reading ??= this.#read();
+    const length = await this.#reading;
+    this.#reading = null;
+    this.#end += length ?? 0;
+    return length !== null;
+  }
+
+  #read(): Promise<number | null> {
+    if (this.#start === this.#end) this.#start = this.#end = 0;
+    if (this.#end === this.#buffer.length) this.#makeRoom();
+    return this.#socket.read(this.#buffer.subarray(this.#end));
+  }
+
+  #makeRoom(): void {
+    const unused = this.#unused();
+    if (unused.length >= headBytesMax) throw new ProtocolError("a head that is too long");
+    // Only a head, or a line between chunks, has to be there as a whole.
+    const grown = this.#start > 0 ? this.#buffer : new Uint8Array(2 * this.#buffer.length);
+    grown.set(unused);
+    this.#buffer = grown;
+    this.#end -= this.#start;
+    this.#start = 0;
+  }
+}

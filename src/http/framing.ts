@@ -1,0 +1,124 @@
+import { type Head, listOf, ProtocolError } from "./head.ts";
+
+/** Where the body of a response ends, found while its bytes come. */
+export interface Framing {
+  /** All of the body has been taken. */
+  readonly done: boolean;
+  /** Whether a connection that ends is how the body ends. */
+  readonly untilClose: boolean;
+  /**
+   * Takes the body's bytes from the front of what came: `used` of it are done with, and `piece`, a
+   * part of those, is the body's. Throws `ProtocolError`.
+   */
+  take(bytes: Uint8Array<ArrayBuffer>): Taken;
+}
+
+/** What a framing took of the bytes that came. */
+export interface Taken {
+  used: number;
+  piece: Uint8Array<ArrayBuffer>;
+}
+
+/** How the body of this response is framed (RFC 9112, 6.3). Throws `ProtocolError`. */
+export function framingOf({ status, minor, headers }: Head): Framing {
+  if (status === 204 || status === 304) return new Counted(0);
+  const codings = headers.get("transfer-encoding");
+  if (codings !== undefined) {
+    if (minor === 0 || listOf(codings).join() !== "chunked") {
+      throw new ProtocolError(`a transfer-encoding other than chunked: ${codings}`);
+    }
+    return new Chunked();
+  }
+  const given = headers.get("content-length");
+  if (given === undefined) return new UntilClose();
+  const [length = "", ...others] = new Set(listOf(given));
+  if (others.length > 0 || !/^\d{1,15}$/.test(length)) {
+    throw new ProtocolError(`a content-length that is none: ${given}`);
+  }
+  return new Counted(Number(length));
+}
+
+class Counted implements Framing {
+  readonly untilClose = false;
+  #left: number;
+
+  constructor(length: number) {
+    this.#left = length;
+  }
+
+  get done(): boolean {
+    return this.#left === 0;
+  }
+
+  take(bytes: Uint8Array<ArrayBuffer>): Taken {
+    const used = Math.min(bytes.length, this.#left);
+    this.#left -= used;
+    return { used, piece: bytes.subarray(0, used) };
+  }
+}
+
+class UntilClose implements Framing {
+  readonly done = false;
+  readonly untilClose = true;
+
+  take(piece: Uint8Array<ArrayBuffer>): Taken {
+    return { used: piece.length, piece };
+  }
+}
+
+const lineFeed = 10;
+/** Longest line that gives a chunk's size, with what extends it, and longest trailer, in bytes. */
+const lineBytesMax = 4 * 1024;
+const latin1 = new TextDecoder("latin1");
+
+/** Chunks (RFC 9112, 7.1). Their extensions and trailers say nothing that we want to know. */
+class Chunked implements Framing {
+  readonly untilClose = false;
+  #part: "size" | "data" | "data's end" | "trailers" | "done" = "size";
+  #left = 0;
+
+  get done(): boolean {
+    return this.#part === "done";
+  }
+
+  /** Chunks that came together are one piece: their data is moved up, over what separates it. */
+  take(bytes: Uint8Array<ArrayBuffer>): Taken {
+    let used = 0;
+    let length = 0;
+    while (used < bytes.length && this.#part !== "done") {
+      if (this.#part === "data") {
+        const size = Math.min(this.#left, bytes.length - used);
+        if (used !== length) bytes.copyWithin(length, used, used + size);
+        used += size;
+        length += size;
+        this.#left -= size;
+        if (this.#left === 0) this.#part = "data's end";
+        continue;
+      }
+      const end = bytes.indexOf(lineFeed, used);
+      if ((end < 0 ? bytes.length : end) - used > lineBytesMax) {
+        throw new ProtocolError("a line of a chunk that is too long");
+      }
+      if (end < 0) break;
+      this.#line(latin1.decode(bytes.subarray(used, end)).replace(/\r$/, ""));
+      used = end + 1;
+    }
+    return { used, piece: bytes.subarray(0, length) };
+  }
+
+  #line(line: string): void {
+    if (this.#part === "trailers") {
+      if (line === "") this.#part = "done";
+      return;
+    }
+    if (this.#part === "data's end") {
+      if (line !== "") throw new ProtocolError("a chunk that is longer than it says");
+      this.#part = "size";
+      return;
+    }
+    const size = /^([0-9a-f]{1,12})[ \t]*(?:;|$)/i.exec(line)?.[1];
+    if (size === undefined) throw new ProtocolError(`a chunk without its size: ${line}`);
+    this.#left = parseInt(size, 16);
+    this.#part = this.#left === 0 ? "trailers" : "data";
+  }
+}

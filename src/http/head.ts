@@ -1,0 +1,63 @@
+/** The head of an HTTP/1.1 response (RFC 9112), as far as its reader needs it. */
+export interface Head {
+  status: number;
+  /** The minor version: 1.0 keeps no connection open. */
+  minor: 0 | 1;
+  /** By names in small letters; those that came several times are joined by commas. */
+  headers: ReadonlyMap<string, string>;
+  /** How many bytes it is, its empty line among them. */
+  length: number;
+}
+
+/** A server does not keep to HTTP/1.1, so nothing that it says can be relied on. */
+export class ProtocolError extends Error {
+  override name = "ProtocolError";
+}
+
+// Bytes as characters, one each: what a header may hold besides ASCII has no other meaning (RFC
+// 9110, 5.5).
+const latin1 = new TextDecoder("latin1");
+const statusLine = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: |$)/;
+const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+const controls = /[^\t\x20-\x7e\x80-\xff]/;
+
+/** Reads the head that `bytes` begin with; null when it is not all there. Throws `ProtocolError`. */
+export function readHead(bytes: Uint8Array<ArrayBuffer>): Head | null {
+  const text = latin1.decode(bytes);
+  // A line may end in LF alone (RFC 9112, 2.2).
+  const end = /\r?\n\r?\n/.exec(text);
+  if (!end) return null;
+  const [first = "", ...lines] = text.slice(0, end.index).split(/\r?\n/);
+  const [, minor, status] = statusLine.exec(first) ?? [];
+  if (!status) throw new ProtocolError(`no status line of HTTP/1.1: ${first.slice(0, 100)}`);
+  const headers = new Map<string, string>();
+  for (const line of lines) {
+    const colon = line.indexOf(":");
+    const name = line.slice(0, Math.max(0, colon)).toLowerCase();
+    const value = line.slice(colon + 1).trim();
+    if (!token.test(name) || controls.test(value)) {
+      throw new ProtocolError(`a header that is none: ${line.slice(0, 100)}`);
+    }
+    const before = headers.get(name);
+    headers.set(name, before === undefined ? value : `${before}, ${value}`);
+  }
+  const length = end.index + end[0].length;
+  return { status: Number(status), minor: minor === "0" ? 0 : 1, headers, length };
+}
+
+/** Whether the connection may serve another request after this response (RFC 9112, 9.3). */
+export function keepsOpen({ minor, headers }: Head): boolean {
+  const options = listOf(headers.get("connection"));
+  return minor === 1 ? !options.includes("close") : options.includes("keep-alive");
+}
+
+/** For how long the server says that it keeps an idle connection, in ms; null when it does not. */
+export function keepAliveOf({ headers }: Head): number | null {
+  const seconds = /(?:^|[\s,;])timeout=(\d{1,6})/i.exec(headers.get("keep-alive") ?? "")?.[1];
+  return seconds === undefined ? null : Number(seconds) * 1000;
+}
+
+/** The members of a header that is a list, in small letters. */
+export function listOf(value: string | undefined): string[] {
+  return (value ?? "").toLowerCase().split(",").map((member) => member.trim()).filter(Boolean);
+}
