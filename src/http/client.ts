@@ -1,5 +1,6 @@
 import type { AskUpstream, UpstreamRequest } from "../deps.ts";
 import { Connection, type Keeper, type Socket } from "./connection.ts";
+import { Pace } from "./pace.ts";
 
 /** Where a server is. */
 export interface Server {
@@ -35,6 +36,7 @@ interface Target {
  * ledger does, and put all answers of one server on one connection of HTTP/2.
  */
 export function createHttpClient(connect: Connect, clock: Keeper["clock"]): AskUpstream {
+  const shared = { clock, pace: new Pace(clock) };
   const targets = new Map<string, Target>();
   const idle = new Map<string, IdleConnections>();
 
@@ -44,7 +46,7 @@ export function createHttpClient(connect: Connect, clock: Keeper["clock"]): AskU
     const { protocol, hostname, port, host, origin, pathname, search } = new URL(text);
     const secure = protocol === "https:";
     const connections = idle.get(origin) ??
-      new IdleConnections(clock, secure ? idleSecureMs : idleMs);
+      new IdleConnections(shared, secure ? idleSecureMs : idleMs);
     idle.set(origin, connections);
     const target = {
       server: {
@@ -80,11 +82,13 @@ interface Idle {
 /** The connections to one server that nobody uses now. */
 class IdleConnections implements Keeper {
   readonly clock: Keeper["clock"];
+  readonly pace: Keeper["pace"];
   readonly #idleMs: number;
   readonly #stack: Idle[] = [];
 
-  constructor(clock: Keeper["clock"], idleMs: number) {
+  constructor({ clock, pace }: Pick<Keeper, "clock" | "pace">, idleMs: number) {
     this.clock = clock;
+    this.pace = pace;
     this.#idleMs = idleMs;
   }
 

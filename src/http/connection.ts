@@ -1,6 +1,7 @@
 import type { Clock, UpstreamBody, UpstreamResponse } from "../deps.ts";
 import { type Framing, framingOf } from "./framing.ts";
 import { type Head, keepAliveOf, keepsOpen, ProtocolError, readHead } from "./head.ts";
+import type { Pace } from "./pace.ts";
 
 /** What bytes come and go by: a `Deno.Conn`, with TLS or without. */
 export interface Socket {
@@ -13,6 +14,7 @@ export interface Socket {
 /** Who takes care of a connection between two requests. */
 export interface Keeper {
   clock: Pick<Clock, "after">;
+  pace: Pace;
   /** It may be asked again, for so many ms if its server said so. */
   keep(connection: Connection, keepAliveMs: number | null): void;
 }
@@ -153,6 +155,9 @@ export class Connection {
       this.#start += used;
       if (piece.length > 0) return piece;
       if (framing.done) break;
+      // What fills the buffer is no stream of small pieces.
+      const turn = this.#end < this.#buffer.length ? this.#keeper.pace.turn() : null;
+      if (turn) await turn;
       if (await this.#more()) continue;
       if (framing.untilClose) break;
       throw new Error("the server left in the middle of its answer");
