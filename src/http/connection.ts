@@ -19,8 +19,9 @@ export interface Keeper {
   keep(connection: Connection, keepAliveMs: number | null): void;
 }
 
-// A whole chat mostly fits, and a stream that waits for its next event holds no more than this.
-const bufferBytes = 8 * 1024;
+// A stream that waits for its next event holds no more than this; what comes faster gets more.
+const bufferBytes = 4 * 1024;
+const bufferBytesMax = 64 * 1024;
 const headBytesMax = 64 * 1024;
 /** What is read of a body only for its end's sake, at most: in bytes, and in milliseconds. */
 const restBytesMax = 16 * 1024;
@@ -109,15 +110,17 @@ export class Connection {
 
   #body(head: Head, forget: () => void): UpstreamBody {
     const framing = framingOf(head);
+    // The head itself is not held for as long as its body takes.
+    const stays = keepsOpen(head);
+    const keepAliveMs = keepAliveOf(head);
     let ended = false;
     const end = (close: boolean) => {
       if (ended) return;
       ended = true;
       forget();
-      const reusable = framing.done && keepsOpen(head) && !this.#sending &&
-        this.#start === this.#end;
+      const reusable = framing.done && stays && !this.#sending && this.#start === this.#end;
       if (close || this.#closed || !reusable) this.close();
-      else this.#keeper.keep(this, keepAliveOf(head));
+      else this.#keeper.keep(this, keepAliveMs);
     };
     const read = async (): Promise<Uint8Array<ArrayBuffer> | null> => {
       if (ended) return null;
@@ -179,19 +182,20 @@ export class Connection {
   }
 
   #read(): Promise<number | null> {
-    if (this.#start === this.#end) this.#start = this.#end = 0;
     if (this.#end === this.#buffer.length) this.#makeRoom();
+    else if (this.#start === this.#end) this.#start = this.#end = 0;
     return this.#socket.read(this.#buffer.subarray(this.#end));
   }
 
+  /** For more after a buffer that came full, and after the part of a head that filled it. */
   #makeRoom(): void {
     const unused = this.#unused();
     if (unused.length >= headBytesMax) throw new ProtocolError("a head that is too long");
-    // Only a head, or a line between chunks, has to be there as a whole.
-    const grown = this.#start > 0 ? this.#buffer : new Uint8Array(2 * this.#buffer.length);
+    const length = Math.min(2 * this.#buffer.length, bufferBytesMax);
+    const grown = new Uint8Array(Math.max(length, 2 * unused.length));
     grown.set(unused);
     this.#buffer = grown;
-    this.#end -= this.#start;
     this.#start = 0;
+    this.#end = unused.length;
   }
 }
