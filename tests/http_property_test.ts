@@ -7,6 +7,7 @@ import { always } from "./support/property.ts";
 const encoder = new TextEncoder();
 /** For it, all that is waited for has come. */
 const clock = {
+  elapsed: () => 0,
   after(_ms: number, work: () => void) {
     queueMicrotask(work);
     return () => {};

@@ -13,7 +13,7 @@ export interface Socket {
 
 /** Who takes care of a connection between two requests. */
 export interface Keeper {
-  clock: Pick<Clock, "after">;
+  clock: Pick<Clock, "after" | "elapsed">;
   pace: Pace;
   /** It may be asked again, for so many ms if its server said so. */
   keep(connection: Connection, keepAliveMs: number | null): void;
@@ -113,6 +113,8 @@ export class Connection {
     // The head itself is not held for as long as its body takes.
     const stays = keepsOpen(head);
     const keepAliveMs = keepAliveOf(head);
+    // What mostly comes right after its head is asked for while others look at that.
+    if (!framing.done && this.#start === this.#end) this.#reading ??= this.#read();
     let ended = false;
     const end = (close: boolean) => {
       if (ended) return;

@@ -10,27 +10,35 @@ const freeReads = 32;
  * not for seconds. With a pause after a read, more comes with the next, which also costs less.
  */
 export class Pace {
-  readonly #clock: Pick<Clock, "after">;
-  #tick: PromiseWithResolvers<void> | null = null;
+  readonly #clock: Pick<Clock, "after" | "elapsed">;
+  #startedAt = 0;
   #reads = 0;
+  #next: PromiseWithResolvers<void> | null = null;
 
-  constructor(clock: Pick<Clock, "after">) {
+  constructor(clock: Pick<Clock, "after" | "elapsed">) {
     this.#clock = clock;
   }
 
   /** What a read has to wait for; null when it may begin now. */
   turn(): Promise<void> | null {
-    const tick = this.#tick ??= this.#begin();
-    return this.#reads++ < freeReads ? null : tick.promise;
+    if (!this.#next && this.#clock.elapsed() - this.#startedAt >= tickMs) this.#begin();
+    if (this.#reads++ < freeReads) return null;
+    this.#next ??= this.#plan();
+    return this.#next.promise;
   }
 
-  #begin(): PromiseWithResolvers<void> {
-    const tick = Promise.withResolvers<void>();
+  #begin(): void {
+    this.#startedAt = this.#clock.elapsed();
     this.#reads = 0;
+  }
+
+  #plan(): PromiseWithResolvers<void> {
+    const next = Promise.withResolvers<void>();
     this.#clock.after(tickMs, () => {
-      this.#tick = null;
-      tick.resolve();
+      this.#next = null;
+      this.#begin();
+      next.resolve();
     });
-    return tick;
+    return next;
   }
 }
