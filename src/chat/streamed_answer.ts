@@ -165,28 +165,27 @@ class AnswerStream {
     // An answer that is cut ends also when its caller does not read on.
     const { signal } = this.#options.answer.controller;
     signal.addEventListener("abort", () => this.#goOn(), { once: true });
-    const { frames, fault } = await this.#passOn(send)
-      .catch((fault: unknown) => ({ frames: "", fault }));
-    send(frames + await this.#end(fault));
+    const { closing, fault } = await this.#passOn(send)
+      .catch((fault: unknown) => ({ closing: "", fault }));
+    send(closing + await this.#end(fault));
     if (this.#open) controller.close();
   }
 
-  /** Passes on what comes, but for the last frames: those wait for the charge. */
+  /** Passes on what comes; what only ends an answer that is cut waits for the charge. */
   async #passOn(
     send: (frames: string) => void,
-  ): Promise<{ frames: string; fault: ApiError | null }> {
+  ): Promise<{ closing: string; fault: ApiError | null }> {
     const { reader, answer } = this.#options;
     for (;;) {
       if (!this.#wanted) await this.#untilWanted();
       const read = await reader.next();
-      if (read === "end") return { frames: "", fault: null };
-      const frames = read === "silent" ? ": keep-alive\n\n" : this.#chunks.takeAll(read);
+      if (read === "end") return { closing: "", fault: null };
+      send(read === "silent" ? ": keep-alive\n\n" : this.#chunks.takeAll(read));
       const { done, error: fault } = this.#chunks;
-      if (done || fault) return { frames, fault };
+      if (done || fault) return { closing: "", fault };
       if (mayBeUsedUp(answer) && await isUsedUp(answer)) {
-        return { frames: frames + this.#chunks.finish("length"), fault: null };
+        return { closing: this.#chunks.finish("length"), fault: null };
       }
-      send(frames);
     }
   }
 
