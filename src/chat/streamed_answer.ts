@@ -112,8 +112,8 @@ class AnswerStream {
   #left = false;
   /** Somebody may still read what is sent. */
   #open = true;
-  /** The caller reads, and has not been given anything for it yet. */
-  #wanted = false;
+  /** The caller reads, and has not been given anything for it yet; or is about to, at the start. */
+  #wanted = true;
   #goOn = () => {};
   #over = Promise.resolve();
 
