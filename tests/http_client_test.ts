@@ -245,7 +245,7 @@ Deno.test("http: a header that would become another is not sent", async () => {
 Deno.test("http: small reads beyond some wait for their turn, so that others have theirs", async () => {
   using server = startServer(async (line) => {
     await line.send("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n");
-    for (let n = 0; n < 40; n++) {
+    for (let n = 0; n < 80; n++) {
       await line.send("2\r\nok\r\n");
       await new Promise((resolve) => setTimeout(resolve, 2));
     }
@@ -258,6 +258,6 @@ Deno.test("http: small reads beyond some wait for their turn, so that others hav
   reading.then(() => (done = true));
   await new Promise((resolve) => setTimeout(resolve, 50));
   assert.equal(done, false, "it waits for the tick");
-  pass(20);
-  assert.equal(await reading, "ok".repeat(40));
+  pass(40);
+  assert.equal(await reading, "ok".repeat(80));
 });

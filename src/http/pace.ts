@@ -1,8 +1,8 @@
 import type { Clock } from "../deps.ts";
 
-const tickMs = 20;
+const tickMs = 40;
 /** Reads of one tick that do not wait for the next: what is asked little is never waited for. */
-const freeReads = 32;
+const freeReads = 64;
 
 /**
  * Lets every body be read in its turn. Deno completes a read at once that finds something there, ahead
