@@ -152,6 +152,22 @@ for (const [name, project, fields] of drains) {
   });
 }
 
+Deno.test("chat abort: who leaves a model that thinks before its headers pays for all of it", async () => {
+  const models = { "test-model": { ...price, reasoning: true } };
+  using world = await createWorld({ project: { pricing: { models } } });
+  await world.deposit("ada", "1");
+  const left = new AbortController();
+  world.upstream.once(() => {
+    left.abort();
+    return helloStream();
+  });
+  await chatStream(world, {}, { signal: left.signal });
+  await world.app.running.idle();
+  const [entry] = await usageOf(world);
+  assert.deepEqual([entry?.amount, entry?.usage.source], ["0.00002", "provider"]); // case 51
+  assert.equal((await world.balance("ada")).held, "0");
+});
+
 Deno.test("chat abort: a price that says estimate wins over reasoning", async () => {
   const models = { "test-model": { ...price, reasoning: true, onAbort: "estimate" } };
   using world = await createWorld({ project: { pricing: { models } } });

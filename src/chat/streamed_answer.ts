@@ -64,19 +64,15 @@ async function forward(rooms: ChatRooms, answer: Answer): Promise<EventReader> {
   if (request.signal.aborted) throw callerLeftEarly;
   steps.begin("forward", { streamed: true });
   const stopDeadline = startDeadline(rooms, answer);
-  const leave = () => controller.abort(callerLeft);
+  const leave = () => {
+    if (abortPolicy(answer) === "estimate") controller.abort(callerLeft);
+  };
   // Until there is a response body, whose `cancel` is the only sure sign that the caller left.
   request.signal.addEventListener("abort", leave);
   try {
     const headers = passedHeaders(request);
-    const response = await callUpstream({
-      upstream,
-      chat,
-      cap: quote.cap,
-      requestId,
-      headers,
-      signal,
-    }, steps.span);
+    const call = { upstream, chat, cap: quote.cap, requestId, headers, signal };
+    const response = await callUpstream(call, steps.span);
     steps.begin("meter");
     const type = response.header("content-type") ?? "";
     if (/^text\/event-stream/i.test(type)) {
@@ -133,7 +129,13 @@ class AnswerStream {
   /** Reads from the upstream only when the caller reads from us: memory stays bounded. */
   body(): ReadableStream<Uint8Array> {
     return new ReadableStream({
-      start: (controller) => void (this.#over = this.#run(controller)),
+      start: (controller) => {
+        this.#over = this.#run(controller);
+        // Nobody will read it, and perhaps nobody would say so.
+        if (!this.#options.answer.request.signal.aborted) return;
+        this.#leave();
+        controller.close();
+      },
       pull: () => {
         this.#wanted = true;
         this.#goOn();
