@@ -105,6 +105,22 @@ Deno.test("charge: the events of a refused one carry its metadata, exactly, as d
   assert.equal(text.split('"metadata":{"order":12345678901234567890}').length, 3);
 });
 
+Deno.test("charge: one that nobody has allowed a wallet for is told as refused, too", async () => {
+  using world = await sharedWorld();
+  await subscribe(world, { events: ["balance.*"] });
+  const body = { user: "ada", amount: "2", metadata: { order: 7 } };
+  assert.equal((await world.json("/v1/user/charge", { body })).body.success, false);
+  await deliver(world);
+  const [told, another] = await logs(world);
+  assert.ok(told && !another);
+  const { type, data, metadata } = told.event;
+  assert.deepEqual([type, metadata], ["balance.charge.failed", { order: 7 }]);
+  assert.deepEqual(
+    [data.walletUserId, data.amount, data.errorCode, data.activityId],
+    ["ada", "2", "authorization_required", null],
+  );
+});
+
 const ends: [string, unknown, unknown][] = [
   ["nothing", null, "string"],
   ["parts", [{ type: "text", text: "x" }], "object"],

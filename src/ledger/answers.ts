@@ -75,9 +75,12 @@ export async function answerMoney(
     refusedResponse(rooms, { ...asked, amount: body.amount }, { kind, balance });
   if (!ref) {
     const earlier = await rooms.post.earlier("charge", { projectId: project.id, user, ...wish });
-    return earlier
-      ? bookedResponse(project, earlier, requestId, message)
-      : await refuse("authorization_required", viewBalance(zero, zero, project.currency));
+    if (earlier) return bookedResponse(project, earlier, requestId, message);
+    const kind = "authorization_required";
+    const balance = viewBalance(zero, zero, project.currency);
+    const nobodys = { projectId: project.id, user };
+    await rooms.post.tellRefused({ ref: nobodys, ...wish, origin: { trigger } }, { kind, balance });
+    return await refuse(kind, balance);
   }
   const posted = await rooms.post[verb]({
     ref,

@@ -12,7 +12,7 @@ import type { Draft } from "./draft.ts";
 import { amountOf, type Entry, type EntryKind } from "./entry.ts";
 import { refusedCharge } from "./events.ts";
 import { type Book, fieldsOf, findEarlier, keyed, type Repeated, replay } from "./keyed.ts";
-import type { Booked, Posted, Posting, Refund, Refusal } from "./posting.ts";
+import type { Booked, NotPosted, Posted, Posting, Refund, Refusal } from "./posting.ts";
 import { decodeRefunded, readEntry } from "./store.ts";
 import { viewBalance } from "./view.ts";
 
@@ -20,6 +20,8 @@ import { viewBalance } from "./view.ts";
 export interface Post {
   deposit(posting: Posting): Promise<Posted>;
   charge(posting: Posting): Promise<Posted>;
+  /** Tells those who listen of a charge that was refused; `charge` does so of its own. */
+  tellRefused(posting: Posting, refused: NotPosted): Promise<void>;
   /** What the same request was answered by before; null when nothing is booked under its key. */
   earlier(verb: "charge" | "refund", repeated: Repeated): Promise<Booked | null>;
   /** An entry of that account, or null. */
@@ -38,6 +40,11 @@ export function createPost(kv: Kv, queue: AccountQueue, announce: Announce): Pos
   async function post(operationName: string, posting: Posting | Refund, book: Book) {
     const outcome = await queue.run(posting.ref, keyed(operationName, posting, book));
     return "kind" in outcome ? outcome : await replay(kv, outcome, posting.ref.projectId);
+  }
+
+  async function tellRefused(posting: Posting, { kind, balance: { available } }: NotPosted) {
+    const { ref, origin: { trigger } } = posting;
+    await announce(ref.projectId, refusedCharge(ref, kind, { ...posting, trigger, available }));
   }
 
   return {
@@ -73,13 +80,10 @@ export function createPost(kv: Kv, queue: AccountQueue, announce: Announce): Pos
           return booked(made);
         },
       });
-      if ("balance" in posted) {
-        const { ref, origin: { trigger } } = posting;
-        const { kind, balance: { available } } = posted;
-        await announce(ref.projectId, refusedCharge(ref, kind, { ...posting, trigger, available }));
-      }
+      if ("balance" in posted) await tellRefused(posting, posted);
       return posted;
     },
+    tellRefused,
     refund: (refund) => post("refund", refund, refundBook(refund)),
   };
 }

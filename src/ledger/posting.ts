@@ -29,11 +29,17 @@ export interface Refund extends Omit<Posting, "amount"> {
   reads?: readonly Key[];
 }
 
+/** What was refused for want of money or of leave, and the balance that it met. */
+export interface NotPosted {
+  kind: Refusal;
+  balance: BalanceView;
+}
+
 /**
  * What became of it: booked now, booked before under this key, or refused: for want of money, by
  * the day's cap of the person whose wallet it is, or because that person does not allow it.
  */
-export type Posted = Booked | { kind: Refusal; balance: BalanceView };
+export type Posted = Booked | NotPosted;
 
 /** An entry that is in the books; `replayed`: since an earlier request of the same key. */
 export interface Booked {
