@@ -227,6 +227,7 @@ Deno.test("wallet: what is declined charges nothing, and may be asked again", as
   assert.match(limited, /^\/authorize\//);
   await world.clock.advance(1);
   assert.equal((await stranger.post(limited, { decision: "decline" })).status, 303);
+  assert.match((await stranger.get(limited)).html, /Not allowed/, "it is not their wallet");
   assert.equal((await world.json("/v1/user/connect?user=ada")).body.connected, true);
   await deliver(world);
   assert.ok(world.subscriber.types().includes("authorization.declined"));

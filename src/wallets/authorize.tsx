@@ -46,8 +46,8 @@ function show(rooms: WalletRooms): Handler {
     const personId = await devices.personOf(request);
     if (last && hasEnded(approval, last)) {
       if (last.requestId !== approval.requestId) throw linkEnded();
-      const approved = last.status === "active";
-      // Only whoever allowed it is led on to the wallet.
+      // Whoever declines what another person allows is told of their own wallet.
+      const approved = last.status === "active" && last.personId === personId;
       const topUpUrl = await links.topUp(project, approval.user);
       const cap = formatForPeople(parseAmount(last.dailyCap) ?? zero, currency);
       const page = (
