@@ -223,6 +223,7 @@ Deno.test("wallet: what is declined charges nothing, and may be asked again", as
   const { body } = await world.json("/v1/user/connect?user=ada");
   assert.equal(body.connected, true);
   await pay(world, { amount: "20" });
+  await world.clock.advance(1);
   const limited = pathOf((await charge(world, "11")).url);
   assert.match(limited, /^\/authorize\//);
   await world.clock.advance(1);
