@@ -11,7 +11,13 @@ export const connect: Connect = async ({ hostname, port, secure }, signal) => {
 
 async function startTls(plain: Deno.TcpConn, hostname: string, signal: AbortSignal) {
   let open: Socket = plain;
-  const close = () => open.close();
+  const close = () => {
+    try {
+      open.close();
+    } catch {
+      // The connection that has just become a part of the other is closed with it.
+    }
+  };
   signal.addEventListener("abort", close, { once: true });
   try {
     const secure = await Deno.startTls(plain, { hostname, alpnProtocols: ["http/1.1"] });

@@ -227,3 +227,19 @@ Deno.test("http: what follows an answer unasked ends the connection", async () =
   assert.deepEqual((await answerOf(connection)).bytes, []);
   assert.equal(kept.length, 0);
 });
+
+Deno.test("http: a server that leaves before its body is asked for is told to whoever asks", async () => {
+  const head = encoder.encode("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n");
+  const sent = socketOf([head]);
+  let reads = 0;
+  const socket: Socket = {
+    ...sent,
+    read: (into) => reads++ === 0 ? sent.read(into) : Promise.reject(new Error("reset")),
+  };
+  const connection = new Connection(socket, { clock, pace: new Pace(clock), keep() {} });
+  const { body } = await connection.ask(new Uint8Array(), signal);
+  // A rejection that nobody handles would end the process.
+  await new Promise((resolve) => setTimeout(resolve, 10));
+  await assert.rejects(body.read(), /reset/);
+  assert.equal(reads, 2);
+});

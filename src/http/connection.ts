@@ -114,7 +114,7 @@ export class Connection {
     const stays = keepsOpen(head);
     const keepAliveMs = keepAliveOf(head);
     // What mostly comes right after its head is asked for while others look at that.
-    if (!framing.done && this.#start === this.#end) this.#reading ??= this.#read();
+    if (!framing.done && this.#start === this.#end) this.#readAhead();
     let ended = false;
     const end = (close: boolean) => {
       if (ended) return;
@@ -181,6 +181,12 @@ export class Connection {
     this.#reading = null;
     this.#end += length ?? 0;
     return length !== null;
+  }
+
+  /** Begins a read that nobody waits for yet: whoever does then is told how it failed. */
+  #readAhead(): void {
+    this.#reading ??= this.#read();
+    this.#reading.catch(() => {});
   }
 
   #read(): Promise<number | null> {
