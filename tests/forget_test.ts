@@ -204,6 +204,30 @@ Deno.test("forget: until it is done nothing is booked, and then someone new may 
   assert.deepEqual((await verify(next)).faults, []);
 });
 
+Deno.test("forget: who was never heard of does not get mixed up with who comes meanwhile", async () => {
+  const forgetter = createScriptedStore();
+  using world = await createWorld({ wrapKv: forgetter.wrap });
+  using between = await createWorld({ shareWith: world, seed: 2 });
+  const deposit = () =>
+    between.json("/v1/user/balance/deposit", {
+      key: world.apiKey,
+      body: { user: ada, amount: "5" },
+    });
+  const answers: Body[] = [];
+  forgetter.atomic = async (write, real) => {
+    const landed = await real(write);
+    if (answers.length === 0 && write.sets.some(({ key }) => key[0] === "forget_job")) {
+      answers.push((await deposit()).body);
+    }
+    return landed;
+  };
+  const { erased } = await forgetWholly(world);
+  assert.deepEqual([answers[0]?.error?.code, erased], ["user_being_forgotten", {}]);
+  assert.equal((await deposit()).body.success, true);
+  assert.equal((await world.balance(ada)).balance, "5");
+  assert.equal((await forgetWholly(world, { forfeit: true })).erased.accounts, 1);
+});
+
 Deno.test("forget: thousands of records are taken in parts, which the sweep goes on with", async () => {
   using world = await createWorld();
   await depositOften(world, ada, 2_500);

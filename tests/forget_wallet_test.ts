@@ -1,11 +1,20 @@
 import assert from "node:assert/strict";
-import { allConnectionsPrefix, authorizationsPrefix } from "../src/store/keys.ts";
+import { allConnectionsPrefix, authorizationsPrefix, forgetJobsPrefix } from "../src/store/keys.ts";
 import { chatBody, chatPath } from "./support/books.ts";
 import { ada, forget, forgetWholly, rowsAsTextOf, rowsNaming } from "./support/forget.ts";
 import { createGate, createScriptedStore } from "./support/store.ts";
 import { completion } from "./support/upstream.ts";
-import { allow, charge, Device, env, pay, sharedWorld, tellServer } from "./support/wallets.ts";
-import { keysUnder, verify } from "./support/verify.ts";
+import {
+  allow,
+  charge,
+  Device,
+  env,
+  linkFor,
+  pay,
+  sharedWorld,
+  tellServer,
+} from "./support/wallets.ts";
+import { keysUnder, move, verify } from "./support/verify.ts";
 import { deliver, subscribe } from "./support/webhooks.ts";
 import { createWorld, type World } from "./support/world.ts";
 
@@ -137,4 +146,54 @@ Deno.test("forget: what Stripe pays back meanwhile is booked, and names nobody",
   assert.match((await device.get("/wallet")).html, /\$8\.00/);
   await world.clock.advance(61_000);
   assert.deepEqual((await verify(world)).faults, []);
+});
+
+Deno.test("forget: nobody is connected by that name until it is done", async () => {
+  const forgetter = createScriptedStore();
+  using world = await createWorld({ env, project: { mode: "shared" }, wrapKv: forgetter.wrap });
+  const device = new Device(world);
+  await allow(device, { user: ada });
+  await pay(world, { user: ada, amount: "10" });
+  await charge(world, "1", { user: ada });
+  await disconnect(world);
+  using between = await createWorld({ env, shareWith: world, seed: 2 });
+  const other = new Device(between);
+  await world.clock.advance(1);
+  const link = await linkFor(between, ada, world.apiKey);
+  const decisions: number[] = [];
+  forgetter.atomic = async (write, real) => {
+    if (write.sets.some(({ key }) => key[0] === "entry") && decisions.length === 0) {
+      for (const decision of ["approve", "decline"]) {
+        decisions.push((await other.post(link, { decision, cap: "10" })).status);
+      }
+    }
+    return await real(write);
+  };
+  await forgetWholly(world);
+  assert.deepEqual(decisions, [403, 403]);
+  assert.deepEqual(await rowsNaming(world, ada), []);
+  await world.clock.advance(1);
+  await allow(device, { user: ada });
+  const again = () => move(world, "/v1/user/charge", { user: ada, amount: "1" }, `of-${ada}`);
+  assert.equal(await again(), await again());
+  assert.deepEqual((await world.activities(ada)).map(({ delta }) => delta), ["-1"]);
+  await world.clock.advance(61_000);
+  assert.deepEqual((await verify(world)).faults, []);
+});
+
+Deno.test("forget: whoever is connected while it begins is not forgotten", async () => {
+  const forgetter = createScriptedStore();
+  using world = await createWorld({ env, project: { mode: "shared" }, wrapKv: forgetter.wrap });
+  using between = await createWorld({ env, shareWith: world, seed: 2 });
+  let connected = false;
+  forgetter.atomic = async (write, real) => {
+    if (write.sets.some(({ key }) => key[0] === "forget_job") && !connected) {
+      connected = true;
+      await allow(new Device(between), { user: ada, key: world.apiKey });
+    }
+    return await real(write);
+  };
+  const { status, body } = await forget(world);
+  assert.deepEqual([status, body.error?.code, connected], [400, "user_connected", true]);
+  assert.deepEqual(await keysUnder(world, forgetJobsPrefix), []);
 });

@@ -4,10 +4,11 @@ import { toBytes } from "../base/json.ts";
 import type { Deps } from "../deps.ts";
 import type { Trigger } from "../events/event.ts";
 import type { Eraser } from "../store/erase.ts";
-import { accountKey, forgetJobKey, movedKey } from "../store/keys.ts";
-import { emptyWrite, type Write } from "../store/kv.ts";
+import { accountKey, authorizationKey, forgetJobKey, movedKey } from "../store/keys.ts";
+import { emptyWrite, type Row, type Write } from "../store/kv.ts";
 import { decodeAccount, emptyAccount, encodeAccount } from "./account.ts";
 import type { AccountQueue } from "./account_queue.ts";
+import { decodeAuthorization } from "./authorization.ts";
 import type { Draft } from "./draft.ts";
 import { encodeForgetJob, type ForgetJob } from "./forget_job.ts";
 
@@ -19,11 +20,12 @@ interface Rooms {
 const attemptsMax = 8;
 
 /**
- * Moves a user's account to their pseudonym, together with the job that does the rest: from here on
- * it goes forward only. Under the old name stays a closed account, which refuses everything until
- * the entries are renamed, so that nothing of the two can get mixed up. `row` is the audit trail's,
- * written along. Throws 400 while money is
- * held, or is left and not to be forfeited.
+ * Moves a user's account, if there is one, to their pseudonym, together with the job that does the
+ * rest: from here on it goes forward only. Under the old name stays a closed account, which refuses
+ * everything until the entries are renamed, so that nothing of the two can get mixed up: in the
+ * shared mode too, where it keeps people from letting the user spend. `row` is the audit trail's,
+ * written along. Throws 400 while money is held, or is left and not to be forfeited, or while a
+ * person lets the user spend.
  */
 export async function moveAccount(
   { deps, queue }: Rooms,
@@ -31,10 +33,12 @@ export async function moveAccount(
   row: Write["sets"][number],
 ): Promise<void> {
   const { projectId, user } = job;
-  const keys = [accountKey(projectId, user), forgetJobKey(projectId, user)] as const;
+  const authorization = authorizationKey(projectId, user);
+  const keys = [accountKey(projectId, user), forgetJobKey(projectId, user), authorization] as const;
   for (let attempt = 0; attempt < attemptsMax; attempt++) {
-    const [account, known] = await deps.kv.getMany(keys);
+    const [account, known, leave] = await deps.kv.getMany(keys);
     if (known?.value) return;
+    requireNoLeave(leave?.value);
     if (account?.value) {
       return await queue.run({ projectId, user }, {
         reads: [],
@@ -45,8 +49,15 @@ export async function moveAccount(
     }
     const write = {
       ...emptyWrite(),
-      checks: keys.map((key) => ({ key, version: null })),
-      sets: [{ key: forgetJobKey(projectId, user), value: encodeForgetJob(job) }, row],
+      checks: [
+        ...keys.slice(0, 2).map((key) => ({ key, version: null })),
+        { key: authorization, version: leave?.version ?? null },
+      ],
+      sets: [
+        { key: keys[0], value: encodeAccount({ ...emptyAccount(), closed: true }) },
+        { key: keys[1], value: encodeForgetJob(job) },
+        row,
+      ],
     };
     if ((await deps.committer.commit(write)) !== null) return;
   }
@@ -57,6 +68,13 @@ export async function moveAccount(
 function ignoreClosed(error: unknown): void {
   if (error instanceof ApiError && error.code === "user_being_forgotten") return;
   throw error;
+}
+
+/** Throws 400 `user_connected` while a person lets the user spend. */
+function requireNoLeave(authorization: Row["value"] | undefined): void {
+  if (!authorization || decodeAuthorization(authorization).status !== "active") return;
+  const message = "A person still lets this user spend of their wallet: disconnect them first.";
+  throw badRequest(null, message, "user_connected");
 }
 
 function applyMove(draft: Draft, job: ForgetJob, row: Write["sets"][number]): void {
@@ -116,17 +134,20 @@ export function createReopening({ deps: { kv, committer } }: Rooms): Eraser {
     async page({ projectId, user, pseudonym }) {
       const keys = [accountKey(projectId, pseudonym), accountKey(projectId, user)] as const;
       const [moved, left] = await kv.getMany(keys);
-      if (!moved?.value || decodeAccount(moved.value).formerly === null) {
-        return { erased: 0, next: null };
-      }
       const write = emptyWrite();
-      const account = { ...decodeAccount(moved.value), formerly: null };
-      write.checks.push({ key: keys[0], version: moved.version });
-      write.sets.push({ key: keys[0], value: encodeAccount(account) });
-      write.checks.push({ key: keys[1], version: left?.version ?? null });
-      write.deletes.push(keys[1]);
+      if (left?.value && decodeAccount(left.value).closed) {
+        write.checks.push({ key: keys[1], version: left.version });
+        write.deletes.push(keys[1]);
+      }
+      const account = moved?.value ? decodeAccount(moved.value) : emptyAccount();
+      if (account.formerly !== null) {
+        write.checks.push({ key: keys[0], version: moved?.version ?? null });
+        write.sets.push({ key: keys[0], value: encodeAccount({ ...account, formerly: null }) });
+      }
+      if (write.checks.length === 0) return { erased: 0, next: null };
       const landed = await committer.commit(write);
-      return landed === null ? { erased: 0, next: null, waiting: true } : { erased: 1, next: null };
+      if (landed === null) return { erased: 0, next: null, waiting: true };
+      return { erased: write.sets.length, next: null };
     },
   };
 }

@@ -1,19 +1,23 @@
 import { type Amount, formatAmount } from "../base/money.ts";
 import type { Deps } from "../deps.ts";
 import { type NewEvent, newEvent, type Subject, type Trigger } from "../events/event.ts";
+import { decodeAccount, requireOpen } from "../ledger/account.ts";
 import {
   type Authorization,
+  decodeAuthorization,
   encodeAuthorization,
   formerPayers,
-  readAuthorization,
 } from "../ledger/authorization.ts";
 import type { Approval, LinkSubject } from "../paywall/link.ts";
 import type { Commit } from "../projects/announce.ts";
-import { authorizationKey, connectionKey } from "../store/keys.ts";
+import { accountKey, authorizationKey, connectionKey } from "../store/keys.ts";
 import { emptyWrite } from "../store/kv.ts";
 import { type Connection, listConnections, markConnection } from "./store.ts";
 
-/** People's leave to spend of their wallets. One decision at a time counts for each user. */
+/**
+ * People's leave to spend of their wallets. One decision at a time counts for each user. All throw 403
+ * `user_being_forgotten` while the user is.
+ */
 export interface Authorizations {
   /** Allows the user to spend; false when the link had ended by then. */
   approve(approval: Approval, by: { personId: string; dailyCap: Amount }): Promise<boolean>;
@@ -50,14 +54,18 @@ export function createAuthorizations(
   ): Promise<boolean> {
     let done = false;
     await commit(projectId, async () => {
-      const found = await readAuthorization(kv, projectId, user);
-      const made = decision(found?.authorization ?? null);
+      const key = authorizationKey(projectId, user);
+      const [found, own] = await kv.getMany([key, accountKey(projectId, user)]);
+      const made = decision(found?.value ? decodeAuthorization(found.value) : null);
       done = made !== null;
       if (!made) return null;
+      // Closed while the user is being forgotten: whoever comes meanwhile would get mixed up.
+      requireOpen(decodeAccount(own?.value ?? null));
       const { next, events } = made;
-      const key = authorizationKey(projectId, user);
       const write = emptyWrite();
-      write.checks.push({ key, version: found?.version ?? null });
+      for (const row of [found, own]) {
+        if (row) write.checks.push({ key: row.key, version: row.version });
+      }
       write.sets.push({ key, value: encodeAuthorization(next) });
       markConnection(write, connectionKey(next.personId, projectId, user));
       return { write, events };

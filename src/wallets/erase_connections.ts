@@ -32,8 +32,7 @@ type Place = z.output<typeof placeSchema>;
 
 /**
  * Takes a user out of the wallets of whoever let them spend: entries get the pseudonym, connections
- * and the last decision go. Leave to spend has to be ended before; one that is given meanwhile is
- * someone new's.
+ * and the last decision go. Leave to spend has to be ended before, and none can be given meanwhile.
  */
 export function createConnectionEraser({ deps, directory }: Rooms): Eraser {
   const { kv, committer } = deps;
@@ -55,10 +54,9 @@ export function createConnectionEraser({ deps, directory }: Rooms): Eraser {
     return await eraseChain(deps, { chain, erasure, budget });
   }
 
-  /** Takes the decision away, and with it the connection; false when it was made anew meanwhile. */
+  /** Takes the connection away, or the decision; false when that changed meanwhile. */
   async function endDecision({ projectId, user }: Erasure, connection: Row | null) {
     const found = await readAuthorization(kv, projectId, user);
-    if (found?.authorization.status === "active") return true;
     const key = authorizationKey(projectId, user);
     const write = emptyWrite();
     write.checks.push({ key, version: found?.version ?? null });
@@ -96,11 +94,8 @@ export function createConnectionEraser({ deps, directory }: Rooms): Eraser {
 
   async function refusal({ projectId, user }: Erasure): Promise<ApiError | null> {
     const found = await readAuthorization(kv, projectId, user);
-    if (!found) return null;
-    if (found.authorization.status === "active") {
-      const message = "A person still lets this user spend of their wallet: disconnect them first.";
-      return badRequest(null, message, "user_connected");
-    }
+    // Whom a person still lets spend is refused by the move itself.
+    if (!found || found.authorization.status === "active") return null;
     // In any wallet: another person may have paid before.
     if (!(await mayHold(kv, { projectId, user }))) return null;
     return badRequest(null, "Money is held for answers that are still running.", "money_held");
