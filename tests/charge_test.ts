@@ -2,7 +2,7 @@ import { fromDecimal } from "../src/base/money.ts";
 import assert from "node:assert/strict";
 import { chatBody, chatPath, checkBooks, storeAsText } from "./support/books.ts";
 import { settle } from "./support/clock.ts";
-import { chunk, fedStream, usageChunk } from "./support/upstream.ts";
+import { chunk, completion, fedStream, usageChunk } from "./support/upstream.ts";
 import { createWorld } from "./support/world.ts";
 
 const path = "/v1/user/charge";
@@ -137,4 +137,21 @@ Deno.test("charge: never touches what a running answer holds", async () => {
   // 10 tokens in and 5 out of what was held.
   assert.equal(fromDecimal(before.held) - fromDecimal(after.balance), 20_000n);
   await checkBooks(world, "ada");
+});
+
+Deno.test("charge: what only running answers hold is told as that, not as spent", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  const gate = Promise.withResolvers<void>();
+  world.upstream.reply(async () => {
+    await gate.promise;
+    return completion();
+  });
+  const running = world.json(chatPath, { body: chatBody("ada") });
+  while ((await world.balance("ada")).held === "0") await new Promise((r) => setTimeout(r, 1));
+  const { body } = await world.json("/v1/user/charge", { body: { user: "ada", amount: "1" } });
+  assert.deepEqual([body.success, body.reason], [false, "insufficient_funds"]);
+  assert.match(body.message, /earlier answers are still running/);
+  gate.resolve();
+  await running;
 });

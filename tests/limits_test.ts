@@ -235,3 +235,29 @@ Deno.test("limits: what is no limit is 400 with the field's name", async () => {
     assert.ok(String(body.error.param).startsWith(param), `${body.error.param} for ${param}`);
   }
 });
+
+Deno.test("limits: a charge counts into what a user may spend, and is refused beyond it", async () => {
+  const spend = { spendPerDay: "3", spendPerMonth: "5" };
+  using world = await createWorld({ project: { limits: { user: spend } } });
+  await subscribe(world, { events: ["balance.charge.failed", "balance.depleted"] });
+  await world.deposit("ada", "10");
+  const charge = async (amount: string) =>
+    (await world.json("/v1/user/charge", { body: { user: "ada", amount } })).body;
+  assert.equal((await charge("2")).success, true);
+  const refused = await charge("1.000001");
+  assert.deepEqual([refused.success, refused.reason, refused.balance], [
+    false,
+    "limit_reached",
+    "8",
+  ]);
+  assert.match(refused.message, /limit of what Test may cost you.*\/topup\//);
+  assert.equal((await charge("1")).success, true);
+  await world.clock.advance(24 * 60 * 60 * 1000);
+  assert.equal((await charge("2.000001")).reason, "limit_reached", "the month's rest is 2");
+  assert.equal((await charge("2")).success, true);
+  assert.equal((await charge("6")).reason, "insufficient_funds", "more than there is at all");
+  await deliver(world);
+  const codes = world.subscriber.received.map(({ body: { event: { data } } }) => data.errorCode);
+  assert.deepEqual(codes.filter(Boolean), ["spend_limit", "spend_limit", "insufficient_funds"]);
+  await checkBooks(world, "ada");
+});

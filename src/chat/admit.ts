@@ -3,7 +3,7 @@ import { zero } from "../base/money.ts";
 import type { AccountRef } from "../ledger/account.ts";
 import { depleted } from "../ledger/events.ts";
 import type { Held, Rates } from "../ledger/hold.ts";
-import type { Refusal } from "../ledger/posting.ts";
+import type { Refusal } from "../ledger/obstacle.ts";
 import { type BalanceView, viewBalance } from "../ledger/view.ts";
 import { messageFor } from "../paywall/message.ts";
 import { requireActive } from "../projects/active.ts";
@@ -176,11 +176,7 @@ async function paywallFor(
   const { caller: { snapshot: { project } }, user, ref } = ask;
   const asked = { trigger: byUser(user), requestedAmount: null, available };
   const empty = kind === "insufficient_funds" && ref ? [depleted(ref, asked)] : [];
-  const url = await linkFor(
-    project,
-    user,
-    kind === "busy" || kind === "spend_limit" ? "insufficient_funds" : kind,
-  );
+  const url = await linkFor(project, user, kind);
   await announce(project.id, [paywalledEvent(ask, kind), ...empty]);
   const languages = ask.request.headers.get("accept-language");
   const message = messageFor(project, kind, { url, balance: available, languages });

@@ -4,7 +4,7 @@ import type { Deps } from "../deps.ts";
 import type { AccountRef } from "../ledger/account.ts";
 import { amountOf, type Entry } from "../ledger/entry.ts";
 import type { Holds, Rates } from "../ledger/hold.ts";
-import type { Refusal } from "../ledger/posting.ts";
+import type { Obstacle } from "../ledger/obstacle.ts";
 import { type Amount, formatAmount, parseAmount } from "../base/money.ts";
 import { messageFor } from "../paywall/message.ts";
 import type { Announce } from "../projects/announce.ts";
@@ -33,7 +33,7 @@ export interface ChatRooms {
   announce: Announce;
   gates: KeyGates;
   /** Where a user goes to go on. */
-  linkFor: (project: Project, user: string, refusal: Refusal) => Promise<string>;
+  linkFor: (project: Project, user: string, obstacle: Obstacle) => Promise<string>;
 }
 
 /** A chat request, read and known to be allowed, before any money is held for it. */

@@ -1,7 +1,7 @@
 import { ApiError } from "../base/errors.ts";
 import type { JsonObject } from "../base/json.ts";
 import { corsHeaders, type HeaderList, jsonResponse } from "../base/response.ts";
-import type { Refusal } from "../ledger/posting.ts";
+import type { Refusal } from "../ledger/obstacle.ts";
 import type { ChatRequest } from "./schema.ts";
 
 /** How a stream is sent: neither stored nor buffered on its way. */

@@ -14,7 +14,8 @@ import { audited } from "./audited.ts";
 import { findAccount, findLastAccount } from "./authorization.ts";
 import { amountOf } from "./entry.ts";
 import type { Post } from "./post.ts";
-import type { Booked, Refusal } from "./posting.ts";
+import type { Obstacle } from "./obstacle.ts";
+import type { Booked } from "./posting.ts";
 import { type MoneyBody, moneyBodySchema, type RefundBody, refundBodySchema } from "./schema.ts";
 import {
   type Activities,
@@ -71,7 +72,7 @@ export async function answerMoney(
     key: readIdempotencyKey(request),
   };
   const message = verb === "charge" ? { message: "The charge was taken." } : {};
-  const refuse = (kind: Refusal, balance: BalanceView) =>
+  const refuse = (kind: Obstacle, balance: BalanceView) =>
     refusedResponse(rooms, { ...asked, amount: body.amount }, { kind, balance });
   if (!ref) {
     const earlier = await rooms.post.earlier("charge", { projectId: project.id, user, ...wish });
@@ -101,21 +102,28 @@ interface Refusing extends Asked {
 async function refusedResponse(
   { deps, wayOut }: MoneyRooms,
   { project, user, amount, incoming: { request, requestId } }: Refusing,
-  { kind, balance }: { kind: Refusal; balance: BalanceView },
+  { kind, balance }: { kind: Obstacle; balance: BalanceView },
 ): Promise<Response> {
   deps.meter.refusedMoney.charge[kind].add();
   deps.committer.count(tallyRefusal(project.id, kind, deps.clock.now()));
   const offer = await wayOut(project, user, {
-    refusal: kind,
+    obstacle: kind,
     amount: formatAmount(amount),
     balance: balance.balance,
     languages: request.headers.get("accept-language"),
   });
-  // Beyond the day's cap, what is missing is the person's leave.
-  const reason = kind === "limit_reached" ? "authorization_required" : kind;
-  const body: Refused = { success: false, reason, ...offer, ...balance };
+  const body: Refused = { success: false, reason: reasons[kind], ...offer, ...balance };
   return jsonResponse(200, body, requestId);
 }
+
+const reasons: Record<Obstacle, Refused["reason"]> = {
+  insufficient_funds: "insufficient_funds",
+  busy: "insufficient_funds",
+  authorization_required: "authorization_required",
+  // Beyond the day's cap, what is missing is the person's leave.
+  limit_reached: "authorization_required",
+  spend_limit: "limit_reached",
+};
 
 /** Throws 400 `mode_conflict` where the money is a person's own, and no project's to give. */
 function requireOwnMoney({ mode }: Project): void {

@@ -2,7 +2,7 @@ import { formatAmount } from "../base/money.ts";
 import { bySystem, type NewEvent, newEvent, type Trigger } from "../events/event.ts";
 import type { JsonObject } from "../base/json.ts";
 import type { Project } from "../projects/schema.ts";
-import type { Refusal } from "./posting.ts";
+import type { Obstacle } from "./obstacle.ts";
 import { type AccountRef, walletUserOf } from "./account.ts";
 import { amountOf, type Entry } from "./entry.ts";
 
@@ -98,7 +98,7 @@ export function expiredRequest(ref: AccountRef, requestId: string): NewEvent {
 /** A charge that was refused: why, and for want of money also that. */
 export function refusedCharge(
   ref: AccountRef,
-  kind: Refusal,
+  kind: Obstacle,
   { trigger, amount, available, metadata }: {
     trigger: Trigger;
     amount: bigint;

@@ -7,12 +7,12 @@ import type { NewEvent, Trigger } from "../events/event.ts";
 import type { ProjectSnapshot } from "../projects/directory.ts";
 import { entryKey } from "../store/keys.ts";
 import type { Key, Write } from "../store/kv.ts";
-import { type AccountRef, availableIn, placeOf } from "./account.ts";
+import { type AccountRef, placeOf } from "./account.ts";
 import type { AccountQueue } from "./account_queue.ts";
 import type { Verdict } from "./waiting.ts";
 import type { Draft } from "./draft.ts";
 import { activityOfRequest, type Entry, type EntryUsage, tokensOf } from "./entry.ts";
-import type { Refusal } from "./posting.ts";
+import { type Obstacle, obstacleOf } from "./obstacle.ts";
 import { decodeEntry } from "./store.ts";
 import { type BalanceView, viewBalance } from "./view.ts";
 
@@ -52,7 +52,7 @@ export interface Rates {
 export type Held<Q> =
   | { kind: "held"; quote: Q; rates: Rates }
   | { kind: "rate_limited"; rates: Rates; balance: BalanceView }
-  | { kind: Refusal | "busy" | "spend_limit"; balance: BalanceView }
+  | { kind: Obstacle; balance: BalanceView }
   | { kind: "settings_moved" | "marked" | "count" };
 
 /** What an answer came to. */
@@ -185,10 +185,12 @@ function applyHold<Q extends Quote>(
     const rates = { requests, tokens };
     return { value: { kind: "rate_limited", rates, balance: viewOf(draft) }, refused: true };
   }
-  const quoted = quote(draft.spendable, draft.account.balance);
+  const { balance } = draft.account;
+  const quoted = quote(draft.spendable, balance);
   if (quoted === "count") return { value: { kind: "count" } };
   if (!quoted || (quoted.squeezed && patient)) {
-    return refused(draft, quoted ? "busy" : refusalOf(draft, quote));
+    const fits = (amount: Amount) => quote(amount, balance) !== null;
+    return refused(draft, quoted ? "busy" : obstacleOf(draft, fits));
   }
   requireFewHolds(draft);
   spending.takeRequest();
@@ -202,25 +204,13 @@ function applyHold<Q extends Quote>(
 
 function refused(
   draft: Draft,
-  kind: Refusal | "busy" | "spend_limit",
+  kind: Obstacle,
 ): Verdict<Extract<Held<never>, { kind: typeof kind }>> {
   return { value: { kind, balance: viewOf(draft) }, refused: true };
 }
 
 function viewOf({ account: { balance, held }, snapshot }: Draft): BalanceView {
   return viewBalance(balance, held, snapshot.project.currency);
-}
-
-/** What stands in the way: the day's cap of a wallet's owner, running answers, want of money. */
-function refusalOf<Q extends Quote>(
-  { account, ownHolds, available, spendable }: Draft,
-  quote: HoldRequest<Q>["quote"],
-): Refusal | "busy" | "spend_limit" {
-  const { balance } = account;
-  const own = availableIn(account);
-  if (spendable < available && quote(available, balance)) return "spend_limit";
-  if (available < own && quote(own, balance)) return ownHolds.length > 0 ? "busy" : "limit_reached";
-  return quote(balance, balance) ? "busy" : "insufficient_funds";
 }
 
 /** Throws 429 at the project's limit for one user, or at what one account can hold. */

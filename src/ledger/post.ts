@@ -5,14 +5,15 @@ import { requireActive } from "../projects/active.ts";
 import type { Announce } from "../projects/announce.ts";
 import type { Kv } from "../store/kv.ts";
 import { refundedKey } from "../store/keys.ts";
-import { type AccountRef, availableIn, placeOf } from "./account.ts";
+import { type AccountRef, placeOf } from "./account.ts";
 import type { AccountQueue } from "./account_queue.ts";
 import type { Verdict } from "./waiting.ts";
 import type { Draft } from "./draft.ts";
 import { amountOf, type Entry, type EntryKind } from "./entry.ts";
 import { refusedCharge } from "./events.ts";
 import { type Book, fieldsOf, findEarlier, keyed, type Repeated, replay } from "./keyed.ts";
-import type { Booked, NotPosted, Posted, Posting, Refund, Refusal } from "./posting.ts";
+import { type Obstacle, obstacleOf } from "./obstacle.ts";
+import type { Booked, NotPosted, Posted, Posting, Refund } from "./posting.ts";
 import { decodeRefunded, readEntry } from "./store.ts";
 import { viewBalance } from "./view.ts";
 
@@ -144,13 +145,13 @@ function booked(entry: Entry): Verdict<Posted> {
   return { value: { kind: "booked", entry } };
 }
 
-function refusalOf(draft: Draft, amount: Amount): Refusal | null {
+function refusalOf(draft: Draft, amount: Amount): Obstacle | null {
   if (!draft.spending.authorized) return "authorization_required";
-  if (amount <= draft.available) return null;
-  return amount <= availableIn(draft.account) ? "limit_reached" : "insufficient_funds";
+  if (amount <= draft.spendable) return null;
+  return obstacleOf(draft, (most) => amount <= most);
 }
 
-function short(draft: Draft, kind: Refusal): Posted {
+function short(draft: Draft, kind: Obstacle): Posted {
   const { balance, held } = draft.account;
   const { currency } = draft.snapshot.project;
   return { kind, balance: viewBalance(balance, held, currency) };

@@ -4,6 +4,7 @@ import type { AccountRef } from "./account.ts";
 import type { Draft } from "./draft.ts";
 import type { Entry } from "./entry.ts";
 import type { Origin } from "./events.ts";
+import type { Obstacle } from "./obstacle.ts";
 import type { Key } from "../store/kv.ts";
 import type { BalanceView } from "./view.ts";
 
@@ -29,15 +30,15 @@ export interface Refund extends Omit<Posting, "amount"> {
   reads?: readonly Key[];
 }
 
-/** What was refused for want of money or of leave, and the balance that it met. */
+/** What was refused, and the balance that it met. */
 export interface NotPosted {
-  kind: Refusal;
+  kind: Obstacle;
   balance: BalanceView;
 }
 
 /**
- * What became of it: booked now, booked before under this key, or refused: for want of money, by
- * the day's cap of the person whose wallet it is, or because that person does not allow it.
+ * What became of it: booked now, booked before under this key, or refused, by whatever stands in the
+ * way.
  */
 export type Posted = Booked | NotPosted;
 
@@ -46,6 +47,3 @@ export interface Booked {
   kind: "booked" | "replayed";
   entry: Entry;
 }
-
-/** Why money was not taken. */
-export type Refusal = "insufficient_funds" | "limit_reached" | "authorization_required";

@@ -82,8 +82,8 @@ function topUp({ deps, auth, wayOut }: LedgerRooms): Handler {
     const user = endUser(caller, request, { query: query("user") });
     const { project } = caller.snapshot;
     const known = await findAccount(deps.kv, project, user);
-    const refusal = known ? "insufficient_funds" : "authorization_required";
-    const { url } = await wayOut(project, user, { refusal, balance: "0", languages: null });
+    const obstacle = known ? "insufficient_funds" : "authorization_required";
+    const { url } = await wayOut(project, user, { obstacle, balance: "0", languages: null });
     const body: TopUpLink = { url };
     return jsonResponse(200, body, requestId);
   };

@@ -44,7 +44,7 @@ export const chargedSchema = depositedSchema.extend({
 /** The answer to a charge that was not taken: nothing has changed. */
 export const refusedSchema = z.object({
   success: z.literal(false),
-  reason: z.enum(["insufficient_funds", "authorization_required"]),
+  reason: z.enum(["insufficient_funds", "authorization_required", "limit_reached"]),
   message: z.string().meta({ description: "The sentence to show to the user; it holds the link." }),
   url: z.string().meta({ description: "Where the user tops up, or allows the charge." }),
   ...balanceFields,

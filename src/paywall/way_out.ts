@@ -1,5 +1,5 @@
 import { newEvent } from "../events/event.ts";
-import type { Refusal } from "../ledger/posting.ts";
+import type { Obstacle } from "../ledger/obstacle.ts";
 import type { WayOut } from "../ledger/way_out.ts";
 import type { Announce } from "../projects/announce.ts";
 import type { Project } from "../projects/schema.ts";
@@ -8,16 +8,18 @@ import { messageFor } from "./message.ts";
 
 /** Where a user goes to go on, by what stands in the way. */
 export interface WaysOut {
-  linkFor(project: Project, user: string, refusal: Refusal, amount?: string): Promise<string>;
+  linkFor(project: Project, user: string, obstacle: Obstacle, amount?: string): Promise<string>;
   wayOut: WayOut;
 }
 
-/** Whoever lacks money tops up; whoever lacks leave, or has used it up, asks a person for it. */
+/** Whoever lacks leave, or has used it up, asks a person for it; whoever lacks anything else tops up. */
 export function createWaysOut(
   { links, announce }: { links: Links; announce: Announce },
 ): WaysOut {
-  const linkFor: WaysOut["linkFor"] = async (project, user, refusal, amount) => {
-    if (refusal === "insufficient_funds") return await links.topUp(project, user, amount);
+  const linkFor: WaysOut["linkFor"] = async (project, user, obstacle, amount) => {
+    if (obstacle !== "authorization_required" && obstacle !== "limit_reached") {
+      return await links.topUp(project, user, amount);
+    }
     const { url: approvalUrl, requestId } = await links.authorize(project, user);
     await announce(project.id, [
       newEvent("authorization.requested", {
@@ -29,9 +31,9 @@ export function createWaysOut(
   };
   return {
     linkFor,
-    async wayOut(project, user, { refusal, amount, balance, languages }) {
-      const url = await linkFor(project, user, refusal, amount);
-      return { url, message: messageFor(project, refusal, { url, balance, languages }) };
+    async wayOut(project, user, { obstacle, amount, balance, languages }) {
+      const url = await linkFor(project, user, obstacle, amount);
+      return { url, message: messageFor(project, obstacle, { url, balance, languages }) };
     },
   };
 }

@@ -39,7 +39,7 @@ export function connectRoutes(
       const ref = await findAccount(deps.kv, project, user);
       if (!ref) {
         const asked = {
-          refusal: "authorization_required" as const,
+          obstacle: "authorization_required" as const,
           balance: "0",
           languages: request.headers.get("accept-language"),
         };
