@@ -3,7 +3,7 @@ import { Secret } from "../src/base/secret.ts";
 import { bodyDeadlineMs } from "../src/base/limits.ts";
 import { chatBody, chatPath, storedRows } from "./support/books.ts";
 import { completion } from "./support/upstream.ts";
-import { deliver, subscribe } from "./support/webhooks.ts";
+import { deliver, operate, subscribe } from "./support/webhooks.ts";
 import { adminKey, createWorld, type World } from "./support/world.ts";
 
 const oldKey = btoa("0123456789abcdef0123456789abcdef");
@@ -50,7 +50,8 @@ Deno.test("secrets: SECRETS_KEY is changed without a moment in which anything do
     env: { SECRETS_KEY: oldKey },
     project: { upstream: { url: "https://own.test/v1", apiKey: "own-secret" }, stripe: stripeKeys },
   });
-  await subscribe(world, { customHeaders: { "x-token": "header-secret" } });
+  const { id } = await subscribe(world, { customHeaders: { "x-token": "header-secret" } });
+  await operate(world, `/subscriptions/${id}`, { method: "PATCH", body: { rotateSecret: true } });
   const { body } = await world.json("/v1/user/balance/topup?user=ada");
   const path = new URL(body.url).pathname;
   using prepared = await under(world, `${oldKey},${newKey}`);
@@ -62,7 +63,7 @@ Deno.test("secrets: SECRETS_KEY is changed without a moment in which anything do
   await page.body?.cancel();
   const reseal = (at: World, cursor = "") =>
     at.json(`/v1/admin/secrets/reseal${cursor}`, { method: "POST", key: adminKey });
-  assert.deepEqual((await reseal(changed)).body, { resealed: 5, nextCursor: null });
+  assert.deepEqual((await reseal(changed)).body, { resealed: 6, nextCursor: null });
   assert.deepEqual((await reseal(changed)).body, { resealed: 0, nextCursor: null });
   using done = await under(world, newKey);
   const fresh = (await done.json("/v1/user/balance/topup?user=ada")).body.url;

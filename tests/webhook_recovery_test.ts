@@ -278,31 +278,6 @@ Deno.test("operator: a deactivated subscription is re-enabled, and hears again",
   assert.deepEqual(world.subscriber.received.map(({ body }) => body.event.data.amount), ["2"]);
 });
 
-Deno.test("operator: a rotated secret overlaps with the old one, which then ends", async () => {
-  using world = await createWorld();
-  await world.clock.advance(Date.now() - world.clock.now());
-  const { id, secret: old } = await subscribe(world);
-  await world.deposit("ada", "1");
-  await deliver(world);
-  const path = `/subscriptions/${id}`;
-  const body = { rotateSecret: true, overlapSeconds: 3600 };
-  const { secret } = (await operate(world, path, { method: "PATCH", body })).body.subscription;
-  assert.notEqual(secret, old);
-  const { standardSignatures, serviceSignature } = await import("../src/webhooks/signature.ts");
-  const check = async (secrets: string[], ours: string) => {
-    await world.deposit("ada", "1");
-    await deliver(world);
-    const { headers, raw } = world.subscriber.received.at(-1) ?? assert.fail();
-    const timestamp = Number(headers["webhook-timestamp"]);
-    const signed = { id: headers["webhook-id"] ?? "", timestamp, body: raw };
-    assert.equal(headers["webhook-signature"], standardSignatures(secrets, signed));
-    assert.equal(headers["x-service-signature"], serviceSignature(ours, raw));
-  };
-  await check([secret, old], old);
-  await world.clock.advance(3_600_000);
-  await check([secret], secret);
-});
-
 Deno.test("operator: one delivery goes out again, under its own id, with as many tries", async () => {
   using world = await createWorld();
   await subscribe(world);

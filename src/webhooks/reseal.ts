@@ -51,11 +51,13 @@ async function resealSubscription(
       if (made) count++;
       return made ?? sealed;
     };
-    const { secret, oldSecret, customHeaders } = found.value;
+    const { secret, oldSecrets, customHeaders } = found.value;
     const changed: Subscription = {
       ...found.value,
       secret: await fresh(secret),
-      oldSecret: oldSecret && { ...oldSecret, secret: await fresh(oldSecret.secret) },
+      oldSecrets: await Promise.all(
+        oldSecrets.map(async (old) => ({ ...old, secret: await fresh(old.secret) })),
+      ),
       customHeaders: customHeaders && (await fresh(customHeaders)),
     };
     if (count === 0) return 0;

@@ -111,7 +111,8 @@ export const operateSubscriptionSchema = z.strictObject({
   rotateSecret: z.literal(true).optional().meta({ description: "Gives it another secret." }),
   secret: secretSchema.optional(),
   overlapSeconds: z.int().min(0).max(7 * 86_400).default(86_400).meta({
-    description: "How long the old secret goes on signing, in seconds.",
+    description:
+      "How long the old secret goes on signing, in seconds; those before it, no longer than it.",
   }),
 }).refine(({ isActive, rotateSecret }) => isActive || rotateSecret, {
   path: ["isActive"],
@@ -140,12 +141,18 @@ export interface Subscription {
   customHeaders: Sealed | null;
   secret: Sealed;
   secretSuffix: string;
-  /** The secret before, while it still signs. */
-  oldSecret: { secret: Sealed; endsAt: number } | null;
+  /** The secrets before, the last one first: each signs until its end, in ms. */
+  oldSecrets: readonly OldSecret[];
   createdAt: string;
   updatedAt: string;
   /** The id of the API key that made it. */
   createdBy: string;
+}
+
+/** A secret that another one has taken the place of. */
+export interface OldSecret {
+  secret: Sealed;
+  endsAt: number;
 }
 
 /** How deliveries to a subscription have fared, counted in attempts. */

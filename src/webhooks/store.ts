@@ -15,7 +15,7 @@ import {
   subscriptionsPrefix,
 } from "../store/keys.ts";
 import type { Key, Kv, Row, Write } from "../store/kv.ts";
-import type { Delivery, Health, Subscription } from "./schema.ts";
+import type { Delivery, Health, OldSecret, Subscription } from "./schema.ts";
 
 /** Rows that one listing reads at once. */
 const rowsPerRead = 500;
@@ -61,7 +61,7 @@ export async function readSubscription(
   subscriptionId: string,
 ): Promise<Versioned<Subscription> | null> {
   const { value, version } = await kv.get(subscriptionKey(projectId, subscriptionId));
-  return value && { value: fromBytes<Subscription>(value), version };
+  return value && { value: decodeSubscription(value), version };
 }
 
 /** A project's subscriptions, in order of creation. */
@@ -76,11 +76,22 @@ export async function listSubscriptions(
     const prefix = subscriptionsPrefix(projectId);
     const rows: Row[] = await kv.list({ prefix, ...from, limit: rowsPerRead + 1 });
     for (const { value } of rows.slice(0, rowsPerRead)) {
-      if (value) found.push(fromBytes<Subscription>(value));
+      if (value) found.push(decodeSubscription(value));
     }
     after = rows[rowsPerRead]?.key ?? null;
   } while (after !== null);
   return found;
+}
+
+/** As it is stored now, or was while there was room for one old secret. */
+type StoredSubscription =
+  & Omit<Subscription, "oldSecrets">
+  & Partial<Pick<Subscription, "oldSecrets">>
+  & { oldSecret?: OldSecret | null };
+
+function decodeSubscription(bytes: Uint8Array): Subscription {
+  const { oldSecret = null, oldSecrets, ...stored } = fromBytes<StoredSubscription>(bytes);
+  return { ...stored, oldSecrets: oldSecrets ?? (oldSecret ? [oldSecret] : []) };
 }
 
 /** Adds the subscription to the write, on the version that it was read in. */

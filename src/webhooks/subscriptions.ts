@@ -7,6 +7,7 @@ import { subscriptionKey } from "../store/keys.ts";
 import type { Write } from "../store/kv.ts";
 import type { Sealed, Secrets } from "../store/secrets.ts";
 import type { Guard } from "./guard.ts";
+import { livingSecrets, replacedSecrets } from "./old_secrets.ts";
 import type { CreateSubscription, Health, OperateSubscription, Subscription } from "./schema.ts";
 import { newSecret } from "./signature.ts";
 import { listSubscriptions, putSubscription, readHealth, readSubscription } from "./store.ts";
@@ -145,7 +146,7 @@ export function createSubscriptions(rooms: SubscriptionRooms): Subscriptions {
         customHeaders: headers,
         secret: await seal(secret, projectId, id),
         secretSuffix: secret.slice(-suffixChars),
-        oldSecret: null,
+        oldSecrets: [],
         createdAt: now(),
         updatedAt: now(),
         createdBy: by.actor.id,
@@ -199,7 +200,7 @@ export function createSubscriptions(rooms: SubscriptionRooms): Subscriptions {
           ...kept,
           secret: await seal(secret, projectId, id),
           secretSuffix: secret.slice(-suffixChars),
-          oldSecret: { secret: before.secret, endsAt },
+          oldSecrets: replacedSecrets(before, { endsAt, now: clock.now() }),
         };
         return { after, actions };
       });
@@ -208,10 +209,9 @@ export function createSubscriptions(rooms: SubscriptionRooms): Subscriptions {
     async open(projectId, id) {
       const found = await readSubscription(kv, projectId, id);
       if (!found) return null;
-      const { url, isActive, secret, oldSecret } = found.value;
-      const live = oldSecret && oldSecret.endsAt > clock.now()
-        ? [secret, oldSecret.secret]
-        : [secret];
+      const { url, isActive, secret, oldSecrets } = found.value;
+      const older = livingSecrets(oldSecrets, clock.now());
+      const live = [secret, ...older.map((old) => old.secret)];
       return {
         id,
         url,
