@@ -40,6 +40,7 @@ async function main(): Promise<void> {
   lockOrExit(config.kvPath);
   const deps = await createRealDeps(config);
   const app = await createApp(deps);
+  await requireSecrets(app, deps);
   if (config.dev) await app.admin.ensure(devProjectId, devProject);
   started.resolve(app);
   const server = Deno.serve({
@@ -78,6 +79,14 @@ function lockOrExit(kvPath: string): void {
   if (!lockDatabase(kvPath)) {
     exit(`Farebox cannot start:\nKV_PATH ${kvPath} is in use by another process`);
   }
+}
+
+/** With a key that opens nothing, links would not be believed and no delivery could be signed. */
+async function requireSecrets(app: App, { log }: Deps): Promise<void> {
+  const { opened, unreadable } = await app.probeSecrets();
+  if (unreadable.length === 0) return;
+  if (opened > 0) return log("error", "secrets_unreadable", { of: unreadable.join(" ") });
+  exit("Farebox cannot start:\nSECRETS_KEY opens none of the secrets in this database");
 }
 
 function exit(message: string): never {

@@ -44,6 +44,7 @@ import { verifyRoutes } from "./verify/routes.ts";
 import { createBacklog } from "./webhooks/backlog.ts";
 import { createDispatcher, type Dispatcher } from "./webhooks/dispatcher.ts";
 import { createGuard } from "./webhooks/guard.ts";
+import { createProbe, type Probe } from "./webhooks/probe_secrets.ts";
 import { createRedelivery } from "./webhooks/redelivery.ts";
 import { createReseal } from "./webhooks/reseal.ts";
 import { webhookRoutes } from "./webhooks/routes.ts";
@@ -69,6 +70,8 @@ export interface App {
   dispatcher: Dispatcher;
   /** Cleans up after dead processes; a bounded part at each call. */
   sweep(): Promise<void>;
+  /** Whether the stored secrets open, by some of them. */
+  probeSecrets(): Promise<Probe>;
   /** Writes what was only counted so far: the sweep does, and a clean stop. */
   flush(): Promise<void>;
 }
@@ -77,10 +80,9 @@ export interface App {
 export async function createApp(outside: Deps): Promise<App> {
   const bell = createBell(outside.committer);
   const deps = { ...outside, committer: bell.committer };
-  const { config } = deps;
-  const secrets = await createSecrets(config.secretsKeys, deps.randomBytes);
+  const secrets = await createSecrets(deps.config.secretsKeys, deps.randomBytes);
   const directory = createDirectory(deps);
-  const auth = createAuth(config, directory);
+  const auth = createAuth(deps.config, directory);
   const admin = createProjectAdmin(deps, { directory, secrets });
   const commit = createCommit(deps, directory);
   const announce = createAnnounce(commit);
@@ -91,7 +93,7 @@ export async function createApp(outside: Deps): Promise<App> {
   const forget = createForget(deps, { queue, erasers: createErasers(deps, directory) });
   const { linkFor, wayOut } = createWaysOut({ links, announce });
 
-  const operator = createAdminGuard(config, auth);
+  const operator = createAdminGuard(deps.config, auth);
   const webhooks = openWebhooks(deps, { admin, directory, secrets });
   const { dispatcher, redelivery } = webhooks;
   bell.listen(dispatcher.wake);
@@ -122,7 +124,8 @@ export async function createApp(outside: Deps): Promise<App> {
   const hono = mount(deps, routes, load);
   const flush = () => topUsers.flush().then(() => deps.committer.flush());
   const sweep = createSweep(deps, [holdSweep, redelivery, sessions, forget, { sweep: flush }]);
-  return { fetch: hono.fetch, routes, running, admin, dispatcher, sweep, flush };
+  const probeSecrets = createProbe(deps.kv, secrets);
+  return { fetch: hono.fetch, routes, running, admin, dispatcher, sweep, probeSecrets, flush };
 }
 
 /** Cleans up, one room after the other. */

@@ -194,6 +194,30 @@ Deno.test("process: a value at fault refuses to start, named and not repeated", 
   assert.match(open.complaint, /^HOST must be a loopback address/m);
 });
 
+Deno.test("process: a SECRETS_KEY that opens nothing refuses to start, and says so", async () => {
+  await using folder = await makeFolder();
+  const options = (secretsKey: string) => ({
+    folder: folder.path,
+    env: { ...serviceEnv, SECRETS_KEY: secretsKey },
+  });
+  const other = btoa("fedcba9876543210fedcba9876543210");
+  const begun = await startFarebox(options(serviceEnv.SECRETS_KEY));
+  const stripe = { secretKey: "sk_test_of_the_owner", webhookSecret: "whsec_of_the_owner" };
+  await begun.json("/v1/admin/projects", {
+    key: serviceEnv.ADMIN_KEY,
+    body: { name: "Test", stripe },
+  });
+  begun.signal("SIGKILL");
+  await begun.ended;
+  for (const wrong of [other, ""]) {
+    const { code, complaint } = await refusedStart(options(wrong));
+    assert.deepEqual([code, wrong], [1, wrong], complaint);
+    assert.match(complaint, /cannot start:\nSECRETS_KEY opens none of the secrets/);
+  }
+  await using changed = await startFarebox(options(`${other},${serviceEnv.SECRETS_KEY}`));
+  assert.equal((await changed.call("/readyz")).status, 200);
+});
+
 Deno.test("process: a body that is too large is answered 413 while it is sent, and all goes on", async () => {
   await using folder = await makeFolder();
   await using farebox = await startFarebox({ folder: folder.path, dev: true });

@@ -3,7 +3,7 @@ import { Secret } from "../src/base/secret.ts";
 import { bodyDeadlineMs } from "../src/base/limits.ts";
 import { chatBody, chatPath, storedRows } from "./support/books.ts";
 import { completion } from "./support/upstream.ts";
-import { deliver, operate, subscribe } from "./support/webhooks.ts";
+import { deliver, operate, subscribe, subscriptionsPath } from "./support/webhooks.ts";
 import { adminKey, createWorld, type World } from "./support/world.ts";
 
 const oldKey = btoa("0123456789abcdef0123456789abcdef");
@@ -73,6 +73,26 @@ Deno.test("secrets: SECRETS_KEY is changed without a moment in which anything do
   await stale.body?.cancel();
   assert.equal((await reseal(done, "?cursor=x")).status, 400);
   assert.equal((await done.json("/v1/admin/secrets/reseal", { method: "POST" })).status, 401);
+});
+
+Deno.test("secrets: one that no key opens is named, and the others go on to open", async () => {
+  using world = await createWorld({
+    env: { SECRETS_KEY: oldKey },
+    project: { stripe: stripeKeys },
+  });
+  assert.deepEqual(await world.app.probeSecrets(), { opened: 2, unreadable: [] });
+  using changed = await under(world, newKey);
+  const fields = { url: "https://hooks.example.com/farebox", events: ["*"] };
+  const made = await changed.json(subscriptionsPath, { key: world.apiKey, body: fields });
+  assert.equal(made.status, 201);
+  const { opened, unreadable } = await changed.app.probeSecrets();
+  assert.deepEqual([opened, unreadable], [1, [world.projectId, world.projectId]]);
+  const { status, body } = await changed.json("/v1/admin/secrets/reseal", {
+    method: "POST",
+    key: adminKey,
+  });
+  assert.deepEqual([status, body.error.code], [400, "secret_unreadable"]);
+  assert.ok(body.error.message.includes(world.projectId));
 });
 
 Deno.test("secrets: all of many projects are resealed, a page at a time", async () => {

@@ -18,7 +18,10 @@ export interface Secrets {
   seal(secret: string, place: Key): Promise<Sealed>;
   /** The secret again. Throws when no key of ours fits, or the place is another. */
   open(sealed: Sealed, place: Key): Promise<string>;
-  /** The same under the first key; null when it is under that one already. Throws like `open`. */
+  /**
+   * The same under the first key; null when it is under that one already. Throws 400
+   * `secret_unreadable` when no key of ours fits.
+   */
   reseal(sealed: Sealed, place: Key): Promise<Sealed | null>;
   /** HMAC-SHA-256 for one purpose, by a key derived with HKDF-SHA-256 (RFC 5869). */
   signer(purpose: string): Promise<Signer>;
@@ -81,10 +84,11 @@ export async function createSecrets(
     async reseal(sealed, place) {
       const isCurrent = await openWith(first, sealed, place).then(() => true, () => false);
       if (isCurrent) return null;
-      return await seal(
-        await Promise.any(others.map((key) => openWith(key, sealed, place))),
-        place,
-      );
+      const opened = await Promise.any(others.map((key) => openWith(key, sealed, place)))
+        .catch((error) => {
+          throw unreadable(place, error);
+        });
+      return await seal(opened, place);
     },
     async signer(purpose) {
       const [own, ...older] = await Promise.all(
@@ -105,6 +109,16 @@ export async function createSecrets(
       };
     },
   };
+}
+
+function unreadable(place: Key, cause: unknown): ApiError {
+  return new ApiError(400, {
+    message: `No key of SECRETS_KEY opens a secret of '${
+      place.at(-1)
+    }': put back the one that does.`,
+    code: "secret_unreadable",
+    cause,
+  });
 }
 
 async function openKey(raw: Uint8Array<ArrayBuffer>): Promise<Opened> {

@@ -66,7 +66,10 @@ const resealSecrets: Operation = {
       last: { resealed: 3, nextCursor: null },
     }),
   },
-  errors: [{ status: 400, code: "invalid_value", when: "`cursor` is not valid." }],
+  errors: [
+    { status: 400, code: "invalid_value", when: "`cursor` is not valid." },
+    { status: 400, code: "secret_unreadable", when: "No key of `SECRETS_KEY` opens a secret." },
+  ],
 };
 
 const operateSubscription: Operation = {

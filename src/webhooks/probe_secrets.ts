@@ -1,0 +1,37 @@
+import { pageOfProjects } from "../projects/reseal.ts";
+import { projectKey, subscriptionKey } from "../store/keys.ts";
+import type { Key, Kv } from "../store/kv.ts";
+import type { Sealed, Secrets } from "../store/secrets.ts";
+import { listSubscriptions } from "./store.ts";
+
+/** Of some stored secrets, how many the keys of `SECRETS_KEY` open. */
+export interface Probe {
+  opened: number;
+  /** Where those are that no key opens. */
+  unreadable: string[];
+}
+
+const secretsTried = 20;
+
+/** Tries some of the stored secrets of the first projects, so that a wrong key is told of early. */
+export function createProbe(kv: Kv, { open }: Pick<Secrets, "open">): () => Promise<Probe> {
+  return async () => {
+    const probe: Probe = { opened: 0, unreadable: [] };
+    const tryAll = async (place: Key, sealed: (Sealed | null | undefined)[]) => {
+      for (const one of sealed) {
+        if (!one) continue;
+        if (await open(one, place).then(() => true, () => false)) probe.opened++;
+        else probe.unreadable.push(String(place.at(-1)));
+      }
+    };
+    const { projects } = await pageOfProjects(kv, undefined);
+    for (const { id, upstream, stripe } of projects) {
+      await tryAll(projectKey(id), [upstream?.apiKey, stripe?.secretKey, stripe?.webhookSecret]);
+      for (const subscription of (await listSubscriptions(kv, id)).slice(0, secretsTried)) {
+        await tryAll(subscriptionKey(id, subscription.id), [subscription.secret]);
+      }
+      if (probe.opened + probe.unreadable.length >= secretsTried) break;
+    }
+    return probe;
+  };
+}
