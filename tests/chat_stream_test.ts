@@ -70,6 +70,17 @@ Deno.test("chat stream: usage comes once, last, when it was asked for", async ()
   await assertChargedOnce(world);
 });
 
+Deno.test("chat stream: what the upstream says beside the usage reaches the caller", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  const beside = { timings: { predicted_ms: 12 }, citations: ["https://a.test/"] };
+  world.upstream.once(() =>
+    sse([chunk({ content: "Hi" }), chunk({}, "stop"), { ...usageChunk(), ...beside }])
+  );
+  const last = (await readEvents(await chatStream(world, include))).at(-2);
+  assert.deepEqual(last, { ...usageChunk({ ...usage(10, 5), cost: "0.00002" }), ...beside });
+});
+
 Deno.test("chat stream: other stream options go on", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");

@@ -33,6 +33,8 @@ export class Chunks {
   error: ApiError | null = null;
   readonly #options: ChunkOptions;
   #head: JsonObject;
+  /** What the upstream's own chunk of usage says besides, as some say how long it took. */
+  #beside: JsonObject = {};
   #seen = new Set<number>();
   #finished = new Set<number>();
 
@@ -83,9 +85,9 @@ export class Chunks {
     return frames;
   }
 
-  /** The chunk that tells what was used, as `stream_options.include_usage` promises. */
+  /** The upstream's chunk that tells what was used, as `stream_options.include_usage` promises. */
   usageFrame(usage: Record<string, unknown>): string {
-    return sseFrame(JSON.stringify({ ...this.#head, choices: [], usage }));
+    return sseFrame(JSON.stringify({ ...this.#beside, ...this.#head, choices: [], usage }));
   }
 
   #takeChunk(chunk: JsonObject, data: string): string {
@@ -97,7 +99,10 @@ export class Chunks {
     let frames = "";
     for (const choice of choices) frames += this.#meterChoice(choice);
     // Of a chunk that says nothing else, usage is told at the end; nonsense is not told at all.
-    if (choices.length === 0 && (chunk.usage || sent.length > 0)) return frames;
+    if (choices.length === 0 && (chunk.usage || sent.length > 0)) {
+      if (chunk.usage) this.#beside = chunk;
+      return frames;
+    }
     const lacking = sent !== chunk.choices || choices.length < sent.length ||
       choices.some((choice, at) => choice !== sent[at]) || !isNamed(chunk, this.#head);
     const asPromised = wantsUsage ? chunk.usage === null : !("usage" in chunk);
