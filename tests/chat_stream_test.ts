@@ -161,6 +161,23 @@ Deno.test("chat stream: a server that answers JSON is streamed all the same", as
   await assertChargedOnce(world);
 });
 
+Deno.test("chat stream: the choices of a JSON answer are told once, with their log probabilities", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  const message = { role: "assistant", content: "Hi" };
+  const logprobs = { content: [{ token: "Hi", logprob: -0.1, bytes: null, top_logprobs: [] }] };
+  const choices = [{ message, logprobs }, { message }];
+  world.upstream.once(() => completion({ choices }));
+  const events = await readEvents(await chatStream(world, { n: 2 }));
+  const delta = { ...message, refusal: null };
+  assert.deepEqual(events.slice(0, -1).map((event) => event.choices[0]), [
+    { index: 0, logprobs, delta, finish_reason: null },
+    { index: 0, delta: {}, finish_reason: "stop" },
+    { index: 1, logprobs: null, delta, finish_reason: null },
+    { index: 1, delta: {}, finish_reason: "stop" },
+  ]);
+});
+
 Deno.test("chat stream: tool calls in a JSON answer get the indexes that deltas need", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");

@@ -167,13 +167,13 @@ function parsed(data: string): Json | undefined {
 export function asEvents(completion: JsonObject): EventSourceMessage[] {
   const { choices, usage, ...head } = completion;
   const base = { ...head, object: "chat.completion.chunk" };
-  const events = (Array.isArray(choices) ? choices : []).flatMap((choice) => {
+  const events = (Array.isArray(choices) ? choices : []).flatMap((choice, at) => {
     if (!isObject(choice)) return [];
-    const { message, finish_reason, ...rest } = choice;
+    const { message, finish_reason, index = at, ...rest } = choice;
     const delta = isObject(message) ? withIndexes(message) : {};
     return [
-      { ...base, choices: [{ ...rest, delta, finish_reason: null }] },
-      { ...base, choices: [{ ...rest, delta: {}, finish_reason: finish_reason ?? "stop" }] },
+      { ...base, choices: [{ index, ...rest, delta, finish_reason: null }] },
+      { ...base, choices: [{ index, delta: {}, finish_reason: finish_reason ?? "stop" }] },
     ];
   });
   const tail = usage ? [{ ...base, choices: [], usage }] : [];
