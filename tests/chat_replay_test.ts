@@ -243,3 +243,23 @@ Deno.test("chat replay: asked of two processes at once it is answered and charge
   assert.equal(world.upstream.calls.length + second.upstream.calls.length, 1);
   assert.equal((await world.balance("ada")).balance, "0.99998");
 });
+
+Deno.test("chat replay: a repeated request counts into no limit of its key, running or done", async () => {
+  const limits = { key: { requestsPerMinute: 1, concurrent: 1 } };
+  using world = await createWorld({ project: { limits } });
+  await world.deposit("ada", "1");
+  let during: ReturnType<typeof chat> | null = null;
+  world.upstream.once(async () => {
+    during = chat(world, {}, keyed);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    return completion();
+  });
+  const first = await chat(world, {}, keyed);
+  await world.clock.advance(200);
+  const again = await chat(world, {}, keyed);
+  for (const { status, body } of [await (during ?? assert.fail()), again]) {
+    assert.deepEqual([status, body], [200, first.body]);
+  }
+  assert.equal((await chat(world)).status, 429, "anything new does");
+  assert.equal(world.upstream.calls.length, 1);
+});
