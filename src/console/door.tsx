@@ -46,7 +46,8 @@ export interface Door {
   project(answer: (visit: ProjectVisit) => Promise<Response> | Response): Handler;
 }
 
-const formBytesMax = 64 * 1024;
+/** The prices of as many models as the page shows, with long names. */
+const formBytesMax = 512 * 1024;
 
 /** The door of the console. */
 export function createDoor({ deps, directory, sessions }: ConsoleRooms): Door {

@@ -91,15 +91,17 @@ export function readForm(form: URLSearchParams): PriceForm {
  */
 export function pricingOf(form: URLSearchParams, before: Pricing): Record<string, unknown> {
   const { catalogue, models } = readForm(form);
+  // What does not fit on the page is not lost.
+  const unseen = new Map(Object.entries(before.models).slice(modelsMax));
   const named = new Map<string, Record<string, unknown>>();
   models.forEach((row, at) => {
     const name = row.name.trim();
     if (name === "") return;
-    if (named.has(name)) throw badRequest("name", `The model '${name}' is there twice.`);
+    if (named.has(name) || unseen.has(name)) {
+      throw badRequest("name", `The model '${name}' is there twice.`);
+    }
     named.set(name, priceOf(form, at, before.models[row.was] ?? {}));
   });
-  // What does not fit on the page is not lost.
-  const unseen = Object.entries(before.models).slice(modelsMax);
   return {
     catalogue,
     markupPercent: decimal(form, "markupPercent") ?? "0",
