@@ -7,6 +7,7 @@ import {
   type FedStream,
   fedStream,
   helloStream,
+  usage,
   usageChunk,
 } from "./support/upstream.ts";
 import { loadTokenizer } from "../src/chat/tokenizer.ts";
@@ -65,6 +66,37 @@ Deno.test("chat abort: a caller who leaves while the next piece is awaited pays 
   await world.app.running.idle();
   assert.equal((await usageOf(world))[0]?.amount, "0.000012");
   assert.equal((await world.balance("ada")).held, "0");
+});
+
+Deno.test("chat abort: who leaves after a usage that came early pays for what came since, too", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  const { fed, reader } = await streaming(world, []);
+  fed.send(usageChunk(usage(10, 1)));
+  for (const content of ["Hello", " there", ","]) {
+    fed.send(chunk({ content }));
+    await reader.read();
+  }
+  await reader.leave();
+  await fed.cancelled;
+  await world.app.running.idle();
+  assert.equal((await usageOf(world))[0]?.amount, "0.000016"); // 10 of prompt and 3 * 2
+});
+
+Deno.test("chat abort: who leaves a stream with usage on every chunk pays by the last one", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  const { fed, reader } = await streaming(world, []);
+  for (const output of [2, 4]) {
+    fed.send(
+      chunk({ content: "Hello there, again and again" }, null, { usage: usage(10, output) }),
+    );
+    await reader.read();
+  }
+  await reader.leave();
+  await fed.cancelled;
+  await world.app.running.idle();
+  assert.equal((await usageOf(world))[0]?.amount, "0.000018"); // 10 of prompt and 4 * 2
 });
 
 Deno.test("chat abort: who leaves before the first token pays for the prompt", async () => {

@@ -84,7 +84,7 @@ export function watch({ running }: ChatRooms, answer: Answer): () => void {
     requestId: answer.requestId,
     model: answer.chat.model,
     async used() {
-      const usage = await answer.meter.usage();
+      const usage = await answer.meter.usageSoFar();
       return { input: inputOf(usage), output: usage.output, cost: costOf(answer, usage) };
     },
     cut: (reason) => answer.controller.abort(reason),

@@ -92,12 +92,12 @@ export class Chunks {
 
   #takeChunk(chunk: JsonObject, data: string): string {
     const { meter, wantsUsage } = this.#options;
-    if (chunk.usage) meter.addUsage(chunk.usage);
     const sent = Array.isArray(chunk.choices) ? chunk.choices : [];
     const choices = sent.map(pieceOfChoice).filter((choice) => choice !== null);
     if (!isNamed(chunk, this.#head)) this.#head = headOf(chunk, this.#head);
     let frames = "";
     for (const choice of choices) frames += this.#meterChoice(choice);
+    if (chunk.usage) meter.addUsage(chunk.usage);
     // Of a chunk that says nothing else, usage is told at the end; nonsense is not told at all.
     if (choices.length === 0 && (chunk.usage || sent.length > 0)) {
       if (chunk.usage) this.#beside = chunk;

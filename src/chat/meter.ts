@@ -26,6 +26,8 @@ export class Meter {
   #provider: TokenUsage | null = null;
   /** What is believed of a `usage` whose prompt is not. */
   #output: ReturnType<typeof readOutput> = null;
+  /** Output has come since the provider's last word. */
+  #isBehind = false;
   #uncounted = "";
   #counted = 0;
   #input: Promise<number> | null = null;
@@ -40,6 +42,7 @@ export class Meter {
     for (const text of outputTexts(message)) {
       this.producedOutput ||= text.length > 0;
       this.#uncounted += text;
+      this.#isBehind = true;
     }
   }
 
@@ -54,6 +57,7 @@ export class Meter {
       return;
     }
     this.#provider = usage;
+    this.#isBehind = false;
     this.reported = raw;
     if (usage.output > 0) this.producedOutput = true;
   }
@@ -72,16 +76,25 @@ export class Meter {
     return this.#counted;
   }
 
-  /** The use so far by our own count, or the provider's where it has spoken. */
-  async usage(): Promise<TokenUsage> {
+  /** The use of an answer that has come to its end: the provider's word, or our own count. */
+  usage(): Promise<TokenUsage> {
+    return this.#usage(this.#options.choices > 1);
+  }
+
+  /** The use so far: of what has come since the provider's word, at least our own count. */
+  usageSoFar(): Promise<TokenUsage> {
+    return this.#usage(this.#isBehind || this.#options.choices > 1);
+  }
+
+  /** `atLeastCounted`: some servers report one choice of several (llama.cpp does). */
+  async #usage(atLeastCounted: boolean): Promise<TokenUsage> {
     if (!this.#provider) {
       const counted = this.producedOutput ? await this.countOutput() : 0;
       this.#input ??= this.#options.countInput();
       const { output, reasoning } = this.#output ?? { output: counted, reasoning: 0 };
       return estimatedUsage(await this.#input, output, reasoning);
     }
-    // Some servers report one choice of several (llama.cpp does).
-    if (this.#options.choices === 1) return this.#provider;
+    if (!atLeastCounted) return this.#provider;
     const output = Math.max(this.#provider.output, await this.countOutput());
     return { ...this.#provider, output };
   }

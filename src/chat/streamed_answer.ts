@@ -236,7 +236,8 @@ class AnswerStream {
       await release(rooms, answer, endingOf(fault));
       return "";
     }
-    const usage = await answer.meter.usage();
+    const { meter } = answer;
+    const usage = await (this.#chunks.done ? meter.usage() : meter.usageSoFar());
     // A stream that was read to its end for a caller who left is canceled all the same.
     const ending = endingOf(fault ?? (this.#left && callerLeft));
     const { entry } = await settle(rooms, answer, { usage, ending });
