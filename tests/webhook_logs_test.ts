@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
+import { createScriptedStore } from "./support/store.ts";
 import { createWorld } from "./support/world.ts";
-import { deliver, logs, subscribe } from "./support/webhooks.ts";
+import { deliver, logs, subscribe, subscriptionsPath } from "./support/webhooks.ts";
 
 Deno.test("logs: an entry tells of the delivery, and holds the event as it was sent", async () => {
   using world = await createWorld();
@@ -135,4 +136,40 @@ Deno.test("logs: ended deliveries are kept for the retention, then they and thei
   assert.deepEqual(await logs(world), []);
   assert.equal((await world.deps.kv.list({ prefix: ["delivery"], limit: 5 })).length, 0);
   assert.equal((await world.deps.kv.list({ prefix: ["log"], limit: 5 })).length, 0);
+});
+
+Deno.test("logs: a sweep removes all that is old, or as much as it has time for, of every project", async () => {
+  const store = createScriptedStore();
+  const env = { WEBHOOK_RETENTION_DAYS: "2" };
+  using world = await createWorld({ env, wrapKv: store.wrap });
+  const other = await world.makeProject();
+  for (const key of [world.apiKey, other.apiKey]) {
+    const body = { url: "https://hooks.example.com/farebox", events: ["*"] };
+    assert.equal((await world.json(subscriptionsPath, { key, body })).status, 201);
+    const deposit = { user: "ada", amount: "1" };
+    for (let n = 0; n < 900; n += 100) {
+      const made = Array.from(
+        { length: 100 },
+        () => world.json("/v1/user/balance/deposit", { key, body: deposit }),
+      );
+      await Promise.all(made);
+    }
+    await deliver(world);
+  }
+  const left = async (projectId: string) =>
+    (await world.deps.kv.list({ prefix: ["delivery", projectId], limit: 1_000 })).length;
+  const both = () => Promise.all([world.projectId, other.projectId].map(left));
+  assert.deepEqual(await both(), [900, 900]);
+  await world.clock.advance(3 * 24 * 3_600_000);
+  // A store that takes half a second for each write.
+  store.atomic = async (write, real) => {
+    await world.clock.advance(500);
+    return await real(write);
+  };
+  await world.app.sweep();
+  const [own = 0, others = 0] = await both();
+  assert.ok(own < 900 && own > 600 && others < 900 && others > 600, `${own}, ${others}`);
+  store.atomic = null;
+  await world.app.sweep();
+  assert.deepEqual(await both(), [0, 0]);
 });

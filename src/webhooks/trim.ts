@@ -15,9 +15,13 @@ import type { DeliveryStatus } from "./schema.ts";
 import { listEventsBefore, readDeliveries } from "./store.ts";
 
 const projectsPerSweep = 100;
-/** Removed of one project at each visit: a busy one is visited until nothing old is left. */
+/** Removed of one project at a time, so that a busy one keeps no other waiting. */
 const partSize = 40;
-const partsPerVisit = 20;
+/**
+ * How long one sweep goes on while there is more: a fifth of the time from one to the next, in which
+ * more is removed than a process delivers meanwhile.
+ */
+const sweepMs = 3_000;
 const dayMs = 24 * 60 * 60 * 1000;
 /** An event outlives its deliveries' retention by the longest that one of them may be pending. */
 const eventGraceMs = 8 * dayMs;
@@ -30,7 +34,7 @@ export function createTrim({ kv, committer, clock, config }: Deps): () => Promis
   const rowsPerPart = Math.min(partSize, config.kvChecksMax - 2);
   let after: Key | null = null;
 
-  /** Whether there may be more. */
+  /** Whether it went on, and there may be more. */
   async function trimDeliveries(
     projectId: string,
     status: DeliveryStatus,
@@ -51,8 +55,8 @@ export function createTrim({ kv, committer, clock, config }: Deps): () => Promis
       write.checks.push({ key: deliveryKey(projectId, row.value.id), version: row.version });
       removeDelivery(write, row.value);
     }
-    if (write.deletes.length > 0) await committer.commit(write);
-    return rows.length === rowsPerPart;
+    if (write.deletes.length === 0) return false;
+    return (await committer.commit(write)) !== null && rows.length === rowsPerPart;
   }
 
   async function trimEvents(projectId: string, beforeId: string): Promise<boolean> {
@@ -75,17 +79,21 @@ export function createTrim({ kv, committer, clock, config }: Deps): () => Promis
     after = rows[projectsPerSweep]?.key ?? null;
     const before = clock.now() - config.webhooks.retentionDays * dayMs;
     const eventsBefore = await firstKeptEvent(before - eventGraceMs);
-    for (const { key } of rows.slice(0, projectsPerSweep)) {
-      const projectId = String(key[1]);
-      for (let part = 0; part < partsPerVisit; part++) {
+    const deadline = clock.elapsed() + sweepMs;
+    let busy = rows.slice(0, projectsPerSweep).map(({ key }) => String(key[1]));
+    while (busy.length > 0 && clock.elapsed() < deadline) {
+      const withMore: string[] = [];
+      for (const projectId of busy) {
         const more = [
           await trimDeliveries(projectId, "success", before),
           await trimDeliveries(projectId, "error", before),
           await trimEvents(projectId, eventsBefore),
         ];
-        if (!more.includes(true)) break;
-        after ??= projectKey(projectId);
+        if (more.includes(true)) withMore.push(projectId);
       }
+      busy = withMore;
     }
+    const [unfinished] = busy;
+    if (unfinished !== undefined) after ??= projectKey(unfinished);
   };
 }
