@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { storedRows } from "./support/books.ts";
-import { signedIn, textOf, Visitor } from "./support/console.ts";
+import { hiddenFields, signedIn, textOf, Visitor } from "./support/console.ts";
 import { operate } from "./support/webhooks.ts";
 import { adminKey, type Body, createWorld } from "./support/world.ts";
 
@@ -21,6 +21,19 @@ Deno.test("console: who is not signed in is led to the sign-in, and from there t
   assert.match(textOf((await visitor.get(to)).html), /Audit trail.*console\.signed_in.*console/);
 });
 
+Deno.test("console: the sign-in leads to the page as it was asked for, also after a wrong key", async () => {
+  using world = await createWorld();
+  const visitor = new Visitor(world);
+  const asked = `/console/projects/${world.projectId}/users?q=a%20b%26c&limit=5`;
+  const { location } = await visitor.get(asked);
+  const form = hiddenFields((await visitor.get(location ?? "")).html, "/sign-in");
+  const wrong = await visitor.post("/console/sign-in", { ...form, key: "sk_wrong" });
+  assert.equal(wrong.status, 401);
+  const again = hiddenFields(wrong.html, "/sign-in");
+  const signed = await visitor.post("/console/sign-in", { ...again, key: world.apiKey });
+  assert.deepEqual([signed.status, signed.location], [303, asked]);
+});
+
 Deno.test("console: the sign-in leads nowhere else than to the console", async () => {
   using world = await createWorld();
   for (
@@ -29,6 +42,9 @@ Deno.test("console: the sign-in leads nowhere else than to the console", async (
       "//evil.example/console",
       "/console/../v1",
       "/console/sign-out?x=1",
+      "/console/sign-out",
+      "/console/projects?x=1#//evil.example",
+      "/console/projects?x=1\r\nset-cookie: a=b",
       "/console//evil.example",
       "javascript:alert(1)",
       "/topup/x",

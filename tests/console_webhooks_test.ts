@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { hiddenFields, signedIn, textOf } from "./support/console.ts";
+import { createGate } from "./support/store.ts";
 import { deliver, logs, operate, subscribe } from "./support/webhooks.ts";
 import { adminKey, type Body, createWorld, type World } from "./support/world.ts";
 
@@ -139,13 +140,18 @@ Deno.test("console: a delivery shows each try and its event, and is sent again",
   assert.match(text, /Tries 2 .*410 \d+ status 410 .*503 \d+ status 503/);
   assert.match(text, /"type": "balance\.deposit\.created"/);
   assert.doesNotMatch(page.html, /<b>busy/);
-  world.subscriber.reply(() => ({}));
+  const gate = createGate();
+  world.subscriber.reply(() => gate.opened.then(() => ({})));
   const again = await owner.submit(`deliveries/${failed?.id}`);
   assert.match(textOf(again.html), /on its way again/);
+  const twice = await owner.submit(`deliveries/${failed?.id}`);
+  assert.match(textOf(twice.html), /on its way again/, "by a double click");
+  gate.open();
   await deliver(world);
   assert.match(textOf((await owner.get(`deliveries/${failed?.id}`)).html), /Status success/);
-  const [row] = await actions(world);
+  const [row, before] = await actions(world);
   assert.deepEqual([row?.action, row?.target], ["delivery.redelivered", failed?.id]);
+  assert.notEqual(before?.action, "delivery.redelivered");
   const other = await world.makeProject();
   const stranger = await signedIn(world, other.apiKey);
   const elsewhere = `/console/projects/${other.projectId}`;

@@ -77,6 +77,7 @@ Deno.test("export command: what fails leaves no file, and an earlier one as it w
     [[shop.projectId, "--from", "then", "--out", "users.csv"], 1, /'from'/],
     [[shop.projectId, "--what", "keys"], 2, /Allowed choices are entries, users/],
     [[shop.projectId, "--out", "no/such/folder.csv"], 1, /cannot be written/],
+    [[shop.projectId, "--out", "."], 1, /^\. cannot be written/m],
   ];
   for (const [args, code, told] of wrong) {
     const ran = await run(["export", ...args]);

@@ -80,7 +80,9 @@ export function openTerminal(given: Given): Terminal {
         throw usage(`${question}\nNobody can be asked here: say --yes to do it.`);
       }
       const terminal = createInterface({ input: process.stdin, output: process.stderr });
-      const answer = await terminal.question(`${question} [y/N] `);
+      // Whoever ends the input instead of answering says no.
+      const closed = new Promise<string>((resolve) => terminal.once("close", () => resolve("")));
+      const answer = await Promise.race([terminal.question(`${question} [y/N] `), closed]);
       terminal.close();
       if (!/^y(es)?$/i.test(answer.trim())) throw refused("Nothing was done.");
     },

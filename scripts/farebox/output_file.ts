@@ -17,7 +17,12 @@ export interface OutputFile {
 export async function openOutput(path: string): Promise<OutputFile> {
   const isStdout = path === "-";
   const partPath = `${path}.part`;
-  const file = isStdout ? Deno.stdout : await create(partPath);
+  const file = isStdout ? Deno.stdout : await createFile(partPath);
+  const putInPlace = async (whole: Deno.FsFile) => {
+    await whole.sync();
+    await Deno.rename(partPath, path);
+    await syncFolder(path);
+  };
   const output: OutputFile = {
     isStdout,
     bytes: 0,
@@ -31,9 +36,9 @@ export async function openOutput(path: string): Promise<OutputFile> {
       if (!(file instanceof Deno.FsFile)) return await work();
       try {
         const result = await work();
-        await file.sync();
-        await Deno.rename(partPath, path);
-        await syncFolder(path);
+        await putInPlace(file).catch((error) => {
+          throw cannotWrite(path, error);
+        });
         return result;
       } catch (error) {
         await Deno.remove(partPath).catch(() => {});
@@ -66,7 +71,8 @@ export async function syncFolder(path: string): Promise<void> {
   folder.close();
 }
 
-async function create(path: string): Promise<Deno.FsFile> {
+/** A new file for its owner alone, in the place of any before. Throws `Failure` where it cannot be. */
+export async function createFile(path: string): Promise<Deno.FsFile> {
   try {
     return await Deno.open(path, { create: true, write: true, truncate: true, mode: 0o600 });
   } catch (error) {

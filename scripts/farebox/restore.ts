@@ -7,7 +7,7 @@ import { lockDatabase } from "../../src/database_lock.ts";
 import { checkDatabase, SealReader } from "./backup_file.ts";
 import { type Given, openTerminal, type Terminal } from "./context.ts";
 import { refused } from "./failure.ts";
-import { syncFolder, writeAll } from "./output_file.ts";
+import { createFile, syncFolder, writeAll } from "./output_file.ts";
 import { openEnvironment } from "./settings.ts";
 
 const notes = `
@@ -77,7 +77,8 @@ async function copyChecked(from: string, to: string): Promise<void> {
   const source = await Deno.open(from).catch((error) => {
     throw refused(`${from} cannot be read: ${error.message}`);
   });
-  using target = await Deno.open(to, { create: true, write: true, truncate: true, mode: 0o600 });
+  if ((await source.stat()).isDirectory) throw refused(`${from} cannot be read: it is a folder.`);
+  using target = await createFile(to);
   const seal = new SealReader();
   for await (const piece of source.readable) {
     await writeAll(target, seal.add(piece), to);

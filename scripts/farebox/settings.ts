@@ -22,7 +22,7 @@ function readEnvFile(): Record<string, string | undefined> {
     return parseEnv(Deno.readTextFileSync(".env"));
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return {};
-    throw error;
+    throw usage(`.env cannot be read: ${error instanceof Error ? error.message : error}`);
   }
 }
 

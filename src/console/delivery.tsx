@@ -1,4 +1,5 @@
 /** @jsxImportSource @hono/hono/jsx */
+import { ApiError } from "../base/errors.ts";
 import { checkId } from "../projects/operator.ts";
 import { findDelivery } from "../webhooks/logs.ts";
 import type { Delivery } from "../webhooks/schema.ts";
@@ -45,7 +46,10 @@ export function deliveryPages(door: Door, { deps, redelivery }: ConsoleRooms) {
     redeliver: door.project(async (visit) => {
       const { project, session, here, go } = visit;
       const id = idOf(visit);
-      await redelivery.one(project.id, id, session.by);
+      await redelivery.one(project.id, id, session.by).catch((error) => {
+        // Clicked twice: it is on its way since the first one.
+        if (!(error instanceof ApiError && error.code === "delivery_pending")) throw error;
+      });
       return go(here(`/deliveries/${id}`), "redelivering");
     }),
   };

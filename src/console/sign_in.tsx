@@ -15,9 +15,9 @@ export function signInRoutes({ deps, sessions }: ConsoleRooms) {
   const attempts = createAttempts(deps.clock);
   const at = (path: string) => publicPath(deps.config, `/console${path}`);
 
-  function page(incoming: Incoming, fault: ApiError | null): Response {
+  function page(incoming: Incoming, fault: ApiError | null, to: string): Response {
     const { requestId, query } = incoming;
-    const view = { action: at("/sign-in"), to: query("to") ?? "", fault: fault?.message ?? null };
+    const view = { action: at("/sign-in"), to, fault: fault?.message ?? null };
     const html = <SignInPage {...view} said={flashText(query("flash"))} />;
     const response = pageResponse(fault?.status ?? 200, String(html), { requestId });
     for (const [name, value] of Object.entries(fault?.headers ?? {})) {
@@ -27,26 +27,29 @@ export function signInRoutes({ deps, sessions }: ConsoleRooms) {
     return response;
   }
 
-  const show: Handler = (incoming) => page(incoming, null);
+  const show: Handler = (incoming) => page(incoming, null, incoming.query("to") ?? "");
 
   const signIn: Handler = async (incoming) => {
     const { request, requestId, inTime, address } = incoming;
+    let to = "";
     try {
       const form = await inTime(readForm(request));
+      to = form.get("to") ?? "";
       const waitMs = attempts.take(address());
       if (waitMs > 0) throw tooMany(waitMs);
       const { cookie, projectId } = await sessions.start(request, (form.get("key") ?? "").trim());
       const home = projectId === null ? "/projects" : `/projects/${projectId}`;
-      return seeOther(placeOf(form.get("to")) ?? at(home), requestId, cookie);
+      return seeOther(placeOf(to) ?? at(home), requestId, cookie);
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      return page(incoming, error);
+      return page(incoming, error, to);
     }
   };
 
   /** Only to a page of the console: a link must not lead elsewhere by way of the sign-in. */
-  function placeOf(to: string | null): string | null {
-    return to !== null && /^\/console(\/[\w-]+)+$/.test(to) ? publicPath(deps.config, to) : null;
+  function placeOf(to: string): string | null {
+    const isOurs = /^\/console(?!\/sign-)(\/[\w-]+)+(\?[\w.~%!*'()&=+-]*)?$/.test(to);
+    return isOurs ? publicPath(deps.config, to) : null;
   }
 
   const signOut: Handler = async ({ request, requestId }) => {

@@ -104,8 +104,8 @@ const redeliver: Operation = {
   },
   errors: [...idErrors("delivery"), {
     status: 400,
-    code: "invalid_value",
-    when: "It is still pending, or has changed meanwhile.",
+    code: "delivery_pending",
+    when: "It is still pending: it is tried again by itself.",
   }],
 };
 

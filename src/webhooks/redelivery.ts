@@ -108,24 +108,25 @@ export function createRedelivery(deps: Deps, dispatcher: Pick<Dispatcher, "poll"
 
   return {
     async one(projectId, deliveryId, by) {
-      const [found] = await readDeliveries(kv, [{ projectId, id: deliveryId }]);
-      if (!found) throw notFound("delivery");
-      if (found.value.status === "pending") {
-        throw badRequest(null, "This delivery is still pending: it is tried again by itself.");
+      for (;;) {
+        const [found] = await readDeliveries(kv, [{ projectId, id: deliveryId }]);
+        if (!found) throw notFound("delivery");
+        if (found.value.status === "pending") {
+          const message = "This delivery is still pending: it is tried again by itself.";
+          throw badRequest(null, message, "delivery_pending");
+        }
+        const again = redelivered(found.value, clock.now());
+        const write = emptyWrite();
+        write.checks.push({ key: deliveryKey(projectId, deliveryId), version: found.version });
+        putDelivery(write, found.value, again);
+        const { subscriptionId, eventType } = again;
+        const detail = { subscriptionId, eventType };
+        const deed = { by, action: "delivery.redelivered", target: deliveryId, detail };
+        write.sets.push(auditRow(deps, projectId, deed));
+        if ((await committer.commit(write)) === null) continue;
+        await dispatcher.poll();
+        return again;
       }
-      const again = redelivered(found.value, clock.now());
-      const write = emptyWrite();
-      write.checks.push({ key: deliveryKey(projectId, deliveryId), version: found.version });
-      putDelivery(write, found.value, again);
-      const { subscriptionId, eventType } = again;
-      const detail = { subscriptionId, eventType };
-      const deed = { by, action: "delivery.redelivered", target: deliveryId, detail };
-      write.sets.push(auditRow(deps, projectId, deed));
-      if ((await committer.commit(write)) === null) {
-        throw badRequest(null, "This delivery has changed meanwhile. Look at it again.");
-      }
-      await dispatcher.poll();
-      return again;
     },
     async all(projectId, { subscriptionId, since }, by) {
       const now = clock.now();

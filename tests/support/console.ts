@@ -103,5 +103,7 @@ export function hiddenFields(html: string, action = ""): Record<string, string> 
   const form = forms.find((text) => text.includes(`action="`) && text.includes(`${action}"`)) ??
     assert.fail(`no form to ${action}`);
   const inputs = form.matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)"/g);
-  return Object.fromEntries([...inputs].map(([, name = "", value = ""]) => [name, value]));
+  return Object.fromEntries(
+    [...inputs].map(([, name = "", value = ""]) => [name, value.replaceAll("&amp;", "&")]),
+  );
 }
