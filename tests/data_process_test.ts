@@ -133,6 +133,23 @@ Deno.test("import command: books every line once, however often it is run, and c
   assert.deepEqual(await balances(), expected);
 });
 
+Deno.test("import command: books to the users that an export names, also like a formula", async () => {
+  await using office = await openOffice();
+  const { shop, run, write, read, balances } = office;
+  const users = ["+4915112345678", "-A1", "'=odd", "'plain"];
+  const rows = users.map((user) => JSON.stringify({ user, amount: "1" }));
+  await write("first.jsonl", rows.join("\n"));
+  const into = (file: string) => run(["import", shop.projectId, file, "--yes"]);
+  assert.equal((await into("first.jsonl")).code, 0);
+  const out = ["--what", "users", "--format", "csv", "--out", "users.csv"];
+  assert.equal((await run(["export", shop.projectId, ...out])).code, 0);
+  const exported: Body[] = parse(await read("users.csv"), { columns: true });
+  assert.ok(exported.every(({ user }) => /^'/.test(user)), "a spreadsheet runs none of them");
+  await write("again.csv", ["user,amount", ...exported.map(({ user }) => `${user},2`)].join("\n"));
+  assert.equal((await into("again.csv")).code, 0);
+  assert.deepEqual(await balances(), Object.fromEntries(users.map((user) => [user, "3"])));
+});
+
 Deno.test("import command: names every bad line, and books nothing while there is one", async () => {
   await using office = await openOffice();
   const { farebox, shop, run, write, balances } = office;

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { CsvError, parse } from "csv-parse/sync";
+import { csvText } from "../../src/base/csv.ts";
 import { ApiError } from "../../src/base/errors.ts";
 import { decodeUtf8, isObject, type JsonObject, parseJson } from "../../src/base/json.ts";
 import { type Amount, toAmount, zero } from "../../src/base/money.ts";
@@ -91,7 +92,9 @@ function* csvLines(text: string, path: string): Generator<Line> {
           throw new Fault(`it has ${record.length} cells, and the first line ${names.length}`);
         }
         const fields = Object.fromEntries(names.map((name, at) => [name, record[at] ?? ""]));
-        const { metadata, ...rest } = fields;
+        const { metadata, user = "", ...others } = fields;
+        // As an export writes whoever is named like a formula, "+49…" for one.
+        const rest = { user: csvText(user), ...others };
         return metadata ? { ...rest, metadata: readJson(metadata, "metadata") } : rest;
       },
     };

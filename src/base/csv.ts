@@ -9,8 +9,14 @@ export function csvLine(cells: readonly (string | null)[]): string {
 // (https://owasp.org/www-community/attacks/CSV_Injection). Amounts with a minus are left alone.
 function csvCell(value: string | null): string {
   if (value === null) return "";
-  const safe = /^[=+@\t\r-]/.test(value) && !/^-?[\d.]+$/.test(value) ? `'${value}` : value;
+  const isFormula = /^'*[=+@\t\r-]/.test(value) && !/^-?[\d.]+$/.test(value);
+  const safe = isFormula ? `'${value}` : value;
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}
+
+/** What a cell of ours says: the text that it was made of, without what keeps it from being run. */
+export function csvText(cell: string): string {
+  return /^'+[=+@\t\r-]/.test(cell) ? cell.slice(1) : cell;
 }
 
 /** A record as a line of CSV; a column such as `usage.model` is the field of a field. */
