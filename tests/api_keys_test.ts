@@ -114,6 +114,7 @@ const badKeys: [label: string, settings: Record<string, unknown>][] = [
   ["an empty user", { scopes: ["chat"], user: "" }],
   ["a user with a control character", { scopes: ["chat"], user: "a\u0000b" }],
   ["a default user that is too long", { defaultUser: "a".repeat(129) }],
+  ["a default user of too many characters of two units", { defaultUser: "😀".repeat(129) }],
   ["a default user that is a number", { defaultUser: 5 }],
   ["a default user that is no Unicode", { defaultUser: "\ud800" }],
   ["an unknown field", { expires: "never" }],

@@ -50,6 +50,12 @@ const sources: {
   { name: "unicode in the header", fields: nobody, header: "\u00e5sa", payer: "\u00e5sa" }, // case 24
   { name: "blanks are kept", fields: { user: " bob " }, payer: " bob " }, // case 24
   { name: "the longest", fields: { user: "u".repeat(128) }, payer: "u".repeat(128) }, // case 24
+  {
+    name: "the longest, of characters that UTF-16 writes as two",
+    fields: nobody,
+    header: "😀".repeat(128),
+    payer: "😀".repeat(128),
+  },
 ];
 
 for (const { name, fields, header, path = completionsPath, payer } of sources) {
@@ -76,6 +82,7 @@ const refused: [string, Record<string, unknown>, string, string][] = [
   ],
   ["empty", { user: "" }, "invalid_value", "user"], // case 24
   ["too long", { user: "u".repeat(129) }, "invalid_value", "user"], // case 24
+  ["too long in two units each", { user: "😀".repeat(129) }, "invalid_value", "user"],
   ["ten kilobytes", { user: "u".repeat(10_240) }, "invalid_value", "user"], // case 24
   ["a line break", { user: "bob\r\nx-evil: 1" }, "invalid_value", "user"], // case 24
   ["a control character", { user: "bob\u0000" }, "invalid_value", "user"], // case 24

@@ -1,6 +1,12 @@
 import { z } from "zod";
 import { isObject, type JsonObject } from "./json.ts";
-import { idempotencyKeyCharsMax, pageSizeDefault, pageSizeMax, userIdCharsMax } from "./limits.ts";
+import {
+  idempotencyKeyCharsMax,
+  pageSizeDefault,
+  pageSizeMax,
+  userIdCharsMax,
+  userIdUnitsMax,
+} from "./limits.ts";
 
 // What bodies, answers and events are made of, each with its unit: the words of the API document.
 
@@ -41,6 +47,12 @@ export const userField = z.unknown().optional().meta({
   description: "The end user: a stable, pseudonymous id of your own. May be left out where the " +
     "header `X-Service-User` or the key's default names one.",
   override: { type: "string", minLength: 1, maxLength: userIdCharsMax },
+});
+
+/** An end user that a setting names, as it is described; `checkUserId` judges it. */
+export const userIdSetting = z.string().min(1).max(userIdUnitsMax).meta({
+  override: ({ jsonSchema }: { jsonSchema: { maxLength?: number } }) =>
+    void (jsonSchema.maxLength = userIdCharsMax),
 });
 
 /** What a caller gave us to keep, as it was. */

@@ -12,8 +12,10 @@ export const jsonDepthMax = 500;
 export const metadataBytesMax = 16 * 1024;
 /** Most keys at the top level of `metadata`. */
 export const metadataKeysMax = 50;
-/** Longest user id, in characters (UTF-16 code units). */
+/** Longest user id, in characters of Unicode, as JSON Schema counts them. */
 export const userIdCharsMax = 128;
+/** The same in UTF-16 code units, of which a character has up to two. */
+export const userIdUnitsMax = 2 * userIdCharsMax;
 /** Longest name of a field at fault that an error tells, in characters: a model's name fits in. */
 export const paramCharsMax = 300;
 /** Longest request id that a caller may choose, in characters. */

@@ -1,8 +1,12 @@
 import { badRequest } from "./errors.ts";
-import { userIdCharsMax } from "./limits.ts";
+import { userIdCharsMax, userIdUnitsMax } from "./limits.ts";
 
 // deno-lint-ignore no-control-regex -- control characters are what is refused
 const controls = /[\u0000-\u001f\u007f-\u009f]/;
+
+function isShort(value: string): boolean {
+  return value.length <= userIdUnitsMax && [...value].length <= userIdCharsMax;
+}
 
 /**
  * Checks a caller's id of an end user and keeps it exactly: 1 to 128 characters, well-formed
@@ -11,11 +15,8 @@ const controls = /[\u0000-\u001f\u007f-\u009f]/;
 export function checkUserId(value: unknown, param: string): string {
   if (typeof value !== "string") throw badRequest(param, `'${param}' must be a string.`);
   if (value.length === 0) throw badRequest(param, `'${param}' must not be empty.`);
-  if (value.length > userIdCharsMax) {
-    throw badRequest(
-      param,
-      `'${param}' must have at most ${userIdCharsMax} characters, and has ${value.length}.`,
-    );
+  if (value.length > userIdCharsMax && !isShort(value)) {
+    throw badRequest(param, `'${param}' must have at most ${userIdCharsMax} characters.`);
   }
   if (controls.test(value)) throw badRequest(param, `'${param}' contains a control character.`);
   if (!value.isWellFormed()) throw badRequest(param, `'${param}' is not well-formed Unicode.`);

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { userField } from "../base/fields.ts";
 import { isObject, type JsonObject, utf8Length } from "../base/json.ts";
-import { metadataBytesMax, metadataKeysMax, userIdCharsMax } from "../base/limits.ts";
+import { metadataBytesMax, metadataKeysMax, userIdUnitsMax } from "../base/limits.ts";
 import { parseAmount } from "../base/money.ts";
 
 /** A decimal amount greater than zero, as a string: decision of the interface, never a number. */
@@ -61,7 +61,7 @@ export const forgetBodySchema = z.strictObject({
 /** Where a walk over an account's entries stands, from its last one back to its first. */
 const walkSchema = z.strictObject({
   owner: z.string().max(64),
-  name: z.string().max(userIdCharsMax),
+  name: z.string().max(userIdUnitsMax),
   /** The account's last entry when the walk began. */
   last: z.string().max(64).nullable(),
   /** The entry to look at, the number that it should have and the balance that it should leave. */
@@ -73,12 +73,12 @@ const walkSchema = z.strictObject({
   /** There were too many of them to carry along. */
   forgotten: z.boolean(),
   /** The name that entries have which are not renamed yet. */
-  formerly: z.string().max(userIdCharsMax).nullable(),
+  formerly: z.string().max(userIdUnitsMax).nullable(),
 });
 /** Where a walk over an account's entries stands. */
 export type Walk = z.output<typeof walkSchema>;
 
-const lastSeen = z.tuple([z.string().max(64), z.string().max(userIdCharsMax)]).nullable();
+const lastSeen = z.tuple([z.string().max(64), z.string().max(userIdUnitsMax)]).nullable();
 
 /** Where the verification of the ledger stands: between two owners, or within one. */
 export const ledgerPlaceSchema = z.strictObject({

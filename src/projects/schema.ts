@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { userIdSetting } from "../base/fields.ts";
 import { userIdCharsMax } from "../base/limits.ts";
 import type { Listener } from "../events/listener.ts";
 import type { Sealed } from "../store/secrets.ts";
@@ -183,10 +184,10 @@ export type UpdateProject = z.output<typeof updateProjectSchema>;
 export const apiKeyFields = {
   name: z.string().max(128).default(""),
   scopes: z.array(z.enum(scopes)).min(1).default([...scopes]),
-  defaultUser: z.string().min(1).max(userIdCharsMax).nullable().default(null).meta({
+  defaultUser: userIdSetting.nullable().default(null).meta({
     description: "The end user where a request names none.",
   }),
-  user: z.string().min(1).max(userIdCharsMax).nullable().default(null).meta({
+  user: userIdSetting.nullable().default(null).meta({
     description: "The one end user that the key is for. Only with `chat` as its single scope.",
   }),
 };
