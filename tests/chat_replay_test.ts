@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { chat, chatBody, chatStream, completionsPath, until, usageOf } from "./support/chat.ts";
 import { completion, helloStream } from "./support/upstream.ts";
 import { loadTokenizer } from "../src/chat/tokenizer.ts";
-import { createWorld } from "./support/world.ts";
+import { adminKey, createWorld } from "./support/world.ts";
 
 // Loaded before the clock is moved, since loading takes real time.
 await loadTokenizer();
@@ -128,6 +128,21 @@ Deno.test("chat replay: an answer too large to keep says so, and is asked for ag
   assert.equal(response.headers.get("idempotency-stored"), null);
   assert.ok((await chat(world, {}, keyed)).response.headers.has("idempotent-replayed"));
   assert.equal((await usageOf(world)).length, 3);
+});
+
+Deno.test("chat replay: an answer is given again though its model is served no more", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  const first = await chat(world, {}, keyed);
+  const { status } = await world.json(`/v1/admin/projects/${world.projectId}`, {
+    method: "PATCH",
+    body: { pricing: { models: { another: { input: "1", output: "1" } } } },
+    key: adminKey,
+  });
+  assert.equal(status, 200);
+  assert.equal((await chat(world)).status, 404);
+  const again = await chat(world, {}, keyed);
+  assert.deepEqual([again.status, again.body], [200, first.body]);
 });
 
 Deno.test("chat replay: what was not charged is not kept", async () => {

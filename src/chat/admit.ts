@@ -14,7 +14,7 @@ import { type Place, rateLimited, tooFast } from "./limits.ts";
 import { Meter } from "./meter.ts";
 import { boundByBytes, boundMedia, countPrompt, type Media, withRoom } from "./prompt.ts";
 import { type ChatQuote, type PromptSize, quoteChat } from "./quote.ts";
-import { findReplay, type Replay, runningMark, type StoredAnswer } from "./replay.ts";
+import { findEarlier, runningMark, type StoredAnswer } from "./replay.ts";
 import type { Paywall } from "./reply.ts";
 import { plausibleUsage } from "./usage.ts";
 import { loadTokenizer } from "./tokenizer.ts";
@@ -35,13 +35,10 @@ export async function admit(rooms: ChatRooms, ask: Ask): Promise<Admission> {
   const { key, snapshot: { project: { limits } } } = ask.caller;
   let place: Place | null = null;
   try {
-    // What was answered before is new to no limit.
-    const replay = await findEarlier(rooms, ask);
-    if (replay?.stored) return { kind: "replayed", stored: replay.stored };
     const entered = rooms.gates.enter(key.id, limits.key);
     if ("limited" in entered) return await refuseHaste(rooms, ask, entered.limited);
     place = entered;
-    const admission = await admitTo(rooms, ask, { place, replay });
+    const admission = await admitTo(rooms, ask, place);
     if (admission.kind !== "admitted") place.leave();
     return admission;
   } catch (error) {
@@ -50,19 +47,11 @@ export async function admit(rooms: ChatRooms, ask: Ask): Promise<Admission> {
   }
 }
 
-function findEarlier({ deps }: ChatRooms, { replay, caller }: Ask): Promise<Replay> | null {
-  return replay && findReplay(deps, caller.snapshot.project.id, replay);
-}
-
-async function admitTo(
-  rooms: ChatRooms,
-  ask: Ask,
-  { place, replay: first }: { place: Place; replay: Replay | null },
-): Promise<Admission> {
+async function admitTo(rooms: ChatRooms, ask: Ask, place: Place): Promise<Admission> {
   const media = boundMedia(ask.chat, ask.terms.mediaTokens);
   const prompt: PromptSize = { bound: boundByBytes(ask.chat, media), counted: null };
   const { ref, caller: { snapshot: { project } } } = ask;
-  for (let replay = first;; replay = await findEarlier(rooms, ask)) {
+  for (let replay = ask.earlier;; replay = await findEarlier(rooms, ask)) {
     if (replay?.stored) return { kind: "replayed", stored: replay.stored };
     requireActive(project);
     if (!ref) {

@@ -14,7 +14,7 @@ import type { KeyGates, Place } from "./limits.ts";
 import type { Meter } from "./meter.ts";
 import { answerCost, outputTokensFor, type Terms } from "./pricing.ts";
 import type { ChatQuote } from "./quote.ts";
-import type { ReplayMark } from "./replay.ts";
+import type { Replay, ReplayMark } from "./replay.ts";
 import type { Running } from "./running.ts";
 import type { ChatRequest } from "./schema.ts";
 import type { Steps } from "./steps.ts";
@@ -55,6 +55,8 @@ export interface Ask {
   terms: Terms;
   upstream: Upstream;
   replay: ReplayMark | null;
+  /** What was under its idempotency key when it came. */
+  earlier: Replay | null;
 }
 
 /** An answer whose hold stands. */

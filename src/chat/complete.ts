@@ -8,7 +8,7 @@ import { endUser } from "../projects/end_user.ts";
 import { type Admission, admit, modelNotFound } from "./admit.ts";
 import { type Ask, type ChatRooms, failure } from "./answer.ts";
 import { termsOf } from "./pricing.ts";
-import { replayMark } from "./replay.ts";
+import { findEarlier, type Replay, replayMark, type StoredAnswer } from "./replay.ts";
 import { paywallReply } from "./reply.ts";
 import { readChat } from "./schema.ts";
 import { Steps } from "./steps.ts";
@@ -45,7 +45,11 @@ async function answerChat(rooms: ChatRooms, begun: Begun): Promise<Response> {
   let caller = await rooms.auth.caller(request, "chat");
   const body = await inTime(readJsonBody(request, chatBodyBytesMax));
   for (let moves = 0; moves < settingsMovesMax; moves++) {
-    const ask = await readAsk(rooms, { ...begun, caller, body });
+    const asked = readAsked(rooms, { ...begun, caller, body });
+    const earlier = await findEarlier(rooms, asked);
+    // What was answered before is new to no limit, and needs neither price nor upstream any more.
+    if (earlier?.stored) return answeredBefore(asked, earlier.stored);
+    const ask = await readAsk(rooms, asked, earlier);
     const admission = await admit(rooms, ask);
     if (admission.kind !== "settings_moved") return await respond(rooms, ask, admission);
     caller = await rooms.auth.caller(request, "chat");
@@ -58,15 +62,13 @@ async function answerChat(rooms: ChatRooms, begun: Begun): Promise<Response> {
 
 async function respond(
   rooms: ChatRooms,
-  { id, steps, chat, requestId, askedAt }: Ask,
+  ask: Ask,
   admission: Exclude<Admission, { kind: "settings_moved" }>,
 ): Promise<Response> {
+  const { id, steps, chat, requestId, askedAt } = ask;
   switch (admission.kind) {
-    case "replayed": {
-      steps.end({ kind: "replayed" });
-      const headers = { ...admission.stored.headers, "idempotent-replayed": "true" };
-      return completionResponse(admission.stored.body, requestId, headers);
-    }
+    case "replayed":
+      return answeredBefore(ask, admission.stored);
     case "paywalled": {
       steps.end({ kind: "paywalled" });
       const completionId = id.replace("req_", "chatcmpl-");
@@ -79,43 +81,44 @@ async function respond(
   }
 }
 
+function answeredBefore({ steps, requestId }: Asked, stored: StoredAnswer): Response {
+  steps.end({ kind: "replayed" });
+  const headers = { ...stored.headers, "idempotent-replayed": "true" };
+  return completionResponse(stored.body, requestId, headers);
+}
+
 interface Received extends Begun {
   caller: Caller;
   body: Awaited<ReturnType<typeof readJsonBody>>;
 }
 
-/** Everything about a request that can be at fault, before money is held for it. */
-async function readAsk(rooms: ChatRooms, received: Received): Promise<Ask> {
+/** What a request says by itself. */
+type Asked = Omit<Ask, "terms" | "upstream" | "ref" | "earlier">;
+
+function readAsked({ deps }: ChatRooms, received: Received): Asked {
   const { id, steps, incoming, caller, body } = received;
-  const { request, requestId } = incoming;
+  const { request, requestId, path } = incoming;
   const { project } = caller.snapshot;
-  const { allowedFields } = project;
-  const chat = readChat(body.value, { bytes: body.bytes, allowedFields });
-  const user = endUser(caller, request, { body: chat.body.user, path: pathUser(incoming.path) });
-  const terms = termsOf(project, chat.model);
-  if (!terms) throw modelNotFound(chat.model);
-  steps.span?.set({ "farebox.project": project.id, "gen_ai.request.model": chat.model });
-  const upstream = await rooms.findUpstream(project, chat.model);
+  const chat = readChat(body.value, { bytes: body.bytes, allowedFields: project.allowedFields });
+  const user = endUser(caller, request, { body: chat.body.user, path: pathUser(path) });
+  const key = readIdempotencyKey(request);
+  const askedAt = deps.clock.now();
+  const replay = key !== null && !chat.stream
+    ? replayMark({ projectId: project.id, user }, key, { chat, now: askedAt })
+    : null;
+  return { id, steps, requestId, request, askedAt, caller, user, chat, replay };
+}
+
+/** Everything else about a request that can be at fault, before money is held for it. */
+async function readAsk(rooms: ChatRooms, asked: Asked, earlier: Replay | null): Promise<Ask> {
+  const { caller: { snapshot: { project } }, chat: { model }, user, steps } = asked;
+  const terms = termsOf(project, model);
+  if (!terms) throw modelNotFound(model);
+  steps.span?.set({ "farebox.project": project.id, "gen_ai.request.model": model });
+  const upstream = await rooms.findUpstream(project, model);
   if (!upstream) throw badUpstream("no UPSTREAM_URL, and no upstream of the project");
   const ref = await findAccount(rooms.deps.kv, project, user);
-  const key = readIdempotencyKey(request);
-  const askedAt = rooms.deps.clock.now();
-  return {
-    id,
-    steps,
-    requestId,
-    request,
-    askedAt,
-    caller,
-    user,
-    ref,
-    chat,
-    terms,
-    upstream,
-    replay: key !== null && !chat.stream
-      ? replayMark({ projectId: project.id, user }, key, { chat, now: askedAt })
-      : null,
-  };
+  return { ...asked, terms, upstream, ref, earlier };
 }
 
 /** The user of `/v1/{user}/chat/completions`, as it stood in the path. */

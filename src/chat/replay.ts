@@ -8,6 +8,7 @@ import type { AccountRef, WalletRef } from "../ledger/account.ts";
 import type { Draft } from "../ledger/draft.ts";
 import type { HoldRequest, Quote } from "../ledger/hold.ts";
 import { isHeld } from "../ledger/balance.ts";
+import type { Caller } from "../projects/auth.ts";
 import { type Eraser, eraseRows } from "../store/erase.ts";
 import { chatReplayDueKey, chatReplayKey, chatReplaysPrefix } from "../store/keys.ts";
 import type { Key } from "../store/kv.ts";
@@ -74,11 +75,19 @@ export function replayMark(
 /** What is under a key: an answer to give again, or the remains that a new request may replace. */
 export type Replay = { stored: StoredAnswer } | { stored: null; remains: Uint8Array | null };
 
+/** What is under the idempotency key of a request, if it has one; as `findReplay` says. */
+export function findEarlier(
+  { deps }: { deps: Deps },
+  { replay, caller }: { replay: ReplayMark | null; caller: Caller },
+): Promise<Replay> | null {
+  return replay && findReplay(deps, caller.snapshot.project.id, replay);
+}
+
 /**
  * The stored answer of the same request, waiting for it while it runs; else the request should run.
  * Throws 422 when the key was used with another body.
  */
-export async function findReplay(
+async function findReplay(
   { kv, clock }: Deps,
   projectId: string,
   mark: ReplayMark,
