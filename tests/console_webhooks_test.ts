@@ -104,7 +104,9 @@ Deno.test("console: a secret is rotated after asking; both sign for the hours th
   const { id, secret: old } = await subscribe(world);
   const owner = await signedIn(world);
   const form = hiddenFields((await owner.get(`webhooks/${id}/rotate`)).html, "/rotate");
-  assert.equal((await owner.post(`webhooks/${id}/rotate`, { ...form, hours: "999" })).status, 400);
+  const wrong = await owner.post(`webhooks/${id}/rotate`, { ...form, hours: "999" });
+  assert.equal(wrong.status, 400);
+  assert.match(wrong.html, /<input[^>]*name="hours"[^>]*value="999"/);
   const made = await owner.post(`webhooks/${id}/rotate`, { ...form, hours: "1" });
   const [secret = ""] = /whsec_[A-Za-z0-9+/=]+/.exec(made.html) ?? [];
   world.seenSecrets.add(secret);
@@ -179,6 +181,7 @@ Deno.test("console: deliveries are listed by status, page by page, and all that 
   assert.match(textOf((await owner.get("webhooks")).html), /held back|failing/);
   const form = hiddenFields((await owner.get(`webhooks/${id}/redeliver`)).html, "/redeliver");
   const wrong = await owner.post(`webhooks/${id}/redeliver`, { ...form, since: "soon" });
+  assert.match(wrong.html, /<input[^>]*name="since"[^>]*value="soon"/);
   assert.equal(wrong.status, 400);
   const since = { ...form, since: "2025-12-31T00:00" };
   const asked = await owner.submit(`webhooks/${id}/redeliver`, since);

@@ -60,13 +60,21 @@ export function webhookActions(door: Door, rooms: ConsoleRooms) {
   };
 }
 
+/** What was wrong with the form when it was sent, if it was. */
+interface Again {
+  fault: string | null;
+}
+
 type Open = (visit: ProjectVisit) => Promise<{
   subscription: { id: string; secretSuffix: string; url: string };
   address: string;
 }>;
 
 function secretRotation(door: Door, { subscriptions, sessions, deps }: ConsoleRooms, open: Open) {
-  async function ask(visit: ProjectVisit, fault: string | null) {
+  async function ask(
+    visit: ProjectVisit,
+    { fault, hours = String(overlapHours) }: Again & { hours?: string | undefined },
+  ) {
     const { subscription: { secretSuffix }, address } = await open(visit);
     const page = (
       <>
@@ -82,7 +90,7 @@ function secretRotation(door: Door, { subscriptions, sessions, deps }: ConsoleRo
           <Field
             name="hours"
             label="Hours in which both sign"
-            value={String(overlapHours)}
+            value={hours}
             hint="0 to 168. 0 where the old secret has leaked."
             more={{ inputmode: "numeric" }}
           />
@@ -97,7 +105,7 @@ function secretRotation(door: Door, { subscriptions, sessions, deps }: ConsoleRo
   }
 
   return {
-    askRotate: door.project((visit) => ask(visit, null)),
+    askRotate: door.project((visit) => ask(visit, { fault: null })),
     rotate: door.project(async (visit) => {
       const { project, session, go } = visit;
       const form = await visit.form();
@@ -120,13 +128,16 @@ function secretRotation(door: Door, { subscriptions, sessions, deps }: ConsoleRo
           </>
         );
         return visit.page("The secret is rotated", made, { section });
-      }, (fault) => ask(visit, fault));
+      }, (fault) => ask(visit, { fault, hours: form.get("hours") ?? undefined }));
     }),
   };
 }
 
 function failedRedelivery(door: Door, { redelivery, sessions, deps }: ConsoleRooms, open: Open) {
-  async function ask(visit: ProjectVisit, fault: string | null) {
+  async function ask(
+    visit: ProjectVisit,
+    { fault, since }: Again & { since?: string | undefined },
+  ) {
     const { subscription: { url }, address } = await open(visit);
     const yesterday = new Date(deps.clock.now() - 24 * 60 * 60 * 1000).toISOString().slice(0, 16);
     const page = (
@@ -143,7 +154,7 @@ function failedRedelivery(door: Door, { redelivery, sessions, deps }: ConsoleRoo
             name="since"
             label="Since, UTC"
             type="datetime-local"
-            value={yesterday}
+            value={since ?? yesterday}
             required
           />
           <p class="actions">
@@ -160,7 +171,7 @@ function failedRedelivery(door: Door, { redelivery, sessions, deps }: ConsoleRoo
   }
 
   return {
-    askRedeliverAll: door.project((visit) => ask(visit, null)),
+    askRedeliverAll: door.project((visit) => ask(visit, { fault: null })),
     redeliverAll: door.project(async (visit) => {
       const { project, session, go, incoming } = visit;
       const form = await visit.form();
@@ -171,7 +182,7 @@ function failedRedelivery(door: Door, { redelivery, sessions, deps }: ConsoleRoo
         if (!await sessions.claim(session, formIdOf(form))) return go(address, "already-sent");
         const job = await redelivery.all(project.id, { subscriptionId, since }, session.by);
         return seeOther(`${address}?job=${job.id}`, incoming.requestId);
-      }, (fault) => ask(visit, fault));
+      }, (fault) => ask(visit, { fault, since: form.get("since") ?? undefined }));
     }),
   };
 }

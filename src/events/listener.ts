@@ -23,15 +23,24 @@ export function isKnownPattern(pattern: string): boolean {
   return eventTypes.some((type) => matches(pattern, type));
 }
 
-/** The known name or family that is spelt most like this one. */
+/** The event's name that is spelt most like this one. */
+export function nearestEvent(wrong: string): string {
+  return nearestOf(eventTypes, wrong);
+}
+
+/** The event's name or family that is spelt most like this one. */
 export function nearestPattern(wrong: string): string {
   const families = eventTypes.flatMap((type) => {
     const parts = type.split(".");
     return parts.slice(1).map((_, at) => `${parts.slice(0, at + 1).join(".")}.*`);
   });
+  return nearestOf([...eventTypes, ...families], wrong);
+}
+
+function nearestOf(names: readonly string[], wrong: string): string {
   let nearest = "*";
   let least = Infinity;
-  for (const known of [...eventTypes, ...families]) {
+  for (const known of names) {
     const distance = editDistance(wrong, known);
     if (distance < least) [nearest, least] = [known, distance];
   }

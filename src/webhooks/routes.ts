@@ -5,7 +5,7 @@ import { parseWith, readJsonBody, readLimit } from "../base/request.ts";
 import { jsonResponse } from "../base/response.ts";
 import type { Deps } from "../deps.ts";
 import { eventTypes } from "../events/catalogue.ts";
-import { nearestPattern } from "../events/listener.ts";
+import { nearestEvent } from "../events/listener.ts";
 import { byApiKey, byOperator } from "../projects/audit.ts";
 import type { Auth, Caller } from "../projects/auth.ts";
 import { type AdminGuard, checkId } from "../projects/operator.ts";
@@ -121,7 +121,7 @@ function logsOf({ deps }: WebhookRooms, { query }: Incoming, projectId: string) 
   const eventType = query("eventType");
   if (subscriptionId !== undefined) checkId(subscriptionId, "subscription");
   if (eventType !== undefined && !eventTypes.includes(eventType)) {
-    const nearest = nearestPattern(eventType.slice(0, 100));
+    const nearest = nearestEvent(eventType.slice(0, 100));
     throw badRequest("eventType", `'eventType' is no event's name; the nearest is '${nearest}'.`);
   }
   return listLogs(deps, projectId, {
