@@ -116,7 +116,10 @@ function repeat(
   let cancel = () => {};
   let stopped = false;
   const round = async () => {
-    await work().catch((error) => log("error", "background_failed", { error: String(error) }));
+    await work().catch((error) => {
+      // A stop closes the store under work that would take longer; the next sweep goes on with it.
+      if (!stopped) log("error", "background_failed", { error: String(error) });
+    });
     if (!stopped) cancel = clock.after(everyMs, round);
   };
   round();
