@@ -278,3 +278,30 @@ Deno.test("chat stream end: an error frame that repeats the operator's key is to
   assert.match(text, /no \[redacted\]/);
   assert.doesNotMatch(text + JSON.stringify(world.logged), /upstream-secret-key/);
 });
+
+Deno.test("chat stream end: pieces with an empty reason do not make a broken stream a whole one", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  world.upstream.once(() =>
+    sse([chunk({ content: "Hello" }, ""), chunk({ content: " there" }, "")], { done: false })
+  );
+  const events = await readEvents(await chatStream(world));
+  assert.equal(events.at(-1).error.code, "upstream_error");
+  assert.deepEqual(events.slice(0, 2).map(({ choices: [{ finish_reason }] }) => finish_reason), [
+    null,
+    null,
+  ]);
+  await assertCharged(world, [producedCost]);
+});
+
+Deno.test("chat stream end: a tool call without its end ends as one", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  const call = { index: 0, id: "c", type: "function", function: { name: "f", arguments: "{}" } };
+  world.upstream.once(() => sse([chunk({ tool_calls: [call] })]));
+  const events = await readEvents(await chatStream(world));
+  assert.deepEqual(events.slice(0, -1).map(({ choices: [{ finish_reason }] }) => finish_reason), [
+    null,
+    "tool_calls",
+  ]);
+});

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { chat, chatStream, usageOf } from "./support/chat.ts";
-import { completion, helloStream } from "./support/upstream.ts";
+import { chunk, completion, helloStream, readEvents, sse } from "./support/upstream.ts";
 import { adminKey, createWorld, type World } from "./support/world.ts";
 
 const link = "https://my.app/topup?user=ada";
@@ -87,6 +87,30 @@ Deno.test("messages: an answer warns of a low balance, whole and streamed, and n
   const json = { response_format: { type: "json_object" } };
   assert.equal((await chat(world, json)).body.choices[0].message.content, "Hello there");
 });
+
+for (
+  const [name, pieces, said, reason] of [
+    ["whose last text comes with its end", [["Hel", null], ["lo", "stop"]], "Hello", "stop"],
+    ["that comes in one piece", [["Hello", "stop"]], "Hello", "stop"],
+    ["whose every piece says that it ends", [["Hel", "stop"], ["lo", "stop"]], "Hello", "stop"],
+    ["whose pieces have an empty reason", [["Hel", ""], ["lo", ""]], "Hello", "stop"],
+    ["that ends in a piece of its own", [["Hello", null], [null, "length"]], "Hello", "length"],
+  ] satisfies [string, [string | null, string | null][], string, string][]
+) {
+  Deno.test(`messages: a warning stands once, behind all of the text, in a stream ${name}`, async () => {
+    using world = await createWorld({ project: { lowBalance: "5" } });
+    await world.deposit("ada", "1");
+    const deltas = pieces.map(([content, end]) => chunk(content === null ? {} : { content }, end));
+    world.upstream.once(() => sse(deltas));
+    const events = await readEvents(await chatStream(world));
+    const choices = events.flatMap((event) => event.choices?.[0] ?? []);
+    const text = choices.map(({ delta }) => delta.content ?? "").join("");
+    assert.match(text, new RegExp(`^${said}\n\nYour credit is running low .*https://[^ ]+$`));
+    const reasons = choices.map(({ finish_reason }) => finish_reason);
+    assert.deepEqual(reasons.filter(Boolean), [reason]);
+    assert.equal(reasons.at(-1), reason);
+  });
+}
 
 Deno.test("trial: a user's first operation brings the credits, once, and says so", async () => {
   using world = await createWorld({ project: { trialCredits: "0.5" } });

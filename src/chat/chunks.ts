@@ -37,6 +37,10 @@ export class Chunks {
   #beside: JsonObject = {};
   #seen = new Set<number>();
   #finished = new Set<number>();
+  /** The ends of choices that we have something to say to once all of their text has come. */
+  #endings = new Map<number, JsonObject>();
+  /** Choices that call a tool. */
+  #calling = new Set<number>();
 
   constructor(options: ChunkOptions) {
     this.#options = options;
@@ -72,15 +76,22 @@ export class Chunks {
     return this.#seen.size > 0 && [...this.#seen].every((index) => this.#finished.has(index));
   }
 
-  /** Ends the choices that have not ended, so that clients do not take the stream for broken. */
+  /**
+   * Our last words to each choice, and its end. Those that have not ended do so as well, so that
+   * clients do not take the stream for broken.
+   */
   finish(reason: "stop" | "length"): string {
     if (this.#seen.size === 0) this.#seen.add(0);
     let frames = "";
     for (const index of this.#seen) {
-      if (this.#finished.has(index)) continue;
+      if (this.#finished.has(index) && !this.#endings.has(index)) continue;
       this.#finished.add(index);
-      frames += this.#lastWords(index, reason);
-      frames += this.#frame(index, {}, reason);
+      const called = reason === "stop" && this.#calling.has(index);
+      const end = this.#endings.get(index) ?? piece(index, {}, called ? "tool_calls" : reason);
+      this.#endings.delete(index);
+      const content = this.#lastWords(end.finish_reason);
+      if (content !== null) frames += this.#frame(piece(index, { content }, null));
+      frames += this.#frame(end);
     }
     return frames;
   }
@@ -93,48 +104,56 @@ export class Chunks {
   #takeChunk(chunk: JsonObject, data: string): string {
     const { meter, wantsUsage } = this.#options;
     const sent = Array.isArray(chunk.choices) ? chunk.choices : [];
-    const choices = sent.map(pieceOfChoice).filter((choice) => choice !== null);
+    const choices = sent.map(pieceOfChoice).map((choice) => choice && this.#meterChoice(choice))
+      .filter((choice) => choice !== null);
     if (!isNamed(chunk, this.#head)) this.#head = headOf(chunk, this.#head);
-    let frames = "";
-    for (const choice of choices) frames += this.#meterChoice(choice);
     if (chunk.usage) meter.addUsage(chunk.usage);
     // Of a chunk that says nothing else, usage is told at the end; nonsense is not told at all.
     if (choices.length === 0 && (chunk.usage || sent.length > 0)) {
       if (chunk.usage) this.#beside = chunk;
-      return frames;
+      return "";
     }
     const lacking = sent !== chunk.choices || choices.length < sent.length ||
       choices.some((choice, at) => choice !== sent[at]) || !isNamed(chunk, this.#head);
     const asPromised = wantsUsage ? chunk.usage === null : !("usage" in chunk);
-    if (asPromised && !lacking) return frames + sseFrame(data);
+    if (asPromised && !lacking) return sseFrame(data);
     const { usage: _usage, ...rest } = chunk;
     const whole = { ...rest, ...this.#head, choices, ...(wantsUsage ? { usage: null } : {}) };
-    return frames + sseFrame(JSON.stringify(whole));
+    return sseFrame(JSON.stringify(whole));
   }
 
-  /** Meters a choice; gives the frame that must come before it. */
-  #meterChoice(choice: JsonObject): string {
+  /** Meters a choice. Where we have something to say after it, its end is kept for `finish`. */
+  #meterChoice(choice: JsonObject): JsonObject | null {
+    const { delta, finish_reason: reason } = choice;
     const index = Number(choice.index);
     this.#seen.add(index);
-    this.#options.meter.addOutput(choice.delta);
-    if (typeof choice.finish_reason !== "string") return "";
+    this.#options.meter.addOutput(delta);
+    if (isObject(delta) && Array.isArray(delta.tool_calls)) this.#calling.add(index);
+    if (typeof reason !== "string") return choice;
     this.#finished.add(index);
-    return this.#lastWords(index, choice.finish_reason);
+    // Its last text may come with its end, and with some servers even after it.
+    if (this.#lastWords(reason) === null) return choice;
+    const saysMore = isObject(delta) && Object.keys(delta).length > 0;
+    this.#endings.set(index, saysMore ? piece(index, {}, reason) : choice);
+    return saysMore ? { ...choice, finish_reason: null } : null;
   }
 
-  /** What we say at the end of a choice; nothing to one that ends in a call of a tool. */
-  #lastWords(index: number, reason: string): string {
+  /** What we say at the end of a choice; null to one that ends in a call of a tool. */
+  #lastWords(reason: Json | undefined): string | null {
     const { cutText, closingText } = this.#options;
-    const text = reason === "length" ? cutText ?? closingText : closingText;
-    if (text === null || reason === "tool_calls") return "";
-    return this.#frame(index, { content: text }, null);
+    if (reason === "tool_calls") return null;
+    return reason === "length" ? cutText ?? closingText : closingText;
   }
 
-  #frame(index: number, delta: JsonObject, finish: string | null): string {
-    const choices = [{ index, delta, logprobs: null, finish_reason: finish }];
+  #frame(choice: JsonObject): string {
     const usage = this.#options.wantsUsage ? { usage: null } : {};
-    return sseFrame(JSON.stringify({ ...this.#head, choices, ...usage }));
+    return sseFrame(JSON.stringify({ ...this.#head, choices: [choice], ...usage }));
   }
+}
+
+/** A choice of a chunk of ours. */
+function piece(index: number, delta: JsonObject, reason: string | null): JsonObject {
+  return { index, delta, logprobs: null, finish_reason: reason };
 }
 
 /** An error frame as our caller sees it; the operator's own troubles are for the log. */

@@ -34,7 +34,7 @@ export function wholeChoice(choice: Json, position: number): JsonObject | null {
       ...message,
       role: typeof message.role === "string" ? message.role : "assistant",
     },
-    finish_reason: typeof reason === "string" ? reason : message.tool_calls ? "tool_calls" : "stop",
+    finish_reason: isReason(reason) ? reason : message.tool_calls ? "tool_calls" : "stop",
   };
 }
 
@@ -44,7 +44,7 @@ export function pieceOfChoice(choice: Json): JsonObject | null {
   const { delta, index, finish_reason: reason = null } = choice;
   const piece = delta ?? {};
   if (!isObject(piece) || !isContent(piece.content)) return null;
-  const ended = reason === null || typeof reason === "string";
+  const ended = reason === null || isReason(reason);
   if (piece === delta && isIndex(index) && ended) return choice;
   return {
     ...choice,
@@ -52,6 +52,11 @@ export function pieceOfChoice(choice: Json): JsonObject | null {
     delta: piece,
     finish_reason: ended ? reason : null,
   };
+}
+
+/** Some servers send an empty text for none. */
+function isReason(value: Json | undefined): value is string {
+  return typeof value === "string" && value !== "";
 }
 
 function isIndex(value: Json | undefined): value is number {
