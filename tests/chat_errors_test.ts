@@ -162,6 +162,7 @@ const invalid: [string, Record<string, unknown>, string, number?][] = [
   ["Qwen's search", { enable_search: true }, "enable_search"],
   ["Azure's data", { data_sources: [{ type: "azure_search" }] }, "data_sources"],
   ["Groq's own tools", { compound_custom: {} }, "compound_custom"],
+  ["several answers, as llama.cpp calls them", { n_cmpl: 8 }, "n_cmpl"],
   ["another, dearer model", { fallbacks: ["dear-model"] }, "fallbacks"],
   ["a faster one", { speed: "fast" }, "speed"],
   ["a tool of the server's own", { tools: [{ type: "browser_search" }] }, "tools"],

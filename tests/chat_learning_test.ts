@@ -77,6 +77,91 @@ Deno.test("chat: a server that changes its mind about the field of the bound is 
   }
 });
 
+Deno.test("chat: a model that refuses stream_options ends no other's exact usage", async () => {
+  const price = { input: "1", output: "2" };
+  using world = await createWorld({ project: { pricing: { models: { old: price, new: price } } } });
+  await world.deposit("ada", "1");
+  world.upstream.reply(({ body }) =>
+    body.model === "old" && body.stream_options
+      ? refuse("Unknown parameter: 'stream_options'.", "stream_options", "unknown_parameter")
+      : helloStream()
+  );
+  for (const model of ["new", "old", "old", "new"]) {
+    await readEvents(await chatStream(world, { model }));
+  }
+  const asked = world.upstream.calls.map(({ body }) => [body.model, "stream_options" in body]);
+  assert.deepEqual(asked, [
+    ["new", true],
+    ["old", true],
+    ["old", false],
+    ["old", false],
+    ["new", true],
+  ]);
+});
+
+const tooLong: [string, string, string | null, number, boolean][] = [
+  [
+    "OpenAI",
+    "max_tokens is too large: 16384. This model supports at most 4096 completion tokens, whereas you provided 16384.",
+    "max_tokens",
+    4096,
+    true,
+  ],
+  [
+    "DeepSeek",
+    "Invalid max_tokens value, the valid range of max_tokens is [1, 8192]",
+    null,
+    8192,
+    true,
+  ],
+  [
+    "vLLM",
+    "This model's maximum context length is 4096 tokens. However, you requested 16400 tokens (16 in the messages, 16384 in the completion). Please reduce the length of the messages or completion.",
+    null,
+    4080,
+    false,
+  ],
+  [
+    "a newer vLLM",
+    "'max_tokens' or 'max_completion_tokens' is too large: 16384. This model's maximum context length is 4096 tokens and your request has 16 input tokens (16384 > 4096 - 16).",
+    null,
+    4080,
+    false,
+  ],
+];
+
+const unbound = { "test-model": { input: "1", output: "2" } };
+
+for (const [whose, message, param, most, remembers] of tooLong) {
+  Deno.test(`chat: where nobody set a bound, ${whose}'s "too long" is answered by a shorter one`, async () => {
+    using world = await createWorld({ project: { pricing: { models: unbound } } });
+    await world.deposit("ada", "1");
+    world.upstream.reply(({ body }) =>
+      body.max_tokens > most ? refuse(message, param, null) : completion()
+    );
+    for (const calls of [2, remembers ? 1 : 2]) {
+      const before = world.upstream.calls.length;
+      assert.equal((await chat(world)).status, 200);
+      assert.equal(world.upstream.calls.length - before, calls);
+      assert.equal(world.upstream.calls.at(-1)?.body.max_tokens, most);
+    }
+    const own = await chat(world, { max_tokens: 12_000 });
+    const passes = remembers ? 200 : 400;
+    assert.equal(own.status, passes, "what is known of a model bounds everybody's answer");
+  });
+}
+
+Deno.test("chat: a prompt that is too long by itself is the caller's to mend, and asked for once", async () => {
+  using world = await createWorld({ project: { pricing: { models: unbound } } });
+  await world.deposit("ada", "1");
+  const message = "This model's maximum context length is 4096 tokens. However, you requested " +
+    "21384 tokens (5000 in the messages, 16384 in the completion).";
+  world.upstream.reply(() => refuse(message, "messages", "context_length_exceeded"));
+  const { status, body } = await chat(world);
+  assert.deepEqual([status, body.error.code], [400, "context_length_exceeded"]);
+  assert.equal(world.upstream.calls.length, 1);
+});
+
 const extra = { type: "extra_forbidden", msg: "Extra inputs are not permitted" };
 const refusals: [string, unknown][] = [
   ["FastAPI's", { detail: [{ ...extra, loc: ["body", "stream_options"] }] }],

@@ -68,6 +68,8 @@ export interface ChatRequest {
 const unpricedFields = new Map(Object.entries<(value: unknown) => boolean>({
   models: isSet,
   fallbacks: isSet,
+  // Of llama.cpp, where it counts before `n`.
+  n_cmpl: isSet,
   plugins: isSet,
   web_search_options: isSet,
   search_parameters: isSet,

@@ -3,6 +3,7 @@ import { decodeUtf8, isObject, type JsonObject } from "../base/json.ts";
 import { upstreamErrorBytesMax } from "../base/limits.ts";
 import type { UpstreamBody, UpstreamResponse } from "../deps.ts";
 import { inflated } from "../http/inflate.ts";
+import { learn, type Manner, mannerFor, otherManner } from "./manner.ts";
 import { type ChatRequest, maxTokensFields } from "./schema.ts";
 import type { Steps } from "./steps.ts";
 import {
@@ -11,11 +12,10 @@ import {
   redact,
   toCallersError,
   upstreamBrokeOff,
-  type UpstreamFault,
   upstreamTimeout,
   upstreamUnreachable,
 } from "./upstream_error.ts";
-import { learn, type Manner, mannerFor, type MaxTokensField, type Upstream } from "./upstreams.ts";
+import type { Upstream } from "./upstreams.ts";
 
 /** One call of an upstream. */
 export interface UpstreamCall {
@@ -31,7 +31,7 @@ export interface UpstreamCall {
 }
 
 /** A server is asked again without what it refused, at most this often. */
-const correctionsMax = 2;
+const correctionsMax = 3;
 
 /**
  * Sends a chat to its upstream and gives the 200 it answers with, its body unread. Throws what our
@@ -54,7 +54,9 @@ export async function callUpstream(
     }
     const text = redact(await errorText(response, call.signal), upstream.apiKey);
     const fault = readFault(response.status, text);
-    const other = correction < correctionsMax ? otherManner(call, said, fault) : null;
+    const other = correction < correctionsMax
+      ? otherManner(upstream, chat, { manner: said, cap: call.cap, fault })
+      : null;
     if (!other) throw toCallersError(fault, response.header("retry-after"));
     manner = other;
   }
@@ -91,38 +93,12 @@ async function send(call: UpstreamCall, manner: Manner): Promise<UpstreamRespons
 function upstreamBody({ chat, cap }: UpstreamCall, manner: Manner): JsonObject {
   const body: JsonObject = { ...chat.body };
   for (const field of maxTokensFields) delete body[field];
-  body[manner.maxTokensField] = cap;
+  body[manner.maxTokensField] = Math.min(cap, manner.maxTokens, manner.room);
   if (!chat.stream) return body;
   const options = isObject(body.stream_options) ? body.stream_options : {};
   if (manner.asksUsage) body.stream_options = { ...options, include_usage: true };
   else delete body.stream_options;
   return body;
-}
-
-/** How else to say what we add, where the error is about that and the call worth another try. */
-function otherManner({ upstream, chat }: UpstreamCall, manner: Manner, fault: UpstreamFault) {
-  if (fault.status !== 400 && fault.status !== 422) return null;
-  // Options of the caller's own are the caller's fault, and say nothing of the server.
-  const own = isObject(chat.body.stream_options) ? Object.keys(chat.body.stream_options) : [];
-  const onlyOurs = own.every((option) => option === "include_usage");
-  if (chat.stream && manner.asksUsage && onlyOurs && isAbout(fault, "stream_options")) {
-    return { ...manner, asksUsage: false };
-  }
-  const { maxTokensField } = manner;
-  const refused = isAbout(fault, maxTokensField) &&
-    (fault.code === "unsupported_parameter" ||
-      /not supported|unsupported|unrecogni|extra|unknown|permitted/i.test(fault.message));
-  if (upstream.maxTokensField || !refused) return null;
-  const other: MaxTokensField = maxTokensField === "max_tokens"
-    ? "max_completion_tokens"
-    : "max_tokens";
-  return { ...manner, maxTokensField: other };
-}
-
-/** Whether an error names this field, or a part of it; not one whose name only begins alike. */
-function isAbout({ param, message }: UpstreamFault, field: string): boolean {
-  if (param !== null) return param === field || param.startsWith(`${field}.`);
-  return new RegExp(`(?<![\\w.])${field}(?!\\w)`).test(message);
 }
 
 async function errorText({ body }: UpstreamResponse, signal: AbortSignal): Promise<string> {

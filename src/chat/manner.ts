@@ -1,0 +1,112 @@
+import { isObject } from "../base/json.ts";
+import type { ChatRequest } from "./schema.ts";
+import type { UpstreamFault } from "./upstream_error.ts";
+import type { Upstream } from "./upstreams.ts";
+
+/** The field by which an upstream is told how long an answer may get. */
+export type MaxTokensField = "max_tokens" | "max_completion_tokens";
+
+/** How a call says what we add to it. */
+export interface Manner {
+  /** Of a stream: by `stream_options`. Where it must not, its usage is our own count. */
+  asksUsage: boolean;
+  maxTokensField: MaxTokensField;
+  /** The longest answer that the model can be asked for, as far as is known. */
+  maxTokens: number;
+  /** The same beside this very prompt. */
+  room: number;
+}
+
+/** What each model of a server has understood that had refused another manner. */
+export type Learnt = Map<string, Partial<Omit<Manner, "room">>>;
+
+const modelsRememberedMax = 1_000;
+
+// These refuse `max_tokens`; elsewhere it is the field that every server knows: some ignore the
+// newer one without a word, and would then write on without a bound.
+const newFieldNames = /^(o\d|gpt-5)/;
+
+/** How this model is told, as far as is known of it. */
+export function mannerFor({ maxTokensField, learnt }: Upstream, { model }: ChatRequest): Manner {
+  const usual = newFieldNames.test(model) ? "max_completion_tokens" : "max_tokens";
+  const known = learnt.get(model);
+  return {
+    asksUsage: known?.asksUsage ?? true,
+    maxTokensField: maxTokensField ?? known?.maxTokensField ?? usual,
+    maxTokens: known?.maxTokens ?? Infinity,
+    room: Infinity,
+  };
+}
+
+/** Remembers what a model understood that had refused another manner. */
+export function learn({ learnt }: Upstream, chat: ChatRequest, manner: Manner): void {
+  const { asksUsage, maxTokensField, maxTokens } = manner;
+  const known = learnt.get(chat.model);
+  if (!known && learnt.size >= modelsRememberedMax) learnt.clear();
+  const asked = chat.stream ? { asksUsage } : {};
+  learnt.set(chat.model, { ...known, ...asked, maxTokensField, maxTokens });
+}
+
+/**
+ * How else to say what we add, where the error is about that and the call worth another try; null
+ * where it is about what the caller said.
+ */
+export function otherManner(
+  upstream: Upstream,
+  chat: ChatRequest,
+  { manner, cap, fault }: { manner: Manner; cap: number; fault: UpstreamFault },
+): Manner | null {
+  if (fault.status !== 400 && fault.status !== 422) return null;
+  // Options of the caller's own are the caller's fault, and say nothing of the server.
+  const own = isObject(chat.body.stream_options) ? Object.keys(chat.body.stream_options) : [];
+  const onlyOurs = own.every((option) => option === "include_usage");
+  if (chat.stream && manner.asksUsage && onlyOurs && isAbout(fault, "stream_options")) {
+    return { ...manner, asksUsage: false };
+  }
+  if (refusesField(manner.maxTokensField, fault) && !upstream.maxTokensField) {
+    const other = manner.maxTokensField === "max_tokens" ? "max_completion_tokens" : "max_tokens";
+    return { ...manner, maxTokensField: other };
+  }
+  // Whoever sets a bound of their own is told that it is too high.
+  return chat.maxTokens === null ? shorterManner(manner, cap, fault) : null;
+}
+
+function refusesField(field: MaxTokensField, fault: UpstreamFault): boolean {
+  return isAbout(fault, field) && (fault.code === "unsupported_parameter" ||
+    /not supported|unsupported|unrecogni|extra|unknown|permitted/i.test(fault.message));
+}
+
+/** No model is known whose longest answer is shorter: a smaller number means something else. */
+const maxTokensMin = 256;
+
+/** The manner with the longest answer that a refusal names, where it names one that is shorter. */
+function shorterManner(manner: Manner, cap: number, fault: UpstreamFault): Manner | null {
+  const { message } = fault;
+  const context = numberIn(message, /context length (?:is|of) (?:only )?(\d+)|must be <= (\d+)/i);
+  const prompt = numberIn(
+    message,
+    /(\d+) in (?:the messages|your prompt)|has (\d+) input tokens|given: (\d+) `?inputs/i,
+  );
+  if (context !== null && prompt !== null) {
+    const room = context - prompt;
+    return room > 0 && room < Math.min(cap, manner.room) ? { ...manner, room } : null;
+  }
+  if (!isAbout(fault, manner.maxTokensField)) return null;
+  const most = numberIn(
+    message,
+    /at most (\d+)|less than or equal to `?(\d+)|\[\d+, ?(\d+)\]|\d+ > (\d+)/i,
+  );
+  const isMost = most !== null && most >= maxTokensMin && most < Math.min(cap, manner.maxTokens);
+  return isMost ? { ...manner, maxTokens: most } : null;
+}
+
+function numberIn(text: string, pattern: RegExp): number | null {
+  const found = pattern.exec(text)?.slice(1).find((group) => group !== undefined);
+  return found === undefined ? null : Number(found);
+}
+
+/** Whether an error names this field, or a part of it; not one whose name only begins alike. */
+function isAbout({ param, message }: UpstreamFault, field: string): boolean {
+  if (param !== null) return param === field || param.startsWith(`${field}.`);
+  return new RegExp(`(?<![\\w.])${field}(?!\\w)`).test(message);
+}
