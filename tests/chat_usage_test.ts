@@ -190,11 +190,13 @@ Deno.test("chat usage: two answers hold twice, and usage of one does not hide th
     held = (await world.balance("ada")).held;
     return completion({ choices, usage: usage(10, 8) });
   });
-  await chat(world, { n: 2, max_tokens: 100 });
+  const { body } = await chat(world, { n: 2, max_tokens: 100 });
+  assert.equal(body.usage.completion_tokens, 16, "as many as are charged");
   const bytes = JSON.stringify(chatBody({ n: 2, max_tokens: 100 })).length;
   assert.equal(held, ((bytes + 2 * 100 * 2) / 1e6).toFixed(6)); // case 31
   assert.equal(world.upstream.calls[0]?.body.max_tokens, 100);
   assert.equal((await usageOf(world))[0]?.amount, "0.000042"); // 10 + 2 * 8 * 2
+  assert.equal((await usageOf(world))[0]?.usage.source, "estimated");
 });
 
 Deno.test("chat usage: the total of several answers is charged once where it is reported", async () => {
@@ -204,6 +206,12 @@ Deno.test("chat usage: the total of several answers is charged once where it is 
   world.upstream.once(() => completion({ choices, usage: usage(10, 40) }));
   await chat(world, { n: 2 });
   assert.equal((await usageOf(world))[0]?.amount, "0.00009"); // case 31
+  // As a tokenizer does that knows the language better than ours: 16 by our own.
+  const content = "one two three four five six seven eight";
+  const long = [0, 1].map((index) => ({ index, message: { content } }));
+  world.upstream.once(() => completion({ choices: long, usage: usage(10, 12) }));
+  const { body } = await chat(world, { n: 2 });
+  assert.deepEqual([body.usage.completion_tokens, body.usage.cost], [12, "0.000034"]);
 });
 
 Deno.test("chat usage: the request fee is due where there is output, and only there", async () => {

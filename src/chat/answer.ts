@@ -157,12 +157,14 @@ export function usageBody(
   { usage, entry }: { usage: TokenUsage; entry: Entry },
 ): Record<string, unknown> {
   const input = inputOf(usage);
-  const counted = answer.meter.reported ?? {
+  const { reported } = answer.meter;
+  const counted = {
     prompt_tokens: input,
     completion_tokens: usage.output,
     total_tokens: input + usage.output,
   };
-  return { ...counted, cost: amountOf(entry) };
+  const told = usage.source === "provider" && reported ? reported : { ...reported, ...counted };
+  return { ...told, cost: amountOf(entry) };
 }
 
 /** What an abandoned stream costs: hidden reasoning cannot be counted, so it is drained. */

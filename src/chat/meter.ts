@@ -11,6 +11,10 @@ interface MeterOptions {
   countInput: () => Promise<number>;
 }
 
+// Some servers report one choice of several (llama.cpp does); by less than this, a provider that
+// reports them all may count the same text otherwise than we do.
+const tokenizersDiffer = 1.5;
+
 /**
  * What one answer has used: the provider's word where there is one, else our own count of what went
  * by. Text is counted only when it must be, and never kept beyond a bound.
@@ -78,25 +82,26 @@ export class Meter {
 
   /** The use of an answer that has come to its end: the provider's word, or our own count. */
   usage(): Promise<TokenUsage> {
-    return this.#usage(this.#options.choices > 1);
+    return this.#usage(this.#options.choices > 1 ? tokenizersDiffer : Infinity);
   }
 
   /** The use so far: of what has come since the provider's word, at least our own count. */
   usageSoFar(): Promise<TokenUsage> {
-    return this.#usage(this.#isBehind || this.#options.choices > 1);
+    return this.#isBehind ? this.#usage(1) : this.usage();
   }
 
-  /** `atLeastCounted`: some servers report one choice of several (llama.cpp does). */
-  async #usage(atLeastCounted: boolean): Promise<TokenUsage> {
+  /** Our own count, where it is more than `room` times the provider's. */
+  async #usage(room: number): Promise<TokenUsage> {
     if (!this.#provider) {
       const counted = this.producedOutput ? await this.countOutput() : 0;
       this.#input ??= this.#options.countInput();
       const { output, reasoning } = this.#output ?? { output: counted, reasoning: 0 };
       return estimatedUsage(await this.#input, output, reasoning);
     }
-    if (!atLeastCounted) return this.#provider;
-    const output = Math.max(this.#provider.output, await this.countOutput());
-    return { ...this.#provider, output };
+    if (room === Infinity) return this.#provider;
+    const output = await this.countOutput();
+    if (output <= this.#provider.output * room) return this.#provider;
+    return { ...this.#provider, output, source: "estimated" };
   }
 }
 
