@@ -78,8 +78,9 @@ async function follow(
 /** A client, whose time passes by hand, and never by itself. */
 function startClient() {
   const timers: { ms: number; work: () => void }[] = [];
+  const time = { ms: 0 };
   const clock = {
-    elapsed: () => 0,
+    elapsed: () => time.ms,
     after(ms: number, work: () => void) {
       const timer = { ms, work };
       timers.push(timer);
@@ -89,6 +90,7 @@ function startClient() {
   const ask = createHttpClient(connect, clock);
   return {
     timers,
+    time,
     ask: (url: string, more: Partial<UpstreamRequest> = {}) =>
       ask({
         url,
@@ -149,6 +151,48 @@ Deno.test("http: a connection that its server has left is not asked", async () =
   }
   assert.equal(server.connections.length, 3);
 });
+
+Deno.test("http: a kept connection that ends as soon as it is asked is none; its request goes by another", async () => {
+  using server = startServer((line) => {
+    if (line === server.connections[0] && line.received.includes("/second")) return line.close();
+    return line.send(ok);
+  });
+  const { ask } = startClient();
+  await textOf(await ask(`${server.url}/first`));
+  assert.equal(
+    await textOf(await ask(`${server.url}/second`, { method: "POST", body: "x" })),
+    "ok",
+  );
+  assert.match(server.connections[1]?.received ?? "", /^POST \/second /);
+});
+
+for (
+  const [what, leave] of [
+    ["that is new", (line: Line) => line.received.includes("/first") || line.close()],
+    ["that has begun to answer", async (line: Line) => {
+      if (!line.received.includes("/second")) return;
+      await line.send("HTTP/1.1 200 OK\r\n");
+      line.close();
+    }],
+    ["that took its time", (line: Line, { time }: ReturnType<typeof startClient>) => {
+      if (!line.received.includes("/second")) return;
+      time.ms += 1_001;
+      line.close();
+    }],
+  ] as const
+) {
+  Deno.test(`http: what was sent by a connection ${what} is sent once, also when its server leaves`, async () => {
+    const client = startClient();
+    using server = startServer(async (line) => {
+      await leave(line, client);
+      await line.send(ok);
+    });
+    if (what !== "that is new") await textOf(await client.ask(`${server.url}/first`));
+    await assert.rejects(client.ask(`${server.url}/second`, { method: "POST", body: "x" }));
+    const sent = server.connections.map(({ received }) => received).join("");
+    assert.equal(sent.split("POST /second").length - 1, 1);
+  });
+}
 
 for (
   const [what, head, keptMs] of [

@@ -67,8 +67,13 @@ const chunked = fc.record({
   extension: fc.constantFrom("", ";a=b", ' ; name="quo;ted"'),
   trailers: fc.constantFrom([], ["x-sum: 1"], ["a: b", "c: d"]),
   end: lineEnd,
-}).map(({ pieces, extension, trailers, end }) => ({
-  header: "Transfer-Encoding: Chunked",
+  header: fc.constantFrom(
+    "Transfer-Encoding: Chunked",
+    "transfer-encoding: identity, chunked",
+    "Transfer-Encoding: chunked\r\nX-Beside: caf\u00e9 \u65e5\u672c\r\ntransfer-encoding: chunked",
+  ),
+}).map(({ pieces, extension, trailers, end, header }) => ({
+  header,
   sent: join(
     ...pieces.flatMap((piece) => [`${piece.length.toString(16)}${extension}${end}`, piece, end]),
     `0${extension}${end}`,
@@ -87,6 +92,7 @@ const counted = bytes.map((body) => ({
 const framed = fc.oneof(chunked, counted);
 const before = fc.constantFrom(
   "",
+  "\r\n",
   "HTTP/1.1 100 Continue\r\n\r\n",
   "HTTP/1.1 103 Hints\r\na: b\r\n\r\n",
 );

@@ -87,7 +87,9 @@ export function isOwnersFault({ status, type, code }: UpstreamFault): boolean {
  */
 export function toCallersError(fault: UpstreamFault, retryAfter: string | null): UpstreamError {
   const { status, message, type, param, code } = fault;
-  const retry = retryAfter ? { headers: { "retry-after": retryAfter } } : {};
+  const retry = retryAfter && /^[\w ,:+-]{1,64}$/.test(retryAfter)
+    ? { headers: { "retry-after": retryAfter } }
+    : {};
   const ownersFault = isOwnersFault(fault);
   if (ownersFault || !callersFault.has(status)) {
     const overloaded = status === 503 || status === 529;

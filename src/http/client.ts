@@ -30,9 +30,13 @@ interface Target {
   idle: IdleConnections;
 }
 
+/** So soon after it was asked, a kept connection ends because its server had let it go before. */
+const staleMs = 1_000;
+
 /**
- * HTTP/1.1 on connections that are kept, one request on each at a time. Follows no redirect, reads no
- * compression, and never sends anything twice. A `fetch` would cost a chat as much as all of the
+ * HTTP/1.1 on connections that are kept, one request on each at a time. Follows no redirect, and reads
+ * no compression. Sends nothing twice, except where a kept connection ends as soon as it is asked,
+ * without a byte of an answer: its server was just closing it, as curl takes it too. A `fetch` would cost a chat as much as all of the
  * ledger does, and put all answers of one server on one connection of HTTP/2.
  */
 export function createHttpClient(connect: Connect, clock: Keeper["clock"]): AskUpstream {
@@ -66,8 +70,18 @@ export function createHttpClient(connect: Connect, clock: Keeper["clock"]): AskU
   return async (request) => {
     const { server, lines, idle } = targetOf(request.url);
     const bytes = encode(request, lines);
-    const connection = idle.take() ?? new Connection(await connect(server, request.signal), idle);
-    return await connection.ask(bytes, request.signal);
+    const { signal } = request;
+    const kept = idle.take();
+    const askedAt = clock.elapsed();
+    if (kept) {
+      try {
+        return await kept.ask(bytes, signal);
+      } catch (error) {
+        const isStale = !kept.answered && clock.elapsed() - askedAt < staleMs;
+        if (!isStale || signal.aborted) throw error;
+      }
+    }
+    return await new Connection(await connect(server, signal), idle).ask(bytes, signal);
   };
 }
 

@@ -38,6 +38,7 @@ export class Connection {
   #reading: Promise<number | null> | null = null;
   #sending = false;
   #closed = false;
+  #answered = false;
 
   constructor(socket: Socket, keeper: Keeper) {
     this.#socket = socket;
@@ -52,6 +53,7 @@ export class Connection {
     const close = () => this.close();
     signal.addEventListener("abort", close, { once: true });
     const forget = () => signal.removeEventListener("abort", close);
+    this.#answered = false;
     try {
       signal.throwIfAborted();
       // A server may answer before it has read everything, so both go on at once.
@@ -67,6 +69,11 @@ export class Connection {
       this.close();
       throw error;
     }
+  }
+
+  /** Whether anything has come since it was last asked. */
+  get answered(): boolean {
+    return this.#answered;
   }
 
   /** Calls `react` when the server leaves, or speaks, while nobody waits for it; or has done since. */
@@ -180,6 +187,7 @@ export class Connection {
     const length = await this.#reading;
     this.#reading = null;
     this.#end += length ?? 0;
+    this.#answered ||= length !== null;
     return length !== null;
   }
 

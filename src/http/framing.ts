@@ -23,8 +23,10 @@ export interface Taken {
 export function framingOf({ status, minor, headers }: Head): Framing {
   if (status === 204 || status === 304) return new Counted(0);
   const codings = headers.get("transfer-encoding");
-  if (codings !== undefined) {
-    if (minor === 0 || listOf(codings).join() !== "chunked") {
+  // Some servers name it twice, where they and what stands before them both do it.
+  const applied = new Set(listOf(codings).filter((coding) => coding !== "identity"));
+  if (applied.size > 0) {
+    if (minor === 0 || applied.size > 1 || !applied.has("chunked")) {
       throw new ProtocolError(`a transfer-encoding other than chunked: ${codings}`);
     }
     return new Chunked();

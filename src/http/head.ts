@@ -17,17 +17,21 @@ export class ProtocolError extends Error {
 // Bytes as characters, one each: what a header may hold besides ASCII has no other meaning (RFC
 // 9110, 5.5).
 const latin1 = new TextDecoder("latin1");
+const lineEnds = /\r?\n\r?\n/g;
 const statusLine = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: |$)/;
 const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
-const controls = /[^\t\x20-\x7e\x80-\xff]/;
+// deno-lint-ignore no-control-regex -- control characters are what is refused
+const controls = /[\x00-\x08\x0a-\x1f\x7f]/;
 
 /** Reads the head that `bytes` begin with; null when it is not all there. Throws `ProtocolError`. */
 export function readHead(bytes: Uint8Array<ArrayBuffer>): Head | null {
   const text = latin1.decode(bytes);
-  // A line may end in LF alone (RFC 9112, 2.2).
-  const end = /\r?\n\r?\n/.exec(text);
+  // A line may end in LF alone, and empty lines before the first are none (RFC 9112, 2.2).
+  const begin = /^[\r\n]*/.exec(text)?.[0].length ?? 0;
+  lineEnds.lastIndex = begin;
+  const end = lineEnds.exec(text);
   if (!end) return null;
-  const [first = "", ...lines] = text.slice(0, end.index).split(/\r?\n/);
+  const [first = "", ...lines] = text.slice(begin, end.index).split(/\r?\n/);
   const [, minor, status] = statusLine.exec(first) ?? [];
   if (!status) throw new ProtocolError(`no status line of HTTP/1.1: ${first.slice(0, 100)}`);
   const headers = new Map<string, string>();
