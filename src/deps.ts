@@ -53,6 +53,8 @@ export interface UpstreamRequest {
   body: string | null;
   /** Ends the call, also while its body is read. */
   signal: AbortSignal;
+  /** Told when the server is about to be sent something. */
+  onSend?: (() => void) | undefined;
 }
 
 /** A model's server's response. Its body has to be read to its end, or let go. */

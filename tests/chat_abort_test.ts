@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { ApiError } from "../src/base/errors.ts";
-import { chat, chatStream, openReader, usageOf } from "./support/chat.ts";
+import { chat, chatStream, openReader, until, usageOf } from "./support/chat.ts";
 import {
   chunk,
   completion,
@@ -276,6 +276,36 @@ Deno.test("chat abort: an answer that is cut short tells its reader, and what ca
   assert.equal(world.app.running.size, 0);
   assert.equal((await usageOf(world))[0]?.amount, "0.000012");
   assert.equal((await world.balance("ada")).held, "0");
+});
+
+Deno.test("chat abort: who leaves before the model answers lets it go, and pays for the prompt", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  world.upstream.once(() => new Promise(() => {}));
+  const reader = openReader(await until(world, chatStream(world), 500));
+  assert.equal(await reader.read(), ": keep-alive\n\n");
+  const next = reader.read();
+  await world.clock.advance(15_000);
+  assert.equal(await next, ": keep-alive\n\n", "and it goes on");
+  await reader.leave();
+  await world.app.running.idle();
+  assert.ok(world.upstream.calls[0]?.signal.aborted); // case 52
+  assert.deepEqual((await usageOf(world)).map(({ amount }) => amount), ["0.000008"]);
+  assert.equal((await world.balance("ada")).held, "0");
+});
+
+Deno.test("chat abort: an answer that comes late is passed on whole", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  world.upstream.once(async () => {
+    await world.clock.sleep(40_000);
+    return helloStream();
+  });
+  const text = await until(world, chatStream(world).then((response) => response.text()), 1_000);
+  const [first, ...frames] = text.split("\n\n");
+  assert.deepEqual([first, frames.at(-2)], [": keep-alive", "data: [DONE]"]);
+  assert.match(text, /Hello[^]* there/);
+  assert.equal((await usageOf(world))[0]?.usage.source, "provider");
 });
 
 Deno.test("chat abort: an answer that is cut short ends also when its reader does not read on", async () => {

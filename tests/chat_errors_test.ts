@@ -220,11 +220,14 @@ Deno.test("chat errors: an upstream that is silent is 504 in time, and the hold 
   using world = await createWorld({ env: { UPSTREAM_TIMEOUT_MS: "10000" } });
   await world.deposit("ada", "1");
   world.upstream.reply(() => new Promise(() => {}));
-  for (const stream of [false, true]) {
-    const { status, body } = await until(world, chat(world, { stream }), 1_000);
-    assert.deepEqual([status, body.error.code], [504, "upstream_timeout"]); // case 37
-    assert.deepEqual(await world.balance("ada"), { balance: "1", held: "0", available: "1" });
-  }
+  const unspent = { balance: "1", held: "0", available: "1" };
+  const { status, body } = await until(world, chat(world), 1_000);
+  assert.deepEqual([status, body.error.code], [504, "upstream_timeout"]); // case 37
+  assert.deepEqual(await world.balance("ada"), unspent);
+  // A stream's response has begun by then.
+  const events = await until(world, chatStream(world).then(readEvents), 1_000);
+  assert.deepEqual(events.map(({ error }) => error.code), ["upstream_timeout"]);
+  assert.deepEqual(await world.balance("ada"), unspent);
   assert.ok(world.upstream.calls.every(({ signal }) => signal.aborted));
 });
 
@@ -250,11 +253,20 @@ Deno.test("chat errors: an upstream that cannot be reached is 502", async () => 
   assert.deepEqual(await usageOf(world), []);
 });
 
-Deno.test("chat errors: a stream that fails before its first byte is a status, not a frame", async () => {
-  using world = await createWorld();
-  await world.deposit("ada", "1");
-  world.upstream.once(() => Response.json({ error: { message: "no" } }, { status: 400 }));
-  const response = await chatStream(world);
-  assert.equal(response.status, 400);
-  assert.deepEqual(await readEvents(response), []);
-});
+for (const [ms, status] of [[1_900, 400], [2_100, 200]] as const) {
+  Deno.test(`chat errors: a stream that is refused after ${ms} ms is told so with ${status}`, async () => {
+    using world = await createWorld();
+    await world.deposit("ada", "1");
+    world.upstream.once(async () => {
+      await world.clock.sleep(ms);
+      return Response.json({ error: { message: "no", code: "odd" } }, { status: 400 });
+    });
+    const response = await until(world, chatStream(world), 100);
+    assert.equal(response.status, status);
+    const text = await until(world, response.text(), 100);
+    const told = status === 200 ? text.split("\n\n").slice(0, 2) : ["", text];
+    assert.equal(told[0], status === 200 ? ": keep-alive" : "");
+    assert.equal(JSON.parse((told[1] ?? "").replace("data: ", "")).error.code, "odd");
+    assert.equal((await world.balance("ada")).available, "1");
+  });
+}

@@ -161,6 +161,21 @@ Deno.test("chat stream: a server that answers JSON is streamed all the same", as
   await assertChargedOnce(world);
 });
 
+for (const type of [null, "text/plain", "application/octet-stream", "application/json"]) {
+  Deno.test(`chat stream: events that are said to be ${type ?? "nothing"} are events all the same`, async () => {
+    using world = await createWorld();
+    await world.deposit("ada", "1");
+    world.upstream.once(() => {
+      const { body } = helloStream();
+      return new Response(body, { headers: type === null ? {} : { "content-type": type } });
+    });
+    const events = await readEvents(await chatStream(world));
+    const said = events.map((event) => event.choices?.[0]?.delta.content ?? "").join("");
+    assert.deepEqual([said, events.at(-1)], ["Hello there", "[DONE]"]);
+    assert.equal((await usageOf(world))[0]?.usage.source, "provider");
+  });
+}
+
 Deno.test("chat stream: the choices of a JSON answer are told once, with their log probabilities", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");

@@ -20,6 +20,8 @@ const tokenizersDiffer = 1.5;
  * by. Text is counted only when it must be, and never kept beyond a bound.
  */
 export class Meter {
+  /** Whether the model's server has been sent the prompt, or a part of it. */
+  promptSent = false;
   /** Whether the model has said anything. */
   producedOutput = false;
   /** The provider's usage object as it came, for the caller. */

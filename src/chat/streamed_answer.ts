@@ -1,40 +1,36 @@
 import { ApiError } from "../base/errors.ts";
-import { upstreamBodyBytesMax } from "../base/limits.ts";
 import { activityOfRequest } from "../ledger/entry.ts";
 import {
-  abortPolicy,
   type Answer,
   answerHead,
   type ChatRooms,
   isUsedUp,
   lastWords,
   mayBeUsedUp,
-  startDeadline,
   usageBody,
   watch,
 } from "./answer.ts";
-import { callerLeft, callerLeftEarly, endingOf } from "./caller_left.ts";
-import { asEvents, Chunks } from "./chunks.ts";
-import { createEventReader, type EventReader, replayEvents } from "./event_reader.ts";
+import { callerLeft, endingOf, letGo } from "./caller_left.ts";
+import { Chunks } from "./chunks.ts";
+import type { EventReader } from "./event_reader.ts";
 import { rateHeaders } from "./limits.ts";
+import { openEvents } from "./open_events.ts";
 import { errorFrame, sseDone, streamHeaders } from "./reply.ts";
 import { release, settle } from "./settle.ts";
-import { callUpstream, readBody } from "./upstream.ts";
-import { badUpstream, upstreamBrokeOff } from "./upstream_error.ts";
-import { passedHeaders, readCompletion } from "./whole_answer.ts";
+import { upstreamBrokeOff } from "./upstream_error.ts";
 
 const encoder = new TextEncoder();
 
 /**
  * A streamed answer: forward, then pass on and meter frame by frame at the caller's own pace, and
- * settle before the end is said. Throws what the caller is to see while it can still be a status;
- * later faults are a frame with OpenAI's error body.
+ * settle before the end is said. Throws what the caller is to see as a status; what fails once the
+ * response has begun is a frame with OpenAI's error body.
  */
 export async function streamedAnswer(rooms: ChatRooms, answer: Answer): Promise<Response> {
   const stopWatching = watch(rooms, answer);
   try {
-    const reader = await forward(rooms, answer);
     const words = await lastWords(rooms, answer);
+    const reader = await openEvents(rooms, answer);
     const stream = new AnswerStream({ rooms, answer, reader, words, stopWatching });
     return new Response(stream.body(), {
       headers: {
@@ -55,39 +51,6 @@ export async function streamedAnswer(rooms: ChatRooms, answer: Answer): Promise<
       stopWatching();
     }
     throw error;
-  }
-}
-
-async function forward(rooms: ChatRooms, answer: Answer): Promise<EventReader> {
-  const { upstream, chat, quote, requestId, request, steps, controller } = answer;
-  const { signal } = controller;
-  if (request.signal.aborted) throw callerLeftEarly;
-  steps.begin("forward", { streamed: true });
-  const stopDeadline = startDeadline(rooms, answer);
-  const leave = () => {
-    if (abortPolicy(answer) === "estimate") controller.abort(callerLeft);
-  };
-  // Until there is a response body, whose `cancel` is the only sure sign that the caller left.
-  request.signal.addEventListener("abort", leave);
-  try {
-    const headers = passedHeaders(request);
-    const call = { upstream, chat, cap: quote.cap, requestId, headers, signal };
-    const response = await callUpstream(call, steps.span);
-    steps.begin("meter");
-    const type = response.header("content-type") ?? "";
-    if (/^text\/event-stream/i.test(type)) {
-      const idleMs = rooms.deps.config.upstreamIdleMs;
-      return createEventReader(response.body, { clock: rooms.deps.clock, idleMs, signal });
-    }
-    if (/^text\/html/i.test(type)) {
-      response.body.cancel();
-      throw badUpstream(`a page (${type})`);
-    }
-    const bytes = await readBody(response.body, upstreamBodyBytesMax, signal);
-    return replayEvents(asEvents(readCompletion(bytes, answer)));
-  } finally {
-    request.signal.removeEventListener("abort", leave);
-    stopDeadline();
   }
 }
 
@@ -153,7 +116,7 @@ class AnswerStream {
     if (this.#ended) return;
     this.#left = true;
     const { answer } = this.#options;
-    if (abortPolicy(answer) === "estimate") answer.controller.abort(callerLeft);
+    letGo(answer);
     this.#goOn();
   }
 

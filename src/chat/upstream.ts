@@ -28,6 +28,8 @@ export interface UpstreamCall {
   headers: Record<string, string>;
   /** Ends the call; its reason is what the caller is told. */
   signal: AbortSignal;
+  /** Told when the server is about to be sent something. */
+  onSend?: (() => void) | undefined;
 }
 
 /** A server is asked again without what it refused, at most this often. */
@@ -63,7 +65,7 @@ export async function callUpstream(
 }
 
 async function send(call: UpstreamCall, manner: Manner): Promise<UpstreamResponse> {
-  const { upstream, requestId, signal } = call;
+  const { upstream, requestId, signal, onSend } = call;
   const authorization = upstream.apiKey
     ? { authorization: `Bearer ${upstream.apiKey.reveal()}` }
     : {};
@@ -82,6 +84,7 @@ async function send(call: UpstreamCall, manner: Manner): Promise<UpstreamRespons
         "x-request-id": requestId,
       },
       signal,
+      onSend,
     });
     return inflated(response, signal);
   } catch (cause) {
@@ -106,6 +109,25 @@ async function errorText({ body }: UpstreamResponse, signal: AbortSignal): Promi
     return decodeUtf8(await readBody(body, upstreamErrorBytesMax, signal)) ?? "";
   } catch {
     return "";
+  }
+}
+
+/** A body's first piece as text, and the same body with all that it had. Throws as `readBody` does. */
+export async function peek(
+  body: UpstreamBody,
+  signal: AbortSignal,
+): Promise<{ start: string; body: UpstreamBody }> {
+  try {
+    let first = (await body.read())?.slice() ?? null;
+    const start = new TextDecoder().decode(first ?? undefined);
+    const read = async () => {
+      const piece = first;
+      first = null;
+      return piece ?? await body.read();
+    };
+    return { start, body: { ...body, read } };
+  } catch (cause) {
+    throw asAborted(signal) ?? upstreamBrokeOff(cause);
   }
 }
 

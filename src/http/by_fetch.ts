@@ -4,7 +4,8 @@ import type { AskUpstream, UpstreamBody, UpstreamResponse } from "../deps.ts";
 export function askByFetch(
   fetch: (url: string, init: RequestInit) => Promise<Response>,
 ): AskUpstream {
-  return async ({ url, method, headers, body, signal }) => {
+  return async ({ url, method, headers, body, signal, onSend }) => {
+    onSend?.();
     // A redirect would carry the operator's key to another host.
     const response = await fetch(url, { method, headers, body, signal, redirect: "manual" });
     return asUpstreamResponse(response, signal);

@@ -70,10 +70,11 @@ export function createHttpClient(connect: Connect, clock: Keeper["clock"]): AskU
   return async (request) => {
     const { server, lines, idle } = targetOf(request.url);
     const bytes = encode(request, lines);
-    const { signal } = request;
+    const { signal, onSend } = request;
     const kept = idle.take();
     const askedAt = clock.elapsed();
     if (kept) {
+      onSend?.();
       try {
         return await kept.ask(bytes, signal);
       } catch (error) {
@@ -81,7 +82,9 @@ export function createHttpClient(connect: Connect, clock: Keeper["clock"]): AskU
         if (!isStale || signal.aborted) throw error;
       }
     }
-    return await new Connection(await connect(server, signal), idle).ask(bytes, signal);
+    const connection = new Connection(await connect(server, signal), idle);
+    onSend?.();
+    return await connection.ask(bytes, signal);
   };
 }
 

@@ -1,0 +1,98 @@
+import { keepAliveMs, upstreamBodyBytesMax } from "../base/limits.ts";
+import type { UpstreamResponse } from "../deps.ts";
+import { type Answer, type ChatRooms, startDeadline } from "./answer.ts";
+import { callerLeftEarly, letGo } from "./caller_left.ts";
+import { asEvents } from "./chunks.ts";
+import { createEventReader, type EventReader, replayEvents } from "./event_reader.ts";
+import { Patience } from "./patience.ts";
+import { callUpstream, peek, readBody } from "./upstream.ts";
+import { badUpstream } from "./upstream_error.ts";
+import { passedHeaders, readCompletion } from "./whole_answer.ts";
+
+/** So long the response waits for the upstream's, so that a refusal is a status. */
+const statusPatienceMs = 2_000;
+
+/**
+ * The events of an answer's upstream. Throws what the caller is to see as a status; where that is
+ * not known after 2 s, gives a reader that throws it. The response begins then: only from a response
+ * is it known that its caller has left, and who leaves must not keep the model at work.
+ */
+export async function openEvents(rooms: ChatRooms, answer: Answer): Promise<EventReader> {
+  const patience = new Patience<EventReader>(rooms.deps.clock);
+  const opening = forward(rooms, answer);
+  const reader = await patience.wait(opening, statusPatienceMs);
+  if (reader === "late") return openLate(opening, patience);
+  patience.end();
+  return reader;
+}
+
+/** Gives signs of life until the upstream answers. */
+function openLate(opening: Promise<EventReader>, patience: Patience<EventReader>): EventReader {
+  let reader: EventReader | null = null;
+  let hasBegun = false;
+  const end = (close: (reader: EventReader) => void) => {
+    patience.end();
+    opening.then(close, () => {});
+  };
+  return {
+    async next() {
+      if (reader) return await reader.next();
+      if (!hasBegun) {
+        hasBegun = true;
+        return "silent";
+      }
+      const opened = await patience.wait(opening, keepAliveMs);
+      if (opened === "late") return "silent";
+      patience.end();
+      reader = opened;
+      return await reader.next();
+    },
+    cancel: () => end((reader) => reader.cancel()),
+    finish: () => end((reader) => reader.finish()),
+  };
+}
+
+async function forward(rooms: ChatRooms, answer: Answer): Promise<EventReader> {
+  const { upstream, chat, quote, requestId, request, steps, meter, controller } = answer;
+  const { signal } = controller;
+  if (request.signal.aborted) throw callerLeftEarly;
+  steps.begin("forward", { streamed: true });
+  const stopDeadline = startDeadline(rooms, answer);
+  // Of small requests also this tells, and sooner.
+  const leave = () => letGo(answer);
+  request.signal.addEventListener("abort", leave);
+  try {
+    const headers = passedHeaders(request);
+    const onSend = () => void (meter.promptSent = true);
+    const call = { upstream, chat, cap: quote.cap, requestId, headers, signal, onSend };
+    const response = await callUpstream(call, steps.span);
+    steps.begin("meter");
+    return await readerOf(rooms, answer, response);
+  } finally {
+    request.signal.removeEventListener("abort", leave);
+    stopDeadline();
+  }
+}
+
+const isEvents = /^\ufeff?\s*(?:data|event|id|retry)?:/;
+
+/** Not every server says that it sends events: those that do look like it. */
+async function readerOf(
+  { deps: { clock, config } }: ChatRooms,
+  answer: Answer,
+  response: UpstreamResponse,
+): Promise<EventReader> {
+  const { controller: { signal } } = answer;
+  const asReader = (body: UpstreamResponse["body"]) =>
+    createEventReader(body, { clock, idleMs: config.upstreamIdleMs, signal });
+  const type = response.header("content-type") ?? "";
+  if (/^text\/event-stream/i.test(type)) return asReader(response.body);
+  if (/^text\/html/i.test(type)) {
+    response.body.cancel();
+    throw badUpstream(`a page (${type})`);
+  }
+  const { start, body } = await peek(response.body, signal);
+  if (isEvents.test(start)) return asReader(body);
+  const bytes = await readBody(body, upstreamBodyBytesMax, signal);
+  return replayEvents(asEvents(readCompletion(bytes, answer)));
+}
