@@ -1,5 +1,5 @@
 import { type Amount, toAmount } from "../base/money.ts";
-import type { Quote } from "../ledger/hold.ts";
+import type { Funds, Quote } from "../ledger/hold.ts";
 import { highestRates, outputTokensFor, type Terms, tokenCost } from "./pricing.ts";
 import type { ChatRequest } from "./schema.ts";
 import { estimatedUsage } from "./usage.ts";
@@ -43,7 +43,7 @@ export function quoteChat(
   chat: ChatRequest,
   terms: Terms,
   prompt: PromptSize,
-): (available: Amount, balance: Amount) => ChatQuote | "count" | null {
+): (funds: Funds) => ChatQuote | "count" | null {
   const wanted = wantedTokens(chat, terms);
   const minimum = minimumTokens(chat, terms);
   const input = prompt.counted ?? prompt.bound;
@@ -54,16 +54,16 @@ export function quoteChat(
     const tokens = tokenCost(terms.price, highestRates(terms.price), usage);
     return toAmount(tokens + terms.price.requestFee);
   };
-  return (available, balance) => {
+  return ({ available, alone, balance }) => {
     const affordable = capFor(available);
     if (affordable >= wanted) {
       return { amount: holdFor(wanted), cap: wanted, clamped: false, squeezed: false, balance };
     }
     // Where not even an answer to an empty prompt can be paid, there is no need to count.
-    if (prompt.counted === null) return capFor(balance, 0) < minimum ? null : "count";
+    if (prompt.counted === null) return capFor(alone, 0) < minimum ? null : "count";
     if (affordable < minimum) return null;
-    const alone = Math.min(wanted, capFor(balance));
-    const squeezed = affordable < Math.min(alone, worthHavingTokens);
+    const best = Math.min(wanted, capFor(alone), worthHavingTokens);
+    const squeezed = affordable < best;
     return { amount: holdFor(affordable), cap: affordable, clamped: true, squeezed, balance };
   };
 }

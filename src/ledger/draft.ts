@@ -16,6 +16,7 @@ import {
   isExpired,
   placeOf,
 } from "./account.ts";
+import { takeExpired } from "./expiry.ts";
 import { countEntry } from "./counting.ts";
 import { activityOfRequest, type Entry, entryOf, type NewEntry } from "./entry.ts";
 import { eventsOf, expiredRequest, type Origin } from "./events.ts";
@@ -33,8 +34,6 @@ interface DraftOptions {
   id: MakeId;
 }
 
-/** Expired holds that one write ends, with their events for 100 subscriptions: some 400 KiB. */
-const expiredMax = 24;
 /**
  * One account while operations are applied to it, before anything is written. Holds that have expired
  * are ended first; very many of them by several writes. Thrown away when the commit fails.
@@ -92,6 +91,13 @@ export class Draft {
     return budget === null ? this.available : least(this.available, budget);
   }
 
+  /** The same if none of their own answers were running. */
+  get alone(): Amount {
+    const { spending, account: { balance } } = this;
+    return [spending.allowance(zero), spending.budget(zero)]
+      .reduce<Amount>((most, bound) => (bound === null ? most : least(most, bound)), balance);
+  }
+
   /** The holds of whom this is for: in a wallet others may hold too. */
   get ownHolds(): readonly Hold[] {
     const { wallet } = this.#options.ref;
@@ -143,11 +149,13 @@ export class Draft {
 
   /**
    * Takes `amount`, or as much of it as is available, and appends the entry that says why, with its
-   * events; the rest is its shortfall. Takes nothing that is held. What is paid back minds no cap.
+   * events; the rest is its shortfall. Takes nothing that is held. What is paid back minds no cap, nor
+   * does what was `promised` by a hold that has just ended: the cap may have been lowered since.
    */
-  debit(amount: Amount, entry: NewEntry, origin: Origin): Entry {
-    const most = entry.kind === "refund" ? availableIn(this.account) : this.available;
-    const taken = least(amount, most);
+  debit(amount: Amount, entry: NewEntry, origin: Origin, promised: Amount = zero): Entry {
+    const own = availableIn(this.account);
+    const allowed = entry.kind === "refund" ? own : this.available;
+    const taken = least(amount, allowed < promised ? least(promised, own) : allowed);
     return this.#append(toAmount(-taken), toAmount(amount - taken), { entry, origin });
   }
 
@@ -172,10 +180,7 @@ export class Draft {
   /** Takes a hold away; null when it is gone, because it has expired or was settled. */
   takeHold(id: string): Hold | null {
     const hold = this.account.holds.find((hold) => hold.id === id);
-    return hold && !isExpired(hold, this.now) ? this.#remove(hold) : null;
-  }
-
-  #remove(hold: Hold): Hold {
+    if (!hold || isExpired(hold, this.now)) return null;
     this.account.holds.splice(this.account.holds.indexOf(hold), 1);
     this.#changed = true;
     this.account.held = toAmount(this.account.held - hold.amount);
@@ -234,16 +239,11 @@ export class Draft {
     if (credits > 0n) this.credit(credits, { kind: "trial" }, { trigger: bySystem });
   }
 
-  /**
-   * All are taken away before any is charged: what one held may pay for another. Those of other
-   * connections are for the sweep, which ends them in their own project's name.
-   */
+  /** Those of other connections are for the sweep, which ends them in their own project's name. */
   #endExpiredHolds(): void {
-    const expired = this.ownHolds.filter((hold) => isExpired(hold, this.now)).slice(0, expiredMax);
-    for (const hold of expired) this.#remove(hold);
-    for (const { id, used } of expired) {
+    for (const { id, used, amount } of takeExpired(this.account, this.ownHolds, this.now)) {
       const entry = { id: activityOfRequest(id), metadata: { requestId: id } };
-      this.debit(used, { kind: "expired", ...entry }, { trigger: bySystem });
+      this.debit(used, { kind: "expired", ...entry }, { trigger: bySystem }, amount);
       this.emit(expiredRequest(this.#options.ref, id));
     }
   }

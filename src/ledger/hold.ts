@@ -7,7 +7,7 @@ import type { NewEvent, Trigger } from "../events/event.ts";
 import type { ProjectSnapshot } from "../projects/directory.ts";
 import { entryKey } from "../store/keys.ts";
 import type { Key, Write } from "../store/kv.ts";
-import { type AccountRef, placeOf } from "./account.ts";
+import { type AccountRef, isExpired, placeOf } from "./account.ts";
 import type { AccountQueue } from "./account_queue.ts";
 import type { Verdict } from "./waiting.ts";
 import type { Draft } from "./draft.ts";
@@ -23,6 +23,15 @@ export interface Quote {
   squeezed: boolean;
 }
 
+/** What a quote is made of. */
+export interface Funds {
+  /** What can be spent now. */
+  available: Amount;
+  /** What could be if no other answers of the user held money. */
+  alone: Amount;
+  balance: Amount;
+}
+
 /** A hold to place before an upstream is called. */
 export interface HoldRequest<Q extends Quote> {
   ref: AccountRef;
@@ -31,7 +40,7 @@ export interface HoldRequest<Q extends Quote> {
   /** The settings that the quote was made by: they must still be in force. */
   snapshot: ProjectSnapshot;
   /** `count`: the caller must first count more closely what it asks for. */
-  quote(available: Amount, balance: Amount): Q | "count" | null;
+  quote(funds: Funds): Q | "count" | null;
   /** What to say with the hold. */
   events: readonly NewEvent[];
   /** Rows written with the hold, unless one is there under `key` that `blocks`. */
@@ -145,12 +154,14 @@ export function createHolds(queue: AccountQueue, clock: Clock): Holds {
           const landed = row && decodeEntry(row);
           // One that has expired is charged by what was renewed, under the same id.
           if (landed?.kind === "usage") return { value: { kind: "settled", entry: landed } };
-          if (!draft.takeHold(id)) return { value: { kind: "gone" } };
+          const hold = draft.takeHold(id);
+          if (!hold) return { value: { kind: "gone" } };
           draft.spending.countTokens(tokensOf(usage));
           const entry = draft.debit(
             cost,
             { id: activityId, kind: "usage", usage, idempotencyKey },
             { trigger },
+            hold.amount,
           );
           alongside?.(draft, entry);
           return { value: { kind: "settled", entry } };
@@ -185,11 +196,11 @@ function applyHold<Q extends Quote>(
     const rates = { requests, tokens };
     return { value: { kind: "rate_limited", rates, balance: viewOf(draft) }, refused: true };
   }
-  const { balance } = draft.account;
-  const quoted = quote(draft.spendable, balance);
+  const { account: { balance }, alone } = draft;
+  const quoted = quote({ available: draft.spendable, alone, balance });
   if (quoted === "count") return { value: { kind: "count" } };
   if (!quoted || (quoted.squeezed && patient)) {
-    const fits = (amount: Amount) => quote(amount, balance) !== null;
+    const fits = (amount: Amount) => quote({ available: amount, alone: amount, balance }) !== null;
     return refused(draft, quoted ? "busy" : obstacleOf(draft, fits));
   }
   requireFewHolds(draft);
@@ -214,9 +225,10 @@ function viewOf({ account: { balance, held }, snapshot }: Draft): BalanceView {
 }
 
 /** Throws 429 at the project's limit for one user, or at what one account can hold. */
-function requireFewHolds({ account, ownHolds, snapshot }: Draft): void {
+function requireFewHolds({ account, ownHolds, snapshot, now }: Draft): void {
   const { concurrent } = snapshot.project.limits.user;
-  if (concurrent !== null && ownHolds.length >= concurrent) throw tooManyHolds(concurrent);
+  const running = ownHolds.filter((hold) => !isExpired(hold, now));
+  if (concurrent !== null && running.length >= concurrent) throw tooManyHolds(concurrent);
   if (account.holds.length >= holdsPerAccountMax) throw tooManyHolds(holdsPerAccountMax);
 }
 

@@ -1,5 +1,4 @@
-import type { Amount } from "../base/money.ts";
-import { availableIn } from "./account.ts";
+import { type Amount, least, zero } from "../base/money.ts";
 import type { Draft } from "./draft.ts";
 
 /** Why money was not taken, as a caller is told. */
@@ -13,11 +12,11 @@ export type Obstacle = Refusal | "spend_limit" | "busy";
 
 /** What keeps money from being taken that would fit into some of what a user has. */
 export function obstacleOf(
-  { account: { balance }, account, ownHolds, available, spendable }: Draft,
+  { account: { balance }, spending, alone }: Draft,
   fits: (amount: Amount) => boolean,
 ): Obstacle {
-  const own = availableIn(account);
-  if (spendable < available && fits(available)) return "spend_limit";
-  if (available < own && fits(own)) return ownHolds.length > 0 ? "busy" : "limit_reached";
-  return fits(balance) ? "busy" : "insufficient_funds";
+  if (fits(alone)) return "busy";
+  const allowance = spending.allowance(zero);
+  if (fits(allowance === null ? balance : least(balance, allowance))) return "spend_limit";
+  return fits(balance) ? "limit_reached" : "insufficient_funds";
 }

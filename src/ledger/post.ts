@@ -4,7 +4,7 @@ import { type Amount, formatAmount, fromDecimal, toAmount, zero } from "../base/
 import { requireActive } from "../projects/active.ts";
 import type { Announce } from "../projects/announce.ts";
 import type { Kv } from "../store/kv.ts";
-import { refundedKey } from "../store/keys.ts";
+import { entryKey, refundedKey } from "../store/keys.ts";
 import { type AccountRef, placeOf } from "./account.ts";
 import type { AccountQueue } from "./account_queue.ts";
 import type { Verdict } from "./waiting.ts";
@@ -14,7 +14,7 @@ import { refusedCharge } from "./events.ts";
 import { type Book, fieldsOf, findEarlier, keyed, type Repeated, replay } from "./keyed.ts";
 import { type Obstacle, obstacleOf } from "./obstacle.ts";
 import type { Booked, NotPosted, Posted, Posting, Refund } from "./posting.ts";
-import { decodeRefunded, readEntry } from "./store.ts";
+import { decodeEntry, decodeRefunded, readEntry } from "./store.ts";
 import { viewBalance } from "./view.ts";
 
 /** The verbs that post one entry each. Throw 422 `idempotency_key_reused`, 403 when archived. */
@@ -94,10 +94,14 @@ const creditKinds: readonly EntryKind[] = ["charge", "usage", "expired"];
 function refundBook(refunding: Refund): Book {
   const { ref, amount, original, origin, paid = false, reads = [], alongside } = refunding;
   const total = refundedKey(ref.projectId, original.id);
+  const originalKey = entryKey(placeOf(ref).owner, original.id);
   return {
     fields: fieldsOf({ activityId: original.id, amount }),
-    reads: [total, ...reads],
+    reads: [total, originalKey, ...reads],
     apply(draft, details) {
+      // Its user may have been forgotten since it was read; who pays it back for Stripe sees to that.
+      const row = draft.row(originalKey);
+      if (!paid && row && decodeEntry(row).user !== ref.user) throw notFound("activity");
       const projectId = original.projectId ?? ref.projectId;
       if (original.user !== ref.user || projectId !== ref.projectId) throw notFound("activity");
       if (original.kind === "refund") {
