@@ -1,12 +1,11 @@
 // The process: environment, database file, socket, signals. Everything else is in src/.
-import { existsSync } from "node:fs";
 import { dirname } from "node:path";
-import process from "node:process";
 import { type App, createApp } from "./src/app.ts";
 import { ApiError } from "./src/base/errors.ts";
 import { type Config, isDatabaseFile, readConfig } from "./src/config.ts";
 import { lockDatabase } from "./src/database_lock.ts";
 import type { Deps } from "./src/deps.ts";
+import { readEnvFile } from "./src/env_file.ts";
 import { devApiKey, devProjectId } from "./src/projects/auth.ts";
 import { createRealDeps } from "./src/real_deps.ts";
 import { devProject } from "./src/projects/dev_project.ts";
@@ -64,8 +63,11 @@ async function main(): Promise<void> {
 }
 
 function configOrExit(): Config {
-  if (existsSync(".env")) process.loadEnvFile(".env");
   try {
+    // Deno's `process.loadEnvFile` would let the file win over the environment.
+    for (const [name, value] of Object.entries(readEnvFile())) {
+      if (!Deno.env.get(name)) Deno.env.set(name, value);
+    }
     return readConfig(Deno.env.toObject(), { dev: Deno.args.includes("--dev") });
   } catch (error) {
     return exit(`Farebox cannot start:\n${error instanceof Error ? error.message : error}`);

@@ -1,4 +1,4 @@
-import { parseEnv } from "node:util";
+import { readEnvFile } from "../../src/env_file.ts";
 import { usage } from "./failure.ts";
 
 /** Where the service is, and the operator's key. */
@@ -13,16 +13,15 @@ export type Lookup = (name: string) => string | undefined;
 
 /** The environment over `.env`, as the service itself reads them. */
 export function openEnvironment(): Lookup {
-  const file = readEnvFile();
+  const file = fileOrUsage();
   return (name) => Deno.env.get(name) || file[name] || undefined;
 }
 
-function readEnvFile(): Record<string, string | undefined> {
+function fileOrUsage(): Record<string, string> {
   try {
-    return parseEnv(Deno.readTextFileSync(".env"));
+    return readEnvFile();
   } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return {};
-    throw usage(`.env cannot be read: ${error instanceof Error ? error.message : error}`);
+    throw usage(error instanceof Error ? error.message : String(error));
   }
 }
 

@@ -29,6 +29,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   real_snapshot: ["deps", "real_snapshot_worker"],
   real_snapshot_worker: [],
   database_lock: [],
+  env_file: [],
   mount: ["deps", "base"],
   health: ["deps", "base", "store"],
   erasers: ["deps", "store", "projects", "summaries", "paywall", "wallets", "chat", "webhooks"],
