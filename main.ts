@@ -1,5 +1,4 @@
 // The process: environment, database file, socket, signals. Everything else is in src/.
-import { dirname } from "node:path";
 import { type App, createApp } from "./src/app.ts";
 import { ApiError } from "./src/base/errors.ts";
 import { type Config, isDatabaseFile, readConfig } from "./src/config.ts";
@@ -7,7 +6,7 @@ import { lockDatabase } from "./src/database_lock.ts";
 import type { Deps } from "./src/deps.ts";
 import { readEnvFile } from "./src/env_file.ts";
 import { devApiKey, devProjectId } from "./src/projects/auth.ts";
-import { createRealDeps } from "./src/real_deps.ts";
+import { createRealDeps, openStore } from "./src/real_deps.ts";
 import { devProject } from "./src/projects/dev_project.ts";
 
 /** How often leftovers of dead processes are looked for. */
@@ -35,18 +34,15 @@ if (Deno.env.get("DENO_DEPLOY")) {
 await main();
 
 async function main(): Promise<void> {
-  const config = configOrExit();
-  lockOrExit(config.kvPath);
-  const deps = await createRealDeps(config);
+  const config = await orExit(readSettings);
+  await orExit(() => lock(config.kvPath));
+  const store = await orExit(() => openStore(config.kvPath));
+  const deps = await createRealDeps(config, store);
   const app = await createApp(deps);
   await requireSecrets(app, deps);
   if (config.dev) await app.admin.ensure(devProjectId, devProject);
   started.resolve(app);
-  const server = Deno.serve({
-    hostname: config.host,
-    port: config.port,
-    onListen: ({ port }) => announce(config, port),
-  }, app.fetch);
+  const server = await orExit(() => listen(config, app));
   const stopSweeping = repeat(deps, { everyMs: sweepEveryMs, work: () => app.sweep() });
   const stopPolling = repeat(deps, { everyMs: pollEveryMs, work: () => app.dispatcher.poll() });
   let stopping = false;
@@ -62,25 +58,56 @@ async function main(): Promise<void> {
   }
 }
 
-function configOrExit(): Config {
+/** Does a step that fails for a wrong setting alone, which its error names. */
+async function orExit<T>(step: () => T | Promise<T>): Promise<T> {
   try {
-    // Deno's `process.loadEnvFile` would let the file win over the environment.
-    for (const [name, value] of Object.entries(readEnvFile())) {
-      if (!Deno.env.get(name)) Deno.env.set(name, value);
-    }
-    return readConfig(Deno.env.toObject(), { dev: Deno.args.includes("--dev") });
+    return await step();
   } catch (error) {
-    return exit(`Farebox cannot start:\n${error instanceof Error ? error.message : error}`);
+    exit(messageOf(error));
   }
 }
 
-/** One process per database file: a second one would only get "database is locked". */
-function lockOrExit(kvPath: string): void {
-  if (!isDatabaseFile(kvPath)) return;
-  Deno.mkdirSync(dirname(kvPath), { recursive: true });
-  if (!lockDatabase(kvPath)) {
-    exit(`Farebox cannot start:\nKV_PATH ${kvPath} is in use by another process`);
+function readSettings(): Config {
+  // Deno's `process.loadEnvFile` would let the file win over the environment.
+  for (const [name, value] of Object.entries(readEnvFile())) {
+    if (!Deno.env.get(name)) Deno.env.set(name, value);
   }
+  return readConfig(Deno.env.toObject(), { dev: Deno.args.includes("--dev") });
+}
+
+/** One process per database file: a second one would only get "database is locked". */
+function lock(kvPath: string): void {
+  if (!isDatabaseFile(kvPath)) return;
+  let locked: boolean;
+  try {
+    locked = lockDatabase(kvPath);
+  } catch (error) {
+    throw new Error(`KV_PATH ${kvPath} cannot be written: ${messageOf(error)}`);
+  }
+  if (!locked) throw new Error(`KV_PATH ${kvPath} is in use by another process`);
+}
+
+function listen(config: Config, app: App): Deno.HttpServer {
+  const { host: hostname, port } = config;
+  try {
+    const onListen = (at: { port: number }) => announce(config, at.port);
+    return Deno.serve({ hostname, port, onListen }, app.fetch);
+  } catch (error) {
+    throw new Error(listenFault(config, error));
+  }
+}
+
+function listenFault({ host, port }: Config, error: unknown): string {
+  if (error instanceof Deno.errors.AddrInUse) {
+    return `PORT ${port} is in use by another process: stop that one, or set another PORT`;
+  }
+  if (error instanceof Deno.errors.AddrNotAvailable) {
+    return `HOST ${host} is no address of this machine`;
+  }
+  if (error instanceof Deno.errors.PermissionDenied) {
+    return `PORT ${port} is not for this user to listen on: set one above 1023`;
+  }
+  return `HOST ${host} cannot be listened on: ${messageOf(error)}`;
 }
 
 /** With a key that opens nothing, links would not be believed and no delivery could be signed. */
@@ -88,12 +115,16 @@ async function requireSecrets(app: App, { log }: Deps): Promise<void> {
   const { opened, unreadable } = await app.probeSecrets();
   if (unreadable.length === 0) return;
   if (opened > 0) return log("error", "secrets_unreadable", { of: unreadable.join(" ") });
-  exit("Farebox cannot start:\nSECRETS_KEY opens none of the secrets in this database");
+  exit("SECRETS_KEY opens none of the secrets in this database");
 }
 
-function exit(message: string): never {
-  console.error(message);
+function exit(why: string): never {
+  console.error(`Farebox cannot start:\n${why}`);
   Deno.exit(1);
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
 
 function announce({ dev, host, baseUrl }: Config, port: number): void {

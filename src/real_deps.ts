@@ -16,14 +16,33 @@ import { createCommitter } from "./store/commit.ts";
 import { gatherReads } from "./store/gather.ts";
 import { type Bound, denoKv, guardKv } from "./store/kv.ts";
 
+/** Opens the store. Throws an Error that names the setting at fault, and says what is wrong. */
+export async function openStore(kvPath: string): Promise<Deno.Kv> {
+  try {
+    return await Deno.openKv(kvPath === "" ? undefined : kvPath);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new Error(await storeFault(kvPath, reason), { cause: error });
+  }
+}
+
+async function storeFault(kvPath: string, reason: string): Promise<string> {
+  if (reason.includes("DENO_KV_ACCESS_TOKEN")) {
+    return "DENO_KV_ACCESS_TOKEN is required: KV_PATH is the address of a KV server";
+  }
+  if (!isDatabaseFile(kvPath)) return `KV_PATH cannot be opened: ${reason}`;
+  const found = await Deno.stat(kvPath).catch(() => null);
+  if (found?.isDirectory) return `KV_PATH ${kvPath} is a folder: name a file in it`;
+  return `KV_PATH ${kvPath} cannot be opened as a database: ${reason}`;
+}
+
 /** Deps on the real clock, random source, network and store. The only file that touches them. */
-export async function createRealDeps(config: Config): Promise<Deps> {
+export async function createRealDeps(config: Config, store: Deno.Kv): Promise<Deps> {
   trustForNode();
   const id = createIds(Date.now, randomFraction);
   const { kvPath } = config;
   const isFile = isDatabaseFile(kvPath);
   if (isFile) await removeLeftCopies(kvPath);
-  const store = await Deno.openKv(kvPath === "" ? undefined : kvPath);
   const kv = gatherReads(guardKv(denoKv(store), bound));
   const log = createLog(config.logLevel);
   const meter = createMeter();

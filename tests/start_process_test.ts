@@ -34,3 +34,44 @@ Deno.test("start: a .env that cannot be read is told, and one without sense is p
   const loud = await refusedStart({ folder: folder.path, env: serviceEnv });
   assert.match(loud.complaint, /^Farebox cannot start:\nLOG_LEVEL /);
 });
+
+Deno.test("start: a place that cannot be listened on is told by its setting", async () => {
+  await using folder = await makeFolder();
+  using taken = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const cases: [Record<string, string>, RegExp][] = [
+    [{ PORT: String(taken.addr.port) }, /^PORT \d+ is in use by another process: .*PORT$/],
+    [{ HOST: "192.0.2.5" }, /^HOST 192\.0\.2\.5 is no address of this machine$/],
+    [{ HOST: "farebox.invalid" }, /^HOST farebox\.invalid cannot be listened on: /],
+    [{ HOST: "a b" }, /^HOST a b cannot be listened on: /],
+  ];
+  for (const [env, told] of cases) {
+    await assertRefused(folder.path, { ...serviceEnv, ...env }, told);
+  }
+});
+
+Deno.test("start: a database that cannot be opened is told by its setting", async () => {
+  await using folder = await makeFolder();
+  const at = (name: string) => `${folder.path}/${name}`;
+  await Deno.mkdir(at("folder"));
+  await Deno.writeTextFile(at("text.kv"), "This is no database. ".repeat(1_000));
+  const cases: [string, RegExp][] = [
+    ["/proc/farebox.kv", /^KV_PATH \/proc\/farebox\.kv cannot be written: /],
+    ["/proc/none/farebox.kv", /^KV_PATH \/proc\/none\/farebox\.kv cannot be written: /],
+    [at("text.kv/farebox.kv"), /^KV_PATH \S+ cannot be written: .*mkdir/],
+    [at("folder"), /^KV_PATH \S+folder is a folder: name a file in it$/],
+    [at("text.kv"), /^KV_PATH \S+text\.kv cannot be opened as a database: file is not a database$/],
+    ["https://127.0.0.1:9", /^DENO_KV_ACCESS_TOKEN is required: KV_PATH is /],
+    ["ftp://127.0.0.1:9", /^KV_PATH cannot be opened: /],
+  ];
+  for (const [KV_PATH, told] of cases) {
+    await assertRefused(folder.path, { ...serviceEnv, KV_PATH }, told);
+  }
+});
+
+/** It says why in one line, and ends with 1. */
+async function assertRefused(folder: string, env: Record<string, string>, told: RegExp) {
+  const { code, complaint } = await refusedStart({ folder, env });
+  const [head, why = "", ...more] = complaint.split("\n");
+  assert.deepEqual([code, head, more], [1, "Farebox cannot start:", [""]], complaint);
+  assert.match(why, told);
+}

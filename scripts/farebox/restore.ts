@@ -1,4 +1,3 @@
-import { dirname } from "node:path";
 import { existsSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import type { Command } from "commander";
@@ -43,7 +42,7 @@ async function restore(
   if (!isDatabaseFile(path)) {
     throw refused(`${path} is no database file: restore it with its own server's means.`);
   }
-  if (!await isFree(path)) {
+  if (!isFree(path)) {
     throw refused(`${path} is in use by a running service: stop it first. Nothing was touched.`);
   }
   const ready = `${path}.restoring`;
@@ -63,9 +62,8 @@ async function restore(
   }
 }
 
-async function isFree(path: string): Promise<boolean> {
+function isFree(path: string): boolean {
   try {
-    await Deno.mkdir(dirname(path), { recursive: true });
     return lockDatabase(path);
   } catch (error) {
     throw refused(`${path} cannot be locked: ${error instanceof Error ? error.message : error}`);
