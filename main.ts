@@ -40,6 +40,7 @@ async function main(): Promise<void> {
   const deps = await createRealDeps(config, store);
   const app = await createApp(deps);
   await requireSecrets(app, deps);
+  app.dispatcher.listen();
   if (config.dev) await app.admin.ensure(devProjectId, devProject);
   started.resolve(app);
   const server = await orExit(() => listen(config, app));

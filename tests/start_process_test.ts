@@ -1,6 +1,14 @@
 import assert from "node:assert/strict";
 import { runFarebox } from "./support/command.ts";
-import { makeFolder, refusedStart, serviceEnv, startFarebox } from "./support/process.ts";
+import {
+  eventually,
+  makeFolder,
+  refusedStart,
+  serviceEnv,
+  startFarebox,
+} from "./support/process.ts";
+import { receiverEnv, startReceiver } from "./support/receiver.ts";
+import { makeProject, sleep } from "./support/traffic.ts";
 
 Deno.test("start: the environment wins over .env, for the service and for its commands", async () => {
   await using folder = await makeFolder();
@@ -75,3 +83,33 @@ async function assertRefused(folder: string, env: Record<string, string>, told: 
   assert.deepEqual([code, head, more], [1, "Farebox cannot start:", [""]], complaint);
   assert.match(why, told);
 }
+
+Deno.test("start: with a SECRETS_KEY that opens nothing, no delivery is tried", async () => {
+  await using folder = await makeFolder();
+  await using receiver = startReceiver();
+  receiver.answer = () => new Response("no", { status: 500 });
+  const env = { ...serviceEnv, ...receiverEnv, WEBHOOK_BACKOFF_BASE_MS: "2000" };
+  await using begun = await startFarebox({ folder: folder.path, env });
+  // The look at the secrets goes through all of these, which leaves time for a wrong try.
+  for (let n = 0; n < 19; n++) await makeProject(begun);
+  const key = await makeProject(begun);
+  const subscription = { url: receiver.url, events: ["*"] };
+  for (let n = 0; n < 20; n++) {
+    await begun.json("/v1/webhooks/subscriptions", { key, body: subscription });
+  }
+  for (const user of ["ada", "bob", "cyd"]) {
+    await begun.json("/v1/user/balance/deposit", { key, body: { user, amount: "1" } });
+  }
+  await eventually(async () => {
+    const { logs } = await begun.json("/v1/webhooks/logs", { key });
+    return logs.length >= 3 && logs.every(({ attempts }: { attempts: number }) => attempts >= 1);
+  });
+  begun.signal("SIGKILL");
+  await begun.ended;
+  // By then a message waits in the store's queue, which wakes whoever listens.
+  await sleep(4_000);
+  const wrong = { ...env, SECRETS_KEY: btoa("fedcba9876543210fedcba9876543210") };
+  const { code, complaint, log } = await refusedStart({ folder: folder.path, env: wrong });
+  assert.deepEqual([code, log], [1, ""], complaint);
+  assert.match(complaint, /cannot start:\nSECRETS_KEY opens none of the secrets/);
+});

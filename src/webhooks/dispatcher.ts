@@ -19,6 +19,8 @@ export interface Dispatcher {
   wake(events: PendingEvent[]): void;
   /** Takes up what waits in the store and is due, and resolves when it is under way. */
   poll(): Promise<void>;
+  /** From now on polls whenever the store's alarm rings. Before it, nothing is tried unasked. */
+  listen(): void;
   /** How deliveries from this process to a subscription fare at this moment. */
   stateOf(subscriptionId: string): EndpointState;
   /** Takes up nothing more; resolves when what is under way has ended. */
@@ -168,6 +170,9 @@ export function createDispatcher(rooms: DispatcherRooms): Dispatcher {
         .finally(() => (polling = null));
       return polling;
     },
+    listen() {
+      alarm.listen(() => track(dispatcher.poll(), { by: "alarm" }));
+    },
     stateOf(subscriptionId) {
       const endpoint = slots.known(subscriptionId);
       return {
@@ -184,6 +189,5 @@ export function createDispatcher(rooms: DispatcherRooms): Dispatcher {
     },
     load: () => ({ running: slots.running, queued: slots.queued }),
   };
-  alarm.listen(() => track(dispatcher.poll(), { by: "alarm" }));
   return dispatcher;
 }

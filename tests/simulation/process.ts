@@ -75,6 +75,7 @@ export class Process implements Holder {
     if (around.clockErrorMaxMs > 0) goWrong(life, around);
     const deps = depsOf(life, around);
     const app = await createApp(around.seams.deps?.(deps) ?? deps);
+    app.dispatcher.listen();
     const process = new Process(life, app, around.timeline);
     repeat(deps.clock, () => around.tempo.sweepEveryMs, () => app.sweep());
     repeat(deps.clock, () => around.tempo.pollEveryMs, () => app.dispatcher.poll());

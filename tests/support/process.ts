@@ -138,15 +138,16 @@ export async function startFarebox(options: StartOptions): Promise<Farebox> {
   };
 }
 
-/** Runs a process that is to end by itself; gives its exit code and what it complained of. */
+/** Runs a process that is to end by itself; gives its exit code, what it complained of and its log. */
 export async function refusedStart(
   options: StartOptions,
-): Promise<{ code: number; complaint: string }> {
+): Promise<{ code: number; complaint: string; log: string }> {
   const child = spawnFarebox(options);
   const timer = setTimeout(() => stop(child), startDeadlineMs);
-  const { code, stderr } = await child.output();
+  const { code, stderr, stdout } = await child.output();
   clearTimeout(timer);
-  return { code, complaint: new TextDecoder().decode(stderr) };
+  const decoder = new TextDecoder();
+  return { code, complaint: decoder.decode(stderr), log: decoder.decode(stdout) };
 }
 
 function stop(child: Deno.ChildProcess): void {

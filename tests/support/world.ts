@@ -130,6 +130,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     },
   };
   const service = await createApp(deps);
+  service.dispatcher.listen();
   const undocumented: string[] = [];
   const app: App = {
     ...service,
