@@ -131,6 +131,20 @@ for (const { name, status, error, retryAfter, expected, told } of refusals) {
   });
 }
 
+Deno.test("chat upstream: where there is none, that is said, and nothing is charged", async () => {
+  using world = await createWorld({ env: { UPSTREAM_URL: "", UPSTREAM_API_KEY: "" } });
+  await world.deposit("ada", "1");
+  for (const stream of [false, true]) {
+    const { status, body } = await chat(world, { stream });
+    assert.equal(status, 502);
+    assert.equal(body.error.code, "upstream_unavailable");
+    assert.match(body.error.message, /^No model's server is set for this project: .*UPSTREAM_URL/);
+    await assertFree(world);
+  }
+  assert.ok(JSON.stringify(world.logged).includes("no UPSTREAM_URL, and no upstream"));
+  assert.equal(world.upstream.calls.length, 0);
+});
+
 Deno.test("chat upstream: the operator's key is cut from what is passed on", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");

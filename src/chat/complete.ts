@@ -13,7 +13,7 @@ import { paywallReply } from "./reply.ts";
 import { readChat } from "./schema.ts";
 import { Steps } from "./steps.ts";
 import { streamedAnswer } from "./streamed_answer.ts";
-import { badUpstream } from "./upstream_error.ts";
+import { noUpstream } from "./upstream_error.ts";
 import { completionResponse, wholeAnswer } from "./whole_answer.ts";
 
 /** Settings that change this often under one request are a fault of their own. */
@@ -116,7 +116,7 @@ async function readAsk(rooms: ChatRooms, asked: Asked, earlier: Replay | null): 
   if (!terms) throw modelNotFound(model);
   steps.span?.set({ "farebox.project": project.id, "gen_ai.request.model": model });
   const upstream = await rooms.findUpstream(project, model);
-  if (!upstream) throw badUpstream("no UPSTREAM_URL, and no upstream of the project");
+  if (!upstream) throw noUpstream();
   const ref = await findAccount(rooms.deps.kv, project, user);
   return { ...asked, terms, upstream, ref, earlier };
 }

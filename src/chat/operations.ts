@@ -97,7 +97,11 @@ const errors: readonly ErrorCase[] = [
   { status: 429, code: anyCode, when: passed },
   { status: 499, code: null, when: "The caller has left: nobody sees this but the log." },
   { status: 502, code: "upstream_error", when: "The model's server gave no valid answer." },
-  { status: 502, code: "upstream_unavailable", when: "The model's server refuses the operator." },
+  {
+    status: 502,
+    code: "upstream_unavailable",
+    when: "The model's server refuses the operator, or the project has none.",
+  },
   { status: 503, code: "account_contended", when: "Others kept changing the account. Try again." },
   { status: 503, code: "hold_lost", when: "The hold on the balance could not be kept." },
   { status: 503, code: "hold_not_renewed", when: "The same, while the answer ran." },

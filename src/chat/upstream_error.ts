@@ -118,6 +118,16 @@ export function badUpstream(cause: unknown): UpstreamError {
   return new UpstreamError("invalid", 502, { message, code: "upstream_error", cause });
 }
 
+/** 502: there is no upstream to ask, which is no fault of one. */
+export function noUpstream(): ApiError {
+  return new ApiError(502, {
+    message: "No model's server is set for this project: " +
+      "its owner sets the project's upstream, or the operator UPSTREAM_URL.",
+    code: "upstream_unavailable",
+    cause: "no UPSTREAM_URL, and no upstream of the project",
+  });
+}
+
 /** 502: no connection to the upstream. */
 export function upstreamUnreachable(cause: unknown): UpstreamError {
   const message = "The model's server could not be reached.";
