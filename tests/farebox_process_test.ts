@@ -51,7 +51,8 @@ Deno.test("farebox: projects and keys are made, listed, changed and ended", asyn
   assert.equal((await json("projects", "update", id, "--name", "Market")).name, "Market");
   assertEnds(await run(["projects", "update", id]), 2, /^Nothing to change/);
 
-  const key = await json("keys", "create", id, "--name", "web", "--scope", "chat", "money");
+  const scopes = ["--scope", "chat", "--scope", "money"];
+  const key = await json("keys", "create", ...scopes, id, "--name", "web");
   assert.deepEqual(key.key.scopes, ["chat", "money"]);
   const keys = await run(["keys", "list", id]);
   assert.match(keys.printed, /web +\w{4} +chat,money +- +\S+ +-$/m);

@@ -29,7 +29,7 @@ export function addKeys(program: Command, open: () => Context): void {
     });
   keys.command("create <project>").description("one more key, which is shown this once")
     .option("--name <name>", "to tell it apart")
-    .option("--scope <scope...>", "chat, money, webhooks; all where none is named")
+    .option("--scope <scope>", "chat, money or webhooks, once for each; else all", alsoNamed)
     .option("--user <user>", "binds a chat key to one user")
     .option("--default-user <user>", "whose a call is that names nobody")
     .action(async (project: string, { name, scope, user, defaultUser }: CreateOptions) => {
@@ -49,4 +49,9 @@ export function addKeys(program: Command, open: () => Context): void {
       const { key: revoked } = await api.json(path, { method: "DELETE" });
       print(revoked, () => `${revoked.id} is revoked since ${revoked.revokedAt}.`);
     });
+}
+
+/** One more value of an option that may be given several times. */
+function alsoNamed(value: string, before: string[] = []): string[] {
+  return [...before, value];
 }
