@@ -121,7 +121,7 @@ Deno.test("farebox: a user is forgotten when it is asked for and nothing is left
   assertEnds(
     await run(["users", "forget", id, "ada", "--yes"]),
     1,
-    /^The balance is 5 usd: pay it/,
+    /^The balance is 5 usd: pay it out first, or say --forfeit\.\n$/,
   );
   const ran = await run(["users", "forget", id, "ada", "--yes", "--forfeit"]);
   assertEnds(ran, 0, /^$/);

@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import type { Context } from "./context.ts";
+import { Refusal, refused } from "./failure.ts";
 import { listing, type ListOptions, printList } from "./list.ts";
 import { projectPath, userAddress } from "./paths.ts";
 import { formatFields, formatTable, printable } from "./table.ts";
@@ -101,13 +102,19 @@ async function forget(
   await confirm(`Forget '${printable(user)}' of ${project}? It cannot be undone.${more}`);
   const body = { forfeit: options.forfeit ?? false };
   for (;;) {
-    const answer = await api.json(`${path}/forget`, { body, query });
+    const answer = await api.json(`${path}/forget`, { body, query }).catch(inOurWords);
     if (answer.status === "done" || !options.wait) {
       return print(answer, () => formatFields({ ...answer, erased: amountsOf(answer.erased) }));
     }
     progress(() => `${answer.status}: ${amountsOf(answer.erased)} so far`);
     await new Promise((resolve) => setTimeout(resolve, pauseMs));
   }
+}
+
+/** The service names the field of its body that is the command's `--forfeit`. */
+function inOurWords(error: unknown): never {
+  if (!(error instanceof Refusal) || error.code !== "balance_not_zero") throw error;
+  throw refused(error.message.replace('{"forfeit": true}', "--forfeit"));
 }
 
 /** `{ entries: 2, events: 5 }` -> `2 entries, 5 events` */
