@@ -1,4 +1,4 @@
-import { parseJson } from "../../src/base/json.ts";
+import { isObject, type Json, parseJson } from "../../src/base/json.ts";
 import { usage } from "./failure.ts";
 
 /**
@@ -10,19 +10,21 @@ export async function readJsonOption(
   option: string,
 ): Promise<Record<string, unknown>> {
   if (text === undefined) return {};
-  const json = text === "-" ? await new Response(Deno.stdin.readable).text() : text;
-  const value = parse(json);
-  if (typeof value === "object" && value !== null && !Array.isArray(value)) {
-    return value as Record<string, unknown>;
-  }
-  const where = text === "-" ? "what came on standard input" : "its value";
-  throw usage(`${option} must be a JSON object; ${where} is none.`);
+  const isInput = text === "-";
+  const json = isInput ? await new Response(Deno.stdin.readable).text() : text;
+  const { value, fault } = parse(json);
+  if (isObject(value)) return value;
+  const where = isInput ? "what came on standard input" : "its value";
+  const hint = isInput ? "" : ` A file goes in by ${option} - < FILE`;
+  throw usage(`${option} must be a JSON object; ${where} is ${fault}.${hint}`);
 }
 
-function parse(text: string): unknown {
+function parse(text: string): { value: Json; fault: string } {
   try {
-    return parseJson(text);
-  } catch {
-    return undefined;
+    return { value: parseJson(text), fault: "another kind of JSON" };
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    // Without the piece of the text that V8 shows, which may be a secret's.
+    return { value: null, fault: `no JSON: ${why.replace(/, (\.\.\.)?".*$/s, "")}` };
   }
 }
