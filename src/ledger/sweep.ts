@@ -16,7 +16,9 @@ export interface HoldSweep {
   seen(): { open: number; oldestMs: number };
 }
 
-const accountsPerTick = 200;
+const accountsPerPage = 200;
+/** How long one call goes on to the next page. */
+const sweepMs = 2_000;
 /** Most writes for one account: each ends some holds, of at most 256. */
 const writesMax = 16;
 
@@ -57,17 +59,22 @@ export function createHoldSweep(
     }
   }
 
+  async function page(): Promise<void> {
+    const { refs, next } = await listHolding(kv, after, accountsPerPage);
+    after = next;
+    for (const ref of refs) {
+      await visit(ref).catch((error) =>
+        log("error", "sweep_failed", { project: ref.projectId, error: String(error) })
+      );
+    }
+  }
+
   return {
     seen: () => seen,
     async sweep() {
-      const { refs, next } = await listHolding(kv, after, accountsPerTick);
-      after = next;
-      for (const ref of refs) {
-        await visit(ref).catch((error) =>
-          log("error", "sweep_failed", { project: ref.projectId, error: String(error) })
-        );
-      }
-      if (next !== null) return;
+      const until = clock.elapsed() + sweepMs;
+      do await page(); while (after !== null && clock.elapsed() < until);
+      if (after !== null) return;
       seen = round;
       round = { open: 0, oldestMs: 0 };
     },
