@@ -3,10 +3,18 @@ import { parse } from "csv-parse/sync";
 import type { Failure } from "../scripts/farebox/failure.ts";
 import { readImportFile } from "../scripts/farebox/import_file.ts";
 import { writeAll } from "../scripts/farebox/output_file.ts";
+import { emptyAccount, encodeAccount } from "../src/ledger/account.ts";
+import { accountKey } from "../src/store/keys.ts";
 import { filesIn, openShop, readShop } from "./support/backups.ts";
 import { runFarebox } from "./support/command.ts";
 import { startCuttingProxy } from "./support/cutting_proxy.ts";
-import { type Farebox, makeFolder, serviceEnv, startFarebox } from "./support/process.ts";
+import {
+  databaseOf,
+  type Farebox,
+  makeFolder,
+  serviceEnv,
+  startFarebox,
+} from "./support/process.ts";
 import { adminKey, type Body } from "./support/world.ts";
 
 /** A service with one project, and commands in its folder. */
@@ -226,6 +234,36 @@ Deno.test("import command: reads JSON lines as they are, to the last digit", asy
   assert.match(bad.complaint, /^line 3: it is not JSON$/m);
   assert.match(bad.complaint, /^line 4: Unknown parameter: 'x'\.$/m);
 });
+
+Deno.test("import command: users who are being forgotten keep none of the others back", async () => {
+  await using folder = await makeFolder();
+  const start = () => startFarebox({ folder: folder.path, env: serviceEnv });
+  const begun = await start();
+  const shop = await openShop(begun);
+  begun.signal("SIGTERM");
+  await begun.ended;
+  const leaving = Array.from({ length: 20 }, (_, n) => `leaving-${n}`);
+  await closeAccounts(folder.path, shop.projectId, leaving);
+  await using farebox = await start();
+  const rows = [...leaving, "ada", "bob"].map((user) => `${user},2`);
+  await Deno.writeTextFile(`${folder.path}/users.csv`, ["user,amount", ...rows].join("\n"));
+  const args = ["import", shop.projectId, "users.csv", "--yes"];
+  const ran = await runFarebox(args, { folder: folder.path, url: farebox.url });
+  assert.equal(ran.code, 1);
+  assert.equal(ran.complaint.match(/^line \d+: This user is being forgotten\./gm)?.length, 20);
+  assert.match(ran.complaint, /^20 lines were refused\./m);
+  assert.match(ran.printed, /^2 booked, 0 booked before/);
+  const { users } = await readShop(farebox, shop);
+  const paid = users.filter(({ balance }) => balance === "2").map(({ user }) => user);
+  assert.deepEqual(paid.sort(), ["ada", "bob"]);
+});
+
+/** In a stopped service's file: users are as while they are being forgotten. */
+async function closeAccounts(folder: string, projectId: string, users: string[]): Promise<void> {
+  using kv = await Deno.openKv(databaseOf(folder));
+  const closed = encodeAccount({ ...emptyAccount(), closed: true });
+  for (const user of users) await kv.set(accountKey(projectId, user), closed);
+}
 
 Deno.test("import command: a file that is none, or a project that takes nothing, is refused", async () => {
   await using office = await openOffice();

@@ -124,8 +124,9 @@ async function bookAll(context: Context, project: string, file: ImportFile): Pro
   throw reason instanceof Refusal ? refused(`${reason.message} ${state}`) : reason;
 }
 
-/** The next line would hear the same. */
-const isForAll = ({ status }: Refusal) => [401, 403, 404].includes(status);
+/** The next line would hear the same, unless it is about this line's user alone. */
+const isForAll = ({ status, code }: Refusal) =>
+  [401, 403, 404].includes(status) && code !== "user_being_forgotten";
 
 /** Deposits one line; true when an earlier run had. The same call again books nothing twice. */
 async function bookOne(
