@@ -52,8 +52,8 @@ export interface Operation {
   path?: z.ZodObject;
   query?: z.ZodObject;
   headers?: z.ZodObject;
-  /** The schema that the route parses the body with. */
-  body?: Content;
+  /** The schema that the route parses the body with, and whether it may be left out. */
+  body?: Content & { optional?: boolean };
   answers: Readonly<Record<number, Answer>>;
   /** Its own; those that every operation with such a body or key can give are added. */
   errors?: readonly ErrorCase[];

@@ -39,6 +39,23 @@ export async function readJsonBody(
   request: Request,
   bytesMax: number,
 ): Promise<{ value: JsonObject; bytes: number }> {
+  checkType(request);
+  return objectIn(await readBytes(request, bytesMax));
+}
+
+/**
+ * The same, for a body that may be left out: no bytes are an object with nothing in it, whatever
+ * they are said to be. Whether there are any is only known by reading: over a socket, a POST's
+ * `request.body` is never null.
+ */
+export async function readJsonBodyIfAny(request: Request, bytesMax: number): Promise<JsonObject> {
+  const bytes = await readBytes(request, bytesMax);
+  if (bytes.length === 0) return {};
+  checkType(request);
+  return objectIn(bytes).value;
+}
+
+function checkType(request: Request): void {
   const type = request.headers.get("content-type");
   if (type !== null && !/^application\/([\w.-]+\+)?json\s*(;|$)/i.test(type)) {
     throw new ApiError(415, {
@@ -46,7 +63,9 @@ export async function readJsonBody(
       code: "unsupported_media_type",
     });
   }
-  const bytes = await readBytes(request, bytesMax);
+}
+
+function objectIn(bytes: Uint8Array): { value: JsonObject; bytes: number } {
   const text = decodeUtf8(bytes);
   if (text === null) throw badRequest(null, "The body is not well-formed UTF-8.", "invalid_json");
   if (nestsDeeper(text, jsonDepthMax)) {

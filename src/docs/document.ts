@@ -104,9 +104,7 @@ function describe(operation: Operation): ZodOpenApiOperationObject {
       ...(query ? { query } : {}),
       header: requestHeaders.extend(headers?.shape ?? {}),
     },
-    ...(operation.body
-      ? { requestBody: { required: true, content: { "application/json": media(operation.body) } } }
-      : {}),
+    ...(operation.body ? { requestBody: describeBody(operation.body) } : {}),
     responses: {
       ...Object.fromEntries(
         Object.entries(operation.answers).map((
@@ -116,6 +114,10 @@ function describe(operation: Operation): ZodOpenApiOperationObject {
       ...describeErrors(errorsOf(operation)),
     },
   };
+}
+
+function describeBody(body: NonNullable<Operation["body"]>) {
+  return { required: !body.optional, content: { "application/json": media(body) } };
 }
 
 function describeAnswer({ description, content, headers }: Answer) {

@@ -78,11 +78,11 @@ function Parameters({ parameters }: DescribedOperation) {
   );
 }
 
-function Body({ body }: DescribedOperation) {
+function Body({ body, operation }: DescribedOperation) {
   if (body === null) return null;
   return (
     <>
-      <h4>Body</h4>
+      <h4>{operation.body?.optional ? "Body, which may be left out" : "Body"}</h4>
       <Schema schema={body} />
     </>
   );

@@ -1,9 +1,7 @@
-import { z } from "zod";
 import { badRequest } from "../base/errors.ts";
-import { userField } from "../base/fields.ts";
 import type { Handler } from "../base/handler.ts";
 import { bodyBytesMax } from "../base/limits.ts";
-import { parseWith, readJsonBody } from "../base/request.ts";
+import { parseWith, readJsonBodyIfAny } from "../base/request.ts";
 import { jsonResponse } from "../base/response.ts";
 import type { Deps } from "../deps.ts";
 import { walletUserOf } from "../ledger/account.ts";
@@ -12,10 +10,7 @@ import type { WayOut } from "../ledger/way_out.ts";
 import { type Auth, byKey } from "../projects/auth.ts";
 import { endUser } from "../projects/end_user.ts";
 import type { Authorizations } from "./authorizations.ts";
-import type { Connection, Disconnected } from "./operations.ts";
-
-/** Whose leave is to end. */
-const whoseSchema = z.looseObject({ user: userField });
+import { type Connection, type Disconnected, whoseSchema } from "./operations.ts";
 
 interface ConnectRooms {
   deps: Deps;
@@ -62,7 +57,7 @@ export function connectRoutes(
         throw badRequest(null, message, "mode_conflict");
       }
       // Who has nothing to say but the user may leave the body out, and name them elsewhere.
-      const sent = request.body ? (await inTime(readJsonBody(request, bodyBytesMax))).value : {};
+      const sent = await inTime(readJsonBodyIfAny(request, bodyBytesMax));
       const user = endUser(caller, request, {
         body: parseWith(whoseSchema, sent).user,
         query: query("user"),

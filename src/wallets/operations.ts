@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { userField } from "../base/fields.ts";
 import { answers, type Operation, type Operations } from "../base/operation.ts";
 import { userErrors, userHeader, userQuery } from "../projects/end_user_fields.ts";
 
@@ -20,6 +21,9 @@ export type Connection = z.output<typeof connectedSchema> | z.output<typeof unco
 const disconnectedSchema = z.object({ disconnected: z.literal(true), message });
 /** The end of what a user had allowed. */
 export type Disconnected = z.output<typeof disconnectedSchema>;
+
+/** Whose leave is to end. */
+export const whoseSchema = z.looseObject({ user: userField });
 
 const asked = {
   tag: "Authorization",
@@ -78,6 +82,9 @@ export const connectOperations: Operations = {
       operationId: "disconnectByGet",
       summary: "End a user's permission, for tools that can only GET",
     },
-    POST: disconnect,
+    POST: {
+      ...disconnect,
+      body: { schema: whoseSchema, examples: { ada: { user: "ada" } }, optional: true },
+    },
   },
 };
