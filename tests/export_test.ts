@@ -75,6 +75,33 @@ Deno.test("export: a range counts by when an entry was made, its start and not i
   assert.deepEqual(await amounts("to=2026-01-01"), []);
 });
 
+Deno.test("export: a range without a moment in it is an empty last page", async () => {
+  using world = await createWorld();
+  await world.json("/v1/webhooks/subscriptions", {
+    body: { url: "https://subscriber.test/hook", events: ["*"] },
+  });
+  await world.deposit("ada", "1");
+  await world.app.dispatcher.poll();
+  await world.clock.advance(1_000);
+  for (const kind of ["entries", "events", "deliveries", "audit"] as const) {
+    const all = await exported(world, `what=${kind}`);
+    const after = placeOf(kind, all.at(-1) ?? assert.fail(kind));
+    for (
+      const range of [
+        `after=${after}&to=2020-01-01`,
+        "to=1432-10-25",
+        "to=1960-01-01",
+        "from=1432-10-25&to=1960-01-01",
+      ]
+    ) {
+      assert.deepEqual(await exported(world, `what=${kind}&${range}`), [], `${kind} ${range}`);
+    }
+    assert.deepEqual(await exported(world, `what=${kind}&from=1432-10-25`), all);
+    if (kind === "entries") continue;
+    assert.deepEqual(await exported(world, `what=${kind}&after=~~`), [], "no id is behind that");
+  }
+});
+
 Deno.test("export: users show exact balances, by name", async () => {
   using world = await createWorld();
   await world.deposit("ada", "999999999999.123456789");

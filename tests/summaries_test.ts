@@ -258,6 +258,8 @@ Deno.test("summary: the operator reads it, for any time that makes sense", async
   assert.equal((await read("?from=2024-01-01")).status, 400);
   assert.equal((await read("?to=yesterday")).body.error.param, "to");
   assert.equal((await read("?from=2025-12-31T12:00:00Z&to=2026-01-01")).body.totals.deposits, "0");
+  const before1970 = await read("?from=1969-12-31T23:30:00Z&to=1969-12-31T23:45:00Z");
+  assert.deepEqual([before1970.status, before1970.body.totals.deposits], [200, "0"]);
   assert.equal((await read("", world.apiKey)).status, 401);
   const unknown = await world.json("/v1/admin/projects/pw_1/summary", { key: adminKey });
   assert.equal(unknown.status, 404);

@@ -33,9 +33,12 @@ export function createIds(now: () => number, random: () => number): MakeId {
   return (kind) => `${kind}_${next(now())}`;
 }
 
-/** An id that sorts before all others of that kind and millisecond: to look from there on. */
+/**
+ * An id that sorts before all others of that kind and millisecond: to look from there on. No id is
+ * of a time before 1970.
+ */
 export function firstIdAt(kind: IdKind, ms: number): string {
-  return `${kind}_${encodeTime(ms, 10)}${"0".repeat(16)}`;
+  return `${kind}_${encodeTime(Math.max(0, ms), 10)}${"0".repeat(16)}`;
 }
 
 /** When an id was made, in milliseconds since 1970. */

@@ -39,11 +39,15 @@ export async function listByTime(
   },
   { after, from, to }: ListingQuery,
 ): Promise<ListingPage> {
-  const first = from === null ? "" : firstIdAt(kind, Math.max(0, from - earlierMs));
+  const first = from === null ? "" : firstIdAt(kind, from - earlierMs);
+  const end = to === null ? pastAll : firstIdAt(kind, to + laterMs);
+  const known = after === null || after < first ? null : after;
+  // The store refuses a range that ends before it starts.
+  if ((known ?? first) >= end) return { records: [], next: null };
   const rows = await kv.list({
     prefix,
-    start: after === null || after < first ? [...prefix, first] : [...prefix, after, ""],
-    end: [...prefix, to === null ? pastAll : firstIdAt(kind, to + laterMs)],
+    start: known === null ? [...prefix, first] : [...prefix, known, ""],
+    end: [...prefix, end],
     limit: rowsPerPage,
   });
   const records = rows.flatMap((row) => {

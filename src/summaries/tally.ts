@@ -28,7 +28,7 @@ const hourMs = 60 * 60 * 1000;
 
 /** The start of the hour that a time is in; both in milliseconds since 1970. */
 export function hourOf(at: number): number {
-  return at - (at % hourMs);
+  return Math.floor(at / hourMs) * hourMs;
 }
 
 /** An entry, to be counted in its own write: an answer by its model, other money by its kind. */
