@@ -218,3 +218,21 @@ Deno.test("paywall page: the owner's own checkout gets the amount, the user and 
   const expected = `https://my.app/pay?u=ada%20%26%20bob&p=${world.projectId}&a=3`;
   assert.equal(response.headers.get("location"), expected);
 });
+
+Deno.test("paywall page: each amount that it offers leads on, whatever may be typed", async () => {
+  const checkoutUrl = "https://my.app/pay?a={amount}";
+  const topUp = { amounts: ["5", "500"], min: "10", max: "100", checkoutUrl };
+  using world = await createWorld({ project: { topUp } });
+  const path = await pathFor(world, "ada");
+  const { html } = await open(world, path);
+  const formId = formIdOf(html);
+  for (const amount of ["5", "500", "10", "100"]) {
+    const response = await send(world, path, { amount, formId });
+    assert.equal(response.headers.get("location"), `https://my.app/pay?a=${amount}`);
+  }
+  for (const amount of ["6", "9.99", "101", "0"]) {
+    const response = await send(world, path, { amount, formId });
+    assert.equal(response.status, 400, amount);
+    assert.match(await response.text(), /Choose an amount from 10 to 100 USD/);
+  }
+});

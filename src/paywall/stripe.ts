@@ -1,6 +1,6 @@
 import type { Stripe } from "stripe";
 import { ApiError, badRequest } from "../base/errors.ts";
-import { formatAmount, parseAmount, toAmount, unit } from "../base/money.ts";
+import { formatAmount, fromDecimal, toAmount, unit } from "../base/money.ts";
 import type { Amount } from "../base/money.ts";
 import type { Secret } from "../base/secret.ts";
 import type { Deps } from "../deps.ts";
@@ -156,8 +156,12 @@ export function paidSession(
   return { id: session.id, ref, amount, paymentIntent: payment_intent ?? null };
 }
 
-/** Whether an amount is one that the project takes; it is then worth a checkout. */
-export function takes({ topUp }: Project, amount: Amount): boolean {
-  const [min, max] = [parseAmount(topUp.min), parseAmount(topUp.max)];
-  return min !== null && max !== null && amount >= min && amount <= max && amount > 0n;
+/**
+ * Whether an amount is one that the project takes; it is then worth a checkout. The least and the
+ * most are for what is typed: each button that the page offers has to lead on.
+ */
+export function takes({ topUp: { amounts, min, max } }: Project, amount: Amount): boolean {
+  if (amount <= 0n) return false;
+  const isTyped = amount >= fromDecimal(min) && amount <= fromDecimal(max);
+  return isTyped || amounts.includes(formatAmount(amount));
 }
