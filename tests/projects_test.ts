@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
+import { fromBytes, toBytes } from "../src/base/json.ts";
 import { Secret } from "../src/base/secret.ts";
 import { noLimits } from "../src/projects/schema.ts";
+import { projectKey } from "../src/store/keys.ts";
+import { emptyWrite } from "../src/store/kv.ts";
 import { createSecrets } from "../src/store/secrets.ts";
 import { chatBody, chatPath, storeAsText, storedRows } from "./support/books.ts";
 import { settle } from "./support/clock.ts";
@@ -132,6 +135,12 @@ const badSettings: [label: string, body: unknown, param: string | null][] = [
     "upstream.apiKey",
   ],
   ["a script as top-up link", { name: "x", topUpUrl: "javascript:alert(1)" }, "topUpUrl"],
+  ["an unknown placeholder", { name: "x", topUpUrl: "https://a.test/{usr}" }, "topUpUrl"],
+  ["a doubled one", { name: "x", topUpUrl: "https://a.test/{{user}}" }, "topUpUrl"],
+  ["one of the checkout", topUp({ checkoutUrl: "https://a.test/{usr}" }), "topUp.checkoutUrl"],
+  ["a least above the most", topUp({ amounts: ["5"], min: "10", max: "2" }), "topUp.max"],
+  ["a most below the usual least", topUp({ max: "0.5" }), "topUp.max"],
+  ["nothing to choose", topUp({ amounts: ["0.0"] }), "topUp.amounts.0"],
   ["an unknown source of users", { name: "x", userSource: "cookie" }, "userSource"],
   ["a status", { name: "x", status: "active" }, "status"],
   ["an id", { name: "x", id: "pw_1" }, "id"],
@@ -139,6 +148,10 @@ const badSettings: [label: string, body: unknown, param: string | null][] = [
 
 function price(model: Record<string, unknown>) {
   return { name: "x", pricing: { models: { m: model } } };
+}
+
+function topUp(settings: Record<string, unknown>) {
+  return { name: "x", topUp: settings };
 }
 
 function upstream(settings: Record<string, unknown>) {
@@ -323,4 +336,25 @@ Deno.test("projects: a sealed secret opens in its own place, under its own key, 
   const last = sealed.sealed.at(-3) === "A" ? "B" : "A";
   const forged = { sealed: sealed.sealed.slice(0, -3) + last + sealed.sealed.slice(-2) };
   await assert.rejects(secrets.open(forged, place));
+});
+
+Deno.test("projects: what an older version let in is read, and goes on", async () => {
+  using world = await createWorld();
+  const row = await world.deps.kv.get(projectKey(world.projectId));
+  const old = { amounts: ["5"], min: "10", max: "2", checkoutUrl: "https://a.test/{usr}" };
+  const topUpUrl = "https://a.test/{usr}";
+  const write = emptyWrite();
+  const project = { ...fromBytes<Body>(row.value ?? assert.fail()), topUpUrl, topUp: old };
+  write.sets.push({ key: row.key, value: toBytes(project) });
+  await world.deps.kv.atomic(write);
+  await world.clock.advance(2_000);
+  const { body } = await admin(world, `/${world.projectId}`);
+  assert.deepEqual([body.project.topUpUrl, body.project.topUp], [topUpUrl, old]);
+  const changed = await admin(world, `/${world.projectId}`, {
+    method: "PATCH",
+    body: { name: "New" },
+  });
+  assert.deepEqual([changed.status, changed.body.project.topUp], [200, old]);
+  const link = await world.json("/v1/user/balance/topup?user=ada");
+  assert.equal(link.body.url, topUpUrl);
 });

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { userIdSetting } from "../base/fields.ts";
 import { userIdCharsMax } from "../base/limits.ts";
+import { fromDecimal } from "../base/money.ts";
 import type { Listener } from "../events/listener.ts";
 import type { Sealed } from "../store/secrets.ts";
 import { decimal, modelPriceSchema, money, pricingSchema, tokens } from "./prices.ts";
@@ -21,6 +22,8 @@ const addressTemplate = z.string().max(2048).refine((text) => {
   return /^https?:\/\/[^/?#{}\\@]+([/?#]|$)/.test(text) && URL.canParse(filled);
 }, {
   error: "must be an http or https address, with {user}, {project} and {amount} after its host",
+}).refine((text) => !/\{(?!(user|project|amount)\})/.test(text), {
+  error: "knows only {user}, {project} and {amount}",
 });
 
 const upstreamSchema = z.strictObject({
@@ -46,12 +49,20 @@ export interface StripeKeys {
 
 /** What the hosted page offers. */
 const topUpSchema = z.strictObject({
-  amounts: z.array(money("An amount to choose.")).min(1).max(6).default(["5", "10", "25"]),
+  amounts: z.array(
+    money("An amount to choose; it may be outside what may be typed.").refine(
+      (amount) => amount !== "0",
+      { error: "must be more than 0" },
+    ),
+  ).min(1).max(6).default(["5", "10", "25"]),
   min: money("The least that may be typed.").default("1"),
   max: money("The most that may be typed.").default("1000"),
   checkoutUrl: addressTemplate.nullable().default(null).meta({
     description: "Your own checkout, with {user}, {project} and {amount}; else Stripe's.",
   }),
+}).refine(({ min, max }) => fromDecimal(min) <= fromDecimal(max), {
+  path: ["max"],
+  error: "must not be less than 'min'",
 }).meta({ id: "TopUp", description: "What the hosted top-up page offers." });
 
 /** Where a project's chats go, as stored. */
