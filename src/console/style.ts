@@ -32,7 +32,7 @@ nav a:hover { text-decoration: underline; }
 nav a[aria-current="page"] { background: var(--line); font-weight: 600; }
 .body { display: block; max-width: 82rem; margin: 0 auto; }
 .body > nav { padding: 0.5rem; border-bottom: 1px solid var(--line); }
-main { padding: 0.5rem 1rem 4rem; min-width: 0; }
+main { padding: 0.5rem 1rem 4rem; min-width: 0; overflow-wrap: anywhere; }
 .lone { max-width: 34rem; margin: 2rem auto; }
 h1 { font-size: 1.5rem; line-height: 1.25; margin: 1rem 0; overflow-wrap: anywhere; }
 h2 { font-size: 1.125rem; margin: 2rem 0 0.5rem; }
@@ -68,6 +68,7 @@ fieldset { border: 1px solid var(--line); border-radius: 0.5rem; margin: 0 0 1re
   padding: 0.75rem 1rem; min-width: 0; }
 .actions { display: flex; flex-wrap: wrap; gap: 0.5rem; align-items: center; margin: 1rem 0; }
 .actions form { margin: 0; }
+.actions .field { max-width: 100%; }
 .flash, .alert { padding: 0.75rem 1rem; border-radius: 0.5rem; border: 1px solid var(--line);
   border-left: 0.375rem solid var(--good); background: var(--raised); max-width: 60rem; }
 .alert { border-left-color: var(--danger); }
@@ -84,7 +85,7 @@ fieldset { border: 1px solid var(--line); border-radius: 0.5rem; margin: 0 0 1re
 .stats dd time { white-space: normal; font-size: 1rem; }
 .stats dd.note { font-size: 0.8125rem; font-weight: 400; color: var(--muted); }
 .scroll { overflow-x: auto; margin: 0 0 1rem; }
-table { border-collapse: collapse; width: 100%; }
+table { border-collapse: collapse; width: 100%; overflow-wrap: normal; }
 caption { text-align: left; color: var(--muted); padding: 0.25rem 0; }
 th, td { text-align: left; vertical-align: top; padding: 0.5rem 0.875rem 0.5rem 0;
   border-bottom: 1px solid var(--line); }

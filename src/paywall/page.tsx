@@ -23,7 +23,8 @@ export interface TopUpView {
 const style = `
 :root { color-scheme: light dark; }
 body { font: 1rem/1.5 system-ui, sans-serif; max-width: 30rem; margin: 2rem auto; padding: 0 1rem;
-  color: light-dark(#1b1b1f, #f2f2f5); background: light-dark(#ffffff, #16161a); }
+  color: light-dark(#1b1b1f, #f2f2f5); background: light-dark(#ffffff, #16161a);
+  overflow-wrap: anywhere; }
 h2 { font-size: 1.1rem; margin-top: 2rem; }
 .balance { font-size: 2rem; font-weight: 600; margin: 0; }
 button, input { font: inherit; min-height: 2.75rem; padding: 0.5rem 1rem; border-radius: 0.5rem;
@@ -38,6 +39,8 @@ label { display: block; }
 :focus-visible { outline: 3px solid light-dark(#0b57d0, #a8c7fa); outline-offset: 2px; }
 table { border-collapse: collapse; width: 100%; }
 th, td { text-align: left; padding: 0.4rem 0.5rem 0.4rem 0; border-bottom: 1px solid #8884; }
+table { overflow-wrap: normal; }
+td:nth-child(2) { overflow-wrap: anywhere; }
 td:last-child, th:last-child { text-align: right; font-variant-numeric: tabular-nums; }
 `;
 

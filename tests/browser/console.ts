@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { Page } from "playwright-core";
 import { chatBody, chatPath } from "../support/books.ts";
-import { assertAccessible, picture, visit } from "../support/browser.ts";
+import { assertAccessible, assertFits, picture, visit } from "../support/browser.ts";
 import { busyWorld } from "../support/console_data.ts";
 import { chunk, fedStream } from "../support/upstream.ts";
 import { deliver, logs } from "../support/webhooks.ts";
@@ -14,14 +14,6 @@ async function signIn(page: Page, url: string, key: string): Promise<void> {
   await page.getByLabel("Key").fill(key);
   await page.keyboard.press("Enter");
   await page.getByRole("button", { name: "Sign out" }).waitFor();
-}
-
-/** The page is no wider than the screen. */
-async function assertFits(page: Page): Promise<void> {
-  const [wide, screen] = await page.evaluate(
-    "[document.documentElement.scrollWidth, innerWidth]",
-  ) as [number, number];
-  assert.ok(wide <= screen, `${page.url()} is ${wide} pixels wide on ${screen}`);
 }
 
 /** Every page of the console that a look can open, by the name of its picture. */
@@ -81,6 +73,21 @@ for (const scheme of ["light", "dark"] as const) {
     for (const asked of visitor.requests) assert.ok(asked.startsWith(url), asked);
   });
 }
+
+Deno.test("browser: names without a blank in them fit a phone on every page of the console", async () => {
+  const long = "d".repeat(100);
+  using world = await busyWorld({ name: `Shop${long}`, description: long });
+  await world.deposit(long, "5");
+  await using visitor = await visit(world);
+  const { page, url } = visitor;
+  await signIn(page, url, world.apiKey);
+  const user = `/console/projects/${world.projectId}/users/one?user=${long}`;
+  for (const [name, path] of [...await allPages(world), ["user-long", user]]) {
+    await page.goto(url + path);
+    await assertFits(page);
+    await picture(page, `console-${name}-long`);
+  }
+});
 
 Deno.test("browser: an operator at a desk opens any project from the list", async () => {
   using world = await busyWorld();

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { devApiKey, devProjectId } from "../../src/projects/auth.ts";
 import { devProject } from "../../src/projects/dev_project.ts";
-import { assertAccessible, picture, visit } from "../support/browser.ts";
+import { assertAccessible, assertFits, picture, visit } from "../support/browser.ts";
 import { createWorld, type World } from "../support/world.ts";
 
 async function devWorld(): Promise<World> {
@@ -10,18 +10,18 @@ async function devWorld(): Promise<World> {
   return world;
 }
 
-async function ask(world: World): Promise<string> {
+async function ask(world: World, user = "ada"): Promise<string> {
   const messages = [{ role: "user", content: "Hello" }];
   const { body } = await world.json("/v1/chat/completions", {
     key: devApiKey,
-    body: { model: "sandbox/echo", user: "ada", messages },
+    body: { model: "sandbox/echo", user, messages },
   });
   return body.choices[0].message.content;
 }
 
 /** The page that the paywall message links to, at the visitor's address. */
-async function linked(world: World, url: string): Promise<string> {
-  const [link] = /http\S+/.exec(await ask(world)) ?? [];
+async function linked(world: World, url: string, user?: string): Promise<string> {
+  const [link] = /http\S+/.exec(await ask(world, user)) ?? [];
   return url + new URL(link ?? assert.fail("no link")).pathname;
 }
 
@@ -65,6 +65,18 @@ Deno.test("browser: a double click and two tabs are one deposit each page", asyn
   await second.waitForSelector("text=$15.00");
 });
 
+Deno.test("browser: an id without a blank in it fits a phone", async () => {
+  using world = await devWorld();
+  await using visitor = await visit(world);
+  const { page, url } = visitor;
+  await page.goto(await linked(world, url, "a1".repeat(32)));
+  await assertFits(page);
+  await page.click("text=Add $5.00");
+  await page.waitForSelector("table");
+  await assertFits(page);
+  await picture(page, "topup-long");
+});
+
 Deno.test("browser: money that arrives is shown without a reload", async () => {
   using world = await devWorld();
   await using visitor = await visit(world);
@@ -95,8 +107,7 @@ for (const scheme of ["light", "dark"] as const) {
     assert.equal(await focused(), "Add $5.00");
     await page.keyboard.press("Enter");
     await page.waitForSelector("text=$30.00");
-    const wide = Number(await page.evaluate("document.documentElement.scrollWidth"));
-    assert.ok(wide <= 390, `${wide} pixels wide`);
+    await assertFits(page);
     for (const url of visitor.requests) assert.ok(url.startsWith(visitor.url), url);
     assert.deepEqual(visitor.complaints, []);
     await page.goto(`${visitor.url}/topup/forged`);

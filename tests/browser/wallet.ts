@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { BrowserContext, CDPSession, Page } from "playwright-core";
-import { assertAccessible, picture, visit } from "../support/browser.ts";
+import { assertAccessible, assertFits, picture, visit } from "../support/browser.ts";
 import { adminKey, type Body, createWorld, type World } from "../support/world.ts";
 
 /** A port that nobody listens on: passkeys are bound to the address that the service calls itself. */
@@ -17,9 +17,9 @@ async function sharedWorld(port: number): Promise<World> {
   return Object.assign(world, made);
 }
 
-async function ask(world: World): Promise<Body> {
+async function ask(world: World, user = "ada"): Promise<Body> {
   const messages = [{ role: "user", content: "Hello" }];
-  const body = { model: "sandbox/echo", user: "ada", max_tokens: 100, messages };
+  const body = { model: "sandbox/echo", user, max_tokens: 100, messages };
   return (await world.json("/v1/chat/completions", { body })).body;
 }
 
@@ -92,6 +92,22 @@ Deno.test("browser: leave is given, money paid in, and the chat answers; back on
   assert.equal((await ask(world)).paywall.reason, "authorization_required");
   assert.deepEqual(complaints, []);
   for (const url of requests) assert.ok(url.startsWith(`http://localhost:${port}/`), url);
+});
+
+Deno.test("browser: an id without a blank in it fits a phone where leave is given", async () => {
+  const port = freePort();
+  using world = await sharedWorld(port);
+  await using visitor = await visit(world, { port });
+  const { page } = visitor;
+  await page.goto((await ask(world, "a1".repeat(32))).paywall.url);
+  await assertFits(page);
+  await page.getByRole("button", { name: "Allow", exact: true }).click();
+  await page.waitForSelector("text=may charge your wallet");
+  await assertFits(page);
+  await page.goto(`http://localhost:${port}/wallet`);
+  await page.waitForSelector("text=As a1a1");
+  await assertFits(page);
+  await picture(page, "wallet-long");
 });
 
 Deno.test("browser: a passkey of nobody's, and an answer that is sent twice, open nothing", async () => {

@@ -72,6 +72,13 @@ export async function assertAccessible(page: Page): Promise<void> {
   assert.deepEqual(told, []);
 }
 
+/** That the page is no wider than the screen. A phone's own `innerWidth` grows with what it shows. */
+export async function assertFits(page: Page): Promise<void> {
+  const wide = Number(await page.evaluate("document.documentElement.scrollWidth"));
+  const { width } = page.viewportSize() ?? assert.fail("no screen");
+  assert.ok(wide <= width, `${page.url()} is ${wide} pixels wide on ${width}`);
+}
+
 /** Keeps a picture of the page, or of what is on the screen. */
 export async function picture(page: Page, name: string, fullPage = true): Promise<void> {
   await Deno.mkdir(pictures, { recursive: true });

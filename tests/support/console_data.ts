@@ -6,7 +6,9 @@ import { createWorld, testPricing, type World } from "./world.ts";
 const hourMs = 60 * 60 * 1000;
 
 /** A world whose console has something to show on every page, made by the service itself. */
-export async function busyWorld(): Promise<World & { subscriptionId: string }> {
+export async function busyWorld(
+  { name = "Ada’s shop", description = "Bookkeeping" } = {},
+): Promise<World & { subscriptionId: string }> {
   const env = { BASE_URL: "http://localhost:8000" };
   const models = {
     ...testPricing.models,
@@ -14,13 +16,13 @@ export async function busyWorld(): Promise<World & { subscriptionId: string }> {
     "thinking-model": { input: "5", cachedInput: "0.5", output: "25" },
   };
   const project = {
-    name: "Ada’s shop",
+    name,
     pricing: { catalogue: true, markupPercent: "20", requestFee: "0.001", models },
     limits: { user: { requestsPerMinute: 20 } },
     lowBalance: "1",
   };
   const world = await createWorld({ env, project });
-  const { id: subscriptionId } = await subscribe(world, { description: "Bookkeeping" });
+  const { id: subscriptionId } = await subscribe(world, { description });
   await subscribe(world, { url: "https://crm.example.com/in", events: ["balance.*"] });
   for (const user of ["ada", "bob", "charlie@example.com"]) await world.deposit(user, "25");
   for (let hour = 0; hour < 20; hour++) {
