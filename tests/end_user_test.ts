@@ -156,6 +156,20 @@ Deno.test("end user: money endpoints take body or header; reads take header or q
   }
 });
 
+Deno.test("end user: whoever names none is told where this very request could", async () => {
+  using world = await createWorld();
+  const told = async (path: string, body?: unknown) =>
+    (await world.json(path, body === undefined ? {} : { body })).body.error.message;
+  assert.match(await told("/v1/user/balance"), /send 'user' in the query, or the header/);
+  assert.match(await told("/v1/user/charge", { amount: "1" }), /send 'user' in the body, or the h/);
+  const { body: { error: { message: chat } } } = await ask(world, {});
+  assert.match(
+    chat,
+    /in the body, the header 'X-Service-User', a base URL that ends in \/v1\/USER,/,
+  );
+  assert.match(chat, /or a key with a default user\.$/);
+});
+
 Deno.test("end user: where a project says so, only the header counts", async () => {
   using world = await createWorld({ project: { userSource: "header" } });
   const { body: made } = await world.json(`/v1/admin/projects/${world.projectId}/keys`, {

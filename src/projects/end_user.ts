@@ -28,13 +28,10 @@ export function endUser(caller: Caller, request: Request, sources: UserSources):
   const named = onlyHeader ? fromHeader(request) : namedAnywhere(request, sources);
   const user = named ?? (onlyHeader ? null : key.user ?? key.defaultUser);
   if (user === null) {
-    throw badRequest(
-      "user",
-      onlyHeader
-        ? "This project takes the user from the header 'X-Service-User', which is missing."
-        : "A user is required: send 'user' in the body, or the header 'X-Service-User'.",
-      "user_required",
-    );
+    const message = onlyHeader
+      ? "This project takes the user from the header 'X-Service-User', which is missing."
+      : `A user is required: send ${waysToName(request, sources)}.`;
+    throw badRequest("user", message, "user_required");
   }
   if (key.user !== null && user !== key.user) {
     throw new ApiError(403, {
@@ -45,6 +42,15 @@ export function endUser(caller: Caller, request: Request, sources: UserSources):
     });
   }
   return user;
+}
+
+/** How such a request may name its user: a chat's client can often set but a base URL and a key. */
+function waysToName({ method }: Request, sources: UserSources): string {
+  const header = "the header 'X-Service-User'";
+  if (method === "GET" || method === "HEAD") return `'user' in the query, or ${header}`;
+  if (!("path" in sources)) return `'user' in the body, or ${header}`;
+  return `'user' in the body, ${header}, a base URL that ends in /v1/USER, or a key with a ` +
+    "default user";
 }
 
 function namedAnywhere(request: Request, { body, path, query }: UserSources): string | null {
