@@ -71,6 +71,12 @@ Deno.test("console: amounts that are none are told on the form, and nothing is b
     assert.equal(answer.status, 400, amount);
     assert.match(textOf(answer.html), /‘Amount’/);
   }
+  for (const amount of ["9999999999999", "1.000,50"]) {
+    const { html } = await owner.post("deposit", { user: "ada", amount });
+    const told = textOf(html);
+    assert.match(told, /at most 12 digits before the point and 9 behind it/);
+    assert.ok(told.includes(`and is '${amount}'.`), told);
+  }
   const unasked = await owner.post("deposit", { user: "ada", amount: "1", confirmed: "yes" });
   assert.equal(unasked.status, 400, "without the form's id");
   assert.equal((await owner.post("deposit", { user: "", amount: "1" })).status, 400);
@@ -137,6 +143,9 @@ Deno.test("console: users are found by how they begin, page by page, with their 
   assert.deepEqual([...new Set(found.html.match(/user-5\d/g))].length, 10);
   assert.doesNotMatch(found.html, /user-4\d/);
   assert.match(textOf((await owner.get("users?prefix=nobody")).html), /There is no such user/);
+  using fresh = await createWorld();
+  const empty = textOf((await (await signedIn(fresh)).get("users")).html);
+  assert.match(empty, /Nobody has used this project yet\./);
   assert.equal((await owner.get("users?cursor=x")).status, 400);
 });
 

@@ -44,7 +44,7 @@ Deno.test("console: what is wrong with a new key is said on the form, which keep
   for (
     const [fields, says] of [
       [{ name: "till", scopes: "money", user: "ada" }, /binds only a key whose single scope/],
-      [{ name: "till" }, /scopes/],
+      [{ name: "till" }, /‘It may’ needs at least one/],
       [{ name: "till", scopes: "all" }, /scopes/],
       [{ name: "x".repeat(200), scopes: "chat" }, /name/],
     ] as const
@@ -108,6 +108,8 @@ Deno.test("console: limits are saved, and only what changed is in the audit trai
   assert.equal(wrong.status, 400);
   assert.match(textOf(wrong.html), /‘Answers at once’ must be a whole number, and is 'many'/);
   assert.match(wrong.html, /value="many"/);
+  const none = await owner.post("limits", { ...current, "user.tokensPerMinute": "0" });
+  assert.match(textOf(none.html), /‘Tokens a minute’ must be at least 1\. An empty field is no l/);
 });
 
 Deno.test("console: what someone else saved meanwhile is not undone unseen", async () => {
@@ -145,7 +147,9 @@ Deno.test("console: settings are saved as the admin API would, and faults are to
     ["name", "", /name/],
     ["lowBalance", "-1", /lowBalance/],
     ["topUpUrl", "javascript:alert(1)", /topUpUrl/],
-    ["amounts", "", /amounts/],
+    ["amounts", "", /amounts': must be one to six amounts/],
+    ["amounts", "1 2 3 4 5 6 7", /amounts': must be one to six amounts/],
+    ["maxOutputTokens", "0", /maxOutputTokens': must be at least 1/],
   ];
   for (const [name, value, says] of bad) {
     const answer = await owner.post("settings", { ...form, [name]: value });
@@ -271,6 +275,7 @@ Deno.test("console: what the form does not show of a model stays, and faulty pri
     [{ "model.0.output": "" }, /models\.renamed\.output/],
     [{ markupPercent: "-5" }, /markupPercent/],
     [{ "model.1.name": "renamed", "model.1.input": "1", "model.1.output": "1" }, /there twice/],
+    [{ "model.1.name": " ", "model.1.output": "1" }, /A model needs a name/],
     [{ samplePrompt: "1", sampleCached: "2" }, /sample/],
   ];
   for (const [fields, says] of bad) {

@@ -38,3 +38,24 @@ Deno.test("console: prices of more models than the page shows are kept, and none
   const inputOf = (name: string) => saved[name].input;
   assert.deepEqual([nameOf(0), nameOf(modelsMax + 1), "added"].map(inputOf), ["3", "1", "5"]);
 });
+
+Deno.test("console: what was typed of the sample stays, whatever is wrong with it", async () => {
+  using world = await createWorld();
+  const owner = await signedIn(world);
+  const { html } = await owner.get("pricing");
+  assert.match(html, /name="sampleModel"[^>]*value="test-model"/);
+  const sample = {
+    sampleModel: "gpt-4o-mini",
+    samplePrompt: "2000",
+    sampleCached: "a few",
+    sampleOutput: "700",
+  };
+  for (const wrong of [sample, { ...sample, sampleCached: "20", requestFee: "free" }]) {
+    const form = { ...hiddenFields(html, "/pricing"), ...wrong, action: "effect" };
+    const answer = await owner.post("pricing", form);
+    assert.equal(answer.status, 400);
+    for (const name of ["sampleModel", "samplePrompt", "sampleCached", "sampleOutput"] as const) {
+      assert.match(answer.html, new RegExp(`name="${name}"[^>]*value="${wrong[name]}"`), name);
+    }
+  }
+});

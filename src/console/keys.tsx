@@ -1,5 +1,5 @@
 /** @jsxImportSource @hono/hono/jsx */
-import { notFound } from "../base/errors.ts";
+import { badRequest, notFound } from "../base/errors.ts";
 import { parseWith } from "../base/request.ts";
 import { checkUserId } from "../base/user_id.ts";
 import { checkId } from "../projects/operator.ts";
@@ -67,6 +67,9 @@ function readKey(form: URLSearchParams): CreateKey {
     user: given(form, "user"),
     defaultUser: given(form, "defaultUser"),
   };
+  if (fields.scopes.length === 0) {
+    throw badRequest("scopes", "‘It may’ needs at least one: a key without any opens nothing.");
+  }
   for (const name of ["user", "defaultUser"] as const) {
     if (fields[name] !== null) checkUserId(fields[name], name);
   }

@@ -1,4 +1,5 @@
 /** @jsxImportSource @hono/hono/jsx */
+import { badRequest } from "../base/errors.ts";
 import type { Project } from "../projects/schema.ts";
 import type { Door, ProjectVisit } from "./door.tsx";
 import { decimal, given, orAgain, wholeNumber } from "./fields.ts";
@@ -53,11 +54,18 @@ function valuesOf({ limits: { user, key, reply } }: Project): Values {
 function readLimits(form: URLSearchParams): { limits: Record<string, unknown> } {
   const ratesOf = (whose: "user" | "key") =>
     Object.fromEntries(
-      rates.map(([name, label]) => [name, wholeNumber(form, `${whose}.${name}`, label)]),
+      rates.map(([name, label]) => [name, rateOf(form, `${whose}.${name}`, label)]),
     );
   const spend = spending.map(([name]) => [name, decimal(form, `user.${name}`)]);
   const user = { ...ratesOf("user"), ...Object.fromEntries(spend) };
   return { limits: { user, key: ratesOf("key"), reply: given(form, "reply") ?? "error" } };
+}
+
+/** Null where none is filled in. Throws 400 for nothing at all, which many write for no limit. */
+function rateOf(form: URLSearchParams, name: string, label: string): number | null {
+  const rate = wholeNumber(form, name, label);
+  if (rate !== 0) return rate;
+  throw badRequest(name, `‘${label}’ must be at least 1. An empty field is no limit.`);
 }
 
 function Limits({ visit: { project, here }, values, fault }: {

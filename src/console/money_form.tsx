@@ -21,12 +21,13 @@ export interface MoneyWish {
 
 /** Reads the form. Throws 400 for an amount that is none. */
 export function readWish(form: URLSearchParams): MoneyWish {
-  const text = decimal(form, "amount");
-  const amount = text === null ? null : parseAmount(text);
-  if (text !== null && (amount === null || amount === 0n)) {
+  const typed = given(form, "amount");
+  const amount = parseAmount(decimal(form, "amount"));
+  if (typed !== null && (amount === null || amount === 0n)) {
     throw badRequest(
       "amount",
-      `‘Amount’ must be greater than zero with at most 9 decimals, and is '${text.slice(0, 40)}'.`,
+      "‘Amount’ must be greater than zero, with at most 12 digits before the point and 9 behind " +
+        `it, and is '${typed.slice(0, 40)}'.`,
     );
   }
   const reason = given(form, "reason")?.slice(0, reasonCharsMax) ?? null;

@@ -87,7 +87,8 @@ export function readForm(form: URLSearchParams): PriceForm {
 
 /**
  * The prices that a form stands for, as `PATCH` would give them: the schema judges them. What the form
- * does not show of a model stays as it was. Throws 400 for a model that is named twice.
+ * does not show of a model stays as it was. Throws 400 for a model that is named twice, and for a
+ * new one without a name.
  */
 export function pricingOf(form: URLSearchParams, before: Pricing): Record<string, unknown> {
   const { catalogue, models } = readForm(form);
@@ -96,7 +97,10 @@ export function pricingOf(form: URLSearchParams, before: Pricing): Record<string
   const named = new Map<string, Record<string, unknown>>();
   models.forEach((row, at) => {
     const name = row.name.trim();
-    if (name === "") return;
+    if (name === "") {
+      if (row.was === "" && isPriced(row)) throw badRequest("name", "A model needs a name.");
+      return;
+    }
     if (named.has(name) || unseen.has(name)) {
       throw badRequest("name", `The model '${name}' is there twice.`);
     }
@@ -108,6 +112,11 @@ export function pricingOf(form: URLSearchParams, before: Pricing): Record<string
     requestFee: decimal(form, "requestFee") ?? "0",
     models: Object.fromEntries([...named, ...unseen]),
   };
+}
+
+/** Whether anything besides its name is filled in. */
+function isPriced({ was: _, name: __, ...prices }: ModelRow): boolean {
+  return Object.values(prices).some((text) => text.trim() !== "");
 }
 
 function priceOf(form: URLSearchParams, at: number, kept: object): Record<string, unknown> {
@@ -133,11 +142,14 @@ export interface Sample {
   output: number;
 }
 
+/** What a sample is where nothing is filled in. */
+export const usual = { prompt: 1_000, cached: 0, output: 500 };
+
 /** Reads it; what is not filled in is usual. Throws 400 for what is no number. */
 export function readSample(form: URLSearchParams): Sample {
-  const prompt = wholeNumber(form, "samplePrompt", "Prompt tokens") ?? 1_000;
-  const cached = wholeNumber(form, "sampleCached", "Of them cached") ?? 0;
-  const output = wholeNumber(form, "sampleOutput", "Output tokens") ?? 500;
+  const prompt = wholeNumber(form, "samplePrompt", "Prompt tokens") ?? usual.prompt;
+  const cached = wholeNumber(form, "sampleCached", "Of them cached") ?? usual.cached;
+  const output = wholeNumber(form, "sampleOutput", "Output tokens") ?? usual.output;
   if (Math.max(prompt, output) > 10_000_000 || cached > prompt) {
     throw badRequest("sample", "A sample has at most 10,000,000 tokens, and of them some cached.");
   }

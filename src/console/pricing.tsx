@@ -19,12 +19,14 @@ import {
   readForm,
   readSample,
   type Sample,
+  usual,
 } from "./price_form.ts";
 import type { ConsoleRooms } from "./rooms.ts";
 import { save } from "./save.ts";
 
 const section = "/pricing";
-const usualSample: Sample = { model: "", prompt: 1_000, cached: 0, output: 500 };
+/** What the fields of the sample show, by their names. */
+type SampleText = (name: string) => string;
 
 /** What a project charges; a change shows what it does to a sample request before it is saved. */
 export function pricingPages(door: Door, rooms: ConsoleRooms) {
@@ -38,15 +40,14 @@ export function pricingPages(door: Door, rooms: ConsoleRooms) {
     show: door.project((visit) => {
       const { project } = visit;
       const model = Object.keys(project.pricing.models).find((name) => name !== "*") ?? "";
-      const sample = { ...usualSample, model };
-      return page(visit, { form: formOf(project), sample, fault: null });
+      return page(visit, { form: formOf(project), sample: usualSample(model), fault: null });
     }),
     change: door.project(async (visit) => {
       const form = await visit.form();
       const filled = readForm(form);
-      let sample = usualSample;
+      const typed: SampleText = (name) => form.get(name) ?? "";
       return await orAgain(async () => {
-        sample = readSample(form);
+        const sample = readSample(form);
         const pricing = pricingOf(form, visit.project.pricing);
         const parsed = parseWith(pricingSchema, pricing);
         if (form.get("action") === "save") {
@@ -54,7 +55,7 @@ export function pricingPages(door: Door, rooms: ConsoleRooms) {
           return await save(rooms, visit, { section, seen, changes: { pricing } });
         }
         if (form.get("action") !== "effect") {
-          return page(visit, { form: filled, sample, fault: null });
+          return page(visit, { form: filled, sample: typed, fault: null });
         }
         const effects = effectsOf(visit.project, parsed, sample);
         return visit.page(
@@ -62,15 +63,26 @@ export function pricingPages(door: Door, rooms: ConsoleRooms) {
           <AskSave {...{ visit, form, sample, effects }} />,
           { section },
         );
-      }, (fault) => page(visit, { form: filled, sample, fault }));
+      }, (fault) => page(visit, { form: filled, sample: typed, fault }));
     }),
   };
+}
+
+function usualSample(model: string): SampleText {
+  const { prompt, cached, output } = usual;
+  const fields = new Map<string, string | number>([
+    ["sampleModel", model],
+    ["samplePrompt", prompt],
+    ["sampleCached", cached],
+    ["sampleOutput", output],
+  ]);
+  return (name) => String(fields.get(name) ?? "");
 }
 
 interface PricingView {
   visit: ProjectVisit;
   form: PriceForm;
-  sample: Sample;
+  sample: SampleText;
   fault: string | null;
 }
 
@@ -166,16 +178,18 @@ function NotShown({ project: { pricing } }: { project: Project }) {
   return more > 0 ? <p>{more} more models are kept as they are: edit them by the API.</p> : null;
 }
 
-function SampleFields({ sample: { model, prompt, cached, output } }: { sample: Sample }) {
-  const numeric = { inputmode: "numeric" };
+function SampleFields({ sample }: { sample: SampleText }) {
+  const number = (name: string, label: string) => (
+    <Field name={name} label={label} value={sample(name)} more={{ inputmode: "numeric" }} />
+  );
   return (
     <fieldset>
       <legend>A sample request, to see the effect on</legend>
       <div class="fields">
-        <Field name="sampleModel" label="Model" value={model} />
-        <Field name="samplePrompt" label="Prompt tokens" value={String(prompt)} more={numeric} />
-        <Field name="sampleCached" label="Of them cached" value={String(cached)} more={numeric} />
-        <Field name="sampleOutput" label="Output tokens" value={String(output)} more={numeric} />
+        <Field name="sampleModel" label="Model" value={sample("sampleModel")} />
+        {number("samplePrompt", "Prompt tokens")}
+        {number("sampleCached", "Of them cached")}
+        {number("sampleOutput", "Output tokens")}
       </div>
     </fieldset>
   );

@@ -78,7 +78,8 @@ function readSettings(form: URLSearchParams, project: Project): Record<string, u
     maxOutputTokens: wholeNumber(form, "maxOutputTokens", "Most output tokens of an answer") ??
       project.maxOutputTokens,
     topUp: {
-      amounts: (given(form, "amounts") ?? "").split(/[\s;]+/).map((text) => text.replace(",", ".")),
+      amounts: (given(form, "amounts") ?? "").split(/[\s;]+/).filter(Boolean)
+        .map((text) => text.replace(",", ".")),
       min: decimal(form, "min") ?? project.topUp.min,
       max: decimal(form, "max") ?? project.topUp.max,
       checkoutUrl: given(form, "checkoutUrl"),

@@ -25,7 +25,14 @@ export function usersPage(door: Door, { deps: { kv, clock } }: ConsoleRooms): Ha
           <Field name="prefix" label="Ids that begin with" type="search" value={prefix} />
           <button type="submit">Search</button>
         </form>
-        <Users users={users} address={here("/users/one")} isShared={project.mode === "shared"} />
+        <Users
+          users={users}
+          address={here("/users/one")}
+          isShared={project.mode === "shared"}
+          empty={prefix === "" && cursor === undefined
+            ? "Nobody has used this project yet."
+            : "There is no such user."}
+        />
         <Pager
           older={nextCursor === null ? null : here(`/users?cursor=${nextCursor}${query}`)}
           newest={cursor === undefined ? null : here(`/users?${query.slice(1)}`)}
@@ -38,10 +45,11 @@ export function usersPage(door: Door, { deps: { kv, clock } }: ConsoleRooms): Ha
   });
 }
 
-function Users({ users, address, isShared }: {
+function Users({ users, address, isShared, empty }: {
   users: UserView[];
   address: string;
   isShared: boolean;
+  empty: string;
 }) {
   const money = [
     { title: "Balance", number: true },
@@ -59,7 +67,7 @@ function Users({ users, address, isShared }: {
         held,
         isShared ? authorization?.status ?? "" : entries,
       ])}
-      empty="There is no such user."
+      empty={empty}
     />
   );
 }

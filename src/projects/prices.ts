@@ -5,7 +5,9 @@ import { formatAmount, parseAmount } from "../base/money.ts";
 export const decimal = z.string().transform((text, context) => {
   const amount = parseAmount(text);
   if (amount !== null) return formatAmount(amount);
-  context.addIssue('must be a decimal string such as "0.15", with at most 9 decimals');
+  context.addIssue(
+    'must be a decimal string such as "0.15", with at most 12 digits before the point and 9 behind it',
+  );
   return z.NEVER;
 }).meta({ override: { type: "string", pattern: "^\\d{1,12}(\\.\\d{1,9})?$" } });
 /** An amount of the project's currency. */
@@ -16,7 +18,8 @@ const perMillion = (description: string) =>
   decimal.meta({ description: `${description} In currency units per million tokens.` });
 
 /** A number of tokens. */
-export const tokens = z.int().min(1).max(10_000_000);
+export const tokens = z.int().min(1, { error: "must be at least 1" })
+  .max(10_000_000, { error: "must be at most 10,000,000" });
 
 /** A model's price and bounds; prices are decimal strings per million tokens. */
 export const modelPriceSchema = z.strictObject({

@@ -47,6 +47,7 @@ export interface StripeKeys {
   webhookSecret: Sealed;
 }
 
+const oneToSix = "must be one to six amounts";
 /** What the hosted page offers. */
 const topUpSchema = z.strictObject({
   amounts: z.array(
@@ -54,7 +55,7 @@ const topUpSchema = z.strictObject({
       (amount) => amount !== "0",
       { error: "must be more than 0" },
     ),
-  ).min(1).max(6).default(["5", "10", "25"]),
+  ).min(1, { error: oneToSix }).max(6, { error: oneToSix }).default(["5", "10", "25"]),
   min: money("The least that may be typed.").default("1"),
   max: money("The most that may be typed.").default("1000"),
   checkoutUrl: addressTemplate.nullable().default(null).meta({
@@ -70,7 +71,9 @@ export type Upstream = Omit<z.output<typeof upstreamSchema>, "apiKey"> & {
   apiKey: Sealed | null;
 };
 
-const count = z.int().min(1).max(1_000_000_000).nullable().default(null);
+const rate = "must be from 1 to 1,000,000,000";
+const count = z.int().min(1, { error: rate }).max(1_000_000_000, { error: rate }).nullable()
+  .default(null);
 const rates = { requestsPerMinute: count, tokensPerMinute: count, concurrent: count };
 
 /** What one user, and one key, may use. */
@@ -194,7 +197,7 @@ export type UpdateProject = z.output<typeof updateProjectSchema>;
 /** What whoever makes an API key says of it. */
 export const apiKeyFields = {
   name: z.string().max(128).default(""),
-  scopes: z.array(z.enum(scopes)).min(1).default([...scopes]),
+  scopes: z.array(z.enum(scopes)).min(1, { error: "must hold at least one" }).default([...scopes]),
   defaultUser: userIdSetting.nullable().default(null).meta({
     description: "The end user where a request names none.",
   }),
