@@ -19,6 +19,20 @@ Deno.test("readme: its links to files lead to files", async () => {
   for (const link of links) await Deno.stat(new URL(`../${link}`, import.meta.url));
 });
 
+Deno.test("readme: its links into guides lead to headings that are there", async () => {
+  const text = await Deno.readTextFile(new URL("../README.md", import.meta.url));
+  const links = [...text.matchAll(/\]\((guides\/[^)#]+)#([^)]+)\)/g)];
+  assert.ok(links.length >= 3, "a stream, a balance and the activities");
+  for (const [, file, place] of links) {
+    const guide = await Deno.readTextFile(new URL(`../${file}`, import.meta.url));
+    const places = [...guide.matchAll(/^#+ (.+)$/gm)].map(([, title = ""]) => placeOf(title));
+    assert.ok(place !== undefined && places.includes(place), `${file}#${place}`);
+  }
+});
+
+/** What a heading is called in an address, as GitHub does. */
+const placeOf = (title: string) => title.toLowerCase().replace(/[^\w -]/g, "").replaceAll(" ", "-");
+
 Deno.test("readme: the operator's commands are commands, with the options that they have", async () => {
   const text = await Deno.readTextFile(new URL("../README.md", import.meta.url));
   const lines = [...text.matchAll(/^deno task farebox (.+)$/gm)].map(([, line = ""]) => line);
