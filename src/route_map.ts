@@ -56,6 +56,7 @@ function callerRoutes({ connect, chat, ledger, webhooks }: Rooms): Routes {
     "/v1/models": { GET: chat.models },
     "/v1/models/*": { GET: chat.model },
     "/v1/:user/models": { GET: chat.models },
+    "/v1/:user/models/*": { GET: chat.model },
 
     "/v1/user/balance": { GET: ledger.balance },
     "/v1/user/balance/topup": { GET: ledger.topUp },

@@ -322,6 +322,7 @@ const allowed: [path: string, methods: string[]][] = [
   ["/v1/ada/chat/completions", ["POST", "OPTIONS"]],
   ["/v1/models", ["GET", "OPTIONS"]],
   ["/v1/models/test-model", ["GET", "OPTIONS"]],
+  ["/v1/ada/models/test-model", ["GET", "OPTIONS"]],
   [depositPath, ["POST"]],
   [chargePath, ["POST"]],
   [refundPath, ["POST"]],

@@ -235,6 +235,8 @@ Deno.test("clients: openai lists and finds the models", async () => {
   for await (const model of client.models.list()) ids.push(model.id);
   assert.deepEqual(ids, ["test-model"]); // case 4
   assert.equal((await client.models.retrieve("test-model")).object, "model"); // case 5
+  const adas = client.withOptions({ baseURL: `${client.baseURL}/ada` });
+  assert.equal((await adas.models.retrieve("test-model")).id, "test-model");
   await assert.rejects(client.models.retrieve("none"), OpenAI.NotFoundError);
 });
 

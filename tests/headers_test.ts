@@ -8,6 +8,7 @@ const openPaths = [
   "/v1/models",
   "/v1/models/test-model",
   "/v1/ada/models",
+  "/v1/ada/models/test-model",
 ];
 const closedPaths = [
   "/v1/user/balance",

@@ -57,6 +57,9 @@ const found: [string, string][] = [
   ["/v1/models/vendor/chat:free", "vendor/chat:free"],
   ["/v1/models/vendor%2Fchat%3Afree", "vendor/chat:free"],
   ["/v1/models/vendor%2fchat:free", "vendor/chat:free"],
+  ["/v1/ada/models/test-model", "test-model"],
+  ["/v1/ada/models/vendor/chat:free", "vendor/chat:free"],
+  ["/v1/a%2Fmodels%2Fb/models/vendor%2Fchat%3Afree", "vendor/chat:free"],
 ];
 
 for (const [path, id] of found) {
@@ -75,6 +78,8 @@ for (const id of ["unknown", "*", "constructor", "__proto__", "%E0%A4%A", "test-
     const { status, body } = await world.json(`/v1/models/${id}`);
     assert.equal(status, 404);
     assert.equal(body.error.code, "model_not_found");
+    const personal = await world.json(`/v1/ada/models/${id}`);
+    assert.deepEqual([personal.status, personal.body.error.code], [404, "model_not_found"]);
   });
 }
 

@@ -151,13 +151,15 @@ const listModels: Operation = {
   },
 };
 
+const modelPath = z.object({
+  model: z.string().meta({ description: "Its name, with its slashes as they are or escaped." }),
+});
+
 const getModel: Operation = {
   ...tag,
   operationId: "getModel",
   summary: "Read a model's price",
-  path: z.object({
-    model: z.string().meta({ description: "Its name, with its slashes as they are or escaped." }),
-  }),
+  path: modelPath,
   answers: { 200: answers("The model.", modelSchema, { model }) },
   errors: [{ status: 404, code: "model_not_found", when: "The project has no price for it." }],
 };
@@ -181,6 +183,14 @@ export const chatOperations: Operations = {
       operationId: "listUsersModels",
       summary: "List what can be served, with the user in the path",
       path: userPath,
+    },
+  },
+  "/v1/:user/models/*": {
+    GET: {
+      ...getModel,
+      operationId: "getUsersModel",
+      summary: "Read a model's price, with the user in the path",
+      path: userPath.extend(modelPath.shape),
     },
   },
 };
