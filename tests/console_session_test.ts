@@ -118,6 +118,17 @@ Deno.test("console: a session ends after 12 hours, also when its cookie is kept,
   assert.deepEqual(left, []);
 });
 
+Deno.test("console: a form that is sent after the session's end is told to have done nothing", async () => {
+  using world = await createWorld();
+  const owner = await signedIn(world);
+  await world.clock.advance(12 * hourMs);
+  const sent = await owner.post("settings", { name: "Lost" });
+  assert.deepEqual([sent.status, sent.location], [303, "/console/sign-in?flash=session-ended"]);
+  const page = textOf((await owner.get(sent.location ?? "")).html);
+  assert.match(page, /You were no longer signed in, so nothing was done/);
+  assert.doesNotMatch(textOf((await owner.get("/console/sign-in")).html), /no longer signed in/);
+});
+
 Deno.test("console: signing out ends the session on the server", async () => {
   using world = await createWorld();
   const owner = await signedIn(world);

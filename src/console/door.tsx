@@ -82,10 +82,11 @@ export function createDoor({ deps, directory, sessions }: ConsoleRooms): Door {
       if (request.method !== "GET") requireSameOrigin(request);
       const session = await sessions.of(request);
       if (session) return await answer(session);
-      const to = request.method === "GET"
-        ? `?to=${encodeURIComponent(incoming.path + new URL(request.url).search)}`
-        : "";
-      return seeOther(at(`/sign-in${to}`), requestId);
+      if (request.method !== "GET") {
+        return seeOther(withFlash(at("/sign-in"), "session-ended"), requestId);
+      }
+      const to = encodeURIComponent(incoming.path + new URL(request.url).search);
+      return seeOther(at(`/sign-in?to=${to}`), requestId);
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       return faultPage(error, { requestId, back: at("") });

@@ -2,6 +2,7 @@
 // make a page say nothing of its own.
 const texts = {
   "signed-out": "You are signed out.",
+  "session-ended": "You were no longer signed in, so nothing was done. Sign in, and do it again.",
   "key-revoked": "The key is revoked. It opens nothing any more.",
   "already-sent": "This form was sent before, so nothing was done a second time.",
   "saved": "Saved.",
