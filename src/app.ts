@@ -14,6 +14,7 @@ import { guideRoutes } from "./guides/routes.tsx";
 import { createErasers } from "./erasers.ts";
 import { exportRoutes } from "./export/routes.ts";
 import { healthRoutes } from "./health.ts";
+import { createLost } from "./lost.tsx";
 import { metricsRoutes } from "./metrics/routes.ts";
 import { type Load, mount, type Routes } from "./mount.ts";
 import { routeMap } from "./route_map.ts";
@@ -121,7 +122,7 @@ export async function createApp(outside: Deps): Promise<App> {
     metrics: openMetrics(deps, { load, holdSweep, dispatcher }),
     console: consoleRoutes({ ...ownRooms, ...webhooks }),
   });
-  const hono = mount(deps, routes, load);
+  const hono = mount(deps, routes, { load, lost: createLost(deps.config) });
   const flush = () => topUsers.flush().then(() => deps.committer.flush());
   const sweep = createSweep(deps, [holdSweep, redelivery, sessions, forget, { sweep: flush }]);
   const probeSecrets = createProbe(deps.kv, secrets);

@@ -36,8 +36,15 @@ export interface Load {
   answers(): number;
 }
 
-/** Serves the routes: each address answers 405 to other methods, and unknown addresses are 404. */
-export function mount(deps: Deps, routes: Routes, load: Load): Hono {
+/**
+ * Serves the routes: each address answers 405 to other methods, and unknown addresses are 404, both
+ * by way of `lost`.
+ */
+export function mount(
+  deps: Deps,
+  routes: Routes,
+  { load, lost }: { load: Load; lost(refuse: Handler): Handler },
+): Hono {
   const hono = new Hono({ getPath: normalPath });
   const serve = createServe(deps, load);
   for (const [path, methods] of Object.entries(routes)) {
@@ -51,7 +58,7 @@ export function mount(deps: Deps, routes: Routes, load: Load): Hono {
     const { method, path } = context.req;
     const allowed = knownMethods.filter((known) => hono.router.match(known, path)[0].length > 0);
     const refuse = allowed.length > 0 ? methodNotAllowed(allowed.join(", ")) : unknownUrl;
-    return serve({ route: "other", method, open: isOpenToBrowsers(path) }, refuse)(context);
+    return serve({ route: "other", method, open: isOpenToBrowsers(path) }, lost(refuse))(context);
   });
   return hono;
 }

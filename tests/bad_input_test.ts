@@ -317,6 +317,32 @@ Deno.test("bad input: unknown addresses are 404, with a key and without", async 
   }
 });
 
+Deno.test("bad input: a browser at a wrong address gets a page, and a program never", async () => {
+  using world = await openWorld();
+  const accept = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+  const open = async (path: string, headers: Record<string, string> = { accept }) => {
+    const response = await world.call(path, { key: null, headers });
+    return { response, status: response.status, text: await response.text() };
+  };
+  for (const path of ["/", "/nosuch", "/topup", "/docs/nosuch", "/console/nosuch", "/v1x"]) {
+    const { status, response, text } = await open(path);
+    assert.deepEqual([status, response.headers.get("content-type")], [404, html], path);
+    assert.match(text, /<h1>There is no such page<\/h1>.*href="\/console"/s, path);
+    assert.doesNotMatch(text, /URL|GET/);
+    assert.equal(JSON.parse((await open(path, {})).text).error.code, "unknown_url");
+  }
+  for (const path of ["/console/sign-out", "/wallet/passkeys"]) {
+    const { status, response, text } = await open(path);
+    assert.deepEqual([status, response.headers.get("allow")], [405, "POST"], path);
+    assert.match(text, /Nothing is shown at this address/);
+  }
+  for (const path of ["/v1", "/v1/nosuch", "/v1/user/charge"]) {
+    assert.equal((await open(path)).response.headers.get("content-type"), "application/json", path);
+  }
+});
+
+const html = "text/html; charset=utf-8";
+
 const allowed: [path: string, methods: string[]][] = [
   [chatPath, ["POST", "OPTIONS"]],
   ["/v1/ada/chat/completions", ["POST", "OPTIONS"]],

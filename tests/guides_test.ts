@@ -64,7 +64,9 @@ Deno.test("guides: an unknown guide is a page that says so", async () => {
   using world = await createWorld();
   const response = await world.call("/docs/guides/%3Cb%3Enone", { key: null });
   assert.equal(response.status, 404);
-  assert.match(await response.text(), /There is no guide &#39;&lt;b&gt;none&#39;/);
+  const html = await response.text();
+  assert.match(html, /<h1>There is no such guide<\/h1>/);
+  assert.match(html, /There is none called &#39;&lt;b&gt;none&#39;/);
 });
 
 Deno.test("guides: every piece of code is run by a test, or says that it cannot be", async () => {

@@ -31,6 +31,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   database_lock: [],
   env_file: [],
   mount: ["deps", "base"],
+  lost: ["config", "base", "paywall", "console"],
   health: ["deps", "base", "store"],
   erasers: ["deps", "store", "projects", "summaries", "paywall", "wallets", "chat", "webhooks"],
   metrics: ["deps", "base"],

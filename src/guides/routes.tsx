@@ -15,7 +15,7 @@ export function guideRoutes({ config, guides }: Deps): { contents: Handler; guid
   const open = (name: string): Guide => {
     const markdown = guides.get(name);
     if (markdown === undefined) {
-      throw new ApiError(404, { message: `There is no guide '${name}'. All are at ${path}.` });
+      throw new ApiError(404, { message: `There is none called '${name}'. All are at ${path}.` });
     }
     const guide = rendered.get(name) ?? renderGuide(markdown, path);
     rendered.set(name, guide);
@@ -37,6 +37,6 @@ export function guideRoutes({ config, guides }: Deps): { contents: Handler; guid
       const name = param("name");
       const page = <GuidePage {...open(name)} sections={sections()} here={`${path}/${name}`} />;
       return pageResponse(200, String(page), { requestId });
-    }),
+    }, "There is no such guide"),
   };
 }

@@ -180,6 +180,23 @@ export function MessagePage(
   );
 }
 
+/** The page of an address that leads nowhere: from it owners and programmers find the way. */
+export function LostPage(
+  { says, console, docs }: { says: string; console: string; docs: string },
+) {
+  const title = "There is no such page";
+  return (
+    <Page title={title}>
+      <h1>{title}</h1>
+      <p>{says}</p>
+      <p>
+        Owners sign in at <a href={console}>the console</a>. The API is described in{" "}
+        <a href={docs}>the reference</a>.
+      </p>
+    </Page>
+  );
+}
+
 /**
  * The frame of every page; `script` is the only one that runs in it, and reads `base`. `look` is CSS
  * of the page's own.

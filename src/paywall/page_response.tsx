@@ -56,15 +56,18 @@ export function seeOther(location: string, requestId: string, cookie?: string): 
   });
 }
 
-/** Says what a person can read of a fault; faults of ours are thrown on, and logged. */
-export function asPage(handler: Handler): Handler {
+/**
+ * Says what a person can read of a fault; faults of ours are thrown on, and logged. `lost` is the
+ * title where nothing is found.
+ */
+export function asPage(handler: Handler, lost = "This link is no longer valid"): Handler {
   return async (incoming) => {
     try {
       return await handler(incoming);
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       const { requestId, path } = incoming;
-      const title = error.status === 404 ? "This link is no longer valid" : "That did not work";
+      const title = error.status === 404 ? lost : "That did not work";
       const back = error.status === 404 ? {} : { back: path };
       const page = <MessagePage title={title} text={error.message} {...back} />;
       const response = pageResponse(error.status, String(page), { requestId });

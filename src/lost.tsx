@@ -1,0 +1,37 @@
+/** @jsxImportSource @hono/hono/jsx */
+import { ApiError } from "./base/errors.ts";
+import type { Handler } from "./base/handler.ts";
+import { type Config, publicPath } from "./config.ts";
+import { faultPage } from "./console/door.tsx";
+import { LostPage } from "./paywall/page.tsx";
+import { pageResponse } from "./paywall/page_response.tsx";
+
+/**
+ * For an address that leads nowhere: whoever comes with a browser gets a page, and programs the
+ * error's body, as everybody does under `/v1`.
+ */
+export function createLost(config: Pick<Config, "baseUrl">): (refuse: Handler) => Handler {
+  const at = (path: string) => publicPath(config, path);
+  return (refuse) => async (incoming) => {
+    try {
+      return await refuse(incoming);
+    } catch (error) {
+      const { request, requestId, path } = incoming;
+      const accepted = request.headers.get("accept") ?? "";
+      const isForPeople = accepted.includes("text/html") && !/^\/v1(\/|$)/.test(path);
+      if (!(error instanceof ApiError) || !isForPeople) throw error;
+      const { status, headers } = error;
+      const message = status === 404
+        ? "Check the address for typos."
+        : "Nothing is shown at this address.";
+      if (/^\/console(\/|$)/.test(path)) {
+        const fault = new ApiError(status, { message, headers });
+        return faultPage(fault, { requestId, back: at("/console") });
+      }
+      const html = <LostPage says={message} console={at("/console")} docs={at("/docs")} />;
+      const response = pageResponse(status, String(html), { requestId });
+      for (const [name, value] of Object.entries(headers)) response.headers.set(name, value);
+      return response;
+    }
+  };
+}
