@@ -3,7 +3,7 @@ import { Validator } from "@seriousme/openapi-schema-validator";
 import { pathOf } from "../src/docs/document.ts";
 import { operations } from "../src/operations.ts";
 import { apiDocument, at, faultsOf, resolved, validatorAt } from "./support/api_document.ts";
-import { type Body, createWorld } from "./support/world.ts";
+import { adminKey, type Body, createWorld } from "./support/world.ts";
 
 /** Pages for people, and what their scripts call: no machine's business. */
 const pages = [
@@ -105,4 +105,57 @@ Deno.test("openapi: it is served to any page, once for each that asks, and says 
   assert.equal(await again.text(), "");
   const preflight = await world.call("/openapi.json", { key: null, method: "OPTIONS" });
   assert.equal(preflight.status, 204);
+});
+
+Deno.test("openapi: what the document admits is not refused for its form, nor the other way round", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "5");
+  const schema = validatorAt("components", "schemas", "MoneyRequest");
+  for (const amount of ["0", "000", "0.0", "1", "0.50", "1.", "1234567890123", "0.000000001"]) {
+    const body = { user: "ada", amount };
+    const { status } = await world.json("/v1/user/charge", { body });
+    assert.equal(faultsOf(schema, body) === "", status === 200, `${amount} is ${status}`);
+  }
+  const { ajv } = apiDocument();
+  let cursors = 0;
+  for (const [path, methods] of Object.entries<Body>(apiDocument().document.paths)) {
+    for (const [method, { parameters = [] }] of Object.entries<Body>(methods)) {
+      for (const { name, schema } of parameters.map(resolved)) {
+        if (name !== "cursor" && name !== "after") continue;
+        cursors++;
+        assert.notEqual(faultsOf(ajv.compile(schema), ""), "", path);
+        const address = path.replace("{projectId}", world.projectId).replace("{user}", "ada");
+        const key = path.includes("/admin/") ? adminKey : world.apiKey;
+        const asked = `${address}?user=ada&what=events&${name}=`;
+        const { status } = await world.json(asked, { key, method: method.toUpperCase() });
+        assert.equal(status, 400, path);
+      }
+    }
+  }
+  assert.ok(cursors > 8, `${cursors}`);
+});
+
+Deno.test("openapi: a summary's times and a request's own name are as they are taken", async () => {
+  using world = await createWorld();
+  const { ajv } = apiDocument();
+  const path = "/v1/admin/projects/{projectId}/summary";
+  const { parameters } = at("paths", path, "get") ?? assert.fail();
+  const named = (name: string) => {
+    const { schema } = parameters.map(resolved).find((each: Body) => each.name === name);
+    return (value: string) => faultsOf(ajv.compile(schema), value) === "";
+  };
+  const address = path.replace("{projectId}", world.projectId);
+  for (const to of ["2026-01-31", "2026-01-31T08:00:00Z", "2026-01-31T08:00:00+02:00", "today"]) {
+    const query = `?${new URLSearchParams({ to })}`;
+    const { status } = await world.json(address + query, { key: adminKey });
+    assert.equal(named("to")(to), status === 200, to);
+  }
+  for (const id of ["mine", "m".repeat(128), "m".repeat(129)]) {
+    assert.ok(named("X-Request-Id")(id));
+    const { status, response } = await world.json("/v1/models", {
+      headers: { "x-request-id": id },
+    });
+    const isKept = response.headers.get("x-request-id") === id;
+    assert.deepEqual([status, isKept], [200, id.length <= 128]);
+  }
 });

@@ -66,14 +66,17 @@ export const nextCursor = z.string().nullable().meta({
   description: "Give it as `cursor` for the next page; null at the end.",
 });
 
+/** Where a page starts. */
+export const cursor = z.string().min(1).optional().meta({
+  description: "The `nextCursor` of the page before.",
+});
+
 /** The query of a list: how many, and from where on. */
 export const pageQuery = z.object({
   limit: z.int().min(1).max(pageSizeMax).default(pageSizeDefault).meta({
     description: "Most entries on the page.",
   }),
-  cursor: z.string().optional().meta({
-    description: "The `nextCursor` of the page before.",
-  }),
+  cursor,
 });
 
 /** The header that makes a repeated request one operation. */

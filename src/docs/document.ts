@@ -77,15 +77,16 @@ function securityOf(access: Access): Record<string, string[]>[] {
   return [access === "operator" ? { operatorKey: [] } : { projectKey: [access] }];
 }
 
-const requestId = z.string().max(requestIdCharsMax);
 const requestHeaders = z.object({
-  "X-Request-Id": requestId.optional().meta({
-    description: "Your own name for the request, in visible ASCII: it comes back.",
+  "X-Request-Id": z.string().optional().meta({
+    description:
+      `Your own name for the request, which comes back: 1 to ${requestIdCharsMax} visible ` +
+      "ASCII characters. Any other is ignored.",
     param: { id: "RequestId" },
   }),
 });
 const answerHeaders = z.object({
-  "X-Request-Id": requestId.meta({
+  "X-Request-Id": z.string().max(requestIdCharsMax).meta({
     description: "The request's name: yours, or ours.",
     header: { id: "RequestId" },
   }),

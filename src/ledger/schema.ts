@@ -15,7 +15,11 @@ const amountSchema = z.string({ error: "must be a decimal string" }).transform((
   return z.NEVER;
 }).meta({
   description: "A decimal greater than zero, in currency units, as a string.",
-  override: { type: "string", pattern: "^\\d{1,12}(\\.\\d{1,9})?$" },
+  override: {
+    type: "string",
+    pattern: "^\\d{1,12}(\\.\\d{1,9})?$",
+    not: { pattern: "^0+(\\.0+)?$" },
+  },
   example: "12.50",
 });
 

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { currency, decimal, idOf, time, userId } from "../base/fields.ts";
+import { currency, decimal, idOf, time, userId, withoutPattern } from "../base/fields.ts";
 import { answers, type Operation, type Operations } from "../base/operation.ts";
 
 const count = z.int().min(0);
@@ -90,7 +90,10 @@ const example = {
 };
 
 const moment = (what: string) =>
-  z.string().optional().meta({
+  z.union([
+    z.iso.date().meta({ override: withoutPattern }),
+    z.iso.datetime({ offset: true }).meta({ override: withoutPattern }),
+  ]).optional().meta({
     description: `${what}: ISO 8601, such as \`2026-01-31\` or \`2026-01-31T08:00:00Z\`.`,
   });
 

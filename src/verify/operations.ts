@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { nextCursor } from "../base/fields.ts";
+import { cursor, nextCursor } from "../base/fields.ts";
 import { answers, type Operations } from "../base/operation.ts";
 
 const pageSchema = z.object({
@@ -21,9 +21,7 @@ export const verifyOperations: Operations = {
       summary: "Check a page of the database",
       description: "That entries, holds, refunds, idempotency keys and deliveries agree. Call it " +
         "until `nextCursor` is null; `deno task verify-ledger` does.",
-      query: z.object({
-        cursor: z.string().optional().meta({ description: "The `nextCursor` of the page before." }),
-      }),
+      query: z.object({ cursor }),
       answers: {
         200: answers("What this page has found.", pageSchema, {
           page: { scan: "ledger", checked: { entries: 1200 }, faults: [], nextCursor: null },

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { idOf } from "../base/fields.ts";
+import { cursor, idOf } from "../base/fields.ts";
 import { answers, type Operation, type Operations } from "../base/operation.ts";
 import { idErrors, projectPath } from "../projects/operations.ts";
 import { exampleLogEntry, exampleSubscription } from "./examples.ts";
@@ -58,9 +58,7 @@ const resealSecrets: Operation = {
   operationId: "resealSecrets",
   summary: "Encrypt a page of secrets anew",
   description: "After a change of `SECRETS_KEY`: call it until `nextCursor` is null.",
-  query: z.object({
-    cursor: z.string().optional().meta({ description: "The `nextCursor` of the page before." }),
-  }),
+  query: z.object({ cursor }),
   answers: {
     200: answers("How many were under an older key.", resealSchema, {
       last: { resealed: 3, nextCursor: null },
