@@ -44,7 +44,9 @@ const schema = z.strictObject({
   HOST: z.string().min(1).optional(),
   PORT: wholeNumber(0, 65_535).default(8000),
   BASE_URL: url.optional(),
-  KV_PATH: z.string().min(1).optional(),
+  KV_PATH: z.string().min(1).refine((path) => !/^(?!https?:)[a-z]+:\/\//i.test(path), {
+    error: "must be a file's path, or the http or https address of a KV server",
+  }).optional(),
   KV_CHECKS_MAX: wholeNumber(8, 100).optional(),
   ADMIN_KEY: z.string().min(32, { error: "must have at least 32 characters" })
     .regex(/^[\x21-\x7e]+$/, { error: "must be visible ASCII characters" }).optional(),

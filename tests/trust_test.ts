@@ -75,6 +75,14 @@ Deno.test("secrets: SECRETS_KEY is changed without a moment in which anything do
   assert.equal((await done.json("/v1/admin/secrets/reseal", { method: "POST" })).status, 401);
 });
 
+Deno.test("secrets: those of the last of many projects are tried too", async () => {
+  using world = await createWorld({ env: { SECRETS_KEY: oldKey } });
+  for (let n = 0; n < 24; n++) await world.makeProject();
+  await world.makeProject({ stripe: stripeKeys });
+  using changed = await under(world, newKey);
+  assert.equal((await changed.app.probeSecrets()).unreadable.length, 2);
+});
+
 Deno.test("secrets: one that no key opens is named, and the others go on to open", async () => {
   using world = await createWorld({
     env: { SECRETS_KEY: oldKey },

@@ -12,8 +12,10 @@ export interface Probe {
 }
 
 const secretsTried = 20;
+/** Pages of projects that are looked through for them: most may have none. */
+const pagesMax = 50;
 
-/** Tries some of the stored secrets of the first projects, so that a wrong key is told of early. */
+/** Tries some of the stored secrets, those of the first projects, so that a wrong key is told early. */
 export function createProbe(kv: Kv, { open }: Pick<Secrets, "open">): () => Promise<Probe> {
   return async () => {
     const probe: Probe = { opened: 0, unreadable: [] };
@@ -24,13 +26,17 @@ export function createProbe(kv: Kv, { open }: Pick<Secrets, "open">): () => Prom
         else probe.unreadable.push(String(place.at(-1)));
       }
     };
-    const { projects } = await pageOfProjects(kv, undefined);
-    for (const { id, upstream, stripe } of projects) {
-      await tryAll(projectKey(id), [upstream?.apiKey, stripe?.secretKey, stripe?.webhookSecret]);
-      for (const subscription of (await listSubscriptions(kv, id)).slice(0, secretsTried)) {
-        await tryAll(subscriptionKey(id, subscription.id), [subscription.secret]);
+    let cursor: string | null | undefined;
+    for (let page = 0; page < pagesMax && cursor !== null; page++) {
+      const { projects, nextCursor } = await pageOfProjects(kv, cursor);
+      for (const { id, upstream, stripe } of projects) {
+        await tryAll(projectKey(id), [upstream?.apiKey, stripe?.secretKey, stripe?.webhookSecret]);
+        for (const subscription of (await listSubscriptions(kv, id)).slice(0, secretsTried)) {
+          await tryAll(subscriptionKey(id, subscription.id), [subscription.secret]);
+        }
+        if (probe.opened + probe.unreadable.length >= secretsTried) return probe;
       }
-      if (probe.opened + probe.unreadable.length >= secretsTried) break;
+      cursor = nextCursor;
     }
     return probe;
   };
