@@ -4,6 +4,7 @@ import { formatAmount } from "../base/money.ts";
 import { checkUserId } from "../base/user_id.ts";
 import { findActivity } from "../ledger/activities.ts";
 import { amountOf, type Entry } from "../ledger/entry.ts";
+import { requirePaid } from "../ledger/give_back.ts";
 import { checkId } from "../projects/operator.ts";
 import type { Door, ProjectVisit } from "./door.tsx";
 import { orAgain } from "./fields.ts";
@@ -72,7 +73,7 @@ export function refundPages(door: Door, rooms: ConsoleRooms) {
   };
 }
 
-/** Throws 404 for what is no activity of that user. */
+/** Throws 404 for what is no activity of that user, 400 for what was given back. */
 async function findOriginal(
   { deps }: ConsoleRooms,
   { project }: ProjectVisit,
@@ -84,6 +85,7 @@ async function findOriginal(
   const isOwn = found?.entry.user === user &&
     (found.entry.projectId ?? project.id) === project.id;
   if (!found || !isOwn) throw notFound("activity");
+  requirePaid(found.entry);
   return { ref: found.ref, original: found.entry };
 }
 

@@ -6,6 +6,7 @@ import { checkUserId } from "../base/user_id.ts";
 import { listActivities } from "../ledger/activities.ts";
 import { findLastAccount } from "../ledger/authorization.ts";
 import { amountOf, type Entry } from "../ledger/entry.ts";
+import { isGivenBack } from "../ledger/give_back.ts";
 import { readUser, type UserDetail } from "../ledger/users.ts";
 import { viewBalance } from "../ledger/view.ts";
 import type { Project } from "../projects/schema.ts";
@@ -166,5 +167,6 @@ function About(
 /** What was paid into a wallet is paid back at Stripe. */
 function isRefundable(entry: Entry): boolean {
   const isWalletDeposit = entry.kind === "deposit" && entry.projectId !== undefined;
-  return entry.kind !== "refund" && amountOf(entry) !== "0" && !isWalletDeposit;
+  return entry.kind !== "refund" && !isGivenBack(entry) && amountOf(entry) !== "0" &&
+    !isWalletDeposit;
 }

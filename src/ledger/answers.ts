@@ -13,6 +13,7 @@ import { findActivity, listActivities, toCsv } from "./activities.ts";
 import { audited } from "./audited.ts";
 import { findAccount, findLastAccount } from "./authorization.ts";
 import { amountOf } from "./entry.ts";
+import { requirePaid } from "./give_back.ts";
 import type { Post } from "./post.ts";
 import type { Obstacle } from "./obstacle.ts";
 import type { Booked } from "./posting.ts";
@@ -156,6 +157,7 @@ export async function answerRefund(
     if (!earlier) throw notFound("activity");
     return refundedResponse(project, earlier, requestId);
   }
+  requirePaid(found.entry);
   const posted = await post.refund({
     ref: { ...found.ref, user: user ?? found.entry.user },
     original: found.entry,

@@ -42,7 +42,7 @@ export interface Entry {
   idempotencyKey: string | null;
   metadata: JsonObject | null;
   usage: EntryUsage | null;
-  /** Of a refund: the entry that it refunds. */
+  /** Of a refund: the entry that it refunds; of what is given back: the one that was refunded. */
   refundedActivityId: string | null;
 }
 

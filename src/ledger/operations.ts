@@ -155,7 +155,11 @@ export const refund: Operation = {
   },
   errors: [
     ...moving,
-    { status: 400, code: "not_refundable", when: "The activity is a refund itself." },
+    {
+      status: 400,
+      code: "not_refundable",
+      when: "The activity is a refund itself, or gives back what was taken.",
+    },
     { status: 400, code: "refund_exceeds_original", when: "Less than that is left to refund." },
     { status: 400, code: "mode_conflict", when: "It is what a person paid into their wallet." },
     { status: 404, code: "not_found", when: "This user has no such activity." },

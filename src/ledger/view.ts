@@ -99,7 +99,9 @@ export const activitySchema = z.object({
   idempotencyKey: z.string().nullable(),
   metadata: metadata.nullable(),
   usage: usageSchema.nullable().meta({ description: "What an answer used; null for the rest." }),
-  refundedActivityId: activityId.nullable().meta({ description: "Of a refund: what it refunds." }),
+  refundedActivityId: activityId.nullable().meta({
+    description: "Of a refund: what it refunds. Of a deposit: what it was taken back of before.",
+  }),
 }).meta({ id: "Activity" });
 /** One entry of the ledger, as lists of activities show it. */
 export type Activity = z.output<typeof activitySchema>;

@@ -2,7 +2,7 @@ import { fromBytes, toBytes } from "../base/json.ts";
 import type { Deps } from "../deps.ts";
 import { type Eraser, eraseRows } from "../store/erase.ts";
 import { stripePaymentsPrefix } from "../store/keys.ts";
-import type { Payment } from "./reversals.ts";
+import type { Payment } from "./payment.ts";
 
 /**
  * Puts the pseudonym into a user's payments at Stripe, of the project's own account and of this

@@ -5,7 +5,7 @@ import { idErrors, projectPath } from "../projects/operations.ts";
 /** What came of an event of Stripe's. */
 const takenSchema = z.object({
   received: z.literal(true),
-  outcome: z.enum(["booked", "debited", "kept", "ignored"]).meta({
+  outcome: z.enum(["booked", "debited", "credited", "kept", "ignored"]).meta({
     description: "`kept`: until the payment that it is about is told of.",
   }),
 });
@@ -19,8 +19,9 @@ const stripe: Operation = {
   summary: "For Stripe: tell of a payment into a wallet",
   description: "A webhook of this server's own Stripe account, with the types " +
     "`checkout.session.completed`, `checkout.session.async_payment_succeeded`, " +
-    "`charge.refunded` and `charge.dispute.created`. Each event counts once. The body is " +
-    "Stripe's event, as it was signed.",
+    "`charge.refunded`, `charge.dispute.created`, `charge.dispute.funds_withdrawn`, " +
+    "`charge.dispute.closed` and `charge.dispute.funds_reinstated`. Each event counts once. The " +
+    "body is Stripe's event, as it was signed.",
   headers: z.object({
     "Stripe-Signature": z.string().meta({ description: "By which Stripe signs its event." }),
   }),

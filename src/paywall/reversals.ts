@@ -1,10 +1,10 @@
 import { ApiError } from "../base/errors.ts";
 import { fromBytes, toBytes } from "../base/json.ts";
-import { least, parseAmount, zero } from "../base/money.ts";
+import { type Amount, formatAmount, fromDecimal, toAmount } from "../base/money.ts";
 import type { Deps } from "../deps.ts";
 import type { Trigger } from "../events/event.ts";
-import type { AccountRef } from "../ledger/account.ts";
-import { amountOf } from "../ledger/entry.ts";
+import { amountOf, type Entry } from "../ledger/entry.ts";
+import type { GivingBack } from "../ledger/give_back.ts";
 import type { Refund } from "../ledger/posting.ts";
 import {
   allStripeReversalsPrefix,
@@ -15,28 +15,19 @@ import {
 import { emptyWrite, type Key, type Row } from "../store/kv.ts";
 import { listAfter } from "../store/scan.ts";
 import type { Taken } from "./operations.ts";
+import { learn, type Payment, type Since, standing, wasTaken } from "./payment.ts";
 import type { PaywallRooms } from "./rooms.ts";
-import { fromStripeUnits } from "./stripe.ts";
-import type { Told } from "./stripe_event.ts";
+import type { Change } from "./stripe_event.ts";
 
-/** What a payment at Stripe has become. */
-export interface Payment {
-  activityId: string;
-  ref: AccountRef;
-  currency: string;
-}
-
-/** Money that Stripe has paid back. */
-export type Reversal = Extract<Told, { kind: "reversal" }>;
-
-/** One whose payment is not booked yet. */
+/** A change of a payment that is not booked yet. */
 interface Kept {
-  reversal: Reversal;
+  reversal: Change;
   /** In milliseconds since 1970. */
   keptAt: number;
 }
 
-type Rooms = Pick<PaywallRooms, "deps" | "post">;
+type Rooms = Pick<PaywallRooms, "deps" | "post" | "giveBack">;
+type Outcome = Taken["outcome"];
 
 /** What Stripe does. */
 export const byStripe: Trigger = { source: "checkout", actorType: "system", actorId: "stripe" };
@@ -48,30 +39,29 @@ const keptLifetimeMs = 30 * 24 * 60 * 60 * 1000;
 const rowsPerSweep = 100;
 
 /**
- * Takes back what Stripe has paid back, as far as it is still there; the rest is a shortfall. Stripe
- * tells in any order: what comes before its payment is kept until that is booked.
+ * Takes back what Stripe has paid back, as far as it is still there; the rest is a shortfall. Gives
+ * back what was taken for a dispute that is won. Stripe tells in any order and more than once, so
+ * what is booked follows from all that was told; what comes before its payment is kept until that
+ * is booked.
  */
-export async function takeBack(
-  rooms: Rooms,
-  merchantId: string,
-  reversal: Reversal,
-): Promise<Taken["outcome"]> {
-  const { kv } = rooms.deps;
-  const key = stripePaymentKey(merchantId, reversal.paymentIntent);
+export async function follow(rooms: Rooms, merchantId: string, told: Change): Promise<Outcome> {
+  const key = stripePaymentKey(merchantId, told.paymentIntent);
   for (;;) {
-    const { value } = await kv.get(key);
-    if (!value) {
-      if (await keep(rooms.deps, { key, merchantId, reversal })) return "kept";
+    const row = await rooms.deps.kv.get(key);
+    if (!row.value) {
+      if (await keep(rooms.deps, { key, merchantId, told })) return "kept";
       continue;
     }
-    const payment = fromBytes<Payment>(value);
-    const outcome = await debit(rooms, { key, payment, reversal });
-    if (outcome !== "renamed") return outcome;
+    const outcome = await settle(rooms, row, told).catch((error) => {
+      if (error instanceof Changed) return null;
+      throw error;
+    });
+    if (outcome !== null) return outcome;
   }
 }
 
 /** What was told of a payment before it was booked; done twice, it comes to the same. */
-export async function takeBackKept(
+export async function followKept(
   rooms: Rooms,
   merchantId: string,
   paymentIntent: string,
@@ -79,7 +69,7 @@ export async function takeBackKept(
   const { kv, committer } = rooms.deps;
   const prefix = stripeReversalsPrefix(merchantId, paymentIntent);
   for (const { key, value } of await kv.list({ prefix, limit: keptMax })) {
-    if (value) await takeBack(rooms, merchantId, fromBytes<Kept>(value).reversal);
+    if (value) await follow(rooms, merchantId, fromBytes<Kept>(value).reversal);
     await committer.commit({ ...emptyWrite(), deletes: [key] });
   }
 }
@@ -87,10 +77,10 @@ export async function takeBackKept(
 /** False when the payment has been booked meanwhile. */
 async function keep(
   { committer, clock }: Pick<Deps, "committer" | "clock">,
-  { key, merchantId, reversal }: { key: Key; merchantId: string; reversal: Reversal },
+  { key, merchantId, told }: { key: Key; merchantId: string; told: Change },
 ): Promise<boolean> {
-  const { paymentIntent, eventId } = reversal;
-  const kept: Kept = { reversal, keptAt: clock.now() };
+  const { paymentIntent, eventId } = told;
+  const kept: Kept = { reversal: told, keptAt: clock.now() };
   const row = stripeReversalKey(merchantId, paymentIntent, eventId);
   const landed = await committer.commit({
     ...emptyWrite(),
@@ -100,47 +90,90 @@ async function keep(
   return landed !== null;
 }
 
-/** Says `renamed` where the payment has got a user's pseudonym meanwhile: nothing is booked then. */
-async function debit(
-  { post }: Rooms,
-  { key, payment, reversal }: { key: Key; payment: Payment; reversal: Reversal },
-): Promise<Taken["outcome"] | "renamed"> {
-  const { activityId, ref, currency } = payment;
-  const { eventId, reason, units } = reversal;
-  const original = await post.find(ref, activityId);
+/** Brings the books to what is known with this; null, or a throw, where the payment has changed. */
+async function settle(rooms: Rooms, row: Row, told: Change): Promise<Outcome | null> {
+  const payment = fromBytes<Payment>(row.value ?? new Uint8Array());
+  const { ref, activityId, currency } = payment;
+  const done = told.kind === "reversal" ? "debited" : "credited";
+  const since = learn(payment, told);
+  if (since === null) return wasTaken(payment, told) ? done : "ignored";
+  const original = await rooms.post.find(ref, activityId);
   if (!original) return "ignored";
-  const whole = parseAmount(amountOf(original)) ?? zero;
-  const refund: Refund = {
+  const whole = fromDecimal(amountOf(original));
+  const { due, taken, booked } = standing(since, { whole, currency });
+  const settling = bookingOf({ row, payment, original, since, told });
+  if (due > booked && await takeBack(rooms, settling(toAmount(due - booked)))) return done;
+  if (taken > due && await giveBack(rooms, settling(toAmount(taken - due)))) return done;
+  const write = { ...emptyWrite(), checks: [{ key: row.key, version: row.version }] };
+  const sets = [{ key: row.key, value: toBytes({ ...payment, since }) }];
+  return (await rooms.deps.committer.commit({ ...write, sets })) === null ? null : "ignored";
+}
+
+interface Settling {
+  row: Row;
+  payment: Payment;
+  original: Entry;
+  since: Since;
+  told: Change;
+}
+
+/** What is booked of a payment, in one write with what is known of it from then on. */
+function bookingOf({ row, payment, original, since, told: { eventId, reason } }: Settling) {
+  const { ref } = payment;
+  return (amount: Amount): GivingBack => ({
     ref,
     // The payment of a user who is being forgotten is renamed before its entry.
     original: { ...original, user: ref.user },
-    reads: [key],
-    alongside(draft) {
-      const now = draft.row(key);
-      if (!now || fromBytes<Payment>(now).ref.user !== ref.user) throw new Renamed();
+    reads: [row.key],
+    alongside(draft, entry) {
+      if (!isSame(draft.row(row.key), row.value)) throw new Changed();
+      const after: Payment = { ...payment, since: afterEntry(since, entry) };
+      draft.put(row.key, toBytes(after));
     },
-    amount: least(fromStripeUnits(units, currency), whole),
+    amount,
     metadata: { source: "stripe", eventId, reason },
     key: `stripe:${eventId}`,
-    origin: { trigger: byStripe },
+    origin: { trigger: byStripe, source: "stripe" },
     paid: true,
-  };
-  // A dispute after a refund names the whole again: then all that is left goes, or nothing.
-  const attempts = [refund, { ...refund, amount: null }];
+  });
+}
+
+/** The payment has changed, or got a user's pseudonym: nothing is booked by what it was. */
+class Changed extends Error {}
+
+function isSame(now: Uint8Array | null, before: Uint8Array | null): boolean {
+  return now !== null && now.length === before?.length &&
+    now.every((byte, at) => byte === before[at]);
+}
+
+function afterEntry(since: Since, { delta, shortfall }: Entry): Since {
+  const taken = fromDecimal(since.taken) - fromDecimal(delta);
+  const booked = fromDecimal(since.booked) - fromDecimal(delta) + fromDecimal(shortfall);
+  return { ...since, taken: formatAmount(taken), booked: formatAmount(booked) };
+}
+
+/** False where nothing is left to be refunded. */
+async function takeBack({ post }: Rooms, refund: GivingBack): Promise<boolean> {
+  // The project may have refunded a part of its own: then what is left goes.
+  const attempts: Refund[] = [refund, { ...refund, amount: null }];
   for (const attempt of attempts) {
     try {
       await post.refund(attempt);
-      return "debited";
+      return true;
     } catch (error) {
-      if (isBookedBefore(error)) return "debited";
-      if (error instanceof Renamed) return "renamed";
+      if (isBookedBefore(error)) return true;
       if (!(error instanceof ApiError && error.code === "refund_exceeds_original")) throw error;
     }
   }
-  return "ignored";
+  return false;
 }
 
-class Renamed extends Error {}
+async function giveBack(rooms: Rooms, giving: GivingBack): Promise<true> {
+  await rooms.giveBack(giving).catch((error) => {
+    if (!isBookedBefore(error)) throw error;
+  });
+  return true;
+}
 
 /**
  * Whether a booking failed because of another under its key. The key is what Stripe calls it, so the

@@ -1,4 +1,5 @@
 import type { Deps } from "../deps.ts";
+import type { GiveBack } from "../ledger/give_back.ts";
 import type { Post } from "../ledger/post.ts";
 import type { Announce } from "../projects/announce.ts";
 import type { Directory } from "../projects/directory.ts";
@@ -12,6 +13,7 @@ export interface PaywallRooms {
   directory: Directory;
   links: Links;
   post: Post;
+  giveBack: GiveBack;
   secrets: Secrets;
   announce: Announce;
   devices: Devices;

@@ -4,10 +4,30 @@ import { ApiError } from "../base/errors.ts";
 /** A checkout session, as far as we read it. */
 export type Session = z.output<typeof sessionSchema>;
 
-/** What an event of Stripe's asks of us: a session to book, or money that has gone back. */
-export type Told =
-  | { kind: "session"; session: Session }
-  | { kind: "reversal"; eventId: string; reason: string; paymentIntent: string; units: number };
+/** What an event of Stripe's asks of us: a session to book, or what has become of a payment. */
+export type Told = { kind: "session"; session: Session } | Change;
+
+/** Money that went back to who had paid, or came to us again once a dispute was won. */
+export type Change = Reversal | Reinstatement;
+
+interface Reversal extends Named {
+  kind: "reversal";
+  /** Of a dispute: several events tell of each. */
+  disputeId?: string;
+  units: number;
+}
+
+interface Reinstatement extends Named {
+  kind: "reinstatement";
+  disputeId: string;
+}
+
+interface Named {
+  eventId: string;
+  /** The event's type. */
+  reason: string;
+  paymentIntent: string;
+}
 
 /** Stripe shows an object by its id, or whole. */
 const reference = z.union([
@@ -35,7 +55,14 @@ const refunded = z.looseObject({
 });
 const disputed = z.looseObject({
   id: z.string(),
-  data: z.looseObject({ object: z.looseObject({ payment_intent: reference, amount: units }) }),
+  data: z.looseObject({
+    object: z.looseObject({
+      id: z.string().optional(),
+      status: z.string().optional(),
+      payment_intent: reference,
+      amount: units,
+    }),
+  }),
 });
 
 /**
@@ -44,26 +71,49 @@ const disputed = z.looseObject({
  * fault to its owner, where a silent yes would lose a payment.
  */
 export function readTold(event: { id: string; type: string }): Told | null {
-  const { id: eventId, type: reason } = event;
-  const reversal = (paymentIntent: string | null | undefined, count: number): Told | null =>
-    paymentIntent && count > 0
-      ? { kind: "reversal", eventId, reason, paymentIntent, units: count }
-      : null;
   switch (event.type) {
     case "checkout.session.completed":
     case "checkout.session.async_payment_succeeded":
       return { kind: "session", session: shaped(session, event).data.object };
     case "charge.refunded": {
       const { object, previous_attributes } = shaped(refunded, event).data;
-      const before = previous_attributes?.amount_refunded ?? 0;
-      return reversal(object.payment_intent, object.amount_refunded - before);
+      const { payment_intent: paymentIntent, amount_refunded } = object;
+      const count = amount_refunded - (previous_attributes?.amount_refunded ?? 0);
+      if (!paymentIntent || count <= 0) return null;
+      return { kind: "reversal", ...named(event), paymentIntent, units: count };
     }
-    case "charge.dispute.created": {
-      const { payment_intent, amount } = shaped(disputed, event).data.object;
-      return reversal(payment_intent, amount);
-    }
+    case "charge.dispute.created":
+    case "charge.dispute.funds_withdrawn":
+    case "charge.dispute.closed":
+    case "charge.dispute.funds_reinstated":
+      return readDispute(event, shaped(disputed, event).data.object);
     default:
       return null;
+  }
+}
+
+function named({ id: eventId, type: reason }: { id: string; type: string }) {
+  return { eventId, reason };
+}
+
+type Dispute = z.output<typeof disputed>["data"]["object"];
+
+/** What a dispute has done to the money: an inquiry, whose status is a warning, takes none. */
+function readDispute(
+  event: { id: string; type: string },
+  { id: disputeId, status = "", payment_intent: paymentIntent, amount }: Dispute,
+): Change | null {
+  if (!paymentIntent || amount === 0) return null;
+  const about = { ...named(event), paymentIntent, ...(disputeId ? { disputeId } : {}) };
+  switch (event.type) {
+    case "charge.dispute.created":
+      return status.startsWith("warning_") ? null : { kind: "reversal", ...about, units: amount };
+    case "charge.dispute.funds_withdrawn":
+      return { kind: "reversal", ...about, units: amount };
+    case "charge.dispute.closed":
+      return disputeId && status === "won" ? { kind: "reinstatement", ...about, disputeId } : null;
+    default:
+      return disputeId ? { kind: "reinstatement", ...about, disputeId } : null;
   }
 }
 

@@ -9,7 +9,8 @@ import { stripePaymentKey } from "../store/keys.ts";
 import type { PaywallRooms } from "./rooms.ts";
 import type { Taken } from "./operations.ts";
 import { instanceMerchant, type Merchant, merchantOf } from "./merchant.ts";
-import { byStripe, isBookedBefore, type Payment, takeBack, takeBackKept } from "./reversals.ts";
+import type { Payment } from "./payment.ts";
+import { byStripe, follow, followKept, isBookedBefore } from "./reversals.ts";
 import { paidSession, projectOfSession } from "./stripe.ts";
 import { readTold, type Session } from "./stripe_event.ts";
 
@@ -60,7 +61,7 @@ async function take(
   if (told === null) return "ignored";
   return told.kind === "session"
     ? await book(rooms, merchant, told.session)
-    : await takeBack(rooms, merchant.id, told);
+    : await follow(rooms, merchant.id, told);
 }
 
 /** Books a paid session, once; one that is not paid yet comes again when it is. */
@@ -103,7 +104,7 @@ async function book(
   }).catch((error) => {
     if (!isBookedBefore(error)) throw error;
   });
-  if (paymentIntent !== null) await takeBackKept(rooms, merchant.id, paymentIntent);
+  if (paymentIntent !== null) await followKept(rooms, merchant.id, paymentIntent);
   return "booked";
 }
 

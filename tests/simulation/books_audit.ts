@@ -3,6 +3,7 @@ import { fromDecimal } from "../../src/base/money.ts";
 import { holdsPerAccountMax } from "../../src/base/limits.ts";
 import { type Account, decodeAccount, type Hold } from "../../src/ledger/account.ts";
 import { amountOf, type Entry } from "../../src/ledger/entry.ts";
+import { isGivenBack } from "../../src/ledger/give_back.ts";
 import { ArchiveAudit } from "./archive_audit.ts";
 import type { Key, Write } from "../../src/store/kv.ts";
 import { ForgottenAudit } from "./forgotten_audit.ts";
@@ -160,6 +161,7 @@ export class BooksAudit {
     this.#oncePerKey(books, entry);
     if (entry.kind === "trial") must(entry.seq === 1, "trial credits come once");
     if (entry.kind === "refund") this.#refund(entry);
+    if (isGivenBack(entry)) this.#giveBack(entry);
     if (entry.kind === "usage" || entry.kind === "expired") {
       const hold = entry.id.replace(/^act_/, "req_");
       must(before.has(hold) && !after.has(hold), "a charge ends its own hold");
@@ -192,6 +194,13 @@ export class BooksAudit {
       "what is paid back is taken as far as it is there",
       () => JSON.stringify(entry),
     );
+  }
+
+  #giveBack(entry: Entry): void {
+    const original = entry.refundedActivityId ?? "";
+    const left = (this.#refunded.get(original) ?? 0n) - fromDecimal(entry.delta);
+    this.#refunded.set(original, left);
+    this.#must(left >= 0n, "no more is given back than was taken", () => JSON.stringify(entry));
   }
 
   #usage(entry: Entry): void {

@@ -53,13 +53,14 @@ export class StripeAudit {
     if (!deposit) return;
     const whole = BigInt(payment.cents) * unitsPerCent;
     must(fromDecimal(amountOf(deposit)) === whole, "a paid session is booked once");
-    const back = entries.filter(({ refundedActivityId }) => refundedActivityId === deposit.id)
-      .reduce(
-        (sum, entry) => sum + fromDecimal(amountOf(entry)) + fromDecimal(entry.shortfall),
-        0n,
-      );
-    const told = BigInt(payment.centsBack) * unitsPerCent;
+    const back = entries.filter(({ refundedActivityId }) => refundedActivityId === deposit.id);
+    const taken = back.reduce((sum, { delta }) => sum - fromDecimal(delta), 0n);
+    const short = back.reduce((sum, { shortfall }) => sum + fromDecimal(shortfall), 0n);
+    const told = BigInt(payment.centsBack - payment.centsWon) * unitsPerCent;
     const due = told < whole ? told : whole;
-    must(back === due, "what Stripe pays back is taken back, or recorded as short");
+    // What was short before a dispute was won stays so: nothing was taken for it.
+    const isAll = payment.centsWon === 0 ? taken + short === due : taken + short >= due;
+    must(isAll, "what Stripe pays back is taken back, or recorded as short");
+    must(taken <= due, "what a dispute took is given back when it is won");
   }
 }

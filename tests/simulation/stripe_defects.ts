@@ -1,3 +1,4 @@
+import { decodeUtf8 } from "../../src/base/json.ts";
 import { least } from "../../src/base/money.ts";
 import { type Defect, draft, lacks, writing } from "./defect_seams.ts";
 
@@ -24,6 +25,14 @@ export const stripeDefects: readonly Defect[] = [
         const isBack = entry.kind === "refund";
         return inner.call(this, isBack ? least(amount, this.available) : amount, entry, origin);
       }),
+    seedsMax: 20,
+  },
+  {
+    name: "what is told of a payment since is forgotten each time",
+    seams: writing((write) => {
+      const isNew = write.sets.some(({ value }) => decodeUtf8(value)?.includes("stripe:cs_"));
+      return isNew ? write : lacks(write, "stripe_payment");
+    }),
     seedsMax: 20,
   },
 ];

@@ -17,6 +17,8 @@ export interface StripePayment {
   cents: number;
   /** What Stripe has told to be paid back, by refunds and disputes together. */
   centsBack: number;
+  /** What of it came again with a dispute that was won. */
+  centsWon: number;
   /** Whether the service has said that it is in the books. */
   booked: boolean;
 }
@@ -62,6 +64,7 @@ export class StripeSide {
       wallet,
       cents: timeline.whole(1, 3),
       centsBack: 0,
+      centsWon: 0,
       booked: false,
     };
     stripe.payments.push(payment);
@@ -82,7 +85,7 @@ export class StripeSide {
     ])();
   }
 
-  /** Nothing, a part, all of it in parts, or a dispute of the whole, also after a refund. */
+  /** Nothing, a part, all of it in parts, or a dispute of the whole, also after a refund or won. */
   #paidBack(payment: StripePayment): StripeEvent[] {
     const { timeline } = this.#parts;
     const { cents } = payment;
@@ -91,10 +94,18 @@ export class StripeSide {
       const object = { payment_intent: payment.intent, amount_refunded: after };
       return this.#event("charge.refunded", object, { amount_refunded: before });
     };
+    const told = (type: string, status: string) => {
+      const object = { id: `dp_${payment.intent}`, payment_intent: payment.intent };
+      return this.#event(`charge.dispute.${type}`, { ...object, status, amount: cents });
+    };
     const dispute = () => {
       payment.centsBack += cents;
-      const object = { payment_intent: payment.intent, amount: cents };
-      return this.#event("charge.dispute.created", object);
+      return told("created", "needs_response");
+    };
+    const withdrawn = () => told("funds_withdrawn", "needs_response");
+    const won = () => {
+      payment.centsWon += cents;
+      return [told("closed", "won"), told("funds_reinstated", "won")];
     };
     return timeline.pick([
       () => [],
@@ -103,6 +114,10 @@ export class StripeSide {
       () => [dispute()],
       () => [refund(0, cents), dispute()],
       () => [refund(0, 1), dispute()],
+      () => [told("created", "warning_needs_response"), told("closed", "warning_closed")],
+      () => [dispute(), withdrawn(), told("closed", "lost")],
+      () => [dispute(), withdrawn(), ...won()],
+      () => [refund(0, 1), dispute(), ...won()],
     ])();
   }
 

@@ -1,0 +1,183 @@
+import assert from "node:assert/strict";
+import { fromBytes, toBytes } from "../src/base/json.ts";
+import type { Payment } from "../src/paywall/payment.ts";
+import { allStripeReversalsPrefix, stripePaymentKey } from "../src/store/keys.ts";
+import { forgetWholly, rowsNaming } from "./support/forget.ts";
+import type { Session } from "./support/stripe.ts";
+import { keysUnder, put, verify } from "./support/verify.ts";
+import { allow, charge, Device, pay, sharedWorld, tellServer } from "./support/wallets.ts";
+import { createWorld, type World } from "./support/world.ts";
+
+/** An event about a payment of ten dollars. */
+function eventOf(session: Session, type: string, object: Record<string, unknown> = {}) {
+  const { payment_intent } = session;
+  const id = `evt_${type}_${object.amount_refunded ?? object.status}`;
+  return {
+    id,
+    object: "event",
+    type,
+    data: { object: { payment_intent, amount: 1000, ...object } },
+  };
+}
+
+/** What Stripe tells of one dispute, from its beginning on. */
+function disputeOf(session: Session) {
+  const tell = (type: string, status: string) =>
+    eventOf(session, `charge.dispute.${type}`, { id: "dp_1", object: "dispute", status });
+  return {
+    asked: tell("created", "warning_needs_response"),
+    dropped: tell("closed", "warning_closed"),
+    created: tell("created", "needs_response"),
+    withdrawn: tell("funds_withdrawn", "needs_response"),
+    lost: tell("closed", "lost"),
+    won: tell("closed", "won"),
+    reinstated: tell("funds_reinstated", "won"),
+  };
+}
+
+const refundOf = (session: Session, amount_refunded: number) =>
+  eventOf(session, "charge.refunded", { amount_refunded });
+
+async function walletWorld(): Promise<World> {
+  const world = await sharedWorld();
+  await allow(new Device(world), { cap: "1000" });
+  return world;
+}
+
+/** Tells of each; the outcomes. */
+async function tellAll(world: World, events: ReturnType<typeof eventOf>[]): Promise<unknown[]> {
+  const outcomes: unknown[] = [];
+  for (const event of events) outcomes.push((await tellServer(world, event)).body.outcome);
+  return outcomes;
+}
+
+const balanceOf = async (world: World) => (await world.balance("ada")).balance;
+
+async function requireSound(world: World): Promise<void> {
+  await world.clock.advance(61_000);
+  assert.deepEqual((await verify(world)).faults, []);
+  assert.deepEqual(await keysUnder(world, allStripeReversalsPrefix), []);
+}
+
+Deno.test("stripe: an inquiry takes nothing until its money is withdrawn", async () => {
+  using world = await walletWorld();
+  const { asked, dropped, withdrawn, lost } = disputeOf((await pay(world)).session);
+  assert.deepEqual(await tellAll(world, [asked, dropped]), ["ignored", "ignored"]);
+  assert.equal(await balanceOf(world), "10");
+  const outcomes = await tellAll(world, [withdrawn, withdrawn, lost]);
+  assert.deepEqual(outcomes, ["debited", "debited", "ignored"]);
+  assert.equal(await balanceOf(world), "0");
+  assert.equal((await world.activities("ada")).length, 2);
+});
+
+function ordersOf<T>(items: readonly T[]): T[][] {
+  if (items.length === 0) return [[]];
+  return items.flatMap((item, at) =>
+    ordersOf(items.toSpliced(at, 1)).map((others) => [item, ...others])
+  );
+}
+
+Deno.test("stripe: a dispute that is won gives back what was taken, once, in any order", async () => {
+  using world = await walletWorld();
+  const { session: one } = await pay(world);
+  const names = Object.keys(disputeOf(one)) as (keyof ReturnType<typeof disputeOf>)[];
+  const told = names.filter((name) => ["created", "withdrawn", "won", "reinstated"].includes(name));
+  let balance = 10;
+  for (const order of ordersOf(told)) {
+    const { session } = await pay(world);
+    balance += 10;
+    const n = session.id;
+    const renamed = order.map((name) => disputeOf(session)[name]).map((event) => ({
+      ...event,
+      id: `${event.id}_${n}`,
+    }));
+    await tellAll(world, [...renamed, ...renamed]);
+    assert.equal(await balanceOf(world), String(balance), order.join());
+  }
+  await requireSound(world);
+});
+
+Deno.test("stripe: what is won back before its payment is told of comes to nothing", async () => {
+  using world = await walletWorld();
+  const { session, event } = await pay(world);
+  const later = { ...session, id: "cs_later", payment_intent: "pi_later" };
+  const { created, won } = disputeOf(later);
+  assert.deepEqual(await tellAll(world, [won, created]), ["kept", "kept"]);
+  const paid = {
+    ...event,
+    id: "evt_later",
+    data: { object: { ...later, payment_status: "paid" } },
+  };
+  assert.equal((await tellServer(world, paid)).body.outcome, "booked");
+  assert.equal(await balanceOf(world), "20");
+  await requireSound(world);
+});
+
+Deno.test("stripe: no more is given back than was there to be taken, and it is taken again", async () => {
+  using world = await walletWorld();
+  const { session } = await pay(world);
+  assert.equal((await charge(world, "7")).success, true);
+  const { created, won } = disputeOf(session);
+  assert.deepEqual(await tellAll(world, [created, won]), ["debited", "credited"]);
+  const [back, taken] = await world.activities("ada");
+  assert.deepEqual([taken?.kind, taken?.amount, taken?.shortfall], ["refund", "3", "7"]);
+  assert.deepEqual([back?.kind, back?.amount, back?.balanceAfter], ["deposit", "3", "3"]);
+  assert.equal(back?.refundedActivityId, taken?.refundedActivityId);
+  await tellAll(world, [refundOf(session, 1000)]);
+  const [again] = await world.activities("ada");
+  assert.deepEqual([again?.amount, again?.shortfall], ["3", "0"], "the 7 are short already");
+  await requireSound(world);
+});
+
+Deno.test("stripe: what was refunded stays taken when the dispute is won, in any order", async () => {
+  using world = await walletWorld();
+  let balance = 0;
+  for (let order = 0; order < 6; order++) {
+    const { session } = await pay(world);
+    const { created, reinstated } = disputeOf(session);
+    const events = [refundOf(session, 300), created, reinstated].map((event) => ({
+      ...event,
+      id: `${event.id}_${order}`,
+    }));
+    await tellAll(world, ordersOf(events)[order] ?? []);
+    balance += 7;
+    assert.equal(await balanceOf(world), String(balance), `order ${order}`);
+  }
+  await requireSound(world);
+});
+
+Deno.test("stripe: what an old version took for a dispute is not taken again", async () => {
+  using world = await walletWorld();
+  const { session } = await pay(world);
+  const { created } = disputeOf(session);
+  const part = { ...created, data: { object: { ...created.data.object, amount: 400 } } };
+  await tellAll(world, [part]);
+  const key = stripePaymentKey("instance", session.payment_intent);
+  const { value } = await world.deps.kv.get(key);
+  const { activityId, ref, currency } = fromBytes<Payment>(value ?? assert.fail());
+  await put(world, key, toBytes({ activityId, ref, currency }));
+  assert.deepEqual(await tellAll(world, [part, refundOf(session, 100)]), ["debited", "debited"]);
+  assert.equal(await balanceOf(world), "5");
+});
+
+Deno.test("stripe: who was forgotten is given back under their pseudonym", async () => {
+  const stripe = { secretKey: "sk_test_of_the_owner", webhookSecret: "whsec_of_the_owner" };
+  using world = await createWorld({ project: { stripe } });
+  const payment = { farebox_project: world.projectId, farebox_user: "ada", farebox_units: "1000" };
+  const session = { id: "cs_1", payment_intent: "pi_1", amount_total: 1000, currency: "usd" };
+  const paid = { ...session, metadata: payment, payment_status: "paid" };
+  const tell = (event: ReturnType<typeof eventOf>) =>
+    tellServer(world, event, stripe.webhookSecret, `/v1/stripe/${world.projectId}`);
+  await tell(eventOf(session, "checkout.session.completed", paid));
+  const { created, won } = disputeOf(session);
+  await tell(created);
+  const { pseudonym } = await forgetWholly(world, {}, "ada");
+  assert.equal((await tell(won)).body.outcome, "credited");
+  assert.equal((await world.balance(pseudonym)).balance, "10");
+  assert.deepEqual(await rowsNaming(world, '"ada"'), []);
+  const [back] = await world.activities(pseudonym);
+  const refund = { user: pseudonym, activityId: back?.id };
+  const { status, body } = await world.json("/v1/user/refund", { body: refund });
+  assert.deepEqual([status, body.error.code], [400, "not_refundable"]);
+  await requireSound(world);
+});
