@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
 import { parse } from "csv-parse/sync";
 import { placeOf } from "../src/export/kinds.ts";
+import { connectionKey, connectionsPrefix } from "../src/store/keys.ts";
 import type { Kv } from "../src/store/kv.ts";
 import { operate } from "./support/webhooks.ts";
 import { adminKey, type Body, createWorld, type World } from "./support/world.ts";
-import { allow, charge, Device, pay, sharedWorld } from "./support/wallets.ts";
+import { keysUnder, put } from "./support/verify.ts";
+import { allow, charge, Device, linkFor, pay, sharedWorld } from "./support/wallets.ts";
 import { chatBody, chatPath } from "./support/books.ts";
 
 const pathOf = (world: World, query: string) =>
@@ -100,6 +102,20 @@ Deno.test("export: a range without a moment in it is an empty last page", async 
     if (kind === "entries") continue;
     assert.deepEqual(await exported(world, `what=${kind}&after=~~`), [], "no id is behind that");
   }
+});
+
+Deno.test("export: whoever has no wallet and says no is in nobody's way", async () => {
+  using world = await sharedWorld();
+  await allow(new Device(world), { user: "bob" });
+  await pay(world, { user: "bob" });
+  const entries = await exported(world, "what=entries");
+  const said = await new Device(world).post(await linkFor(world), { decision: "decline" });
+  assert.equal(said.status, 303);
+  assert.equal((await keysUnder(world, connectionsPrefix(""))).length, 0);
+  assert.deepEqual(await exported(world, "what=entries"), entries);
+  // As old versions have left it.
+  await put(world, connectionKey("", world.projectId, "ada"), new Uint8Array());
+  assert.deepEqual(await exported(world, "what=entries"), entries);
 });
 
 Deno.test("export: users show exact balances, by name", async () => {

@@ -60,7 +60,8 @@ async function nextWallet(
   for (;;) {
     const limit = connectionsPerRead;
     const rows: Row[] = await listAfter(kv, allConnectionsPrefix, { after, limit });
-    const found = rows.find(({ key }) => key[2] === projectId);
+    // Old versions kept a connection also of whoever has no wallet.
+    const found = rows.find(({ key }) => key[1] !== "" && key[2] === projectId);
     if (found) return String(found.key[1]);
     const last = rows.at(-1);
     if (!last || rows.length < limit) return null;

@@ -67,7 +67,10 @@ export function createAuthorizations(
         if (row) write.checks.push({ key: row.key, version: row.version });
       }
       write.sets.push({ key, value: encodeAuthorization(next) });
-      markConnection(write, connectionKey(next.personId, projectId, user));
+      // Whoever has no wallet and says no has nothing to be found again.
+      if (next.personId !== "") {
+        markConnection(write, connectionKey(next.personId, projectId, user));
+      }
       return { write, events };
     });
     return done;
