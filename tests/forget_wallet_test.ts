@@ -15,8 +15,8 @@ import {
   tellServer,
 } from "./support/wallets.ts";
 import { keysUnder, move, verify } from "./support/verify.ts";
-import { deliver, subscribe } from "./support/webhooks.ts";
-import { createWorld, type World } from "./support/world.ts";
+import { deliver, operate, subscribe } from "./support/webhooks.ts";
+import { adminKey, type Body, createWorld, type World } from "./support/world.ts";
 
 const disconnect = (world: World, user = ada) =>
   world.json(`/v1/user/disconnect?user=${user}`, { method: "POST" });
@@ -59,8 +59,9 @@ Deno.test("forget: of a wallet only the project's own user is taken out", async 
   assert.deepEqual(await rowsNaming(world, ada), []);
   assert.equal(await rowsAsTextOf(world, "someone"), others);
   assert.equal((await rowsNaming(world, pseudonym)).length > 3, true);
-  assert.equal((await keysUnder(world, allConnectionsPrefix)).length, 2);
-  assert.equal((await keysUnder(world, authorizationsPrefix(world.projectId))).length, 1);
+  assert.equal((await keysUnder(world, allConnectionsPrefix)).length, 3);
+  const decided = await keysUnder(world, authorizationsPrefix(world.projectId));
+  assert.deepEqual(decided.map((key) => key[2]), ["bob", pseudonym]);
   const moneyOf = (html: string) => html.match(/\$[\d.]+/g);
   assert.deepEqual(moneyOf((await device.get("/wallet")).html), moneyOf(wallet));
   assert.equal((await charge(world, "1", { user: "bob" })).success, true);
@@ -80,6 +81,36 @@ Deno.test("forget: whoever was forgotten may be connected again, as someone new"
   assert.equal((await charge(world, "1", { user: ada })).success, true);
   const activities = await world.activities(ada);
   assert.deepEqual(activities.map(({ delta }) => delta), ["-1"]);
+  await world.clock.advance(61_000);
+  assert.deepEqual((await verify(world)).faults, []);
+});
+
+Deno.test("forget: what was spent of a wallet is exported and refunded under the pseudonym", async () => {
+  using world = await sharedWorld();
+  const [first, second] = [new Device(world), new Device(world)];
+  const charged: string[] = [];
+  for (const device of [first, second]) {
+    await allow(device, { user: ada });
+    await pay(world, { user: ada, amount: "10" });
+    charged.push((await charge(world, "3", { user: ada })).activityId);
+    await disconnect(world);
+    await world.clock.advance(1);
+  }
+  const { pseudonym } = await forgetWholly(world);
+  const path = `/v1/admin/projects/${world.projectId}/export?what=entries`;
+  const lines = (await (await world.call(path, { key: adminKey })).text()).trim().split("\n");
+  const entries: Body[] = lines.map((line) => JSON.parse(line));
+  assert.deepEqual(entries.map(({ user }) => user), Array(4).fill(pseudonym));
+  assert.deepEqual(entries.map(({ delta }) => delta), ["10", "-3", "10", "-3"]);
+  for (const activityId of charged) {
+    const foreign = await operate(world, "/users/bob/refund", { body: { activityId } });
+    assert.equal(foreign.status, 404);
+    const { status } = await operate(world, `/users/${pseudonym}/refund`, { body: { activityId } });
+    assert.equal(status, 200);
+  }
+  assert.match((await first.get("/wallet")).html, /\$10\.00/);
+  assert.match((await second.get("/wallet")).html, /\$10\.00/);
+  assert.deepEqual(await rowsNaming(world, ada), []);
   await world.clock.advance(61_000);
   assert.deepEqual((await verify(world)).faults, []);
 });

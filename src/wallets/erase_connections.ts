@@ -3,7 +3,11 @@ import { type ApiError, badRequest } from "../base/errors.ts";
 import type { Json } from "../base/json.ts";
 import type { Deps } from "../deps.ts";
 import { decodeAccount } from "../ledger/account.ts";
-import { readAuthorization } from "../ledger/authorization.ts";
+import {
+  type Authorization,
+  encodeAuthorization,
+  readAuthorization,
+} from "../ledger/authorization.ts";
 import { mayHold } from "../ledger/balance.ts";
 import { eraseChain } from "../ledger/erase_entries.ts";
 import type { Directory } from "../projects/directory.ts";
@@ -16,6 +20,7 @@ import {
 } from "../store/keys.ts";
 import { emptyWrite, type Row } from "../store/kv.ts";
 import { type Budget, listAfter, readPlace } from "../store/scan.ts";
+import { markConnection } from "./store.ts";
 
 interface Rooms {
   deps: Pick<Deps, "kv" | "committer">;
@@ -31,8 +36,9 @@ const placeSchema = z.strictObject({
 type Place = z.output<typeof placeSchema>;
 
 /**
- * Takes a user out of the wallets of whoever let them spend: entries get the pseudonym, connections
- * and the last decision go. Leave to spend has to be ended before, and none can be given meanwhile.
+ * Takes a user out of the wallets of whoever let them spend: entries, connections and the last
+ * decision get the pseudonym, by which what was spent is still found and refunded. Leave to spend has
+ * to be ended before, and none can be given meanwhile.
  */
 export function createConnectionEraser({ deps, directory }: Rooms): Eraser {
   const { kv, committer } = deps;
@@ -54,14 +60,21 @@ export function createConnectionEraser({ deps, directory }: Rooms): Eraser {
     return await eraseChain(deps, { chain, erasure, budget });
   }
 
-  /** Takes the connection away, or the decision; false when that changed meanwhile. */
-  async function endDecision({ projectId, user }: Erasure, connection: Row | null) {
+  /** Renames the connection, or the decision; false when that changed meanwhile. */
+  async function rename({ projectId, user, pseudonym }: Erasure, connection: Row | null) {
     const found = await readAuthorization(kv, projectId, user);
     const key = authorizationKey(projectId, user);
     const write = emptyWrite();
     write.checks.push({ key, version: found?.version ?? null });
-    if (connection) write.deletes.push(connection.key);
-    else write.deletes.push(key);
+    write.deletes.push(connection?.key ?? key);
+    if (connection) {
+      const owner = String(connection.key[1]);
+      if (owner !== "") markConnection(write, connectionKey(owner, projectId, pseudonym));
+    } else if (found && hasPaid(found.authorization)) {
+      // The request that it answered was asked for by name.
+      const value = encodeAuthorization({ ...found.authorization, requestId: null });
+      write.sets.push({ key: authorizationKey(projectId, pseudonym), value });
+    }
     return (await committer.commit(write)) !== null;
   }
 
@@ -80,12 +93,12 @@ export function createConnectionEraser({ deps, directory }: Rooms): Eraser {
         erased += done.erased;
         place.entry = done.next === null ? null : String(done.next);
         if (done.next !== null) break;
-        if (!(await endDecision(erasure, row))) break;
+        if (!(await rename(erasure, row))) break;
       }
       const last = row ?? rows.at(-1);
       if (last) place.after = [String(last.key[1]), String(last.key[2]), String(last.key[3])];
       if (!row && rows.length < rowsPerRead) {
-        if (!(await endDecision(erasure, null))) break;
+        if (!(await rename(erasure, null))) break;
         return { erased, next: null };
       }
     } while (!budget.isUsedUp);
@@ -102,6 +115,11 @@ export function createConnectionEraser({ deps, directory }: Rooms): Eraser {
   }
 
   return { name: "walletEntries", page, refusal };
+}
+
+/** Whether a person's wallet is named, or was. */
+function hasPaid({ personId, former = [] }: Authorization): boolean {
+  return personId !== "" || former.length > 0;
 }
 
 interface Step {
