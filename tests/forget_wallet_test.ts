@@ -21,6 +21,12 @@ import { adminKey, type Body, createWorld, type World } from "./support/world.ts
 const disconnect = (world: World, user = ada) =>
   world.json(`/v1/user/disconnect?user=${user}`, { method: "POST" });
 
+async function exportedEntries(world: World): Promise<Body[]> {
+  const path = `/v1/admin/projects/${world.projectId}/export?what=entries`;
+  const lines = (await (await world.call(path, { key: adminKey })).text()).trim().split("\n");
+  return lines.map((line) => JSON.parse(line));
+}
+
 /** A wallet that two projects and two users of one of them have spent of. */
 async function makeShared() {
   const world = await sharedWorld();
@@ -97,9 +103,7 @@ Deno.test("forget: what was spent of a wallet is exported and refunded under the
     await world.clock.advance(1);
   }
   const { pseudonym } = await forgetWholly(world);
-  const path = `/v1/admin/projects/${world.projectId}/export?what=entries`;
-  const lines = (await (await world.call(path, { key: adminKey })).text()).trim().split("\n");
-  const entries: Body[] = lines.map((line) => JSON.parse(line));
+  const entries = await exportedEntries(world);
   assert.deepEqual(entries.map(({ user }) => user), Array(4).fill(pseudonym));
   assert.deepEqual(entries.map(({ delta }) => delta), ["10", "-3", "10", "-3"]);
   for (const activityId of charged) {
@@ -113,6 +117,23 @@ Deno.test("forget: what was spent of a wallet is exported and refunded under the
   assert.deepEqual(await rowsNaming(world, ada), []);
   await world.clock.advance(61_000);
   assert.deepEqual((await verify(world)).faults, []);
+});
+
+Deno.test("forget: who pays late into a wallet by a forgotten name can be forgotten again", async () => {
+  using world = await sharedWorld();
+  await allow(new Device(world), { user: ada });
+  const { session, event } = await pay(world, { user: ada, amount: "10" });
+  await disconnect(world);
+  await forgetWholly(world);
+  const late = { ...session, id: "cs_late", payment_intent: "pi_late", payment_status: "paid" };
+  const told = { ...event, id: "evt_late", data: { object: late } };
+  assert.equal((await tellServer(world, told)).body.outcome, "booked");
+  assert.deepEqual((await exportedEntries(world)).map(({ delta }) => delta), ["10", "10"]);
+  await deliver(world);
+  const { erased } = await forgetWholly(world);
+  assert.equal(erased.walletEntries, 1);
+  assert.deepEqual(await rowsNaming(world, ada), []);
+  assert.equal((await exportedEntries(world)).length, 2);
 });
 
 Deno.test("forget: not while money is held in the wallet of a person who paid before", async () => {
@@ -179,12 +200,12 @@ Deno.test("forget: what Stripe pays back meanwhile is booked, and names nobody",
   assert.deepEqual((await verify(world)).faults, []);
 });
 
-Deno.test("forget: nobody is connected by that name until it is done", async () => {
+Deno.test("forget: nobody is connected or paid for by that name until it is done", async () => {
   const forgetter = createScriptedStore();
   using world = await createWorld({ env, project: { mode: "shared" }, wrapKv: forgetter.wrap });
   const device = new Device(world);
   await allow(device, { user: ada });
-  await pay(world, { user: ada, amount: "10" });
+  const { session, event } = await pay(world, { user: ada, amount: "10" });
   await charge(world, "1", { user: ada });
   await disconnect(world);
   using between = await createWorld({ env, shareWith: world, seed: 2 });
@@ -197,11 +218,14 @@ Deno.test("forget: nobody is connected by that name until it is done", async () 
       for (const decision of ["approve", "decline"]) {
         decisions.push((await other.post(link, { decision, cap: "10" })).status);
       }
+      const late = { ...session, id: "cs_late", payment_status: "paid" };
+      const told = { ...event, id: "evt_late", data: { object: late } };
+      decisions.push((await tellServer(between, told)).status);
     }
     return await real(write);
   };
   await forgetWholly(world);
-  assert.deepEqual(decisions, [403, 403]);
+  assert.deepEqual(decisions, [403, 403, 403]);
   assert.deepEqual(await rowsNaming(world, ada), []);
   await world.clock.advance(1);
   await allow(device, { user: ada });

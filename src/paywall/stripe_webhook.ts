@@ -4,8 +4,8 @@ import { toBytes } from "../base/json.ts";
 import { formatAmount } from "../base/money.ts";
 import { type NewEvent, newEvent } from "../events/event.ts";
 import { checkId } from "../projects/operator.ts";
-import { walletUserOf } from "../ledger/account.ts";
-import { stripePaymentKey } from "../store/keys.ts";
+import { decodeAccount, requireOpen, walletUserOf } from "../ledger/account.ts";
+import { accountKey, connectionKey, stripePaymentKey } from "../store/keys.ts";
 import type { PaywallRooms } from "./rooms.ts";
 import type { Taken } from "./operations.ts";
 import { instanceMerchant, type Merchant, merchantOf } from "./merchant.ts";
@@ -77,6 +77,9 @@ async function book(
   const paid = paidSession(project, session);
   if (!paid) return "ignored";
   const { id, ref, amount, paymentIntent } = paid;
+  // In a wallet, whose account is open, whoever is being forgotten would be named anew.
+  const own = ref.wallet && await rooms.deps.kv.get(accountKey(projectId, ref.user));
+  if (own) requireOpen(decodeAccount(own.value));
   const completed = (): NewEvent[] => [
     newEvent("stripe.checkout.session.completed", {
       trigger: byStripe,
@@ -96,6 +99,9 @@ async function book(
     paid: true,
     origin: { trigger: byStripe, source: "stripe", also: completed },
     alongside(draft, entry) {
+      const { projectId, user, wallet } = ref;
+      // Whoever was forgotten since the session was opened can be found, and forgotten, again.
+      if (wallet) draft.put(connectionKey(wallet.personId, projectId, user), new Uint8Array());
       if (paymentIntent === null) return;
       const key = stripePaymentKey(merchant.id, paymentIntent);
       const payment: Payment = { activityId: entry.id, ref, currency: project.currency };

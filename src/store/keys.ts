@@ -85,7 +85,10 @@ export const authorizationKey = (projectId: string, user: string): Key => [
 ];
 /** All users of a project for whom a person has decided anything. */
 export const authorizationsPrefix = (projectId: string): Key => ["authorization", projectId];
-/** A person's connection -> its project and user. Written with the authorization. For ever. */
+/**
+ * A person's connection -> its project and user. Written with the authorization, and with what is paid
+ * into the wallet by it. For ever, under a pseudonym once the user is forgotten.
+ */
 export const connectionKey = (personId: string, projectId: string, user: string): Key => [
   "connection",
   personId,
