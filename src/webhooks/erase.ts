@@ -62,13 +62,26 @@ interface Page {
   budget: Budget;
 }
 
+/** Where an event names users: all else of it may be the same text by chance. */
+const namingFields = {
+  subject: ["id", "externalId"],
+  data: ["externalUserId", "walletUserId"],
+  trigger: ["actorId"],
+} as const;
+
 /** The text of an event that says something of the user, else null. */
 function textIfAbout(text: string | null, { user }: Erasure): string | null {
   // As it is within JSON: most events are not even parsed.
   if (text === null || !text.includes(JSON.stringify(user))) return null;
   const { subject, data, trigger } = JSON.parse(text);
-  const names = [subject.externalId, data.externalUserId, data.walletUserId, trigger.actorId];
+  const names = [subject.externalId, data.externalUserId, data.walletUserId];
+  if (isEndUser(trigger)) names.push(trigger.actorId);
   return names.includes(user) ? text : null;
+}
+
+/** What others do, as `operator` or `stripe`, is no user's, whatever they are called. */
+function isEndUser(trigger: Json | undefined): boolean {
+  return isObject(trigger) && trigger.actorType === "end-user";
 }
 
 /** Whether an event is of someone new by the same name. */
@@ -80,12 +93,12 @@ const linkFields: readonly string[] = ["approvalUrl", "redirectUrl"];
 
 /** The event with the pseudonym, without links, which are signed for the user, and metadata. */
 function renamedEvent(text: string, { user, pseudonym }: Erasure): Uint8Array {
-  const rename = (value: Json): Json => {
-    if (value === user) return pseudonym;
-    if (!isObject(value)) return value;
+  const rename = (part: Json, fields: readonly string[]): Json => {
+    if (!isObject(part)) return part;
     const renamed: JsonObject = {};
-    for (const [name, inner] of Object.entries(value)) {
-      renamed[name] = linkFields.includes(name) ? "" : rename(inner);
+    for (const [name, value] of Object.entries(part)) {
+      const isName = value === user && fields.includes(name);
+      renamed[name] = linkFields.includes(name) ? "" : isName ? pseudonym : value;
     }
     return renamed;
   };
@@ -93,9 +106,9 @@ function renamedEvent(text: string, { user, pseudonym }: Erasure): Uint8Array {
   const { subject = null, data = null, trigger = null } = event;
   return toBytes({
     ...event,
-    subject: rename(subject),
-    data: rename(data),
-    trigger: rename(trigger),
+    subject: rename(subject, namingFields.subject),
+    data: rename(data, namingFields.data),
+    trigger: isEndUser(trigger) ? rename(trigger, namingFields.trigger) : trigger,
     metadata: {},
   });
 }
