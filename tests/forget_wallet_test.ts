@@ -119,6 +119,23 @@ Deno.test("forget: what was spent of a wallet is exported and refunded under the
   assert.deepEqual((await verify(world)).faults, []);
 });
 
+Deno.test("forget: keys that name the user stay apart, also where two wallets paid", async () => {
+  using world = await sharedWorld();
+  for (const key of [`${ada}-1`, `${ada}-2`]) {
+    await allow(new Device(world), { user: ada });
+    await pay(world, { user: ada, amount: "10" });
+    await move(world, "/v1/user/charge", { user: ada, amount: "1" }, key);
+    await disconnect(world);
+    await world.clock.advance(1);
+  }
+  await forgetWholly(world);
+  assert.deepEqual(await rowsNaming(world, ada), []);
+  await world.clock.advance(61_000);
+  assert.deepEqual((await verify(world)).faults, []);
+  const keys = (await exportedEntries(world)).map(({ idempotencyKey }) => idempotencyKey);
+  assert.equal(new Set(keys).size, 4);
+});
+
 Deno.test("forget: who pays late into a wallet by a forgotten name can be forgotten again", async () => {
   using world = await sharedWorld();
   await allow(new Device(world), { user: ada });

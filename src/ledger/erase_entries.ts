@@ -81,7 +81,8 @@ async function renameEntry(
   // It may be what guards money against being booked twice, so it stays where it names nobody.
   const isOurs = key?.startsWith("stripe:") ?? false;
   const named = !isOurs && (key?.toLowerCase().includes(user.toLowerCase()) ?? false);
-  const kept = isKeyed ? (named ? `${pseudonym}-${entry.seq}` : key) : null;
+  // By its id: numbers begin anew in each wallet that paid for the user.
+  const kept = isKeyed ? (named ? `${pseudonym}-${entry.id}` : key) : null;
   const renamed: Entry = { ...entry, user: pseudonym, metadata: null, idempotencyKey: kept };
   write.sets.push({ key: entryKey(owner, entry.id), value: toBytes(renamed) });
   if (!isKeyed || kept === null) return;
