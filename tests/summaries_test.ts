@@ -4,7 +4,8 @@ import { sumKey, sumsPrefix } from "../src/store/keys.ts";
 import { readSummary, type Summary } from "../src/summaries/summary.ts";
 import { readTopUsers } from "../src/summaries/top_users.ts";
 import { chat } from "./support/chat.ts";
-import { createScriptedStore } from "./support/store.ts";
+import { forgetWholly, rowsNaming } from "./support/forget.ts";
+import { createGate, createScriptedStore } from "./support/store.ts";
 import { adminKey, createWorld, testPricing, type World } from "./support/world.ts";
 
 const hourMs = 3_600_000;
@@ -222,6 +223,36 @@ Deno.test("top users: the 100 who spent most this month, whichever process saw t
   );
   assert.equal(top.at(-1)?.user, "user31", "nobody who spent more was left out");
 });
+
+for (const isFirst of [true, false]) {
+  const row = isFirst ? "the first row" : "a row";
+  Deno.test(`top users: ${row} that is written late brings back nobody who was forgotten`, async () => {
+    const store = createScriptedStore();
+    using late = await createWorld({ wrapKv: store.wrap });
+    for (const user of ["ada", "bob"]) await late.deposit(user, "1");
+    if (!isFirst) {
+      await charge(late, "bob", "1");
+      await late.app.flush();
+    }
+    await charge(late, "ada", "1");
+    const [seen, forgotten] = [createGate(), createGate()];
+    store.atomic = async (write, real) => {
+      if (!write.sets.some(({ key }) => key[0] === "top_users")) return await real(write);
+      seen.open();
+      await forgotten.opened;
+      return await real(write);
+    };
+    const flushed = late.app.flush();
+    await seen.opened;
+    using other = await createWorld({ shareWith: late });
+    await forgetWholly(other, {}, "ada");
+    forgotten.open();
+    await flushed;
+    const top = await readTopUsers(late.deps.kv, late.projectId, "2026-01");
+    assert.deepEqual(top.map(({ user }) => user), isFirst ? [] : ["bob"]);
+    assert.deepEqual(await rowsNaming(other, '"ada"'), []);
+  });
+}
 
 Deno.test("top users: a month begins with nothing, and counts requests and tokens", async () => {
   using world = await createWorld();

@@ -1,10 +1,10 @@
 import { fromBytes, toBytes } from "../base/json.ts";
 import { toAmount } from "../base/money.ts";
 import type { Deps } from "../deps.ts";
-import { type Eraser, eraseRows } from "../store/erase.ts";
+import { commitOn, type Eraser, eraseRows, type Erasure } from "../store/erase.ts";
 import { accountKey, authorizationKey, topUsersKey, topUsersPrefix } from "../store/keys.ts";
 import type { Kv } from "../store/kv.ts";
-import type { MonthUse } from "./month_use.ts";
+import { monthOf, type MonthUse } from "./month_use.ts";
 
 /** Knows who spends most, without reading every account. */
 export interface TopUsers {
@@ -92,22 +92,46 @@ export async function readTopUsers(kv: Kv, projectId: string, month: string): Pr
 }
 
 /**
- * Puts the pseudonym into the rows of all months. Each row is written anew, named in it or not: so
- * that a merge which has just seen the user alive has to look again.
+ * Puts the pseudonym into the rows of all months. Those of this month and the last are written anew,
+ * named in it or not: so that a merge which has just seen the user alive has to look again.
  */
-export function createTopUsersEraser({ kv, committer }: Pick<Deps, "kv" | "committer">): Eraser {
-  return eraseRows({
+export function createTopUsersEraser(
+  { kv, committer, clock }: Pick<Deps, "kv" | "committer" | "clock">,
+): Eraser {
+  const named = eraseRows({
     name: "topUsers",
     kv,
     committer,
     prefix: ({ projectId }) => topUsersPrefix(projectId),
-    rewrite({ key, value }, { user, pseudonym }) {
+    rewrite({ key, value }, erasure) {
       const ranked = decode(value);
-      if (!ranked.some((top) => top.user === user)) return null;
-      const users = ranked.map((top) => (top.user === user ? { ...top, user: pseudonym } : top));
-      return { sets: [{ key, value: encode(users) }], deletes: [] };
+      if (!ranked.some((top) => top.user === erasure.user)) return null;
+      return { sets: [{ key, value: encode(rename(ranked, erasure)) }], deletes: [] };
     },
   });
+
+  /** False when a merge came in between. */
+  async function writeAnew(erasure: Erasure, month: string): Promise<boolean> {
+    const row = await kv.get(topUsersKey(erasure.projectId, month));
+    const value = encode(rename(decode(row.value), erasure));
+    return await commitOn(committer, row, { sets: [{ key: row.key, value }], deletes: [] });
+  }
+
+  return {
+    ...named,
+    async page(erasure, place, budget) {
+      const page = await named.page(erasure, place, budget);
+      if (page.next !== null || page.waiting) return page;
+      const month = monthOf(clock.now());
+      const before = monthOf(Date.parse(`${month}-01`) - 1);
+      const landed = [await writeAnew(erasure, before), await writeAnew(erasure, month)];
+      return landed.includes(false) ? { ...page, waiting: true } : page;
+    },
+  };
+}
+
+function rename(ranked: readonly TopUser[], { user, pseudonym }: Erasure): TopUser[] {
+  return ranked.map((top) => (top.user === user ? { ...top, user: pseudonym } : top));
 }
 
 function bySpent(one: TopUser, other: TopUser): number {
