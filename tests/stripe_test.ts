@@ -7,6 +7,7 @@ import { forgetWholly, rowsNaming } from "./support/forget.ts";
 import type { Session } from "./support/stripe.ts";
 import { adminKey, createWorld, type World } from "./support/world.ts";
 import { keysUnder } from "./support/verify.ts";
+import { sharedWorld, tellServer } from "./support/wallets.ts";
 import { deliver, subscribe } from "./support/webhooks.ts";
 
 const keys = { secretKey: "sk_test_of_the_owner", webhookSecret: "whsec_of_the_owner" };
@@ -156,6 +157,24 @@ Deno.test("stripe: a session that is not ours, or of another amount or currency,
   }
   assert.equal((await tell(world, "customer.created", {})).body.outcome, "ignored");
   assert.equal((await world.balance("ada")).balance, "0");
+});
+
+Deno.test("stripe: a session of another server with the same account is ignored", async () => {
+  using world = await sharedWorld();
+  const metadata = {
+    farebox_project: "pw_01KDVDNA0047C4FEZDQK8YZG99",
+    farebox_user: "ada",
+    farebox_units: "1000",
+    farebox_person: "per_01KDVDNA0047C4FEZDQK8YZG98",
+    farebox_connection: "con_01KDVDNA0047C4FEZDQK8YZG97",
+  };
+  const session = { id: "cs_other", amount_total: 1000, currency: "usd", payment_intent: "pi_o" };
+  const { status, body } = await tellServer(world, {
+    id: "evt_other",
+    type: "checkout.session.completed",
+    data: { object: { ...session, metadata, payment_status: "paid" } },
+  });
+  assert.deepEqual([status, body.outcome], [200, "ignored"]);
 });
 
 Deno.test("stripe: refunds and disputes take back what is there, and record the rest", async () => {

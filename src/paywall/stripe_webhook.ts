@@ -4,6 +4,7 @@ import { toBytes } from "../base/json.ts";
 import { formatAmount } from "../base/money.ts";
 import { type NewEvent, newEvent } from "../events/event.ts";
 import { checkId } from "../projects/operator.ts";
+import type { Project } from "../projects/schema.ts";
 import { decodeAccount, requireOpen, walletUserOf } from "../ledger/account.ts";
 import { accountKey, connectionKey, stripePaymentKey } from "../store/keys.ts";
 import type { PaywallRooms } from "./rooms.ts";
@@ -70,15 +71,12 @@ async function book(
   merchant: Merchant,
   session: Session,
 ): Promise<Outcome> {
-  const { post, directory } = rooms;
-  const projectId = projectOfSession(session);
-  if (projectId === null || !isOwnProject(merchant, projectId)) return "ignored";
-  const { project } = await directory.current(projectId);
-  const paid = paidSession(project, session);
+  const project = await projectPaid(rooms, merchant, session);
+  const paid = project && paidSession(project, session);
   if (!paid) return "ignored";
   const { id, ref, amount, paymentIntent } = paid;
   // In a wallet, whose account is open, whoever is being forgotten would be named anew.
-  const own = ref.wallet && await rooms.deps.kv.get(accountKey(projectId, ref.user));
+  const own = ref.wallet && await rooms.deps.kv.get(accountKey(project.id, ref.user));
   if (own) requireOpen(decodeAccount(own.value));
   const completed = (): NewEvent[] => [
     newEvent("stripe.checkout.session.completed", {
@@ -91,7 +89,7 @@ async function book(
       walletUserId: walletUserOf(ref),
     }),
   ];
-  await post.deposit({
+  await rooms.post.deposit({
     ref,
     amount,
     metadata: { source: "stripe", checkoutSessionId: id },
@@ -114,6 +112,19 @@ async function book(
   return "booked";
 }
 
-function isOwnProject({ id }: Merchant, projectId: string): boolean {
-  return id === "instance" || id === projectId;
+/** The project that a session was made for; null where it is none of this merchant's. */
+async function projectPaid(
+  { directory }: PaywallRooms,
+  { id }: Merchant,
+  session: Session,
+): Promise<Project | null> {
+  const projectId = projectOfSession(session);
+  if (projectId === null || (id !== "instance" && id !== projectId)) return null;
+  try {
+    return (await directory.current(projectId)).project;
+  } catch (error) {
+    // Another server may have the same account at Stripe.
+    if (error instanceof ApiError && error.status === 404) return null;
+    throw error;
+  }
 }
