@@ -1,42 +1,54 @@
 import { fromBytes, toBytes } from "../base/json.ts";
-import { type Authorization, readAuthorization } from "../ledger/authorization.ts";
+import { type Authorization, decodeAuthorization } from "../ledger/authorization.ts";
 import type { LinkSubject } from "../paywall/link.ts";
 import {
+  authorizationKey,
   connectionsPrefix,
   ownAccountsPrefix,
   passkeyKey,
   personPasskeyKey,
   personPasskeysPrefix,
 } from "../store/keys.ts";
-import { emptyWrite, type Key, type Kv, type Write } from "../store/kv.ts";
+import { emptyWrite, type Key, type Kv, type Row, type Write } from "../store/kv.ts";
+import { listAfter } from "../store/scan.ts";
 
 /** What a person decided about one user of one project. */
 export interface Connection extends LinkSubject {
   authorization: Authorization;
 }
 
-/** As many as a page shows. */
-const connectionsMax = 100;
+const connectionsPerRead = 100;
+/** Far more than there are in use. */
+const currenciesMax = 100;
 
 /** Adds to the write that a person was asked there. */
 export function markConnection(write: Write, key: Key): void {
   write.sets.push({ key, value: new Uint8Array() });
 }
 
-/** What still is this person's. */
+/** What still is this person's, all of it: each can be ended. */
 export async function listConnections(kv: Kv, personId: string): Promise<Connection[]> {
-  const rows = await kv.list({ prefix: connectionsPrefix(personId), limit: connectionsMax });
-  const found = await Promise.all(rows.map(async ({ key }) => {
-    const [projectId, user] = [String(key[2]), String(key[3])];
-    const read = await readAuthorization(kv, projectId, user);
-    return read && { projectId, user, authorization: read.authorization };
-  }));
-  return found.flatMap((each) => each?.authorization.personId === personId ? [each] : []);
+  const prefix = connectionsPrefix(personId);
+  const own: Connection[] = [];
+  for (let after: Key | null = null;;) {
+    const rows: Row[] = await listAfter(kv, prefix, { after, limit: connectionsPerRead });
+    const subjects = rows.map(({ key }) => ({ projectId: String(key[2]), user: String(key[3]) }));
+    const keys = subjects.map(({ projectId, user }) => authorizationKey(projectId, user));
+    const found = keys.length === 0 ? [] : await kv.getMany(keys);
+    for (const [at, subject] of subjects.entries()) {
+      const value = found[at]?.value;
+      const authorization = value && decodeAuthorization(value);
+      if (authorization?.personId === personId) own.push({ ...subject, authorization });
+    }
+    const last = rows.at(-1);
+    if (!last || rows.length < connectionsPerRead) return own;
+    after = last.key;
+  }
 }
 
 /** The currencies that a person has money in, or had. */
 export async function listCurrencies(kv: Kv, personId: string): Promise<string[]> {
-  const rows = await kv.list({ prefix: ownAccountsPrefix(personId), limit: connectionsMax });
+  const rows = await kv.list({ prefix: ownAccountsPrefix(personId), limit: currenciesMax });
   return rows.map(({ key }) => String(key[2]));
 }
 
