@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { chatBody, chatPath } from "./support/books.ts";
 import { completion } from "./support/upstream.ts";
-import { allow, Device, pay, sharedWorld } from "./support/wallets.ts";
+import { allow, charge, Device, pay, sharedWorld } from "./support/wallets.ts";
 import type { World } from "./support/world.ts";
 
 const keyed = { "idempotency-key": "order-1" };
@@ -80,6 +80,24 @@ Deno.test("wallet: what another person paid before can still be given back, to t
   assert.equal(body.connected, true);
   const stranger = { user: "bob", activityId: charged[0] };
   assert.equal((await world.json("/v1/user/refund", { body: stranger })).status, 404);
+});
+
+Deno.test("wallet: a day's cap does not begin anew when its person returns on that day", async () => {
+  using world = await sharedWorld();
+  const [first, second] = [new Device(world), new Device(world)];
+  await allow(first, { cap: "3" });
+  await pay(world, { amount: "20" });
+  assert.equal((await charge(world, "2")).success, true);
+  for (const device of [second, first]) {
+    await disconnect(world);
+    await world.clock.advance(1);
+    await allow(device, { cap: "3" });
+  }
+  assert.equal((await charge(world, "2")).success, false);
+  assert.match((await first.get("/wallet")).html, /\$2\.00 of \$3\.00 today/);
+  assert.equal((await charge(world, "1")).success, true);
+  await world.clock.advance(24 * 60 * 60 * 1000);
+  assert.equal((await charge(world, "3")).success, true);
 });
 
 Deno.test("wallet: what is given back needs no leave", async () => {

@@ -14,6 +14,13 @@ export interface Payer {
   connectionId: string;
 }
 
+/** Who paid before, and what was charged to them on the last day: the day goes on when they return. */
+export interface FormerPayer extends Payer {
+  /** Absent where an old version kept it. */
+  day?: string;
+  spent?: string;
+}
+
 /** What a person allows one user of one project to spend of their wallet. */
 export interface Authorization extends Payer {
   status: "active" | "revoked" | "declined";
@@ -27,7 +34,7 @@ export interface Authorization extends Payer {
   /** The request that it answered; null when it answered none. */
   requestId: string | null;
   /** Who paid for this user before, the last one first; absent when nobody did. */
-  former?: readonly Payer[];
+  former?: readonly FormerPayer[];
   /** Of the project's limits; absent where there are none. */
   counters?: Counters;
   /** What the user did this month; absent before the first charge. */
@@ -83,10 +90,10 @@ export async function findAccounts(
 const formerMax = 20;
 
 /** Who paid before a person who now is to pay. */
-export function formerPayers(last: Authorization | null, personId: string): readonly Payer[] {
+export function formerPayers(last: Authorization | null, personId: string): readonly FormerPayer[] {
   if (last === null) return [];
-  const { former = [], ...payer } = last;
-  return [{ personId: payer.personId, connectionId: payer.connectionId }, ...former]
+  const { former = [], connectionId, day, spent } = last;
+  return [{ personId: last.personId, connectionId, day, spent }, ...former]
     .filter((one) => one.personId !== "" && one.personId !== personId)
     .slice(0, formerMax);
 }

@@ -90,7 +90,10 @@ export function createAuthorizations(
       decide(approval, (last) => {
         if (hasEnded(approval, last)) return null;
         const { user, requestId } = approval;
-        const own = last?.personId === personId ? last : null;
+        // Whoever returns goes on where they stopped: a day has one cap.
+        const own = last?.personId === personId
+          ? last
+          : last?.former?.find((payer) => payer.personId === personId);
         const former = formerPayers(last, personId);
         const connectionId = own?.connectionId ?? id("con");
         const next: Authorization = {
