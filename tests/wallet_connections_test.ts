@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
-import { allow, charge, Device, sharedWorld } from "./support/wallets.ts";
+import { createScriptedStore } from "./support/store.ts";
+import { allow, charge, Device, env, sharedWorld } from "./support/wallets.ts";
+import { createWorld } from "./support/world.ts";
 
 Deno.test("wallet: every permission is seen and can be ended, however many there are", async () => {
   using world = await sharedWorld();
@@ -19,4 +21,25 @@ Deno.test("wallet: every permission is seen and can be ended, however many there
   const last = { action: "revoke", projectId: world.projectId, user: users.at(-1) ?? "" };
   assert.equal((await device.post("/wallet", last)).status, 303);
   assert.equal((await charge(world, "1", { user: last.user })).reason, "authorization_required");
+});
+
+Deno.test("wallet: a cap is changed also while its user is charged fast", async () => {
+  const store = createScriptedStore();
+  using world = await createWorld({ env, project: { mode: "shared" }, wrapKv: store.wrap });
+  const device = new Device(world);
+  await allow(device, { cap: "10" });
+  let until: number | null = null;
+  store.atomic = async (write, real) => {
+    const isDecision = write.sets.some(({ key }) => key[0] === "authorization");
+    if (!isDecision) return await real(write);
+    // Until then, a charge gets in before each of its writes.
+    until ??= world.clock.now() + 20;
+    return world.clock.now() < until ? null : await real(write);
+  };
+  const form = { action: "cap", projectId: world.projectId, user: "ada", cap: "20" };
+  let answered = false;
+  const changed = device.post("/wallet", form).finally(() => (answered = true));
+  while (!answered) await world.clock.advance(5);
+  assert.equal((await changed).status, 303);
+  assert.match((await device.get("/wallet")).html, /of \$20\.00 today/);
 });

@@ -22,15 +22,20 @@ export type Commit = (
   build: (project: Project) => Promise<{ write: Write; events: readonly NewEvent[] } | null>,
 ) => Promise<void>;
 
-const attemptsMax = 8;
+const attemptsMax = 20;
+const retryBaseMs = 4;
 
 /** Commits over the committer. */
 export function createCommit(
-  { committer, clock, id }: Pick<Deps, "committer" | "clock" | "id">,
+  { committer, clock, id, randomBytes }: Pick<Deps, "committer" | "clock" | "id" | "randomBytes">,
   directory: Directory,
 ): Commit {
+  /** From none to twice the delay: a user who is charged fast moves their row all the time. */
+  const jittered = (ms: number) => (ms * (randomBytes(1)[0] ?? 0)) / 128;
+
   return async (projectId, build) => {
     for (let attempt = 0; attempt < attemptsMax; attempt++) {
+      if (attempt > 2) await clock.sleep(jittered(retryBaseMs * attempt));
       const { project, version } = await directory.refresh(projectId);
       const built = await build(project);
       if (!built) return;
