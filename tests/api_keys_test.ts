@@ -1,6 +1,10 @@
 import assert from "node:assert/strict";
+import { fromBytes, toBytes } from "../src/base/json.ts";
+import type { ApiKey } from "../src/projects/schema.ts";
+import { apiKeyKey, apiKeysPrefix } from "../src/store/keys.ts";
 import { chatBody, chatPath, storedRows } from "./support/books.ts";
-import { adminKey, createWorld, type World } from "./support/world.ts";
+import { forget } from "./support/forget.ts";
+import { adminKey, type Body, createWorld, type World } from "./support/world.ts";
 
 const depositPath = "/v1/user/balance/deposit";
 
@@ -41,6 +45,26 @@ Deno.test("api keys: one is shown once, and the list only tells them apart", asy
     const text = JSON.stringify(row.key) + new TextDecoder().decode(row.value ?? new Uint8Array());
     assert.ok(!text.includes(apiKey), "stored only as its SHA-256");
   }
+});
+
+Deno.test("api keys: all are listed and looked at, however many there are", async () => {
+  using world = await createWorld();
+  const { projectId, deps: { kv } } = world;
+  const [first] = await kv.list({ prefix: apiKeysPrefix(projectId), limit: 1 });
+  const key = fromBytes<ApiKey>(first?.value ?? assert.fail());
+  for (let n = 0; n < 1_000; n += 100) {
+    const ids = Array.from({ length: 100 }, (_, at) => `key_${String(n + at).padStart(26, "0")}`);
+    const sets = ids.map((id) => ({
+      key: apiKeyKey(projectId, id),
+      value: toBytes({ ...key, id }),
+    }));
+    await kv.atomic({ checks: [], deletes: [], sets });
+  }
+  const made = await keys(world, "", { body: { scopes: ["chat"], user: "ada" } });
+  const listed: Body[] = (await keys(world)).body.keys;
+  assert.deepEqual([listed.length, listed.at(-1)?.id], [1_002, made.body.key.id]);
+  const { status, body } = await forget(world, {}, "ada");
+  assert.deepEqual([status, body.error.code], [400, "user_has_keys"]);
 });
 
 const scopeTable: [scopes: string[], allowed: Record<string, boolean>][] = [

@@ -63,7 +63,6 @@ export interface ProjectAdmin {
 /** Two operators rarely change one project at once; this many times is then enough. */
 const attemptsMax = 8;
 const projectBytesMax = 60 * 1024;
-const keysMax = 1_000;
 
 /** The admin's verbs over the store. */
 export function createProjectAdmin(
@@ -172,7 +171,7 @@ export function createProjectAdmin(
       });
       return made;
     },
-    keys: (projectId) => listApiKeys(deps.kv, projectId, keysMax),
+    keys: (projectId) => listApiKeys(deps.kv, projectId),
     async revokeKey(projectId, keyId, by) {
       const found = await readApiKey(deps.kv, projectId, keyId);
       if (!found) throw notFound("API key");

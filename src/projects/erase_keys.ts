@@ -6,8 +6,6 @@ import { apiKeysPrefix } from "../store/keys.ts";
 import type { ApiKey } from "./schema.ts";
 import { listApiKeys } from "./store.ts";
 
-const keysMax = 1_000;
-
 /** Puts the pseudonym into revoked keys that were a user's. One in force is for its owner to end. */
 export function createKeyEraser({ kv, committer }: Pick<Deps, "kv" | "committer">): Eraser {
   const isOf = (key: ApiKey, user: string) => key.user === user || key.defaultUser === user;
@@ -31,7 +29,7 @@ export function createKeyEraser({ kv, committer }: Pick<Deps, "kv" | "committer"
       },
     }),
     async refusal({ projectId, user }) {
-      const keys = await listApiKeys(kv, projectId, keysMax);
+      const keys = await listApiKeys(kv, projectId);
       const own = keys.find((key) => key.revokedAt === null && isOf(key, user));
       return own
         ? badRequest(null, `API key ${own.id} is this user's: revoke it first.`, "user_has_keys")

@@ -6,7 +6,8 @@ import {
   projectKey,
   projectsPrefix,
 } from "../store/keys.ts";
-import type { Kv, Row, Write } from "../store/kv.ts";
+import type { Key, Kv, Row, Write } from "../store/kv.ts";
+import { listAfter } from "../store/scan.ts";
 import { type ApiKey, noLimits, type Project } from "./schema.ts";
 
 /** A project as it stood at one version of its row. */
@@ -27,10 +28,19 @@ export async function listProjects(kv: Kv, limit: number, cursor?: string): Prom
   return rows.flatMap((row) => toSnapshot(row)?.project ?? []);
 }
 
-/** The project's keys in order of creation. */
-export async function listApiKeys(kv: Kv, projectId: string, limit: number): Promise<ApiKey[]> {
-  const rows = await kv.list({ prefix: apiKeysPrefix(projectId), limit });
-  return rows.flatMap((row) => (row.value ? [fromBytes<ApiKey>(row.value)] : []));
+const keysPerRead = 500;
+
+/** All of the project's keys, in order of creation. */
+export async function listApiKeys(kv: Kv, projectId: string): Promise<ApiKey[]> {
+  const prefix = apiKeysPrefix(projectId);
+  const keys: ApiKey[] = [];
+  for (let after: Key | null = null;;) {
+    const rows: Row[] = await listAfter(kv, prefix, { after, limit: keysPerRead });
+    keys.push(...rows.flatMap(({ value }) => (value ? [fromBytes<ApiKey>(value)] : [])));
+    const last = rows.at(-1);
+    if (!last || rows.length < keysPerRead) return keys;
+    after = last.key;
+  }
 }
 
 /** One key's record and the version to check, or null. */
