@@ -118,17 +118,24 @@ async function readBytes(request: Request, bytesMax: number): Promise<Uint8Array
   return bytes;
 }
 
-/** Parses with a schema. Throws 400 whose `param` and message name the first field at fault. */
-export function parseWith<S extends z.ZodType>(schema: S, value: unknown): z.output<S> {
+/**
+ * Parses with a schema what stands at `place` of a body. Throws 400 whose `param` and message name
+ * the first field at fault.
+ */
+export function parseWith<S extends z.ZodType>(
+  schema: S,
+  value: unknown,
+  place: readonly PropertyKey[] = [],
+): z.output<S> {
   const result = schema.safeParse(value);
   if (result.success) return result.data;
   const [issue] = result.error.issues;
   if (!issue) throw badRequest(null, "The request is not valid.");
   if (issue.code === "unrecognized_keys") {
-    const param = paramAt([...issue.path, issue.keys[0] ?? ""]);
+    const param = paramAt([...place, ...issue.path, issue.keys[0] ?? ""]);
     throw badRequest(param, `Unknown parameter: '${param}'.`, "unknown_parameter");
   }
-  const param = paramAt(issue.path);
+  const param = paramAt([...place, ...issue.path]);
   if (issue.code === "invalid_type" && valueAt(value, issue.path) === undefined) {
     throw badRequest(
       param,

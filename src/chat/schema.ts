@@ -9,20 +9,21 @@ import { parseWith } from "../base/request.ts";
 const roles = ["system", "developer", "user", "assistant", "tool", "function"] as const;
 
 const contentPart = z.looseObject({ type: z.string() }).meta({ id: "ContentPart" });
+type Content = string | z.output<typeof contentPart>[];
 
 const messageSchema = z.looseObject({
   role: z.enum(roles),
-  content: z.union([z.string(), z.array(contentPart)], {
-    error: "must be a string or an array of content parts",
-  }).nullish(),
+  content: z.union([z.string(), z.array(contentPart)]).nullish(),
 }).meta({ id: "ChatMessage" });
+
+const someMessage = { error: "must have at least one message" };
 
 const count = z.int({ error: "must be a whole number" }).nullish();
 
 /** A chat request. Only what the price depends on is read; the rest is for the upstream to judge. */
 export const chatSchema = z.looseObject({
   model: z.string().min(1).max(256),
-  messages: z.array(messageSchema).min(1, { error: "must have at least one message" }),
+  messages: z.array(messageSchema).min(1, someMessage),
   user: userField,
   stream: z.boolean().nullish(),
   stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
@@ -35,6 +36,21 @@ export const chatSchema = z.looseObject({
   response_format: z.looseObject({ type: z.string() }).nullish(),
   reasoning_effort: z.string().nullish(),
 }).meta({ id: "ChatRequest" });
+
+// A list is judged item by item, to its first fault: zod makes an object of each one in it, which for
+// a body full of them is more than the memory there is.
+const judgedChat = chatSchema.extend({ messages: z.array(z.unknown()).min(1, someMessage) });
+const judgedMessage = messageSchema.extend({
+  content: z.custom<Content>(isContent, {
+    error: "must be a string or an array of content parts",
+  }).nullish(),
+});
+
+function isContent(value: unknown): value is Content {
+  if (typeof value === "string") return true;
+  const isPart = (part: unknown) => isObject(part) && typeof part.type === "string";
+  return Array.isArray(value) && value.every(isPart);
+}
 
 /** Where a caller may bound the output, the one that counts first. None of them goes on as it came. */
 export const maxTokensFields = ["max_completion_tokens", "max_tokens", "n_predict"] as const;
@@ -103,7 +119,10 @@ export function readChat(
   { bytes, allowedFields }: { bytes: number; allowedFields: readonly string[] },
 ): ChatRequest {
   requireExactNames(body);
-  const chat = parseWith(chatSchema, body);
+  const chat = parseWith(judgedChat, body);
+  const messages = chat.messages.map((message, index) =>
+    parseWith(judgedMessage, message, ["messages", index])
+  );
   for (const [field, costs] of unpricedFields) {
     if (!costs(body[field]) || allowedFields.includes(field)) continue;
     throw badRequest(
@@ -116,7 +135,7 @@ export function readChat(
   const effort = chat.reasoning_effort ?? "none";
   return {
     model: chat.model,
-    messages: chat.messages,
+    messages,
     stream: chat.stream ?? false,
     wantsUsage: chat.stream_options?.include_usage ?? false,
     choices: chat.n ?? 1,
