@@ -50,6 +50,21 @@ Deno.test("console: a webhook is made with its secret shown once, and by a secon
   }
 });
 
+Deno.test("console: a line of many blanks for a webhook's header takes no time to be refused", async () => {
+  using world = await createWorld();
+  const owner = await signedIn(world);
+  const form = {
+    ...hiddenFields((await owner.get("webhooks")).html, "/webhooks"),
+    url: "https://hooks.example.com/farebox",
+    events: "*",
+    customHeaders: `a: b\n${" ".repeat(4_000)}x`,
+  };
+  const begun = performance.now();
+  assert.match(textOf((await owner.post("webhooks", form)).html), /on a line of its own/);
+  const ms = performance.now() - begun;
+  assert.ok(ms < 5_000, `${ms} ms`);
+});
+
 Deno.test("console: a test event goes to one webhook alone, marked, whatever it listens to", async () => {
   using world = await createWorld();
   const { id } = await subscribe(world, { url: "https://a.example.com/", events: ["usage.*"] });

@@ -59,8 +59,9 @@ export function webhookPages(door: Door, rooms: ConsoleRooms) {
 function readSubscription(form: URLSearchParams): CreateSubscription {
   const headers = (given(form, "customHeaders") ?? "").split(/\r?\n/).filter((line) => line.trim());
   const customHeaders = headers.map((line) => {
-    const [, name, value] = /^\s*([^:]+?)\s*:\s*(.*?)\s*$/.exec(line) ?? [];
-    if (name !== undefined && value !== undefined) return [name, value];
+    const colon = line.indexOf(":");
+    const name = line.slice(0, Math.max(colon, 0)).trim();
+    if (name !== "") return [name, line.slice(colon + 1).trim()];
     throw badRequest("customHeaders", "Each header stands on a line of its own, as ‘Name: value’.");
   });
   return parseWith(createSubscriptionSchema, {
