@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { ApiError } from "../src/base/errors.ts";
 import type { Json } from "../src/base/json.ts";
+import { readJsonBody } from "../src/base/request.ts";
 import { readChat } from "../src/chat/schema.ts";
+import { createWorld } from "./support/world.ts";
 
 /** Throws once anybody looks into it. */
 const untouched = new Proxy({}, {
@@ -21,3 +23,46 @@ for (const [name, messages, param] of lists) {
     assert.throws(read, (error) => error instanceof ApiError && error.param === param);
   });
 }
+
+const stripe = { secretKey: "sk_test_of_the_owner", webhookSecret: "whsec_of_the_owner" };
+
+/** One address of each kind of body, and its limit in bytes. */
+const bounds = (projectId: string) => ({
+  "/v1/user/charge": 128 * 1024,
+  [`/v1/stripe/${projectId}`]: 512 * 1024,
+  "/console/sign-in": 4096,
+});
+
+/** A length that is said, in ways that are no number; one that is said twice comes with a comma. */
+const unclear = ["5, 5", "5,5", "0x5", "", " ", "-1"];
+
+for (const length of unclear) {
+  Deno.test(`hostile bodies: of a length given as '${length}' no more is read than the limit`, async () => {
+    using world = await createWorld({ project: { stripe } });
+    for (const [path, bytesMax] of Object.entries(bounds(world.projectId))) {
+      let read = 0;
+      const body = new ReadableStream({
+        pull(controller) {
+          read += 64 * 1024;
+          if (read > bytesMax + 256 * 1024) return controller.error("read far beyond the limit");
+          controller.enqueue(new Uint8Array(64 * 1024).fill(0x20));
+        },
+      });
+      const headers = { "content-length": length };
+      const response = await world.call(path, { raw: body, method: "POST", headers });
+      assert.equal(response.status, 413, path);
+      await response.body?.cancel();
+    }
+  });
+}
+
+Deno.test("hostile bodies: a length beyond the limit is refused before anything is read", async () => {
+  const request = new Request("http://localhost/", {
+    method: "POST",
+    body: "{}",
+    headers: { "content-type": "application/json", "content-length": "300000000" },
+  });
+  const refused = (error: unknown) => error instanceof ApiError && error.status === 413;
+  await assert.rejects(readJsonBody(request, 1024), refused);
+  assert.equal(request.bodyUsed, false);
+});

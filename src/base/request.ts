@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import { readBytes } from "./body.ts";
 import { ApiError, badRequest } from "./errors.ts";
 import {
   decodeUtf8,
@@ -40,7 +41,7 @@ export async function readJsonBody(
   bytesMax: number,
 ): Promise<{ value: JsonObject; bytes: number }> {
   checkType(request);
-  return objectIn(await readBytes(request, bytesMax));
+  return objectIn(await bytesOf(request, bytesMax));
 }
 
 /**
@@ -49,10 +50,18 @@ export async function readJsonBody(
  * `request.body` is never null.
  */
 export async function readJsonBodyIfAny(request: Request, bytesMax: number): Promise<JsonObject> {
-  const bytes = await readBytes(request, bytesMax);
+  const bytes = await bytesOf(request, bytesMax);
   if (bytes.length === 0) return {};
   checkType(request);
   return objectIn(bytes).value;
+}
+
+function bytesOf(request: Request, bytesMax: number): Promise<Uint8Array> {
+  return readBytes(request, bytesMax, () =>
+    new ApiError(413, {
+      message: `The body is larger than ${bytesMax} bytes.`,
+      code: "request_too_large",
+    }));
 }
 
 function checkType(request: Request): void {
@@ -88,34 +97,6 @@ function parseBody(text: string): Json {
       cause,
     });
   }
-}
-
-async function readBytes(request: Request, bytesMax: number): Promise<Uint8Array> {
-  const tooLarge = () =>
-    new ApiError(413, {
-      message: `The body is larger than ${bytesMax} bytes.`,
-      code: "request_too_large",
-    });
-  const declared = request.headers.get("content-length");
-  if (declared !== null) {
-    if (Number(declared) > bytesMax) throw tooLarge();
-    return new Uint8Array(await request.arrayBuffer());
-  }
-  if (!request.body) return new Uint8Array();
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  for await (const chunk of request.body) {
-    length += chunk.length;
-    if (length > bytesMax) throw tooLarge();
-    chunks.push(chunk);
-  }
-  const bytes = new Uint8Array(length);
-  let at = 0;
-  for (const chunk of chunks) {
-    bytes.set(chunk, at);
-    at += chunk.length;
-  }
-  return bytes;
 }
 
 /**

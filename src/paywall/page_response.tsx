@@ -1,4 +1,5 @@
 /** @jsxImportSource @hono/hono/jsx */
+import { readBytes } from "../base/body.ts";
 import { ApiError } from "../base/errors.ts";
 import type { Handler } from "../base/handler.ts";
 import { MessagePage } from "./page.tsx";
@@ -85,9 +86,12 @@ export async function readForm(
   bytesMax = formBytesMax,
 ): Promise<URLSearchParams> {
   requireSameOrigin(request);
-  const length = Number(request.headers.get("content-length") ?? bytesMax + 1);
-  if (length > bytesMax) throw new ApiError(413, { message: "The form is too large." });
-  return new URLSearchParams(await request.text());
+  const bytes = await readBytes(
+    request,
+    bytesMax,
+    () => new ApiError(413, { message: "The form is too large." }),
+  );
+  return new URLSearchParams(new TextDecoder().decode(bytes));
 }
 
 /** A page of another site must not send our forms. Browsers say where a form came from. */

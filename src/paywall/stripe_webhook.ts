@@ -1,3 +1,4 @@
+import { readBytes } from "../base/body.ts";
 import { ApiError, notFound } from "../base/errors.ts";
 import type { Handler } from "../base/handler.ts";
 import { toBytes } from "../base/json.ts";
@@ -46,9 +47,12 @@ async function merchantNamed(rooms: PaywallRooms, projectId: string): Promise<Me
 }
 
 async function readRaw(request: Request): Promise<string> {
-  const length = Number(request.headers.get("content-length") ?? bodyBytesMax + 1);
-  if (length > bodyBytesMax) throw new ApiError(413, { message: "The event is too large." });
-  return await request.text();
+  const bytes = await readBytes(
+    request,
+    bodyBytesMax,
+    () => new ApiError(413, { message: "The event is too large." }),
+  );
+  return new TextDecoder().decode(bytes);
 }
 
 type Outcome = Taken["outcome"];
