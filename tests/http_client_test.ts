@@ -139,6 +139,17 @@ Deno.test("http: one connection serves one request after the other, another one 
   assert.match(server.connections[1]?.received ?? "", /^GET \/beside .*\r\n\r\nGET \/next /s);
 });
 
+Deno.test("http: a server may say 16 times that it is on its way, and no more", async () => {
+  let times = 16;
+  using server = startServer((line) =>
+    line.send("HTTP/1.1 103 On its way\r\n\r\n".repeat(times) + ok)
+  );
+  const { ask } = startClient();
+  assert.equal(await textOf(await ask(server.url)), "ok");
+  times++;
+  await assert.rejects(ask(server.url), /more than 16 heads/);
+});
+
 Deno.test("http: a connection that its server has left is not asked", async () => {
   using server = startServer(async (line) => {
     await line.send(ok);

@@ -23,6 +23,8 @@ export interface Keeper {
 const bufferBytes = 4 * 1024;
 const bufferBytesMax = 64 * 1024;
 const headBytesMax = 64 * 1024;
+/** Most heads before the one that answers: a server that never comes to it is left. */
+const interimHeadsMax = 16;
 /** What is read of a body only for its end's sake, at most: in bytes, and in milliseconds. */
 const restBytesMax = 16 * 1024;
 const restMs = 1_000;
@@ -102,7 +104,7 @@ export class Connection {
   }
 
   async #readHead(): Promise<Head> {
-    for (;;) {
+    for (let interim = 0; interim <= interimHeadsMax;) {
       const head = this.#end > this.#start ? readHead(this.#unused()) : null;
       if (!head) {
         if (!await this.#more()) throw new Error("the server left before it answered");
@@ -112,7 +114,9 @@ export class Connection {
       if (head.status === 101) throw new ProtocolError("the server changed the protocol (101)");
       // Those before the last only say that it is on its way.
       if (head.status >= 200) return head;
+      interim++;
     }
+    throw new ProtocolError(`more than ${interimHeadsMax} heads before an answer`);
   }
 
   #body(head: Head, forget: () => void): UpstreamBody {
