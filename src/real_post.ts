@@ -1,13 +1,18 @@
 import { Buffer } from "node:buffer";
 import http from "node:http";
 import https from "node:https";
-import { isIP, type LookupFunction } from "node:net";
+import { isIP, type LookupFunction, type Socket } from "node:net";
 import { TLSSocket } from "node:tls";
 import type { PostRequest, PostResponse } from "./deps.ts";
 
 /** Most that is read of an answer's body, and what is kept of it, in bytes. */
 const bodyReadMax = 16 * 1024;
 const bodyKeptMax = 1024;
+/**
+ * Most that may come for one request, in bytes: also what is no part of an answer, such as endless
+ * 103s before it, or what extends a chunk.
+ */
+const receivedMax = 128 * 1024;
 const agentsMax = 1_000;
 const idleSocketMs = 30_000;
 /** As many as one subscription uses at once: a handshake costs more than all else of a delivery. */
@@ -78,6 +83,7 @@ export function createPost(
         headers: { ...headers, "content-length": String(bytes.length) },
       });
       request.once("error", reject);
+      request.once("socket", (socket) => limitReceived(request, socket));
       // Another protocol is no answer, and would never be one.
       request.once("upgrade", (_response, socket) => {
         socket.destroy();
@@ -94,6 +100,16 @@ export function createPost(
       request.end(bytes);
     });
   };
+}
+
+function limitReceived(request: http.ClientRequest, socket: Socket): void {
+  let received = 0;
+  const count = ({ length }: Uint8Array) => {
+    received += length;
+    if (received > receivedMax) request.destroy(new Error("the receiver sent too much"));
+  };
+  socket.on("data", count);
+  request.once("close", () => socket.off("data", count));
 }
 
 /** The head of a body; a long one is broken off, which ends its connection. */

@@ -1,0 +1,77 @@
+import assert from "node:assert/strict";
+import type { PostResponse } from "../src/deps.ts";
+import { createPost } from "../src/real_post.ts";
+
+/** A receiver of bare bytes on this machine: answers each request with all that `answer` gives. */
+function startBare(answer: () => Iterable<string>) {
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const open: Deno.Conn[] = [];
+  const serve = async (connection: Deno.Conn) => {
+    while (await connection.read(new Uint8Array(4_096)) !== null) {
+      for (const text of answer()) {
+        const bytes = new TextEncoder().encode(text);
+        for (let sent = 0; sent < bytes.length;) {
+          sent += await connection.write(bytes.subarray(sent));
+        }
+      }
+    }
+  };
+  (async () => {
+    for await (const connection of listener) {
+      open.push(connection);
+      serve(connection).catch(() => {});
+    }
+  })();
+  return {
+    connections: open,
+    port: (listener.addr as Deno.NetAddr).port,
+    [Symbol.dispose]() {
+      listener.close();
+      for (const connection of open) connection.close();
+    },
+  };
+}
+
+type Post = ReturnType<typeof createPost>;
+
+function send(post: Post, port: number, name = "hooks.test"): Promise<PostResponse> {
+  return post({
+    url: new URL(`http://${name}:${port}/`),
+    addresses: ["127.0.0.1"],
+    headers: {},
+    body: "{}",
+    signal: AbortSignal.timeout(20_000),
+  });
+}
+
+/** Mebibytes of it, and then an answer after all. */
+function* floodOf(head: string, text: string): Generator<string> {
+  yield head;
+  const part = text.repeat(Math.ceil(256 * 1024 / text.length));
+  for (let n = 0; n < 16; n++) yield part;
+  yield head === "" ? ok : "\r\na\r\n0\r\n\r\n";
+}
+
+const ok = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+
+const floods: [what: string, head: string, text: string][] = [
+  ["early hints", "", "HTTP/1.1 103 Early Hints\r\nlink: <a>\r\n\r\n"],
+  ["continue", "", "HTTP/1.1 100 Continue\r\n\r\n"],
+  ["a chunk's extension", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1;", "a"],
+];
+
+for (const [what, head, text] of floods) {
+  Deno.test(`webhook receiver: one that sends ${what} without end is left`, async () => {
+    using receiver = startBare(() => floodOf(head, text));
+    await assert.rejects(send(createPost(), receiver.port), /sent too much/);
+  });
+}
+
+Deno.test("webhook receiver: what comes is counted for each request, and a few hints are no flood", async () => {
+  const hint = "HTTP/1.1 103 Early Hints\r\nlink: <a>\r\n\r\n";
+  const long = `HTTP/1.1 200 OK\r\ncontent-length: 9000\r\n\r\n${"x".repeat(9_000)}`;
+  using receiver = startBare(() => [hint.repeat(20), long]);
+  const post = createPost();
+  for (let n = 0; n < 20; n++) assert.equal((await send(post, receiver.port)).status, 200);
+  assert.equal(receiver.connections.length, 1);
+});
