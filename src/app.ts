@@ -196,6 +196,7 @@ function openWebhooks(
     dev: config.dev,
     ownHost: new URL(config.baseUrl).hostname,
     resolve: deps.resolve,
+    clock: deps.clock,
   });
   const subscriptions = createSubscriptions({ deps, admin, secrets, guard });
   const dispatcher = createDispatcher({ deps, directory, guard, subscriptions });

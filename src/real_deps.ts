@@ -11,6 +11,7 @@ import { createTracing } from "./metrics/tracing.ts";
 import { createAlarm } from "./real_alarm.ts";
 import { connect } from "./real_connect.ts";
 import { createPost } from "./real_post.ts";
+import { createResolve } from "./real_resolve.ts";
 import { copyDatabase, removeLeftCopies } from "./real_snapshot.ts";
 import { createCommitter } from "./store/commit.ts";
 import { gatherReads } from "./store/gather.ts";
@@ -65,7 +66,7 @@ export async function createRealDeps(config: Config, store: Deno.Kv): Promise<De
     askUpstream: tracing !== null || usesProxy()
       ? askByFetch((url, init) => fetch(url, init))
       : createHttpClient(connect, realClock),
-    resolve: createResolve(),
+    resolve: createResolve(lookUp, realClock),
     post: createPost(),
     alarm: createAlarm(store, realClock, log),
     takeSnapshot: isFile ? () => copyDatabase(kvPath) : null,
@@ -117,21 +118,10 @@ function processFacts(): ProcessFacts {
   };
 }
 
-/** How long a name's addresses are remembered, in ms: a busy receiver is not asked for each time. */
-const resolvedMs = 1_000;
-
 /** The system's own resolver: what it knows, such as its hosts file, counts. */
-function createResolve(): Deps["resolve"] {
-  const known = new Map<string, { at: number; addresses: Promise<string[]> }>();
-  return (host) => {
-    const found = known.get(host);
-    if (found && performance.now() - found.at < resolvedMs) return found.addresses;
-    if (known.size > 10_000) known.clear();
-    const addresses = lookup(host, { all: true })
-      .then((answers) => answers.map(({ address }) => address));
-    known.set(host, { at: performance.now(), addresses });
-    return addresses;
-  };
+async function lookUp(host: string): Promise<string[]> {
+  const answers = await lookup(host, { all: true });
+  return answers.map(({ address }) => address);
 }
 
 const realClock: Clock = {

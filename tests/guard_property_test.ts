@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { ApiError } from "../src/base/errors.ts";
 import { createGuard, isPublic } from "../src/webhooks/guard.ts";
+import { createHandClock } from "./support/clock.ts";
 import { always, anyText } from "./support/property.ts";
 import { subscriptionsPath } from "./support/webhooks.ts";
 import { createWorld } from "./support/world.ts";
@@ -69,6 +70,7 @@ const guardWith = (addresses: string[]) =>
     dev: false,
     ownHost: "farebox.test",
     resolve: () => Promise.resolve(addresses),
+    clock: createHandClock(),
   });
 
 Deno.test("guard: an IPv4 address is public exactly where it is in no special range", () =>

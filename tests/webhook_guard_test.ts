@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { createGuard, isPublic } from "../src/webhooks/guard.ts";
+import { createHandClock } from "./support/clock.ts";
 import { createWorld } from "./support/world.ts";
 import { subscribe, subscriptionsPath } from "./support/webhooks.ts";
 
@@ -117,6 +118,7 @@ Deno.test("guard: in development this machine may be reached, also without TLS",
     dev: true,
     ownHost: "localhost",
     resolve: () => Promise.resolve(["127.0.0.1"]),
+    clock: createHandClock(),
   });
   for (const url of ["http://localhost:3000/", "http://127.0.0.1:3000/", "http://[::1]:3000/"]) {
     assert.equal(guard.checkUrl(url).href, url);
@@ -135,10 +137,27 @@ Deno.test("guard: addresses are asked for at every attempt", async () => {
     dev: false,
     ownHost: "farebox.test",
     resolve: () => Promise.resolve(answers.shift() ?? []),
+    clock: createHandClock(),
   });
   const url = new URL("https://hooks.example.com/");
   assert.deepEqual(await guard.vet(url), { addresses: ["93.184.216.34"] });
   assert.deepEqual(await guard.vet(url), { refused: "blocked_address" });
   assert.deepEqual(await guard.vet(url), { refused: "dns_error" });
   assert.deepEqual(await guard.vet(url), { addresses: ["93.184.216.34"] });
+});
+
+Deno.test("guard: a name whose servers do not answer within five seconds is refused at creation", async () => {
+  const clock = createHandClock();
+  const guard = createGuard({
+    allowCidrs: [],
+    dev: false,
+    ownHost: "farebox.test",
+    resolve: () => new Promise(() => {}),
+    clock,
+  });
+  const checked = guard.checkNow(new URL("https://slow.example.com/"));
+  const refused = assert.rejects(checked, { status: 400, param: "url", message: /5 seconds/ });
+  assert.equal(clock.waiting, 1, "there is a deadline");
+  await clock.advance(5_000);
+  await refused;
 });

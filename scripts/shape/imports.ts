@@ -20,10 +20,12 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "real_alarm",
     "real_snapshot",
     "real_connect",
+    "real_resolve",
     "http",
   ],
   real_post: ["deps"],
   real_connect: ["http"],
+  real_resolve: ["deps"], // types only
   http: ["deps"], // types only
   real_alarm: ["deps"],
   real_snapshot: ["deps", "real_snapshot_worker"],

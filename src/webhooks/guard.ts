@@ -1,5 +1,6 @@
 import { BlockList, isIP } from "node:net";
 import { badRequest } from "../base/errors.ts";
+import type { Clock } from "../deps.ts";
 
 /** Address ranges in CIDR notation, such as "10.0.0.0/8". */
 export type Cidr = string;
@@ -8,13 +9,18 @@ export type Cidr = string;
 export interface Guard {
   /** The address of a subscription, normalised. Throws 400 for one that is never delivered to. */
   checkUrl(text: string): URL;
-  /** Throws 400 when the name stands for an address that is refused; unknown names pass. */
+  /**
+   * Throws 400 when the name stands for an address that is refused, or its name servers do not
+   * answer in time; unknown names pass.
+   */
   checkNow(url: URL): Promise<void>;
   /** The addresses to connect to, or why there are none. Asked at every attempt. */
   vet(url: URL): Promise<{ addresses: string[] } | { refused: "dns_error" | "blocked_address" }>;
 }
 
 const urlCharsMax = 2048;
+/** How long whoever makes a subscription waits for its name's addresses, in milliseconds. */
+const lookupMs = 5_000;
 const ports = ["", "443", "8443"];
 
 // Special-purpose ranges (IANA registries), and those that clouds use for their own.
@@ -74,12 +80,14 @@ interface GuardOptions {
   /** Our own host: a delivery to it could go round for ever. */
   ownHost: string;
   resolve(host: string): Promise<string[]>;
+  clock: Pick<Clock, "after">;
 }
 
 const loopback = ["127.0.0.0/8", "::1/128"];
 
 /** A guard by these rules. */
-export function createGuard({ allowCidrs, dev, ownHost, resolve }: GuardOptions): Guard {
+export function createGuard(options: GuardOptions): Guard {
+  const { allowCidrs, dev, ownHost, resolve, clock } = options;
   const cidrs = dev ? [...allowCidrs, ...loopback] : allowCidrs;
   const opened = new BlockList();
   for (const cidr of cidrs) {
@@ -95,6 +103,20 @@ export function createGuard({ allowCidrs, dev, ownHost, resolve }: GuardOptions)
   async function addressesOf({ hostname }: URL): Promise<string[]> {
     const literal = hostname.replace(/^\[|\]$/g, "");
     return isIP(literal) ? [literal] : await resolve(hostname);
+  }
+
+  /** None of a name that is unknown. */
+  function addressesInTime(url: URL): Promise<string[]> {
+    const late = () =>
+      badRequest(
+        "url",
+        `'url' names '${url.hostname}', whose name servers did not answer within ` +
+          `${lookupMs / 1000} seconds. Try again.`,
+      );
+    return new Promise((found, reject) => {
+      const cancel = clock.after(lookupMs, () => reject(late()));
+      addressesOf(url).catch((): string[] => []).then(found).finally(cancel);
+    });
   }
 
   return {
@@ -119,7 +141,7 @@ export function createGuard({ allowCidrs, dev, ownHost, resolve }: GuardOptions)
       return url;
     },
     async checkNow(url) {
-      const addresses = await addressesOf(url).catch((): string[] => []);
+      const addresses = await addressesInTime(url);
       if (addresses.every(mayReach)) return;
       throw badRequest("url", `'url' names '${url.hostname}', which is not a public host.`);
     },
