@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { ApiError } from "../src/base/errors.ts";
-import type { Json } from "../src/base/json.ts";
+import { boundPassed, type Json } from "../src/base/json.ts";
 import { readJsonBody } from "../src/base/request.ts";
 import { readChat } from "../src/chat/schema.ts";
 import { createWorld } from "./support/world.ts";
@@ -65,4 +65,29 @@ Deno.test("hostile bodies: a length beyond the limit is refused before anything 
   const refused = (error: unknown) => error instanceof ApiError && error.status === 413;
   await assert.rejects(readJsonBody(request, 1024), refused);
   assert.equal(request.bodyUsed, false);
+});
+
+Deno.test("hostile bodies: more values than any client sends are refused before they are made", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  const chatWith = (list: string) =>
+    `{"model":"test-model","user":"ada","messages":[{"role":"user","content":"a,[{:"}],"x":${list}}`;
+  for (const item of ["1", "[]", '{"a":1}']) {
+    const list = `[1e0${`,${item}`.repeat(200_000)}]`;
+    const { status, body } = await world.json("/v1/chat/completions", { raw: chatWith(list) });
+    assert.deepEqual([status, body.error.code], [400, "invalid_json"], item);
+    assert.match(body.error.message, /more than 200000 values/);
+  }
+  const fine = `[1e0${",1".repeat(150_000)}]`;
+  const { status } = await world.json("/v1/chat/completions", { raw: chatWith(fine) });
+  assert.equal(status, 200);
+});
+
+Deno.test("hostile bodies: what stands in a text counts as no value", () => {
+  const bounds = { depthMax: 2, valuesMax: 4 };
+  for (const text of ['["a,b,c,d,e"]', '{"a":[1,2]}', '["\\",","[[[{{{"]', "[1,2,3]"]) {
+    assert.equal(boundPassed(text, bounds), null, text);
+  }
+  assert.equal(boundPassed("[1,2,3,4]", bounds), "valuesMax");
+  assert.equal(boundPassed("[[[1]]]", bounds), "depthMax");
 });

@@ -36,20 +36,37 @@ export function parseJson(text: string): Json {
   return JSON.parse(text, exact as (key: string, value: unknown) => unknown);
 }
 
-/**
- * Whether the objects and arrays of a JSON text nest deeper than `max`: parsing has no bound, but
- * what walks the value or writes it again would run out of stack.
- */
-export function nestsDeeper(text: string, max: number): boolean {
+/** Bounds of a JSON text that are found before it is parsed. */
+export interface JsonBounds {
+  /** Levels of objects and arrays: what walks the value or writes it again needs as much stack. */
+  depthMax: number;
+  /** Values, those within others among them: each is an object or a call to whatever walks it. */
+  valuesMax: number;
+}
+
+/** Which bound a JSON text passes first, or null. An empty object or array counts as two values. */
+export function boundPassed(
+  text: string,
+  { depthMax, valuesMax }: JsonBounds,
+): keyof JsonBounds | null {
   let depth = 0;
+  let values = 1;
   for (let at = 0; at < text.length; at++) {
     const char = text[at];
     if (char === '"') at = endOfString(text, at);
-    else if (char === "[" || char === "{") depth++;
-    else if (char === "]" || char === "}") depth--;
-    if (depth > max) return true;
+    else if (char === ",") {
+      if (++values > valuesMax) return "valuesMax";
+    } else if (char === "[" || char === "{") {
+      values++;
+      if (++depth > depthMax) return "depthMax";
+    } else if (char === "]" || char === "}") depth--;
   }
-  return false;
+  return null;
+}
+
+/** Whether the objects and arrays of a JSON text nest deeper than `max`. */
+export function nestsDeeper(text: string, max: number): boolean {
+  return boundPassed(text, { depthMax: max, valuesMax: Infinity }) !== null;
 }
 
 function endOfString(text: string, start: number): number {

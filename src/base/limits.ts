@@ -8,6 +8,8 @@ export const bodyBytesMax = 128 * 1024;
 export const bodyDeadlineMs = 60_000;
 /** Deepest nesting of a JSON body, in levels: far above what any client sends. */
 export const jsonDepthMax = 500;
+/** Most values of a JSON body: far above what any client sends, and 20 MiB could hold 10 million. */
+export const jsonValuesMax = 200_000;
 /** Largest `metadata` of a money operation, in bytes of its JSON. */
 export const metadataBytesMax = 16 * 1024;
 /** Most keys at the top level of `metadata`. */

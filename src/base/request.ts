@@ -2,16 +2,17 @@ import type { z } from "zod";
 import { readBytes } from "./body.ts";
 import { ApiError, badRequest } from "./errors.ts";
 import {
+  boundPassed,
   decodeUtf8,
   isObject,
   type Json,
   type JsonObject,
-  nestsDeeper,
   parseJson,
 } from "./json.ts";
 import {
   idempotencyKeyCharsMax,
   jsonDepthMax,
+  jsonValuesMax,
   pageSizeDefault,
   pageSizeMax,
   paramCharsMax,
@@ -77,15 +78,19 @@ function checkType(request: Request): void {
 function objectIn(bytes: Uint8Array): { value: JsonObject; bytes: number } {
   const text = decodeUtf8(bytes);
   if (text === null) throw badRequest(null, "The body is not well-formed UTF-8.", "invalid_json");
-  if (nestsDeeper(text, jsonDepthMax)) {
-    throw badRequest(null, `The body nests deeper than ${jsonDepthMax} levels.`, "invalid_json");
-  }
+  const passed = boundPassed(text, { depthMax: jsonDepthMax, valuesMax: jsonValuesMax });
+  if (passed !== null) throw badRequest(null, boundsTold[passed], "invalid_json");
   const value = parseBody(text);
   if (!isObject(value)) {
     throw badRequest(null, "The body must be a JSON object.", "invalid_json");
   }
   return { value, bytes: bytes.length };
 }
+
+const boundsTold = {
+  depthMax: `The body nests deeper than ${jsonDepthMax} levels.`,
+  valuesMax: `The body holds more than ${jsonValuesMax} values.`,
+};
 
 function parseBody(text: string): Json {
   try {

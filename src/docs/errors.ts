@@ -42,7 +42,11 @@ const operatorErrors: readonly ErrorCase[] = [
 
 const bodyErrors: readonly ErrorCase[] = [
   { status: 400, code: null, when: "The body is not JSON." },
-  { status: 400, code: "invalid_json", when: "The body is no JSON object, or nests too deep." },
+  {
+    status: 400,
+    code: "invalid_json",
+    when: "The body is no JSON object, nests too deep or holds too much.",
+  },
   { status: 400, code: "missing_required_parameter", when: "A field is missing." },
   { status: 400, code: "unknown_parameter", when: "There is no such field." },
   { status: 400, code: "invalid_type", when: "A field's value is of another type." },
