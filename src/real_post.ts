@@ -13,7 +13,8 @@ const bodyKeptMax = 1024;
  * 103s before it, or what extends a chunk.
  */
 const receivedMax = 128 * 1024;
-const agentsMax = 1_000;
+/** Most lines that are kept, as long as some of them are idle. */
+const linesMax = 1_000;
 const idleSocketMs = 30_000;
 /** As many as one subscription uses at once: a handshake costs more than all else of a delivery. */
 const freeSocketsMax = 64;
@@ -45,22 +46,20 @@ class LeafAgent extends https.Agent {
 export function createPost(
   ca: string | null = null,
 ): (request: PostRequest) => Promise<PostResponse> {
-  const agents = new Map<string, http.Agent>();
+  const lines = new Map<string, Line>();
 
   /** Connections are kept for one name and address: none is used for a name it was not vetted for. */
-  function agentOf(url: URL, address: string): http.Agent {
+  function lineTo(url: URL, address: string): Line {
     const name = `${url.origin} ${address}`;
-    const known = agents.get(name);
+    const known = lines.get(name);
     if (known) return known;
-    if (agents.size >= agentsMax) {
-      for (const agent of agents.values()) agent.destroy();
-      agents.clear();
-    }
+    if (lines.size >= linesMax) endOldestIdle(lines);
     const options = { keepAlive: true, timeout: idleSocketMs, maxFreeSockets: freeSocketsMax };
-    const made = url.protocol === "https:"
+    const agent = url.protocol === "https:"
       ? new LeafAgent({ ...options, ...(ca === null ? {} : { ca }) })
       : new http.Agent(options);
-    agents.set(name, made);
+    const made = { agent, underWay: 0 };
+    lines.set(name, made);
     return made;
   }
 
@@ -73,15 +72,18 @@ export function createPost(
       else done(null, address, family);
     };
     const bytes = Buffer.from(body);
+    const line = lineTo(url, address);
     const start = url.protocol === "https:" ? https.request : http.request;
     return new Promise((resolve, reject) => {
       const request = start(url, {
         method: "POST",
-        agent: agentOf(url, address),
+        agent: line.agent,
         lookup,
         signal,
         headers: { ...headers, "content-length": String(bytes.length) },
       });
+      line.underWay++;
+      request.once("close", () => line.underWay--);
       request.once("error", reject);
       request.once("socket", (socket) => limitReceived(request, socket));
       // Another protocol is no answer, and would never be one.
@@ -100,6 +102,22 @@ export function createPost(
       request.end(bytes);
     });
   };
+}
+
+/** The connections to one name at one address. */
+interface Line {
+  agent: http.Agent;
+  /** Requests that have not ended: to end their connections would fail them. */
+  underWay: number;
+}
+
+function endOldestIdle(lines: Map<string, Line>): void {
+  for (const [name, { agent, underWay }] of lines) {
+    if (underWay > 0) continue;
+    agent.destroy();
+    lines.delete(name);
+    return;
+  }
 }
 
 function limitReceived(request: http.ClientRequest, socket: Socket): void {

@@ -75,3 +75,21 @@ Deno.test("webhook receiver: what comes is counted for each request, and a few h
   for (let n = 0; n < 20; n++) assert.equal((await send(post, receiver.port)).status, 200);
   assert.equal(receiver.connections.length, 1);
 });
+
+Deno.test("webhook receiver: others, however many, do not end a delivery that is under way", async () => {
+  const held = Promise.withResolvers<void>();
+  const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, async (request) => {
+    if (request.headers.get("host")?.startsWith("slow.test")) await held.promise;
+    return new Response("ok");
+  });
+  const { port } = server.addr;
+  const post = createPost();
+  const slow = send(post, port, "slow.test");
+  const others = Array.from({ length: 1_001 }, (_, n) => `other${n}.test`);
+  for (let n = 0; n < others.length; n += 50) {
+    await Promise.all(others.slice(n, n + 50).map((name) => send(post, port, name)));
+  }
+  held.resolve();
+  assert.equal((await slow).status, 200);
+  await server.shutdown();
+});
