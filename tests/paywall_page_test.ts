@@ -52,7 +52,7 @@ Deno.test("paywall page: shows its user's balance, is kept by no one and loads n
   assert.equal(status, 200);
   assert.match(headers.get("content-type") ?? "", /^text\/html; charset=utf-8$/);
   assert.equal(headers.get("cache-control"), "no-store");
-  assert.equal(headers.get("referrer-policy"), "no-referrer");
+  assert.equal(headers.get("referrer-policy"), "same-origin");
   const policy = headers.get("content-security-policy") ?? "";
   assert.match(policy, /default-src 'none'/);
   assert.match(policy, /frame-ancestors 'none'/);
@@ -177,6 +177,32 @@ Deno.test("paywall page: the checkout takes amounts within its range, for its ow
   await send(world, path, { formId, amount: "7,50", user: "bob" });
   assert.equal(await devBalance(world, "ada"), "7.5");
   assert.equal(await devBalance(world, "bob"), "0");
+});
+
+const origins: [origin: string | null, status: number][] = [
+  [null, 303],
+  ["https://farebox.test", 303],
+  ["http://localhost", 303],
+  ["http://localhost:81", 403],
+  ["https://farebox.test.evil.example", 403],
+  ["https://evil.example", 403],
+  ["null", 403],
+];
+
+Deno.test("paywall page: a form that does not say its site comes from our origin, or from no page", async () => {
+  const checkoutUrl = "https://my.app/pay";
+  using world = await createWorld({ project: { topUp: { checkoutUrl } } });
+  const path = await pathFor(world, "ada");
+  const formId = formIdOf((await open(world, path)).html);
+  for (const [origin, status] of origins) {
+    const headers = {
+      "content-type": "application/x-www-form-urlencoded",
+      ...(origin === null ? {} : { origin }),
+    };
+    const raw = new URLSearchParams({ amount: "5", formId }).toString();
+    const response = await world.call(path, { key: null, raw, headers });
+    assert.equal(response.status, status, `${origin}`);
+  }
 });
 
 Deno.test("paywall page: a form that another site sends is refused", async () => {

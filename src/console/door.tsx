@@ -60,7 +60,7 @@ export function createDoor({ deps, directory, sessions }: ConsoleRooms): Door {
       incoming,
       session,
       at,
-      form: () => inTime(readForm(request, formBytesMax)),
+      form: () => inTime(readForm(request, deps.config, formBytesMax)),
       page(title, children, { section, script, status = 200 } = {}) {
         const flash = incoming.query("flash");
         const place: Place = { at, isOperator, project, section: section ?? null, flash };
@@ -79,7 +79,7 @@ export function createDoor({ deps, directory, sessions }: ConsoleRooms): Door {
   ): Promise<Response> {
     const { request, requestId } = incoming;
     try {
-      if (request.method !== "GET") requireSameOrigin(request);
+      if (request.method !== "GET") requireSameOrigin(request, deps.config);
       const session = await sessions.of(request);
       if (session) return await answer(session);
       if (request.method !== "GET") {

@@ -33,7 +33,7 @@ export function signInRoutes({ deps, sessions }: ConsoleRooms) {
     const { request, requestId, inTime, address } = incoming;
     let to = "";
     try {
-      const form = await inTime(readForm(request));
+      const form = await inTime(readForm(request, deps.config));
       to = form.get("to") ?? "";
       const waitMs = attempts.take(address());
       if (waitMs > 0) throw tooMany(waitMs);
@@ -54,7 +54,7 @@ export function signInRoutes({ deps, sessions }: ConsoleRooms) {
 
   const signOut: Handler = async ({ request, requestId }) => {
     try {
-      requireSameOrigin(request);
+      requireSameOrigin(request, deps.config);
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       return faultPage(error, { requestId, back: at("") });

@@ -2,11 +2,12 @@
 import { readBytes } from "../base/body.ts";
 import { ApiError } from "../base/errors.ts";
 import type { Handler } from "../base/handler.ts";
+import type { Config } from "../config.ts";
 import { MessagePage } from "./page.tsx";
 
 /**
- * A personal page: not stored, not framed, loads nothing from elsewhere, and tells no one where it
- * was opened. `formTargets` are origins that its forms may lead on to, `script` is the hash of the one
+ * A personal page: not stored, not framed, loads nothing from elsewhere, and tells no one else where
+ * it was opened. `formTargets` are origins that its forms may lead on to, `script` is the hash of the one
  * that may run.
  */
 export function pageResponse(
@@ -32,7 +33,8 @@ export function pageResponse(
     headers: {
       "content-type": "text/html; charset=utf-8",
       "content-security-policy": policy.join("; "),
-      "referrer-policy": "no-referrer",
+      // With none at all, also our own forms would come from "null".
+      "referrer-policy": "same-origin",
       "x-content-type-options": "nosniff",
       "cache-control": "no-store",
       "x-request-id": requestId,
@@ -83,9 +85,10 @@ const formBytesMax = 4096;
 /** The fields of a form of ours. Throws 403 when another site sent it, 413 when it is too large. */
 export async function readForm(
   request: Request,
+  site: Pick<Config, "baseUrl">,
   bytesMax = formBytesMax,
 ): Promise<URLSearchParams> {
-  requireSameOrigin(request);
+  requireSameOrigin(request, site);
   const bytes = await readBytes(
     request,
     bytesMax,
@@ -94,9 +97,22 @@ export async function readForm(
   return new URLSearchParams(new TextDecoder().decode(bytes));
 }
 
-/** A page of another site must not send our forms. Browsers say where a form came from. */
-export function requireSameOrigin(request: Request): void {
+/** A page of another site must not send our forms. Browsers say where a form came from. Throws 403. */
+export function requireSameOrigin(request: Request, { baseUrl }: Pick<Config, "baseUrl">): void {
   const site = request.headers.get("sec-fetch-site");
-  if (site === null || site === "same-origin" || site === "none") return;
+  const isOurs = site === null
+    ? isOwnOrigin(request, baseUrl)
+    : site === "same-origin" || site === "none";
+  if (isOurs) return;
   throw new ApiError(403, { message: "This form was sent by another site." });
+}
+
+/**
+ * Over plain HTTP, and in old browsers, `Origin` alone says it. Ours is that of `BASE_URL`, or the
+ * host that was asked, which no page of another can choose. Programs send none.
+ */
+function isOwnOrigin(request: Request, baseUrl: string): boolean {
+  const origin = request.headers.get("origin");
+  if (origin === null || origin === new URL(baseUrl).origin) return true;
+  return URL.parse(origin)?.host === new URL(request.url).host;
 }

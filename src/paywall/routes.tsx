@@ -89,13 +89,16 @@ function showTopUp(rooms: PaywallRooms): Handler {
 /** A form of the page: leads to the checkout, which is made now and not before. */
 function startTopUp(rooms: PaywallRooms): Handler {
   return async ({ request, param, path, requestId, inTime }) => {
-    requireSameOrigin(request);
+    requireSameOrigin(request, rooms.deps.config);
     const { ref, project } = await open(rooms, param("token"));
     const kind = checkoutOf(rooms.deps.config, project);
     if (kind === "none") {
       throw new ApiError(405, { message: "Nothing can be paid here.", headers: { allow: "GET" } });
     }
-    const { amount, formId } = readTopUp(await inTime(readForm(request)), project);
+    const { amount, formId } = readTopUp(
+      await inTime(readForm(request, rooms.deps.config)),
+      project,
+    );
     switch (kind) {
       case "stripe": {
         const url = await startCheckout(rooms, { project, ref, amount, formId, path });

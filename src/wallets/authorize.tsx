@@ -96,7 +96,7 @@ function show(rooms: WalletRooms): Handler {
 function decide(rooms: WalletRooms): Handler {
   return async ({ request, param, path, requestId, inTime }) => {
     const { deps, devices, authorizations } = rooms;
-    const form = await inTime(readForm(request));
+    const form = await inTime(readForm(request, deps.config));
     const { approval, project } = await open(rooms, param("token"));
     if (project.status !== "active") {
       throw new ApiError(403, { message: "This app is closed." });

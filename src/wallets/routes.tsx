@@ -97,7 +97,7 @@ async function viewWallet(rooms: WalletRooms, personId: string): Promise<WalletV
 
 function changeWallet({ deps, devices, authorizations }: WalletRooms): Handler {
   return async ({ request, path, requestId, inTime }) => {
-    const form = await inTime(readForm(request));
+    const form = await inTime(readForm(request, deps.config));
     const personId = await devices.personOf(request);
     if (personId === null) throw new ApiError(403, { message: "This device knows no wallet." });
     switch (form.get("action")) {
@@ -126,7 +126,7 @@ function readSubject(form: URLSearchParams): LinkSubject {
 }
 
 /** What the page's script calls: JSON in and out, from our own pages alone. */
-function passkeyRoutes({ devices, passkeys }: WalletRooms) {
+function passkeyRoutes({ deps, devices, passkeys }: WalletRooms) {
   const own = async (request: Request): Promise<string> => {
     const personId = await devices.personOf(request);
     if (personId === null) throw new ApiError(403, { message: "This device knows no wallet." });
@@ -135,7 +135,7 @@ function passkeyRoutes({ devices, passkeys }: WalletRooms) {
   const call =
     (work: (request: Request, body: unknown) => Promise<Response>): Handler =>
     async ({ request, requestId, inTime }) => {
-      requireSameOrigin(request);
+      requireSameOrigin(request, deps.config);
       const { value } = await inTime(readJsonBody(request, bodyBytesMax));
       const response = await work(request, value);
       response.headers.set("x-request-id", requestId);
