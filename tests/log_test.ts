@@ -53,3 +53,50 @@ Deno.test("log: a webhook that is given up names its delivery and event", async 
     error: "status 410",
   });
 });
+
+const said = "told in confidence";
+
+const broken: [what: string, body: string][] = [
+  ["text", said],
+  ["a body that is cut off", `{"messages":[{"role":"user","content":"${said}`],
+  ["a body with a number beyond doubles", `{"a":12345678901234567890,"content":${said}`],
+];
+
+for (const [what, raw] of broken) {
+  Deno.test(`log: of ${what} that is no JSON no piece is kept`, async () => {
+    using world = await createWorld();
+    const { status } = await world.json("/v1/chat/completions", { raw });
+    assert.equal(status, 400);
+    assert.doesNotMatch(JSON.stringify(world.logged), /told|confid/);
+  });
+}
+
+const answers: [what: string, body: string][] = [
+  ["is cut off", `{"choices":[{"message":{"content":"${said}`],
+  ["has no choices", `{"message":{"content":"${said}"}}`],
+  ["has a choice without a message", `{"choices":[{"text":"${said}"}]}`],
+  ["is no JSON", said],
+];
+
+for (const [what, body] of answers) {
+  Deno.test(`log: of a model's answer that ${what} no text is kept`, async () => {
+    using world = await createWorld();
+    await world.deposit("ada", "1");
+    world.upstream.reply(() => {
+      return new Response(body, { headers: { "content-type": "application/json" } });
+    });
+    assert.equal((await chat(world)).status, 502);
+    assert.doesNotMatch(JSON.stringify(world.logged), /told|confid/);
+  });
+}
+
+Deno.test("log: of an error within a stream what the server says of it is kept, and no text", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  const error = { message: "out of memory", code: 500 };
+  world.upstream.reply(() => sse([{ ...chunk({ content: said }), error }], { done: false }));
+  await (await chatStream(world)).text();
+  const logged = JSON.stringify(world.logged);
+  assert.match(logged, /out of memory/);
+  assert.doesNotMatch(logged, /told|confid/);
+});

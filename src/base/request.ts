@@ -95,11 +95,11 @@ const boundsTold = {
 function parseBody(text: string): Json {
   try {
     return parseJson(text);
-  } catch (cause) {
+  } catch {
+    // What was thrown quotes the body, which the log must not hold.
     throw new ApiError(400, {
       message: "We could not parse the JSON body of your request: it must be a JSON object.",
       code: null,
-      cause,
     });
   }
 }

@@ -158,9 +158,8 @@ function piece(index: number, delta: JsonObject, reason: string | null): JsonObj
 
 /** An error frame as our caller sees it; the operator's own troubles are for the log. */
 function streamError(text: string, apiKey: Secret | null): ApiError {
-  const data = redact(text, apiKey);
-  const fault = readFault(502, data);
-  const cause = data.slice(0, 500);
+  const fault = readFault(502, redact(text, apiKey));
+  const cause = `an error within the stream: ${fault.message}`;
   if (isOwnersFault(fault)) {
     const message = "The model's server could not go on.";
     return new ApiError(502, { message, code: "upstream_unavailable", cause });

@@ -24,7 +24,7 @@ import { rateHeaders } from "./limits.ts";
 import { fits, storeAnswer } from "./replay.ts";
 import { release, settle } from "./settle.ts";
 import { callUpstream, readBody } from "./upstream.ts";
-import { badUpstream } from "./upstream_error.ts";
+import { badUpstream, readFault, redact } from "./upstream_error.ts";
 import type { TokenUsage } from "./usage.ts";
 
 /**
@@ -122,14 +122,18 @@ export function readCompletion(bytes: Uint8Array, answer: Answer): JsonObject {
   try {
     value = parseJson(text ?? "");
   } catch {
-    throw badUpstream(`an answer that is not JSON: ${text?.slice(0, 200)}`);
+    throw badUpstream(`an answer of ${bytes.length} bytes that is not JSON`);
   }
-  if (!isObject(value) || value.error || !Array.isArray(value.choices)) {
-    throw badUpstream(`an answer without choices: ${text?.slice(0, 200)}`);
+  if (isObject(value) && value.error) {
+    const told = readFault(200, redact(text ?? "", answer.upstream.apiKey)).message;
+    throw badUpstream(`an error with status 200: ${told}`);
+  }
+  if (!isObject(value) || !Array.isArray(value.choices)) {
+    throw badUpstream("an answer without choices");
   }
   const choices = value.choices.map((choice, position) => {
     const whole = wholeChoice(choice, position);
-    if (!whole) throw badUpstream(`a choice without a message: ${text?.slice(0, 200)}`);
+    if (!whole) throw badUpstream("a choice without a message");
     return whole;
   });
   const ours = { ...answerHead(answer), object: "chat.completion" };

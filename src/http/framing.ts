@@ -119,7 +119,7 @@ class Chunked implements Framing {
       return;
     }
     const size = /^([0-9a-f]{1,12})[ \t]*(?:;|$)/i.exec(line)?.[1];
-    if (size === undefined) throw new ProtocolError(`a chunk without its size: ${line}`);
+    if (size === undefined) throw new ProtocolError("a chunk without its size");
     this.#left = parseInt(size, 16);
     this.#part = this.#left === 0 ? "trailers" : "data";
   }
