@@ -1,7 +1,7 @@
 import { afterTaking, rateState } from "../base/rate.ts";
 import type { Clock } from "../deps.ts";
 
-/** How often somebody may try to sign in. Who is signed in already is never asked. */
+/** How often somebody may fail to sign in. */
 export interface Attempts {
   /** Counts one more try from there: 0, or how long to wait in ms, and then it does not count. */
   take(address: string | null): number;
@@ -12,7 +12,7 @@ const perAddress = 10;
 const overall = 300;
 const addressesMax = 10_000;
 
-/** Attempts of this process, in memory: keys are too long to be guessed, this spares the store. */
+/** Failures in this process, in memory: keys are too long to be guessed, so few are enough. */
 export function createAttempts({ elapsed: now }: Pick<Clock, "elapsed">): Attempts {
   const usedUp = new Map<string, number>();
   let allUsedUp = 0;

@@ -35,9 +35,10 @@ export function signInRoutes({ deps, sessions }: ConsoleRooms) {
     try {
       const form = await inTime(readForm(request, deps.config));
       to = form.get("to") ?? "";
-      const waitMs = attempts.take(address());
-      if (waitMs > 0) throw tooMany(waitMs);
-      const { cookie, projectId } = await sessions.start(request, (form.get("key") ?? "").trim());
+      const started = sessions.start(request, (form.get("key") ?? "").trim());
+      const { cookie, projectId } = await started.catch((fault) => {
+        throw counted(fault, address());
+      });
       const home = projectId === null ? "/projects" : `/projects/${projectId}`;
       return seeOther(placeOf(to) ?? at(home), requestId, cookie);
     } catch (error) {
@@ -45,6 +46,16 @@ export function signInRoutes({ deps, sessions }: ConsoleRooms) {
       return page(incoming, error, to);
     }
   };
+
+  /**
+   * What a wrong key is told. A right one is never counted, nor refused for what others tried:
+   * behind a proxy all have one address.
+   */
+  function counted(fault: unknown, address: string | null): unknown {
+    if (!(fault instanceof ApiError) || fault.status >= 500) return fault;
+    const waitMs = attempts.take(address);
+    return waitMs > 0 ? tooMany(waitMs) : fault;
+  }
 
   /** Only to a page of the console: a link must not lead elsewhere by way of the sign-in. */
   function placeOf(to: string): string | null {
