@@ -5,6 +5,7 @@ import { apiKeyKey, apiKeysPrefix } from "../src/store/keys.ts";
 import { chatBody, chatPath, storedRows } from "./support/books.ts";
 import { forget } from "./support/forget.ts";
 import { adminKey, type Body, createWorld, type World } from "./support/world.ts";
+import { createScriptedStore } from "./support/store.ts";
 
 const depositPath = "/v1/user/balance/deposit";
 
@@ -236,4 +237,20 @@ Deno.test("api keys: a missing, malformed or unknown one is 401 everywhere, and 
     }
   }
   assert.equal((await world.balance("ada")).balance, "0");
+});
+
+Deno.test("api keys: a text longer than any of them is 401, and is neither looked for nor kept", async () => {
+  const store = createScriptedStore();
+  using world = await createWorld({ wrapKv: store.wrap });
+  let reads = 0;
+  store.get = (key, real) => {
+    reads++;
+    return real(key);
+  };
+  for (const [key, looksFor] of [["x".repeat(128), true], ["x".repeat(129), false]] as const) {
+    reads = 0;
+    const { status, body } = await world.json("/v1/models", { key });
+    assert.deepEqual([status, body.error.code], [401, "invalid_api_key"]);
+    assert.equal(reads > 0, looksFor, `${key.length} characters`);
+  }
 });

@@ -60,6 +60,8 @@ export function createAuth(config: Config, directory: Directory): Auth {
   };
 }
 
+/** Longest key that is looked for, in characters: ours are shorter, and some are remembered. */
+const apiKeyCharsMax = 128;
 const hashes = new Map<string, string>();
 const hashesMax = 1_000;
 
@@ -74,6 +76,7 @@ function knownHash(token: string): string {
 }
 
 async function keyCaller(token: string, directory: Directory): Promise<Caller> {
+  if (token.length > apiKeyCharsMax) throw invalidKey();
   const access = await directory.access(knownHash(token));
   if (!access || access.key.revokedAt) throw invalidKey();
   return access;
