@@ -198,7 +198,7 @@ function openWebhooks(
     resolve: deps.resolve,
     clock: deps.clock,
   });
-  const subscriptions = createSubscriptions({ deps, admin, secrets, guard });
+  const subscriptions = createSubscriptions({ deps, admin, directory, secrets, guard });
   const dispatcher = createDispatcher({ deps, directory, guard, subscriptions });
   const redelivery = createRedelivery(deps, dispatcher);
   return { subscriptions, dispatcher, redelivery, reseal: createReseal({ deps, admin, secrets }) };

@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
+import { fromBytes, toBytes } from "../src/base/json.ts";
+import { subscriptionKey } from "../src/store/keys.ts";
 import { storedRows } from "./support/books.ts";
-import { createWorld, type World } from "./support/world.ts";
+import { type Body, createWorld, type World } from "./support/world.ts";
+import { put } from "./support/verify.ts";
 import { deliver, subscribe, subscriptionsPath } from "./support/webhooks.ts";
 
 const url = "https://hooks.example.com/farebox";
@@ -167,4 +170,27 @@ Deno.test("subscriptions: without SECRETS_KEY none is made", async () => {
   using world = await createWorld({ env: { SECRETS_KEY: "" } });
   const { status, body } = await world.json(subscriptionsPath, { body: { url, events: ["*"] } });
   assert.deepEqual([status, body.error.code], [400, "secrets_key_missing"]);
+});
+
+Deno.test("subscriptions: of those that have ended the newest are listed, of the active ones all", async () => {
+  using world = await createWorld();
+  const { id: first } = await subscribe(world);
+  const { id: ended } = await subscribe(world);
+  await world.json(`${subscriptionsPath}/${ended}`, { method: "DELETE" });
+  const { value } = await world.deps.kv.get(subscriptionKey(world.projectId, ended));
+  const record = fromBytes<Body>(value ?? assert.fail());
+  const later: string[] = [];
+  for (let n = 0; n < 500; n++) {
+    const id = world.deps.id("sub");
+    later.push(id);
+    await put(world, subscriptionKey(world.projectId, id), toBytes({ ...record, id }));
+  }
+  const listed = async (query: string): Promise<string[]> => {
+    const { body } = await world.json(`${subscriptionsPath}${query}`);
+    return body.subscriptions.map(({ id }: Body) => id);
+  };
+  assert.deepEqual(await listed(""), [first, ...later]);
+  assert.deepEqual(await listed("?status=active"), [first]);
+  assert.deepEqual(await listed("?status=inactive"), later);
+  assert.equal((await read(world, ended)).status, 200);
 });

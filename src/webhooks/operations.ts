@@ -53,9 +53,13 @@ const listSubscriptions: Operation = {
     status: z.enum(["active", "inactive"]).optional().meta({ description: "Left out: all." }),
   }),
   answers: {
-    200: answers("Those that there are.", subscriptionsSchema, {
-      one: { subscriptions: [exampleSubscription] },
-    }),
+    200: answers(
+      "All active ones; of the others, those among the newest 500.",
+      subscriptionsSchema,
+      {
+        one: { subscriptions: [exampleSubscription] },
+      },
+    ),
   },
   errors: [{ status: 400, code: "invalid_value", when: "`status` is none of these." }],
 };

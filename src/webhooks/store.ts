@@ -64,7 +64,17 @@ export async function readSubscription(
   return value && { value: decodeSubscription(value), version };
 }
 
-/** A project's subscriptions, in order of creation. */
+/** The newest of a project's subscriptions, at most 500, in order of creation. */
+export async function listNewestSubscriptions(
+  kv: Kv,
+  projectId: string,
+): Promise<Subscription[]> {
+  const prefix = subscriptionsPrefix(projectId);
+  const rows = await kv.list({ prefix, reverse: true, limit: rowsPerRead });
+  return rows.flatMap(({ value }) => (value ? [decodeSubscription(value)] : [])).reverse();
+}
+
+/** All of a project's subscriptions, in order of creation. */
 export async function listSubscriptions(
   kv: Kv,
   projectId: string,

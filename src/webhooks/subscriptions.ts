@@ -3,6 +3,7 @@ import type { Deps } from "../deps.ts";
 import type { Listener } from "../events/listener.ts";
 import type { ProjectAdmin } from "../projects/admin.ts";
 import { auditRow, type By } from "../projects/audit.ts";
+import type { Directory } from "../projects/directory.ts";
 import { subscriptionKey } from "../store/keys.ts";
 import type { Write } from "../store/kv.ts";
 import type { Sealed, Secrets } from "../store/secrets.ts";
@@ -10,7 +11,8 @@ import type { Guard } from "./guard.ts";
 import { livingSecrets, replacedSecrets } from "./old_secrets.ts";
 import type { CreateSubscription, Health, OperateSubscription, Subscription } from "./schema.ts";
 import { newSecret } from "./signature.ts";
-import { listSubscriptions, putSubscription, readHealth, readSubscription } from "./store.ts";
+import { listShown } from "./shown.ts";
+import { putSubscription, readHealth, readSubscription } from "./store.ts";
 import type { SubscriptionView } from "./view.ts";
 
 /** A subscription with its secrets in the clear: for the moment of a delivery. */
@@ -31,6 +33,7 @@ export interface Subscriptions {
     settings: CreateSubscription,
     by: By,
   ): Promise<{ view: SubscriptionView; secret: string }>;
+  /** All that are active, and of the others the newest, in order of creation. */
   list(projectId: string, status: "active" | "inactive" | null): Promise<SubscriptionView[]>;
   /** Throws 404. */
   read(projectId: string, id: string): Promise<SubscriptionView>;
@@ -54,13 +57,14 @@ const secretBytes = 32;
 interface SubscriptionRooms {
   deps: Deps;
   admin: ProjectAdmin;
+  directory: Directory;
   secrets: Secrets;
   guard: Guard;
 }
 
 /** Subscriptions over the store. */
 export function createSubscriptions(rooms: SubscriptionRooms): Subscriptions {
-  const { deps, admin, secrets, guard } = rooms;
+  const { deps, admin, directory, secrets, guard } = rooms;
   const { kv, clock } = deps;
   const now = () => new Date(clock.now()).toISOString();
   const seal = (text: string, projectId: string, id: string) =>
@@ -163,7 +167,7 @@ export function createSubscriptions(rooms: SubscriptionRooms): Subscriptions {
       return { view: await view(subscription, unhurt), secret };
     },
     async list(projectId, status) {
-      const all = await listSubscriptions(kv, projectId);
+      const all = await listShown(kv, (await directory.current(projectId)).project);
       return await viewAll(
         all.filter(({ isActive }) => status === null || isActive === (status === "active")),
       );
