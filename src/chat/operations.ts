@@ -117,9 +117,9 @@ const complete: Operation = {
   description:
     "OpenAI's. What the answer may cost at most is held before the model is asked, and " +
     "the exact cost is charged before its end is said. With `stream` the events are chunks, and " +
-    "the last is `[DONE]`; a fault in mid-stream, or after 2 seconds without an answer, is an event with the body of an error. Fields " +
-    "that are not named here go on to the model's server unchanged. `Idempotency-Key` counts for " +
-    "whole answers, for a day.",
+    "the last is `[DONE]`; a fault in mid-stream, or after 2 seconds without an answer, is an event " +
+    "with the body of an error. Fields that are not named here go on to the model's server " +
+    "unchanged. `Idempotency-Key` counts for whole answers, for a day.",
   headers: userHeader.extend(idempotencyHeader.shape),
   body: { schema: chatSchema, examples: { whole: ask, streamed: { ...ask, stream: true } } },
   answers: { 200: completion },
