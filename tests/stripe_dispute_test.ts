@@ -97,6 +97,19 @@ Deno.test("stripe: a dispute that is won gives back what was taken, once, in any
   await requireSound(world);
 });
 
+Deno.test("stripe: what Stripe tells of one dispute at once is taken once, and given back once", async () => {
+  using world = await walletWorld();
+  const { created, withdrawn, won, reinstated } = disputeOf((await pay(world)).session);
+  for (
+    const [events, balance] of [[[created, withdrawn], "0"], [[won, reinstated], "10"]] as const
+  ) {
+    const told = await Promise.all([...events, ...events].map((event) => tellServer(world, event)));
+    assert.deepEqual(told.map(({ status }) => status), [200, 200, 200, 200]);
+    assert.equal(await balanceOf(world), balance);
+  }
+  await requireSound(world);
+});
+
 Deno.test("stripe: what is won back before its payment is told of comes to nothing", async () => {
   using world = await walletWorld();
   const { session, event } = await pay(world);

@@ -34,11 +34,12 @@ function giveBackBook({ ref, amount, original, origin, reads = [], alongside }: 
     apply(draft, details) {
       const row = draft.row(total);
       const refunded = row ? decodeRefunded(row) : zero;
-      if (amount > refunded) throw new Error(`more is given back of ${original.id} than was taken`);
-      draft.put(total, toBytes(formatAmount(refunded - amount)));
       const entry = { kind: "deposit" as const, refundedActivityId: original.id, ...details };
       const made = draft.credit(amount, entry, origin);
+      // First, since who asked may see there that it has been given back meanwhile.
       alongside?.(draft, made);
+      if (amount > refunded) throw new Error(`more is given back of ${original.id} than was taken`);
+      draft.put(total, toBytes(formatAmount(refunded - amount)));
       return { value: { kind: "booked", entry: made } };
     },
   };

@@ -18,8 +18,8 @@ export class WalletsAudit {
   #ending: string[] = [];
   /** By link: when its decision was made. */
   readonly #links = new Map<string, number>();
-  /** By hold: the connection that holds. */
-  readonly #holders = new Map<string, string>();
+  /** By hold: what it holds, and the connection that does. */
+  readonly #holds = new Map<string, Hold>();
   /** By connection: the last day in which anything was taken. */
   readonly #days = new Map<string, string>();
   /** By connection and day: what was taken. */
@@ -43,16 +43,16 @@ export class WalletsAudit {
   }
 
   /** A hold that has just been placed. */
-  held({ id, connectionId }: Hold): void {
+  held(hold: Hold): void {
+    const { id, connectionId } = hold;
     if (connectionId === null) return;
-    this.#holders.set(id, connectionId);
+    this.#holds.set(id, hold);
     this.#must(this.#active.has(connectionId), "no wallet is spent of without leave", () => id);
   }
 
   /** The entries of the write, once all of them are known. */
   booked(entries: readonly { owner: string; entry: Entry }[], { sets }: Write): void {
     const written = new Set<string>();
-    const spending = new Set<string>();
     for (const { key } of sets) {
       if (key[0] === "authorization") written.add(`${key[1]} ${key[2]}`);
     }
@@ -61,9 +61,8 @@ export class WalletsAudit {
       if (projectId === undefined || !spendingKinds.includes(kind)) continue;
       const name = `${projectId} ${user}`;
       const decided = this.#decided.get(name);
-      const connection = kind === "charge"
-        ? decided?.connectionId
-        : this.#holders.get(entry.id.replace(/^act_/, "req_"));
+      const hold = kind === "charge" ? null : this.#holds.get(entry.id.replace(/^act_/, "req_"));
+      const connection = kind === "charge" ? decided?.connectionId : hold?.connectionId;
       const about = () => `${JSON.stringify(entry)} ${JSON.stringify(decided)}`;
       if (kind === "charge") {
         const allowed = decided?.personId === owner && this.#active.has(decided.connectionId);
@@ -79,22 +78,23 @@ export class WalletsAudit {
       this.#days.set(connection, day);
       const counted = `${connection} ${day}`;
       const amount = fromDecimal(amountOf(entry));
-      this.#spent.set(counted, (this.#spent.get(counted) ?? 0n) + amount);
-      spending.add(name);
+      const sum = (this.#spent.get(counted) ?? 0n) + amount;
+      this.#spent.set(counted, sum);
+      // A cap may be lowered under a running answer: what was promised for it is paid.
+      const within = sum <= fromDecimal(decided.dailyCap) || amount <= (hold?.amount ?? 0n);
+      this.#must(within, "a day takes no more than its cap", () => `${about()} of ${sum}`);
     }
-    for (const name of written) this.#compare(name, spending.has(name));
+    for (const name of written) this.#compare(name);
   }
 
-  /** What a person allows for a day is what is counted, and never exceeded by what is taken. */
-  #compare(name: string, isSpending: boolean): void {
+  /** What is taken of what a person allows for a day is what is counted. */
+  #compare(name: string): void {
     const decided = this.#decided.get(name);
     if (!decided) return;
-    const { connectionId, day, spent, dailyCap } = decided;
+    const { connectionId, day, spent } = decided;
     const sum = this.#spent.get(`${connectionId} ${day}`) ?? 0n;
     const about = () => `${name} ${JSON.stringify(decided)} of ${sum}`;
     this.#must(fromDecimal(spent) === sum, "a wallet counts what a day takes", about);
-    const within = !isSpending || sum <= fromDecimal(dailyCap);
-    this.#must(within, "a day takes no more than its cap", about);
   }
 
   #decide(name: string, next: Authorization | null): void {
