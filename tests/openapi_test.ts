@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { Validator } from "@seriousme/openapi-schema-validator";
+import { createApp } from "../src/app.ts";
 import { pathOf } from "../src/docs/document.ts";
+import { createMeter } from "../src/metrics/meter.ts";
 import { operations } from "../src/operations.ts";
 import { apiDocument, at, faultsOf, resolved, validatorAt } from "./support/api_document.ts";
 import { adminKey, type Body, createWorld } from "./support/world.ts";
@@ -157,5 +159,25 @@ Deno.test("openapi: a summary's times and a request's own name are as they are t
     });
     const isKept = response.headers.get("x-request-id") === id;
     assert.deepEqual([status, isKept], [200, id.length <= 128]);
+  }
+});
+
+Deno.test("openapi: who does not read on holds a slice of the document or its page, and no more", async () => {
+  using world = await createWorld();
+  // As it is served: a world's own app reads each answer first.
+  const app = await createApp({ ...world.deps, meter: createMeter() });
+  for (const [path, end] of [["/openapi.json", "}"], ["/docs", "</html>"]] as const) {
+    const { body, headers } = await app.fetch(new Request(`http://localhost${path}`));
+    let text = "";
+    let slices = 0;
+    const decoder = new TextDecoder();
+    for await (const bytes of body ?? assert.fail()) {
+      assert.ok(bytes.length <= 16 * 1024, path);
+      text += decoder.decode(bytes, { stream: true });
+      slices++;
+    }
+    assert.ok(slices > 10, path);
+    assert.ok(text.endsWith(end), path);
+    assert.equal(headers.get("content-length"), String(new TextEncoder().encode(text).length));
   }
 });

@@ -14,13 +14,15 @@ export function docsRoutes(
   { deps, operations }: { deps: Pick<Deps, "config">; operations: Operations },
 ) {
   const document = once(() => createDocument(operations, deps.config));
-  const text = once(() => JSON.stringify(document()));
+  const text = once(() => new TextEncoder().encode(JSON.stringify(document())));
   const openapi: Handler = (incoming) => cached(incoming, text(), "application/json");
   const page = once(() => {
     const base = publicPath(deps.config, "");
-    return String(<Reference operations={operations} document={document()} base={base} />);
+    const html = <Reference operations={operations} document={document()} base={base} />;
+    return new TextEncoder().encode(`<!doctype html>${html}`);
   });
-  const reference: Handler = ({ requestId }) => pageResponse(200, page(), { requestId });
+  const reference: Handler = ({ requestId }) =>
+    sharedResponse(page(), pageResponse(200, "", { requestId }));
   return { openapi, reference };
 }
 
@@ -30,12 +32,33 @@ function once<T>(make: () => T): () => T {
   return () => (made ??= { value: make() }).value;
 }
 
+const sliceBytes = 16 * 1024;
+
+/** The same bytes for all: whoever does not read on keeps a slice of them, and no copy of all. */
+function sharedResponse(bytes: Uint8Array<ArrayBuffer>, init: ResponseInit): Response {
+  let at = 0;
+  const slices = new ReadableStream({
+    pull(controller) {
+      controller.enqueue(bytes.subarray(at, at + sliceBytes));
+      at += sliceBytes;
+      if (at >= bytes.length) controller.close();
+    },
+  }, { highWaterMark: 0 });
+  const response = new Response(slices, init);
+  response.headers.set("content-length", String(bytes.length));
+  return response;
+}
+
 /** A text that stays the same as long as the process; whoever has it already gets 304. */
-function cached({ request, requestId }: Parameters<Handler>[0], text: string, type: string) {
+function cached(
+  { request, requestId }: Parameters<Handler>[0],
+  text: Uint8Array<ArrayBuffer>,
+  type: string,
+) {
   const etag = `"${createHash("sha256").update(text).digest("base64url")}"`;
   const headers = { ...corsHeaders, "cache-control": "no-cache", etag, "x-request-id": requestId };
   const known = (request.headers.get("if-none-match") ?? "").split(/,\s*/)
     .some((tag) => tag.replace(/^W\//, "") === etag);
   if (known) return new Response(null, { status: 304, headers });
-  return new Response(text, { headers: { ...headers, "content-type": type } });
+  return sharedResponse(text, { headers: { ...headers, "content-type": type } });
 }
