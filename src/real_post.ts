@@ -13,6 +13,8 @@ const bodyKeptMax = 1024;
  * 103s before it, or what extends a chunk.
  */
 const receivedMax = 128 * 1024;
+/** Most heads before the one that answers: many of them are small, and each takes its time. */
+const interimHeadsMax = 16;
 /** Most lines that are kept, as long as some of them are idle. */
 const linesMax = 1_000;
 const idleSocketMs = 30_000;
@@ -121,11 +123,17 @@ function endOldestIdle(lines: Map<string, Line>): void {
 }
 
 function limitReceived(request: http.ClientRequest, socket: Socket): void {
+  const leave = () => request.destroy(new Error("the receiver sent too much"));
   let received = 0;
   const count = ({ length }: Uint8Array) => {
     received += length;
-    if (received > receivedMax) request.destroy(new Error("the receiver sent too much"));
+    if (received > receivedMax) leave();
   };
+  let interim = 0;
+  request.on("information", () => {
+    interim++;
+    if (interim > interimHeadsMax) leave();
+  });
   socket.on("data", count);
   request.once("close", () => socket.off("data", count));
 }

@@ -70,10 +70,15 @@ for (const [what, head, text] of floods) {
 Deno.test("webhook receiver: what comes is counted for each request, and a few hints are no flood", async () => {
   const hint = "HTTP/1.1 103 Early Hints\r\nlink: <a>\r\n\r\n";
   const long = `HTTP/1.1 200 OK\r\ncontent-length: 9000\r\n\r\n${"x".repeat(9_000)}`;
-  using receiver = startBare(() => [hint.repeat(20), long]);
+  using receiver = startBare(() => [hint.repeat(16), long]);
   const post = createPost();
   for (let n = 0; n < 20; n++) assert.equal((await send(post, receiver.port)).status, 200);
   assert.equal(receiver.connections.length, 1);
+});
+
+Deno.test("webhook receiver: one that says more than 16 times that it is on its way is left", async () => {
+  using receiver = startBare(() => ["HTTP/1.1 102 Processing\r\n\r\n".repeat(17), ok]);
+  await assert.rejects(send(createPost(), receiver.port), /sent too much/);
 });
 
 Deno.test("webhook receiver: others, however many, do not end a delivery that is under way", async () => {
