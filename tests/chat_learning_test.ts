@@ -222,6 +222,16 @@ Deno.test("chat: thoughts that are sent under two names are counted once", async
   assert.equal((await usageOf(world))[0]?.usage.outputTokens, 302);
 });
 
+Deno.test("chat: thoughts beside an empty text of the other name are counted", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  const thought = chunk({ reasoning: " a thought of seven words in a row", reasoning_content: "" });
+  world.upstream.once(() => sse([thought, chunk({}, "stop")]));
+  await readEvents(await chatStream(world));
+  const { source, outputTokens } = (await usageOf(world))[0]?.usage ?? {};
+  assert.deepEqual([source, outputTokens], ["estimated", 8]);
+});
+
 Deno.test("chat: thoughts in parts, as Mistral sends them, are paid by who leaves", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");

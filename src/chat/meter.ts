@@ -119,9 +119,9 @@ function* partTexts(value: Json | undefined): Generator<string> {
 /** All that a model wrote in a message or a delta: text, thoughts, refusals, tool calls. */
 function* outputTexts(message: JsonObject): Generator<string> {
   // Some servers send the same thoughts under both names.
-  const thoughts = typeof message.reasoning_content === "string"
-    ? "reasoning_content"
-    : "reasoning";
+  const { reasoning_content } = message;
+  const isNamed = typeof reasoning_content === "string" && reasoning_content !== "";
+  const thoughts = isNamed ? "reasoning_content" : "reasoning";
   for (const field of ["content", thoughts, "refusal"]) yield* partTexts(message[field]);
   const calls = Array.isArray(message.tool_calls) ? message.tool_calls : [message.function_call];
   for (const call of calls) {
