@@ -290,6 +290,7 @@ Deno.test("chat abort: who leaves before the model answers lets it go, and pays 
   await reader.leave();
   await world.app.running.idle();
   assert.ok(world.upstream.calls[0]?.signal.aborted); // case 52
+  assert.ok(!JSON.stringify(world.logged).includes("stream_broken"));
   assert.deepEqual((await usageOf(world)).map(({ amount }) => amount), ["0.000008"]);
   assert.equal((await world.balance("ada")).held, "0");
 });

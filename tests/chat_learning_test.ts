@@ -151,6 +151,24 @@ for (const [whose, message, param, most, remembers] of tooLong) {
   });
 }
 
+Deno.test("chat: what a server leaves for an answer beside one prompt bounds no other", async () => {
+  using world = await createWorld({ project: { pricing: { models: unbound } } });
+  await world.deposit("ada", "1");
+  world.upstream.reply(({ body }) => {
+    const room = 16_000 - JSON.stringify(body.messages).length;
+    if (body.max_tokens <= room) return completion();
+    return refuse(`max_tokens must be at most ${room} beside this prompt`, "max_tokens", null);
+  });
+  const bounds: number[] = [];
+  for (const length of [9_000, 10]) {
+    const messages = [{ role: "user", content: "x".repeat(length) }];
+    assert.equal((await chat(world, { messages })).status, 200);
+    bounds.push(world.upstream.calls.at(-1)?.body.max_tokens);
+  }
+  const [long = 0, short = 0] = bounds;
+  assert.ok(long < 7_000 && short > 15_000, bounds.join());
+});
+
 Deno.test("chat: a prompt that is too long by itself is the caller's to mend, and asked for once", async () => {
   using world = await createWorld({ project: { pricing: { models: unbound } } });
   await world.deposit("ada", "1");

@@ -294,6 +294,35 @@ Deno.test("chat stream end: pieces with an empty reason do not make a broken str
   await assertCharged(world, [producedCost]);
 });
 
+Deno.test("chat stream end: an empty list of calls is no call", async () => {
+  using world = await createWorld({ project: { lowBalance: "5" } });
+  await world.deposit("ada", "1");
+  world.upstream.once(() => sse([chunk({ content: "Hi", tool_calls: [] })]));
+  const events = await readEvents(await chatStream(world));
+  assert.equal(events.at(-2).choices[0].finish_reason, "stop");
+  assert.match(events.at(-3).choices[0].delta.content, /running low/);
+});
+
+Deno.test("chat stream end: a call that is told after a stop is how it ends, and stays alone", async () => {
+  using world = await createWorld({ project: { lowBalance: "5" } });
+  await world.deposit("ada", "1");
+  const call = { index: 0, id: "c", type: "function", function: { name: "f", arguments: "{}" } };
+  const told = [chunk({ tool_calls: [call] }), chunk({}, "stop"), chunk({}, "tool_calls")];
+  world.upstream.once(() => sse(told));
+  const text = await (await chatStream(world)).text();
+  assert.deepEqual(text.match(/"finish_reason":"\w+"/g), ['"finish_reason":"tool_calls"']);
+  assert.doesNotMatch(text, /running low/);
+});
+
+Deno.test("chat stream end: an answer that had ended ends, also where an error comes after", async () => {
+  using world = await createWorld({ project: { lowBalance: "5" } });
+  await world.deposit("ada", "1");
+  const late = { error: { message: "late", code: "x" } };
+  world.upstream.once(() => sse([chunk({ content: "Hi" }), chunk({}, "stop"), late]));
+  const text = await (await chatStream(world)).text();
+  assert.match(text, /Hi[^]*running low[^]*"finish_reason":"stop"[^]*"code":"x"/);
+});
+
 Deno.test("chat stream end: a tool call without its end ends as one", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");

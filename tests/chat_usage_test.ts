@@ -209,9 +209,9 @@ Deno.test("chat usage: the total of several answers is charged once where it is 
   // As a tokenizer does that knows the language better than ours: 16 by our own.
   const content = "one two three four five six seven eight";
   const long = [0, 1].map((index) => ({ index, message: { content } }));
-  world.upstream.once(() => completion({ choices: long, usage: usage(10, 12) }));
+  world.upstream.once(() => completion({ choices: long, usage: usage(10, 13) }));
   const { body } = await chat(world, { n: 2 });
-  assert.deepEqual([body.usage.completion_tokens, body.usage.cost], [12, "0.000034"]);
+  assert.deepEqual([body.usage.completion_tokens, body.usage.cost], [13, "0.000036"]);
 });
 
 Deno.test("chat usage: the request fee is due where there is output, and only there", async () => {

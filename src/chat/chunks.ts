@@ -128,11 +128,15 @@ export class Chunks {
     const index = Number(choice.index);
     this.#seen.add(index);
     this.#options.meter.addOutput(delta);
-    if (isObject(delta) && Array.isArray(delta.tool_calls)) this.#calling.add(index);
+    const calls = isObject(delta) && Array.isArray(delta.tool_calls) ? delta.tool_calls : [];
+    if (calls.length > 0) this.#calling.add(index);
     if (typeof reason !== "string") return choice;
     this.#finished.add(index);
     // Its last text may come with its end, and with some servers even after it.
-    if (this.#lastWords(reason) === null) return choice;
+    if (this.#lastWords(reason) === null) {
+      this.#endings.delete(index);
+      return choice;
+    }
     const saysMore = isObject(delta) && Object.keys(delta).length > 0;
     this.#endings.set(index, saysMore ? piece(index, {}, reason) : choice);
     return saysMore ? { ...choice, finish_reason: null } : null;

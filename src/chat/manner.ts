@@ -67,7 +67,7 @@ export function otherManner(
     const other = manner.maxTokensField === "max_tokens" ? "max_completion_tokens" : "max_tokens";
     return { ...manner, maxTokensField: other };
   }
-  // Whoever sets a bound of their own is told that it is too high.
+  // Whoever sets a bound of their own is told that it is too high, and teaches nothing.
   return chat.maxTokens === null ? shorterManner(manner, cap, fault) : null;
 }
 
@@ -82,22 +82,25 @@ const maxTokensMin = 256;
 /** The manner with the longest answer that a refusal names, where it names one that is shorter. */
 function shorterManner(manner: Manner, cap: number, fault: UpstreamFault): Manner | null {
   const { message } = fault;
+  const asked = Math.min(cap, manner.maxTokens, manner.room);
   const context = numberIn(message, /context length (?:is|of) (?:only )?(\d+)|must be <= (\d+)/i);
   const prompt = numberIn(
     message,
-    /(\d+) in (?:the messages|your prompt)|has (\d+) input tokens|given: (\d+) `?inputs/i,
+    /(\d+) in (?:the messages|your prompt)|(?:has|passed|at least) (\d+) input tokens|given: (\d+) `?inputs/i,
   );
   if (context !== null && prompt !== null) {
     const room = context - prompt;
-    return room > 0 && room < Math.min(cap, manner.room) ? { ...manner, room } : null;
+    return room > 0 && room < asked ? { ...manner, room } : null;
   }
   if (!isAbout(fault, manner.maxTokensField)) return null;
   const most = numberIn(
     message,
     /at most (\d+)|less than or equal to `?(\d+)|\[\d+, ?(\d+)\]|\d+ > (\d+)/i,
   );
-  const isMost = most !== null && most >= maxTokensMin && most < Math.min(cap, manner.maxTokens);
-  return isMost ? { ...manner, maxTokens: most } : null;
+  if (most === null || most < maxTokensMin || most >= asked) return null;
+  // What is left beside one prompt is not what the model can write beside another.
+  const isOfPrompt = /prompt|input|context|messages|total/i.test(message);
+  return { ...manner, ...(isOfPrompt ? { room: most } : { maxTokens: most }) };
 }
 
 function numberIn(text: string, pattern: RegExp): number | null {

@@ -13,7 +13,7 @@ interface MeterOptions {
 
 // Some servers report one choice of several (llama.cpp does); by less than this, a provider that
 // reports them all may count the same text otherwise than we do.
-const tokenizersDiffer = 1.5;
+const tokenizersDiffer = 1.25;
 
 /**
  * What one answer has used: the provider's word where there is one, else our own count of what went

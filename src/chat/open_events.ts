@@ -20,10 +20,13 @@ const statusPatienceMs = 2_000;
 export async function openEvents(rooms: ChatRooms, answer: Answer): Promise<EventReader> {
   const patience = new Patience<EventReader>(rooms.deps.clock);
   const opening = forward(rooms, answer);
-  const reader = await patience.wait(opening, statusPatienceMs);
-  if (reader === "late") return openLate(opening, patience);
-  patience.end();
-  return reader;
+  let reader: EventReader | "late" | null = null;
+  try {
+    reader = await patience.wait(opening, statusPatienceMs);
+  } finally {
+    if (reader !== "late") patience.end();
+  }
+  return reader === "late" ? openLate(opening, patience) : reader;
 }
 
 /** Gives signs of life until the upstream answers. */

@@ -170,12 +170,12 @@ class AnswerStream {
     const broken = fault ?? this.#brokenOff();
     const { id: chat, requestId } = answer;
     if (broken) answer.steps.fault(broken);
-    if (broken && broken !== callerLeft) {
+    if (broken && endingOf(broken).kind === "failed") {
       const cause = String(broken instanceof ApiError ? broken.cause : broken);
       rooms.deps.log("warn", "stream_broken", { requestId, chat, cause });
     }
     try {
-      const closing = broken ? "" : this.#chunks.finish("stop");
+      const closing = broken && !this.#chunks.complete ? "" : this.#chunks.finish("stop");
       const charged = await this.#charge(broken);
       return closing + charged + (broken ? errorFrame(broken) : sseDone);
     } catch (error) {

@@ -87,7 +87,7 @@ export function isOwnersFault({ status, type, code }: UpstreamFault): boolean {
  */
 export function toCallersError(fault: UpstreamFault, retryAfter: string | null): UpstreamError {
   const { status, message, type, param, code } = fault;
-  const retry = retryAfter && /^[\w ,:+-]{1,64}$/.test(retryAfter)
+  const retry = retryAfter && /^[\w .,:+-]{1,64}$/.test(retryAfter)
     ? { headers: { "retry-after": retryAfter } }
     : {};
   const ownersFault = isOwnersFault(fault);
