@@ -44,7 +44,7 @@ const schema = z.strictObject({
   HOST: z.string().min(1).optional(),
   PORT: wholeNumber(0, 65_535).default(8000),
   BASE_URL: url.optional(),
-  KV_PATH: z.string().min(1).refine((path) => !/^(?!https?:)[a-z]+:\/\//i.test(path), {
+  KV_PATH: z.string().min(1).refine((path) => !/^(?!https?:)[a-z][a-z\d+.-]*:\/\//i.test(path), {
     error: "must be a file's path, or the http or https address of a KV server",
   }).optional(),
   KV_CHECKS_MAX: wholeNumber(8, 100).optional(),
@@ -200,7 +200,7 @@ function requireLoopback(host: string, baseUrl: string): void {
 
 /** Whether the database is a file of this machine, which one process at a time may have. */
 export function isDatabaseFile(kvPath: string): boolean {
-  return kvPath !== "" && kvPath !== ":memory:" && !/^[a-z]+:\/\//i.test(kvPath);
+  return kvPath !== "" && kvPath !== ":memory:" && !/^[a-z][a-z\d+.-]*:\/\//i.test(kvPath);
 }
 
 /** An address of ours as a path, for a page of ours to lead to: under the path of `BASE_URL`, if any. */

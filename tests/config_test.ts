@@ -121,7 +121,7 @@ Deno.test("config: on Deno Deploy the database is the platform's, and never a fi
     kvChecksMax: 10,
     host: "0.0.0.0",
   });
-  for (const KV_PATH of ["file:///tmp/farebox.kv", "postgres://kv.test/farebox"]) {
+  for (const KV_PATH of ["file:///tmp/farebox.kv", "postgres://kv.test/farebox", "s3://kv.test"]) {
     assert.throws(
       () => readConfig({ ...environment, KV_PATH }, { dev: false }),
       /KV_PATH must be a file's path/,

@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
+import { fromBytes, toBytes } from "../src/base/json.ts";
+import { projectKey } from "../src/store/keys.ts";
 import { chatBody, chatPath } from "./support/books.ts";
 import { hiddenFields, signedIn, textOf } from "./support/console.ts";
+import { put } from "./support/verify.ts";
 import { operate } from "./support/webhooks.ts";
 import { adminKey, type Body, createWorld, type World } from "./support/world.ts";
 
@@ -126,6 +129,28 @@ Deno.test("console: what someone else saved meanwhile is not undone unseen", asy
   await owner.submit("settings", { ...form, ...hiddenFields(stale.html, "/settings") });
   const { name, trialCredits } = await project(world);
   assert.deepEqual([name, trialCredits], ["Shop", "0"]);
+});
+
+Deno.test("console: what an older version took does not keep the rest of a form from being saved", async () => {
+  using world = await createWorld();
+  const key = projectKey(world.projectId);
+  const { value } = await world.deps.kv.get(key);
+  const stored = fromBytes<Body>(value ?? assert.fail());
+  const topUp = { ...stored.topUp, min: "5000", max: "1000" };
+  await put(world, key, toBytes({ ...stored, topUp }));
+  await world.clock.advance(10_000);
+  const owner = await signedIn(world);
+  const form = {
+    ...hiddenFields((await owner.get("settings")).html, "/settings"),
+    name: "Shop",
+    amounts: topUp.amounts.join(" "),
+    min: "5000",
+    max: "1000",
+  };
+  assert.match(textOf((await owner.submit("settings", form)).html), /Saved/);
+  assert.equal((await project(world)).name, "Shop");
+  const worse = { ...form, ...hiddenFields((await owner.get("settings")).html, "/settings") };
+  assert.equal((await owner.post("settings", { ...worse, min: "6000" })).status, 400);
 });
 
 Deno.test("console: settings are saved as the admin API would, and faults are told", async () => {

@@ -78,11 +78,12 @@ export function createDoor({ deps, directory, sessions }: ConsoleRooms): Door {
     answer: (session: Session) => Promise<Response> | Response,
   ): Promise<Response> {
     const { request, requestId } = incoming;
+    const onlyReads = request.method === "GET" || request.method === "HEAD";
     try {
-      if (request.method !== "GET") requireSameOrigin(request, deps.config);
+      if (!onlyReads) requireSameOrigin(request, deps.config);
       const session = await sessions.of(request);
       if (session) return await answer(session);
-      if (request.method !== "GET") {
+      if (!onlyReads) {
         return seeOther(withFlash(at("/sign-in"), "session-ended"), requestId);
       }
       const to = encodeURIComponent(incoming.path + new URL(request.url).search);

@@ -25,7 +25,8 @@ export async function save(
         "compare it with how things stand, and save again.",
     );
   }
-  const changed = changesOf(project, parseWith(updateProjectSchema, changes));
+  // What is as it was is not judged: older versions may have taken what is refused now.
+  const changed = changesOf(project, parseWith(updateProjectSchema, moved(project, changes)));
   if (Object.keys(changed).length === 0) return go(here(section), "unchanged");
   await admin.update(project.id, changed, session.by);
   return go(here(section), "saved");

@@ -8,7 +8,7 @@ export interface Payment {
   activityId: string;
   ref: AccountRef;
   currency: string;
-  /** What Stripe told of it since, in any order; absent before, and for what old versions took. */
+  /** What Stripe told of it since, in any order; absent where an old version booked it. */
   since?: Since;
 }
 
@@ -25,7 +25,14 @@ export interface Since {
   booked: string;
 }
 
-const nothing: Since = { refunded: {}, withdrawn: {}, reinstated: [], taken: "0", booked: "0" };
+/** Of a payment of which nothing has been told yet. */
+export const nothing: Since = {
+  refunded: {},
+  withdrawn: {},
+  reinstated: [],
+  taken: "0",
+  booked: "0",
+};
 
 /** What is known with what is told now; null where that is known already. */
 export function learn({ since = nothing }: Payment, told: Change): Since | null {

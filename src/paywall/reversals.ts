@@ -1,6 +1,6 @@
 import { ApiError } from "../base/errors.ts";
 import { fromBytes, toBytes } from "../base/json.ts";
-import { type Amount, formatAmount, fromDecimal, toAmount } from "../base/money.ts";
+import { type Amount, formatAmount, fromDecimal, least, toAmount } from "../base/money.ts";
 import type { Deps } from "../deps.ts";
 import type { Trigger } from "../events/event.ts";
 import { amountOf, type Entry } from "../ledger/entry.ts";
@@ -95,11 +95,12 @@ async function settle(rooms: Rooms, row: Row, told: Change): Promise<Outcome | n
   const payment = fromBytes<Payment>(row.value ?? new Uint8Array());
   const { ref, activityId, currency } = payment;
   const done = told.kind === "reversal" ? "debited" : "credited";
-  const since = learn(payment, told);
-  if (since === null) return wasTaken(payment, told) ? done : "ignored";
+  const learnt = learn(payment, told);
+  if (learnt === null) return wasTaken(payment, told) ? done : "ignored";
   const original = await rooms.post.find(ref, activityId);
   if (!original) return "ignored";
   const whole = fromDecimal(amountOf(original));
+  const since = await withOld(rooms, { payment, original, since: learnt, told });
   const { due, taken, booked } = standing(since, { whole, currency });
   const settling = bookingOf({ row, payment, original, since, told });
   if (due > booked && await takeBack(rooms, settling(toAmount(due - booked)))) return done;
@@ -107,6 +108,21 @@ async function settle(rooms: Rooms, row: Row, told: Change): Promise<Outcome | n
   const write = { ...emptyWrite(), checks: [{ key: row.key, version: row.version }] };
   const sets = [{ key: row.key, value: toBytes({ ...payment, since }) }];
   return (await rooms.deps.committer.commit({ ...write, sets })) === null ? null : "ignored";
+}
+
+/**
+ * Old versions booked disputes and kept no account of them: what was refunded by then may have been
+ * for this one, and is not taken again for it.
+ */
+async function withOld(
+  { post }: Rooms,
+  { payment, original, since, told }: Omit<Settling, "row">,
+): Promise<Since> {
+  if (payment.since || told.kind !== "reversal" || told.disputeId === undefined) return since;
+  const whole = fromDecimal(amountOf(original));
+  const refunded = toAmount(whole - await post.refundable(payment.ref, original));
+  const { due } = standing(since, { whole, currency: payment.currency });
+  return { ...since, booked: formatAmount(least(due, refunded)) };
 }
 
 interface Settling {

@@ -11,7 +11,7 @@ import { accountKey, connectionKey, stripePaymentKey } from "../store/keys.ts";
 import type { PaywallRooms } from "./rooms.ts";
 import type { Taken } from "./operations.ts";
 import { instanceMerchant, type Merchant, merchantOf } from "./merchant.ts";
-import type { Payment } from "./payment.ts";
+import { nothing, type Payment } from "./payment.ts";
 import { byStripe, follow, followKept, isBookedBefore } from "./reversals.ts";
 import { paidSession, projectOfSession } from "./stripe.ts";
 import { readTold, type Session } from "./stripe_event.ts";
@@ -106,7 +106,8 @@ async function book(
       if (wallet) draft.put(connectionKey(wallet.personId, projectId, user), new Uint8Array());
       if (paymentIntent === null) return;
       const key = stripePaymentKey(merchant.id, paymentIntent);
-      const payment: Payment = { activityId: entry.id, ref, currency: project.currency };
+      const { currency } = project;
+      const payment: Payment = { activityId: entry.id, ref, currency, since: nothing };
       draft.put(key, toBytes(payment));
     },
   }).catch((error) => {
