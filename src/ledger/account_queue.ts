@@ -2,6 +2,7 @@ import { ApiError } from "../base/errors.ts";
 import type { Deps } from "../deps.ts";
 import type { Directory } from "../projects/directory.ts";
 import { keyText } from "../store/batch.ts";
+import { waitForTurn } from "../store/contention.ts";
 import { accountKey, authorizationKey } from "../store/keys.ts";
 import type { Row } from "../store/kv.ts";
 import type { TopUsers } from "../summaries/top_users.ts";
@@ -31,7 +32,6 @@ interface Lane {
 }
 
 const attemptsMax = 20;
-const retryBaseMs = 4;
 const cachedAccountsMax = 20_000;
 
 /**
@@ -48,9 +48,6 @@ export function createAccountQueue(
   const listeners = new Map<string, Set<() => void>>();
   const readsMax = deps.config.kvChecksMax - 4;
 
-  /** From none to twice the delay, so that two processes do not meet again and again. */
-  const jittered = (ms: number) => (ms * (deps.randomBytes(1)[0] ?? 0)) / 128;
-
   async function drain(laneName: string, lane: Lane): Promise<void> {
     const name = nameOf(lane.ref);
     while (lane.waiting.length > 0) {
@@ -64,7 +61,7 @@ export function createAccountQueue(
 
   async function settleBatch(name: string, ref: AccountRef, batch: Waiting[]): Promise<void> {
     for (let attempt = 0; attempt < attemptsMax; attempt++) {
-      if (attempt > 2) await deps.clock.sleep(jittered(retryBaseMs * attempt));
+      if (attempt > 2) await waitForTurn(deps, attempt);
       const { draft, fresh } = await openDraft(name, ref, batch, attempt);
       const decisions: Decision[] = [];
       for (const waiting of batch) {

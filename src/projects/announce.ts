@@ -2,6 +2,7 @@ import { ApiError } from "../base/errors.ts";
 import type { Deps } from "../deps.ts";
 import type { NewEvent } from "../events/event.ts";
 import { appendEvents } from "../events/outbox.ts";
+import { waitForTurn } from "../store/contention.ts";
 import { projectKey } from "../store/keys.ts";
 import { emptyWrite, type Write } from "../store/kv.ts";
 import type { Directory } from "./directory.ts";
@@ -23,19 +24,16 @@ export type Commit = (
 ) => Promise<void>;
 
 const attemptsMax = 20;
-const retryBaseMs = 4;
 
 /** Commits over the committer. */
 export function createCommit(
   { committer, clock, id, randomBytes }: Pick<Deps, "committer" | "clock" | "id" | "randomBytes">,
   directory: Directory,
 ): Commit {
-  /** From none to twice the delay: a user who is charged fast moves their row all the time. */
-  const jittered = (ms: number) => (ms * (randomBytes(1)[0] ?? 0)) / 128;
-
   return async (projectId, build) => {
     for (let attempt = 0; attempt < attemptsMax; attempt++) {
-      if (attempt > 2) await clock.sleep(jittered(retryBaseMs * attempt));
+      // A user who is charged fast moves their row all the time.
+      if (attempt > 2) await waitForTurn({ clock, randomBytes }, attempt);
       const { project, version } = await directory.refresh(projectId);
       const built = await build(project);
       if (!built) return;

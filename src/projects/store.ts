@@ -6,8 +6,8 @@ import {
   projectKey,
   projectsPrefix,
 } from "../store/keys.ts";
-import type { Key, Kv, Row, Write } from "../store/kv.ts";
-import { listAfter } from "../store/scan.ts";
+import type { Kv, Row, Write } from "../store/kv.ts";
+import { pagesUnder } from "../store/scan.ts";
 import { type ApiKey, noLimits, type Project } from "./schema.ts";
 
 /** A project as it stood at one version of its row. */
@@ -32,15 +32,11 @@ const keysPerRead = 500;
 
 /** All of the project's keys, in order of creation. */
 export async function listApiKeys(kv: Kv, projectId: string): Promise<ApiKey[]> {
-  const prefix = apiKeysPrefix(projectId);
   const keys: ApiKey[] = [];
-  for (let after: Key | null = null;;) {
-    const rows: Row[] = await listAfter(kv, prefix, { after, limit: keysPerRead });
+  for await (const rows of pagesUnder(kv, apiKeysPrefix(projectId), keysPerRead)) {
     keys.push(...rows.flatMap(({ value }) => (value ? [fromBytes<ApiKey>(value)] : [])));
-    const last = rows.at(-1);
-    if (!last || rows.length < keysPerRead) return keys;
-    after = last.key;
   }
+  return keys;
 }
 
 /** One key's record and the version to check, or null. */

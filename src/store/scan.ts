@@ -68,6 +68,17 @@ export function listAfter(
   return kv.list({ prefix, ...(after ? { start: [...after, ""] } : {}), limit });
 }
 
+/** All rows under a prefix, so many at each read: what is added meanwhile at the end comes too. */
+export async function* pagesUnder(kv: Kv, prefix: Key, limit: number): AsyncGenerator<Row[]> {
+  for (let after: Key | null = null;;) {
+    const rows: Row[] = await listAfter(kv, prefix, { after, limit });
+    yield rows;
+    const last = rows.at(-1);
+    if (!last || rows.length < limit) return;
+    after = last.key;
+  }
+}
+
 /** The rest of a key after a prefix: where a scan of the rows under it goes on. */
 const keyPlace = z.array(z.union([z.string(), z.number()])).min(1).max(4)
   .refine((parts) => parts.join("").length <= keyCharsMax);

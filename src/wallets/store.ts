@@ -9,8 +9,8 @@ import {
   personPasskeyKey,
   personPasskeysPrefix,
 } from "../store/keys.ts";
-import { emptyWrite, type Key, type Kv, type Row, type Write } from "../store/kv.ts";
-import { listAfter } from "../store/scan.ts";
+import { emptyWrite, type Key, type Kv, type Write } from "../store/kv.ts";
+import { pagesUnder } from "../store/scan.ts";
 
 /** What a person decided about one user of one project. */
 export interface Connection extends LinkSubject {
@@ -28,10 +28,8 @@ export function markConnection(write: Write, key: Key): void {
 
 /** What still is this person's, all of it: each can be ended. */
 export async function listConnections(kv: Kv, personId: string): Promise<Connection[]> {
-  const prefix = connectionsPrefix(personId);
   const own: Connection[] = [];
-  for (let after: Key | null = null;;) {
-    const rows: Row[] = await listAfter(kv, prefix, { after, limit: connectionsPerRead });
+  for await (const rows of pagesUnder(kv, connectionsPrefix(personId), connectionsPerRead)) {
     const subjects = rows.map(({ key }) => ({ projectId: String(key[2]), user: String(key[3]) }));
     const keys = subjects.map(({ projectId, user }) => authorizationKey(projectId, user));
     const found = keys.length === 0 ? [] : await kv.getMany(keys);
@@ -40,10 +38,8 @@ export async function listConnections(kv: Kv, personId: string): Promise<Connect
       const authorization = value && decodeAuthorization(value);
       if (authorization?.personId === personId) own.push({ ...subject, authorization });
     }
-    const last = rows.at(-1);
-    if (!last || rows.length < connectionsPerRead) return own;
-    after = last.key;
   }
+  return own;
 }
 
 /** The currencies that a person has money in, or had. */

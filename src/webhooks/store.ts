@@ -15,6 +15,7 @@ import {
   subscriptionsPrefix,
 } from "../store/keys.ts";
 import type { Key, Kv, Row, Write } from "../store/kv.ts";
+import { pagesUnder } from "../store/scan.ts";
 import type { Delivery, Health, OldSecret, Subscription } from "./schema.ts";
 
 /** Rows that one listing reads at once. */
@@ -80,16 +81,9 @@ export async function listSubscriptions(
   projectId: string,
 ): Promise<Subscription[]> {
   const found: Subscription[] = [];
-  let after: Key | null = null;
-  do {
-    const from: { start?: Key } = after ? { start: after } : {};
-    const prefix = subscriptionsPrefix(projectId);
-    const rows: Row[] = await kv.list({ prefix, ...from, limit: rowsPerRead + 1 });
-    for (const { value } of rows.slice(0, rowsPerRead)) {
-      if (value) found.push(decodeSubscription(value));
-    }
-    after = rows[rowsPerRead]?.key ?? null;
-  } while (after !== null);
+  for await (const rows of pagesUnder(kv, subscriptionsPrefix(projectId), rowsPerRead)) {
+    found.push(...rows.flatMap(({ value }) => (value ? [decodeSubscription(value)] : [])));
+  }
   return found;
 }
 
