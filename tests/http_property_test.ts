@@ -227,6 +227,17 @@ Deno.test("http: a large head is read, and the same length said twice is one", a
   assert.equal(kept.length, 1);
 });
 
+Deno.test("http: what a header holds beside ASCII can be a header again", async () => {
+  const bytes = join(
+    "HTTP/1.1 204 No Content\r\nx-any: ",
+    Uint8Array.of(0x80, 0x9f, 0xff),
+    "\r\n\r\n",
+  );
+  const { header } = await connectionTo([bytes]).connection.ask(new Uint8Array(), signal);
+  assert.equal(header("x-any"), "\x80\x9f\xff");
+  assert.equal(new Headers({ "x-any": header("x-any") ?? "" }).get("x-any"), "\x80\x9f\xff");
+});
+
 Deno.test("http: what follows an answer unasked ends the connection", async () => {
   const two = "HTTP/1.1 204 No Content\r\n\r\nHTTP/1.1 200 OK\r\n\r\n";
   const { connection, kept } = connectionTo([encoder.encode(two)]);

@@ -4,13 +4,13 @@ import fc from "fast-check";
 import { ApiError } from "../src/base/errors.ts";
 import {
   canonicalJson,
-  decodeUtf8,
   fromBytesExactly,
   nestsDeeper,
   parseJson,
   toBytes,
 } from "../src/base/json.ts";
 import { readJsonBody } from "../src/base/request.ts";
+import { decodeUtf8, encodeUtf8 } from "../src/base/utf8.ts";
 import { always, anyText, jsonText, spoiled } from "./support/property.ts";
 
 const encoder = new TextEncoder();
@@ -145,6 +145,22 @@ Deno.test("json: bytes are UTF-8 when they are what their text is written as", (
       assert.equal(decodeUtf8(encoder.encode(`"${text}"`)), `"${text.toWellFormed()}"`);
     }),
   ));
+
+Deno.test("json: a text's bytes are its UTF-8, and stay so while others are written", () => {
+  const written: [Uint8Array, string][] = [];
+  // Of three bytes a character at most, and around the length from which a text has its own buffer.
+  const long = fc.tuple(fc.constantFrom("a", "é", "語", "\ud800", "😀"), fc.nat(2_100))
+    .map(([text, times]) => text.repeat(times));
+  return always(
+    1_000,
+    fc.property(fc.oneof(anyText, long), (text) => {
+      written.push([encodeUtf8(text), text]);
+      for (const [bytes, text] of written.slice(-20)) {
+        assert.deepEqual(bytes, encoder.encode(text));
+      }
+    }),
+  );
+});
 
 const bodyText = fc.oneof(
   fc.integer({ min: 480, max: 520 })

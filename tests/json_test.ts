@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { canonicalJson, decodeUtf8, parseJson } from "../src/base/json.ts";
+import { canonicalJson, parseJson } from "../src/base/json.ts";
+import { decodeUtf8 } from "../src/base/utf8.ts";
 import { chatBody, chatPath } from "./support/books.ts";
 import { createWorld } from "./support/world.ts";
 

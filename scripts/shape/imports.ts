@@ -26,7 +26,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   real_post: ["deps"],
   real_connect: ["http"],
   real_resolve: ["deps"], // types only
-  http: ["deps"], // types only
+  http: ["deps", "base"],
   real_alarm: ["deps"],
   real_snapshot: ["deps", "real_snapshot_worker"],
   real_snapshot_worker: [],

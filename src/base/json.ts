@@ -1,10 +1,9 @@
+import { decodeOwnUtf8, encodeUtf8 } from "./utf8.ts";
+
 /** Any value that JSON can hold. */
 export type Json = null | boolean | number | string | Json[] | JsonObject;
 /** A JSON object. */
 export type JsonObject = { [key: string]: Json };
-
-const encoder = new TextEncoder();
-const strictUtf8 = new TextDecoder("utf-8", { fatal: true });
 
 /** Whether `value` is a JSON object: neither an array nor null. */
 export function isObject(value: unknown): value is JsonObject {
@@ -92,36 +91,22 @@ function keepSource(value: number, source: string): unknown {
 
 /** JSON as UTF-8 bytes: how every record is stored. */
 export function toBytes(value: unknown): Uint8Array<ArrayBuffer> {
-  return encoder.encode(JSON.stringify(value));
+  return encodeUtf8(JSON.stringify(value));
 }
 
 /** Reads what `toBytes` wrote. The caller names the shape that it wrote under this key. */
 export function fromBytes<T>(bytes: Uint8Array): T {
-  return JSON.parse(strictUtf8.decode(bytes)) as T;
+  return JSON.parse(decodeOwnUtf8(bytes)) as T;
 }
 
 /** The same, with every number as it was written: for what callers gave us to keep. */
 export function fromBytesExactly<T>(bytes: Uint8Array): T {
-  return fromTextExactly(strictUtf8.decode(bytes));
+  return fromTextExactly(decodeOwnUtf8(bytes));
 }
 
 /** The same of a text that has been decoded. */
 export function fromTextExactly<T>(text: string): T {
   return parseJson(text) as T;
-}
-
-/** Decodes UTF-8; null where a byte sequence is not well-formed. */
-export function decodeUtf8(bytes: Uint8Array): string | null {
-  try {
-    return strictUtf8.decode(bytes);
-  } catch {
-    return null;
-  }
-}
-
-/** The length of `text` in UTF-8, in bytes. */
-export function utf8Length(text: string): number {
-  return encoder.encode(text).length;
 }
 
 /** JSON with the keys of every object sorted, so that equal values give equal text. */

@@ -1,14 +1,8 @@
 import type { z } from "zod";
 import { readBytes } from "./body.ts";
 import { ApiError, badRequest } from "./errors.ts";
-import {
-  boundPassed,
-  decodeUtf8,
-  isObject,
-  type Json,
-  type JsonObject,
-  parseJson,
-} from "./json.ts";
+import { boundPassed, isObject, type Json, type JsonObject, parseJson } from "./json.ts";
+import { decodeUtf8 } from "./utf8.ts";
 import {
   idempotencyKeyCharsMax,
   jsonDepthMax,

@@ -1,4 +1,5 @@
-import { decodeUtf8, isObject, parseJson } from "../base/json.ts";
+import { isObject, parseJson } from "../base/json.ts";
+import { decodeUtf8 } from "../base/utf8.ts";
 import { upstreamBodyBytesMax } from "../base/limits.ts";
 import type { Deps } from "../deps.ts";
 import { formatAmount } from "../base/money.ts";

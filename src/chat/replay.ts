@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import { canonicalJson, decodeUtf8 } from "../base/json.ts";
+import { canonicalJson } from "../base/json.ts";
+import { decodeUtf8, encodeUtf8, utf8Length } from "../base/utf8.ts";
 import { chatReplayBytesMax, chatReplayLifetimeMs } from "../base/limits.ts";
 import { idempotencyKeyReused } from "../base/request.ts";
 import type { HeaderList } from "../base/response.ts";
@@ -52,7 +53,6 @@ type Head =
     user?: string;
   };
 
-const encoder = new TextEncoder();
 const pollMs = 100;
 
 /** The mark of a request, made now, under a key. */
@@ -134,7 +134,7 @@ export function runningMark<Q extends Quote>(
     rows: [
       { key: mark.key, value: encode(head, "") },
       // Also of a request whose process dies, and that nobody makes again.
-      { key: mark.dueKey, value: encoder.encode("{}") },
+      { key: mark.dueKey, value: encodeUtf8("{}") },
     ],
     blocks: (present) => decodeUtf8(present) !== replaceable,
   };
@@ -161,7 +161,7 @@ export function removeMark(draft: Draft, { key, dueKey }: ReplayMark): void {
 
 /** Whether an answer is small enough to be kept. */
 export function fits(body: string): boolean {
-  return body.length * 3 <= chatReplayBytesMax || encoder.encode(body).length <= chatReplayBytesMax;
+  return body.length * 3 <= chatReplayBytesMax || utf8Length(body) <= chatReplayBytesMax;
 }
 
 /** Removes what is kept under keys, and whose time is over; a bounded part at each call. */
@@ -192,7 +192,7 @@ export function createReplayEraser({ kv, committer }: Pick<Deps, "kv" | "committ
 }
 
 function encode(head: Head, body: string): Uint8Array {
-  return encoder.encode(`${JSON.stringify(head)}\n${body}`);
+  return encodeUtf8(`${JSON.stringify(head)}\n${body}`);
 }
 
 function decode(bytes: Uint8Array): { head: Head; body: string } {

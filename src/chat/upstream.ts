@@ -1,5 +1,6 @@
 import { ApiError } from "../base/errors.ts";
-import { decodeUtf8, isObject, type JsonObject } from "../base/json.ts";
+import { isObject, type JsonObject } from "../base/json.ts";
+import { decodeUtf8 } from "../base/utf8.ts";
 import { upstreamErrorBytesMax } from "../base/limits.ts";
 import type { UpstreamBody, UpstreamResponse } from "../deps.ts";
 import { inflated } from "../http/inflate.ts";

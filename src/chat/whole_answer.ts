@@ -1,11 +1,5 @@
-import {
-  decodeUtf8,
-  isObject,
-  type Json,
-  type JsonObject,
-  nestsDeeper,
-  parseJson,
-} from "../base/json.ts";
+import { isObject, type Json, type JsonObject, nestsDeeper, parseJson } from "../base/json.ts";
+import { decodeUtf8 } from "../base/utf8.ts";
 import { jsonDepthMax, upstreamBodyBytesMax } from "../base/limits.ts";
 import { corsHeaders, type HeaderList } from "../base/response.ts";
 import { amountOf, type Entry } from "../ledger/entry.ts";

@@ -1,4 +1,4 @@
-import { decodeUtf8 } from "../base/json.ts";
+import { decodeUtf8 } from "../base/utf8.ts";
 import type { Committer } from "../store/commit.ts";
 import { isEventKey, isOutboxKey } from "../store/keys.ts";
 import type { Write } from "../store/kv.ts";

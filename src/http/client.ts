@@ -1,3 +1,4 @@
+import { encodeUtf8, utf8Length } from "../base/utf8.ts";
 import type { AskUpstream, UpstreamRequest } from "../deps.ts";
 import { Connection, type Keeper, type Socket } from "./connection.ts";
 import { Pace } from "./pace.ts";
@@ -134,7 +135,6 @@ class IdleConnections implements Keeper {
   }
 }
 
-const encoder = new TextEncoder();
 const sendable = /^[\t\x20-\x7e]*$/;
 
 /** A request as it is sent. Throws for a header that would be another one on its way. */
@@ -144,11 +144,6 @@ function encode({ method, headers, body }: UpstreamRequest, lines: string): Uint
     if (!sendable.test(value)) throw new Error(`the header ${name} cannot be sent as it is`);
     head += `${name}: ${value}\r\n`;
   }
-  if (body === null) return encoder.encode(`${head}\r\n`);
-  const content = encoder.encode(body);
-  const start = encoder.encode(`${head}content-length: ${content.length}\r\n\r\n`);
-  const whole = new Uint8Array(start.length + content.length);
-  whole.set(start);
-  whole.set(content, start.length);
-  return whole;
+  if (body === null) return encodeUtf8(`${head}\r\n`);
+  return encodeUtf8(`${head}content-length: ${utf8Length(body)}\r\n\r\n${body}`);
 }

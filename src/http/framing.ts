@@ -1,4 +1,4 @@
-import { type Head, listOf, ProtocolError } from "./head.ts";
+import { type Head, latin1Of, listOf, ProtocolError } from "./head.ts";
 
 /** Where the body of a response ends, found while its bytes come. */
 export interface Framing {
@@ -71,7 +71,6 @@ class UntilClose implements Framing {
 const lineFeed = 10;
 /** Longest line that gives a chunk's size, with what extends it, and longest trailer, in bytes. */
 const lineBytesMax = 4 * 1024;
-const latin1 = new TextDecoder("latin1");
 
 /** Chunks (RFC 9112, 7.1). Their extensions and trailers say nothing that we want to know. */
 class Chunked implements Framing {
@@ -102,7 +101,7 @@ class Chunked implements Framing {
         throw new ProtocolError("a line of a chunk that is too long");
       }
       if (end < 0) break;
-      this.#line(latin1.decode(bytes.subarray(used, end)).replace(/\r$/, ""));
+      this.#line(latin1Of(bytes.subarray(used, end)).replace(/\r$/, ""));
       used = end + 1;
     }
     return { used, piece: bytes.subarray(0, length) };

@@ -1,3 +1,5 @@
+import { Buffer } from "node:buffer";
+
 /** The head of an HTTP/1.1 response (RFC 9112), as far as its reader needs it. */
 export interface Head {
   status: number;
@@ -14,9 +16,14 @@ export class ProtocolError extends Error {
   override name = "ProtocolError";
 }
 
-// Bytes as characters, one each: what a header may hold besides ASCII has no other meaning (RFC
-// 9110, 5.5).
-const latin1 = new TextDecoder("latin1");
+/**
+ * Bytes as characters, one each: what a header may hold besides ASCII has no other meaning (RFC 9110,
+ * 5.5). A `TextDecoder` of that name reads windows-1252, whose characters no header can hold again.
+ */
+export function latin1Of({ buffer, byteOffset, length }: Uint8Array<ArrayBuffer>): string {
+  return Buffer.from(buffer, byteOffset, length).toString("latin1");
+}
+
 const lineEnds = /\r?\n\r?\n/g;
 const statusLine = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: |$)/;
 const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
@@ -25,7 +32,7 @@ const controls = /[\x00-\x08\x0a-\x1f\x7f]/;
 
 /** Reads the head that `bytes` begin with; null when it is not all there. Throws `ProtocolError`. */
 export function readHead(bytes: Uint8Array<ArrayBuffer>): Head | null {
-  const text = latin1.decode(bytes);
+  const text = latin1Of(bytes);
   // A line may end in LF alone, and empty lines before the first are none (RFC 9112, 2.2).
   const begin = /^[\r\n]*/.exec(text)?.[0].length ?? 0;
   lineEnds.lastIndex = begin;

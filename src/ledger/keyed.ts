@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import { canonicalJson, type JsonObject, utf8Length } from "../base/json.ts";
+import { canonicalJson, type JsonObject } from "../base/json.ts";
+import { utf8Length } from "../base/utf8.ts";
 import { type Amount, formatAmount } from "../base/money.ts";
 import { idempotencyKeyReused } from "../base/request.ts";
 import { idempotencyKey } from "../store/keys.ts";

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { userField } from "../base/fields.ts";
-import { isObject, type JsonObject, utf8Length } from "../base/json.ts";
+import { isObject, type JsonObject } from "../base/json.ts";
+import { utf8Length } from "../base/utf8.ts";
 import { metadataBytesMax, metadataKeysMax, userIdUnitsMax } from "../base/limits.ts";
 import { parseAmount } from "../base/money.ts";
 

@@ -1,14 +1,8 @@
 import { z } from "zod";
 import { badRequest } from "../base/errors.ts";
 import { idOf, nextCursor, time } from "../base/fields.ts";
-import {
-  fromBytes,
-  fromBytesExactly,
-  isObject,
-  type JsonObject,
-  toBytes,
-  utf8Length,
-} from "../base/json.ts";
+import { fromBytes, fromBytesExactly, isObject, type JsonObject, toBytes } from "../base/json.ts";
+import { utf8Length } from "../base/utf8.ts";
 import type { Deps } from "../deps.ts";
 import { auditKey, auditPrefix, instanceTrail } from "../store/keys.ts";
 import type { Key, Kv } from "../store/kv.ts";

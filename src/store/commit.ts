@@ -1,5 +1,5 @@
 import { ApiError, storeUnavailable } from "../base/errors.ts";
-import { decodeUtf8 } from "../base/json.ts";
+import { decodeUtf8 } from "../base/utf8.ts";
 import type { Deps } from "../deps.ts";
 import { type Batch, keyText, openBatch, type Pending } from "./batch.ts";
 import { commitMarkerKey } from "./keys.ts";

@@ -1,4 +1,5 @@
-import { fromBytes, utf8Length } from "../base/json.ts";
+import { fromBytes } from "../base/json.ts";
+import { encodeUtf8, utf8Length } from "../base/utf8.ts";
 import { keyText } from "./batch.ts";
 import type { Addition, Key, Write } from "./kv.ts";
 
@@ -19,7 +20,6 @@ interface Shard {
   fields: Sum;
 }
 
-const encoder = new TextEncoder();
 /** Most fields of a row with the same first part (`model:…`); what comes later is `model:other`. */
 const fieldsMax = 24;
 /** Longest name of a field, in bytes of its JSON; longer ones are `…:other` too. */
@@ -94,5 +94,5 @@ function encode(sum: Sum): Uint8Array {
   const fields = [...sum].map(([field, values]) =>
     `${JSON.stringify(field)}:[${values.map((value) => `"${value}"`).join(",")}]`
   );
-  return encoder.encode(`{${fields.join(",")}}`);
+  return encodeUtf8(`{${fields.join(",")}}`);
 }

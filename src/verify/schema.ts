@@ -1,7 +1,8 @@
 import { Buffer } from "node:buffer";
 import { z } from "zod";
 import { badRequest } from "../base/errors.ts";
-import { decodeUtf8, type Json } from "../base/json.ts";
+import { type Json } from "../base/json.ts";
+import { decodeUtf8 } from "../base/utf8.ts";
 
 const cursorCharsMax = 32 * 1024;
 

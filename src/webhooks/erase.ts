@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { badRequest } from "../base/errors.ts";
-import { decodeUtf8, isObject, type Json, type JsonObject, toBytes } from "../base/json.ts";
+import { isObject, type Json, type JsonObject, toBytes } from "../base/json.ts";
+import { decodeUtf8 } from "../base/utf8.ts";
 import type { Deps } from "../deps.ts";
 import { decodeOutbox } from "../events/outbox.ts";
 import { commitOn, type ErasedPage, type Eraser, eraseRows, type Erasure } from "../store/erase.ts";

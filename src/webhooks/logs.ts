@@ -1,5 +1,6 @@
 import { badRequest, notFound } from "../base/errors.ts";
-import { decodeUtf8, fromTextExactly } from "../base/json.ts";
+import { fromTextExactly } from "../base/json.ts";
+import { decodeUtf8 } from "../base/utf8.ts";
 import type { Deps } from "../deps.ts";
 import { freshPrefix, logKey, logPrefix } from "../store/keys.ts";
 import type { Kv } from "../store/kv.ts";

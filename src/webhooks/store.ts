@@ -1,4 +1,5 @@
-import { decodeUtf8, fromBytes, toBytes } from "../base/json.ts";
+import { fromBytes, toBytes } from "../base/json.ts";
+import { decodeUtf8 } from "../base/utf8.ts";
 import type { PendingEvent } from "../events/bell.ts";
 import { decodeOutbox } from "../events/outbox.ts";
 import {

@@ -1,4 +1,4 @@
-import { decodeUtf8 } from "../base/json.ts";
+import { decodeUtf8 } from "../base/utf8.ts";
 import type { Clock } from "../deps.ts";
 import { keyText } from "../store/batch.ts";
 import { allDuePrefix, allFreshPrefix, allLogsPrefix, deliveryKey } from "../store/keys.ts";

@@ -1,4 +1,4 @@
-import { decodeUtf8 } from "../../src/base/json.ts";
+import { decodeUtf8 } from "../../src/base/utf8.ts";
 import { least } from "../../src/base/money.ts";
 import { type Defect, draft, lacks, writing } from "./defect_seams.ts";
 

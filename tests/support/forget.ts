@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { decodeUtf8, toBytes } from "../../src/base/json.ts";
+import { toBytes } from "../../src/base/json.ts";
+import { decodeUtf8 } from "../../src/base/utf8.ts";
 import { toBase64Url } from "../../src/base/base64.ts";
 import { stripePaymentKey } from "../../src/store/keys.ts";
 import { storedRows } from "./books.ts";
