@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { formatForPeople, parseAmount, zero } from "../src/base/money.ts";
 import { chat, chatStream, usageOf } from "./support/chat.ts";
 import { chunk, completion, helloStream, readEvents, sse } from "./support/upstream.ts";
 import { adminKey, createWorld, type World } from "./support/world.ts";
@@ -86,6 +87,29 @@ Deno.test("messages: an answer warns of a low balance, whole and streamed, and n
   assert.equal(body.choices[0].message.content, null, "a call of a tool is left alone");
   const json = { response_format: { type: "json_object" } };
   assert.equal((await chat(world, json)).body.choices[0].message.content, "Hello there");
+});
+
+Deno.test("messages: a warning and a cut tell the balance that the answer leaves", async () => {
+  const words = { low_balance: "Left: {{balance}}. {{url}}", cut: "Cut at {{balance}}. {{url}}" };
+  const pricing = { models: { "test-model": { input: "1000", output: "2000" } } };
+  const project = { lowBalance: "50", messages: { en: words }, pricing };
+  using world = await createWorld({ project });
+  await world.deposit("ada", "10");
+  const left = async (user: string) => {
+    const { balance } = await world.balance(user);
+    return formatForPeople(parseAmount(balance) ?? zero, "usd");
+  };
+  const { body } = await chat(world);
+  assert.notEqual(await left("ada"), "$10.00");
+  assert.ok(body.choices[0].message.content.includes(`Left: ${await left("ada")}. http`));
+  world.upstream.once(helloStream);
+  const text = await (await chatStream(world)).text();
+  assert.ok(text.includes(`Left: ${await left("ada")}. http`), text);
+  await world.deposit("bob", "0.15");
+  world.upstream.once(() => sse([chunk({ content: "word ".repeat(500) }), chunk({}, "stop")]));
+  const cut = await (await chatStream(world, { user: "bob" })).text();
+  assert.ok(cut.includes(`Cut at ${await left("bob")}. http`), cut.slice(-600));
+  assert.equal(await left("bob"), "$0.00");
 });
 
 for (

@@ -163,12 +163,11 @@ Deno.test("sse: whatever an upstream's events hold, its caller reads whole event
           choices: 1,
           head: { id: "chatcmpl-1" },
           apiKey: null,
-          cutText: "cut",
-          closingText: null,
+          words: { cut: () => "cut", closing: null },
         });
         let frames = "";
         for (const { data, event } of events) frames += chunks.take({ data, event, id: undefined });
-        frames += chunks.finish("stop");
+        frames += chunks.finish("stop", "1");
         for (const { data } of await eventsOf([encoder.encode(frames)])) {
           const told = JSON.parse(data);
           assert.equal(typeof told, "object");

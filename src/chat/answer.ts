@@ -5,8 +5,7 @@ import type { AccountRef } from "../ledger/account.ts";
 import { amountOf, type Entry } from "../ledger/entry.ts";
 import type { Holds, Rates } from "../ledger/hold.ts";
 import type { Obstacle } from "../ledger/obstacle.ts";
-import { type Amount, formatAmount, parseAmount } from "../base/money.ts";
-import { messageFor } from "../paywall/message.ts";
+import type { Amount } from "../base/money.ts";
 import type { Announce } from "../projects/announce.ts";
 import type { Auth, Caller } from "../projects/auth.ts";
 import type { Ending } from "./events.ts";
@@ -122,27 +121,6 @@ export async function isUsedUp({ meter, quote, terms }: Answer): Promise<boolean
   const output = await meter.countOutput();
   const spendable = quote.amount;
   return output >= outputTokensFor(terms.price, { spendable, input, choices: 1 });
-}
-
-/** What an answer says of its reader's credit: where it was cut for that, and where it was not. */
-export async function lastWords(
-  { linkFor }: ChatRooms,
-  { quote, caller, user, request, chat }: Answer,
-): Promise<{ cutText: string | null; closingText: string | null }> {
-  const { project } = caller.snapshot;
-  const limit = parseAmount(project.lowBalance);
-  // A machine that reads JSON could make nothing of it.
-  const low = limit !== null && quote.balance < limit && !chat.structured;
-  if (!quote.clamped && !low) return { cutText: null, closingText: null };
-  const context = {
-    url: await linkFor(project, user, "insufficient_funds"),
-    balance: formatAmount(quote.balance),
-    languages: request.headers.get("accept-language"),
-  };
-  return {
-    cutText: quote.clamped ? messageFor(project, "cut", context) : null,
-    closingText: low ? messageFor(project, "low_balance", context) : null,
-  };
 }
 
 /** How an answer ends that a fault ends. */

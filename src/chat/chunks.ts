@@ -3,6 +3,7 @@ import type { EventSourceMessage } from "eventsource-parser";
 import { ApiError } from "../base/errors.ts";
 import { isObject, type Json, type JsonObject, parseJson } from "../base/json.ts";
 import type { Meter } from "./meter.ts";
+import { type LastWords, wordsTo } from "./last_words.ts";
 import { headOf, isNamed, pieceOfChoice } from "./left_out.ts";
 import { sseFrame } from "./reply.ts";
 import { isOwnersFault, readFault, redact } from "./upstream_error.ts";
@@ -15,10 +16,8 @@ interface ChunkOptions {
   head: JsonObject;
   /** Never told to the caller, also where the server repeats it. */
   apiKey: Secret | null;
-  /** Appended to a choice that ends with `length`, or null. */
-  cutText: string | null;
-  /** Appended to a choice that ends in any other way, or null. */
-  closingText: string | null;
+  /** Appended to each choice. */
+  words: LastWords;
 }
 
 /**
@@ -77,10 +76,10 @@ export class Chunks {
   }
 
   /**
-   * Our last words to each choice, and its end. Those that have not ended do so as well, so that
-   * clients do not take the stream for broken.
+   * Our last words to each choice, by the balance that is left, and its end. Those that have not
+   * ended do so as well, so that clients do not take the stream for broken.
    */
-  finish(reason: "stop" | "length"): string {
+  finish(reason: "stop" | "length", balance: string): string {
     if (this.#seen.size === 0) this.#seen.add(0);
     let frames = "";
     for (const index of this.#seen) {
@@ -89,8 +88,8 @@ export class Chunks {
       const called = reason === "stop" && this.#calling.has(index);
       const end = this.#endings.get(index) ?? piece(index, {}, called ? "tool_calls" : reason);
       this.#endings.delete(index);
-      const content = this.#lastWords(end.finish_reason);
-      if (content !== null) frames += this.#frame(piece(index, { content }, null));
+      const words = wordsTo(end.finish_reason, this.#options.words);
+      if (words) frames += this.#frame(piece(index, { content: words(balance) }, null));
       frames += this.#frame(end);
     }
     return frames;
@@ -133,20 +132,13 @@ export class Chunks {
     if (typeof reason !== "string") return choice;
     this.#finished.add(index);
     // Its last text may come with its end, and with some servers even after it.
-    if (this.#lastWords(reason) === null) {
+    if (wordsTo(reason, this.#options.words) === null) {
       this.#endings.delete(index);
       return choice;
     }
     const saysMore = isObject(delta) && Object.keys(delta).length > 0;
     this.#endings.set(index, saysMore ? piece(index, {}, reason) : choice);
     return saysMore ? { ...choice, finish_reason: null } : null;
-  }
-
-  /** What we say at the end of a choice; null to one that ends in a call of a tool. */
-  #lastWords(reason: Json | undefined): string | null {
-    const { cutText, closingText } = this.#options;
-    if (reason === "tool_calls") return null;
-    return reason === "length" ? cutText ?? closingText : closingText;
   }
 
   #frame(choice: JsonObject): string {

@@ -1,11 +1,11 @@
 import { ApiError } from "../base/errors.ts";
-import { activityOfRequest } from "../ledger/entry.ts";
+import { formatAmount } from "../base/money.ts";
+import { activityOfRequest, type Entry } from "../ledger/entry.ts";
 import {
   type Answer,
   answerHead,
   type ChatRooms,
   isUsedUp,
-  lastWords,
   mayBeUsedUp,
   usageBody,
   watch,
@@ -13,11 +13,13 @@ import {
 import { callerLeft, endingOf, letGo } from "./caller_left.ts";
 import { Chunks } from "./chunks.ts";
 import type { EventReader } from "./event_reader.ts";
+import { type LastWords, lastWords } from "./last_words.ts";
 import { rateHeaders } from "./limits.ts";
 import { openEvents } from "./open_events.ts";
 import { errorFrame, sseDone, streamHeaders } from "./reply.ts";
 import { release, settle } from "./settle.ts";
 import { upstreamBrokeOff } from "./upstream_error.ts";
+import type { TokenUsage } from "./usage.ts";
 
 const encoder = new TextEncoder();
 
@@ -58,7 +60,7 @@ interface StreamOptions {
   rooms: ChatRooms;
   answer: Answer;
   reader: EventReader;
-  words: Awaited<ReturnType<typeof lastWords>>;
+  words: LastWords;
   stopWatching: () => void;
 }
 
@@ -67,6 +69,8 @@ class AnswerStream {
   readonly #options: StreamOptions;
   readonly #chunks: Chunks;
   #ended = false;
+  /** Its hold was used up before it had ended. */
+  #cut = false;
   /** The caller left while it ran. */
   #left = false;
   /** Somebody may still read what is sent. */
@@ -85,7 +89,7 @@ class AnswerStream {
       choices: answer.chat.choices,
       head: { ...answerHead(answer), object: "chat.completion.chunk" },
       apiKey: answer.upstream.apiKey,
-      ...words,
+      words,
     });
   }
 
@@ -130,27 +134,23 @@ class AnswerStream {
     // An answer that is cut ends also when its caller does not read on.
     const { signal } = this.#options.answer.controller;
     signal.addEventListener("abort", () => this.#goOn(), { once: true });
-    const { closing, fault } = await this.#passOn(send)
-      .catch((fault: unknown) => ({ closing: "", fault }));
-    send(closing + await this.#end(fault));
+    const fault = await this.#passOn(send).catch((fault: unknown) => fault);
+    send(await this.#end(fault));
     if (this.#open) controller.close();
   }
 
-  /** Passes on what comes; what only ends an answer that is cut waits for the charge. */
-  async #passOn(
-    send: (frames: string) => void,
-  ): Promise<{ closing: string; fault: ApiError | null }> {
+  /** Passes on what comes, to its end; the upstream's fault, or null. */
+  async #passOn(send: (frames: string) => void): Promise<ApiError | null> {
     const { reader, answer } = this.#options;
     for (;;) {
       if (!this.#wanted) await this.#untilWanted();
       const read = await reader.next();
-      if (read === "end") return { closing: "", fault: null };
+      if (read === "end") return null;
       send(read === "silent" ? ": keep-alive\n\n" : this.#chunks.takeAll(read));
       const { done, error: fault } = this.#chunks;
-      if (done || fault) return { closing: "", fault };
-      if (mayBeUsedUp(answer) && await isUsedUp(answer)) {
-        return { closing: this.#chunks.finish("length"), fault: null };
-      }
+      if (done || fault) return fault;
+      this.#cut = mayBeUsedUp(answer) && await isUsedUp(answer);
+      if (this.#cut) return null;
     }
   }
 
@@ -175,9 +175,14 @@ class AnswerStream {
       rooms.deps.log("warn", "stream_broken", { requestId, chat, cause });
     }
     try {
-      const closing = broken && !this.#chunks.complete ? "" : this.#chunks.finish("stop");
+      const ends = !broken || this.#chunks.complete;
       const charged = await this.#charge(broken);
-      return closing + charged + (broken ? errorFrame(broken) : sseDone);
+      const balance = charged?.entry.balanceAfter ?? formatAmount(answer.quote.balance);
+      const closing = ends ? this.#chunks.finish(this.#cut ? "length" : "stop", balance) : "";
+      const usage = charged && answer.chat.wantsUsage
+        ? this.#chunks.usageFrame(usageBody(answer, charged))
+        : "";
+      return closing + usage + (broken ? errorFrame(broken) : sseDone);
     } catch (error) {
       rooms.deps.log("error", "stream_failed", { requestId, chat, error: String(error) });
       return errorFrame(error);
@@ -188,24 +193,22 @@ class AnswerStream {
 
   /** The fault of a stream that ended without its end. */
   #brokenOff(): ApiError | null {
-    if (this.#chunks.done || this.#chunks.complete) return null;
+    if (this.#cut || this.#chunks.done || this.#chunks.complete) return null;
     return upstreamBrokeOff("a stream without its end");
   }
 
-  /** Charges what was produced; nothing for a fault before anything was. */
-  async #charge(fault: unknown): Promise<string> {
+  /** Charges what was produced; nothing, and null, for a fault before anything was. */
+  async #charge(fault: unknown): Promise<{ usage: TokenUsage; entry: Entry } | null> {
     const { rooms, answer } = this.#options;
     if (fault && fault !== callerLeft && !answer.meter.producedOutput) {
       await release(rooms, answer, endingOf(fault));
-      return "";
+      return null;
     }
     const { meter } = answer;
     const usage = await (this.#chunks.done ? meter.usage() : meter.usageSoFar());
     // A stream that was read to its end for a caller who left is canceled all the same.
     const ending = endingOf(fault ?? (this.#left && callerLeft));
     const { entry } = await settle(rooms, answer, { usage, ending });
-    return answer.chat.wantsUsage
-      ? this.#chunks.usageFrame(usageBody(answer, { usage, entry }))
-      : "";
+    return { usage, entry };
   }
 }

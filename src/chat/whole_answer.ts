@@ -1,19 +1,19 @@
 import { isObject, type Json, type JsonObject, nestsDeeper, parseJson } from "../base/json.ts";
-import { decodeUtf8 } from "../base/utf8.ts";
 import { jsonDepthMax, upstreamBodyBytesMax } from "../base/limits.ts";
 import { corsHeaders, type HeaderList } from "../base/response.ts";
+import { decodeUtf8 } from "../base/utf8.ts";
 import { amountOf, type Entry } from "../ledger/entry.ts";
 import {
   type Answer,
   answerHead,
   type ChatRooms,
   failure,
-  lastWords,
   startDeadline,
   usageBody,
   watch,
 } from "./answer.ts";
 import { headOf, wholeChoice } from "./left_out.ts";
+import { type LastWords, lastWords, wordsTo } from "./last_words.ts";
 import { rateHeaders } from "./limits.ts";
 import { fits, storeAnswer } from "./replay.ts";
 import { release, settle } from "./settle.ts";
@@ -28,7 +28,7 @@ import type { TokenUsage } from "./usage.ts";
 export async function wholeAnswer(rooms: ChatRooms, answer: Answer): Promise<Response> {
   const stopWatching = watch(rooms, answer);
   try {
-    const { completion, usage } = await forward(rooms, answer).catch(async (error) => {
+    const { completion, usage, words } = await forward(rooms, answer).catch(async (error) => {
       answer.steps.fault(error);
       await release(rooms, answer, failure(error));
       throw error;
@@ -40,7 +40,9 @@ export async function wholeAnswer(rooms: ChatRooms, answer: Answer): Promise<Res
       ending: { kind: "completed" },
       alongside(draft, entry) {
         headers = chargeHeaders(entry);
-        body = JSON.stringify({ ...completion, usage: usageBody(answer, { usage, entry }) });
+        const choices = withWords(completion.choices, words, entry.balanceAfter);
+        const used = usageBody(answer, { usage, entry });
+        body = JSON.stringify({ ...completion, choices, usage: used });
         const { replay, ref } = answer;
         if (replay) storeAnswer(draft, replay, { ref, answer: { headers, body } });
       },
@@ -75,7 +77,7 @@ function chargeHeaders(entry: Entry): HeaderList {
 async function forward(
   rooms: ChatRooms,
   answer: Answer,
-): Promise<{ completion: JsonObject; usage: TokenUsage }> {
+): Promise<{ completion: JsonObject; usage: TokenUsage; words: LastWords }> {
   const { upstream, chat, quote, requestId, request, steps, controller: { signal } } = answer;
   steps.begin("forward");
   const stopDeadline = startDeadline(rooms, answer);
@@ -91,8 +93,7 @@ async function forward(
     for (const choice of list) answer.meter.addOutput(isObject(choice) ? choice.message : null);
     answer.meter.addUsage(completion.usage);
     const usage = await answer.meter.usage();
-    await addLastWords(rooms, answer, list);
-    return { completion, usage };
+    return { completion, usage, words: await lastWords(rooms, answer) };
   } finally {
     stopDeadline();
   }
@@ -140,13 +141,13 @@ function withText(content: Json | undefined, text: string): Json {
   return (typeof content === "string" ? content : "") + text;
 }
 
-/** Says at the end of each choice's text what its reader should know about their credit. */
-async function addLastWords(rooms: ChatRooms, answer: Answer, choices: Json[]): Promise<void> {
-  const { cutText, closingText } = await lastWords(rooms, answer);
-  for (const choice of choices) {
-    if (!isObject(choice) || choice.finish_reason === "tool_calls") continue;
-    const text = choice.finish_reason === "length" ? cutText ?? closingText : closingText;
-    const { message } = choice;
-    if (text !== null && isObject(message)) message.content = withText(message.content, text);
-  }
+/** The choices, each with what its reader should know about their credit at its end. */
+function withWords(choices: Json | undefined, words: LastWords, balance: string): Json | undefined {
+  if (!Array.isArray(choices) || (!words.cut && !words.closing)) return choices;
+  return choices.map((choice) => {
+    const say = isObject(choice) ? wordsTo(choice.finish_reason, words) : null;
+    if (!say || !isObject(choice) || !isObject(choice.message)) return choice;
+    const content = withText(choice.message.content, say(balance));
+    return { ...choice, message: { ...choice.message, content } };
+  });
 }

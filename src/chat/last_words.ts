@@ -1,0 +1,36 @@
+import type { Json } from "../base/json.ts";
+import { parseAmount } from "../base/money.ts";
+import { messageFor } from "../paywall/message.ts";
+import type { Answer, ChatRooms } from "./answer.ts";
+
+/** What is said to an answer's reader at its end, by the balance that its charge has left. */
+export type Words = (balance: string) => string;
+
+/** What an answer says of its reader's credit: where it was cut for that, and where it was not. */
+export interface LastWords {
+  cut: Words | null;
+  closing: Words | null;
+}
+
+/** The last words of an answer that is about to begin. */
+export async function lastWords(
+  { linkFor }: ChatRooms,
+  { quote, caller, user, request, chat }: Answer,
+): Promise<LastWords> {
+  const { project } = caller.snapshot;
+  const limit = parseAmount(project.lowBalance);
+  // A machine that reads JSON could make nothing of it.
+  const low = limit !== null && quote.balance < limit && !chat.structured;
+  if (!quote.clamped && !low) return { cut: null, closing: null };
+  const url = await linkFor(project, user, "insufficient_funds");
+  const languages = request.headers.get("accept-language");
+  const words = (reason: "cut" | "low_balance"): Words => (balance) =>
+    messageFor(project, reason, { url, balance, languages });
+  return { cut: quote.clamped ? words("cut") : null, closing: low ? words("low_balance") : null };
+}
+
+/** What the words to a choice are, by how it ended; null to one that ends in a call of a tool. */
+export function wordsTo(reason: Json | undefined, { cut, closing }: LastWords): Words | null {
+  if (reason === "tool_calls") return null;
+  return reason === "length" ? cut ?? closing : closing;
+}
