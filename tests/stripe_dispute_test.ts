@@ -159,6 +159,61 @@ Deno.test("stripe: what was refunded stays taken when the dispute is won, in any
   await requireSound(world);
 });
 
+/** What Stripe tells of a refund of a whole payment that its bank refuses, in its old and new words. */
+function failureOf(session: Session, status = "failed") {
+  const refund = { id: `re_${session.id}`, object: "refund", status };
+  const tell = (type: string) => {
+    const event = eventOf(session, type, refund);
+    return { ...event, id: `${event.id}_${session.id}` };
+  };
+  const made = refundOf(session, 1000);
+  return [
+    { ...made, id: `${made.id}_${session.id}` },
+    tell("refund.failed"),
+    tell("charge.refund.updated"),
+  ];
+}
+
+Deno.test("stripe: a refund that fails gives back what was taken, once, in any order", async () => {
+  using world = await walletWorld();
+  let balance = 0;
+  for (const [at, status] of ["failed", "canceled"].entries()) {
+    for (let order = 0; order < 6; order++) {
+      const { session } = await pay(world);
+      const told = ordersOf(failureOf(session, status))[order] ?? [];
+      await tellAll(world, [...told, ...told]);
+      balance += 10;
+      assert.equal(await balanceOf(world), String(balance), `${at} ${order}`);
+    }
+  }
+  await requireSound(world);
+});
+
+Deno.test("stripe: a refund that goes on, or well, gives nothing back; one after a failure is taken", async () => {
+  using world = await walletWorld();
+  const { session } = await pay(world);
+  const [made, failed] = failureOf(session);
+  assert.ok(made && failed);
+  for (const status of ["pending", "succeeded", null]) {
+    const refund = { id: "re_1", object: "refund", status };
+    const updated = eventOf(session, "refund.updated", refund);
+    assert.deepEqual(await tellAll(world, [made, updated]), ["debited", "ignored"], `${status}`);
+  }
+  assert.equal(await balanceOf(world), "0");
+  assert.deepEqual(await tellAll(world, [failed, failed]), ["credited", "credited"]);
+  assert.equal(await balanceOf(world), "10");
+  const again = { ...made, id: "evt_again" };
+  assert.deepEqual(await tellAll(world, [again, again, failed]), [
+    "debited",
+    "debited",
+    "credited",
+  ]);
+  assert.equal(await balanceOf(world), "0");
+  const lost = eventOf(session, "refund.failed", { id: 5 });
+  assert.equal((await tellServer(world, lost)).status, 400, "a shape that nobody knows");
+  await requireSound(world);
+});
+
 Deno.test("stripe: what an old version took for a dispute is not taken again", async () => {
   using world = await walletWorld();
   const { session } = await pay(world);

@@ -19,9 +19,9 @@ const stripe: Operation = {
   summary: "For Stripe: tell of a payment into a wallet",
   description: "A webhook of this server's own Stripe account, with the types " +
     "`checkout.session.completed`, `checkout.session.async_payment_succeeded`, " +
-    "`charge.refunded`, `charge.dispute.created`, `charge.dispute.funds_withdrawn`, " +
-    "`charge.dispute.closed` and `charge.dispute.funds_reinstated`. Each event counts once. The " +
-    "body is Stripe's event, as it was signed.",
+    "`charge.refunded`, `refund.failed`, `charge.dispute.created`, " +
+    "`charge.dispute.funds_withdrawn`, `charge.dispute.closed` and " +
+    "`charge.dispute.funds_reinstated`. Each event counts once. The body is Stripe's event, as it was signed.",
   headers: z.object({
     "Stripe-Signature": z.string().meta({ description: "By which Stripe signs its event." }),
   }),

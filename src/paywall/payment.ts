@@ -16,6 +16,8 @@ export interface Payment {
 export interface Since {
   /** By event: what was refunded, in Stripe's units. */
   refunded: Record<string, number>;
+  /** By refund: what came again of that, because it failed; absent where an old version wrote this. */
+  failed?: Record<string, number>;
   /** By dispute: what was withdrawn, in the same. */
   withdrawn: Record<string, number>;
   /** The disputes whose money has come again. */
@@ -28,6 +30,7 @@ export interface Since {
 /** Of a payment of which nothing has been told yet. */
 export const nothing: Since = {
   refunded: {},
+  failed: {},
   withdrawn: {},
   reinstated: [],
   taken: "0",
@@ -36,11 +39,16 @@ export const nothing: Since = {
 
 /** What is known with what is told now; null where that is known already. */
 export function learn({ since = nothing }: Payment, told: Change): Since | null {
-  const { refunded, withdrawn, reinstated } = since;
+  const { refunded, failed = {}, withdrawn, reinstated } = since;
   if (told.kind === "reinstatement") {
     const { disputeId } = told;
     if (reinstated.includes(disputeId)) return null;
     return { ...since, reinstated: [...reinstated, disputeId] };
+  }
+  if (told.kind === "failed refund") {
+    const { refundId, units } = told;
+    if (Object.hasOwn(failed, refundId)) return null;
+    return { ...since, failed: { ...failed, [refundId]: units } };
   }
   const { disputeId, eventId, units } = told;
   if (disputeId === undefined) {
@@ -53,20 +61,32 @@ export function learn({ since = nothing }: Payment, told: Change): Since | null 
 
 /** Whether something was ever taken back for what this is about. */
 export function wasTaken({ since = nothing }: Payment, told: Change): boolean {
-  return told.kind === "reversal" || Object.hasOwn(since.withdrawn, told.disputeId);
+  switch (told.kind) {
+    case "reversal":
+      return true;
+    case "failed refund":
+      return Object.keys(since.refunded).length > 0;
+    case "reinstatement":
+      return Object.hasOwn(since.withdrawn, told.disputeId);
+  }
 }
 
 /** What is to be taken back of the whole payment, and what of it is in the books. */
 export function standing(
-  { refunded, withdrawn, reinstated, taken, booked }: Since,
+  { refunded, failed = {}, withdrawn, reinstated, taken, booked }: Since,
   { whole, currency }: { whole: Amount; currency: string },
 ): Record<"due" | "taken" | "booked", Amount> {
   const open = Object.entries(withdrawn).filter(([id]) => !reinstated.includes(id));
-  const units = [...Object.values(refunded), ...open.map(([, units]) => units)]
-    .reduce((sum, units) => sum + units, 0);
+  // That one has failed may be told before that it was made.
+  const paidBack = Math.max(0, sumOf(Object.values(refunded)) - sumOf(Object.values(failed)));
+  const units = paidBack + sumOf(open.map(([, units]) => units));
   return {
     due: least(whole, fromStripeUnits(units, currency)),
     taken: fromDecimal(taken),
     booked: fromDecimal(booked),
   };
+}
+
+function sumOf(units: readonly number[]): number {
+  return units.reduce((sum, more) => sum + more, 0);
 }

@@ -7,8 +7,8 @@ export type Session = z.output<typeof sessionSchema>;
 /** What an event of Stripe's asks of us: a session to book, or what has become of a payment. */
 export type Told = { kind: "session"; session: Session } | Change;
 
-/** Money that went back to who had paid, or came to us again once a dispute was won. */
-export type Change = Reversal | Reinstatement;
+/** Money that went back to who had paid, or came to us again: a dispute was won, a refund failed. */
+export type Change = Reversal | Reinstatement | FailedRefund;
 
 interface Reversal extends Named {
   kind: "reversal";
@@ -20,6 +20,13 @@ interface Reversal extends Named {
 interface Reinstatement extends Named {
   kind: "reinstatement";
   disputeId: string;
+}
+
+interface FailedRefund extends Named {
+  kind: "failed refund";
+  /** Of a refund: several events tell of each. */
+  refundId: string;
+  units: number;
 }
 
 interface Named {
@@ -64,6 +71,17 @@ const disputed = z.looseObject({
     }),
   }),
 });
+const refund = z.looseObject({
+  id: z.string(),
+  data: z.looseObject({
+    object: z.looseObject({
+      id: z.string(),
+      status: z.string().nullish(),
+      payment_intent: reference,
+      amount: units,
+    }),
+  }),
+});
 
 /**
  * Reads an event whose signature has been checked; null for what is none of ours. Throws 400
@@ -82,6 +100,11 @@ export function readTold(event: { id: string; type: string }): Told | null {
       if (!paymentIntent || count <= 0) return null;
       return { kind: "reversal", ...named(event), paymentIntent, units: count };
     }
+    // The last is what older versions of Stripe's API call the one before it.
+    case "refund.failed":
+    case "refund.updated":
+    case "charge.refund.updated":
+      return readRefund(event, shaped(refund, event).data.object);
     case "charge.dispute.created":
     case "charge.dispute.funds_withdrawn":
     case "charge.dispute.closed":
@@ -96,6 +119,16 @@ function named({ id: eventId, type: reason }: { id: string; type: string }) {
   return { eventId, reason };
 }
 
+/** Whether a refund has come back: a bank may refuse it days after Stripe has told that it is made. */
+function readRefund(
+  event: { id: string; type: string },
+  { id: refundId, status, payment_intent: paymentIntent, amount: units }: Refund,
+): Change | null {
+  if (!paymentIntent || (status !== "failed" && status !== "canceled")) return null;
+  return { kind: "failed refund", ...named(event), paymentIntent, refundId, units };
+}
+
+type Refund = z.output<typeof refund>["data"]["object"];
 type Dispute = z.output<typeof disputed>["data"]["object"];
 
 /** What a dispute has done to the money: an inquiry, whose status is a warning, takes none. */

@@ -85,7 +85,7 @@ export class StripeSide {
     ])();
   }
 
-  /** Nothing, a part, all of it in parts, or a dispute of the whole, also after a refund or won. */
+  /** Nothing, a part, all of it in parts, a refund that fails, or a dispute, also after one or won. */
   #paidBack(payment: StripePayment): StripeEvent[] {
     const { timeline } = this.#parts;
     const { cents } = payment;
@@ -107,8 +107,16 @@ export class StripeSide {
       payment.centsWon += cents;
       return [told("closed", "won"), told("funds_reinstated", "won")];
     };
+    const failed = (cents: number) => {
+      payment.centsWon += cents;
+      const id = `re_${payment.intent}`;
+      const object = { id, status: "failed", payment_intent: payment.intent, amount: cents };
+      return [this.#event("refund.failed", object), this.#event("refund.updated", object)];
+    };
     return timeline.pick([
       () => [],
+      () => [refund(0, cents), ...failed(cents)],
+      () => [refund(0, 1), ...failed(1), dispute()],
       () => [refund(0, 1)],
       () => Array.from({ length: cents }, (_, back) => refund(back, back + 1)),
       () => [dispute()],
