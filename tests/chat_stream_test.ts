@@ -176,6 +176,23 @@ for (const type of [null, "text/plain", "application/octet-stream", "application
   });
 }
 
+for (const first of ["\n", " \n\n", "d", "data:"]) {
+  Deno.test(`chat stream: events that come with ${JSON.stringify(first)} first, and unlabelled, are events`, async () => {
+    using world = await createWorld();
+    await world.deposit("ada", "1");
+    world.upstream.once(async () => {
+      const text = (first.trim() === "" ? first : "") + await helloStream().text();
+      const parts = [text.slice(0, first.length), text.slice(first.length)];
+      const { body } = sseBytes(parts.map((part) => new TextEncoder().encode(part)));
+      return new Response(body);
+    });
+    const events = await readEvents(await chatStream(world));
+    const said = events.map((event) => event.choices?.[0]?.delta.content ?? "").join("");
+    assert.deepEqual([said, events.at(-1)], ["Hello there", "[DONE]"]);
+    assert.equal((await usageOf(world))[0]?.usage.source, "provider");
+  });
+}
+
 Deno.test("chat stream: the choices of a JSON answer are told once, with their log probabilities", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");

@@ -113,23 +113,32 @@ async function errorText({ body }: UpstreamResponse, signal: AbortSignal): Promi
   }
 }
 
-/** A body's first piece as text, and the same body with all that it had. Throws as `readBody` does. */
+/** So much of a body, after any blanks, tells what it is; and the most that is read to find it. */
+const tellingChars = 8;
+const peekedCharsMax = 4 * 1024;
+
+/**
+ * How a body begins, as text, and the same body with all that it had: its first pieces may be blank,
+ * or end within a word. Throws as `readBody` does.
+ */
 export async function peek(
   body: UpstreamBody,
   signal: AbortSignal,
 ): Promise<{ start: string; body: UpstreamBody }> {
+  const decoder = new TextDecoder();
+  const pieces: Uint8Array<ArrayBuffer>[] = [];
+  let start = "";
   try {
-    let first = (await body.read())?.slice() ?? null;
-    const start = new TextDecoder().decode(first ?? undefined);
-    const read = async () => {
-      const piece = first;
-      first = null;
-      return piece ?? await body.read();
-    };
-    return { start, body: { ...body, read } };
+    while (start.trimStart().length < tellingChars && start.length < peekedCharsMax) {
+      const piece = await body.read();
+      if (!piece) break;
+      pieces.push(piece.slice());
+      start += decoder.decode(piece, { stream: true });
+    }
   } catch (cause) {
     throw asAborted(signal) ?? upstreamBrokeOff(cause);
   }
+  return { start, body: { ...body, read: async () => pieces.shift() ?? await body.read() } };
 }
 
 /** Reads a body of at most `bytesMax`. Throws 502 when it is larger or breaks off. */
