@@ -1,6 +1,6 @@
 import { isObject, type Json, type JsonObject, nestsDeeper, parseJson } from "../base/json.ts";
 import { jsonDepthMax, upstreamBodyBytesMax } from "../base/limits.ts";
-import { corsHeaders, type HeaderList } from "../base/response.ts";
+import { corsHeaders, type HeaderList, textResponse } from "../base/response.ts";
 import { decodeUtf8 } from "../base/utf8.ts";
 import { amountOf, type Entry } from "../ledger/entry.ts";
 import {
@@ -63,7 +63,7 @@ export function completionResponse(body: string, requestId: string, more: Header
     "x-request-id": requestId,
     ...more,
   };
-  return new Response(body, { headers });
+  return textResponse(200, body, headers);
 }
 
 function chargeHeaders(entry: Entry): HeaderList {
