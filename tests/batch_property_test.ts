@@ -98,6 +98,21 @@ Deno.test("batch: one write is exactly its members', and no two of them clash", 
     }),
   ));
 
+Deno.test("batch: each member would be told the same one after the other", () =>
+  always(
+    1_000,
+    fc.property(groups, (groups) => {
+      for (const { members } of drain(groups)) {
+        const changed = new Set<string>();
+        for (const { write } of members) {
+          const stale = write.checks.filter(({ key }) => changed.has(keyText(key)));
+          assert.deepEqual(stale, [], "it stands on what was there before an earlier one");
+          changedKeys(write).forEach((key) => changed.add(key));
+        }
+      }
+    }),
+  ));
+
 Deno.test("batch: a write never comes before an earlier one of the same key", () =>
   always(
     1_000,

@@ -114,6 +114,21 @@ Deno.test("batch: two writes of the same value to one key are one, and set it on
   assert.deepEqual([batch?.members.length, batch?.write.sets.length, more.length], [3, 1, 0]);
 });
 
+Deno.test("batch: of writes that claim one row alike, one lands and is told so", async () => {
+  using world = await createWorld();
+  const key = ["claimed"];
+  const claim = () =>
+    world.deps.committer.commit({
+      checks: [{ key, version: null }],
+      sets: [{ key, value: new Uint8Array() }],
+      deletes: [],
+    });
+  const busy = world.deps.committer.commit({ ...emptyWrite(), deletes: [["other"]] });
+  const claims = await Promise.all([claim(), claim(), claim()]);
+  await busy;
+  assert.equal(claims.filter((version) => version !== null).length, 1);
+});
+
 Deno.test("batch: writes of one key keep their order, and let others pass", () => {
   const [a, b, c, d] = [setting(["a"]), setting(["a"]), setting(["b"]), setting(["a"])];
   const batches = drain([a, b, c, d] as Pending[]);

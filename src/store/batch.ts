@@ -25,8 +25,9 @@ const sumBytesMax = 15 * 1024;
 
 /**
  * Takes as many writes from the head of `queue` as fit into one atomic write. A write stays behind
- * when it changes a key that an earlier member changes otherwise, or expects another version of a
- * checked key: such two can never be one write. Always takes at least one.
+ * when it changes a key that an earlier member changes otherwise, checks one that an earlier member
+ * changes, or expects another version of a checked key: such two can never be one write. So each
+ * member is told what it would be told alone, after those before it. Always takes at least one.
  */
 export function openBatch(queue: Pending[], checksMax: number): Batch {
   const first = queue[0];
@@ -101,8 +102,14 @@ interface Change {
   value: Uint8Array | null;
 }
 
-/** Two writes of the same value to a key are one; anything else must stay two. */
-function clashes({ changes }: Size, touched: Map<string, Uint8Array | null>): boolean {
+/**
+ * Two writes of the same value to a key are one, unless the later one checks it: of two that claim a
+ * row alike, one is too late. Anything else must stay two.
+ */
+function clashes({ changes, checks }: Size, touched: Map<string, Uint8Array | null>): boolean {
+  for (const { text } of checks) {
+    if (touched.has(text)) return true;
+  }
   for (const { text, value } of changes) {
     const other = touched.get(text);
     if (other === undefined) continue;

@@ -20,6 +20,8 @@ export interface Passkeys {
 
 /** How long a person may take. */
 const challengeLifetimeMs = 5 * 60 * 1000;
+/** Answers of a passkey that are remembered; it gives no more in the lifetime of a challenge. */
+const answersKept = 32;
 
 /** Passkeys by the library; challenges are signed, so that none has to be stored. */
 export function createPasskeys(
@@ -38,8 +40,20 @@ export function createPasskeys(
     const bytes = fromBase64Url(text);
     const value = bytes && (await tokens.read(new TextDecoder().decode(bytes)));
     if (!Array.isArray(value) || value[0] !== personId) return null;
-    const age = clock.now() - value[1];
-    return age >= 0 && age < challengeLifetimeMs ? value[1] : null;
+    return isFresh(value[1]) ? value[1] : null;
+  }
+
+  /** The clock may be behind the one by which the challenge was made. */
+  function isFresh(challengedAt: number): boolean {
+    return Math.abs(clock.now() - challengedAt) < challengeLifetimeMs;
+  }
+
+  /** With one more; null when it answers what it had answered, or when too much had to be forgotten. */
+  function withAnswer(answered: readonly number[], challengedAt: number): number[] | null {
+    // Never told by their order: a clock may be set back, and a person has several devices.
+    if (answered.includes(challengedAt)) return null;
+    if (answered.slice(0, 1 - answersKept).some(isFresh)) return null;
+    return [...answered, challengedAt].slice(-answersKept);
   }
 
   /** Checks, and says when the challenge was made. What the library throws is the caller's fault. */
@@ -89,7 +103,7 @@ export function createPasskeys(
         counter: credential.counter,
         transports: credential.transports ?? [],
         createdAt: clock.now(),
-        challengedAt: 0,
+        answered: [],
       };
       const landed = await committer.commit(passkeyWrite(credential.id, passkey, null));
       if (landed === null) throw doesNotFit("it is known already");
@@ -120,9 +134,10 @@ export function createPasskeys(
             },
           }),
       );
-      if (challengedAt <= passkey.challengedAt) throw doesNotFit("used before");
+      const answered = withAnswer(passkey.answered, challengedAt);
+      if (!answered) throw doesNotFit("used before");
       const { newCounter: counter } = result.authenticationInfo;
-      const used = { ...passkey, counter, challengedAt };
+      const used = { ...passkey, counter, answered };
       const landed = await committer.commit(passkeyWrite(credentialId, used, version));
       if (landed === null) throw doesNotFit("used before");
       return passkey.personId;

@@ -56,8 +56,8 @@ export interface Passkey {
   counter: number;
   transports: string[];
   createdAt: number;
-  /** When the challenge was made that it answered last: an older answer is a repeated one. */
-  challengedAt: number;
+  /** The last challenges that it answered, each by when it was made: none counts twice. */
+  answered: number[];
 }
 
 /** The passkey, or null. */
@@ -66,7 +66,17 @@ export async function readPasskey(
   credentialId: string,
 ): Promise<{ passkey: Passkey; version: string | null } | null> {
   const { value, version } = await kv.get(passkeyKey(credentialId));
-  return value && { passkey: fromBytes<Passkey>(value), version };
+  return value && { passkey: decodePasskey(value), version };
+}
+
+/** Older versions kept when the last challenge was made, and no other. */
+function decodePasskey(value: Uint8Array): Passkey {
+  type Stored = Omit<Passkey, "answered"> & { answered?: number[]; challengedAt?: number };
+  const { challengedAt, answered = [], ...passkey } = fromBytes<Stored>(value);
+  return {
+    ...passkey,
+    answered: challengedAt === undefined ? answered : [...answered, challengedAt],
+  };
 }
 
 /** The write of a passkey, on the version that it was read in. */
