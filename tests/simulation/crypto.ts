@@ -2,17 +2,28 @@ import { Buffer } from "node:buffer";
 import {
   createCipheriv,
   createDecipheriv,
+  createHash,
   createHmac,
+  createPublicKey,
   hkdfSync,
   timingSafeEqual,
+  verify,
 } from "node:crypto";
 
 type Opaque = { bytes: Uint8Array };
 
 /** What the service uses of WebCrypto, as plain functions of the same results. */
 const plain = {
-  async importKey(_format: string, raw: Uint8Array): Promise<Opaque> {
-    return { bytes: raw };
+  async importKey(format: string, key: Uint8Array | JsonWebKey): Promise<Opaque> {
+    if (key instanceof Uint8Array) return { bytes: key };
+    if (format !== "jwk") throw new Error(`no key in a simulation is in the format ${format}`);
+    const publicKey = createPublicKey({ key: { ...key }, format });
+    const der = publicKey.export({ type: "spki", format: "der" });
+    return { bytes: new Uint8Array(der) };
+  },
+  async digest(name: string, data: BufferSource) {
+    const digest = createHash(name.replace("-", "")).update(bytesOf(data)).digest();
+    return new Uint8Array(digest).buffer;
   },
   async deriveKey(
     { salt, info }: HkdfParams,
@@ -41,7 +52,17 @@ const plain = {
   async sign(_name: string, key: Opaque, data: Uint8Array) {
     return new Uint8Array(createHmac("sha256", key.bytes).update(data).digest()).buffer;
   },
-  async verify(_name: string, key: Opaque, signature: Uint8Array, data: Uint8Array) {
+  async verify(
+    algorithm: string | Algorithm,
+    key: Opaque,
+    signature: Uint8Array,
+    data: Uint8Array,
+  ) {
+    // A passkey's: always on Ed25519, where the same key and data give the same signature.
+    if (algorithm !== "HMAC") {
+      const publicKey = { key: Buffer.from(key.bytes), format: "der", type: "spki" } as const;
+      return verify(null, data, publicKey, signature);
+    }
     const made = createHmac("sha256", key.bytes).update(data).digest();
     return made.length === signature.length && timingSafeEqual(made, signature);
   },

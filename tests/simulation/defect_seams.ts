@@ -1,6 +1,6 @@
 import { Draft } from "../../src/ledger/draft.ts";
 import type { Committer } from "../../src/store/commit.ts";
-import type { Key, Kv, ListOptions, Write } from "../../src/store/kv.ts";
+import type { Key, Kv, ListOptions, Row, Write } from "../../src/store/kv.ts";
 import type { Seams } from "./process.ts";
 
 /** A fault put in on purpose, at a seam of the service and never inside of it. */
@@ -21,6 +21,17 @@ export function writing(change: (write: Write) => Write): Seams {
 /** Writes without what some of their checks say. */
 export function withoutChecks(of: (key: Key) => boolean): Seams {
   return writing((write) => ({ ...write, checks: write.checks.filter(({ key }) => !of(key)) }));
+}
+
+/** Changes every row that is read by its key. */
+export function reading(change: (row: Row) => Row): Seams {
+  return {
+    kv: (kv) => ({
+      ...kv,
+      get: (key) => kv.get(key).then(change),
+      getMany: (keys) => kv.getMany(keys).then((rows) => rows.map(change)),
+    }),
+  };
 }
 
 /** Does something else in place of a listing. */

@@ -19,6 +19,7 @@ import {
 } from "./defect_seams.ts";
 import { forgetDefects } from "./forget_defects.ts";
 import { operatorDefects } from "./operator_defects.ts";
+import { passkeyDefects } from "./passkey_defects.ts";
 import { stripeDefects } from "./stripe_defects.ts";
 import { trimDefects } from "./trim_defects.ts";
 import { walletDefects } from "./wallet_defects.ts";
@@ -267,4 +268,5 @@ export const defects: readonly Defect[] = [
   ...forgetDefects,
   ...trimDefects,
   ...walletDefects,
+  ...passkeyDefects,
 ];

@@ -3,28 +3,46 @@ import { type Authorization, decodeAuthorization } from "../../src/ledger/author
 import { authorizationKey } from "../../src/store/keys.ts";
 import type { Callers, Project } from "./callers.ts";
 import type { MemoryStore } from "./memory_store.ts";
+import type { PasskeysAudit } from "./passkeys_audit.ts";
+import { PasskeyUse, type Person } from "./passkeys.ts";
 import type { Timeline } from "./timeline.ts";
 
 interface Parts {
   timeline: Timeline;
   callers: Callers;
+  passkeys: PasskeysAudit;
   store: MemoryStore;
-}
-
-/** Whoever holds the device: its cookie, once they have a wallet. */
-interface Person {
-  cookie: string | null;
 }
 
 /** The people who own wallets: what they allow, on the pages of the service, and take back. */
 export class People {
   readonly #parts: Parts;
-  readonly #persons: readonly Person[] = [{ cookie: null }, { cookie: null }];
+  readonly #persons: readonly Person[] = [
+    { cookie: null, passkeys: [] },
+    { cookie: null, passkeys: [] },
+  ];
+  /** In some seeds: elsewhere a device never forgets. */
+  #passkeys: PasskeyUse | null = null;
   /** Users about whom something is being decided. */
   readonly #deciding = new Map<string, number>();
 
   constructor(parts: Parts) {
     this.#parts = parts;
+  }
+
+  /** From now on, people have passkeys and lose their devices. */
+  usePasskeys(): void {
+    this.#passkeys = new PasskeyUse(this.#parts);
+  }
+
+  /** Everyone comes back by each passkey, now that nothing fails any more. */
+  async comeBack(): Promise<void> {
+    await this.#passkeys?.useAll(this.#persons);
+  }
+
+  /** What nobody had sent is sent long after it was asked for. */
+  async comeLate(): Promise<void> {
+    await this.#passkeys?.sendLeftovers();
   }
 
   /** Whether something is still being decided about this user. */
@@ -48,6 +66,9 @@ export class People {
   async decide(project: Project, user: string): Promise<void> {
     const { timeline } = this.#parts;
     const person = this.#persons[timeline.chance(0.8) ? 0 : 1];
+    if (this.#passkeys && person && timeline.chance(0.5)) {
+      return await this.#passkeys.use(person, this.#persons);
+    }
     this.#deciding.set(user, (this.#deciding.get(user) ?? 0) + 1);
     const dice = timeline.between(0, 10);
     if (dice < 3) await this.#change(project, user, { person, form: { action: "cap" } });

@@ -10,6 +10,7 @@ import { withoutThreads } from "./crypto.ts";
 import { DeliveriesAudit } from "./deliveries_audit.ts";
 import { MemoryStore } from "./memory_store.ts";
 import { ModelServer } from "./model_server.ts";
+import { PasskeysAudit } from "./passkeys_audit.ts";
 import { Process, type Seams, type Surroundings, type Tempo } from "./process.ts";
 import { Receivers } from "./receivers.ts";
 import type { Weather } from "./store_line.ts";
@@ -53,6 +54,7 @@ export async function prepare(): Promise<() => void> {
   // Loaded by whoever is the first to need them: a seed must not depend on who that is.
   await loadTokenizer();
   await import("stripe");
+  await import("@simplewebauthn/server");
   return withoutThreads();
 }
 
@@ -89,6 +91,7 @@ async function simulate({ seed, seams, timeline, violations }: Begun): Promise<S
   const books = new BooksAudit(model, violations);
   const claims = new ClaimsAudit(books, violations);
   const stripe = new StripeAudit(books, violations);
+  const passkeys = new PasskeysAudit(violations);
   const now = () => timeline.now;
   const clockErrorMaxMs = timeline.pick([0, 0, 700, 60_000]);
   const judged = { ...rules, clockErrorMaxMs };
@@ -130,19 +133,12 @@ async function simulate({ seed, seams, timeline, violations }: Begun): Promise<S
   store.onLanded = (write) => {
     books.landed(write);
     deliveries.landed(write);
+    passkeys.landed(write);
   };
   const living = () => crashes.living();
   const callers = new Callers({ timeline, claims, violations, living });
-  const workload = new Workload({
-    timeline,
-    callers,
-    claims,
-    books,
-    crashes,
-    stripe,
-    receivers,
-    store,
-  });
+  const audits = { claims, books, stripe, passkeys };
+  const workload = new Workload({ ...audits, timeline, callers, crashes, receivers, store });
 
   const world = { timeline, weather, tempo, store, violations, crashes };
   const parts: Play = { ...world, callers, workload, deliveries };
@@ -152,6 +148,7 @@ async function simulate({ seed, seams, timeline, violations }: Begun): Promise<S
     auditSums(store, violations);
     claims.atTheEnd();
     stripe.atTheEnd(store);
+    passkeys.atTheEnd();
     deliveries.atTheEnd();
     violations.must(callers.calls >= callsMin, "a seed does enough", () => `${callers.calls}`);
     violations.must(crashes.count >= crashesMin, "a seed does enough", () => "too few crashes");

@@ -4,24 +4,16 @@ import {
   decodeAuthorization,
   encodeAuthorization,
 } from "../../src/ledger/authorization.ts";
-import type { Row } from "../../src/store/kv.ts";
 import type { Seams } from "./process.ts";
-import { available, type Defect, draft, is, withoutChecks } from "./defect_seams.ts";
+import { available, type Defect, draft, is, reading, withoutChecks } from "./defect_seams.ts";
 
 /** Every leave that is read, as if this were so. */
 function readAs(wrong: Partial<Authorization>): Seams {
-  const changed = (row: Row): Row => {
+  return reading((row) => {
     if (row.key[0] !== "authorization" || !row.value) return row;
     const authorization = decodeAuthorization(row.value);
     return { ...row, value: encodeAuthorization({ ...authorization, ...wrong }) };
-  };
-  return {
-    kv: (kv) => ({
-      ...kv,
-      get: (key) => kv.get(key).then(changed),
-      getMany: (keys) => kv.getMany(keys).then((rows) => rows.map(changed)),
-    }),
-  };
+  });
 }
 
 /** Defects in what people allow, and what is taken of their wallets. */

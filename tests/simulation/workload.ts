@@ -6,6 +6,7 @@ import type { ClaimsAudit } from "./claims_audit.ts";
 import type { Crashes } from "./crashes.ts";
 import type { MemoryStore } from "./memory_store.ts";
 import { firstPricing, Operators } from "./operators.ts";
+import type { PasskeysAudit } from "./passkeys_audit.ts";
 import { People } from "./people.ts";
 import type { Manner, Receivers } from "./receivers.ts";
 import type { StripeAudit } from "./stripe_audit.ts";
@@ -19,6 +20,7 @@ interface Parts {
   books: BooksAudit;
   crashes: Crashes;
   stripe: StripeAudit;
+  passkeys: PasskeysAudit;
   receivers: Receivers;
   store: MemoryStore;
 }
@@ -102,6 +104,7 @@ export class Workload {
     for (const project of [one, other]) {
       for (const user of project.users) await this.#people.begin(project, user);
     }
+    if (timeline.chance(0.5)) this.#people.usePasskeys();
     this.#paid.push(one, other);
     await this.#subscribe(one, timeline.pick(eventChoices));
     this.#begin(this.#pay(one));
@@ -290,9 +293,10 @@ export class Workload {
     await this.#look(timeline.pick(this.projects), "nobody");
   }
 
-  /** Some of what was delivered long ago, at once. */
+  /** Some of what was delivered long ago, at once; and what people had not sent in time. */
   redeliver(): void {
     for (const project of this.projects) this.#begin(this.#operators.redeliver(project));
+    this.#begin(this.#people.comeLate());
   }
 
   /** Every receiver works again. */
@@ -301,9 +305,10 @@ export class Workload {
     for (const host of receivers.manners.keys()) receivers.manners.set(host, "good");
   }
 
-  /** At the end most receivers recover; some do not for long. */
+  /** At the end most receivers recover; some do not for long. Every passkey is used once more. */
   settle(): void {
     const { timeline, receivers } = this.#parts;
+    this.#begin(this.#people.comeBack());
     for (const [host, manner] of receivers.manners) {
       if (manner !== "permanent" && timeline.chance(0.85)) receivers.manners.set(host, "good");
     }

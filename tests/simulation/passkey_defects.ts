@@ -1,0 +1,30 @@
+import { fromBytes, toBytes } from "../../src/base/json.ts";
+import type { Passkey } from "../../src/wallets/store.ts";
+import { type Defect, is, lacks, reading, withoutChecks, writing } from "./defect_seams.ts";
+
+/** Defects in how people come back to their wallets. */
+export const passkeyDefects: readonly Defect[] = [
+  {
+    name: "a passkey's answer counts as often as it is sent",
+    seams: reading((row) => {
+      if (row.key[0] !== "passkey" || !row.value) return row;
+      return { ...row, value: toBytes({ ...fromBytes<Passkey>(row.value), answered: [] }) };
+    }),
+    seedsMax: 60,
+  },
+  {
+    name: "a passkey's use is written on a row that may be stale",
+    seams: withoutChecks(is("passkey")),
+    seedsMax: 60,
+  },
+  {
+    name: "a person does not know of their passkeys",
+    seams: writing((write) => lacks(write, "person_passkey")),
+    seedsMax: 20,
+  },
+  {
+    name: "a passkey is taken up and not kept",
+    seams: writing((write) => lacks(lacks(write, "passkey"), "person_passkey")),
+    seedsMax: 20,
+  },
+];

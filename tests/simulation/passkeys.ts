@@ -1,0 +1,170 @@
+import type { AuthenticationResponseJSON } from "@simplewebauthn/server";
+import { z } from "zod";
+import { SoftPasskey } from "../support/passkey.ts";
+import type { Callers } from "./callers.ts";
+import type { PasskeysAudit } from "./passkeys_audit.ts";
+import type { Timeline } from "./timeline.ts";
+
+/** Whoever holds the device: its cookie, once they have a wallet, and what they come back by. */
+export interface Person {
+  cookie: string | null;
+  passkeys: SoftPasskey[];
+}
+
+interface Parts {
+  timeline: Timeline;
+  callers: Pick<Callers, "call" | "visit">;
+  passkeys: PasskeysAudit;
+}
+
+const origin = "https://farebox.test";
+const passkeysMax = 3;
+const triesMax = 3;
+/** In calm weather: a write that came late may still be in the way of a few. */
+const refusalsMax = 6;
+
+const named = z.object({ id: z.string() });
+const optionsSchema = z.object({
+  challenge: z.string(),
+  user: named,
+  excludeCredentials: z.array(named),
+});
+const challengeSchema = z.object({ challenge: z.string() });
+
+/** How people come back to their wallets: from another device, or after they had left. */
+export class PasskeyUse {
+  readonly #parts: Parts;
+  /** What keys are made of. */
+  readonly #random: () => number;
+  /** Answers that were never sent. */
+  readonly #leftovers: AuthenticationResponseJSON[] = [];
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+    this.#random = parts.timeline.fork();
+  }
+
+  /** One more passkey, or the way back by one that there is. */
+  async use(person: Person, others: readonly Person[]): Promise<void> {
+    const { timeline, callers } = this.#parts;
+    const { passkeys } = person;
+    const isEnough = passkeys.length >= passkeysMax || timeline.chance(0.75);
+    if (passkeys.length === 0 || !isEnough) return await this.#add(person, others);
+    if (person.cookie !== null && timeline.chance(0.3)) {
+      await callers.visit("/wallet", { form: { action: "leave" }, cookie: person.cookie });
+    }
+    person.cookie = null;
+    for (let tries = 0; tries < triesMax && person.cookie === null; tries++) {
+      if ((await this.#comeBack(person, timeline.pick(passkeys))) === "left") return;
+      await timeline.pause(timeline.between(0, 2_000));
+    }
+  }
+
+  /** Everyone, by each passkey that was taken up, now that nothing fails any more. */
+  async useAll(persons: readonly Person[]): Promise<void> {
+    for (const person of persons) {
+      for (const passkey of person.passkeys) {
+        if (this.#parts.passkeys.isTaken(passkey.id)) await this.#mustComeBack(person, passkey);
+      }
+    }
+  }
+
+  async #mustComeBack(person: Person, passkey: SoftPasskey): Promise<void> {
+    const { timeline, passkeys } = this.#parts;
+    for (let refusals = 0; refusals < refusalsMax;) {
+      const outcome = await this.#comeBack(person, passkey);
+      if (outcome === "in") return passkeys.cameBack(passkey.id, true);
+      if (outcome === "refused") refusals++;
+      await timeline.pause(timeline.between(1_000, 6_000));
+    }
+    passkeys.cameBack(passkey.id, false);
+  }
+
+  /** Long after they were asked for. */
+  async sendLeftovers(): Promise<void> {
+    for (const response of this.#leftovers.splice(0)) {
+      const answer = await this.#send("/wallet/sign-in", response);
+      this.#parts.passkeys.mustNotCount(answer?.status ?? null, `${response.id}, late`);
+    }
+  }
+
+  /** Tried until it is known what came of it, and kept by the device in any case. */
+  async #add(person: Person, others: readonly Person[]): Promise<void> {
+    const { timeline, passkeys } = this.#parts;
+    const { cookie } = person;
+    const options = cookie === null ? null : await this.#look(cookie);
+    if (!options) return;
+    const seed = Uint8Array.from({ length: 32 }, () => Math.floor(this.#random() * 256));
+    const passkey = new SoftPasskey(seed, { origin, step: timeline.pick([0, 0, 1]) });
+    passkeys.made(passkey.id, options.personId);
+    person.passkeys.push(passkey);
+    const response = passkey.created(options.challenge);
+    await timeline.pause(timeline.between(0, 3_000));
+    const stranger = timeline.pick(others);
+    if (stranger !== person && stranger.cookie !== null && timeline.chance(0.3)) {
+      const answer = await this.#send("/wallet/passkeys", response, stranger.cookie);
+      passkeys.mustNotCount(answer?.status ?? null, `${passkey.id}, by another person's device`);
+    }
+    for (let tries = 0; tries < triesMax; tries++) {
+      const answer = await this.#send("/wallet/passkeys", response, cookie);
+      passkeys.told(passkey.id, answer?.status ?? null);
+      if (answer && answer.status !== 503) return;
+      await timeline.pause(timeline.between(5, 3_000));
+    }
+  }
+
+  async #comeBack(person: Person, passkey: SoftPasskey) {
+    const { timeline } = this.#parts;
+    const asked = await this.#send("/wallet/sign-in/options", {});
+    if (asked?.status !== 200) return "unknown";
+    const { challenge } = challengeSchema.parse(asked.body);
+    await timeline.pause(timeline.between(0, 3_000));
+    const response = passkey.answered(challenge);
+    if (timeline.chance(0.1)) {
+      this.#leftovers.push(response);
+      return "left";
+    }
+    const answers = [this.#answer(person, passkey, { challenge, response })];
+    // Some press twice, and some are overheard.
+    if (timeline.chance(0.4)) {
+      await timeline.pause(timeline.pick([0, 0, timeline.between(0, 2_000)]));
+      answers.push(this.#answer(person, passkey, { challenge, response }));
+    }
+    const outcomes = await Promise.all(answers);
+    return (["in", "unknown"] as const).find((one) => outcomes.includes(one)) ?? "refused";
+  }
+
+  async #answer(
+    person: Person,
+    { id }: SoftPasskey,
+    { challenge, response }: { challenge: string; response: AuthenticationResponseJSON },
+  ) {
+    const { passkeys } = this.#parts;
+    const answer = await this.#send("/wallet/sign-in", response);
+    if (answer?.status === 400) return "refused";
+    if (answer?.status !== 200) return "unknown";
+    passkeys.letIn(id, challenge);
+    const cookie = answer.headers.get("set-cookie")?.split(";")[0] ?? null;
+    const shown = cookie === null ? null : await this.#look(cookie);
+    if (shown) passkeys.isLetInAs(id, shown.personId);
+    person.cookie = cookie;
+    return "in";
+  }
+
+  /** As whom the service knows a device, and what it needs to make a passkey there. */
+  async #look(cookie: string): Promise<{ challenge: string; personId: string } | null> {
+    const { passkeys } = this.#parts;
+    const taken = passkeys.taken();
+    const answer = await this.#send("/wallet/passkeys/options", {}, cookie);
+    if (answer?.status !== 200) return null;
+    const { challenge, user, excludeCredentials } = optionsSchema.parse(answer.body);
+    const personId = atob(user.id);
+    passkeys.shown(personId, excludeCredentials.map(({ id }) => id), taken);
+    return { challenge, personId };
+  }
+
+  #send(path: string, body: unknown, cookie: string | null = null) {
+    const headers: Record<string, string> = cookie === null ? {} : { cookie };
+    return this.#parts.callers.call(path, { key: "none", body, headers });
+  }
+}
