@@ -1,5 +1,6 @@
 import { ApiError } from "../base/errors.ts";
 import { formatAmount } from "../base/money.ts";
+import { encodeUtf8 } from "../base/utf8.ts";
 import { activityOfRequest, type Entry } from "../ledger/entry.ts";
 import {
   type Answer,
@@ -20,8 +21,6 @@ import { errorFrame, sseDone, streamHeaders } from "./reply.ts";
 import { release, settle } from "./settle.ts";
 import { upstreamBrokeOff } from "./upstream_error.ts";
 import type { TokenUsage } from "./usage.ts";
-
-const encoder = new TextEncoder();
 
 /**
  * A streamed answer: forward, then pass on and meter frame by frame at the caller's own pace, and
@@ -129,7 +128,7 @@ class AnswerStream {
     const send = (frames: string) => {
       if (!this.#open || frames === "") return;
       this.#wanted = false;
-      controller.enqueue(encoder.encode(frames));
+      controller.enqueue(encodeUtf8(frames));
     };
     // An answer that is cut ends also when its caller does not read on.
     const { signal } = this.#options.answer.controller;
