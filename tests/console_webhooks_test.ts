@@ -50,6 +50,51 @@ Deno.test("console: a webhook is made with its secret shown once, and by a secon
   }
 });
 
+Deno.test("console: a form that is sent twice at once, while the store is busy, counts once", async () => {
+  const gate = createGate();
+  let shut = false;
+  let waiting = 0;
+  using world = await createWorld({
+    wrapKv: (kv) => ({
+      ...kv,
+      async atomic(write) {
+        waiting++;
+        if (shut) await gate.opened;
+        return await kv.atomic(write);
+      },
+    }),
+  });
+  const owner = await signedIn(world);
+  const form = {
+    ...hiddenFields((await owner.get("webhooks")).html, "/webhooks"),
+    url: "https://hooks.example.com/farebox",
+    events: "*",
+  };
+  [shut, waiting] = [true, 0];
+  // What comes while this one is on its way goes together.
+  const deposit = world.deposit("ada", "1");
+  await settled(() => waiting === 1);
+  const answers = [owner.post("webhooks", form), owner.post("webhooks", form)];
+  await settled(() => false);
+  shut = false;
+  gate.open();
+  await deposit;
+  const [one, other] = await Promise.all(answers);
+  const [made] = [one, other].flatMap((answer) => /whsec_[\w+/=]+/.exec(answer?.html ?? "") ?? []);
+  world.seenSecrets.add(made ?? assert.fail("one of them makes a webhook"));
+  const locations = [one, other].map((answer) => answer?.location ?? "");
+  assert.equal(locations.filter((location) => location.includes("already-sent")).length, 1);
+  const { body } = await world.json("/v1/webhooks/subscriptions");
+  assert.equal(body.subscriptions.length, 1);
+});
+
+/** Until it is so, or for as long as a few turns take. */
+async function settled(done: () => boolean): Promise<void> {
+  for (let turns = 0; turns < 50 && !done(); turns++) {
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+}
+
 Deno.test("console: a line of many blanks for a webhook's header takes no time to be refused", async () => {
   using world = await createWorld();
   const owner = await signedIn(world);
