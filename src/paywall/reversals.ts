@@ -6,6 +6,7 @@ import type { Trigger } from "../events/event.ts";
 import { amountOf, type Entry } from "../ledger/entry.ts";
 import type { GivingBack } from "../ledger/give_back.ts";
 import type { Refund } from "../ledger/posting.ts";
+import { sameBytes } from "../store/batch.ts";
 import {
   allStripeReversalsPrefix,
   stripePaymentKey,
@@ -142,7 +143,8 @@ function bookingOf({ row, payment, original, since, told: { eventId, reason } }:
     original: { ...original, user: ref.user },
     reads: [row.key],
     alongside(draft, entry) {
-      if (!isSame(draft.row(row.key), row.value)) throw new Changed();
+      const now = draft.row(row.key);
+      if (!now || !row.value || !sameBytes(now, row.value)) throw new Changed();
       const after: Payment = { ...payment, since: afterEntry(since, entry) };
       draft.put(row.key, toBytes(after));
     },
@@ -156,11 +158,6 @@ function bookingOf({ row, payment, original, since, told: { eventId, reason } }:
 
 /** The payment has changed, or got a user's pseudonym: nothing is booked by what it was. */
 class Changed extends Error {}
-
-function isSame(now: Uint8Array | null, before: Uint8Array | null): boolean {
-  return now !== null && now.length === before?.length &&
-    now.every((byte, at) => byte === before[at]);
-}
 
 function afterEntry(since: Since, { delta, shortfall }: Entry): Since {
   const taken = fromDecimal(since.taken) - fromDecimal(delta);

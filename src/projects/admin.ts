@@ -1,5 +1,6 @@
 import { ApiError, badRequest, notFound } from "../base/errors.ts";
 import { toBase62 } from "../base/ids.ts";
+import { utf8Length } from "../base/utf8.ts";
 import type { Deps } from "../deps.ts";
 import type { NewEvent } from "../events/event.ts";
 import { appendEvents } from "../events/outbox.ts";
@@ -219,6 +220,6 @@ function requireMode({ mode, stripe, topUpUrl, topUp, trialCredits }: Project): 
 function requireFits(project: Project): void {
   requireMode(project);
   if (JSON.stringify(project).length * 3 < projectBytesMax) return;
-  if (new TextEncoder().encode(JSON.stringify(project)).length <= projectBytesMax) return;
+  if (utf8Length(JSON.stringify(project)) <= projectBytesMax) return;
   throw badRequest("pricing", `The project is larger than ${projectBytesMax} bytes.`);
 }

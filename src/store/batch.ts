@@ -122,7 +122,8 @@ function isShared(value: Uint8Array, other: Uint8Array | null | undefined): bool
   return other instanceof Uint8Array && sameBytes(value, other);
 }
 
-function sameBytes(one: Uint8Array, other: Uint8Array): boolean {
+/** Whether two values are the same, byte for byte. */
+export function sameBytes(one: Uint8Array, other: Uint8Array): boolean {
   return one.length === other.length && one.every((byte, at) => byte === other[at]);
 }
 

@@ -1,3 +1,4 @@
+import { encodeUtf8 } from "../base/utf8.ts";
 import { deliveryKey, dueKey, freshKey, logKey, readyKey } from "../store/keys.ts";
 import type { Key, Write } from "../store/kv.ts";
 import type { Delivery, DeliveryStatus } from "./schema.ts";
@@ -40,7 +41,7 @@ export function putDelivery(write: Write, before: Delivery | null, after: Delive
   if (after.status !== "pending" || before?.dueAt === after.dueAt) return;
   const { subscriptionId, projectId, dueAt } = after;
   const key = readyKey(readyTime(dueAt), subscriptionId);
-  write.sets.push({ key, value: encoder.encode(projectId) });
+  write.sets.push({ key, value: encodeUtf8(projectId) });
 }
 
 /** Adds the deletion of all that there is of an ended delivery. */
@@ -52,7 +53,6 @@ export function removeDelivery(write: Write, delivery: Delivery): void {
 /** A row that leads to a delivery. */
 export type Pointer = { key: Key; value: Uint8Array };
 
-const encoder = new TextEncoder();
 const nothing = new Uint8Array();
 const textOf = ({ key }: Pointer) => key.join(" ");
 
@@ -62,9 +62,9 @@ const textOf = ({ key }: Pointer) => key.join(" ");
  */
 export function pointersTo(delivery: Delivery): Pointer[] {
   const { projectId, subscriptionId, eventType, id, status, dueAt } = delivery;
-  const due = { key: dueKey(subscriptionId, dueAt, id), value: encoder.encode(projectId) };
+  const due = { key: dueKey(subscriptionId, dueAt, id), value: encodeUtf8(projectId) };
   if (isFresh(delivery)) {
-    const value = encoder.encode(`${subscriptionId} ${eventType}`);
+    const value = encodeUtf8(`${subscriptionId} ${eventType}`);
     return [due, { key: freshKey(projectId, id), value }];
   }
   const filters = [{}, { subscriptionId }, { eventType }, { subscriptionId, eventType }];

@@ -1,4 +1,5 @@
 import { firstIdAt } from "../base/ids.ts";
+import { encodeUtf8 } from "../base/utf8.ts";
 import type { PendingEvent } from "../events/bell.ts";
 import type { Key } from "../store/kv.ts";
 import { emptyWrite } from "../store/kv.ts";
@@ -111,7 +112,7 @@ export function createDispatcher(rooms: DispatcherRooms): Dispatcher {
     const write = emptyWrite();
     const when = next === null ? null : readyTime(lookAt(endpoint, next, now));
     if (when !== null) {
-      const value = new TextEncoder().encode(endpoint.projectId);
+      const value = encodeUtf8(endpoint.projectId);
       write.sets.push({ key: readyKey(when, endpoint.id), value });
       if (next !== null && next > now) alarm.ring(next);
     }
