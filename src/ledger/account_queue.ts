@@ -7,13 +7,14 @@ import { accountKey, authorizationKey } from "../store/keys.ts";
 import type { Row } from "../store/kv.ts";
 import type { TopUsers } from "../summaries/top_users.ts";
 import { type Account, type AccountRef, decodeAccount, placeOf, requireOpen } from "./account.ts";
+import { createClaims } from "./claims.ts";
 import { Draft } from "./draft.ts";
 import {
   decider,
   type Decision,
   type Operation,
+  rowsOf,
   takeBatch,
-  uniqueKeys,
   type Waiting,
 } from "./waiting.ts";
 
@@ -45,6 +46,7 @@ export function createAccountQueue(
 ): AccountQueue {
   const lanes = new Map<string, Lane>();
   const cache = new Map<string, { account: Account; version: string | null }>();
+  const claims = createClaims();
   const listeners = new Map<string, Set<() => void>>();
   const readsMax = deps.config.kvChecksMax - 4;
 
@@ -62,7 +64,7 @@ export function createAccountQueue(
   async function settleBatch(name: string, ref: AccountRef, batch: Waiting[]): Promise<void> {
     for (let attempt = 0; attempt < attemptsMax; attempt++) {
       if (attempt > 2) await waitForTurn(deps, attempt);
-      const { draft, fresh } = await openDraft(name, ref, batch, attempt);
+      const { draft, fresh, unread } = await openDraft(name, ref, batch, attempt);
       const decisions: Decision[] = [];
       for (const waiting of batch) {
         decisions.push(waiting.decide(draft));
@@ -79,6 +81,7 @@ export function createAccountQueue(
       }
       if (draft.changed) {
         const version = await commitDraft(name, draft);
+        if (version === null && unread.length > 0) claims.surprised();
         if (version === null) continue;
         remember(name, draft.account, version);
         const { use } = draft.spending;
@@ -100,12 +103,15 @@ export function createAccountQueue(
 
   async function openDraft(name: string, ref: AccountRef, batch: Waiting[], attempt: number) {
     const known = cache.get(name);
-    const keys = uniqueKeys(batch);
+    // What is decided without a write is believed on a fresh record: then everything was read.
+    const looksFor = (claim: string) => !claims.isNew(claim) || !known || attempt > 0;
+    const { keys, unread } = rowsOf(batch, looksFor);
     if (ref.wallet) keys.push(authorizationKey(ref.projectId, ref.user));
     const place = placeOf(ref);
     const wanted = known ? keys : [accountKey(place.owner, place.name), ...keys];
     const rows: Row[] = wanted.length > 0 ? await deps.kv.getMany(wanted) : [];
     const { account, version } = known ?? readRow(rows.shift());
+    rows.push(...unread.map((key) => ({ key, value: null, version: null })));
     requireOpen(account);
     const snapshot = attempt === 0
       ? await rooms.directory.current(ref.projectId)
@@ -113,7 +119,7 @@ export function createAccountQueue(
     const { id, clock } = deps;
     const isNew = version === null && !batch.every(({ operation }) => operation.ofHolds);
     const draft = new Draft({ ref, account, version, isNew, snapshot, rows, now: clock.now(), id });
-    return { draft, fresh: !known };
+    return { draft, fresh: !known, unread };
   }
 
   async function commitDraft(name: string, draft: Draft): Promise<string | null> {

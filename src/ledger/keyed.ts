@@ -48,7 +48,8 @@ export function keyed(
     ? ""
     : fingerprintOf({ user: ref.user, metadata, ...book.fields });
   return {
-    reads: record ? [record, ...book.reads] : book.reads,
+    reads: book.reads,
+    claim: record,
     // The entry and two events each carry the metadata.
     bytes: 2048 + (metadata ? 3 * utf8Length(JSON.stringify(metadata)) : 0),
     apply(draft) {

@@ -12,6 +12,8 @@ export interface Verdict<T> {
 export interface Operation<T> {
   /** Rows that it looks at besides the account; the commit checks them too. */
   reads: readonly Key[];
+  /** A row that it makes unless it is there: read only where that is likely, but checked always. */
+  claim?: Key | null;
   /** About how much it writes, in bytes. */
   bytes: number;
   /** It is about holds of before: where no account is, it is for nobody new, and brings no trial. */
@@ -45,7 +47,7 @@ export function takeBatch(waiting: Waiting[], readsMax: number): Waiting[] {
   let count = 0;
   for (const { operation } of waiting) {
     bytes += operation.bytes;
-    reads += operation.reads.length;
+    reads += operation.reads.length + (operation.claim ? 1 : 0);
     if (count > 0 && (count >= operationsMax || bytes > bytesMax || reads > readsMax)) break;
     count++;
   }
@@ -68,11 +70,19 @@ export function decider<T>(
   };
 }
 
-/** The rows that operations look at, each once. */
-export function uniqueKeys(batch: Waiting[]): Key[] {
+/** The rows that operations look at, each once; and those that they claim and need not look at. */
+export function rowsOf(
+  batch: Waiting[],
+  looksFor: (claim: string) => boolean,
+): { keys: Key[]; unread: Key[] } {
   const keys = new Map<string, Key>();
-  for (const { operation } of batch) {
-    for (const key of operation.reads) keys.set(keyText(key), key);
+  const unread = new Map<string, Key>();
+  for (const { operation: { reads, claim } } of batch) {
+    for (const key of reads) keys.set(keyText(key), key);
+    if (!claim) continue;
+    const name = keyText(claim);
+    if (unread.has(name) || keys.has(name)) continue;
+    (looksFor(name) ? keys : unread).set(name, claim);
   }
-  return [...keys.values()];
+  return { keys: [...keys.values()], unread: [...unread.values()] };
 }
