@@ -111,8 +111,12 @@ export function fromTextExactly<T>(text: string): T {
 
 /** JSON with the keys of every object sorted, so that equal values give equal text. */
 export function canonicalJson(value: unknown): string {
-  return JSON.stringify(value, (_key, part) => {
-    if (!isObject(part)) return part;
-    return Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1)));
-  });
+  return JSON.stringify(sorted(value));
+}
+
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (!isObject(value)) return value;
+  const parts = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  return Object.fromEntries(parts.map(([key, part]) => [key, sorted(part)]));
 }

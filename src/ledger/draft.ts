@@ -4,7 +4,7 @@ import { type Amount, least, parseAmount, toAmount, zero } from "../base/money.t
 import { bySystem, type NewEvent } from "../events/event.ts";
 import { appendEvents } from "../events/outbox.ts";
 import type { ProjectSnapshot } from "../projects/directory.ts";
-import { isLarge, keyText } from "../store/batch.ts";
+import { isLarge } from "../store/batch.ts";
 import { accountKey, authorizationKey, entryKey, projectKey } from "../store/keys.ts";
 import { emptyWrite, type Key, type Row, type Write } from "../store/kv.ts";
 import {
@@ -18,6 +18,7 @@ import {
 } from "./account.ts";
 import { takeExpired } from "./expiry.ts";
 import { countEntry } from "./counting.ts";
+import { DraftRows } from "./draft_rows.ts";
 import { activityOfRequest, type Entry, entryOf, type NewEntry } from "./entry.ts";
 import { eventsOf, expiredRequest, type Origin } from "./events.ts";
 import { Spending } from "./spending.ts";
@@ -48,14 +49,14 @@ export class Draft {
   #changed = false;
   readonly #options: DraftOptions;
   readonly #write: Write = emptyWrite();
-  readonly #rows = new Map<string, Uint8Array | null>();
+  readonly #rows: DraftRows;
 
   constructor(options: DraftOptions) {
     this.#options = options;
     this.snapshot = options.snapshot;
     this.now = options.now;
     this.account = { ...options.account, holds: [...options.account.holds] };
-    for (const { key, value } of options.rows) this.#rows.set(keyText(key), value);
+    this.#rows = new DraftRows(this.#write, options.rows);
     const { ref: { projectId, user, wallet }, account, now, snapshot: { project } } = options;
     const row = wallet ? this.row(authorizationKey(projectId, user)) : null;
     this.spending = new Spending({ wallet, row, account, limits: project.limits.user, now });
@@ -113,27 +114,19 @@ export class Draft {
 
   /** A row that the operation asked for in `reads`, with what earlier operations put there. */
   row(key: Key): Uint8Array | null {
-    return this.#rows.get(keyText(key)) ?? null;
+    return this.#rows.get(key);
   }
 
   /** Writes a row together with the account; a row that was read must still be as it was. */
   put(key: Key, value: Uint8Array): void {
     this.#changed = true;
-    const text = keyText(key);
-    this.#rows.set(text, value);
-    this.#write.deletes = this.#write.deletes.filter((other) => keyText(other) !== text);
-    const pending = this.#write.sets.find((set) => keyText(set.key) === text);
-    if (pending) pending.value = value;
-    else this.#write.sets.push({ key, value });
+    this.#rows.put(key, value);
   }
 
   /** Removes a row together with the account's write. */
   remove(key: Key): void {
     this.#changed = true;
-    const text = keyText(key);
-    this.#rows.set(text, null);
-    this.#write.sets = this.#write.sets.filter((set) => keyText(set.key) !== text);
-    this.#write.deletes.push(key);
+    this.#rows.remove(key);
   }
 
   /** Says that something happened, in the same write. */
