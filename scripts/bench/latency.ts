@@ -4,7 +4,8 @@ import { startProcess } from "./processes.ts";
 import { makeFolder } from "./service.ts";
 
 const rounds = 2_000;
-const warmUp = 400;
+/** V8 goes on compiling what is hot for about so long, in milliseconds. */
+const warmUpMs = 20_000;
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
@@ -72,9 +73,12 @@ export async function benchLatency(): Promise<Figure[]> {
     using direct = await connect(upstream.port, "none");
     using through = await connect(service.port, service.key);
     const taken = { direct: [] as number[], through: [] as number[] };
-    for (let round = 0; round < rounds + warmUp; round++) {
+    for (const until = performance.now() + warmUpMs; performance.now() < until;) {
+      await direct.ask(stream);
+      await through.ask(stream);
+    }
+    for (let round = 0; round < rounds; round++) {
       const [one, other] = [await direct.ask(stream), await through.ask(stream)];
-      if (round < warmUp) continue;
       taken.direct.push(one);
       taken.through.push(other);
     }
