@@ -3,7 +3,7 @@ import { ApiError } from "./base/errors.ts";
 import type { Handler, Incoming } from "./base/handler.ts";
 import { bodyDeadlineMs } from "./base/limits.ts";
 import type { Method } from "./base/operation.ts";
-import { callerRequestId } from "./base/request.ts";
+import { callerRequestId, strictly } from "./base/request.ts";
 import { corsHeaders, errorResponse } from "./base/response.ts";
 import type { Deps, LogFields } from "./deps.ts";
 
@@ -110,7 +110,7 @@ function createServe(deps: Deps, load: Load) {
       path,
       address: () => addressOf(context.env),
       param: (name) => context.req.param(name) ?? "",
-      query: (name) => context.req.query(name),
+      query: (name) => strictly(request, name, context.req.query(name)),
       inTime,
     });
   }

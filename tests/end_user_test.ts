@@ -156,6 +156,17 @@ Deno.test("end user: money endpoints take body or header; reads take header or q
   }
 });
 
+Deno.test("end user: a query that is not percent-encoded UTF-8 is 400, and no other user's", async () => {
+  using world = await createWorld();
+  for (const name of ["%FF", "a%2", "%", "a%ED%A0%80"]) {
+    const { status, body } = await world.json(`/v1/user/balance?user=${name}`);
+    assert.equal(status, 400, name);
+    assert.equal(body.error.message, "'user' is not percent-encoded UTF-8.");
+  }
+  const { body } = await world.json("/v1/user/balance?user=100%25+%25FF");
+  assert.equal(body.user, "100% %FF");
+});
+
 Deno.test("end user: whoever names none is told where this very request could", async () => {
   using world = await createWorld();
   const told = async (path: string, body?: unknown) =>

@@ -19,6 +19,20 @@ export function callerRequestId(request: Request): string | null {
   return id && id.length <= requestIdCharsMax && /^[\x21-\x7e]+$/.test(id) ? id : null;
 }
 
+/**
+ * A query parameter as a lenient decoder gave it. Throws 400 where the query is not percent-encoded
+ * UTF-8: such a decoder gives that as it was sent, which would be another user's name.
+ */
+export function strictly(request: Request, name: string, decoded: string | undefined) {
+  if (!decoded?.includes("%")) return decoded;
+  try {
+    decodeURIComponent(new URL(request.url).search);
+  } catch {
+    throw badRequest(name, `'${name}' is not percent-encoded UTF-8.`);
+  }
+  return decoded;
+}
+
 /** A cookie's value as it was sent, or null. */
 export function cookieValue(request: Request, name: string): string | null {
   const pairs = (request.headers.get("cookie") ?? "").split(/; */);
