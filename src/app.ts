@@ -181,7 +181,7 @@ async function openLinks(deps: Deps, secrets: Secrets) {
   const { config: { baseUrl }, clock: { now }, id } = deps;
   return {
     links: await createLinks({ baseUrl, secrets, now, id }),
-    devices: await createDevices({ baseUrl, secrets, now }),
+    devices: await createDevices(deps, secrets),
     passkeys: createPasskeys(deps, await createTokens(secrets, "passkey challenges")),
   };
 }

@@ -21,7 +21,8 @@ const clock = createHandClock();
 const baseUrl = "https://farebox.test";
 const id = (kind: string) => `${kind}_1`;
 const links = await createLinks({ baseUrl, secrets, now: clock.now, id });
-const devices = await createDevices({ baseUrl, secrets, now: clock.now });
+const world = await createWorld({ env: { BASE_URL: baseUrl } });
+const devices = await createDevices({ ...world.deps, clock }, secrets);
 
 const alphabet = [..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"];
 

@@ -14,6 +14,7 @@ export type IdKind =
   | "dly"
   | "lease"
   | "form"
+  | "dev"
   | "job"
   | "areq"
   | "con"

@@ -1,4 +1,10 @@
+import { toBase64Url } from "../base/base64.ts";
+import { fromBytes, toBytes } from "../base/json.ts";
 import { cookieValue } from "../base/request.ts";
+import { encodeUtf8 } from "../base/utf8.ts";
+import type { Deps } from "../deps.ts";
+import { deviceEpochKey } from "../store/keys.ts";
+import { emptyWrite } from "../store/kv.ts";
 import type { Secrets } from "../store/secrets.ts";
 import { createTokens } from "./token.ts";
 
@@ -8,8 +14,28 @@ export interface Devices {
   personOf(request: Request): Promise<string | null>;
   /** The cookie by which this device is this person's from now on. */
   remember(personId: string): Promise<string>;
+  /** Ends all cookies of the person whose device sent this, but its own. Null when nobody's did. */
+  signOutOthers(request: Request): Promise<{ cookie: string } | null>;
   /** The cookie that ends that. */
   readonly forgotten: string;
+}
+
+/** Which of a person's cookies count. None is stored until the first were ended. */
+interface Epoch {
+  /** That of those which count. */
+  number: number;
+  /**
+   * The one of before that counts on, as its hash: of the device that ended the others, since the
+   * answer with its new one may be lost.
+   */
+  kept: string | null;
+}
+
+/** A cookie that was read. */
+interface Known {
+  personId: string;
+  epoch: number;
+  hash: string;
 }
 
 /** As long as browsers keep a cookie at all (RFC 6265bis: 400 days). */
@@ -20,7 +46,11 @@ const lifetimeMs = 400 * 24 * 60 * 60 * 1000;
  * for is posted by forms, which are refused from there.
  */
 export async function createDevices(
-  { baseUrl, secrets, now }: { baseUrl: string; secrets: Secrets; now: () => number },
+  { kv, committer, clock, id, config: { baseUrl } }: Pick<
+    Deps,
+    "kv" | "committer" | "clock" | "id" | "config"
+  >,
+  secrets: Secrets,
 ): Promise<Devices> {
   const tokens = await createTokens(secrets, "device cookies");
   const secure = baseUrl.startsWith("https:");
@@ -30,15 +60,57 @@ export async function createDevices(
     `${name}=${value}; Path=/; Max-Age=${maxAge}; HttpOnly; SameSite=Lax${
       secure ? "; Secure" : ""
     }`;
+
+  async function read(request: Request): Promise<Known | null> {
+    const sent = cookieValue(request, name);
+    const value = sent ? await tokens.read(sent) : null;
+    if (!sent || !Array.isArray(value)) return null;
+    const [personId, issuedAt, epoch = 0] = value;
+    if (issuedAt + lifetimeMs <= clock.now()) return null;
+    return { personId, epoch, hash: await hashOf(sent) };
+  }
+
+  async function epochOf(personId: string): Promise<Epoch & { version: string | null }> {
+    const { value, version } = await kv.get(deviceEpochKey(personId));
+    return { ...(value ? fromBytes<Epoch>(value) : { number: 0, kept: null }), version };
+  }
+
+  async function make(personId: string, epoch: number): Promise<string> {
+    // No two are alike: one that is kept is no other device's.
+    const token = await tokens.make([personId, clock.now(), epoch, id("dev")]);
+    return cookie(token, lifetimeMs / 1000);
+  }
+
+  const counts = ({ epoch, hash }: Known, { number, kept }: Epoch) =>
+    epoch === number || hash === kept;
+
   return {
     async personOf(request) {
-      const sent = cookieValue(request, name);
-      const value = sent ? await tokens.read(sent) : null;
-      if (!Array.isArray(value)) return null;
-      const [personId, issuedAt] = value;
-      return issuedAt + lifetimeMs > now() ? personId : null;
+      const known = await read(request);
+      return known && counts(known, await epochOf(known.personId)) ? known.personId : null;
     },
-    remember: async (personId) => cookie(await tokens.make([personId, now()]), lifetimeMs / 1000),
+    remember: async (personId) => await make(personId, (await epochOf(personId)).number),
+    async signOutOthers(request) {
+      const known = await read(request);
+      if (!known) return null;
+      const { personId, hash } = known;
+      const key = deviceEpochKey(personId);
+      for (;;) {
+        const { version, ...now } = await epochOf(personId);
+        if (!counts(known, now)) return null;
+        // One that was kept has ended the others before: what is sent twice ends them once.
+        if (known.epoch !== now.number) return { cookie: await make(personId, now.number) };
+        const next: Epoch = { number: now.number + 1, kept: hash };
+        const checks = [{ key, version }];
+        const sets = [{ key, value: toBytes(next) }];
+        const landed = await committer.commit({ ...emptyWrite(), checks, sets });
+        if (landed !== null) return { cookie: await make(personId, next.number) };
+      }
+    },
     forgotten: cookie("", 0),
   };
+}
+
+async function hashOf(text: string): Promise<string> {
+  return toBase64Url(new Uint8Array(await crypto.subtle.digest("SHA-256", encodeUtf8(text))));
 }

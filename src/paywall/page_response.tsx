@@ -8,15 +8,16 @@ import { MessagePage } from "./page.tsx";
 /**
  * A personal page: not stored, not framed, loads nothing from elsewhere, and tells no one else where
  * it was opened. `formTargets` are origins that its forms may lead on to, `script` is the hash of the one
- * that may run.
+ * that may run, `cookie` is set.
  */
 export function pageResponse(
   status: number,
   page: unknown,
-  { requestId, formTargets = [], script = "'none'" }: {
+  { requestId, formTargets = [], script = "'none'", cookie }: {
     requestId: string;
     formTargets?: readonly string[];
     script?: string;
+    cookie?: string | undefined;
   },
 ): Response {
   const policy = [
@@ -38,6 +39,7 @@ export function pageResponse(
       "x-content-type-options": "nosniff",
       "cache-control": "no-store",
       "x-request-id": requestId,
+      ...(cookie === undefined ? {} : { "set-cookie": cookie }),
     },
   });
 }

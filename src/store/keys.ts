@@ -107,6 +107,8 @@ export const personPasskeyKey = (personId: string, credentialId: string): Key =>
   personId,
   credentialId,
 ];
+/** Which of a person's device cookies count. Written when a device ends the others'. For ever. */
+export const deviceEpochKey = (personId: string): Key => ["device_epoch", personId];
 /** All passkeys of a person. */
 export const personPasskeysPrefix = (personId: string): Key => ["person_passkey", personId];
 

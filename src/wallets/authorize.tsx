@@ -9,7 +9,8 @@ import type { Approval } from "../paywall/link.ts";
 import { asPage, pageResponse, readForm, seeOther } from "../paywall/page_response.tsx";
 import type { Project } from "../projects/schema.ts";
 import { hasEnded } from "./authorizations.ts";
-import { AuthorizePage, DecidedPage, walletScriptHash } from "./page.tsx";
+import { AuthorizePage, DecidedPage } from "./authorize_page.tsx";
+import { walletScriptHash } from "./passkey_button.tsx";
 import type { WalletRooms } from "./rooms.ts";
 
 /** The page where a person allows a project to charge their wallet. Reading it changes nothing. */

@@ -4,11 +4,18 @@ import { ApiError } from "../base/errors.ts";
 import type { Deps } from "../deps.ts";
 import type { Tokens } from "../paywall/token.ts";
 import { isCredentialId } from "./schema.ts";
-import { listPasskeys, type Passkey, passkeyWrite, readPasskey } from "./store.ts";
+import {
+  listPasskeys,
+  type Passkey,
+  passkeyRemoval,
+  passkeysMax,
+  passkeyWrite,
+  readPasskey,
+} from "./store.ts";
 
 /** A person's way back to their wallet on another device (https://www.w3.org/TR/webauthn-3). */
 export interface Passkeys {
-  /** What a browser needs to make one. */
+  /** What a browser needs to make one. Throws 400 where there are too many. */
   registration(personId: string): Promise<unknown>;
   /** Takes up what the browser made of it. Throws 400 when it does not fit. */
   register(personId: string, response: RegistrationResponseJSON): Promise<void>;
@@ -16,6 +23,8 @@ export interface Passkeys {
   challenge(): Promise<unknown>;
   /** Whose passkey answered the challenge. Throws 400 when it does not fit, or was used before. */
   signIn(response: AuthenticationResponseJSON): Promise<string>;
+  /** It opens this person's wallet no more; one of nobody's, or another's, stays as it is. */
+  remove(personId: string, credentialId: string): Promise<void>;
 }
 
 /** How long a person may take. */
@@ -76,13 +85,14 @@ export function createPasskeys(
     async registration(personId) {
       const { generateRegistrationOptions } = await library();
       const known = await listPasskeys(kv, personId);
+      if (known.length >= passkeysMax) throw tooMany();
       return await generateRegistrationOptions({
         rpName: "Wallet",
         rpID,
         userName: "Wallet",
         userID: new TextEncoder().encode(personId),
         challenge: await makeChallenge(personId),
-        excludeCredentials: known.map((id) => ({ id })),
+        excludeCredentials: known.map(({ id }) => ({ id })),
         authenticatorSelection: { residentKey: "required", userVerification: "required" },
       });
     },
@@ -142,12 +152,27 @@ export function createPasskeys(
       if (landed === null) throw doesNotFit("used before");
       return passkey.personId;
     },
+    async remove(personId, credentialId) {
+      for (;;) {
+        const found = await readPasskey(kv, credentialId);
+        if (found?.passkey.personId !== personId) return;
+        const write = passkeyRemoval(credentialId, personId, found.version);
+        if ((await committer.commit(write)) !== null) return;
+      }
+    },
   };
 }
 
 /** Loaded with the first use: most servers have no wallets. */
 function library() {
   return import("@simplewebauthn/server");
+}
+
+function tooMany(): ApiError {
+  return new ApiError(400, {
+    message: `You have ${passkeysMax} passkeys: remove one first.`,
+    code: "too_many_passkeys",
+  });
 }
 
 function doesNotFit(cause?: unknown): ApiError {

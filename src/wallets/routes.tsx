@@ -21,9 +21,10 @@ import {
 import { checkId } from "../projects/operator.ts";
 import { authorizeRoutes, readCap } from "./authorize.tsx";
 import { byPerson } from "./authorizations.ts";
-import { NoWalletPage, WalletPage, walletScriptHash, type WalletView } from "./page.tsx";
+import { walletScriptHash } from "./passkey_button.tsx";
+import { NoWalletPage, WalletPage, type WalletView } from "./wallet_page.tsx";
 import type { WalletRooms } from "./rooms.ts";
-import { authenticationSchema, registrationSchema } from "./schema.ts";
+import { authenticationSchema, isCredentialId, registrationSchema } from "./schema.ts";
 import { listCurrencies, listPasskeys } from "./store.ts";
 
 const activitiesShown = 20;
@@ -43,10 +44,15 @@ export function walletRoutes(rooms: WalletRooms) {
 function showWallet(rooms: WalletRooms): Handler {
   return async ({ request, requestId }) => {
     const personId = await rooms.devices.personOf(request);
-    const page = personId === null
-      ? <NoWalletPage base={publicPath(rooms.deps.config, "")} />
-      : <WalletPage {...await viewWallet(rooms, personId)} />;
-    return pageResponse(200, String(page), { requestId, script: walletScriptHash });
+    const script = walletScriptHash;
+    if (personId === null) {
+      const page = <NoWalletPage base={publicPath(rooms.deps.config, "")} />;
+      return pageResponse(200, String(page), { requestId, script });
+    }
+    const page = <WalletPage {...await viewWallet(rooms, personId)} />;
+    // A device that is used stays known, however long ago its person gave it leave.
+    const cookie = await rooms.devices.remember(personId);
+    return pageResponse(200, String(page), { requestId, script, cookie });
   };
 }
 
@@ -85,7 +91,10 @@ async function viewWallet(rooms: WalletRooms, personId: string): Promise<WalletV
     activities.push(...entries.map((entry) => activityForPeople(entry, currency)));
   }
   activities.sort((one, other) => (one.at < other.at ? 1 : -1));
-  const passkeys = (await listPasskeys(kv, personId)).length;
+  const passkeys = (await listPasskeys(kv, personId)).map(({ id, createdAt, answered }) => {
+    const usedAt = answered.length > 0 ? timeForPeople(Math.max(...answered)) : null;
+    return { id, addedAt: timeForPeople(createdAt), usedAt };
+  });
   return {
     base: publicPath(rooms.deps.config, ""),
     balances,
@@ -95,7 +104,11 @@ async function viewWallet(rooms: WalletRooms, personId: string): Promise<WalletV
   };
 }
 
-function changeWallet({ deps, devices, authorizations }: WalletRooms): Handler {
+function timeForPeople(ms: number): string {
+  return new Date(ms).toISOString().slice(0, 16).replace("T", " ");
+}
+
+function changeWallet({ deps, devices, authorizations, passkeys }: WalletRooms): Handler {
   return async ({ request, path, requestId, inTime }) => {
     const form = await inTime(readForm(request, deps.config));
     const personId = await devices.personOf(request);
@@ -103,6 +116,13 @@ function changeWallet({ deps, devices, authorizations }: WalletRooms): Handler {
     switch (form.get("action")) {
       case "leave":
         return seeOther(publicPath(deps.config, path), requestId, devices.forgotten);
+      case "sign-out-others": {
+        const known = await devices.signOutOthers(request);
+        return seeOther(publicPath(deps.config, path), requestId, known?.cookie);
+      }
+      case "remove-passkey":
+        await passkeys.remove(personId, readCredentialId(form));
+        break;
       case "revoke":
         await authorizations.revoke(readSubject(form), { personId, trigger: byPerson(personId) });
         break;
@@ -123,6 +143,12 @@ function readSubject(form: URLSearchParams): LinkSubject {
     projectId: checkId(form.get("projectId") ?? "", "project"),
     user: checkUserId(form.get("user"), "user"),
   };
+}
+
+function readCredentialId(form: URLSearchParams): string {
+  const id = form.get("passkey");
+  if (isCredentialId(id)) return id;
+  throw new ApiError(400, { message: "Choose one of your passkeys." });
 }
 
 /** What the page's script calls: JSON in and out, from our own pages alone. */

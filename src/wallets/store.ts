@@ -91,8 +91,26 @@ export function passkeyWrite(
   return { ...emptyWrite(), checks: [{ key, version }], sets };
 }
 
-/** The ids of a person's passkeys. */
-export async function listPasskeys(kv: Kv, personId: string): Promise<string[]> {
-  const rows = await kv.list({ prefix: personPasskeysPrefix(personId), limit: 20 });
-  return rows.map(({ key }) => String(key[2]));
+/** The write that removes a passkey in the version that it was read in. */
+export function passkeyRemoval(credentialId: string, personId: string, version: string | null) {
+  const key = passkeyKey(credentialId);
+  const deletes = [key, personPasskeyKey(personId, credentialId)];
+  return { ...emptyWrite(), checks: [{ key, version }], deletes };
+}
+
+/** Most passkeys of a person; two that are added at once may make them one more. */
+export const passkeysMax = 20;
+
+/** A person's passkeys, oldest first. */
+export async function listPasskeys(
+  kv: Kv,
+  personId: string,
+): Promise<(Passkey & { id: string })[]> {
+  const rows = await kv.list({ prefix: personPasskeysPrefix(personId), limit: 2 * passkeysMax });
+  const ids = rows.map(({ key }) => String(key[2]));
+  const found = ids.length === 0 ? [] : await kv.getMany(ids.map(passkeyKey));
+  const passkeys = found.flatMap(({ value }, at) =>
+    value ? [{ id: ids[at] ?? "", ...decodePasskey(value) }] : []
+  );
+  return passkeys.sort((one, other) => one.createdAt - other.createdAt);
 }

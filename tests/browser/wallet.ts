@@ -94,6 +94,38 @@ Deno.test("browser: leave is given, money paid in, and the chat answers; back on
   for (const url of requests) assert.ok(url.startsWith(`http://localhost:${port}/`), url);
 });
 
+Deno.test("browser: a lost device is shut out, by its cookie and by its passkey", async () => {
+  const port = freePort();
+  using world = await sharedWorld(port);
+  await using visitor = await visit(world, { port });
+  const { page, complaints } = visitor;
+  const authenticator = await addAuthenticator(page);
+  await page.goto((await ask(world)).paywall.url);
+  await page.getByRole("button", { name: "Allow", exact: true }).click();
+  await page.goto(`http://localhost:${port}/wallet`);
+  await page.click("#add-passkey");
+  await page.waitForSelector("text=Your passkey opens this wallet");
+  const lost = await otherDevice(page.context(), authenticator);
+  await lost.goto(`http://localhost:${port}/wallet`);
+  await lost.click("#use-passkey");
+  await lost.waitForSelector("text=As ada");
+
+  await page.reload();
+  await page.waitForSelector("text=used last");
+  await picture(page, "wallet-devices");
+  await page.getByRole("button", { name: "Remove the passkey of" }).click();
+  await page.waitForSelector("text=A passkey lets you back in from another");
+  await page.getByRole("button", { name: "Sign out all other devices" }).click();
+  await page.waitForLoadState();
+  await assertAccessible(page);
+  assert.match(await page.content(), /As ada/);
+  await lost.reload();
+  await lost.waitForSelector("text=This device knows no wallet");
+  await lost.click("#use-passkey");
+  await lost.waitForSelector("text=This passkey could not be used");
+  assert.deepEqual(complaints, []);
+});
+
 Deno.test("browser: an id without a blank in it fits a phone where leave is given", async () => {
   const port = freePort();
   using world = await sharedWorld(port);

@@ -23,6 +23,28 @@ export const passkeyDefects: readonly Defect[] = [
     seedsMax: 20,
   },
   {
+    name: "a passkey that its person removed still opens their wallet",
+    seams: writing((write) => ({
+      ...write,
+      deletes: write.deletes.filter((key) => !is("passkey", "person_passkey")(key)),
+    })),
+    seedsMax: 60,
+  },
+  {
+    name: "a lost device is still known when the others were signed out",
+    seams: reading((row) => row.key[0] === "device_epoch" ? { ...row, value: null } : row),
+    seedsMax: 60,
+  },
+  {
+    name: "a device that signs the others out is signed out with them",
+    seams: reading((row) => {
+      if (row.key[0] !== "device_epoch" || !row.value) return row;
+      const epoch = fromBytes<Record<string, unknown>>(row.value);
+      return { ...row, value: toBytes({ ...epoch, kept: null }) };
+    }),
+    seedsMax: 60,
+  },
+  {
     name: "a passkey is taken up and not kept",
     seams: writing((write) => lacks(lacks(write, "passkey"), "person_passkey")),
     seedsMax: 20,

@@ -1,5 +1,6 @@
 import type { AuthenticationResponseJSON } from "@simplewebauthn/server";
 import { z } from "zod";
+import { fromBase64Url } from "../../src/base/base64.ts";
 import { SoftPasskey } from "../support/passkey.ts";
 import type { Callers } from "./callers.ts";
 import type { PasskeysAudit } from "./passkeys_audit.ts";
@@ -9,6 +10,10 @@ import type { Timeline } from "./timeline.ts";
 export interface Person {
   cookie: string | null;
   passkeys: SoftPasskey[];
+  /** Cookies of devices that they lost. */
+  lost: string[];
+  /** They are signing their other devices out. */
+  isAlone: boolean;
 }
 
 interface Parts {
@@ -31,11 +36,19 @@ const optionsSchema = z.object({
 });
 const challengeSchema = z.object({ challenge: z.string() });
 
+/** Whose a cookie is: a device that forgets its wallet may get another. */
+function personIn(cookie: string): string {
+  const payload = cookie.slice(cookie.indexOf("=") + 1).split(".")[0] ?? "";
+  return JSON.parse(new TextDecoder().decode(fromBase64Url(payload) ?? undefined))[0];
+}
+
 /** How people come back to their wallets: from another device, or after they had left. */
 export class PasskeyUse {
   readonly #parts: Parts;
   /** What keys are made of. */
   readonly #random: () => number;
+  /** Passkeys that the service has said that it removed. */
+  readonly #removed: SoftPasskey[] = [];
   /** Answers that were never sent. */
   readonly #leftovers: AuthenticationResponseJSON[] = [];
 
@@ -44,15 +57,21 @@ export class PasskeyUse {
     this.#random = parts.timeline.fork();
   }
 
-  /** One more passkey, or the way back by one that there is. */
+  /** One more passkey, or one less; the way back by one that there is; or the end of lost devices. */
   async use(person: Person, others: readonly Person[]): Promise<void> {
     const { timeline, callers } = this.#parts;
     const { passkeys } = person;
+    if (person.cookie !== null && timeline.chance(0.25)) {
+      const ends = passkeys.length > 0 && timeline.chance(0.5);
+      return await (ends
+        ? this.#remove(person, person.cookie)
+        : this.#signOut(person, person.cookie));
+    }
     const isEnough = passkeys.length >= passkeysMax || timeline.chance(0.75);
     if (passkeys.length === 0 || !isEnough) return await this.#add(person, others);
     if (person.cookie !== null && timeline.chance(0.3)) {
       await callers.visit("/wallet", { form: { action: "leave" }, cookie: person.cookie });
-    }
+    } else if (person.cookie !== null) person.lost.push(person.cookie);
     person.cookie = null;
     for (let tries = 0; tries < triesMax && person.cookie === null; tries++) {
       if ((await this.#comeBack(person, timeline.pick(passkeys))) === "left") return;
@@ -67,6 +86,10 @@ export class PasskeyUse {
         if (this.#parts.passkeys.isTaken(passkey.id)) await this.#mustComeBack(person, passkey);
       }
     }
+    for (const passkey of this.#removed) {
+      const nobody: Person = { cookie: null, passkeys: [], lost: [], isAlone: false };
+      await this.#comeBack(nobody, passkey);
+    }
   }
 
   async #mustComeBack(person: Person, passkey: SoftPasskey): Promise<void> {
@@ -78,6 +101,54 @@ export class PasskeyUse {
       await timeline.pause(timeline.between(1_000, 6_000));
     }
     passkeys.cameBack(passkey.id, false);
+  }
+
+  /** One that is on a lost device, or was; asked for until it is known that it is gone, or given up. */
+  async #remove(person: Person, cookie: string): Promise<void> {
+    const { timeline, callers, passkeys } = this.#parts;
+    const shown = await this.#look(cookie);
+    // One that is being added meanwhile may come after its removal.
+    const there = person.passkeys.filter(({ id }) => shown && passkeys.isTaken(id, shown.personId));
+    if (there.length === 0) return;
+    const passkey = timeline.pick(there);
+    person.passkeys = person.passkeys.filter((other) => other !== passkey);
+    passkeys.isGoing(passkey.id);
+    const form = { action: "remove-passkey", passkey: passkey.id };
+    for (let tries = 0; tries < triesMax; tries++) {
+      const headers = await callers.visit("/wallet", { form, cookie });
+      if (headers?.has("location")) {
+        passkeys.removed(passkey.id);
+        return void this.#removed.push(passkey);
+      }
+      await timeline.pause(timeline.between(5, 3_000));
+    }
+  }
+
+  /** Whoever found a lost device has nothing of it; the one that did this stays, by either cookie. */
+  async #signOut(person: Person, cookie: string): Promise<void> {
+    const { timeline, callers, passkeys } = this.#parts;
+    if (person.isAlone || !await this.#look(cookie)) return;
+    person.isAlone = true;
+    const isOther = (lost: string) => lost !== cookie && personIn(lost) === personIn(cookie);
+    const lost = person.lost.filter(isOther);
+    const form = { action: "sign-out-others" };
+    const visits = [callers.visit("/wallet", { form, cookie })];
+    if (timeline.chance(0.3)) visits.push(callers.visit("/wallet", { form, cookie }));
+    for (const headers of await Promise.all(visits)) {
+      const given = headers?.get("set-cookie")?.split(";")[0];
+      if (!headers?.has("location") || given === undefined) continue;
+      person.cookie = given;
+      for (const own of [cookie, given]) {
+        const answer = await this.#send("/wallet/passkeys/options", {}, own);
+        passkeys.mustBeKnown(answer?.status ?? null, own);
+      }
+      for (const other of lost.splice(0)) {
+        const answer = await this.#send("/wallet/passkeys/options", {}, other);
+        passkeys.mustNotCount(answer?.status ?? null, `${other}, which was signed out`);
+        person.lost.splice(person.lost.indexOf(other), 1);
+      }
+    }
+    person.isAlone = false;
   }
 
   /** Long after they were asked for. */
@@ -140,9 +211,11 @@ export class PasskeyUse {
     { challenge, response }: { challenge: string; response: AuthenticationResponseJSON },
   ) {
     const { passkeys } = this.#parts;
+    const wasRemoved = passkeys.isRemoved(id);
     const answer = await this.#send("/wallet/sign-in", response);
     if (answer?.status === 400) return "refused";
     if (answer?.status !== 200) return "unknown";
+    if (wasRemoved) passkeys.mustNotCount(answer.status, `${id}, which was removed`);
     passkeys.letIn(id, challenge);
     const cookie = answer.headers.get("set-cookie")?.split(";")[0] ?? null;
     const shown = cookie === null ? null : await this.#look(cookie);

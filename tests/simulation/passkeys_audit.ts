@@ -10,6 +10,8 @@ interface Made {
   taken: boolean;
   /** Whether it may have been taken up without a word. */
   sent: boolean;
+  /** Whether the service has said that it opens nothing any more. */
+  removed: boolean;
 }
 
 /** Follows people's passkeys: whom each lets in, and what is stored of them. */
@@ -60,7 +62,7 @@ export class PasskeysAudit {
 
   /** One that a device has made, for the person whom the service named. */
   made(id: string, personId: string): void {
-    this.#made.set(id, { personId, taken: false, sent: false });
+    this.#made.set(id, { personId, taken: false, sent: false, removed: false });
   }
 
   /** What the service said when one was sent to it; null when it said nothing. */
@@ -73,9 +75,27 @@ export class PasskeysAudit {
     if (status === 200) made.taken = true;
   }
 
-  /** The service has said that it took it up. */
-  isTaken(id: string): boolean {
-    return this.#made.get(id)?.taken ?? false;
+  /** The service has said that it took it up: as that person's, where one is named. */
+  isTaken(id: string, personId = this.#made.get(id)?.personId): boolean {
+    const made = this.#made.get(id);
+    return made !== undefined && made.taken && made.personId === personId;
+  }
+
+  /** Its person is having it removed: from now on it may be there, or not. */
+  isGoing(id: string): void {
+    const made = this.#made.get(id);
+    if (made) made.taken = false;
+  }
+
+  /** The service has said that it is gone. */
+  removed(id: string): void {
+    const made = this.#made.get(id);
+    if (made) made.removed = true;
+    this.#must(!this.#stored.has(id), "a passkey that is removed is gone", () => id);
+  }
+
+  isRemoved(id: string): boolean {
+    return this.#made.get(id)?.removed ?? false;
   }
 
   /** Those that the service has taken up by now. */
@@ -86,7 +106,8 @@ export class PasskeysAudit {
   /** What the service knows of a person, when those had been taken up before it was asked. */
   shown(personId: string, known: readonly string[], taken: readonly string[]): void {
     const own = (id: string) => this.#made.get(id)?.personId === personId;
-    const isTrue = known.every(own) && taken.filter(own).every((id) => known.includes(id));
+    const expected = taken.filter((id) => this.isTaken(id, personId));
+    const isTrue = known.every(own) && expected.every((id) => known.includes(id));
     const about = () => `${personId}: ${known.join(", ")} of ${taken.join(", ")}`;
     this.#must(isTrue, "a person is shown their passkeys", about);
   }
@@ -115,8 +136,18 @@ export class PasskeysAudit {
     this.#must(status !== 200, "what a passkey was not asked for does not count", () => what);
   }
 
-  /** What was taken up is kept. */
+  /** What came of a device's question that has signed out the others of its person. */
+  mustBeKnown(status: number | null, cookie: string): void {
+    const isKnown = status === null || status === 200 || status >= 500;
+    this.#must(isKnown, "the device that signs the others out stays known", () => cookie);
+  }
+
+  /** What was taken up is kept, and what was removed does not come again. */
   atTheEnd(): void {
+    for (const [id, { removed }] of this.#made) {
+      const isGone = !removed || !this.#stored.has(id);
+      this.#must(isGone, "a passkey that is removed stays away", () => id);
+    }
     for (const id of this.taken()) {
       this.#must(this.#stored.has(id), "a passkey that was taken up is kept", () => id);
     }

@@ -18,8 +18,8 @@ interface Parts {
 export class People {
   readonly #parts: Parts;
   readonly #persons: readonly Person[] = [
-    { cookie: null, passkeys: [] },
-    { cookie: null, passkeys: [] },
+    { cookie: null, passkeys: [], lost: [], isAlone: false },
+    { cookie: null, passkeys: [], lost: [], isAlone: false },
   ];
   /** In some seeds: elsewhere a device never forgets. */
   #passkeys: PasskeyUse | null = null;

@@ -1,0 +1,52 @@
+/** @jsxImportSource @hono/hono/jsx */
+import { scriptHash } from "../paywall/page.tsx";
+
+/** The only script of these pages: makes and uses passkeys, which browsers offer to scripts alone. */
+export const walletScript = `
+const send = async (path, body) => {
+  const answer = await fetch(document.documentElement.dataset.base + path, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  const said = await answer.json();
+  if (!answer.ok) throw new Error(said.error.message);
+  return said;
+};
+const offer = (id, work) => {
+  const button = document.getElementById(id);
+  if (!button || !window.PublicKeyCredential?.parseRequestOptionsFromJSON) return;
+  button.hidden = false;
+  button.addEventListener("click", async () => {
+    try {
+      await work(window.PublicKeyCredential, navigator.credentials);
+      location.reload();
+    } catch (error) {
+      document.getElementById("said").textContent = error.message;
+    }
+  });
+};
+offer("add-passkey", async (format, credentials) => {
+  const options = await send("/wallet/passkeys/options", {});
+  const publicKey = format.parseCreationOptionsFromJSON(options);
+  await send("/wallet/passkeys", (await credentials.create({ publicKey })).toJSON());
+});
+offer("use-passkey", async (format, credentials) => {
+  const options = await send("/wallet/sign-in/options", {});
+  const publicKey = format.parseRequestOptionsFromJSON(options);
+  await send("/wallet/sign-in", (await credentials.get({ publicKey })).toJSON());
+});
+`;
+
+/** The script's name in a Content-Security-Policy. */
+export const walletScriptHash = scriptHash(walletScript);
+
+/** Leads to the wallet that a passkey is of. */
+export function UsePasskey() {
+  return (
+    <>
+      <button type="button" id="use-passkey" hidden>Use your wallet of another device</button>
+      <p id="said" role="alert"></p>
+    </>
+  );
+}
