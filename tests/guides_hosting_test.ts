@@ -3,7 +3,7 @@ import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { validate } from "dockerfile-utils";
 import { variableNames } from "../src/config.ts";
-import { makeFolder, serviceEnv, startFarebox, taskCommand } from "./support/process.ts";
+import { makeFolder, serviceEnv, startFarebox } from "./support/process.ts";
 import { snippetOf, textOf } from "./support/snippets.ts";
 import { findCommand, testWith } from "./support/toolchains.ts";
 
@@ -55,8 +55,9 @@ Deno.test("hosting: what the image copies is enough to start, to answer its prob
   const lock = await Deno.readTextFile(`${folder.path}/deno.lock`);
   assert.doesNotMatch(lock, /"(typescript|playwright-core|openai)@/, "what only tests use");
   const command: string[] = JSON.parse(instructions("CMD")[0] ?? "");
-  const permissions = (args: string[]) => args.filter((arg) => arg.startsWith("--allow")).sort();
-  assert.deepEqual(permissions(command), permissions(taskCommand("start")));
+  const online = command.filter((arg) => arg !== "--cached-only");
+  const { tasks } = JSON.parse(await Deno.readTextFile(`${folder.path}/deno.json`));
+  assert.equal(["deno", ...online].join(" "), tasks.start.command);
   await using service = await startFarebox({ folder: folder.path, command, env: serviceEnv });
 
   const { host } = new URL(service.url);
@@ -65,7 +66,6 @@ Deno.test("hosting: what the image copies is enough to start, to answer its prob
   assert.equal((await run(probeHere)).success, true);
   const page = await fetch(`${service.url}/docs/guides/container`);
   assert.match(await page.text(), /<h1>In a container<\/h1>/);
-  const { tasks } = JSON.parse(await Deno.readTextFile(`${folder.path}/deno.json`));
   const [, ...args] = `${tasks.farebox.command} projects list --json --url ${service.url}`.split(
     " ",
   );
@@ -81,6 +81,14 @@ Deno.test("hosting: the systemd unit starts what `deno task start` starts", asyn
   const [, command] = /^ExecStart=\S+ (.+)$/m.exec(await snippetOf("systemd", "systemd")) ?? [];
   const { tasks } = JSON.parse(await readFile("deno.json"));
   assert.equal(`deno ${command}`, tasks.start.command);
+});
+
+Deno.test("hosting: one binary has V8 set as `deno task start` sets it", async () => {
+  const { tasks } = JSON.parse(await readFile("deno.json"));
+  const [started, compiled] = [tasks.start, tasks.compile].map(({ command }) =>
+    command.split(" ").filter((arg: string) => arg.startsWith("--v8-flags="))
+  );
+  assert.deepEqual(compiled, started);
 });
 
 testWith(
