@@ -87,7 +87,7 @@ export async function growFiles({ pid }: Farebox): Promise<void> {
 }
 
 /** What follows `deno` in a task of deno.json, for any working directory. */
-export function taskCommand(name: "dev" | "start"): string[] {
+function taskCommand(name: "dev" | "start"): string[] {
   const { tasks } = JSON.parse(Deno.readTextFileSync(`${root}deno.json`));
   const [, ...args] = tasks[name].command.split(" ");
   return args.map((arg: string) => (arg === "main.ts" ? root + arg : arg));
