@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { fromBytes, toBytes } from "../src/base/json.ts";
 import type { Payment } from "../src/paywall/payment.ts";
 import { allStripeReversalsPrefix, stripePaymentKey } from "../src/store/keys.ts";
+import { readSummary } from "../src/summaries/summary.ts";
 import { forgetWholly, rowsNaming } from "./support/forget.ts";
 import type { Session } from "./support/stripe.ts";
 import { keysUnder, put, verify } from "./support/verify.ts";
@@ -136,9 +137,45 @@ Deno.test("stripe: no more is given back than was there to be taken, and it is t
   assert.deepEqual([taken?.kind, taken?.amount, taken?.shortfall], ["refund", "3", "7"]);
   assert.deepEqual([back?.kind, back?.amount, back?.balanceAfter], ["deposit", "3", "3"]);
   assert.equal(back?.refundedActivityId, taken?.refundedActivityId);
+  assert.equal(back?.shortfall, "-7", "the 7 are short no more");
+  await pay(world);
   await tellAll(world, [refundOf(session, 1000)]);
   const [again] = await world.activities("ada");
-  assert.deepEqual([again?.amount, again?.shortfall], ["3", "0"], "the 7 are short already");
+  assert.deepEqual([again?.amount, again?.shortfall, again?.balanceAfter], ["10", "0", "3"]);
+  await requireSound(world);
+});
+
+Deno.test("stripe: a payment of which nothing was there to be taken is whole when its dispute is won", async () => {
+  using world = await walletWorld();
+  const { session } = await pay(world);
+  assert.equal((await charge(world, "10")).success, true);
+  const { created, won, reinstated } = disputeOf(session);
+  const outcomes = await tellAll(world, [created, won, reinstated, won]);
+  assert.deepEqual(outcomes, ["debited", "credited", "credited", "credited"]);
+  const [back, taken] = await world.activities("ada");
+  assert.deepEqual([taken?.kind, taken?.amount, taken?.shortfall], ["refund", "0", "10"]);
+  assert.deepEqual([back?.kind, back?.amount, back?.shortfall], ["deposit", "0", "-10"]);
+  await world.app.flush();
+  const span = { from: 0, to: world.clock.now() + 1 };
+  const { totals } = await readSummary(world.deps.kv, world.projectId, span);
+  assert.equal(totals.shortfall, 0n);
+  await pay(world);
+  await tellAll(world, [refundOf(session, 1000)]);
+  assert.equal(await balanceOf(world), "0");
+  await requireSound(world);
+});
+
+Deno.test("stripe: of a payment that is refunded in part, only that stays short when the dispute is won", async () => {
+  using world = await walletWorld();
+  const { session } = await pay(world);
+  assert.equal((await charge(world, "9")).success, true);
+  const { created, won } = disputeOf(session);
+  await tellAll(world, [refundOf(session, 300), created]);
+  const shortfalls = async () => (await world.activities("ada")).map((entry) => entry.shortfall);
+  assert.deepEqual((await shortfalls()).slice(0, 2), ["7", "2"]);
+  await tellAll(world, [won]);
+  assert.deepEqual((await shortfalls())[0], "-7");
+  assert.equal(await balanceOf(world), "0");
   await requireSound(world);
 });
 

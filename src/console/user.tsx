@@ -153,7 +153,7 @@ function About(
       {usage === null
         ? null
         : <div>{usage.model}: {input} tokens in, {usage.outputTokens} out, {usage.source}</div>}
-      {shortfall === "0" ? null : <div class="bad">{shortfall} could not be collected</div>}
+      <Shortfall amount={shortfall} />
       {refundedActivityId === null ? null : (
         <div>
           of <code>{refundedActivityId}</code>
@@ -162,6 +162,12 @@ function About(
       {metadata === null ? null : <div class="exact">{JSON.stringify(metadata).slice(0, 300)}</div>}
     </>
   );
+}
+
+function Shortfall({ amount }: { amount: string }) {
+  if (amount === "0") return null;
+  if (amount.startsWith("-")) return <div>{amount.slice(1)} is due no more</div>;
+  return <div class="bad">{amount} could not be collected</div>;
 }
 
 /** What was paid into a wallet is paid back at Stripe. */

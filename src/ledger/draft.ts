@@ -135,9 +135,12 @@ export class Draft {
     appendEvents(this.#write, snapshot.project, { events, now: this.now, id });
   }
 
-  /** Adds to the balance and appends the entry that says why, with its events. */
-  credit(amount: Amount, entry: NewEntry, origin: Origin): Entry {
-    return this.#append(amount, zero, { entry, origin });
+  /**
+   * Adds to the balance and appends the entry that says why, with its events; what was short before
+   * and is `recovered` is less than no shortfall.
+   */
+  credit(amount: Amount, entry: NewEntry, origin: Origin, recovered: Amount = zero): Entry {
+    return this.#append(amount, toAmount(-recovered), { entry, origin });
   }
 
   /**

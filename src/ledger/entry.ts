@@ -35,7 +35,7 @@ export interface Entry {
   delta: string;
   balanceAfter: string;
   heldAfter: string;
-  /** What was due and could not be collected. */
+  /** What was due and could not be collected; below zero where such is due no more. */
   shortfall: string;
   /** In milliseconds since 1970. */
   createdAt: number;

@@ -12,6 +12,8 @@ import { decodeRefunded } from "./store.ts";
 /** What was taken back of a deposit and is given back: no more than was taken. */
 export interface GivingBack extends Refund {
   amount: Amount;
+  /** What was short when it was taken back, and is due no more: no more than was short. */
+  recovered: Amount;
 }
 
 /** Books what is given back of a deposit that was refunded; that much can be refunded once more. */
@@ -26,7 +28,8 @@ export function createGiveBack(kv: Kv, queue: AccountQueue): GiveBack {
   };
 }
 
-function giveBackBook({ ref, amount, original, origin, reads = [], alongside }: GivingBack): Book {
+function giveBackBook(giving: GivingBack): Book {
+  const { ref, amount, recovered, original, origin, reads = [], alongside } = giving;
   const total = refundedKey(ref.projectId, original.id);
   return {
     fields: fieldsOf({ activityId: original.id, amount }),
@@ -35,11 +38,12 @@ function giveBackBook({ ref, amount, original, origin, reads = [], alongside }: 
       const row = draft.row(total);
       const refunded = row ? decodeRefunded(row) : zero;
       const entry = { kind: "deposit" as const, refundedActivityId: original.id, ...details };
-      const made = draft.credit(amount, entry, origin);
+      const made = draft.credit(amount, entry, origin, recovered);
       // First, since who asked may see there that it has been given back meanwhile.
       alongside?.(draft, made);
-      if (amount > refunded) throw new Error(`more is given back of ${original.id} than was taken`);
-      draft.put(total, toBytes(formatAmount(refunded - amount)));
+      const left = refunded - amount - recovered;
+      if (left < 0n) throw new Error(`more is given back of ${original.id} than was taken`);
+      draft.put(total, toBytes(formatAmount(left)));
       return { value: { kind: "booked", entry: made } };
     },
   };

@@ -16,7 +16,7 @@ const newerMax = 5_000;
  */
 export function refundOf(entry: Entry): Amount {
   const amount = fromDecimal(amountOf(entry));
-  return toAmount(isGivenBack(entry) ? -amount : amount + fromDecimal(entry.shortfall));
+  return toAmount((isGivenBack(entry) ? -amount : amount) + fromDecimal(entry.shortfall));
 }
 
 /** The refunds of an entry since the walk began, oldest first; null where they are too far away. */

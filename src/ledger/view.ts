@@ -94,7 +94,9 @@ export const activitySchema = z.object({
   }),
   currency,
   balanceAfter: decimal.meta({ description: "The balance right after it." }),
-  shortfall: decimal.meta({ description: "What was due and could not be collected." }),
+  shortfall: decimal.meta({
+    description: "What was due and could not be collected; below zero where such is due no more.",
+  }),
   createdAt: time,
   idempotencyKey: z.string().nullable(),
   metadata: metadata.nullable(),

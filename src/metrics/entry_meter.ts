@@ -57,7 +57,7 @@ export function entryMeter(
     const amount = Number(entry.delta);
     const direction = amount < 0 ? "out" : "in";
     money[`${direction} ${entry.kind}`]?.add(Math.abs(amount));
-    money.shortfall?.add(Number(entry.shortfall));
+    money.shortfall?.add(Math.max(0, Number(entry.shortfall)));
     if (entry.kind === "expired") holdExpired.add();
     const { usage } = entry;
     if (!usage) return;

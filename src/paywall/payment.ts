@@ -1,4 +1,4 @@
-import { type Amount, fromDecimal, least } from "../base/money.ts";
+import { type Amount, fromDecimal, least, toAmount, zero } from "../base/money.ts";
 import type { AccountRef } from "../ledger/account.ts";
 import { fromStripeUnits } from "./stripe.ts";
 import type { Change } from "./stripe_event.ts";
@@ -22,9 +22,11 @@ export interface Since {
   withdrawn: Record<string, number>;
   /** The disputes whose money has come again. */
   reinstated: readonly string[];
-  /** What was taken back in the books, less what was given back; and that with what was short. */
+  /** What was taken back in the books, less what was given back; and that with what is short. */
   taken: string;
   booked: string;
+  /** What an old version had booked of this, which kept no account of it; absent where none had. */
+  before?: string;
 }
 
 /** Of a payment of which nothing has been told yet. */
@@ -71,20 +73,42 @@ export function wasTaken({ since = nothing }: Payment, told: Change): boolean {
   }
 }
 
-/** What is to be taken back of the whole payment, and what of it is in the books. */
-export function standing(
-  { refunded, failed = {}, withdrawn, reinstated, taken, booked }: Since,
-  { whole, currency }: { whole: Amount; currency: string },
-): Record<"due" | "taken" | "booked", Amount> {
+/** What the books lack of a payment, by what is known of it. */
+export interface Outstanding {
+  /** To be taken back. */
+  take: Amount;
+  /** Taken back before, and to be given back. */
+  give: Amount;
+  /** Short when it was to be taken back, and due no more. */
+  recovered: Amount;
+}
+
+/** What is to be booked, for as much of the whole payment to be taken back, or short, as is due. */
+export function outstanding(since: Since, whole: Amount, currency: string): Outstanding {
+  const due = dueOf(since, whole, currency);
+  const [taken, booked] = [fromDecimal(since.taken), fromDecimal(since.booked)];
+  const all = toAmount(booked + fromDecimal(since.before ?? "0"));
+  const give = excess(taken, due);
+  const short = toAmount(booked - taken);
+  const recovered = least(short, excess(toAmount(all - give), due));
+  return { take: excess(due, all), give, recovered };
+}
+
+function excess(amount: Amount, over: Amount): Amount {
+  return amount > over ? toAmount(amount - over) : zero;
+}
+
+/** How much of the whole payment is with its payer again, or with their bank. */
+export function dueOf(
+  { refunded, failed = {}, withdrawn, reinstated }: Since,
+  whole: Amount,
+  currency: string,
+): Amount {
   const open = Object.entries(withdrawn).filter(([id]) => !reinstated.includes(id));
   // That one has failed may be told before that it was made.
   const paidBack = Math.max(0, sumOf(Object.values(refunded)) - sumOf(Object.values(failed)));
   const units = paidBack + sumOf(open.map(([, units]) => units));
-  return {
-    due: least(whole, fromStripeUnits(units, currency)),
-    taken: fromDecimal(taken),
-    booked: fromDecimal(booked),
-  };
+  return least(whole, fromStripeUnits(units, currency));
 }
 
 function sumOf(units: readonly number[]): number {

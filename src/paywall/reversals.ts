@@ -1,6 +1,6 @@
 import { ApiError } from "../base/errors.ts";
 import { fromBytes, toBytes } from "../base/json.ts";
-import { type Amount, formatAmount, fromDecimal, least, toAmount } from "../base/money.ts";
+import { type Amount, formatAmount, fromDecimal, least, toAmount, zero } from "../base/money.ts";
 import type { Deps } from "../deps.ts";
 import type { Trigger } from "../events/event.ts";
 import { amountOf, type Entry } from "../ledger/entry.ts";
@@ -16,7 +16,7 @@ import {
 import { emptyWrite, type Key, type Row } from "../store/kv.ts";
 import { listAfter } from "../store/scan.ts";
 import type { Taken } from "./operations.ts";
-import { learn, type Payment, type Since, standing, wasTaken } from "./payment.ts";
+import { dueOf, learn, outstanding, type Payment, type Since, wasTaken } from "./payment.ts";
 import type { PaywallRooms } from "./rooms.ts";
 import type { Change } from "./stripe_event.ts";
 
@@ -102,10 +102,10 @@ async function settle(rooms: Rooms, row: Row, told: Change): Promise<Outcome | n
   if (!original) return "ignored";
   const whole = fromDecimal(amountOf(original));
   const since = await withOld(rooms, { payment, original, since: learnt, told });
-  const { due, taken, booked } = standing(since, { whole, currency });
+  const { take, give, recovered } = outstanding(since, whole, currency);
   const settling = bookingOf({ row, payment, original, since, told });
-  if (due > booked && await takeBack(rooms, settling(toAmount(due - booked)))) return done;
-  if (taken > due && await giveBack(rooms, settling(toAmount(taken - due)))) return done;
+  if (take > 0n && await takeBack(rooms, settling(take))) return done;
+  if (give > 0n || recovered > 0n) return await giveBack(rooms, settling(give, recovered), done);
   const write = { ...emptyWrite(), checks: [{ key: row.key, version: row.version }] };
   const sets = [{ key: row.key, value: toBytes({ ...payment, since }) }];
   return (await rooms.deps.committer.commit({ ...write, sets })) === null ? null : "ignored";
@@ -122,8 +122,8 @@ async function withOld(
   if (payment.since || told.kind !== "reversal" || told.disputeId === undefined) return since;
   const whole = fromDecimal(amountOf(original));
   const refunded = toAmount(whole - await post.refundable(payment.ref, original));
-  const { due } = standing(since, { whole, currency: payment.currency });
-  return { ...since, booked: formatAmount(least(due, refunded)) };
+  const due = dueOf(since, whole, payment.currency);
+  return { ...since, before: formatAmount(least(due, refunded)) };
 }
 
 interface Settling {
@@ -137,7 +137,7 @@ interface Settling {
 /** What is booked of a payment, in one write with what is known of it from then on. */
 function bookingOf({ row, payment, original, since, told: { eventId, reason } }: Settling) {
   const { ref } = payment;
-  return (amount: Amount): GivingBack => ({
+  return (amount: Amount, recovered: Amount = zero): GivingBack => ({
     ref,
     // The payment of a user who is being forgotten is renamed before its entry.
     original: { ...original, user: ref.user },
@@ -149,6 +149,7 @@ function bookingOf({ row, payment, original, since, told: { eventId, reason } }:
       draft.put(row.key, toBytes(after));
     },
     amount,
+    recovered,
     metadata: { source: "stripe", eventId, reason },
     key: `stripe:${eventId}`,
     origin: { trigger: byStripe, source: "stripe" },
@@ -181,11 +182,11 @@ async function takeBack({ post }: Rooms, refund: GivingBack): Promise<boolean> {
   return false;
 }
 
-async function giveBack(rooms: Rooms, giving: GivingBack): Promise<true> {
+async function giveBack(rooms: Rooms, giving: GivingBack, done: Outcome): Promise<Outcome> {
   await rooms.giveBack(giving).catch((error) => {
     if (!isBookedBefore(error)) throw error;
   });
-  return true;
+  return done;
 }
 
 /**

@@ -20,7 +20,7 @@ const totals = {
   output: tokens("answers."),
   reasoning: tokens("reasoning, inside `output`."),
   cost: amount("What answers were charged."),
-  shortfall: amount("What was due and could not be collected."),
+  shortfall: amount("What was due and could not be collected; less what is due no more."),
   deposits: amount("What was paid in."),
   charges: amount("What was charged besides answers."),
   refunds: amount("What was refunded."),

@@ -129,7 +129,8 @@ function totalsOf(sum: Sum): Totals {
     reasoning: Number(answers[5] ?? 0n),
     cost: toAmount((answers[6] ?? 0n) + kind("expired", 1)),
     shortfall: toAmount(
-      (answers[7] ?? 0n) + ["expired", "refund", "charge"].reduce((n, k) => n + kind(k, 2), 0n),
+      (answers[7] ?? 0n) +
+        ["expired", "refund", "charge", "deposit"].reduce((n, k) => n + kind(k, 2), 0n),
     ),
     deposits: toAmount(kind("deposit", 1)),
     charges: toAmount(kind("charge", 1)),

@@ -156,7 +156,7 @@ export class BooksAudit {
     must(books.balance >= 0n, "nothing below zero");
     must(fromDecimal(entry.balanceAfter) === books.balance, "entries sum to the balance");
     must(fromDecimal(entry.heldAfter) <= books.balance, "nothing eats into a hold");
-    must(fromDecimal(entry.shortfall) >= 0n, "nothing below zero");
+    must(fromDecimal(entry.shortfall) >= 0n || isGivenBack(entry), "nothing below zero");
     this.entries.set(entry.id, entry);
     this.#oncePerKey(books, entry);
     if (entry.kind === "trial") must(entry.seq === 1, "trial credits come once");
@@ -198,7 +198,8 @@ export class BooksAudit {
 
   #giveBack(entry: Entry): void {
     const original = entry.refundedActivityId ?? "";
-    const left = (this.#refunded.get(original) ?? 0n) - fromDecimal(entry.delta);
+    const before = this.#refunded.get(original) ?? 0n;
+    const left = before - fromDecimal(entry.delta) + fromDecimal(entry.shortfall);
     this.#refunded.set(original, left);
     this.#must(left >= 0n, "no more is given back than was taken", () => JSON.stringify(entry));
   }

@@ -58,9 +58,8 @@ export class StripeAudit {
     const short = back.reduce((sum, { shortfall }) => sum + fromDecimal(shortfall), 0n);
     const told = BigInt(payment.centsBack - payment.centsWon) * unitsPerCent;
     const due = told < whole ? told : whole;
-    // What was short before money came again stays so: nothing was taken for it.
-    const isAll = payment.centsWon === 0 ? taken + short === due : taken + short >= due;
-    must(isAll, "what Stripe pays back is taken back, or recorded as short");
+    must(taken + short >= due, "what Stripe pays back is taken back, or recorded as short");
     must(taken <= due, "what was taken is given back when Stripe has it again");
+    must(taken + short <= due, "what was short is due no more when Stripe has it again");
   }
 }

@@ -28,6 +28,14 @@ export const stripeDefects: readonly Defect[] = [
     seedsMax: 20,
   },
   {
+    name: "what was short stays so when Stripe has it again",
+    install: draft("credit", (inner) =>
+      function (amount, entry, origin) {
+        return inner.call(this, amount, entry, origin);
+      }),
+    seedsMax: 60,
+  },
+  {
     name: "what is told of a payment since is forgotten each time",
     seams: writing((write) => {
       const isNew = write.sets.some(({ value }) => decodeUtf8(value)?.includes("stripe:cs_"));
