@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { formatForPeople, parseAmount, zero } from "../src/base/money.ts";
+import { formatForPeople, fromDecimal, parseAmount, zero } from "../src/base/money.ts";
 import { chat, chatStream, usageOf } from "./support/chat.ts";
 import { chunk, completion, helloStream, readEvents, sse } from "./support/upstream.ts";
 import { adminKey, createWorld, type World } from "./support/world.ts";
@@ -68,10 +68,10 @@ Deno.test("messages: an answer warns of a low balance, whole and streamed, and n
   await world.deposit("ada", "1.00003");
   const headers = { "accept-language": "de" };
   const ask = () => chat(world, {}, { headers });
-  assert.equal((await ask()).body.choices[0].message.content, "Hello there");
-  assert.equal((await ask()).body.choices[0].message.content, "Hello there");
   const warned = /^Hello there\n\nBald leer: https:\/\/farebox\.test\/topup\//;
-  assert.match((await ask()).body.choices[0].message.content, warned);
+  assert.equal((await ask()).body.choices[0].message.content, "Hello there");
+  assert.equal((await world.balance("ada")).balance, "1.00001", "not below it yet");
+  assert.match((await ask()).body.choices[0].message.content, warned, "it brought it below");
   world.upstream.once(helloStream);
   const text = await (await chatStream(world, {}, { headers })).text();
   const said = text.split("\n\n").filter((frame) => frame.startsWith("data: {"))
@@ -87,6 +87,21 @@ Deno.test("messages: an answer warns of a low balance, whole and streamed, and n
   assert.equal(body.choices[0].message.content, null, "a call of a tool is left alone");
   const json = { response_format: { type: "json_object" } };
   assert.equal((await chat(world, json)).body.choices[0].message.content, "Hello there");
+});
+
+Deno.test("messages: a streamed answer warns where it brings the balance below, and not before", async () => {
+  using world = await createWorld({ project: { lowBalance: "1" } });
+  await world.deposit("ada", "1.00003");
+  for (const isLow of [false, true]) {
+    world.upstream.once(helloStream);
+    const events = await readEvents(await chatStream(world));
+    const choices = events.flatMap((event) => event.choices?.[0] ?? []);
+    const { balance } = await world.balance("ada");
+    assert.equal(fromDecimal(balance) < fromDecimal("1"), isLow);
+    assert.equal(choices.some(({ delta }) => /running low/.test(delta.content)), isLow);
+    assert.equal(choices.slice(1).filter(({ delta }) => delta.content === "").length, 0);
+    assert.deepEqual(choices.map((choice) => choice.finish_reason).filter(Boolean), ["stop"]);
+  }
 });
 
 Deno.test("messages: a warning and a cut tell the balance that the answer leaves", async () => {

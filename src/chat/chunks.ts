@@ -88,8 +88,8 @@ export class Chunks {
       const called = reason === "stop" && this.#calling.has(index);
       const end = this.#endings.get(index) ?? piece(index, {}, called ? "tool_calls" : reason);
       this.#endings.delete(index);
-      const words = wordsTo(end.finish_reason, this.#options.words);
-      if (words) frames += this.#frame(piece(index, { content: words(balance) }, null));
+      const content = wordsTo(end.finish_reason, this.#options.words)?.(balance);
+      if (content) frames += this.#frame(piece(index, { content }, null));
       frames += this.#frame(end);
     }
     return frames;

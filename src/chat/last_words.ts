@@ -1,9 +1,9 @@
 import type { Json } from "../base/json.ts";
-import { parseAmount } from "../base/money.ts";
+import { fromDecimal, parseAmount, zero } from "../base/money.ts";
 import { messageFor } from "../paywall/message.ts";
 import type { Answer, ChatRooms } from "./answer.ts";
 
-/** What is said to an answer's reader at its end, by the balance that its charge has left. */
+/** What is said to an answer's reader at its end, by the balance that its charge has left; or "". */
 export type Words = (balance: string) => string;
 
 /** What an answer says of its reader's credit: where it was cut for that, and where it was not. */
@@ -20,13 +20,17 @@ export async function lastWords(
   const { project } = caller.snapshot;
   const limit = parseAmount(project.lowBalance);
   // A machine that reads JSON could make nothing of it.
-  const low = limit !== null && quote.balance < limit && !chat.structured;
-  if (!quote.clamped && !low) return { cut: null, closing: null };
+  const mayEndLow = limit !== null && quote.balance - quote.amount < limit && !chat.structured;
+  if (!quote.clamped && !mayEndLow) return { cut: null, closing: null };
   const url = await linkFor(project, user, "insufficient_funds");
   const languages = request.headers.get("accept-language");
   const words = (reason: "cut" | "low_balance"): Words => (balance) =>
     messageFor(project, reason, { url, balance, languages });
-  return { cut: quote.clamped ? words("cut") : null, closing: low ? words("low_balance") : null };
+  const warning = words("low_balance");
+  const closing: Words = (
+    balance,
+  ) => (fromDecimal(balance) < (limit ?? zero) ? warning(balance) : "");
+  return { cut: quote.clamped ? words("cut") : null, closing: mayEndLow ? closing : null };
 }
 
 /** What the words to a choice are, by how it ended; null to one that ends in a call of a tool. */

@@ -145,9 +145,10 @@ function withText(content: Json | undefined, text: string): Json {
 function withWords(choices: Json | undefined, words: LastWords, balance: string): Json | undefined {
   if (!Array.isArray(choices) || (!words.cut && !words.closing)) return choices;
   return choices.map((choice) => {
-    const say = isObject(choice) ? wordsTo(choice.finish_reason, words) : null;
-    if (!say || !isObject(choice) || !isObject(choice.message)) return choice;
-    const content = withText(choice.message.content, say(balance));
+    if (!isObject(choice) || !isObject(choice.message)) return choice;
+    const said = wordsTo(choice.finish_reason, words)?.(balance);
+    if (!said) return choice;
+    const content = withText(choice.message.content, said);
     return { ...choice, message: { ...choice.message, content } };
   });
 }

@@ -150,7 +150,7 @@ const settings = {
   topUp: topUpSchema,
   stripe: stripeSchema.nullable().meta({ description: "Your account at Stripe." }),
   trialCredits: money("Given to each user once, with their first operation."),
-  lowBalance: money("Below this balance an answer ends with a warning.").nullable(),
+  lowBalance: money("An answer that leaves less than this ends with a warning.").nullable(),
   limits: limitsSchema,
 };
 
