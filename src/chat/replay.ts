@@ -53,7 +53,10 @@ type Head =
     user?: string;
   };
 
-const pollMs = 100;
+/** How soon a running answer is looked for again: sooner while it is likely to be a short one. */
+const pollMinMs = 50;
+const pollMaxMs = 1_000;
+const pollGrowth = 1.25;
 
 /** The mark of a request, made now, under a key. */
 export function replayMark(
@@ -92,7 +95,7 @@ async function findReplay(
   projectId: string,
   mark: ReplayMark,
 ): Promise<Replay> {
-  for (;;) {
+  for (let pollMs = pollMinMs;; pollMs = Math.min(pollMs * pollGrowth, pollMaxMs)) {
     const { value } = await kv.get(mark.key);
     const nothing = { stored: null, remains: value };
     if (!value) return nothing;

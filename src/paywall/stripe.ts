@@ -66,12 +66,13 @@ export async function openStripe(
   const { default: Client } = await import("stripe");
   const fetchOnly = (input: string | URL | Request, init?: RequestInit) =>
     deps.fetch(input instanceof Request ? input.url : String(input), init ?? {});
-  const client = new Client(secretKey.reveal(), {
-    httpClient: Client.createFetchHttpClient(fetchOnly),
-    timeout: timeoutMs,
-    maxNetworkRetries: 1,
-    telemetry: false,
-  });
+  const open = () =>
+    new Client(secretKey.reveal(), {
+      httpClient: Client.createFetchHttpClient(fetchOnly),
+      timeout: timeoutMs,
+      maxNetworkRetries: 1,
+      telemetry: false,
+    });
   const crypto = Client.createSubtleCryptoProvider();
 
   return {
@@ -82,7 +83,7 @@ export async function openStripe(
         throw badRequest("amount", `${formatAmount(amount)} is finer than ${currency} is paid in.`);
       }
       const product = { currency, unit_amount: unitAmount, product_data: { name } };
-      const session = await client.checkout.sessions.create({
+      const session = await open().checkout.sessions.create({
         mode: "payment",
         line_items: [{ price_data: product, quantity: 1 }],
         success_url: backUrl,
@@ -111,7 +112,7 @@ export async function openStripe(
     async readEvent(raw, signature) {
       const now = deps.clock.now();
       try {
-        return await client.webhooks.constructEventAsync(
+        return await Client.webhooks.constructEventAsync(
           raw,
           signature,
           webhookSecret.reveal(),
