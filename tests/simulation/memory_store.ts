@@ -65,7 +65,7 @@ export class MemoryStore {
     const encoded = readable(key, this.limits.readKeyBytes - 1);
     const row = this.#rows.get(encoded);
     if (!row) return { key, value: null, version: null };
-    return { key: row.key, value: row.value.slice(), version: row.version };
+    return { key: row.key, value: copyOf(row.value), version: row.version };
   }
 
   list({ prefix, start, end, reverse = false, limit }: ListOptions): Row[] {
@@ -82,7 +82,7 @@ export class MemoryStore {
     const rows: Row[] = [];
     for (const text of encoded) {
       const row = this.#rows.get(text);
-      if (row) rows.push({ key: row.key, value: row.value.slice(), version: row.version });
+      if (row) rows.push({ key: row.key, value: copyOf(row.value), version: row.version });
     }
     return rows;
   }
@@ -98,7 +98,7 @@ export class MemoryStore {
     const version = this.#commits.toString(16).padStart(16, "0") + "0000";
     for (const { encoded, key, value } of sets) {
       if (!this.#rows.has(encoded)) this.#order.splice(this.#position(encoded), 0, encoded);
-      this.#rows.set(encoded, { key: [...key], value: value.slice(), version });
+      this.#rows.set(encoded, { key: [...key], value: copyOf(value), version });
     }
     for (const encoded of deletes) {
       if (this.#rows.delete(encoded)) this.#order.splice(this.#position(encoded), 1);
@@ -184,6 +184,24 @@ export class MemoryStore {
     }
     return { checks, sets, deletes };
   }
+}
+
+// A buffer of its own for each value costs more than all the rest of a read.
+const poolBytes = 64 * 1024;
+const pooledMax = 4 * 1024;
+let pool = new Uint8Array(poolBytes);
+let used = 0;
+
+function copyOf(bytes: Uint8Array): Uint8Array {
+  const { length } = bytes;
+  if (length > pooledMax) return bytes.slice();
+  if (used + length > poolBytes) {
+    pool = new Uint8Array(poolBytes);
+    used = 0;
+  }
+  const copy = pool.subarray(used, used += length);
+  copy.set(bytes);
+  return copy;
 }
 
 function readable(key: Key, bytesMax: number): string {

@@ -42,6 +42,8 @@ export interface SeedResult {
 const rules = { attemptsMax: 4, backoffBaseMs: 1_000 };
 const usualTempo = { sweepEveryMs: 15_000, clockSetMaxMs: 60_000 };
 const callsMin = 200;
+/** About as many more are made by what is under way when no new work begins. */
+const lastCalls = 16;
 const crashesMin = 3;
 /** Longest that everything may take to end once nothing fails any more, in simulated ms. */
 const endMaxMs = 20 * 60 * 60 * 1000;
@@ -97,7 +99,7 @@ async function simulate({ seed, seams, timeline, violations }: Begun): Promise<S
   const judged = { ...rules, clockErrorMaxMs };
   const deliveries = new DeliveriesAudit({ store, receivers, violations, rules: judged, now });
   const weather: Weather = { writeFaults: 0, readFaults: 0, slownessMs: 2 };
-  const tempo: Tempo = { ...usualTempo, pollEveryMs: timeline.pick([1_500, 4_000]) };
+  const tempo: Tempo = { ...usualTempo, pollEveryMs: timeline.pick([3_000, 8_000]) };
 
   const around: Surroundings = {
     timeline,
@@ -153,7 +155,7 @@ async function simulate({ seed, seams, timeline, violations }: Begun): Promise<S
     violations.must(callers.calls >= callsMin, "a seed does enough", () => `${callers.calls}`);
     violations.must(crashes.count >= crashesMin, "a seed does enough", () => "too few crashes");
     // Old age is much the same in all seeds: the time is better spent on another youth.
-    if (timeline.chance(0.5)) {
+    if (timeline.chance(0.3)) {
       await growOld(parts);
       deliveries.atTheVeryEnd();
       books.atTheEnd(store);
@@ -209,10 +211,10 @@ async function play(parts: Play): Promise<void> {
   await crashes.startAll();
   await until(workload.open());
 
-  const calls = callsMin + timeline.whole(0, 5);
+  const calls = callsMin - lastCalls;
   const lengthMs = calls * 350;
   planWeather(timeline, weather, lengthMs);
-  crashes.plan(crashesMin + timeline.whole(0, 2), lengthMs * 0.9);
+  crashes.plan(crashesMin + timeline.pick([0, 0, 1]), lengthMs * 0.9);
   if (timeline.chance(0.5)) crashes.planLeave(lengthMs * 0.9);
   await until(workload.run(calls));
   await until(crashes.finish());
@@ -231,6 +233,7 @@ async function play(parts: Play): Promise<void> {
     await timeline.run(broken, lasted > 180_000 ? 10 * stepMs : stepMs);
     violations.must(lasted < endMaxMs, "everything ends", () => stateOf(store, callers));
   }
+  await until(workload.lookAround(callsMin));
 
   async function until(work: Promise<void>): Promise<void> {
     let done = false;

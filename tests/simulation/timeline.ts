@@ -1,4 +1,4 @@
-import { setImmediate } from "node:timers";
+import process from "node:process";
 import { mulberry32 } from "../support/world.ts";
 
 interface Moment {
@@ -135,9 +135,9 @@ function isBefore(one: Moment, other: Moment): boolean {
   return one.at < other.at || (one.at === other.at && one.order < other.order);
 }
 
-/** Everything that needs no more than a turn of its own has had it. */
+/** Every promise has come as far as it can: nothing here waits for more than that. */
 function atRest(): Promise<void> {
-  return new Promise((resolve) => void setImmediate(resolve));
+  return new Promise((resolve) => void process.nextTick(resolve));
 }
 
 const linesKept = 60;

@@ -142,6 +142,12 @@ export class Workload {
     }
   }
 
+  /** Looks, one after the other, until there were so many calls in all. */
+  async lookAround(calls: number): Promise<void> {
+    const { timeline, callers } = this.#parts;
+    while (callers.calls < calls) await this.#look(timeline.pick(this.projects), "nobody");
+  }
+
   /** One user; they go first, and are never seen again. */
   async #forgetOne(): Promise<void> {
     const { timeline } = this.#parts;
