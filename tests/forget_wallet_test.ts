@@ -253,6 +253,39 @@ Deno.test("forget: nobody is connected or paid for by that name until it is done
   assert.deepEqual((await verify(world)).faults, []);
 });
 
+Deno.test("forget: what was being booked for that name as it began is told that it is too late", async () => {
+  const forgetter = createScriptedStore();
+  using world = await createWorld({ env, project: { mode: "shared" }, wrapKv: forgetter.wrap });
+  const device = new Device(world);
+  await allow(device, { user: ada });
+  const { session, event } = await pay(world, { user: ada, amount: "10" });
+  await disconnect(world);
+  const slow = createScriptedStore();
+  using between = await createWorld({ env, shareWith: world, seed: 2, wrapKv: slow.wrap });
+  const [begun, sent] = [createGate(), createGate()];
+  slow.atomic = async (write, real) => {
+    begun.open();
+    await sent.opened;
+    return await real(write);
+  };
+  const late = { ...session, id: "cs_late", payment_intent: "pi_late", payment_status: "paid" };
+  const told = tellServer(between, { ...event, id: "evt_late", data: { object: late } });
+  await begun.opened;
+  const statuses: number[] = [];
+  forgetter.atomic = async (write, real) => {
+    if (write.sets.some(({ key }) => key[0] === "entry") && statuses.length === 0) {
+      sent.open();
+      statuses.push((await told).status);
+    }
+    return await real(write);
+  };
+  await forgetWholly(world);
+  assert.deepEqual(statuses, [403]);
+  assert.deepEqual(await rowsNaming(world, ada), []);
+  await world.clock.advance(61_000);
+  assert.deepEqual((await verify(world)).faults, []);
+});
+
 Deno.test("forget: whoever is connected while it begins is not forgotten", async () => {
   const forgetter = createScriptedStore();
   using world = await createWorld({ env, project: { mode: "shared" }, wrapKv: forgetter.wrap });

@@ -58,7 +58,7 @@ export function createPost(kv: Kv, queue: AccountQueue, announce: Announce): Pos
     deposit: (posting) =>
       post("deposit", posting, {
         fields: fieldsOf(posting),
-        reads: [],
+        reads: posting.reads ?? [],
         apply: (draft, details) => {
           if (!posting.paid) requireActive(draft.snapshot.project);
           const entry = { kind: "deposit" as const, ...details };

@@ -18,6 +18,8 @@ export interface Posting {
   origin: Origin;
   /** Rows to write with the entry. */
   alongside?: (draft: Draft, entry: Entry) => void;
+  /** Rows that `alongside` looks at: the write checks them. */
+  reads?: readonly Key[];
   /** It was paid, or paid back, outside: it is booked also where nothing new is taken. */
   paid?: boolean;
 }
@@ -26,8 +28,6 @@ export interface Posting {
 export interface Refund extends Omit<Posting, "amount"> {
   amount: Amount | null;
   original: Entry;
-  /** Rows that `alongside` looks at: the write checks them. */
-  reads?: readonly Key[];
 }
 
 /** What was refused, and the balance that it met. */

@@ -79,9 +79,7 @@ async function book(
   const paid = project && paidSession(project, session);
   if (!paid) return "ignored";
   const { id, ref, amount, paymentIntent } = paid;
-  // In a wallet, whose account is open, whoever is being forgotten would be named anew.
-  const own = ref.wallet && await rooms.deps.kv.get(accountKey(project.id, ref.user));
-  if (own) requireOpen(decodeAccount(own.value));
+  const own = accountKey(project.id, ref.user);
   const completed = (): NewEvent[] => [
     newEvent("stripe.checkout.session.completed", {
       trigger: byStripe,
@@ -100,8 +98,11 @@ async function book(
     key: `stripe:${id}`,
     paid: true,
     origin: { trigger: byStripe, source: "stripe", also: completed },
+    reads: ref.wallet ? [own] : [],
     alongside(draft, entry) {
       const { projectId, user, wallet } = ref;
+      // In a wallet, whose account is open, whoever is being forgotten would be named anew.
+      if (wallet) requireOpen(decodeAccount(draft.row(own)));
       // Whoever was forgotten since the session was opened can be found, and forgotten, again.
       if (wallet) draft.put(connectionKey(wallet.personId, projectId, user), new Uint8Array());
       if (paymentIntent === null) return;
