@@ -3,7 +3,8 @@ import { createSecrets } from "../src/store/secrets.ts";
 import { createDevices } from "../src/paywall/device.ts";
 import { createTokens } from "../src/paywall/token.ts";
 import { SoftPasskey } from "./support/passkey.ts";
-import { allow, Device, sharedWorld } from "./support/wallets.ts";
+import { createScriptedStore } from "./support/store.ts";
+import { allow, Device, env, linkFor, sharedWorld } from "./support/wallets.ts";
 import { createWorld, type World } from "./support/world.ts";
 
 const origin = "https://farebox.test";
@@ -111,6 +112,42 @@ Deno.test("devices: one whose answer was lost is still known, and can end the ot
   await laptop.post("/wallet", { action: "sign-out-others" });
   assert.deepEqual([await isKnown(phone), await isKnown(laptop)], [false, true]);
 });
+
+for (const way of ["shows its wallet", "allows a charge", "comes back by a passkey"] as const) {
+  Deno.test(`devices: one that ${way} while it is signed out gets no cookie that counts`, async () => {
+    using world = await sharedWorld();
+    const { phone, laptop, passkey } = await begin(world);
+    const slow = createScriptedStore();
+    using other = await createWorld({ env, shareWith: world, seed: 2, wrapKv: slow.wrap });
+    const lost = new Device(other);
+    lost.cookie = phone.cookie;
+    const link = await linkFor(world, "bob");
+    await world.clock.advance(1_000);
+    const signOut = async () => {
+      slow.get = slow.atomic = null;
+      assert.equal((await laptop.post("/wallet", { action: "sign-out-others" })).status, 303);
+    };
+    slow.get = async (key, real) => {
+      if (way === "shows its wallet" && key[0] === "account") await signOut();
+      return await real(key);
+    };
+    slow.atomic = async (write, real) => {
+      if (way !== "shows its wallet") await signOut();
+      return await real(write);
+    };
+    if (way === "shows its wallet") {
+      const { headers, html } = await lost.get("/wallet");
+      assert.match(html, /As ada/, "it was known as it asked");
+      lost.cookie = headers.get("set-cookie")?.split(";")[0] ?? null;
+    } else if (way === "allows a charge") {
+      const allowed = await lost.post(link, { decision: "approve", cap: "10" });
+      assert.equal(allowed.status, 303);
+    } else assert.equal(await comeBack(passkey, lost), 200);
+    assert.equal(slow.atomic, null, "it was signed out meanwhile");
+    assert.notEqual(lost.cookie, phone.cookie);
+    assert.deepEqual([await isKnown(lost), await isKnown(laptop)], [false, true]);
+  });
+}
 
 Deno.test("devices: a button that is pressed twice at once signs nobody out who pressed it", async () => {
   using first = await sharedWorld();

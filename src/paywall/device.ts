@@ -12,12 +12,20 @@ import { createTokens } from "./token.ts";
 export interface Devices {
   /** The person whose device sent this, or null. */
   personOf(request: Request): Promise<string | null>;
-  /** The cookie by which this device is this person's from now on. */
-  remember(personId: string): Promise<string>;
+  /** The same, with the leave that the device has. */
+  known(request: Request): Promise<{ personId: string; leave: Leave } | null>;
+  /** Leave for one more device of this person: to be had before it is decided that it gets any. */
+  leaveOf(personId: string): Promise<Leave>;
   /** Ends all cookies of the person whose device sent this, but its own. Null when nobody's did. */
   signOutOthers(request: Request): Promise<{ cookie: string } | null>;
   /** The cookie that ends that. */
   readonly forgotten: string;
+}
+
+/** That a device is its person's: as of when it was asked for, and ended by what ends those of then. */
+export interface Leave {
+  /** The cookie by which a device has it from now on. */
+  cookie(): Promise<string>;
 }
 
 /** Which of a person's cookies count. None is stored until the first were ended. */
@@ -32,7 +40,7 @@ interface Epoch {
 }
 
 /** A cookie that was read. */
-interface Known {
+interface Sent {
   personId: string;
   epoch: number;
   hash: string;
@@ -61,13 +69,13 @@ export async function createDevices(
       secure ? "; Secure" : ""
     }`;
 
-  async function read(request: Request): Promise<Known | null> {
-    const sent = cookieValue(request, name);
-    const value = sent ? await tokens.read(sent) : null;
-    if (!sent || !Array.isArray(value)) return null;
+  async function read(request: Request): Promise<Sent | null> {
+    const text = cookieValue(request, name);
+    const value = text ? await tokens.read(text) : null;
+    if (!text || !Array.isArray(value)) return null;
     const [personId, issuedAt, epoch = 0] = value;
     if (issuedAt + lifetimeMs <= clock.now()) return null;
-    return { personId, epoch, hash: await hashOf(sent) };
+    return { personId, epoch, hash: await hashOf(text) };
   }
 
   async function epochOf(personId: string): Promise<Epoch & { version: string | null }> {
@@ -81,25 +89,34 @@ export async function createDevices(
     return cookie(token, lifetimeMs / 1000);
   }
 
-  const counts = ({ epoch, hash }: Known, { number, kept }: Epoch) =>
+  const leaveFrom = (personId: string, { number }: Epoch): Leave => ({
+    cookie: () => make(personId, number),
+  });
+
+  async function known(request: Request) {
+    const sent = await read(request);
+    const epoch = sent && await epochOf(sent.personId);
+    if (!sent || !epoch || !counts(sent, epoch)) return null;
+    return { personId: sent.personId, leave: leaveFrom(sent.personId, epoch) };
+  }
+
+  const counts = ({ epoch, hash }: Sent, { number, kept }: Epoch) =>
     epoch === number || hash === kept;
 
   return {
-    async personOf(request) {
-      const known = await read(request);
-      return known && counts(known, await epochOf(known.personId)) ? known.personId : null;
-    },
-    remember: async (personId) => await make(personId, (await epochOf(personId)).number),
+    known,
+    personOf: async (request) => (await known(request))?.personId ?? null,
+    leaveOf: async (personId) => leaveFrom(personId, await epochOf(personId)),
     async signOutOthers(request) {
-      const known = await read(request);
-      if (!known) return null;
-      const { personId, hash } = known;
+      const sent = await read(request);
+      if (!sent) return null;
+      const { personId, hash } = sent;
       const key = deviceEpochKey(personId);
       for (;;) {
         const { version, ...now } = await epochOf(personId);
-        if (!counts(known, now)) return null;
+        if (!counts(sent, now)) return null;
         // One that was kept has ended the others before: what is sent twice ends them once.
-        if (known.epoch !== now.number) return { cookie: await make(personId, now.number) };
+        if (sent.epoch !== now.number) return { cookie: await make(personId, now.number) };
         const next: Epoch = { number: now.number + 1, kept: hash };
         const checks = [{ key, version }];
         const sets = [{ key, value: toBytes(next) }];

@@ -102,17 +102,18 @@ function decide(rooms: WalletRooms): Handler {
     if (project.status !== "active") {
       throw new ApiError(403, { message: "This app is closed." });
     }
-    const known = await devices.personOf(request);
+    const known = await devices.known(request);
     switch (form.get("decision")) {
       case "decline":
-        await authorizations.decline(approval, known);
+        await authorizations.decline(approval, known?.personId ?? null);
         return seeOther(publicPath(deps.config, path), requestId);
       case "approve": {
-        const personId = known ?? deps.id("per");
+        const personId = known?.personId ?? deps.id("per");
+        const leave = known?.leave ?? await devices.leaveOf(personId);
         const dailyCap = readCap(form.get("other") || form.get("cap"));
         const done = await authorizations.approve(approval, { personId, dailyCap });
         // Sent twice, or from two tabs: the first one counts, and the page says what it was.
-        const cookie = done ? await devices.remember(personId) : undefined;
+        const cookie = done ? await leave.cookie() : undefined;
         return seeOther(publicPath(deps.config, path), requestId, cookie);
       }
       default:

@@ -21,8 +21,14 @@ export interface Passkeys {
   register(personId: string, response: RegistrationResponseJSON): Promise<void>;
   /** What a browser needs to use one. */
   challenge(): Promise<unknown>;
-  /** Whose passkey answered the challenge. Throws 400 when it does not fit, or was used before. */
-  signIn(response: AuthenticationResponseJSON): Promise<string>;
+  /**
+   * Leave for the person whose passkey answered the challenge, as it was before the answer counted.
+   * Throws 400 when it does not fit, or was used before.
+   */
+  signIn<L>(
+    response: AuthenticationResponseJSON,
+    leaveOf: (personId: string) => Promise<L>,
+  ): Promise<L>;
   /** It opens this person's wallet no more; one of nobody's, or another's, stays as it is. */
   remove(personId: string, credentialId: string): Promise<void>;
 }
@@ -123,7 +129,7 @@ export function createPasskeys(
       const challenge = await makeChallenge(null);
       return await generateAuthenticationOptions({ rpID, challenge, userVerification: "required" });
     },
-    async signIn(response) {
+    async signIn(response, leaveOf) {
       const { verifyAuthenticationResponse } = await library();
       const credentialId = response.id;
       const found = await readPasskey(kv, credentialId);
@@ -146,11 +152,13 @@ export function createPasskeys(
       );
       const answered = withAnswer(passkey.answered, challengedAt);
       if (!answered) throw doesNotFit("used before");
+      // Whoever signs the others out, or takes this passkey away, meanwhile, ends this as well.
+      const leave = await leaveOf(passkey.personId);
       const { newCounter: counter } = result.authenticationInfo;
       const used = { ...passkey, counter, answered };
       const landed = await committer.commit(passkeyWrite(credentialId, used, version));
       if (landed === null) throw doesNotFit("used before");
-      return passkey.personId;
+      return leave;
     },
     async remove(personId, credentialId) {
       for (;;) {

@@ -43,15 +43,16 @@ export function walletRoutes(rooms: WalletRooms) {
 
 function showWallet(rooms: WalletRooms): Handler {
   return async ({ request, requestId }) => {
-    const personId = await rooms.devices.personOf(request);
+    const known = await rooms.devices.known(request);
     const script = walletScriptHash;
-    if (personId === null) {
+    if (known === null) {
       const page = <NoWalletPage base={publicPath(rooms.deps.config, "")} />;
       return pageResponse(200, String(page), { requestId, script });
     }
+    const { personId, leave } = known;
     const page = <WalletPage {...await viewWallet(rooms, personId)} />;
     // A device that is used stays known, however long ago its person gave it leave.
-    const cookie = await rooms.devices.remember(personId);
+    const cookie = await leave.cookie();
     return pageResponse(200, String(page), { requestId, script, cookie });
   };
 }
@@ -178,9 +179,8 @@ function passkeyRoutes({ deps, devices, passkeys }: WalletRooms) {
     }),
     signInOptions: call(async () => Response.json(await passkeys.challenge())),
     signIn: call(async (_, body) => {
-      const cookie = await devices.remember(
-        await passkeys.signIn(parseWith(authenticationSchema, body)),
-      );
+      const answer = parseWith(authenticationSchema, body);
+      const cookie = await (await passkeys.signIn(answer, devices.leaveOf)).cookie();
       return Response.json({ signedIn: true }, { headers: { "set-cookie": cookie } });
     }),
   };
