@@ -286,6 +286,32 @@ Deno.test("forget: what was being booked for that name as it began is told that 
   assert.deepEqual((await verify(world)).faults, []);
 });
 
+Deno.test("forget: no refund brings the name back into a wallet while its entries are renamed", async () => {
+  const forgetter = createScriptedStore();
+  using world = await createWorld({ env, project: { mode: "shared" }, wrapKv: forgetter.wrap });
+  await allow(new Device(world), { user: ada });
+  await pay(world, { user: ada, amount: "10" });
+  const { activityId } = await charge(world, "1", { user: ada });
+  await charge(world, "0.5", { user: ada });
+  await disconnect(world);
+  using between = await createWorld({ env, shareWith: world, seed: 2 });
+  const refusals: unknown[] = [];
+  forgetter.get = async (key, real) => {
+    if (key[0] === "entry" && refusals.length === 0) {
+      refusals.push("asked");
+      const body = { user: ada, activityId, amount: "0.25", metadata: { mail: ada } };
+      const answer = await between.json("/v1/user/refund", { key: world.apiKey, body });
+      refusals.push(answer.status, answer.body.error?.code);
+    }
+    return await real(key);
+  };
+  await forgetWholly(world);
+  assert.deepEqual(refusals, ["asked", 403, "user_being_forgotten"]);
+  assert.deepEqual(await rowsNaming(world, ada), []);
+  await world.clock.advance(61_000);
+  assert.deepEqual((await verify(world)).faults, []);
+});
+
 Deno.test("forget: whoever is connected while it begins is not forgotten", async () => {
   const forgetter = createScriptedStore();
   using world = await createWorld({ env, project: { mode: "shared" }, wrapKv: forgetter.wrap });

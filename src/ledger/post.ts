@@ -4,8 +4,8 @@ import { type Amount, formatAmount, fromDecimal, toAmount, zero } from "../base/
 import { requireActive } from "../projects/active.ts";
 import type { Announce } from "../projects/announce.ts";
 import type { Kv } from "../store/kv.ts";
-import { entryKey, refundedKey } from "../store/keys.ts";
-import { type AccountRef, placeOf } from "./account.ts";
+import { accountKey, entryKey, refundedKey } from "../store/keys.ts";
+import { type AccountRef, decodeAccount, placeOf, requireOpen } from "./account.ts";
 import type { AccountQueue } from "./account_queue.ts";
 import type { Verdict } from "./waiting.ts";
 import type { Draft } from "./draft.ts";
@@ -95,10 +95,13 @@ function refundBook(refunding: Refund): Book {
   const { ref, amount, original, origin, paid = false, reads = [], alongside } = refunding;
   const total = refundedKey(ref.projectId, original.id);
   const originalKey = entryKey(placeOf(ref).owner, original.id);
+  // Whoever is being forgotten has it closed, also where a wallet's account is written to.
+  const own = ref.wallet && !paid ? accountKey(ref.projectId, ref.user) : null;
   return {
     fields: fieldsOf({ activityId: original.id, amount }),
-    reads: [total, originalKey, ...reads],
+    reads: [total, originalKey, ...reads, ...(own ? [own] : [])],
     apply(draft, details) {
+      if (own) requireOpen(decodeAccount(draft.row(own)));
       // Its user may have been forgotten since it was read; who pays it back for Stripe sees to that.
       const row = draft.row(originalKey);
       if (!paid && row && decodeEntry(row).user !== ref.user) throw notFound("activity");
