@@ -270,6 +270,30 @@ Deno.test("stripe: what an old version took for a dispute is not taken again", a
   assert.equal(await balanceOf(world), "5");
 });
 
+Deno.test("stripe: a refund that fails is given back beside a dispute that an old version took for", async () => {
+  using world = await walletWorld();
+  const { session } = await pay(world);
+  await tellAll(world, [refundOf(session, 500)]);
+  const key = stripePaymentKey("instance", session.payment_intent);
+  const { value } = await world.deps.kv.get(key);
+  const { activityId, ref, currency } = fromBytes<Payment>(value ?? assert.fail());
+  await put(world, key, toBytes({ activityId, ref, currency }));
+  const disputed = { id: "dp_1", object: "dispute", amount: 500, status: "lost" };
+  const refund = { id: "re_1", object: "refund", amount: 500, status: "failed" };
+  const balances: unknown[] = [];
+  for (
+    const event of [
+      eventOf(session, "charge.dispute.funds_withdrawn", disputed),
+      { ...refundOf(session, 500), id: "evt_refund" },
+      eventOf(session, "refund.failed", refund),
+    ]
+  ) {
+    await tellAll(world, [event, event]);
+    balances.push(await balanceOf(world));
+  }
+  assert.deepEqual(balances, ["5", "0", "5"]);
+});
+
 Deno.test("stripe: who was forgotten is given back under their pseudonym", async () => {
   const stripe = { secretKey: "sk_test_of_the_owner", webhookSecret: "whsec_of_the_owner" };
   using world = await createWorld({ project: { stripe } });

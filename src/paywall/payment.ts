@@ -87,8 +87,10 @@ export interface Outstanding {
 export function outstanding(since: Since, whole: Amount, currency: string): Outstanding {
   const due = dueOf(since, whole, currency);
   const [taken, booked] = [fromDecimal(since.taken), fromDecimal(since.booked)];
-  const all = toAmount(booked + fromDecimal(since.before ?? "0"));
-  const give = excess(taken, due);
+  const before = fromDecimal(since.before ?? "0");
+  const all = toAmount(booked + before);
+  // What an old version took for a dispute that is still open is not due a second time.
+  const give = excess(taken, excess(due, least(before, disputed(since, currency))));
   const short = toAmount(booked - taken);
   const recovered = least(short, excess(toAmount(all - give), due));
   return { take: excess(due, all), give, recovered };
@@ -100,15 +102,21 @@ function excess(amount: Amount, over: Amount): Amount {
 
 /** How much of the whole payment is with its payer again, or with their bank. */
 export function dueOf(
-  { refunded, failed = {}, withdrawn, reinstated }: Since,
+  since: Since,
   whole: Amount,
   currency: string,
 ): Amount {
-  const open = Object.entries(withdrawn).filter(([id]) => !reinstated.includes(id));
+  const { refunded, failed = {} } = since;
   // That one has failed may be told before that it was made.
   const paidBack = Math.max(0, sumOf(Object.values(refunded)) - sumOf(Object.values(failed)));
-  const units = paidBack + sumOf(open.map(([, units]) => units));
-  return least(whole, fromStripeUnits(units, currency));
+  const back = fromStripeUnits(paidBack, currency) + disputed(since, currency);
+  return least(whole, toAmount(back));
+}
+
+/** What banks have of it, for disputes that are not won. */
+function disputed({ withdrawn, reinstated }: Since, currency: string): Amount {
+  const open = Object.entries(withdrawn).filter(([id]) => !reinstated.includes(id));
+  return fromStripeUnits(sumOf(open.map(([, units]) => units)), currency);
 }
 
 function sumOf(units: readonly number[]): number {
