@@ -161,13 +161,13 @@ const secretInPath = [
   [/^\/(topup|authorize)\/.+/, "/$1/[token]"],
   [/sk_\w+/g, "[key]"],
   [/^(\/v1\/admin\/projects\/[^/]+\/users\/)[^/]+/, "$1[user]"],
+  [/^\/v1\/(?!chat\/)[^/]+(?=\/(chat\/completions|models)(\/|$))/, "/v1/[user]"],
 ] as const;
 
 /** A path for the log. */
 function withoutSecrets(path: string): string {
-  const harmless = !path.startsWith("/topup/") && !path.startsWith("/authorize/") &&
-    !path.startsWith("/v1/admin/") && !path.includes("sk_");
-  if (harmless) return path;
+  // Nearly all of them are this one.
+  if (path === "/v1/chat/completions") return path;
   return secretInPath.reduce((shown, [secret, mark]) => shown.replace(secret, mark), path);
 }
 

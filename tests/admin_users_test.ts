@@ -255,6 +255,13 @@ Deno.test("users: only the operator is let in, and the log names no user", async
   assert.equal(other.status, 404);
   const paths = world.logged.map(({ path }) => path);
   assert.ok(paths.includes(`/v1/admin/projects/${world.projectId}/users/[user]/activities`));
+  const named = ["chat/completions", "models", "models/test-model"];
+  for (const path of named) await world.json(`/v1/ada.lovelace@example.com/${path}`);
+  assert.deepEqual(
+    world.logged.slice(-3).map(({ path }) => path),
+    named.map((path) => `/v1/[user]/${path}`),
+  );
+  assert.ok(!JSON.stringify(world.logged).includes("lovelace"));
   assert.ok(!JSON.stringify(world.logged).includes("ada"));
 });
 

@@ -173,6 +173,7 @@ export function createAccountQueue(
       return new Promise((resolve) => {
         const wake = () => {
           wakers.delete(wake);
+          if (wakers.size === 0 && listeners.get(name) === wakers) listeners.delete(name);
           signal.removeEventListener("abort", wake);
           resolve();
         };
