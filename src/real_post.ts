@@ -84,6 +84,9 @@ export function createPost(
         signal,
         headers: { ...headers, "content-length": String(bytes.length) },
       });
+      // Deno's own mark of one that was sent again: of itself it sends what breaks, or is given up, on
+      // a kept connection once more, which nobody would have counted as an attempt.
+      Object.assign(request, { _retrying: true });
       line.underWay++;
       request.once("close", () => line.underWay--);
       request.once("error", reject);

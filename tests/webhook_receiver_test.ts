@@ -34,13 +34,18 @@ function startBare(answer: () => Iterable<string>) {
 
 type Post = ReturnType<typeof createPost>;
 
-function send(post: Post, port: number, name = "hooks.test"): Promise<PostResponse> {
+function send(
+  post: Post,
+  port: number,
+  name = "hooks.test",
+  deadlineMs = 20_000,
+): Promise<PostResponse> {
   return post({
     url: new URL(`http://${name}:${port}/`),
     addresses: ["127.0.0.1"],
     headers: {},
     body: "{}",
-    signal: AbortSignal.timeout(20_000),
+    signal: AbortSignal.timeout(deadlineMs),
   });
 }
 
@@ -98,3 +103,43 @@ Deno.test("webhook receiver: others, however many, do not end a delivery that is
   assert.equal((await slow).status, 200);
   await server.shutdown();
 });
+
+/** A receiver that answers its first request, and does this with all that come later. */
+function startFickle(later: "hangs" | "leaves") {
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const seen = { requests: 0, open: 0 };
+  const serve = async (connection: Deno.Conn) => {
+    seen.open++;
+    const buffer = new Uint8Array(4_096);
+    for (let length; (length = await connection.read(buffer)) !== null;) {
+      if (!new TextDecoder().decode(buffer.subarray(0, length)).startsWith("POST ")) continue;
+      seen.requests++;
+      if (seen.requests === 1) await connection.write(new TextEncoder().encode(ok));
+      else if (later === "leaves") break;
+    }
+    seen.open--;
+    connection.close();
+  };
+  (async () => {
+    for await (const connection of listener) serve(connection).catch(() => {});
+  })();
+  return {
+    seen,
+    port: (listener.addr as Deno.NetAddr).port,
+    [Symbol.dispose]: () => listener.close(),
+  };
+}
+
+for (const later of ["hangs", "leaves"] as const) {
+  Deno.test(`webhook receiver: one that ${later} after a first request is posted to once more, and not twice`, async () => {
+    using receiver = startFickle(later);
+    const post = createPost();
+    assert.equal((await send(post, receiver.port)).status, 200);
+    const startedAt = performance.now();
+    await assert.rejects(send(post, receiver.port, "hooks.test", 300));
+    assert.ok(performance.now() - startedAt < 2_000);
+    // Whatever came of it later would have come by then.
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    assert.deepEqual(receiver.seen, { requests: 2, open: 0 });
+  });
+}
