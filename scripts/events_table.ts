@@ -1,4 +1,4 @@
-// Writes the README's table of events from their schemas: `deno run -RW scripts/events_table.ts`.
+// Writes the README's table of events from their schemas: `deno run -A scripts/events_table.ts`.
 import { z } from "zod";
 import { catalogue } from "../src/events/catalogue.ts";
 

@@ -117,7 +117,7 @@ Deno.test("charge: one that nobody has allowed a wallet for is told as refused, 
   assert.deepEqual([type, metadata], ["balance.charge.failed", { order: 7 }]);
   assert.deepEqual(
     [data.walletUserId, data.amount, data.errorCode, data.activityId],
-    ["ada", "2", "authorization_required", null],
+    [null, "2", "authorization_required", null],
   );
 });
 
@@ -141,6 +141,20 @@ for (const [name, content, kind] of ends) {
     assert.equal((await usageOf(world)).length, 1);
   });
 }
+
+Deno.test("chat: an answer that a spending limit cut sends nobody to top up", async () => {
+  const models = { "test-model": { input: "1", output: "1000", maxOutputTokens: 1000 } };
+  const limits = { user: { spendPerDay: "0.05" } };
+  using world = await createWorld({ project: { pricing: { models }, limits } });
+  await world.deposit("ada", "100");
+  const message = { role: "assistant", content: "Hello" };
+  const choices = [{ index: 0, message, finish_reason: "length" }];
+  world.upstream.once(() => completion({ choices, usage: usage(5, 40) }));
+  const { body } = await chat(world);
+  const [{ max_tokens: cap }] = world.upstream.calls.map(({ body }) => body);
+  assert.ok(cap < 50, "the limit pays for less than was asked");
+  assert.equal(body.choices[0].message.content, "Hello");
+});
 
 const badSecrets = ["whsec_!!!!!!!!!!!!!!", "whsec_c2hvcnQ=", "whsec_ab cd"];
 

@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
+import { chatBody, chatPath } from "./support/books.ts";
 import { createScriptedStore } from "./support/store.ts";
 import { allow, charge, Device, env, sharedWorld } from "./support/wallets.ts";
-import { createWorld } from "./support/world.ts";
+import { deliver, subscribe } from "./support/webhooks.ts";
+import { adminKey, createWorld } from "./support/world.ts";
 
 Deno.test("wallet: every permission is seen and can be ended, however many there are", async () => {
   using world = await sharedWorld();
@@ -42,4 +44,23 @@ Deno.test("wallet: a cap is changed also while its user is charged fast", async 
   while (!answered) await world.clock.advance(5);
   assert.equal((await changed).status, 303);
   assert.match((await device.get("/wallet")).html, /of \$20\.00 today/);
+});
+
+Deno.test("wallet: who is asked for leave is told of as asked by whoever made the request", async () => {
+  using world = await sharedWorld();
+  await subscribe(world, { events: ["authorization.requested"] });
+  await charge(world, "1");
+  await world.json("/v1/user/connect?user=ada");
+  await world.json("/v1/user/balance/topup?user=ada");
+  await world.json(chatPath, { body: chatBody("ada") });
+  await deliver(world);
+  const { body: { keys: [key] } } = await world.json(
+    `/v1/admin/projects/${world.projectId}/keys`,
+    { key: adminKey },
+  );
+  const triggers = world.subscriber.received.map(({ body }) => body.event.trigger);
+  const byKey = { source: "api", actorType: "paywall-owner", actorId: key.id };
+  const byUser = { source: "proxy", actorType: "end-user", actorId: "ada" };
+  const told = (trigger: unknown) => JSON.stringify(trigger);
+  assert.deepEqual(triggers.map(told).sort(), [byKey, byKey, byKey, byUser].map(told).sort());
 });

@@ -59,6 +59,9 @@ Deno.test("wallet: a chat without leave asks for it, and is answered once it is 
   for (const type of ["authorization.requested", "authorization.completed", "request.blocked"]) {
     assert.ok(types.has(type), type);
   }
+  const blocked = world.subscriber.received.map(({ body }) => body.event)
+    .filter(({ type }) => type === "request.blocked").map(({ data }) => data.walletUserId);
+  assert.deepEqual(new Set(blocked), new Set([null, walletUserId]), "none was known at first");
 });
 
 Deno.test("wallet: one wallet pays for several projects, each of which sees its own part", async () => {

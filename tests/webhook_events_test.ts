@@ -99,6 +99,13 @@ Deno.test("events: a chat that fails, is left, or is walled says so", async () =
   });
   assert.deepEqual(typesOf(failed), ["proxy.request.failed", "proxy.request.started"]);
   assert.equal(failed.find(({ type }) => /failed/.test(type)).data.errorCode, "upstream_error");
+  const refused = await eventsOf(world, async () => {
+    const error = { message: "no", type: "invalid_request_error", param: "tools", code: null };
+    world.upstream.once(() => Response.json({ error }, { status: 400 }));
+    await chat(world);
+  });
+  const { errorCode } = refused.find(({ type }) => /failed/.test(type)).data;
+  assert.equal(errorCode, "invalid_request_error", "the service itself is not at fault");
   const left = await eventsOf(world, async () => {
     const fed = fedStream();
     world.upstream.once(() => fed.response);

@@ -136,7 +136,8 @@ async function refuseHaste(
   }
   countRefusal(rooms, ask, "rate_limit_exceeded");
   await rooms.announce(project.id, [limited, paywalledEvent(ask, "rate_limited")]);
-  const url = await rooms.linkFor(project, user, "insufficient_funds");
+  const asked = { obstacle: "insufficient_funds", trigger: byUser(user) } as const;
+  const url = await rooms.linkFor(project, user, asked);
   const languages = ask.request.headers.get("accept-language");
   const message = messageFor(project, "rate_limit", { url, balance, languages });
   return { kind: "paywalled", paywall: { reason: "limit_reached", message, url } };
@@ -175,7 +176,7 @@ async function paywallFor(
   const { caller: { snapshot: { project } }, user, ref } = ask;
   const asked = { trigger: byUser(user), requestedAmount: null, available };
   const empty = kind === "insufficient_funds" && ref ? [depleted(ref, asked)] : [];
-  const url = await linkFor(project, user, kind);
+  const url = await linkFor(project, user, { obstacle: kind, trigger: byUser(user) });
   await announce(project.id, [paywalledEvent(ask, kind), ...empty]);
   const languages = ask.request.headers.get("accept-language");
   const message = messageFor(project, kind, { url, balance: available, languages });

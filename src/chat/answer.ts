@@ -4,7 +4,6 @@ import type { Deps } from "../deps.ts";
 import type { AccountRef } from "../ledger/account.ts";
 import { amountOf, type Entry } from "../ledger/entry.ts";
 import type { Holds, Rates } from "../ledger/hold.ts";
-import type { Obstacle } from "../ledger/obstacle.ts";
 import type { Amount } from "../base/money.ts";
 import type { Announce } from "../projects/announce.ts";
 import type { Auth, Caller } from "../projects/auth.ts";
@@ -20,7 +19,7 @@ import type { Steps } from "./steps.ts";
 import { upstreamTimeout } from "./upstream_error.ts";
 import type { FindUpstream, Upstream } from "./upstreams.ts";
 import { inputOf, type TokenUsage } from "./usage.ts";
-import type { Project } from "../projects/schema.ts";
+import type { WaysOut } from "../paywall/way_out.ts";
 
 /** What the chat room stands on. */
 export interface ChatRooms {
@@ -32,7 +31,7 @@ export interface ChatRooms {
   announce: Announce;
   gates: KeyGates;
   /** Where a user goes to go on. */
-  linkFor: (project: Project, user: string, obstacle: Obstacle) => Promise<string>;
+  linkFor: WaysOut["linkFor"];
 }
 
 /** A chat request, read and known to be allowed, before any money is held for it. */
@@ -125,8 +124,9 @@ export async function isUsedUp({ meter, quote, terms }: Answer): Promise<boolean
 
 /** How an answer ends that a fault ends. */
 export function failure(fault: unknown): Extract<Ending, { kind: "failed" }> {
-  const code = fault instanceof ApiError ? fault.code : null;
-  return { kind: "failed", errorCode: code ?? "internal_error" };
+  if (!(fault instanceof ApiError)) return { kind: "failed", errorCode: "internal_error" };
+  // What a model's server refuses has often no code of its own.
+  return { kind: "failed", errorCode: fault.code ?? fault.type };
 }
 
 /** The provider's `usage`, or our own count in its place, with what was charged for it. */

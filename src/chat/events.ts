@@ -28,14 +28,17 @@ function aboutRequest({ id, user }: Asked) {
   };
 }
 
-function payerOf({ ref, user }: Asked): string {
-  return ref ? walletUserOf(ref) : user;
+/** A request that has money held for it. */
+export type Paid = Asked & { ref: AccountRef };
+
+function payerOf({ ref }: Asked): string | null {
+  return ref && walletUserOf(ref);
 }
 
 /** An answer begins: a stream's charge comes at its end. */
-export function startedEvents(ask: Asked): NewEvent[] {
+export function startedEvents(ask: Paid): NewEvent[] {
   const { id: requestId, chat: { model, stream } } = ask;
-  const walletUserId = payerOf(ask);
+  const walletUserId = walletUserOf(ask.ref);
   const about = aboutRequest(ask);
   const started = newEvent("proxy.request.started", about, { requestId, walletUserId, model });
   if (!stream) return [started];
@@ -46,9 +49,9 @@ export function startedEvents(ask: Asked): NewEvent[] {
 }
 
 /** An answer ends, one way or another. */
-export function endedEvent(ask: Asked, ending: Ending): NewEvent {
+export function endedEvent(ask: Paid, ending: Ending): NewEvent {
   const { id: requestId, chat: { model } } = ask;
-  const walletUserId = payerOf(ask);
+  const walletUserId = walletUserOf(ask.ref);
   const about = aboutRequest(ask);
   const data = { requestId, walletUserId, model };
   switch (ending.kind) {

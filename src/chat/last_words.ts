@@ -2,6 +2,7 @@ import type { Json } from "../base/json.ts";
 import { fromDecimal, parseAmount, zero } from "../base/money.ts";
 import { messageFor } from "../paywall/message.ts";
 import type { Answer, ChatRooms } from "./answer.ts";
+import { byUser } from "./events.ts";
 
 /** What is said to an answer's reader at its end, by the balance that its charge has left; or "". */
 export type Words = (balance: string) => string;
@@ -22,7 +23,8 @@ export async function lastWords(
   // A machine that reads JSON could make nothing of it.
   const mayEndLow = limit !== null && quote.balance - quote.amount < limit && !chat.structured;
   if (!quote.clamped && !mayEndLow) return { cut: null, closing: null };
-  const url = await linkFor(project, user, "insufficient_funds");
+  const asked = { obstacle: "insufficient_funds", trigger: byUser(user) } as const;
+  const url = await linkFor(project, user, asked);
   const languages = request.headers.get("accept-language");
   const words = (reason: "cut" | "low_balance"): Words => (balance) =>
     messageFor(project, reason, { url, balance, languages });

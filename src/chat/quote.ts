@@ -8,7 +8,7 @@ import { estimatedUsage } from "./usage.ts";
 export interface ChatQuote extends Quote {
   /** Output tokens for each choice: sent upstream as the caller's bound. */
   cap: number;
-  /** The balance pays for less than was asked. */
+  /** The balance pays for less than was asked: not where a limit does, which no money lifts. */
   clamped: boolean;
   /** What the user had before. */
   balance: Amount;
@@ -54,7 +54,7 @@ export function quoteChat(
     const tokens = tokenCost(terms.price, highestRates(terms.price), usage);
     return toAmount(tokens + terms.price.requestFee);
   };
-  return ({ available, alone, balance }) => {
+  return ({ available, unbounded, alone, balance }) => {
     const affordable = capFor(available);
     if (affordable >= wanted) {
       return { amount: holdFor(wanted), cap: wanted, clamped: false, squeezed: false, balance };
@@ -64,6 +64,7 @@ export function quoteChat(
     if (affordable < minimum) return null;
     const best = Math.min(wanted, capFor(alone), worthHavingTokens);
     const squeezed = affordable < best;
-    return { amount: holdFor(affordable), cap: affordable, clamped: true, squeezed, balance };
+    const clamped = capFor(unbounded) < wanted;
+    return { amount: holdFor(affordable), cap: affordable, clamped, squeezed, balance };
   };
 }

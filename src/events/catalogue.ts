@@ -14,6 +14,10 @@ const walletUserId = id(
   "ada",
   "The wallet that pays; in the default mode it is named as its user.",
 );
+const payer = walletUserId.nullable().meta({
+  example: "ada",
+  description: "The same; null where no wallet is known that would pay.",
+});
 const externalUserId = id("ada", "The user as the caller names them.");
 const activityId = id("act_01K9Z0C8Q4R7T2V5X8Z1B3D5F7");
 const requestId = id("req_01K9Z0C8Q4R7T2V5X8Z1B3D5F7");
@@ -114,7 +118,7 @@ export const catalogue = {
     settlementReference: activityId,
   }),
   "balance.charge.failed": data("A charge was refused for want of money.", {
-    walletUserId,
+    walletUserId: payer,
     activityId: activityId.nullable().meta({ example: null }),
     amount: amount("0.75"),
     errorCode: text("insufficient_funds"),
@@ -149,11 +153,11 @@ export const catalogue = {
     limit: text("requests"),
     date: text("2026-01-31T09:30:00.000Z"),
     model,
-    walletUserId,
+    walletUserId: payer,
   }),
 
   "request.blocked": data("A chat was answered with the paywall's message.", {
-    walletUserId,
+    walletUserId: payer,
     reason,
     requestId,
   }),
@@ -173,7 +177,7 @@ export const catalogue = {
   }),
   "proxy.request.blocked": data("A chat was refused by a limit or a policy.", {
     requestId,
-    walletUserId,
+    walletUserId: payer,
     reason: text("rate_limit_exceeded"),
   }),
 } as const satisfies Record<string, z.ZodObject>;

@@ -102,13 +102,14 @@ interface Refusing extends Asked {
 
 async function refusedResponse(
   { deps, wayOut }: MoneyRooms,
-  { project, user, amount, incoming: { request, requestId } }: Refusing,
+  { project, user, amount, trigger, incoming: { request, requestId } }: Refusing,
   { kind, balance }: { kind: Obstacle; balance: BalanceView },
 ): Promise<Response> {
   deps.meter.refusedMoney.charge[kind].add();
   deps.committer.count(tallyRefusal(project.id, kind, deps.clock.now()));
   const offer = await wayOut(project, user, {
     obstacle: kind,
+    trigger,
     amount: formatAmount(amount),
     balance: balance.balance,
     languages: request.headers.get("accept-language"),

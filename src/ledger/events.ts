@@ -109,8 +109,9 @@ export function refusedCharge(
   const { user } = ref;
   const subject = { type: "balance" as const, id: user, externalId: user };
   const requestedAmount = formatAmount(amount);
+  const nobodys = kind === "authorization_required" && !ref.wallet;
   const failed = newEvent("balance.charge.failed", { trigger, subject, metadata }, {
-    walletUserId: walletUserOf(ref),
+    walletUserId: nobodys ? null : walletUserOf(ref),
     activityId: null,
     amount: requestedAmount,
     errorCode: kind,

@@ -7,7 +7,7 @@ import type { NewEvent, Trigger } from "../events/event.ts";
 import type { ProjectSnapshot } from "../projects/directory.ts";
 import { entryKey } from "../store/keys.ts";
 import type { Key, Write } from "../store/kv.ts";
-import { type AccountRef, isExpired, placeOf } from "./account.ts";
+import { type AccountRef, availableIn, isExpired, placeOf } from "./account.ts";
 import type { AccountQueue } from "./account_queue.ts";
 import type { Verdict } from "./waiting.ts";
 import type { Draft } from "./draft.ts";
@@ -27,6 +27,8 @@ export interface Quote {
 export interface Funds {
   /** What can be spent now. */
   available: Amount;
+  /** What could be if only money counted, and no bound that somebody has set. */
+  unbounded: Amount;
   /** What could be if no other answers of the user held money. */
   alone: Amount;
   balance: Amount;
@@ -196,11 +198,14 @@ function applyHold<Q extends Quote>(
     const rates = { requests, tokens };
     return { value: { kind: "rate_limited", rates, balance: viewOf(draft) }, refused: true };
   }
-  const { account: { balance }, alone } = draft;
-  const quoted = quote({ available: draft.spendable, alone, balance });
+  const { account, alone } = draft;
+  const { balance } = account;
+  const unbounded = availableIn(account);
+  const quoted = quote({ available: draft.spendable, unbounded, alone, balance });
   if (quoted === "count") return { value: { kind: "count" } };
   if (!quoted || (quoted.squeezed && patient)) {
-    const fits = (amount: Amount) => quote({ available: amount, alone: amount, balance }) !== null;
+    const fits = (amount: Amount) =>
+      quote({ available: amount, unbounded: amount, alone: amount, balance }) !== null;
     return refused(draft, quoted ? "busy" : obstacleOf(draft, fits));
   }
   requireFewHolds(draft);

@@ -83,7 +83,9 @@ function topUp({ deps, auth, wayOut }: LedgerRooms): Handler {
     const { project } = caller.snapshot;
     const known = await findAccount(deps.kv, project, user);
     const obstacle = known ? "insufficient_funds" : "authorization_required";
-    const { url } = await wayOut(project, user, { obstacle, balance: "0", languages: null });
+    const trigger = byKey(caller);
+    const asked = { obstacle, trigger, balance: "0", languages: null } as const;
+    const { url } = await wayOut(project, user, asked);
     const body: TopUpLink = { url };
     return jsonResponse(200, body, requestId);
   };

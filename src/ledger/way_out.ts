@@ -1,3 +1,4 @@
+import type { Trigger } from "../events/event.ts";
 import type { Project } from "../projects/schema.ts";
 import type { Obstacle } from "./obstacle.ts";
 
@@ -5,5 +6,11 @@ import type { Obstacle } from "./obstacle.ts";
 export type WayOut = (
   project: Project,
   user: string,
-  asked: { obstacle: Obstacle; amount?: string; balance: string; languages: string | null },
+  asked: {
+    obstacle: Obstacle;
+    trigger: Trigger;
+    amount?: string;
+    balance: string;
+    languages: string | null;
+  },
 ) => Promise<{ url: string; message: string }>;

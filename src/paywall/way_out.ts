@@ -1,4 +1,4 @@
-import { newEvent } from "../events/event.ts";
+import { newEvent, type Trigger } from "../events/event.ts";
 import type { Obstacle } from "../ledger/obstacle.ts";
 import type { WayOut } from "../ledger/way_out.ts";
 import type { Announce } from "../projects/announce.ts";
@@ -6,9 +6,13 @@ import type { Project } from "../projects/schema.ts";
 import type { Links } from "./link.ts";
 import { messageFor } from "./message.ts";
 
-/** Where a user goes to go on, by what stands in the way. */
+/** Where a user goes to go on, by what stands in the way, and by whose request. */
 export interface WaysOut {
-  linkFor(project: Project, user: string, obstacle: Obstacle, amount?: string): Promise<string>;
+  linkFor(
+    project: Project,
+    user: string,
+    asked: { obstacle: Obstacle; trigger: Trigger; amount?: string },
+  ): Promise<string>;
   wayOut: WayOut;
 }
 
@@ -16,14 +20,14 @@ export interface WaysOut {
 export function createWaysOut(
   { links, announce }: { links: Links; announce: Announce },
 ): WaysOut {
-  const linkFor: WaysOut["linkFor"] = async (project, user, obstacle, amount) => {
+  const linkFor: WaysOut["linkFor"] = async (project, user, { obstacle, trigger, amount }) => {
     if (obstacle !== "authorization_required" && obstacle !== "limit_reached") {
       return await links.topUp(project, user, amount);
     }
     const { url: approvalUrl, requestId } = await links.authorize(project, user);
     await announce(project.id, [
       newEvent("authorization.requested", {
-        trigger: { source: "proxy", actorType: "end-user", actorId: user },
+        trigger,
         subject: { type: "authorization", id: requestId, externalId: user },
       }, { externalUserId: user, walletUserId: null, requestId, approvalUrl, mode: project.mode }),
     ]);
@@ -31,8 +35,9 @@ export function createWaysOut(
   };
   return {
     linkFor,
-    async wayOut(project, user, { obstacle, amount, balance, languages }) {
-      const url = await linkFor(project, user, obstacle, amount);
+    async wayOut(project, user, asked) {
+      const { obstacle, balance, languages } = asked;
+      const url = await linkFor(project, user, asked);
       return { url, message: messageFor(project, obstacle, { url, balance, languages }) };
     },
   };

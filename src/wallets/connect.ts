@@ -35,6 +35,7 @@ export function connectRoutes(
       if (!ref) {
         const asked = {
           obstacle: "authorization_required" as const,
+          trigger: byKey(caller),
           balance: "0",
           languages: request.headers.get("accept-language"),
         };
