@@ -13,8 +13,11 @@ async function eventsOf(world: World, cause: () => Promise<unknown>) {
   await cause();
   await deliver(world);
   const events = world.subscriber.received.slice(before).map(({ body }) => body.event);
-  for (const { type, data, paywallId, ownerUserId } of events) {
+  for (const { type, data, paywallId, ownerUserId, trigger, subject } of events) {
     assert.ok(eventTypes.includes(type), type);
+    const { source, actorType, actorId } = trigger;
+    const texts = [source, actorType, actorId, subject.type, subject.id, subject.externalId];
+    for (const text of texts) assert.match(text, /./, type);
     const { paywallId: named, ownerUserId: owner, ...own } = data;
     assert.deepEqual([named, owner], [paywallId, ownerUserId]);
     assert.deepEqual(catalogue[type as EventType].strict().parse(own), own);

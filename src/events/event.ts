@@ -14,8 +14,8 @@ export type Trigger = z.output<typeof triggerSchema>;
 const subjectSchema = z.object({
   type: z.enum(["project", "balance", "usage", "request", "authorization", "integration"]),
   id: z.string(),
-  externalId: z.string().nullable().meta({
-    description: "The user as the caller names them; null where none is concerned.",
+  externalId: z.string().meta({
+    description: "The user as the caller names them; what has no user is named by its own id.",
   }),
 }).meta({ id: "Subject", description: "What it is about." });
 /** What it is about. */

@@ -4,7 +4,7 @@ import type { Project, UpdateProject } from "./schema.ts";
 function aboutProject({ id, ownerUserId }: Project) {
   return {
     trigger: { source: "api", actorType: "paywall-owner", actorId: ownerUserId },
-    subject: { type: "project", id, externalId: null },
+    subject: { type: "project", id, externalId: id },
   } as const;
 }
 
@@ -50,7 +50,7 @@ export function stripeChanged(
   const { id, ownerUserId } = project;
   const about = {
     ...aboutProject(project),
-    subject: { type: "integration", id: "stripe", externalId: null } as const,
+    subject: { type: "integration", id: "stripe", externalId: "stripe" } as const,
   };
   const integrationKey = "stripe";
   if (after === null) {

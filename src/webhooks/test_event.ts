@@ -24,7 +24,8 @@ export async function sendTestEvent(
       actorType: "paywall-owner",
       actorId: by.actor.id,
     } as const;
-    const subject = { type: "project", id: project.id, externalId: null } as const;
+    const { id } = project;
+    const subject = { type: "project", id, externalId: id } as const;
     const about = { trigger, subject, metadata: { test: true } };
     const event = newEvent("updated", about, { changedFields: [], summarySections: [] });
     const write = emptyWrite();
