@@ -100,7 +100,8 @@ export class PasskeyUse {
       if (outcome === "refused") refusals++;
       await timeline.pause(timeline.between(1_000, 6_000));
     }
-    passkeys.cameBack(passkey.id, false);
+    // A removal may have been under way when everyone began to come back.
+    passkeys.cameBack(passkey.id, !passkeys.isTaken(passkey.id));
   }
 
   /** One that is on a lost device, or was; asked for until it is known that it is gone, or given up. */
