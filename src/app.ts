@@ -101,7 +101,7 @@ export async function createApp(outside: Deps): Promise<App> {
   bell.listen(dispatcher.wake);
 
   const holdSweep = createHoldSweep(deps, queue);
-  const load: Load = { requests: 0, answers: () => running.size };
+  const load: Load = { requests: 0, streams: () => running.streams };
   const sessions = createSessions({ deps, auth, directory });
   const ownRooms = { deps, auth, directory, admin, post, commit, running, sessions };
   const routes = routeMap({
@@ -120,7 +120,7 @@ export async function createApp(outside: Deps): Promise<App> {
     docs: docsRoutes({ deps, operations }),
     guides: guideRoutes(deps),
     health: healthRoutes(deps),
-    metrics: openMetrics(deps, { load, holdSweep, dispatcher }),
+    metrics: openMetrics(deps, { load, running, holdSweep, dispatcher }),
     console: consoleRoutes({ ...ownRooms, ...webhooks }),
   });
   const hono = mount(deps, routes, { load, lost: createLost(deps.config) });
@@ -166,11 +166,16 @@ function openChat(rooms: Omit<ChatRooms, "findUpstream" | "gates">, secrets: Sec
 
 function openMetrics(
   deps: Deps,
-  { load, holdSweep, dispatcher }: { load: Load; holdSweep: HoldSweep; dispatcher: Dispatcher },
+  { load, running, holdSweep, dispatcher }: {
+    load: Load;
+    running: Running;
+    holdSweep: HoldSweep;
+    dispatcher: Dispatcher;
+  },
 ) {
   return metricsRoutes(deps, {
     requests: () => load.requests,
-    answers: load.answers,
+    answers: () => running.size,
     holds: holdSweep.seen,
     deliveries: dispatcher.load,
     backlog: createBacklog(deps),

@@ -32,8 +32,8 @@ const preflight: Handler = ({ requestId }) => {
 export interface Load {
   /** Requests whose handler runs. */
   requests: number;
-  /** The answers that go on after their handler's return. */
-  answers(): number;
+  /** The streams that go on after their handler's return. */
+  streams(): number;
 }
 
 /**
@@ -99,7 +99,7 @@ function createServe(deps: Deps, load: Load) {
 
   async function answer(context: Context, { requestId, startedAt }: Begun, handler: Handler) {
     const { path, raw: request } = context.req;
-    if (Math.max(load.requests, load.answers()) > config.requestsMax && !isProbe(path)) {
+    if (load.requests + load.streams() > config.requestsMax && !isProbe(path)) {
       meter.refusals.overloaded.add();
       throw overloaded();
     }

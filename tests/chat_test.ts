@@ -52,6 +52,8 @@ Deno.test("chat: the upstream gets its own key and none of the caller's headers"
   assert.equal(call?.headers.get("authorization"), "Bearer upstream-secret-key");
   assert.equal(call?.headers.get("x-request-id"), "mine-1");
   assert.equal(call?.headers.get("openai-beta"), "x=1");
+  assert.equal((await chat(world, {}, { headers: { "openai-beta": "caf\xe9" } })).status, 200);
+  assert.equal(world.upstream.calls.at(-1)?.headers.get("openai-beta"), null, "it cannot be sent");
   assert.equal(call?.headers.get("accept-encoding"), "identity");
   for (const name of ["cookie", "x-other", "x-service-user"]) {
     assert.equal(call?.headers.get(name), null);

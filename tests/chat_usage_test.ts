@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { formatAmount, toAmount } from "../src/base/money.ts";
 import { answerCost, type Price } from "../src/chat/pricing.ts";
 import { readUsage } from "../src/chat/usage.ts";
-import { chat, chatBody, usageOf } from "./support/chat.ts";
+import { chat, chatBody, chatStream, usageOf } from "./support/chat.ts";
 import { createWorld } from "./support/world.ts";
-import { completion, usage } from "./support/upstream.ts";
+import { chunk, completion, sse, usage, usageChunk } from "./support/upstream.ts";
 
 /** Of an answer "Hello there" to "Hi": 8 tokens in, 2 out. */
 const estimatedCost = "0.000012";
@@ -262,3 +262,15 @@ Deno.test("chat usage: what costs less than the smallest unit costs one of it", 
   }
   assert.equal((await world.balance("ada")).balance, "0.00099998"); // case 66
 });
+
+for (const told of [0, 1]) {
+  Deno.test(`chat usage: text that comes after a word of ${told} tokens is charged by our own count`, async () => {
+    using world = await createWorld();
+    await world.deposit("ada", "1");
+    const text = Array.from({ length: 50 }, () => chunk({ content: " hello world" }));
+    world.upstream.once(() => sse([usageChunk(usage(10, told)), ...text, chunk({}, "stop")]));
+    await (await chatStream(world)).text();
+    const [used] = await usageOf(world);
+    assert.deepEqual([used?.usage.outputTokens, used?.usage.source], [100, "estimated"]);
+  });
+}

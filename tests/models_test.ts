@@ -167,3 +167,22 @@ Deno.test("models: with the catalogue, only what it prices is listed, marked wit
   assert.deepEqual([model.pricing.prompt, model.pricing.completion], ["0.225", "0.9"]);
   assert.match(model.catalogue_date, /^\d{4}-\d\d-\d\d$/);
 });
+
+Deno.test("models: a server that compresses the list unasked is read all the same", async () => {
+  using world = await createWorld({ project: { pricing: { models: { "*": price } } } });
+  world.upstream.reply(() => {
+    const { body } = listing(["small"])();
+    const packed = body?.pipeThrough(new CompressionStream("gzip")) ?? null;
+    return new Response(packed, { headers: { "content-encoding": "gzip" } });
+  });
+  const { body } = await world.json("/v1/models");
+  assert.deepEqual(body.data.map(({ id }: { id: string }) => id), ["small"]);
+});
+
+Deno.test("models: a server that refuses to list them is told of in the log", async () => {
+  using world = await createWorld({ project: { pricing: { models: { "*": price } } } });
+  world.upstream.reply(() => Response.json({ error: { message: "wrong key" } }, { status: 401 }));
+  assert.deepEqual((await world.json("/v1/models")).body.data, []);
+  const told = world.logged.find(({ event }) => event === "upstream_models_failed");
+  assert.match(JSON.stringify(told), /status 401/);
+});

@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { readBytes } from "../src/base/body.ts";
+import { ApiError } from "../src/base/errors.ts";
 import { Secret } from "../src/base/secret.ts";
 import { bodyDeadlineMs } from "../src/base/limits.ts";
 import { chatBody, chatPath, storedRows } from "./support/books.ts";
@@ -145,8 +147,8 @@ Deno.test("overload: one request more than the most is 503 at once, and leaves n
   assert.equal((await world.json(chatPath, { body: chatBody("ada") })).status, 200);
 });
 
-Deno.test("overload: streams count until they end", async () => {
-  using world = await createWorld({ env: { REQUESTS_MAX: "1" } });
+Deno.test("overload: streams count until they end, also those that come together", async () => {
+  using world = await createWorld({ env: { REQUESTS_MAX: "3" } });
   await world.deposit("ada", "10");
   const frames = [
     '{"id":"c","choices":[{"index":0,"delta":{"content":"Hi"},"finish_reason":"stop"}]}',
@@ -168,9 +170,10 @@ Deno.test("overload: streams count until they end", async () => {
     )
   );
   const open = () => world.call(chatPath, { body: chatBody("ada", { stream: true }) });
-  const streams = [await open(), await open()];
-  assert.deepEqual(streams.map(({ status }) => status), [200, 200]);
-  assert.equal((await world.json("/v1/user/balance?user=ada")).status, 503);
+  const streams = [await open(), await open(), await open()];
+  assert.deepEqual(streams.map(({ status }) => status), [200, 200, 200]);
+  const more = await Promise.all([open(), open(), open(), world.call("/v1/models")]);
+  assert.deepEqual(more.map(({ status }) => status), [503, 503, 503, 503]);
   gate.resolve();
   for (const stream of streams) assert.match(await stream.text(), /\[DONE\]/);
   assert.equal((await world.json("/v1/user/balance?user=ada")).status, 200);
@@ -190,4 +193,21 @@ Deno.test("slow bodies: what does not come in time is 408, and holds nothing", a
     assert.deepEqual([status, answer.error.code], [408, "request_timeout"], path);
   }
   assert.deepEqual(await world.balance("ada"), { balance: "10", held: "0", available: "10" });
+});
+
+Deno.test("slow bodies: one whose sender breaks off is no fault of the service", async () => {
+  for (const headers of [{ "content-length": "1000" }, {}]) {
+    const body = new ReadableStream({
+      start(controller) {
+        controller.enqueue(new TextEncoder().encode('{"us'));
+        controller.error(new TypeError("connection reset"));
+      },
+    });
+    const request = new Request("http://x/", { method: "POST", body, headers });
+    const tooLarge = () => new ApiError(413, { message: "too large" });
+    await assert.rejects(readBytes(request, 2_000, tooLarge), {
+      status: 400,
+      code: "incomplete_body",
+    });
+  }
 });

@@ -1,8 +1,8 @@
-import type { ApiError } from "./errors.ts";
+import { ApiError } from "./errors.ts";
 
 /**
  * Reads a body of at most `bytesMax`; else throws what `tooLarge` makes: at once where the request
- * says how long it is.
+ * says how long it is. Throws 400 `incomplete_body` where its sender breaks off.
  */
 export async function readBytes(
   request: Request,
@@ -11,9 +11,19 @@ export async function readBytes(
 ): Promise<Uint8Array<ArrayBuffer>> {
   const length = declaredLength(request);
   if (length > bytesMax) throw tooLarge();
-  // The server never reads on beyond a length that it has understood, and this is faster.
-  if (length >= 0) return new Uint8Array(await request.arrayBuffer());
-  return request.body ? await readCounted(request.body, bytesMax, tooLarge) : new Uint8Array();
+  try {
+    // The server never reads on beyond a length that it has understood, and this is faster.
+    if (length >= 0) return new Uint8Array(await request.arrayBuffer());
+    return request.body ? await readCounted(request.body, bytesMax, tooLarge) : new Uint8Array();
+  } catch (error) {
+    if (error instanceof ApiError) throw error;
+    // Hardly anybody reads this; but it is no fault of ours, and not to be logged as one.
+    throw new ApiError(400, {
+      message: "The connection broke before the body's end.",
+      code: "incomplete_body",
+      cause: error,
+    });
+  }
 }
 
 /** -1 where it is not said, or otherwise than once in digits: a header sent twice is "5, 5" here. */

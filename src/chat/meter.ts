@@ -84,7 +84,9 @@ export class Meter {
 
   /** The use of an answer that has come to its end: the provider's word, or our own count. */
   usage(): Promise<TokenUsage> {
-    return this.#usage(this.#options.choices > 1 ? tokenizersDiffer : Infinity);
+    // A word that came before the text may be of the prompt alone.
+    const isWhole = this.#options.choices === 1 && !this.#isBehind;
+    return this.#usage(isWhole ? Infinity : tokenizersDiffer);
   }
 
   /** The use so far: of what has come since the provider's word, at least our own count. */

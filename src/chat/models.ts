@@ -2,6 +2,7 @@ import { isObject, parseJson } from "../base/json.ts";
 import { decodeUtf8 } from "../base/utf8.ts";
 import { upstreamBodyBytesMax } from "../base/limits.ts";
 import type { Deps } from "../deps.ts";
+import { inflated } from "../http/inflate.ts";
 import { formatAmount } from "../base/money.ts";
 import type { Project } from "../projects/schema.ts";
 import { catalogueDate } from "./catalogue.ts";
@@ -91,8 +92,9 @@ async function fetchModels({ clock }: Deps, upstream: Upstream): Promise<string[
     };
     if (upstream.apiKey) headers.authorization = `Bearer ${upstream.apiKey.reveal()}`;
     const request = { url: `${upstream.url}/models`, method: "GET" as const, headers, signal };
-    const response = await upstream.ask({ ...request, body: null });
+    const response = inflated(await upstream.ask({ ...request, body: null }), signal);
     const bytes = await readBody(response.body, upstreamBodyBytesMax, signal);
+    if (response.status !== 200) throw new Error(`upstream status ${response.status}`);
     const body = parseJson(decodeUtf8(bytes) ?? "");
     const data = isObject(body) && Array.isArray(body.data) ? body.data : [];
     return data.flatMap((model) =>

@@ -49,6 +49,10 @@ export interface Running {
   ofProject(projectId: string, limit: number): Promise<{ shown: RunningView[]; count: number }>;
   /** Ends all of them. */
   cutAll(reason: ApiError): void;
+  /** Counts a stream, whose handler is about to return, until the returned function is called. */
+  addStream(): () => void;
+  /** The streams that go on after their handler's return. */
+  readonly streams: number;
   /** Resolves when none is left. */
   idle(): Promise<void>;
   readonly size: number;
@@ -76,6 +80,7 @@ export function createRunning({ clock, log }: Pick<Deps, "clock" | "log">, holds
   const entries = new Bag<Entry>();
   let idle: (() => void)[] = [];
   let ticking = false;
+  let streams = 0;
   const moment = (): Moment => ({ at: clock.now(), elapsed: clock.elapsed() });
   /** How long ago, by the clock that says more. */
   const since = ({ at, elapsed }: Moment) => Math.max(clock.now() - at, clock.elapsed() - elapsed);
@@ -138,6 +143,13 @@ export function createRunning({ clock, log }: Pick<Deps, "clock" | "log">, holds
     },
     idle: () =>
       entries.size === 0 ? Promise.resolve() : new Promise((resolve) => idle.push(resolve)),
+    addStream() {
+      streams++;
+      return () => void streams--;
+    },
+    get streams() {
+      return streams;
+    },
     get size() {
       return entries.size;
     },

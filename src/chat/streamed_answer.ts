@@ -32,7 +32,12 @@ export async function streamedAnswer(rooms: ChatRooms, answer: Answer): Promise<
   try {
     const words = await lastWords(rooms, answer);
     const reader = await openEvents(rooms, answer);
-    const stream = new AnswerStream({ rooms, answer, reader, words, stopWatching });
+    const removeStream = rooms.running.addStream();
+    const stop = () => {
+      removeStream();
+      stopWatching();
+    };
+    const stream = new AnswerStream({ rooms, answer, reader, words, stopWatching: stop });
     return new Response(stream.body(), {
       headers: {
         ...streamHeaders,

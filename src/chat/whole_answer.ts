@@ -99,10 +99,10 @@ async function forward(
   }
 }
 
-/** Our caller's headers that an upstream may want; nothing else of theirs goes on. */
+/** Our caller's headers that an upstream may want, and can be sent; nothing else of theirs goes on. */
 export function passedHeaders(request: Request): Record<string, string> {
   const beta = request.headers.get("openai-beta");
-  return beta ? { "openai-beta": beta } : {};
+  return beta && /^[\x20-\x7e]+$/.test(beta) ? { "openai-beta": beta } : {};
 }
 
 /**

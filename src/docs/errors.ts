@@ -47,6 +47,7 @@ const bodyErrors: readonly ErrorCase[] = [
     code: "invalid_json",
     when: "The body is no JSON object, nests too deep or holds too much.",
   },
+  { status: 400, code: "incomplete_body", when: "The connection broke before the body's end." },
   { status: 400, code: "missing_required_parameter", when: "A field is missing." },
   { status: 400, code: "unknown_parameter", when: "There is no such field." },
   { status: 400, code: "invalid_type", when: "A field's value is of another type." },
