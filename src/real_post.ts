@@ -89,7 +89,12 @@ export function createPost(
       Object.assign(request, { _retrying: true });
       line.underWay++;
       request.once("close", () => line.underWay--);
-      request.once("error", reject);
+      let answer: http.IncomingMessage | null = null;
+      request.on("error", (error) => {
+        // What comes behind a whole answer, such as a body behind a 204, is no part of it.
+        const isParsing = String(Reflect.get(error, "code")).startsWith("HPE_");
+        if (!(isParsing && answer?.complete)) reject(error);
+      });
       request.once("socket", (socket) => limitReceived(request, socket));
       // Another protocol is no answer, and would never be one.
       request.once("upgrade", (_response, socket) => {
@@ -97,6 +102,7 @@ export function createPost(
         reject(new Error("the receiver changed the protocol (101)"));
       });
       request.once("response", (response) => {
+        answer = response;
         readHead(response).then((bodyHead) =>
           resolve({
             status: response.statusCode ?? 0,

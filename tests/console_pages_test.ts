@@ -35,7 +35,7 @@ Deno.test("console: a key is made and shown once, works, and a second click make
   assert.deepEqual({ actor: by.actor, via: by.via }, await byOwner(world));
   const again = await owner.post("keys", { ...form, scopes: "money" });
   assert.match(again.location ?? "", /flash=already-sent/);
-  assert.match(textOf((await owner.get(again.location ?? "")).html), /nothing was done a second/);
+  assert.match(textOf((await owner.get(again.location ?? "")).html), /is done once at most/);
   const { keys } = (await operate(world, "/keys", { method: "GET" })).body;
   assert.deepEqual(keys.map(({ id }: Body) => id).slice(1), [target]);
 });
@@ -316,4 +316,16 @@ Deno.test("console: what the form does not show of a model stays, and faulty pri
     action: "save",
   });
   assert.deepEqual((await project(world)).pricing.models, {});
+});
+
+Deno.test("console: a message of several lines stays as it is, though browsers send other ends of lines", async () => {
+  using world = await createWorld();
+  const messages = { en: { insufficient_funds: "Out of credit.\nTop up: {{url}}" } };
+  const path = `/v1/admin/projects/${world.projectId}`;
+  await world.json(path, { method: "PATCH", key: adminKey, body: { messages } });
+  const owner = await signedIn(world);
+  const hidden = hiddenFields((await owner.get("messages")).html, "/messages");
+  const text = messages.en.insufficient_funds.replaceAll("\n", "\r\n");
+  await owner.submit("messages", { ...hidden, insufficient_funds: text });
+  assert.deepEqual((await project(world)).messages, messages);
 });

@@ -271,3 +271,16 @@ Deno.test("forget: a payment that is paid back later is still taken out of the b
   const { body } = await world.json("/v1/user/refund", { body: { activityId: deposit?.id } });
   assert.deepEqual([body.user, body.amount, body.shortfall], [pseudonym, "0", "5"]);
 });
+
+Deno.test("forget: a key that names the user as in a URL is renamed, too", async () => {
+  using world = await createWorld();
+  const user = "Ada Lovelace";
+  const { status } = await world.json("/v1/user/balance/deposit", {
+    body: { user, amount: "5" },
+    headers: { "idempotency-key": `order-${encodeURIComponent(user)}-1` },
+  });
+  assert.equal(status, 200);
+  await deliver(world);
+  await forgetWholly(world, { forfeit: true }, user);
+  assert.deepEqual(await rowsNaming(world, user), []);
+});

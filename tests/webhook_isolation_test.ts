@@ -84,6 +84,22 @@ Deno.test("breaker: opens at ten attempts of which most failed, and starts slowl
   assert.equal(breaker.allowed(now), concurrencyMax, "the past is forgotten");
 });
 
+Deno.test("breaker: once its probe has come through, a few failures among many do not open it", () => {
+  const breaker = new Breaker();
+  let now = 0;
+  for (let n = 0; n < 10; n++) breaker.record(false, now);
+  for (let late = 0; late < 22; late++) breaker.record(false, now);
+  now = breaker.openUntil(now) ?? assert.fail();
+  breaker.record(true, now);
+  for (let n = 0; n < 400; n++) {
+    breaker.record(n % 5 !== 0, ++now);
+    assert.equal(breaker.openUntil(now), null, `after ${n}`);
+  }
+  assert.equal(breaker.allowed(now), concurrencyMax);
+  for (let n = 0; n < 50; n++) breaker.record(false, now);
+  assert.equal(breaker.allowed(now), 0, "and many do");
+});
+
 Deno.test("breaker: never more than ten minutes, and stays closed when few of many fail", () => {
   const failing = new Breaker();
   let now = 0;

@@ -5,13 +5,15 @@ import { findDelivery } from "../webhooks/logs.ts";
 import type { Delivery } from "../webhooks/schema.ts";
 import { Status } from "./deliveries.tsx";
 import type { Door, ProjectVisit } from "./door.tsx";
+import { formIdOf } from "./fields.ts";
+import { Hidden } from "./form.tsx";
 import { Moment, Stats, Table } from "./parts.tsx";
 import type { ConsoleRooms } from "./rooms.ts";
 
 const section = "/webhooks";
 
 /** One delivery: each of its tries, and the event as it was sent. */
-export function deliveryPages(door: Door, { deps, redelivery }: ConsoleRooms) {
+export function deliveryPages(door: Door, { deps, redelivery, sessions }: ConsoleRooms) {
   const idOf = ({ incoming }: ProjectVisit) => checkId(incoming.param("deliveryId"), "delivery");
   return {
     show: door.project(async (visit) => {
@@ -29,6 +31,7 @@ export function deliveryPages(door: Door, { deps, redelivery }: ConsoleRooms) {
             ? null
             : (
               <form method="post" action={here(`/deliveries/${delivery.id}`)}>
+                <Hidden fields={{ formId: deps.id("form") }} />
                 <button type="submit">Redeliver</button>
               </form>
             )}
@@ -46,8 +49,11 @@ export function deliveryPages(door: Door, { deps, redelivery }: ConsoleRooms) {
     redeliver: door.project(async (visit) => {
       const { project, session, here, go } = visit;
       const id = idOf(visit);
+      if (!await sessions.claim(session, formIdOf(await visit.form()))) {
+        return go(here(`/deliveries/${id}`), "already-sent");
+      }
       await redelivery.one(project.id, id, session.by).catch((error) => {
-        // Clicked twice: it is on its way since the first one.
+        // From two pages: it is on its way since the first one.
         if (!(error instanceof ApiError && error.code === "delivery_pending")) throw error;
       });
       return go(here(`/deliveries/${id}`), "redelivering");

@@ -1,9 +1,12 @@
 import { typedDecimal } from "../base/money.ts";
 import { ApiError, badRequest } from "../base/errors.ts";
 
-/** What a form holds under a name, without blanks around it; null where that is nothing. */
+/**
+ * What a form holds under a name, without blanks around it; null where that is nothing. Browsers send
+ * each end of a line as CR LF, however it was written (https://html.spec.whatwg.org, form submission).
+ */
 export function given(form: URLSearchParams, name: string): string | null {
-  return form.get(name)?.trim() || null;
+  return form.get(name)?.replaceAll("\r\n", "\n").trim() || null;
 }
 
 /** A whole number, or null where none is filled in. Throws 400 that names the field by its label. */

@@ -4,7 +4,9 @@ const texts = {
   "signed-out": "You are signed out.",
   "session-ended": "You were no longer signed in, so nothing was done. Sign in, and do it again.",
   "key-revoked": "The key is revoked. It opens nothing any more.",
-  "already-sent": "This form was sent before, so nothing was done a second time.",
+  "already-sent":
+    "This form was sent before, and is done once at most. If what it asks for is not to be seen " +
+    "here, open its page again and send it anew.",
   "saved": "Saved.",
   "unchanged": "Nothing was changed.",
   "deposited": "The deposit is booked.",

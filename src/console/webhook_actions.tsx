@@ -82,8 +82,10 @@ function secretRotation(door: Door, { subscriptions, sessions, deps }: ConsoleRo
         <p>
           A new secret is made and shown once. The one that ends in <code>…{secretSuffix}</code>
           {" "}
-          goes on signing beside it for the hours below; then what checks only the old one refuses
-          deliveries.
+          goes on signing beside it for the hours below, and signs <code>X-Service-Signature</code>
+          {" "}
+          alone until then: a program that checks that header has to accept both. After them, what
+          knows only the old one refuses deliveries.
         </p>
         <form method="post" action={`${address}/rotate`}>
           <Hidden fields={{ formId: deps.id("form") }} />

@@ -70,6 +70,12 @@ export async function eraseChain(
 /** The kinds whose idempotency keys have records of their own, by the operation's name. */
 const keyedKinds: readonly string[] = ["deposit", "charge", "refund"];
 
+/** Whether a key names a user: it is visible ASCII, which many a name fits into only as in a URL. */
+function names(key: string, user: string): boolean {
+  const text = key.toLowerCase();
+  return [user, encodeURIComponent(user)].some((name) => text.includes(name.toLowerCase()));
+}
+
 async function renameEntry(
   kv: Kv,
   write: Write,
@@ -80,7 +86,7 @@ async function renameEntry(
   const isKeyed = key !== null && keyedKinds.includes(kind);
   // It may be what guards money against being booked twice, so it stays where it names nobody.
   const isOurs = key?.startsWith("stripe:") ?? false;
-  const named = !isOurs && (key?.toLowerCase().includes(user.toLowerCase()) ?? false);
+  const named = !isOurs && key !== null && names(key, user);
   // By its id: numbers begin anew in each wallet that paid for the user.
   const kept = isKeyed ? (named ? `${pseudonym}-${entry.id}` : key) : null;
   const renamed: Entry = { ...entry, user: pseudonym, metadata: null, idempotencyKey: kept };

@@ -35,15 +35,19 @@ export class Breaker {
 
   /** Notes how an attempt ended: whether the endpoint took it, for good or bad. */
   record(ok: boolean, now: number): void {
+    // What was under way as it opened tells nothing new by failing.
+    if (!ok && this.openUntil(now) !== null) return;
     this.#outcomes.push({ at: now, ok });
     if (this.#outcomes.length > windowAttemptsMax) this.#outcomes.shift();
     if (ok) return this.#recover();
-    const probing = this.#allowed < concurrencyMax;
-    if (this.openUntil(now) !== null || !(probing || this.#isFailing(now))) return;
+    const isProbe = this.#allowed === 1;
+    if (!(isProbe || this.#isFailing(now))) return;
     this.#openUntil = now + this.#openMs;
     this.#openMs = Math.min(this.#openMs * 2, openMaxMs);
     this.#allowed = 1;
     this.#successes = 0;
+    // What comes after is judged by itself, and no more by what led to this.
+    this.#outcomes = [];
   }
 
   #recover(): void {
