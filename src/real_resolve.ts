@@ -3,9 +3,10 @@ import type { Clock, Deps } from "./deps.ts";
 /** How long a name's addresses are remembered, in ms: a busy receiver is not asked for each time. */
 const resolvedMs = 1_000;
 const knownMax = 10_000;
-/** Lookups at once: each takes a thread, of 32 that the store's files and all else need too. */
-const lookupsMax = 8;
-/** Those of names that were slow the last time, so that the others need not wait behind them. */
+// Lookups at once: each takes a thread, of 32 that the store's files and all else need too. Whoever was
+// quick the last time waits neither behind who was slow, nor behind who may turn out to be.
+const quickLookupsMax = 8;
+const newLookupsMax = 6;
 const slowLookupsMax = 4;
 const slowMs = 500;
 
@@ -15,18 +16,19 @@ export function createResolve(
   { elapsed }: Pick<Clock, "elapsed">,
 ): Deps["resolve"] {
   const known = new Map<string, { until: number; addresses: Promise<string[]> }>();
-  const slow = new Set<string>();
-  const usual = createTurns(lookupsMax);
-  const patient = createTurns(slowLookupsMax);
+  /** Whether each name was slow the last time. */
+  const wasSlow = new Map<string, boolean>();
+  const quick = createTurns(quickLookupsMax);
+  const unknown = createTurns(newLookupsMax);
+  const slow = createTurns(slowLookupsMax);
 
   async function measured(host: string): Promise<string[]> {
     const begun = elapsed();
     try {
       return await lookup(host);
     } finally {
-      if (slow.size >= knownMax) slow.clear();
-      if (elapsed() - begun > slowMs) slow.add(host);
-      else slow.delete(host);
+      if (wasSlow.size >= knownMax) wasSlow.clear();
+      wasSlow.set(host, elapsed() - begun > slowMs);
     }
   }
 
@@ -34,7 +36,8 @@ export function createResolve(
     const found = known.get(host);
     if (found && elapsed() < found.until) return found.addresses;
     if (known.size >= knownMax) known.clear();
-    const turns = slow.has(host) ? patient : usual;
+    const before = wasSlow.get(host);
+    const turns = before === undefined ? unknown : before ? slow : quick;
     const addresses = turns(() => measured(host));
     // Whoever else asks meanwhile waits for the same answer.
     const entry = { until: Infinity, addresses };

@@ -25,21 +25,41 @@ function createNameServers() {
 const names = (kind: string, count: number) =>
   Array.from({ length: count }, (_, n) => `${kind}${n}.example.com`);
 
-Deno.test("resolve: no more than eight names are looked up at once; the others wait", async () => {
+Deno.test("resolve: no more than six new names are looked up at once; the others wait", async () => {
   const { asked, resolve, answer } = createNameServers();
   const hosts = names("a", 20);
   const all = Promise.all(hosts.map(resolve));
   await settle();
-  assert.deepEqual(asked, hosts.slice(0, 8));
+  assert.deepEqual(asked, hosts.slice(0, 6));
   await answer("a3.example.com");
-  assert.deepEqual(asked, hosts.slice(0, 9));
-  for (let n = 0; n < 3; n++) await answer(...hosts);
+  assert.deepEqual(asked, hosts.slice(0, 7));
+  for (let n = 0; n < 4; n++) await answer(...hosts);
   assert.deepEqual((await all).length, 20);
+});
+
+Deno.test("resolve: new names whose servers hang keep none waiting that was quick before", async () => {
+  const { clock, asked, resolve, answer } = createNameServers();
+  const quick = names("quick", 20);
+  const first = Promise.all(quick.map(resolve));
+  for (let n = 0; n < 4; n++) await answer(...quick);
+  await first;
+  await clock.advance(2_000);
+  const hanging = names("hanging", 50);
+  const never = Promise.allSettled(hanging.map(resolve));
+  await settle();
+  asked.length = 0;
+  const again = Promise.all(quick.map(resolve));
+  await settle();
+  assert.deepEqual(asked, quick.slice(0, 8));
+  for (let n = 0; n < 3; n++) await answer(...quick);
+  assert.equal((await again).length, 20);
+  for (let n = 0; n < 9; n++) await answer(...hanging);
+  await never;
 });
 
 Deno.test("resolve: names that were slow take at most four places, and leave the others theirs", async () => {
   const { clock, asked, resolve, answer } = createNameServers();
-  const slow = names("slow", 8);
+  const slow = names("slow", 6);
   const first = Promise.all(slow.map(resolve));
   await clock.advance(5_000);
   await answer(...slow);
@@ -47,7 +67,7 @@ Deno.test("resolve: names that were slow take at most four places, and leave the
   await clock.advance(2_000);
   asked.length = 0;
   const again = Promise.all(slow.map(resolve));
-  const others = names("quick", 8);
+  const others = names("quick", 6);
   const quick = Promise.all(others.map(resolve));
   await settle();
   assert.deepEqual(asked, [...slow.slice(0, 4), ...others]);
