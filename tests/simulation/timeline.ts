@@ -1,4 +1,4 @@
-import process from "node:process";
+import { setImmediate } from "node:timers";
 import { mulberry32 } from "../support/world.ts";
 
 interface Moment {
@@ -135,9 +135,12 @@ function isBefore(one: Moment, other: Moment): boolean {
   return one.at < other.at || (one.at === other.at && one.order < other.order);
 }
 
-/** Every promise has come as far as it can: nothing here waits for more than that. */
+/**
+ * Everything that needs no more than a turn of its own has had it. A turn of the event loop, and not
+ * of the ticks alone: between turns nobody is told of a promise that was rejected with nobody waiting.
+ */
 function atRest(): Promise<void> {
-  return new Promise((resolve) => void process.nextTick(resolve));
+  return new Promise((resolve) => void setImmediate(resolve));
 }
 
 const linesKept = 60;
