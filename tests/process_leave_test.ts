@@ -46,7 +46,9 @@ Deno.test("process: a caller that leaves lets the model's server go, also after 
   await makeGarbage(farebox, `http://127.0.0.1:${bulk.addr.port}`);
   leave.abort();
   await eventually(() => upstream.running === 0, { withinMs: 1_500, what: "the upstream's end" });
-  await eventually(async () => (await readBooks(farebox, key, "ada")).held === "0");
+  await eventually(async () =>
+    (await farebox.json("/v1/user/balance?user=ada", { key })).held === "0"
+  );
   const { entries } = await readBooks(farebox, key, "ada");
   assert.equal(entries[1]?.usage.source, "estimated");
 });
