@@ -33,12 +33,12 @@ export function formIdOf(form: URLSearchParams): string {
 /** Does what a form asks for; what is wrong with its fields is told by `again`, on the form. */
 export async function orAgain(
   work: () => Promise<Response>,
-  again: (fault: string) => Promise<Response> | Response,
+  again: (fault: string, error: ApiError) => Promise<Response> | Response,
 ): Promise<Response> {
   try {
     return await work();
   } catch (error) {
-    if (error instanceof ApiError && error.status === 400) return await again(error.message);
+    if (error instanceof ApiError && error.status === 400) return await again(error.message, error);
     throw error;
   }
 }

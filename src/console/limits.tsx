@@ -5,9 +5,10 @@ import type { Door, ProjectVisit } from "./door.tsx";
 import { decimal, given, orAgain, wholeNumber } from "./fields.ts";
 import { Check, Fault, Field, Hidden } from "./form.tsx";
 import type { ConsoleRooms } from "./rooms.ts";
-import { save } from "./save.ts";
+import { type Part, save, seenAfter, seenOf } from "./save.ts";
 
 const section = "/limits";
+const part: Part = ({ limits }) => limits;
 
 const rates = [
   ["requestsPerMinute", "Requests a minute"],
@@ -21,22 +22,36 @@ const spending = [
 
 /** What a project's users and keys may use. */
 export function limitPages(door: Door, rooms: ConsoleRooms) {
-  const page = (visit: ProjectVisit, values: Values, fault: string | null) =>
-    visit.page("Limits", <Limits {...{ visit, values, fault }} />, {
+  const page = (visit: ProjectVisit, view: Omit<LimitsView, "visit">) =>
+    visit.page("Limits", <Limits visit={visit} {...view} />, {
       section,
-      status: fault === null ? 200 : 400,
+      status: view.fault === null ? 200 : 400,
     });
   return {
-    show: door.project((visit) => page(visit, valuesOf(visit.project), null)),
+    show: door.project((visit) => {
+      const { project } = visit;
+      return page(visit, {
+        values: valuesOf(project),
+        seen: seenOf(part, project),
+        fault: null,
+      });
+    }),
     save: door.project(async (visit) => {
       const form = await visit.form();
+      const values: Values = (name) => form.get(name) ?? "";
       return await orAgain(
-        async () =>
-          await save(rooms, visit, { section, seen: form.get("seen"), changes: readLimits(form) }),
-        (fault) => page(visit, (name) => form.get(name) ?? "", fault),
+        () => save(rooms, visit, { section, part, form, changes: () => readLimits(form) }),
+        (fault, error) => page(visit, { values, seen: seenAfter(form, error), fault }),
       );
     }),
   };
+}
+
+interface LimitsView {
+  visit: ProjectVisit;
+  values: Values;
+  seen: string;
+  fault: string | null;
 }
 
 /** What a field of the form shows. */
@@ -68,11 +83,7 @@ function rateOf(form: URLSearchParams, name: string, label: string): number | nu
   throw badRequest(name, `‘${label}’ must be at least 1. An empty field is no limit.`);
 }
 
-function Limits({ visit: { project, here }, values, fault }: {
-  visit: ProjectVisit;
-  values: Values;
-  fault: string | null;
-}) {
+function Limits({ visit: { project, here }, values, seen, fault }: LimitsView) {
   const currency = project.currency.toUpperCase();
   const number = (name: string, label: string) => (
     <Field name={name} label={label} value={values(name)} more={{ inputmode: "numeric" }} />
@@ -82,7 +93,7 @@ function Limits({ visit: { project, here }, values, fault }: {
       <p>An empty field is no limit. Days and months are those of UTC.</p>
       <Fault text={fault} />
       <form method="post" action={here(section)}>
-        <Hidden fields={{ seen: project.updatedAt }} />
+        <Hidden fields={{ seen }} />
         <fieldset>
           <legend>Each user</legend>
           <div class="fields">

@@ -5,7 +5,7 @@ import type { Door, ProjectVisit } from "./door.tsx";
 import { given, orAgain } from "./fields.ts";
 import { Fault, Field, Hidden } from "./form.tsx";
 import type { ConsoleRooms } from "./rooms.ts";
-import { save } from "./save.ts";
+import { type Part, save, seenAfter, seenOf } from "./save.ts";
 
 const section = "/messages";
 const firstLanguage = "en";
@@ -33,20 +33,22 @@ export function messagePages(door: Door, rooms: ConsoleRooms) {
     show: door.project((visit) => {
       const language = visit.incoming.query("language")?.trim().toLowerCase() || firstLanguage;
       const words = wordsIn(visit.project, language);
-      return page(visit, { language, words: (reason) => words[reason] ?? "" }, null);
+      const seen = seenOf(partOf(language), visit.project);
+      return page(visit, { language, words: (reason) => words[reason] ?? "", seen }, null);
     }),
     save: door.project(async (visit) => {
       const form = await visit.form();
       const language = given(form, "language") ?? firstLanguage;
-      const shown = { language, words: (reason: MessageReason) => form.get(reason) ?? "" };
+      const words = (reason: MessageReason) => form.get(reason) ?? "";
       return await orAgain(
-        async () =>
-          await save(rooms, visit, {
+        () =>
+          save(rooms, visit, {
             section: addressOf(language),
-            seen: form.get("seen"),
-            changes: { messages: withWords(visit.project, language, form) },
+            part: partOf(language),
+            form,
+            changes: (project) => ({ messages: withWords(project, language, form) }),
           }),
-        (fault) => page(visit, shown, fault),
+        (fault, error) => page(visit, { language, words, seen: seenAfter(form, error) }, fault),
       );
     }),
   };
@@ -56,7 +58,10 @@ export function messagePages(door: Door, rooms: ConsoleRooms) {
 interface Shown {
   language: string;
   words: (reason: MessageReason) => string;
+  seen: string;
 }
+
+const partOf = (language: string): Part => (project) => wordsIn(project, language);
 
 function wordsIn({ messages }: Project, language: string): Partial<Record<MessageReason, string>> {
   return Object.hasOwn(messages, language) ? messages[language] ?? {} : {};
@@ -79,7 +84,7 @@ function withWords(
 
 const addressOf = (language: string) => `${section}?language=${encodeURIComponent(language)}`;
 
-function Messages({ visit: { project, here }, shown: { language, words }, fault }: {
+function Messages({ visit: { project, here }, shown: { language, words, seen }, fault }: {
   visit: ProjectVisit;
   shown: Shown;
   fault: string | null;
@@ -100,7 +105,7 @@ function Messages({ visit: { project, here }, shown: { language, words }, fault 
       <h2>{nameOf(language)}</h2>
       <Fault text={fault} />
       <form method="post" action={here(section)}>
-        <Hidden fields={{ seen: project.updatedAt, language }} />
+        <Hidden fields={{ seen, language }} />
         {reasons.map((reason) => <Message {...{ project, reason }} text={words(reason)} />)}
         <button type="submit" class="primary">Save</button>
       </form>

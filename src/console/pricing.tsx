@@ -22,9 +22,10 @@ import {
   usual,
 } from "./price_form.ts";
 import type { ConsoleRooms } from "./rooms.ts";
-import { save } from "./save.ts";
+import { type Part, save, seenAfter, seenOf } from "./save.ts";
 
 const section = "/pricing";
+const part: Part = ({ pricing }) => pricing;
 /** What the fields of the sample show, by their names. */
 type SampleText = (name: string) => string;
 
@@ -40,22 +41,23 @@ export function pricingPages(door: Door, rooms: ConsoleRooms) {
     show: door.project((visit) => {
       const { project } = visit;
       const model = Object.keys(project.pricing.models).find((name) => name !== "*") ?? "";
-      return page(visit, { form: formOf(project), sample: usualSample(model), fault: null });
+      const [sample, seen] = [usualSample(model), seenOf(part, project)];
+      return page(visit, { form: formOf(project), sample, seen, fault: null });
     }),
     change: door.project(async (visit) => {
       const form = await visit.form();
       const filled = readForm(form);
       const typed: SampleText = (name) => form.get(name) ?? "";
+      const again = { form: filled, sample: typed };
       return await orAgain(async () => {
         const sample = readSample(form);
-        const pricing = pricingOf(form, visit.project.pricing);
-        const parsed = parseWith(pricingSchema, pricing);
+        const changes = ({ pricing }: Project) => ({ pricing: pricingOf(form, pricing) });
+        const parsed = parseWith(pricingSchema, changes(visit.project).pricing);
         if (form.get("action") === "save") {
-          const seen = form.get("seen");
-          return await save(rooms, visit, { section, seen, changes: { pricing } });
+          return await save(rooms, visit, { section, part, form, changes });
         }
         if (form.get("action") !== "effect") {
-          return page(visit, { form: filled, sample: typed, fault: null });
+          return page(visit, { ...again, seen: form.get("seen") ?? "", fault: null });
         }
         const effects = effectsOf(visit.project, parsed, sample);
         return visit.page(
@@ -63,7 +65,7 @@ export function pricingPages(door: Door, rooms: ConsoleRooms) {
           <AskSave {...{ visit, form, sample, effects }} />,
           { section },
         );
-      }, (fault) => page(visit, { form: filled, sample: typed, fault }));
+      }, (fault, error) => page(visit, { ...again, seen: seenAfter(form, error), fault }));
     }),
   };
 }
@@ -83,17 +85,18 @@ interface PricingView {
   visit: ProjectVisit;
   form: PriceForm;
   sample: SampleText;
+  seen: string;
   fault: string | null;
 }
 
-function Pricing({ visit: { project, here }, form, sample, fault }: PricingView) {
+function Pricing({ visit: { project, here }, form, sample, seen, fault }: PricingView) {
   const currency = project.currency.toUpperCase();
   const isDollars = project.currency === "usd";
   return (
     <>
       <Fault text={fault} />
       <form method="post" action={here(section)}>
-        <Hidden fields={{ seen: project.updatedAt }} />
+        <Hidden fields={{ seen }} />
         <Check
           name="catalogue"
           on={form.catalogue}

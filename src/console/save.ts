@@ -1,41 +1,76 @@
-import { badRequest } from "../base/errors.ts";
+import { createHash } from "node:crypto";
+import { ApiError } from "../base/errors.ts";
 import { canonicalJson } from "../base/json.ts";
 import { parseWith } from "../base/request.ts";
 import { type Project, type UpdateProject, updateProjectSchema } from "../projects/schema.ts";
 import type { ProjectVisit } from "./door.tsx";
 import type { ConsoleRooms } from "./rooms.ts";
 
+/** What of a project's settings one form gives as a whole. */
+export type Part = (project: Project) => unknown;
+
+/** A part of the settings as it is, in short: goes along with the form that shows it. */
+export function seenOf(part: Part, project: Project): string {
+  return createHash("sha256").update(canonicalJson(part(project))).digest("base64url");
+}
+
+/** What the form of a fault goes on with: what it was opened on, or what it is told to look at. */
+export function seenAfter(form: URLSearchParams, error: ApiError): string {
+  return error instanceof ChangedMeanwhile ? error.seen : form.get("seen") ?? "";
+}
+
 /**
  * Saves what a form of the project's settings changed, and leads back to it. Throws 400 for
- * what the schema refuses, and when the project has changed since the form was opened: what someone else did must not be undone unseen.
+ * what the schema refuses, and when its part has changed since the form was opened: what someone
+ * else did must not be undone unseen.
  */
 export async function save(
   { admin }: ConsoleRooms,
   { project, session, here, go }: ProjectVisit,
-  { section, seen, changes }: {
+  { section, part, form, changes }: {
     section: string;
-    seen: string | null;
-    changes: Record<string, unknown>;
+    part: Part;
+    form: URLSearchParams;
+    /** What the form makes of a project, as `PATCH` would be given it. */
+    changes(project: Project): Record<string, unknown>;
   },
 ): Promise<Response> {
-  if (seen !== project.updatedAt) {
-    throw badRequest(
-      "seen",
-      "The project has changed since you opened this page. What you filled in is still here: " +
-        "compare it with how things stand, and save again.",
-    );
+  const isAsSeen = (current: Project) => form.get("seen") === seenOf(part, current);
+  const wanted = (current: Project) => {
+    // What is as it was is not judged: older versions may have taken what is refused now.
+    const moves = parseWith(updateProjectSchema, moved(current, changes(current)));
+    return changesOf(current, moves);
+  };
+  if (isEmpty(wanted(project))) {
+    // Where it was pressed twice, the first one did it.
+    return go(here(section), isAsSeen(project) ? "unchanged" : "saved");
   }
-  // What is as it was is not judged: older versions may have taken what is refused now.
-  const changed = changesOf(project, parseWith(updateProjectSchema, moved(project, changes)));
-  if (Object.keys(changed).length === 0) return go(here(section), "unchanged");
-  await admin.update(project.id, changed, session.by);
+  await admin.update(project.id, (current) => {
+    const wants = wanted(current);
+    if (isAsSeen(current) || isEmpty(wants)) return wants;
+    throw new ChangedMeanwhile(seenOf(part, current));
+  }, session.by);
   return go(here(section), "saved");
+}
+
+/** Somebody else saved the same part since the form was opened. */
+class ChangedMeanwhile extends ApiError {
+  readonly seen: string;
+
+  constructor(seen: string) {
+    super(400, {
+      message: "The project has changed since you opened this page. What you filled in is still " +
+        "here: compare it with how things stand, and save again.",
+      param: "seen",
+    });
+    this.seen = seen;
+  }
 }
 
 /** Of what a form gives, only what is not so already. */
 function changesOf(project: Project, { pricing, ...fields }: UpdateProject): UpdateProject {
   const prices = moved(project.pricing, pricing ?? {});
-  const own = Object.keys(prices).length === 0 ? {} : { pricing: prices };
+  const own = isEmpty(prices) ? {} : { pricing: prices };
   return parseWith(updateProjectSchema, { ...moved(project, fields), ...own });
 }
 
@@ -44,4 +79,8 @@ function moved(before: object, after: object): Record<string, unknown> {
     canonicalJson(value) !== canonicalJson(Reflect.get(before, name))
   );
   return Object.fromEntries(fields);
+}
+
+function isEmpty(changes: object): boolean {
+  return Object.keys(changes).length === 0;
 }

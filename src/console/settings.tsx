@@ -1,30 +1,39 @@
 /** @jsxImportSource @hono/hono/jsx */
+import { typedDecimal } from "../base/money.ts";
 import type { Project } from "../projects/schema.ts";
 import type { Door, ProjectVisit } from "./door.tsx";
 import { decimal, given, orAgain, wholeNumber } from "./fields.ts";
 import { Check, Confirm, Fault, Field, Hidden } from "./form.tsx";
 import type { ConsoleRooms } from "./rooms.ts";
-import { save } from "./save.ts";
+import { type Part, save, seenAfter, seenOf } from "./save.ts";
 
 const section = "/settings";
+const part: Part = fieldsOf;
 
 /** A project's other settings, and its end. */
 export function settingPages(door: Door, rooms: ConsoleRooms) {
-  const page = (visit: ProjectVisit, values: Values, fault: string | null) =>
-    visit.page("Settings", <Settings {...{ visit, values, fault }} />, {
+  const page = (visit: ProjectVisit, view: Omit<SettingsView, "visit">) =>
+    visit.page("Settings", <Settings visit={visit} {...view} />, {
       section,
-      status: fault === null ? 200 : 400,
+      status: view.fault === null ? 200 : 400,
     });
   return {
-    show: door.project((visit) => page(visit, valuesOf(visit.project), null)),
+    show: door.project((visit) => {
+      const { project } = visit;
+      const fields = fieldsOf(project);
+      return page(visit, {
+        values: (name) => fields[name] ?? "",
+        seen: seenOf(part, project),
+        fault: null,
+      });
+    }),
     save: door.project(async (visit) => {
       const form = await visit.form();
+      const values: Values = (name) => form.get(name) ?? "";
+      const changes = (project: Project) => readSettings(form, project);
       return await orAgain(
-        async () => {
-          const changes = readSettings(form, visit.project);
-          return await save(rooms, visit, { section, seen: form.get("seen"), changes });
-        },
-        (fault) => page(visit, (name) => form.get(name) ?? "", fault),
+        () => save(rooms, visit, { section, part, form, changes }),
+        (fault, error) => page(visit, { values, seen: seenAfter(form, error), fault }),
       );
     }),
     askArchive: door.project(({ page, here, project }) => {
@@ -51,9 +60,17 @@ export function settingPages(door: Door, rooms: ConsoleRooms) {
 /** What a field of the form shows. */
 type Values = (name: string) => string;
 
-function valuesOf(project: Project): Values {
+interface SettingsView {
+  visit: ProjectVisit;
+  values: Values;
+  seen: string;
+  fault: string | null;
+}
+
+/** What the form shows of a project. */
+function fieldsOf(project: Project): Record<string, string | null> {
   const { name, topUpUrl, topUp, lowBalance, trialCredits, maxOutputTokens } = project;
-  const values: Record<string, string | null> = {
+  return {
     name,
     topUpUrl,
     lowBalance,
@@ -65,7 +82,6 @@ function valuesOf(project: Project): Values {
     checkoutUrl: topUp.checkoutUrl,
     billingEvents: project.billingEvents ? "on" : "",
   };
-  return (field) => values[field] ?? "";
 }
 
 /** The fields as `PATCH` would give them; the schema judges them. */
@@ -78,8 +94,7 @@ function readSettings(form: URLSearchParams, project: Project): Record<string, u
     maxOutputTokens: wholeNumber(form, "maxOutputTokens", "Most output tokens of an answer") ??
       project.maxOutputTokens,
     topUp: {
-      amounts: (given(form, "amounts") ?? "").split(/[\s;]+/).filter(Boolean)
-        .map((text) => text.replace(",", ".")),
+      amounts: (given(form, "amounts") ?? "").split(/[\s;]+/).filter(Boolean).map(typedDecimal),
       min: decimal(form, "min") ?? project.topUp.min,
       max: decimal(form, "max") ?? project.topUp.max,
       checkoutUrl: given(form, "checkoutUrl"),
@@ -88,17 +103,13 @@ function readSettings(form: URLSearchParams, project: Project): Record<string, u
   };
 }
 
-function Settings({ visit: { project, here }, values, fault }: {
-  visit: ProjectVisit;
-  values: Values;
-  fault: string | null;
-}) {
+function Settings({ visit: { project, here }, values, seen, fault }: SettingsView) {
   const currency = project.currency.toUpperCase();
   return (
     <>
       <Fault text={fault} />
       <form method="post" action={here(section)}>
-        <Hidden fields={{ seen: project.updatedAt }} />
+        <Hidden fields={{ seen }} />
         <Field name="name" label="Name" value={values("name")} required />
         <Field
           name="trialCredits"

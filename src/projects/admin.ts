@@ -43,8 +43,12 @@ export interface ProjectAdmin {
   change(projectId: string, alter: Alter): Promise<Project>;
   /** Makes a project and its first key, which is returned this once. */
   create(settings: CreateProject, by: By): Promise<{ project: Project; apiKey: string }>;
-  /** Replaces what is given. Throws 404, 400. */
-  update(projectId: string, changes: UpdateProject, by: By): Promise<Project>;
+  /** Replaces what `changesOf` gives for the project as it is. Throws 404, 400, and what that does. */
+  update(
+    projectId: string,
+    changesOf: (project: Project) => UpdateProject,
+    by: By,
+  ): Promise<Project>;
   /** Ends new chats, charges and deposits; reads go on. Throws 404. */
   archive(projectId: string, by: By): Promise<Project>;
   /** One more key, returned this once. Throws 404. */
@@ -145,8 +149,9 @@ export function createProjectAdmin(
       if ((await deps.committer.commit(write)) === null) throw new Error("a new id was taken");
       return { project, apiKey };
     },
-    update: (projectId, changes, by) =>
+    update: (projectId, changesOf, by) =>
       change(projectId, async ({ project }, write) => {
+        const changes = changesOf(project);
         const { upstream } = changes;
         const sealed = upstream === undefined ? project.upstream : await seal(projectId, upstream);
         const { stripe, events } = await changeStripe(project, changes.stripe);

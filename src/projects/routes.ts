@@ -56,7 +56,7 @@ export function projectRoutes(rooms: AdminRooms) {
     }),
     updateProject: operator(async (incoming) => {
       const changes = parseWith(updateProjectSchema, await body(incoming));
-      const project = await admin.update(projectOf(incoming), changes, by);
+      const project = await admin.update(projectOf(incoming), () => changes, by);
       return answer(200, { project: viewProject(project) }, incoming);
     }),
     archiveProject: operator(async (incoming) => {
