@@ -21,8 +21,8 @@ Deno.test("lost answers: who leaves before the model answers, while the store is
   leave.abort();
   await world.clock.advance(3_000);
   store.dead = false;
-  await asked.catch(() => {});
   await world.clock.advance(2 * 60_000);
+  await asked.catch(() => {});
   await world.app.sweep();
   assert.equal(world.app.running.size, 0);
   assert.equal((await storedAccount(world, "ada")).holds.length, 0);

@@ -1,5 +1,7 @@
 import { ApiError } from "../base/errors.ts";
 import type { JsonObject } from "../base/json.ts";
+import { holdLifetimeMs } from "../base/limits.ts";
+import { formatAmount } from "../base/money.ts";
 import type { Deps } from "../deps.ts";
 import type { Draft } from "../ledger/draft.ts";
 import type { Settled, Settlement } from "../ledger/hold.ts";
@@ -10,12 +12,15 @@ import { describePrice } from "./pricing.ts";
 import { removeMark } from "./replay.ts";
 import { inputOf, type TokenUsage } from "./usage.ts";
 
-const settleAttemptsMax = 4;
-const settleRetryMs = 100;
+const firstRetryMs = 100;
+const retryMsMax = 2_000;
+/** How long what a repetition hardly mends is tried. */
+const refusedForMs = 500;
 
 /**
- * Charges the answer, durably, before its caller sees its end. Throws 503 when its hold is gone, or
- * when the store stays away.
+ * Charges the answer, durably, before its caller sees its end; a store that is away is waited for as
+ * long as the hold may live. Throws 503 when the hold is gone, or the store stays away for longer:
+ * then the log has what was not charged.
  */
 export async function settle(
   rooms: ChatRooms,
@@ -51,19 +56,25 @@ export async function settle(
     return settled;
   } catch (error) {
     steps.end(failure(error));
+    const { cost, usage: { source, price: _, ...used } } = settlement;
+    const lost = { ...used, source, cost: formatAmount(cost), error: String(error) };
+    rooms.deps.log("error", "charge_lost", { chat: id, ...lost });
     throw error;
   }
 }
 
-async function charge({ holds, deps }: ChatRooms, settlement: Settlement) {
-  for (let attempt = 1;; attempt++) {
+async function charge({ holds, deps: { clock } }: ChatRooms, settlement: Settlement) {
+  const startedAt = clock.elapsed();
+  for (let attempt = 0;; attempt++) {
     try {
-      const settled = await holds.settle({ ...settlement, again: attempt > 1 });
+      const settled = await holds.settle({ ...settlement, again: attempt > 0 });
       if (settled.kind === "settled") return settled;
       break;
     } catch (error) {
-      if (attempt === settleAttemptsMax) throw error;
-      await deps.clock.sleep(settleRetryMs * attempt);
+      const isRefused = error instanceof ApiError && error.status < 500;
+      const patienceMs = isRefused ? refusedForMs : holdLifetimeMs;
+      if (clock.elapsed() - startedAt >= patienceMs) throw error;
+      await clock.sleep(Math.min(retryMsMax, firstRetryMs * 2 ** attempt));
     }
   }
   throw new ApiError(503, {
