@@ -70,6 +70,8 @@ const use = fc.record(
     requests: fc.nat(),
     tokens: fc.nat(),
     spent: amount,
+    day: fc.constantFrom("2026-11-23", "1999-01-31"),
+    daySpent: amount,
   },
   { noNullPrototype: true },
 );

@@ -123,13 +123,22 @@ export function allowanceLeft(
   return least(cap, toAmount(cap > today + held ? cap - today - held : 0n));
 }
 
-/** The authorization after a charge. */
+/** The authorization after a charge: of who paid before, where that is whose connection it is. */
 export function afterCharge(
   authorization: Authorization,
-  amount: Amount,
-  now: number,
+  charge: { connectionId: string; amount: Amount; now: number },
 ): Authorization {
-  const day = periodAt(now, "day", authorization.day);
-  const before = authorization.day === day ? fromDecimal(authorization.spent) : zero;
-  return { ...authorization, day, spent: formatAmount(toAmount(before + amount)) };
+  const after = <P extends FormerPayer>(payer: P): P =>
+    payer.connectionId === charge.connectionId ? { ...payer, ...spentAfter(payer, charge) } : payer;
+  const { former } = authorization;
+  return { ...after(authorization), ...(former ? { former: former.map(after) } : {}) };
+}
+
+function spentAfter(
+  { day: last = "", spent = "0" }: FormerPayer,
+  { amount, now }: { amount: Amount; now: number },
+): { day: string; spent: string } {
+  const day = periodAt(now, "day", last);
+  const before = last === day ? fromDecimal(spent) : zero;
+  return { day, spent: formatAmount(toAmount(before + amount)) };
 }

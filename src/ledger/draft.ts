@@ -145,12 +145,12 @@ export class Draft {
 
   /**
    * Takes `amount`, or as much of it as is available, and appends the entry that says why, with its
-   * events; the rest is its shortfall. Takes nothing that is held. What is paid back minds no cap, nor
-   * does what was `promised` by a hold that has just ended: the cap may have been lowered since.
+   * events; the rest is its shortfall. Takes nothing that is held. What is paid back minds no limit, nor
+   * does what was `promised` by a hold that has just ended: the limit may have been lowered since.
    */
   debit(amount: Amount, entry: NewEntry, origin: Origin, promised: Amount = zero): Entry {
     const own = availableIn(this.account);
-    const allowed = entry.kind === "refund" ? own : this.available;
+    const allowed = entry.kind === "refund" ? own : this.spendable;
     const taken = least(amount, allowed < promised ? least(promised, own) : allowed);
     return this.#append(toAmount(-taken), toAmount(amount - taken), { entry, origin });
   }

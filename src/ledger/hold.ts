@@ -198,6 +198,7 @@ function applyHold<Q extends Quote>(
     const rates = { requests, tokens };
     return { value: { kind: "rate_limited", rates, balance: viewOf(draft) }, refused: true };
   }
+  requireFewHolds(draft);
   const { account, alone } = draft;
   const { balance } = account;
   const unbounded = availableIn(account);
@@ -208,7 +209,6 @@ function applyHold<Q extends Quote>(
       quote({ available: amount, unbounded: amount, alone: amount, balance }) !== null;
     return refused(draft, quoted ? "busy" : obstacleOf(draft, fits));
   }
-  requireFewHolds(draft);
   spending.takeRequest();
   const expiresAt = draft.now + holdLifetimeMs;
   draft.addHold({ id, amount: quoted.amount, used: zero, expiresAt });

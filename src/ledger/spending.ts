@@ -1,8 +1,14 @@
-import { type Amount, formatAmount, fromDecimal, least, toAmount, zero } from "../base/money.ts";
-import { periodAt } from "../base/period.ts";
+import { type Amount, fromDecimal, least, toAmount, zero } from "../base/money.ts";
 import { afterTaking, type RateState, rateState } from "../base/rate.ts";
 import type { UserLimits } from "../projects/schema.ts";
-import { afterUse, decodeUse, encodeUse, type MonthUse } from "../summaries/month_use.ts";
+import {
+  afterUse,
+  decodeUse,
+  encodeUse,
+  type MonthUse,
+  spentAt,
+  type Used,
+} from "../summaries/month_use.ts";
 import type { Account, WalletRef } from "./account.ts";
 import {
   afterCharge,
@@ -12,6 +18,12 @@ import {
   encodeAuthorization,
 } from "./authorization.ts";
 import { type Counters, noCounters } from "./counters.ts";
+
+/**
+ * What is further off was counted by a clock that was ahead, or is forgiven. Requests are never more
+ * than a minute off, and what clocks differ by; tokens are taken however few are left.
+ */
+const debtMaxMs: Readonly<Counters> = { requests: 5 * 60_000, tokens: 60 * 60_000 };
 
 interface SpendingOptions {
   wallet: WalletRef | undefined;
@@ -65,11 +77,12 @@ export class Spending {
   }
 
   /**
-   * What a wallet's owner still allows today, less what is held. Null without a wallet, and for an
-   * answer that began under a leave which has given way to another one: it is paid for as it began.
+   * What a wallet's owner still allows today, less what is held. Null without a wallet. Under a leave
+   * that has given way to another one nothing more: what is held by then is paid for as it began.
    */
   allowance(held: Amount): Amount | null {
-    return this.#leave && allowanceLeft(this.#leave, { held, now: this.#now });
+    if (!this.#wallet) return null;
+    return this.#leave ? allowanceLeft(this.#leave, { held, now: this.#now }) : zero;
   }
 
   /** The user's authorization, if it is about this wallet. */
@@ -82,7 +95,7 @@ export class Spending {
   budget(held: Amount): Amount | null {
     const { spendPerDay, spendPerMonth } = this.#limits;
     if (spendPerDay === null && spendPerMonth === null) return null;
-    const { day, month } = this.#today();
+    const { day, month } = spentAt(this.#now, this.#use);
     const today = leftOf(spendPerDay, day, held);
     const thisMonth = leftOf(spendPerMonth, month, held);
     return today !== null && thisMonth !== null ? least(today, thisMonth) : today ?? thisMonth;
@@ -107,50 +120,32 @@ export class Spending {
   }
 
   /** An answer or a charge. */
-  countUse(use: Omit<MonthUse, "month">): void {
-    this.#use = afterUse(this.#use, use, this.#now);
+  countUse(used: Used): void {
+    this.#use = afterUse(this.#use, used, this.#now);
     this.changed = true;
-    if (use.spent > 0n) this.#countCharge(use.spent);
-  }
-
-  #countCharge(amount: Amount): void {
-    if (this.#leave) {
-      this.#authorization = afterCharge(this.#leave, amount, this.#now);
-      this.changed = true;
-    }
-    const { spendPerDay, spendPerMonth } = this.#limits;
-    if (spendPerDay === null && spendPerMonth === null) return;
-    const { day, month } = this.#today();
-    const counted = this.#counters ?? noCounters;
-    this.#count({
-      day: periodAt(this.#now, "day", counted.day),
-      daySpent: formatAmount(day + amount),
-      month: periodAt(this.#now, "month", counted.month),
-      monthSpent: formatAmount(month + amount),
+    if (!this.#wallet || !this.#authorization || used.spent <= 0n) return;
+    const { connectionId } = this.#wallet;
+    this.#authorization = afterCharge(this.#authorization, {
+      connectionId,
+      amount: used.spent,
+      now: this.#now,
     });
   }
 
-  #today(): { day: Amount; month: Amount } {
-    const { day, daySpent, month, monthSpent } = this.#counters ?? noCounters;
-    return {
-      day: day === periodAt(this.#now, "day", day) ? fromDecimal(daySpent) : zero,
-      month: month === periodAt(this.#now, "month", month) ? fromDecimal(monthSpent) : zero,
-    };
+  #rate(of: keyof Counters, limit: number | null): RateState | null {
+    return limit === null ? null : rateState(this.#usedUp(of), limit, this.#now);
   }
 
-  #rate(of: "requests" | "tokens", limit: number | null): RateState | null {
-    return limit === null ? null : rateState((this.#counters ?? noCounters)[of], limit, this.#now);
-  }
-
-  #take(of: "requests" | "tokens", limit: number | null, count: number): void {
+  #take(of: keyof Counters, limit: number | null, count: number): void {
     if (limit === null) return;
-    const usedUp = (this.#counters ?? noCounters)[of];
-    this.#count({ [of]: afterTaking(usedUp, { count, limit, now: this.#now }) });
+    const usedUp = afterTaking(this.#usedUp(of), { count, limit, now: this.#now });
+    this.#counters = { ...noCounters, ...this.#counters, [of]: usedUp };
+    this.changed = true;
   }
 
-  #count(counted: Partial<Counters>): void {
-    this.#counters = { ...noCounters, ...this.#counters, ...counted };
-    this.changed = true;
+  #usedUp(of: keyof Counters): number {
+    const usedUp = (this.#counters ?? noCounters)[of];
+    return usedUp - this.#now > debtMaxMs[of] ? 0 : usedUp;
   }
 }
 

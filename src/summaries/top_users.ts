@@ -4,7 +4,7 @@ import type { Deps } from "../deps.ts";
 import { commitOn, type Eraser, eraseRows, type Erasure } from "../store/erase.ts";
 import { accountKey, authorizationKey, topUsersKey, topUsersPrefix } from "../store/keys.ts";
 import type { Kv } from "../store/kv.ts";
-import { monthOf, type MonthUse } from "./month_use.ts";
+import { monthOf, type MonthUse, type Used } from "./month_use.ts";
 
 /** Knows who spends most, without reading every account. */
 export interface TopUsers {
@@ -15,7 +15,7 @@ export interface TopUsers {
 }
 
 /** A user among those who spent most. */
-export interface TopUser extends Omit<MonthUse, "month"> {
+export interface TopUser extends Used {
   user: string;
 }
 

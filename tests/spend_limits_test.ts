@@ -1,0 +1,107 @@
+import assert from "node:assert/strict";
+import { loadTokenizer } from "../src/chat/tokenizer.ts";
+import { chatBody, chatPath, checkBooks } from "./support/books.ts";
+import { chat, chatStream, usageOf } from "./support/chat.ts";
+import { chunk, completion, fedStream, readEvents, usage, usageChunk } from "./support/upstream.ts";
+import { allow, charge, Device, pay, sharedWorld } from "./support/wallets.ts";
+import { operate } from "./support/webhooks.ts";
+import { createWorld, type World } from "./support/world.ts";
+
+await loadTokenizer();
+
+/** Each token of an answer costs 1, and an answer has 8 at the most. */
+const pricing = {
+  models: {
+    "test-model": { input: "0", output: "1000000", maxOutputTokens: 8, minOutputTokens: 1 },
+  },
+};
+
+/** An answer that has begun; `end` makes it one of so many tokens. */
+async function begin(world: World): Promise<{ end(tokens: number): Promise<void> }> {
+  const stream = fedStream();
+  world.upstream.once(() => stream.response);
+  const events = readEvents(await chatStream(world));
+  stream.send(chunk({ content: "one" }));
+  await world.clock.advance(1_000);
+  return {
+    async end(tokens) {
+      stream.send(usageChunk(usage(8, tokens)));
+      stream.send("[DONE]");
+      stream.end();
+      await events;
+    },
+  };
+}
+
+/** The user is disconnected, and allowed to spend by this device. */
+async function handOver(world: World, device: Device, cap: string): Promise<void> {
+  await world.json("/v1/user/disconnect", { body: { user: "ada" } });
+  await world.clock.advance(1_000);
+  await allow(device, { cap });
+}
+
+Deno.test("spend limits: an answer that is longer than was asked for takes no more than the limit", async () => {
+  using world = await createWorld({ project: { limits: { user: { spendPerDay: "0.001" } } } });
+  await world.deposit("ada", "10");
+  world.upstream.reply(() => completion({ usage: usage(10, 20_000) }));
+  await chat(world);
+  const [entry] = await usageOf(world);
+  assert.deepEqual([entry?.amount, entry?.shortfall], ["0.001", "0.03901"]);
+});
+
+Deno.test("spend limits: one that is set during a day counts what the day and the month have cost", async () => {
+  for (const limit of ["spendPerDay", "spendPerMonth"]) {
+    using world = await createWorld();
+    await world.deposit("ada", "100");
+    assert.equal((await charge(world, "8")).success, true);
+    await operate(world, "", { method: "PATCH", body: { limits: { user: { [limit]: "9" } } } });
+    const beyond = await charge(world, "2");
+    assert.deepEqual([beyond.success, beyond.reason], [false, "limit_reached"], limit);
+    assert.equal((await charge(world, "1")).success, true, limit);
+  }
+});
+
+Deno.test("spend limits: an answer that outlasts its leave counts into the day of who gave it", async () => {
+  using world = await sharedWorld({ pricing });
+  const grace = new Device(world);
+  await allow(grace, { cap: "8" });
+  await pay(world, { amount: "100" });
+  const answer = await begin(world);
+  await handOver(world, new Device(world), "8");
+  await answer.end(8);
+  await handOver(world, grace, "9");
+  assert.equal((await charge(world, "2")).success, false);
+  assert.equal((await charge(world, "1")).success, true);
+});
+
+Deno.test("spend limits: and takes no more of their wallet than it held", async () => {
+  using world = await sharedWorld({ pricing });
+  const grace = new Device(world);
+  await allow(grace, { cap: "8" });
+  await pay(world, { amount: "100" });
+  const answer = await begin(world);
+  await handOver(world, new Device(world), "50");
+  await answer.end(30);
+  const { html } = await grace.get("/wallet");
+  assert.match(html, /-8 usd/);
+});
+
+Deno.test("spend limits: a clock that was ahead once shuts nobody out for as long", async () => {
+  using world = await createWorld({ project: { limits: { user: { requestsPerMinute: 60 } } } });
+  await world.deposit("ada", "10");
+  const day = 24 * 60 * 60_000;
+  world.clock.set(day);
+  await chat(world);
+  world.clock.set(-day);
+  assert.equal((await chat(world)).status, 200);
+});
+
+Deno.test("spend limits: at the most answers at once the next is refused at once, whatever money is there", async () => {
+  using world = await createWorld({ project: { limits: { user: { concurrent: 1 } }, pricing } });
+  await world.deposit("ada", "8");
+  const answer = await begin(world);
+  const { status, body } = await world.json(chatPath, { body: chatBody("ada") });
+  assert.deepEqual([status, body.error.code], [429, "concurrency_limit"]);
+  await answer.end(8);
+  await checkBooks(world, "ada");
+});
