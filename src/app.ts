@@ -157,11 +157,12 @@ function openLedger(
   return { topUsers, queue, post, giveBack, holds: createHolds(queue, deps.clock) };
 }
 
-function openChat(rooms: Omit<ChatRooms, "findUpstream" | "gates">, secrets: Secrets) {
+function openChat(rooms: Omit<ChatRooms, "findUpstream" | "gates" | "waiters">, secrets: Secrets) {
   const { deps } = rooms;
   const findUpstream = createUpstreams(deps, secrets);
   const models = createModels(deps, findUpstream);
-  return chatRoutes({ ...rooms, findUpstream, gates: createKeyGates(deps.clock) }, models);
+  const gates = createKeyGates(deps.clock);
+  return chatRoutes({ ...rooms, findUpstream, gates, waiters: new Map() }, models);
 }
 
 function openMetrics(

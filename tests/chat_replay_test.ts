@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { chat, chatBody, chatStream, completionsPath, until, usageOf } from "./support/chat.ts";
+import { settle } from "./support/clock.ts";
 import { completion, helloStream } from "./support/upstream.ts";
 import { loadTokenizer } from "../src/chat/tokenizer.ts";
 import { adminKey, createWorld } from "./support/world.ts";
@@ -82,6 +83,29 @@ Deno.test("chat replay: who asks again while the first one runs waits for its an
   assert.equal(replayed.length, 4);
   assert.equal(world.upstream.calls.length, 1);
   assert.equal((await world.balance("ada")).balance, "0.99998");
+});
+
+Deno.test("chat replay: of those who wait for one answer, eight do, and who has left does not", async () => {
+  using world = await createWorld({ env: { REQUESTS_MAX: "12" } });
+  await world.deposit("ada", "1");
+  const { promise, resolve } = Promise.withResolvers<Response>();
+  world.upstream.once(() => promise);
+  const first = chat(world, {}, keyed);
+  while (world.upstream.calls.length < 1) await settle();
+  const leave = new AbortController();
+  const left = Array.from({ length: 9 }, () => chat(world, {}, { ...keyed, signal: leave.signal }));
+  await world.clock.advance(100);
+  const beyond = await left.at(-1);
+  assert.deepEqual([beyond?.status, beyond?.body.error.code], [429, "concurrency_limit"]);
+  assert.equal(beyond?.response.headers.get("retry-after"), "1");
+  leave.abort();
+  await world.clock.advance(2_000);
+  const others = Array.from({ length: 8 }, () => chat(world, {}, keyed));
+  await world.clock.advance(100);
+  resolve(completion());
+  const answers = await until(world, Promise.all([first, ...others]));
+  assert.deepEqual(answers.map(({ status }) => status), Array(9).fill(200));
+  assert.equal(world.upstream.calls.length, 1);
 });
 
 Deno.test("chat replay: an answer is kept for a day, and then the key is new", async () => {

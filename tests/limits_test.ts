@@ -90,6 +90,19 @@ Deno.test("limits: a user has so many requests a minute, told in headers, then 4
   await checkBooks(world, "ada");
 });
 
+Deno.test("limits: who has no money has no more requests a minute, and leaves the key's to others", async () => {
+  using world = await limited({
+    user: { requestsPerMinute: 3 },
+    key: { requestsPerMinute: 5 },
+  });
+  await world.deposit("bob", "10");
+  const eve = async () => (await ask(world, "eve")).status;
+  for (const expected of [200, 200, 200, 429, 429, 429]) assert.equal(await eve(), expected);
+  assert.equal((await ask(world, "bob")).status, 200);
+  await world.clock.advance(60_000);
+  assert.equal(await eve(), 200, "a minute later as before");
+});
+
 Deno.test("limits: tokens count once they are used", async () => {
   using world = await limited({ user: { tokensPerMinute: 1_000 } });
   await world.deposit("ada", "10");

@@ -14,7 +14,8 @@ import { type Place, rateLimited, tooFast } from "./limits.ts";
 import { Meter } from "./meter.ts";
 import { boundByBytes, boundMedia, countPrompt, type Media, withRoom } from "./prompt.ts";
 import { type ChatQuote, type PromptSize, quoteChat } from "./quote.ts";
-import { findEarlier, runningMark, type StoredAnswer } from "./replay.ts";
+import { findEarlier } from "./earlier.ts";
+import { runningMark, type StoredAnswer } from "./replay.ts";
 import type { Paywall } from "./reply.ts";
 import { plausibleUsage } from "./usage.ts";
 import { loadTokenizer } from "./tokenizer.ts";
@@ -32,18 +33,24 @@ export type Admission =
  * running answers.
  */
 export async function admit(rooms: ChatRooms, ask: Ask): Promise<Admission> {
-  const { key, snapshot: { project: { limits } } } = ask.caller;
+  const { key, snapshot: { project: { id: projectId, limits } } } = ask.caller;
+  const { gates } = rooms;
+  const who = { projectId, user: ask.user };
   let place: Place | null = null;
   try {
-    const entered = rooms.gates.enter(key.id, limits.key);
+    // Before they take what the key leaves to others.
+    const tooOften = gates.refusedTooOften(who, limits.user.requestsPerMinute);
+    if (tooOften) return await refuseHaste(rooms, ask, tooOften);
+    const entered = gates.enter(key.id, limits.key);
     if ("limited" in entered) return await refuseHaste(rooms, ask, entered.limited);
     place = entered;
     const admission = await admitTo(rooms, ask, place);
     if (admission.kind !== "admitted") place.leave();
+    if (admission.kind === "paywalled") gates.refused(who, limits.user.requestsPerMinute);
     return admission;
   } catch (error) {
     place?.leave();
-    return await tellIfLimited(rooms, ask, error);
+    return await tellIfCrowded(rooms, ask, error);
   }
 }
 
@@ -130,11 +137,11 @@ async function refuseHaste(
   rooms.deps.meter.refusals[limit].add();
   const date = new Date(rooms.deps.clock.now()).toISOString();
   const limited = rateLimitedEvent(ask, { limit, date });
+  countRefusal(rooms, ask, "rate_limit_exceeded");
   if (project.limits.reply === "error") {
-    await rooms.announce(project.id, [limited]);
+    await rooms.announce(project.id, [limited, blockedEvent(ask, "rate_limit_exceeded")]);
     throw rateLimited(rates);
   }
-  countRefusal(rooms, ask, "rate_limit_exceeded");
   await rooms.announce(project.id, [limited, paywalledEvent(ask, "rate_limited")]);
   const asked = { obstacle: "insufficient_funds", trigger: byUser(user) } as const;
   const url = await rooms.linkFor(project, user, asked);
@@ -143,13 +150,12 @@ async function refuseHaste(
   return { kind: "paywalled", paywall: { reason: "limit_reached", message, url } };
 }
 
-/** A refusal by a limit is told to those who listen, and thrown on. */
-async function tellIfLimited(rooms: ChatRooms, ask: Ask, error: unknown): Promise<never> {
-  if (error instanceof ApiError && error.status === 429) {
-    const reason = error.code ?? "limit";
-    if (reason === "concurrency_limit") rooms.deps.meter.refusals.concurrency.add();
-    countRefusal(rooms, ask, reason);
-    await rooms.announce(ask.caller.snapshot.project.id, [blockedEvent(ask, reason)]);
+/** That too many answers run is told to those who listen, and thrown on. */
+async function tellIfCrowded(rooms: ChatRooms, ask: Ask, error: unknown): Promise<never> {
+  if (error instanceof ApiError && error.code === "concurrency_limit") {
+    rooms.deps.meter.refusals.concurrency.add();
+    countRefusal(rooms, ask, error.code);
+    await rooms.announce(ask.caller.snapshot.project.id, [blockedEvent(ask, error.code)]);
   }
   throw error;
 }

@@ -8,6 +8,7 @@ import type { Amount } from "../base/money.ts";
 import type { Announce } from "../projects/announce.ts";
 import type { Auth, Caller } from "../projects/auth.ts";
 import type { Ending } from "./events.ts";
+import type { Waiters } from "./earlier.ts";
 import type { KeyGates, Place } from "./limits.ts";
 import type { Meter } from "./meter.ts";
 import { answerCost, outputTokensFor, type Terms } from "./pricing.ts";
@@ -30,6 +31,7 @@ export interface ChatRooms {
   findUpstream: FindUpstream;
   announce: Announce;
   gates: KeyGates;
+  waiters: Waiters;
   /** Where a user goes to go on. */
   linkFor: WaysOut["linkFor"];
 }

@@ -4,6 +4,7 @@ import type { HeaderList } from "../base/response.ts";
 import type { Clock } from "../deps.ts";
 import type { Rates } from "../ledger/hold.ts";
 import type { KeyLimits } from "../projects/schema.ts";
+import { keyText } from "../store/batch.ts";
 
 /** One request's place among those of its key. */
 export interface Place {
@@ -18,6 +19,19 @@ export interface Place {
 export interface KeyGates {
   /** A place, or how the rates stand that leave none. Throws 429 `concurrency_limit`. */
   enter(keyId: string, limits: KeyLimits): Place | { limited: Rates };
+  /**
+   * Counts a request of a user that was refused for want of money or leave: nothing is written for
+   * it, so their rate counts it here.
+   */
+  refused(ref: EndUserRef, perMinute: number | null): void;
+  /** How a user's rate stands who was refused as often as they may ask; else null. */
+  refusedTooOften(ref: EndUserRef, perMinute: number | null): Rates | null;
+}
+
+/** Whose refusals are counted. */
+interface EndUserRef {
+  projectId: string;
+  user: string;
 }
 
 interface Gate {
@@ -45,6 +59,8 @@ export function createKeyGates({ elapsed: now }: Pick<Clock, "elapsed">): KeyGat
     gates.set(keyId, made);
     return made;
   }
+
+  const nameOf = ({ projectId, user }: EndUserRef) => keyText([projectId, user]);
 
   function forgetIdle(): void {
     for (const [keyId, { requests, tokens, running }] of gates) {
@@ -79,6 +95,17 @@ export function createKeyGates({ elapsed: now }: Pick<Clock, "elapsed">): KeyGat
           inside = false;
         },
       };
+    },
+    refused(ref, perMinute) {
+      if (perMinute === null) return;
+      const gate = gateOf(nameOf(ref));
+      gate.requests = afterTaking(gate.requests, { count: 1, limit: perMinute, now: now() });
+    },
+    refusedTooOften(ref, perMinute) {
+      const gate = perMinute === null ? undefined : gates.get(nameOf(ref));
+      if (!gate || perMinute === null) return null;
+      const requests = rateState(gate.requests, perMinute, now());
+      return requests.remaining === 0 ? { requests, tokens: null } : null;
     },
   };
 }

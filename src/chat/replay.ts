@@ -9,7 +9,6 @@ import type { AccountRef, WalletRef } from "../ledger/account.ts";
 import type { Draft } from "../ledger/draft.ts";
 import type { HoldRequest, Quote } from "../ledger/hold.ts";
 import { isHeld } from "../ledger/balance.ts";
-import type { Caller } from "../projects/auth.ts";
 import { type Eraser, eraseRows } from "../store/erase.ts";
 import { chatReplayDueKey, chatReplayKey, chatReplaysPrefix } from "../store/keys.ts";
 import type { Key } from "../store/kv.ts";
@@ -53,11 +52,6 @@ type Head =
     user?: string;
   };
 
-/** How soon a running answer is looked for again: sooner while it is likely to be a short one. */
-const pollMinMs = 50;
-const pollMaxMs = 1_000;
-const pollGrowth = 1.25;
-
 /** The mark of a request, made now, under a key. */
 export function replayMark(
   { projectId, user }: AccountRef,
@@ -78,39 +72,25 @@ export function replayMark(
 /** What is under a key: an answer to give again, or the remains that a new request may replace. */
 export type Replay = { stored: StoredAnswer } | { stored: null; remains: Uint8Array | null };
 
-/** What is under the idempotency key of a request, if it has one; as `findReplay` says. */
-export function findEarlier(
-  { deps }: { deps: Deps },
-  { replay, caller }: { replay: ReplayMark | null; caller: Caller },
-): Promise<Replay> | null {
-  return replay && findReplay(deps, caller.snapshot.project.id, replay);
-}
-
-/**
- * The stored answer of the same request, waiting for it while it runs; else the request should run.
- * Throws 422 when the key was used with another body.
- */
-async function findReplay(
+/** What is under a key now: an answer, remains, or one that runs. Throws 422 for another body. */
+export async function lookUp(
   { kv, clock }: Deps,
   projectId: string,
   mark: ReplayMark,
-): Promise<Replay> {
-  for (let pollMs = pollMinMs;; pollMs = Math.min(pollMs * pollGrowth, pollMaxMs)) {
-    const { value } = await kv.get(mark.key);
-    const nothing = { stored: null, remains: value };
-    if (!value) return nothing;
-    const { head, body } = decode(value);
-    if (head.state === "done") {
-      if (head.expiresAt <= clock.now()) return nothing;
-      if (head.fingerprint !== mark.fingerprint) throw idempotencyKeyReused();
-      return { stored: { headers: head.headers, body } };
-    }
-    const holder = { projectId, user: head.user, wallet: head.wallet };
-    if (!(await isHeld(kv, holder, { id: head.holdId, now: clock.now() }))) return nothing;
+): Promise<Replay | "running"> {
+  const { value } = await kv.get(mark.key);
+  const nothing = { stored: null, remains: value };
+  if (!value) return nothing;
+  const { head, body } = decode(value);
+  if (head.state === "done") {
+    if (head.expiresAt <= clock.now()) return nothing;
     if (head.fingerprint !== mark.fingerprint) throw idempotencyKeyReused();
-    // Ends with the hold, which a running answer cannot renew for ever.
-    await clock.sleep(pollMs);
+    return { stored: { headers: head.headers, body } };
   }
+  const holder = { projectId, user: head.user, wallet: head.wallet };
+  if (!(await isHeld(kv, holder, { id: head.holdId, now: clock.now() }))) return nothing;
+  if (head.fingerprint !== mark.fingerprint) throw idempotencyKeyReused();
+  return "running";
 }
 
 /** The row that says that this request runs; it may only replace the `remains` of an ended one. */
