@@ -40,7 +40,7 @@ import { createAuth } from "./projects/auth.ts";
 import { createDirectory, type Directory } from "./projects/directory.ts";
 import { createAdminGuard } from "./projects/operator.ts";
 import { projectRoutes } from "./projects/routes.ts";
-import { sweepMarkers } from "./store/marker_sweep.ts";
+import { createMarkerSweep } from "./store/marker_sweep.ts";
 import { createSecrets, type Secrets } from "./store/secrets.ts";
 import { verifyRoutes } from "./verify/routes.ts";
 import { createBacklog } from "./webhooks/backlog.ts";
@@ -136,13 +136,14 @@ function createSweep(
   sweepers: readonly { sweep(): Promise<void> }[],
 ): () => Promise<void> {
   const trim = createTrim(deps);
+  const sweepMarkers = createMarkerSweep(deps);
   const sweepReversals = createReversalSweep(deps);
   return async () => {
     for (const sweeper of sweepers) await sweeper.sweep();
     await sweepReplays(deps);
     await sweepReversals();
     await trim();
-    await sweepMarkers(deps);
+    await sweepMarkers();
   };
 }
 

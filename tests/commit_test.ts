@@ -257,6 +257,7 @@ Deno.test("commit: markers that a dead process left are swept, and no young one"
   using world = await createWorld();
   using dead = await createWorld({ shareWith: world });
   await dead.deps.committer.commit(set(["row"], "x"));
+  await world.app.sweep();
   await world.clock.advance(9 * 60_000);
   await world.app.sweep();
   const count = async () =>
