@@ -66,6 +66,21 @@ const reports: { name: string; used: Record<string, unknown>; cost: string }[] =
     used: usage(100, 5, { completion_tokens_details: { reasoning_tokens: 500 } }),
     cost: "0.00011",
   },
+  {
+    name: "what was read from a cache beside the prompt is not free",
+    used: usage(100, 5, { cache_read_input_tokens: 1_000, total_tokens: 1_105 }),
+    cost: "0.00021",
+  },
+  {
+    name: "nor what was written to one",
+    used: usage(100, 5, { cache_creation_input_tokens: 1_000, total_tokens: 1_105 }),
+    cost: "0.00136",
+  },
+  {
+    name: "of a cache within the prompt no token is paid twice",
+    used: usage(1_000, 5, { cache_read_input_tokens: 900 }),
+    cost: "0.0002",
+  },
   { name: "zero everywhere is zero, not an estimate", used: usage(0, 0), cost: "0" }, // case 30
 ];
 

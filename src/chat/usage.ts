@@ -50,21 +50,39 @@ export function estimatedUsage(input: number, output: number, reasoning = 0): To
 export function readUsage(raw: unknown, most: Plausible): TokenUsage | null {
   const written = readOutput(raw, most);
   if (!isObject(raw) || !written) return null;
+  const input = readInput(raw);
+  if (!input || inputOf(input) > most.input) return null;
+  return { ...input, ...written, source: "provider" };
+}
+
+type InputTokens = Pick<TokenUsage, "uncachedInput" | "cachedInput" | "cacheWrite">;
+
+function readInput(raw: JsonObject): InputTokens | null {
   const prompt = tokens(raw.prompt_tokens);
-  if (prompt === null || prompt > most.input) return null;
+  if (prompt === null) return null;
+  const beside = besidePrompt(raw);
+  if (beside) return { uncachedInput: prompt, ...beside };
   const input = isObject(raw.prompt_tokens_details) ? raw.prompt_tokens_details : {};
   const cached = tokens(input.cached_tokens) ?? tokens(raw.prompt_cache_hit_tokens) ??
-    tokens(raw.cached_tokens) ?? 0;
+    tokens(raw.cached_tokens) ?? tokens(raw.cache_read_input_tokens) ?? 0;
   const added = tokens(input.cache_write_tokens) ?? tokens(raw.cache_creation_input_tokens) ?? 0;
   const cachedInput = Math.min(cached, prompt);
   const cacheWrite = Math.min(added, prompt - cachedInput);
-  return {
-    uncachedInput: prompt - cachedInput - cacheWrite,
-    cachedInput,
-    cacheWrite,
-    ...written,
-    source: "provider",
-  };
+  return { uncachedInput: prompt - cachedInput - cacheWrite, cachedInput, cacheWrite };
+}
+
+/**
+ * What a server counts beside the prompt that it read from a cache or wrote to one, as Anthropic does
+ * and some that pass its counts on: their total says so. Null where the prompt has it all.
+ */
+function besidePrompt(raw: JsonObject): Omit<InputTokens, "uncachedInput"> | null {
+  const cachedInput = tokens(raw.cache_read_input_tokens) ?? 0;
+  const cacheWrite = tokens(raw.cache_creation_input_tokens) ?? 0;
+  const counted = (tokens(raw.prompt_tokens) ?? 0) + (tokens(raw.completion_tokens) ?? 0);
+  const whole = counted + cachedInput + cacheWrite;
+  return whole > counted && (tokens(raw.total_tokens) ?? 0) >= whole
+    ? { cachedInput, cacheWrite }
+    : null;
 }
 
 /** What a provider's `usage` says of the output, also where what it says of the prompt is absurd. */
@@ -99,6 +117,6 @@ function tokens(value: unknown): number | null {
 }
 
 /** All input tokens, whatever their class. */
-export function inputOf(usage: TokenUsage): number {
+export function inputOf(usage: InputTokens): number {
   return usage.uncachedInput + usage.cachedInput + usage.cacheWrite;
 }
