@@ -127,6 +127,17 @@ Deno.test("messages: a warning and a cut tell the balance that the answer leaves
   assert.equal(await left("bob"), "$0.00");
 });
 
+Deno.test("messages: a balance of more digits than one deposit has is told as it is", async () => {
+  const words = { spend_limit: "Left: {{balance}}. {{url}}" };
+  const limits = { user: { spendPerDay: "0.000001" } };
+  using world = await createWorld({
+    project: { currency: "jpy", limits, messages: { en: words } },
+  });
+  for (let n = 0; n < 4; n++) await world.deposit("ada", "900000000000");
+  const { body } = await chat(world);
+  assert.match(body.choices[0].message.content, /Left: ¥3,600,000,000,000\./);
+});
+
 for (
   const [name, pieces, said, reason] of [
     ["whose last text comes with its end", [["Hel", null], ["lo", "stop"]], "Hello", "stop"],

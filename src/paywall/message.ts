@@ -1,5 +1,5 @@
 import { parseAccept } from "@hono/hono/utils/accept";
-import { formatForPeople, parseAmount, zero } from "../base/money.ts";
+import { formatForPeople, fromDecimal } from "../base/money.ts";
 import type { MessageReason, Project } from "../projects/schema.ts";
 
 /** What a message is filled with, and for whom. */
@@ -44,7 +44,7 @@ export function messageFor(
   const values: Record<string, string> = {
     url,
     name,
-    balance: formatForPeople(parseAmount(balance) ?? zero, currency),
+    balance: formatForPeople(fromDecimal(balance), currency),
   };
   const text = template.replace(/\{\{(url|name|balance)\}\}/g, (_, key) => values[key] ?? "");
   return reason === "cut" || reason === "low_balance" ? `\n\n${text}` : text;
