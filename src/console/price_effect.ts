@@ -1,4 +1,4 @@
-import type { Amount } from "../base/money.ts";
+import { type Amount, formatAmount } from "../base/money.ts";
 import { answerCost, termsOf } from "../chat/pricing.ts";
 import { canonicalJson } from "../base/json.ts";
 import type { Pricing } from "../projects/prices.ts";
@@ -10,22 +10,39 @@ export interface Effect {
   model: string;
   now: Amount | null;
   then: Amount | null;
+  /** The difference, for people; empty where it is served at one of the two only. */
+  change: string;
+}
+
+/** What a change of prices does: to some models by a sample, to those of the catalogue in words. */
+export interface Effects {
+  models: Effect[];
+  /** Null where nothing changes for them. */
+  catalogue: string | null;
 }
 
 const modelsShownMax = 30;
+/** The catalogue cannot list its own: a few that most people know, of several providers. */
+const wellKnown = ["gpt-5", "gpt-4o-mini", "claude-sonnet-4-5", "gemini-2.5-flash"];
 
 /** What a sample request costs before and after a change of prices: by the model asked for first. */
-export function effectsOf(project: Project, pricing: Pricing, sample: Sample): Effect[] {
+export function effectsOf(project: Project, pricing: Pricing, sample: Sample): Effects {
   const changed = { ...project, pricing };
-  const models = new Set([
+  const catalogue = catalogueEffect(project, pricing);
+  const own = [
     ...(sample.model === "" ? [] : [sample.model]),
     ...changedModels(project.pricing, pricing),
-  ]);
-  return [...models].slice(0, modelsShownMax).map((model) => ({
-    model,
-    now: costOf(project, { ...sample, model }),
-    then: costOf(changed, { ...sample, model }),
-  }));
+  ];
+  const effectOf = (model: string): Effect => {
+    const now = costOf(project, { ...sample, model });
+    const then = costOf(changed, { ...sample, model });
+    return { model, now, then, change: now === null || then === null ? "" : changeOf(now, then) };
+  };
+  const others = catalogue === null ? [] : wellKnown
+    .filter((model) => ![project.pricing, pricing].some(({ models }) => model in models))
+    .filter((model) => termsOf(project, model) ?? termsOf(changed, model));
+  const models = new Set([...[...new Set(own)].slice(0, modelsShownMax), ...others]);
+  return { models: [...models].map(effectOf), catalogue };
 }
 
 /** Those whose own price changed; all of them where the fee of a request did. */
@@ -35,6 +52,25 @@ function changedModels(before: Pricing, after: Pricing): string[] {
   return [...names].filter((name) =>
     isFeeMoved ||
     canonicalJson(before.models[name] ?? null) !== canonicalJson(after.models[name] ?? null)
+  );
+}
+
+/** What becomes of the models of the catalogue that have no price of their own here. */
+function catalogueEffect(project: Project, after: Pricing): string | null {
+  const before = project.pricing;
+  const reaches = ({ catalogue, models }: Pricing) =>
+    catalogue && project.currency === "usd" && models["*"] === undefined;
+  const says = (what: string) =>
+    `Every model of the built-in catalogue ${what}, but for those with a price of your own.`;
+  if (reaches(before) && reaches(after)) {
+    const isMoved = before.markupPercent !== after.markupPercent ||
+      before.requestFee !== after.requestFee;
+    return isMoved ? says("changes in price") : null;
+  }
+  if (reaches(after)) return says("is then served at its own price, with the markup");
+  if (!reaches(before)) return null;
+  return says(
+    after.models["*"] === undefined ? "is no longer served" : "is then charged at the price of “*”",
   );
 }
 
@@ -51,4 +87,11 @@ function costOf(project: Project, { model, prompt, cached, output }: Sample): Am
     source: "provider" as const,
   };
   return answerCost(terms.price, usage, output > 0);
+}
+
+function changeOf(now: bigint, then: bigint): string {
+  if (now === then) return "none";
+  const sign = then > now ? "+" : "";
+  const percent = now === 0n ? "" : ` (${sign}${Number(((then - now) * 1000n) / now) / 10} %)`;
+  return `${sign}${formatAmount(then - now)}${percent}`;
 }

@@ -1,5 +1,4 @@
 /** @jsxImportSource @hono/hono/jsx */
-import { formatAmount } from "../base/money.ts";
 import { parseWith } from "../base/request.ts";
 import { catalogueDate } from "../chat/catalogue.ts";
 import { pricingSchema } from "../projects/prices.ts";
@@ -8,7 +7,7 @@ import type { Door, ProjectVisit } from "./door.tsx";
 import { orAgain } from "./fields.ts";
 import { Check, Fault, Field, Hidden } from "./form.tsx";
 import { Money, Table } from "./parts.tsx";
-import { type Effect, effectsOf } from "./price_effect.ts";
+import { type Effect, type Effects, effectsOf } from "./price_effect.ts";
 import {
   fieldName,
   formOf,
@@ -202,27 +201,26 @@ function AskSave({ visit: { project, here }, form, sample, effects }: {
   visit: ProjectVisit;
   form: URLSearchParams;
   sample: Sample;
-  effects: Effect[];
+  effects: Effects;
 }) {
   const { currency } = project;
   const cost = (amount: Effect["now"]) =>
     amount === null ? "not served" : <Money amount={amount} currency={currency} />;
   const { prompt, cached, output } = sample;
+  const { models, catalogue } = effects;
   return (
     <>
+      {catalogue === null ? null : <p>{catalogue}</p>}
       <Table
         caption={`One answer with ${prompt} prompt tokens, ${cached} of them cached, and ${output} output tokens`}
         columns={["Model", { title: "Now", number: true }, { title: "Then", number: true }, {
           title: "Change",
           number: true,
         }]}
-        rows={effects.map(({ model, now, then }) => [
-          model,
-          cost(now),
-          cost(then),
-          now === null || then === null ? "" : changeOf(now, then),
-        ])}
-        empty="No model’s price changes by this."
+        rows={models.map(({ model, now, then, change }) => [model, cost(now), cost(then), change])}
+        empty={catalogue === null
+          ? "No model’s price changes by this."
+          : "No price of your own changes by this."}
       />
       <p>Answers that run now are charged at the price they began with.</p>
       <form method="post" action={here(section)}>
@@ -235,11 +233,4 @@ function AskSave({ visit: { project, here }, form, sample, effects }: {
       </form>
     </>
   );
-}
-
-function changeOf(now: bigint, then: bigint): string {
-  if (now === then) return "none";
-  const sign = then > now ? "+" : "";
-  const percent = now === 0n ? "" : ` (${sign}${Number(((then - now) * 1000n) / now) / 10} %)`;
-  return `${sign}${formatAmount(then - now)}${percent}`;
 }
