@@ -2,9 +2,10 @@ import assert from "node:assert/strict";
 import { createSecrets } from "../src/store/secrets.ts";
 import { createDevices } from "../src/paywall/device.ts";
 import { createTokens } from "../src/paywall/token.ts";
+import { textOf } from "./support/console.ts";
 import { SoftPasskey } from "./support/passkey.ts";
 import { createScriptedStore } from "./support/store.ts";
-import { allow, Device, env, linkFor, sharedWorld } from "./support/wallets.ts";
+import { allow, Device, env, linkFor, pay, sharedWorld } from "./support/wallets.ts";
 import { createWorld, type World } from "./support/world.ts";
 
 const origin = "https://farebox.test";
@@ -196,4 +197,31 @@ Deno.test("devices: a person has at most 20 passkeys, and makes room by removing
   assert.equal((await addPasskey(device, 21)).code, "too_many_passkeys");
   await device.post("/wallet", { action: "remove-passkey", passkey: first.id });
   assert.ok(await addPasskey(device, 21) instanceof SoftPasskey);
+});
+
+Deno.test("devices: a wallet without a passkey is forgotten after asking, and says what is lost", async () => {
+  using world = await sharedWorld();
+  const device = new Device(world);
+  await allow(device, { cap: "100" });
+  await pay(world, { amount: "50" });
+  const asked = await device.post("/wallet", { action: "leave" });
+  assert.deepEqual([asked.status, asked.set], [200, null]);
+  const text = textOf(asked.html);
+  assert.match(text, /no passkey.*Out of reach then: \$50\.00 .*Helper, as ada.*up to \$100\.00/);
+  assert.match(asked.html, /<a href="\/wallet">/);
+  assert.equal(await isKnown(device), true, "asking forgets nothing");
+  const fields = [...asked.html.matchAll(/name="(\w+)" value="(\w+)"/g)];
+  const form = Object.fromEntries(fields.map(([, name, value]) => [name, value]));
+  assert.equal((await device.post("/wallet", form)).status, 303);
+  assert.equal(await isKnown(device), false);
+});
+
+Deno.test("devices: a wallet that a passkey leads back to is forgotten at once", async () => {
+  using world = await sharedWorld();
+  const { laptop, passkey } = await begin(world);
+  assert.equal((await laptop.post("/wallet", { action: "leave" })).status, 303);
+  assert.equal(await isKnown(laptop), false);
+  await world.clock.advance(1_000);
+  assert.equal(await comeBack(passkey, laptop), 200);
+  assert.equal(await isKnown(laptop), true);
 });

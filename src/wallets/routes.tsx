@@ -22,7 +22,7 @@ import { checkId } from "../projects/operator.ts";
 import { authorizeRoutes, readCap } from "./authorize.tsx";
 import { byPerson } from "./authorizations.ts";
 import { walletScriptHash } from "./passkey_button.tsx";
-import { NoWalletPage, WalletPage, type WalletView } from "./wallet_page.tsx";
+import { AskLeavePage, NoWalletPage, WalletPage, type WalletView } from "./wallet_page.tsx";
 import type { WalletRooms } from "./rooms.ts";
 import { authenticationSchema, isCredentialId, registrationSchema } from "./schema.ts";
 import { listCurrencies, listPasskeys } from "./store.ts";
@@ -109,13 +109,18 @@ function timeForPeople(ms: number): string {
   return new Date(ms).toISOString().slice(0, 16).replace("T", " ");
 }
 
-function changeWallet({ deps, devices, authorizations, passkeys }: WalletRooms): Handler {
+function changeWallet(rooms: WalletRooms): Handler {
+  const { deps, devices, authorizations, passkeys } = rooms;
   return async ({ request, path, requestId, inTime }) => {
     const form = await inTime(readForm(request, deps.config));
     const personId = await devices.personOf(request);
     if (personId === null) throw new ApiError(403, { message: "This device knows no wallet." });
     switch (form.get("action")) {
       case "leave":
+        if (!form.has("confirmed") && (await listPasskeys(deps.kv, personId)).length === 0) {
+          const page = <AskLeavePage {...await viewWallet(rooms, personId)} />;
+          return pageResponse(200, String(page), { requestId });
+        }
         return seeOther(publicPath(deps.config, path), requestId, devices.forgotten);
       case "sign-out-others": {
         const known = await devices.signOutOthers(request);

@@ -119,3 +119,42 @@ export function NoWalletPage({ base }: Pick<WalletView, "base">) {
     </Page>
   );
 }
+
+/** Asks before a wallet is forgotten on a device, where no passkey leads back to it. */
+export function AskLeavePage({ base, balances, connections }: WalletView) {
+  const title = "Forget your wallet for good?";
+  const active = connections.filter(({ isActive }) => isActive);
+  return (
+    <Page title={title}>
+      <h1>{title}</h1>
+      <p>
+        It has no passkey: once this device has forgotten it, nothing leads back to it but another
+        device that you used it on.
+      </p>
+      {balances.length === 0 ? null : (
+        <p>
+          Out of reach then: <strong>{balances.join(", ")}</strong>.
+        </p>
+      )}
+      {active.length === 0 ? null : (
+        <>
+          <p>These may go on charging it, and you could not end that any more:</p>
+          <ul>
+            {active.map(({ name, user, cap }) => (
+              <li>
+                {name}, as {user}: up to {cap} a day
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+      <form method="post">
+        <input type="hidden" name="confirmed" value="yes" />
+        <button type="submit" name="action" value="leave">Forget it for good</button>
+      </form>
+      <p>
+        <a href={`${base}/wallet`}>Back to your wallet</a>, where you can add a passkey.
+      </p>
+    </Page>
+  );
+}

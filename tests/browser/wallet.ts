@@ -126,6 +126,27 @@ Deno.test("browser: a lost device is shut out, by its cookie and by its passkey"
   assert.deepEqual(complaints, []);
 });
 
+Deno.test("browser: a wallet without a passkey is forgotten for good only after asking", async () => {
+  const port = freePort();
+  using world = await sharedWorld(port);
+  await using visitor = await visit(world, { port });
+  const { page, complaints } = visitor;
+  await page.goto((await ask(world)).paywall.url);
+  await page.getByRole("button", { name: "Allow", exact: true }).click();
+  await page.goto(`http://localhost:${port}/wallet`);
+  await page.getByRole("button", { name: "Forget it on this device" }).click();
+  await page.waitForSelector("text=Forget your wallet for good?");
+  await assertAccessible(page);
+  await assertFits(page);
+  await picture(page, "wallet-forget");
+  await page.getByRole("link", { name: "Back to your wallet" }).click();
+  await page.waitForSelector("text=As ada");
+  await page.getByRole("button", { name: "Forget it on this device" }).click();
+  await page.getByRole("button", { name: "Forget it for good" }).click();
+  await page.waitForSelector("text=This device knows no wallet");
+  assert.deepEqual(complaints, []);
+});
+
 Deno.test("browser: an id without a blank in it fits a phone where leave is given", async () => {
   const port = freePort();
   using world = await sharedWorld(port);

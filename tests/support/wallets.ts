@@ -41,7 +41,8 @@ export class Device {
     });
     const set = response.headers.get("set-cookie");
     if (set) this.cookie = set.split(";")[0] ?? null;
-    return { status: response.status, set, location: response.headers.get("location") };
+    const location = response.headers.get("location");
+    return { status: response.status, set, location, html: await response.text() };
   }
 
   #headers(): Record<string, string> {
