@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { chatBody, chatPath } from "./support/books.ts";
+import { textOf } from "./support/console.ts";
 import { createScriptedStore } from "./support/store.ts";
-import { allow, charge, Device, env, sharedWorld } from "./support/wallets.ts";
+import { allow, charge, Device, env, linkFor, sharedWorld } from "./support/wallets.ts";
 import { deliver, subscribe } from "./support/webhooks.ts";
 import { adminKey, createWorld } from "./support/world.ts";
 
@@ -63,4 +64,25 @@ Deno.test("wallet: who is asked for leave is told of as asked by whoever made th
   const byUser = { source: "proxy", actorType: "end-user", actorId: "ada" };
   const told = (trigger: unknown) => JSON.stringify(trigger);
   assert.deepEqual(triggers.map(told).sort(), [byKey, byKey, byKey, byUser].map(told).sort());
+});
+
+Deno.test("wallet: a link that was used says on other devices that it is allowed, and for whom", async () => {
+  using world = await sharedWorld();
+  const [device, stranger, other] = [new Device(world), new Device(world), new Device(world)];
+  await allow(other, { user: "bob" });
+  const link = await linkFor(world);
+  await world.clock.advance(1);
+  await device.post(link, { decision: "approve", cap: "10" });
+  assert.match((await device.get(link)).html, /Helper may charge your wallet/);
+  for (const each of [stranger, other]) {
+    const text = textOf((await each.get(link)).html);
+    assert.match(
+      text,
+      /This link was used Helper may charge the wallet of the device that allowed/,
+    );
+    assert.doesNotMatch(text, /Not allowed|\$/);
+  }
+  await world.clock.advance(1);
+  await device.post("/wallet", { action: "revoke", projectId: world.projectId, user: "ada" });
+  assert.equal((await stranger.get(link)).status, 404);
 });

@@ -230,8 +230,10 @@ Deno.test("wallet: what is declined charges nothing, and may be asked again", as
   const limited = pathOf((await charge(world, "11")).url);
   assert.match(limited, /^\/authorize\//);
   await world.clock.advance(1);
-  assert.equal((await stranger.post(limited, { decision: "decline" })).status, 303);
-  assert.match((await stranger.get(limited)).html, /Not allowed/, "it is not their wallet");
+  const said = await stranger.post(limited, { decision: "decline" });
+  assert.equal(said.status, 303);
+  const told = await stranger.get(said.location ?? "");
+  assert.match(told.html, /Not allowed/, "it is not their wallet");
   assert.equal((await world.json("/v1/user/connect?user=ada")).body.connected, true);
   await deliver(world);
   assert.ok(world.subscriber.types().includes("authorization.declined"));

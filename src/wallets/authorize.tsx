@@ -9,7 +9,7 @@ import type { Approval } from "../paywall/link.ts";
 import { asPage, pageResponse, readForm, seeOther } from "../paywall/page_response.tsx";
 import type { Project } from "../projects/schema.ts";
 import { hasEnded } from "./authorizations.ts";
-import { AuthorizePage, DecidedPage } from "./authorize_page.tsx";
+import { AuthorizePage, type Decided, DecidedPage } from "./authorize_page.tsx";
 import { walletScriptHash } from "./passkey_button.tsx";
 import type { WalletRooms } from "./rooms.ts";
 
@@ -40,21 +40,20 @@ function linkEnded(): ApiError {
 }
 
 function show(rooms: WalletRooms): Handler {
-  return async ({ request, param, requestId }) => {
+  return async ({ request, param, query, requestId }) => {
     const { devices, links } = rooms;
     const { approval, project, last } = await open(rooms, param("token"));
     const { currency, name } = project;
     const personId = await devices.personOf(request);
     if (last && hasEnded(approval, last)) {
       if (last.requestId !== approval.requestId) throw linkEnded();
-      // Whoever declines what another person allows is told of their own wallet.
-      const approved = last.status === "active" && last.personId === personId;
+      const decided = decidedFor(last, { personId, hasDeclined: query("declined") !== undefined });
       const topUpUrl = await links.topUp(project, approval.user);
       const cap = formatForPeople(parseAmount(last.dailyCap) ?? zero, currency);
       const page = (
         <DecidedPage
           {...{
-            approved,
+            decided,
             projectName: name,
             cap,
             topUpUrl,
@@ -94,6 +93,16 @@ function show(rooms: WalletRooms): Handler {
   }
 }
 
+/** Whoever declines what another person allows is told of their own wallet. */
+function decidedFor(
+  { status, personId: payer }: Authorization,
+  { personId, hasDeclined }: { personId: string | null; hasDeclined: boolean },
+): Decided {
+  if (status !== "active") return "declined";
+  if (payer === personId) return "approved";
+  return hasDeclined ? "declined" : "elsewhere";
+}
+
 function decide(rooms: WalletRooms): Handler {
   return async ({ request, param, path, requestId, inTime }) => {
     const { deps, devices, authorizations } = rooms;
@@ -106,7 +115,7 @@ function decide(rooms: WalletRooms): Handler {
     switch (form.get("decision")) {
       case "decline":
         await authorizations.decline(approval, known?.personId ?? null);
-        return seeOther(publicPath(deps.config, path), requestId);
+        return seeOther(publicPath(deps.config, `${path}?declined=yes`), requestId);
       case "approve": {
         const personId = known?.personId ?? deps.id("per");
         const leave = known?.leave ?? await devices.leaveOf(personId);

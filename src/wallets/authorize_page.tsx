@@ -60,29 +60,48 @@ function NoWallet() {
   );
 }
 
+/** What a link that was used says: to whom allowed it, to another's device, to whom said no. */
+export type Decided = "approved" | "elsewhere" | "declined";
+
 /** What has become of a request for leave. */
 export function DecidedPage(
-  { base, approved, projectName, cap, topUpUrl }: {
+  { base, decided, projectName, cap, topUpUrl }: {
     base: string;
-    approved: boolean;
+    decided: Decided;
     projectName: string;
     cap: string;
     topUpUrl: string;
   },
 ) {
-  const title = approved ? `${projectName} may charge your wallet` : "Not allowed";
+  const title = {
+    approved: `${projectName} may charge your wallet`,
+    elsewhere: "This link was used",
+    declined: "Not allowed",
+  }[decided];
+  const wallet = <a href={`${base}/wallet`}>Your wallet</a>;
   return (
     <Page title={title}>
       <h1>{title}</h1>
-      {approved
-        ? (
-          <>
-            <p>Up to {cap} a day. Go back to your chat and send your message again.</p>
-            <p>
-              <a href={topUpUrl}>Add money</a> — <a href={`${base}/wallet`}>Your wallet</a>
-            </p>
-          </>
-        )
+      {decided !== "approved" ? null : (
+        <>
+          <p>Up to {cap} a day. Go back to your chat and send your message again.</p>
+          <p>
+            <a href={topUpUrl}>Add money</a> — {wallet}
+          </p>
+        </>
+      )}
+      {decided !== "elsewhere" ? null : (
+        <>
+          <p>
+            {projectName}{" "}
+            may charge the wallet of the device that allowed it. This device does not know that
+            wallet: if it is the one that allowed it, its browser keeps no cookies.
+          </p>
+          <p>{wallet}</p>
+        </>
+      )}
+      {decided !== "declined"
+        ? null
         : <p>{projectName} may not charge your wallet. Nothing was charged.</p>}
     </Page>
   );
