@@ -24,7 +24,10 @@ export interface Bar {
   figures: readonly Child[];
 }
 
+/** `left` is the least, and grows with the labels of the axis. */
 const size = { width: 440, height: 200, left: 46, right: 4, top: 18, bottom: 22 };
+/** As wide as a digit of the widest usual font of a system is at 12 pixels; and in bold. */
+const charWidth = { regular: 8, bold: 9 };
 const labelsMax = 7;
 const ticksMax = 4;
 
@@ -69,24 +72,16 @@ export function BarChart(view: BarChartView) {
 function Plot({ id, bars, axis }: BarChartView) {
   const heights = bars.map(({ values }) => values.reduce((sum, value) => sum + value, 0));
   const highest = Math.max(...heights);
-  const x = scaleBand(bars.keys(), [size.left, size.width - size.right]).padding(0.15);
   const y = scaleLinear([0, highest || 1], [size.height - size.bottom, size.top]).nice(ticksMax);
+  const ticks = y.ticks(ticksMax).map((tick) => ({ at: y(tick), text: axis(tick) }));
+  const longest = Math.max(...ticks.map(({ text }) => text.length));
+  const left = Math.max(size.left, longest * charWidth.regular + 8);
+  const x = scaleBand(bars.keys(), [left, size.width - size.right]).padding(0.15);
+  const middleOf = (at: number) => (x(at) ?? 0) + x.bandwidth() / 2;
   const every = Math.ceil(bars.length / labelsMax);
-  const peak = highest > 0 ? heights.indexOf(highest) : null;
   return (
     <g aria-hidden="true">
-      {y.ticks(ticksMax).map((tick) => (
-        <>
-          <line
-            x1={size.left}
-            x2={size.width - size.right}
-            y1={y(tick)}
-            y2={y(tick)}
-            stroke="var(--line)"
-          />
-          <text x={size.left - 6} y={y(tick) + 4} text-anchor="end">{axis(tick)}</text>
-        </>
-      ))}
+      <Axis ticks={ticks} left={left} />
       {bars.map(({ label, values }, at) => (
         <>
           {stacked(values).map(([from, to], of) => (
@@ -101,25 +96,52 @@ function Plot({ id, bars, axis }: BarChartView) {
           ))}
           {at % every === 0
             ? (
-              <text x={(x(at) ?? 0) + x.bandwidth() / 2} y={size.height - 6} text-anchor="middle">
+              <text x={middleOf(at)} y={size.height - 6} text-anchor="middle">
                 {label.slice(-5)}
               </text>
             )
             : null}
         </>
       ))}
-      {peak === null ? null : (
-        <text
-          x={Math.min(size.width - 30, Math.max(size.left + 24, x(peak) ?? 0))}
-          y={y(highest) - 5}
-          text-anchor="middle"
-          class="peak"
-        >
-          {axis(highest)}
-        </text>
-      )}
+      {highest > 0
+        ? (
+          <Peak
+            text={axis(highest)}
+            middle={middleOf(heights.indexOf(highest))}
+            y={y(highest) - 5}
+            left={left}
+          />
+        )
+        : null}
     </g>
   );
+}
+
+function Axis({ ticks, left }: { ticks: { at: number; text: string }[]; left: number }) {
+  return (
+    <>
+      {ticks.map(({ at, text }) => (
+        <>
+          <line x1={left} x2={size.width - size.right} y1={at} y2={at} stroke="var(--line)" />
+          <text x={left - 6} y={at + 4} text-anchor="end">{text}</text>
+        </>
+      ))}
+    </>
+  );
+}
+
+/** Above the middle of its bar, or as far to that side as there is room. */
+function Peak(
+  { text, middle, y, left }: { text: string; middle: number; y: number; left: number },
+) {
+  const right = size.width - size.right;
+  const half = (text.length * charWidth.bold) / 2;
+  const [x, anchor] = middle + half > right
+    ? [right, "end"]
+    : middle - half < left
+    ? [left, "start"]
+    : [middle, "middle"];
+  return <text x={x} y={y} text-anchor={anchor} class="peak">{text}</text>;
 }
 
 /** Where each part of a stack begins and ends. */

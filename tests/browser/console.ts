@@ -74,6 +74,36 @@ for (const scheme of ["light", "dark"] as const) {
   });
 }
 
+Deno.test("browser: no figure of a chart is cut off, however small, large or long it is", async () => {
+  using world = await createWorld({ env });
+  await using visitor = await visit(world, { screen: "desktop" });
+  const { page, url } = visitor;
+  await signIn(page, url, adminKey);
+  const charges = [
+    ...["usd", "chf", "sek"].flatMap((currency) => [[currency, "0.00125"], [currency, "48000"]]),
+    ["chf", "0.000000001"],
+    ["jpy", "12345678"],
+    ["usd", "480"],
+  ] as const;
+  for (const [currency, amount] of charges) {
+    const { projectId, apiKey: key } = await world.makeProject({ currency });
+    const body = { user: "ada", amount };
+    await world.json("/v1/user/balance/deposit", { key, body });
+    await world.json("/v1/user/charge", { key, body });
+    for (const days of [1, 7]) {
+      await page.goto(`${url}/console/projects/${projectId}?days=${days}`);
+      const cut = await page.evaluate(`
+        [...document.querySelectorAll("figure > svg text")].filter((text) => {
+          const { x, width } = text.getBBox();
+          return x < 0 || x + width > text.ownerSVGElement.viewBox.baseVal.width;
+        }).map((text) => text.textContent)`);
+      assert.deepEqual(cut, [], `${amount} ${currency}`);
+      assert.equal(await page.locator("figure:first-of-type text.peak").count(), 1);
+    }
+    await picture(page, `console-chart-${currency}-${amount}`, false);
+  }
+});
+
 Deno.test("browser: names without a blank in them fit a phone on every page of the console", async () => {
   const long = "d".repeat(100);
   using world = await busyWorld({ name: `Shop${long}`, description: long });
