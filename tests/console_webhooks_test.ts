@@ -227,6 +227,25 @@ Deno.test("console: a delivery shows each try and its event, and is sent again",
   assert.equal((await stranger.get(`${elsewhere}/webhooks/${id}`)).status, 404);
 });
 
+Deno.test("console: a delivery shows the numbers of its event as they were sent", async () => {
+  using world = await createWorld();
+  await subscribe(world, { events: ["balance.deposit.created"] });
+  const numbers = { order: "12345678901234567890", huge: "1e400", tiny: "0.1234567890123456789" };
+  const metadata = Object.entries(numbers).map(([name, text]) => `"${name}":${text}`).join();
+  const raw = `{"user":"ada","amount":"5","metadata":{${metadata}}}`;
+  const headers = { "content-type": "application/json" };
+  assert.equal((await world.json("/v1/user/balance/deposit", { raw, headers })).status, 200);
+  await deliver(world);
+  const [log] = await logs(world);
+  const owner = await signedIn(world);
+  const delivery = textOf((await owner.get(`deliveries/${log?.id}`)).html);
+  const user = textOf((await owner.get("users/one?user=ada")).html);
+  for (const [name, text] of Object.entries(numbers)) {
+    assert.ok(delivery.includes(`"${name}": ${text}`), delivery);
+    assert.ok(user.includes(`"${name}":${text}`), user);
+  }
+});
+
 Deno.test("console: deliveries are listed by status, page by page, and all that failed go out again", async () => {
   using world = await createWorld();
   const { id } = await subscribe(world, { events: ["balance.deposit.created"] });

@@ -1,5 +1,6 @@
 /** @jsxImportSource @hono/hono/jsx */
 import { ApiError } from "../base/errors.ts";
+import { parseJson } from "../base/json.ts";
 import { checkId } from "../projects/operator.ts";
 import { findDelivery } from "../webhooks/logs.ts";
 import type { Delivery } from "../webhooks/schema.ts";
@@ -115,6 +116,7 @@ function Text({ label, text }: { label: string; text: string }) {
   return <pre tabindex={0} role="region" aria-label={label}>{text}</pre>;
 }
 
+/** With every number as it was sent. */
 function indented(json: string): string {
-  return JSON.stringify(JSON.parse(json), null, 2);
+  return JSON.stringify(parseJson(json), null, 2);
 }
