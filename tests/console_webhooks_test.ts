@@ -246,6 +246,40 @@ Deno.test("console: a delivery shows the numbers of its event as they were sent"
   }
 });
 
+Deno.test("console: to an inactive webhook nothing goes out; it is to be activated again first", async () => {
+  using world = await createWorld();
+  const { id } = await subscribe(world);
+  world.subscriber.reply(() => ({ status: 410 }));
+  await world.deposit("ada", "1");
+  await deliver(world);
+  const [failed] = await logs(world, "&status=error");
+  const owner = await signedIn(world);
+  const path = `deliveries/${failed?.id}`;
+  const [one, all] = [await owner.get(path), await owner.get(`webhooks/${id}/redeliver`)];
+  await owner.submit(`webhooks/${id}/deactivate`);
+  const webhook = await owner.get(`webhooks/${id}`);
+  assert.match(textOf(webhook.html), /State inactive nothing goes out.*Activate again/);
+  assert.doesNotMatch(textOf(webhook.html), /deliveries go out|Redeliver/);
+  const delivery = await owner.get(path);
+  assert.match(textOf(delivery.html), /is inactive: nothing goes out\. Activate the webhook again/);
+  assert.doesNotMatch(textOf(delivery.html), /Redeliver/);
+  const since = { ...hiddenFields(all.html, "/redeliver"), since: "2025-12-31T00:00" };
+  for (
+    const told of [
+      await owner.submit(path, hiddenFields(one.html, `/${path}`)),
+      await owner.submit(`webhooks/${id}/redeliver`, since),
+      await owner.get((await owner.get(`webhooks/${id}/redeliver`)).location ?? ""),
+    ]
+  ) {
+    assert.match(textOf(told.html), /inactive, so nothing was sent on its way/);
+  }
+  assert.equal((await logs(world, "&status=error")).length, 1);
+  assert.equal((await actions(world))[0]?.action, "webhook.deactivated");
+  await owner.submit(`webhooks/${id}/enable`);
+  const again = hiddenFields((await owner.get(path)).html, `/${path}`);
+  assert.match(textOf((await owner.submit(path, again)).html), /on its way again/);
+});
+
 Deno.test("console: deliveries are listed by status, page by page, and all that failed go out again", async () => {
   using world = await createWorld();
   const { id } = await subscribe(world, { events: ["balance.deposit.created"] });

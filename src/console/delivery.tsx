@@ -14,12 +14,12 @@ import type { ConsoleRooms } from "./rooms.ts";
 const section = "/webhooks";
 
 /** One delivery: each of its tries, and the event as it was sent. */
-export function deliveryPages(door: Door, { deps, redelivery, sessions }: ConsoleRooms) {
-  const idOf = ({ incoming }: ProjectVisit) => checkId(incoming.param("deliveryId"), "delivery");
+export function deliveryPages(door: Door, rooms: ConsoleRooms) {
+  const { deps, redelivery, sessions } = rooms;
   return {
     show: door.project(async (visit) => {
-      const { project, here, page } = visit;
-      const { delivery, eventText } = await findDelivery(deps, project.id, idOf(visit));
+      const { here, page } = visit;
+      const { delivery, eventText, isActive } = await open(rooms, visit);
       return page(
         "Delivery",
         <>
@@ -28,14 +28,9 @@ export function deliveryPages(door: Door, { deps, redelivery, sessions }: Consol
             <a href={here(`/webhooks/${delivery.subscriptionId}`)}>this webhook</a>
           </p>
           <Figures delivery={delivery} />
-          {delivery.status === "pending"
-            ? null
-            : (
-              <form method="post" action={here(`/deliveries/${delivery.id}`)}>
-                <Hidden fields={{ formId: deps.id("form") }} />
-                <button type="submit">Redeliver</button>
-              </form>
-            )}
+          {isActive
+            ? <Redeliver delivery={delivery} here={here} formId={deps.id("form")} />
+            : <ActivateFirst delivery={delivery} here={here} />}
           <h2>Tries</h2>
           <Tries delivery={delivery} />
           {delivery.responseHead ? <LastAnswer head={delivery.responseHead} /> : null}
@@ -49,7 +44,8 @@ export function deliveryPages(door: Door, { deps, redelivery, sessions }: Consol
     }),
     redeliver: door.project(async (visit) => {
       const { project, session, here, go } = visit;
-      const id = idOf(visit);
+      const { delivery: { id }, isActive } = await open(rooms, visit);
+      if (!isActive) return go(here(`/deliveries/${id}`), "webhook-inactive");
       if (!await sessions.claim(session, formIdOf(await visit.form()))) {
         return go(here(`/deliveries/${id}`), "already-sent");
       }
@@ -60,6 +56,37 @@ export function deliveryPages(door: Door, { deps, redelivery, sessions }: Consol
       return go(here(`/deliveries/${id}`), "redelivering");
     }),
   };
+}
+
+/** The delivery in the page's address, and whether anything goes to its webhook. Throws 404. */
+async function open({ deps, subscriptions }: ConsoleRooms, { project, incoming }: ProjectVisit) {
+  const id = checkId(incoming.param("deliveryId"), "delivery");
+  const found = await findDelivery(deps, project.id, id);
+  const { isActive } = await subscriptions.read(project.id, found.delivery.subscriptionId);
+  return { ...found, isActive };
+}
+
+type Here = ProjectVisit["here"];
+
+function Redeliver(
+  { delivery: { id, status }, here, formId }: { delivery: Delivery; here: Here; formId: string },
+) {
+  if (status === "pending") return null;
+  return (
+    <form method="post" action={here(`/deliveries/${id}`)}>
+      <Hidden fields={{ formId }} />
+      <button type="submit">Redeliver</button>
+    </form>
+  );
+}
+
+function ActivateFirst({ delivery, here }: { delivery: Delivery; here: Here }) {
+  return (
+    <form method="post" action={here(`/webhooks/${delivery.subscriptionId}/enable`)}>
+      <p>The webhook is inactive: nothing goes out.</p>
+      <button type="submit">Activate the webhook again</button>
+    </form>
+  );
 }
 
 function Figures({ delivery }: { delivery: Delivery }) {

@@ -14,6 +14,8 @@ const texts = {
   "booked-before": "This form was sent before; it is booked once.",
   "webhook-deactivated": "The webhook is deactivated.",
   "webhook-reenabled": "The webhook is active again.",
+  "webhook-inactive":
+    "The webhook is inactive, so nothing was sent on its way. Activate it again first.",
   "redelivering": "The delivery is on its way again.",
   "redelivering-all": "What failed is on its way again, a few at a time.",
   "test-sent": "A test event is on its way. It is the newest one in the list of deliveries.",

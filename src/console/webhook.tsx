@@ -59,8 +59,8 @@ function Figures({ subscription, state: { running, openUntil } }: {
   subscription: SubscriptionView;
   state: EndpointState;
 }) {
-  const { consecutiveFailures, lastDeliveredAt } = subscription;
-  const held = openUntil === null ? "deliveries go out" : (
+  const { isActive, consecutiveFailures, lastDeliveredAt } = subscription;
+  const held = !isActive ? "nothing goes out" : openUntil === null ? "deliveries go out" : (
     <>
       it keeps failing: nothing goes out until <Moment at={openUntil} />
     </>
@@ -127,8 +127,14 @@ function Actions({ visit: { here }, subscription: { id, isActive }, formId }: {
     <div class="actions">
       {isActive ? send("test", "Send a test event") : send("enable", "Activate again")}
       <a class="button" href={at("rotate")}>Rotate the secret…</a>
-      <a class="button" href={at("redeliver")}>Redeliver what failed…</a>
-      {isActive ? <a class="button" href={at("deactivate")}>Deactivate…</a> : null}
+      {isActive
+        ? (
+          <>
+            <a class="button" href={at("redeliver")}>Redeliver what failed…</a>
+            <a class="button" href={at("deactivate")}>Deactivate…</a>
+          </>
+        )
+        : null}
     </div>
   );
 }

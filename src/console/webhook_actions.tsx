@@ -66,7 +66,7 @@ interface Again {
 }
 
 type Open = (visit: ProjectVisit) => Promise<{
-  subscription: { id: string; secretSuffix: string; url: string };
+  subscription: { id: string; isActive: boolean; secretSuffix: string; url: string };
   address: string;
 }>;
 
@@ -140,7 +140,8 @@ function failedRedelivery(door: Door, { redelivery, sessions, deps }: ConsoleRoo
     visit: ProjectVisit,
     { fault, since }: Again & { since?: string | undefined },
   ) {
-    const { subscription: { url }, address } = await open(visit);
+    const { subscription: { isActive, url }, address } = await open(visit);
+    if (!isActive) return visit.go(address, "webhook-inactive");
     const yesterday = new Date(deps.clock.now() - 24 * 60 * 60 * 1000).toISOString().slice(0, 16);
     const page = (
       <>
@@ -178,7 +179,8 @@ function failedRedelivery(door: Door, { redelivery, sessions, deps }: ConsoleRoo
       const { project, session, go, incoming } = visit;
       const form = await visit.form();
       return await orAgain(async () => {
-        const { subscription: { id: subscriptionId }, address } = await open(visit);
+        const { subscription: { id: subscriptionId, isActive }, address } = await open(visit);
+        if (!isActive) return go(address, "webhook-inactive");
         const since = Date.parse(`${given(form, "since")}Z`);
         if (Number.isNaN(since)) throw badRequest("since", "‘Since’ is no time.");
         if (!await sessions.claim(session, formIdOf(form))) return go(address, "already-sent");
