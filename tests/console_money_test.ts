@@ -167,13 +167,62 @@ Deno.test("console: a user's page shows what is held, and each activity with wha
 Deno.test("console: in an archived project nothing can be deposited, but looked at", async () => {
   using world = await createWorld();
   await world.deposit("ada", "5");
-  await operate(world, "/archive");
   const owner = await signedIn(world);
-  const asked = await owner.post("deposit", { user: "ada", amount: "1" });
-  const refused = await owner.post("deposit", hiddenFields(asked.html, "/deposit"));
-  assert.equal(refused.status, 403);
-  assert.match(textOf(refused.html), /This project is archived/);
-  assert.equal((await owner.get("users/one?user=ada")).status, 200);
+  const [booked, open] = await Promise.all(
+    [1, 2].map(() => owner.post("deposit", { user: "ada", amount: "1" })),
+  );
+  await owner.submit("deposit", hiddenFields(booked?.html ?? "", "/deposit"));
+  await operate(world, "/archive");
+  for (
+    const refused of [
+      await owner.get("deposit?user=ada"),
+      await owner.post("deposit", { user: "ada", amount: "1" }),
+      await owner.post("deposit", { user: "ada", amount: "free" }),
+      await owner.post("deposit", hiddenFields(open?.html ?? "", "/deposit")),
+    ]
+  ) {
+    assert.equal(refused.status, 403);
+    assert.match(textOf(refused.html), /Users .*This project is archived.*To the user/);
+    assert.doesNotMatch(refused.html, /<form[^>]*\/deposit"/);
+  }
+  const again = await owner.submit("deposit", hiddenFields(booked?.html ?? "", "/deposit"));
+  assert.match(textOf(again.html), /it is booked once/);
+  const user = await owner.get("users/one?user=ada");
+  assert.equal(user.status, 200);
+  assert.match(textOf(user.html), /This project is archived: nothing is deposited/);
+  assert.doesNotMatch(user.html, /\/deposit\?/);
+  assert.equal((await world.balance("ada")).balance, "6");
+});
+
+Deno.test("console: what is refunded as a whole is offered for no other refund", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "10");
+  const { body: charge } = await world.json("/v1/user/charge", {
+    body: { user: "ada", amount: "4" },
+  });
+  const { activityId } = charge;
+  const owner = await signedIn(world);
+  const asked = await owner.post("refund", { user: "ada", activityId, amount: "1" });
+  await owner.submit("refund", hiddenFields(asked.html, "/refund"));
+  const link = new RegExp(`Refund the charge ${activityId}`);
+  assert.match((await owner.get("users/one?user=ada")).html, link, "3 are left");
+  const late = await owner.post("refund", { user: "ada", activityId, amount: "" });
+  await world.json("/v1/user/refund", { body: { user: "ada", activityId } });
+  const user = await owner.get("users/one?user=ada");
+  assert.doesNotMatch(user.html, link);
+  assert.match(textOf(user.html), /charge -4 .* refunded /);
+  for (
+    const [status, shown] of [
+      [200, await owner.get(`refund?user=ada&activityId=${activityId}`)],
+      [400, await owner.post("refund", { user: "ada", activityId, amount: "" })],
+      [400, await owner.post("refund", hiddenFields(late.html, "/refund"))],
+    ] as const
+  ) {
+    assert.equal(shown.status, status);
+    assert.match(textOf(shown.html), /All of it is refunded/);
+    assert.doesNotMatch(shown.html, /<form[^>]*\/refund"/);
+  }
+  assert.equal((await world.balance("ada")).balance, "10");
 });
 
 Deno.test("console: a shared project's money is its users' own: no deposit by hand", async () => {

@@ -1,6 +1,7 @@
 /** @jsxImportSource @hono/hono/jsx */
-import { badRequest, notFound } from "../base/errors.ts";
+import { ApiError, badRequest, notFound } from "../base/errors.ts";
 import { checkUserId } from "../base/user_id.ts";
+import { requireActive } from "../projects/active.ts";
 import type { Door, ProjectVisit } from "./door.tsx";
 import { orAgain } from "./fields.ts";
 import { bookedFrom, ConfirmMoney, MoneyForm, readWish } from "./money_form.tsx";
@@ -13,10 +14,15 @@ const section = "/users";
 export function depositPages(door: Door, { post, deps }: ConsoleRooms) {
   function ask(visit: ProjectVisit, form: URLSearchParams, fault: string | null): Response {
     const user = userOf(visit, form);
+    const title = `Deposit for ${user}`;
+    if (visit.project.status !== "active") {
+      const page = <Archived back={addressOf(visit, user)} />;
+      return visit.page(title, page, { section, status: 403 });
+    }
     const action = visit.here("/deposit");
     const view = { visit, form, fault, action, hidden: { user }, amountHint: null };
     const status = fault === null ? 200 : 400;
-    return visit.page(`Deposit for ${user}`, <MoneyForm {...view} />, { section, status });
+    return visit.page(title, <MoneyForm {...view} />, { section, status });
   }
 
   return {
@@ -34,6 +40,7 @@ export function depositPages(door: Door, { post, deps }: ConsoleRooms) {
         const { amount } = wish;
         if (amount === null) throw badRequest("amount", "‘Amount’ is missing.");
         if (!wish.confirmed) {
+          requireActive(visit.project);
           const says = `The balance of ${user} grows by`;
           const formId = deps.id("form");
           const common = { visit, says, amount, wish, back, formId, hidden: { user } };
@@ -43,9 +50,23 @@ export function depositPages(door: Door, { post, deps }: ConsoleRooms) {
         const details = bookedFrom(deps, visit, { action: "deposit", reason: wish.reason, form });
         const posted = await post.deposit({ ref: { projectId, user }, amount, ...details });
         return go(back, posted.kind === "replayed" ? "booked-before" : "deposited");
-      }, (fault) => ask(visit, form, fault));
+      }, (fault) => ask(visit, form, fault)).catch((error) => {
+        if (!(error instanceof ApiError && error.code === "project_archived")) throw error;
+        return ask(visit, form, error.message);
+      });
     }),
   };
+}
+
+function Archived({ back }: { back: string }) {
+  return (
+    <>
+      <p>This project is archived: nothing is deposited in it any more.</p>
+      <p>
+        <a href={back}>To the user</a>
+      </p>
+    </>
+  );
 }
 
 /** Throws 400 for no user's id, 404 where users pay into wallets of their own. */

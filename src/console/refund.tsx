@@ -1,5 +1,5 @@
 /** @jsxImportSource @hono/hono/jsx */
-import { notFound } from "../base/errors.ts";
+import { badRequest, notFound } from "../base/errors.ts";
 import { formatAmount } from "../base/money.ts";
 import { checkUserId } from "../base/user_id.ts";
 import { findActivity } from "../ledger/activities.ts";
@@ -13,6 +13,7 @@ import type { ConsoleRooms } from "./rooms.ts";
 import { addressOf } from "./user.tsx";
 
 const section = "/users";
+const nothingLeft = "All of it is refunded: nothing is left to give or take back.";
 
 /** A refund by hand, in part or whole: filled in, asked back, booked once. */
 export function refundPages(door: Door, rooms: ConsoleRooms) {
@@ -36,7 +37,7 @@ export function refundPages(door: Door, rooms: ConsoleRooms) {
           The {original.kind} of <strong>{amountOf(original)}</strong> by {original.user},{" "}
           <code>{original.id}</code>.
         </p>
-        <MoneyForm {...view} />
+        {left === 0n ? <p>{nothingLeft}</p> : <MoneyForm {...view} />}
       </>
     );
     return visit.page("Refund", page, { section, status });
@@ -56,7 +57,9 @@ export function refundPages(door: Door, rooms: ConsoleRooms) {
         const back = addressOf(visit, original.user);
         const wish = readWish(form);
         if (!wish.confirmed) {
-          const amount = wish.amount ?? await post.refundable(ref, original);
+          const left = await post.refundable(ref, original);
+          if (left === 0n) throw badRequest("amount", nothingLeft);
+          const amount = wish.amount ?? left;
           const hidden = hiddenOf(original);
           const common = { visit, says: saysOf(original), amount, wish, back, hidden };
           const asked = (

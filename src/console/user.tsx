@@ -1,7 +1,7 @@
 /** @jsxImportSource @hono/hono/jsx */
 import { ApiError } from "../base/errors.ts";
 import type { Handler } from "../base/handler.ts";
-import { fromDecimal, parseAmount, toAmount, zero } from "../base/money.ts";
+import { type Amount, fromDecimal, parseAmount, toAmount, zero } from "../base/money.ts";
 import { checkUserId } from "../base/user_id.ts";
 import { listActivities } from "../ledger/activities.ts";
 import { findLastAccount } from "../ledger/authorization.ts";
@@ -17,7 +17,7 @@ import type { ConsoleRooms } from "./rooms.ts";
 const entriesPerPage = 25;
 
 /** A user's money, what is held of it, and how it came and went. */
-export function userPage(door: Door, { deps: { kv, clock } }: ConsoleRooms): Handler {
+export function userPage(door: Door, { deps: { kv, clock }, post }: ConsoleRooms): Handler {
   return door.project(async (visit) => {
     const { project, incoming, page } = visit;
     const user = checkUserId(incoming.query("user"), "user");
@@ -28,15 +28,19 @@ export function userPage(door: Door, { deps: { kv, clock } }: ConsoleRooms): Han
     const { entries, nextCursor } = ref
       ? await listActivities(kv, ref, { limit: entriesPerPage, cursor })
       : { entries: [], nextCursor: null };
+    const lines = await Promise.all(entries.map(async (entry): Promise<Line> => ({
+      entry,
+      left: ref && isRefundable(entry) ? await post.refundable(ref, entry) : null,
+    })));
     const path = addressOf(visit, user);
     return page(
       `User ${user}`,
       <>
         <Balance detail={detail} />
-        {project.mode === "default" ? <DepositForm visit={visit} user={user} /> : null}
+        {project.mode === "default" ? <Deposit visit={visit} user={user} /> : null}
         <Holds detail={detail} />
         <h2>Activities</h2>
-        <Activities visit={visit} entries={entries} />
+        <Activities visit={visit} lines={lines} />
         <Pager
           older={nextCursor === null ? null : `${path}&cursor=${nextCursor}`}
           newest={cursor === undefined ? null : path}
@@ -45,6 +49,12 @@ export function userPage(door: Door, { deps: { kv, clock } }: ConsoleRooms): Han
       { section: "/users" },
     );
   });
+}
+
+interface Line {
+  entry: Entry;
+  /** How much can still be refunded; null for what no refund is made of. */
+  left: Amount | null;
 }
 
 /** The address of a user's page. */
@@ -80,7 +90,10 @@ function Balance({ detail }: { detail: UserDetail }) {
   );
 }
 
-function DepositForm({ visit: { here, project }, user }: { visit: ProjectVisit; user: string }) {
+function Deposit({ visit: { here, project }, user }: { visit: ProjectVisit; user: string }) {
+  if (project.status !== "active") {
+    return <p>This project is archived: nothing is deposited in it any more.</p>;
+  }
   return (
     <p>
       <a class="button" href={here(`/deposit?user=${encodeURIComponent(user)}`)}>
@@ -109,8 +122,8 @@ function Holds({ detail: { holds, currency } }: { detail: UserDetail }) {
   );
 }
 
-function Activities({ visit, entries }: { visit: ProjectVisit; entries: Entry[] }) {
-  const { project: { currency }, here } = visit;
+function Activities({ visit, lines }: { visit: ProjectVisit; lines: Line[] }) {
+  const { project: { currency } } = visit;
   return (
     <Table
       caption="Newest first; times in UTC"
@@ -122,23 +135,30 @@ function Activities({ visit, entries }: { visit: ProjectVisit; entries: Entry[] 
         "About",
         "Action",
       ]}
-      rows={entries.map((entry) => [
+      rows={lines.map(({ entry, left }) => [
         <Moment at={entry.createdAt} />,
         entry.kind,
         <span class="exact">{entry.delta}</span>,
         <Money amount={toAmount(fromDecimal(entry.balanceAfter))} currency={currency} />,
         <About entry={entry} />,
-        !isRefundable(entry) ? "" : (
-          <a
-            href={here(`/refund?user=${encodeURIComponent(entry.user)}&activityId=${entry.id}`)}
-            aria-label={`Refund the ${entry.kind} ${entry.id}`}
-          >
-            Refund…
-          </a>
-        ),
+        left === null ? "" : <RefundLink visit={visit} entry={entry} left={left} />,
       ])}
       empty="There is no activity yet."
     />
+  );
+}
+
+function RefundLink(
+  { visit: { here }, entry: { id, kind, user }, left }: Line & { visit: ProjectVisit },
+) {
+  if (left === 0n) return <span class="muted">refunded</span>;
+  return (
+    <a
+      href={here(`/refund?user=${encodeURIComponent(user)}&activityId=${id}`)}
+      aria-label={`Refund the ${kind} ${id}`}
+    >
+      Refund…
+    </a>
   );
 }
 
