@@ -262,3 +262,17 @@ Deno.test("paywall page: each amount that it offers leads on, whatever may be ty
     assert.match(await response.text(), /Choose an amount from 10 to 100 USD/);
   }
 });
+
+Deno.test("paywall page: the way back from a fault is below the server's own path", async () => {
+  using world = await createWorld({
+    env: { BASE_URL: "https://shop.example.com/pay/" },
+    project: { topUp: { checkoutUrl: "https://shop.example.com/buy?a={amount}" } },
+  });
+  const path = (await pathFor(world, "ada")).replace("/pay", "");
+  const formId = formIdOf((await open(world, path)).html);
+  const refused = await send(world, path, { formId, amount: "99999999" });
+  assert.equal(refused.status, 400);
+  assert.ok((await refused.text()).includes(`<a href="/pay${path}">Back</a>`));
+  const wallet = await send(world, "/wallet", { action: "revoke" });
+  assert.match(await wallet.text(), /<a href="\/pay\/wallet">Back/);
+});

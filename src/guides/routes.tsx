@@ -33,10 +33,14 @@ export function guideRoutes({ config, guides }: Deps): { contents: Handler; guid
   return {
     contents: ({ requestId }) =>
       pageResponse(200, String(<ContentsPage sections={sections()} />), { requestId }),
-    guide: asPage(({ param, requestId }) => {
-      const name = param("name");
-      const page = <GuidePage {...open(name)} sections={sections()} here={`${path}/${name}`} />;
-      return pageResponse(200, String(page), { requestId });
-    }, "There is no such guide"),
+    guide: asPage(
+      ({ param, requestId }) => {
+        const name = param("name");
+        const page = <GuidePage {...open(name)} sections={sections()} here={`${path}/${name}`} />;
+        return pageResponse(200, String(page), { requestId });
+      },
+      config,
+      "There is no such guide",
+    ),
   };
 }

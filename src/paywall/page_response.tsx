@@ -2,7 +2,7 @@
 import { readBytes } from "../base/body.ts";
 import { ApiError } from "../base/errors.ts";
 import type { Handler } from "../base/handler.ts";
-import type { Config } from "../config.ts";
+import { type Config, publicPath } from "../config.ts";
 import { MessagePage } from "./page.tsx";
 
 /**
@@ -62,10 +62,14 @@ export function seeOther(location: string, requestId: string, cookie?: string): 
 }
 
 /**
- * Says what a person can read of a fault; faults of ours are thrown on, and logged. `lost` is the
- * title where nothing is found.
+ * Says what a person can read of a fault, with the way back to where they were; faults of ours are
+ * thrown on, and logged. `lost` is the title where nothing is found.
  */
-export function asPage(handler: Handler, lost = "This link is no longer valid"): Handler {
+export function asPage(
+  handler: Handler,
+  site: Pick<Config, "baseUrl">,
+  lost = "This link is no longer valid",
+): Handler {
   return async (incoming) => {
     try {
       return await handler(incoming);
@@ -73,7 +77,7 @@ export function asPage(handler: Handler, lost = "This link is no longer valid"):
       if (!(error instanceof ApiError)) throw error;
       const { requestId, path } = incoming;
       const title = error.status === 404 ? lost : "That did not work";
-      const back = error.status === 404 ? {} : { back: path };
+      const back = error.status === 404 ? {} : { back: publicPath(site, path) };
       const page = <MessagePage title={title} text={error.message} {...back} />;
       const response = pageResponse(error.status, String(page), { requestId });
       for (const [name, value] of Object.entries(error.headers)) response.headers.set(name, value);

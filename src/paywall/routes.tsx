@@ -31,8 +31,8 @@ const stripeCheckout = "https://checkout.stripe.com";
 /** The pages that a person opens from a paywall message. Reading one changes nothing. */
 export function paywallRoutes(rooms: PaywallRooms) {
   return {
-    showTopUp: asPage(showTopUp(rooms)),
-    startTopUp: asPage(startTopUp(rooms)),
+    showTopUp: asPage(showTopUp(rooms), rooms.deps.config),
+    startTopUp: asPage(startTopUp(rooms), rooms.deps.config),
     stripeWebhook: stripeWebhook(rooms),
   };
 }

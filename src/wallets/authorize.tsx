@@ -15,7 +15,8 @@ import type { WalletRooms } from "./rooms.ts";
 
 /** The page where a person allows a project to charge their wallet. Reading it changes nothing. */
 export function authorizeRoutes(rooms: WalletRooms): { show: Handler; decide: Handler } {
-  return { show: asPage(show(rooms)), decide: asPage(decide(rooms)) };
+  const { config } = rooms.deps;
+  return { show: asPage(show(rooms), config), decide: asPage(decide(rooms), config) };
 }
 
 interface Opened {

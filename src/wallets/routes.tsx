@@ -35,8 +35,8 @@ export function walletRoutes(rooms: WalletRooms) {
   return {
     showAuthorize: show,
     decideAuthorize: decide,
-    showWallet: asPage(showWallet(rooms)),
-    changeWallet: asPage(changeWallet(rooms)),
+    showWallet: asPage(showWallet(rooms), rooms.deps.config),
+    changeWallet: asPage(changeWallet(rooms), rooms.deps.config),
     ...passkeyRoutes(rooms),
   };
 }
