@@ -44,6 +44,25 @@ Deno.test("console: a deposit is asked back exactly, booked once, and leaves its
   assert.deepEqual([event.trigger.source, event.data.source], ["console", "console"]);
 });
 
+Deno.test("console: an id that turns the direction of writing turns no amount beside it", async () => {
+  using world = await createWorld();
+  const user = "ada\u202e";
+  await world.deposit(user, "10");
+  await world.json("/v1/user/charge", { body: { user, amount: "4" } });
+  const owner = await signedIn(world);
+  const isolated = `<bdi>${user}</bdi>`;
+  const asked = await owner.post("deposit", { user, amount: "12.05" });
+  assert.ok(asked.html.includes(`The balance of ${isolated} grows by`));
+  for (const { id, kind } of await world.activities(user)) {
+    const form = { user, activityId: id };
+    const page = await owner.get(`refund?${new URLSearchParams(form)}`);
+    assert.ok(page.html.includes(`by ${isolated},`));
+    const { html } = await owner.post("refund", form);
+    const end = kind === "charge" ? " grows by" : ", as far as it is available, falls by";
+    assert.ok(html.includes(`the balance of ${isolated}${end}`), html);
+  }
+});
+
 Deno.test("console: the row of a deposit is in the deposit's own write", async () => {
   const writes: string[][] = [];
   using world = await createWorld({
@@ -111,7 +130,7 @@ Deno.test("console: a refund in part is booked once, and never more than is left
   assert.equal(refused.status, 400);
   assert.match(textOf(refused.html), /2\.5 is left to refund/);
   const back = await owner.post("refund", { user: "ada", activityId: deposit?.id, amount: "20" });
-  assert.match(textOf(back.html), /taken back: the balance of ada, as far as it is available/);
+  assert.match(textOf(back.html), /taken back: the balance of ada , as far as it is available/);
   assert.equal((await world.balance("ada")).balance, "7.5");
 });
 

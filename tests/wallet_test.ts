@@ -32,7 +32,7 @@ Deno.test("wallet: a chat without leave asks for it, and is answered once it is 
   const device = new Device(world);
   const page = await device.get(path);
   assert.match(page.html, /Helper asks for permission/);
-  assert.match(page.html, /<strong>ada<\/strong>/);
+  assert.match(page.html, /<strong><bdi>ada<\/bdi><\/strong>/);
   assert.match(page.headers.get("content-security-policy") ?? "", /frame-ancestors 'none'/);
   assert.equal(page.headers.get("set-cookie"), null, "a look changes nothing");
   const { set, location } = await device.post(path, { decision: "approve", cap: "5" });

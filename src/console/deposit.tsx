@@ -41,7 +41,11 @@ export function depositPages(door: Door, { post, deps }: ConsoleRooms) {
         if (amount === null) throw badRequest("amount", "‘Amount’ is missing.");
         if (!wish.confirmed) {
           requireActive(visit.project);
-          const says = `The balance of ${user} grows by`;
+          const says = (
+            <>
+              The balance of <bdi>{user}</bdi> grows by
+            </>
+          );
           const formId = deps.id("form");
           const common = { visit, says, amount, wish, back, formId, hidden: { user } };
           const asked = <ConfirmMoney {...common} action={here("/deposit")} />;

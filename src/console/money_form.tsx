@@ -1,4 +1,5 @@
 /** @jsxImportSource @hono/hono/jsx */
+import type { Child } from "@hono/hono/jsx";
 import { badRequest } from "../base/errors.ts";
 import { type Amount, formatAmount, parseAmount } from "../base/money.ts";
 import type { Deps } from "../deps.ts";
@@ -93,7 +94,7 @@ export function MoneyForm({ visit, form, fault, action, hidden, amountHint }: {
 export function ConfirmMoney({ visit, says, amount, wish, action, back, hidden, formId }: {
   visit: ProjectVisit;
   /** A sentence that ends with the amount. */
-  says: string;
+  says: Child;
   amount: Amount;
   wish: MoneyWish;
   action: string;

@@ -34,8 +34,8 @@ export function refundPages(door: Door, rooms: ConsoleRooms) {
     const page = (
       <>
         <p>
-          The {original.kind} of <strong>{amountOf(original)}</strong> by {original.user},{" "}
-          <code>{original.id}</code>.
+          The {original.kind} of <strong>{amountOf(original)}</strong> by{" "}
+          <bdi>{original.user}</bdi>, <code>{original.id}</code>.
         </p>
         {left === 0n ? <p>{nothingLeft}</p> : <MoneyForm {...view} />}
       </>
@@ -61,7 +61,7 @@ export function refundPages(door: Door, rooms: ConsoleRooms) {
           if (left === 0n) throw badRequest("amount", nothingLeft);
           const amount = wish.amount ?? left;
           const hidden = hiddenOf(original);
-          const common = { visit, says: saysOf(original), amount, wish, back, hidden };
+          const common = { visit, says: <Says original={original} />, amount, wish, back, hidden };
           const asked = (
             <ConfirmMoney {...common} formId={deps.id("form")} action={here("/refund")} />
           );
@@ -96,8 +96,17 @@ function hiddenOf({ user, id }: Entry): Record<string, string> {
   return { user, activityId: id };
 }
 
-function saysOf({ kind, user }: Entry): string {
+function Says({ original: { kind, user } }: { original: Entry }) {
   return kind === "deposit" || kind === "trial"
-    ? `This ${kind} is taken back: the balance of ${user}, as far as it is available, falls by`
-    : `This ${kind} is given back: the balance of ${user} grows by`;
+    ? (
+      <>
+        This {kind} is taken back: the balance of{" "}
+        <bdi>{user}</bdi>, as far as it is available, falls by
+      </>
+    )
+    : (
+      <>
+        This {kind} is given back: the balance of <bdi>{user}</bdi> grows by
+      </>
+    );
 }

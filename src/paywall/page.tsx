@@ -76,13 +76,18 @@ export function TopUpPage(view: TopUpView) {
         ? (
           <p>
             Pays into the wallet of{" "}
-            <strong>{view.user}</strong>. Its balance is shown on its owner’s own devices only.
+            <strong>
+              <bdi>{view.user}</bdi>
+            </strong>. Its balance is shown on its owner’s own devices only.
           </p>
         )
         : (
           <>
             <p>
-              Balance of <strong>{view.user}</strong>
+              Balance of{" "}
+              <strong>
+                <bdi>{view.user}</bdi>
+              </strong>
             </p>
             <p class="balance" id="balance" aria-live="polite">{view.balanceFormatted}</p>
           </>

@@ -24,7 +24,10 @@ export function AuthorizePage(view: AuthorizeView) {
     <Page title={`${projectName} asks for permission`} script={script} base={base}>
       <h1>{projectName} asks for permission</h1>
       <p>
-        It wants to charge your wallet for what <strong>{user}</strong>{" "}
+        It wants to charge your wallet for what{" "}
+        <strong>
+          <bdi>{user}</bdi>
+        </strong>{" "}
         uses, never more in one day than you say here. You can end that at any time.
       </p>
       {balance === null ? <NoWallet /> : (

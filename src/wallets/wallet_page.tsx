@@ -83,7 +83,7 @@ function ConnectionForm(
     <section>
       <h3>{name}</h3>
       <p>
-        As {user}: {isActive ? `${spent} of ${cap} today` : "not allowed any more"}.
+        As <bdi>{user}</bdi>: {isActive ? `${spent} of ${cap} today` : "not allowed any more"}.
       </p>
       {isActive
         ? (
@@ -142,7 +142,7 @@ export function AskLeavePage({ base, balances, connections }: WalletView) {
           <ul>
             {active.map(({ name, user, cap }) => (
               <li>
-                {name}, as {user}: up to {cap} a day
+                {name}, as <bdi>{user}</bdi>: up to {cap} a day
               </li>
             ))}
           </ul>

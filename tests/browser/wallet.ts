@@ -118,7 +118,7 @@ Deno.test("browser: a lost device is shut out, by its cookie and by its passkey"
   await page.getByRole("button", { name: "Sign out all other devices" }).click();
   await page.waitForLoadState();
   await assertAccessible(page);
-  assert.match(await page.content(), /As ada/);
+  assert.match(await page.content(), /As <bdi>ada/);
   await lost.reload();
   await lost.waitForSelector("text=This device knows no wallet");
   await lost.click("#use-passkey");
