@@ -27,6 +27,7 @@ Deno.test("console: a webhook is made with its secret shown once, and by a secon
   const [secret = ""] = /whsec_[A-Za-z0-9+/=]+/.exec(made.html) ?? [];
   world.seenSecrets.add(secret);
   assert.ok(secret);
+  assert.match(textOf(made.html), /shown this once and stored encrypted, to sign deliveries/);
   const [subscription, ...others] = (await world.json("/v1/webhooks/subscriptions")).body
     .subscriptions;
   assert.deepEqual(others, []);
@@ -171,6 +172,7 @@ Deno.test("console: a secret is rotated after asking; both sign for the hours th
   const [secret = ""] = /whsec_[A-Za-z0-9+/=]+/.exec(made.html) ?? [];
   world.seenSecrets.add(secret);
   assert.ok(secret && secret !== old);
+  assert.match(textOf(made.html), /shown this once and stored encrypted, to sign deliveries/);
   const again = await owner.post(`webhooks/${id}/rotate`, { ...form, hours: "1" });
   assert.match(again.location ?? "", /already-sent/);
   await world.deposit("ada", "1");

@@ -85,12 +85,15 @@ export function Confirm({ says, button, action, back, fields = {}, danger = true
   );
 }
 
-/** A secret that is shown this once. */
-export function ShownOnce({ label, secret }: { label: string; secret: string }) {
+/** A secret that is shown this once. One that `signs` deliveries cannot be kept as a hash alone. */
+export function ShownOnce(
+  { label, secret, signs = false }: { label: string; secret: string; signs?: boolean },
+) {
+  const kept = signs ? "stored encrypted, to sign deliveries with" : "stored nowhere";
   return (
     <>
       <p>
-        <strong>{label}.</strong> It is shown this once and stored nowhere: copy it now.
+        <strong>{label}.</strong> It is shown this once and {kept}: copy it now.
       </p>
       <code class="secret" id="secret">{secret}</code>
     </>

@@ -123,7 +123,7 @@ function secretRotation(door: Door, { subscriptions, sessions, deps }: ConsoleRo
         const { secret } = await subscriptions.operate(project.id, id, wish, session.by);
         const made = (
           <>
-            <ShownOnce label="The new signing secret" secret={secret ?? ""} />
+            <ShownOnce label="The new signing secret" secret={secret ?? ""} signs />
             <p>
               <a href={address}>To the webhook</a>
             </p>

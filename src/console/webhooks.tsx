@@ -43,7 +43,7 @@ export function webhookPages(door: Door, rooms: ConsoleRooms) {
         const { view, secret } = await subscriptions.create(project.id, settings, session.by);
         const made = (
           <>
-            <ShownOnce label="The signing secret" secret={secret} />
+            <ShownOnce label="The signing secret" secret={secret} signs />
             <p>
               <a href={here(`/webhooks/${view.id}`)}>To the webhook</a>
             </p>
