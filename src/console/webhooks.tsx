@@ -64,6 +64,10 @@ function readSubscription(form: URLSearchParams): CreateSubscription {
     if (name !== "") return [name, line.slice(colon + 1).trim()];
     throw badRequest("customHeaders", "Each header stands on a line of its own, as ‘Name: value’.");
   });
+  const names = new Set(customHeaders.map(([name = ""]) => name.toLowerCase()));
+  if (names.size < customHeaders.length) {
+    throw badRequest("customHeaders", "‘Headers of your own’ must not name a header twice.");
+  }
   return parseWith(createSubscriptionSchema, {
     url: given(form, "url") ?? "",
     events: (given(form, "events") ?? "").split(/[\s,]+/).filter((name) => name !== ""),
