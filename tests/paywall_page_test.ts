@@ -227,6 +227,8 @@ Deno.test("paywall page: shows the last twenty activities, newest first", async 
   const { html } = await open(world, await pathFor(world, "ada"));
   const shown = [...html.matchAll(/<td>(\d+) usd<\/td>/g)].map(([, amount]) => Number(amount));
   assert.deepEqual(shown, Array.from({ length: 20 }, (_, n) => 25 - n));
+  const times = html.match(/>\d{4}-\d\d-\d\d \d\d:\d\d UTC<\/time>/g);
+  assert.equal(times?.length, 20, "each says its zone");
 });
 
 Deno.test("paywall page: the owner's own checkout gets the amount, the user and the project", async () => {

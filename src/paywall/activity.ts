@@ -13,5 +13,6 @@ const kinds: Record<Entry["kind"], string> = {
 export function activityForPeople({ createdAt, kind, usage, delta }: Entry, currency: string) {
   const at = new Date(createdAt).toISOString();
   const what = usage ? `${kinds[kind]} (${usage.model})` : kinds[kind];
-  return { at, day: at.slice(0, 16).replace("T", " "), what, amount: `${delta} ${currency}` };
+  const day = `${at.slice(0, 16).replace("T", " ")} UTC`;
+  return { at, day, what, amount: `${delta} ${currency}` };
 }
