@@ -47,6 +47,18 @@ Deno.test("console: a time without anything is empty, and unknown times are the 
   }
 });
 
+Deno.test("console: below a chart of one day are hours, of more different days", async () => {
+  using world = await createWorld();
+  const owner = await signedIn(world);
+  for (const days of [1, 7, 30, 90]) {
+    const { html } = await owner.get(`?days=${days}`);
+    const [, chart = ""] = /<svg(.*?)<\/svg>/s.exec(html) ?? [];
+    const ticks = [...chart.matchAll(/>(\d\d[:-]\d\d)<\/text>/g)].map(([, tick = ""]) => tick);
+    assert.ok(ticks.length >= 5 && new Set(ticks).size === ticks.length, `${days}: ${ticks}`);
+    assert.ok(ticks.every((tick) => tick.includes(days === 1 ? ":" : "-")), `${days}: ${ticks}`);
+  }
+});
+
 Deno.test("timeline: every hour of a range is in one step, and none from outside", () => {
   for (const now of [0, 1, 59 * 60_000, 13 * hourMs + 5, 24 * hourMs - 1]) {
     const at = Date.UTC(2026, 1, 28) + now;

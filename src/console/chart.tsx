@@ -17,9 +17,11 @@ export interface BarChartView {
   axis: (value: number) => string;
 }
 
-/** One bar: a label, and of each series how high, and its figure for the table. */
+/** One bar: its names, and of each series how high, and its figure for the table. */
 export interface Bar {
   label: string;
+  /** Below the bar: at most five characters. */
+  tick: string;
   values: readonly number[];
   figures: readonly Child[];
 }
@@ -82,7 +84,7 @@ function Plot({ id, bars, axis }: BarChartView) {
   return (
     <g aria-hidden="true">
       <Axis ticks={ticks} left={left} />
-      {bars.map(({ label, values }, at) => (
+      {bars.map(({ tick, values }, at) => (
         <>
           {stacked(values).map(([from, to], of) => (
             <rect
@@ -97,7 +99,7 @@ function Plot({ id, bars, axis }: BarChartView) {
           {at % every === 0
             ? (
               <text x={middleOf(at)} y={size.height - 6} text-anchor="middle">
-                {label.slice(-5)}
+                {tick}
               </text>
             )
             : null}

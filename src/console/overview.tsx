@@ -99,7 +99,7 @@ function Charts(
   const barsOf = (read: (step: Step) => readonly number[]) =>
     steps.map((step) => {
       const values = read(step);
-      return { label: labelOf(step.start, range), values, figures: values.map(count) };
+      return { ...namesOf(step.start, range), values, figures: values.map(count) };
     });
   const input = inputOf(totals);
   return (
@@ -110,7 +110,7 @@ function Charts(
         says={`${formatAmount(chargedOf(totals))} ${currency} were charged in ${time}.`}
         series={["Charged"]}
         bars={steps.map(({ start, charged }) => ({
-          label: labelOf(start, range),
+          ...namesOf(start, range),
           values: [Number(formatAmount(charged))],
           figures: [<Money amount={charged} currency={currency} />],
         }))}
@@ -138,11 +138,11 @@ function Charts(
   );
 }
 
-/** The end of it is what fits below a bar: the hour, or the month and day. */
-function labelOf(start: number, { stepMs }: Range): string {
-  const iso = new Date(start).toISOString();
+/** Below the bars of one day is the hour, of more the month and day. */
+function namesOf(start: number, { days, stepMs }: Range): { label: string; tick: string } {
+  const [date = "", time = ""] = new Date(start).toISOString().slice(0, 16).split("T");
   const hours = stepMs < 24 * 60 * 60 * 1000;
-  return hours ? `${iso.slice(0, 10)} ${iso.slice(11, 16)}` : iso.slice(0, 10);
+  return { label: hours ? `${date} ${time}` : date, tick: days > 1 ? date.slice(5) : time };
 }
 
 function Models({ visit: { project: { currency } }, summary: { models } }: OverviewView) {
