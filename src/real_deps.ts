@@ -37,7 +37,7 @@ async function storeFault(kvPath: string, reason: string): Promise<string> {
   return `KV_PATH ${kvPath} cannot be opened as a database: ${reason}`;
 }
 
-/** Deps on the real clock, random source, network and store. The only file that touches them. */
+/** Deps on the real clock, random source, network and store. */
 export async function createRealDeps(config: Config, store: Deno.Kv): Promise<Deps> {
   trustForNode();
   const id = createIds(Date.now, randomFraction);

@@ -1,4 +1,5 @@
-// Every bound of the service, by name and unit. A bound that an operator may move is in config.ts.
+// Bounds of the service that several rooms keep, or that its users meet, by name and unit. A bound
+// that an operator may move is in config.ts.
 
 /** Largest chat request body, in bytes; images travel inside it. */
 export const chatBodyBytesMax = 20 * 1024 * 1024;
@@ -46,7 +47,7 @@ export const chatReplayBytesMax = 60 * 1024;
 export const chatReplayLifetimeMs = 24 * 60 * 60 * 1000;
 /** Most choices (`n`) of one chat: OpenAI's own bound. */
 export const choicesMax = 128;
-/** Entries on one page of activities, at most and by default. */
+/** Rows on one page of any list, at most and by default. */
 export const pageSizeMax = 100;
 /** The page size when none is asked for. */
 export const pageSizeDefault = 20;

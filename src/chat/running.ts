@@ -156,9 +156,15 @@ export function createRunning({ clock, log }: Pick<Deps, "clock" | "log">, holds
   };
 }
 
-function cutError(code: string): ApiError {
+const cutReasons = {
+  answer_too_long: "it took longer than an answer may take",
+  hold_not_renewed: "its hold on the balance could not be kept",
+  hold_lost: "its hold on the balance was lost",
+};
+
+function cutError(code: keyof typeof cutReasons): ApiError {
   return new ApiError(503, {
-    message: "The answer was ended: its hold on the balance could not be kept.",
+    message: `The answer was ended: ${cutReasons[code]}.`,
     type: "service_unavailable_error",
     code,
   });

@@ -145,7 +145,7 @@ export interface Subscription {
   oldSecrets: readonly OldSecret[];
   createdAt: string;
   updatedAt: string;
-  /** The id of the API key that made it. */
+  /** The id of the API key that made it, or `operator`. */
   createdBy: string;
 }
 

@@ -20,7 +20,7 @@ export interface OpenSubscription {
   id: string;
   url: string;
   isActive: boolean;
-  /** Newest first; two while they overlap. */
+  /** Newest first; more than one while they overlap. */
   secrets: string[];
   customHeaders: Record<string, string>;
 }

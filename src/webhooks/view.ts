@@ -25,7 +25,9 @@ export const subscriptionSchema = z.object({
   createdAt: time,
   updatedAt: time,
   secretSuffix: z.string().meta({ description: "The end of the signing secret." }),
-  createdBy: z.string().meta({ description: "The id of the API key that made it." }),
+  createdBy: z.string().meta({
+    description: "The id of the API key that made it; `operator` where the admin key did.",
+  }),
   ...health,
 }).meta({ id: "Subscription" });
 /** A subscription as its owner sees it. */
