@@ -93,6 +93,8 @@ export const ledgerPlaceSchema = z.strictObject({
   account: lastSeen,
   entry: lastSeen,
   owner: z.string().max(64).nullable(),
+  /** The last owner of whom all was looked at. */
+  done: z.string().max(64).nullable(),
   /** The version of the owner's last move of an account to another name. */
   moved: z.string().max(64).nullable(),
   walk: walkSchema.nullable(),

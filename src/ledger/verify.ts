@@ -45,23 +45,22 @@ export function scanLedger({ kv, clock }: { kv: Kv; clock: Clock }): Scan {
     account: null,
     entry: null,
     owner: null,
+    done: null,
     moved: null,
     walk: null,
     chained: 0,
     listed: 0,
   });
 
-  async function nextOwner({ account, entry }: LedgerPlace): Promise<string | null> {
-    const one = { limit: 1 };
-    const [inAccounts] = await listAfter(kv, accountsPrefix, {
-      after: account && accountKey(...account),
-      ...one,
-    });
-    const [inEntries] = await listAfter(kv, entriesPrefix, {
-      after: entry && entryKey(...entry),
-      ...one,
-    });
-    const owners = [inAccounts, inEntries].flatMap((row) => (row ? [String(row.key[1])] : []));
+  async function nextOwner({ done }: LedgerPlace): Promise<string | null> {
+    // Behind all that is of the last one: an account that came meanwhile would lead back to it.
+    const after = (prefixOf: (owner: string) => Key) =>
+      done === null ? null : prefixOf(`${done}\0`);
+    const [inAccounts, inEntries] = await Promise.all([
+      listAfter(kv, accountsPrefix, { after: after(ownAccountsPrefix), limit: 1 }),
+      listAfter(kv, entriesPrefix, { after: after(ownEntriesPrefix), limit: 1 }),
+    ]);
+    const owners = [...inAccounts, ...inEntries].map(({ key }) => String(key[1]));
     return owners.sort()[0] ?? null;
   }
 
@@ -127,7 +126,7 @@ export function scanLedger({ kv, clock }: { kv: Kv; clock: Clock }): Scan {
       faults.push(`owner ${owner}: ${listed} entries are stored, its accounts lead to ${chained}`);
     }
     count(checked, "owners");
-    Object.assign(place, { owner: null, chained: 0, listed: 0 });
+    Object.assign(place, { owner: null, done: owner, chained: 0, listed: 0 });
   }
 
   return {
