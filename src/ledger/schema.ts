@@ -69,13 +69,16 @@ const walkSchema = z.strictObject({
   name: z.string().max(userIdUnitsMax),
   /** The account's last entry when the walk began. */
   last: z.string().max(64).nullable(),
-  /** The entry to look at, the number that it should have and the balance that it should leave. */
+  /**
+   * The entry to look at, the number that it should have and the balance that it should leave; null
+   * where that is not known, since the one after it cannot be read.
+   */
   next: z.string().max(64).nullable(),
   seq: z.int(),
-  balance: decimal,
+  balance: decimal.nullable(),
   /** What was refunded of entries that are still to come. */
   refunds: z.array(z.tuple([z.string().max(64), decimal])).max(100),
-  /** There were too many of them to carry along. */
+  /** There were too many of them to carry along, or one that cannot be read. */
   forgotten: z.boolean(),
   /** The name that entries have which are not renamed yet. */
   formerly: z.string().max(userIdUnitsMax).nullable(),

@@ -18,10 +18,12 @@ import {
   readPlace,
   type Scan,
 } from "../store/scan.ts";
+import type { Entry } from "./entry.ts";
 import { type LedgerPlace, ledgerPlaceSchema } from "./schema.ts";
 import { faultsOfAccount } from "./verify_account.ts";
 import { startWalk, walkOn } from "./verify_chain.ts";
 import { faultsOfEntries } from "./verify_entries.ts";
+import { wholeAccount } from "./verify_records.ts";
 
 /** Longer than any write may be under way: what is older has landed, or never will. */
 const settledMs = 60_000;
@@ -86,13 +88,13 @@ export function scanLedger({ kv, clock }: { kv: Kv; clock: Clock }): Scan {
       if (!row) return false;
       place.account = [owner, String(row.key[2])];
       faults.push(...await faultsOfAccount(kv, row, { now: clock.now(), counts: checked }));
-      place.walk = readOrNull(row.value, () => startWalk(row));
+      place.walk = readOrNull(row.value, (bytes) => startWalk(row, wholeAccount(bytes)));
       if (!place.walk) return true;
     }
     const found = await walkOn(kv, place.walk, {
       budget,
       counts: checked,
-      onEntry: ({ createdAt }) => void (createdAt <= place.cut && place.chained++),
+      onEntry: (entry) => void (isOlder(entry, place.cut) && place.chained++),
     });
     if (found.length > 0 && await restart(page, owner)) return true;
     faults.push(...found);
@@ -108,7 +110,7 @@ export function scanLedger({ kv, clock }: { kv: Kv; clock: Clock }): Scan {
     budget.spend(rows.length + 1);
     const found = await faultsOfEntries(kv, rows, checked);
     faults.push(...found.faults);
-    place.listed += found.times.filter((createdAt) => createdAt <= place.cut).length;
+    place.listed += found.entries.filter((entry) => isOlder(entry, place.cut)).length;
     const last = rows.at(-1);
     if (last) place.entry = [owner, String(last.key[2])];
     return rows.length === entriesPerRead;
@@ -145,6 +147,11 @@ export function scanLedger({ kv, clock }: { kv: Kv; clock: Clock }): Scan {
       return { checked: page.checked, faults: page.faults, next: { ...place } };
     },
   };
+}
+
+/** One that cannot be read was not written just now. */
+function isOlder(entry: Entry | null, cut: number): boolean {
+  return entry === null || entry.createdAt <= cut;
 }
 
 /** The key of the last one seen, where it is of this owner. */

@@ -3,7 +3,7 @@ import { holdsPerAccountMax } from "../base/limits.ts";
 import { holdingKey } from "../store/keys.ts";
 import type { Kv, Row } from "../store/kv.ts";
 import { count, type Counts, judgeAtRest, readOrNull } from "../store/scan.ts";
-import { decodeAccount } from "./account.ts";
+import { wholeAccount } from "./verify_records.ts";
 
 /** The sweep ends expired holds every few seconds, but many at once take it a while. */
 const holdGraceMs = 10 * 60 * 1000;
@@ -16,7 +16,7 @@ export async function faultsOfAccount(
 ): Promise<string[]> {
   const [owner, name] = [String(key[1]), String(key[2])];
   count(counts, "accounts");
-  const account = readOrNull(value, decodeAccount);
+  const account = readOrNull(value, wholeAccount);
   if (!account) return [`account ${owner}/${name} cannot be read`];
   const { balance, held, holds, seq, last } = account;
   const faults: string[] = [];
@@ -40,9 +40,8 @@ export async function faultsOfAccount(
     // The row moves in one write with the account.
     faults.push(
       ...await judgeAtRest(kv, { key, counts }, async (row) => {
-        const connections = new Set(
-          decodeAccount(row.value).holds.map((hold) => hold.connectionId),
-        );
+        const now = readOrNull(row.value, wholeAccount);
+        const connections = new Set(now?.holds.map((hold) => hold.connectionId));
         const rows = await kv.getMany([...connections].map((id) => holdingKey(owner, name, id)));
         return rows.some((found) => found.value === null)
           ? ["has holds that the sweep does not know of"]

@@ -2,33 +2,32 @@ import { entryKey, idempotencyKey } from "../store/keys.ts";
 import type { Kv, Row } from "../store/kv.ts";
 import { count, type Counts, judgeAtRest, readOrNull } from "../store/scan.ts";
 import type { Entry } from "./entry.ts";
-import { decodeEntry, decodeIdempotency } from "./store.ts";
+import { wholeEntry, wholeIdempotency } from "./verify_records.ts";
 
 /** The kinds that an idempotency key of theirs is kept for: by the operation's name. */
 const keyedKinds: readonly string[] = ["deposit", "charge", "refund"];
 
-/** What is wrong with some entries of one owner, and when they were made, in ms. */
+/** What is wrong with some entries of one owner, and the entries: null for those not to be read. */
 export async function faultsOfEntries(
   kv: Kv,
   rows: readonly Row[],
   counts: Counts,
-): Promise<{ faults: string[]; times: number[] }> {
-  const entries = rows.flatMap(({ value }) => readOrNull(value, decodeEntry) ?? []);
+): Promise<{ faults: string[]; entries: (Entry | null)[] }> {
+  const entries = rows.map(({ value }) => readOrNull(value, wholeEntry));
+  const readable = entries.flatMap((entry) => entry ?? []);
   const owner = String(rows[0]?.key[1]);
-  const keyed = entries.filter(isKeyed);
+  const faults = rows.filter((_, at) => !entries[at])
+    .map(({ key }) => `owner ${owner}: entry ${key[2]} cannot be read`);
+  const keyed = readable.filter(isKeyed);
   const records = await kv.getMany(keyed.map((entry) => recordKeyOf(owner, entry)));
   count(counts, "entriesWithKey", keyed.length);
-  const faults: string[] = [];
   for (const [at, entry] of keyed.entries()) {
     if (faultOfRecord(owner, entry, records[at]) === null) continue;
     // A user who is forgotten loses keys that name them, in one write with their records.
     const judge = (again: Row) => judgeAgain(kv, owner, again);
     faults.push(...await judgeAtRest(kv, { key: entryKey(owner, entry.id), counts }, judge));
   }
-  return {
-    faults: [...faults, ...forksAmong(owner, entries)],
-    times: entries.map(({ createdAt }) => createdAt),
-  };
+  return { faults: [...faults, ...forksAmong(owner, readable)], entries };
 }
 
 function isKeyed({ kind, idempotencyKey }: Entry): boolean {
@@ -40,7 +39,7 @@ function recordKeyOf(owner: string, { projectId, kind, idempotencyKey: key }: En
 }
 
 function faultOfRecord(owner: string, entry: Entry, row: Row | undefined): string | null {
-  const record = readOrNull(row?.value ?? null, decodeIdempotency);
+  const record = readOrNull(row?.value ?? null, wholeIdempotency);
   const known = record?.activityId ?? "no entry";
   const { id, kind, idempotencyKey: key } = entry;
   if (known === id) return null;
@@ -48,7 +47,7 @@ function faultOfRecord(owner: string, entry: Entry, row: Row | undefined): strin
 }
 
 async function judgeAgain(kv: Kv, owner: string, { value }: Row): Promise<string[]> {
-  const entry = readOrNull(value, decodeEntry);
+  const entry = readOrNull(value, wholeEntry);
   if (!entry || !isKeyed(entry)) return [];
   const fault = faultOfRecord(owner, entry, await kv.get(recordKeyOf(owner, entry)));
   return fault === null ? [] : [fault];

@@ -1,7 +1,7 @@
 import { entryKey, idempotencyPrefix } from "../store/keys.ts";
 import type { Kv, Row } from "../store/kv.ts";
 import { count, judgeAtRest, readOrNull, type Scan, scanRows } from "../store/scan.ts";
-import { decodeEntry, decodeIdempotency } from "./store.ts";
+import { wholeEntry, wholeIdempotency } from "./verify_records.ts";
 
 const rowsPerRead = 100;
 
@@ -32,17 +32,19 @@ export function scanIdempotency({ kv }: { kv: Kv }): Scan {
 }
 
 function entryKeyOf({ key, value }: Row) {
-  const record = readOrNull(value, decodeIdempotency);
+  const record = readOrNull(value, wholeIdempotency);
   return entryKey(record?.owner ?? String(key[1]), record?.activityId ?? "");
 }
 
 function faultOf({ key, value }: Row, found: Row | undefined): string | null {
   const [, projectId, operation, name] = key;
-  const entry = readOrNull(found?.value ?? null, decodeEntry);
   const about = `idempotency key ${name} of a ${operation} in ${projectId}`;
+  const record = readOrNull(value, wholeIdempotency);
+  if (!record) return `${about} cannot be read`;
+  const entry = readOrNull(found?.value ?? null, wholeEntry);
   if (!entry) {
-    const activityId = readOrNull(value, decodeIdempotency)?.activityId;
-    return `${about} names entry ${activityId}, which is missing`;
+    const what = found?.value ? "cannot be read" : "is missing";
+    return `${about} names entry ${record.activityId}, which ${what}`;
   }
   const carried = `${entry.kind} with key ${entry.idempotencyKey}`;
   if (carried === `${operation} with key ${name}`) return null;
