@@ -7,6 +7,7 @@ import {
   unit,
 } from "../base/money.ts";
 import { oncePer } from "../base/once_per.ts";
+import type { EntryUsage } from "../ledger/entry.ts";
 import type { ModelPrice } from "../projects/prices.ts";
 import type { Project } from "../projects/schema.ts";
 import { cataloguePrice, type Rates } from "./catalogue.ts";
@@ -162,6 +163,35 @@ const describer = oncePer(({ percent, requestFee }: Price) =>
     requestFee: formatAmount(requestFee),
   }))
 );
+
+/**
+ * What an answer may have cost, by what its entry keeps. That it produced output is kept only by its
+ * tokens: a server may have counted none of a text that came.
+ */
+export function costsOf({ price, ...used }: EntryUsage): Amount[] {
+  const part = (name: string) => fromDecimal(price[name] ?? "0");
+  const rates: Rates = {
+    input: part("input"),
+    cachedInput: part("cachedInput"),
+    cacheWrite: part("cacheWrite"),
+    output: part("output"),
+  };
+  const described: Price = {
+    tiers: [{ above: -1, rates }],
+    requestFee: part("requestFee"),
+    percent: wholePercent + part("markupPercent"),
+  };
+  const usage: TokenUsage = {
+    uncachedInput: used.uncachedInputTokens,
+    cachedInput: used.cachedInputTokens,
+    cacheWrite: used.cacheWriteTokens,
+    output: used.outputTokens,
+    reasoning: used.reasoningTokens,
+    source: used.source,
+  };
+  const whetherProduced = usage.output > 0 ? [true] : [true, false];
+  return whetherProduced.map((produced) => answerCost(described, usage, produced));
+}
 
 /** What a million tokens cost with the markup, at the lowest tier, as decimal strings. */
 export function priceForPeople(price: Price): { input: string; output: string } {

@@ -23,6 +23,7 @@ import { type LedgerPlace, ledgerPlaceSchema } from "./schema.ts";
 import { faultsOfAccount } from "./verify_account.ts";
 import { startWalk, walkOn } from "./verify_chain.ts";
 import { faultsOfEntries } from "./verify_entries.ts";
+import type { CostsOf } from "./verify_entry.ts";
 import { wholeAccount } from "./verify_records.ts";
 
 /** Longer than any write may be under way: what is older has landed, or never will. */
@@ -41,7 +42,7 @@ interface Page {
  * All accounts and entries, owner by owner: each account's entries are walked from its last one, and
  * then all entries there are of the owner are counted, since none may be outside of its accounts.
  */
-export function scanLedger({ kv, clock }: { kv: Kv; clock: Clock }): Scan {
+export function scanLedger({ kv, clock }: { kv: Kv; clock: Clock }, costsOf: CostsOf): Scan {
   const start = (): LedgerPlace => ({
     cut: clock.now() - settledMs,
     account: null,
@@ -94,6 +95,7 @@ export function scanLedger({ kv, clock }: { kv: Kv; clock: Clock }): Scan {
     const found = await walkOn(kv, place.walk, {
       budget,
       counts: checked,
+      costsOf,
       onEntry: (entry) => void (isOlder(entry, place.cut) && place.chained++),
     });
     if (found.length > 0 && await restart(page, owner)) return true;

@@ -5,7 +5,7 @@ import { type Budget, count, type Counts, readOrNull } from "../store/scan.ts";
 import type { Account } from "./account.ts";
 import type { Walk } from "./schema.ts";
 import { amountOf, type Entry } from "./entry.ts";
-import { faultsOfEntry } from "./verify_entry.ts";
+import { type CostsOf, faultsOfEntry } from "./verify_entry.ts";
 import { linkOf, wholeEntry, wholeRefunded } from "./verify_records.ts";
 import { newerRefunds, refundOf } from "./verify_refunds.ts";
 
@@ -41,9 +41,10 @@ export function startWalk({ key }: Row, { last, seq, balance, formerly }: Accoun
 export async function walkOn(
   kv: Kv,
   walk: Walk,
-  { budget, counts, onEntry }: {
+  { budget, counts, costsOf, onEntry }: {
     budget: Budget;
     counts: Counts;
+    costsOf: CostsOf;
     /** Null for one that cannot be read. */
     onEntry(entry: Entry | null): void;
   },
@@ -67,7 +68,7 @@ export async function walkOn(
     const [total, previous] = await kv.getMany([totalKey, before]);
     count(counts, "entries");
     const found = [
-      ...faultsOfEntry(walk, entry),
+      ...faultsOfEntry(walk, entry, costsOf),
       ...await faultsOfRefunds(kv, { walk, entry, total: total?.value ?? null }),
     ];
     faults.push(...found.map((fault) => `${about}: entry ${entry.id} ${fault}`));

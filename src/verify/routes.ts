@@ -1,6 +1,7 @@
 import { badRequest } from "../base/errors.ts";
 import type { Incoming } from "../base/handler.ts";
 import { jsonResponse } from "../base/response.ts";
+import { costsOf } from "../chat/pricing.ts";
 import type { Deps } from "../deps.ts";
 import { scanLedger } from "../ledger/verify.ts";
 import { scanIdempotency } from "../ledger/verify_idempotency.ts";
@@ -16,7 +17,11 @@ const callMs = 200;
 
 /** `GET /v1/admin/verify`: checks what the store must always hold, page by page, while it works. */
 export function verifyRoutes({ deps, operator }: { deps: Deps; operator: AdminGuard }) {
-  const scans = [scanLedger(deps), scanIdempotency(deps), ...scanWebhooks(deps)];
+  const scans = [
+    scanLedger(deps, costsOf),
+    scanIdempotency(deps),
+    ...scanWebhooks(deps),
+  ];
 
   return {
     verify: operator(async (incoming: Incoming) => {
