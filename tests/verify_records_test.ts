@@ -1,7 +1,13 @@
 import assert from "node:assert/strict";
 import { toBytes } from "../src/base/json.ts";
 import type { Entry } from "../src/ledger/entry.ts";
-import { accountKey, entryKey, idempotencyKey, refundedKey } from "../src/store/keys.ts";
+import {
+  accountKey,
+  entryKey,
+  holdingKey,
+  idempotencyKey,
+  refundedKey,
+} from "../src/store/keys.ts";
 import { chat, chatStream, openReader, usageOf } from "./support/chat.ts";
 import { forgetWholly } from "./support/forget.ts";
 import { completion, sse, usage, usageChunk } from "./support/upstream.ts";
@@ -136,7 +142,24 @@ const costDamages: Damage[] = [
   ],
 ];
 
-[unreadableDamages, kindDamages, costDamages].flat().forEach(testDamage);
+const holdingDamages: Damage[] = [
+  [
+    "a row that leads the sweep to another account",
+    (world) => {
+      const ref = { projectId: world.projectId, user: "adx" };
+      return put(world, holdingKey(world.projectId, "ada", null), toBytes({ ref }));
+    },
+    ({ projectId }) =>
+      new RegExp(`^row holding ${projectId} ada leads the sweep to ${projectId} adx$`),
+  ],
+  [
+    "a row that leads the sweep nowhere",
+    (world) => put(world, holdingKey(world.projectId, "ada", null), toBytes({})),
+    ({ projectId }) => new RegExp(`^row holding ${projectId} ada cannot be read$`),
+  ],
+];
+
+[unreadableDamages, kindDamages, costDamages, holdingDamages].flat().forEach(testDamage);
 
 Deno.test("verify: what is behind a record that cannot be read is looked at all the same", async () => {
   using world = await createWorld();

@@ -133,6 +133,12 @@ function editEntry(id: keyof Busy, change: (entry: Entry) => Partial<Entry>) {
     }));
 }
 
+/** Has the sweep look after what Ada holds. */
+function putHolding(world: World): Promise<void> {
+  const ref = { projectId: world.projectId, user: "ada" };
+  return put(world, holdingKey(world.projectId, "ada", null), toBytes({ ref }));
+}
+
 const entryTold = (id: keyof Busy, rest: string) => ({ projectId }: World, busy: Busy) =>
   new RegExp(`^account ${projectId}/ada: entry ${busy[id]}${rest}`);
 
@@ -162,7 +168,7 @@ const accountDamages: Damage[] = [
     "a balance that is less than what is held",
     async (world) => {
       const holds = [["req_1", "9000000000000", world.clock.now() + 60_000, "0"]];
-      await put(world, holdingKey(world.projectId, "ada", null), new Uint8Array([123, 125]));
+      await putHolding(world);
       await edit<StoredAccount>(world, ada(world), (was) => ({ ...was, holds }));
     },
     ofAda("holds 9000 of "),
@@ -171,7 +177,7 @@ const accountDamages: Damage[] = [
     "a hold that has long expired",
     async (world) => {
       const holds = [["req_1", "1", world.clock.now() - 3_600_000, "0"]];
-      await put(world, holdingKey(world.projectId, "ada", null), new Uint8Array([123, 125]));
+      await putHolding(world);
       await edit<StoredAccount>(world, ada(world), (was) => ({ ...was, holds }));
     },
     ofAda("has hold req_1, which is still there, 3600 s after its end"),

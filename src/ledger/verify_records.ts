@@ -2,7 +2,7 @@ import { z } from "zod";
 import { fromBytes, isObject, type JsonObject } from "../base/json.ts";
 import { userIdUnitsMax } from "../base/limits.ts";
 import { type Amount, fromDecimal } from "../base/money.ts";
-import { type Account, decodeAccount } from "./account.ts";
+import { type Account, type AccountRef, decodeAccount } from "./account.ts";
 import type { Entry } from "./entry.ts";
 import { decodeEntry, decodeIdempotency, type IdempotencyRecord } from "./store.ts";
 
@@ -82,6 +82,14 @@ const idempotencySchema = z.object({
   owner: id.optional(),
 });
 
+const accountRefSchema = z.object({
+  projectId: id,
+  user,
+  wallet: z.object({ personId: id, currency: id, connectionId: id }).optional(),
+});
+
+const holdingSchema = z.object({ ref: accountRefSchema });
+
 /** Reads an entry. This and the others throw for whatever no version of ours has written. */
 export function wholeEntry(bytes: Uint8Array): Entry {
   const entry = decodeEntry(bytes);
@@ -110,4 +118,9 @@ export function wholeIdempotency(bytes: Uint8Array): IdempotencyRecord {
   const record = decodeIdempotency(bytes);
   idempotencySchema.parse(record);
   return record;
+}
+
+/** Reads which account a row says to hold money. */
+export function wholeHolding(bytes: Uint8Array): AccountRef {
+  return holdingSchema.parse(fromBytes<unknown>(bytes)).ref;
 }

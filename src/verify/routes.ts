@@ -4,6 +4,7 @@ import { jsonResponse } from "../base/response.ts";
 import { costsOf } from "../chat/pricing.ts";
 import type { Deps } from "../deps.ts";
 import { scanLedger } from "../ledger/verify.ts";
+import { scanHolding } from "../ledger/verify_holding.ts";
 import { scanIdempotency } from "../ledger/verify_idempotency.ts";
 import type { AdminGuard } from "../projects/operator.ts";
 import { Budget } from "../store/scan.ts";
@@ -20,6 +21,7 @@ export function verifyRoutes({ deps, operator }: { deps: Deps; operator: AdminGu
   const scans = [
     scanLedger(deps, costsOf),
     scanIdempotency(deps),
+    scanHolding(deps),
     ...scanWebhooks(deps),
   ];
 
