@@ -7,6 +7,7 @@ import {
   holdingKey,
   idempotencyKey,
   refundedKey,
+  stripePaymentKey,
 } from "../src/store/keys.ts";
 import { chat, chatStream, openReader, usageOf } from "./support/chat.ts";
 import { forgetWholly } from "./support/forget.ts";
@@ -20,6 +21,7 @@ import {
   testDamage,
   verify,
 } from "./support/verify.ts";
+import { allow, charge, Device, pay, sharedWorld } from "./support/wallets.ts";
 import { createWorld, testPricing, type World } from "./support/world.ts";
 
 type Fields = Record<string, unknown>;
@@ -215,3 +217,28 @@ Deno.test("verify: answers of every price cost what their entries say, also of w
 });
 
 const longPrompt = [{ role: "user", content: "word ".repeat(150_000) }];
+
+Deno.test("verify: a payment at Stripe leads to the deposit that it made", async () => {
+  using world = await sharedWorld();
+  await allow(new Device(world));
+  const { session } = await pay(world);
+  const charged = (await charge(world, "1")).activityId;
+  await world.clock.advance(61_000);
+  const sound = await verify(world);
+  assert.deepEqual([sound.faults, sound.checked.payments], [[], 1]);
+  const key = stripePaymentKey("instance", session.payment_intent);
+  const { value } = await world.deps.kv.get(key);
+  for (
+    const [change, wanted] of [
+      [{ activityId: charged }, `names entry ${charged}, which is no deposit by it`],
+      [{ activityId: "act_GONE" }, "names entry act_GONE, which is missing"],
+      [{ ref: { projectId: world.projectId } }, "cannot be read"],
+      [{ since: { taken: "x" } }, "cannot be read"],
+    ] as const
+  ) {
+    await edit<Fields>(world, key, (payment) => ({ ...payment, ...change }));
+    const { faults } = await verify(world);
+    assert.deepEqual(faults, [`payment ${session.payment_intent} at instance ${wanted}`]);
+    await put(world, key, value ?? assert.fail());
+  }
+});

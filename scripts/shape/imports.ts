@@ -77,7 +77,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   backup: ["config", "deps", "base", "projects"],
   export: ["deps", "base", "store", "projects", "events", "ledger", "webhooks"],
-  verify: ["deps", "base", "store", "projects", "ledger", "chat", "webhooks"],
+  verify: ["deps", "base", "store", "projects", "ledger", "paywall", "chat", "webhooks"],
   console: [
     "config",
     "deps",

@@ -82,7 +82,8 @@ const idempotencySchema = z.object({
   owner: id.optional(),
 });
 
-const accountRefSchema = z.object({
+/** Whose account, and for whom. */
+export const accountRefSchema = z.object({
   projectId: id,
   user,
   wallet: z.object({ personId: id, currency: id, connectionId: id }).optional(),

@@ -152,6 +152,9 @@ export const stripePaymentKey = (projectId: string, paymentIntent: string): Key 
 /** All payments at one account of Stripe: a project's, or this server's. */
 export const stripePaymentsPrefix = (merchantId: string): Key => ["stripe_payment", merchantId];
 
+/** All payments at Stripe, those at one account together. */
+export const allStripePaymentsPrefix: Key = ["stripe_payment"];
+
 /**
  * Money that Stripe paid back of a payment that is not booked yet. Written with its absence checked,
  * removed once it is booked, or by the sweep after 30 days.

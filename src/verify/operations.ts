@@ -19,8 +19,9 @@ export const verifyOperations: Operations = {
       access: "operator",
       operationId: "verify",
       summary: "Check a page of the database",
-      description: "That entries, holds, refunds, idempotency keys and deliveries agree. Call it " +
-        "until `nextCursor` is null; `deno task verify-ledger` does.",
+      description:
+        "That entries, prices, holds, refunds, idempotency keys, payments at Stripe and " +
+        "deliveries agree. Call it until `nextCursor` is null; `deno task verify-ledger` does.",
       query: z.object({ cursor }),
       answers: {
         200: answers("What this page has found.", pageSchema, {

@@ -6,6 +6,7 @@ import type { Deps } from "../deps.ts";
 import { scanLedger } from "../ledger/verify.ts";
 import { scanHolding } from "../ledger/verify_holding.ts";
 import { scanIdempotency } from "../ledger/verify_idempotency.ts";
+import { scanPayments } from "../paywall/verify.ts";
 import type { AdminGuard } from "../projects/operator.ts";
 import { Budget } from "../store/scan.ts";
 import { scanWebhooks } from "../webhooks/verify.ts";
@@ -22,6 +23,7 @@ export function verifyRoutes({ deps, operator }: { deps: Deps; operator: AdminGu
     scanLedger(deps, costsOf),
     scanIdempotency(deps),
     scanHolding(deps),
+    scanPayments(deps),
     ...scanWebhooks(deps),
   ];
 
