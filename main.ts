@@ -130,8 +130,8 @@ function messageOf(error: unknown): string {
 
 function announce({ dev, host, baseUrl }: Config, port: number): void {
   const url = dev ? baseUrl.replace(/:0$/, `:${port}`) : `http://${host}:${port}`;
-  if (!dev) return console.log(`Farebox listens on ${url}, and calls itself ${baseUrl}`);
-  console.log(`Farebox listens on ${url}, for development: simulated model, key ${devApiKey}
+  if (!dev) return say(`Farebox listens on ${url}, and calls itself ${baseUrl}`);
+  say(`Farebox listens on ${url}, for development: simulated model, key ${devApiKey}
 
 Try it:
 curl ${url}/v1/chat/completions -H "Authorization: Bearer ${devApiKey}" \\
@@ -140,6 +140,15 @@ curl ${url}/v1/chat/completions -H "Authorization: Bearer ${devApiKey}" \\
 
 Look around: ${url}/console (sign in with ${devApiKey}), and ${url}/docs
 `);
+}
+
+/** Tells people on standard output: who listens there or not, the service works. */
+function say(text: string): void {
+  try {
+    console.log(text);
+  } catch {
+    // The log says what is wrong with it.
+  }
 }
 
 /** Does a piece of background work now and, some time after its end, again. */

@@ -10,6 +10,7 @@ import { createMeter } from "./metrics/meter.ts";
 import { createTracing } from "./metrics/tracing.ts";
 import { createAlarm } from "./real_alarm.ts";
 import { connect } from "./real_connect.ts";
+import { createLog } from "./real_log.ts";
 import { createPost } from "./real_post.ts";
 import { createResolve } from "./real_resolve.ts";
 import { copyDatabase, removeLeftCopies } from "./real_snapshot.ts";
@@ -45,7 +46,7 @@ export async function createRealDeps(config: Config, store: Deno.Kv): Promise<De
   const isFile = isDatabaseFile(kvPath);
   if (isFile) await removeLeftCopies(kvPath);
   const kv = gatherReads(guardKv(denoKv(store), bound));
-  const log = createLog(config.logLevel);
+  const log = openLog(config.logLevel);
   const meter = createMeter();
   const tracing = createTracing();
   return {
@@ -198,27 +199,19 @@ function randomFraction(): number {
   return (pool[poolUsed++] ?? 0) / 2 ** 32;
 }
 
-const levels = ["debug", "info", "warn", "error"];
-const flushAfterMs = 100;
-
-/** JSON lines on standard output, written together: a line a request must not cost a write each. */
-function createLog(least: Config["logLevel"]): Log {
-  let lines = "";
-  let planned = false;
-  const flush = () => {
-    planned = false;
-    const bytes = new TextEncoder().encode(lines);
-    lines = "";
-    for (let written = 0; written < bytes.length;) {
-      written += Deno.stdout.writeSync(bytes.subarray(written));
-    }
-  };
+/** The log on standard output; of its own trouble it speaks on standard error. */
+function openLog(least: Config["logLevel"]): Log {
+  const { log, flush } = createLog(least, {
+    clock: realClock,
+    write: (bytes) => Deno.stdout.writeSync(bytes),
+    complain(text) {
+      try {
+        Deno.stderr.writeSync(new TextEncoder().encode(text));
+      } catch {
+        // Nobody is left who could be told.
+      }
+    },
+  });
   globalThis.addEventListener("unload", flush);
-  return (level, event, fields) => {
-    if (levels.indexOf(level) < levels.indexOf(least)) return;
-    lines += JSON.stringify({ time: new Date().toISOString(), level, event, ...fields }) + "\n";
-    if (level === "error") return flush();
-    if (!planned) setTimeout(flush, flushAfterMs);
-    planned = true;
-  };
+  return log;
 }

@@ -5,6 +5,7 @@ import {
   databaseOf,
   eventually,
   type Farebox,
+  freePort,
   letTimePass,
   makeFolder,
   refusedStart,
@@ -21,6 +22,7 @@ import {
 
 Deno.test("process: development starts within 3 s, and its first request works as pasted", async () => {
   await using folder = await makeFolder();
+  // Links in messages name the port, so the service must not choose it.
   const env = { PORT: String(freePort()) };
   await using farebox = await startFarebox({ folder: folder.path, dev: true, env });
   assert.ok(farebox.startedInMs < 3_000, `started in ${farebox.startedInMs} ms`);
@@ -46,12 +48,6 @@ Deno.test("process: development starts within 3 s, and its first request works a
   const { choices: [choice] } = await paste(command);
   assert.equal(choice.message.content, "You said: Hello");
 });
-
-/** A port that nobody listens on: links in messages name it, so the service must not choose it. */
-function freePort(): number {
-  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  return listener.addr.port;
-}
 
 /** Runs a command in the shell that comes with Deno, so that the test needs no other one. */
 async function paste(command: string) {

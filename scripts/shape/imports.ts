@@ -18,6 +18,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "metrics",
     "real_post",
     "real_alarm",
+    "real_log",
     "real_snapshot",
     "real_connect",
     "real_resolve",
@@ -28,6 +29,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   real_resolve: ["deps"], // types only
   http: ["deps", "base"],
   real_alarm: ["deps"],
+  real_log: ["config", "deps"], // types only
   real_snapshot: ["deps", "real_snapshot_worker"],
   real_snapshot_worker: [],
   database_lock: [],

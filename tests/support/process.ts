@@ -35,6 +35,10 @@ interface StartOptions {
   command?: string[];
   /** No file of its grows beyond so many KiB, as on a full disk, until `growFiles`. */
   fileKiBMax?: number;
+  /** It has so many files and connections open at the most. */
+  filesMax?: number;
+  /** A file that its standard output goes to, instead of to us. */
+  output?: string;
 }
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
@@ -57,6 +61,12 @@ export async function makeFolder(): Promise<{ path: string } & AsyncDisposable> 
 /** The database file of a folder's service. */
 export const databaseOf = (folder: string) => `${folder}/farebox.kv`;
 
+/** A port that nobody listens on. */
+export function freePort(): number {
+  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  return listener.addr.port;
+}
+
 /** Starts the service by the command of its task; nothing of our environment goes along. */
 export function spawnFarebox(options: StartOptions): Deno.ChildProcess {
   const { folder, dev = false, env = {}, command = taskCommand(dev ? "dev" : "start") } = options;
@@ -64,11 +74,15 @@ export function spawnFarebox(options: StartOptions): Deno.ChildProcess {
     const value = Deno.env.get(name);
     return value ? [[name, value]] : [];
   });
-  const { fileKiBMax } = options;
-  const limited = `trap "" XFSZ; ulimit -S -f ${2 * (fileKiBMax ?? 0)}; exec "$0" "$@"`;
-  const started = fileKiBMax === undefined
+  const { fileKiBMax, filesMax, output } = options;
+  const limits = [
+    fileKiBMax === undefined ? "" : `trap "" XFSZ; ulimit -S -f ${2 * fileKiBMax};`,
+    filesMax === undefined ? "" : `ulimit -n ${filesMax};`,
+    output === undefined ? "" : `exec > ${output};`,
+  ].join("");
+  const started = limits === ""
     ? { program: Deno.execPath(), args: command }
-    : { program: "sh", args: ["-c", limited, Deno.execPath(), ...command] };
+    : { program: "sh", args: ["-c", `${limits} exec "$0" "$@"`, Deno.execPath(), ...command] };
   return new Deno.Command(started.program, {
     args: started.args,
     cwd: folder,
@@ -150,7 +164,8 @@ export async function refusedStart(
   return { code, complaint: decoder.decode(stderr), log: decoder.decode(stdout) };
 }
 
-function stop(child: Deno.ChildProcess): void {
+/** Ends a process at once, if it has not ended yet. */
+export function stop(child: Deno.ChildProcess): void {
   try {
     child.kill("SIGKILL");
   } catch {
