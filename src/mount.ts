@@ -1,5 +1,5 @@
 import { type Context, Hono } from "@hono/hono";
-import { ApiError } from "./base/errors.ts";
+import { ApiError, loggedFault } from "./base/errors.ts";
 import type { Handler, Incoming } from "./base/handler.ts";
 import { bodyDeadlineMs } from "./base/limits.ts";
 import type { Method } from "./base/operation.ts";
@@ -140,7 +140,7 @@ function createServe(deps: Deps, load: Load) {
         return response;
       } catch (error) {
         const fault = error instanceof ApiError ? error : internalError(error);
-        log(fault.status, { code: fault.code, cause: causeText(fault.cause) });
+        log(fault.status, loggedFault(fault));
         return errorResponse(fault, requestId, open ? corsHeaders : undefined);
       } finally {
         load.requests--;
@@ -194,11 +194,6 @@ function internalError(cause: unknown): ApiError {
     code: "internal_error",
     cause,
   });
-}
-
-function causeText(cause: unknown): string | undefined {
-  if (cause === undefined) return undefined;
-  return cause instanceof Error ? cause.stack ?? cause.message : String(cause);
 }
 
 function methodNotAllowed(allow: string): Handler {

@@ -16,7 +16,8 @@ Deno.test("log: what a chat leaves behind names its request, as its answer does"
   const streamed = await chatStream(world, {}, named);
   await streamed.text();
   assert.equal(streamed.headers.get("x-request-id"), "the-callers-own");
-  const { requestId, chat: id } = line("stream_broken");
+  const { requestId, chat: id, code, cause } = line("stream_broken");
+  assert.deepEqual([code, cause], ["upstream_error", "a stream without its end"]);
   assert.equal(requestId, "the-callers-own");
   const activity = streamed.headers.get("x-service-activity-id");
   assert.equal(
@@ -33,6 +34,21 @@ Deno.test("log: what a chat leaves behind names its request, as its answer does"
   store.dead = false;
   assert.equal(line("release_failed").requestId, "the-callers-own");
   assert.match(String(line("release_failed").chat), /^req_/);
+});
+
+Deno.test("log: a stream that cannot be charged says what is behind it", async () => {
+  const store = createScriptedStore();
+  using world = await createWorld({ wrapKv: store.wrap });
+  await world.deposit("ada", "1");
+  world.upstream.once(() => {
+    store.dead = true;
+    return sse([chunk({ content: "Hi" }, "stop")]);
+  });
+  await until(world, chatStream(world).then((response) => response.text()));
+  store.dead = false;
+  const line = world.logged.find(({ event }) => event === "stream_failed");
+  assert.equal(line?.code, "store_unavailable");
+  assert.match(String(line?.cause), /^TypeError: error sending request: connection refused\n/);
 });
 
 Deno.test("log: a webhook that is given up names its delivery and event", async () => {

@@ -97,3 +97,14 @@ export function storeUnavailable(cause: unknown): ApiError {
     cause,
   });
 }
+
+/** What the log says of a fault: its code, and what is behind it, which callers never see. */
+export function loggedFault(fault: unknown): { code: string | null; cause: string | undefined } {
+  if (!(fault instanceof ApiError)) return { code: "internal_error", cause: causeText(fault) };
+  const { code, cause } = fault;
+  return { code, cause: cause === undefined ? undefined : causeText(cause) };
+}
+
+function causeText(cause: unknown): string {
+  return cause instanceof Error ? cause.stack ?? cause.message : String(cause);
+}

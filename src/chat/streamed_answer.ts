@@ -1,4 +1,4 @@
-import { ApiError } from "../base/errors.ts";
+import { type ApiError, loggedFault } from "../base/errors.ts";
 import { formatAmount } from "../base/money.ts";
 import { encodeUtf8 } from "../base/utf8.ts";
 import { activityOfRequest, type Entry } from "../ledger/entry.ts";
@@ -175,8 +175,7 @@ class AnswerStream {
     const { id: chat, requestId } = answer;
     if (broken) answer.steps.fault(broken);
     if (broken && endingOf(broken).kind === "failed") {
-      const cause = String(broken instanceof ApiError ? broken.cause : broken);
-      rooms.deps.log("warn", "stream_broken", { requestId, chat, cause });
+      rooms.deps.log("warn", "stream_broken", { requestId, chat, ...loggedFault(broken) });
     }
     try {
       const ends = !broken || this.#chunks.complete;
@@ -188,7 +187,7 @@ class AnswerStream {
         : "";
       return closing + usage + (broken ? errorFrame(broken) : sseDone);
     } catch (error) {
-      rooms.deps.log("error", "stream_failed", { requestId, chat, error: String(error) });
+      rooms.deps.log("error", "stream_failed", { requestId, chat, ...loggedFault(error) });
       return errorFrame(error);
     } finally {
       stopWatching();
