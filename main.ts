@@ -5,6 +5,7 @@ import { type Config, isDatabaseFile, readConfig } from "./src/config.ts";
 import { lockDatabase } from "./src/database_lock.ts";
 import type { Deps } from "./src/deps.ts";
 import { readEnvFile } from "./src/env_file.ts";
+import { type Door, listen } from "./src/listen.ts";
 import { devApiKey, devProjectId } from "./src/projects/auth.ts";
 import { createRealDeps, openStore } from "./src/real_deps.ts";
 import { devProject } from "./src/projects/dev_project.ts";
@@ -43,7 +44,7 @@ async function main(): Promise<void> {
   app.dispatcher.listen();
   if (config.dev) await app.admin.ensure(devProjectId, devProject);
   started.resolve(app);
-  const server = await orExit(() => listen(config, app));
+  const door = await orExit(() => open(app, deps));
   const stopSweeping = repeat(deps, { everyMs: sweepEveryMs, work: () => app.sweep() });
   const stopPolling = repeat(deps, { everyMs: pollEveryMs, work: () => app.dispatcher.poll() });
   let stopping = false;
@@ -54,7 +55,7 @@ async function main(): Promise<void> {
       stopping = true;
       stopSweeping();
       stopPolling();
-      stop(server, app, deps);
+      stop(door, app, deps);
     });
   }
 }
@@ -88,11 +89,10 @@ function lock(kvPath: string): void {
   if (!locked) throw new Error(`KV_PATH ${kvPath} is in use by another process`);
 }
 
-function listen(config: Config, app: App): Deno.HttpServer {
-  const { host: hostname, port } = config;
+function open(app: App, deps: Deps): Door {
+  const { config } = deps;
   try {
-    const onListen = (at: { port: number }) => announce(config, at.port);
-    return Deno.serve({ hostname, port, onListen }, app.fetch);
+    return listen(deps, app.fetch, (port) => announce(config, port));
   } catch (error) {
     throw new Error(listenFault(config, error));
   }
@@ -173,10 +173,10 @@ function repeat(
 }
 
 /** Stops accepting, lets answers finish, cuts and charges those that do not, closes the store. */
-async function stop(server: Deno.HttpServer, app: App, deps: Deps) {
+async function stop(door: Door, app: App, deps: Deps) {
   const { clock, committer, config, kv, log } = deps;
   log("info", "stopping", { running: app.running.size });
-  const closed = server.shutdown();
+  const closed = door.shutdown();
   await Promise.race([closed, clock.sleep(config.deploy ? finishMs.deploy : finishMs.usual)]);
   app.running.cutAll(
     new ApiError(503, {

@@ -34,6 +34,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   real_snapshot_worker: [],
   database_lock: [],
   env_file: [],
+  listen: ["deps", "base"],
   mount: ["deps", "base"],
   lost: ["config", "base", "paywall", "console"],
   health: ["deps", "base", "store"],
