@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { parse } from "csv-parse/sync";
 import type { Failure } from "../scripts/farebox/failure.ts";
 import { readImportFile } from "../scripts/farebox/import_file.ts";
-import { writeAll } from "../scripts/farebox/output_file.ts";
+import { openOutput, writeAll } from "../scripts/farebox/output_file.ts";
 import { emptyAccount, encodeAccount } from "../src/ledger/account.ts";
 import { accountKey } from "../src/store/keys.ts";
 import { filesIn, openShop, readShop } from "./support/backups.ts";
@@ -94,6 +94,25 @@ Deno.test("export command: what fails leaves no file, and an earlier one as it w
   }
   assert.equal(await read("users.csv"), "before");
   assert.deepEqual(files(), ["users.csv"]);
+});
+
+Deno.test("export command: runs that overlap and write to one file do not touch each other's", async () => {
+  await using folder = await makeFolder();
+  const path = `${folder.path}/users.jsonl`;
+  const [first, second, third] = [
+    await openOutput(path),
+    await openOutput(path),
+    await openOutput(path),
+  ];
+  await third.write("of the third\n");
+  await assert.rejects(third.fill(() => Promise.reject(new Error("broken"))), /broken/);
+  await first.write("all that the first was told\n");
+  await second.write("all of the second\n");
+  await first.fill(async () => {});
+  assert.equal(await Deno.readTextFile(path), "all that the first was told\n");
+  await second.fill(async () => {});
+  assert.equal(await Deno.readTextFile(path), "all of the second\n");
+  assert.deepEqual(filesIn(folder.path), ["users.jsonl"]);
 });
 
 Deno.test("export command: a full disk, and a reader that has left, are said in one line", async () => {

@@ -27,6 +27,7 @@ async function backedUp() {
 Deno.test("restore: puts the backup in the database's place, and keeps what was there, whole", async () => {
   await using made = await backedUp();
   const { folder, shop, backup } = made;
+  await Deno.writeTextFile(`${databaseOf(folder.path)}.restoring`, "left by one that was killed");
   const ran = await restore(backup, folder.path, ["--yes", "--json"]);
   assert.equal(ran.code, 0, ran.complaint);
   const { kept } = JSON.parse(ran.printed);

@@ -16,7 +16,8 @@ export interface OutputFile {
 /** The file at `path`, or standard output for `-`. Throws `Failure` where it cannot be written. */
 export async function openOutput(path: string): Promise<OutputFile> {
   const isStdout = path === "-";
-  const partPath = `${path}.part`;
+  // Each run has one of its own: two that write to one path must not write into one file.
+  const partPath = `${path}.${crypto.randomUUID().slice(0, 8)}.part`;
   const file = isStdout ? Deno.stdout : await createFile(partPath);
   const putInPlace = async (whole: Deno.FsFile) => {
     await whole.sync();
@@ -71,10 +72,10 @@ export async function syncFolder(path: string): Promise<void> {
   folder.close();
 }
 
-/** A new file for its owner alone, in the place of any before. Throws `Failure` where it cannot be. */
+/** A new file for its owner alone. Throws `Failure` where there is one, or it cannot be. */
 export async function createFile(path: string): Promise<Deno.FsFile> {
   try {
-    return await Deno.open(path, { create: true, write: true, truncate: true, mode: 0o600 });
+    return await Deno.open(path, { createNew: true, write: true, mode: 0o600 });
   } catch (error) {
     throw cannotWrite(path, error);
   }

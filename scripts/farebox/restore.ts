@@ -76,6 +76,8 @@ async function copyChecked(from: string, to: string): Promise<void> {
     throw refused(`${from} cannot be read: ${error.message}`);
   });
   if ((await source.stat()).isDirectory) throw refused(`${from} cannot be read: it is a folder.`);
+  // A run that was killed may have left one; no other runs now, since this one has the lock.
+  await removeIfThere(to);
   using target = await createFile(to);
   const seal = new SealReader();
   for await (const piece of source.readable) {
