@@ -20,6 +20,9 @@ const finishMs = { usual: 25_000, deploy: 1_000 };
 const settleMs = 3_000;
 const tellMs = 1_000;
 
+/** What a service's `.env` says of itself, and development beside it must not take for its own. */
+const notForDev = ["KV_PATH", "BASE_URL"];
+
 const started = Promise.withResolvers<App>();
 
 // Where no process need live, what is due is looked for each minute at least. Deno Deploy reads the
@@ -70,11 +73,13 @@ async function orExit<T>(step: () => T | Promise<T>): Promise<T> {
 }
 
 function readSettings(): Config {
+  const dev = Deno.args.includes("--dev");
   // Deno's `process.loadEnvFile` would let the file win over the environment.
   for (const [name, value] of Object.entries(readEnvFile())) {
+    if (dev && notForDev.includes(name)) continue;
     if (!Deno.env.get(name)) Deno.env.set(name, value);
   }
-  return readConfig(Deno.env.toObject(), { dev: Deno.args.includes("--dev") });
+  return readConfig(Deno.env.toObject(), { dev });
 }
 
 /** One process per database file: a second one would only get "database is locked". */

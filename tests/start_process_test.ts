@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { filesIn } from "./support/backups.ts";
 import { runFarebox } from "./support/command.ts";
 import {
   eventually,
@@ -26,6 +27,19 @@ Deno.test("start: the environment wins over .env, for the service and for its co
   assert.equal((await farebox.call("/metrics", { key: metricsToken })).status, 200);
   const ran = await runFarebox(["verify"], { folder: folder.path, url: farebox.url });
   assert.equal(ran.code, 0, ran.complaint);
+});
+
+Deno.test("start: development beside a service's .env keeps off its database and its address", async () => {
+  await using folder = await makeFolder();
+  const lines = ["KV_PATH=farebox.kv", "BASE_URL=https://farebox.example", "LOG_LEVEL=error"];
+  await Deno.writeTextFile(`${folder.path}/.env`, lines.join("\n"));
+  const options = { folder: folder.path, dev: true };
+  await using farebox = await startFarebox({ ...options, env: { KV_PATH: "" } });
+  await farebox.json("/v1/user/balance/deposit", { body: { user: "ada", amount: "1" } });
+  assert.match(farebox.output(), /listens on http:\/\/localhost:/);
+  assert.doesNotMatch(farebox.output(), /"level":"info"/, "the rest of the file counts");
+  assert.deepEqual(filesIn(folder.path), [".env", "data"]);
+  assert.ok(filesIn(`${folder.path}/data`).includes("dev.kv"));
 });
 
 Deno.test("start: a .env that cannot be read is told, and one without sense is passed over", async () => {
