@@ -38,8 +38,9 @@ if (Deno.env.get("DENO_DEPLOY")) {
 await main();
 
 async function main(): Promise<void> {
-  const config = await orExit(readSettings);
-  await orExit(() => lock(config.kvPath));
+  const settings = await orExit(readSettings);
+  const kvPath = await orExit(() => lock(settings.kvPath));
+  const config = Object.freeze({ ...settings, kvPath });
   const store = await orExit(() => openStore(config.kvPath));
   const deps = await createRealDeps(config, store);
   const app = await createApp(deps);
@@ -82,16 +83,20 @@ function readSettings(): Config {
   return readConfig(Deno.env.toObject(), { dev });
 }
 
-/** One process per database file: a second one would only get "database is locked". */
-function lock(kvPath: string): void {
-  if (!isDatabaseFile(kvPath)) return;
-  let locked: boolean;
+/**
+ * One process per database file: a second one would only get "database is locked". Gives where the
+ * file is, whatever link was named.
+ */
+function lock(kvPath: string): string {
+  if (!isDatabaseFile(kvPath)) return kvPath;
+  let path: string | null;
   try {
-    locked = lockDatabase(kvPath);
+    path = lockDatabase(kvPath);
   } catch (error) {
     throw new Error(`KV_PATH ${kvPath} cannot be written: ${messageOf(error)}`);
   }
-  if (!locked) throw new Error(`KV_PATH ${kvPath} is in use by another process`);
+  if (path === null) throw new Error(`KV_PATH ${kvPath} is in use by another process`);
+  return path;
 }
 
 function open(app: App, deps: Deps): Door {

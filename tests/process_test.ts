@@ -160,6 +160,17 @@ Deno.test("process: a second one on the same file refuses to start, and says why
   assert.equal((await farebox.call("/healthz")).status, 200);
 });
 
+Deno.test("process: a link to a database that is still to be made leads to the same lock", async () => {
+  await using folder = await makeFolder();
+  const options = { folder: folder.path, dev: true };
+  const link = `${folder.path}/link.kv`;
+  await Deno.symlink("farebox.kv", link);
+  await using farebox = await startFarebox({ ...options, env: { KV_PATH: link } });
+  const { complaint } = await refusedStart(options);
+  assert.match(complaint, /is in use by another process$/m);
+  assert.equal((await farebox.call("/healthz")).status, 200);
+});
+
 Deno.test("process: a value at fault refuses to start, named and not repeated", async () => {
   await using folder = await makeFolder();
   const secret = "short-and-secret";

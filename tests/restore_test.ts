@@ -3,7 +3,13 @@ import { SealReader } from "../scripts/farebox/backup_file.ts";
 import { encodeSeal, Sealing } from "../src/backup/seal.ts";
 import { assertVerified, backUp, filesIn, openShop, readShop, restore } from "./support/backups.ts";
 import { runFarebox } from "./support/command.ts";
-import { databaseOf, makeFolder, serviceEnv, startFarebox } from "./support/process.ts";
+import {
+  databaseOf,
+  makeFolder,
+  refusedStart,
+  serviceEnv,
+  startFarebox,
+} from "./support/process.ts";
 
 const start = (folder: string) => startFarebox({ folder, env: serviceEnv });
 
@@ -47,6 +53,32 @@ Deno.test("restore: puts the backup in the database's place, and keeps what was 
   assert.equal(await balanceIn(), "1");
   await Deno.rename(kept, databaseOf(folder.path));
   assert.equal(await balanceIn(), "3", "the one before it, with what was in its WAL file");
+});
+
+Deno.test("restore: where KV_PATH is a link, what it leads to is locked, kept and put in place", async () => {
+  await using made = await backedUp();
+  const { folder, shop, backup } = made;
+  await using other = await makeFolder();
+  await Deno.symlink(databaseOf(folder.path), databaseOf(other.path));
+  await Deno.symlink(folder.path, `${other.path}/folder`);
+  {
+    await using farebox = await start(folder.path);
+    for (const path of [databaseOf(other.path), `${other.path}/folder/farebox.kv`]) {
+      const args = ["restore", backup, "--yes", "--kv-path", path];
+      const refused = await runFarebox(args, { folder: folder.path });
+      assert.match(refused.complaint, /is in use by a running service: stop it first/);
+      const env = { ...serviceEnv, KV_PATH: path };
+      const second = await refusedStart({ folder: other.path, env });
+      assert.match(second.complaint, /^KV_PATH \S+ is in use by another process$/m);
+    }
+    assert.equal((await readShop(farebox, shop)).users[0]?.balance, "3");
+  }
+  const ran = await restore(backup, other.path);
+  assert.equal(ran.code, 0, ran.complaint);
+  assert.deepEqual(filesIn(other.path), ["farebox.kv", "folder"]);
+  assert.ok((await Deno.lstat(databaseOf(other.path))).isSymlink);
+  await using farebox = await start(folder.path);
+  assert.equal((await readShop(farebox, shop)).users[0]?.balance, "1");
 });
 
 Deno.test("restore: refuses what is no whole backup, and asks before all else; nothing is touched", async () => {

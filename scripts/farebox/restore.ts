@@ -36,14 +36,16 @@ export function addRestore(program: Command): void {
 
 /** Puts the backup in its place; gives where the database before it is now, if there was any. */
 async function restore(
-  { file, path }: { file: string; path: string },
+  { file, path: named }: { file: string; path: string },
   { confirm, note }: Terminal,
 ): Promise<string | null> {
-  if (!isDatabaseFile(path)) {
-    throw refused(`${path} is no database file: restore it with its own server's means.`);
+  if (!isDatabaseFile(named)) {
+    throw refused(`${named} is no database file: restore it with its own server's means.`);
   }
-  if (!isFree(path)) {
-    throw refused(`${path} is in use by a running service: stop it first. Nothing was touched.`);
+  // A link to the database stays one: what it leads to is what is put in place.
+  const path = lock(named);
+  if (path === null) {
+    throw refused(`${named} is in use by a running service: stop it first. Nothing was touched.`);
   }
   const ready = `${path}.restoring`;
   try {
@@ -62,7 +64,7 @@ async function restore(
   }
 }
 
-function isFree(path: string): boolean {
+function lock(path: string): string | null {
   try {
     return lockDatabase(path);
   } catch (error) {
