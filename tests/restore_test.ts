@@ -10,6 +10,7 @@ import {
   serviceEnv,
   startFarebox,
 } from "./support/process.ts";
+import { findCommand, testWith } from "./support/toolchains.ts";
 
 const start = (folder: string) => startFarebox({ folder, env: serviceEnv });
 
@@ -158,6 +159,28 @@ Deno.test("restore: a database that cannot be opened any more is kept too, with 
   await assertVerified(farebox);
   assert.equal((await readShop(farebox, shop)).users[0]?.balance, "1");
 });
+
+// Whoever may do all but give files away: nobody else can make what this needs.
+const setpriv = Deno.uid() === 0 ? await findCommand("setpriv") : { missing: "not root" };
+
+testWith(
+  setpriv,
+  "restore: by someone who is not the owner is refused, and says who may",
+  async () => {
+    await using made = await backedUp();
+    const { folder, backup } = made;
+    const path = databaseOf(folder.path);
+    await Deno.chown(path, 1234, 1234);
+    const before = await contentOf(folder.path);
+    const by = ["setpriv", "--bounding-set=-chown"];
+    const args = ["restore", backup, "--yes", "--kv-path", path];
+    const ran = await runFarebox(args, { folder: folder.path, by });
+    assert.equal(ran.code, 1, ran.complaint);
+    assert.match(ran.complaint, /run it as the owner of \S+farebox\.kv, or as root\. Nothing was/);
+    assert.doesNotMatch(ran.complaint, /^ +at /m);
+    assert.deepEqual(await contentOf(folder.path), before);
+  },
+);
 
 Deno.test("restore: a database on a server is refused", async () => {
   await using folder = await makeFolder();

@@ -92,9 +92,16 @@ async function copyChecked(from: string, to: string): Promise<void> {
 /** Whoever could read the one before, and that is the service, can read the new one. */
 async function giveSameOwner(from: string, to: string): Promise<void> {
   const [before, after] = [await Deno.stat(from), await Deno.stat(to)];
-  if (before.mode !== null) await Deno.chmod(to, before.mode & 0o777);
-  if (before.uid !== after.uid || before.gid !== after.gid) {
-    await Deno.chown(to, before.uid, before.gid);
+  try {
+    if (before.mode !== null) await Deno.chmod(to, before.mode & 0o777);
+    if (before.uid !== after.uid || before.gid !== after.gid) {
+      await Deno.chown(to, before.uid, before.gid);
+    }
+  } catch {
+    throw refused(
+      `What is restored would not be its owner's, who has ${from} now: run it as the owner of ` +
+        `${from}, or as root. Nothing was touched.`,
+    );
   }
 }
 

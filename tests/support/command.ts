@@ -18,19 +18,23 @@ interface RunOptions {
   env?: Record<string, string>;
   /** What comes on its standard input, which is never a terminal. */
   input?: string;
+  /** What runs it, as `setpriv` with its options. */
+  by?: readonly string[];
 }
 
 /** Runs a command of the operator as its task in deno.json does, with its permissions. */
 export async function runFarebox(
   args: readonly string[],
-  { folder, url, env = {}, input = "" }: RunOptions,
+  { folder, url, env = {}, input = "", by = [] }: RunOptions,
 ): Promise<Ran> {
   const { tasks } = JSON.parse(Deno.readTextFileSync(`${root}deno.json`));
   const [, run, ...rest]: string[] = tasks.farebox.command.split(" ");
   const script = rest.pop();
   const address: Record<string, string> = url === undefined ? {} : { FAREBOX_URL: url };
-  const child = new Deno.Command(Deno.execPath(), {
-    args: [run ?? "", "--config", `${root}deno.json`, ...rest, `${root}${script}`, ...args],
+  const task = [run ?? "", "--config", `${root}deno.json`, ...rest, `${root}${script}`, ...args];
+  const [program = "", ...given] = [...by, Deno.execPath(), ...task];
+  const child = new Deno.Command(program, {
+    args: given,
     cwd: folder,
     env: { ADMIN_KEY: adminKey, BASE_URL: "", PORT: "", NO_COLOR: "1", ...address, ...env },
     stdin: "piped",
