@@ -140,7 +140,7 @@ Deno.test("forget: what subscribers are still to hear has to be delivered first"
 Deno.test("forget: a key in force that is the user's has to be revoked first", async () => {
   using world = await createWorld();
   const { body: { key } } = await operate(world, "/keys", {
-    body: { name: "hers", defaultUser: ada },
+    body: { name: `for ${ada}`, defaultUser: ada },
   });
   const { message } = await refuses(world, "user_has_keys");
   assert.ok(message.includes(key.id));

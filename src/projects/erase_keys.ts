@@ -6,9 +6,16 @@ import { apiKeysPrefix } from "../store/keys.ts";
 import type { ApiKey } from "./schema.ts";
 import { listApiKeys } from "./store.ts";
 
-/** Puts the pseudonym into revoked keys that were a user's. One in force is for its owner to end. */
+/** Whether a key is for that user, or for them where a request names none. */
+export function isKeyOf(key: Pick<ApiKey, "user" | "defaultUser">, user: string): boolean {
+  return key.user === user || key.defaultUser === user;
+}
+
+/**
+ * Puts the pseudonym into revoked keys that were a user's, and takes their names out, which may name
+ * them too. One in force is for its owner to end.
+ */
 export function createKeyEraser({ kv, committer }: Pick<Deps, "kv" | "committer">): Eraser {
-  const isOf = (key: ApiKey, user: string) => key.user === user || key.defaultUser === user;
   return {
     ...eraseRows({
       name: "apiKeys",
@@ -17,11 +24,12 @@ export function createKeyEraser({ kv, committer }: Pick<Deps, "kv" | "committer"
       prefix: ({ projectId }) => apiKeysPrefix(projectId),
       rewrite({ key, value }, { user, pseudonym }) {
         const apiKey = value && fromBytes<ApiKey>(value);
-        if (!apiKey || apiKey.revokedAt === null || !isOf(apiKey, user)) return null;
+        if (!apiKey || apiKey.revokedAt === null || !isKeyOf(apiKey, user)) return null;
         const named = (name: string | null) => (name === user ? pseudonym : name);
         const { user: bound, defaultUser } = apiKey;
         const renamed: ApiKey = {
           ...apiKey,
+          name: "",
           user: named(bound),
           defaultUser: named(defaultUser),
         };
@@ -30,7 +38,7 @@ export function createKeyEraser({ kv, committer }: Pick<Deps, "kv" | "committer"
     }),
     async refusal({ projectId, user }) {
       const keys = await listApiKeys(kv, projectId);
-      const own = keys.find((key) => key.revokedAt === null && isOf(key, user));
+      const own = keys.find((key) => key.revokedAt === null && isKeyOf(key, user));
       return own
         ? badRequest(null, `API key ${own.id} is this user's: revoke it first.`, "user_has_keys")
         : null;

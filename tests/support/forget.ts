@@ -66,7 +66,7 @@ export async function makeKnown(world: World, user = ada): Promise<void> {
   await chat(world, { user }, { headers });
   const short = { user, amount: "900" };
   assert.equal((await world.json("/v1/user/charge", { body: short })).body.success, false);
-  const bound = { name: "app", scopes: ["chat"], user };
+  const bound = { name: `app of ${user}`, scopes: ["chat"], user };
   const { body: { key } } = await operate(world, "/keys", { body: bound });
   await operate(world, `/keys/${key.id}`, { method: "DELETE" });
   await deliver(world);
