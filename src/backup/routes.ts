@@ -50,7 +50,7 @@ function notHere({ kvPath }: Config): ApiError {
     ? "The database is in memory alone. Set KV_PATH to a file to have one to back up."
     : "The database is on a server of its own, which alone can copy it consistently. Use that " +
       "server's backups: of denokv its point-in-time recovery or a copy of its SQLite file made " +
-      "with 'sqlite3 FILE \".backup COPY\"', of Deno Deploy its own backups, of PostgreSQL pg_dump.";
+      "with 'sqlite3 FILE \".backup COPY\"', of Deno Deploy its own backups.";
   return new ApiError(400, { message, code: "backup_not_here" });
 }
 
