@@ -139,7 +139,8 @@ function messageOf(error: unknown): string {
 }
 
 function announce({ dev, host, baseUrl }: Config, port: number): void {
-  const url = dev ? baseUrl.replace(/:0$/, `:${port}`) : `http://${host}:${port}`;
+  const name = host.includes(":") && !host.startsWith("[") ? `[${host}]` : host;
+  const url = dev ? baseUrl.replace(/:0$/, `:${port}`) : `http://${name}:${port}`;
   if (!dev) return say(`Farebox listens on ${url}, and calls itself ${baseUrl}`);
   say(`Farebox listens on ${url}, for development: simulated model, key ${devApiKey}
 

@@ -71,6 +71,25 @@ Deno.test("start: a place that cannot be listened on is told by its setting", as
   }
 });
 
+Deno.test("start: an address of IPv6 is said as it stands in a link", {
+  ignore: !hasIpv6(),
+}, async () => {
+  await using folder = await makeFolder();
+  const env = { ...serviceEnv, HOST: "::1" };
+  await using farebox = await startFarebox({ folder: folder.path, env });
+  assert.match(farebox.url, /^http:\/\/\[::1\]:\d+$/);
+  assert.equal((await farebox.call("/healthz")).status, 200);
+});
+
+function hasIpv6(): boolean {
+  try {
+    Deno.listen({ hostname: "::1", port: 0 }).close();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 Deno.test("start: a database that cannot be opened is told by its setting", async () => {
   await using folder = await makeFolder();
   const at = (name: string) => `${folder.path}/${name}`;
