@@ -218,6 +218,11 @@ Deno.test("farebox: a refusal ends with 1, an absent service with 3, and each sa
   await using other = startOther();
   const foreign = await runFarebox(["projects", "list"], { folder: folder.path, url: other.url });
   assertEnds(foreign, 3, /is not Farebox: it sent 404/);
+  for (const sent of ['{"status":"ok"}', '{"projects":{}}', '{"projects":[1]}', "[]", "<html>"]) {
+    other.answer = () => new Response(sent);
+    const ran = await runFarebox(["projects", "list"], { folder: folder.path, url: other.url });
+    assertEnds(ran, 3, /^What answers at \S+ is not Farebox: it sent (no JSON|JSON without).*\n$/);
+  }
   await fileSettings(farebox, folder.path);
 });
 
@@ -238,12 +243,11 @@ function closedUrl(): string {
 
 /** Some other server. */
 function startOther() {
+  const script = { answer: () => new Response("<html>", { status: 404 }) };
   const server = Deno.serve(
     { hostname: "127.0.0.1", port: 0, onListen() {} },
-    () => new Response("<html>", { status: 404 }),
+    () => script.answer(),
   );
-  return {
-    url: `http://127.0.0.1:${server.addr.port}`,
-    [Symbol.asyncDispose]: () => server.shutdown(),
-  };
+  const url = `http://127.0.0.1:${server.addr.port}`;
+  return Object.assign(script, { url, [Symbol.asyncDispose]: () => server.shutdown() });
 }

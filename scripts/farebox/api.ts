@@ -1,3 +1,4 @@
+import { isObject } from "../../src/base/json.ts";
 import { Refusal, Unreachable } from "./failure.ts";
 import type { Settings } from "./settings.ts";
 
@@ -67,11 +68,9 @@ export function createApi({ url, adminKey }: Settings): Api {
 
   async function json(path: string, options?: CallOptions): Promise<Body> {
     const response = await raw(path, options);
-    try {
-      return await response.json();
-    } catch {
-      throw notFarebox(url);
-    }
+    const answer = await response.json().catch(() => null);
+    if (isObject(answer)) return answer;
+    throw notFarebox(url, "no JSON object");
   }
 
   return {
@@ -83,7 +82,7 @@ export function createApi({ url, adminKey }: Settings): Api {
       for (;;) {
         const size = Math.min(pageSize, left);
         const page = await json(path, { query: { ...query, cursor, limit: size } });
-        const items: Body[] = page[name];
+        const items: Body[] = listIn(page, name, url);
         yield items;
         left -= items.length;
         if (page.nextCursor === null || left <= 0) return page.nextCursor;
@@ -93,12 +92,23 @@ export function createApi({ url, adminKey }: Settings): Api {
   };
 }
 
+/** The items of a page. Throws `Unreachable` where it is no page of ours. */
+function listIn(page: Body, name: string, url: string): Body[] {
+  const { [name]: items, nextCursor } = page;
+  const isPage = Array.isArray(items) && items.every(isObject) &&
+    (nextCursor === null || typeof nextCursor === "string");
+  if (isPage) return items;
+  throw notFarebox(url, `JSON without a list of ${name}`);
+}
+
 /** An answer that is no success, as what the command ends with. */
 async function faultOf(response: Response, url: string): Promise<Refusal | Unreachable> {
   const { status } = response;
   const body: Body | null = await response.json().catch(() => null);
   const error = body?.error;
-  if (typeof error?.message !== "string") return notFarebox(url, status);
+  if (typeof error?.message !== "string") {
+    return notFarebox(url, `${status} without an error of Farebox`);
+  }
   if (status === 503) return new Unreachable(`The service at ${url} cannot now: ${error.message}`);
   const hint = hints[error.code ?? ""] ?? "";
   return new Refusal(status, { message: `${error.message}${hint}`, code: error.code ?? null });
@@ -108,8 +118,7 @@ const hints: Record<string, string> = {
   invalid_api_key: " ADMIN_KEY must be the one that the service was started with.",
 };
 
-function notFarebox(url: string, status?: number): Unreachable {
-  const what = status === undefined ? "what is no JSON" : `${status} without an error of Farebox`;
+function notFarebox(url: string, what: string): Unreachable {
   return new Unreachable(`What answers at ${url} is not Farebox: it sent ${what}.`);
 }
 
