@@ -3,10 +3,9 @@ import type { Snapshot } from "./deps.ts";
 // Why this is safe beside Deno KV, which has the same file open (tests/backup_test.ts holds it):
 //
 // - Consistent: Deno KV keeps the file in WAL mode and makes one SQLite transaction of each atomic
-//   write. All pages are copied in one step, and so within one read transaction: the copy is the
-//   database as it stood between two writes. Writers go on meanwhile; only the WAL file grows,
-//   since no checkpoint can pass the reader. Copying in several steps would start anew after
-//   every write, and under load never end (https://sqlite.org/c3ref/backup_finish.html).
+//   write. All rows are read within one read transaction: the copy is the database as it stood
+//   between two writes. Writers go on meanwhile; only the WAL file grows, since no checkpoint can
+//   pass the reader.
 // - Locks: POSIX drops all of a process's locks on a file when any of its descriptors is closed,
 //   which is why two copies of SQLite in one process must never open one file. `node:sqlite` and
 //   Deno KV are one copy, which knows of all its connections and closes none too early. For the
@@ -41,7 +40,7 @@ export async function copyDatabase(path: string): Promise<Snapshot> {
   }
 }
 
-/** On a thread of its own: `node:sqlite` keeps the one that it is called on until all is synced. */
+/** On a thread of its own: `node:sqlite` keeps the one that it is called on until all is copied. */
 function runCopy(from: string, to: string): Promise<void> {
   const url = new URL("./real_snapshot_worker.ts", import.meta.url);
   const worker = new Worker(url, { type: "module" });

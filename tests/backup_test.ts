@@ -59,6 +59,24 @@ Deno.test("backup: made under load, it is the ledger as it was at one moment, an
   await deposit(again, shop.key, "1");
 });
 
+Deno.test("backup: of a user who was forgotten before it, it holds nothing", async () => {
+  await using folder = await makeFolder();
+  await using farebox = await start(folder.path);
+  const { projectId, key } = await openShop(farebox);
+  const user = "ada.lovelace@example.com";
+  for (let n = 0; n < 20; n++) {
+    const body = { user, amount: "1", metadata: { order: `order-${n}` } };
+    await farebox.json("/v1/user/balance/deposit", { key, body });
+  }
+  const path = `/v1/admin/projects/${projectId}/users/${user}/forget`;
+  await eventually(async () => {
+    const forgetting = { key: adminKey, body: { forfeit: true } };
+    return (await farebox.json(path, forgetting)).status === "done";
+  });
+  const backup = await Deno.readFile(await backUp(farebox, folder.path));
+  assert.ok(!new TextDecoder("latin1").decode(backup).includes("ada.lovelace"));
+});
+
 Deno.test("backup: SQLite's locks on the database stand as before, so it is safe beside Deno KV", async () => {
   await using folder = await makeFolder();
   await using farebox = await start(folder.path);
