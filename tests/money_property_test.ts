@@ -13,6 +13,7 @@ import {
 import {
   answerCost,
   highestRates,
+  inputTokensFor,
   outputTokensFor,
   type Price,
   ratesFor,
@@ -206,6 +207,23 @@ Deno.test("money: what is held for an answer pays for it, and fits into what the
       assert.ok(holdFor(output) <= spendable, "the most that can be paid can be paid");
       assert.ok(holdFor(output + 1) > spendable, "and one more cannot");
     }),
+  ));
+
+Deno.test("money: the most input that an answer leaves money for leaves it for that answer", () =>
+  always(
+    1_000,
+    fc.property(
+      price,
+      fc.record({ output: fc.nat(100_000), choices: fc.integer({ min: 1, max: 8 }) }),
+      amount,
+      (price, { output, choices }, spendable) => {
+        const input = inputTokensFor(price, { spendable, output, choices });
+        if (!Number.isSafeInteger(input)) return;
+        const left = (input: number) => outputTokensFor(price, { spendable, input, choices });
+        if (input >= 0) assert.ok(left(input) >= output);
+        assert.ok(left(input + 1) < output);
+      },
+    ),
   ));
 
 Deno.test("money: deposits and charges of any amounts leave the exact difference", async () => {

@@ -158,7 +158,7 @@ Deno.test("sse: whatever an upstream's events hold, its caller reads whole event
         const plausible = { input: 100, output: 100 };
         const countInput = () => Promise.resolve(7);
         const chunks = new Chunks({
-          meter: new Meter({ choices: 1, plausible, countInput }),
+          meter: new Meter({ choices: 1, plausible, countInput, clock: createHandClock() }),
           wantsUsage,
           choices: 1,
           head: { id: "chatcmpl-1" },

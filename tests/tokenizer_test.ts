@@ -2,8 +2,10 @@ import assert from "node:assert/strict";
 import { countTokens } from "gpt-tokenizer/o200k";
 import { countPrompt, withRoom } from "../src/chat/prompt.ts";
 import { readChat } from "../src/chat/schema.ts";
+import { Stretch } from "../src/chat/stretch.ts";
 import { loadTokenizer } from "../src/chat/tokenizer.ts";
 import { chat } from "./support/chat.ts";
+import { createHandClock } from "./support/clock.ts";
 import { completion } from "./support/upstream.ts";
 import { createWorld, testPricing } from "./support/world.ts";
 
@@ -72,7 +74,8 @@ async function promptTokens(body: Record<string, unknown>): Promise<number> {
   const asked = { model: "test-model", ...body } as Parameters<typeof readChat>[0];
   const read = readChat(asked, { bytes: 0, allowedFields: [] });
   const media = { bytes: 0, tokens: 0 };
-  return await countPrompt(read, media, { count, pause: async () => {} });
+  const stretch = new Stretch(createHandClock());
+  return await countPrompt(read, media, { count, stretch, most: Infinity });
 }
 
 Deno.test("tokenizer: a prompt counts its text, its names, its calls and its tools", async () => {

@@ -3,8 +3,10 @@ import fc from "fast-check";
 import { parseJson } from "../src/base/json.ts";
 import { Meter } from "../src/chat/meter.ts";
 import { plausibleUsage, readUsage, type TokenUsage } from "../src/chat/usage.ts";
+import { createHandClock } from "./support/clock.ts";
 import { always, jsonText, spoiled } from "./support/property.ts";
 
+const clock = createHandClock();
 const counts = fc.oneof(
   fc.nat(20),
   fc.nat(100_000),
@@ -96,7 +98,8 @@ Deno.test("usage: the meter tells of one answer's tokens only, whatever is repor
       fc.integer({ min: 1, max: 3 }),
       async (usages, messages, choices) => {
         const plausible = plausibleUsage(100, 50);
-        const meter = new Meter({ choices, plausible, countInput: () => Promise.resolve(7) });
+        const countInput = () => Promise.resolve(7);
+        const meter = new Meter({ choices, plausible, countInput, clock });
         for (const text of messages) meter.addOutput(parseJson(text));
         for (const text of usages) if (text !== "none") meter.addUsage(parseJson(text));
         const usage = await meter.usage();

@@ -17,6 +17,7 @@ import { type ChatQuote, type PromptSize, quoteChat } from "./quote.ts";
 import { findEarlier } from "./earlier.ts";
 import { runningMark, type StoredAnswer } from "./replay.ts";
 import type { Paywall } from "./reply.ts";
+import { Stretch } from "./stretch.ts";
 import { plausibleUsage } from "./usage.ts";
 import { loadTokenizer } from "./tokenizer.ts";
 
@@ -56,7 +57,7 @@ export async function admit(rooms: ChatRooms, ask: Ask): Promise<Admission> {
 
 async function admitTo(rooms: ChatRooms, ask: Ask, place: Place): Promise<Admission> {
   const media = boundMedia(ask.chat, ask.terms.mediaTokens);
-  const prompt: PromptSize = { bound: boundByBytes(ask.chat, media), counted: null };
+  const prompt: PromptSize = { bound: boundByBytes(ask.chat, media), counted: null, atLeast: 0 };
   const { ref, caller: { snapshot: { project } } } = ask;
   for (let replay = ask.earlier;; replay = await findEarlier(rooms, ask)) {
     if (replay?.stored) return { kind: "replayed", stored: replay.stored };
@@ -71,9 +72,12 @@ async function admitTo(rooms: ChatRooms, ask: Ask, place: Place): Promise<Admiss
     switch (held.kind) {
       case "marked":
         continue;
-      case "count":
-        prompt.counted = withRoom(await countInput(rooms, ask, media));
+      case "count": {
+        const tokens = await countInput(rooms, ask, media, held.countTo);
+        prompt.atLeast = withRoom(tokens);
+        if (tokens <= held.countTo) prompt.counted = prompt.atLeast;
         continue;
+      }
       case "settings_moved":
         return { kind: "settings_moved" };
       case "held": {
@@ -107,9 +111,14 @@ async function placeHold(
   });
 }
 
-function countInput({ deps }: ChatRooms, { chat }: Ask, media: Media): Promise<number> {
-  const pause = () => deps.clock.sleep(0);
-  return loadTokenizer().then((count) => countPrompt(chat, media, { count, pause }));
+async function countInput(
+  { deps: { clock } }: ChatRooms,
+  { chat }: Ask,
+  media: Media,
+  most = Infinity,
+): Promise<number> {
+  const count = await loadTokenizer();
+  return await countPrompt(chat, media, { count, stretch: new Stretch(clock), most });
 }
 
 function open(
@@ -121,6 +130,7 @@ function open(
     choices: ask.chat.choices,
     plausible: plausibleUsage(prompt.bound, quote.cap * ask.chat.choices),
     countInput: () => countInput(rooms, ask, media),
+    clock: rooms.deps.clock,
   });
   return { ...ask, quote, meter, controller: new AbortController() };
 }

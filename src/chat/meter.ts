@@ -1,6 +1,8 @@
 import { isObject, type Json, type JsonObject } from "../base/json.ts";
 import { uncountedCharsMax } from "../base/limits.ts";
-import { type CountTokens, loadTokenizer } from "./tokenizer.ts";
+import type { Clock } from "../deps.ts";
+import { Stretch } from "./stretch.ts";
+import { type CountTokens, loadTokenizer, sliceAt } from "./tokenizer.ts";
 import { estimatedUsage, type Plausible, readOutput, readUsage, type TokenUsage } from "./usage.ts";
 
 interface MeterOptions {
@@ -9,6 +11,7 @@ interface MeterOptions {
   plausible: Plausible;
   /** Our own count of the prompt; asked for once, and only when it is needed. */
   countInput: () => Promise<number>;
+  clock: Clock;
 }
 
 // Some servers report one choice of several (llama.cpp does); by less than this, a provider that
@@ -77,8 +80,14 @@ export class Meter {
   /** Our own count of the output so far. */
   async countOutput(): Promise<number> {
     const count: CountTokens = await loadTokenizer();
-    this.#counted += count(this.#uncounted);
-    this.#uncounted = "";
+    const stretch = new Stretch(this.#options.clock);
+    // More may come in a pause, and somebody else may ask: whoever is next counts what is left.
+    while (this.#uncounted !== "") {
+      if (stretch.isOver) await stretch.pause();
+      const slice = sliceAt(this.#uncounted, 0);
+      this.#uncounted = this.#uncounted.slice(slice.length);
+      this.#counted += count(slice);
+    }
     return this.#counted;
   }
 

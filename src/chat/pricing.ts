@@ -140,12 +140,32 @@ export function outputTokensFor(
   price: Price,
   { spendable, input, choices }: { spendable: Amount; input: number; choices: number },
 ): number {
-  const rates = highestRates(price);
-  const budget = (spendable - price.requestFee) * million * wholePercent -
-    BigInt(input) * rates.input * price.percent;
-  if (spendable < price.requestFee || budget < 0n) return -1;
-  const perToken = rates.output * price.percent * BigInt(choices);
-  return perToken === 0n ? Infinity : Number(budget / perToken);
+  const { input: inputRate, output: outputRate } = highestRates(price);
+  const other = BigInt(input) * inputRate;
+  return tokensFor(price, { spendable, other, rate: outputRate * BigInt(choices) });
+}
+
+/**
+ * The most input tokens that `spendable` pays for beside so much output for each of `choices`: the
+ * same sum the other way round. Negative when not even that output can be paid.
+ */
+export function inputTokensFor(
+  price: Price,
+  { spendable, output, choices }: { spendable: Amount; output: number; choices: number },
+): number {
+  const { input: inputRate, output: outputRate } = highestRates(price);
+  const other = BigInt(output * choices) * outputRate;
+  return tokensFor(price, { spendable, other, rate: inputRate });
+}
+
+/** How many tokens at a rate are paid for beside the fee and `other` tokens' cost. */
+function tokensFor(
+  { requestFee, percent }: Price,
+  { spendable, other, rate }: { spendable: Amount; other: bigint; rate: bigint },
+): number {
+  const budget = (spendable - requestFee) * million * wholePercent - other * percent;
+  if (spendable < requestFee || budget < 0n) return -1;
+  return rate * percent === 0n ? Infinity : Number(budget / (rate * percent));
 }
 
 /** The price as an entry keeps it: decimal strings per million tokens. */

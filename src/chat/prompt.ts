@@ -1,7 +1,8 @@
 import { badRequest } from "../base/errors.ts";
 import { isObject } from "../base/json.ts";
 import type { ChatRequest } from "./schema.ts";
-import type { CountTokens } from "./tokenizer.ts";
+import type { Stretch } from "./stretch.ts";
+import { type CountTokens, sliceAt } from "./tokenizer.ts";
 
 /** Content parts that are text, whose bytes bound their tokens. */
 const textParts = new Set([
@@ -57,23 +58,27 @@ export function boundByBytes(chat: ChatRequest, media: Media): number {
 /** Tokens that a template adds to each message, and to open the answer. */
 const perMessage = 4;
 const perChat = 3;
-/** Longer text is counted in slices, and the rest of the service goes on between them. */
-const sliceChars = 64 * 1024;
+/** A longer chat waits for its turn to be counted, in bytes. */
+const promptlyMax = 16 * 1024;
 
 /**
- * Counts the prompt: text, names, tool calls and tool definitions, with the media's bound. `pause`
- * lets other requests run.
+ * Counts the prompt: text, names, tool calls and tool definitions, with the media's bound. Stops
+ * once there are more than `most`. Lets other requests run in between.
  */
 export async function countPrompt(
   chat: ChatRequest,
   media: Media,
-  { count, pause }: { count: CountTokens; pause: () => Promise<void> },
+  { count, stretch, most }: { count: CountTokens; stretch: Stretch; most: number },
 ): Promise<number> {
   let tokens = perChat + perMessage * chat.messages.length + media.tokens;
+  if (chat.bytes > promptlyMax) await stretch.pause();
   for (const text of promptTexts(chat)) {
-    for (let i = 0; i < text.length; i += sliceChars) {
-      if (i > 0) await pause();
-      tokens += count(text.slice(i, i + sliceChars));
+    for (let from = 0; from < text.length;) {
+      if (tokens > most) return tokens;
+      if (stretch.isOver) await stretch.pause();
+      const slice = sliceAt(text, from);
+      tokens += count(slice);
+      from += slice.length;
     }
   }
   return tokens;

@@ -1,6 +1,6 @@
 import { type Amount, toAmount } from "../base/money.ts";
-import type { Funds, Quote } from "../ledger/hold.ts";
-import { highestRates, outputTokensFor, type Terms, tokenCost } from "./pricing.ts";
+import type { CountFirst, Funds, Quote } from "../ledger/hold.ts";
+import { highestRates, inputTokensFor, outputTokensFor, type Terms, tokenCost } from "./pricing.ts";
 import type { ChatRequest } from "./schema.ts";
 import { estimatedUsage } from "./usage.ts";
 
@@ -18,6 +18,8 @@ export interface ChatQuote extends Quote {
 export interface PromptSize {
   bound: number;
   counted: number | null;
+  /** Known of it where counting stopped because that could not be paid. */
+  atLeast: number;
 }
 
 /** An answer this long is worth having at once, rather than waiting for more money to come free. */
@@ -37,18 +39,20 @@ export function minimumTokens(chat: ChatRequest, terms: Terms): number {
 
 /**
  * What a chat holds of `available`: the prompt's bound, the output cap for every choice and the
- * request fee. `count` asks for the prompt to be counted first; null is too little for an answer.
+ * request fee. `countTo` asks for the prompt to be counted first; null is too little for an answer.
  */
 export function quoteChat(
   chat: ChatRequest,
   terms: Terms,
   prompt: PromptSize,
-): (funds: Funds) => ChatQuote | "count" | null {
+): (funds: Funds) => ChatQuote | CountFirst | null {
   const wanted = wantedTokens(chat, terms);
   const minimum = minimumTokens(chat, terms);
   const input = prompt.counted ?? prompt.bound;
   const capFor = (spendable: Amount, tokens = input) =>
     outputTokensFor(terms.price, { spendable, input: tokens, choices: chat.choices });
+  const inputFor = (spendable: Amount) =>
+    inputTokensFor(terms.price, { spendable, output: minimum, choices: chat.choices });
   const holdFor = (cap: number) => {
     const usage = estimatedUsage(input, cap * chat.choices);
     const tokens = tokenCost(terms.price, highestRates(terms.price), usage);
@@ -59,8 +63,10 @@ export function quoteChat(
     if (affordable >= wanted) {
       return { amount: holdFor(wanted), cap: wanted, clamped: false, squeezed: false, balance };
     }
-    // Where not even an answer to an empty prompt can be paid, there is no need to count.
-    if (prompt.counted === null) return capFor(alone, 0) < minimum ? null : "count";
+    if (prompt.counted === null && highestRates(terms.price).input > 0n) {
+      // Where not even an answer to what is known of the prompt can be paid, counting is no use.
+      return capFor(alone, prompt.atLeast) < minimum ? null : { countTo: inputFor(balance) };
+    }
     if (affordable < minimum) return null;
     const best = Math.min(wanted, capFor(alone), worthHavingTokens);
     const squeezed = affordable < best;

@@ -23,6 +23,9 @@ export interface Quote {
   squeezed: boolean;
 }
 
+/** Instead of a quote: the caller must first count, up to as much as could be paid. */
+export type CountFirst = { countTo: number };
+
 /** What a quote is made of. */
 export interface Funds {
   /** What can be spent now. */
@@ -41,8 +44,7 @@ export interface HoldRequest<Q extends Quote> {
   id: string;
   /** The settings that the quote was made by: they must still be in force. */
   snapshot: ProjectSnapshot;
-  /** `count`: the caller must first count more closely what it asks for. */
-  quote(funds: Funds): Q | "count" | null;
+  quote(funds: Funds): Q | CountFirst | null;
   /** What to say with the hold. */
   events: readonly NewEvent[];
   /** Rows written with the hold, unless one is there under `key` that `blocks`. */
@@ -64,7 +66,8 @@ export type Held<Q> =
   | { kind: "held"; quote: Q; rates: Rates }
   | { kind: "rate_limited"; rates: Rates; balance: BalanceView }
   | { kind: Obstacle; balance: BalanceView }
-  | { kind: "settings_moved" | "marked" | "count" };
+  | { kind: "count"; countTo: number }
+  | { kind: "settings_moved" | "marked" };
 
 /** What an answer came to. */
 export interface Settlement {
@@ -203,7 +206,7 @@ function applyHold<Q extends Quote>(
   const { balance } = account;
   const unbounded = availableIn(account);
   const quoted = quote({ available: draft.spendable, unbounded, alone, balance });
-  if (quoted === "count") return { value: { kind: "count" } };
+  if (quoted && "countTo" in quoted) return { value: { kind: "count", ...quoted } };
   if (!quoted || (quoted.squeezed && patient)) {
     const fits = (amount: Amount) =>
       quote({ available: amount, unbounded: amount, alone: amount, balance }) !== null;
