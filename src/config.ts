@@ -1,5 +1,6 @@
 import { isIP } from "node:net";
 import { z } from "zod";
+import { chatBodyBytesMax } from "./base/limits.ts";
 import { Secret } from "./base/secret.ts";
 
 const url = z.string().refine((text) => URL.canParse(text) && /^https?:/.test(text), {
@@ -58,6 +59,7 @@ const schema = z.strictObject({
   UPSTREAM_TIMEOUT_MS: wholeNumber(1_000, 3_600_000).default(600_000),
   UPSTREAM_IDLE_MS: wholeNumber(1_000, 3_600_000).default(120_000),
   REQUESTS_MAX: wholeNumber(1, 1_000_000).default(5_000),
+  BODIES_BYTES_MAX: wholeNumber(chatBodyBytesMax, 10 ** 12 - 1).default(256 * 1024 * 1024),
   SECRETS_KEY: secretsKeys.optional(),
   STRIPE_SECRET_KEY: visible.optional(),
   STRIPE_WEBHOOK_SECRET: visible.optional(),
@@ -95,6 +97,8 @@ export interface Config {
   readonly upstreamIdleMs: number;
   /** Most requests under way at once in this process; one more is 503 at once. */
   readonly requestsMax: number;
+  /** What the large bodies of the requests under way may hold of memory; one more is 503 at once. */
+  readonly bodiesBytesMax: number;
   /** 32 bytes in base64 each, the one in use first; without any, secrets cannot be stored. */
   readonly secretsKeys: readonly Secret[];
   /** This server's own account at Stripe, which wallets are paid into by. */
@@ -159,6 +163,7 @@ export function readConfig(
     upstreamTimeoutMs: env.UPSTREAM_TIMEOUT_MS,
     upstreamIdleMs: env.UPSTREAM_IDLE_MS,
     requestsMax: env.REQUESTS_MAX,
+    bodiesBytesMax: env.BODIES_BYTES_MAX,
     secretsKeys: (env.SECRETS_KEY ?? (dev ? [devSecretsKey] : [])).map(secret),
     stripe: stripeOf(env),
     webhooks: Object.freeze({

@@ -1,5 +1,6 @@
 import { type Context, Hono } from "@hono/hono";
-import { ApiError, loggedFault } from "./base/errors.ts";
+import { Bodies } from "./base/bodies.ts";
+import { ApiError, loggedFault, overloaded } from "./base/errors.ts";
 import type { Handler, Incoming } from "./base/handler.ts";
 import { bodyDeadlineMs } from "./base/limits.ts";
 import type { Method } from "./base/operation.ts";
@@ -83,6 +84,7 @@ type Begun = Pick<Incoming, "requestId" | "startedAt">;
 /** Runs handlers; the one place where what they throw becomes an answer, and where it is logged. */
 function createServe(deps: Deps, load: Load) {
   const { clock, config, meter, tracing } = deps;
+  const bodies = new Bodies(config.bodiesBytesMax, () => meter.refusals.overloaded.add());
 
   function inTime<T>(reading: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
@@ -112,6 +114,7 @@ function createServe(deps: Deps, load: Load) {
       param: (name) => context.req.param(name) ?? "",
       query: (name) => strictly(request, name, context.req.query(name)),
       inTime,
+      bodies,
     });
   }
 
@@ -144,6 +147,7 @@ function createServe(deps: Deps, load: Load) {
         return errorResponse(fault, requestId, open ? corsHeaders : undefined);
       } finally {
         load.requests--;
+        bodies.free(request);
       }
     };
   };
@@ -169,16 +173,6 @@ function withoutSecrets(path: string): string {
   // Nearly all of them are this one.
   if (path === "/v1/chat/completions") return path;
   return secretInPath.reduce((shown, [secret, mark]) => shown.replace(secret, mark), path);
-}
-
-/** Said at once, before anything is read: a queue without bound would answer nobody in time. */
-function overloaded(): ApiError {
-  return new ApiError(503, {
-    message: "The service is at its limit. Try again shortly.",
-    type: "service_unavailable_error",
-    code: "overloaded",
-    headers: { "retry-after": "1" },
-  });
 }
 
 function bodyTooLate(): ApiError {

@@ -99,6 +99,7 @@ Deno.test("config: production needs BASE_URL, and nothing else", () => {
     upstreamTimeoutMs: 600_000,
     upstreamIdleMs: 120_000,
     requestsMax: 5_000,
+    bodiesBytesMax: 256 * 1024 * 1024,
     secretsKeys: [],
     stripe: null,
     webhooks: {
@@ -148,6 +149,7 @@ Deno.test("config: what is given is used, and frozen", () => {
     UPSTREAM_TIMEOUT_MS: "1000",
     UPSTREAM_IDLE_MS: "3600000",
     REQUESTS_MAX: "200",
+    BODIES_BYTES_MAX: "100000000",
     SECRETS_KEY: secretsKey,
     STRIPE_SECRET_KEY: "sk_test_of_the_server",
     STRIPE_WEBHOOK_SECRET: "whsec_of_the_server",
@@ -174,6 +176,7 @@ Deno.test("config: what is given is used, and frozen", () => {
     upstreamTimeoutMs: 1000,
     upstreamIdleMs: 3_600_000,
     requestsMax: 200,
+    bodiesBytesMax: 100_000_000,
     secretsKeys: [new Secret(secretsKey)],
     stripe: {
       secretKey: new Secret("sk_test_of_the_server"),

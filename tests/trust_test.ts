@@ -205,7 +205,7 @@ Deno.test("slow bodies: one whose sender breaks off is no fault of the service",
     });
     const request = new Request("http://x/", { method: "POST", body, headers });
     const tooLarge = () => new ApiError(413, { message: "too large" });
-    await assert.rejects(readBytes(request, 2_000, tooLarge), {
+    await assert.rejects(readBytes(request, { bytesMax: 2_000, tooLarge }), {
       status: 400,
       code: "incomplete_body",
     });

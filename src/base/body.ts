@@ -1,20 +1,34 @@
+import type { Bodies } from "./bodies.ts";
 import { ApiError } from "./errors.ts";
+
+/** Bodies up to this many bytes are read at once, into room that is set aside before they come. */
+const smallBytes = 64 * 1024;
+
+interface Reading {
+  /** Most bytes that are read. */
+  bytesMax: number;
+  tooLarge: () => ApiError;
+  /** Where a body that may be large takes its room. */
+  bodies?: Bodies | undefined;
+}
 
 /**
  * Reads a body of at most `bytesMax`; else throws what `tooLarge` makes: at once where the request
- * says how long it is. Throws 400 `incomplete_body` where its sender breaks off.
+ * says how long it is. Throws 400 `incomplete_body` where its sender breaks off, and 503 where
+ * `bodies` has no room.
  */
 export async function readBytes(
   request: Request,
-  bytesMax: number,
-  tooLarge: () => ApiError,
+  { bytesMax, tooLarge, bodies }: Reading,
 ): Promise<Uint8Array<ArrayBuffer>> {
   const length = declaredLength(request);
   if (length > bytesMax) throw tooLarge();
   try {
     // The server never reads on beyond a length that it has understood, and this is faster.
-    if (length >= 0) return new Uint8Array(await request.arrayBuffer());
-    return request.body ? await readCounted(request.body, bytesMax, tooLarge) : new Uint8Array();
+    if (length >= 0 && length <= smallBytes) return new Uint8Array(await request.arrayBuffer());
+    if (!request.body) return new Uint8Array();
+    const most = length < 0 ? bytesMax : length;
+    return await readGrowing(request.body, { most, tooLarge, take: bodies?.open(request) });
   } catch (error) {
     if (error instanceof ApiError) throw error;
     // Hardly anybody reads this; but it is no fault of ours, and not to be logged as one.
@@ -32,23 +46,27 @@ function declaredLength(request: Request): number {
   return /^\d+$/.test(text) ? Number(text) : -1;
 }
 
-async function readCounted(
+/** Holds what has come, and at most as much again: what was only said to come costs nothing. */
+async function readGrowing(
   body: ReadableStream<Uint8Array>,
-  bytesMax: number,
-  tooLarge: () => ApiError,
+  { most, tooLarge, take }: {
+    most: number;
+    tooLarge: () => ApiError;
+    take: ((bytes: number) => void) | undefined;
+  },
 ): Promise<Uint8Array<ArrayBuffer>> {
-  const chunks: Uint8Array[] = [];
+  let bytes = new Uint8Array();
   let length = 0;
   for await (const chunk of body) {
-    length += chunk.length;
-    if (length > bytesMax) throw tooLarge();
-    chunks.push(chunk);
+    const needed = length + chunk.length;
+    if (needed > most) throw tooLarge();
+    if (needed > bytes.length) {
+      const size = Math.max(needed, Math.min(2 * bytes.length, most));
+      take?.(size - bytes.length);
+      bytes = new Uint8Array(bytes.buffer.transfer(size));
+    }
+    bytes.set(chunk, length);
+    length = needed;
   }
-  const bytes = new Uint8Array(length);
-  let at = 0;
-  for (const chunk of chunks) {
-    bytes.set(chunk, at);
-    at += chunk.length;
-  }
-  return bytes;
+  return bytes.subarray(0, length);
 }

@@ -98,6 +98,16 @@ export function storeUnavailable(cause: unknown): ApiError {
   });
 }
 
+/** 503, said at once: a queue without bound would answer nobody in time. */
+export function overloaded(): ApiError {
+  return new ApiError(503, {
+    message: "The service is at its limit. Try again shortly.",
+    type: "service_unavailable_error",
+    code: "overloaded",
+    headers: { "retry-after": "1" },
+  });
+}
+
 /** What the log says of a fault: its code, and what is behind it, which callers never see. */
 export function loggedFault(fault: unknown): { code: string | null; cause: string | undefined } {
   if (!(fault instanceof ApiError)) return { code: "internal_error", cause: causeText(fault) };

@@ -1,3 +1,5 @@
+import type { Bodies } from "./bodies.ts";
+
 /** A request as handlers see it, with what the router found in its address. */
 export interface Incoming {
   request: Request;
@@ -15,6 +17,8 @@ export interface Incoming {
   query(name: string): string | undefined;
   /** Waits for the caller's body. Rejects with 408 when it does not come in time. */
   inTime<T>(reading: Promise<T>): Promise<T>;
+  /** Where a large body's reader takes its room. */
+  bodies: Bodies;
 }
 
 /** Answers one request. What it throws becomes an error body in one place. */

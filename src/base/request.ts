@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import type { Bodies } from "./bodies.ts";
 import { readBytes } from "./body.ts";
 import { ApiError, badRequest } from "./errors.ts";
 import { boundPassed, isObject, type Json, type JsonObject, parseJson } from "./json.ts";
@@ -41,16 +42,18 @@ export function cookieValue(request: Request, name: string): string | null {
 }
 
 /**
- * Reads a JSON object of at most `bytesMax`, and how long it was. Throws 415 when it is not said
+ * Reads a JSON object of at most `bytesMax`, and how long it was; `bodies` gives the room for a
+ * large one, or throws 503. Throws 415 when it is not said
  * to be JSON, 413 when it is too large, 400 when it is not well-formed UTF-8, not JSON, nested too
  * deep, or not an object.
  */
 export async function readJsonBody(
   request: Request,
   bytesMax: number,
+  bodies?: Bodies,
 ): Promise<{ value: JsonObject; bytes: number }> {
   checkType(request);
-  return objectIn(await bytesOf(request, bytesMax));
+  return objectIn(await bytesOf(request, bytesMax, bodies));
 }
 
 /**
@@ -65,12 +68,13 @@ export async function readJsonBodyIfAny(request: Request, bytesMax: number): Pro
   return objectIn(bytes).value;
 }
 
-function bytesOf(request: Request, bytesMax: number): Promise<Uint8Array> {
-  return readBytes(request, bytesMax, () =>
+function bytesOf(request: Request, bytesMax: number, bodies?: Bodies): Promise<Uint8Array> {
+  const tooLarge = () =>
     new ApiError(413, {
       message: `The body is larger than ${bytesMax} bytes.`,
       code: "request_too_large",
-    }));
+    });
+  return readBytes(request, { bytesMax, tooLarge, bodies });
 }
 
 function checkType(request: Request): void {

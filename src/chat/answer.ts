@@ -1,3 +1,4 @@
+import type { Bodies } from "../base/bodies.ts";
 import { ApiError } from "../base/errors.ts";
 import type { JsonObject } from "../base/json.ts";
 import type { Deps } from "../deps.ts";
@@ -45,6 +46,8 @@ export interface Ask {
   /** On the response: the caller's own id, or ours. */
   requestId: string;
   request: Request;
+  /** Where its body has its room. */
+  bodies: Bodies;
   /** In milliseconds since 1970. */
   askedAt: number;
   caller: Caller;

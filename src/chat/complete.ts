@@ -42,9 +42,9 @@ export function completeChat(rooms: ChatRooms): Handler {
 type Begun = Pick<Ask, "id" | "steps"> & { incoming: Incoming };
 
 async function answerChat(rooms: ChatRooms, begun: Begun): Promise<Response> {
-  const { incoming: { request, inTime } } = begun;
+  const { incoming: { request, inTime, bodies } } = begun;
   let caller = await rooms.auth.caller(request, "chat");
-  const body = await inTime(readJsonBody(request, chatBodyBytesMax));
+  const body = await inTime(readJsonBody(request, chatBodyBytesMax, bodies));
   for (let moves = 0; moves < settingsMovesMax; moves++) {
     const asked = readAsked(rooms, { ...begun, caller, body });
     const earlier = await findEarlier(rooms, asked);
@@ -98,7 +98,7 @@ type Asked = Omit<Ask, "terms" | "upstream" | "ref" | "earlier">;
 
 function readAsked({ deps }: ChatRooms, received: Received): Asked {
   const { id, steps, incoming, caller, body } = received;
-  const { request, requestId, path } = incoming;
+  const { request, requestId, path, bodies } = incoming;
   const { project } = caller.snapshot;
   const chat = readChat(body.value, { bytes: body.bytes, allowedFields: project.allowedFields });
   const user = endUser(caller, request, { body: chat.body.user, path: pathUser(path) });
@@ -107,7 +107,7 @@ function readAsked({ deps }: ChatRooms, received: Received): Asked {
   const replay = key !== null && !chat.stream
     ? replayMark({ projectId: project.id, user }, key, { chat, now: askedAt })
     : null;
-  return { id, steps, requestId, request, askedAt, caller, user, chat, replay };
+  return { id, steps, requestId, request, bodies, askedAt, caller, user, chat, replay };
 }
 
 /** Everything else about a request that can be at fault, before money is held for it. */

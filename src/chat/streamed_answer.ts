@@ -33,8 +33,10 @@ export async function streamedAnswer(rooms: ChatRooms, answer: Answer): Promise<
     const words = await lastWords(rooms, answer);
     const reader = await openEvents(rooms, answer);
     const removeStream = rooms.running.addStream();
+    const freeBody = answer.bodies.keep(answer.request);
     const stop = () => {
       removeStream();
+      freeBody();
       stopWatching();
     };
     const stream = new AnswerStream({ rooms, answer, reader, words, stopWatching: stop });

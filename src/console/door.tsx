@@ -54,13 +54,13 @@ export function createDoor({ deps, directory, sessions }: ConsoleRooms): Door {
   const at = (path: string) => publicPath(deps.config, `/console${path}`);
 
   function visitOf(incoming: Incoming, session: Session, project: Project | null): Visit {
-    const { request, requestId, inTime } = incoming;
+    const { request, requestId, inTime, bodies } = incoming;
     const isOperator = session.projectId === null;
     return {
       incoming,
       session,
       at,
-      form: () => inTime(readForm(request, deps.config, formBytesMax)),
+      form: () => inTime(readForm(request, deps.config, { bytesMax: formBytesMax, bodies })),
       page(title, children, { section, script, status = 200 } = {}) {
         const flash = incoming.query("flash");
         const place: Place = { at, isOperator, project, section: section ?? null, flash };

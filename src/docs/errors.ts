@@ -64,5 +64,9 @@ const bodyErrors: readonly ErrorCase[] = [
 const anyErrors: readonly ErrorCase[] = [
   { status: 500, code: "internal_error", when: "A fault of the service; it has been logged." },
   { status: 503, code: "store_unavailable", when: "The database does not answer. Try again." },
-  { status: 503, code: "overloaded", when: "Too many requests are under way. Try again." },
+  {
+    status: 503,
+    code: "overloaded",
+    when: "Too many or too large requests are under way. Try again.",
+  },
 ];

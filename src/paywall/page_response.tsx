@@ -1,4 +1,5 @@
 /** @jsxImportSource @hono/hono/jsx */
+import type { Bodies } from "../base/bodies.ts";
 import { readBytes } from "../base/body.ts";
 import { ApiError } from "../base/errors.ts";
 import type { Handler } from "../base/handler.ts";
@@ -92,14 +93,11 @@ const formBytesMax = 4096;
 export async function readForm(
   request: Request,
   site: Pick<Config, "baseUrl">,
-  bytesMax = formBytesMax,
+  { bytesMax = formBytesMax, bodies }: { bytesMax?: number; bodies?: Bodies } = {},
 ): Promise<URLSearchParams> {
   requireSameOrigin(request, site);
-  const bytes = await readBytes(
-    request,
-    bytesMax,
-    () => new ApiError(413, { message: "The form is too large." }),
-  );
+  const tooLarge = () => new ApiError(413, { message: "The form is too large." });
+  const bytes = await readBytes(request, { bytesMax, tooLarge, bodies });
   return new URLSearchParams(new TextDecoder().decode(bytes));
 }
 

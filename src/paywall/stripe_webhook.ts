@@ -1,3 +1,4 @@
+import type { Bodies } from "../base/bodies.ts";
 import { readBytes } from "../base/body.ts";
 import { ApiError, notFound } from "../base/errors.ts";
 import type { Handler } from "../base/handler.ts";
@@ -24,9 +25,9 @@ const bodyBytesMax = 512 * 1024;
  * which Stripe then sends again.
  */
 export function stripeWebhook(rooms: PaywallRooms): Handler {
-  return async ({ request, param, requestId, inTime }) => {
+  return async ({ request, param, requestId, inTime, bodies }) => {
     const merchant = await merchantNamed(rooms, param("projectId"));
-    const raw = await inTime(readRaw(request));
+    const raw = await inTime(readRaw(request, bodies));
     const signature = request.headers.get("stripe-signature") ?? "";
     const event = await merchant.account.readEvent(raw, signature);
     const outcome = await take(rooms, merchant, event);
@@ -46,12 +47,9 @@ async function merchantNamed(rooms: PaywallRooms, projectId: string): Promise<Me
   return await merchantOf(rooms, project);
 }
 
-async function readRaw(request: Request): Promise<string> {
-  const bytes = await readBytes(
-    request,
-    bodyBytesMax,
-    () => new ApiError(413, { message: "The event is too large." }),
-  );
+async function readRaw(request: Request, bodies: Bodies): Promise<string> {
+  const tooLarge = () => new ApiError(413, { message: "The event is too large." });
+  const bytes = await readBytes(request, { bytesMax: bodyBytesMax, tooLarge, bodies });
   return new TextDecoder().decode(bytes);
 }
 
