@@ -8,22 +8,29 @@ import type { Deps } from "./deps.ts";
 import { readinessKey } from "./store/keys.ts";
 
 /** For those who watch the process: `/healthz` says that it lives, `/readyz` that it can work. */
-export function healthRoutes({ kv, committer }: Deps): { healthz: Handler; readyz: Handler } {
+export function healthRoutes(deps: Deps): { healthz: Handler; readyz: Handler } {
+  let proving: Promise<void> | null = null;
   return {
     healthz: ({ requestId }) => jsonResponse(200, { status: "ok" }, requestId),
-    /** A write to the store succeeds and is read back. Throws 503 otherwise. */
+    /** Throws 503 where the store does not work. Those who ask at the same time share one proof. */
     async readyz({ requestId }) {
-      const before = await kv.get(readinessKey);
-      const set = { key: readinessKey, value: toBytes({}) };
-      await committer.commit({ checks: [], sets: [set], deletes: [] });
-      const after = await kv.get(readinessKey);
-      // Written by another probe meanwhile, it is proof all the same.
-      if (after.version === before.version) {
-        throw storeUnavailable("what was written could not be read");
-      }
+      proving ??= proveStore(deps).finally(() => (proving = null));
+      await proving;
       return jsonResponse(200, { status: "ready" }, requestId);
     },
   };
+}
+
+/** A write to the store succeeds and is read back. Throws 503 otherwise. */
+async function proveStore({ kv, committer }: Deps): Promise<void> {
+  const before = await kv.get(readinessKey);
+  const set = { key: readinessKey, value: toBytes({}) };
+  await committer.commit({ checks: [], sets: [set], deletes: [] });
+  const after = await kv.get(readinessKey);
+  // Written by another process meanwhile, it is proof all the same.
+  if (after.version === before.version) {
+    throw storeUnavailable("what was written could not be read");
+  }
 }
 
 const probe = { tag: "Health", access: "anyone" } as const;

@@ -2,7 +2,8 @@ import { type Context, Hono } from "@hono/hono";
 import { Bodies } from "./base/bodies.ts";
 import { ApiError, loggedFault, overloaded } from "./base/errors.ts";
 import type { Handler, Incoming } from "./base/handler.ts";
-import { bodyDeadlineMs } from "./base/limits.ts";
+import { createInTime, fewInTime } from "./base/in_time.ts";
+import { bodyDeadlineMs, strangersBodyDeadlineMs, strangersShare } from "./base/limits.ts";
 import type { Method } from "./base/operation.ts";
 import { callerRequestId, strictly } from "./base/request.ts";
 import { corsHeaders, errorResponse } from "./base/response.ts";
@@ -31,7 +32,7 @@ const preflight: Handler = ({ requestId }) => {
 
 /** What is under way now. */
 export interface Load {
-  /** Requests whose handler runs. */
+  /** Requests whose handler runs, but for probes. */
   requests: number;
   /** The streams that go on after their handler's return. */
   streams(): number;
@@ -69,8 +70,12 @@ export function mount(
   return fixed;
 }
 
-/** Whoever asks how the process is doing is answered also when nobody else is. */
-const isProbe = (path: string) => ["/healthz", "/readyz", "/metrics"].includes(path);
+/** Whoever asks how the process is doing is answered also when nobody else is, and is not counted. */
+const isProbe = (route: string) => ["/healthz", "/readyz", "/metrics"].includes(route);
+
+/** Reads a body before it is known who sends it. */
+const isForStrangers = (route: string) =>
+  /^\/(console\/sign-in|wallet|topup|authorize|v1\/stripe)(\/|$)/.test(route);
 
 /** What is served where; `open` to the pages of other origins. */
 interface Served {
@@ -79,32 +84,28 @@ interface Served {
   open: boolean;
 }
 
-type Begun = Pick<Incoming, "requestId" | "startedAt">;
+type Begun = Pick<Incoming, "requestId" | "startedAt" | "inTime">;
 
 /** Runs handlers; the one place where what they throw becomes an answer, and where it is logged. */
 function createServe(deps: Deps, load: Load) {
   const { clock, config, meter, tracing } = deps;
-  const bodies = new Bodies(config.bodiesBytesMax, () => meter.refusals.overloaded.add());
+  const refused = () => meter.refusals.overloaded.add();
+  const bodies = new Bodies(config.bodiesBytesMax, refused);
+  const ofCallers = createInTime(clock, bodyDeadlineMs);
+  const ofStrangers = fewInTime(createInTime(clock, strangersBodyDeadlineMs), {
+    most: Math.ceil(config.requestsMax / strangersShare),
+    refused,
+  });
 
-  function inTime<T>(reading: Promise<T>): Promise<T> {
-    return new Promise((resolve, reject) => {
-      const cancel = clock.after(bodyDeadlineMs, () => reject(bodyTooLate()));
-      reading.then((value) => {
-        cancel();
-        resolve(value);
-      }, (error) => {
-        cancel();
-        reject(error);
-      });
-    });
+  function requireRoom() {
+    if (load.requests + load.streams() <= config.requestsMax) return;
+    refused();
+    throw overloaded();
   }
 
-  async function answer(context: Context, { requestId, startedAt }: Begun, handler: Handler) {
+  async function answer(context: Context, begun: Begun, handler: Handler) {
     const { path, raw: request } = context.req;
-    if (load.requests + load.streams() > config.requestsMax && !isProbe(path)) {
-      meter.refusals.overloaded.add();
-      throw overloaded();
-    }
+    const { requestId, startedAt, inTime } = begun;
     return await handler({
       request,
       requestId,
@@ -120,6 +121,8 @@ function createServe(deps: Deps, load: Load) {
 
   return ({ route, method, open }: Served, handler: Handler) => {
     const counted = meter.requests(route, method);
+    const isCounted = !isProbe(route);
+    const inTime = isForStrangers(route) ? ofStrangers : ofCallers;
     return async (context: Context): Promise<Response> => {
       const { raw: request } = context.req;
       const requestId = callerRequestId(request) ?? deps.id("req");
@@ -134,9 +137,10 @@ function createServe(deps: Deps, load: Load) {
         const level = status >= 500 ? "error" : "info";
         deps.log(level, "request", { requestId, traceId, method, path, status, ms, ...fields });
       };
-      load.requests++;
+      if (isCounted) load.requests++;
       try {
-        const response = await answer(context, { requestId, startedAt }, handler);
+        if (isCounted) requireRoom();
+        const response = await answer(context, { requestId, startedAt, inTime }, handler);
         // Hono leaves such a body unread: whatever stands behind it would wait for its reader.
         if (request.method === "HEAD") await response.body?.cancel();
         log(response.status);
@@ -146,7 +150,7 @@ function createServe(deps: Deps, load: Load) {
         log(fault.status, loggedFault(fault));
         return errorResponse(fault, requestId, open ? corsHeaders : undefined);
       } finally {
-        load.requests--;
+        if (isCounted) load.requests--;
         bodies.free(request);
       }
     };
@@ -173,13 +177,6 @@ function withoutSecrets(path: string): string {
   // Nearly all of them are this one.
   if (path === "/v1/chat/completions") return path;
   return secretInPath.reduce((shown, [secret, mark]) => shown.replace(secret, mark), path);
-}
-
-function bodyTooLate(): ApiError {
-  return new ApiError(408, {
-    message: `The body did not come within ${bodyDeadlineMs / 1000} seconds.`,
-    code: "request_timeout",
-  });
 }
 
 function internalError(cause: unknown): ApiError {

@@ -7,6 +7,10 @@ export const chatBodyBytesMax = 20 * 1024 * 1024;
 export const bodyBytesMax = 128 * 1024;
 /** How long a caller may take to send a body, in milliseconds. */
 export const bodyDeadlineMs = 60_000;
+/** The same for the forms of people who are not known yet: they are small. */
+export const strangersBodyDeadlineMs = 10_000;
+/** Such forms that are still on their way hold at most one in so many of the places for requests. */
+export const strangersShare = 4;
 /** Deepest nesting of a JSON body, in levels: far above what any client sends. */
 export const jsonDepthMax = 500;
 /** Most values of a JSON body: far above what any client sends, and 20 MiB could hold 10 million. */

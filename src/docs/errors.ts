@@ -52,7 +52,11 @@ const bodyErrors: readonly ErrorCase[] = [
   { status: 400, code: "unknown_parameter", when: "There is no such field." },
   { status: 400, code: "invalid_type", when: "A field's value is of another type." },
   { status: 400, code: "invalid_value", when: "A field's value is out of bounds." },
-  { status: 408, code: "request_timeout", when: "The body did not come within a minute." },
+  {
+    status: 408,
+    code: "request_timeout",
+    when: "The body did not come within a minute.",
+  },
   {
     status: 413,
     code: "request_too_large",

@@ -13,7 +13,11 @@ export interface Readings {
 /** Puts the looked-up numbers on the page. */
 export function addReadings({ meter: { page }, process }: Deps, readings: Readings): void {
   const { holds, deliveries, backlog } = readings;
-  page.gauge("farebox_requests_under_way", "Requests whose handler runs", readings.requests);
+  page.gauge(
+    "farebox_requests_under_way",
+    "Requests whose handler runs, but for probes",
+    readings.requests,
+  );
   page.gauge("farebox_answers_running", "Chats of this process that hold money", readings.answers);
   page.gauge(
     "farebox_holds_open",

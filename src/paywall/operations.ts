@@ -45,7 +45,7 @@ const stripe: Operation = {
     { status: 403, code: "project_archived", when: "The project takes no new money." },
     { status: 403, code: "user_being_forgotten", when: "Stripe tells it again when that is done." },
     { status: 404, code: "not_found", when: "The server has no account at Stripe." },
-    { status: 408, code: "request_timeout", when: "The body did not come within a minute." },
+    { status: 408, code: "request_timeout", when: "The body did not come within ten seconds." },
     { status: 413, code: null, when: "The event is larger than 512 KiB." },
     {
       status: 503,
