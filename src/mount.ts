@@ -1,10 +1,11 @@
 import { type Context, Hono } from "@hono/hono";
 import { Bodies } from "./base/bodies.ts";
-import { ApiError, loggedFault, overloaded } from "./base/errors.ts";
+import { ApiError, badRequest, loggedFault, overloaded } from "./base/errors.ts";
 import type { Handler, Incoming } from "./base/handler.ts";
 import { createInTime, fewInTime } from "./base/in_time.ts";
 import { bodyDeadlineMs, strangersBodyDeadlineMs, strangersShare } from "./base/limits.ts";
 import type { Method } from "./base/operation.ts";
+import { createPathOf, noPath } from "./base/path_of.ts";
 import { callerRequestId, strictly } from "./base/request.ts";
 import { corsHeaders, errorResponse } from "./base/response.ts";
 import type { Deps, LogFields } from "./deps.ts";
@@ -47,8 +48,9 @@ export function mount(
   routes: Routes,
   { load, lost }: { load: Load; lost(refuse: Handler): Handler },
 ): Hono {
-  const fixed = new Hono({ getPath: normalPath });
-  const varied = new Hono({ getPath: normalPath });
+  const getPath = createPathOf();
+  const fixed = new Hono({ getPath });
+  const varied = new Hono({ getPath });
   const serve = createServe(deps, load);
   for (const [path, methods] of Object.entries(routes)) {
     const hono = /[:*]/.test(path) ? varied : fixed;
@@ -61,11 +63,13 @@ export function mount(
   fixed.notFound(({ req, env }) => varied.fetch(req.raw, env));
   varied.notFound((context) => {
     const { method, path } = context.req;
+    const served = { route: "other", method, open: isOpenToBrowsers(path) };
+    if (path === noPath) return serve(served, noHost)(context);
     const isServed = (known: string) =>
       [fixed, varied].some(({ router }) => router.match(known, path)[0].length > 0);
     const allowed = knownMethods.filter(isServed);
     const refuse = allowed.length > 0 ? methodNotAllowed(allowed.join(", ")) : unknownUrl;
-    return serve({ route: "other", method, open: isOpenToBrowsers(path) }, lost(refuse))(context);
+    return serve(served, lost(refuse))(context);
   });
   return fixed;
 }
@@ -204,6 +208,10 @@ const unknownUrl: Handler = ({ request, path }) => {
   });
 };
 
+const noHost: Handler = () => {
+  throw badRequest("Host", "'Host' must be a host's name or address, and maybe a port.");
+};
+
 /** What a client that was set up in a hurry most likely needs to hear. */
 function hintAt(path: string): string {
   if (/^\/(chat\/completions|models|user)\b/.test(path)) return "The base URL has to end in /v1.";
@@ -211,14 +219,4 @@ function hintAt(path: string): string {
   if (!isOtherOfOpenAi.test(path)) return "Please check the URL for typos.";
   return "Of OpenAI's API only chat completions and models are served. A client that offers a " +
     "choice, such as 'Use Responses API', has to be set to chat completions.";
-}
-
-/** The path alone; doubled and trailing slashes, which base URLs often bring about, do not count. */
-function normalPath(request: Request): string {
-  const { url } = request;
-  const start = url.indexOf("/", url.indexOf("://") + 3);
-  const end = url.slice(start).search(/[?#]/);
-  const path = end < 0 ? url.slice(start) : url.slice(start, start + end);
-  if (!path.includes("//") && !path.endsWith("/")) return path;
-  return path.replace(/\/{2,}/g, "/").replace(/(.)\/$/, "$1");
 }
