@@ -341,3 +341,11 @@ Deno.test("stripe: amounts go in the currency's smallest unit, exactly or not at
     if (units !== null) assert.equal(fromStripeUnits(units, currency), amount);
   }
 });
+
+Deno.test("stripe: the page may lead on to a domain of the owner's at Stripe", async () => {
+  using world = await payingWorld();
+  const response = await world.call(await pagePath(world), { key: null });
+  await response.text();
+  const policy = response.headers.get("content-security-policy") ?? "";
+  assert.match(policy, /form-action 'self' https:;/);
+});

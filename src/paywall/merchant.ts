@@ -13,11 +13,14 @@ export interface Merchant {
   account: StripeAccount;
 }
 
+/** At Stripe, at the project's own checkout, at development's, or nowhere. */
+export type CheckoutKind = "stripe" | "own" | "sandbox" | "none";
+
 /** Where a project's users pay. */
 export function checkoutOf(
   { dev, stripe: own }: Pick<Config, "dev" | "stripe">,
   { stripe, topUp, status, mode }: Project,
-): "stripe" | "own" | "sandbox" | "none" {
+): CheckoutKind {
   if (status !== "active") return "none";
   if (mode === "shared" ? own : stripe) return "stripe";
   if (topUp.checkoutUrl !== null) return "own";

@@ -8,8 +8,8 @@ import { MessagePage } from "./page.tsx";
 
 /**
  * A personal page: not stored, not framed, loads nothing from elsewhere, and tells no one else where
- * it was opened. `formTargets` are origins that its forms may lead on to, `script` is the hash of the one
- * that may run, `cookie` is set.
+ * it was opened. `formTargets` are the sources, as the policy calls them, that its forms may lead on to,
+ * `script` is the hash of the one that may run, `cookie` is set.
  */
 export function pageResponse(
   status: number,

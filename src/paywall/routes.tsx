@@ -18,7 +18,7 @@ import type { Project } from "../projects/schema.ts";
 import { startCheckout } from "./checkout.ts";
 import { activityForPeople } from "./activity.ts";
 import { fillTemplate } from "./link.ts";
-import { checkoutOf } from "./merchant.ts";
+import { type CheckoutKind, checkoutOf } from "./merchant.ts";
 import { TopUpPage, topUpScriptHash } from "./page.tsx";
 import { asPage, pageResponse, readForm, requireSameOrigin, seeOther } from "./page_response.tsx";
 import type { PaywallRooms } from "./rooms.ts";
@@ -26,7 +26,6 @@ import { takes } from "./stripe.ts";
 import { stripeWebhook } from "./stripe_webhook.ts";
 
 const activitiesShown = 20;
-const stripeCheckout = "https://checkout.stripe.com";
 
 /** The pages that a person opens from a paywall message. Reading one changes nothing. */
 export function paywallRoutes(rooms: PaywallRooms) {
@@ -80,10 +79,18 @@ function showTopUp(rooms: PaywallRooms): Handler {
         activities={entries.map((entry) => activityForPeople(entry, currency))}
       />
     );
-    const own = topUp.checkoutUrl === null ? [] : [new URL(topUp.checkoutUrl).origin];
-    const formTargets = kind === "stripe" ? [stripeCheckout] : kind === "own" ? own : [];
+    const formTargets = targetsOf(kind, topUp.checkoutUrl);
     return pageResponse(200, String(html), { requestId, formTargets, script: topUpScriptHash });
   };
+}
+
+/**
+ * Where the forms may lead on to. Browsers hold every redirect after a form to it: a checkout may
+ * send people on to another site, and Stripe's may be at a domain of the owner's.
+ */
+function targetsOf(kind: CheckoutKind, checkoutUrl: string | null): string[] {
+  if (kind !== "stripe" && kind !== "own") return [];
+  return checkoutUrl?.startsWith("http:") && kind === "own" ? ["https:", "http:"] : ["https:"];
 }
 
 /** A form of the page: leads to the checkout, which is made now and not before. */

@@ -93,6 +93,36 @@ Deno.test("browser: money that arrives is shown without a reload", async () => {
   assert.deepEqual(navigations, []);
 });
 
+/** A server of somebody else's, at an origin of its own. */
+function elsewhere(answer: (request: Request) => Response) {
+  const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, answer);
+  return { origin: `http://127.0.0.1:${server.addr.port}`, close: () => server.shutdown() };
+}
+
+Deno.test("browser: an own checkout may lead on to another site, as payment services are", async () => {
+  const payment = elsewhere((request) =>
+    new Response(`<h1>Pay ${new URL(request.url).search}</h1>`, {
+      headers: { "content-type": "text/html" },
+    })
+  );
+  const shop = elsewhere((request) =>
+    Response.redirect(`${payment.origin}/session${new URL(request.url).search}`, 303)
+  );
+  const checkoutUrl = `${shop.origin}/pay?u={user}&a={amount}`;
+  using world = await createWorld({
+    env: { BASE_URL: "http://localhost:8000" },
+    project: { topUp: { checkoutUrl } },
+  });
+  const { body } = await world.json("/v1/user/balance/topup?user=ada");
+  await using visitor = await visit(world);
+  const { page, url } = visitor;
+  await page.goto(url + new URL(body.url).pathname);
+  await page.click("text=Add $5.00");
+  await page.waitForSelector("text=Pay ?u=ada&a=5");
+  assert.deepEqual(visitor.complaints, []);
+  await Promise.all([shop.close(), payment.close()]);
+});
+
 for (const scheme of ["light", "dark"] as const) {
   Deno.test(`browser: the page is accessible in ${scheme}, by keyboard too, and asks no one else`, async () => {
     using world = await devWorld();
