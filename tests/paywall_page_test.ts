@@ -149,6 +149,16 @@ Deno.test("paywall page: development's checkout books once for each page, howeve
   assert.equal(await devBalance(world, "ada"), "15");
 });
 
+Deno.test("paywall page: development's checkout books each amount of a page that somebody went back to", async () => {
+  using world = await devWorld();
+  const path = await pathFor(world, "ada");
+  const formId = formIdOf((await open(world, path)).html);
+  for (const amount of ["5", "10", "5.00", "10"]) {
+    assert.equal((await send(world, path, { amount, formId })).status, 303, amount);
+  }
+  assert.equal(await devBalance(world, "ada"), "15");
+});
+
 Deno.test("paywall page: the checkout takes amounts within its range, for its own user, and nothing else", async () => {
   using world = await devWorld();
   const path = await pathFor(world, "ada");

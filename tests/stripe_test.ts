@@ -311,6 +311,38 @@ Deno.test("stripe: when it does not answer, the person reads so, and nothing is 
   assert.match(await response.text(), /payment service did not answer/);
 });
 
+Deno.test("stripe: who comes back and takes another amount pays that one, each once", async () => {
+  using world = await payingWorld();
+  const path = await pagePath(world);
+  const formId = formIdOf(await (await world.call(path, { key: null })).text());
+  const places: (string | null)[] = [];
+  for (const amount of ["5", "10", "5", "10.00"]) {
+    const response = await choose(world, path, amount, formId);
+    assert.equal(response.status, 303, await response.text());
+    places.push(response.headers.get("location"));
+  }
+  assert.deepEqual(places.slice(2), places.slice(0, 2));
+  const sessions = [...world.stripe.sessions.values()];
+  assert.deepEqual(sessions.map(({ amount_total }) => amount_total), [500, 1000]);
+  for (const session of [...sessions, ...sessions]) {
+    await tell(world, "checkout.session.completed", paid(session));
+  }
+  assert.equal((await world.balance("ada")).balance, "15");
+});
+
+Deno.test("stripe: an amount that it refuses is told to the person, its own words to the log", async () => {
+  using world = await payingWorld();
+  world.stripe.refusesWith = "Amount must convert to at least 50 cents.";
+  const response = await choose(world, await pagePath(world), "5");
+  assert.equal(response.status, 400);
+  const html = await response.text();
+  assert.match(html, /This amount cannot be paid here/);
+  assert.doesNotMatch(html, /50 cents/);
+  const line = world.logged.find(({ event }) => event === "checkout_failed");
+  assert.match(String(line?.cause), /at least 50 cents/);
+  assert.equal(line?.project, world.projectId);
+});
+
 Deno.test("stripe: its keys are sealed, and never shown", async () => {
   using world = await payingWorld();
   const path = `/v1/admin/projects/${world.projectId}`;

@@ -1,3 +1,4 @@
+import { ApiError } from "../base/errors.ts";
 import type { Amount } from "../base/money.ts";
 import { newEvent } from "../events/event.ts";
 import type { Project } from "../projects/schema.ts";
@@ -8,18 +9,25 @@ import type { PaywallRooms } from "./rooms.ts";
 /** Makes a checkout at Stripe and says so; the address where this user pays. Throws 400, 502. */
 export async function startCheckout(
   rooms: Pick<PaywallRooms, "deps" | "secrets" | "announce">,
-  { project, ref, amount, formId, path }: {
+  { project, ref, amount, formId, path, requestId }: {
     project: Project;
     ref: AccountRef;
     amount: Amount;
     formId: string;
     path: string;
+    requestId: string;
   },
 ): Promise<string> {
   const { account } = await merchantOf(rooms, project);
   const backUrl = `${rooms.deps.config.baseUrl}${path}`;
   const { user } = ref;
-  const { id, url } = await account.startCheckout({ project, ref, amount, formId, backUrl });
+  const checkout = { project, ref, amount, formId, backUrl };
+  const { id, url } = await account.startCheckout(checkout).catch((error) => {
+    // Its person reads a page, which has no place for why.
+    const cause = String(error instanceof ApiError ? error.cause ?? error : error);
+    rooms.deps.log("warn", "checkout_failed", { requestId, project: project.id, cause });
+    throw error;
+  });
   await rooms.announce(project.id, [
     newEvent("balance.topup.link.created", {
       trigger: { source: "checkout", actorType: "end-user", actorId: user },

@@ -108,7 +108,7 @@ function startTopUp(rooms: PaywallRooms): Handler {
     );
     switch (kind) {
       case "stripe": {
-        const url = await startCheckout(rooms, { project, ref, amount, formId, path });
+        const url = await startCheckout(rooms, { project, ref, amount, formId, path, requestId });
         return seeOther(url, requestId);
       }
       case "own": {
@@ -138,7 +138,7 @@ function readTopUp(form: URLSearchParams, project: Project): { amount: Amount; f
   return { amount, formId };
 }
 
-/** Development's own checkout: books at once, once for each page however often it is sent. */
+/** Development's own checkout: books at once, an amount once for each page however often it is sent. */
 async function depositInSandbox(
   { post }: PaywallRooms,
   { ref, amount, formId }: { ref: AccountRef; amount: Amount; formId: string },
@@ -148,7 +148,7 @@ async function depositInSandbox(
     ref,
     amount,
     metadata: { source: "sandbox" },
-    key: `sandbox:${formId}`,
+    key: `sandbox:${formId}:${formatAmount(amount)}`,
     origin: { trigger: { source: "checkout", ...actor }, source: "sandbox" },
   });
 }

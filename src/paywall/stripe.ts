@@ -20,7 +20,7 @@ export interface Checkout {
 
 /** An account at Stripe, through the official client. */
 export interface StripeAccount {
-  /** A page at Stripe where this user pays; the same form gives the same one. Throws 400, 502. */
+  /** A page at Stripe where this user pays; the same form and amount give the same one. Throws 400, 502. */
   startCheckout(checkout: Checkout): Promise<{ id: string; url: string }>;
   /** The event of a webhook. Throws 400 when it is not signed with the account's secret. */
   readEvent(raw: string, signature: string): Promise<Stripe.Event>;
@@ -99,12 +99,11 @@ export async function openStripe(
             }
             : {}),
         },
-      }, { idempotencyKey: `farebox-${project.id}-${formId}` }).catch((cause) => {
-        throw new ApiError(502, {
-          message: "The payment service did not answer. Try again shortly.",
-          code: "checkout_unavailable",
-          cause: cause instanceof Error ? cause.message : cause,
-        });
+      }, {
+        // A browser that goes back has the same form for another amount.
+        idempotencyKey: `farebox-${project.id}-${formId}-${unitAmount}`,
+      }).catch((cause) => {
+        throw notStarted(cause);
       });
       if (!session.url) throw new Error("Stripe made a session without an address");
       return { id: session.id, url: session.url };
@@ -129,6 +128,24 @@ export async function openStripe(
       }
     },
   };
+}
+
+/** Why there is no page to pay on. What Stripe says of it is for the log: it may be about its owner. */
+function notStarted(cause: unknown): ApiError {
+  const { type, statusCode, message = cause } = Object(cause);
+  if (type === "StripeInvalidRequestError" && statusCode === 400) {
+    return new ApiError(400, {
+      message: "This amount cannot be paid here. Try another one, or ask the app’s owner.",
+      code: "checkout_refused",
+      param: "amount",
+      cause: message,
+    });
+  }
+  return new ApiError(502, {
+    message: "The payment service did not answer. Try again shortly.",
+    code: "checkout_unavailable",
+    cause: message,
+  });
 }
 
 /** The project that a session of ours was made for, or null. */

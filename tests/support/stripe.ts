@@ -4,6 +4,8 @@ export interface StripeDouble {
   sessions: Map<string, Session>;
   /** Refuses every call with this status, when set. */
   failsWith: number | null;
+  /** Refuses every call as one that is at fault, in these words, when set. */
+  refusesWith: string | null;
   answer(request: Request): Promise<Response>;
 }
 
@@ -16,10 +18,15 @@ export function createStripeDouble(): StripeDouble {
   const double: StripeDouble = {
     sessions,
     failsWith: null,
+    refusesWith: null,
     async answer(request) {
       if (double.failsWith !== null) {
         const error = { type: "api_error", message: "down" };
         return Response.json({ error }, { status: double.failsWith });
+      }
+      if (double.refusesWith !== null) {
+        const error = { type: "invalid_request_error", message: double.refusesWith };
+        return Response.json({ error }, { status: 400 });
       }
       const { pathname } = new URL(request.url);
       const authorized = request.headers.get("authorization") === "Bearer sk_test_of_the_owner";
