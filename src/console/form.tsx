@@ -85,15 +85,15 @@ export function Confirm({ says, button, action, back, fields = {}, danger = true
   );
 }
 
-/** A secret that is shown this once. One that `signs` deliveries cannot be kept as a hash alone. */
+/** A secret that is shown to who made it, and not again; one that `signs` deliveries is kept. */
 export function ShownOnce(
   { label, secret, signs = false }: { label: string; secret: string; signs?: boolean },
 ) {
-  const kept = signs ? "stored encrypted, to sign deliveries with" : "stored nowhere";
+  const kept = signs ? " and stored encrypted, to sign deliveries with" : "";
   return (
     <>
       <p>
-        <strong>{label}.</strong> It is shown this once and {kept}: copy it now.
+        <strong>{label}.</strong> It is shown this once{kept}: copy it now.
       </p>
       <code class="secret" id="secret">{secret}</code>
     </>

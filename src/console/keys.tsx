@@ -5,8 +5,9 @@ import { checkUserId } from "../base/user_id.ts";
 import { checkId } from "../projects/operator.ts";
 import { type ApiKey, type CreateKey, createKeySchema, scopes } from "../projects/schema.ts";
 import type { Door, ProjectVisit } from "./door.tsx";
-import { formIdOf, given, orAgain } from "./fields.ts";
+import { given, orAgain } from "./fields.ts";
 import { Check, Confirm, Fault, Field, Hidden, ShownOnce } from "./form.tsx";
+import { madeOnce } from "./made_once.ts";
 import { Moment, Table, Tag } from "./parts.tsx";
 import type { ConsoleRooms } from "./rooms.ts";
 
@@ -14,7 +15,7 @@ const section = "/keys";
 
 /** A project's API keys: the list, a new one, the end of one. */
 export function keyPages(door: Door, rooms: ConsoleRooms) {
-  const { admin, sessions, deps } = rooms;
+  const { admin, deps } = rooms;
 
   async function list(visit: ProjectVisit, fault: string | null, form = new URLSearchParams()) {
     const keys = await admin.keys(visit.project.id);
@@ -37,13 +38,14 @@ export function keyPages(door: Door, rooms: ConsoleRooms) {
       const form = await visit.form();
       return await orAgain(async () => {
         const settings = readKey(form);
-        if (!await sessions.claim(session, formIdOf(form))) {
-          return go(here(section), "already-sent");
-        }
-        const { apiKey, key } = await admin.createKey(project.id, settings, session.by);
-        return page("A new API key", <NewKey apiKey={apiKey} made={key} back={here(section)} />, {
-          section,
-        });
+        const made = await madeOnce(
+          deps,
+          { visit, form },
+          (alongside) => admin.createKey(project.id, settings, session.by, alongside),
+        );
+        if (!made) return go(here(section), "already-sent");
+        const shown = { name: settings.name, apiKey: made.secret, back: here(section) };
+        return page("A new API key", <NewKey {...shown} />, { section });
       }, (fault) => list(visit, fault, form));
     }),
     askRevoke: door.project(async (visit) => {
@@ -146,10 +148,10 @@ function Keys({ keys, fault, form, formId, visit: { here } }: {
   );
 }
 
-function NewKey({ apiKey, made, back }: { apiKey: string; made: ApiKey; back: string }) {
+function NewKey({ name, apiKey, back }: { name: string; apiKey: string; back: string }) {
   return (
     <>
-      <ShownOnce label={`The key ${made.name ? `“${made.name}”` : ""}`.trim()} secret={apiKey} />
+      <ShownOnce label={`The key ${name ? `“${name}”` : ""}`.trim()} secret={apiKey} />
       <p>
         <a href={back}>To all keys</a>
       </p>

@@ -2,12 +2,14 @@ import { toBase64Url } from "../base/base64.ts";
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import { ApiError } from "../base/errors.ts";
 import { cookieValue } from "../base/request.ts";
+import { Secret } from "../base/secret.ts";
 import type { Deps } from "../deps.ts";
 import { auditRow, type By, byApiKey, byOperator } from "../projects/audit.ts";
 import { type Auth, devApiKey, hashKey } from "../projects/auth.ts";
 import type { Directory } from "../projects/directory.ts";
 import { scopes } from "../projects/schema.ts";
 import { emptyWrite } from "../store/kv.ts";
+import { createSecrets, type Secrets } from "../store/secrets.ts";
 import {
   type Holder,
   listEnded,
@@ -28,6 +30,8 @@ export interface Session {
   projectId: string | null;
   /** In milliseconds since 1970. */
   endsAt: number;
+  /** Seals for this browser alone: by its cookie, which nobody has who has the store. */
+  sealer(): Promise<Secrets>;
 }
 
 /** Who is signed in to the console. */
@@ -96,6 +100,11 @@ export function createSessions(
     return access !== null && access.key.revokedAt === null;
   }
 
+  function sealerOf(id: string): Promise<Secrets> {
+    const key = id.replaceAll("-", "+").replaceAll("_", "/");
+    return createSecrets([new Secret(key)], deps.randomBytes);
+  }
+
   async function of(request: Request): Promise<Session | null> {
     const id = cookieValue(request, name);
     if (id === null) return null;
@@ -105,7 +114,7 @@ export function createSessions(
     const { holder, endsAt } = stored;
     if (!await stillHolds(request, holder, id)) return null;
     const projectId = holder.kind === "operator" ? null : holder.projectId;
-    return { hash, by: byOf(holder), projectId, endsAt };
+    return { hash, by: byOf(holder), projectId, endsAt, sealer: () => sealerOf(id) };
   }
 
   return {
@@ -132,7 +141,7 @@ export function createSessions(
     },
     async claim({ hash }, formId) {
       const write = emptyWrite();
-      putForm(write, hash, formId);
+      putForm(write, { hash, formId });
       return (await committer.commit(write)) !== null;
     },
     async sweep() {

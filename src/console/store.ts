@@ -8,6 +8,7 @@ import {
   consoleSessionKey,
 } from "../store/keys.ts";
 import type { Key, Kv, Write } from "../store/kv.ts";
+import type { Sealed } from "../store/secrets.ts";
 
 /** Who signed in, and by what it is known that they still may: never a key itself. */
 export type Holder =
@@ -67,9 +68,26 @@ export async function listForms(kv: Kv, hash: string, limit: number): Promise<Ke
   return (await kv.list({ prefix: consoleFormsPrefix(hash), limit })).map(({ key }) => key);
 }
 
-/** Adds to the write that a form was sent, which holds only for the first time. */
-export function putForm(write: Write, hash: string, formId: string): void {
+/** Adds to the write that a form was sent, which holds only for the first time, and what it made. */
+export function putForm(
+  write: Write,
+  { hash, formId, made = null }: { hash: string; formId: string; made?: SealedMade | null },
+): void {
   const key = consoleFormKey(hash, formId);
   write.checks.push({ key, version: null });
-  write.sets.push({ key, value: new Uint8Array() });
+  write.sets.push({ key, value: made ? toBytes(made) : new Uint8Array() });
+}
+
+/** What was made by a form: sealed, and when, in milliseconds since 1970. */
+export interface SealedMade extends Sealed {
+  at: number;
+}
+
+/** Whether a form was sent, and what it made that is kept; null where it was not. */
+export async function readForm(
+  kv: Kv,
+  { hash, formId }: { hash: string; formId: string },
+): Promise<{ made: SealedMade | null } | null> {
+  const { value } = await kv.get(consoleFormKey(hash, formId));
+  return value && { made: value.length > 0 ? fromBytes<SealedMade>(value) : null };
 }

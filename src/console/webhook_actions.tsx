@@ -6,6 +6,7 @@ import { sendTestEvent } from "../webhooks/test_event.ts";
 import type { Door, ProjectVisit } from "./door.tsx";
 import { formIdOf, given, orAgain, wholeNumber } from "./fields.ts";
 import { Confirm, Fault, Field, Hidden, ShownOnce } from "./form.tsx";
+import { madeOnce } from "./made_once.ts";
 import type { ConsoleRooms } from "./rooms.ts";
 import { seeOther } from "../paywall/page_response.tsx";
 import { subscriptionOf } from "./webhook.tsx";
@@ -70,7 +71,7 @@ type Open = (visit: ProjectVisit) => Promise<{
   address: string;
 }>;
 
-function secretRotation(door: Door, { subscriptions, sessions, deps }: ConsoleRooms, open: Open) {
+function secretRotation(door: Door, { subscriptions, deps }: ConsoleRooms, open: Open) {
   async function ask(
     visit: ProjectVisit,
     { fault, hours = String(overlapHours) }: Again & { hours?: string | undefined },
@@ -119,17 +120,21 @@ function secretRotation(door: Door, { subscriptions, sessions, deps }: ConsoleRo
           rotateSecret: true,
           overlapSeconds: hours * 3600,
         });
-        if (!await sessions.claim(session, formIdOf(form))) return go(address, "already-sent");
-        const { secret } = await subscriptions.operate(project.id, id, wish, session.by);
-        const made = (
+        const made = await madeOnce(
+          deps,
+          { visit, form },
+          (alongside) => subscriptions.operate(project.id, id, wish, session.by, alongside),
+        );
+        if (!made) return go(address, "already-sent");
+        const shown = (
           <>
-            <ShownOnce label="The new signing secret" secret={secret ?? ""} signs />
+            <ShownOnce label="The new signing secret" secret={made.secret} signs />
             <p>
               <a href={address}>To the webhook</a>
             </p>
           </>
         );
-        return visit.page("The secret is rotated", made, { section });
+        return visit.page("The secret is rotated", shown, { section });
       }, (fault) => ask(visit, { fault, hours: form.get("hours") ?? undefined }));
     }),
   };

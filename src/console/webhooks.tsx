@@ -5,8 +5,9 @@ import { eventTypes } from "../events/catalogue.ts";
 import { type CreateSubscription, createSubscriptionSchema } from "../webhooks/schema.ts";
 import type { SubscriptionView } from "../webhooks/view.ts";
 import type { Door, ProjectVisit } from "./door.tsx";
-import { formIdOf, given, orAgain } from "./fields.ts";
+import { given, orAgain } from "./fields.ts";
 import { Fault, Field, Hidden, ShownOnce } from "./form.tsx";
+import { madeOnce } from "./made_once.ts";
 import { Moment, Table, Tag } from "./parts.tsx";
 import type { ConsoleRooms } from "./rooms.ts";
 
@@ -14,7 +15,7 @@ const section = "/webhooks";
 
 /** A project's webhooks, and a new one. */
 export function webhookPages(door: Door, rooms: ConsoleRooms) {
-  const { subscriptions, dispatcher, sessions, deps } = rooms;
+  const { subscriptions, dispatcher, deps } = rooms;
 
   async function list(visit: ProjectVisit, fault: string | null, form = new URLSearchParams()) {
     const all = await subscriptions.list(visit.project.id, null);
@@ -38,18 +39,21 @@ export function webhookPages(door: Door, rooms: ConsoleRooms) {
       const form = await visit.form();
       return await orAgain(async () => {
         const settings = readSubscription(form);
-        const formId = formIdOf(form);
-        if (!await sessions.claim(session, formId)) return go(here(section), "already-sent");
-        const { view, secret } = await subscriptions.create(project.id, settings, session.by);
-        const made = (
+        const made = await madeOnce(
+          deps,
+          { visit, form },
+          (alongside) => subscriptions.create(project.id, settings, session.by, alongside),
+        );
+        if (!made) return go(here(section), "already-sent");
+        const shown = (
           <>
-            <ShownOnce label="The signing secret" secret={secret} signs />
+            <ShownOnce label="The signing secret" secret={made.secret} signs />
             <p>
-              <a href={here(`/webhooks/${view.id}`)}>To the webhook</a>
+              <a href={here(`/webhooks/${made.id}`)}>To the webhook</a>
             </p>
           </>
         );
-        return page("A new webhook", made, { section });
+        return page("A new webhook", shown, { section });
       }, (fault) => list(visit, fault, form));
     }),
   };

@@ -25,6 +25,11 @@ import { listApiKeys, putApiKey, putProject, readApiKey } from "./store.ts";
 
 /** Computes what a project becomes and what that causes; may add rows of its own to the write. */
 export type Alter = (snapshot: ProjectSnapshot, write: Write) => Promise<Altered> | Altered;
+/**
+ * Adds rows of its maker's to the write that makes something with a secret, so that all of it is
+ * written or nothing. What it throws ends the deed.
+ */
+export type Alongside = (write: Write, made: { id: string; secret: string }) => Promise<void>;
 /** A project as it shall be, and the events of it. */
 export interface Altered {
   project: Project;
@@ -56,6 +61,7 @@ export interface ProjectAdmin {
     projectId: string,
     settings: CreateKey,
     by: By,
+    alongside?: Alongside,
   ): Promise<{ key: ApiKey; apiKey: string }>;
   /** A project's keys in order of creation, also those that are revoked. */
   keys(projectId: string): Promise<ApiKey[]>;
@@ -166,11 +172,12 @@ export function createProjectAdmin(
         audit(write, projectId, { by, action: "project.archived", target: projectId });
         return { project: { ...project, status: "archived" }, events: [archived(project)] };
       }),
-    async createKey(projectId, settings, by) {
+    async createKey(projectId, settings, by, alongside) {
       const made = newKey(projectId, settings);
       const { id: target, name, suffix } = made.key;
       const detail = { name, suffix, scopes: [...settings.scopes] };
-      await change(projectId, ({ project }, write) => {
+      await change(projectId, async ({ project }, write) => {
+        await alongside?.(write, { id: target, secret: made.apiKey });
         putApiKey(write, made.key, hashKey(made.apiKey));
         audit(write, projectId, { by, action: "key.created", target, detail });
         return { project, events: [secretRotated(project, suffix)] };

@@ -204,7 +204,10 @@ export const consoleSessionEndKey = (endsAt: number, hash: string): Key => [
 ];
 /** All ends of sessions, in order of time. */
 export const consoleSessionEndsPrefix: Key = ["console_session_end"];
-/** That a form of a session was sent: what it makes is made once. Swept with the session. */
+/**
+ * That a form of a session was sent: what it makes is made once; and the secret that it made, sealed
+ * by the session's cookie. Swept with the session.
+ */
 export const consoleFormKey = (hash: string, id: string): Key => ["console_form", hash, id];
 /** All forms sent in one session. */
 export const consoleFormsPrefix = (hash: string): Key => ["console_form", hash];

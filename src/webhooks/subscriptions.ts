@@ -1,13 +1,13 @@
-import { badRequest, notFound } from "../base/errors.ts";
+import { notFound } from "../base/errors.ts";
 import type { Deps } from "../deps.ts";
-import type { Listener } from "../events/listener.ts";
-import type { ProjectAdmin } from "../projects/admin.ts";
+import type { Alongside, ProjectAdmin } from "../projects/admin.ts";
 import { auditRow, type By } from "../projects/audit.ts";
 import type { Directory } from "../projects/directory.ts";
 import { subscriptionKey } from "../store/keys.ts";
 import type { Write } from "../store/kv.ts";
 import type { Sealed, Secrets } from "../store/secrets.ts";
 import type { Guard } from "./guard.ts";
+import { listening, requireRoom } from "./listening.ts";
 import { livingSecrets, replacedSecrets } from "./old_secrets.ts";
 import type { CreateSubscription, Health, OperateSubscription, Subscription } from "./schema.ts";
 import { newSecret } from "./signature.ts";
@@ -32,6 +32,7 @@ export interface Subscriptions {
     projectId: string,
     settings: CreateSubscription,
     by: By,
+    alongside?: Alongside,
   ): Promise<{ view: SubscriptionView; secret: string }>;
   /** All that are active, and of the others the newest, in order of creation. */
   list(projectId: string, status: "active" | "inactive" | null): Promise<SubscriptionView[]>;
@@ -45,12 +46,12 @@ export interface Subscriptions {
     id: string,
     wish: OperateSubscription,
     by: By,
+    alongside?: Alongside,
   ): Promise<{ view: SubscriptionView; secret: string | null }>;
   /** With its secrets; null when there is none. */
   open(projectId: string, id: string): Promise<OpenSubscription | null>;
 }
 
-const activeMax = 100;
 const suffixChars = 6;
 const secretBytes = 32;
 
@@ -106,13 +107,16 @@ export function createSubscriptions(rooms: SubscriptionRooms): Subscriptions {
   /** Changes one subscription, who listens, and the audit trail, in one write. */
   async function change(
     { projectId, id, by }: { projectId: string; id: string; by: By },
-    alter: (before: Subscription) => Promise<{ after: Subscription; actions: string[] }>,
+    alter: (
+      before: Subscription,
+      write: Write,
+    ) => Promise<{ after: Subscription; actions: string[] }>,
   ): Promise<Subscription> {
     let changed: Subscription | null = null;
     await admin.change(projectId, async ({ project }, write) => {
       const found = await readSubscription(kv, projectId, id);
       if (!found) throw notFound("subscription");
-      const { after, actions } = await alter(found.value);
+      const { after, actions } = await alter(found.value, write);
       if (after.isActive && !found.value.isActive) requireRoom(project.listeners);
       changed = { ...after, updatedAt: now() };
       putSubscription(write, changed, found.version);
@@ -132,7 +136,7 @@ export function createSubscriptions(rooms: SubscriptionRooms): Subscriptions {
   }
 
   return {
-    async create(projectId, settings, by) {
+    async create(projectId, settings, by, alongside) {
       await guard.checkNow(guard.checkUrl(settings.url));
       const id = deps.id("sub");
       const secret = settings.secret ?? newSecret(deps.randomBytes(secretBytes));
@@ -155,7 +159,8 @@ export function createSubscriptions(rooms: SubscriptionRooms): Subscriptions {
         updatedAt: now(),
         createdBy: by.actor.id,
       };
-      await admin.change(projectId, ({ project }, write: Write) => {
+      await admin.change(projectId, async ({ project }, write) => {
+        await alongside?.(write, { id, secret });
         requireRoom(project.listeners);
         putSubscription(write, subscription, null);
         const detail = { url: subscription.url, events: subscription.events };
@@ -187,11 +192,12 @@ export function createSubscriptions(rooms: SubscriptionRooms): Subscriptions {
       }));
       return await viewOne(changed);
     },
-    async operate(projectId, id, wish, by) {
+    async operate(projectId, id, wish, by, alongside) {
       const secret = wish.rotateSecret
         ? wish.secret ?? newSecret(deps.randomBytes(secretBytes))
         : null;
-      const changed = await change({ projectId, id, by }, async (before) => {
+      const changed = await change({ projectId, id, by }, async (before, write) => {
+        if (secret !== null) await alongside?.(write, { id, secret });
         const isBack = wish.isActive === true && !before.isActive;
         const actions = [
           ...(isBack ? ["webhook.reenabled"] : []),
@@ -228,20 +234,6 @@ export function createSubscriptions(rooms: SubscriptionRooms): Subscriptions {
 }
 
 const unhurt: Health = { consecutiveFailures: 0, lastDeliveredAt: null };
-
-/** Who listens once this subscription is as it is now. */
-function listening(
-  listeners: readonly Listener[],
-  { id, events, isActive }: Subscription,
-): Listener[] {
-  const others = listeners.filter(({ subscriptionId }) => subscriptionId !== id);
-  return isActive ? [...others, { subscriptionId: id, events }] : others;
-}
-
-function requireRoom(listeners: readonly Listener[]): void {
-  if (listeners.length < activeMax) return;
-  throw badRequest(null, `A project has at most ${activeMax} active subscriptions.`);
-}
 
 function unreachable(): never {
   throw new Error("what was just written is there");
