@@ -40,7 +40,7 @@ export function signInRoutes({ deps, sessions }: ConsoleRooms) {
         throw counted(fault, address());
       });
       const home = projectId === null ? "/projects" : `/projects/${projectId}`;
-      return seeOther(placeOf(to) ?? at(home), requestId, cookie);
+      return seeOther(placeOf(to) ?? at(home), requestId, [cookie]);
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       return page(incoming, error, to);
@@ -72,7 +72,7 @@ export function signInRoutes({ deps, sessions }: ConsoleRooms) {
     }
     const session = await sessions.of(request);
     if (session) await sessions.end(session);
-    return seeOther(withFlash(at("/sign-in"), "signed-out"), requestId, sessions.forgotten);
+    return seeOther(withFlash(at("/sign-in"), "signed-out"), requestId, [sessions.forgotten]);
   };
 
   return { show, signIn, signOut };

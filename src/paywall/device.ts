@@ -3,7 +3,7 @@ import { fromBytes, toBytes } from "../base/json.ts";
 import { cookieValue } from "../base/request.ts";
 import { encodeUtf8 } from "../base/utf8.ts";
 import type { Deps } from "../deps.ts";
-import { deviceEpochKey } from "../store/keys.ts";
+import { connectionsPrefix, deviceEpochKey } from "../store/keys.ts";
 import { emptyWrite } from "../store/kv.ts";
 import type { Secrets } from "../store/secrets.ts";
 import { createTokens } from "./token.ts";
@@ -13,13 +13,23 @@ export interface Devices {
   /** The person whose device sent this, or null. */
   personOf(request: Request): Promise<string | null>;
   /** The same, with the leave that the device has. */
-  known(request: Request): Promise<{ personId: string; leave: Leave } | null>;
+  known(request: Request): Promise<Known | null>;
+  /** Who a device is once it decides, of whom nothing is stored before; null where it sent no cookie. */
+  newcomer(request: Request): Promise<Known | null>;
+  /** The cookie of a new one. It is known by it from its first decision on, whatever is lost. */
+  newcomersCookie(): Promise<string>;
   /** Leave for one more device of this person: to be had before it is decided that it gets any. */
   leaveOf(personId: string): Promise<Leave>;
   /** Ends all cookies of the person whose device sent this, but its own. Null when nobody's did. */
   signOutOthers(request: Request): Promise<{ cookie: string } | null>;
-  /** The cookie that ends that. */
-  readonly forgotten: string;
+  /** The cookies that end that. */
+  readonly forgotten: readonly string[];
+}
+
+/** A person whose device it is. */
+interface Known {
+  personId: string;
+  leave: Leave;
 }
 
 /** That a device is its person's: as of when it was asked for, and ended by what ends those of then. */
@@ -61,17 +71,19 @@ export async function createDevices(
   secrets: Secrets,
 ): Promise<Devices> {
   const tokens = await createTokens(secrets, "device cookies");
+  const newcomers = await createTokens(secrets, "newcomers' cookies");
   const secure = baseUrl.startsWith("https:");
   // The prefix keeps other hosts of the same site from setting it; it asks for https.
-  const name = secure ? "__Host-farebox_wallet" : "farebox_wallet";
-  const cookie = (value: string, maxAge: number) =>
-    `${name}=${value}; Path=/; Max-Age=${maxAge}; HttpOnly; SameSite=Lax${
-      secure ? "; Secure" : ""
-    }`;
+  const prefix = secure ? "__Host-farebox" : "farebox";
+  const name = `${prefix}_wallet`;
+  // One of its own: a page that is slow to come must not take a wallet's place.
+  const newcomersName = `${prefix}_newcomer`;
+  const cookie = (value: string, maxAge: number, of = name) =>
+    `${of}=${value}; Path=/; Max-Age=${maxAge}; HttpOnly; SameSite=Lax${secure ? "; Secure" : ""}`;
 
-  async function read(request: Request): Promise<Sent | null> {
-    const text = cookieValue(request, name);
-    const value = text ? await tokens.read(text) : null;
+  async function read(request: Request, [of, by] = [name, tokens] as const): Promise<Sent | null> {
+    const text = cookieValue(request, of);
+    const value = text ? await by.read(text) : null;
     if (!text || !Array.isArray(value)) return null;
     const [personId, issuedAt, epoch = 0] = value;
     if (issuedAt + lifetimeMs <= clock.now()) return null;
@@ -93,11 +105,25 @@ export async function createDevices(
     cookie: () => make(personId, number),
   });
 
-  async function known(request: Request) {
-    const sent = await read(request);
+  async function countedOf(sent: Sent | null): Promise<Known | null> {
     const epoch = sent && await epochOf(sent.personId);
     if (!sent || !epoch || !counts(sent, epoch)) return null;
     return { personId: sent.personId, leave: leaveFrom(sent.personId, epoch) };
+  }
+
+  const newcomer = async (request: Request) =>
+    await countedOf(await read(request, [newcomersName, newcomers]));
+
+  async function known(request: Request): Promise<Known | null> {
+    const own = await countedOf(await read(request));
+    if (own) return own;
+    const other = await newcomer(request);
+    return other && await hasDecided(other.personId) ? other : null;
+  }
+
+  /** The answer to that, with the device's own cookie, may have been lost. */
+  async function hasDecided(personId: string): Promise<boolean> {
+    return (await kv.list({ prefix: connectionsPrefix(personId), limit: 1 })).length > 0;
   }
 
   const counts = ({ epoch, hash }: Sent, { number, kept }: Epoch) =>
@@ -105,6 +131,11 @@ export async function createDevices(
 
   return {
     known,
+    newcomer,
+    async newcomersCookie() {
+      const token = await newcomers.make([id("per"), clock.now(), 0, id("dev")]);
+      return cookie(token, lifetimeMs / 1000, newcomersName);
+    },
     personOf: async (request) => (await known(request))?.personId ?? null,
     leaveOf: async (personId) => leaveFrom(personId, await epochOf(personId)),
     async signOutOthers(request) {
@@ -124,7 +155,7 @@ export async function createDevices(
         if (landed !== null) return { cookie: await make(personId, next.number) };
       }
     },
-    forgotten: cookie("", 0),
+    forgotten: [cookie("", 0), cookie("", 0, newcomersName)],
   };
 }
 

@@ -47,19 +47,21 @@ export function pageResponse(
 
 /**
  * Leads on from a form; the browser then asks anew, so that going back sends nothing twice.
- * `cookie` is set on the way.
+ * `cookies` are set on the way.
  */
-export function seeOther(location: string, requestId: string, cookie?: string): Response {
-  return new Response(null, {
-    status: 303,
-    headers: {
-      location,
-      ...(cookie === undefined ? {} : { "set-cookie": cookie }),
-      "x-request-id": requestId,
-      "cache-control": "no-store",
-      "referrer-policy": "no-referrer",
-    },
+export function seeOther(
+  location: string,
+  requestId: string,
+  cookies: readonly string[] = [],
+): Response {
+  const headers = new Headers({
+    location,
+    "x-request-id": requestId,
+    "cache-control": "no-store",
+    "referrer-policy": "no-referrer",
   });
+  for (const cookie of cookies) headers.append("set-cookie", cookie);
+  return new Response(null, { status: 303, headers });
 }
 
 /**

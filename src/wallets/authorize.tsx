@@ -45,7 +45,9 @@ function show(rooms: WalletRooms): Handler {
     const { devices, links } = rooms;
     const { approval, project, last } = await open(rooms, param("token"));
     const { currency, name } = project;
-    const personId = await devices.personOf(request);
+    const known = await devices.known(request);
+    const personId = known?.personId ?? null;
+    const cookie = await known?.leave.cookie();
     if (last && hasEnded(approval, last)) {
       if (last.requestId !== approval.requestId) throw linkEnded();
       const decided = decidedFor(last, { personId, hasDeclined: query("declined") !== undefined });
@@ -62,7 +64,7 @@ function show(rooms: WalletRooms): Handler {
           }}
         />
       );
-      return pageResponse(200, String(page), { requestId });
+      return pageResponse(200, String(page), { requestId, cookie });
     }
     const caps = project.topUp.amounts.map((value) => ({
       value,
@@ -80,8 +82,21 @@ function show(rooms: WalletRooms): Handler {
         cap={own && formatForPeople(parseAmount(own.dailyCap) ?? zero, currency)}
       />
     );
-    return pageResponse(200, String(html), { requestId, script: walletScriptHash });
+    return pageResponse(200, String(html), {
+      requestId,
+      script: walletScriptHash,
+      cookie: cookie ?? await newcomersCookie(request),
+    });
   };
+
+  /**
+   * With the page and not with the decision, whose answer may be lost: nobody else could ever open
+   * the wallet. What only looks at links is none the wiser by it, and nothing is stored.
+   */
+  async function newcomersCookie(request: Request): Promise<string | undefined> {
+    const has = await rooms.devices.newcomer(request);
+    return has ? undefined : await rooms.devices.newcomersCookie();
+  }
 
   async function balanceOf(
     { deps }: WalletRooms,
@@ -118,18 +133,24 @@ function decide(rooms: WalletRooms): Handler {
         await authorizations.decline(approval, known?.personId ?? null);
         return seeOther(publicPath(deps.config, `${path}?declined=yes`), requestId);
       case "approve": {
-        const personId = known?.personId ?? deps.id("per");
-        const leave = known?.leave ?? await devices.leaveOf(personId);
+        const { personId, leave } = known ?? await devices.newcomer(request) ?? needCookies();
         const dailyCap = readCap(form.get("other") || form.get("cap"));
         const done = await authorizations.approve(approval, { personId, dailyCap });
         // Sent twice, or from two tabs: the first one counts, and the page says what it was.
-        const cookie = done ? await leave.cookie() : undefined;
-        return seeOther(publicPath(deps.config, path), requestId, cookie);
+        const cookies = done ? [await leave.cookie()] : [];
+        return seeOther(publicPath(deps.config, path), requestId, cookies);
       }
       default:
         throw badRequest("decision", "Choose one of the two buttons.");
     }
   };
+}
+
+function needCookies(): never {
+  throw new ApiError(400, {
+    message: "Your browser sent no cookie, and by nothing else could you open your wallet again. " +
+      "Allow cookies for this site, and decide once more.",
+  });
 }
 
 const capMax = 1_000_000;

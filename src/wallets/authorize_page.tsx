@@ -98,7 +98,7 @@ export function DecidedPage(
           <p>
             {projectName}{" "}
             may charge the wallet of the device that allowed it. This device does not know that
-            wallet: if it is the one that allowed it, its browser keeps no cookies.
+            wallet: if it is the one that allowed it, its cookies were removed since.
           </p>
           <p>{wallet}</p>
         </>

@@ -124,7 +124,7 @@ function changeWallet(rooms: WalletRooms): Handler {
         return seeOther(publicPath(deps.config, path), requestId, devices.forgotten);
       case "sign-out-others": {
         const known = await devices.signOutOthers(request);
-        return seeOther(publicPath(deps.config, path), requestId, known?.cookie);
+        return seeOther(publicPath(deps.config, path), requestId, known ? [known.cookie] : []);
       }
       case "remove-passkey":
         await passkeys.remove(personId, readCredentialId(form));

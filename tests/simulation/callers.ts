@@ -59,19 +59,19 @@ export class Callers {
     return { status: response.status, headers: response.headers, body: JSON.parse(text ?? "") };
   }
 
-  /** Sends a form of one of the pages; the answer's headers, or null as with `call`. */
+  /** Opens one of the pages, or sends its form; the answer's headers, or null as with `call`. */
   async visit(
     path: string,
-    { form, cookie }: { form: Record<string, string>; cookie: string | null },
+    { form = null, cookie }: { form?: Record<string, string> | null; cookie: string | null },
   ): Promise<Headers | null> {
     const process = await this.#connect();
     if (!process) return null;
     const response = await this.#send(process, path, {
-      method: "POST",
+      method: form ? "POST" : "GET",
       key: "none",
-      text: new URLSearchParams(form).toString(),
+      text: form && new URLSearchParams(form).toString(),
       headers: {
-        "content-type": "application/x-www-form-urlencoded",
+        ...(form ? { "content-type": "application/x-www-form-urlencoded" } : {}),
         ...(cookie === null ? {} : { cookie }),
       },
     });

@@ -9,6 +9,8 @@ import type { Timeline } from "./timeline.ts";
 /** Whoever holds the device: its cookie, once they have a wallet, and what they come back by. */
 export interface Person {
   cookie: string | null;
+  /** What the first page gave that asked them, on this device. */
+  newcomer: string | null;
   passkeys: SoftPasskey[];
   /** Cookies of devices that they lost. */
   lost: string[];
@@ -72,7 +74,7 @@ export class PasskeyUse {
     if (person.cookie !== null && timeline.chance(0.3)) {
       await callers.visit("/wallet", { form: { action: "leave" }, cookie: person.cookie });
     } else if (person.cookie !== null) person.lost.push(person.cookie);
-    person.cookie = null;
+    person.cookie = person.newcomer = null;
     for (let tries = 0; tries < triesMax && person.cookie === null; tries++) {
       if ((await this.#comeBack(person, timeline.pick(passkeys))) === "left") return;
       await timeline.pause(timeline.between(0, 2_000));
@@ -87,7 +89,13 @@ export class PasskeyUse {
       }
     }
     for (const passkey of this.#removed) {
-      const nobody: Person = { cookie: null, passkeys: [], lost: [], isAlone: false };
+      const nobody: Person = {
+        cookie: null,
+        newcomer: null,
+        passkeys: [],
+        lost: [],
+        isAlone: false,
+      };
       await this.#comeBack(nobody, passkey);
     }
   }

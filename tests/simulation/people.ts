@@ -18,8 +18,8 @@ interface Parts {
 export class People {
   readonly #parts: Parts;
   readonly #persons: readonly Person[] = [
-    { cookie: null, passkeys: [], lost: [], isAlone: false },
-    { cookie: null, passkeys: [], lost: [], isAlone: false },
+    { cookie: null, newcomer: null, passkeys: [], lost: [], isAlone: false },
+    { cookie: null, newcomer: null, passkeys: [], lost: [], isAlone: false },
   ];
   /** In some seeds: elsewhere a device never forgets. */
   #passkeys: PasskeyUse | null = null;
@@ -98,10 +98,19 @@ export class People {
     // Some press twice, or let somebody else have the link.
     const again = timeline.chance(0.3) ? timeline.pick(this.#persons) : null;
     for (const whoever of again ? [person, again] : [person]) {
-      const headers = await callers.visit(link, { form, cookie: whoever.cookie });
+      if (whoever.cookie === null) await this.#look(whoever, link);
+      const cookie = whoever.cookie ?? whoever.newcomer;
+      const headers = await callers.visit(link, { form, cookie });
       whoever.cookie = headers?.get("set-cookie")?.split(";")[0] ?? whoever.cookie;
       await timeline.pause(timeline.between(0, 500));
     }
+  }
+
+  /** Whoever is new opens the page first: it gives them what they decide by. */
+  async #look(person: Person, link: string): Promise<void> {
+    if (person.newcomer !== null) return;
+    const headers = await this.#parts.callers.visit(link, { cookie: null });
+    person.newcomer = headers?.get("set-cookie")?.split(";")[0] ?? null;
   }
 
   async #change(

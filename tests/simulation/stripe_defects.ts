@@ -33,7 +33,7 @@ export const stripeDefects: readonly Defect[] = [
       function (amount, entry, origin) {
         return inner.call(this, amount, entry, origin);
       }),
-    seedsMax: 60,
+    seedsMax: 200,
   },
   {
     name: "what is told of a payment since is forgotten each time",

@@ -13,9 +13,11 @@ export const env = {
 export const sharedWorld = (project: Record<string, unknown> = {}): Promise<World> =>
   createWorld({ env, project: { name: "Helper", mode: "shared", ...project } });
 
-/** A browser as far as it keeps a cookie. */
+/** A browser as far as it keeps cookies. */
 export class Device {
   cookie: string | null = null;
+  /** The one that comes with a page which asks somebody new. */
+  newcomer: string | null = null;
   readonly world: World;
 
   constructor(world: World) {
@@ -24,10 +26,14 @@ export class Device {
 
   async get(path: string) {
     const response = await this.world.call(path, { key: null, headers: this.#headers() });
+    const set = response.headers.get("set-cookie")?.split(";")[0] ?? "";
+    if (set.includes("_newcomer=")) this.newcomer = set;
     return { status: response.status, html: await response.text(), headers: response.headers };
   }
 
   async post(path: string, form: Record<string, string>, headers: Record<string, string> = {}) {
+    // Nobody decides who has not seen the page.
+    if (form.decision && this.cookie === null && this.newcomer === null) await this.get(path);
     const raw = new URLSearchParams(form).toString();
     const response = await this.world.call(path, {
       key: null,
@@ -39,14 +45,16 @@ export class Device {
         ...headers,
       },
     });
-    const set = response.headers.get("set-cookie");
+    const [set = null, ...more] = response.headers.getSetCookie();
     if (set) this.cookie = set.split(";")[0] ?? null;
+    if (more.length > 0) this.newcomer = null;
     const location = response.headers.get("location");
     return { status: response.status, set, location, html: await response.text() };
   }
 
   #headers(): Record<string, string> {
-    return this.cookie === null ? {} : { cookie: this.cookie };
+    const cookies = [this.cookie, this.newcomer].filter((cookie) => cookie !== null);
+    return cookies.length === 0 ? {} : { cookie: cookies.join("; ") };
   }
 }
 
