@@ -112,6 +112,39 @@ Deno.test("guard: the operator's ranges are open, at creation and at the attempt
   assert.deepEqual(reached.sort(), ["10.1.2.3", "10.1.9.9", "fd00:1::5"]);
 });
 
+const odd = [
+  "https://hooks.example.com:22/",
+  "https://hooks.example.com:6379/",
+  "https://intranet/",
+]
+  .concat("https://localhost/", "https://metadata.google.internal/", "https://x.internal.:8080/");
+
+Deno.test("guard: opening a range opens no port and no private name of any other address", async () => {
+  let addresses: string[] = [];
+  const guard = createGuard({
+    allowCidrs: ["10.1.0.0/16"],
+    dev: false,
+    ownHost: "farebox.test",
+    resolve: () => Promise.resolve(addresses),
+    clock: createHandClock(),
+  });
+  for (const text of odd) {
+    const url = guard.checkUrl(text);
+    for (addresses of [["93.184.216.34"], ["10.1.2.3", "93.184.216.34"], ["10.2.2.3"]]) {
+      await assert.rejects(guard.checkNow(url), { status: 400, param: "url" }, text);
+      assert.deepEqual(await guard.vet(url), { refused: "blocked_address" }, text);
+    }
+    addresses = ["10.1.2.3", "10.1.9.9"];
+    await guard.checkNow(url);
+    assert.deepEqual(await guard.vet(url), { addresses }, text);
+  }
+  addresses = ["10.1.2.3", "93.184.216.34"];
+  assert.deepEqual(await guard.vet(guard.checkUrl("https://hooks.example.com/")), { addresses });
+  addresses = ["93.184.216.34"];
+  const message = "'url' must use port 443 or 8443.";
+  await assert.rejects(guard.checkNow(new URL("https://hooks.example.com:22/")), { message });
+});
+
 Deno.test("guard: in development this machine may be reached, also without TLS", () => {
   const guard = createGuard({
     allowCidrs: [],

@@ -5,7 +5,10 @@ import type { Clock } from "../deps.ts";
 /** Address ranges in CIDR notation, such as "10.0.0.0/8". */
 export type Cidr = string;
 
-/** Decides where deliveries may go: public addresses, and what the operator opened. */
+/**
+ * Decides where deliveries may go: public addresses, and what the operator opened. Other ports than
+ * those of https, private names and bare addresses are for the latter alone.
+ */
 export interface Guard {
   /** The address of a subscription, normalised. Throws 400 for one that is never delivered to. */
   checkUrl(text: string): URL;
@@ -72,6 +75,19 @@ export function isPublic(address: string): boolean {
   return family === 6 && globalUnicast.check(address, "ipv6") && !blocked.check(address, "ipv6");
 }
 
+/** The host as it is judged: an address without its brackets, a name without the root's dot. */
+function hostOf({ hostname }: URL): string {
+  return hostname.replace(/^\[|\]$/g, "").replace(/\.$/, "").toLowerCase();
+}
+
+/** Why nothing public may be behind it, but at most what the operator opened; null where it may. */
+function notForPublic(url: URL): string | null {
+  const host = hostOf(url);
+  if (isIP(host)) return "must name a host, not an IP address";
+  if (privateName.test(host)) return `names '${host}', which is not a public host`;
+  return ports.includes(url.port) ? null : "must use port 443 or 8443";
+}
+
 interface GuardOptions {
   /** Opened by the operator, although not public. */
   allowCidrs: readonly Cidr[];
@@ -98,11 +114,15 @@ export function createGuard(options: GuardOptions): Guard {
     const family = isIP(address);
     return family !== 0 && opened.check(address, family === 6 ? "ipv6" : "ipv4");
   };
-  const mayReach = (address: string) => isPublic(address) || isOpened(address);
+  // One address that is refused refuses all: a split answer is an attack, or will be one.
+  const mayReach = (url: URL, addresses: string[]) =>
+    notForPublic(url) === null
+      ? addresses.every((address) => isPublic(address) || isOpened(address))
+      : addresses.every(isOpened);
 
-  async function addressesOf({ hostname }: URL): Promise<string[]> {
-    const literal = hostname.replace(/^\[|\]$/g, "");
-    return isIP(literal) ? [literal] : await resolve(hostname);
+  async function addressesOf(url: URL): Promise<string[]> {
+    const host = hostOf(url);
+    return isIP(host) ? [host] : await resolve(url.hostname);
   }
 
   /** None of a name that is unknown. */
@@ -125,31 +145,29 @@ export function createGuard(options: GuardOptions): Guard {
       if (text.length > urlCharsMax) throw refuse(`is longer than ${urlCharsMax} characters`);
       const url = URL.parse(text);
       if (!url) throw refuse("is not a URL");
-      const host = url.hostname.replace(/^\[|\]$/g, "").replace(/\.$/, "").toLowerCase();
+      const host = hostOf(url);
       const plainLoopback = dev && url.protocol === "http:" &&
         (host === "localhost" || (isIP(host) !== 0 && isOpened(host)));
       if (url.protocol !== "https:" && !plainLoopback) throw refuse("must begin with https://");
       if (url.username || url.password) throw refuse("must not hold credentials");
       if (text.includes("#")) throw refuse("must not have a fragment");
       if (host === ownHost && !dev) throw refuse("is an address of this very service");
-      if (isIP(host)) {
-        if (!isOpened(host)) throw refuse("must name a host, not an IP address");
-      } else if (cidrs.length === 0) {
-        if (privateName.test(host)) throw refuse(`names '${host}', which is not a public host`);
-        if (!ports.includes(url.port)) throw refuse("must use port 443 or 8443");
-      }
+      const reason = notForPublic(url);
+      // Which addresses a name has is looked up later: here it could have one that is opened.
+      const couldBeOpened = isIP(host) ? isOpened(host) : cidrs.length > 0;
+      if (reason !== null && !couldBeOpened) throw refuse(reason);
       return url;
     },
     async checkNow(url) {
       const addresses = await addressesInTime(url);
-      if (addresses.every(mayReach)) return;
-      throw badRequest("url", `'url' names '${url.hostname}', which is not a public host.`);
+      if (mayReach(url, addresses)) return;
+      const reason = notForPublic(url) ?? `names '${url.hostname}', which is not a public host`;
+      throw badRequest("url", `'url' ${reason}.`);
     },
     async vet(url) {
       const addresses = await addressesOf(url).catch((): string[] => []);
       if (addresses.length === 0) return { refused: "dns_error" };
-      // One address that is refused refuses all: a split answer is an attack, or will be one.
-      return addresses.every(mayReach) ? { addresses } : { refused: "blocked_address" };
+      return mayReach(url, addresses) ? { addresses } : { refused: "blocked_address" };
     },
   };
 }
