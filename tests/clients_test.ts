@@ -43,7 +43,9 @@ function callPieces() {
 }
 
 function refusal(status: number, error: Record<string, unknown>): () => Response {
-  return () => Response.json({ error: { param: null, ...error } }, { status });
+  // Where a server does not say when to try again, we do, and some clients make more of that.
+  const headers: Record<string, string> = status === 429 ? { "retry-after": "1" } : {};
+  return () => Response.json({ error: { param: null, ...error } }, { status, headers });
 }
 
 const badTemperature = {

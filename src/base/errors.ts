@@ -66,6 +66,13 @@ export class ApiError extends Error {
     this.headers = detail.headers ?? {};
   }
 
+  /** The same, with these headers besides its own. */
+  with(headers: Record<string, string>): ApiError {
+    const { status, message, type, code, param, cause } = this;
+    const both = { ...headers, ...this.headers };
+    return new ApiError(status, { message, type, code, param, cause, headers: both });
+  }
+
   /** The body as it is sent: all four keys, always. */
   body(): ErrorBody {
     const { message, type, param, code } = this;

@@ -24,7 +24,7 @@ import { loadTokenizer } from "./tokenizer.ts";
 /** What became of a request for an answer. `settings_moved`: read the settings again. */
 export type Admission =
   | { kind: "admitted"; answer: Answer }
-  | { kind: "paywalled"; paywall: Paywall }
+  | { kind: "paywalled"; paywall: Paywall; rates: readonly Rates[] }
   | { kind: "replayed"; stored: StoredAnswer }
   | { kind: "settings_moved" };
 
@@ -47,8 +47,9 @@ export async function admit(rooms: ChatRooms, ask: Ask): Promise<Admission> {
     place = entered;
     const admission = await admitTo(rooms, ask, place);
     if (admission.kind !== "admitted") place.leave();
-    if (admission.kind === "paywalled") gates.refused(who, limits.user.requestsPerMinute);
-    return admission;
+    if (admission.kind !== "paywalled") return admission;
+    const counted = gates.refused(who, limits.user.requestsPerMinute);
+    return { ...admission, rates: [...admission.rates, place.rates, counted] };
   } catch (error) {
     place?.leave();
     return await tellIfCrowded(rooms, ask, error);
@@ -65,7 +66,7 @@ async function admitTo(rooms: ChatRooms, ask: Ask, place: Place): Promise<Admiss
     if (!ref) {
       const balance = viewBalance(zero, zero, project.currency);
       const nobody = { kind: "authorization_required" as const, balance };
-      return { kind: "paywalled", paywall: await paywallFor(rooms, ask, nobody) };
+      return { kind: "paywalled", paywall: await paywallFor(rooms, ask, nobody), rates: [] };
     }
     const remains = replay?.remains ?? null;
     const held = await placeHold(rooms, { ...ask, ref }, { prompt, remains });
@@ -90,7 +91,11 @@ async function admitTo(rooms: ChatRooms, ask: Ask, place: Place): Promise<Admiss
       case "rate_limited":
         return await refuseHaste(rooms, ask, held.rates, held.balance.available);
       default:
-        return { kind: "paywalled", paywall: await paywallFor(rooms, ask, held) };
+        return {
+          kind: "paywalled",
+          paywall: await paywallFor(rooms, ask, held),
+          rates: [held.rates],
+        };
     }
   }
 }
@@ -157,7 +162,8 @@ async function refuseHaste(
   const url = await rooms.linkFor(project, user, asked);
   const languages = ask.request.headers.get("accept-language");
   const message = messageFor(project, "rate_limit", { url, balance, languages });
-  return { kind: "paywalled", paywall: { reason: "limit_reached", message, url } };
+  const paywall = { reason: "limit_reached" as const, message, url };
+  return { kind: "paywalled", paywall, rates: [rates] };
 }
 
 /** That too many answers run is told to those who listen, and thrown on. */
@@ -176,9 +182,9 @@ function countRefusal({ deps }: ChatRooms, ask: Ask, reason: string): void {
   deps.committer.count(tallyRefusal(id, reason, deps.clock.now()));
 }
 
-type NotPaid = Exclude<
-  Extract<Held<ChatQuote>, { balance: BalanceView }>,
-  { kind: "rate_limited" }
+type NotPaid = Omit<
+  Exclude<Extract<Held<ChatQuote>, { balance: BalanceView }>, { kind: "rate_limited" }>,
+  "rates"
 >;
 
 async function paywallFor(

@@ -7,6 +7,7 @@ import { findAccount } from "../ledger/authorization.ts";
 import { endUser } from "../projects/end_user.ts";
 import { type Admission, admit, modelNotFound } from "./admit.ts";
 import { type Ask, type ChatRooms, failure } from "./answer.ts";
+import { withRates } from "./limits.ts";
 import { termsOf } from "./pricing.ts";
 import { findEarlier } from "./earlier.ts";
 import { type Replay, replayMark, type StoredAnswer } from "./replay.ts";
@@ -73,12 +74,16 @@ async function respond(
     case "paywalled": {
       steps.end({ kind: "paywalled" });
       const completionId = id.replace("req_", "chatcmpl-");
-      return paywallReply(admission.paywall, { chat, requestId, completionId, now: askedAt });
+      const { paywall, rates } = admission;
+      return paywallReply(paywall, { chat, requestId, completionId, now: askedAt, rates });
     }
-    case "admitted":
-      return chat.stream
-        ? await streamedAnswer(rooms, admission.answer)
-        : await wholeAnswer(rooms, admission.answer);
+    case "admitted": {
+      const { answer } = admission;
+      const answered = chat.stream ? streamedAnswer(rooms, answer) : wholeAnswer(rooms, answer);
+      return await answered.catch((error) => {
+        throw withRates(error, answer.rates);
+      });
+    }
   }
 }
 

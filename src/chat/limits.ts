@@ -21,9 +21,9 @@ export interface KeyGates {
   enter(keyId: string, limits: KeyLimits): Place | { limited: Rates };
   /**
    * Counts a request of a user that was refused for want of money or leave: nothing is written for
-   * it, so their rate counts it here.
+   * it, so their rate counts it here. How that stands then.
    */
-  refused(ref: EndUserRef, perMinute: number | null): void;
+  refused(ref: EndUserRef, perMinute: number | null): Rates;
   /** How a user's rate stands who was refused as often as they may ask; else null. */
   refusedTooOften(ref: EndUserRef, perMinute: number | null): Rates | null;
 }
@@ -41,8 +41,9 @@ interface Gate {
 }
 
 const gatesMax = 10_000;
+const noLimits: Rates = { requests: null, tokens: null };
 const noPlace: Place = {
-  rates: { requests: null, tokens: null },
+  rates: noLimits,
   count() {},
   leave() {},
 };
@@ -97,9 +98,10 @@ export function createKeyGates({ elapsed: now }: Pick<Clock, "elapsed">): KeyGat
       };
     },
     refused(ref, perMinute) {
-      if (perMinute === null) return;
+      if (perMinute === null) return noLimits;
       const gate = gateOf(nameOf(ref));
       gate.requests = afterTaking(gate.requests, { count: 1, limit: perMinute, now: now() });
+      return { requests: rateState(gate.requests, perMinute, now()), tokens: null };
     },
     refusedTooOften(ref, perMinute) {
       const gate = perMinute === null ? undefined : gates.get(nameOf(ref));
@@ -134,6 +136,11 @@ export function rateLimited(rates: Rates): ApiError {
       "retry-after-ms": String(waitMs),
     },
   });
+}
+
+/** What is thrown once the rates are known, and tells how they stand. */
+export function withRates(error: unknown, rates: readonly Rates[]): unknown {
+  return error instanceof ApiError ? error.with(rateHeaders(rates)) : error;
 }
 
 /** OpenAI's headers, of whichever rate leaves less. */

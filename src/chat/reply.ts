@@ -1,7 +1,9 @@
 import { ApiError } from "../base/errors.ts";
 import type { JsonObject } from "../base/json.ts";
 import { corsHeaders, type HeaderList, jsonResponse } from "../base/response.ts";
+import type { Rates } from "../ledger/hold.ts";
 import type { Refusal } from "../ledger/obstacle.ts";
+import { rateHeaders } from "./limits.ts";
 import type { ChatRequest } from "./schema.ts";
 
 /** How a stream is sent: neither stored nor buffered on its way. */
@@ -25,6 +27,8 @@ interface ReplyOptions {
   completionId: string;
   /** In milliseconds since 1970. */
   now: number;
+  /** How the rates stand, as far as they are known. */
+  rates: readonly Rates[];
 }
 
 const noUsage = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0, cost: "0" };
@@ -40,6 +44,7 @@ export function paywallReply(paywall: Paywall, options: ReplyOptions): Response 
     ...corsHeaders,
     "x-service-paywall": reason,
     "x-service-paywall-url": URL.parse(url)?.href ?? encodeURI(url),
+    ...rateHeaders(options.rates),
   };
   const head = {
     id: options.completionId,

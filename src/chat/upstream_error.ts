@@ -30,6 +30,8 @@ const callersFault = new Set([400, 404, 413, 422, 429]);
 const ownersStatuses = [401, 402, 403];
 const ownersWords = /insufficient_quota|credit_balance|billing|invalid_api_key|authentication/i;
 const messageCharsMax = 2_000;
+/** In seconds, where a server is too busy and does not say for how long. */
+const untoldRetryAfter = "1";
 
 /** A text without the operator's key, which some servers repeat. */
 export function redact(text: string, apiKey: Secret | null): string {
@@ -83,13 +85,14 @@ export function isOwnersFault({ status, type, code }: UpstreamFault): boolean {
 
 /**
  * An upstream's error as our caller sees it. What is about the request passes on; what is about the
- * operator's account or key (401, 402, 403, quota) is 502, and its text stays in the cause.
+ * operator's account or key (401, 402, 403, quota) is 502, and its text stays in the cause. A 429
+ * always says when to try again.
  */
 export function toCallersError(fault: UpstreamFault, retryAfter: string | null): UpstreamError {
   const { status, message, type, param, code } = fault;
-  const retry = retryAfter && /^[\w .,:+-]{1,64}$/.test(retryAfter)
-    ? { headers: { "retry-after": retryAfter } }
-    : {};
+  const told = retryAfter && /^[\w .,:+-]{1,64}$/.test(retryAfter) ? retryAfter : null;
+  const wait = told ?? (status === 429 ? untoldRetryAfter : null);
+  const retry = wait === null ? {} : { headers: { "retry-after": wait } };
   const ownersFault = isOwnersFault(fault);
   if (ownersFault || !callersFault.has(status)) {
     const overloaded = status === 503 || status === 529;

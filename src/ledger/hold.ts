@@ -65,7 +65,7 @@ export interface Rates {
 export type Held<Q> =
   | { kind: "held"; quote: Q; rates: Rates }
   | { kind: "rate_limited"; rates: Rates; balance: BalanceView }
-  | { kind: Obstacle; balance: BalanceView }
+  | { kind: Obstacle; rates: Rates; balance: BalanceView }
   | { kind: "count"; countTo: number }
   | { kind: "settings_moved" | "marked" };
 
@@ -225,7 +225,8 @@ function refused(
   draft: Draft,
   kind: Obstacle,
 ): Verdict<Extract<Held<never>, { kind: typeof kind }>> {
-  return { value: { kind, balance: viewOf(draft) }, refused: true };
+  const { requests, tokens } = draft.spending;
+  return { value: { kind, rates: { requests, tokens }, balance: viewOf(draft) }, refused: true };
 }
 
 function viewOf({ account: { balance, held }, snapshot }: Draft): BalanceView {
