@@ -202,8 +202,7 @@ function applyHold<Q extends Quote>(
     return { value: { kind: "rate_limited", rates, balance: viewOf(draft) }, refused: true };
   }
   requireFewHolds(draft);
-  const { account, alone } = draft;
-  const { balance } = account;
+  const { account, account: { balance }, alone } = draft;
   const unbounded = availableIn(account);
   const quoted = quote({ available: draft.spendable, unbounded, alone, balance });
   if (quoted && "countTo" in quoted) return { value: { kind: "count", ...quoted } };
