@@ -38,6 +38,41 @@ for (const scheme of ["bearer", "BEARER", "Bearer   "]) {
   });
 }
 
+Deno.test("chat errors: what Google's server says in a list is told, but for the owner's key", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  const refuse = (error: Record<string, unknown>) =>
+    world.upstream.once(() => Response.json([{ error: { code: 400, ...error } }], { status: 400 }));
+  refuse({ message: "Unable to submit request: tools[0] has no name", status: "INVALID_ARGUMENT" });
+  const refused = await chat(world);
+  assert.equal(refused.status, 400);
+  assert.match(refused.body.error.message, /tools\[0\] has no name/);
+  const details = [{
+    "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+    reason: "API_KEY_INVALID",
+  }];
+  refuse({ message: "API key not valid. Please pass a valid API key.", details });
+  const { status, body } = await chat(world);
+  assert.deepEqual([status, body.error.code], [502, "upstream_unavailable"]);
+  assert.ok(!JSON.stringify(body).includes("API key"));
+});
+
+Deno.test("chat errors: a compressed body is 415, and says what can be sent", async () => {
+  using world = await createWorld();
+  const zipped = new Blob([JSON.stringify(chatBody())]).stream()
+    .pipeThrough(new CompressionStream("gzip"));
+  const raw = await new Response(zipped).arrayBuffer();
+  const headers = {
+    "content-type": "application/json",
+    "content-encoding": "gzip",
+    "content-length": String(raw.byteLength),
+  };
+  const { status, body, response } = await world.json(completionsPath, { raw, headers });
+  assert.deepEqual([status, body.error.code], [415, "unsupported_media_type"]);
+  assert.match(body.error.message, /Content-Encoding 'gzip'/);
+  assert.equal(response.headers.get("accept-encoding"), "identity");
+});
+
 Deno.test("chat errors: an endpoint that is not there is 404 JSON", async () => {
   using world = await createWorld();
   for (const path of ["/v1/responses", "/v1/completions", "/v1/embeddings", "/nothing"]) {

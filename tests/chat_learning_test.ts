@@ -130,6 +130,54 @@ const tooLong: [string, string, string | null, number, boolean][] = [
   ],
 ];
 
+/** Where the refusal is of the prompt and the answer together: what is left is asked for. */
+const noRoom: [whose: string, message: (asked: number) => string, sent: number[]][] = [
+  [
+    "OpenAI, with tools",
+    (asked) =>
+      `This model's maximum context length is 8192 tokens. However, you requested ${
+        asked + 42
+      } tokens (12 in the messages, 30 in the functions, and ${asked} in the completion). Please reduce the length of the messages, functions, or completion.`,
+    [16384, 8150],
+  ],
+  [
+    "OpenRouter",
+    (asked) =>
+      `This endpoint's maximum context length is 8192 tokens. However, you requested about ${
+        asked + 42
+      } tokens (12 of text input, 30 of tool input, ${asked} in the output). Please reduce the length of either one.`,
+    [16384, 8150],
+  ],
+  [
+    "vLLM, which stops counting",
+    (asked) =>
+      `This model's maximum context length is 32768 tokens. However, you requested ${asked} output tokens and your prompt contains at least ${
+        32768 - asked + 1
+      } input tokens, for a total of at least 32769 tokens. Please reduce the length of the input prompt or the number of requested output tokens.`,
+    [16384, 8192, 4096, 2048],
+  ],
+];
+
+for (const [whose, message, sent] of noRoom) {
+  Deno.test(`chat: of ${whose} what is left beside the prompt is asked for`, async () => {
+    for (const behind of [false, true]) {
+      using world = await createWorld({ project: { pricing: { models: unbound } } });
+      await world.deposit("ada", "1");
+      const most = sent.at(-1) ?? 0;
+      world.upstream.reply(({ body }) => {
+        const asked = Number(body.max_tokens);
+        if (asked <= most) return completion();
+        if (!behind) return refuse(message(asked), null, null);
+        const raw = JSON.stringify({ error: { message: message(asked) } });
+        const error = { message: "Provider returned error", code: 400, metadata: { raw } };
+        return Response.json({ error }, { status: 400 });
+      });
+      assert.equal((await chat(world)).status, 200);
+      assert.deepEqual(world.upstream.calls.map(({ body }) => body.max_tokens), sent);
+    }
+  });
+}
+
 const unbound = { "test-model": { input: "1", output: "2" } };
 
 for (const [whose, message, param, most, remembers] of tooLong) {

@@ -90,6 +90,42 @@ for (const { name, frame, code, message } of errorFrames) {
   });
 }
 
+const nothingSaid: [name: string, frames: string, code: string, message: RegExp][] = [
+  ["says only that it is done", "", "upstream_error", /no valid answer/],
+  [
+    "says its error in FastChat's shape",
+    'data: {"text":"**NETWORK ERROR**","error_code":50002}\n\n',
+    "50002",
+    /NETWORK ERROR/,
+  ],
+  [
+    "says its error as an object of that name",
+    'data: {"object":"error","message":"out of memory","code":40303}\n\n',
+    "40303",
+    /out of memory/,
+  ],
+  [
+    "says its error in Google's list",
+    'data: [{"error":{"code":500,"message":"an internal error"}}]\n\n',
+    "500",
+    /an internal error/,
+  ],
+];
+
+for (const [name, frames, code, message] of nothingSaid) {
+  Deno.test(`chat stream end: one that ${name} has failed, and costs nothing`, async () => {
+    using world = await createWorld();
+    await world.deposit("ada", "1");
+    const headers = { "content-type": "text/event-stream" };
+    world.upstream.once(() => new Response(`${frames}data: [DONE]\n\n`, { headers }));
+    const events = await readEvents(await chatStream(world));
+    assert.equal(events.length, 1, JSON.stringify(events));
+    assert.equal(events[0].error.code, code);
+    assert.match(events[0].error.message, message);
+    await assertCharged(world, []);
+  });
+}
+
 const ownersFaults = [
   { message: "Quota of acct-77 exceeded", type: "insufficient_quota", code: "insufficient_quota" },
   { message: "acct-77 owes money", type: "billing_error", code: "402" },
@@ -184,8 +220,8 @@ const endings: { name: string; sent: unknown[]; done: boolean; finish: string[] 
     finish: ["stop"],
   },
   {
-    name: "nothing but [DONE] gets 'stop'",
-    sent: [],
+    name: "a role and no text gets 'stop'",
+    sent: [chunk({ role: "assistant" })],
     done: true,
     finish: ["stop"],
   },

@@ -53,7 +53,7 @@ export async function readJsonBody(
   bodies?: Bodies,
 ): Promise<{ value: JsonObject; bytes: number }> {
   checkType(request);
-  return objectIn(await bytesOf(request, bytesMax, bodies));
+  return objectIn(await bytesOf(request, bytesMax, bodies), request);
 }
 
 /**
@@ -65,7 +65,7 @@ export async function readJsonBodyIfAny(request: Request, bytesMax: number): Pro
   const bytes = await bytesOf(request, bytesMax);
   if (bytes.length === 0) return {};
   checkType(request);
-  return objectIn(bytes).value;
+  return objectIn(bytes, request).value;
 }
 
 function bytesOf(request: Request, bytesMax: number, bodies?: Bodies): Promise<Uint8Array> {
@@ -87,9 +87,22 @@ function checkType(request: Request): void {
   }
 }
 
-function objectIn(bytes: Uint8Array): { value: JsonObject; bytes: number } {
+/** Compressed bytes are hardly ever UTF-8, so this is found out where they are not. */
+function notUtf8(encoding: string | null): ApiError {
+  if (encoding === null || encoding.toLowerCase() === "identity") {
+    return badRequest(null, "The body is not well-formed UTF-8.", "invalid_json");
+  }
+  return new ApiError(415, {
+    message: `A body has to come as it is, without Content-Encoding '${encoding.slice(0, 64)}'.`,
+    code: "unsupported_media_type",
+    // RFC 9110, 12.5.3
+    headers: { "accept-encoding": "identity" },
+  });
+}
+
+function objectIn(bytes: Uint8Array, { headers }: Request): { value: JsonObject; bytes: number } {
   const text = decodeUtf8(bytes);
-  if (text === null) throw badRequest(null, "The body is not well-formed UTF-8.", "invalid_json");
+  if (text === null) throw notUtf8(headers.get("content-encoding"));
   const passed = boundPassed(text, { depthMax: jsonDepthMax, valuesMax: jsonValuesMax });
   if (passed !== null) throw badRequest(null, boundsTold[passed], "invalid_json");
   const value = parseBody(text);

@@ -61,13 +61,19 @@ export class Chunks {
       return "";
     }
     const chunk = parsed(data);
-    if (event === "error" || (isObject(chunk) && chunk.error)) {
+    if (event === "error" || isError(chunk)) {
       this.error = streamError(data, this.#options.apiKey);
       return "";
     }
     // Clients stop at what is not JSON, and no upstream means anything by it.
     if (!isObject(chunk)) return "";
     return this.#takeChunk(chunk, data);
+  }
+
+  /** Whether it has ended without a word: no choice, and no usage. */
+  get isEmpty(): boolean {
+    const { reported, doubtful } = this.#options.meter;
+    return this.done && this.#seen.size === 0 && !reported && !doubtful;
   }
 
   /** Whether every choice has said how it ended. */
@@ -167,6 +173,15 @@ function streamError(text: string, apiKey: Secret | null): ApiError {
     code: fault.code ?? "upstream_error",
     cause,
   });
+}
+
+/** In OpenAI's shape, Google's list of such, or as some servers say it that have no key for it. */
+function isError(chunk: Json | undefined): boolean {
+  if (Array.isArray(chunk)) return isError(chunk[0]);
+  if (!isObject(chunk)) return false;
+  if (chunk.error) return true;
+  if (chunk.choices !== undefined) return false;
+  return chunk.object === "error" || Number(chunk.error_code ?? 0) > 0;
 }
 
 function parsed(data: string): Json | undefined {

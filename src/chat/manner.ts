@@ -88,9 +88,14 @@ function shorterManner(manner: Manner, cap: number, fault: UpstreamFault): Manne
     message,
     /(\d+) in (?:the messages|your prompt)|(?:has|passed|at least) (\d+) input tokens|given: (\d+) `?inputs/i,
   );
-  if (context !== null && prompt !== null) {
-    const room = context - prompt;
-    return room > 0 && room < asked ? { ...manner, room } : null;
+  const total = numberIn(message, /requested (?:about )?(\d+) tokens/i);
+  if (context !== null && (total !== null || prompt !== null)) {
+    const left = total === null ? context - (prompt ?? 0) : asked - (total - context);
+    // vLLM stops counting a prompt that is too long beside the answer: by how much is not known.
+    const isUncounted = /at least \d+ input tokens/i.test(message);
+    const room = isUncounted ? Math.min(left, Math.floor(asked / 2)) : left;
+    const least = isUncounted ? maxTokensMin : 1;
+    return room >= least && room < asked ? { ...manner, room } : null;
   }
   if (!isAbout(fault, manner.maxTokensField)) return null;
   const most = numberIn(

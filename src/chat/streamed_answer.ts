@@ -19,7 +19,7 @@ import { rateHeaders } from "./limits.ts";
 import { openEvents } from "./open_events.ts";
 import { errorFrame, sseDone, streamHeaders } from "./reply.ts";
 import { release, settle } from "./settle.ts";
-import { upstreamBrokeOff } from "./upstream_error.ts";
+import { badUpstream, upstreamBrokeOff } from "./upstream_error.ts";
 import type { TokenUsage } from "./usage.ts";
 
 /**
@@ -196,8 +196,9 @@ class AnswerStream {
     }
   }
 
-  /** The fault of a stream that ended without its end. */
+  /** The fault of a stream that ended without its end, or without anything. */
   #brokenOff(): ApiError | null {
+    if (this.#chunks.isEmpty) return badUpstream("a stream without an answer");
     if (this.#cut || this.#chunks.done || this.#chunks.complete) return null;
     return upstreamBrokeOff("a stream without its end");
   }

@@ -34,7 +34,7 @@ export interface UpstreamCall {
 }
 
 /** A server is asked again without what it refused, at most this often. */
-const correctionsMax = 3;
+const correctionsMax = 6;
 
 /**
  * Sends a chat to its upstream and gives the 200 it answers with, its body unread. Throws what our
@@ -58,7 +58,7 @@ export async function callUpstream(
     const text = redact(await errorText(response, call.signal), upstream.apiKey);
     const fault = readFault(response.status, text);
     const other = correction < correctionsMax
-      ? otherManner(upstream, chat, { manner: said, cap: call.cap, fault })
+      ? otherManner(upstream, chat, { manner: said, cap: call.cap, fault: fault.behind ?? fault })
       : null;
     if (!other) throw toCallersError(fault, response.header("retry-after"));
     manner = other;

@@ -23,12 +23,17 @@ export interface UpstreamFault {
   type: string | null;
   param: string | null;
   code: string | null;
+  /** Google's word for what is wrong, beside a code that is only the status. */
+  reason: string | null;
+  /** What a server behind a router said, as OpenRouter passes it on. */
+  behind: UpstreamFault | null;
 }
 
 /** Statuses that are about the caller's request, and so go on to the caller. */
 const callersFault = new Set([400, 404, 413, 422, 429]);
 const ownersStatuses = [401, 402, 403];
-const ownersWords = /insufficient_quota|credit_balance|billing|invalid_api_key|authentication/i;
+const ownersWords =
+  /insufficient_quota|credit_balance|billing|invalid_api_key|api_key_invalid|authentication/i;
 const messageCharsMax = 2_000;
 /** In seconds, where a server is too busy and does not say for how long. */
 const untoldRetryAfter = "1";
@@ -40,10 +45,14 @@ export function redact(text: string, apiKey: Secret | null): string {
 
 /** Reads an error body, already redacted: OpenAI's shape, or what comes near it. */
 export function readFault(status: number, text: string): UpstreamFault {
-  const body = parsed(text);
+  const sent = parsed(text);
+  // Google's server for OpenAI's clients has it in a list.
+  const body = Array.isArray(sent) ? sent[0] : sent;
   const error = isObject(body) ? body.error ?? body : null;
   const detail = isObject(error) ? error : {};
-  const message = typeof error === "string" ? error : detail.message ?? detail.detail;
+  const message = typeof error === "string"
+    ? error
+    : detail.message ?? detail.detail ?? detail.text;
   const [invalid, ...more] = invalidFields(isObject(message) ? message.detail : message);
   const told = invalid ? [invalid, ...more].map(({ said }) => said).join("; ") : asText(message);
   return {
@@ -51,8 +60,21 @@ export function readFault(status: number, text: string): UpstreamFault {
     message: (told ?? "").slice(0, messageCharsMax),
     type: asText(detail.type),
     param: asText(detail.param) ?? invalid?.param ?? null,
-    code: asText(detail.code),
+    code: asText(detail.code) ?? asText(detail.error_code),
+    reason: reasonIn(detail.details),
+    behind: faultBehind(status, detail.metadata),
   };
+}
+
+function reasonIn(details: unknown): string | null {
+  const found = Array.isArray(details) ? details.find((one) => isObject(one) && one.reason) : null;
+  return isObject(found) ? asText(found.reason) : null;
+}
+
+function faultBehind(status: number, metadata: unknown): UpstreamFault | null {
+  if (!isObject(metadata) || typeof metadata.raw !== "string") return null;
+  const { raw } = metadata;
+  return readFault(status, parsed(raw) === null ? JSON.stringify({ message: raw }) : raw);
 }
 
 /** The fields at fault as FastAPI's servers list them: https://fastapi.tiangolo.com/tutorial/handling-errors/ */
@@ -78,9 +100,9 @@ function asText(value: unknown): string | null {
 }
 
 /** Whether an error is about the operator's account or key, and so not for our caller. */
-export function isOwnersFault({ status, type, code }: UpstreamFault): boolean {
+export function isOwnersFault({ status, type, code, reason }: UpstreamFault): boolean {
   return ownersStatuses.includes(status) || ownersStatuses.includes(Number(code)) ||
-    ownersWords.test(`${type} ${code}`);
+    ownersWords.test(`${type} ${code} ${reason}`);
 }
 
 /**
