@@ -12,6 +12,15 @@ async function read(world: World, id: string) {
   return await world.json(`${subscriptionsPath}/${id}`);
 }
 
+Deno.test("subscriptions: a description has as many characters as are said, whatever they are", async () => {
+  using world = await createWorld();
+  for (const [given, kept] of [["😀".repeat(600), 512], ["é".repeat(511) + "😀z", 512]] as const) {
+    const { description = "" } = await subscribe(world, { description: given });
+    assert.equal([...description].length, kept);
+    assert.ok(given.startsWith(description));
+  }
+});
+
 Deno.test("subscriptions: one is made with all its fields, and shows its secret this once", async () => {
   using world = await createWorld();
   const made = await subscribe(world, {

@@ -35,7 +35,8 @@ export function boundMedia(chat: ChatRequest, mediaTokens: Record<string, number
         throw badRequest(
           `messages.${index}.content`,
           `Content parts of type '${part.type.slice(0, 64)}' have no token bound for model ` +
-            `'${chat.model}' here, so they cannot be priced.`,
+            `'${chat.model}' here, so they cannot be priced: its price in the project has to give ` +
+            "'mediaTokens' for them.",
           "unsupported_content_part",
         );
       }

@@ -69,9 +69,9 @@ const eventsSchema = z.array(z.string()).min(1, { error: "must name at least one
     example: ["balance.*", "proxy.request.failed"],
   });
 
-/** The head of a text, without half of a character at its end. */
+/** The head of a text, in characters: some take two units of it. */
 function cut(text: string): string {
-  return text.slice(0, descriptionCharsMax).replace(/[\ud800-\udbff]$/, "");
+  return [...text.slice(0, 2 * descriptionCharsMax)].slice(0, descriptionCharsMax).join("");
 }
 
 /** What comes after the prefix of Standard Webhooks; null for a secret of another kind. */
