@@ -22,7 +22,6 @@ import { createAccountQueue } from "./ledger/account_queue.ts";
 import { ledgerAdminRoutes } from "./ledger/admin_routes.ts";
 import { createForget } from "./ledger/forget.ts";
 import { createHolds } from "./ledger/hold.ts";
-import { createGiveBack } from "./ledger/give_back.ts";
 import { createPost } from "./ledger/post.ts";
 import { ledgerRoutes } from "./ledger/routes.ts";
 import { operations } from "./operations.ts";
@@ -88,7 +87,7 @@ export async function createApp(outside: Deps): Promise<App> {
   const admin = createProjectAdmin(deps, { directory, secrets });
   const commit = createCommit(deps, directory);
   const announce = createAnnounce(commit);
-  const { topUsers, queue, post, giveBack, holds } = openLedger(deps, { directory, announce });
+  const { topUsers, queue, post, holds } = openLedger(deps, { directory, announce });
   const { links, devices, passkeys } = await openLinks(deps, secrets);
   const authorizations = createAuthorizations(deps, commit);
   const running = createRunning(deps, holds);
@@ -103,7 +102,7 @@ export async function createApp(outside: Deps): Promise<App> {
   const holdSweep = createHoldSweep(deps, queue);
   const load: Load = { requests: 0, streams: () => running.streams };
   const sessions = createSessions({ deps, auth, directory });
-  const ownRooms = { deps, auth, directory, admin, post, commit, running, sessions };
+  const ownRooms = { deps, directory, admin, post, commit, running, sessions };
   const routes = routeMap({
     chat: openChat({ deps, auth, holds, running, linkFor, announce }, secrets),
     ledger: ledgerRoutes({ deps, auth, post, wayOut }),
@@ -111,7 +110,7 @@ export async function createApp(outside: Deps): Promise<App> {
     projects: projectRoutes({ deps, operator, admin, directory }),
     webhooks: webhookRoutes({ deps, auth, operator, ...webhooks }),
     connect: connectRoutes({ deps, auth, authorizations, wayOut }),
-    paywall: paywallRoutes({ deps, directory, links, post, giveBack, secrets, announce, devices }),
+    paywall: paywallRoutes({ deps, directory, links, post, secrets, announce, devices }),
     wallets: walletRoutes({ deps, directory, links, devices, authorizations, passkeys }),
     verify: verifyRoutes({ deps, operator }),
     summaries: summaryRoutes({ deps, operator, directory }),
@@ -154,8 +153,7 @@ function openLedger(
   const topUsers = createTopUsers(deps);
   const queue = createAccountQueue(deps, { directory, topUsers });
   const post = createPost(deps.kv, queue, announce);
-  const giveBack = createGiveBack(deps.kv, queue);
-  return { topUsers, queue, post, giveBack, holds: createHolds(queue, deps.clock) };
+  return { topUsers, queue, post, holds: createHolds(queue, deps.clock) };
 }
 
 function openChat(rooms: Omit<ChatRooms, "findUpstream" | "gates" | "waiters">, secrets: Secrets) {

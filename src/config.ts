@@ -49,13 +49,10 @@ const schema = z.strictObject({
     error: "must be a file's path, or the http or https address of a KV server",
   }).optional(),
   KV_CHECKS_MAX: wholeNumber(8, 100).optional(),
-  ADMIN_KEY: z.string().min(32, { error: "must have at least 32 characters" })
-    .regex(/^[\x21-\x7e]+$/, { error: "must be visible ASCII characters" }).optional(),
+  ADMIN_KEY: visible.min(32, { error: "must have at least 32 characters" }).optional(),
   METRICS_TOKEN: visible.min(16, { error: "must have at least 16 characters" }).optional(),
   UPSTREAM_URL: url.optional(),
-  UPSTREAM_API_KEY: z.string().regex(/^[\x21-\x7e]+$/, {
-    error: "must be visible ASCII characters",
-  }).optional(),
+  UPSTREAM_API_KEY: visible.optional(),
   UPSTREAM_TIMEOUT_MS: wholeNumber(1_000, 3_600_000).default(600_000),
   UPSTREAM_IDLE_MS: wholeNumber(1_000, 3_600_000).default(120_000),
   REQUESTS_MAX: wholeNumber(1, 1_000_000).default(5_000),

@@ -29,9 +29,7 @@ export function createLost(config: Pick<Config, "baseUrl">): (refuse: Handler) =
         return faultPage(fault, { requestId, back: at("/console") });
       }
       const html = <LostPage says={message} console={at("/console")} docs={at("/docs")} />;
-      const response = pageResponse(status, String(html), { requestId });
-      for (const [name, value] of Object.entries(headers)) response.headers.set(name, value);
-      return response;
+      return pageResponse(status, String(html), { requestId, headers });
     }
   };
 }

@@ -1,6 +1,7 @@
 import { lookup } from "node:dns/promises";
 import process from "node:process";
 import { Bag } from "./base/bag.ts";
+import { inTime } from "./base/in_time.ts";
 import { createIds } from "./base/ids.ts";
 import { type Config, isDatabaseFile } from "./config.ts";
 import type { Clock, Deps, Log, ProcessFacts } from "./deps.ts";
@@ -174,17 +175,7 @@ function tick(): void {
   ticking = null;
 }
 
-const bound: Bound = (work, deadlineMs, late) =>
-  new Promise((resolve, reject) => {
-    const cancel = realClock.after(deadlineMs, () => reject(late()));
-    work.then((value) => {
-      cancel();
-      resolve(value);
-    }, (error) => {
-      cancel();
-      reject(error);
-    });
-  });
+const bound: Bound = (work, ms, late) => inTime(realClock, work, { ms, late });
 
 // Drawing many random numbers at once costs the crypto call only once for all of them.
 const pool = new Uint32Array(1024);

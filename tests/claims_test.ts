@@ -35,7 +35,7 @@ Deno.test("claims: a new key is not looked for, a key of before is", async () =>
   const { response } = await send(world, depositPath, "order-7", "1");
   assert.equal(response.headers.get("idempotent-replayed"), "true");
   assert.equal(counted.looks, 1);
-  assert.equal(world.deps.committer.stats.retriedSingly, 0);
+  assert.equal(world.deps.meter.retriedSingly.value, 0);
   assert.equal((await world.balance("ada")).balance, "21");
 });
 

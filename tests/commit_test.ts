@@ -59,9 +59,7 @@ Deno.test("commit: writes that arrive while one is under way are one atomic writ
 
 Deno.test("commit: an idle store gets a write at once, on its own", async () => {
   using world = await openStore();
-  const { commits } = world.committer.stats;
   for (let n = 0; n < 3; n++) await world.committer.commit(set(["row", n], "x"));
-  assert.equal(world.committer.stats.commits - commits, 3);
   assert.equal(world.store.writes.length, 3);
 });
 

@@ -148,7 +148,7 @@ Deno.test("cursor: any text is a page of the log, or a 400", async () => {
       if (!checkPage(status, body, "logs")) return;
       pages++;
       // A place between two deliveries is one too.
-      const after = atob(decodeURIComponent(cursor));
+      const after = decodeURIComponent(cursor);
       assert.match(after, /^dly_[0-9A-Z]{26}$/);
       assert.deepEqual(body.logs.map(({ id }: Body) => id), all.filter((id) => id < after));
     }),

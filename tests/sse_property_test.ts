@@ -160,7 +160,6 @@ Deno.test("sse: whatever an upstream's events hold, its caller reads whole event
         const chunks = new Chunks({
           meter: new Meter({ choices: 1, plausible, countInput, clock: createHandClock() }),
           wantsUsage,
-          choices: 1,
           head: { id: "chatcmpl-1" },
           apiKey: null,
           words: { cut: () => "cut", closing: null },

@@ -96,12 +96,12 @@ Deno.test("summary: refusals and failures are counted by reason", async () => {
 
 Deno.test("summary: a refusal waits for nobody: it goes with the next write, or the sweep", async () => {
   using world = await createWorld({ project: { billingEvents: false } });
-  const { commits } = world.deps.committer.stats;
+  const commits = world.deps.meter.commits.landed.value;
   await charge(world, "ada", "1");
   await charge(world, "ada", "1");
   const read = () =>
     readSummary(world.deps.kv, world.projectId, { from: 0, to: world.clock.now() + 1 });
-  assert.ok(world.deps.committer.stats.commits - commits <= 2, "no write of its own");
+  assert.ok(world.deps.meter.commits.landed.value - commits <= 2, "no write of its own");
   await world.app.sweep();
   assert.equal((await read()).totals.refused, 2);
   await world.app.flush();

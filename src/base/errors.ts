@@ -1,14 +1,5 @@
 import { z } from "zod";
 
-/** The words OpenAI clients know for the kind of an error. */
-export type ErrorType =
-  | "invalid_request_error"
-  | "permission_error"
-  | "not_found_error"
-  | "rate_limit_error"
-  | "server_error"
-  | "service_unavailable_error";
-
 /** The body of every error, as OpenAI's. */
 export const errorSchema = z.object({
   error: z.object({
@@ -36,7 +27,8 @@ export type ErrorBody = z.output<typeof errorSchema>;
 /** The public face of a fault, and what only the log may see. */
 export interface ErrorDetail {
   message: string;
-  type?: ErrorType | string;
+  /** One of the words that OpenAI clients know, or the upstream's own. */
+  type?: string;
   code?: string | null;
   param?: string | null;
   headers?: Record<string, string>;

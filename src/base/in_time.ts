@@ -7,24 +7,33 @@ interface Timer {
   after(ms: number, work: () => void): () => void;
 }
 
+/** The work's result, or a rejection with what `late` makes once it has taken so long. */
+export function inTime<T>(
+  { after }: Timer,
+  work: Promise<T>,
+  { ms, late }: { ms: number; late: () => Error },
+): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const cancel = after(ms, () => reject(late()));
+    work.then((value) => {
+      cancel();
+      resolve(value);
+    }, (error) => {
+      cancel();
+      reject(error);
+    });
+  });
+}
+
 /** Waits for bodies, each so long. Rejects with 408 `request_timeout` where one has not come by then. */
 export function createInTime(timer: Timer, deadlineMs: number): InTime {
-  return (reading) =>
-    new Promise((resolve, reject) => {
-      const cancel = timer.after(deadlineMs, () => reject(tooLate(deadlineMs)));
-      reading.then((value) => {
-        cancel();
-        resolve(value);
-      }, (error) => {
-        cancel();
-        reject(error);
-      });
-    });
+  const bound = { ms: deadlineMs, late: () => tooLate(deadlineMs) };
+  return (reading) => inTime(timer, reading, bound);
 }
 
 /** The same, for so many bodies at once: one more is 503, of which `refused` is told. */
 export function fewInTime(
-  inTime: InTime,
+  wait: InTime,
   { most, refused }: { most: number; refused: () => void },
 ): InTime {
   let waiting = 0;
@@ -36,7 +45,7 @@ export function fewInTime(
     }
     waiting++;
     try {
-      return await inTime(reading);
+      return await wait(reading);
     } finally {
       waiting--;
     }

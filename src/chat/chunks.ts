@@ -11,7 +11,6 @@ import { isOwnersFault, readFault, redact } from "./upstream_error.ts";
 interface ChunkOptions {
   meter: Meter;
   wantsUsage: boolean;
-  choices: number;
   /** Names the chunks that we add, where the upstream has not yet. */
   head: JsonObject;
   /** Never told to the caller, also where the server repeats it. */

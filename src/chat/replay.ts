@@ -10,10 +10,14 @@ import type { Draft } from "../ledger/draft.ts";
 import type { HoldRequest, Quote } from "../ledger/hold.ts";
 import { isHeld } from "../ledger/balance.ts";
 import { type Eraser, eraseRows } from "../store/erase.ts";
-import { chatReplayDueKey, chatReplayKey, chatReplaysPrefix } from "../store/keys.ts";
-import type { Key } from "../store/kv.ts";
+import {
+  chatReplayDueKey,
+  chatReplayDuePrefix,
+  chatReplayKey,
+  chatReplaysPrefix,
+} from "../store/keys.ts";
+import { emptyWrite, type Key } from "../store/kv.ts";
 import type { ChatRequest } from "./schema.ts";
-import { sweepReplayRows } from "./store.ts";
 
 /** A chat's idempotency key, and what its request is recognised by. */
 export interface ReplayMark {
@@ -147,12 +151,23 @@ export function fits(body: string): boolean {
   return body.length * 3 <= chatReplayBytesMax || utf8Length(body) <= chatReplayBytesMax;
 }
 
-/** Removes what is kept under keys, and whose time is over; a bounded part at each call. */
-export function sweepReplays({ kv, committer, clock }: Deps): Promise<void> {
-  return sweepReplayRows({ kv, committer }, clock.now(), (value) => {
-    const { expiresAt = 0 } = decode(value).head;
-    return expiresAt <= clock.now();
-  });
+const dueRowsPerSweep = 200;
+
+/** Removes answers whose time is over, in order of their end; a bounded part at each call. */
+export async function sweepReplays({ kv, committer, clock }: Deps): Promise<void> {
+  const now = clock.now();
+  for (const { key } of await kv.list({ prefix: chatReplayDuePrefix, limit: dueRowsPerSweep })) {
+    const [, dueMs, projectId, idempotencyKey] = key;
+    if (Number(dueMs) > now) return;
+    const row = await kv.get(chatReplayKey(String(projectId), String(idempotencyKey)));
+    const write = emptyWrite();
+    write.deletes.push(key);
+    if (row.value && (decode(row.value).head.expiresAt ?? 0) <= now) {
+      write.checks.push({ key: row.key, version: row.version });
+      write.deletes.push(row.key);
+    }
+    await committer.commit(write);
+  }
 }
 
 /** Takes away what is stored for a user's chats under their idempotency keys. */

@@ -92,7 +92,6 @@ class AnswerStream {
     this.#chunks = new Chunks({
       meter: answer.meter,
       wantsUsage: answer.chat.wantsUsage,
-      choices: answer.chat.choices,
       head: { ...answerHead(answer), object: "chat.completion.chunk" },
       apiKey: answer.upstream.apiKey,
       words,

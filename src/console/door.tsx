@@ -125,7 +125,5 @@ export function faultPage(
       </main>
     </BarePage>
   );
-  const response = pageResponse(status, String(page), { requestId });
-  for (const [name, value] of Object.entries(headers)) response.headers.set(name, value);
-  return response;
+  return pageResponse(status, String(page), { requestId, headers });
 }

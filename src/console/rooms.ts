@@ -2,7 +2,6 @@ import type { Running } from "../chat/running.ts";
 import type { Deps } from "../deps.ts";
 import type { Post } from "../ledger/post.ts";
 import type { ProjectAdmin } from "../projects/admin.ts";
-import type { Auth } from "../projects/auth.ts";
 import type { Commit } from "../projects/announce.ts";
 import type { Directory } from "../projects/directory.ts";
 import type { Dispatcher } from "../webhooks/dispatcher.ts";
@@ -13,7 +12,6 @@ import type { Sessions } from "./session.ts";
 /** What the console stands on. */
 export interface ConsoleRooms {
   deps: Deps;
-  auth: Auth;
   directory: Directory;
   admin: ProjectAdmin;
   post: Post;

@@ -1,5 +1,5 @@
 import { toBase64Url } from "../base/base64.ts";
-import { createHash, createHmac, timingSafeEqual } from "node:crypto";
+import { createHash, createHmac } from "node:crypto";
 import { ApiError } from "../base/errors.ts";
 import { cookieValue } from "../base/request.ts";
 import { Secret } from "../base/secret.ts";
@@ -28,8 +28,6 @@ export interface Session {
   by: By;
   /** The only project that it opens; null opens all. */
   projectId: string | null;
-  /** In milliseconds since 1970. */
-  endsAt: number;
   /** Seals for this browser alone: by its cookie, which nobody has who has the store. */
   sealer(): Promise<Secrets>;
 }
@@ -91,7 +89,7 @@ export function createSessions(
 
   async function stillHolds(request: Request, holder: Holder, id: string): Promise<boolean> {
     if (holder.kind === "operator") {
-      return config.adminKey !== null && sameHex(holder.digest, digestOf(id));
+      return config.adminKey !== null && new Secret(digestOf(id)).is(holder.digest);
     }
     if (holder.kind === "dev") {
       return config.dev && await auth.opens(request, devApiKey).then(() => true, () => false);
@@ -111,10 +109,10 @@ export function createSessions(
     const hash = hashOf(id);
     const stored = await readSession(kv, hash);
     if (!stored || stored.endsAt <= clock.now()) return null;
-    const { holder, endsAt } = stored;
+    const { holder } = stored;
     if (!await stillHolds(request, holder, id)) return null;
     const projectId = holder.kind === "operator" ? null : holder.projectId;
-    return { hash, by: byOf(holder), projectId, endsAt, sealer: () => sealerOf(id) };
+    return { hash, by: byOf(holder), projectId, sealer: () => sealerOf(id) };
   }
 
   return {
@@ -124,10 +122,9 @@ export function createSessions(
       const id = toBase64Url(deps.randomBytes(idBytes));
       const holder = await holderOf(request, key, id);
       const before = await of(request);
-      const startedAt = clock.now();
       const projectId = holder.kind === "operator" ? null : holder.projectId;
       const write = emptyWrite();
-      putSession(write, hashOf(id), { holder, startedAt, endsAt: startedAt + lifetimeMs });
+      putSession(write, hashOf(id), { holder, endsAt: clock.now() + lifetimeMs });
       if (before) removeSession(write, before.hash);
       const deed = { by: byOf(holder), action: "console.signed_in", target: projectId ?? "all" };
       write.sets.push(auditRow(deps, projectId, deed));
@@ -167,9 +164,4 @@ function byOf(holder: Holder): By {
 
 function hashOf(id: string): string {
   return createHash("sha256").update(id).digest("hex");
-}
-
-function sameHex(a: string, b: string): boolean {
-  const encoder = new TextEncoder();
-  return a.length === b.length && timingSafeEqual(encoder.encode(a), encoder.encode(b));
 }

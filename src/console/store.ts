@@ -21,7 +21,6 @@ export type Holder =
 /** A session as it is stored. Times in milliseconds since 1970. */
 export interface StoredSession {
   holder: Holder;
-  startedAt: number;
   endsAt: number;
 }
 

@@ -30,7 +30,6 @@ export interface Step {
   output: number;
   /** What users were charged: for answers and by manual charges. */
   charged: Amount;
-  deposits: Amount;
 }
 
 /** The steps of a range that ends now, on whole hours or days of UTC, oldest first. */
@@ -56,7 +55,7 @@ export function beginOf({ days, stepMs }: Range, now: number): number {
 
 function emptyStep(start: number): Step {
   const counts = { requests: 0, failed: 0, refused: 0, input: 0, output: 0 };
-  return { start, ...counts, charged: zero, deposits: zero };
+  return { start, ...counts, charged: zero };
 }
 
 function addTo(step: Step, totals: Totals): void {
@@ -66,7 +65,6 @@ function addTo(step: Step, totals: Totals): void {
   step.input += inputOf(totals);
   step.output += totals.output;
   step.charged = toAmount(step.charged + chargedOf(totals));
-  step.deposits = toAmount(step.deposits + totals.deposits);
 }
 
 /** All input tokens, whatever their class. */

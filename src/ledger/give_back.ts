@@ -2,11 +2,9 @@ import { badRequest } from "../base/errors.ts";
 import { toBytes } from "../base/json.ts";
 import { type Amount, formatAmount, zero } from "../base/money.ts";
 import { refundedKey } from "../store/keys.ts";
-import type { Kv } from "../store/kv.ts";
-import type { AccountQueue } from "./account_queue.ts";
 import type { Entry } from "./entry.ts";
-import { type Book, fieldsOf, keyed, replay } from "./keyed.ts";
-import type { Posted, Refund } from "./posting.ts";
+import { type Book, fieldsOf } from "./keyed.ts";
+import type { Refund } from "./posting.ts";
 import { decodeRefunded } from "./store.ts";
 
 /** What was taken back of a deposit and is given back: no more than was taken. */
@@ -16,19 +14,8 @@ export interface GivingBack extends Refund {
   recovered: Amount;
 }
 
-/** Books what is given back of a deposit that was refunded; that much can be refunded once more. */
-export type GiveBack = (giving: GivingBack) => Promise<Posted>;
-
-/** Giving back over the account queue: for who knows that money was taken back in vain. */
-export function createGiveBack(kv: Kv, queue: AccountQueue): GiveBack {
-  return async (giving) => {
-    const operation = keyed("deposit", giving, giveBackBook(giving));
-    const outcome = await queue.run(giving.ref, operation);
-    return "kind" in outcome ? outcome : await replay(kv, outcome, giving.ref.projectId);
-  };
-}
-
-function giveBackBook(giving: GivingBack): Book {
+/** How what is given back is booked; that much can be refunded once more. */
+export function giveBackBook(giving: GivingBack): Book {
   const { ref, amount, recovered, original, origin, reads = [], alongside } = giving;
   const total = refundedKey(ref.projectId, original.id);
   return {

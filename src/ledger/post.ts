@@ -11,6 +11,7 @@ import type { Verdict } from "./waiting.ts";
 import type { Draft } from "./draft.ts";
 import { amountOf, type Entry, type EntryKind } from "./entry.ts";
 import { refusedCharge } from "./events.ts";
+import { giveBackBook, type GivingBack } from "./give_back.ts";
 import { type Book, fieldsOf, findEarlier, keyed, type Repeated, replay } from "./keyed.ts";
 import { type Obstacle, obstacleOf } from "./obstacle.ts";
 import type { Booked, NotPosted, Posted, Posting, Refund } from "./posting.ts";
@@ -34,6 +35,8 @@ export interface Post {
    * wallet, unless it is paid back where it was paid; 404 for another's entry.
    */
   refund(refund: Refund): Promise<Posted>;
+  /** Books what is given back of a deposit that was refunded, for who knows that it was in vain. */
+  giveBack(giving: GivingBack): Promise<Posted>;
 }
 
 /** Deposit, charge and refund over the account queue. */
@@ -86,6 +89,7 @@ export function createPost(kv: Kv, queue: AccountQueue, announce: Announce): Pos
     },
     tellRefused,
     refund: (refund) => post("refund", refund, refundBook(refund)),
+    giveBack: (giving) => post("deposit", giving, giveBackBook(giving)),
   };
 }
 

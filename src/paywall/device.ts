@@ -1,7 +1,6 @@
-import { toBase64Url } from "../base/base64.ts";
+import { createHash } from "node:crypto";
 import { fromBytes, toBytes } from "../base/json.ts";
 import { cookieValue } from "../base/request.ts";
-import { encodeUtf8 } from "../base/utf8.ts";
 import type { Deps } from "../deps.ts";
 import { connectionsPrefix, deviceEpochKey } from "../store/keys.ts";
 import { emptyWrite } from "../store/kv.ts";
@@ -87,7 +86,7 @@ export async function createDevices(
     if (!text || !Array.isArray(value)) return null;
     const [personId, issuedAt, epoch = 0] = value;
     if (issuedAt + lifetimeMs <= clock.now()) return null;
-    return { personId, epoch, hash: await hashOf(text) };
+    return { personId, epoch, hash: hashOf(text) };
   }
 
   async function epochOf(personId: string): Promise<Epoch & { version: string | null }> {
@@ -159,6 +158,6 @@ export async function createDevices(
   };
 }
 
-async function hashOf(text: string): Promise<string> {
-  return toBase64Url(new Uint8Array(await crypto.subtle.digest("SHA-256", encodeUtf8(text))));
+function hashOf(text: string): string {
+  return createHash("sha256").update(text).digest("base64url");
 }

@@ -14,8 +14,9 @@ import { MessagePage } from "./page.tsx";
 export function pageResponse(
   status: number,
   page: unknown,
-  { requestId, formTargets = [], script = "'none'", cookie }: {
+  { requestId, headers, formTargets = [], script = "'none'", cookie }: {
     requestId: string;
+    headers?: Record<string, string>;
     formTargets?: readonly string[];
     script?: string;
     cookie?: string | undefined;
@@ -41,6 +42,7 @@ export function pageResponse(
       "cache-control": "no-store",
       "x-request-id": requestId,
       ...(cookie === undefined ? {} : { "set-cookie": cookie }),
+      ...headers,
     },
   });
 }
@@ -79,12 +81,11 @@ export function asPage(
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       const { requestId, path } = incoming;
+      const { headers } = error;
       const title = error.status === 404 ? lost : "That did not work";
       const back = error.status === 404 ? {} : { back: publicPath(site, path) };
       const page = <MessagePage title={title} text={error.message} {...back} />;
-      const response = pageResponse(error.status, String(page), { requestId });
-      for (const [name, value] of Object.entries(error.headers)) response.headers.set(name, value);
-      return response;
+      return pageResponse(error.status, String(page), { requestId, headers });
     }
   };
 }

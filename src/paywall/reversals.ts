@@ -27,7 +27,7 @@ interface Kept {
   keptAt: number;
 }
 
-type Rooms = Pick<PaywallRooms, "deps" | "post" | "giveBack">;
+type Rooms = Pick<PaywallRooms, "deps" | "post">;
 type Outcome = Taken["outcome"];
 
 /** What Stripe does. */
@@ -183,7 +183,7 @@ async function takeBack({ post }: Rooms, refund: GivingBack): Promise<boolean> {
 }
 
 async function giveBack(rooms: Rooms, giving: GivingBack, done: Outcome): Promise<Outcome> {
-  await rooms.giveBack(giving).catch((error) => {
+  await rooms.post.giveBack(giving).catch((error) => {
     if (!isBookedBefore(error)) throw error;
   });
   return done;

@@ -1,5 +1,4 @@
 import type { Deps } from "../deps.ts";
-import type { GiveBack } from "../ledger/give_back.ts";
 import type { Post } from "../ledger/post.ts";
 import type { Announce } from "../projects/announce.ts";
 import type { Directory } from "../projects/directory.ts";
@@ -13,7 +12,6 @@ export interface PaywallRooms {
   directory: Directory;
   links: Links;
   post: Post;
-  giveBack: GiveBack;
   secrets: Secrets;
   announce: Announce;
   devices: Devices;

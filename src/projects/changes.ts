@@ -4,29 +4,15 @@ import type { Project, UpdateProject } from "./schema.ts";
 
 /** The project with what was given in place of what it had; its secrets are sealed elsewhere. */
 export function applyChanges(project: Project, changes: UpdateProject): Project {
-  const given = <T>(value: T | undefined, kept: T): T => (value === undefined ? kept : value);
-  const { pricing } = changes;
-  return {
-    ...project,
-    name: given(changes.name, project.name),
-    ownerUserId: given(changes.ownerUserId, project.ownerUserId),
-    topUpUrl: given(changes.topUpUrl, project.topUpUrl),
-    userSource: given(changes.userSource, project.userSource),
-    maxOutputTokens: given(changes.maxOutputTokens, project.maxOutputTokens),
-    allowedFields: given(changes.allowedFields, project.allowedFields),
-    billingEvents: given(changes.billingEvents, project.billingEvents),
-    messages: given(changes.messages, project.messages),
-    topUp: given(changes.topUp, project.topUp),
-    trialCredits: given(changes.trialCredits, project.trialCredits),
-    lowBalance: given(changes.lowBalance, project.lowBalance),
-    limits: given(changes.limits, project.limits),
-    pricing: {
-      catalogue: given(pricing?.catalogue, project.pricing.catalogue),
-      markupPercent: given(pricing?.markupPercent, project.pricing.markupPercent),
-      requestFee: given(pricing?.requestFee, project.pricing.requestFee),
-      models: given(pricing?.models, project.pricing.models),
-    },
-  };
+  const { upstream: _, stripe: __, pricing = {}, ...settings } = changes;
+  return Object.assign({}, project, given(settings), {
+    pricing: Object.assign({}, project.pricing, given(pricing)),
+  });
+}
+
+/** The fields that a change gives. */
+function given(fields: object): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
 /** Longer values are only said to have changed, in characters of JSON. */

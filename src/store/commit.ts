@@ -22,7 +22,6 @@ export interface Committer {
   flush(): Promise<void>;
   /** Resolves when nothing is pending or under way. */
   idle(): Promise<void>;
-  stats: { commits: number; writes: number; retriedSingly: number };
 }
 
 interface CommitterOptions {
@@ -51,7 +50,6 @@ const ridingMax = 5;
 export function createCommitter(options: CommitterOptions): Committer {
   const { kv, newBatchId, checksMax, elapsed, meter } = options;
   const queue: Pending[] = [];
-  const stats = { commits: 0, writes: 0, retriedSingly: 0 };
   let running: Promise<void> | null = null;
   let lastMarker: string | null = null;
   const sums = createSums(newBatchId);
@@ -77,7 +75,6 @@ export function createCommitter(options: CommitterOptions): Committer {
       return members.forEach((member) => member.reject(asStoreFault(failed.error)));
     }
     for (const member of members) {
-      stats.retriedSingly++;
       meter.retriedSingly.add();
       await send(member.write)
         .then(member.resolve, (error) => member.reject(asStoreFault(error)));
@@ -141,7 +138,6 @@ export function createCommitter(options: CommitterOptions): Committer {
       sets: [...write.sets, { key: marker, value: landed }],
       deletes,
     };
-    stats.commits++;
     let asked = false;
     const version = await kv.atomic(marked).catch((error) => {
       asked = true;
@@ -191,7 +187,6 @@ export function createCommitter(options: CommitterOptions): Committer {
   }
 
   function commit(write: Write): Promise<CommitResult> {
-    stats.writes++;
     return new Promise((resolve, reject) => {
       queue.push({ write, resolve, reject });
       running ??= drain();
@@ -199,7 +194,6 @@ export function createCommitter(options: CommitterOptions): Committer {
   }
 
   return {
-    stats,
     commit,
     count,
     async flush() {

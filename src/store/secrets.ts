@@ -44,7 +44,9 @@ export async function createSecrets(
   keys: readonly Secret[],
   randomBytes: (length: number) => Uint8Array<ArrayBuffer>,
 ): Promise<Secrets> {
-  const raw = keys.length > 0 ? keys.map((key) => decodeBase64(key.reveal())) : [randomBytes(32)];
+  const raw = keys.length > 0
+    ? keys.map((key) => Uint8Array.fromBase64(key.reveal()))
+    : [randomBytes(32)];
   const [newest, ...others] = await Promise.all(raw.map(openKey));
   if (!newest) throw new Error("there is always one key");
   const first = newest;
@@ -58,11 +60,11 @@ export async function createSecrets(
     const nonce = randomBytes(nonceBytes);
     const bytes = encoder.encode(secret);
     const text = await crypto.subtle.encrypt(forPlace(nonce, place), first.aes, bytes);
-    return { sealed: encodeBase64(new Uint8Array([...nonce, ...new Uint8Array(text)])) };
+    return { sealed: new Uint8Array([...nonce, ...new Uint8Array(text)]).toBase64() };
   }
 
   async function openWith({ aes }: Opened, { sealed }: Sealed, place: Key): Promise<string> {
-    const bytes = decodeBase64(sealed);
+    const bytes = Uint8Array.fromBase64(sealed);
     const parameters = forPlace(bytes.slice(0, nonceBytes), place);
     const text = await crypto.subtle.decrypt(parameters, aes, bytes.slice(nonceBytes));
     return new TextDecoder().decode(text);
@@ -137,12 +139,4 @@ async function openKey(raw: Uint8Array<ArrayBuffer>): Promise<Opened> {
     hmac: (purpose) =>
       derive(purpose, { name: "HMAC", hash: "SHA-256", length: 256 }, ["sign", "verify"]),
   };
-}
-
-function decodeBase64(text: string): Uint8Array<ArrayBuffer> {
-  return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
-}
-
-function encodeBase64(bytes: Uint8Array): string {
-  return btoa(String.fromCharCode(...bytes));
 }

@@ -117,7 +117,6 @@ export function createPasskeys(
         personId,
         publicKey: toBase64Url(credential.publicKey),
         counter: credential.counter,
-        transports: credential.transports ?? [],
         createdAt: clock.now(),
         answered: [],
       };

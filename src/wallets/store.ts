@@ -54,7 +54,6 @@ export interface Passkey {
   /** In base64url. */
   publicKey: string;
   counter: number;
-  transports: string[];
   createdAt: number;
   /** The last challenges that it answered, each by when it was made: none counts twice. */
   answered: number[];

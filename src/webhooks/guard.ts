@@ -1,5 +1,6 @@
 import { BlockList, isIP } from "node:net";
 import { badRequest } from "../base/errors.ts";
+import { inTime } from "../base/in_time.ts";
 import type { Clock } from "../deps.ts";
 
 /** Address ranges in CIDR notation, such as "10.0.0.0/8". */
@@ -133,10 +134,7 @@ export function createGuard(options: GuardOptions): Guard {
         `'url' names '${url.hostname}', whose name servers did not answer within ` +
           `${lookupMs / 1000} seconds. Try again.`,
       );
-    return new Promise((found, reject) => {
-      const cancel = clock.after(lookupMs, () => reject(late()));
-      addressesOf(url).catch((): string[] => []).then(found).finally(cancel);
-    });
+    return inTime(clock, addressesOf(url).catch((): string[] => []), { ms: lookupMs, late });
   }
 
   return {

@@ -17,7 +17,6 @@ import type { SubscriptionView } from "./view.ts";
 
 /** A subscription with its secrets in the clear: for the moment of a delivery. */
 export interface OpenSubscription {
-  id: string;
   url: string;
   isActive: boolean;
   /** Newest first; more than one while they overlap. */
@@ -223,7 +222,6 @@ export function createSubscriptions(rooms: SubscriptionRooms): Subscriptions {
       const older = livingSecrets(oldSecrets, clock.now());
       const live = [secret, ...older.map((old) => old.secret)];
       return {
-        id,
         url,
         isActive,
         secrets: await Promise.all(live.map((sealed) => unseal(sealed, found.value))),

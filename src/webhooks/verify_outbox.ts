@@ -1,4 +1,4 @@
-import { decodeTime } from "ulid";
+import { timeOfId } from "../base/ids.ts";
 import type { Clock } from "../deps.ts";
 import { decodeOutbox } from "../events/outbox.ts";
 import { eventKey, outboxPrefix } from "../store/keys.ts";
@@ -17,7 +17,7 @@ export function scanOutbox({ kv, clock }: { kv: Kv; clock: Clock }): Scan {
     const about = `outbox row ${id}`;
     if (!row) return [`${about} cannot be read`];
     const faults: string[] = [];
-    const ageMs = clock.now() - decodeTime(id.replace(/^evt_/, ""));
+    const ageMs = clock.now() - timeOfId(id);
     if (ageMs > outboxAgeMaxMs) faults.push(`${about} waits since ${Math.round(ageMs / 1000)} s`);
     const event = await kv.get(eventKey(row.projectId, id));
     if (!event.value) faults.push(`${about} is of an event that is not there`);

@@ -1,3 +1,4 @@
+import { inTime } from "../../src/base/in_time.ts";
 import { type App, createApp } from "../../src/app.ts";
 import { ApiError } from "../../src/base/errors.ts";
 import { createIds } from "../../src/base/ids.ts";
@@ -209,17 +210,7 @@ function clockOf(life: Life, timeline: Timeline): Clock {
 }
 
 function boundBy(clock: Clock): Bound {
-  return (work, deadlineMs, late) =>
-    new Promise((resolve, reject) => {
-      const cancel = clock.after(deadlineMs, () => reject(late()));
-      work.then((value) => {
-        cancel();
-        resolve(value);
-      }, (error) => {
-        cancel();
-        reject(error);
-      });
-    });
+  return (work, ms, late) => inTime(clock, work, { ms, late });
 }
 
 /** Does a piece of background work now and, some time after its end, again: as main.ts does. */
