@@ -41,6 +41,7 @@ interface Gate {
 }
 
 const gatesMax = 10_000;
+const forgetEveryMs = 1_000;
 const noLimits: Rates = { requests: null, tokens: null };
 const noPlace: Place = {
   rates: noLimits,
@@ -51,12 +52,13 @@ const noPlace: Place = {
 /** Gates in memory: a limit of keys bounds load, and is not worth a write for each request. */
 export function createKeyGates({ elapsed: now }: Pick<Clock, "elapsed">): KeyGates {
   const gates = new Map<string, Gate>();
+  let mayForgetAt = 0;
 
   function gateOf(keyId: string): Gate {
     const known = gates.get(keyId);
     if (known) return known;
     const made = { requests: 0, tokens: 0, running: 0 };
-    if (gates.size >= gatesMax) forgetIdle();
+    if (gates.size >= gatesMax && now() >= mayForgetAt) forgetIdle();
     gates.set(keyId, made);
     return made;
   }
@@ -64,6 +66,8 @@ export function createKeyGates({ elapsed: now }: Pick<Clock, "elapsed">): KeyGat
   const nameOf = ({ projectId, user }: EndUserRef) => keyText([projectId, user]);
 
   function forgetIdle(): void {
+    // Of very many who are all busy, not at each newcomer.
+    mayForgetAt = now() + forgetEveryMs;
     for (const [keyId, { requests, tokens, running }] of gates) {
       if (running === 0 && requests <= now() && tokens <= now()) gates.delete(keyId);
     }
