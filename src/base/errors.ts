@@ -81,6 +81,11 @@ export function badRequest(
   return new ApiError(400, { message, param, code });
 }
 
+/** 400 for a cursor that no page of that list has given. */
+export function badCursor(): ApiError {
+  return badRequest("cursor", "'cursor' is not valid.");
+}
+
 /** 404 for what does not exist, or is another project's: the two cannot be told apart. */
 export function notFound(what: string, code = "not_found"): ApiError {
   return new ApiError(404, { message: `No such ${what}.`, code });

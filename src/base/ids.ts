@@ -42,6 +42,14 @@ export function firstIdAt(kind: IdKind, ms: number): string {
   return `${kind}_${encodeTime(Math.max(0, ms), 10)}${"0".repeat(16)}`;
 }
 
+// Crockford's base 32: https://github.com/ulid/spec
+const ulid = /^[0-9A-HJKMNP-TV-Z]{26}$/;
+
+/** Whether a text is an id of that kind. */
+export function isId(kind: IdKind, text: string): boolean {
+  return text.startsWith(`${kind}_`) && ulid.test(text.slice(kind.length + 1));
+}
+
 /** When an id was made, in milliseconds since 1970. */
 export function timeOfId(id: string): number {
   return decodeTime(id.slice(id.indexOf("_") + 1));

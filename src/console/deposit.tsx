@@ -21,8 +21,7 @@ export function depositPages(door: Door, { post, deps }: ConsoleRooms) {
     }
     const action = visit.here("/deposit");
     const view = { visit, form, fault, action, hidden: { user }, amountHint: null };
-    const status = fault === null ? 200 : 400;
-    return visit.page(title, <MoneyForm {...view} />, { section, status });
+    return visit.page(title, <MoneyForm {...view} />, { section, fault });
   }
 
   return {

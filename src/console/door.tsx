@@ -35,6 +35,8 @@ interface PageOptions {
   /** Of the section it belongs to, as the navigation has it. */
   section?: string;
   script?: { text: string; hash: string };
+  /** What is wrong with the form that was sent; the page shows it. */
+  fault?: string | null;
   status?: number;
 }
 
@@ -61,13 +63,14 @@ export function createDoor({ deps, directory, sessions }: ConsoleRooms): Door {
       session,
       at,
       form: () => inTime(readForm(request, deps.config, { bytesMax: formBytesMax, bodies })),
-      page(title, children, { section, script, status = 200 } = {}) {
+      page(title, children, { section, script, fault = null, status } = {}) {
         const flash = incoming.query("flash");
         const place: Place = { at, isOperator, project, section: section ?? null, flash };
         const text = script === undefined ? {} : { script: script.text };
         const page = <ConsolePage title={title} place={place} {...text}>{children}</ConsolePage>;
         const allowed = script === undefined ? {} : { script: script.hash };
-        return pageResponse(status, String(page), { requestId, ...allowed });
+        const code = status ?? (fault === null ? 200 : 400);
+        return pageResponse(code, String(page), { requestId, ...allowed });
       },
       go: (address, flash) => seeOther(withFlash(address, flash), requestId),
     };

@@ -1,5 +1,6 @@
 import { typedDecimal } from "../base/money.ts";
 import { ApiError, badRequest } from "../base/errors.ts";
+import { isId } from "../base/ids.ts";
 
 /**
  * What a form holds under a name, without blanks around it; null where that is nothing. Browsers send
@@ -26,7 +27,7 @@ export function decimal(form: URLSearchParams, name: string): string | null {
 /** The id of a form of ours, by which one that is sent twice is known. Throws 400. */
 export function formIdOf(form: URLSearchParams): string {
   const id = form.get("formId") ?? "";
-  if (/^form_[0-9A-HJKMNP-TV-Z]{26}$/.test(id)) return id;
+  if (isId("form", id)) return id;
   throw badRequest("formId", "The page is too old. Open it again.");
 }
 

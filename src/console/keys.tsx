@@ -20,8 +20,7 @@ export function keyPages(door: Door, rooms: ConsoleRooms) {
   async function list(visit: ProjectVisit, fault: string | null, form = new URLSearchParams()) {
     const keys = await admin.keys(visit.project.id);
     const view = { fault, form, formId: deps.id("form"), keys: keys.toReversed() };
-    const status = fault === null ? 200 : 400;
-    return visit.page("API keys", <Keys {...view} visit={visit} />, { section, status });
+    return visit.page("API keys", <Keys {...view} visit={visit} />, { section, fault });
   }
 
   async function found({ project, incoming }: ProjectVisit): Promise<ApiKey> {

@@ -25,7 +25,7 @@ export function limitPages(door: Door, rooms: ConsoleRooms) {
   const page = (visit: ProjectVisit, view: Omit<LimitsView, "visit">) =>
     visit.page("Limits", <Limits visit={visit} {...view} />, {
       section,
-      status: view.fault === null ? 200 : 400,
+      fault: view.fault,
     });
   return {
     show: door.project((visit) => {

@@ -27,7 +27,7 @@ export function messagePages(door: Door, rooms: ConsoleRooms) {
   const page = (visit: ProjectVisit, shown: Shown, fault: string | null) =>
     visit.page("Messages", <Messages {...{ visit, shown, fault }} />, {
       section,
-      status: fault === null ? 200 : 400,
+      fault,
     });
   return {
     show: door.project((visit) => {

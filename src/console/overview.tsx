@@ -8,6 +8,7 @@ import { BarChart, Share } from "./chart.tsx";
 import type { Door, ProjectVisit } from "./door.tsx";
 import { Money, Stats, Table, Tabs } from "./parts.tsx";
 import type { ConsoleRooms } from "./rooms.ts";
+import { addressOf } from "./user.tsx";
 import { beginOf, chargedOf, inputOf, type Range, ranges, type Step, stepsOf } from "./timeline.ts";
 
 const usersShown = 20;
@@ -193,7 +194,7 @@ function Users({ visit: { project: { currency }, here }, month, users }: {
           "Beside the first",
         ]}
         rows={users.map(({ user, requests, tokens, spent }) => [
-          <a href={here(`/users/one?user=${encodeURIComponent(user)}`)}>{user}</a>,
+          <a href={addressOf({ here }, user)}>{user}</a>,
           count(requests),
           count(tokens),
           <Money amount={spent} currency={currency} />,

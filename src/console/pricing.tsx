@@ -33,7 +33,7 @@ export function pricingPages(door: Door, rooms: ConsoleRooms) {
   const page = (visit: ProjectVisit, view: Omit<PricingView, "visit">) =>
     visit.page("Pricing", <Pricing visit={visit} {...view} />, {
       section,
-      status: view.fault === null ? 200 : 400,
+      fault: view.fault,
     });
 
   return {

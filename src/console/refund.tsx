@@ -30,7 +30,6 @@ export function refundPages(door: Door, rooms: ConsoleRooms) {
       hidden: hiddenOf(original),
       amountHint: `Empty for all that is left: ${formatAmount(left)}.`,
     };
-    const status = fault === null ? 200 : 400;
     const page = (
       <>
         <p>
@@ -40,7 +39,7 @@ export function refundPages(door: Door, rooms: ConsoleRooms) {
         {left === 0n ? <p>{nothingLeft}</p> : <MoneyForm {...view} />}
       </>
     );
-    return visit.page("Refund", page, { section, status });
+    return visit.page("Refund", page, { section, fault });
   }
 
   return {

@@ -15,7 +15,7 @@ export function settingPages(door: Door, rooms: ConsoleRooms) {
   const page = (visit: ProjectVisit, view: Omit<SettingsView, "visit">) =>
     visit.page("Settings", <Settings visit={visit} {...view} />, {
       section,
-      status: view.fault === null ? 200 : 400,
+      fault: view.fault,
     });
   return {
     show: door.project((visit) => {

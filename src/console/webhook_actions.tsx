@@ -104,7 +104,7 @@ function secretRotation(door: Door, { subscriptions, deps }: ConsoleRooms, open:
         </form>
       </>
     );
-    return visit.page("Rotate the secret?", page, { section, status: fault === null ? 200 : 400 });
+    return visit.page("Rotate the secret?", page, { section, fault });
   }
 
   return {
@@ -174,7 +174,7 @@ function failedRedelivery(door: Door, { redelivery, sessions, deps }: ConsoleRoo
     );
     return visit.page("Redeliver what failed?", page, {
       section,
-      status: fault === null ? 200 : 400,
+      fault,
     });
   }
 

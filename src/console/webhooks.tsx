@@ -29,7 +29,7 @@ export function webhookPages(door: Door, rooms: ConsoleRooms) {
         <NewWebhook visit={visit} fault={fault} form={form} formId={deps.id("form")} />
       </>
     );
-    return visit.page("Webhooks", page, { section, status: fault === null ? 200 : 400 });
+    return visit.page("Webhooks", page, { section, fault });
   }
 
   return {

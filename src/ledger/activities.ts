@@ -1,4 +1,5 @@
-import { type ApiError, badRequest } from "../base/errors.ts";
+import { badCursor } from "../base/errors.ts";
+import { isId } from "../base/ids.ts";
 import { csvLine } from "../base/csv.ts";
 import type { Project } from "../projects/schema.ts";
 import type { Kv } from "../store/kv.ts";
@@ -31,7 +32,7 @@ export async function listActivities(
     whole?: boolean;
   },
 ): Promise<ActivityPage> {
-  if (cursor !== undefined && !/^act_[0-9A-Z]{26}$/.test(cursor)) throw badCursor();
+  if (cursor !== undefined && !isId("act", cursor)) throw badCursor();
   const { owner } = placeOf(ref);
   const entries: Entry[] = [];
   let next = cursor ?? (await readAccount(kv, ref)).last;
@@ -61,10 +62,6 @@ export async function findActivity(
 
 function isOwn({ projectId, user }: Entry, ref: AccountRef): boolean {
   return projectId === ref.projectId && user === ref.user;
-}
-
-function badCursor(): ApiError {
-  return badRequest("cursor", "'cursor' is not valid.");
 }
 
 const columns = [

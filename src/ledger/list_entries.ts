@@ -1,4 +1,5 @@
 import { badRequest } from "../base/errors.ts";
+import { isId } from "../base/ids.ts";
 import type { JsonObject } from "../base/json.ts";
 import type { Project } from "../projects/schema.ts";
 import { allConnectionsPrefix, connectionsPrefix, ownEntriesPrefix } from "../store/keys.ts";
@@ -22,7 +23,7 @@ function listOfOwner(
   { id, currency }: Project,
   { owner, wallet, ...query }: ListingQuery & { owner: string; wallet: string | null },
 ): Promise<ListingPage> {
-  if (query.after !== null && !/^(act_[0-9A-Z]{26})?$/.test(query.after)) throw badPlace();
+  if (query.after && !isId("act", query.after)) throw badPlace();
   const read = ({ value }: Row) => {
     const entry = value && decodeEntry(value);
     if (!entry || (entry.projectId ?? id) !== id) return null;
@@ -41,7 +42,7 @@ async function listOfWallets(
   const [wallet, after = ""] = query.after?.split("/") ??
     [await nextWallet(kv, project.id, null)];
   if (wallet === null || wallet === undefined) return { records: [], next: null };
-  if (!/^per_[0-9A-Z]{26}$/.test(wallet)) throw badPlace();
+  if (!isId("per", wallet)) throw badPlace();
   const own = { ...query, owner: wallet, wallet, after: after || null };
   const { records, next } = await listOfOwner(kv, project, own);
   if (next !== null) return { records, next: `${wallet}/${next}` };

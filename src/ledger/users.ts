@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { fromBase64Url, toBase64Url } from "../base/base64.ts";
-import { badRequest, notFound } from "../base/errors.ts";
+import { badCursor, notFound } from "../base/errors.ts";
 import { currency, decimal, time, userId } from "../base/fields.ts";
 import { fromBytes, toBytes } from "../base/json.ts";
 import { formatAmount } from "../base/money.ts";
@@ -179,5 +179,5 @@ function readCursor(cursor: string): string {
   const bytes = cursor.length <= 1024 ? fromBase64Url(cursor) : null;
   const user = readOrNull(bytes, (found) => checkUserId(fromBytes<unknown>(found), "cursor"));
   if (user !== null) return user;
-  throw badRequest("cursor", "'cursor' is not valid.");
+  throw badCursor();
 }

@@ -1,5 +1,6 @@
 /** @jsxImportSource @hono/hono/jsx */
 import { ApiError, badRequest } from "../base/errors.ts";
+import { isId } from "../base/ids.ts";
 import type { Handler } from "../base/handler.ts";
 import { publicPath } from "../config.ts";
 import {
@@ -132,7 +133,7 @@ function readTopUp(form: URLSearchParams, project: Project): { amount: Amount; f
     throw badRequest("amount", `Choose an amount from ${min} to ${max} ${currency}.`);
   }
   const formId = form.get("formId") ?? "";
-  if (!/^form_[0-9A-Z]{26}$/.test(formId)) {
+  if (!isId("form", formId)) {
     throw badRequest("formId", "The page is too old. Open it again from your chat.");
   }
   return { amount, formId };

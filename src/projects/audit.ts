@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { badRequest } from "../base/errors.ts";
+import { badCursor } from "../base/errors.ts";
+import { isId } from "../base/ids.ts";
 import { idOf, nextCursor, time } from "../base/fields.ts";
 import { fromBytes, fromBytesExactly, isObject, type JsonObject, toBytes } from "../base/json.ts";
 import { utf8Length } from "../base/utf8.ts";
@@ -91,8 +92,8 @@ export async function listAudit(
   projectId: string | null,
   { limit, cursor }: { limit: number; cursor: string | undefined },
 ): Promise<{ actions: AuditRow[]; nextCursor: string | null }> {
-  if (cursor !== undefined && !/^aud_[0-9A-HJKMNP-TV-Z]{26}$/.test(cursor)) {
-    throw badRequest("cursor", "'cursor' is not valid.");
+  if (cursor !== undefined && !isId("aud", cursor)) {
+    throw badCursor();
   }
   const trail = projectId ?? instanceTrail;
   // What a page starts before is the last row of the page that came first.

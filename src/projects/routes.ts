@@ -1,4 +1,5 @@
-import { badRequest } from "../base/errors.ts";
+import { badCursor } from "../base/errors.ts";
+import { isId } from "../base/ids.ts";
 import type { Incoming } from "../base/handler.ts";
 import { bodyBytesMax } from "../base/limits.ts";
 import { parseWith, readJsonBody, readLimit } from "../base/request.ts";
@@ -42,8 +43,8 @@ export function projectRoutes(rooms: AdminRooms) {
     listProjects: operator(async (incoming) => {
       const limit = readLimit(incoming.query("limit"));
       const cursor = incoming.query("cursor");
-      if (cursor !== undefined && !/^pw_[0-9A-Z]{1,32}$/.test(cursor)) {
-        throw badRequest("cursor", "'cursor' is not valid.");
+      if (cursor !== undefined && !isId("pw", cursor)) {
+        throw badCursor();
       }
       const found = await listProjects(deps.kv, limit + 1, cursor);
       const nextCursor = found[limit]?.id ?? null;

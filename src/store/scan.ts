@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { badRequest } from "../base/errors.ts";
+import { badCursor } from "../base/errors.ts";
 import type { Json } from "../base/json.ts";
 import type { Key, Kv, Row } from "./kv.ts";
 
@@ -89,7 +89,7 @@ const keyCharsMax = 600;
 export function readPlace<S extends z.ZodType>(schema: S, place: Json): z.output<S> {
   const read = schema.safeParse(place);
   if (read.success) return read.data;
-  throw badRequest("cursor", "'cursor' is not valid.");
+  throw badCursor();
 }
 
 interface RowScan {

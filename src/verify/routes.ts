@@ -1,4 +1,4 @@
-import { badRequest } from "../base/errors.ts";
+import { badCursor } from "../base/errors.ts";
 import type { Incoming } from "../base/handler.ts";
 import { jsonResponse } from "../base/response.ts";
 import { costsOf } from "../chat/pricing.ts";
@@ -33,7 +33,7 @@ export function verifyRoutes({ deps, operator }: { deps: Deps; operator: AdminGu
       const from = cursor === undefined ? null : decodeCursor(cursor);
       const at = from === null ? 0 : scans.findIndex(({ name }) => name === from.scan);
       const scan = scans[at];
-      if (!scan) throw badRequest("cursor", "'cursor' is not valid.");
+      if (!scan) throw badCursor();
       const deadline = deps.clock.elapsed() + callMs;
       const budget = new Budget(readsPerCall, () => deps.clock.elapsed() >= deadline);
       const { checked, faults, next } = await scan.page(from?.place ?? null, budget);

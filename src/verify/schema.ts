@@ -1,6 +1,6 @@
 import { Buffer } from "node:buffer";
 import { z } from "zod";
-import { badRequest } from "../base/errors.ts";
+import { badCursor } from "../base/errors.ts";
 import { type Json } from "../base/json.ts";
 import { decodeUtf8 } from "../base/utf8.ts";
 
@@ -26,6 +26,6 @@ export function decodeCursor(cursor: string): Position {
     const text = decodeUtf8(Buffer.from(cursor, "base64url"));
     return positionSchema.parse(JSON.parse(text ?? "")) as Position;
   } catch {
-    throw badRequest("cursor", "'cursor' is not valid.");
+    throw badCursor();
   }
 }

@@ -1,4 +1,5 @@
-import { badRequest, notFound } from "../base/errors.ts";
+import { badCursor, notFound } from "../base/errors.ts";
+import { isId } from "../base/ids.ts";
 import { fromTextExactly } from "../base/json.ts";
 import { decodeUtf8 } from "../base/utf8.ts";
 import type { Deps } from "../deps.ts";
@@ -93,8 +94,8 @@ async function listFresh(
 }
 
 function readCursor(cursor: string): string {
-  if (/^dly_[0-9A-Z]{26}$/.test(cursor)) return cursor;
-  throw badRequest("cursor", "'cursor' is not valid.");
+  if (isId("dly", cursor)) return cursor;
+  throw badCursor();
 }
 
 /** A delivery as its owner sees it. */

@@ -1,4 +1,5 @@
-import { badRequest } from "../base/errors.ts";
+import { badCursor, badRequest } from "../base/errors.ts";
+import { isId } from "../base/ids.ts";
 import type { Handler, Incoming } from "../base/handler.ts";
 import { bodyBytesMax } from "../base/limits.ts";
 import { parseWith, readJsonBody, readLimit } from "../base/request.ts";
@@ -86,8 +87,8 @@ function operatorRoutes({ operator, subscriptions, redelivery, reseal }: Webhook
     }),
     resealSecrets: operator(async (incoming) => {
       const cursor = incoming.query("cursor");
-      if (cursor !== undefined && !/^pw_[0-9A-Z]{1,32}$/.test(cursor)) {
-        throw badRequest("cursor", "'cursor' is not valid.");
+      if (cursor !== undefined && !isId("pw", cursor)) {
+        throw badCursor();
       }
       return answer(200, await reseal(cursor), incoming);
     }),
