@@ -2,6 +2,7 @@ import { type Context, Hono } from "@hono/hono";
 import { Bodies } from "./base/bodies.ts";
 import { ApiError, badRequest, loggedFault, overloaded } from "./base/errors.ts";
 import type { Handler, Incoming } from "./base/handler.ts";
+import { measureBody, withUnknownLength } from "./base/head_answer.ts";
 import { createInTime, fewInTime } from "./base/in_time.ts";
 import { bodyDeadlineMs, strangersBodyDeadlineMs, strangersShare } from "./base/limits.ts";
 import type { Method } from "./base/operation.ts";
@@ -47,7 +48,7 @@ export function mount(
   deps: Deps,
   routes: Routes,
   { load, lost }: { load: Load; lost(refuse: Handler): Handler },
-): Hono {
+): Pick<Hono, "fetch"> {
   const getPath = createPathOf();
   const fixed = new Hono({ getPath });
   const varied = new Hono({ getPath });
@@ -71,7 +72,11 @@ export function mount(
     const refuse = allowed.length > 0 ? methodNotAllowed(allowed.join(", ")) : unknownUrl;
     return serve(served, lost(refuse))(context);
   });
-  return fixed;
+  const { fetch } = fixed;
+  return {
+    fetch: (request, env) =>
+      request.method === "HEAD" ? withUnknownLength(fetch(request, env)) : fetch(request, env),
+  };
 }
 
 /** Whoever asks how the process is doing is answered also when nobody else is, and is not counted. */
@@ -145,14 +150,15 @@ function createServe(deps: Deps, load: Load) {
       try {
         if (isCounted) requireRoom();
         const response = await answer(context, { requestId, startedAt, inTime }, handler);
-        // Hono leaves such a body unread: whatever stands behind it would wait for its reader.
-        if (request.method === "HEAD") await response.body?.cancel();
+        if (request.method === "HEAD") await measureBody(response);
         log(response.status);
         return response;
       } catch (error) {
         const fault = error instanceof ApiError ? error : internalError(error);
         log(fault.status, loggedFault(fault));
-        return errorResponse(fault, requestId, open ? corsHeaders : undefined);
+        const response = errorResponse(fault, requestId, open ? corsHeaders : undefined);
+        if (request.method === "HEAD") await measureBody(response);
+        return response;
       } finally {
         if (isCounted) load.requests--;
         bodies.free(request);

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import Stripe from "stripe";
 import { typedDecimal } from "../src/base/money.ts";
+import { rowsPerPage } from "../src/store/listing.ts";
 import { chat, usageOf } from "./support/chat.ts";
 import { chatBody, chatPath } from "./support/books.ts";
 import { forgetWholly } from "./support/forget.ts";
@@ -191,6 +192,30 @@ Deno.test("backup: to ask only for its head does not stand in the way of the nex
     const { byteLength } = await response.arrayBuffer();
     assert.deepEqual([response.status, byteLength > 0], [200, method === "GET"]);
   }
+});
+
+Deno.test("http: to ask only for its head tells an answer's length, or none where it is not known", async () => {
+  await using folder = await makeFolder();
+  await using farebox = await startFarebox({ folder: folder.path, env: serviceEnv });
+  const made = { key: adminKey, body: { name: "Test" } };
+  const { project, apiKey } = await farebox.json("/v1/admin/projects", made);
+  const headers = { authorization: `Bearer ${adminKey}` };
+  const ask = async (method: string, path: string) => {
+    const response = await fetch(farebox.url + path, { method, headers });
+    const { byteLength } = await response.arrayBuffer();
+    return { status: response.status, byteLength, told: response.headers.get("content-length") };
+  };
+  for (const path of ["/healthz", "/openapi.json", "/v1/admin/projects", "/v1/models", "/wallet"]) {
+    const whole = await ask("GET", path);
+    const { status, byteLength, told } = await ask("HEAD", path);
+    assert.deepEqual([status, byteLength, told], [whole.status, 0, String(whole.byteLength)], path);
+  }
+  await Promise.all(Array.from({ length: rowsPerPage + 1 }, async () => {
+    const body = { user: "ada", amount: "1" };
+    await farebox.json("/v1/user/balance/deposit", { key: apiKey, body });
+  }));
+  const exported = `/v1/admin/projects/${project.id}/export?what=entries`;
+  assert.deepEqual(await ask("HEAD", exported), { status: 200, byteLength: 0, told: null });
 });
 
 const typed: [string, string][] = [
