@@ -119,7 +119,8 @@ const complete: Operation = {
     "the exact cost is charged before its end is said. With `stream` the events are chunks, and " +
     "the last is `[DONE]`; a fault in mid-stream, or after 2 seconds without an answer, is an event " +
     "with the body of an error. Fields that are not named here go on to the model's server " +
-    "unchanged. `Idempotency-Key` counts for whole answers, for a day.",
+    'unchanged, but that keys which are whole numbers, such as `"1"`, come first in their object. ' +
+    "`Idempotency-Key` counts for whole answers, for a day.",
   headers: userHeader.extend(idempotencyHeader.shape),
   body: { schema: chatSchema, examples: { whole: ask, streamed: { ...ask, stream: true } } },
   answers: { 200: completion },

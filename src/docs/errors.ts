@@ -62,7 +62,11 @@ const bodyErrors: readonly ErrorCase[] = [
     code: "request_too_large",
     when: `The body is larger than 128 KiB; of a chat, ${chatBodyBytesMax / 1024 / 1024} MiB.`,
   },
-  { status: 415, code: "unsupported_media_type", when: "The body is not said to be JSON." },
+  {
+    status: 415,
+    code: "unsupported_media_type",
+    when: "The body is not said to be JSON, or is compressed.",
+  },
 ];
 
 const anyErrors: readonly ErrorCase[] = [
