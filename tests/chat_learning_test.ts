@@ -180,6 +180,33 @@ for (const [whose, message, sent] of noRoom) {
 
 const unbound = { "test-model": { input: "1", output: "2" } };
 
+for (
+  const [words, sent, status] of [
+    [20_000, [16_384, 10_744], 200],
+    [29_000, [16_384, 844], 200],
+    [40_000, [16_384], 400],
+  ] as const
+) {
+  Deno.test(`chat: beside ${words} words that vLLM does not count, our own count says what is left`, async () => {
+    using world = await createWorld({ project: { pricing: { models: unbound } } });
+    await world.deposit("ada", "1");
+    world.upstream.reply(({ body }) => {
+      const asked = Number(body.max_tokens);
+      if (words + asked <= 32_768) return completion();
+      const least = 32_768 - asked + 1;
+      return refuse(
+        `This model's maximum context length is 32768 tokens. However, you requested ${asked} output tokens and your prompt contains at least ${least} input tokens, for a total of at least 32769 tokens.`,
+        null,
+        null,
+      );
+    });
+    const messages = [{ role: "user", content: " word".repeat(words) }];
+    assert.equal((await chat(world, { messages })).status, status);
+    const asked = world.upstream.calls.map(({ body }) => Number(body.max_tokens));
+    assert.deepEqual(asked, sent);
+  });
+}
+
 for (const [whose, message, param, most, remembers] of tooLong) {
   Deno.test(`chat: where nobody set a bound, ${whose}'s "too long" is answered by a shorter one`, async () => {
     using world = await createWorld({ project: { pricing: { models: unbound } } });

@@ -134,7 +134,7 @@ function open(
   const meter = new Meter({
     choices: ask.chat.choices,
     plausible: plausibleUsage(prompt.bound, quote.cap * ask.chat.choices),
-    countInput: () => countInput(rooms, ask, media),
+    countInput: (most) => countInput(rooms, ask, media, most),
     clock: rooms.deps.clock,
   });
   return { ...ask, quote, meter, controller: new AbortController() };

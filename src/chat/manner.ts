@@ -1,10 +1,22 @@
 import { isObject } from "../base/json.ts";
+import type { Meter } from "./meter.ts";
+import { withRoom } from "./prompt.ts";
 import type { ChatRequest } from "./schema.ts";
 import type { UpstreamFault } from "./upstream_error.ts";
 import type { Upstream } from "./upstreams.ts";
 
 /** The field by which an upstream is told how long an answer may get. */
 export type MaxTokensField = "max_tokens" | "max_completion_tokens";
+
+/** Who is asked for what. */
+export interface Asked {
+  upstream: Upstream;
+  chat: ChatRequest;
+  /** The bound on the output, always sent. */
+  cap: number;
+  /** Counts the prompt, where the server does not say how long it is. */
+  meter: Pick<Meter, "countPrompt">;
+}
 
 /** How a call says what we add to it. */
 export interface Manner {
@@ -51,11 +63,11 @@ export function learn({ learnt }: Upstream, chat: ChatRequest, manner: Manner): 
  * How else to say what we add, where the error is about that and the call worth another try; null
  * where it is about what the caller said.
  */
-export function otherManner(
-  upstream: Upstream,
-  chat: ChatRequest,
-  { manner, cap, fault }: { manner: Manner; cap: number; fault: UpstreamFault },
-): Manner | null {
+export async function otherManner(
+  asked: Asked,
+  { manner, fault }: { manner: Manner; fault: UpstreamFault },
+): Promise<Manner | null> {
+  const { upstream, chat } = asked;
   if (fault.status !== 400 && fault.status !== 422) return null;
   // Options of the caller's own are the caller's fault, and say nothing of the server.
   const own = isObject(chat.body.stream_options) ? Object.keys(chat.body.stream_options) : [];
@@ -68,7 +80,7 @@ export function otherManner(
     return { ...manner, maxTokensField: other };
   }
   // Whoever sets a bound of their own is told that it is too high, and teaches nothing.
-  return chat.maxTokens === null ? shorterManner(manner, cap, fault) : null;
+  return chat.maxTokens === null ? await shorterManner(asked, manner, fault) : null;
 }
 
 function refusesField(field: MaxTokensField, fault: UpstreamFault): boolean {
@@ -80,7 +92,11 @@ function refusesField(field: MaxTokensField, fault: UpstreamFault): boolean {
 const maxTokensMin = 256;
 
 /** The manner with the longest answer that a refusal names, where it names one that is shorter. */
-function shorterManner(manner: Manner, cap: number, fault: UpstreamFault): Manner | null {
+async function shorterManner(
+  { cap, meter }: Asked,
+  manner: Manner,
+  fault: UpstreamFault,
+): Promise<Manner | null> {
   const { message } = fault;
   const asked = Math.min(cap, manner.maxTokens, manner.room);
   const context = numberIn(message, /context length (?:is|of) (?:only )?(\d+)|must be <= (\d+)/i);
@@ -91,11 +107,11 @@ function shorterManner(manner: Manner, cap: number, fault: UpstreamFault): Manne
   const total = numberIn(message, /requested (?:about )?(\d+) tokens/i);
   if (context !== null && (total !== null || prompt !== null)) {
     const left = total === null ? context - (prompt ?? 0) : asked - (total - context);
-    // vLLM stops counting a prompt that is too long beside the answer: by how much is not known.
     const isUncounted = /at least \d+ input tokens/i.test(message);
-    const room = isUncounted ? Math.min(left, Math.floor(asked / 2)) : left;
-    const least = isUncounted ? maxTokensMin : 1;
-    return room >= least && room < asked ? { ...manner, room } : null;
+    const room = isUncounted
+      ? await uncountedRoom(meter, { asked, left, context, isFirst: manner.room === Infinity })
+      : left;
+    return room > 0 && room < asked ? { ...manner, room } : null;
   }
   if (!isAbout(fault, manner.maxTokensField)) return null;
   const most = numberIn(
@@ -106,6 +122,33 @@ function shorterManner(manner: Manner, cap: number, fault: UpstreamFault): Manne
   // What is left beside one prompt is not what the model can write beside another.
   const isOfPrompt = /prompt|input|context|messages|total/i.test(message);
   return { ...manner, ...(isOfPrompt ? { room: most } : { maxTokens: most }) };
+}
+
+/** A refusal of a prompt and an answer of `asked` tokens that does not say how long the prompt is. */
+interface Uncounted {
+  asked: number;
+  /** At most this much is left for the answer. */
+  left: number;
+  context: number;
+  isFirst: boolean;
+}
+
+/**
+ * How long an answer to ask for where vLLM stopped counting a prompt that is too long beside what was
+ * asked: what our own count leaves, and once that was too much, or is no less, half of what was asked.
+ * 0 where the prompt is too long by itself.
+ */
+async function uncountedRoom(
+  meter: Asked["meter"],
+  { asked, left, context, isFirst }: Uncounted,
+): Promise<number> {
+  const half = Math.floor(asked / 2);
+  const halved = half < maxTokensMin ? 0 : Math.min(left, half);
+  if (!isFirst) return halved;
+  const counted = await meter.countPrompt(context);
+  if (counted >= context) return 0;
+  const room = context - withRoom(counted);
+  return room > 0 && room < left ? room : halved;
 }
 
 function numberIn(text: string, pattern: RegExp): number | null {

@@ -9,8 +9,8 @@ interface MeterOptions {
   choices: number;
   /** What is believed of the provider's word. */
   plausible: Plausible;
-  /** Our own count of the prompt; asked for once, and only when it is needed. */
-  countInput: () => Promise<number>;
+  /** Our own count of the prompt, which stops beyond `most`; asked for only when it is needed. */
+  countInput: (most?: number) => Promise<number>;
   clock: Clock;
 }
 
@@ -89,6 +89,11 @@ export class Meter {
       this.#counted += count(slice);
     }
     return this.#counted;
+  }
+
+  /** Our own count of the prompt, which stops beyond `most`. */
+  countPrompt(most: number): Promise<number> {
+    return this.#options.countInput(most);
   }
 
   /** The use of an answer that has come to its end: the provider's word, or our own count. */

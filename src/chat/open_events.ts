@@ -67,7 +67,7 @@ async function forward(rooms: ChatRooms, answer: Answer): Promise<EventReader> {
   try {
     const headers = passedHeaders(request);
     const onSend = () => void (meter.promptSent = true);
-    const call = { upstream, chat, cap: quote.cap, requestId, headers, signal, onSend };
+    const call = { upstream, chat, cap: quote.cap, meter, requestId, headers, signal, onSend };
     const response = await callUpstream(call, steps.span);
     steps.begin("meter");
     return await readerOf(rooms, answer, response);

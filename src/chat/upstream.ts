@@ -4,8 +4,8 @@ import { decodeUtf8 } from "../base/utf8.ts";
 import { upstreamErrorBytesMax } from "../base/limits.ts";
 import type { UpstreamBody, UpstreamResponse } from "../deps.ts";
 import { inflated } from "../http/inflate.ts";
-import { learn, type Manner, mannerFor, otherManner } from "./manner.ts";
-import { type ChatRequest, maxTokensFields } from "./schema.ts";
+import { type Asked, learn, type Manner, mannerFor, otherManner } from "./manner.ts";
+import { maxTokensFields } from "./schema.ts";
 import type { Steps } from "./steps.ts";
 import {
   badUpstream,
@@ -16,14 +16,9 @@ import {
   upstreamTimeout,
   upstreamUnreachable,
 } from "./upstream_error.ts";
-import type { Upstream } from "./upstreams.ts";
 
 /** One call of an upstream. */
-export interface UpstreamCall {
-  upstream: Upstream;
-  chat: ChatRequest;
-  /** The bound on the output, always sent. */
-  cap: number;
+export interface UpstreamCall extends Asked {
   requestId: string;
   /** Headers of our caller that go on. */
   headers: Record<string, string>;
@@ -58,7 +53,7 @@ export async function callUpstream(
     const text = redact(await errorText(response, call.signal), upstream.apiKey);
     const fault = readFault(response.status, text);
     const other = correction < correctionsMax
-      ? otherManner(upstream, chat, { manner: said, cap: call.cap, fault: fault.behind ?? fault })
+      ? await otherManner(call, { manner: said, fault: fault.behind ?? fault })
       : null;
     if (!other) throw toCallersError(fault, response.header("retry-after"));
     manner = other;

@@ -78,12 +78,13 @@ async function forward(
   rooms: ChatRooms,
   answer: Answer,
 ): Promise<{ completion: JsonObject; usage: TokenUsage; words: LastWords }> {
-  const { upstream, chat, quote, requestId, request, steps, controller: { signal } } = answer;
+  const { upstream, chat, quote, meter, requestId, request, steps, controller: { signal } } =
+    answer;
   steps.begin("forward");
   const stopDeadline = startDeadline(rooms, answer);
   try {
     const headers = passedHeaders(request);
-    const call = { upstream, chat, cap: quote.cap, requestId, headers, signal };
+    const call = { upstream, chat, cap: quote.cap, meter, requestId, headers, signal };
     const response = await callUpstream(call, steps.span);
     const body = await readBody(response.body, upstreamBodyBytesMax, signal);
     steps.begin("meter");
