@@ -159,6 +159,7 @@ const nonsense: [string, () => Response][] = [
   ["nothing", () => new Response("")],
   ["a truncated answer", () => json('{"id":"x","choices":[{"index":0,"mess')],
   ["an answer without choices", () => json('{"id":"x"}')],
+  ["an answer with an empty list of choices", () => json('{"id":"x","choices":[]}')],
   ["a list", () => json("[]")],
   ["an error with status 200", () => json('{"error":{"message":"busy","code":500},"choices":[]}')],
   ["no content", () => new Response(null, { status: 204 })],

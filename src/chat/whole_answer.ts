@@ -124,10 +124,11 @@ export function readCompletion(bytes: Uint8Array, answer: Answer): JsonObject {
     const told = readFault(200, redact(text ?? "", answer.upstream.apiKey)).message;
     throw badUpstream(`an error with status 200: ${told}`);
   }
-  if (!isObject(value) || !Array.isArray(value.choices)) {
+  const said = isObject(value) && Array.isArray(value.choices) ? value.choices : null;
+  if (!isObject(value) || !said || (said.length === 0 && !value.usage)) {
     throw badUpstream("an answer without choices");
   }
-  const choices = value.choices.map((choice, position) => {
+  const choices = said.map((choice, position) => {
     const whole = wholeChoice(choice, position);
     if (!whole) throw badUpstream("a choice without a message");
     return whole;
