@@ -9,7 +9,6 @@ import type { Amount } from "../base/money.ts";
 import type { Announce } from "../projects/announce.ts";
 import type { Auth, Caller } from "../projects/auth.ts";
 import type { Ending } from "./events.ts";
-import type { Waiters } from "./earlier.ts";
 import type { KeyGates, Place } from "./limits.ts";
 import type { Meter } from "./meter.ts";
 import { answerCost, outputTokensFor, type Terms } from "./pricing.ts";
@@ -32,7 +31,8 @@ export interface ChatRooms {
   findUpstream: FindUpstream;
   announce: Announce;
   gates: KeyGates;
-  waiters: Waiters;
+  /** The requests that wait for an answer under its idempotency key: how many, by the key. */
+  waiters: Map<string, number>;
   /** Where a user goes to go on. */
   linkFor: WaysOut["linkFor"];
 }

@@ -5,8 +5,8 @@ import { keyText } from "../store/batch.ts";
 import { callerLeft } from "./caller_left.ts";
 import { lookUp, type Replay, type ReplayMark } from "./replay.ts";
 
-/** The requests of this process that wait for an answer, by its key. */
-export type Waiters = Map<string, number>;
+/** The requests of this process that wait for an answer: how many, by its key. */
+type Waiters = Map<string, number>;
 
 /** How soon a running answer is looked for again: sooner while it is likely to be a short one. */
 const pollMinMs = 50;
