@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { storedRows } from "./support/books.ts";
 import { hiddenFields, type Shown, signedIn, type Visitor } from "./support/console.ts";
-import { createGate } from "./support/store.ts";
+import { createGate, createScriptedStore } from "./support/store.ts";
 import { subscribe } from "./support/webhooks.ts";
 import { adminKey, type Body, createWorld, type World } from "./support/world.ts";
 
@@ -46,23 +46,17 @@ async function timesDone(world: World, action: string): Promise<number> {
 for (const [name, fill] of Object.entries(forms)) {
   Deno.test(`console: ${name}, clicked twice, is one, and its secret is on the last page too`, async () => {
     const gate = createGate();
-    let waiting = 0;
-    let shut = false;
-    using world = await createWorld({
-      wrapKv: (kv) => ({
-        ...kv,
-        async atomic(write) {
-          waiting++;
-          if (shut) await gate.opened;
-          return await kv.atomic(write);
-        },
-      }),
-    });
+    const store = createScriptedStore();
+    using world = await createWorld({ wrapKv: store.wrap });
     const owner = await signedIn(world);
     const { path, form, action } = await fill(world, owner);
-    [shut, waiting] = [true, 0];
+    store.writes.length = 0;
+    store.atomic = async (write, real) => {
+      await gate.opened;
+      return await real(write);
+    };
     const first = owner.post(path, form);
-    while (waiting === 0) await new Promise((resolve) => setTimeout(resolve, 1));
+    while (store.writes.length === 0) await new Promise((resolve) => setTimeout(resolve, 1));
     const second = owner.post(path, form);
     gate.open();
     const secrets = [await first, await second, await owner.post(path, form)]

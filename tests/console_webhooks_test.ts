@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { hiddenFields, signedIn, textOf } from "./support/console.ts";
-import { createGate } from "./support/store.ts";
+import { createGate, createScriptedStore } from "./support/store.ts";
 import { deliver, logs, operate, subscribe } from "./support/webhooks.ts";
 import { adminKey, type Body, createWorld, type World } from "./support/world.ts";
 
@@ -55,31 +55,24 @@ Deno.test("console: a webhook is made with its secret shown once, and by a secon
 
 Deno.test("console: a form that is sent twice at once, while the store is busy, counts once", async () => {
   const gate = createGate();
-  let shut = false;
-  let waiting = 0;
-  using world = await createWorld({
-    wrapKv: (kv) => ({
-      ...kv,
-      async atomic(write) {
-        waiting++;
-        if (shut) await gate.opened;
-        return await kv.atomic(write);
-      },
-    }),
-  });
+  const store = createScriptedStore();
+  using world = await createWorld({ wrapKv: store.wrap });
   const owner = await signedIn(world);
   const form = {
     ...hiddenFields((await owner.get("webhooks")).html, "/webhooks"),
     url: "https://hooks.example.com/farebox",
     events: "*",
   };
-  [shut, waiting] = [true, 0];
+  store.writes.length = 0;
+  store.atomic = async (write, real) => {
+    await gate.opened;
+    return await real(write);
+  };
   // What comes while this one is on its way goes together.
   const deposit = world.deposit("ada", "1");
-  await settled(() => waiting === 1);
+  await settled(() => store.writes.length === 1);
   const answers = [owner.post("webhooks", form), owner.post("webhooks", form)];
   await settled(() => false);
-  shut = false;
   gate.open();
   await deposit;
   const [one, other] = await Promise.all(answers);

@@ -2,22 +2,16 @@ import assert from "node:assert/strict";
 import { loadTokenizer } from "../src/chat/tokenizer.ts";
 import { chatBody, chatPath } from "./support/books.ts";
 import { chatStream } from "./support/chat.ts";
+import { createScriptedStore } from "./support/store.ts";
 import { chunk, completion, fedStream, readEvents, usage, usageChunk } from "./support/upstream.ts";
-import { createWorld, type World } from "./support/world.ts";
+import { createWorld } from "./support/world.ts";
 
 await loadTokenizer();
 
-/** A world whose store refuses everything at once while it is away, as one that starts again does. */
-async function fragileWorld(): Promise<World & { store: { away: boolean } }> {
-  const store = { away: false };
-  const refuse = () => Promise.reject(new TypeError("connection refused"));
-  const world = await createWorld({
-    wrapKv: (kv) => ({
-      ...kv,
-      atomic: (write) => (store.away ? refuse() : kv.atomic(write)),
-      getMany: (keys) => (store.away ? refuse() : kv.getMany(keys)),
-    }),
-  });
+/** A world whose store can be away, as one that starts again is. */
+async function fragileWorld() {
+  const store = createScriptedStore();
+  const world = await createWorld({ wrapKv: store.wrap });
   await world.deposit("ada", "1");
   return Object.assign(world, { store });
 }
@@ -29,12 +23,12 @@ async function streamInto(world: Awaited<ReturnType<typeof fragileWorld>>, secon
   const events = readEvents(await chatStream(world));
   stream.send(chunk({ content: "all of it" }));
   await world.clock.advance(2_000);
-  world.store.away = true;
+  world.store.dead = true;
   stream.send(usageChunk(usage(8, 500)));
   stream.send("[DONE]");
   stream.end();
   await world.clock.advance(seconds * 1_000);
-  world.store.away = false;
+  world.store.dead = false;
   await world.clock.advance(5_000);
   return await events;
 }
@@ -55,12 +49,12 @@ for (const seconds of [1, 20, 45]) {
 Deno.test("store away: an answer that is not streamed comes once it is charged", async () => {
   using world = await fragileWorld();
   world.upstream.once(() => {
-    world.store.away = true;
+    world.store.dead = true;
     return completion({ usage: usage(8, 500) });
   });
   const answer = world.json(chatPath, { body: chatBody("ada") });
   await world.clock.advance(10_000);
-  world.store.away = false;
+  world.store.dead = false;
   await world.clock.advance(5_000);
   assert.equal((await answer).status, 200);
   assert.equal((await world.balance("ada")).balance, "0.998992");
