@@ -174,6 +174,23 @@ Deno.test("forget: what is malformed is 400, and an unknown project 404", async 
   assert.equal(unknown.status, 404);
 });
 
+Deno.test("forget: others who keep changing the account are 503, and nothing has begun", async () => {
+  const store = createScriptedStore();
+  using world = await createWorld({ wrapKv: store.wrap });
+  await world.deposit(ada, "1");
+  for (const user of [ada, bob]) {
+    store.atomic = () => Promise.resolve(null);
+    let isOver = false;
+    const asked = forget(world, { forfeit: true }, user).finally(() => isOver = true);
+    while (!isOver) await world.clock.advance(1_000);
+    const { status, body, response } = await asked;
+    assert.deepEqual([status, body.error.code], [503, "account_contended"], user);
+    assert.equal(response.headers.get("retry-after"), "1");
+    store.atomic = null;
+    assert.equal((await keysUnder(world, forgetJobsPrefix)).length, 0);
+  }
+});
+
 Deno.test("forget: until it is done nothing is booked, and then someone new may come", async () => {
   const store = createScriptedStore();
   using world = await createWorld({ wrapKv: store.wrap, project: { trialCredits: "3" } });

@@ -93,12 +93,7 @@ export function createAccountQueue(
       const others = batch.slice(decisions.length);
       return others.length > 0 ? await settleBatch(name, ref, others) : undefined;
     }
-    throw new ApiError(503, {
-      message: "The account is written to from too many places at once. Try again.",
-      type: "service_unavailable_error",
-      code: "account_contended",
-      headers: { "retry-after": "1" },
-    });
+    throw accountContended();
   }
 
   async function openDraft(name: string, ref: AccountRef, batch: Waiting[], attempt: number) {
@@ -192,4 +187,14 @@ function readRow(row: Row | undefined): { account: Account; version: string | nu
 function nameOf(ref: AccountRef): string {
   const { owner, name } = placeOf(ref);
   return keyText([owner, name]);
+}
+
+/** 503: others kept changing the account, and nothing was changed. */
+export function accountContended(): ApiError {
+  return new ApiError(503, {
+    message: "The account is written to from too many places at once. Try again.",
+    type: "service_unavailable_error",
+    code: "account_contended",
+    headers: { "retry-after": "1" },
+  });
 }

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { idempotencyHeader, idOf, nextCursor, pageQuery, userId } from "../base/fields.ts";
 import { userIdCharsMax } from "../base/limits.ts";
 import { answers, type ErrorCase, type Operation, type Operations } from "../base/operation.ts";
-import { charge, deposit, listActivities, refund } from "./operations.ts";
+import { charge, contended, deposit, listActivities, refund } from "./operations.ts";
 import { forgetBodySchema } from "./schema.ts";
 import { userDetailSchema, userSchema } from "./users.ts";
 
@@ -121,6 +121,7 @@ const forgetUser: Operation = {
     { status: 400, code: "deliveries_pending", when: "Deliveries of the user's events are." },
     { status: 400, code: "user_has_keys", when: "An API key that is in force names the user." },
     { status: 400, code: "user_connected", when: "In the shared mode: a wallet is connected." },
+    contended,
   ],
 };
 

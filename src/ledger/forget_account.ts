@@ -7,7 +7,7 @@ import type { Eraser } from "../store/erase.ts";
 import { accountKey, authorizationKey, forgetJobKey, movedKey } from "../store/keys.ts";
 import { emptyWrite, type Row, type Write } from "../store/kv.ts";
 import { decodeAccount, emptyAccount, encodeAccount } from "./account.ts";
-import type { AccountQueue } from "./account_queue.ts";
+import { accountContended, type AccountQueue } from "./account_queue.ts";
 import { decodeAuthorization } from "./authorization.ts";
 import type { Draft } from "./draft.ts";
 import { encodeForgetJob, type ForgetJob } from "./forget_job.ts";
@@ -61,7 +61,7 @@ export async function moveAccount(
     };
     if ((await deps.committer.commit(write)) !== null) return;
   }
-  throw new ApiError(503, { message: "The user's account kept changing. Try again." });
+  throw accountContended();
 }
 
 /** Another call has begun it meanwhile. */

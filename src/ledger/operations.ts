@@ -59,7 +59,8 @@ const keyReused: ErrorCase = {
   code: "idempotency_key_reused",
   when: "The `Idempotency-Key` was used before with another body.",
 };
-const contended: ErrorCase = {
+/** What whatever moves money of an account can meet. */
+export const contended: ErrorCase = {
   status: 503,
   code: "account_contended",
   when: "Others kept changing the same account. Nothing was changed; try again.",
