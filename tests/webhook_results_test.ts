@@ -6,13 +6,23 @@ import { putDelivery } from "../src/webhooks/delivery_rows.ts";
 import { createResults, type Result } from "../src/webhooks/results.ts";
 import { emptyWrite } from "../src/store/kv.ts";
 import { deliveryKey } from "../src/store/keys.ts";
+import type { SendResult } from "../src/webhooks/send.ts";
+import { readHealth } from "../src/webhooks/store.ts";
 import { createWorld, type World } from "./support/world.ts";
 
-const answered = { at: 0, latencyMs: 5, responseCode: 200, error: null, retryAfterMs: null };
+type Answer = Omit<SendResult, "result" | "bodyHead">;
+const answered: Answer = {
+  at: 0,
+  latencyMs: 5,
+  responseCode: 200,
+  error: null,
+  retryAfterMs: null,
+};
+const refused: Answer = { ...answered, responseCode: 500, error: "answered 500" };
 const rules = { policy: { attemptsMax: 8, backoffBaseMs: 30_000 }, random: 0.5 };
 
-/** A claimed delivery, and its success. */
-async function claim(world: World, endpoint: Endpoint): Promise<Result> {
+/** A claimed delivery, and what came of its try. */
+async function claim(world: World, endpoint: Endpoint, answer = answered): Promise<Result> {
   const { deps, clock } = world;
   const before = claimed(
     newDelivery({
@@ -29,7 +39,7 @@ async function claim(world: World, endpoint: Endpoint): Promise<Result> {
   const write = emptyWrite();
   putDelivery(write, null, before);
   const version = await deps.committer.commit(write) ?? assert.fail();
-  const after = afterAttempt(before, { ...answered, bodyHead: null }, rules);
+  const after = afterAttempt(before, { ...answer, bodyHead: null }, rules);
   const row = { key: deliveryKey(endpoint.projectId, before.id), version };
   return { before, row, after, tried: true };
 }
@@ -60,4 +70,47 @@ Deno.test("results: many that come during one write share the next few, and are 
   await Promise.all(recorded);
   assert.equal(results.isBehind(endpoint), false);
   assert.ok(commits <= 7, `${commits} writes`);
+});
+
+Deno.test("results: what another process writes of the same subscription stands in no one's way", async () => {
+  using world = await createWorld();
+  using other = await createWorld({ shareWith: world });
+  const endpoint = new Endpoint(world.projectId, "sub_test");
+  const gate = Promise.withResolvers<void>();
+  let commits = 0;
+  const committer: Committer = {
+    ...world.deps.committer,
+    async commit(write) {
+      commits++;
+      await gate.promise;
+      return await world.deps.committer.commit(write);
+    },
+  };
+  const ours = createResults({ ...world.deps, committer });
+  const recorded = ours.record(endpoint, await claim(world, endpoint));
+  const theirs = createResults(other.deps);
+  await theirs.record(endpoint, await claim(other, endpoint));
+  gate.resolve();
+  await recorded;
+  assert.equal(commits, 1);
+});
+
+Deno.test("results: tries that failed in a row are counted across writes and processes", async () => {
+  using world = await createWorld();
+  using other = await createWorld({ shareWith: world });
+  const endpoint = new Endpoint(world.projectId, "sub_test");
+  const [ours, theirs] = [createResults(world.deps), createResults(other.deps)];
+  const fail = async (results: typeof ours) =>
+    await results.record(endpoint, await claim(world, endpoint, refused));
+  const health = async () => (await readHealth(world.deps.kv, [endpoint]))[0];
+  for (const results of [ours, theirs, ours]) await fail(results);
+  assert.deepEqual(await health(), { consecutiveFailures: 3, lastDeliveredAt: null });
+  const lastDeliveredAt = new Date(answered.at + answered.latencyMs).toISOString();
+  const mixed = await Promise.all(
+    [answered, refused, answered, refused, refused].map((answer) => claim(world, endpoint, answer)),
+  );
+  await Promise.all(mixed.map((result) => theirs.record(endpoint, result)));
+  assert.deepEqual(await health(), { consecutiveFailures: 2, lastDeliveredAt });
+  await fail(ours);
+  assert.deepEqual(await health(), { consecutiveFailures: 3, lastDeliveredAt });
 });

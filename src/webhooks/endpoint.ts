@@ -1,8 +1,7 @@
 import { Breaker } from "./breaker.ts";
 import { deliveryKey } from "../store/keys.ts";
 import type { Key } from "../store/kv.ts";
-import type { Delivery, Health } from "./schema.ts";
-import type { Versioned } from "./store.ts";
+import type { Delivery } from "./schema.ts";
 import type { OpenSubscription } from "./subscriptions.ts";
 
 /** A delivery that this process holds the lease of. */
@@ -65,8 +64,6 @@ export class Endpoint {
   /** As it was opened last, and at which version of its project. */
   opened: { version: string; at: number; subscription: Promise<OpenSubscription | null> } | null =
     null;
-  /** As it was read or written last. */
-  health: Versioned<Health> | null = null;
 
   constructor(projectId: string, id: string) {
     this.projectId = projectId;

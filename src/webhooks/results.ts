@@ -3,7 +3,7 @@ import { emptyWrite, type Key } from "../store/kv.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { putDelivery } from "./delivery_rows.ts";
 import type { Delivery, Health } from "./schema.ts";
-import { putHealth, readHealth, type Versioned } from "./store.ts";
+import { putHealth, readHealth } from "./store.ts";
 
 /** How a delivery that was claimed has ended or goes on. */
 export interface Result {
@@ -29,15 +29,15 @@ export interface Results {
 }
 
 const batchSize = 64;
-const attemptsMax = 10;
 /** What an unclean end would have to send again at the most, beside what is under way. */
 const waitingMax = 256;
 
 /**
  * Combines the results of one subscription that come while its last write is under way, so that its
- * health is one check for many. What cannot be written is tried again when its lease ends.
+ * health is written once for many: unchecked, so that it never stands in a result's way. What cannot
+ * be written is tried again when its lease ends.
  */
-export function createResults({ kv, committer, clock, log, config, meter }: Deps): Results {
+export function createResults({ kv, committer, log, config, meter }: Deps): Results {
   const batchMax = Math.min(batchSize, config.kvChecksMax - 3);
   const lanes = new Map<Endpoint, Waiting[]>();
 
@@ -59,33 +59,41 @@ export function createResults({ kv, committer, clock, log, config, meter }: Deps
   async function writeDown(endpoint: Endpoint, batch: Waiting[]): Promise<void> {
     if (await commit(endpoint, batch)) return;
     for (const waiting of batch) {
-      for (let attempt = 1; attempt <= attemptsMax; attempt++) {
-        endpoint.health = null;
-        if (await commit(endpoint, [waiting])) break;
-        // The last reason left is that the lease had ended, and the result is another's to write.
-        const { id: delivery, eventId } = waiting.after;
-        if (attempt === attemptsMax) log("warn", "webhook_result_void", { delivery, eventId });
-        // Another process may be writing the same health: let it.
-        await clock.sleep(0);
-      }
+      if (await commit(endpoint, [waiting])) continue;
+      // Its lease had ended, and the result is another's to write.
+      const { id: delivery, eventId } = waiting.after;
+      log("warn", "webhook_result_void", { delivery, eventId });
     }
   }
 
   async function commit(endpoint: Endpoint, batch: Waiting[]): Promise<boolean> {
-    const health = endpoint.health ?? await healthOf(endpoint);
     const write = emptyWrite();
     for (const { before, row, after } of batch) {
       write.checks.push(row);
       if (before === null) write.deletes.push(row.key);
       putDelivery(write, before, after);
     }
-    const value = batch.reduce(withResult, health.value);
-    const moved = value !== health.value;
-    if (moved) putHealth(write, endpoint, { value, version: health.version });
+    const health = await healthAfter(endpoint, batch);
+    if (health) putHealth(write, endpoint, health);
     const version = await committer.commit(write);
-    endpoint.health = version !== null && moved ? { value, version } : null;
     if (version !== null) batch.forEach(tell);
     return version !== null;
+  }
+
+  /** Null where nothing was tried. A success says it all; only failures stand on what was before. */
+  async function healthAfter(endpoint: Endpoint, batch: Waiting[]): Promise<Health | null> {
+    const tried = batch.filter((each) => each.tried).map(({ after }) => after);
+    if (tried.length === 0) return null;
+    const at = tried.findLastIndex(({ status }) => status === "success");
+    const failed = tried.length - 1 - at;
+    const last = tried[at];
+    if (last) {
+      const lastDeliveredAt = new Date(last.updatedAt).toISOString();
+      return { consecutiveFailures: failed, lastDeliveredAt };
+    }
+    const [before] = await readHealth(kv, [endpoint]);
+    if (!before) throw new Error("a row was asked for, and none came");
+    return { ...before, consecutiveFailures: before.consecutiveFailures + failed };
   }
 
   function tell({ after, tried }: Waiting): void {
@@ -94,12 +102,6 @@ export function createResults({ kv, committer, clock, log, config, meter }: Deps
     if (outcome === "delivered" || outcome === "retried") return;
     const { id: delivery, eventId, eventType, attempts, error } = after;
     log("warn", "webhook_errored", { delivery, eventId, eventType, attempts, error });
-  }
-
-  async function healthOf(endpoint: Endpoint): Promise<Versioned<Health>> {
-    const [health] = await readHealth(kv, [endpoint]);
-    if (!health) throw new Error("a row was asked for, and none came");
-    return health;
   }
 
   return {
@@ -120,13 +122,4 @@ function outcomeOf({ status }: Delivery, tried: boolean): keyof Deps["meter"]["d
   if (status === "success") return "delivered";
   if (status === "pending") return "retried";
   return tried ? "errored" : "dropped";
-}
-
-function withResult(health: Health, { after, tried }: Result): Health {
-  if (!tried) return health;
-  if (after.status !== "success") {
-    return { ...health, consecutiveFailures: health.consecutiveFailures + 1 };
-  }
-  const lastDeliveredAt = new Date(after.updatedAt).toISOString();
-  return { consecutiveFailures: 0, lastDeliveredAt };
 }

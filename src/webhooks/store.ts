@@ -114,24 +114,21 @@ export function putSubscription(
 export async function readHealth(
   kv: Kv,
   named: readonly { projectId: string; id: string }[],
-): Promise<Versioned<Health>[]> {
+): Promise<Health[]> {
   const keys = named.map(({ projectId, id }) => subscriptionHealthKey(projectId, id));
   const rows = keys.length > 0 ? await kv.getMany(keys) : [];
-  return rows.map(({ value, version }) => ({
-    value: value ? fromBytes<Health>(value) : { consecutiveFailures: 0, lastDeliveredAt: null },
-    version,
-  }));
+  return rows.map(({ value }) =>
+    value ? fromBytes<Health>(value) : { consecutiveFailures: 0, lastDeliveredAt: null }
+  );
 }
 
-/** Adds the health to the write, on the version that it was read in. */
+/** Adds the health to the write, whatever it was before. */
 export function putHealth(
   write: Write,
   { projectId, id }: { projectId: string; id: string },
-  { value, version }: Versioned<Health>,
+  health: Health,
 ): void {
-  const key = subscriptionHealthKey(projectId, id);
-  write.checks.push({ key, version });
-  write.sets.push({ key, value: toBytes(value) });
+  write.sets.push({ key: subscriptionHealthKey(projectId, id), value: toBytes(health) });
 }
 
 /** A delivery as it is stored. */

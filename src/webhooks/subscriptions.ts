@@ -99,7 +99,7 @@ export function createSubscriptions(rooms: SubscriptionRooms): Subscriptions {
   async function viewAll(subscriptions: Subscription[]): Promise<SubscriptionView[]> {
     const healths = await readHealth(kv, subscriptions);
     return await Promise.all(
-      subscriptions.map((subscription, at) => view(subscription, healths[at]?.value ?? unhurt)),
+      subscriptions.map((subscription, at) => view(subscription, healths[at] ?? unhurt)),
     );
   }
 
