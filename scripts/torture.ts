@@ -1,5 +1,7 @@
 // `deno task torture [--seconds 300] [--seed N]`: kills a real service at random moments under a
 // load of everything. Prints what came of it; exits 1 when anything was lost, doubled or wrong.
+// `--store URL --services 2`: so many services on one KV Connect server, such as denokv, whose token
+// is in DENO_KV_ACCESS_TOKEN.
 import { parseArgs } from "node:util";
 import { torture } from "../tests/support/torture.ts";
 
@@ -8,11 +10,18 @@ const { values } = parseArgs({
   options: {
     seconds: { type: "string", default: "300" },
     seed: { type: "string", default: String(Date.now()) },
+    services: { type: "string", default: "1" },
+    store: { type: "string" },
   },
 });
 const [seconds, seed] = [Number(values.seconds), Number(values.seed)];
+const services = Number(values.services);
 if (!(seconds > 0) || !Number.isInteger(seed)) {
   console.error("--seconds must be a number greater than zero, and --seed a whole number");
+  Deno.exit(1);
+}
+if (!(Number.isInteger(services) && services >= 1) || (services > 1 && !values.store)) {
+  console.error("--services must be 1, or more with --store: a file is for one service");
   Deno.exit(1);
 }
 console.log(`torture for ${seconds} s, with seed ${seed}`);
@@ -21,6 +30,8 @@ const outcome = await torture({
   seed,
   lifeMaxMs: 8_000,
   patient: true,
+  store: values.store,
+  services,
   onKill(kills, { operations, acknowledged, faults }) {
     if (kills % 10 > 0) return;
     console.log(

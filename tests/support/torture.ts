@@ -1,3 +1,4 @@
+import assert from "node:assert/strict";
 import { formatAmount, fromDecimal } from "../../src/base/money.ts";
 import { verifyLedger } from "../../scripts/verify_ledger.ts";
 import {
@@ -58,6 +59,10 @@ interface TortureOptions {
   lifeMaxMs: number;
   /** Waits for the holds of dead processes as long as it takes; else their time is moved on. */
   patient: boolean;
+  /** The URL of a KV Connect server instead of a file; its token is in our environment. */
+  store?: string | undefined;
+  /** So many services on that store, each killed by itself; on a file there can be one. */
+  services?: number;
   onKill?(kills: number, seen: Seen): void;
 }
 
@@ -68,6 +73,7 @@ const roles: readonly Role[] = [
 ];
 const holdsEndMs = 90_000;
 const deliveredMs = 120_000;
+const startsMax = 10;
 const env = {
   ...serviceEnv,
   ...receiverEnv,
@@ -82,24 +88,28 @@ export async function torture(options: TortureOptions): Promise<Outcome> {
   await using folder = await makeFolder();
   await using receiver = startReceiver();
   await using upstream = startSlowUpstream((n) => 5 + (n * 379) % 700);
-  const start = () =>
-    startFarebox({ folder: folder.path, env: { ...env, UPSTREAM_URL: upstream.url } });
-  let farebox = await start();
+  const settings = { ...envOf(options), UPSTREAM_URL: upstream.url };
+  const start = () => startAtLast({ folder: folder.path, env: settings });
+  const random = mulberry32(options.seed);
+  const fleet = await Promise.all(
+    Array.from({ length: options.services ?? 1 }, async () => placeOf(await start())),
+  );
+  const any = () => fleet[Math.floor(random() * fleet.length)] ?? assert.fail();
   try {
-    const random = mulberry32(options.seed);
-    const key = await makeProject(farebox);
-    await subscribe(farebox, key, { receiver, random });
-    let next = Promise.resolve(farebox);
-    const service: Unsteady = { key, random, stopping: false, current: () => next };
+    const { farebox: first } = any();
+    const key = await makeProject(first);
+    await subscribe(first, key, { receiver, random });
+    const service: Unsteady = { key, random, stopping: false, current: () => any().next };
     const seen = nothingSeen();
     const calling = Promise.all(
       roles.map((role, id) => callUntilStopped(service, seen, { id, role })),
     );
     const verifying = verifyUntilStopped(service);
     const replace = async (meanwhile?: () => Promise<void>) => {
-      farebox.signal("SIGKILL");
-      next = farebox.ended.then(meanwhile).then(start);
-      farebox = await next;
+      const place = any();
+      place.farebox.signal("SIGKILL");
+      place.next = place.farebox.ended.then(meanwhile).then(start);
+      place.farebox = await place.next;
     };
     let kills = 0;
     for (const end = performance.now() + options.seconds * 1_000; performance.now() < end;) {
@@ -113,6 +123,7 @@ export async function torture(options: TortureOptions): Promise<Outcome> {
     if (!options.patient) await replace(() => letTimePass(folder.path, 60_000));
     await calling;
     const verified = await verifying;
+    const { farebox } = any();
     await holdsEnd(farebox, key);
     const entries = await readEntries(farebox, key);
     const books = compare(entries, seen);
@@ -143,7 +154,34 @@ export async function torture(options: TortureOptions): Promise<Outcome> {
       faults,
     };
   } finally {
-    await farebox[Symbol.asyncDispose]();
+    await Promise.all(fleet.map(({ farebox }) => farebox[Symbol.asyncDispose]()));
+  }
+}
+
+/** Where a service runs, one after the other. */
+interface Place {
+  farebox: Farebox;
+  /** The one that runs, or the next one. */
+  next: Promise<Farebox>;
+}
+
+const placeOf = (farebox: Farebox): Place => ({ farebox, next: Promise.resolve(farebox) });
+
+function envOf({ store }: TortureOptions): Record<string, string> {
+  if (store === undefined) return env;
+  const token = Deno.env.get("DENO_KV_ACCESS_TOKEN") ?? "";
+  return { ...env, KV_PATH: store, DENO_KV_ACCESS_TOKEN: token };
+}
+
+/** A server of the store may be killed as well, by somebody else: who finds none starts again. */
+async function startAtLast(how: Parameters<typeof startFarebox>[0]): Promise<Farebox> {
+  for (let attempt = 1;; attempt++) {
+    try {
+      return await startFarebox(how);
+    } catch (error) {
+      if (attempt === startsMax) throw error;
+      await sleep(500);
+    }
   }
 }
 
