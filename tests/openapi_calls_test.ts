@@ -237,6 +237,7 @@ Deno.test("openapi: an answer that is not in the document is found out", async (
   await assert.rejects(check({ balance: 5 }), /required/);
   await assert.rejects(check({}, 418), /418 is not in the API document/);
   await assert.rejects(check({}, 200, {}), /X-Request-Id/);
+  await assert.rejects(check({}, 200, { "x-request-id": "r", "retry-after": "1" }), /retry-after/);
   const error = { message: "m", type: "t", param: null, code: "made_up" };
   await assert.rejects(check({ error }, 400), /allowed values/);
   const chat = new Request("http://localhost/v1/chat/completions", { method: "POST" });

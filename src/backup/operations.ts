@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { retryAfterHeader } from "../base/fields.ts";
 import type { Operations } from "../base/operation.ts";
 
 /** The operation of whoever keeps the database safe. */
@@ -24,7 +25,12 @@ export const backupOperations: Operations = {
       },
       errors: [
         { status: 400, code: "backup_not_here", when: "The database is no file of this server." },
-        { status: 429, code: "backup_running", when: "Another backup is under way." },
+        {
+          status: 429,
+          code: "backup_running",
+          when: "Another backup is under way.",
+          headers: retryAfterHeader,
+        },
         { status: 503, code: "backup_failed", when: "The disk has no room for a second copy." },
       ],
     },

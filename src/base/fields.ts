@@ -88,6 +88,11 @@ export const idempotencyHeader = z.object({
     }),
 });
 
+/** The header of an error that says when to try again. */
+export const retryAfterHeader = z.object({
+  "Retry-After": z.string().meta({ description: "When to try again: seconds, or a date." }),
+});
+
 /** The header of an answer that was given before. */
 export const replayedHeader = z.object({
   "Idempotent-Replayed": z.literal("true").optional().meta({

@@ -37,6 +37,8 @@ export interface ErrorCase {
   /** `anyCode` where another server chooses it. */
   code: string | null | typeof anyCode;
   when: string;
+  /** That it has; the others of its status may have them or not, where they are optional. */
+  headers?: z.ZodObject;
 }
 /** The code is not ours to say. */
 export const anyCode: unique symbol = Symbol("any code");

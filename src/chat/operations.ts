@@ -7,7 +7,7 @@ import {
   type Operation,
   type Operations,
 } from "../base/operation.ts";
-import { idempotencyHeader, replayedHeader } from "../base/fields.ts";
+import { idempotencyHeader, replayedHeader, retryAfterHeader } from "../base/fields.ts";
 import { userErrors, userHeader } from "../projects/end_user_fields.ts";
 import { chatSchema } from "./schema.ts";
 import { completionSchema, modelSchema, modelsSchema, streamSchema } from "./view.ts";
@@ -43,13 +43,13 @@ const chunk = {
 };
 
 const text = (description: string) => z.string().optional().meta({ description });
-const rateHeaders = Object.fromEntries(
+const rateHeaders = z.object(Object.fromEntries(
   ["requests", "tokens"].flatMap((what) => [
     [`x-ratelimit-limit-${what}`, text(`Most ${what} a minute.`)],
     [`x-ratelimit-remaining-${what}`, text(`How many ${what} are left.`)],
     [`x-ratelimit-reset-${what}`, text(`When all ${what} are free again: \`1.5s\`.`)],
   ]),
-);
+));
 const chargeHeaders = z.object({
   "X-Service-Activity-Id": text("The activity that the answer is charged by."),
   "X-Service-Cost": text("Of a whole answer: what was charged, in currency units."),
@@ -58,7 +58,7 @@ const chargeHeaders = z.object({
   "X-Service-Paywall-Url": text("As `paywall.url`."),
   "Idempotency-Stored": text("`false`: the answer is too large to be kept under its key."),
   ...replayedHeader.shape,
-  ...rateHeaders,
+  ...rateHeaders.shape,
 });
 
 const completion: Answer = {
@@ -71,7 +71,13 @@ const completion: Answer = {
   headers: chargeHeaders,
 };
 
-const passed = "The model's server refuses the request; its own words and code.";
+const toldWhen = rateHeaders.extend(retryAfterHeader.shape);
+const told = rateHeaders.extend(retryAfterHeader.partial().shape);
+const passed = {
+  code: anyCode,
+  when: "The model's server refuses the request; its own words and code.",
+  headers: told,
+} as const;
 const errors: readonly ErrorCase[] = [
   ...userErrors,
   {
@@ -84,19 +90,24 @@ const errors: readonly ErrorCase[] = [
     code: "unsupported_content_part",
     when: "A content part has no bound on its tokens, so it cannot be priced.",
   },
-  { status: 400, code: anyCode, when: passed },
+  { status: 400, ...passed },
   { status: 403, code: "project_archived", when: "The project takes no new work." },
   { status: 403, code: "user_being_forgotten", when: "The user is being forgotten." },
   { status: 404, code: "model_not_found", when: "The project has no price for the model." },
-  { status: 404, code: anyCode, when: passed },
-  { status: 413, code: anyCode, when: passed },
+  { status: 404, ...passed },
+  { status: 413, ...passed },
   { status: 422, code: "idempotency_key_reused", when: "The key came with another body before." },
-  { status: 422, code: anyCode, when: passed },
+  { status: 422, ...passed },
   { status: 429, code: "rate_limit_exceeded", when: "The user or the key is too fast." },
   { status: 429, code: "concurrency_limit", when: "Too many answers are running." },
-  { status: 429, code: anyCode, when: passed },
+  { status: 429, ...passed, headers: toldWhen },
   { status: 499, code: null, when: "The caller has left: nobody sees this but the log." },
-  { status: 502, code: "upstream_error", when: "The model's server gave no valid answer." },
+  {
+    status: 502,
+    code: "upstream_error",
+    when: "The model's server gave no valid answer.",
+    headers: told,
+  },
   {
     status: 502,
     code: "upstream_unavailable",
@@ -107,7 +118,12 @@ const errors: readonly ErrorCase[] = [
   { status: 503, code: "hold_not_renewed", when: "The same, while the answer ran." },
   { status: 503, code: "answer_too_long", when: "The answer ran for more than an hour." },
   { status: 503, code: "server_shutdown", when: "The server is being stopped." },
-  { status: 504, code: "upstream_timeout", when: "The model's server did not answer in time." },
+  {
+    status: 504,
+    code: "upstream_timeout",
+    when: "The model's server did not answer in time.",
+    headers: rateHeaders,
+  },
 ];
 
 const complete: Operation = {

@@ -143,7 +143,9 @@ function describeErrors(cases: readonly ErrorCase[]) {
     );
     const description = [...new Set(reasons)].join("\n");
     const content = { "application/json": { schema: errorSchemaOf(list) } };
-    return [String(status), { description, headers: answerHeaders, content }] as const;
+    const own = list.flatMap(({ headers }) => Object.entries(headers?.shape ?? {}));
+    const headers = answerHeaders.extend(Object.fromEntries(own));
+    return [String(status), { description, headers, content }] as const;
   });
   return Object.fromEntries(responses);
 }

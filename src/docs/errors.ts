@@ -1,4 +1,6 @@
+import { z } from "zod";
 import type { oas31 } from "zod-openapi";
+import { retryAfterHeader } from "../base/fields.ts";
 import { chatBodyBytesMax } from "../base/limits.ts";
 import { anyCode, type ErrorCase, type Operation } from "../base/operation.ts";
 
@@ -25,8 +27,16 @@ export function errorsOf(operation: Operation): ErrorCase[] {
   ];
 }
 
+const bearer = z.object({
+  "WWW-Authenticate": z.literal("Bearer").meta({ description: "How a key is sent." }),
+});
 const keyErrors: readonly ErrorCase[] = [
-  { status: 401, code: "invalid_api_key", when: "The key is missing, unknown or revoked." },
+  {
+    status: 401,
+    code: "invalid_api_key",
+    when: "The key is missing, unknown or revoked.",
+    headers: bearer,
+  },
   {
     status: 503,
     code: "contended",
@@ -71,7 +81,12 @@ const bodyErrors: readonly ErrorCase[] = [
 
 const anyErrors: readonly ErrorCase[] = [
   { status: 500, code: "internal_error", when: "A fault of the service; it has been logged." },
-  { status: 503, code: "store_unavailable", when: "The database does not answer. Try again." },
+  {
+    status: 503,
+    code: "store_unavailable",
+    when: "The database does not answer. Try again.",
+    headers: retryAfterHeader.partial(),
+  },
   {
     status: 503,
     code: "overloaded",

@@ -9,6 +9,9 @@ import type { Body } from "./world.ts";
 /** The document's name for the validator. */
 const name = "api";
 const methods = ["get", "post", "patch", "delete"];
+/** Headers that tell a caller something. */
+const telling =
+  /^(x-service-|x-ratelimit-|idempoten|retry-after$|www-authenticate$|x-next-cursor$)/;
 /** Types of answers of any length whose parts have no schema of their own. */
 const endless = ["application/jsonl", "application/octet-stream"];
 
@@ -144,7 +147,12 @@ export function faultOfDelivery(headers: Record<string, string>, body: Body): st
 }
 
 function checkHeaders(headers: Headers, place: string[], what: string): void {
-  for (const header of Object.keys(at(...place, "headers") ?? {})) {
+  const known = Object.keys(at(...place, "headers") ?? {});
+  for (const header of headers.keys()) {
+    const isKnown = known.some((one) => one.toLowerCase() === header);
+    assert.ok(isKnown || !telling.test(header), `${what}: '${header}' is not in the API document`);
+  }
+  for (const header of known) {
     const described = at(...place, "headers", header);
     const value = headers.get(header);
     if (value === null) assert.ok(!described?.required, `${what} lacks '${header}'`);
