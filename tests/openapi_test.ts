@@ -137,6 +137,29 @@ Deno.test("openapi: what the document admits is not refused for its form, nor th
   assert.ok(cursors > 8, `${cursors}`);
 });
 
+Deno.test("openapi: users and subscriptions have the bounds in it that they are judged by", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "5");
+  const [path, url] = ["/v1/webhooks/subscriptions", "https://hooks.test/"];
+  const subscription = (more: Body) => ({ url, events: ["updated"], ...more });
+  const charge = (user: unknown) => ({ amount: "0.5", user });
+  const cases: [name: string, path: string, body: Body][] = [
+    ["SubscriptionRequest", path, subscription({ url: url.padEnd(2048, "a") })],
+    ["SubscriptionRequest", path, subscription({ url: url.padEnd(2049, "a") })],
+    ["SubscriptionRequest", path, subscription({ customHeaders: { "X-Mine": "a b~" } })],
+    ["SubscriptionRequest", path, subscription({ customHeaders: { "X-Mine": "é" } })],
+    ...[null, "ada", "ada 😀", "a\nda", "ada\u0085", "a".repeat(129)].map((
+      user,
+    ): typeof cases[0] => ["MoneyRequest", "/v1/user/charge", charge(user)]),
+  ];
+  for (const [name, path, body] of cases) {
+    const headers = { "x-service-user": "ada" };
+    const { status } = await world.json(path, { body, headers });
+    const fault = faultsOf(validatorAt("components", "schemas", name), body);
+    assert.equal(fault === "", status < 300, `${status}: ${fault}`);
+  }
+});
+
 Deno.test("openapi: a summary's times and a request's own name are as they are taken", async () => {
   using world = await createWorld();
   const { ajv } = apiDocument();

@@ -44,7 +44,12 @@ export const userId = z.string().meta({
 export const userField = z.unknown().optional().meta({
   description: "The end user: a stable, pseudonymous id of your own. May be left out where the " +
     "header `X-Service-User` or the key's default names one.",
-  override: { type: "string", minLength: 1, maxLength: userIdCharsMax },
+  override: {
+    type: ["string", "null"],
+    minLength: 1,
+    maxLength: userIdCharsMax,
+    pattern: "^[^\\u0000-\\u001f\\u007f-\\u009f]*$",
+  },
 });
 
 /** An end user that a setting names, as it is described; `checkUserId` judges it. */

@@ -22,7 +22,8 @@ export interface Guard {
   vet(url: URL): Promise<{ addresses: string[] } | { refused: "dns_error" | "blocked_address" }>;
 }
 
-const urlCharsMax = 2048;
+/** Longest address of a subscription. */
+export const urlCharsMax = 2048;
 /** How long whoever makes a subscription waits for its name's addresses, in milliseconds. */
 const lookupMs = 5_000;
 const ports = ["", "443", "8443"];

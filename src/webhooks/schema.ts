@@ -3,6 +3,7 @@ import { withoutPattern } from "../base/fields.ts";
 import { isObject } from "../base/json.ts";
 import { isKnownPattern, nearestPattern } from "../events/listener.ts";
 import type { Sealed } from "../store/secrets.ts";
+import { urlCharsMax } from "./guard.ts";
 
 /** Longest description that is kept, in characters; the rest is cut off. */
 const descriptionCharsMax = 512;
@@ -49,7 +50,11 @@ const customHeadersSchema = z.custom<Record<string, string>>(isObject, {
     type: "object",
     maxProperties: customHeadersMax,
     propertyNames: { pattern: "^[A-Za-z0-9][A-Za-z0-9-]{0,63}$" },
-    additionalProperties: { type: "string", maxLength: headerValueCharsMax },
+    additionalProperties: {
+      type: "string",
+      maxLength: headerValueCharsMax,
+      pattern: "^[\\x20-\\x7e]*$",
+    },
   },
 });
 
@@ -88,12 +93,16 @@ export const secretSchema = z.string().regex(/^[\x21-\x7e]{16,256}$/, {
   {
     error: "must be base64 of at least 15 bytes after 'whsec_'",
   },
-).meta({ description: "A signing secret of your own." });
+).meta({
+  description:
+    "A signing secret of your own; what follows `whsec_` is base64 of at least 15 bytes.",
+});
 
 /** The body of `POST /v1/webhooks/subscriptions`; the url is judged by the guard. */
 export const createSubscriptionSchema = z.strictObject({
   url: z.string().meta({
     description: "An HTTPS endpoint at a public address, without credentials or fragment.",
+    override: { type: "string", maxLength: urlCharsMax },
   }),
   events: eventsSchema,
   description: z.string().transform((text) => cut(text.trim())).meta({
