@@ -67,19 +67,26 @@ Deno.test("bodies: what they hold together is bounded, and free again when a req
   await assert.rejects(full.read, { status: 503 });
   assert.equal(full.request.bodyUsed, false, "there is no room, so nothing is read");
   bodies.free(one.request);
+  await assert.rejects(one.read, { status: 503 });
   bodies.free(three.request);
   assert.equal((await open(300_000, true).read).length, 300_000);
 });
 
-Deno.test("bodies: one that goes on to come after its request's end takes no room", async () => {
-  const bodies = new Bodies(300_000, () => {});
-  const sent = Promise.withResolvers<ReadableStreamDefaultController<Uint8Array>>();
-  const body = new ReadableStream<Uint8Array>({ start: sent.resolve });
+Deno.test("bodies: one that has not come when its request ends is left, and holds nothing", async () => {
+  let refused = 0;
+  const bodies = new Bodies(300_000, () => refused++);
+  const left = Promise.withResolvers<void>();
+  const body = new ReadableStream<Uint8Array>({
+    start: (controller) => controller.enqueue(new Uint8Array(100_000)),
+    cancel: () => left.resolve(),
+  });
   const request = posted(body, 200_000);
   const reading = readBytes(request, { bytesMax: 200_000, tooLarge, bodies });
+  await settle();
   bodies.free(request);
-  (await sent.promise).enqueue(new Uint8Array(100_000));
-  await assert.rejects(reading, { status: 503 });
+  await left.promise;
+  await assert.rejects(reading, { status: 503 }, "nobody takes a part of it for the whole");
+  assert.equal(refused, 0, "there was room");
   const next = posted(pieces([new Uint8Array(300_000)], true), 300_000);
   assert.equal((await readBytes(next, { bytesMax: 300_000, tooLarge, bodies })).length, 300_000);
 });

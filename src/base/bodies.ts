@@ -4,6 +4,8 @@ import { overloaded } from "./errors.ts";
 interface Share {
   bytes: number;
   ended: boolean;
+  /** Reads no further. */
+  stop: () => void;
 }
 
 /** The large bodies of the requests under way: what they hold in memory together has a bound. */
@@ -21,14 +23,16 @@ export class Bodies {
 
   /**
    * Opens a request's share: the returned function takes room for so many bytes more. Both throw
-   * 503 `overloaded` where none is left, and the latter also once the request has ended.
+   * 503 `overloaded` where none is left, and the latter also once the request has ended. Then `stop`
+   * is called: whoever still reads the body holds it, and nobody would count that any more.
    */
-  open(request: Request): (bytes: number) => void {
+  open(request: Request, stop: () => void): (bytes: number) => void {
     if (this.#bytes >= this.#bytesMax) this.#refuse();
-    const share = { bytes: 0, ended: false };
+    const share = { bytes: 0, ended: false, stop };
     this.#shares.set(request, share);
     return (bytes) => {
-      if (share.ended || this.#bytes + bytes > this.#bytesMax) this.#refuse();
+      if (share.ended) throw overloaded();
+      if (this.#bytes + bytes > this.#bytesMax) this.#refuse();
       this.#bytes += bytes;
       share.bytes += bytes;
     };
@@ -48,6 +52,7 @@ export class Bodies {
       if (!share || share.ended) return;
       share.ended = true;
       this.#bytes -= share.bytes;
+      share.stop();
     };
   }
 

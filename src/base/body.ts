@@ -28,7 +28,11 @@ export async function readBytes(
     if (length >= 0 && length <= smallBytes) return new Uint8Array(await request.arrayBuffer());
     if (!request.body) return new Uint8Array();
     const most = length < 0 ? bytesMax : length;
-    return await readGrowing(request.body, { most, tooLarge, take: bodies?.open(request) });
+    const reader = request.body.getReader();
+    // What is broken already cannot be cancelled, and need not be.
+    const stop = () => void reader.cancel().catch(() => {});
+    const take = bodies?.open(request, stop) ?? (() => {});
+    return await readGrowing(reader, { most, tooLarge, take }).finally(stop);
   } catch (error) {
     if (error instanceof ApiError) throw error;
     // Hardly anybody reads this; but it is no fault of ours, and not to be logged as one.
@@ -48,25 +52,29 @@ function declaredLength(request: Request): number {
 
 /** Holds what has come, and at most as much again: what was only said to come costs nothing. */
 async function readGrowing(
-  body: ReadableStream<Uint8Array>,
+  reader: ReadableStreamDefaultReader<Uint8Array>,
   { most, tooLarge, take }: {
     most: number;
     tooLarge: () => ApiError;
-    take: ((bytes: number) => void) | undefined;
+    take: (bytes: number) => void;
   },
 ): Promise<Uint8Array<ArrayBuffer>> {
   let bytes = new Uint8Array();
   let length = 0;
-  for await (const chunk of body) {
+  for (;;) {
+    const { value: chunk, done } = await reader.read();
+    if (done) break;
     const needed = length + chunk.length;
     if (needed > most) throw tooLarge();
     if (needed > bytes.length) {
       const size = Math.max(needed, Math.min(2 * bytes.length, most));
-      take?.(size - bytes.length);
+      take(size - bytes.length);
       bytes = new Uint8Array(bytes.buffer.transfer(size));
     }
     bytes.set(chunk, length);
     length = needed;
   }
+  // It may have been stopped, and then is not whole.
+  take(0);
   return bytes.subarray(0, length);
 }
