@@ -289,3 +289,14 @@ for (const told of [0, 1]) {
     assert.deepEqual([used?.usage.outputTokens, used?.usage.source], [100, "estimated"]);
   });
 }
+
+Deno.test("chat usage: an empty text after the word of usage leaves it the last word", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  const text = Array.from({ length: 50 }, () => chunk({ content: " hello world" }));
+  const end = chunk({ content: "" }, "stop");
+  world.upstream.once(() => sse([...text, usageChunk(usage(10, 60)), end]));
+  await (await chatStream(world)).text();
+  const [used] = await usageOf(world);
+  assert.deepEqual([used?.usage.outputTokens, used?.usage.source], [60, "provider"]);
+});

@@ -49,7 +49,8 @@ export class Meter {
   addOutput(message: Json | undefined): void {
     if (!isObject(message)) return;
     for (const text of outputTexts(message)) {
-      this.producedOutput ||= text.length > 0;
+      if (text === "") continue;
+      this.producedOutput = true;
       this.#uncounted += text;
       this.#isBehind = true;
     }
