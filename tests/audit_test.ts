@@ -90,6 +90,7 @@ Deno.test("audit: what changes nothing leaves no row, and neither does what is r
     await operate(world, "/archive");
   }
   await operate(world, "", { method: "PATCH", body: { name: "" } });
+  await operate(world, "", { method: "PATCH", body: {} });
   await operate(world, "/keys/key_00000000000000000000000000", { method: "DELETE" });
   const actions = (await trail(world)).actions.map(({ action }: Body) => action);
   assert.deepEqual(actions, [

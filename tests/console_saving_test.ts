@@ -25,6 +25,18 @@ Deno.test("console: of two tabs that save one part at once, the second is told, 
   assertStale(answers.find(({ status }) => status === 400) ?? assert.fail());
 });
 
+Deno.test("console: a form that is sent twice at once is one change, told once", async () => {
+  using world = await createWorld();
+  const owner = await signedIn(world);
+  const { seen = "" } = hiddenFields((await owner.get("limits")).html, "/limits");
+  const form = { seen, reply: "error", "user.spendPerDay": "5" };
+  const answers = await Promise.all([1, 2].map(() => owner.post("limits", form)));
+  assert.deepEqual(answers.map(({ status }) => status), [303, 303]);
+  const { actions } = (await operate(world, "/audit", { method: "GET" })).body;
+  const changes = actions.filter(({ action }: Body) => action === "project.updated");
+  assert.deepEqual(changes.map(({ detail }: Body) => detail.fields), [["limits"]]);
+});
+
 Deno.test("console: words in two languages that are saved at once both stay", async () => {
   using world = await createWorld();
   const owner = await signedIn(world);

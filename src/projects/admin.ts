@@ -48,7 +48,10 @@ export interface ProjectAdmin {
   change(projectId: string, alter: Alter): Promise<Project>;
   /** Makes a project and its first key, which is returned this once. */
   create(settings: CreateProject, by: By): Promise<{ project: Project; apiKey: string }>;
-  /** Replaces what `changesOf` gives for the project as it is. Throws 404, 400, and what that does. */
+  /**
+   * Replaces what `changesOf` gives for the project as it is; where that is nothing, nothing is told
+   * of it. Throws 404, 400, and what that does.
+   */
   update(
     projectId: string,
     changesOf: (project: Project) => UpdateProject,
@@ -158,13 +161,15 @@ export function createProjectAdmin(
     update: (projectId, changesOf, by) =>
       change(projectId, async ({ project }, write) => {
         const changes = changesOf(project);
+        const fields = changedFields(changes);
+        if (fields.length === 0) return { project, events: [] };
         const { upstream } = changes;
         const sealed = upstream === undefined ? project.upstream : await seal(projectId, upstream);
         const { stripe, events } = await changeStripe(project, changes.stripe);
         const altered = { ...applyChanges(project, changes), upstream: sealed, stripe };
         const detail = describeChanges(project, altered, changes);
         audit(write, projectId, { by, action: "project.updated", target: projectId, detail });
-        return { project: altered, events: [updated(project, changedFields(changes)), ...events] };
+        return { project: altered, events: [updated(project, fields), ...events] };
       }),
     archive: (projectId, by) =>
       change(projectId, ({ project }, write) => {
