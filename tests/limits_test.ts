@@ -103,6 +103,20 @@ Deno.test("limits: who has no money has no more requests a minute, and leaves th
   assert.equal(await eve(), 200, "a minute later as before");
 });
 
+for (const reply of ["error", "message"]) {
+  Deno.test(`limits: who was too fast has as many requests a minute as before, with ${reply}`, async () => {
+    using world = await limited({ user: { requestsPerMinute: 1 }, reply });
+    await world.deposit("ada", "10");
+    const answered: boolean[] = [];
+    for (let n = 0; n < 6; n++) {
+      const { status, body } = await ask(world);
+      answered.push(status === 200 && body.paywall === undefined);
+      await world.clock.advance(30_000);
+    }
+    assert.deepEqual(answered, [true, false, true, false, true, false]);
+  });
+}
+
 Deno.test("limits: tokens count once they are used", async () => {
   using world = await limited({ user: { tokensPerMinute: 1_000 } });
   await world.deposit("ada", "10");

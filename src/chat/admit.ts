@@ -36,10 +36,10 @@ export type Admission =
 export async function admit(rooms: ChatRooms, ask: Ask): Promise<Admission> {
   const { key, snapshot: { project: { id: projectId, limits } } } = ask.caller;
   const { gates } = rooms;
-  const who = { projectId, user: ask.user };
   let place: Place | null = null;
   try {
     // Before they take what the key leaves to others.
+    const who = { projectId, user: ask.user };
     const tooOften = gates.refusedTooOften(who, limits.user.requestsPerMinute);
     if (tooOften) return await refuseHaste(rooms, ask, tooOften);
     const entered = gates.enter(key.id, limits.key);
@@ -48,8 +48,7 @@ export async function admit(rooms: ChatRooms, ask: Ask): Promise<Admission> {
     const admission = await admitTo(rooms, ask, place);
     if (admission.kind !== "admitted") place.leave();
     if (admission.kind !== "paywalled") return admission;
-    const counted = gates.refused(who, limits.user.requestsPerMinute);
-    return { ...admission, rates: [...admission.rates, place.rates, counted] };
+    return { ...admission, rates: [...admission.rates, place.rates] };
   } catch (error) {
     place?.leave();
     return await tellIfCrowded(rooms, ask, error);
@@ -66,7 +65,7 @@ async function admitTo(rooms: ChatRooms, ask: Ask, place: Place): Promise<Admiss
     if (!ref) {
       const balance = viewBalance(zero, zero, project.currency);
       const nobody = { kind: "authorization_required" as const, balance };
-      return { kind: "paywalled", paywall: await paywallFor(rooms, ask, nobody), rates: [] };
+      return await turnAway(rooms, ask, nobody);
     }
     const remains = replay?.remains ?? null;
     const held = await placeHold(rooms, { ...ask, ref }, { prompt, remains });
@@ -91,11 +90,7 @@ async function admitTo(rooms: ChatRooms, ask: Ask, place: Place): Promise<Admiss
       case "rate_limited":
         return await refuseHaste(rooms, ask, held.rates, held.balance.available);
       default:
-        return {
-          kind: "paywalled",
-          paywall: await paywallFor(rooms, ask, held),
-          rates: [held.rates],
-        };
+        return await turnAway(rooms, ask, held, [held.rates]);
     }
   }
 }
@@ -186,6 +181,20 @@ type NotPaid = Omit<
   Exclude<Extract<Held<ChatQuote>, { balance: BalanceView }>, { kind: "rate_limited" }>,
   "rates"
 >;
+
+/** Nothing is held, so that it counts among the user's requests here; haste has its own count. */
+async function turnAway(
+  rooms: ChatRooms,
+  ask: Ask,
+  notPaid: NotPaid,
+  rates: readonly Rates[] = [],
+): Promise<Admission> {
+  const { id: projectId, limits } = ask.caller.snapshot.project;
+  const paywall = await paywallFor(rooms, ask, notPaid);
+  const who = { projectId, user: ask.user };
+  const counted = rooms.gates.refused(who, limits.user.requestsPerMinute);
+  return { kind: "paywalled", paywall, rates: [...rates, counted] };
+}
 
 async function paywallFor(
   rooms: ChatRooms,
