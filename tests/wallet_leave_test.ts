@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { chatBody, chatPath } from "./support/books.ts";
 import { completion } from "./support/upstream.ts";
-import { allow, charge, Device, pay, sharedWorld } from "./support/wallets.ts";
+import { allow, charge, Device, linkFor, pathOf, pay, sharedWorld } from "./support/wallets.ts";
+import { operate } from "./support/webhooks.ts";
 import type { World } from "./support/world.ts";
 
 const keyed = { "idempotency-key": "order-1" };
@@ -144,4 +145,44 @@ Deno.test("wallet: an answer is paid by the wallet that it began with, and count
   const own = await world.json("/v1/user/charge", { body: { user: "ada", amount: "0.01" } });
   assert.equal(own.body.success, true, "all of the other's own cap is left");
   assert.equal(own.body.balance, "4.99");
+});
+
+Deno.test("wallet: no project gives back what another one took, also from a user of that name", async () => {
+  using world = await sharedWorld();
+  const other = await world.makeProject({ name: "Painter", mode: "shared" });
+  const device = new Device(world);
+  await allow(device);
+  await allow(device, { key: other.apiKey });
+  await pay(world, { amount: "20" });
+  const { activityId } = await charge(world, "2", { key: other.apiKey });
+  const refund = { body: { user: "ada", activityId } };
+  assert.equal((await world.json("/v1/user/refund", refund)).status, 404);
+  assert.equal((await world.balance("ada")).balance, "18");
+  const own = await world.json("/v1/user/refund", { ...refund, key: other.apiKey });
+  assert.deepEqual([own.status, own.body.balance], [200, "20"]);
+});
+
+Deno.test("wallet: neither a closed app, nor a cap out of range, nor no button at all is leave", async () => {
+  using world = await sharedWorld();
+  const device = new Device(world);
+  const link = await linkFor(world);
+  const approve = { decision: "approve", cap: "5" };
+  for (const cap of ["0", "-1", "1000000.01", "much", ""]) {
+    assert.equal((await device.post(link, { ...approve, cap })).status, 400, cap);
+  }
+  assert.equal((await device.post(link, { ...approve, decision: "maybe" })).status, 400);
+  await operate(world, "/archive", { body: {} });
+  assert.equal((await device.post(link, approve)).status, 403);
+  assert.equal((await world.json("/v1/user/connect?user=ada")).body.connected, false);
+});
+
+Deno.test("wallet: a page to pay on that outlives the leave shows and books nothing", async () => {
+  using world = await sharedWorld();
+  const device = new Device(world);
+  await allow(device);
+  const page = pathOf((await world.json("/v1/user/balance/topup?user=ada")).body.url);
+  await disconnect(world);
+  assert.equal((await device.get(page)).status, 404);
+  assert.equal((await device.post(page, { amount: "10", formId: "" })).status, 404);
+  assert.equal(world.stripe.sessions.size, 0);
 });
