@@ -6,6 +6,7 @@ import { readTopUsers } from "../src/summaries/top_users.ts";
 import { chat } from "./support/chat.ts";
 import { forgetWholly, rowsNaming } from "./support/forget.ts";
 import { createGate, createScriptedStore } from "./support/store.ts";
+import { put } from "./support/verify.ts";
 import { adminKey, createWorld, testPricing, type World } from "./support/world.ts";
 
 const hourMs = 3_600_000;
@@ -294,4 +295,19 @@ Deno.test("summary: the operator reads it, for any time that makes sense", async
   assert.equal((await read("", world.apiKey)).status, 401);
   const unknown = await world.json("/v1/admin/projects/pw_1/summary", { key: adminKey });
   assert.equal(unknown.status, 404);
+});
+
+Deno.test("summary: of a long time every hour counts, however many rows are read for it", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  const [row] = await world.deps.kv.list({ prefix: sumsPrefix(world.projectId), limit: 2 });
+  const { key: [, , first, shard], value } = row ?? assert.fail();
+  for (let hour = 1; hour < 1_010; hour++) {
+    const key = [...sumKey(world.projectId, Number(first) + hour * hourMs), shard ?? ""];
+    await put(world, key, value ?? assert.fail());
+  }
+  world.clock.set(1_010 * hourMs);
+  const { totals, hours } = await summary(world);
+  assert.equal(hours.length, 1_010);
+  assert.equal(formatAmount(totals.deposits), "1010");
 });
