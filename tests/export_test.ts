@@ -301,3 +301,13 @@ async function depositMany(world: World, count: number): Promise<void> {
 function numbersTo(count: number): string[] {
   return Array.from({ length: count }, (_, at) => `${at + 1}`);
 }
+
+Deno.test("export: a wallet behind very many that are no business of the project's is found", async () => {
+  using world = await sharedWorld();
+  await allow(new Device(world));
+  await pay(world);
+  const ids = Array.from({ length: 1_001 }, (_, n) => `per_${String(n).padStart(26, "0")}`);
+  for (const id of ids) await put(world, connectionKey(id, "prj_another", "ada"), new Uint8Array());
+  const entries = await exported(world, "what=entries");
+  assert.deepEqual(entries.map(({ kind }) => kind), ["deposit"]);
+});
