@@ -217,6 +217,8 @@ Deno.test("users: another user's activity, another name in the body and bad amou
   for (
     const [verb, body, status, param] of [
       ["refund", { activityId: id }, 404, null],
+      ["refund", { user: "ada", activityId: id }, 404, null],
+      ["refund", { user: "bob", activityId: id }, 400, "user"],
       ["deposit", { user: "bob", amount: "1" }, 400, "user"],
       ["charge", { user: 7, amount: "1" }, 400, "user"],
       ["deposit", { amount: 1 }, 400, "amount"],
@@ -290,4 +292,25 @@ Deno.test("users: of a wallet a project sees whom it may charge, and nothing of 
   assert.deepEqual([user.balance, user.authorization.status], ["0", "revoked"]);
   const refused = await operate(world, "/users/ada/charge", { body: { amount: "1" } });
   assert.equal(refused.body.reason, "authorization_required");
+});
+
+Deno.test("users: of a wallet's holds a project sees its own", async () => {
+  using world = await sharedWorld();
+  const device = new Device(world);
+  const other = await world.makeProject({ name: "Other", mode: "shared" });
+  await allow(device);
+  await allow(device, { key: other.apiKey });
+  await pay(world, { amount: "10" });
+  const stream = fedStream();
+  world.upstream.once(() => stream.response);
+  const response = await world.call(chatPath, { body: chatBody("ada", { stream: true }) });
+  const { body: { user } } = await get(world, "/ada");
+  assert.deepEqual([user.holds.length, user.holds[0].amount], [1, user.held]);
+  const path = `/v1/admin/projects/${other.projectId}/users/ada`;
+  const there = (await world.json(path, { key: adminKey })).body.user;
+  assert.deepEqual([there.holds, there.held], [[], user.held], "the wallet is one");
+  stream.send(usageChunk(usage(8, 1)));
+  stream.send("[DONE]");
+  stream.end();
+  await readEvents(response);
 });
