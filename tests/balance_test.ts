@@ -1,7 +1,11 @@
 import assert from "node:assert/strict";
+import { toBytes } from "../src/base/json.ts";
 import { formatAmount, unit } from "../src/base/money.ts";
+import { mayHold } from "../src/ledger/balance.ts";
+import { holdingKey } from "../src/store/keys.ts";
 import { chatBody, chatPath, storeAsText } from "./support/books.ts";
 import { fedStream } from "./support/upstream.ts";
+import { put } from "./support/verify.ts";
 import { createWorld } from "./support/world.ts";
 
 Deno.test("balance: exact strings to reckon with, and one for people", async () => {
@@ -95,4 +99,16 @@ Deno.test("balance: the top-up link is for the user who is asked about", async (
   const page = await world.call(new URL(body.url).pathname, { key: null });
   assert.equal(page.status, 200);
   assert.match(await page.text(), /\bada\b/);
+});
+
+Deno.test("balance: whoever holds money is found among however many who do", async () => {
+  using world = await createWorld();
+  const hold = async (projectId: string, user: string) => {
+    await put(world, holdingKey(projectId, user, null), toBytes({ ref: { projectId, user } }));
+  };
+  for (let n = 0; n < 450; n++) await hold("another", `user ${n}`);
+  await hold(world.projectId, "ada");
+  const { kv } = world.deps;
+  assert.equal(await mayHold(kv, { projectId: world.projectId, user: "ada" }), true);
+  assert.equal(await mayHold(kv, { projectId: world.projectId, user: "bob" }), false);
 });
