@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { formatAmount, fromDecimal } from "../src/base/money.ts";
 import { chatBody, chatPath, checkBooks, storedAccount, whileMoving } from "./support/books.ts";
+import { createScriptedStore } from "./support/store.ts";
 import { completion, usage } from "./support/upstream.ts";
 import { type Body, createWorld, type World } from "./support/world.ts";
 
@@ -134,4 +135,22 @@ Deno.test("concurrency: 300 users at once do not get in each other's way", async
     assert.equal(body.usage.cost, "0.00002");
   }
   for (const user of users) assert.equal((await world.balance(user)).balance, "0.99998");
+});
+
+Deno.test("concurrency: where others are always faster nothing is booked, and the caller may try again", async () => {
+  const store = createScriptedStore();
+  using world = await createWorld({ wrapKv: store.wrap });
+  await world.deposit("ada", "1");
+  const request = {
+    body: { user: "ada", amount: "0.25" },
+    headers: { "idempotency-key": "order-1" },
+  };
+  store.atomic = () => Promise.resolve(null);
+  const refused = await whileMoving(world.clock, world.json("/v1/user/charge", request));
+  assert.deepEqual([refused.status, refused.body.error.code], [503, "account_contended"]);
+  assert.equal(refused.response.headers.get("retry-after"), "1");
+  store.atomic = null;
+  assert.equal((await world.balance("ada")).balance, "1");
+  const booked = await world.json("/v1/user/charge", request);
+  assert.deepEqual([booked.status, booked.body.balance], [200, "0.75"]);
 });
