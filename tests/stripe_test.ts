@@ -381,3 +381,9 @@ Deno.test("stripe: the page may lead on to a domain of the owner's at Stripe", a
   const policy = response.headers.get("content-security-policy") ?? "";
   assert.match(policy, /form-action 'self' https:;/);
 });
+
+Deno.test("stripe: what is finer than the currency is paid in opens no checkout", async () => {
+  using world = await payingWorld();
+  assert.equal((await choose(world, await pagePath(world), "10.005")).status, 400);
+  assert.equal(world.stripe.sessions.size, 0);
+});
