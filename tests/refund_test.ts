@@ -176,6 +176,18 @@ Deno.test("refund: what cannot be refunded is told from what is malformed, and c
   assert.equal(await storeAsText(world), before);
 });
 
+Deno.test("refund: a user named by the header is held to, as one in the body is", async () => {
+  using world = await createWorld();
+  const { charge } = await spend(world);
+  const sent = (user: string) =>
+    world.json("/v1/user/refund", {
+      body: { activityId: charge, amount: "1" },
+      headers: { "x-service-user": user },
+    });
+  assert.equal((await sent("bob")).status, 404);
+  assert.equal((await sent("ada")).status, 200);
+});
+
 async function inAnotherProject(world: World): Promise<{ activityId: string }> {
   const { apiKey } = await world.makeProject();
   const { body } = await world.json("/v1/user/balance/deposit", {
