@@ -1,5 +1,5 @@
 import { fromBytes, toBytes } from "../base/json.ts";
-import { type Amount, formatAmount, fromDecimal, least, toAmount, zero } from "../base/money.ts";
+import { type Amount, formatAmount, fromDecimal, toAmount, zero } from "../base/money.ts";
 import { periodAt } from "../base/period.ts";
 import type { Project } from "../projects/schema.ts";
 import type { StoredUse } from "../summaries/month_use.ts";
@@ -120,7 +120,7 @@ export function allowanceLeft(
 ): Amount {
   const cap = fromDecimal(dailyCap);
   const today = day === periodAt(now, "day", day) ? fromDecimal(spent) : zero;
-  return least(cap, toAmount(cap > today + held ? cap - today - held : 0n));
+  return toAmount(cap > today + held ? cap - today - held : 0n);
 }
 
 /** The authorization after a charge: of who paid before, where that is whose connection it is. */
