@@ -105,3 +105,29 @@ Deno.test("spend limits: at the most answers at once the next is refused at once
   await answer.end(8);
   await checkBooks(world, "ada");
 });
+
+Deno.test("spend limits: one beyond what is there lends nobody money", async () => {
+  const limits = { user: { spendPerDay: "50" } };
+  using world = await createWorld({ project: { limits, pricing } });
+  await world.deposit("ada", "5");
+  const beyond = await charge(world, "6");
+  assert.deepEqual([beyond.success, beyond.reason], [false, "insufficient_funds"]);
+  world.upstream.reply(() => completion({ usage: usage(10, 20) }));
+  await chat(world);
+  const [entry] = await usageOf(world);
+  assert.deepEqual([entry?.amount, entry?.shortfall], ["5", "15"]);
+  await checkBooks(world, "ada");
+});
+
+Deno.test("spend limits: what another user holds of the same wallet counts into nobody else's cap", async () => {
+  using world = await sharedWorld({ pricing });
+  const grace = new Device(world);
+  for (const user of ["ada", "bob"]) await allow(grace, { user, cap: "8" });
+  await pay(world, { amount: "100" });
+  const answer = await begin(world);
+  assert.equal((await charge(world, "8", { user: "bob" })).success, true);
+  for (const user of ["ada", "bob"]) {
+    assert.equal((await charge(world, "1", { user })).success, false, user);
+  }
+  await answer.end(8);
+});
