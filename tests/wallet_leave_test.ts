@@ -186,3 +186,21 @@ Deno.test("wallet: a page to pay on that outlives the leave shows and books noth
   assert.equal((await device.post(page, { amount: "10", formId: "" })).status, 404);
   assert.equal(world.stripe.sessions.size, 0);
 });
+
+Deno.test("wallet: of any who ever paid, what they were charged can be given back to them", async () => {
+  using world = await sharedWorld();
+  const devices = [1, 2, 3].map(() => new Device(world));
+  const charged: string[] = [];
+  for (const device of devices) {
+    await disconnect(world);
+    await world.clock.advance(1);
+    await allow(device);
+    await pay(world, { amount: "20" });
+    charged.push((await charge(world, "2")).activityId);
+  }
+  for (const [at, activityId] of charged.entries()) {
+    const refund = { body: { user: "ada", activityId } };
+    assert.equal((await world.json("/v1/user/refund", refund)).status, 200);
+    assert.match((await devices[at]?.get("/wallet"))?.html ?? "", /\$20\.00/);
+  }
+});
