@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
+import { mayHold } from "../src/ledger/balance.ts";
 import { chatBody, chatPath } from "./support/books.ts";
 import { textOf } from "./support/console.ts";
 import { createScriptedStore } from "./support/store.ts";
-import { allow, charge, Device, env, linkFor, sharedWorld } from "./support/wallets.ts";
+import { fedStream, readEvents, usage, usageChunk } from "./support/upstream.ts";
+import { allow, charge, Device, env, linkFor, pay, sharedWorld } from "./support/wallets.ts";
 import { deliver, subscribe } from "./support/webhooks.ts";
 import { adminKey, createWorld } from "./support/world.ts";
 
@@ -85,4 +87,28 @@ Deno.test("wallet: a link that was used says on other devices that it is allowed
   await world.clock.advance(1);
   await device.post("/wallet", { action: "revoke", projectId: world.projectId, user: "ada" });
   assert.equal((await stranger.get(link)).status, 404);
+});
+
+Deno.test("wallet: what each user holds of it holds is listed, for the sweep and for who forgets a user", async () => {
+  using world = await sharedWorld();
+  const device = new Device(world);
+  const users = ["ada", "bob"];
+  for (const user of users) await allow(device, { user });
+  await pay(world);
+  const streams = users.map(() => fedStream());
+  for (const stream of streams) world.upstream.once(() => stream.response);
+  const answers = [];
+  for (const user of users) {
+    const body = chatBody(user, { stream: true });
+    answers.push(readEvents(await world.call(chatPath, { body })));
+  }
+  for (const user of users) {
+    assert.equal(await mayHold(world.deps.kv, { projectId: world.projectId, user }), true, user);
+  }
+  for (const stream of streams) {
+    stream.send(usageChunk(usage(8, 1)));
+    stream.send("[DONE]");
+    stream.end();
+  }
+  await Promise.all(answers);
 });
