@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import type { Key } from "../src/store/kv.ts";
 import { createScriptedStore } from "./support/store.ts";
 import { allow, Device, env, pay, tellServer } from "./support/wallets.ts";
+import { operate } from "./support/webhooks.ts";
 import { type Body, createWorld } from "./support/world.ts";
 
 /** A wallet with ten dollars in it, of a service whose store can refuse some reads. */
@@ -50,4 +51,16 @@ Deno.test("stripe: a server without an account there is told nothing", async () 
   using world = await createWorld();
   const event = { id: "evt_1", object: "event", type: "checkout.session.completed", data: {} };
   assert.equal((await tellServer(world, event)).status, 404);
+});
+
+Deno.test("stripe: what was paid is booked in an archived project too, without trial credits", async () => {
+  const stripe = { secretKey: "sk_test_of_the_owner", webhookSecret: "whsec_of_the_owner" };
+  using world = await createWorld({ project: { stripe, trialCredits: "1" } });
+  const { event, answer } = await pay(world, { amount: "10" });
+  assert.equal(answer.status, 404, "that is not where this project is told");
+  await operate(world, "/archive");
+  const path = `/v1/stripe/${world.projectId}`;
+  const booked = await tellServer(world, event, stripe.webhookSecret, path);
+  assert.deepEqual(told(booked), [200, "booked"]);
+  assert.equal((await world.balance("ada")).balance, "10");
 });
