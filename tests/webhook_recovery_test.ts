@@ -245,6 +245,31 @@ Deno.test("recovery: a store that refuses while leftovers are removed ends nothi
   await assertClean(world);
 });
 
+Deno.test("recovery: however many ready rows there are, what is due is found, and all of them go", async () => {
+  using world = await createWorld();
+  const { id } = await subscribe(world);
+  world.subscriber.reply(() => ({ status: 500 }));
+  await world.deposit("ada", "1");
+  await deliver(world);
+  world.subscriber.reply(() => ({}));
+  await world.clock.advance(3_600_000);
+  // Of other subscriptions, older and on more than one page; and of this one, more than one write takes.
+  const value = new TextEncoder().encode(world.projectId);
+  const start = world.clock.now() - 7_200_000;
+  const keys = Array.from({ length: 450 }, (_, n) => readyKey(start + n * 1_000, `other_${n}`))
+    .concat(Array.from({ length: 150 }, (_, n) => readyKey(start + 500_000 + n * 1_000, id)));
+  for (const key of keys) {
+    await world.deps.kv.atomic({ ...emptyWrite(), sets: [{ key, value }] });
+  }
+  await deliver(world);
+  assert.equal(world.subscriber.received.length, 2, "the first poll goes through all pages");
+  await world.clock.advance(2 * leaseMs);
+  await deliver(world);
+  await deliver(world);
+  assert.deepEqual(await world.deps.kv.list({ prefix: ["ready"], limit: 10 }), []);
+  assert.equal((await logs(world))[0]?.status, "success");
+});
+
 Deno.test("recovery: an event with more subscriptions than one write takes reaches all", async () => {
   using world = await createWorld();
   const ids = new Set<string>();
