@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { strangersBodyDeadlineMs } from "../src/base/limits.ts";
 import { settle } from "./support/clock.ts";
 import { createScriptedStore } from "./support/store.ts";
+import { metricsToken, scrape } from "./support/prometheus.ts";
 import { createWorld, type World } from "./support/world.ts";
 
 const form = { "content-type": "application/x-www-form-urlencoded" };
@@ -25,7 +26,9 @@ const pages: [path: string, headers: Record<string, string>][] = [
 
 Deno.test("strangers: their forms that never end leave the places to those who have a key", async () => {
   const stripe = { STRIPE_SECRET_KEY: "sk_test_x", STRIPE_WEBHOOK_SECRET: "whsec_x" };
-  using world = await createWorld({ env: { REQUESTS_MAX: "8", ...stripe } });
+  using world = await createWorld({
+    env: { REQUESTS_MAX: "8", METRICS_TOKEN: metricsToken, ...stripe },
+  });
   await world.deposit("ada", "1");
   const two = Array.from({ length: 2 }, () => sendSlowly(world, "/console/sign-in", form));
   await settle();
@@ -35,6 +38,8 @@ Deno.test("strangers: their forms that never end leave the places to those who h
     assert.equal(refused.headers.get("retry-after"), "1");
     await refused.body?.cancel();
   }
+  const { series } = await scrape(world);
+  assert.equal(series.get('farebox_refusals_total{reason="overloaded"}'), pages.length);
   assert.equal((await world.balance("ada")).balance, "1");
   await world.clock.advance(strangersBodyDeadlineMs);
   for (const each of two) {
