@@ -102,7 +102,9 @@ Deno.test("guard: the operator's ranges are open, at creation and at the attempt
   await subscribe(world, { url: "https://n8n.internal:5678/hook" });
   await subscribe(world, { url: "https://10.1.9.9:5678/hook" });
   await subscribe(world, { url: "https://[fd00:1::5]/hook" });
-  for (const url of ["https://other.internal/", "https://10.2.0.1/", "https://[fd00:2::5]/"]) {
+  const closed = ["https://other.internal/", "https://10.2.0.1/", "https://[fd00:2::5]/"];
+  const plain = ["http://10.1.9.9:5678/hook", "http://n8n.internal:5678/hook"];
+  for (const url of [...closed, ...plain]) {
     const { status } = await world.json(subscriptionsPath, { body: { url, events: ["*"] } });
     assert.equal(status, 400, url);
   }
