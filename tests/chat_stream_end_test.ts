@@ -330,6 +330,20 @@ Deno.test("chat stream end: pieces with an empty reason do not make a broken str
   await assertCharged(world, [producedCost]);
 });
 
+Deno.test("chat stream end: a text that comes with its end is said once, before our own words", async () => {
+  using world = await createWorld({ project: { lowBalance: "5" } });
+  await world.deposit("ada", "1");
+  world.upstream.once(() =>
+    sse([chunk({ content: "Hello" }), chunk({ content: " there" }, "stop")])
+  );
+  const events = await readEvents(await chatStream(world));
+  const choices = events.flatMap((event) => event.choices ?? []);
+  const said = choices.map(({ delta: { content = "" } }) => content).join("");
+  assert.match(said, /^Hello there[^]*running low/);
+  assert.equal(said.split(" there").length, 2, said);
+  assert.deepEqual(choices.map(({ finish_reason }) => finish_reason), [null, null, null, "stop"]);
+});
+
 Deno.test("chat stream end: an empty list of calls is no call", async () => {
   using world = await createWorld({ project: { lowBalance: "5" } });
   await world.deposit("ada", "1");
