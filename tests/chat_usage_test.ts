@@ -200,13 +200,15 @@ Deno.test("chat usage: two answers hold twice, and usage of one does not hide th
   await world.deposit("ada", "1");
   const content = "one two three four five six seven eight";
   const choices = [0, 1].map((index) => ({ index, message: { role: "assistant", content } }));
+  const details = { prompt_tokens_details: { cached_tokens: 4 } };
   let held = "";
   world.upstream.once(async () => {
     held = (await world.balance("ada")).held;
-    return completion({ choices, usage: usage(10, 8) });
+    return completion({ choices, usage: usage(10, 8, details) });
   });
   const { body } = await chat(world, { n: 2, max_tokens: 100 });
   assert.equal(body.usage.completion_tokens, 16, "as many as are charged");
+  assert.deepEqual(body.usage.prompt_tokens_details, details.prompt_tokens_details);
   const bytes = JSON.stringify(chatBody({ n: 2, max_tokens: 100 })).length;
   assert.equal(held, ((bytes + 2 * 100 * 2) / 1e6).toFixed(6)); // case 31
   assert.equal(world.upstream.calls[0]?.body.max_tokens, 100);
