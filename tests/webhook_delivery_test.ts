@@ -202,6 +202,8 @@ Deno.test("delivery: what is pending at a deactivated subscription ends as error
   await retry(world);
   const [entry] = await logs(world);
   assert.deepEqual([entry?.status, entry?.error], ["error", "subscription inactive"]);
+  const { body } = await world.json(`${subscriptionsPath}/${id}`);
+  assert.equal(body.subscription.consecutiveFailures, 1, "what was not tried says nothing of it");
   assert.equal(world.subscriber.received.length, 1);
 });
 
