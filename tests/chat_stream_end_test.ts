@@ -153,8 +153,16 @@ Deno.test("chat stream end: a silent upstream is kept alive, then ended, then ch
   const fed = fedStream();
   world.upstream.once(() => fed.response);
   const reader = openReader(await chatStream(world));
-  fed.send(chunk({ content: "Hello there" }));
+  fed.send(chunk({ content: "Hello" }));
   await reader.read();
+  // A silence that has ended counts for no other.
+  for (let n = 0; n < 2; n++) {
+    const next = reader.read();
+    await world.clock.advance(15_000);
+    await next;
+  }
+  fed.send(chunk({ content: " there" }));
+  assert.match(await reader.read() ?? "", / there/);
   const read = [];
   for (const ms of [15_000, 15_000, 10_000]) {
     const next = reader.read();
