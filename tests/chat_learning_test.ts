@@ -10,7 +10,7 @@ import {
   usage,
   usageChunk,
 } from "./support/upstream.ts";
-import { createWorld } from "./support/world.ts";
+import { adminKey, createWorld } from "./support/world.ts";
 
 // What is learnt of a server counts for everybody who uses it, so nobody may teach us a falsehood.
 
@@ -75,6 +75,23 @@ Deno.test("chat: a server that changes its mind about the field of the bound is 
       assert.equal(world.upstream.calls.at(-1)?.body[String(taken)], 5);
     }
   }
+});
+
+Deno.test("chat: what was learnt of a server outlasts a change of its project's settings", async () => {
+  using world = await createWorld({ project: { upstream: { url: "https://models.test/v1" } } });
+  await world.deposit("ada", "1");
+  world.upstream.reply(({ body }) =>
+    body.stream_options
+      ? refuse("Unknown parameter: 'stream_options'.", "stream_options", "unknown_parameter")
+      : helloStream()
+  );
+  await readEvents(await chatStream(world));
+  const path = `/v1/admin/projects/${world.projectId}`;
+  const options = { method: "PATCH", key: adminKey, body: { name: "New" } };
+  assert.equal((await world.json(path, options)).status, 200);
+  await readEvents(await chatStream(world));
+  const asked = world.upstream.calls.map(({ body }) => "stream_options" in body);
+  assert.deepEqual(asked, [true, false, false]);
 });
 
 Deno.test("chat: a model that refuses stream_options ends no other's exact usage", async () => {
