@@ -231,6 +231,14 @@ Deno.test("chat usage: the total of several answers is charged once where it is 
   assert.deepEqual([body.usage.completion_tokens, body.usage.cost], [13, "0.000036"]);
 });
 
+Deno.test("chat usage: what many answers together report is believed", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  world.upstream.once(() => completion({ usage: usage(10, 60_000) }));
+  const { body } = await chat(world, { n: 100, max_tokens: 1000 });
+  assert.equal(body.usage.cost, "0.12001");
+});
+
 Deno.test("chat usage: the request fee is due where there is output, and only there", async () => {
   const models = { "test-model": { input: "1", output: "2", maxOutputTokens: 1000 } };
   using world = await createWorld({ project: { pricing: { requestFee: "0.01", models } } });
