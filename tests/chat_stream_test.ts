@@ -81,6 +81,15 @@ Deno.test("chat stream: what the upstream says beside the usage reaches the call
   assert.deepEqual(last, { ...usageChunk({ ...usage(10, 5), cost: "0.00002" }), ...beside });
 });
 
+Deno.test("chat stream: a chunk that says something beside choices and usage goes on", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  // As Azure sends it first.
+  const judged = { ...chunk({}), choices: [], prompt_filter_results: [{ prompt_index: 0 }] };
+  world.upstream.once(() => sse([judged, chunk({ content: "Hi" }), chunk({}, "stop")]));
+  assert.deepEqual((await readEvents(await chatStream(world)))[0], judged);
+});
+
 Deno.test("chat stream: other stream options go on", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
