@@ -224,6 +224,14 @@ for (const [name, millionths, answered] of edges) {
   });
 }
 
+Deno.test("chat paywall: closed to a short answer of a model that thinks before it writes", async () => {
+  const thinker = { ...testPricing.models["test-model"], reasoning: true };
+  using world = await createWorld({ project: { pricing: { models: { "test-model": thinker } } } });
+  await world.deposit("ada", "0.0005");
+  assert.equal((await chat(world)).body.paywall?.reason, "insufficient_funds");
+  assert.equal(world.upstream.calls.length, 0);
+});
+
 Deno.test("chat paywall: fifty at once with money for ten never spend more than there is", async () => {
   using world = await createWorld();
   const bytes = JSON.stringify(chatBody({ max_tokens: 5 })).length;
