@@ -163,6 +163,21 @@ Deno.test("http: a connection that its server has left is not asked", async () =
   assert.equal(server.connections.length, 3);
 });
 
+Deno.test("http: of the connections that are kept, the one that its server leaves goes alone", async () => {
+  using server = startServer((line) => line.send(ok));
+  const { ask } = startClient();
+  const together = () =>
+    Promise.all([1, 2, 3].map(async () => await textOf(await ask(server.url))));
+  await together();
+  assert.equal(server.connections.length, 3);
+  const [, second] = server.connections;
+  second?.close();
+  await eventually(() => second?.left === true);
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  await together();
+  assert.equal(server.connections.length, 4, "two are used again");
+});
+
 Deno.test("http: a kept connection that ends as soon as it is asked is none; its request goes by another", async () => {
   using server = startServer((line) => {
     if (line === server.connections[0] && line.received.includes("/second")) return line.close();
