@@ -196,6 +196,21 @@ Deno.test("limits: a key's requests and answers at once are bounded over all its
   assert.equal(other.status, 200, "another key has its own");
 });
 
+Deno.test("limits: a key's answers at once are bounded also where nothing else of it is", async () => {
+  using world = await limited({ key: { concurrent: 1 } });
+  await world.deposit("ada", "10");
+  const gate = Promise.withResolvers<void>();
+  world.upstream.once(async () => {
+    await gate.promise;
+    return completion();
+  });
+  const running = ask(world);
+  while (world.upstream.calls.length < 1) await new Promise((resolve) => setTimeout(resolve, 1));
+  assert.equal((await ask(world)).body.error.code, "concurrency_limit");
+  gate.resolve();
+  assert.equal((await running).status, 200);
+});
+
 Deno.test("limits: a place is given back by answers that fail, are left, or are refused", async () => {
   using world = await limited({ key: { concurrent: 1 }, user: { concurrent: 1 } });
   await world.deposit("ada", "10");
