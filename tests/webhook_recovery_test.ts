@@ -288,6 +288,11 @@ Deno.test("operator: a deactivated subscription is re-enabled, and hears again",
   const { id } = await subscribe(world);
   await world.call(`${subscriptionsPath}/${id}`, { method: "DELETE" });
   await world.deposit("ada", "1");
+  const rotated = await operate(world, `/subscriptions/${id}`, {
+    method: "PATCH",
+    body: { rotateSecret: true },
+  });
+  assert.equal(rotated.body.subscription.isActive, false, "a new secret alone turns nothing on");
   const body = { isActive: true };
   const { status, body: made } = await operate(world, `/subscriptions/${id}`, {
     method: "PATCH",
