@@ -114,3 +114,15 @@ Deno.test("results: tries that failed in a row are counted across writes and pro
   await fail(ours);
   assert.deepEqual(await health(), { consecutiveFailures: 3, lastDeliveredAt });
 });
+
+Deno.test("results: of many tries the last twenty are kept, and all are counted", async () => {
+  using world = await createWorld();
+  let { after } = await claim(world, new Endpoint(world.projectId, "sub_test"));
+  const policy = { attemptsMax: 50, backoffBaseMs: 30_000 };
+  for (let at = 1; at <= 30; at++) {
+    const result = { ...answered, at, responseCode: 500, error: "status 500", bodyHead: null };
+    after = afterAttempt(after, result, { policy, random: 0.5 });
+  }
+  assert.equal(after.attempts, 31);
+  assert.deepEqual(after.history.map(({ at }) => at), Array.from({ length: 20 }, (_, n) => 11 + n));
+});
