@@ -359,6 +359,7 @@ const text = "The quick brown fox jumps over the lazy dog. ".repeat(2_000);
 const besides: Record<string, unknown>[] = [
   { documents: [{ title: "t", text }] },
   { prediction: { type: "content", content: text } },
+  { instructions: text },
 ];
 
 for (const fields of besides) {
