@@ -302,3 +302,14 @@ Deno.test("chat upstream: one that wants the newer field for the bound is asked 
   assert.equal(world.upstream.calls.length, 3);
   assert.equal((await usageOf(world)).length, 2);
 });
+
+Deno.test("chat upstream: where its owner has said which field bounds an answer, no other is tried", async () => {
+  const upstream = { url: "https://models.test/v1", maxTokensField: "max_tokens" };
+  using world = await createWorld({ project: { upstream } });
+  await world.deposit("ada", "1");
+  world.upstream.reply(() =>
+    refuse("Unsupported parameter: 'max_tokens'", "max_tokens", "unsupported_parameter")
+  );
+  assert.equal((await chat(world, { max_tokens: 5 })).status, 400);
+  assert.deepEqual(world.upstream.calls.map(({ body }) => body.max_tokens), [5]);
+});
