@@ -38,6 +38,15 @@ Deno.test("isolation: what waits for a slot goes out as soon as one is free, old
   }
 });
 
+Deno.test("isolation: a success of what was under way as the breaker opened closes it at once", () => {
+  const breaker = new Breaker();
+  for (let n = 0; n < 10; n++) breaker.record(false, 0);
+  assert.deepEqual([breaker.allowed(1), breaker.openUntil(1)], [0, 30_000]);
+  breaker.record(true, 1);
+  assert.equal(breaker.openUntil(2), null);
+  assert.equal(breaker.allowed(2), 2);
+});
+
 Deno.test("isolation: a failing endpoint is left alone, which uses up no attempts", async () => {
   using world = await createWorld();
   await subscribe(world);
