@@ -80,7 +80,6 @@ export function createClaims(deps: Deps, { slots, results, start }: ClaimRooms):
         piece.catch(() => {});
         work.push(piece);
       };
-      let left = free;
       let hungry = due.length === limit;
       for (const [at, { key, dueAt }] of due.entries()) {
         const found = deliveries[at];
@@ -96,8 +95,7 @@ export function createClaims(deps: Deps, { slots, results, start }: ClaimRooms):
           const after = endedAsError(value, reason, now);
           const row = { key: deliveryKey(value.projectId, value.id), version };
           begin(results.record(endpoint, { before: value, row, after, tried: false }));
-        } else if (left > 0 && text) {
-          left--;
+        } else if (free > 0 && text) {
           begin(claim(endpoint, found, text));
         } else hungry = true;
       }
