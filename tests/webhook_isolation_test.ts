@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { Slots } from "../src/webhooks/endpoint.ts";
 import { Breaker, concurrencyMax } from "../src/webhooks/breaker.ts";
 import { createWorld } from "./support/world.ts";
-import { deliver, logs, subscribe } from "./support/webhooks.ts";
+import { deliver, logs, operate, subscribe } from "./support/webhooks.ts";
 
 const minute = 60_000;
 
@@ -45,6 +45,40 @@ Deno.test("isolation: a success of what was under way as the breaker opened clos
   breaker.record(true, 1);
   assert.equal(breaker.openUntil(2), null);
   assert.equal(breaker.allowed(2), 2);
+});
+
+Deno.test("isolation: what waits in the store goes out as soon as a slot is free, too", async () => {
+  using world = await createWorld();
+  await subscribe(world);
+  world.subscriber.reply(() => ({ status: 404 }));
+  await world.deposit("ada", "1000");
+  await deliver(world);
+  const [failed] = await logs(world);
+  const gate = Promise.withResolvers<void>();
+  world.subscriber.reply(async () => {
+    await gate.promise;
+    return {};
+  });
+  for (let n = 0; n < concurrencyMax; n++) await world.deposit("ada", "1");
+  await operate(world, `/deliveries/${failed?.id}/redeliver`);
+  assert.equal(world.subscriber.received.length, 1 + concurrencyMax);
+  gate.resolve();
+  await world.app.dispatcher.idle();
+  assert.equal(world.subscriber.received.length, 2 + concurrencyMax, "without a poll");
+});
+
+Deno.test("isolation: while older ones wait in the store, new ones leave half of the slots to them", () => {
+  const slots = new Slots();
+  const endpoint = slots.of("prj_a", "sub_a");
+  slots.setHungry(endpoint, true);
+  for (let taken = 0; taken < concurrencyMax / 2; taken++) {
+    assert.equal(slots.freeForNew(endpoint, 0), concurrencyMax / 2 - taken);
+    slots.take(endpoint);
+  }
+  assert.ok(slots.freeForNew(endpoint, 0) <= 0);
+  assert.equal(slots.free(endpoint, 0), concurrencyMax / 2);
+  slots.setHungry(endpoint, false);
+  assert.equal(slots.freeForNew(endpoint, 0), concurrencyMax / 2);
 });
 
 Deno.test("isolation: a failing endpoint is left alone, which uses up no attempts", async () => {
