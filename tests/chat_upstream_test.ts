@@ -162,6 +162,10 @@ const nonsense: [string, () => Response][] = [
   ["an answer with an empty list of choices", () => json('{"id":"x","choices":[]}')],
   ["a list", () => json("[]")],
   ["an error with status 200", () => json('{"error":{"message":"busy","code":500},"choices":[]}')],
+  [
+    "an error with status 200, and choices beside it",
+    () => json('{"error":{"message":"busy"},"choices":[{"message":{"content":"Hel"}}]}'),
+  ],
   ["no content", () => new Response(null, { status: 204 })],
   ["bytes that are no text", () => new Response(new Uint8Array([0xff, 0xfe]))],
   ["an answer that breaks off", () => new Response(breaking())],
