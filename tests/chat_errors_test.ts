@@ -305,3 +305,14 @@ for (const [ms, status] of [[1_900, 400], [2_100, 200]] as const) {
     assert.equal((await world.balance("ada")).available, "1");
   });
 }
+
+Deno.test("chat errors: what is missing, of the wrong type and out of range are told apart", async () => {
+  using world = await createWorld();
+  const told = async (fields: Record<string, unknown>) => {
+    const { code, param } = (await chat(world, fields)).body.error;
+    return [code, param];
+  };
+  assert.deepEqual(await told({ model: undefined }), ["missing_required_parameter", "model"]);
+  assert.deepEqual(await told({ stream: "yes" }), ["invalid_type", "stream"]);
+  assert.deepEqual(await told({ n: 0 }), ["invalid_value", "n"]);
+});
