@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { Slots } from "../src/webhooks/endpoint.ts";
 import { Breaker, concurrencyMax } from "../src/webhooks/breaker.ts";
+import { eventually } from "./support/process.ts";
 import { createWorld } from "./support/world.ts";
 import { deliver, logs, operate, subscribe } from "./support/webhooks.ts";
 
@@ -60,11 +61,13 @@ Deno.test("isolation: what waits in the store goes out as soon as a slot is free
     return {};
   });
   for (let n = 0; n < concurrencyMax; n++) await world.deposit("ada", "1");
+  const { received } = world.subscriber;
+  await eventually(() => received.length === 1 + concurrencyMax);
   await operate(world, `/deliveries/${failed?.id}/redeliver`);
-  assert.equal(world.subscriber.received.length, 1 + concurrencyMax);
+  assert.equal(received.length, 1 + concurrencyMax);
   gate.resolve();
   await world.app.dispatcher.idle();
-  assert.equal(world.subscriber.received.length, 2 + concurrencyMax, "without a poll");
+  assert.equal(received.length, 2 + concurrencyMax, "without a poll");
 });
 
 Deno.test("isolation: while older ones wait in the store, new ones leave half of the slots to them", () => {
