@@ -176,6 +176,22 @@ Deno.test("projects: settings at fault are 400, named, and change nothing", asyn
   assert.equal(await storeAsText(world), before);
 });
 
+Deno.test("projects: a fault is said once, and of a name what is wrong with it", async () => {
+  using world = await createWorld();
+  const told = async (settings: Body) =>
+    (await admin(world, "", { body: { name: "x", ...settings } })).body.error.message;
+  const words = { busy: "Wait: {{url}}" };
+  assert.equal(
+    await told({ messages: { Deutsch: words } }),
+    "Invalid 'messages.Deutsch': must be a lowercase language tag.",
+  );
+  assert.equal(
+    await told({ name: 1 }),
+    "Invalid 'name': expected string, received number.",
+  );
+  assert.match(await told({ mode: "own" }), /^Invalid 'mode': expected one of "default"/);
+});
+
 Deno.test("projects: more than a record can hold is 400", async () => {
   using world = await createWorld();
   const models = Object.fromEntries(

@@ -155,7 +155,13 @@ export function parseWith<S extends z.ZodType>(
     );
   }
   const code = issue.code === "invalid_type" ? "invalid_type" : "invalid_value";
-  throw badRequest(param || null, `Invalid '${param}': ${issue.message}.`, code);
+  throw badRequest(param || null, `Invalid '${param}': ${wordsOf(issue)}.`, code);
+}
+
+/** Without the "Invalid" that is said already; and of a record's name, what is wrong with it. */
+function wordsOf(issue: z.core.$ZodIssue): string {
+  const [ofName] = issue.code === "invalid_key" ? issue.issues : [];
+  return (ofName ?? issue).message.replace(/^Invalid (input|option): /, "");
 }
 
 /** A field's place, cut to a length: the names in it are the caller's own. */
