@@ -189,6 +189,10 @@ Deno.test("projects: a fault is said once, and of a name what is wrong with it",
     await told({ name: 1 }),
     "Invalid 'name': expected string, received number.",
   );
+  const price = { input: 0.3, output: "1" };
+  for (const settings of [{ lowBalance: 1 }, { pricing: { models: { m: price } } }]) {
+    assert.match(await told(settings), /must be a decimal string such as "0\.15"/);
+  }
   assert.match(await told({ mode: "own" }), /^Invalid 'mode': expected one of "default"/);
 });
 

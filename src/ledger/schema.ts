@@ -6,7 +6,9 @@ import { metadataBytesMax, metadataKeysMax, userIdUnitsMax } from "../base/limit
 import { parseAmount } from "../base/money.ts";
 
 /** A decimal amount greater than zero, as a string: decision of the interface, never a number. */
-const amountSchema = z.string({ error: "must be a decimal string" }).transform((text, context) => {
+const amountSchema = z.string({
+  error: 'must be a decimal string such as "12.50"',
+}).transform((text, context) => {
   const amount = parseAmount(text);
   if (amount !== null && amount > 0n) return amount;
   context.addIssue(

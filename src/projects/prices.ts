@@ -1,13 +1,14 @@
 import { z } from "zod";
 import { formatAmount, parseAmount } from "../base/money.ts";
 
+const decimalWords =
+  'must be a decimal string such as "0.15", with at most 12 digits before the point and 9 behind it';
+
 /** A decimal string, in its shortest form once it is read. */
-export const decimal = z.string().transform((text, context) => {
+export const decimal = z.string({ error: decimalWords }).transform((text, context) => {
   const amount = parseAmount(text);
   if (amount !== null) return formatAmount(amount);
-  context.addIssue(
-    'must be a decimal string such as "0.15", with at most 12 digits before the point and 9 behind it',
-  );
+  context.addIssue(decimalWords);
   return z.NEVER;
 }).meta({ override: { type: "string", pattern: "^\\d{1,12}(\\.\\d{1,9})?$" } });
 /** An amount of the project's currency. */
