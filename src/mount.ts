@@ -220,7 +220,10 @@ const noHost: Handler = () => {
 
 /** What a client that was set up in a hurry most likely needs to hear. */
 function hintAt(path: string): string {
-  if (/^\/(chat\/completions|models|user)\b/.test(path)) return "The base URL has to end in /v1.";
+  if (path.startsWith("/v1/v1/")) return "The base URL may have /v1 twice.";
+  if (/^\/(models|user)\b|\/(chat\/completions|models)$/.test(path)) {
+    return "The base URL has to end in /v1, or in /v1/USER.";
+  }
   const isOtherOfOpenAi = /^\/v1\/([^/]+\/)?(responses|completions|embeddings|images|audio)\b/;
   if (!isOtherOfOpenAi.test(path)) return "Please check the URL for typos.";
   return "Of OpenAI's API only chat completions and models are served. A client that offers a " +

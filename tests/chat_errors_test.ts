@@ -84,7 +84,12 @@ Deno.test("chat errors: an endpoint that is not there is 404 JSON", async () => 
   const hint = async (path: string) => (await world.json(path, { body: {} })).body.error.message;
   assert.match(await hint("/v1/responses"), /only chat completions .* 'Use Responses API'/);
   assert.match(await hint("/v1/ada/embeddings"), /only chat completions/);
-  assert.match(await hint("/chat/completions"), /base URL has to end in \/v1/);
+  const wrongBases = ["", "/V1", "/api/v1", "/v1/chat/completions", "/v1/of/ada"];
+  for (const base of wrongBases) {
+    assert.match(await hint(`${base}/chat/completions`), /base URL has to end in \/v1/, base);
+  }
+  assert.match(await hint("/v1/chat/completions/models"), /base URL has to end in \/v1/);
+  assert.match(await hint("/v1/v1/user/charge"), /may have \/v1 twice/);
   assert.match(await hint("/v1/usr/balance"), /typos/);
   const { status, body, response } = await world.json(completionsPath);
   assert.deepEqual([status, body.error.code], [405, "method_not_allowed"]); // case 6
