@@ -47,7 +47,7 @@ Deno.test("console: what is wrong with a new key is said on the form, which keep
   const hidden = () => owner.get("keys").then(({ html }) => hiddenFields(html, "/keys"));
   for (
     const [fields, says] of [
-      [{ name: "till", scopes: "money", user: "ada" }, /binds only a key whose single scope/],
+      [{ name: "till", scopes: "money", user: "ada" }, /‘Only for this user’ binds only a key/],
       [{ name: "till" }, /‘It may’ needs at least one/],
       [{ name: "till", scopes: "all" }, /scopes/],
       [{ name: "x".repeat(200), scopes: "chat" }, /name/],
@@ -112,6 +112,8 @@ Deno.test("console: limits are saved, and only what changed is in the audit trai
   assert.equal(wrong.status, 400);
   assert.match(textOf(wrong.html), /‘Answers at once’ must be a whole number, and is 'many'/);
   assert.match(wrong.html, /value="many"/);
+  const little = await owner.post("limits", { ...current, "user.spendPerDay": "-1" });
+  assert.match(textOf(little.html), /‘Spending a day’ must be a decimal string/);
   const none = await owner.post("limits", { ...current, "user.tokensPerMinute": "0" });
   assert.match(textOf(none.html), /‘Tokens a minute’ must be at least 1\. An empty field is no l/);
 });
@@ -170,12 +172,13 @@ Deno.test("console: settings are saved as the admin API would, and faults are to
     billingEvents: "on",
   };
   const bad: [name: string, value: string, says: RegExp][] = [
-    ["name", "", /name/],
-    ["lowBalance", "-1", /lowBalance/],
-    ["topUpUrl", "javascript:alert(1)", /topUpUrl/],
-    ["amounts", "", /amounts': must be one to six amounts/],
-    ["amounts", "1 2 3 4 5 6 7", /amounts': must be one to six amounts/],
-    ["maxOutputTokens", "0", /maxOutputTokens': must be at least 1/],
+    ["name", "", /‘Name’ must not be empty\./],
+    ["lowBalance", "-1", /‘Warn below this balance’ must be a decimal string/],
+    ["topUpUrl", "javascript:alert(1)", /‘Your own page, instead of ours’ must be an http/],
+    ["amounts", "", /‘Amounts to choose from’ must be one to six amounts/],
+    ["amounts", "1 2 3 4 5 6 7", /‘Amounts to choose from’ must be one to six amounts/],
+    ["amounts", "5,10,25", /‘Amounts to choose from’ must be a decimal string/],
+    ["maxOutputTokens", "0", /‘Most output tokens of an answer’ must be at least 1/],
   ];
   for (const [name, value, says] of bad) {
     const answer = await owner.post("settings", { ...form, [name]: value });
@@ -202,7 +205,7 @@ Deno.test("console: an owner's own words are filled in by language, and users ge
     insufficient_funds: "Kein Geld, {{user}}",
   });
   assert.equal(bad.status, 400);
-  assert.match(textOf(bad.html), /insufficient_funds.*must contain \{\{url\}\}/);
+  assert.match(textOf(bad.html), /‘The credit is used up’ must contain \{\{url\}\}/);
   assert.match(bad.html, /Kein Geld, \{\{user\}\}/, "what was typed is still there");
   const words = "Guthaben {{balance}} bei {{name}}: {{url}}";
   const saved = await owner.submit("messages", { ...hidden, insufficient_funds: words });
@@ -219,7 +222,9 @@ Deno.test("console: an owner's own words are filled in by language, and users ge
   assert.deepEqual((await project(world)).messages, { fr: { cut: "Plus : {{url}}" } });
   const odd = await owner.get("messages?language=%3Cb%3E");
   const none = hiddenFields(odd.html, "/messages");
-  assert.equal((await owner.post("messages", { ...none, cut: "{{url}}" })).status, 400);
+  const refused = await owner.post("messages", { ...none, cut: "{{url}}" });
+  assert.equal(refused.status, 400);
+  assert.match(textOf(refused.html), /‘Tag of the language’ must be a lowercase language tag/);
   assert.ok(!odd.html.includes("<b>"));
   assert.equal((await owner.get("messages?language=constructor")).status, 200);
 });
@@ -299,7 +304,7 @@ Deno.test("console: what the form does not show of a model stays, and faulty pri
   const bad: [fields: Record<string, string>, says: RegExp][] = [
     [{ "model.0.input": "free" }, /models\.renamed\.input/],
     [{ "model.0.output": "" }, /models\.renamed\.output/],
-    [{ markupPercent: "-5" }, /markupPercent/],
+    [{ markupPercent: "-5" }, /‘Markup on catalogue prices’ must be/],
     [{ "model.1.name": "renamed", "model.1.input": "1", "model.1.output": "1" }, /there twice/],
     [{ "model.1.name": " ", "model.1.output": "1" }, /A model needs a name/],
     [{ samplePrompt: "1", sampleCached: "2" }, /sample/],

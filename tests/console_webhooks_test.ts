@@ -37,9 +37,9 @@ Deno.test("console: a webhook is made with its secret shown once, and by a secon
   assert.doesNotMatch(page.html, new RegExp(secret.slice(0, 20)));
   assert.ok((await owner.post("webhooks", form)).html.includes(secret));
   const bad: [fields: Record<string, string>, says: RegExp][] = [
-    [{ url: "http://hooks.example.com" }, /url/],
-    [{ url: "https://10.0.0.1/" }, /url/],
-    [{ events: "balance.deposit.craeted" }, /nearest name/],
+    [{ url: "http://hooks.example.com" }, /‘Address’ must begin with https/],
+    [{ url: "https://10.0.0.1/" }, /‘Address’ must name a host/],
+    [{ events: "balance.deposit.craeted" }, /‘Events’ knows no .* nearest name/],
     [{ customHeaders: "none" }, /on a line of its own/],
     [{ customHeaders: "Host: x" }, /reserved/],
     [{ customHeaders: "X-Team: a\nX-Team: b" }, /must not name a header twice/],

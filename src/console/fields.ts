@@ -31,15 +31,32 @@ export function formIdOf(form: URLSearchParams): string {
   throw badRequest("formId", "The page is too old. Open it again.");
 }
 
-/** Does what a form asks for; what is wrong with its fields is told by `again`, on the form. */
+/** What a form calls its fields, by their places in what it gives. */
+export type Labels = Readonly<Record<string, string>>;
+
+/**
+ * Does what a form asks for; what is wrong with its fields is told by `again`, on the form, by their
+ * labels.
+ */
 export async function orAgain(
   work: () => Promise<Response>,
   again: (fault: string, error: ApiError) => Promise<Response> | Response,
+  labels: Labels = {},
 ): Promise<Response> {
   try {
     return await work();
   } catch (error) {
-    if (error instanceof ApiError && error.status === 400) return await again(error.message, error);
+    if (error instanceof ApiError && error.status === 400) {
+      return await again(inWordsOf(labels, error), error);
+    }
     throw error;
   }
+}
+
+/** The same fault, with the field's label in place of its name in the API. */
+function inWordsOf(labels: Labels, { message, param }: ApiError): string {
+  const place = param ?? "";
+  const label = labels[place] ?? labels[place.replace(/\.\d+$/, "")];
+  const said = [`Invalid '${place}':`, `'${place}'`].find((start) => message.startsWith(start));
+  return label === undefined || !said ? message : `‘${label}’${message.slice(said.length)}`;
 }

@@ -13,6 +13,12 @@ import type { ConsoleRooms } from "./rooms.ts";
 
 const section = "/keys";
 
+const labels = {
+  name: "Name",
+  user: "Only for this user",
+  defaultUser: "User when a request names none",
+};
+
 /** A project's API keys: the list, a new one, the end of one. */
 export function keyPages(door: Door, rooms: ConsoleRooms) {
   const { admin, deps } = rooms;
@@ -35,17 +41,21 @@ export function keyPages(door: Door, rooms: ConsoleRooms) {
     create: door.project(async (visit) => {
       const { project, session, here, go, page } = visit;
       const form = await visit.form();
-      return await orAgain(async () => {
-        const settings = readKey(form);
-        const made = await madeOnce(
-          deps,
-          { visit, form },
-          (alongside) => admin.createKey(project.id, settings, session.by, alongside),
-        );
-        if (!made) return go(here(section), "already-sent");
-        const shown = { name: settings.name, apiKey: made.secret, back: here(section) };
-        return page("A new API key", <NewKey {...shown} />, { section });
-      }, (fault) => list(visit, fault, form));
+      return await orAgain(
+        async () => {
+          const settings = readKey(form);
+          const made = await madeOnce(
+            deps,
+            { visit, form },
+            (alongside) => admin.createKey(project.id, settings, session.by, alongside),
+          );
+          if (!made) return go(here(section), "already-sent");
+          const shown = { name: settings.name, apiKey: made.secret, back: here(section) };
+          return page("A new API key", <NewKey {...shown} />, { section });
+        },
+        (fault) => list(visit, fault, form),
+        labels,
+      );
     }),
     askRevoke: door.project(async (visit) => {
       const meant = await found(visit);
@@ -114,7 +124,7 @@ function Keys({ keys, fault, form, formId, visit: { here } }: {
         <Hidden fields={{ formId }} />
         <Field
           name="name"
-          label="Name"
+          label={labels.name}
           value={form.get("name") ?? ""}
           more={{ maxlength: "128" }}
         />
@@ -131,13 +141,13 @@ function Keys({ keys, fault, form, formId, visit: { here } }: {
         </fieldset>
         <Field
           name="user"
-          label="Only for this user"
+          label={labels.user}
           value={form.get("user") ?? ""}
           hint="For a key in a browser: only with the scope chat alone. Empty for any user."
         />
         <Field
           name="defaultUser"
-          label="User when a request names none"
+          label={labels.defaultUser}
           value={form.get("defaultUser") ?? ""}
           hint="May stay empty."
         />

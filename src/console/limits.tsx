@@ -19,6 +19,10 @@ const spending = [
   ["spendPerDay", "Spending a day"],
   ["spendPerMonth", "Spending a month"],
 ] as const;
+const labels = Object.fromEntries([
+  ...[...rates, ...spending].map(([name, label]) => [`limits.user.${name}`, label]),
+  ...rates.map(([name, label]) => [`limits.key.${name}`, label]),
+]);
 
 /** What a project's users and keys may use. */
 export function limitPages(door: Door, rooms: ConsoleRooms) {
@@ -42,6 +46,7 @@ export function limitPages(door: Door, rooms: ConsoleRooms) {
       return await orAgain(
         () => save(rooms, visit, { section, part, form, changes: () => readLimits(form) }),
         (fault, error) => page(visit, { values, seen: seenAfter(form, error), fault }),
+        labels,
       );
     }),
   };

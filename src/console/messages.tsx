@@ -2,7 +2,7 @@
 import { messageFor, standardWords } from "../paywall/message.ts";
 import { type MessageReason, messageReasons, type Project } from "../projects/schema.ts";
 import type { Door, ProjectVisit } from "./door.tsx";
-import { given, orAgain } from "./fields.ts";
+import { given, type Labels, orAgain } from "./fields.ts";
 import { Fault, Field, Hidden } from "./form.tsx";
 import type { ConsoleRooms } from "./rooms.ts";
 import { type Part, save, seenAfter, seenOf } from "./save.ts";
@@ -20,6 +20,15 @@ const occasions: Record<MessageReason, string> = {
   cut: "After an answer that the credit ended",
   low_balance: "After an answer, when the credit runs low",
 };
+const tagLabel = "Tag of the language";
+
+function labelsIn(language: string): Labels {
+  const ofWords = messageReasons.map((
+    reason,
+  ) => [`messages.${language}.${reason}`, occasions[reason]]);
+  return { ...Object.fromEntries(ofWords), [`messages.${language}`]: tagLabel };
+}
+
 const ofWallets: readonly MessageReason[] = ["authorization_required", "limit_reached"];
 
 /** What users read in the chat instead of an answer, or below it, in the owner's own words. */
@@ -49,6 +58,7 @@ export function messagePages(door: Door, rooms: ConsoleRooms) {
             changes: (project) => ({ messages: withWords(project, language, form) }),
           }),
         (fault, error) => page(visit, { language, words, seen: seenAfter(form, error) }, fault),
+        labelsIn(language),
       );
     }),
   };
@@ -174,7 +184,7 @@ function OtherLanguage({ action }: { action: string }) {
       <form method="get" action={action}>
         <Field
           name="language"
-          label="Tag of the language"
+          label={tagLabel}
           hint="Such as de or pt-br."
           required
           more={{ pattern: "[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*", maxlength: "35" }}

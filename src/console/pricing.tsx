@@ -25,6 +25,7 @@ import { type Part, save, seenAfter, seenOf } from "./save.ts";
 
 const section = "/pricing";
 const part: Part = ({ pricing }) => pricing;
+const labels = { markupPercent: "Markup on catalogue prices", requestFee: "Fee of each answer" };
 /** What the fields of the sample show, by their names. */
 type SampleText = (name: string) => string;
 
@@ -48,23 +49,27 @@ export function pricingPages(door: Door, rooms: ConsoleRooms) {
       const filled = readForm(form);
       const typed: SampleText = (name) => form.get(name) ?? "";
       const again = { form: filled, sample: typed };
-      return await orAgain(async () => {
-        const sample = readSample(form);
-        const changes = ({ pricing }: Project) => ({ pricing: pricingOf(form, pricing) });
-        const parsed = parseWith(pricingSchema, changes(visit.project).pricing);
-        if (form.get("action") === "save") {
-          return await save(rooms, visit, { section, part, form, changes });
-        }
-        if (form.get("action") !== "effect") {
-          return page(visit, { ...again, seen: form.get("seen") ?? "", fault: null });
-        }
-        const effects = effectsOf(visit.project, parsed, sample);
-        return visit.page(
-          "Save these prices?",
-          <AskSave {...{ visit, form, sample, effects }} />,
-          { section },
-        );
-      }, (fault, error) => page(visit, { ...again, seen: seenAfter(form, error), fault }));
+      return await orAgain(
+        async () => {
+          const sample = readSample(form);
+          const changes = ({ pricing }: Project) => ({ pricing: pricingOf(form, pricing) });
+          const parsed = parseWith(pricingSchema, changes(visit.project).pricing);
+          if (form.get("action") === "save") {
+            return await save(rooms, visit, { section, part, form, changes });
+          }
+          if (form.get("action") !== "effect") {
+            return page(visit, { ...again, seen: form.get("seen") ?? "", fault: null });
+          }
+          const effects = effectsOf(visit.project, parsed, sample);
+          return visit.page(
+            "Save these prices?",
+            <AskSave {...{ visit, form, sample, effects }} />,
+            { section },
+          );
+        },
+        (fault, error) => page(visit, { ...again, seen: seenAfter(form, error), fault }),
+        labels,
+      );
     }),
   };
 }
@@ -106,13 +111,13 @@ function Pricing({ visit: { project, here }, form, sample, seen, fault }: Pricin
         <div class="fields">
           <Field
             name="markupPercent"
-            label="Markup on catalogue prices, %"
+            label={`${labels.markupPercent}, %`}
             value={form.markupPercent}
             more={{ inputmode: "decimal" }}
           />
           <Field
             name="requestFee"
-            label={`Fee of each answer, ${currency}`}
+            label={`${labels.requestFee}, ${currency}`}
             value={form.requestFee}
             more={{ inputmode: "decimal" }}
           />

@@ -10,6 +10,18 @@ import { type Part, save, seenAfter, seenOf } from "./save.ts";
 const section = "/settings";
 const part: Part = fieldsOf;
 
+const labels = {
+  name: "Name",
+  trialCredits: "Trial credits of a new user",
+  lowBalance: "Warn below this balance",
+  maxOutputTokens: "Most output tokens of an answer",
+  topUpUrl: "Your own page, instead of ours",
+  "topUp.checkoutUrl": "Your own checkout, behind the hosted page",
+  "topUp.amounts": "Amounts to choose from",
+  "topUp.min": "Least",
+  "topUp.max": "Most",
+};
+
 /** A project's other settings, and its end. */
 export function settingPages(door: Door, rooms: ConsoleRooms) {
   const page = (visit: ProjectVisit, view: Omit<SettingsView, "visit">) =>
@@ -34,6 +46,7 @@ export function settingPages(door: Door, rooms: ConsoleRooms) {
       return await orAgain(
         () => save(rooms, visit, { section, part, form, changes }),
         (fault, error) => page(visit, { values, seen: seenAfter(form, error), fault }),
+        labels,
       );
     }),
     askArchive: door.project(({ page, here, project }) => {
@@ -91,7 +104,7 @@ function readSettings(form: URLSearchParams, project: Project): Record<string, u
     topUpUrl: given(form, "topUpUrl"),
     lowBalance: decimal(form, "lowBalance"),
     trialCredits: decimal(form, "trialCredits") ?? "0",
-    maxOutputTokens: wholeNumber(form, "maxOutputTokens", "Most output tokens of an answer") ??
+    maxOutputTokens: wholeNumber(form, "maxOutputTokens", labels.maxOutputTokens) ??
       project.maxOutputTokens,
     topUp: {
       amounts: (given(form, "amounts") ?? "").split(/[\s;]+/).filter(Boolean).map(typedDecimal),
@@ -110,22 +123,22 @@ function Settings({ visit: { project, here }, values, seen, fault }: SettingsVie
       <Fault text={fault} />
       <form method="post" action={here(section)}>
         <Hidden fields={{ seen }} />
-        <Field name="name" label="Name" value={values("name")} required />
+        <Field name="name" label={labels.name} value={values("name")} required />
         <Field
           name="trialCredits"
-          label={`Trial credits of a new user, ${currency}`}
+          label={`${labels.trialCredits}, ${currency}`}
           value={values("trialCredits")}
           hint="Given once, with a user’s first operation. 0 for none."
         />
         <Field
           name="lowBalance"
-          label={`Warn below this balance, ${currency}`}
+          label={`${labels.lowBalance}, ${currency}`}
           value={values("lowBalance")}
           hint="An answer then ends with a warning and the link. Empty for none."
         />
         <Field
           name="maxOutputTokens"
-          label="Most output tokens of an answer"
+          label={labels.maxOutputTokens}
           value={values("maxOutputTokens")}
         />
         <TopUp values={values} currency={currency} />
@@ -155,26 +168,26 @@ function TopUp({ values, currency }: { values: Values; currency: string }) {
       <legend>Topping up</legend>
       <Field
         name="topUpUrl"
-        label="Your own page, instead of ours"
+        label={labels.topUpUrl}
         type="text"
         value={values("topUpUrl")}
         hint="{user}, {project} and {amount} are filled in. Empty for the hosted page."
       />
       <Field
         name="checkoutUrl"
-        label="Your own checkout, behind the hosted page"
+        label={labels["topUp.checkoutUrl"]}
         value={values("checkoutUrl")}
         hint="The same placeholders. Empty for Stripe, where its keys are set."
       />
       <Field
         name="amounts"
-        label={`Amounts to choose from, ${currency}`}
+        label={`${labels["topUp.amounts"]}, ${currency}`}
         value={values("amounts")}
         hint="One to six, with blanks between."
       />
       <div class="fields">
-        <Field name="min" label="Least" value={values("min")} />
-        <Field name="max" label="Most" value={values("max")} />
+        <Field name="min" label={labels["topUp.min"]} value={values("min")} />
+        <Field name="max" label={labels["topUp.max"]} value={values("max")} />
       </div>
     </fieldset>
   );

@@ -13,6 +13,13 @@ import type { ConsoleRooms } from "./rooms.ts";
 
 const section = "/webhooks";
 
+const labels = {
+  url: "Address",
+  events: "Events",
+  description: "Description",
+  customHeaders: "Headers of your own",
+};
+
 /** A project's webhooks, and a new one. */
 export function webhookPages(door: Door, rooms: ConsoleRooms) {
   const { subscriptions, dispatcher, deps } = rooms;
@@ -37,24 +44,28 @@ export function webhookPages(door: Door, rooms: ConsoleRooms) {
     create: door.project(async (visit) => {
       const { project, session, here, go, page } = visit;
       const form = await visit.form();
-      return await orAgain(async () => {
-        const settings = readSubscription(form);
-        const made = await madeOnce(
-          deps,
-          { visit, form },
-          (alongside) => subscriptions.create(project.id, settings, session.by, alongside),
-        );
-        if (!made) return go(here(section), "already-sent");
-        const shown = (
-          <>
-            <ShownOnce label="The signing secret" secret={made.secret} signs />
-            <p>
-              <a href={here(`/webhooks/${made.id}`)}>To the webhook</a>
-            </p>
-          </>
-        );
-        return page("A new webhook", shown, { section });
-      }, (fault) => list(visit, fault, form));
+      return await orAgain(
+        async () => {
+          const settings = readSubscription(form);
+          const made = await madeOnce(
+            deps,
+            { visit, form },
+            (alongside) => subscriptions.create(project.id, settings, session.by, alongside),
+          );
+          if (!made) return go(here(section), "already-sent");
+          const shown = (
+            <>
+              <ShownOnce label="The signing secret" secret={made.secret} signs />
+              <p>
+                <a href={here(`/webhooks/${made.id}`)}>To the webhook</a>
+              </p>
+            </>
+          );
+          return page("A new webhook", shown, { section });
+        },
+        (fault) => list(visit, fault, form),
+        labels,
+      );
     }),
   };
 }
@@ -70,7 +81,7 @@ function readSubscription(form: URLSearchParams): CreateSubscription {
   });
   const names = new Set(customHeaders.map(([name = ""]) => name.toLowerCase()));
   if (names.size < customHeaders.length) {
-    throw badRequest("customHeaders", "‘Headers of your own’ must not name a header twice.");
+    throw badRequest("customHeaders", `‘${labels.customHeaders}’ must not name a header twice.`);
   }
   return parseWith(createSubscriptionSchema, {
     url: given(form, "url") ?? "",
@@ -139,7 +150,7 @@ function NewWebhook({ visit: { here }, fault, form, formId }: {
         <Hidden fields={{ formId }} />
         <Field
           name="url"
-          label="Address"
+          label={labels.url}
           value={value("url")}
           required
           hint="https, and public."
@@ -148,12 +159,12 @@ function NewWebhook({ visit: { here }, fault, form, formId }: {
         <Events value={value("events", "*")} />
         <Field
           name="description"
-          label="Description"
+          label={labels.description}
           value={value("description")}
           more={{ maxlength: "512" }}
         />
         <div class="field">
-          <label for="customHeaders">Headers of your own</label>
+          <label for="customHeaders">{labels.customHeaders}</label>
           <textarea
             id="customHeaders"
             name="customHeaders"
@@ -175,7 +186,7 @@ function Events({ value }: { value: string }) {
     <>
       <Field
         name="events"
-        label="Events"
+        label={labels.events}
         value={value}
         required
         hint="Names or families such as balance.*, with blanks between; * alone for all."

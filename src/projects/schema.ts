@@ -118,7 +118,7 @@ const messageTemplate = z.string().min(1).max(1_000).refine((text) => text.inclu
 const currencies = new Set(Intl.supportedValuesOf("currency").map((code) => code.toLowerCase()));
 
 const settings = {
-  name: z.string().trim().min(1).max(128),
+  name: z.string().trim().min(1, { error: "must not be empty" }).max(128),
   ownerUserId: z.string().min(1).max(userIdCharsMax).meta({
     description: "Your own id of the project's owner; events carry it.",
   }),
