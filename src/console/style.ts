@@ -86,7 +86,8 @@ fieldset { border: 1px solid var(--line); border-radius: 0.5rem; margin: 0 0 1re
 .stats dd.note { font-size: 0.8125rem; font-weight: 400; color: var(--muted); }
 .scroll { overflow-x: auto; margin: 0 0 1rem; }
 table { border-collapse: collapse; width: 100%; overflow-wrap: normal; }
-caption { text-align: left; color: var(--muted); padding: 0.25rem 0; }
+caption { text-align: left; color: var(--muted); padding: 0.25rem 0;
+  max-width: calc(100vw - 2rem); }
 th, td { text-align: left; vertical-align: top; padding: 0.5rem 0.875rem 0.5rem 0;
   border-bottom: 1px solid var(--line); }
 thead th { color: var(--muted); font-size: 0.875rem; white-space: nowrap; }

@@ -104,6 +104,30 @@ Deno.test("browser: no figure of a chart is cut off, however small, large or lon
   }
 });
 
+Deno.test("browser: on a phone the words above a table are all there, however wide it is", async () => {
+  using world = await busyWorld();
+  await using visitor = await visit(world);
+  const { page, url } = visitor;
+  await page.setViewportSize({ width: 360, height: 640 });
+  await signIn(page, url, world.apiKey);
+  let wider = 0;
+  for (const [, path] of await allPages(world)) {
+    await page.goto(url + path);
+    const tables = await page.evaluate(`
+      [...document.querySelectorAll(".scroll")].map((region) => {
+        const words = document.createRange();
+        words.selectNodeContents(region.querySelector("caption"));
+        const isWider = region.scrollWidth > region.clientWidth;
+        return [isWider, words.getBoundingClientRect().right];
+      })`);
+    for (const [isWider, right] of tables as [boolean, number][]) {
+      assert.ok(right <= 360, `${path}: to ${right}`);
+      if (isWider) wider++;
+    }
+  }
+  assert.ok(wider > 5, "tables that are wider than the screen were among them");
+});
+
 Deno.test("browser: names without a blank in them fit a phone on every page of the console", async () => {
   const long = "d".repeat(100);
   using world = await busyWorld({ name: `Shop${long}`, description: long });
