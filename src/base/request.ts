@@ -120,13 +120,21 @@ const boundsTold = {
 function parseBody(text: string): Json {
   try {
     return parseJson(text);
-  } catch {
+  } catch (error) {
     // What was thrown quotes the body, which the log must not hold.
     throw new ApiError(400, {
-      message: "We could not parse the JSON body of your request: it must be a JSON object.",
+      message: `We could not parse the JSON body of your request: ${faultIn(text, error)}.`,
       code: null,
     });
   }
+}
+
+/** Where a text stops being JSON, as far as V8 tells. */
+function faultIn(text: string, error: unknown): string {
+  if (text.trim() === "") return "it is empty, and must be a JSON object";
+  const [, line, column] = /\(line (\d+) column (\d+)\)$/.exec(String(error)) ?? [];
+  if (line === undefined) return "it must be a JSON object";
+  return `it must be a JSON object, and is no JSON at line ${line}, column ${column}`;
 }
 
 /**
