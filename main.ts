@@ -95,7 +95,9 @@ function lock(kvPath: string): string {
   } catch (error) {
     throw new Error(`KV_PATH ${kvPath} cannot be written: ${messageOf(error)}`);
   }
-  if (path === null) throw new Error(`KV_PATH ${kvPath} is in use by another process`);
+  if (path === null) {
+    throw new Error(`KV_PATH ${kvPath} is in use by another process: stop it first`);
+  }
   return path;
 }
 
