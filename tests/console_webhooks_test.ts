@@ -280,10 +280,11 @@ Deno.test("console: deliveries are listed by status, page by page, and all that 
   using world = await createWorld();
   const { id } = await subscribe(world, { events: ["balance.deposit.created"] });
   world.subscriber.reply(() => ({ status: 410 }));
+  const owner = await signedIn(world);
+  assert.match(textOf((await owner.get("deliveries")).html), /There is no delivery yet/);
   for (let n = 0; n < 30; n++) await world.deposit("ada", "1");
   await deliver(world);
   world.subscriber.reply(() => ({}));
-  const owner = await signedIn(world);
   const failed = await owner.get(`webhooks/${id}?status=error`);
   assert.equal(failed.html.match(/status 410/g)?.length, 25);
   const [, next = ""] = /<a href="([^"]*cursor=[^"]*)" rel="next"/.exec(failed.html) ?? [];

@@ -45,7 +45,7 @@ export async function deliveryList(
   return (
     <>
       <Tabs label="Status" tabs={tabs} />
-      <Deliveries logs={logs} here={here} />
+      <Deliveries logs={logs} here={here} isWhole={status === null} />
       <Pager
         older={nextCursor === null ? null : older}
         newest={cursor === undefined ? null : shown}
@@ -60,7 +60,12 @@ export function Status({ status }: { status: DeliveryStatus }) {
   return <Tag tone={tone}>{status}</Tag>;
 }
 
-function Deliveries({ logs, here }: { logs: LogEntry[]; here: (path: string) => string }) {
+function Deliveries({ logs, here, isWhole }: {
+  logs: LogEntry[];
+  here: (path: string) => string;
+  /** Whatever their status. */
+  isWhole: boolean;
+}) {
   return (
     <Table
       caption="Newest first; times in UTC"
@@ -84,7 +89,7 @@ function Deliveries({ logs, here }: { logs: LogEntry[]; here: (path: string) => 
         entry.error ?? "",
         entry.nextRetryAt === null ? "" : <Moment at={entry.nextRetryAt} />,
       ])}
-      empty="There is no such delivery."
+      empty={isWhole ? "There is no delivery yet." : "There is no such delivery."}
     />
   );
 }
