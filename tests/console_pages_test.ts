@@ -166,7 +166,7 @@ Deno.test("console: settings are saved as the admin API would, and faults are to
     lowBalance: "1,5",
     trialCredits: "0.25",
     topUpUrl: "https://shop.example/pay/{user}",
-    amounts: "3 6,50",
+    amounts: "3, 6,50",
     min: "1",
     max: "50",
     billingEvents: "on",

@@ -107,7 +107,9 @@ function readSettings(form: URLSearchParams, project: Project): Record<string, u
     maxOutputTokens: wholeNumber(form, "maxOutputTokens", labels.maxOutputTokens) ??
       project.maxOutputTokens,
     topUp: {
-      amounts: (given(form, "amounts") ?? "").split(/[\s;]+/).filter(Boolean).map(typedDecimal),
+      amounts: (given(form, "amounts") ?? "").split(/[\s;]+|,\s+/).filter(Boolean).map(
+        typedDecimal,
+      ),
       min: decimal(form, "min") ?? project.topUp.min,
       max: decimal(form, "max") ?? project.topUp.max,
       checkoutUrl: given(form, "checkoutUrl"),
