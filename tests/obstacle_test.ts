@@ -1,13 +1,14 @@
 import assert from "node:assert/strict";
 import { accountKey } from "../src/store/keys.ts";
-import { decodeAccount, encodeAccount, type Hold } from "../src/ledger/account.ts";
+import { decodeAccount, emptyAccount, encodeAccount, type Hold } from "../src/ledger/account.ts";
+import { takeExpired } from "../src/ledger/expiry.ts";
 import { type Amount, fromDecimal, zero } from "../src/base/money.ts";
 import { chatBody, chatPath, storedAccount, storedRows } from "./support/books.ts";
-import { until } from "./support/chat.ts";
+import { chat, until } from "./support/chat.ts";
 import { forgetWholly } from "./support/forget.ts";
 import { createGate, createScriptedStore } from "./support/store.ts";
 import { completion, usage } from "./support/upstream.ts";
-import { verify } from "./support/verify.ts";
+import { put, verify } from "./support/verify.ts";
 import { allow, charge, Device, pay, sharedWorld } from "./support/wallets.ts";
 import { createWorld, type World } from "./support/world.ts";
 
@@ -154,4 +155,60 @@ Deno.test("obstacle: a refund that meets a whole forgetting is of nobody any mor
   assert.equal((await refund).status, 404);
   await world.clock.advance(61_000);
   assert.deepEqual((await verify(world)).faults, []);
+});
+
+Deno.test("obstacle: dead holds are no answers that run, where only so many may", async () => {
+  using world = await createWorld({ project: { limits: { user: { concurrent: 1 } } } });
+  await world.deposit("ada", "40");
+  const account = await storedAccount(world, "ada");
+  account.holds = Array.from({ length: 40 }, () => deadHold(world, fromDecimal("1"), null));
+  await put(world, accountKey(world.projectId, "ada"), encodeAccount(account));
+  assert.equal((await world.json(chatPath, { body: chatBody("ada") })).status, 200);
+});
+
+Deno.test("obstacle: some have expired: those end, and what the others hold stays held", () => {
+  const now = 1_000;
+  const hold = (id: string, amount: string, expiresAt: number): Hold => (
+    { id, amount: fromDecimal(amount), expiresAt, used: zero, connectionId: null }
+  );
+  const holds = [hold("one", "1", now + 1), hold("dead", "2", now), hold("other", "4", now + 1)];
+  const account = { ...emptyAccount(), balance: fromDecimal("10"), holds, held: fromDecimal("7") };
+  assert.deepEqual(takeExpired(account, holds, now).map(({ id }) => id), ["dead"]);
+  assert.deepEqual(account.holds.map(({ id }) => id), ["one", "other"]);
+  assert.equal(account.held, fromDecimal("5"));
+});
+
+Deno.test("obstacle: who would get much less for an answer under way waits for its end", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "0.0024");
+  const gate = createGate();
+  world.upstream.once(async () => {
+    await gate.opened;
+    return completion();
+  });
+  const first = chat(world, { max_tokens: 1_000 });
+  while (world.upstream.calls.length < 1) await new Promise((go) => setTimeout(go, 1));
+  const second = chat(world, { max_tokens: 1_000 });
+  await world.clock.advance(500);
+  assert.equal(world.upstream.calls.length, 1);
+  gate.open();
+  await first;
+  assert.equal((await until(world, second, 50)).body.paywall, undefined);
+  assert.ok(world.upstream.calls[1]?.body.max_tokens > 900);
+});
+
+Deno.test("obstacle: nobody waits longer than 10 s, however often something ends before", async () => {
+  using world = await createWorld({ project: { pricing: dear } });
+  await world.deposit("ada", "1.1");
+  const { answer, held, gate } = running(world, 2);
+  await held();
+  let answered = false;
+  const next = world.json(chatPath, { body: chatBody("ada") }).then(() => (answered = true));
+  for (let second = 1; second <= 11; second++) {
+    assert.equal(answered, second === 11, `after ${second - 1} s`);
+    await world.deposit("ada", "0.000000001");
+    await world.clock.advance(second === 10 ? 1_010 : 1_000);
+  }
+  gate.open();
+  await Promise.all([answer, next]);
 });
