@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { loadTokenizer } from "../src/chat/tokenizer.ts";
-import { chatBody, chatPath, checkBooks } from "./support/books.ts";
+import { chatBody, chatPath, checkBooks, storedAccount } from "./support/books.ts";
 import { chat, chatStream, usageOf } from "./support/chat.ts";
 import { chunk, completion, fedStream, readEvents, usage, usageChunk } from "./support/upstream.ts";
 import { allow, charge, Device, pay, sharedWorld } from "./support/wallets.ts";
@@ -130,4 +130,22 @@ Deno.test("spend limits: what another user holds of the same wallet counts into 
     assert.equal((await charge(world, "1", { user })).success, false, user);
   }
   await answer.end(8);
+});
+
+Deno.test("spend limits: what a user spent this month counts on when a person allows it anew", async () => {
+  using world = await sharedWorld({ limits: { user: { spendPerMonth: "5" } } });
+  const grace = new Device(world);
+  await allow(grace);
+  await pay(world, { amount: "100" });
+  assert.equal((await charge(world, "4")).success, true);
+  await handOver(world, grace, "50");
+  assert.deepEqual((await charge(world, "2")).reason, "limit_reached");
+  assert.equal((await charge(world, "1")).success, true);
+});
+
+Deno.test("spend limits: where there are none, nothing is counted for them", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  await chat(world);
+  assert.equal((await storedAccount(world, "ada")).counters, null);
 });
