@@ -3,6 +3,7 @@ import { formatAmount, fromDecimal } from "../src/base/money.ts";
 import { chatBody, chatPath, checkBooks, storedAccount, whileMoving } from "./support/books.ts";
 import { createScriptedStore } from "./support/store.ts";
 import { completion, usage } from "./support/upstream.ts";
+import { operate } from "./support/webhooks.ts";
 import { type Body, createWorld, type World } from "./support/world.ts";
 
 /** All or nothing: an answer gets its 100 tokens or the paywall. */
@@ -153,4 +154,28 @@ Deno.test("concurrency: where others are always faster nothing is booked, and th
   assert.equal((await world.balance("ada")).balance, "1");
   const booked = await world.json("/v1/user/charge", request);
   assert.deepEqual([booked.status, booked.body.balance], [200, "0.75"]);
+});
+
+Deno.test("concurrency: nobody is refused an answer for what another process has booked since", async () => {
+  using world = await createWorld();
+  using other = await createWorld({ shareWith: world });
+  await other.deposit("ada", "0.00001");
+  assert.equal(
+    (await other.json(chatPath, { body: chatBody("ada") })).body.paywall?.reason,
+    "insufficient_funds",
+  );
+  await world.deposit("ada", "1");
+  const { body } = await other.json(chatPath, { body: chatBody("ada") });
+  assert.equal(body.paywall, undefined);
+});
+
+Deno.test("concurrency: an answer costs what another process has just set as its price", async () => {
+  using world = await createWorld();
+  using other = await createWorld({ shareWith: world });
+  await world.deposit("ada", "1");
+  const ask = async () => (await other.json(chatPath, { body: chatBody("ada") })).body.usage.cost;
+  assert.equal(await ask(), "0.00002");
+  const models = { "test-model": { input: "10", output: "20", maxOutputTokens: 1000 } };
+  await operate(world, "", { method: "PATCH", body: { pricing: { models } } });
+  assert.equal(await ask(), "0.0002");
 });
