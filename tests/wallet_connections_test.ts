@@ -112,3 +112,21 @@ Deno.test("wallet: what each user holds of it holds is listed, for the sweep and
   }
   await Promise.all(answers);
 });
+
+Deno.test("wallet: a cap that is set as another process books a charge forgets nothing of it", async () => {
+  const store = createScriptedStore();
+  using world = await createWorld({ env, project: { mode: "shared" }, wrapKv: store.wrap });
+  using other = await createWorld({ env, shareWith: world });
+  const device = new Device(world);
+  await allow(device);
+  await pay(world, { amount: "20" });
+  store.atomic = async (write, real) => {
+    store.atomic = null;
+    assert.equal((await charge(other, "4")).success, true);
+    return await real(write);
+  };
+  const cap = { action: "cap", projectId: world.projectId, user: "ada", cap: "5" };
+  assert.equal((await device.post("/wallet", cap)).status, 303);
+  assert.equal((await charge(world, "2")).success, false, "1 is left of the day");
+  assert.equal((await charge(world, "1")).success, true);
+});
