@@ -204,3 +204,10 @@ Deno.test("wallet: of any who ever paid, what they were charged can be given bac
     assert.match((await devices[at]?.get("/wallet"))?.html ?? "", /\$20\.00/);
   }
 });
+
+Deno.test("wallet: a key that was never used is no answer of before, where nobody pays", async () => {
+  using world = await sharedWorld();
+  const sent = { body: { user: "ada", amount: "2" }, headers: keyed };
+  const { status, body } = await world.json("/v1/user/charge", sent);
+  assert.deepEqual([status, body.reason], [200, "authorization_required"]);
+});
