@@ -315,3 +315,19 @@ Deno.test("stripe: who was forgotten is given back under their pseudonym", async
   assert.deepEqual([status, body.error.code], [400, "not_refundable"]);
   await requireSound(world);
 });
+
+Deno.test("stripe: what a bank has is not given back for what else is told of the payment", async () => {
+  const failed = { id: "re_1", object: "refund", amount: 500, status: "failed" };
+  for (
+    const [type, object] of [["refund.failed", failed], ["charge.refunded", {
+      amount_refunded: 400,
+    }]] as const
+  ) {
+    using world = await walletWorld();
+    const { session } = await pay(world);
+    const { created } = disputeOf(session);
+    await tellAll(world, [created, eventOf(session, type, object)]);
+    assert.equal(await balanceOf(world), "0", type);
+    await requireSound(world);
+  }
+});
