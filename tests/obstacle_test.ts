@@ -212,3 +212,35 @@ Deno.test("obstacle: nobody waits longer than 10 s, however often something ends
   gate.open();
   await Promise.all([answer, next]);
 });
+
+Deno.test("obstacle: of dead holds left for later no more stays held than was held", () => {
+  const dead = (n: number): Hold => (
+    {
+      id: `${n}`,
+      amount: fromDecimal("1"),
+      expiresAt: 1,
+      used: fromDecimal("2"),
+      connectionId: null,
+    }
+  );
+  const account = { ...emptyAccount(), holds: Array.from({ length: 30 }, (_, n) => dead(n)) };
+  const ending = takeExpired(account, account.holds, 1);
+  assert.equal(account.held, BigInt(30 - ending.length) * fromDecimal("1"));
+});
+
+Deno.test("obstacle: when something ends, whoever waits goes on for 2 s from then", async () => {
+  using world = await createWorld({ project: { pricing: dear } });
+  await world.deposit("ada", "1.1");
+  const { answer, held, gate } = running(world, 2);
+  await held();
+  let answered = false;
+  const next = world.json(chatPath, { body: chatBody("ada") }).then(() => (answered = true));
+  await world.clock.advance(1_000);
+  await world.deposit("ada", "0.000000001");
+  await world.clock.advance(1_900);
+  assert.equal(answered, false);
+  await world.clock.advance(200);
+  assert.equal(answered, true);
+  gate.open();
+  await Promise.all([answer, next]);
+});
