@@ -130,3 +130,31 @@ Deno.test("wallet: a cap that is set as another process books a charge forgets n
   assert.equal((await charge(world, "2")).success, false, "1 is left of the day");
   assert.equal((await charge(world, "1")).success, true);
 });
+
+Deno.test("wallet: leave that ends while a request is under way allows nothing more", async () => {
+  const store = createScriptedStore();
+  using world = await createWorld({ env, project: { mode: "shared" }, wrapKv: store.wrap });
+  using other = await createWorld({ env, shareWith: world });
+  const device = new Device(world);
+  await allow(device);
+  await pay(world, { amount: "20" });
+  const disconnect = () => other.json("/v1/user/disconnect?user=ada", { method: "POST" });
+  for (
+    const ask of [
+      async () => (await charge(world, "2")).reason,
+      async () => (await world.json(chatPath, { body: chatBody("ada") })).body.paywall?.reason,
+    ]
+  ) {
+    store.get = async (key, real) => {
+      const row = await real(key);
+      if (key[0] !== "authorization") return row;
+      store.get = null;
+      await disconnect();
+      return row;
+    };
+    assert.equal(await ask(), "authorization_required");
+    await world.clock.advance(1_000);
+    await allow(device);
+  }
+  assert.match((await device.get("/wallet")).html, /\$20\.00/);
+});
