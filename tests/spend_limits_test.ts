@@ -149,3 +149,14 @@ Deno.test("spend limits: where there are none, nothing is counted for them", asy
   await chat(world);
   assert.equal((await storedAccount(world, "ada")).counters, null);
 });
+
+Deno.test("spend limits: what a running answer holds is not there for anything else", async () => {
+  const limits = { user: { spendPerDay: "10" } };
+  using world = await createWorld({ project: { limits, pricing } });
+  await world.deposit("ada", "100");
+  const answer = await begin(world);
+  assert.equal((await charge(world, "3")).success, false, "it holds 8");
+  assert.equal((await charge(world, "2")).success, true);
+  await answer.end(8);
+  assert.equal((await charge(world, "0.1")).success, false);
+});
