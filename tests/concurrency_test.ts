@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { formatAmount, fromDecimal } from "../src/base/money.ts";
+import { takeBatch, type Waiting } from "../src/ledger/waiting.ts";
 import { chatBody, chatPath, checkBooks, storedAccount, whileMoving } from "./support/books.ts";
 import { createScriptedStore } from "./support/store.ts";
 import { completion, usage } from "./support/upstream.ts";
@@ -178,4 +179,23 @@ Deno.test("concurrency: an answer costs what another process has just set as its
   const models = { "test-model": { input: "10", output: "20", maxOutputTokens: 1000 } };
   await operate(world, "", { method: "PATCH", body: { pricing: { models } } });
   assert.equal(await ask(), "0.0002");
+});
+
+Deno.test("concurrency: one write takes no more operations, bytes and rows than it can carry", () => {
+  const batchOf = (length: number, operation: Partial<Waiting["operation"]>) => {
+    const waiting = Array.from({ length }, (): Waiting => ({
+      operation: { reads: [], bytes: 1, ...operation },
+      decide: () => assert.fail(),
+      reject: () => {},
+    }));
+    const taken = takeBatch(waiting, 10).length;
+    assert.equal(waiting.length, length - taken, "the others wait on");
+    return taken;
+  };
+  assert.equal(batchOf(5, {}), 5);
+  assert.equal(batchOf(100, {}), 64);
+  assert.equal(batchOf(100, { bytes: 64 * 1024 }), 4);
+  assert.equal(batchOf(100, { reads: [["row", 1], ["row", 2]] }), 5);
+  assert.equal(batchOf(100, { reads: [["row", 1]], claim: ["row", 2] }), 5);
+  assert.equal(batchOf(2, { bytes: 1024 * 1024 }), 1, "at least one");
 });
