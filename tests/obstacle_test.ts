@@ -244,3 +244,21 @@ Deno.test("obstacle: when something ends, whoever waits goes on for 2 s from the
   gate.open();
   await Promise.all([answer, next]);
 });
+
+Deno.test("obstacle: who has waited 2 s in vain for more gets the shorter answer", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "0.0024");
+  const gate = createGate();
+  world.upstream.once(async () => {
+    await gate.opened;
+    return completion();
+  });
+  const first = chat(world, { max_tokens: 1_000 });
+  while (world.upstream.calls.length < 1) await new Promise((go) => setTimeout(go, 1));
+  const second = chat(world, { max_tokens: 1_000 });
+  await world.clock.advance(2_100);
+  assert.equal((await second).body.paywall, undefined);
+  assert.ok(world.upstream.calls[1]?.body.max_tokens < 1_000);
+  gate.open();
+  await first;
+});
