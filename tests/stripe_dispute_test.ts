@@ -331,3 +331,10 @@ Deno.test("stripe: what a bank has is not given back for what else is told of th
     await requireSound(world);
   }
 });
+
+Deno.test("stripe: a refund of the least amount is taken back too", async () => {
+  using world = await walletWorld();
+  const { session } = await pay(world);
+  assert.deepEqual(await tellAll(world, [refundOf(session, 1)]), ["debited"]);
+  assert.equal(await balanceOf(world), "9.99");
+});
