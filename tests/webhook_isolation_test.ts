@@ -23,17 +23,24 @@ Deno.test("isolation: what waits for a slot goes out as soon as one is free, old
   using world = await createWorld();
   await subscribe(world);
   const gate = Promise.withResolvers<void>();
+  let underWay = 0;
+  let most = 0;
   world.subscriber.reply(async () => {
+    most = Math.max(most, ++underWay);
     await gate.promise;
+    await new Promise((resolve) => setTimeout(resolve, 1));
+    underWay--;
     return {};
   });
-  for (let n = 1; n <= 60; n++) await world.deposit("ada", `${n}`);
+  for (let n = 1; n <= 160; n++) await world.deposit("ada", `${n}`);
   assert.equal(world.subscriber.received.length, concurrencyMax);
   gate.resolve();
   await world.app.dispatcher.idle();
   const amounts = world.subscriber.received.map(({ body }) => Number(body.event.data.amount));
-  assert.equal(amounts.length, 60, "without a poll");
-  assert.deepEqual([...amounts].sort((a, b) => a - b), Array.from({ length: 60 }, (_, n) => n + 1));
+  assert.equal(amounts.length, 160, "without a poll");
+  assert.equal(most, concurrencyMax);
+  const all = Array.from({ length: 160 }, (_, n) => n + 1);
+  assert.deepEqual([...amounts].sort((a, b) => a - b), all);
   for (const [at, amount] of amounts.entries()) {
     assert.ok(Math.abs(at + 1 - amount) <= concurrencyMax, `${amount} as number ${at + 1}`);
   }
