@@ -30,6 +30,14 @@ Deno.test("rates: a paywall says how they stand, by whichever leaves less", asyn
   assert.deepEqual((await told(narrow, "eve")).rates, ["3", "2", "20s"]);
 });
 
+Deno.test("rates: an answer says how they stand, streamed or not", async () => {
+  using world = await createWorld({ project: { limits } });
+  await world.deposit("ada", "1");
+  for (const [stream, left, reset] of [[false, "59", "1s"], [true, "58", "2s"]] as const) {
+    assert.deepEqual((await told(world, "ada", { stream })).rates, ["60", left, reset]);
+  }
+});
+
 Deno.test("rates: so does one for want of leave, and one that says that somebody is too fast", async () => {
   using world = await sharedWorld({ limits });
   await linkFor(world, "eve");
