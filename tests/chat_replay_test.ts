@@ -3,6 +3,7 @@ import { chat, chatBody, chatStream, completionsPath, until, usageOf } from "./s
 import { settle } from "./support/clock.ts";
 import { completion, helloStream } from "./support/upstream.ts";
 import { loadTokenizer } from "../src/chat/tokenizer.ts";
+import { allow, Device, pay, sharedWorld } from "./support/wallets.ts";
 import { adminKey, createWorld } from "./support/world.ts";
 
 // Loaded before the clock is moved, since loading takes real time.
@@ -83,6 +84,20 @@ Deno.test("chat replay: who asks again while the first one runs waits for its an
   assert.equal(replayed.length, 4);
   assert.equal(world.upstream.calls.length, 1);
   assert.equal((await world.balance("ada")).balance, "0.99998");
+});
+
+Deno.test("chat replay: so does who asks again for what a wallet pays", async () => {
+  using world = await sharedWorld();
+  await allow(new Device(world));
+  await pay(world);
+  world.upstream.once(async () => {
+    await world.clock.sleep(1_000);
+    return completion();
+  });
+  const asked = Promise.all([chat(world, {}, keyed), chat(world, {}, keyed)]);
+  const [one, other] = await until(world, asked);
+  assert.deepEqual([one?.status, one?.body.paywall, one?.body], [200, undefined, other?.body]);
+  assert.equal(world.upstream.calls.length, 1);
 });
 
 Deno.test("chat replay: of those who wait for one answer, eight do, and who has left does not", async () => {
