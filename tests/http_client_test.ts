@@ -128,7 +128,7 @@ Deno.test("http: one connection serves one request after the other, another one 
   const first = await ask(`${server.url}/a?b=c`, { method: "POST", headers, body });
   const beside = await ask(`${server.url}/beside`);
   assert.deepEqual([await textOf(first), await textOf(beside)], ["ok", "ok"]);
-  await textOf(await ask(`${server.url}/next`));
+  for (let n = 0; n < 3; n++) await textOf(await ask(`${server.url}/next`));
   assert.equal(server.connections.length, 2);
   const { host } = new URL(server.url);
   assert.equal(
@@ -176,6 +176,20 @@ Deno.test("http: of the connections that are kept, the one that its server leave
   await new Promise((resolve) => setTimeout(resolve, 20));
   await together();
   assert.equal(server.connections.length, 4, "two are used again");
+});
+
+Deno.test("http: of the connections that are kept, the one whose time is over goes alone", async () => {
+  const short = ok.replace("\r\n", "\r\nkeep-alive: timeout=2\r\n");
+  using server = startServer((line) => line.send(line === server.connections[0] ? short : ok));
+  const { ask, pass } = startClient();
+  const together = () =>
+    Promise.all([1, 2].map(() => ask(server.url))).then((both) => both.map(textOf));
+  await Promise.all(await together());
+  pass(1_000);
+  await eventually(() => server.connections.some(({ left }) => left));
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  await textOf(await ask(server.url));
+  assert.equal(server.connections.length, 2, "the other is used again");
 });
 
 Deno.test("http: a kept connection that ends as soon as it is asked is none; its request goes by another", async () => {
