@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { unwrittenMaxMs } from "../src/webhooks/expand.ts";
 import { createScriptedStore } from "./support/store.ts";
 import { createWorld } from "./support/world.ts";
 import { deliver, logs, subscribe, subscriptionsPath } from "./support/webhooks.ts";
@@ -140,6 +141,24 @@ Deno.test("logs: ended deliveries are kept for the retention, then they and thei
   assert.equal((await world.deps.kv.list({ prefix: ["log"], limit: 5 })).length, 0);
 });
 
+Deno.test("logs: sweeps come to every project, however many there are", async () => {
+  using world = await createWorld({ env: { WEBHOOK_RETENTION_DAYS: "2" } });
+  for (let n = 0; n < 99; n++) await world.makeProject();
+  const last = await world.makeProject();
+  const { apiKey: key } = last;
+  const body = { url: "https://hooks.example.com/farebox", events: ["*"] };
+  assert.equal((await world.json(subscriptionsPath, { key, body })).status, 201);
+  const deposit = { user: "ada", amount: "1" };
+  await world.json("/v1/user/balance/deposit", { key, body: deposit });
+  await deliver(world);
+  await world.clock.advance(3 * 24 * 3_600_000);
+  const left = () => world.deps.kv.list({ prefix: ["delivery", last.projectId], limit: 1 });
+  await world.app.sweep();
+  assert.equal((await left()).length, 1, "the first sweep's part is a hundred projects");
+  await world.app.sweep();
+  assert.deepEqual(await left(), []);
+});
+
 Deno.test("logs: a sweep removes all that is old, or as much as it has time for, of every project", async () => {
   const store = createScriptedStore();
   const env = { WEBHOOK_RETENTION_DAYS: "2" };
@@ -174,4 +193,20 @@ Deno.test("logs: a sweep removes all that is old, or as much as it has time for,
   store.atomic = null;
   await world.app.sweep();
   assert.deepEqual(await both(), [0, 0]);
+});
+
+Deno.test("logs: a delivery that is under way for the first time is found by its filters alone", async () => {
+  using world = await createWorld();
+  const [own, other] = [await subscribe(world), await subscribe(world)];
+  world.subscriber.reply(() => new Promise(() => {}));
+  await world.deposit("ada", "1");
+  await world.clock.advance(unwrittenMaxMs);
+  const found = async (query: string) =>
+    (await logs(world, query)).map(({ subscriptionId }) => subscriptionId);
+  assert.deepEqual((await found("")).sort(), [own.id, other.id].sort());
+  assert.deepEqual(await found(`&subscriptionId=${own.id}`), [own.id]);
+  const type = "&eventType=balance.deposit.created";
+  assert.deepEqual(await found(`&subscriptionId=${other.id}${type}`), [other.id]);
+  assert.deepEqual(await found(`&subscriptionId=${other.id}&eventType=balance.charge.created`), []);
+  assert.deepEqual(await found("&eventType=balance.charge.created"), []);
 });
