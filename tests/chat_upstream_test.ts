@@ -317,3 +317,15 @@ Deno.test("chat upstream: where its owner has said which field bounds an answer,
   assert.equal((await chat(world, { max_tokens: 5 })).status, 400);
   assert.deepEqual(world.upstream.calls.map(({ body }) => body.max_tokens), [5]);
 });
+
+Deno.test("chat upstream: an answer that comes in many pieces is whole", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  const content = Array.from({ length: 2_000 }, (_, n) => `word ${n}`).join(" ");
+  const choices = [{ index: 0, message: { role: "assistant", content }, finish_reason: "stop" }];
+  const bytes = new TextEncoder().encode(await completion({ choices }).text());
+  const pieces = Array.from({ length: 9 }, (_, n) => bytes.slice(n * 3_000, (n + 1) * 3_000));
+  world.upstream.once(() => new Response(ReadableStream.from(pieces)));
+  const { body } = await chat(world);
+  assert.equal(body.choices[0].message.content, content);
+});
