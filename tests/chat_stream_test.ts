@@ -319,3 +319,19 @@ Deno.test("chat stream: it is charged before its end is said", async () => {
     if (frame.includes("[DONE]")) await assertChargedOnce(world);
   }
 });
+
+Deno.test("chat stream: all of it in one piece ends where it says, and is not cut", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  const sent = [chunk({ content: "Hi" }), "[DONE]", chunk({ content: " more" })];
+  const frames = sent.map((data) => typeof data === "string" ? data : JSON.stringify(data));
+  const text = frames.map((data) => `data: ${data}\n\n`).join("");
+  const headers = { "content-type": "text/event-stream" };
+  world.upstream.once(() => new Response(text, { headers }));
+  const events = await readEvents(await chatStream(world));
+  const told = events.slice(0, -1).map(({ choices: [choice] }) => choice);
+  assert.deepEqual(told.map(({ delta, finish_reason }) => [delta.content, finish_reason]), [
+    ["Hi", null],
+    [undefined, "stop"],
+  ]);
+});
