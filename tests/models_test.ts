@@ -186,3 +186,13 @@ Deno.test("models: a server that refuses to list them is told of in the log", as
   const told = world.logged.find(({ event }) => event === "upstream_models_failed");
   assert.match(JSON.stringify(told), /status 401/);
 });
+
+Deno.test("models: without the catalogue only the project's own prices serve", async () => {
+  const asked = { model: "gpt-4o", messages: [{ role: "user", content: "Hi" }], user: "ada" };
+  for (const [catalogue, status] of [[true, 200], [false, 404]] as const) {
+    using world = await createWorld({ project: { pricing: { catalogue, models: {} } } });
+    await world.deposit("ada", "1");
+    assert.equal((await world.json("/v1/chat/completions", { body: asked })).status, status);
+    assert.equal(world.upstream.calls.length, status === 200 ? 1 : 0);
+  }
+});
