@@ -237,3 +237,15 @@ Deno.test("delivery: an address that turns private is refused at the attempt, an
   assert.match((await logs(world))[0]?.error, /^dns_error/);
   assert.equal(world.subscriber.received.length, 0);
 });
+
+Deno.test("delivery: a call that fails says why, and leaves no deadline behind", async () => {
+  using world = await createWorld();
+  await subscribe(world);
+  const waiting = world.clock.waiting;
+  world.subscriber.reply(() => Promise.reject(new Error("connect ECONNREFUSED 93.184.216.34")));
+  await world.deposit("ada", "5");
+  await deliver(world);
+  const [entry] = await logs(world);
+  assert.equal(entry?.error, "connection_refused: nothing listens there");
+  assert.equal(world.clock.waiting, waiting);
+});
