@@ -178,8 +178,8 @@ Deno.test("obstacle: some have expired: those end, and what the others hold stay
   assert.equal(account.held, fromDecimal("5"));
 });
 
-Deno.test("obstacle: who would get much less for an answer under way waits for its end", async () => {
-  using world = await createWorld();
+/** An answer that runs until the gate is opened, and another for which it leaves too little. */
+async function squeezed(world: World) {
   await world.deposit("ada", "0.0024");
   const gate = createGate();
   world.upstream.once(async () => {
@@ -188,7 +188,12 @@ Deno.test("obstacle: who would get much less for an answer under way waits for i
   });
   const first = chat(world, { max_tokens: 1_000 });
   while (world.upstream.calls.length < 1) await new Promise((go) => setTimeout(go, 1));
-  const second = chat(world, { max_tokens: 1_000 });
+  return { first, second: chat(world, { max_tokens: 1_000 }), gate };
+}
+
+Deno.test("obstacle: who would get much less for an answer under way waits for its end", async () => {
+  using world = await createWorld();
+  const { first, second, gate } = await squeezed(world);
   await world.clock.advance(500);
   assert.equal(world.upstream.calls.length, 1);
   gate.open();
@@ -247,15 +252,7 @@ Deno.test("obstacle: when something ends, whoever waits goes on for 2 s from the
 
 Deno.test("obstacle: who has waited 2 s in vain for more gets the shorter answer", async () => {
   using world = await createWorld();
-  await world.deposit("ada", "0.0024");
-  const gate = createGate();
-  world.upstream.once(async () => {
-    await gate.opened;
-    return completion();
-  });
-  const first = chat(world, { max_tokens: 1_000 });
-  while (world.upstream.calls.length < 1) await new Promise((go) => setTimeout(go, 1));
-  const second = chat(world, { max_tokens: 1_000 });
+  const { first, second, gate } = await squeezed(world);
   await world.clock.advance(2_100);
   assert.equal((await second).body.paywall, undefined);
   assert.ok(world.upstream.calls[1]?.body.max_tokens < 1_000);

@@ -7,7 +7,8 @@ import { createResults, type Result } from "../src/webhooks/results.ts";
 import { emptyWrite } from "../src/store/kv.ts";
 import { deliveryKey } from "../src/store/keys.ts";
 import type { SendResult } from "../src/webhooks/send.ts";
-import { readHealth } from "../src/webhooks/store.ts";
+import { encodeDelivery, readDeliveries, readHealth } from "../src/webhooks/store.ts";
+import { createGate } from "./support/store.ts";
 import { createWorld, type World } from "./support/world.ts";
 
 type Answer = Omit<SendResult, "result" | "bodyHead">;
@@ -44,21 +45,27 @@ async function claim(world: World, endpoint: Endpoint, answer = answered): Promi
   return { before, row, after, tried: true };
 }
 
+/** A committer that counts, and waits for its gate. */
+function gated({ deps }: World) {
+  const gate = createGate();
+  const counts = { commits: 0 };
+  const committer: Committer = {
+    ...deps.committer,
+    async commit(write) {
+      counts.commits++;
+      await gate.opened;
+      return await deps.committer.commit(write);
+    },
+  };
+  return { committer, counts, gate };
+}
+
 Deno.test("results: many that come during one write share the next few, and are bounded", async () => {
   using world = await createWorld();
   const endpoint = new Endpoint(world.projectId, "sub_test");
   const all: Result[] = [];
   for (let n = 0; n < 300; n++) all.push(await claim(world, endpoint));
-  const gate = Promise.withResolvers<void>();
-  let commits = 0;
-  const committer: Committer = {
-    ...world.deps.committer,
-    async commit(write) {
-      commits++;
-      await gate.promise;
-      return await world.deps.committer.commit(write);
-    },
-  };
+  const { committer, counts, gate } = gated(world);
   const results = createResults({ ...world.deps, committer });
   const recorded = all.slice(0, 200).map((result) => results.record(endpoint, result));
   await new Promise((resolve) => setTimeout(resolve));
@@ -66,33 +73,24 @@ Deno.test("results: many that come during one write share the next few, and are 
   recorded.push(...all.slice(200).map((result) => results.record(endpoint, result)));
   assert.equal(results.isBehind(endpoint), true, "its slots are kept until some are written");
   assert.equal(results.isBehind(new Endpoint(world.projectId, "sub_other")), false);
-  gate.resolve();
+  gate.open();
   await Promise.all(recorded);
   assert.equal(results.isBehind(endpoint), false);
-  assert.ok(commits <= 7, `${commits} writes`);
+  assert.ok(counts.commits <= 7, `${counts.commits} writes`);
 });
 
 Deno.test("results: what another process writes of the same subscription stands in no one's way", async () => {
   using world = await createWorld();
   using other = await createWorld({ shareWith: world });
   const endpoint = new Endpoint(world.projectId, "sub_test");
-  const gate = Promise.withResolvers<void>();
-  let commits = 0;
-  const committer: Committer = {
-    ...world.deps.committer,
-    async commit(write) {
-      commits++;
-      await gate.promise;
-      return await world.deps.committer.commit(write);
-    },
-  };
+  const { committer, counts, gate } = gated(world);
   const ours = createResults({ ...world.deps, committer });
   const recorded = ours.record(endpoint, await claim(world, endpoint));
   const theirs = createResults(other.deps);
   await theirs.record(endpoint, await claim(other, endpoint));
-  gate.resolve();
+  gate.open();
   await recorded;
-  assert.equal(commits, 1);
+  assert.equal(counts.commits, 1);
 });
 
 Deno.test("results: tries that failed in a row are counted across writes and processes", async () => {
@@ -125,4 +123,25 @@ Deno.test("results: of many tries the last twenty are kept, and all are counted"
   }
   assert.equal(after.attempts, 31);
   assert.deepEqual(after.history.map(({ at }) => at), Array.from({ length: 20 }, (_, n) => 11 + n));
+});
+
+Deno.test("results: one that another has written first is void, and counts as nothing", async () => {
+  using world = await createWorld();
+  const endpoint = new Endpoint(world.projectId, "sub_test");
+  const [own, lost] = [await claim(world, endpoint), await claim(world, endpoint)];
+  // Another process has it since its lease ended.
+  const { before, row } = lost;
+  await world.deps.kv.atomic({
+    ...emptyWrite(),
+    sets: [{ key: row.key, value: encodeDelivery(before ?? assert.fail()) }],
+  });
+  const results = createResults(world.deps);
+  // The first goes by itself, and the others share the next write.
+  const first = await claim(world, endpoint);
+  await Promise.all([first, own, lost].map((result) => results.record(endpoint, result)));
+  assert.equal(world.deps.meter.deliveries.delivered.value, 2);
+  const rows = await readDeliveries(world.deps.kv, [own.after, lost.after]);
+  assert.deepEqual(rows.map((found) => found?.value.status), ["success", "pending"]);
+  const voided = world.logged.filter(({ event }) => event === "webhook_result_void");
+  assert.deepEqual(voided.map(({ delivery }) => delivery), [lost.after.id]);
 });
