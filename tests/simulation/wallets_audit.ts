@@ -1,13 +1,18 @@
 import { fromBytes } from "../../src/base/json.ts";
 import { fromDecimal } from "../../src/base/money.ts";
 import type { Hold } from "../../src/ledger/account.ts";
-import type { Authorization } from "../../src/ledger/authorization.ts";
+import type { Authorization, FormerPayer } from "../../src/ledger/authorization.ts";
 import { amountOf, type Entry } from "../../src/ledger/entry.ts";
 import type { Write } from "../../src/store/kv.ts";
 import type { Violations } from "./violations.ts";
 
 /** What is spent; deposits that are paid back are not. */
 const spendingKinds: readonly Entry["kind"][] = ["usage", "charge", "expired"];
+
+/** Who pays, and who paid before. */
+function payersOf(decided: Authorization | undefined): FormerPayer[] {
+  return decided ? [decided, ...(decided.former ?? [])] : [];
+}
 
 /** Follows what people allow, and what is taken of their wallets by it. */
 export class WalletsAudit {
@@ -68,8 +73,9 @@ export class WalletsAudit {
         const allowed = decided?.personId === owner && this.#active.has(decided.connectionId);
         this.#must(allowed, "no wallet is spent of without leave", about);
       }
-      // What began under another connection is none of this one's.
-      if (!decided || connection !== decided.connectionId || !delta.startsWith("-")) continue;
+      // What began before a payer gave way to another one is still theirs.
+      const payer = payersOf(decided).find(({ connectionId }) => connectionId === connection);
+      if (!decided || !payer || !connection || !delta.startsWith("-")) continue;
       this.#must(written.has(name), "a wallet counts what a day takes", about);
       // A day that has begun does not end again, whoever's clock is behind.
       const date = new Date(entry.createdAt).toISOString().slice(0, 10);
@@ -80,8 +86,10 @@ export class WalletsAudit {
       const amount = fromDecimal(amountOf(entry));
       const sum = (this.#spent.get(counted) ?? 0n) + amount;
       this.#spent.set(counted, sum);
-      // A cap may be lowered under a running answer: what was promised for it is paid.
-      const within = sum <= fromDecimal(decided.dailyCap) || amount <= (hold?.amount ?? 0n);
+      // A cap may be lowered under a running answer: what was promised for it is paid. So is what
+      // began under a former payer, whose cap is kept no more.
+      const within = payer !== decided || sum <= fromDecimal(decided.dailyCap) ||
+        amount <= (hold?.amount ?? 0n);
       this.#must(within, "a day takes no more than its cap", () => `${about()} of ${sum}`);
     }
     for (const name of written) this.#compare(name);
@@ -90,11 +98,11 @@ export class WalletsAudit {
   /** What is taken of what a person allows for a day is what is counted. */
   #compare(name: string): void {
     const decided = this.#decided.get(name);
-    if (!decided) return;
-    const { connectionId, day, spent } = decided;
-    const sum = this.#spent.get(`${connectionId} ${day}`) ?? 0n;
-    const about = () => `${name} ${JSON.stringify(decided)} of ${sum}`;
-    this.#must(fromDecimal(spent) === sum, "a wallet counts what a day takes", about);
+    for (const { connectionId, day, spent = "0" } of payersOf(decided)) {
+      const sum = this.#spent.get(`${connectionId} ${day}`) ?? 0n;
+      const about = () => `${name} ${JSON.stringify(decided)} of ${sum} by ${connectionId}`;
+      this.#must(fromDecimal(spent) === sum, "a wallet counts what a day takes", about);
+    }
   }
 
   #decide(name: string, next: Authorization | null): void {
