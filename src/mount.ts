@@ -11,7 +11,7 @@ import { callerRequestId, strictly } from "./base/request.ts";
 import { corsHeaders, errorResponse } from "./base/response.ts";
 import type { Deps, LogFields } from "./deps.ts";
 
-const knownMethods = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+const knownMethods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
 /** Which address leads to which handler, by method. */
 export type Routes = Record<string, Partial<Record<Method, Handler>>>;
@@ -68,7 +68,7 @@ export function mount(
     if (path === noPath) return serve(served, noHost)(context);
     const isServed = (known: string) =>
       [fixed, varied].some(({ router }) => router.match(known, path)[0].length > 0);
-    const allowed = knownMethods.filter(isServed);
+    const allowed = knownMethods.filter((known) => isServed(known === "HEAD" ? "GET" : known));
     const refuse = allowed.length > 0 ? methodNotAllowed(allowed.join(", ")) : unknownUrl;
     return serve(served, lost(refuse))(context);
   });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { devApiKey, devProjectId } from "../src/projects/auth.ts";
 import { devProject } from "../src/projects/dev_project.ts";
-import { storedRows } from "./support/books.ts";
+import { chatBody, storedRows } from "./support/books.ts";
 import { createWorld, type World } from "./support/world.ts";
 
 async function devWorld(): Promise<World> {
@@ -96,4 +96,19 @@ Deno.test("dev key: making the project again leaves what is there", async () => 
   await world.app.admin.ensure(devProjectId, { ...devProject, name: "Other" });
   const { body } = await world.json("/v1/user/balance?user=ada", { key: devApiKey });
   assert.equal(body.balance, "1");
+});
+
+Deno.test("dev key: where no server is set, it is said which model answers without one", async () => {
+  using world = await createWorld({ dev: true, env: { UPSTREAM_URL: "", UPSTREAM_API_KEY: "" } });
+  await world.app.admin.ensure(devProjectId, devProject);
+  const response = await world.app.fetch(
+    new Request("http://localhost:8000/v1/chat/completions", {
+      method: "POST",
+      headers: { authorization: `Bearer ${devApiKey}`, "content-type": "application/json" },
+      body: JSON.stringify({ ...chatBody("ada"), model: "gpt-4o-mini" }),
+    }),
+  );
+  assert.equal(response.status, 502);
+  const { error } = await response.json();
+  assert.match(error.message, /'sandbox\/echo' answers without UPSTREAM_URL/);
 });

@@ -122,7 +122,7 @@ async function readAsk(rooms: ChatRooms, asked: Asked, earlier: Replay | null): 
   if (!terms) throw modelNotFound(model);
   steps.span?.set({ "farebox.project": project.id, "gen_ai.request.model": model });
   const upstream = await rooms.findUpstream(project, model);
-  if (!upstream) throw noUpstream();
+  if (!upstream) throw noUpstream(rooms.deps.config);
   const ref = await findAccount(rooms.deps.kv, project, user);
   return { ...asked, terms, upstream, ref, earlier };
 }

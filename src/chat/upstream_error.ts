@@ -1,7 +1,9 @@
 import type { Secret } from "../base/secret.ts";
 import { ApiError, type ErrorDetail } from "../base/errors.ts";
 import { isObject, parseJson } from "../base/json.ts";
+import type { Config } from "../config.ts";
 import type { Deps } from "../deps.ts";
+import { sandboxModel } from "./sandbox.ts";
 
 /** What an upstream did instead of answering, as it is counted. */
 export type UpstreamFaultKind = Exclude<keyof Deps["meter"]["upstreamFaults"], "ended">;
@@ -144,10 +146,12 @@ export function badUpstream(cause: unknown): UpstreamError {
 }
 
 /** 502: there is no upstream to ask, which is no fault of one. */
-export function noUpstream(): ApiError {
+export function noUpstream({ dev }: Pick<Config, "dev">): ApiError {
   return new ApiError(502, {
     message: "No model's server is set for this project: " +
-      "its owner sets the project's upstream, or the operator UPSTREAM_URL.",
+      (dev
+        ? `in development only '${sandboxModel}' answers without UPSTREAM_URL.`
+        : "its owner sets the project's upstream, or the operator UPSTREAM_URL."),
     code: "upstream_unavailable",
     cause: "no UPSTREAM_URL, and no upstream of the project",
   });

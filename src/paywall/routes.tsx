@@ -101,7 +101,10 @@ function startTopUp(rooms: PaywallRooms): Handler {
     const { ref, project } = await open(rooms, param("token"));
     const kind = checkoutOf(rooms.deps.config, project);
     if (kind === "none") {
-      throw new ApiError(405, { message: "Nothing can be paid here.", headers: { allow: "GET" } });
+      throw new ApiError(405, {
+        message: "Nothing can be paid here.",
+        headers: { allow: "GET, HEAD" },
+      });
     }
     const { amount, formId } = readTopUp(
       await inTime(readForm(request, rooms.deps.config)),

@@ -63,7 +63,7 @@ const topUpSchema = z.strictObject({
   }),
 }).refine(({ min, max }) => fromDecimal(min) <= fromDecimal(max), {
   path: ["max"],
-  error: "must not be less than 'min'",
+  error: "must not be less than 'topUp.min'",
 }).meta({ id: "TopUp", description: "What the hosted top-up page offers." });
 
 /** Where a project's chats go, as stored. */
