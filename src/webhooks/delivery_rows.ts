@@ -38,8 +38,10 @@ export function putDelivery(write: Write, before: Delivery | null, after: Delive
   const need = new Set(kept.map(textOf));
   write.sets.push(...kept.filter((row) => !have.has(textOf(row))));
   write.deletes.push(...old.filter((row) => !need.has(textOf(row))).map(({ key }) => key));
-  if (after.status !== "pending" || before?.dueAt === after.dueAt) return;
-  const { subscriptionId, projectId, dueAt } = after;
+  const { subscriptionId, projectId, status, dueAt } = after;
+  // One that had ended may be due again at the very moment that its last lease would have ended.
+  const wasDueThen = before?.status === "pending" && before.dueAt === dueAt;
+  if (status !== "pending" || wasDueThen) return;
   const key = readyKey(readyTime(dueAt), subscriptionId);
   write.sets.push({ key, value: encodeUtf8(projectId) });
 }

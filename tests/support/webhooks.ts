@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { storedRows } from "./books.ts";
 import { adminKey, type Body, type World } from "./world.ts";
 
 export const subscriptionsPath = "/v1/webhooks/subscriptions";
@@ -16,6 +17,14 @@ export async function logs(world: World, query = ""): Promise<Body[]> {
   const { status, body } = await world.json(`/v1/webhooks/logs?limit=100${query}`);
   assert.equal(status, 200, JSON.stringify(body));
   return body.logs;
+}
+
+/** That nothing is left over once all deliveries have ended. */
+export async function assertClean(world: World): Promise<void> {
+  const rows = await storedRows(world);
+  for (const kind of ["outbox", "due"]) {
+    assert.deepEqual(rows.filter(({ key }) => key[0] === kind), [], kind);
+  }
 }
 
 /** Lets everything that is due be delivered, and its results be written. */
