@@ -7,7 +7,7 @@ import type { Deps } from "./src/deps.ts";
 import { readEnvFile } from "./src/env_file.ts";
 import { type Door, listen } from "./src/listen.ts";
 import { devApiKey, devProjectId } from "./src/projects/auth.ts";
-import { createRealDeps, openStore } from "./src/real_deps.ts";
+import { createRealDeps, openStore } from "./src/real/deps.ts";
 import { devProject } from "./src/projects/dev_project.ts";
 
 /** How often leftovers of dead processes are looked for. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { UpstreamRequest, UpstreamResponse } from "../src/deps.ts";
 import { createHttpClient } from "../src/http/client.ts";
-import { connect } from "../src/real_connect.ts";
+import { connect } from "../src/real/connect.ts";
 import { eventually } from "./support/process.ts";
 
 const encoder = new TextEncoder();

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { createLog } from "../src/real_log.ts";
+import { createLog } from "../src/real/log.ts";
 import { createHandClock } from "./support/clock.ts";
 import { eventually, freePort, makeFolder, spawnFarebox, stop } from "./support/process.ts";
 

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { createResolve } from "../src/real_resolve.ts";
+import { createResolve } from "../src/real/resolve.ts";
 import { createHandClock, settle } from "./support/clock.ts";
 
 /** Name servers that answer when they are told to, on a clock that is moved by hand. */

@@ -130,7 +130,7 @@ Deno.test("global: time, randomness, network, environment and storage come by de
   ];
   for (const text of forbidden) {
     flags(forbiddenGlobals, "src/chat/forward.ts", text);
-    passes(forbiddenGlobals, "src/real_deps.ts", text);
+    passes(forbiddenGlobals, "src/real/deps.ts", text);
     passes(forbiddenGlobals, "main.ts", text);
   }
 });
@@ -222,7 +222,7 @@ Deno.test("types: any, ! and casts stay at the edges", () => {
   for (const text of forbidden) {
     flags(escapeHatches, "src/ledger/charge.ts", text);
     const edges = ["src/ledger/schema.ts", "src/ledger/store.ts", "src/store/commit.ts"];
-    for (const path of [...edges, "src/base/json.ts", "src/real_deps.ts", "tests/world.ts"]) {
+    for (const path of [...edges, "src/base/json.ts", "src/real/deps.ts", "tests/world.ts"]) {
       passes(escapeHatches, path, text);
     }
   }

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { createPost } from "../src/real_post.ts";
+import { createPost } from "../src/real/post.ts";
 import { eventually, makeFolder, serviceEnv, startFarebox } from "./support/process.ts";
 import { caPath, receiverEnv, startReceiver } from "./support/receiver.ts";
 import { makeProject } from "./support/traffic.ts";

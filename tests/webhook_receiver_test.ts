@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { PostResponse } from "../src/deps.ts";
-import { createPost } from "../src/real_post.ts";
+import { createPost } from "../src/real/post.ts";
 
 /** A receiver of bare bytes on this machine: answers each request with all that `answer` gives. */
 function startBare(answer: () => Iterable<string>) {

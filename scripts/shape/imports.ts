@@ -3,35 +3,15 @@ import { fileNameOf, type FileRule, isInSrc, lineAt, nodesOf, startOf } from "./
 import type { Source, TreeRule, Violation } from "./source.ts";
 
 /**
- * What each room may import, beside itself. `config`, `deps` and `real_deps` are the files of those
+ * What each room may import, beside itself. `config`, `deps` and the like are the files of those
  * names in `src/`. `src/app.ts` is in no row: it imports everything, and no room imports it.
  */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   base: [],
   config: ["base"],
   deps: ["config", "base", "store", "metrics"], // types only
-  real_deps: [
-    "config",
-    "deps",
-    "base",
-    "store",
-    "metrics",
-    "real_post",
-    "real_alarm",
-    "real_log",
-    "real_snapshot",
-    "real_connect",
-    "real_resolve",
-    "http",
-  ],
-  real_post: ["deps"],
-  real_connect: ["http"],
-  real_resolve: ["deps"], // types only
+  real: ["config", "deps", "base", "store", "metrics", "http"],
   http: ["deps", "base"],
-  real_alarm: ["deps"],
-  real_log: ["config", "deps"], // types only
-  real_snapshot: ["deps", "real_snapshot_worker"],
-  real_snapshot_worker: [],
   database_lock: [],
   env_file: [],
   listen: ["deps", "base"],

@@ -7,7 +7,7 @@ import { askByFetch } from "../../src/http/by_fetch.ts";
 import { createMeter } from "../../src/metrics/meter.ts";
 import { createCommitter } from "../../src/store/commit.ts";
 import { gatherReads } from "../../src/store/gather.ts";
-import { readGuides } from "../../src/real_deps.ts";
+import { readGuides } from "../../src/real/deps.ts";
 import { denoKv, guardKv, type Kv } from "../../src/store/kv.ts";
 import { checkedAnswer } from "./api_document.ts";
 import { createHandClock, type HandClock } from "./clock.ts";

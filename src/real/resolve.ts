@@ -1,4 +1,4 @@
-import type { Clock, Deps } from "./deps.ts";
+import type { Clock, Deps } from "../deps.ts";
 
 /** How long a name's addresses are remembered, in ms: a busy receiver is not asked for each time. */
 const resolvedMs = 1_000;

@@ -1,5 +1,5 @@
-import type { Config } from "./config.ts";
-import type { Clock, Log, LogFields } from "./deps.ts";
+import type { Config } from "../config.ts";
+import type { Clock, Log, LogFields } from "../deps.ts";
 
 /** Where lines go, and who is told when they cannot. */
 export interface Outlet {

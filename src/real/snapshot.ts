@@ -1,4 +1,4 @@
-import type { Snapshot } from "./deps.ts";
+import type { Snapshot } from "../deps.ts";
 
 // Why this is safe beside Deno KV, which has the same file open (tests/backup_test.ts holds it):
 //
@@ -42,7 +42,7 @@ export async function copyDatabase(path: string): Promise<Snapshot> {
 
 /** On a thread of its own: `node:sqlite` keeps the one that it is called on until all is copied. */
 function runCopy(from: string, to: string): Promise<void> {
-  const url = new URL("./real_snapshot_worker.ts", import.meta.url);
+  const url = new URL("./snapshot_worker.ts", import.meta.url);
   const worker = new Worker(url, { type: "module" });
   return new Promise<void>((resolve, reject) => {
     worker.onmessage = ({ data: { error } }) => error ? reject(new Error(error)) : resolve();

@@ -3,7 +3,7 @@ import http from "node:http";
 import https from "node:https";
 import { isIP, type LookupFunction, type Socket } from "node:net";
 import { TLSSocket } from "node:tls";
-import type { PostRequest, PostResponse } from "./deps.ts";
+import type { PostRequest, PostResponse } from "../deps.ts";
 
 /** Most that is read of an answer's body, and what is kept of it, in bytes. */
 const bodyReadMax = 16 * 1024;

@@ -1,23 +1,23 @@
 import { lookup } from "node:dns/promises";
 import process from "node:process";
-import { Bag } from "./base/bag.ts";
-import { inTime } from "./base/in_time.ts";
-import { createIds } from "./base/ids.ts";
-import { type Config, isDatabaseFile } from "./config.ts";
-import type { Clock, Deps, Log, ProcessFacts } from "./deps.ts";
-import { askByFetch } from "./http/by_fetch.ts";
-import { createHttpClient } from "./http/client.ts";
-import { createMeter } from "./metrics/meter.ts";
-import { createTracing } from "./metrics/tracing.ts";
-import { createAlarm } from "./real_alarm.ts";
-import { connect } from "./real_connect.ts";
-import { createLog } from "./real_log.ts";
-import { createPost } from "./real_post.ts";
-import { createResolve } from "./real_resolve.ts";
-import { copyDatabase, removeLeftCopies } from "./real_snapshot.ts";
-import { createCommitter } from "./store/commit.ts";
-import { gatherReads } from "./store/gather.ts";
-import { type Bound, denoKv, guardKv } from "./store/kv.ts";
+import { Bag } from "../base/bag.ts";
+import { inTime } from "../base/in_time.ts";
+import { createIds } from "../base/ids.ts";
+import { type Config, isDatabaseFile } from "../config.ts";
+import type { Clock, Deps, Log, ProcessFacts } from "../deps.ts";
+import { askByFetch } from "../http/by_fetch.ts";
+import { createHttpClient } from "../http/client.ts";
+import { createMeter } from "../metrics/meter.ts";
+import { createTracing } from "../metrics/tracing.ts";
+import { createAlarm } from "./alarm.ts";
+import { connect } from "./connect.ts";
+import { createLog } from "./log.ts";
+import { createPost } from "./post.ts";
+import { createResolve } from "./resolve.ts";
+import { copyDatabase, removeLeftCopies } from "./snapshot.ts";
+import { createCommitter } from "../store/commit.ts";
+import { gatherReads } from "../store/gather.ts";
+import { type Bound, denoKv, guardKv } from "../store/kv.ts";
 
 /** Opens the store. Throws an Error that names the setting at fault, and says what is wrong. */
 export async function openStore(kvPath: string): Promise<Deno.Kv> {
@@ -82,7 +82,7 @@ export async function createRealDeps(config: Config, store: Deno.Kv): Promise<De
 
 /** The files of `guides/`, beside this program. The service does its work without them, too. */
 export async function readGuides(log: Log): Promise<Deps["guides"]> {
-  const folder = new URL("../guides/", import.meta.url);
+  const folder = new URL("../../guides/", import.meta.url);
   const guides = new Map<string, string>();
   try {
     for await (const { name } of Deno.readDir(folder)) {

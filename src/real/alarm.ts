@@ -1,4 +1,4 @@
-import type { Alarm, Clock, Log } from "./deps.ts";
+import type { Alarm, Clock, Log } from "../deps.ts";
 
 const grainMs = 1_000;
 const delayMaxMs = 7 * 24 * 60 * 60 * 1000;

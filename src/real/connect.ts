@@ -1,5 +1,5 @@
-import type { Connect } from "./http/client.ts";
-import type { Socket } from "./http/connection.ts";
+import type { Connect } from "../http/client.ts";
+import type { Socket } from "../http/connection.ts";
 
 /** Connects by TCP, and within it by TLS where the server is asked for by https. */
 export const connect: Connect = async ({ hostname, port, secure }, signal) => {
