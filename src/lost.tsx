@@ -3,8 +3,8 @@ import { ApiError } from "./base/errors.ts";
 import type { Handler } from "./base/handler.ts";
 import { type Config, publicPath } from "./config.ts";
 import { faultPage } from "./console/door.tsx";
-import { LostPage } from "./paywall/page.tsx";
-import { pageResponse } from "./paywall/page_response.tsx";
+import { Page } from "./pages/page.tsx";
+import { pageResponse } from "./pages/response.tsx";
 
 /**
  * For an address that leads nowhere: whoever comes with a browser gets a page, and programs the
@@ -32,4 +32,21 @@ export function createLost(config: Pick<Config, "baseUrl">): (refuse: Handler) =
       return pageResponse(status, String(html), { requestId, headers });
     }
   };
+}
+
+/** The page of an address that leads nowhere: from it owners and programmers find the way. */
+function LostPage(
+  { says, console, docs }: { says: string; console: string; docs: string },
+) {
+  const title = "There is no such page";
+  return (
+    <Page title={title}>
+      <h1>{title}</h1>
+      <p>{says}</p>
+      <p>
+        Owners sign in at <a href={console}>the console</a>. The API is described in{" "}
+        <a href={docs}>the reference</a>.
+      </p>
+    </Page>
+  );
 }

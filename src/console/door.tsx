@@ -2,7 +2,8 @@
 import { ApiError, notFound } from "../base/errors.ts";
 import type { Handler, Incoming } from "../base/handler.ts";
 import { publicPath } from "../config.ts";
-import { pageResponse, readForm, requireSameOrigin, seeOther } from "../paywall/page_response.tsx";
+import { readForm, requireSameOrigin } from "../pages/form.ts";
+import { pageResponse, seeOther } from "../pages/response.tsx";
 import { checkId } from "../projects/operator.ts";
 import type { Project } from "../projects/schema.ts";
 import { type Flash, withFlash } from "./flash.ts";

@@ -1,7 +1,7 @@
 /** @jsxImportSource @hono/hono/jsx */
 import type { Handler } from "../base/handler.ts";
 import type { RunningView } from "../chat/running.ts";
-import { scriptHash } from "../paywall/page.tsx";
+import { scriptHash } from "../pages/page.tsx";
 import type { Door } from "./door.tsx";
 import { Moment, Money, Table } from "./parts.tsx";
 import type { ConsoleRooms } from "./rooms.ts";

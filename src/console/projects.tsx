@@ -3,7 +3,7 @@ import { notFound } from "../base/errors.ts";
 import type { Handler } from "../base/handler.ts";
 import { pageOfProjects } from "../projects/reseal.ts";
 import { checkId } from "../projects/operator.ts";
-import { seeOther } from "../paywall/page_response.tsx";
+import { seeOther } from "../pages/response.tsx";
 import type { Door } from "./door.tsx";
 import { Moment, Pager, Table, Tag } from "./parts.tsx";
 import type { ConsoleRooms } from "./rooms.ts";

@@ -2,7 +2,8 @@
 import { ApiError } from "../base/errors.ts";
 import type { Handler, Incoming } from "../base/handler.ts";
 import { publicPath } from "../config.ts";
-import { pageResponse, readForm, requireSameOrigin, seeOther } from "../paywall/page_response.tsx";
+import { readForm, requireSameOrigin } from "../pages/form.ts";
+import { pageResponse, seeOther } from "../pages/response.tsx";
 import { createAttempts } from "./attempts.ts";
 import { faultPage } from "./door.tsx";
 import { flashText, withFlash } from "./flash.ts";

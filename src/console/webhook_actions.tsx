@@ -8,7 +8,7 @@ import { formIdOf, given, orAgain, wholeNumber } from "./fields.ts";
 import { Confirm, Fault, Field, Hidden, ShownOnce } from "./form.tsx";
 import { madeOnce } from "./made_once.ts";
 import type { ConsoleRooms } from "./rooms.ts";
-import { seeOther } from "../paywall/page_response.tsx";
+import { seeOther } from "../pages/response.tsx";
 import { subscriptionOf } from "./webhook.tsx";
 
 const section = "/webhooks";

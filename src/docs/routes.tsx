@@ -5,7 +5,7 @@ import type { Operations } from "../base/operation.ts";
 import { corsHeaders } from "../base/response.ts";
 import { publicPath } from "../config.ts";
 import type { Deps } from "../deps.ts";
-import { pageResponse } from "../paywall/page_response.tsx";
+import { pageResponse } from "../pages/response.tsx";
 import { createDocument } from "./document.ts";
 import { Reference } from "./reference.tsx";
 

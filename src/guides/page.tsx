@@ -1,5 +1,5 @@
 /** @jsxImportSource @hono/hono/jsx */
-import { Page } from "../paywall/page.tsx";
+import { Page } from "../pages/page.tsx";
 import type { Guide } from "./markdown.ts";
 
 /** Links to guides, under what they have in common. */

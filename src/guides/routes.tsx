@@ -3,7 +3,7 @@ import { ApiError } from "../base/errors.ts";
 import type { Handler } from "../base/handler.ts";
 import { publicPath } from "../config.ts";
 import type { Deps } from "../deps.ts";
-import { asPage, pageResponse } from "../paywall/page_response.tsx";
+import { asPage, pageResponse } from "../pages/response.tsx";
 import { contents } from "./contents.ts";
 import { type Guide, renderGuide } from "./markdown.ts";
 import { ContentsPage, GuidePage } from "./page.tsx";

@@ -6,7 +6,8 @@ import { type Amount, formatForPeople, parseAmount, typedDecimal, zero } from ".
 import { type Authorization, readAuthorization } from "../ledger/authorization.ts";
 import { readBalance } from "../ledger/balance.ts";
 import type { Approval } from "../paywall/link.ts";
-import { asPage, pageResponse, readForm, seeOther } from "../paywall/page_response.tsx";
+import { readForm } from "../pages/form.ts";
+import { asPage, pageResponse, seeOther } from "../pages/response.tsx";
 import type { Project } from "../projects/schema.ts";
 import { hasEnded } from "./authorizations.ts";
 import { AuthorizePage, type Decided, DecidedPage } from "./authorize_page.tsx";

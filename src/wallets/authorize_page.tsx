@@ -1,5 +1,5 @@
 /** @jsxImportSource @hono/hono/jsx */
-import { Page } from "../paywall/page.tsx";
+import { Page } from "../pages/page.tsx";
 import { UsePasskey, walletScript as script } from "./passkey_button.tsx";
 
 /** What the authorization page asks. */

@@ -1,5 +1,5 @@
 /** @jsxImportSource @hono/hono/jsx */
-import { scriptHash } from "../paywall/page.tsx";
+import { scriptHash } from "../pages/page.tsx";
 
 /** The only script of these pages: makes and uses passkeys, which browsers offer to scripts alone. */
 export const walletScript = `

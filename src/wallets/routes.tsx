@@ -11,13 +11,8 @@ import { listActivities } from "../ledger/activities.ts";
 import { readBalance } from "../ledger/balance.ts";
 import { activityForPeople } from "../paywall/activity.ts";
 import type { LinkSubject } from "../paywall/link.ts";
-import {
-  asPage,
-  pageResponse,
-  readForm,
-  requireSameOrigin,
-  seeOther,
-} from "../paywall/page_response.tsx";
+import { readForm, requireSameOrigin } from "../pages/form.ts";
+import { asPage, pageResponse, seeOther } from "../pages/response.tsx";
 import { checkId } from "../projects/operator.ts";
 import { authorizeRoutes, readCap } from "./authorize.tsx";
 import { byPerson } from "./authorizations.ts";

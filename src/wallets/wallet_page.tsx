@@ -1,5 +1,6 @@
 /** @jsxImportSource @hono/hono/jsx */
-import { Activities, Page, type TopUpView } from "../paywall/page.tsx";
+import { Activities, type TopUpView } from "../paywall/page.tsx";
+import { Page } from "../pages/page.tsx";
 import { UsePasskey, walletScript as script } from "./passkey_button.tsx";
 
 /** What the wallet's own page shows. */
