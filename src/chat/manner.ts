@@ -3,14 +3,21 @@ import type { Meter } from "./meter.ts";
 import { withRoom } from "./prompt.ts";
 import type { ChatRequest } from "./schema.ts";
 import type { UpstreamFault } from "./upstream_error.ts";
-import type { Upstream } from "./upstreams.ts";
 
 /** The field by which an upstream is told how long an answer may get. */
 export type MaxTokensField = "max_tokens" | "max_completion_tokens";
 
+/** A server, as far as it decides how it is spoken to. */
+export interface Spoken {
+  /** What was said in its settings; else it is learnt. */
+  maxTokensField: MaxTokensField | null;
+  /** How this process has learnt to speak to its models. */
+  learnt: Learnt;
+}
+
 /** Who is asked for what. */
 export interface Asked {
-  upstream: Upstream;
+  upstream: Spoken;
   chat: ChatRequest;
   /** The bound on the output, always sent. */
   cap: number;
@@ -39,7 +46,7 @@ const modelsRememberedMax = 1_000;
 const newFieldNames = /^(o\d|gpt-5)/;
 
 /** How this model is told, as far as is known of it. */
-export function mannerFor({ maxTokensField, learnt }: Upstream, { model }: ChatRequest): Manner {
+export function mannerFor({ maxTokensField, learnt }: Spoken, { model }: ChatRequest): Manner {
   const usual = newFieldNames.test(model) ? "max_completion_tokens" : "max_tokens";
   const known = learnt.get(model);
   return {
@@ -51,7 +58,7 @@ export function mannerFor({ maxTokensField, learnt }: Upstream, { model }: ChatR
 }
 
 /** Remembers what a model understood that had refused another manner. */
-export function learn({ learnt }: Upstream, chat: ChatRequest, manner: Manner): void {
+export function learn({ learnt }: Spoken, chat: ChatRequest, manner: Manner): void {
   const { asksUsage, maxTokensField, maxTokens } = manner;
   const known = learnt.get(chat.model);
   if (!known && learnt.size >= modelsRememberedMax) learnt.clear();

@@ -16,9 +16,11 @@ import {
   upstreamTimeout,
   upstreamUnreachable,
 } from "./upstream_error.ts";
+import type { Upstream } from "./upstreams.ts";
 
 /** One call of an upstream. */
 export interface UpstreamCall extends Asked {
+  upstream: Upstream;
   requestId: string;
   /** Headers of our caller that go on. */
   headers: Record<string, string>;

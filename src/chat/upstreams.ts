@@ -5,18 +5,14 @@ import { askByFetch } from "../http/by_fetch.ts";
 import type { Project } from "../projects/schema.ts";
 import { projectKey } from "../store/keys.ts";
 import type { Secrets } from "../store/secrets.ts";
-import type { Learnt, MaxTokensField } from "./manner.ts";
+import type { Learnt, Spoken } from "./manner.ts";
 import { answerInSandbox, sandboxModel } from "./sandbox.ts";
 
 /** A server that answers chats. */
-export interface Upstream {
+export interface Upstream extends Spoken {
   url: string;
   apiKey: Secret | null;
   onAbort: "estimate" | "drain" | null;
-  /** What was said in its settings; else it is learnt. */
-  maxTokensField: MaxTokensField | null;
-  /** How this process has learnt to speak to its models. */
-  learnt: Learnt;
   ask: AskUpstream;
 }
 

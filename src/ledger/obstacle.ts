@@ -1,5 +1,6 @@
 import { type Amount, least, zero } from "../base/money.ts";
-import type { Draft } from "./draft.ts";
+import type { Account } from "./account.ts";
+import type { Spending } from "./spending.ts";
 
 /** Why money was not taken, as a caller is told. */
 export type Refusal = "insufficient_funds" | "limit_reached" | "authorization_required";
@@ -12,7 +13,12 @@ export type Obstacle = Refusal | "spend_limit" | "busy";
 
 /** What keeps money from being taken that would fit into some of what a user has. */
 export function obstacleOf(
-  { account: { balance }, spending, alone }: Draft,
+  { account: { balance }, spending, alone }: {
+    account: Pick<Account, "balance">;
+    spending: Pick<Spending, "allowance">;
+    /** What could be taken if nothing else ran. */
+    alone: Amount;
+  },
   fits: (amount: Amount) => boolean,
 ): Obstacle {
   if (fits(alone)) return "busy";
