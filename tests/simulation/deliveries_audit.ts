@@ -187,7 +187,9 @@ export class DeliveriesAudit {
   /** The result of a try is of one that the receiver knows, and of no other result. */
   #count({ id, lastAttempt }: Delivery, about: () => string): void {
     const posts = this.#receivers.posts.get(id) ?? [];
-    const post = posts.find((one) => !one.counted && one.startedAt === lastAttempt?.at);
+    const begun = posts.filter((one) => !one.counted && one.startedAt === lastAttempt?.at);
+    // By a coarse clock two began at one moment.
+    const post = begun.find(({ status }) => status === lastAttempt?.responseCode) ?? begun[0];
     this.#must(post !== undefined, "one result for one try", about);
     if (!post) return;
     post.counted = true;

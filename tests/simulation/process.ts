@@ -28,6 +28,8 @@ export interface Surroundings {
   config: Config;
   /** By how much the clock of each process may be wrong, in ms. */
   clockErrorMaxMs: number;
+  /** How coarse they are, in ms: by such clocks much happens at one moment. */
+  clockGrainMs: number;
   /** How often a process looks for what is due and for leftovers, and how soon its clock is set. */
   tempo: Tempo;
   seams: Seams;
@@ -72,12 +74,19 @@ export class Process implements Holder {
   }
 
   static async start(name: string, around: Surroundings): Promise<Process> {
-    const life: Life = { name, dead: false, clockErrorMs: 0, mourners: new Set() };
+    const { timeline, clockGrainMs: grainMs } = around;
+    const life: Life = {
+      name,
+      dead: false,
+      clockErrorMs: 0,
+      now: () => Math.floor((timeline.now + Math.round(life.clockErrorMs)) / grainMs) * grainMs,
+      mourners: new Set(),
+    };
     if (around.clockErrorMaxMs > 0) goWrong(life, around);
     const deps = depsOf(life, around);
     const app = await createApp(around.seams.deps?.(deps) ?? deps);
     app.dispatcher.listen();
-    const process = new Process(life, app, around.timeline);
+    const process = new Process(life, app, timeline);
     repeat(deps.clock, () => around.tempo.sweepEveryMs, () => app.sweep());
     repeat(deps.clock, () => around.tempo.pollEveryMs, () => app.dispatcher.poll());
     return process;
@@ -87,8 +96,8 @@ export class Process implements Holder {
     return this.#life.dead;
   }
 
-  get clockErrorMs(): number {
-    return this.#life.clockErrorMs;
+  now(): number {
+    return this.#life.now();
   }
 
   /** The same life, as its own store and clock see it. */
@@ -192,7 +201,7 @@ function clockOf(life: Life, timeline: Timeline): Clock {
       if (!life.dead) work();
     });
   return {
-    now: () => timeline.now + Math.round(life.clockErrorMs),
+    now: life.now,
     elapsed: () => timeline.elapsed,
     after,
     sleep: (ms, signal) =>

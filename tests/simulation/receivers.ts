@@ -40,14 +40,13 @@ export class Receivers {
   post(holder: Holder, { url, body, signal }: PostRequest): Promise<PostResponse> {
     if (holder.dead) return new Promise(() => {});
     const timeline = this.#timeline;
-    const now = () => timeline.now + Math.round(holder.clockErrorMs);
     const [, deliveryId = "", attempt = "", eventId = ""] = head.exec(body) ?? [];
     const post: Post = {
       deliveryId,
       eventId,
       attempt: Number(attempt),
       by: holder.name,
-      startedAt: now(),
+      startedAt: holder.now(),
       endedAt: null,
       status: null,
       retryAfterMs: 0,
@@ -64,13 +63,13 @@ export class Receivers {
     );
     return new Promise((resolve, reject) => {
       signal.addEventListener("abort", () => {
-        post.endedAt ??= now();
+        post.endedAt ??= holder.now();
         reject(signal.reason);
       }, { once: true });
       timeline.after(answer.ms, () => {
         // A receiver that answers too late has taken it, and nobody hears of it.
         if (signal.aborted) return;
-        post.endedAt = now();
+        post.endedAt = holder.now();
         post.status = answer.status;
         post.retryAfterMs = answer.retryAfter === null ? 0 : answer.retryAfter * 1_000;
         if (holder.dead) return;

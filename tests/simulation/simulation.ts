@@ -96,7 +96,8 @@ async function simulate({ seed, seams, timeline, violations }: Begun): Promise<S
   const passkeys = new PasskeysAudit(violations);
   const now = () => timeline.now;
   const clockErrorMaxMs = timeline.pick([0, 0, 700, 60_000]);
-  const judged = { ...rules, clockErrorMaxMs };
+  const clockGrainMs = timeline.pick([1, 1, 1_000]);
+  const judged = { ...rules, clockErrorMaxMs: clockErrorMaxMs + clockGrainMs };
   const deliveries = new DeliveriesAudit({ store, receivers, violations, rules: judged, now });
   const weather: Weather = { writeFaults: 0, readFaults: 0, slownessMs: 2 };
   const tempo: Tempo = { ...usualTempo, pollEveryMs: timeline.pick([3_000, 8_000]) };
@@ -110,6 +111,7 @@ async function simulate({ seed, seams, timeline, violations }: Begun): Promise<S
     tempo,
     seams,
     clockErrorMaxMs,
+    clockGrainMs,
     queue: new AlarmQueue(timeline),
     config: readConfig({ ...environment, KV_CHECKS_MAX: String(kvChecksMax) }, { dev: false }),
     events: {

@@ -38,8 +38,8 @@ export interface Weather {
 export interface Holder {
   readonly name: string;
   readonly dead: boolean;
-  /** By how much its clock is wrong just now, in ms. */
-  readonly clockErrorMs: number;
+  /** The time by its own clock, which may be wrong, in ms. */
+  now(): number;
 }
 
 /** What may happen to its holder around its writes. */
