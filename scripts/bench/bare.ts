@@ -1,11 +1,12 @@
 // What a proxy without metering costs: the same JSON parsed both ways, or a stream passed on unread,
-// and nothing else. Says its port; its argument is the upstream's.
+// and nothing else; on GET, a stream that says nothing. Says its port; its argument is the upstream's.
 const [upstream = ""] = Deno.args;
 Deno.serve({
   hostname: "127.0.0.1",
   port: 0,
   onListen: ({ port }) => console.log(port),
 }, async (request) => {
+  if (request.method === "GET") return new Response(new ReadableStream());
   const body = await request.json();
   const response = await fetch(`http://127.0.0.1:${upstream}/v1/chat/completions`, {
     method: "POST",

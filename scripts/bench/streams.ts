@@ -8,6 +8,7 @@ const tokens = 500;
 const perSecond = 50;
 /** Between two tokens, which come every 20 ms, no reader waits longer. */
 const stallMs = 2_000;
+const silentMs = 2_000;
 
 interface Read {
   tokens: number;
@@ -56,12 +57,31 @@ interface Target {
 async function readAll({ url, key, pid }: Target): Promise<{ read: Read[]; eachKiB: number }> {
   // As hot as it will be.
   await Promise.all(Array.from({ length: 100 }, (_, n) => readStream(url, key, n)));
+  const memory = watchMemory(pid);
+  const reading = Array.from({ length: count }, (_, n) => readStream(url, key, n));
+  const read = await Promise.all(reading).finally(memory.stop);
+  return { read, eachKiB: memory.eachKiB() };
+}
+
+/** A thousand responses that stream and never say a thing: what Deno takes for each, in KiB. */
+async function openSilent(): Promise<number> {
+  await using bare = await startProcess("bare.ts", "none");
+  const leave = new AbortController();
+  const ask = () => fetch(`http://127.0.0.1:${bare.port}`, { signal: leave.signal });
+  const memory = watchMemory(bare.pid);
+  await Promise.all(Array.from({ length: count }, ask));
+  await new Promise((resolve) => setTimeout(resolve, silentMs));
+  memory.stop();
+  leave.abort();
+  return memory.eachKiB();
+}
+
+/** The most that a process takes beyond what it has now. */
+function watchMemory(pid: number) {
   const before = rssMiB(pid);
   let most = before;
   const watch = setInterval(() => (most = Math.max(most, rssMiB(pid))), 250);
-  const reading = Array.from({ length: count }, (_, n) => readStream(url, key, n));
-  const read = await Promise.all(reading).finally(() => clearInterval(watch));
-  return { read, eachKiB: ((most - before) * 1024) / count };
+  return { stop: () => clearInterval(watch), eachKiB: () => ((most - before) * 1024) / count };
 }
 
 /** A thousand streams at once: none stalls, and what each costs in memory. */
@@ -75,6 +95,7 @@ export async function benchStreams(): Promise<Figure[]> {
     key: "none",
     pid: bare.pid,
   });
+  const silentKiB = await openSilent();
   const { read, eachKiB } = await readAll(service);
   const stalled = read.filter(({ longestMs }) => longestMs > stallMs).length;
   const torn = read.filter((each) => !each.done || each.tokens !== tokens).length;
@@ -89,6 +110,7 @@ export async function benchStreams(): Promise<Figure[]> {
     { name: "not complete", value: torn, unit: "", bar: "none", ok: torn === 0 },
     { name: "memory of each", value: eachKiB, unit: "KiB", bar: "under 60", ok: eachKiB < 60 },
     { name: "of each that is only passed on, unread", value: unread.eachKiB, unit: "KiB" },
+    { name: "of each that Deno keeps open and says nothing", value: silentKiB, unit: "KiB" },
   ];
   figures.forEach(show);
   return figures;
