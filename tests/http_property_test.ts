@@ -33,12 +33,14 @@ function socketOf(parts: Uint8Array[]): Socket {
   };
 }
 
-/** A connection to it, and the connections that can be asked again. */
+/** A connection to it, the connections that can be asked again, and how often one was closed. */
 function connectionTo(parts: Uint8Array[]) {
   const kept: Connection[] = [];
+  const ends = { closed: 0 };
   const keep = (connection: Connection) => void kept.push(connection);
-  const connection = new Connection(socketOf(parts), { clock, pace: new Pace(clock), keep });
-  return { connection, kept };
+  const socket: Socket = { ...socketOf(parts), close: () => void ends.closed++ };
+  const connection = new Connection(socket, { clock, pace: new Pace(clock), keep });
+  return { connection, kept, ends };
 }
 
 async function answerOf(connection: Connection) {
@@ -64,6 +66,7 @@ const bytes = fc.uint8Array({ maxLength: 40 });
 
 const chunked = fc.record({
   pieces: fc.array(fc.uint8Array({ minLength: 1, maxLength: 40 }), { maxLength: 6 }),
+  capitals: fc.boolean(),
   extension: fc.constantFrom("", ";a=b", ' ; name="quo;ted"'),
   trailers: fc.constantFrom([], ["x-sum: 1"], ["a: b", "c: d"]),
   end: lineEnd,
@@ -72,10 +75,13 @@ const chunked = fc.record({
     "transfer-encoding: identity, chunked",
     "Transfer-Encoding: chunked\r\nX-Beside: caf\u00e9 \u65e5\u672c\r\ntransfer-encoding: chunked",
   ),
-}).map(({ pieces, extension, trailers, end, header }) => ({
+}).map(({ pieces, capitals, extension, trailers, end, header }) => ({
   header,
   sent: join(
-    ...pieces.flatMap((piece) => [`${piece.length.toString(16)}${extension}${end}`, piece, end]),
+    ...pieces.flatMap((piece) => {
+      const size = piece.length.toString(16);
+      return [`${capitals ? size.toUpperCase() : size}${extension}${end}`, piece, end];
+    }),
     `0${extension}${end}`,
     ...trailers.map((trailer) => `${trailer}${end}`),
     end,
@@ -191,6 +197,9 @@ const notAnswers: [string, string][] = [
   ["a changed protocol", "HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\n\r\n"],
   ["a folded header", "HTTP/1.1 200 OK\r\na: b\r\n c\r\ncontent-length: 0\r\n\r\n"],
   ["a blank before a colon", "HTTP/1.1 200 OK\r\ncontent-length : 0\r\n\r\n"],
+  ["a NUL in a header", "HTTP/1.1 200 OK\r\na: b\0c\r\ncontent-length: 0\r\n\r\n"],
+  ["a header that holds a line's end", "HTTP/1.1 200 OK\r\na: b\rc\r\ncontent-length: 0\r\n\r\n"],
+  ["a length beyond all measure", `HTTP/1.1 200 OK\r\ncontent-length: ${"9".repeat(16)}\r\n\r\na`],
   ["two lengths", "HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab"],
   ["a negative length", "HTTP/1.1 200 OK\r\ncontent-length: -1\r\n\r\n"],
   ["a length with a sign", "HTTP/1.1 200 OK\r\ncontent-length: +1\r\n\r\na"],
@@ -203,19 +212,27 @@ const notAnswers: [string, string][] = [
     "a size in another notation",
     "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0x1\r\na\r\n",
   ],
+  [
+    "a chunk beyond all measure",
+    `HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1${"0".repeat(12)}\r\na`,
+  ],
   ["a longer chunk than said", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nab\r\n"],
   ["a head without an end", `HTTP/1.1 200 OK\r\na: ${"b".repeat(100_000)}`],
   [
     "a size without an end",
     `HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1;${"b".repeat(9_000)}`,
   ],
+  [
+    "a size with too much beside it",
+    `HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1;${"b".repeat(5_000)}\r\na\r\n0\r\n\r\n`,
+  ],
 ];
 
 for (const [what, sent] of notAnswers) {
   Deno.test(`http: ${what} is an error, and the connection is not kept`, async () => {
-    const { connection, kept } = connectionTo([encoder.encode(sent)]);
+    const { connection, kept, ends } = connectionTo([encoder.encode(sent)]);
     await assert.rejects(answerOf(connection), { name: "ProtocolError" });
-    assert.equal(kept.length, 0);
+    assert.deepEqual([kept.length, ends.closed], [0, 1]);
   });
 }
 
@@ -225,6 +242,16 @@ Deno.test("http: a large head is read, and the same length said twice is one", a
   const { connection, kept } = connectionTo([encoder.encode(head)]);
   assert.deepEqual((await answerOf(connection)).bytes, [...encoder.encode("ok")]);
   assert.equal(kept.length, 1);
+});
+
+Deno.test("http: a status that says nothing besides is one, and some have no body, whatever they say", async () => {
+  for (const [status, body] of [[200, "ok"], [204, ""], [304, ""]] as const) {
+    const sent = `HTTP/1.1 ${status}\r\ncontent-length: 2\r\n\r\n${body}`;
+    const { connection, kept } = connectionTo([encoder.encode(sent)]);
+    const answer = await answerOf(connection);
+    assert.deepEqual([answer.status, answer.bytes], [status, [...encoder.encode(body)]]);
+    assert.equal(kept.length, 1);
+  }
 });
 
 Deno.test("http: what a header holds beside ASCII can be a header again", async () => {
