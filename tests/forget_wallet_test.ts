@@ -253,7 +253,7 @@ Deno.test("forget: nobody is connected or paid for by that name until it is done
   assert.deepEqual((await verify(world)).faults, []);
 });
 
-Deno.test("forget: what was being booked for that name as it began is told that it is too late", async () => {
+Deno.test("forget: what was being booked, or allowed, for that name as it began is told that it is too late", async () => {
   const forgetter = createScriptedStore();
   using world = await createWorld({ env, project: { mode: "shared" }, wrapKv: forgetter.wrap });
   const device = new Device(world);
@@ -262,25 +262,30 @@ Deno.test("forget: what was being booked for that name as it began is told that 
   await disconnect(world);
   const slow = createScriptedStore();
   using between = await createWorld({ env, shareWith: world, seed: 2, wrapKv: slow.wrap });
+  using asked = await createWorld({ env, shareWith: world, seed: 3, wrapKv: slow.wrap });
+  await world.clock.advance(1);
+  const link = await linkFor(asked, ada, world.apiKey);
   const [begun, sent] = [createGate(), createGate()];
+  let waiting = 0;
   slow.atomic = async (write, real) => {
-    begun.open();
+    if (++waiting === 2) begun.open();
     await sent.opened;
     return await real(write);
   };
   const late = { ...session, id: "cs_late", payment_intent: "pi_late", payment_status: "paid" };
   const told = tellServer(between, { ...event, id: "evt_late", data: { object: late } });
+  const allowed = new Device(asked).post(link, { decision: "approve", cap: "10" });
   await begun.opened;
   const statuses: number[] = [];
   forgetter.atomic = async (write, real) => {
     if (write.sets.some(({ key }) => key[0] === "entry") && statuses.length === 0) {
       sent.open();
-      statuses.push((await told).status);
+      statuses.push((await told).status, (await allowed).status);
     }
     return await real(write);
   };
   await forgetWholly(world);
-  assert.deepEqual(statuses, [403]);
+  assert.deepEqual(statuses, [403, 403]);
   assert.deepEqual(await rowsNaming(world, ada), []);
   await world.clock.advance(61_000);
   assert.deepEqual((await verify(world)).faults, []);

@@ -74,6 +74,18 @@ Deno.test("spend limits: an answer that outlasts its leave counts into the day o
   assert.equal((await charge(world, "1")).success, true);
 });
 
+Deno.test("spend limits: an answer that outlasts its leave counts where its person gives leave anew", async () => {
+  using world = await sharedWorld({ pricing });
+  const grace = new Device(world);
+  await allow(grace, { cap: "8" });
+  await pay(world, { amount: "100" });
+  const answer = await begin(world);
+  await handOver(world, grace, "9");
+  await answer.end(8);
+  assert.equal((await charge(world, "2")).success, false);
+  assert.equal((await charge(world, "1")).success, true);
+});
+
 Deno.test("spend limits: and takes no more of their wallet than it held", async () => {
   using world = await sharedWorld({ pricing });
   const grace = new Device(world);
@@ -141,6 +153,17 @@ Deno.test("spend limits: what a user spent this month counts on when a person al
   await handOver(world, grace, "50");
   assert.deepEqual((await charge(world, "2")).reason, "limit_reached");
   assert.equal((await charge(world, "1")).success, true);
+});
+
+Deno.test("spend limits: what a user asked this minute counts on when a person allows it anew", async () => {
+  using world = await sharedWorld({ pricing, limits: { user: { requestsPerMinute: 2 } } });
+  const grace = new Device(world);
+  await allow(grace);
+  await pay(world);
+  for (let times = 0; times < 2; times++) await chat(world);
+  await handOver(world, grace, "10");
+  const { status, body } = await world.json(chatPath, { body: chatBody("ada") });
+  assert.deepEqual([status, body.error?.code], [429, "rate_limit_exceeded"]);
 });
 
 Deno.test("spend limits: where there are none, nothing is counted for them", async () => {

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { type Authorization, formerPayers } from "../src/ledger/authorization.ts";
+import { allConnectionsPrefix, authorizationsPrefix } from "../src/store/keys.ts";
+import { keysUnder } from "./support/verify.ts";
 import { allow, charge, Device, linkFor, pathOf, pay, sharedWorld } from "./support/wallets.ts";
 import { deliver, subscribe } from "./support/webhooks.ts";
 import type { World } from "./support/world.ts";
@@ -64,6 +66,52 @@ Deno.test("wallet: leave is ended once, and only where there was some", async ()
   assert.equal(await disconnect(), nothing);
   await deliver(world);
   assert.deepEqual(world.subscriber.types(), ["authorization.revoked"]);
+});
+
+Deno.test("wallet: a no to what has ended brings nothing back, whoever says it", async () => {
+  using world = await sharedWorld();
+  const [grace, other] = [new Device(world), new Device(world)];
+  await allow(other, { user: "bob" });
+  await allow(grace);
+  await pay(world);
+  await world.json("/v1/user/disconnect?user=ada", { method: "POST" });
+  for (const device of [other, new Device(world), grace]) {
+    await world.clock.advance(1);
+    assert.equal((await device.post(await linkFor(world), { decision: "decline" })).status, 303);
+    assert.equal(await isConnected(world), false);
+    assert.equal((await charge(world, "1")).reason, "authorization_required");
+  }
+});
+
+for (const setBackMs of [0, 60_000]) {
+  const when = setBackMs === 0 ? "at once" : "where the clock was set back too";
+  Deno.test(`wallet: whoever ends the leave ends every link that asked for it, ${when}`, async () => {
+    using world = await sharedWorld();
+    const grace = new Device(world);
+    await allow(grace, { cap: "8" });
+    await pay(world, { amount: "20" });
+    const link = await linkForMore(world);
+    await world.clock.advance(1);
+    // One more decision, which the next one follows.
+    if (setBackMs > 0) {
+      await grace.post(await linkForMore(world), { decision: "approve", cap: "8" });
+    }
+    world.clock.set(-setBackMs);
+    const form = { action: "revoke", projectId: world.projectId, user: "ada" };
+    assert.equal((await grace.post("/wallet", form)).status, 303);
+    const late = new Device(world);
+    await late.post(link, { decision: "approve", cap: "9" });
+    await grace.post(link, { decision: "approve", cap: "9" });
+    assert.equal((await grace.get(link)).status, 404);
+    assert.equal(await isConnected(world), false);
+  });
+}
+
+Deno.test("wallet: whoever has none and says no is kept among nobody's wallets", async () => {
+  using world = await sharedWorld();
+  await new Device(world).post(await linkFor(world), { decision: "decline" });
+  assert.equal((await keysUnder(world, authorizationsPrefix(world.projectId))).length, 1);
+  assert.deepEqual(await keysUnder(world, allConnectionsPrefix), []);
 });
 
 Deno.test("wallet: of who paid before, the last 20 are kept, each of them once", () => {

@@ -115,6 +115,39 @@ Deno.test("devices: one whose answer was lost is still known, and can end the ot
   assert.deepEqual([await isKnown(phone), await isKnown(laptop)], [false, true]);
 });
 
+Deno.test("devices: a press that is sent again gives the cookie that was lost, and ends nobody new", async () => {
+  using world = await sharedWorld();
+  const { phone, laptop, passkey } = await begin(world);
+  const before = laptop.cookie;
+  const press = () => laptop.post("/wallet", { action: "sign-out-others" });
+  await press();
+  laptop.cookie = before;
+  await world.clock.advance(1_000);
+  assert.equal(await comeBack(passkey, phone), 200);
+  await press();
+  assert.notEqual(laptop.cookie, before);
+  assert.deepEqual([await isKnown(phone), await isKnown(laptop)], [true, true]);
+  await press();
+  assert.deepEqual([await isKnown(phone), await isKnown(laptop)], [false, true]);
+});
+
+Deno.test("devices: of two that sign each other out at once, one is left", async () => {
+  using world = await sharedWorld();
+  const { phone, laptop } = await begin(world);
+  const slow = createScriptedStore();
+  using other = await createWorld({ env, shareWith: world, seed: 2, wrapKv: slow.wrap });
+  const late = new Device(other);
+  late.cookie = phone.cookie;
+  slow.atomic = async (write, real) => {
+    slow.atomic = null;
+    await laptop.post("/wallet", { action: "sign-out-others" });
+    return await real(write);
+  };
+  const { status, set } = await late.post("/wallet", { action: "sign-out-others" });
+  assert.deepEqual([status, set, slow.atomic], [303, null, null]);
+  assert.deepEqual([await isKnown(late), await isKnown(laptop)], [false, true]);
+});
+
 for (const way of ["shows its wallet", "allows a charge", "comes back by a passkey"] as const) {
   Deno.test(`devices: one that ${way} while it is signed out gets no cookie that counts`, async () => {
     using world = await sharedWorld();
@@ -181,12 +214,19 @@ Deno.test("devices: a cookie of an older version counts until the others are sig
 Deno.test("devices: one that is used stays known, and one that is not ends after 400 days", async () => {
   using world = await sharedWorld();
   const { phone, laptop } = await begin(world);
-  for (let times = 0; times < 3; times++) {
-    await world.clock.advance(200 * dayMs);
+  const use = async () => {
     const { headers } = await laptop.get("/wallet");
     laptop.cookie = headers.get("set-cookie")?.split(";")[0] ?? null;
-  }
+  };
+  await world.clock.advance(200 * dayMs);
+  await use();
+  await world.clock.advance(200 * dayMs - 1_001);
+  assert.equal(await isKnown(phone), true, "it came a second before the other");
+  await world.clock.advance(1);
   assert.deepEqual([await isKnown(phone), await isKnown(laptop)], [false, true]);
+  await use();
+  await world.clock.advance(200 * dayMs);
+  assert.equal(await isKnown(laptop), true);
 });
 
 Deno.test("devices: a person has at most 20 passkeys, and makes room by removing one", async () => {
