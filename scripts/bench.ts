@@ -4,6 +4,7 @@ import { benchChat } from "./bench/chat.ts";
 import { benchGrowth } from "./bench/growth.ts";
 import { benchLatency } from "./bench/latency.ts";
 import { benchLogs } from "./bench/logs.ts";
+import { benchMemory } from "./bench/memory.ts";
 import { benchMetrics } from "./bench/metrics.ts";
 import { benchMoney } from "./bench/money.ts";
 import { benchPeers } from "./bench/peers.ts";
@@ -17,6 +18,7 @@ const parts: Record<string, (long: boolean) => Promise<Figure[]>> = {
   streams: benchStreams,
   money: benchMoney,
   growth: benchGrowth,
+  memory: benchMemory,
   webhooks: benchWebhooks,
   logs: benchLogs,
   metrics: benchMetrics,
