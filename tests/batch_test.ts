@@ -62,6 +62,22 @@ Deno.test("batch: closes before it is more than the store takes, and the store t
   }
 });
 
+Deno.test("batch: all that its writes add is in it, with room for rows of sums as large as they may be", async () => {
+  using world = await createWorld();
+  const queue = many(200, (n) =>
+    pending({
+      deletes: [["row", n]],
+      additions: [{ key: ["sum", n], field: "deposit", values: [1n] }],
+    }));
+  const batches = drain(queue).map(({ write }) => write);
+  const added = batches.flatMap(({ additions }) => additions ?? []);
+  assert.deepEqual(added.map(({ key }) => key[1]), Array.from({ length: 200 }, (_, n) => n));
+  for (const write of batches) {
+    const rows = (write.additions ?? []).map(({ key }) => ({ key, value: new Uint8Array(15_000) }));
+    assert.notEqual(await world.deps.kv.atomic({ ...write, sets: rows }), null);
+  }
+});
+
 Deno.test("batch: closes on checks, and leaves room for the marker's own", () => {
   for (const checksMax of [10, 100]) {
     const queue = many(250, (n) =>

@@ -128,6 +128,14 @@ const failures: Record<string, (store: ScriptedStore) => void> = {
       throw new TypeError("connection reset");
     };
   },
+  "lands, and throws, as do two questions about it": (store) => {
+    let failing = 3;
+    store.atomic = async (write, real) => {
+      if (--failing === 0) store.atomic = null;
+      if (!isMarkerOnly(write)) await real(write);
+      throw new TypeError("connection reset");
+    };
+  },
   "lands, and answers too late": (store) => {
     store.atomic = async (write, real) => {
       store.atomic = null;
@@ -205,6 +213,51 @@ Deno.test("commit: members of a batch that did not land are tried again, each al
   assert.equal(await read(world, ["row", "a"]), "x");
 });
 
+Deno.test("commit: members that did not land are tried again, also where the fence's own answer was lost", async () => {
+  using world = await openStore();
+  const gate = holdBack(world.store);
+  const first = world.committer.commit(set(["row", "first"], "x"));
+  const members = ["a", "b"].map((name) => world.committer.commit(set(["row", name], "x", null)));
+  await settle();
+  let asked = 0;
+  world.store.atomic = async (write, real) => {
+    if (++asked === 2) world.store.atomic = null;
+    if (isMarkerOnly(write)) await real(write);
+    throw new TypeError("connection reset");
+  };
+  gate.open();
+  await first;
+  for (const version of await Promise.all(members)) assert.notEqual(version, null);
+  assert.equal(await read(world, ["row", "a"]), "x");
+});
+
+Deno.test("commit: a check that failed is told as that, also where the marker is not read at first", async () => {
+  using world = await openStore();
+  await world.committer.commit(set(["row"], "x"));
+  world.store.get = () => {
+    world.store.get = null;
+    return Promise.reject(new TypeError("connection reset"));
+  };
+  assert.equal(await world.committer.commit(set(["row"], "y", null)), null);
+  assert.equal(world.store.get, null);
+  assert.equal(await read(world, ["row"]), "x");
+});
+
+Deno.test("commit: a write that landed, and is repeated when others have come after it, changes nothing", async () => {
+  using world = await openStore();
+  let repeat: () => Promise<string | null> = () => Promise.reject(new Error("never sent"));
+  world.store.atomic = async (write, real) => {
+    world.store.atomic = null;
+    await real(write);
+    repeat = () => real(write);
+    throw new TypeError("connection reset");
+  };
+  assert.notEqual(await world.committer.commit(set(["row"], "old")), null);
+  for (const value of ["newer", "newest"]) await world.committer.commit(set(["row"], value));
+  assert.equal(await repeat(), null);
+  assert.equal(await read(world, ["row"]), "newest");
+});
+
 Deno.test("commit: a write that lands late, after it was given up, changes nothing", async () => {
   using world = await openStore();
   let late: (() => Promise<string | null>) | null = null;
@@ -229,6 +282,22 @@ Deno.test("commit: a store that stays away is 503, and is not asked for ever", a
   assert.ok(world.store.writes.length <= 5, `${world.store.writes.length} writes`);
   world.store.atomic = null;
   assert.notEqual(await world.committer.commit(set(["row"], "y")), null);
+});
+
+Deno.test("commit: a store that stays away is not asked once more for each of those who wait", async () => {
+  using world = await openStore();
+  const gate = holdBack(world.store);
+  const first = world.committer.commit(set(["row", "first"], "x"));
+  const others = Array.from({ length: 30 }, (_, n) => world.committer.commit(set(["row", n], "x")));
+  const refused = others.map((other) =>
+    assert.rejects(other, (error) => error instanceof ApiError && error.status === 503)
+  );
+  await settle();
+  world.store.atomic = () => Promise.reject(new TypeError("connection refused"));
+  gate.open();
+  await first.catch(() => {});
+  await Promise.all(refused);
+  assert.ok(world.store.writes.length <= 10, `${world.store.writes.length} writes`);
 });
 
 Deno.test("commit: a store that only ever says no, after a throw, is not asked for ever", async () => {

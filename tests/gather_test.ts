@@ -50,12 +50,20 @@ Deno.test("gather: what is asked for during a read goes with the next one", asyn
 Deno.test("gather: a read that fails fails for those who asked, and for nobody after them", async () => {
   const { kv, reads } = createSlowStore();
   const first = kv.get(key(1));
-  const next = kv.get(key(2));
-  reads[0]?.answer.reject(new Error("broken"));
-  await assert.rejects(first, /broken/);
+  const together = [kv.get(key(2)), kv.getMany([key(3), key(4)])];
+  reads[0]?.answer.resolve();
+  await first;
   await turn();
-  reads[1]?.answer.resolve();
-  assert.deepEqual((await next).value, valueOf(2));
+  const next = kv.get(key(5));
+  reads[1]?.answer.reject(new Error("broken"));
+  await Promise.all(together.map((each) => assert.rejects(each, /broken/)));
+  await turn();
+  reads[2]?.answer.resolve();
+  assert.deepEqual((await next).value, valueOf(5));
+  await turn();
+  const later = kv.get(key(6));
+  reads[3]?.answer.resolve();
+  assert.deepEqual((await later).value, valueOf(6), "nor when nothing was under way");
 });
 
 Deno.test("gather: everyone gets what they asked for, no call torn apart, few together", async () => {
