@@ -7,7 +7,7 @@ import { createScriptedStore } from "./support/store.ts";
 import { keysUnder, put } from "./support/verify.ts";
 import { allow, Device, env, pay, tellServer } from "./support/wallets.ts";
 import { operate } from "./support/webhooks.ts";
-import { type Body, createWorld } from "./support/world.ts";
+import { type Body, createWorld, type World } from "./support/world.ts";
 
 /** A wallet with ten dollars in it, of a service whose store can refuse some reads. */
 async function fragileWallet() {
@@ -116,6 +116,26 @@ Deno.test("stripe: what is paid back as its payment is booked is taken back, and
   };
   assert.deepEqual(told(await tellServer(world, refund)), [200, "debited"]);
   assert.equal((await world.balance("ada")).balance, "16");
+});
+
+Deno.test("stripe: of two things that are told at once, neither is lost", async () => {
+  const store = createScriptedStore();
+  using world = await createWorld({ env, project: { mode: "shared" }, wrapKv: store.wrap });
+  await allow(new Device(world));
+  const { event, session: { payment_intent } } = await pay(world, { amount: "10" });
+  using other = await createWorld({ env, shareWith: world, seed: 2 });
+  const tell = (by: World, type: string, object: Body) => {
+    const about = { ...event, id: `evt_${type}`, type };
+    return tellServer(by, { ...about, data: { object: { payment_intent, ...object } } });
+  };
+  store.atomic = async (write, real) => {
+    store.atomic = null;
+    await tell(other, "charge.refunded", { amount_refunded: 400 });
+    return await real(write);
+  };
+  const failed = await tell(world, "refund.failed", { id: "re_1", status: "failed", amount: 400 });
+  assert.deepEqual([told(failed), store.atomic], [[200, "credited"], null]);
+  assert.equal((await world.balance("ada")).balance, "10");
 });
 
 Deno.test("stripe: of a payment that the project has refunded in part, what is left goes", async () => {

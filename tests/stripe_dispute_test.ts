@@ -52,6 +52,14 @@ async function tellAll(world: World, events: ReturnType<typeof eventOf>[]): Prom
   return outcomes;
 }
 
+/** Leaves of a payment what an old version kept of it, which gave no account of what it booked. */
+async function makeOld(world: World, session: Session): Promise<void> {
+  const key = stripePaymentKey("instance", session.payment_intent);
+  const { value } = await world.deps.kv.get(key);
+  const { activityId, ref, currency } = fromBytes<Payment>(value ?? assert.fail());
+  await put(world, key, toBytes({ activityId, ref, currency }));
+}
+
 const balanceOf = async (world: World) => (await world.balance("ada")).balance;
 
 async function requireSound(world: World): Promise<void> {
@@ -123,6 +131,10 @@ Deno.test("stripe: what is won back before its payment is told of comes to nothi
     data: { object: { ...later, payment_status: "paid" } },
   };
   assert.equal((await tellServer(world, paid)).body.outcome, "booked");
+  assert.equal(await balanceOf(world), "20");
+  // Nothing was ever taken of this one, so none of it comes again.
+  const untaken = [disputeOf(session).won, { ...failureOf(session)[1] ?? assert.fail() }];
+  assert.deepEqual(await tellAll(world, [...untaken, ...untaken]), Array(4).fill("ignored"));
   assert.equal(await balanceOf(world), "20");
   await requireSound(world);
 });
@@ -261,10 +273,7 @@ Deno.test("stripe: what an old version took for a dispute is not taken again", a
   });
   const part = partOf(created);
   await tellAll(world, [part]);
-  const key = stripePaymentKey("instance", session.payment_intent);
-  const { value } = await world.deps.kv.get(key);
-  const { activityId, ref, currency } = fromBytes<Payment>(value ?? assert.fail());
-  await put(world, key, toBytes({ activityId, ref, currency }));
+  await makeOld(world, session);
   const again = await tellAll(world, [partOf(withdrawn), part, refundOf(session, 100)]);
   assert.deepEqual(again, ["ignored", "debited", "debited"]);
   assert.equal(await balanceOf(world), "5");
@@ -274,10 +283,7 @@ Deno.test("stripe: a refund that fails is given back beside a dispute that an ol
   using world = await walletWorld();
   const { session } = await pay(world);
   await tellAll(world, [refundOf(session, 500)]);
-  const key = stripePaymentKey("instance", session.payment_intent);
-  const { value } = await world.deps.kv.get(key);
-  const { activityId, ref, currency } = fromBytes<Payment>(value ?? assert.fail());
-  await put(world, key, toBytes({ activityId, ref, currency }));
+  await makeOld(world, session);
   const disputed = { id: "dp_1", object: "dispute", amount: 500, status: "lost" };
   const refund = { id: "re_1", object: "refund", amount: 500, status: "failed" };
   const balances: unknown[] = [];
@@ -292,6 +298,36 @@ Deno.test("stripe: a refund that fails is given back beside a dispute that an ol
     balances.push(await balanceOf(world));
   }
   assert.deepEqual(balances, ["5", "0", "5"]);
+});
+
+Deno.test("stripe: what is refunded of a payment of an old version is taken back all the same", async () => {
+  using world = await walletWorld();
+  const { session } = await pay(world);
+  await tellAll(world, [refundOf(session, 400)]);
+  await makeOld(world, session);
+  assert.deepEqual(await tellAll(world, [refundOf(session, 300)]), ["debited"]);
+  assert.equal(await balanceOf(world), "3");
+});
+
+Deno.test("stripe: what an old version took is not given back of what was refunded since", async () => {
+  using world = await walletWorld();
+  const { session } = await pay(world);
+  await tellAll(world, [refundOf(session, 400)]);
+  await makeOld(world, session);
+  const tell = (type: string, status: string) =>
+    eventOf(session, `charge.dispute.${type}`, { id: "dp_1", amount: 100, status });
+  const balances: unknown[] = [];
+  for (
+    const event of [
+      tell("funds_withdrawn", "needs_response"),
+      refundOf(session, 300),
+      tell("closed", "won"),
+    ]
+  ) {
+    await tellAll(world, [event]);
+    balances.push(await balanceOf(world));
+  }
+  assert.deepEqual(balances, ["6", "3", "3"]);
 });
 
 Deno.test("stripe: who was forgotten is given back under their pseudonym", async () => {
