@@ -3,6 +3,7 @@ import { createSecrets } from "../src/store/secrets.ts";
 import { createDevices } from "../src/paywall/device.ts";
 import { createTokens } from "../src/paywall/token.ts";
 import { textOf } from "./support/console.ts";
+import { rowsNaming } from "./support/forget.ts";
 import { SoftPasskey } from "./support/passkey.ts";
 import { createScriptedStore } from "./support/store.ts";
 import { allow, Device, env, linkFor, pay, sharedWorld } from "./support/wallets.ts";
@@ -63,6 +64,7 @@ Deno.test("devices: a passkey that is removed opens nothing, and no other goes w
   assert.equal(await comeBack(second, new Device(world)), 200);
   assert.equal(await isKnown(phone), true, "the device itself is signed out apart from that");
   assert.ok(!(await laptop.get("/wallet")).html.includes(passkey.id));
+  assert.deepEqual(await rowsNaming(world, passkey.id), []);
 });
 
 Deno.test("devices: nobody removes another person's passkey, nor one that is none", async () => {
