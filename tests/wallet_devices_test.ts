@@ -67,6 +67,25 @@ Deno.test("devices: a passkey that is removed opens nothing, and no other goes w
   assert.deepEqual(await rowsNaming(world, passkey.id), []);
 });
 
+Deno.test("devices: a passkey that is used while it is removed is removed", async () => {
+  const store = createScriptedStore();
+  using world = await createWorld({ env, project: { mode: "shared" }, wrapKv: store.wrap });
+  const { laptop, passkey } = await begin(world);
+  using other = await createWorld({ env, shareWith: world, seed: 2 });
+  await world.clock.advance(1_000);
+  const statuses: number[] = [];
+  store.atomic = async (write, real) => {
+    store.atomic = null;
+    statuses.push(await comeBack(passkey, new Device(other)));
+    return await real(write);
+  };
+  const form = { action: "remove-passkey", passkey: passkey.id };
+  statuses.push((await laptop.post("/wallet", form)).status);
+  assert.deepEqual(statuses, [200, 303]);
+  await world.clock.advance(1_000);
+  assert.equal(await comeBack(passkey, new Device(world)), 400);
+});
+
 Deno.test("devices: nobody removes another person's passkey, nor one that is none", async () => {
   using world = await sharedWorld();
   const { passkey } = await begin(world);

@@ -111,6 +111,60 @@ Deno.test("passkey: is made once, and by whom it was asked for alone", async () 
   );
 });
 
+/** Those of a page and a device that are not as they should be. */
+const wrong: Record<string, { origin: string; site?: string; isVerified?: boolean }> = {
+  "another page of the site": { origin: "https://evil.farebox.test", site: "farebox.test" },
+  "a page that asks for another site's": { origin, site: "other.test" },
+  "a device that knows not who uses it": { origin, isVerified: false },
+};
+
+for (const [what, options] of Object.entries(wrong)) {
+  Deno.test(`passkey: what ${what} makes is none, and opens nothing`, async () => {
+    using world = await sharedWorld();
+    const { device, passkey } = await begin(world);
+    const same = new SoftPasskey(new Uint8Array(32).fill(1), options);
+    assert.equal(same.id, passkey.id);
+    assert.equal(await signIn(world, same), refused);
+    const { body } = await send(world, "/wallet/passkeys/options", {}, device.cookie);
+    const made = new SoftPasskey(new Uint8Array(32).fill(2), options).created(body.challenge);
+    const { status } = await send(world, "/wallet/passkeys", made, device.cookie);
+    assert.equal(status, 400);
+    assert.match(await signIn(world, passkey), /=/);
+  });
+}
+
+Deno.test("passkey: no other key opens the wallet by its name", async () => {
+  using world = await sharedWorld();
+  const { passkey } = await begin(world);
+  const thief = new SoftPasskey(new Uint8Array(32).fill(2), { origin });
+  const { id, rawId } = passkey.answered("");
+  assert.equal(await answer(world, { ...thief.answered(await ask(world)), id, rawId }), refused);
+  assert.match(await signIn(world, passkey), /=/);
+});
+
+Deno.test("passkey: a copy of one that counts its uses opens nothing", async () => {
+  using world = await sharedWorld();
+  const { passkey } = await begin(world, { step: 1 });
+  for (let times = 0; times < 2; times++) {
+    await world.clock.advance(1_000);
+    assert.match(await signIn(world, passkey), /=/);
+  }
+  await world.clock.advance(1_000);
+  const copy = new SoftPasskey(new Uint8Array(32).fill(1), { origin, step: 1 });
+  assert.equal(await signIn(world, copy), refused);
+});
+
+Deno.test("passkey: a browser is asked who uses it, and for none that it has", async () => {
+  using world = await sharedWorld();
+  const { device, passkey } = await begin(world);
+  const { body } = await send(world, "/wallet/passkeys/options", {}, device.cookie);
+  const { residentKey, userVerification } = body.authenticatorSelection;
+  assert.deepEqual([residentKey, userVerification], ["required", "required"]);
+  assert.deepEqual(body.excludeCredentials.map(({ id }: Body) => id), [passkey.id]);
+  const asked = await send(world, "/wallet/sign-in/options", {});
+  assert.deepEqual([asked.body.userVerification, asked.body.rpId], ["required", "farebox.test"]);
+});
+
 Deno.test("passkey: two devices may ask at the same time, and answer in any order", async () => {
   using world = await sharedWorld();
   const { passkey } = await begin(world);
@@ -148,6 +202,8 @@ Deno.test("passkey: no more than 32 answers in the time of a challenge, and none
   for (const response of responses) assert.equal(await answer(world, response), refused);
   await world.clock.advance(5 * minuteMs);
   assert.match(await signIn(world, passkey), /=/);
+  const { value } = await world.deps.kv.get(passkeyKey(passkey.id));
+  assert.equal(fromBytes<Body>(value ?? assert.fail()).answered.length, 32);
 });
 
 Deno.test("passkey: one that was used by a clock far ahead opens the wallet when that is set back", async () => {
@@ -157,6 +213,7 @@ Deno.test("passkey: one that was used by a clock far ahead opens the wallet when
   assert.match(await answer(world, response), /=/);
   world.clock.set(dayMs);
   const ahead = passkey.answered(await ask(world));
+  await world.clock.advance(1);
   assert.match(await signIn(world, passkey), /=/);
   await world.clock.advance(1_000);
   world.clock.set(-dayMs);

@@ -6,20 +6,38 @@ import type { AuthenticationResponseJSON, RegistrationResponseJSON } from "@simp
 const pkcs8Start = Buffer.from("302e020100300506032b657004220420", "hex");
 /** Present, verified, and synchronised to other devices (WebAuthn 3, 6.1). */
 const flags = 0x1d;
+const verified = 0x04;
 const withCredential = 0x40;
+
+interface Options {
+  /** Of the page that asks. */
+  origin: string;
+  /** Whose passkey it asks for: its own host, or one above that. */
+  site?: string;
+  /** By how much each use is counted: what is synchronised counts none. */
+  step?: 0 | 1;
+  /** Whether it is known who uses it, by a finger or a word. */
+  isVerified?: boolean;
+}
 
 /** A passkey, with the browser and the devices that it is on: the same key gives the same answers. */
 export class SoftPasskey {
   readonly id: string;
   readonly #origin: string;
+  readonly #site: string;
   readonly #key: KeyObject;
-  /** By how much each use is counted: what is synchronised counts none. */
   readonly #step: 0 | 1;
+  readonly #flags: number;
   #counter = 0;
 
-  constructor(seed: Uint8Array, { origin, step = 0 }: { origin: string; step?: 0 | 1 }) {
+  constructor(
+    seed: Uint8Array,
+    { origin, site = new URL(origin).hostname, step = 0, isVerified = true }: Options,
+  ) {
     this.#origin = origin;
+    this.#site = site;
     this.#step = step;
+    this.#flags = isVerified ? flags : flags & ~verified;
     this.id = sha256(seed).toString("base64url");
     const key = Buffer.concat([pkcs8Start, seed]);
     this.#key = createPrivateKey({ key, format: "der", type: "pkcs8" });
@@ -32,7 +50,7 @@ export class SoftPasskey {
     // In CBOR (RFC 8949), as COSE has it (RFC 9053): an EdDSA key on Ed25519.
     const publicKey = [hex("a401010327200621 5820"), Buffer.from(x, "base64url")];
     const data = Buffer.concat([
-      this.#data(flags | withCredential),
+      this.#data(this.#flags | withCredential),
       Buffer.alloc(16),
       Buffer.from([0, id.length]),
       id,
@@ -56,7 +74,7 @@ export class SoftPasskey {
   /** What the browser makes of `navigator.credentials.get`. */
   answered(challenge: string): AuthenticationResponseJSON {
     this.#counter += this.#step;
-    const data = this.#data(flags);
+    const data = this.#data(this.#flags);
     const client = this.#client("webauthn.get", challenge);
     const signature = sign(null, Buffer.concat([data, sha256(client)]), this.#key);
     return {
@@ -81,7 +99,7 @@ export class SoftPasskey {
   #data(flags: number): Buffer {
     const counter = Buffer.alloc(4);
     counter.writeUInt32BE(this.#counter);
-    return Buffer.concat([sha256(new URL(this.#origin).hostname), Buffer.from([flags]), counter]);
+    return Buffer.concat([sha256(this.#site), Buffer.from([flags]), counter]);
   }
 }
 
