@@ -48,6 +48,44 @@ Deno.test("bodies: a large one is read as it was sent, however it is cut", async
   }
 });
 
+Deno.test("bodies: one that is too large is read no further, and one that breaks off is 400", async () => {
+  let left = false;
+  const endless = new ReadableStream<Uint8Array>({
+    pull: (controller) => controller.enqueue(new Uint8Array(10_000)),
+    cancel: () => void (left = true),
+  });
+  await assert.rejects(readBytes(posted(endless), { bytesMax: 100_000, tooLarge }), {
+    status: 413,
+  });
+  assert.equal(left, true);
+  let sent = 0;
+  const broken = new ReadableStream<Uint8Array>({
+    pull(controller) {
+      if (sent++ < 3) controller.enqueue(new Uint8Array(10_000));
+      else controller.error(new TypeError("connection reset"));
+    },
+  });
+  const reading = readBytes(posted(broken), { bytesMax: 100_000, tooLarge });
+  await assert.rejects(reading, { status: 400, code: "incomplete_body" });
+  // A rejection that nobody handles would end the process.
+  await settle();
+});
+
+Deno.test("bodies: a share that is kept is given back once, however often that is asked for", async () => {
+  const bodies = new Bodies(100_000, () => {});
+  const open = (length: number) => {
+    const request = posted(pieces([new Uint8Array(length)], true), length);
+    return { request, read: readBytes(request, { bytesMax: 200_000, tooLarge, bodies }) };
+  };
+  const one = open(70_000);
+  await one.read;
+  const free = bodies.keep(one.request);
+  free();
+  free();
+  await assert.rejects(open(170_000).read, { status: 503 });
+  assert.equal((await open(100_000).read).length, 100_000);
+});
+
 Deno.test("bodies: what they hold together is bounded, and free again when a request ends", async () => {
   let refused = 0;
   const bodies = new Bodies(300_000, () => refused++);

@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
 import { ApiError } from "../src/base/errors.ts";
 import {
+  boundPassed,
   canonicalJson,
   fromBytesExactly,
   nestsDeeper,
@@ -106,6 +107,17 @@ Deno.test("json: how deep a text nests is what its value does, whatever its stri
       assert.equal(typeof nestsDeeper(any, max), "boolean");
     }),
   ));
+
+Deno.test("json: as many values as are allowed are let through, and no more", () => {
+  for (let count = 2; count < 50; count++) {
+    const passed = (item: string, valuesMax: number) =>
+      boundPassed(`[${Array(count).fill(item)}]`, { depthMax: 9, valuesMax });
+    assert.equal(passed("0", count + 1), null);
+    assert.equal(passed("0", count), "valuesMax");
+    assert.equal(passed('{"a,b":",,,"}', 2 * count + 1), null);
+    assert.equal(passed('{"a,b":",,,"}', 2 * count - 1), "valuesMax");
+  }
+});
 
 /** The same value with the keys of its objects the other way round. */
 function turned(value: unknown): unknown {

@@ -35,7 +35,26 @@ Deno.test("rate: a minute's worth at once, then one by one, and all of it after 
   assert.equal(rateState(usedUp, limit, 61_000).remaining, limit);
   assert.equal(rateState(usedUp, limit, 1e15).remaining, limit, "what is not used is not saved");
   const inDebt = afterTaking(usedUp, { count: 600, limit, now: 1_000 });
-  assert.deepEqual(rateState(inDebt, limit, 1_000).waitMs, 601_000);
+  assert.deepEqual(rateState(inDebt, limit, 1_000), {
+    limit,
+    remaining: 0,
+    resetMs: 660_000,
+    waitMs: 601_000,
+  });
+});
+
+Deno.test("rate: at any limit exactly so many are there at once, and only who has none left waits", () => {
+  const now = 1_234.567;
+  for (let limit = 1; limit <= 300; limit++) {
+    let usedUp = 0;
+    for (let left = limit; left > 0; left--) {
+      const { remaining, waitMs } = rateState(usedUp, limit, now);
+      assert.deepEqual({ limit, remaining, waitMs }, { limit, remaining: left, waitMs: 0 });
+      usedUp = afterTaking(usedUp, { count: 1, limit, now });
+    }
+    const { remaining, waitMs } = rateState(usedUp, limit, now);
+    assert.deepEqual({ limit, remaining, waits: waitMs > 0 }, { limit, remaining: 0, waits: true });
+  }
 });
 
 Deno.test("rate: durations are written as OpenAI writes them", () => {

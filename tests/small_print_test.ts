@@ -1,5 +1,8 @@
 import assert from "node:assert/strict";
 import Stripe from "stripe";
+import { ApiError } from "../src/base/errors.ts";
+import { measureBody } from "../src/base/head_answer.ts";
+import { inTime } from "../src/base/in_time.ts";
 import { typedDecimal } from "../src/base/money.ts";
 import { rowsPerPage } from "../src/store/listing.ts";
 import { chat, usageOf } from "./support/chat.ts";
@@ -216,6 +219,48 @@ Deno.test("http: to ask only for its head tells an answer's length, or none wher
   }));
   const exported = `/v1/admin/projects/${project.id}/export?what=entries`;
   assert.deepEqual(await ask("HEAD", exported), { status: 200, byteLength: 0, told: null });
+});
+
+Deno.test("http: of an answer to HEAD nothing is left that would wait for its reader", async () => {
+  const endless = () => {
+    const state = { left: false };
+    const body = new ReadableStream<Uint8Array>({
+      pull: (controller) => controller.enqueue(new Uint8Array(10)),
+      cancel: () => void (state.left = true),
+    });
+    return { state, body };
+  };
+  for (const told of [null, "12345"]) {
+    const { state, body } = endless();
+    const answer = new Response(body, { headers: told ? { "content-length": told } : {} });
+    await measureBody(answer);
+    assert.deepEqual([state.left, answer.headers.get("content-length")], [true, told]);
+  }
+});
+
+Deno.test("patience: what ends in time leaves no timer behind, and what does not is told as late", async () => {
+  const timers: (() => void)[] = [];
+  const timer = {
+    after(_ms: number, work: () => void) {
+      timers.push(work);
+      return () => void timers.splice(timers.indexOf(work), 1);
+    },
+  };
+  const bound = { ms: 10, late: () => new Error("late") };
+  assert.equal(await inTime(timer, Promise.resolve("done"), bound), "done");
+  await assert.rejects(inTime(timer, Promise.reject(new Error("failed")), bound), /failed/);
+  assert.equal(timers.length, 0);
+  const late = inTime(timer, new Promise(() => {}), bound);
+  timers[0]?.();
+  await assert.rejects(late, /late/);
+});
+
+Deno.test("errors: headers that are added to a fault's leave its own as they are", () => {
+  const own = { "retry-after": "7" };
+  const fault = new ApiError(429, { message: "Too fast.", code: "rate_limited", headers: own });
+  const both = fault.with({ "retry-after": "1", "x-ratelimit-limit-requests": "9" });
+  assert.deepEqual(both.headers, { "retry-after": "7", "x-ratelimit-limit-requests": "9" });
+  assert.deepEqual([both.status, both.body()], [429, fault.body()]);
 });
 
 const typed: [string, string][] = [
