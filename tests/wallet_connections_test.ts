@@ -158,3 +158,51 @@ Deno.test("wallet: leave that ends while a request is under way allows nothing m
   }
   assert.match((await device.get("/wallet")).html, /\$20\.00/);
 });
+
+Deno.test("wallet: its page shows what each app may take and took, of today and newest first", async () => {
+  using world = await sharedWorld();
+  const device = new Device(world);
+  await allow(device);
+  const other = await world.makeProject({ name: "Scribe", mode: "shared" });
+  await allow(device, { user: "eve", key: other.apiKey });
+  await pay(world, { amount: "50" });
+  const shown = async () => {
+    const text = textOf((await device.get("/wallet")).html).replaceAll(/\s+/g, " ");
+    const moves = [...text.matchAll(/(-?[\d.]+) usd/g)].map(([, amount]) => amount);
+    return { text, moves };
+  };
+  const took = ["1", "2", "0.5"];
+  for (const amount of took) {
+    await world.clock.advance(1);
+    const [user, key] = amount === "2" ? ["eve", other.apiKey] : ["ada", world.apiKey];
+    assert.equal((await charge(world, amount, { user, key })).success, true);
+  }
+  const { text, moves } = await shown();
+  assert.deepEqual(moves, ["-0.5", "-2", "-1", "50"]);
+  assert.match(text, /As ada : \$1\.50 of \$10\.00 today/);
+  assert.match(text, /As eve : \$2\.00 of \$10\.00 today/);
+  await world.clock.advance(24 * 60 * 60 * 1000);
+  await world.json("/v1/user/disconnect", { body: { user: "ada" } });
+  const later = (await shown()).text;
+  assert.match(later, /As ada : not allowed any more/);
+  assert.match(later, /As eve : \$0\.00 of \$10\.00 today/);
+  for (let n = 0; n < 20; n++) await charge(world, "0.1", { user: "eve", key: other.apiKey });
+  assert.deepEqual((await shown()).moves, Array(20).fill("-0.1"));
+});
+
+Deno.test("wallet: no other site makes a browser sign in, or add a passkey", async () => {
+  using world = await sharedWorld();
+  const device = new Device(world);
+  await allow(device);
+  const ask = async (path: string, site: string) => {
+    const headers = { cookie: device.cookie ?? "", "sec-fetch-site": site };
+    return (await world.json(path, { key: null, body: {}, headers })).status;
+  };
+  for (const room of ["/wallet/passkeys", "/wallet/sign-in"]) {
+    assert.equal(await ask(`${room}/options`, "same-origin"), 200);
+    for (const site of ["cross-site", "same-site"]) {
+      assert.equal(await ask(room, site), 403, room);
+      assert.equal(await ask(`${room}/options`, site), 403, room);
+    }
+  }
+});

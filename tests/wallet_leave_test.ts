@@ -171,6 +171,8 @@ Deno.test("wallet: neither a closed app, nor a cap out of range, nor no button a
     assert.equal((await device.post(link, { ...approve, cap })).status, 400, cap);
   }
   assert.equal((await device.post(link, { ...approve, decision: "maybe" })).status, 400);
+  const other = await linkFor(world, "bob");
+  assert.equal((await device.post(other, { ...approve, cap: "1000000" })).status, 303);
   await operate(world, "/archive", { body: {} });
   assert.equal((await device.post(link, approve)).status, 403);
   assert.equal((await world.json("/v1/user/connect?user=ada")).body.connected, false);
