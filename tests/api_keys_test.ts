@@ -93,6 +93,47 @@ Deno.test("api keys: a key can do what its scopes say, and else is 403", async (
   assert.equal((await world.balance("bob")).balance, "2");
 });
 
+/** Every way in, by the scope that it asks for. */
+const doors: Record<string, [method: string, path: string][]> = {
+  chat: [["POST", chatPath], ["POST", "/v1/ada/chat/completions"], ["GET", "/v1/models"], [
+    "GET",
+    "/v1/ada/models/x",
+  ]],
+  money: [
+    ["GET", "/v1/user/balance?user=ada"],
+    ["GET", "/v1/user/balance/topup?user=ada"],
+    ["POST", depositPath],
+    ["POST", "/v1/user/charge"],
+    ["POST", "/v1/user/refund"],
+    ["GET", "/v1/user/connect?user=ada"],
+    ["GET", "/v1/user/disconnect?user=ada"],
+    ["POST", "/v1/user/disconnect?user=ada"],
+    ["GET", "/v1/user/activities?user=ada"],
+  ],
+  webhooks: [
+    ["GET", "/v1/webhooks/subscriptions"],
+    ["POST", "/v1/webhooks/subscriptions"],
+    ["GET", "/v1/webhooks/subscriptions/sub_1"],
+    ["DELETE", "/v1/webhooks/subscriptions/sub_1"],
+    ["GET", "/v1/webhooks/logs"],
+  ],
+};
+
+Deno.test("api keys: every way in is shut to a key without its scope", async () => {
+  using world = await createWorld();
+  for (const scope of Object.keys(doors)) {
+    const key = await makeKey(world, { scopes: [scope] });
+    for (const [wanted, ways] of Object.entries(doors)) {
+      for (const [method, path] of ways) {
+        const options = method === "POST" ? { body: {} } : {};
+        const { body } = await world.json(path, { key, method, ...options });
+        const isShut = body.error?.code === "insufficient_scope";
+        assert.equal(isShut, wanted !== scope, `${scope}: ${method} ${path}`);
+      }
+    }
+  }
+});
+
 Deno.test("api keys: made without scopes, one has them all", async () => {
   using world = await createWorld();
   const { body } = await keys(world, "", { body: {} });
@@ -107,6 +148,8 @@ Deno.test("api keys: one bound to a user speaks for that user alone", async () =
   const { user: _user, ...unnamed } = chatBody("ada");
   assert.equal((await world.json(chatPath, { key, body: unnamed })).status, 200);
   assert.equal((await world.json(chatPath, { key, body: chatBody("ada") })).status, 200);
+  const both = await makeKey(world, { scopes: ["chat"], user: "ada", defaultUser: "bob" });
+  assert.equal((await world.json(chatPath, { key: both, body: unnamed })).status, 200);
   const foreign = [
     world.json(chatPath, { key, body: chatBody("bob") }),
     world.json(chatPath, { key, body: unnamed, headers: { "x-service-user": "bob" } }),
@@ -116,7 +159,7 @@ Deno.test("api keys: one bound to a user speaks for that user alone", async () =
     assert.equal(status, 403);
     assert.equal(body.error.param, "user");
   }
-  assert.equal((await world.balance("ada")).balance, "0.99996");
+  assert.equal((await world.balance("ada")).balance, "0.99994");
   assert.equal((await world.balance("bob")).balance, "1");
 });
 
@@ -218,6 +261,8 @@ Deno.test("api keys: a missing, malformed or unknown one is 401 everywhere, and 
     `Bearer ${apiKey}x`,
     `Bearer ${apiKey.toLowerCase()}`,
     `Bearer x ${apiKey}`,
+    `Bearer ${apiKey} x`,
+    `Old Bearer ${apiKey}`,
     "Bearer sk_dev",
     `Bearer ${adminKey}`,
   ];

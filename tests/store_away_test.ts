@@ -69,3 +69,12 @@ Deno.test("store away: for longer than a hold lives, the log has what was not ch
   assert.equal(lost.cost, "0.001008");
   assert.deepEqual([lost.uncachedInputTokens, lost.outputTokens], [8, 500]);
 });
+
+Deno.test("store away: a key opens again at once when it is back", async () => {
+  using world = await fragileWorld();
+  await world.clock.advance(2_000);
+  world.store.dead = true;
+  assert.notEqual((await world.json("/v1/models")).status, 200);
+  world.store.dead = false;
+  assert.equal((await world.json("/v1/models")).status, 200);
+});
