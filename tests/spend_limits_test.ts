@@ -1,5 +1,13 @@
 import assert from "node:assert/strict";
 import { loadTokenizer } from "../src/chat/tokenizer.ts";
+import { formatAmount, fromDecimal } from "../src/base/money.ts";
+import {
+  afterUse,
+  decodeUse,
+  encodeUse,
+  type MonthUse,
+  spentAt,
+} from "../src/summaries/month_use.ts";
 import { chatBody, chatPath, checkBooks, storedAccount } from "./support/books.ts";
 import { chat, chatStream, usageOf } from "./support/chat.ts";
 import { chunk, completion, fedStream, readEvents, usage, usageChunk } from "./support/upstream.ts";
@@ -39,6 +47,52 @@ async function handOver(world: World, device: Device, cap: string): Promise<void
   await world.clock.advance(1_000);
   await allow(device, { cap });
 }
+
+/** A use after one more charge, as it is stored and read again. */
+function counted(before: MonthUse | null, at: string, spent: string): MonthUse {
+  const used = { requests: 1, tokens: 2, spent: fromDecimal(spent) };
+  const use = decodeUse(encodeUse(afterUse(before, used, Date.parse(at))));
+  return use ?? assert.fail();
+}
+
+/** What was spent in the day and the month of a time. */
+function spentIn(at: string, use: MonthUse | null): [day: string, month: string] {
+  const { day, month } = spentAt(Date.parse(at), use);
+  return [formatAmount(day), formatAmount(month)];
+}
+
+Deno.test("spend limits: a day and a month begin at nothing, each for itself", () => {
+  assert.deepEqual(spentIn("2026-01-30", null), ["0", "0"]);
+  let use = counted(null, "2026-01-30T23:59:59.999Z", "3");
+  use = counted(use, "2026-01-30T23:59:59.999Z", "0.5");
+  assert.deepEqual(spentIn("2026-01-30T23:59:59.999Z", use), ["3.5", "3.5"]);
+  assert.deepEqual(spentIn("2026-01-31", use), ["0", "3.5"]);
+  use = counted(use, "2026-01-31", "1");
+  assert.deepEqual(spentIn("2026-01-31T12:00Z", use), ["1", "4.5"]);
+  assert.deepEqual([use.requests, use.tokens], [3, 6]);
+  assert.deepEqual(spentIn("2026-02-01", use), ["0", "0"]);
+  use = counted(use, "2026-02-01", "2");
+  assert.deepEqual(spentIn("2026-02-01", use), ["2", "2"]);
+  assert.deepEqual([use.month, use.requests, use.tokens], ["2026-02", 1, 2]);
+});
+
+Deno.test("spend limits: what one clock has begun goes on by one that is behind, unless it was far ahead", () => {
+  let use = counted(null, "2026-02-01T00:00:01Z", "3");
+  const behind = "2026-01-31T23:59:59Z";
+  assert.deepEqual(spentIn(behind, use), ["3", "3"]);
+  use = counted(use, behind, "1");
+  assert.deepEqual([use.day, use.month], ["2026-02-01", "2026-02"]);
+  assert.deepEqual(spentIn("2026-02-01T00:00:02Z", use), ["4", "4"]);
+  const ahead = counted(null, "2026-04-02", "9");
+  assert.deepEqual(spentIn(behind, ahead), ["0", "0"]);
+  assert.deepEqual(counted(ahead, behind, "1"), counted(null, behind, "1"));
+});
+
+Deno.test("spend limits: of what an older version counted, the month counts and no day", () => {
+  const use = decodeUse(["2026-01", 7, 8, "5000000000"]);
+  assert.deepEqual(spentIn("2026-01-30", use), ["0", "5"]);
+  assert.deepEqual(spentIn("2026-01-30", counted(use, "2026-01-30", "1")), ["1", "6"]);
+});
 
 Deno.test("spend limits: an answer that is longer than was asked for takes no more than the limit", async () => {
   using world = await createWorld({ project: { limits: { user: { spendPerDay: "0.001" } } } });
