@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { formatAmount, fromDecimal } from "../src/base/money.ts";
 import { sumKey, sumsPrefix } from "../src/store/keys.ts";
+import { emptyWrite } from "../src/store/kv.ts";
 import { readSummary, type Summary } from "../src/summaries/summary.ts";
-import { readTopUsers } from "../src/summaries/top_users.ts";
+import { tallyEntry } from "../src/summaries/tally.ts";
+import { createTopUsers, readTopUsers } from "../src/summaries/top_users.ts";
 import { chat } from "./support/chat.ts";
 import { forgetWholly, rowsNaming } from "./support/forget.ts";
 import { createGate, createScriptedStore } from "./support/store.ts";
@@ -55,6 +57,53 @@ Deno.test("summary: money and tokens are exactly what the entries say", async ()
   assert.deepEqual([totals.uncachedInput, totals.output], [30, 15]);
   assert.deepEqual(models.map(({ model, requests }) => [model, requests]), [["test-model", 3]]);
   assert.equal(models[0]?.cost, totals.cost);
+});
+
+Deno.test("summary: tokens of every class, and what fell short of every kind, have their places", async () => {
+  using world = await createWorld();
+  const { projectId, deps: { committer } } = world;
+  const usage = {
+    model: "m",
+    uncachedInputTokens: 1,
+    cachedInputTokens: 2,
+    cacheWriteTokens: 4,
+    outputTokens: 8,
+    reasoningTokens: 3,
+  };
+  const kinds = ["usage", "expired", "refund", "charge", "deposit", "trial"];
+  const additions = kinds.map((kind, at) =>
+    tallyEntry({
+      projectId,
+      kind,
+      amount: fromDecimal(String(2 ** at)),
+      shortfall: fromDecimal(kind === "trial" ? "0" : String(10 ** at)),
+      usage: kind === "usage" ? usage : null,
+      at: world.clock.now(),
+    })
+  );
+  await committer.commit({ ...emptyWrite(), additions });
+  const { totals } = await summary(world);
+  const { uncachedInput, cachedInput, cacheWrite, output, reasoning } = totals;
+  assert.deepEqual([uncachedInput, cachedInput, cacheWrite, output, reasoning], [1, 2, 4, 8, 3]);
+  const { cost, refunds, charges, deposits, trials, shortfall } = totals;
+  assert.deepEqual(
+    [cost, refunds, charges, deposits, trials, shortfall].map(formatAmount),
+    ["3", "4", "8", "16", "32", "11111"],
+  );
+});
+
+Deno.test("top users: what an older sight of a user says is not taken for the newer", async () => {
+  using world = await createWorld();
+  const { projectId, deps: { kv, committer } } = world;
+  await world.deposit("ada", "1");
+  const see = async (spent: string, requests: number) => {
+    const top = createTopUsers({ kv, committer });
+    const use = { month: "2026-01", requests, tokens: 1, spent: fromDecimal(spent), day: "" };
+    top.see(projectId, "ada", { ...use, daySpent: fromDecimal("0") });
+    await top.flush();
+    return (await readTopUsers(kv, projectId, "2026-01")).map((one) => one.requests);
+  };
+  assert.deepEqual([await see("3", 3), await see("2", 2), await see("3", 4)], [[3], [3], [4]]);
 });
 
 Deno.test("summary: each hour has its own, and a time takes whole hours of it", async () => {
