@@ -139,6 +139,8 @@ Deno.test("audit: it is read in pages without gaps or repeats, also while rows a
     cursor = page.nextCursor;
   }
   assert.deepEqual(seen, ["k6", "k5", "k4", "k3", "k2", "k1", "k0", "Test"]);
+  const whole = (await trail(world)).actions.length;
+  assert.equal((await trail(world, `?limit=${whole}`)).nextCursor, null, "no page is empty");
   for (const bad of ["x", "aud_1", "key_00000000000000000000000000"]) {
     const path = `/v1/admin/projects/${world.projectId}/audit?cursor=${bad}`;
     assert.equal((await world.json(path, { key: adminKey })).status, 400, bad);

@@ -337,6 +337,16 @@ Deno.test("summary: the operator reads it, for any time that makes sense", async
   });
   assert.equal((await read("?from=2026-01-02")).body.error.param, "from", "after `to`");
   assert.equal((await read("?from=2024-01-01")).status, 400);
+  const days = [["2025-12-31", 400], ["2026-01-31", 400], ["2026-02-01", 200]] as const;
+  for (const [to, wanted] of days) {
+    const { status, body } = await read(`?from=2026-01-31&to=${to}`);
+    assert.deepEqual([status, body.topUsers?.month], [
+      wanted,
+      wanted === 200 ? "2026-01" : undefined,
+    ]);
+  }
+  assert.equal((await read("?from=2024-11-27&to=2026-01-01")).status, 200, "400 days");
+  assert.equal((await read("?from=2024-11-26&to=2026-01-01")).status, 400, "401 days");
   assert.equal((await read("?to=yesterday")).body.error.param, "to");
   assert.equal((await read("?from=2025-12-31T12:00:00Z&to=2026-01-01")).body.totals.deposits, "0");
   const before1970 = await read("?from=1969-12-31T23:30:00Z&to=1969-12-31T23:45:00Z");

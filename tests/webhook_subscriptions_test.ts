@@ -72,6 +72,7 @@ const bad: [label: string, fields: Record<string, unknown>, param: string, says?
     /balance\.deposit\.created/,
   ],
   ["an unknown family", { events: ["balanse.*"] }, "events", /balance\.\*/],
+  ["a part of a family", { events: ["balanc.*"] }, "events", /balance\.\*/],
   ["half a family", { events: ["balance*"] }, "events"],
   ["a wildcard inside", { events: ["balance.*.created"] }, "events"],
   ["a prefix of a name", { events: ["balance.deposit"] }, "events"],
