@@ -228,6 +228,27 @@ Deno.test("process: a SECRETS_KEY that opens nothing refuses to start, and says 
   assert.equal((await changed.call("/readyz")).status, 200);
 });
 
+Deno.test("process: an answer goes in chunks, and with its length to whoever knows no chunks", async () => {
+  await using folder = await makeFolder();
+  await using farebox = await startFarebox({ folder: folder.path, dev: true });
+  const models = (version: string) =>
+    `GET /v1/models HTTP/${version}\r\nhost: localhost\r\nauthorization: Bearer sk_dev\r\n\r\n`;
+  await using connection = await connect(farebox);
+  await connection.send(models("1.1"));
+  await eventually(() => connection.received().endsWith("]}\r\n0\r\n\r\n"));
+  const [head = "", size = "", json = ""] = connection.received().split(/\r\n\r\n|\r\n(?={)/);
+  assert.match(head, /^HTTP\/1\.1 200 [^]*transfer-encoding: chunked/);
+  assert.doesNotMatch(head, /content-length/);
+  assert.equal(parseInt(size, 16), json.replace(/\r\n0$/, "").length);
+
+  await using old = await connect(farebox);
+  await old.send(models("1.0"));
+  await eventually(() => old.received().endsWith("]}"));
+  const [oldHead = "", body = ""] = old.received().split("\r\n\r\n");
+  assert.match(oldHead, new RegExp(`^HTTP/1\\.0 200 [^]*content-length: ${body.length}`));
+  assert.doesNotMatch(oldHead, /transfer-encoding/);
+});
+
 Deno.test("process: a body that is too large is answered 413 while it is sent, and all goes on", async () => {
   await using folder = await makeFolder();
   await using farebox = await startFarebox({ folder: folder.path, dev: true });
