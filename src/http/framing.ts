@@ -23,21 +23,30 @@ export interface Taken {
 export function framingOf({ status, minor, headers }: Head): Framing {
   if (status === 204 || status === 304) return new Counted(0);
   const codings = headers.get("transfer-encoding");
+  if (codings !== undefined && isCoded(codings, minor)) return new Chunked();
+  const given = headers.get("content-length");
+  return given === undefined ? new UntilClose() : new Counted(lengthOf(given));
+}
+
+function isCoded(codings: string, minor: Head["minor"]): boolean {
   // Some servers name it twice, where they and what stands before them both do it.
   const applied = new Set(listOf(codings).filter((coding) => coding !== "identity"));
-  if (applied.size > 0) {
-    if (minor === 0 || applied.size > 1 || !applied.has("chunked")) {
-      throw new ProtocolError(`a transfer-encoding other than chunked: ${codings}`);
-    }
-    return new Chunked();
+  if (applied.size === 0) return false;
+  if (minor === 0 || applied.size > 1 || !applied.has("chunked")) {
+    throw new ProtocolError(`a transfer-encoding other than chunked: ${codings}`);
   }
-  const given = headers.get("content-length");
-  if (given === undefined) return new UntilClose();
+  return true;
+}
+
+const digits = /^\d{1,15}$/;
+
+function lengthOf(given: string): number {
+  if (digits.test(given)) return Number(given);
   const [length = "", ...others] = new Set(listOf(given));
-  if (others.length > 0 || !/^\d{1,15}$/.test(length)) {
+  if (others.length > 0 || !digits.test(length)) {
     throw new ProtocolError(`a content-length that is none: ${given}`);
   }
-  return new Counted(Number(length));
+  return Number(length);
 }
 
 class Counted implements Framing {

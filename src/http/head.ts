@@ -58,17 +58,21 @@ export function readHead(bytes: Uint8Array<ArrayBuffer>): Head | null {
 
 /** Whether the connection may serve another request after this response (RFC 9112, 9.3). */
 export function keepsOpen({ minor, headers }: Head): boolean {
-  const options = listOf(headers.get("connection"));
+  const connection = headers.get("connection");
+  if (connection === undefined) return minor === 1;
+  const options = listOf(connection);
   return minor === 1 ? !options.includes("close") : options.includes("keep-alive");
 }
 
 /** For how long the server says that it keeps an idle connection, in ms; null when it does not. */
 export function keepAliveOf({ headers }: Head): number | null {
-  const seconds = /(?:^|[\s,;])timeout=(\d{1,6})/i.exec(headers.get("keep-alive") ?? "")?.[1];
+  const kept = headers.get("keep-alive");
+  if (kept === undefined) return null;
+  const seconds = /(?:^|[\s,;])timeout=(\d{1,6})/i.exec(kept)?.[1];
   return seconds === undefined ? null : Number(seconds) * 1000;
 }
 
 /** The members of a header that is a list, in small letters. */
-export function listOf(value: string | undefined): string[] {
-  return (value ?? "").toLowerCase().split(",").map((member) => member.trim()).filter(Boolean);
+export function listOf(value: string): string[] {
+  return value.toLowerCase().split(",").map((member) => member.trim()).filter(Boolean);
 }

@@ -108,8 +108,7 @@ export function createHolds(queue: AccountQueue, clock: Clock): Holds {
   async function place<Q extends Quote>(request: HoldRequest<Q>): Promise<Held<Q>> {
     const startedAt = clock.elapsed();
     let deadline = startedAt + holdWaitMs;
-    for (;;) {
-      const patient = clock.elapsed() < deadline;
+    for (let patient = true;; patient = clock.elapsed() < deadline) {
       const held = await queue.run(request.ref, {
         reads: request.mark ? [request.mark.key] : [],
         bytes: 2048,

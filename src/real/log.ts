@@ -36,10 +36,19 @@ export function createLog(
   let complained = false;
   /** What was written so far ends with a whole line. */
   let isWhole = true;
+  let moment = { at: NaN, text: "" };
 
-  function lineOf(level: string, event: string, fields?: LogFields): string {
-    const time = new Date(clock.now()).toISOString();
-    return JSON.stringify({ time, level, event, ...fields }) + "\n";
+  function lineOf(level: string, event: string, fields: LogFields = {}): string {
+    const more = JSON.stringify(fields).slice(1);
+    const comma = more === "}" ? "" : ",";
+    return `{"time":"${timeText()}","level":"${level}","event":"${event}"${comma}${more}\n`;
+  }
+
+  /** Many lines are of one millisecond, whose text costs as much as the rest of a line. */
+  function timeText(): string {
+    const now = clock.now();
+    if (now !== moment.at) moment = { at: now, text: new Date(now).toISOString() };
+    return moment.text;
   }
 
   function plan(ms: number): void {
