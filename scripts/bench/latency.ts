@@ -2,6 +2,7 @@ import { type Figure, percentile, show } from "./figures.ts";
 import { startPaid } from "./chat.ts";
 import { startProcess } from "./processes.ts";
 import { makeFolder } from "./service.ts";
+import { isWhole } from "./whole.ts";
 
 const rounds = 2_000;
 /** V8 goes on compiling what is hot for about so long, in milliseconds. */
@@ -35,12 +36,10 @@ async function connect(port: number, key: string) {
         const length = await connection.read(buffer);
         if (length === null) throw new Error("the connection ended");
         text += decoder.decode(buffer.subarray(0, length), { stream: true });
-        if (stream) {
-          if (first === 0 && text.includes('"content":"word')) {
-            first = performance.now() - startedAt;
-          }
-          if (text.endsWith("0\r\n\r\n")) return first;
-        } else if (text.endsWith("}")) return performance.now() - startedAt;
+        if (stream && first === 0 && text.includes('"content":"word')) {
+          first = performance.now() - startedAt;
+        }
+        if (isWhole(text)) return stream ? first : performance.now() - startedAt;
       }
     },
     [Symbol.dispose]: () => connection.close(),

@@ -1,6 +1,7 @@
 // The load: so many connections, each one request after the other, raw. Its argument is a `Load` as
 // JSON; it prints a `Loaded` as JSON.
 import type { Load, Loaded } from "./processes.ts";
+import { isWhole } from "./whole.ts";
 
 const load: Load = JSON.parse(Deno.args[0] ?? "{}");
 const { port, path, headers, kind, users, connections, seconds } = load;
@@ -50,15 +51,6 @@ async function caller(): Promise<void> {
     latencies.push(performance.now() - startedAt);
   }
   connection.close();
-}
-
-function isWhole(text: string): boolean {
-  const end = text.indexOf("\r\n\r\n");
-  if (end < 0) return false;
-  const head = text.slice(0, end).toLowerCase();
-  const size = /content-length: *(\d+)/.exec(head)?.[1];
-  if (size === undefined) return text.endsWith("0\r\n\r\n");
-  return text.length - end - 4 >= Number(size);
 }
 
 const startedAt = performance.now();
