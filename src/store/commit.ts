@@ -44,7 +44,8 @@ const ridingMax = 5;
 
 /**
  * The group commit. One atomic write is under way at a time; what arrives meanwhile goes into the
- * next, so an idle service adds no delay and a busy one pays one fsync for many requests.
+ * next, so an idle service adds no delay and a busy one pays one fsync for many requests. Two at a
+ * time, of the same 64 callers, are smaller, cost more, and answer no more a second.
  * A batch that fails a check is retried member by member: one stale member harms no other.
  */
 export function createCommitter(options: CommitterOptions): Committer {
