@@ -129,6 +129,7 @@ async function readAsk(rooms: ChatRooms, asked: Asked, earlier: Replay | null): 
 
 /** The user of `/v1/{user}/chat/completions`, as it stood in the path. */
 function pathUser(path: string): string | undefined {
+  // Nearly all of them are this one.
   if (path === "/v1/chat/completions") return undefined;
   const [, , user, next] = path.split("/");
   return next === "chat" ? user : undefined;

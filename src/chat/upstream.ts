@@ -91,17 +91,15 @@ async function send(call: UpstreamCall, manner: Manner): Promise<UpstreamRespons
 }
 
 /** The caller's own body, with the output's bound, and usage asked for. */
-function upstreamBody({ chat, cap }: UpstreamCall, manner: Manner): JsonObject {
-  const body: JsonObject = { ...chat.body };
-  for (const field of maxTokensFields) {
-    // One that a field was deleted from takes three times as long to be written.
-    if (field in body && field !== manner.maxTokensField) delete body[field];
-  }
+function upstreamBody({ chat, cap }: UpstreamCall, manner: Manner): Partial<JsonObject> {
+  // What is undefined is not written; an object with a field deleted takes three times as long.
+  const body: Partial<JsonObject> = { ...chat.body };
+  for (const field of maxTokensFields) body[field] = undefined;
   body[manner.maxTokensField] = Math.min(cap, manner.maxTokens, manner.room);
   if (!chat.stream) return body;
   const options = isObject(body.stream_options) ? body.stream_options : {};
   if (manner.asksUsage) body.stream_options = { ...options, include_usage: true };
-  else delete body.stream_options;
+  else body.stream_options = undefined;
   return body;
 }
 
