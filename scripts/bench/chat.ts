@@ -7,7 +7,7 @@ const turns = 7;
 /** How long each of them is. */
 export const turnSeconds = 3;
 /** V8 goes on compiling what is hot for about so long. */
-const warmUpSeconds = 20;
+export const warmUpSeconds = 20;
 const path = "/v1/chat/completions";
 
 /** A load of chats on whoever listens there. */

@@ -1,13 +1,13 @@
-import { chatLoad, startPaid } from "./chat.ts";
+import { chatLoad, startPaid, warmUpSeconds } from "./chat.ts";
 import { type Figure, show } from "./figures.ts";
 import { runLoad, startProcess } from "./processes.ts";
 import { makeFolder } from "./service.ts";
 
-const chatsMin = 100_000;
+const chatsMin = 300_000;
 const chatsMinLong = 1_000_000;
 const turnSeconds = 10;
 const readEveryMs = 500;
-/** The first of so many parts is how long a process takes to be as hot as it will be. */
+/** The first of so many parts is compared with none: it may be growing still. */
 const parts = 5;
 
 /** The memory of a service over very many chats: whatever were kept of each would be seen. */
@@ -15,6 +15,7 @@ export async function benchMemory(long: boolean): Promise<Figure[]> {
   await using upstream = await startProcess("upstream.ts");
   using folder = makeFolder();
   await using service = await startPaid(upstream.port, folder.path);
+  await runLoad(chatLoad(service, { seconds: warmUpSeconds }));
   const readings: number[] = [];
   const watch = setInterval(() => readings.push(service.rssMiB()), readEveryMs);
   let chats = 0;
