@@ -32,8 +32,11 @@ Deno.test("log: what a chat leaves behind names its request, as its answer does"
   });
   await until(world, chat(world, {}, named));
   store.dead = false;
-  assert.equal(line("release_failed").requestId, "the-callers-own");
-  assert.match(String(line("release_failed").chat), /^req_/);
+  const failed = line("release_failed");
+  assert.equal(failed.requestId, "the-callers-own");
+  assert.match(String(failed.chat), /^req_/);
+  assert.equal(failed.code, "store_unavailable");
+  assert.match(String(failed.cause), /connection refused/, "what callers are not told");
 });
 
 Deno.test("log: a stream that cannot be charged says what is behind it", async () => {

@@ -68,6 +68,7 @@ Deno.test("store away: for longer than a hold lives, the log has what was not ch
     .filter(({ event }) => event === "charge_lost");
   assert.equal(lost.cost, "0.001008");
   assert.deepEqual([lost.uncachedInputTokens, lost.outputTokens], [8, 500]);
+  assert.equal(lost.code, "store_unavailable");
 });
 
 Deno.test("store away: a key opens again at once when it is back", async () => {

@@ -1,5 +1,5 @@
 import { Bag } from "../base/bag.ts";
-import { ApiError } from "../base/errors.ts";
+import { ApiError, loggedFault } from "../base/errors.ts";
 import {
   answerLifetimeMs,
   holdLifetimeMs,
@@ -108,7 +108,7 @@ export function createRunning({ clock, log }: Pick<Deps, "clock" | "log">, holds
       else if (!entry.ended) answer.cut(cutError("hold_lost"));
     } catch (error) {
       const { requestId, id: chat } = answer;
-      log("warn", "renewal_failed", { requestId, chat, error: String(error) });
+      log("warn", "renewal_failed", { requestId, chat, ...loggedFault(error) });
     } finally {
       entry.renewing = false;
     }

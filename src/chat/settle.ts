@@ -1,4 +1,4 @@
-import { ApiError } from "../base/errors.ts";
+import { ApiError, loggedFault } from "../base/errors.ts";
 import type { JsonObject } from "../base/json.ts";
 import { holdLifetimeMs } from "../base/limits.ts";
 import { formatAmount } from "../base/money.ts";
@@ -57,7 +57,7 @@ export async function settle(
   } catch (error) {
     steps.end(failure(error));
     const { cost, usage: { source, price: _, ...used } } = settlement;
-    const lost = { ...used, source, cost: formatAmount(cost), error: String(error) };
+    const lost = { ...used, source, cost: formatAmount(cost), ...loggedFault(error) };
     rooms.deps.log("error", "charge_lost", { chat: id, ...lost });
     throw error;
   }
@@ -119,7 +119,7 @@ export async function release(
   };
   await holds.release(ref, id, end).catch((error) =>
     // The hold then ends by itself, when it expires.
-    deps.log("error", "release_failed", { requestId, chat: id, error: String(error) })
+    deps.log("error", "release_failed", { requestId, chat: id, ...loggedFault(error) })
   );
   steps.end(ending);
 }

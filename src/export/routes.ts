@@ -1,4 +1,4 @@
-import { badRequest } from "../base/errors.ts";
+import { badRequest, loggedFault } from "../base/errors.ts";
 import type { Incoming } from "../base/handler.ts";
 import { parseWith } from "../base/request.ts";
 import type { Deps } from "../deps.ts";
@@ -39,7 +39,7 @@ export function exportRoutes({ deps, operator, directory }: ExportRooms) {
       const { project } = await directory.refresh(checkId(incoming.param("projectId"), "project"));
       const listing = listings[query.what](project);
       const body = await exportStream(listing, query, (error) => {
-        log("error", "export_failed", { requestId, error: String(error) });
+        log("error", "export_failed", { requestId, ...loggedFault(error) });
       });
       return new Response(body, {
         headers: {

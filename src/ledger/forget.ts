@@ -1,3 +1,4 @@
+import { loggedFault } from "../base/errors.ts";
 import { toBase62 } from "../base/ids.ts";
 import type { Deps } from "../deps.ts";
 import { auditRow, type By } from "../projects/audit.ts";
@@ -139,9 +140,7 @@ export function createForget(deps: Deps, { queue, erasers }: ForgetRooms): Forge
       const { jobs, next } = await listForgetJobs(kv, after, jobsPerSweep);
       after = next;
       for (const job of jobs) {
-        await goOn(job).catch((error) =>
-          log("error", "forgetting_failed", { error: String(error) })
-        );
+        await goOn(job).catch((error) => log("error", "forgetting_failed", loggedFault(error)));
       }
     },
   };

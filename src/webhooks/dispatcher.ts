@@ -1,3 +1,4 @@
+import { loggedFault } from "../base/errors.ts";
 import { firstIdAt } from "../base/ids.ts";
 import { encodeUtf8 } from "../base/utf8.ts";
 import type { PendingEvent } from "../events/bell.ts";
@@ -65,7 +66,7 @@ export function createDispatcher(rooms: DispatcherRooms): Dispatcher {
   /** Keeps a piece of work in sight until it ends; its fault is logged, and found again by polls. */
   function track(piece: Promise<unknown>, about: LogFields): void {
     const seen: Promise<unknown> = piece
-      .catch((error) => log("error", "webhook_work_failed", { ...about, error: String(error) }))
+      .catch((error) => log("error", "webhook_work_failed", { ...about, ...loggedFault(error) }))
       .finally(() => work.delete(seen));
     work.add(seen);
   }

@@ -1,3 +1,4 @@
+import { loggedFault } from "../base/errors.ts";
 import { firstIdAt } from "../base/ids.ts";
 import { toBytes } from "../base/json.ts";
 import type { Deps } from "../deps.ts";
@@ -108,7 +109,7 @@ export function createExpansion(
         log("error", "webhook_work_failed", {
           delivery: delivery.id,
           eventId: event.id,
-          error: String(error),
+          ...loggedFault(error),
         });
       });
     });
