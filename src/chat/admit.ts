@@ -100,12 +100,13 @@ async function placeHold(
   ask: Ask & { ref: AccountRef },
   { prompt, remains }: { prompt: PromptSize; remains: Uint8Array | null },
 ): Promise<Held<ChatQuote>> {
-  const { ref, id, replay, caller, chat, terms } = ask;
+  const { ref, id, replay, caller, chat, terms, firstRequest } = ask;
   return await rooms.holds.place<ChatQuote>({
     ref,
     id,
     snapshot: caller.snapshot,
     quote: quoteChat(chat, terms, prompt),
+    meanwhile: ({ cap }) => firstRequest.prepare(cap),
     events: startedEvents(ask),
     mark: replay && runningMark(replay, { ref, holdId: id, remains }),
   });

@@ -11,6 +11,7 @@ import type { Auth, Caller } from "../projects/auth.ts";
 import type { Ending } from "./events.ts";
 import type { KeyGates, Place } from "./limits.ts";
 import type { Meter } from "./meter.ts";
+import type { FirstRequest } from "./first_request.ts";
 import { answerCost, outputTokensFor, type Terms } from "./pricing.ts";
 import type { ChatQuote } from "./quote.ts";
 import type { Replay, ReplayMark } from "./replay.ts";
@@ -57,6 +58,7 @@ export interface Ask {
   chat: ChatRequest;
   terms: Terms;
   upstream: Upstream;
+  firstRequest: FirstRequest;
   replay: ReplayMark | null;
   /** What was under its idempotency key when it came. */
   earlier: Replay | null;

@@ -8,6 +8,7 @@ import { endUser } from "../projects/end_user.ts";
 import { type Admission, admit, modelNotFound } from "./admit.ts";
 import { type Ask, type ChatRooms, failure } from "./answer.ts";
 import { withRates } from "./limits.ts";
+import { FirstRequest } from "./first_request.ts";
 import { termsOf } from "./pricing.ts";
 import { findEarlier } from "./earlier.ts";
 import { type Replay, replayMark, type StoredAnswer } from "./replay.ts";
@@ -99,7 +100,7 @@ interface Received extends Begun {
 }
 
 /** What a request says by itself. */
-type Asked = Omit<Ask, "terms" | "upstream" | "ref" | "earlier">;
+type Asked = Omit<Ask, "terms" | "upstream" | "firstRequest" | "ref" | "earlier">;
 
 function readAsked({ deps }: ChatRooms, received: Received): Asked {
   const { id, steps, incoming, caller, body } = received;
@@ -124,7 +125,8 @@ async function readAsk(rooms: ChatRooms, asked: Asked, earlier: Replay | null): 
   const upstream = await rooms.findUpstream(project, model);
   if (!upstream) throw noUpstream(rooms.deps.config);
   const ref = await findAccount(rooms.deps.kv, project, user);
-  return { ...asked, terms, upstream, ref, earlier };
+  const firstRequest = new FirstRequest({ upstream, chat: asked.chat });
+  return { ...asked, terms, upstream, firstRequest, ref, earlier };
 }
 
 /** The user of `/v1/{user}/chat/completions`, as it stood in the path. */

@@ -56,8 +56,8 @@ function openLate(opening: Promise<EventReader>, patience: Patience<EventReader>
 }
 
 async function forward(rooms: ChatRooms, answer: Answer): Promise<EventReader> {
-  const { upstream, chat, quote, requestId, request, steps, meter, controller } = answer;
-  const { signal } = controller;
+  const { upstream, firstRequest, chat, quote, meter, requestId, request, steps } = answer;
+  const { signal } = answer.controller;
   if (request.signal.aborted) throw callerLeftEarly;
   steps.begin("forward", { streamed: true });
   const stopDeadline = startDeadline(rooms, answer);
@@ -67,7 +67,8 @@ async function forward(rooms: ChatRooms, answer: Answer): Promise<EventReader> {
   try {
     const headers = passedHeaders(request);
     const onSend = () => void (meter.promptSent = true);
-    const call = { upstream, chat, cap: quote.cap, meter, requestId, headers, signal, onSend };
+    const asked = { upstream, firstRequest, chat, cap: quote.cap, meter };
+    const call = { ...asked, requestId, headers, signal, onSend };
     const response = await callUpstream(call, steps.span);
     steps.begin("meter");
     return await readerOf(rooms, answer, response);

@@ -1,11 +1,10 @@
 import { ApiError } from "../base/errors.ts";
-import { isObject, type JsonObject } from "../base/json.ts";
 import { decodeUtf8 } from "../base/utf8.ts";
 import { upstreamErrorBytesMax } from "../base/limits.ts";
 import type { UpstreamBody, UpstreamResponse } from "../deps.ts";
 import { inflated } from "../http/inflate.ts";
-import { type Asked, learn, type Manner, mannerFor, otherManner } from "./manner.ts";
-import { maxTokensFields } from "./schema.ts";
+import { type Asked, learn, otherManner } from "./manner.ts";
+import { bodyFor, type FirstRequest } from "./first_request.ts";
 import type { Steps } from "./steps.ts";
 import {
   badUpstream,
@@ -21,6 +20,7 @@ import type { Upstream } from "./upstreams.ts";
 /** One call of an upstream. */
 export interface UpstreamCall extends Asked {
   upstream: Upstream;
+  firstRequest: FirstRequest;
   requestId: string;
   /** Headers of our caller that go on. */
   headers: Record<string, string>;
@@ -42,27 +42,28 @@ export async function callUpstream(
   span: Steps["span"],
 ): Promise<UpstreamResponse> {
   const { upstream, chat } = call;
-  let manner = mannerFor(upstream, chat);
+  let { manner, body } = await call.firstRequest.take(call.cap);
   for (let correction = 0;; correction++) {
-    const said = manner;
+    const said = body;
     // So that the call itself is a part of the span that it is made in.
     const response = await (span ? span.run(() => send(call, said)) : send(call, said));
     if (response.status === 200) {
       // Only what has helped is remembered: a refusal may quote what the caller wrote.
-      if (correction > 0) learn(upstream, chat, said);
+      if (correction > 0) learn(upstream, chat, manner);
       return response;
     }
     const text = redact(await errorText(response, call.signal), upstream.apiKey);
     const fault = readFault(response.status, text);
     const other = correction < correctionsMax
-      ? await otherManner(call, { manner: said, fault: fault.behind ?? fault })
+      ? await otherManner(call, { manner, fault: fault.behind ?? fault })
       : null;
     if (!other) throw toCallersError(fault, response.header("retry-after"));
     manner = other;
+    body = bodyFor(call, manner);
   }
 }
 
-async function send(call: UpstreamCall, manner: Manner): Promise<UpstreamResponse> {
+async function send(call: UpstreamCall, body: string): Promise<UpstreamResponse> {
   const { upstream, requestId, signal, onSend } = call;
   const authorization = upstream.apiKey
     ? { authorization: `Bearer ${upstream.apiKey.reveal()}` }
@@ -71,7 +72,7 @@ async function send(call: UpstreamCall, manner: Manner): Promise<UpstreamRespons
     const response = await upstream.ask({
       url: `${upstream.url}/chat/completions`,
       method: "POST",
-      body: JSON.stringify(upstreamBody(call, manner)),
+      body,
       headers: {
         ...call.headers,
         ...authorization,
@@ -88,19 +89,6 @@ async function send(call: UpstreamCall, manner: Manner): Promise<UpstreamRespons
   } catch (cause) {
     throw asAborted(signal) ?? upstreamUnreachable(cause);
   }
-}
-
-/** The caller's own body, with the output's bound, and usage asked for. */
-function upstreamBody({ chat, cap }: UpstreamCall, manner: Manner): Partial<JsonObject> {
-  // What is undefined is not written; an object with a field deleted takes three times as long.
-  const body: Partial<JsonObject> = { ...chat.body };
-  for (const field of maxTokensFields) body[field] = undefined;
-  body[manner.maxTokensField] = Math.min(cap, manner.maxTokens, manner.room);
-  if (!chat.stream) return body;
-  const options = isObject(body.stream_options) ? body.stream_options : {};
-  if (manner.asksUsage) body.stream_options = { ...options, include_usage: true };
-  else body.stream_options = undefined;
-  return body;
 }
 
 async function errorText({ body }: UpstreamResponse, signal: AbortSignal): Promise<string> {

@@ -1,6 +1,7 @@
 import { isObject, type Json, type JsonObject, nestsDeeper, parseJson } from "../base/json.ts";
 import { jsonDepthMax, upstreamBodyBytesMax } from "../base/limits.ts";
 import { corsHeaders, type HeaderList, textResponse } from "../base/response.ts";
+import { soon } from "../base/soon.ts";
 import { decodeUtf8 } from "../base/utf8.ts";
 import { amountOf, type Entry } from "../ledger/entry.ts";
 import {
@@ -33,23 +34,29 @@ export async function wholeAnswer(rooms: ChatRooms, answer: Answer): Promise<Res
       await release(rooms, answer, failure(error));
       throw error;
     });
-    let body = "";
+    let body: string | Promise<string> = "";
     let headers: HeaderList = {};
     await settle(rooms, answer, {
       usage,
       ending: { kind: "completed" },
       alongside(draft, entry) {
         headers = chargeHeaders(entry);
-        const choices = withWords(completion.choices, words, entry.balanceAfter);
-        const used = usageBody(answer, { usage, entry });
-        body = JSON.stringify({ ...completion, choices, usage: used });
+        const write = () => {
+          const choices = withWords(completion.choices, words, entry.balanceAfter);
+          const used = usageBody(answer, { usage, entry });
+          return JSON.stringify({ ...completion, choices, usage: used });
+        };
         const { replay, ref } = answer;
-        if (replay) storeAnswer(draft, replay, { ref, answer: { headers, body } });
+        // Where it is not stored beside the charge, there is time while that is written.
+        if (!replay) return void (body = soon(write));
+        body = write();
+        storeAnswer(draft, replay, { ref, answer: { headers, body } });
       },
     });
-    const stored = answer.replay && !fits(body) ? { "idempotency-stored": "false" } : {};
+    const text = await body;
+    const stored = answer.replay && !fits(text) ? { "idempotency-stored": "false" } : {};
     const more = { ...headers, ...rateHeaders(answer.rates), ...stored };
-    return completionResponse(body, answer.requestId, more);
+    return completionResponse(text, answer.requestId, more);
   } finally {
     stopWatching();
   }
@@ -78,13 +85,14 @@ async function forward(
   rooms: ChatRooms,
   answer: Answer,
 ): Promise<{ completion: JsonObject; usage: TokenUsage; words: LastWords }> {
-  const { upstream, chat, quote, meter, requestId, request, steps, controller: { signal } } =
-    answer;
+  const { upstream, firstRequest, chat, quote, meter, requestId, request, steps } = answer;
+  const { signal } = answer.controller;
   steps.begin("forward");
   const stopDeadline = startDeadline(rooms, answer);
   try {
     const headers = passedHeaders(request);
-    const call = { upstream, chat, cap: quote.cap, meter, requestId, headers, signal };
+    const asked = { upstream, firstRequest, chat, cap: quote.cap, meter };
+    const call = { ...asked, requestId, headers, signal };
     const response = await callUpstream(call, steps.span);
     const body = await readBody(response.body, upstreamBodyBytesMax, signal);
     steps.begin("meter");

@@ -45,6 +45,8 @@ export interface HoldRequest<Q extends Quote> {
   /** The settings that the quote was made by: they must still be in force. */
   snapshot: ProjectSnapshot;
   quote(funds: Funds): Q | CountFirst | null;
+  /** Told what is held, while it is being written: by this nothing may be sent to anybody yet. */
+  meanwhile?(quote: Q): void;
   /** What to say with the hold. */
   events: readonly NewEvent[];
   /** Rows written with the hold, unless one is there under `key` that `blocks`. */
@@ -187,7 +189,7 @@ export function createHolds(queue: AccountQueue, clock: Clock): Holds {
 
 function applyHold<Q extends Quote>(
   draft: Draft,
-  { id, snapshot, quote, events, mark }: HoldRequest<Q>,
+  { id, snapshot, quote, meanwhile, events, mark }: HoldRequest<Q>,
   patient: boolean,
 ): Verdict<Held<Q>> {
   if (draft.snapshot.version !== snapshot.version) return { value: { kind: "settings_moved" } };
@@ -196,10 +198,7 @@ function applyHold<Q extends Quote>(
   const { spending } = draft;
   if (!spending.authorized) return refused(draft, "authorization_required");
   const { requests, tokens } = spending;
-  if (requests?.remaining === 0 || tokens?.remaining === 0) {
-    const rates = { requests, tokens };
-    return { value: { kind: "rate_limited", rates, balance: viewOf(draft) }, refused: true };
-  }
+  if (requests?.remaining === 0 || tokens?.remaining === 0) return refused(draft, "rate_limited");
   requireFewHolds(draft);
   const { account, account: { balance }, alone } = draft;
   const unbounded = availableIn(account);
@@ -215,13 +214,14 @@ function applyHold<Q extends Quote>(
   draft.addHold({ id, amount: quoted.amount, used: zero, expiresAt });
   for (const { key, value } of mark?.rows ?? []) draft.put(key, value);
   draft.emit(...events);
+  meanwhile?.(quoted);
   const rates = { requests: spending.requests, tokens };
   return { value: { kind: "held", quote: quoted, rates } };
 }
 
 function refused(
   draft: Draft,
-  kind: Obstacle,
+  kind: Obstacle | "rate_limited",
 ): Verdict<Extract<Held<never>, { kind: typeof kind }>> {
   const { requests, tokens } = draft.spending;
   return { value: { kind, rates: { requests, tokens }, balance: viewOf(draft) }, refused: true };
