@@ -31,7 +31,7 @@ export const walletDefects: readonly Defect[] = [
     install: available(function () {
       return availableIn(this.account);
     }),
-    seedsMax: 20,
+    seedsMax: 80,
   },
   {
     name: "whether leave to spend has ended is not looked at",
