@@ -51,8 +51,9 @@ Deno.test("first request: is written while the hold is, and sent once that is du
   };
   store.atomic = async (write, real) => {
     await new Promise((resolve) => setTimeout(resolve, 5));
+    const version = await real(write);
     order.push("durable");
-    return await real(write);
+    return version;
   };
   world.upstream.once(() => {
     order.push("sent");

@@ -3,8 +3,8 @@ import { decodeUtf8 } from "../base/utf8.ts";
 import { upstreamErrorBytesMax } from "../base/limits.ts";
 import type { UpstreamBody, UpstreamResponse } from "../deps.ts";
 import { inflated } from "../http/inflate.ts";
-import { type Asked, learn, otherManner } from "./manner.ts";
 import { bodyFor, type FirstRequest } from "./first_request.ts";
+import { type Asked, learn, otherManner } from "./manner.ts";
 import type { Steps } from "./steps.ts";
 import {
   badUpstream,

@@ -45,7 +45,7 @@ export interface HoldRequest<Q extends Quote> {
   /** The settings that the quote was made by: they must still be in force. */
   snapshot: ProjectSnapshot;
   quote(funds: Funds): Q | CountFirst | null;
-  /** Told what is held, while it is being written: by this nothing may be sent to anybody yet. */
+  /** Told what was decided, maybe more than once, and before it is durable: nothing may be sent yet. */
   meanwhile?(quote: Q): void;
   /** What to say with the hold. */
   events: readonly NewEvent[];
