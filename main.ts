@@ -2,12 +2,12 @@
 import { type App, createApp } from "./src/app.ts";
 import { ApiError, loggedFault } from "./src/base/errors.ts";
 import { type Config, isDatabaseFile, readConfig } from "./src/config.ts";
-import { lockDatabase } from "./src/database_lock.ts";
+import { lockDatabase } from "./src/platform/database_lock.ts";
 import type { Deps } from "./src/deps.ts";
-import { readEnvFile } from "./src/env_file.ts";
-import { type Door, listen } from "./src/listen.ts";
+import { readEnvFile } from "./src/platform/env_file.ts";
+import { type HttpServer, listenHttp } from "./src/platform/http_server.ts";
 import { devApiKey, devProjectId } from "./src/projects/auth.ts";
-import { createRealDeps, openStore } from "./src/real/deps.ts";
+import { createRealDeps, openStore } from "./src/platform/deps.ts";
 import { devProject } from "./src/projects/dev_project.ts";
 
 /** How often leftovers of dead processes are looked for. */
@@ -101,10 +101,10 @@ function lock(kvPath: string): string {
   return path;
 }
 
-function open(app: App, deps: Deps): Door {
+function open(app: App, deps: Deps): HttpServer {
   const { config } = deps;
   try {
-    return listen(deps, app.fetch, (port) => announce(config, port));
+    return listenHttp(deps, app.fetch, (port) => emit(config, port));
   } catch (error) {
     throw new Error(listenFault(config, error));
   }
@@ -140,7 +140,7 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-function announce({ dev, host, baseUrl }: Config, port: number): void {
+function emit({ dev, host, baseUrl }: Config, port: number): void {
   const name = host.includes(":") && !host.startsWith("[") ? `[${host}]` : host;
   const url = dev ? baseUrl.replace(/:0$/, `:${port}`) : `http://${name}:${port}`;
   if (!dev) return say(`Farebox listens on ${url}, and calls itself ${baseUrl}`);
@@ -186,7 +186,7 @@ function repeat(
 }
 
 /** Stops accepting, lets answers finish, cuts and charges those that do not, closes the store. */
-async function stop(door: Door, app: App, deps: Deps) {
+async function stop(door: HttpServer, app: App, deps: Deps) {
   const { clock, committer, config, kv, log } = deps;
   log("info", "stopping", { running: app.running.size });
   const closed = door.shutdown();

@@ -1,11 +1,11 @@
 import { backupRoutes } from "./backup/routes.ts";
-import type { ChatRooms } from "./chat/answer.ts";
-import { createKeyGates } from "./chat/limits.ts";
-import { createModels } from "./chat/models.ts";
-import { sweepReplays } from "./chat/replay.ts";
-import { chatRoutes } from "./chat/routes.ts";
-import { createRunning, type Running } from "./chat/running.ts";
-import { createUpstreams } from "./chat/upstreams.ts";
+import type { InferenceDeps } from "./inference/call.ts";
+import { createRateLimiter } from "./inference/rate_limiter.ts";
+import { createModels } from "./upstreams/models.ts";
+import { sweepStoredResponses } from "./inference/idempotency.ts";
+import { inferenceRoutes } from "./inference/routes.ts";
+import { createRunningCalls, type RunningCalls } from "./inference/running.ts";
+import { createUpstreams } from "./upstreams/upstreams.ts";
 import { consoleRoutes } from "./console/routes.ts";
 import { createSessions } from "./console/session.ts";
 import type { Deps } from "./deps.ts";
@@ -14,7 +14,7 @@ import { guideRoutes } from "./guides/routes.tsx";
 import { createErasers } from "./erasers.ts";
 import { exportRoutes } from "./export/routes.ts";
 import { healthRoutes } from "./health.ts";
-import { createLost } from "./lost.tsx";
+import { createNotFound } from "./not_found.tsx";
 import { metricsRoutes } from "./metrics/routes.ts";
 import { type Load, mount, type Routes } from "./mount.ts";
 import { routeMap } from "./route_map.ts";
@@ -22,22 +22,27 @@ import { createAccountQueue } from "./ledger/account_queue.ts";
 import { ledgerAdminRoutes } from "./ledger/admin_routes.ts";
 import { createForget } from "./ledger/forget.ts";
 import { createHolds } from "./ledger/hold.ts";
-import { createPost } from "./ledger/post.ts";
+import { createMoneyRecorder } from "./ledger/record.ts";
 import { ledgerRoutes } from "./ledger/routes.ts";
-import { operations } from "./operations.ts";
-import { createBell } from "./events/bell.ts";
+import { apiDoc } from "./api_doc.ts";
+import { createOutboxNotifier } from "./events/outbox_notifier.ts";
 import { createHoldSweep, type HoldSweep } from "./ledger/sweep.ts";
-import { createDevices } from "./paywall/device.ts";
-import { createLinks } from "./paywall/link.ts";
-import { createReversalSweep } from "./paywall/reversals.ts";
+import { createDeviceCookies } from "./wallets/device_cookies.ts";
+import { createLinks } from "./paywall/links.ts";
+import { createReversalSweep } from "./payments/reversals.ts";
 import { createTokens } from "./paywall/token.ts";
-import { createWaysOut } from "./paywall/way_out.ts";
+import { createOffers } from "./paywall/offer.ts";
+import { stripeRoutes } from "./payments/routes.ts";
 import { paywallRoutes } from "./paywall/routes.tsx";
 import { createProjectAdmin, type ProjectAdmin } from "./projects/admin.ts";
-import { type Announce, createAnnounce, createCommit } from "./projects/announce.ts";
+import {
+  createCommitWithEvents,
+  createEmit,
+  type EmitEvents,
+} from "./projects/commit_with_events.ts";
 import { createAuth } from "./projects/auth.ts";
-import { createDirectory, type Directory } from "./projects/directory.ts";
-import { createAdminGuard } from "./projects/operator.ts";
+import { createProjectCache, type ProjectCache } from "./projects/project_cache.ts";
+import { createAdminGuard } from "./projects/admin_guard.ts";
 import { projectRoutes } from "./projects/routes.ts";
 import { createMarkerSweep } from "./store/marker_sweep.ts";
 import { createSecrets, type Secrets } from "./store/secrets.ts";
@@ -45,13 +50,12 @@ import { verifyRoutes } from "./verify/routes.ts";
 import { createBacklog } from "./webhooks/backlog.ts";
 import { createDispatcher, type Dispatcher } from "./webhooks/dispatcher.ts";
 import { createGuard } from "./webhooks/guard.ts";
-import { createProbe, type Probe } from "./webhooks/probe_secrets.ts";
+import { createProbe, createReseal, type Probe } from "./webhooks/reseal.ts";
 import { createRedelivery } from "./webhooks/redelivery.ts";
-import { createReseal } from "./webhooks/reseal.ts";
 import { webhookRoutes } from "./webhooks/routes.ts";
 import { createSubscriptions } from "./webhooks/subscriptions.ts";
 import { createAuthorizations } from "./wallets/authorizations.ts";
-import { connectRoutes } from "./wallets/connect.ts";
+import { connectRoutes } from "./wallets/connect_routes.ts";
 import { createPasskeys } from "./wallets/passkeys.ts";
 import { walletRoutes } from "./wallets/routes.tsx";
 import { summaryRoutes } from "./summaries/routes.ts";
@@ -65,7 +69,7 @@ export interface App {
   /** The whole outside: which address leads into which room. */
   routes: Routes;
   /** The answers under way: a clean stop waits for them. */
-  running: Running;
+  running: RunningCalls;
   admin: ProjectAdmin;
   /** The deliveries under way: polled now and then, and stopped last. */
   dispatcher: Dispatcher;
@@ -79,50 +83,54 @@ export interface App {
 
 /** Puts the rooms together. */
 export async function createApp(outside: Deps): Promise<App> {
-  const bell = createBell(outside.committer);
-  const deps = { ...outside, committer: bell.committer };
+  const outboxNotifier = createOutboxNotifier(outside.committer);
+  const deps = { ...outside, committer: outboxNotifier.committer };
   const secrets = await createSecrets(deps.config.secretsKeys, deps.randomBytes);
-  const directory = createDirectory(deps);
-  const auth = createAuth(deps.config, directory);
-  const admin = createProjectAdmin(deps, { directory, secrets });
-  const commit = createCommit(deps, directory);
-  const announce = createAnnounce(commit);
-  const { topUsers, queue, post, holds } = openLedger(deps, { directory, announce });
-  const { links, devices, passkeys } = await openLinks(deps, secrets);
+  const projectCache = createProjectCache(deps);
+  const auth = createAuth(deps.config, projectCache);
+  const admin = createProjectAdmin(deps, { projectCache, secrets });
+  const commit = createCommitWithEvents(deps, projectCache);
+  const emit = createEmit(commit);
+  const { topUsers, queue, recorder, holds } = openLedger(deps, { projectCache, emit });
+  const { links, deviceCookies, passkeys } = await openLinks(deps, secrets);
   const authorizations = createAuthorizations(deps, commit);
-  const running = createRunning(deps, holds);
-  const forget = createForget(deps, { queue, erasers: createErasers(deps, directory) });
-  const { linkFor, wayOut } = createWaysOut({ links, announce });
+  const running = createRunningCalls(deps, holds);
+  const forget = createForget(deps, { queue, erasers: createErasers(deps, projectCache) });
+  const { linkFor, offer } = createOffers({ links, emit });
 
-  const operator = createAdminGuard(deps.config, auth);
-  const webhooks = openWebhooks(deps, { admin, directory, secrets });
+  const adminGuard = createAdminGuard(deps.config, auth);
+  const webhooks = openWebhooks(deps, { admin, projectCache, secrets });
   const { dispatcher, redelivery } = webhooks;
-  bell.listen(dispatcher.wake);
+  outboxNotifier.listen(dispatcher.wake);
 
   const holdSweep = createHoldSweep(deps, queue);
   const load: Load = { requests: 0, streams: () => running.streams };
-  const sessions = createSessions({ deps, auth, directory });
-  const ownRooms = { deps, directory, admin, post, commit, running, sessions };
+  const sessions = createSessions({ deps, auth, projectCache });
+  const consoleServices = { deps, projectCache, admin, recorder, commit, running, sessions };
   const routes = routeMap({
-    chat: openChat({ deps, auth, holds, running, linkFor, announce }, secrets),
-    ledger: ledgerRoutes({ deps, auth, post, wayOut }),
-    users: ledgerAdminRoutes({ deps, operator, directory, post, forget, wayOut }),
-    projects: projectRoutes({ deps, operator, admin, directory }),
-    webhooks: webhookRoutes({ deps, auth, operator, ...webhooks }),
-    connect: connectRoutes({ deps, auth, authorizations, wayOut }),
-    paywall: paywallRoutes({ deps, directory, links, post, secrets, announce, devices }),
-    wallets: walletRoutes({ deps, directory, links, devices, authorizations, passkeys }),
-    verify: verifyRoutes({ deps, operator }),
-    summaries: summaryRoutes({ deps, operator, directory }),
-    exports: exportRoutes({ deps, operator, directory }),
-    backup: backupRoutes({ deps, operator }),
-    docs: docsRoutes({ deps, operations }),
+    chat: openChat({ deps, auth, holds, running, linkFor, emit: emit }, secrets),
+    ledger: ledgerRoutes({ deps, auth, recorder, offer: offer }),
+    users: ledgerAdminRoutes({ deps, adminGuard, projectCache, recorder, forget, offer: offer }),
+    projects: projectRoutes({ deps, adminGuard, admin, projectCache }),
+    webhooks: webhookRoutes({ deps, auth, adminGuard, ...webhooks }),
+    connect: connectRoutes({ deps, auth, authorizations, offer: offer }),
+    stripe: stripeRoutes({ deps, projectCache, recorder, secrets, emit }),
+    paywall: paywallRoutes({
+      ...{ deps, projectCache, links, recorder, secrets, emit },
+      personOf: deviceCookies.personOf,
+    }),
+    wallets: walletRoutes({ deps, projectCache, links, deviceCookies, authorizations, passkeys }),
+    verify: verifyRoutes({ deps, adminGuard }),
+    summaries: summaryRoutes({ deps, adminGuard, projectCache }),
+    exports: exportRoutes({ deps, adminGuard, projectCache }),
+    backup: backupRoutes({ deps, adminGuard }),
+    docs: docsRoutes({ deps, operations: apiDoc }),
     guides: guideRoutes(deps),
     health: healthRoutes(deps),
     metrics: openMetrics(deps, { load, running, holdSweep, dispatcher }),
-    console: consoleRoutes({ ...ownRooms, ...webhooks }),
+    console: consoleRoutes({ ...consoleServices, ...webhooks }),
   });
-  const hono = mount(deps, routes, { load, lost: createLost(deps.config) });
+  const hono = mount(deps, routes, { load, lost: createNotFound(deps.config) });
   const flush = () => topUsers.flush().then(() => deps.committer.flush());
   const sweep = createSweep(deps, [holdSweep, redelivery, sessions, forget, { sweep: flush }]);
   const probeSecrets = createProbe(deps.kv, secrets);
@@ -139,7 +147,7 @@ function createSweep(
   const sweepReversals = createReversalSweep(deps);
   return async () => {
     for (const sweeper of sweepers) await sweeper.sweep();
-    await sweepReplays(deps);
+    await sweepStoredResponses(deps);
     await sweepReversals();
     await trim();
     await sweepMarkers();
@@ -148,27 +156,35 @@ function createSweep(
 
 function openLedger(
   deps: Deps,
-  { directory, announce }: { directory: Directory; announce: Announce },
+  { projectCache, emit }: { projectCache: ProjectCache; emit: EmitEvents },
 ) {
   const topUsers = createTopUsers(deps);
-  const queue = createAccountQueue(deps, { directory, topUsers });
-  const post = createPost(deps.kv, queue, announce);
-  return { topUsers, queue, post, holds: createHolds(queue, deps.clock) };
+  const queue = createAccountQueue(deps, { projectCache, topUsers });
+  const recorder = createMoneyRecorder(deps.kv, queue, emit);
+  return { topUsers, queue, recorder, holds: createHolds(queue, deps.clock) };
 }
 
-function openChat(rooms: Omit<ChatRooms, "findUpstream" | "gates" | "waiters">, secrets: Secrets) {
-  const { deps } = rooms;
+function openChat(
+  services: Omit<InferenceDeps, "findUpstream" | "rateLimiter" | "waiters">,
+  secrets: Secrets,
+) {
+  const { deps } = services;
   const findUpstream = createUpstreams(deps, secrets);
   const models = createModels(deps, findUpstream);
-  const gates = createKeyGates(deps.clock);
-  return chatRoutes({ ...rooms, findUpstream, gates, waiters: new Map() }, models);
+  const rateLimiter = createRateLimiter(deps.clock);
+  return inferenceRoutes({
+    ...services,
+    findUpstream,
+    rateLimiter: rateLimiter,
+    waiters: new Map(),
+  }, models);
 }
 
 function openMetrics(
   deps: Deps,
   { load, running, holdSweep, dispatcher }: {
     load: Load;
-    running: Running;
+    running: RunningCalls;
     holdSweep: HoldSweep;
     dispatcher: Dispatcher;
   },
@@ -186,14 +202,18 @@ async function openLinks(deps: Deps, secrets: Secrets) {
   const { config: { baseUrl }, clock: { now }, id } = deps;
   return {
     links: await createLinks({ baseUrl, secrets, now, id }),
-    devices: await createDevices(deps, secrets),
+    deviceCookies: await createDeviceCookies(deps, secrets),
     passkeys: createPasskeys(deps, await createTokens(secrets, "passkey challenges")),
   };
 }
 
 function openWebhooks(
   deps: Deps,
-  { admin, directory, secrets }: { admin: ProjectAdmin; directory: Directory; secrets: Secrets },
+  { admin, projectCache, secrets }: {
+    admin: ProjectAdmin;
+    projectCache: ProjectCache;
+    secrets: Secrets;
+  },
 ) {
   const { config } = deps;
   const guard = createGuard({
@@ -203,8 +223,8 @@ function openWebhooks(
     resolve: deps.resolve,
     clock: deps.clock,
   });
-  const subscriptions = createSubscriptions({ deps, admin, directory, secrets, guard });
-  const dispatcher = createDispatcher({ deps, directory, guard, subscriptions });
+  const subscriptions = createSubscriptions({ deps, admin, projectCache, secrets, guard });
+  const dispatcher = createDispatcher({ deps, projectCache, guard, subscriptions });
   const redelivery = createRedelivery(deps, dispatcher);
   return { subscriptions, dispatcher, redelivery, reseal: createReseal({ deps, admin, secrets }) };
 }

@@ -1,21 +1,10 @@
+import type { Clock } from "./base/clock.ts";
 import type { MakeId } from "./base/ids.ts";
 import type { Config } from "./config.ts";
-import type { Meter } from "./metrics/meter.ts";
+import type { Metrics } from "./metrics/metrics.ts";
 import type { Tracing } from "./metrics/tracing.ts";
 import type { Committer } from "./store/commit.ts";
 import type { Kv } from "./store/kv.ts";
-
-/** Time, and everything that waits for it. */
-export interface Clock {
-  /** Milliseconds since 1970. */
-  now(): number;
-  /** Milliseconds with their fractions since some moment: never goes back, for durations. */
-  elapsed(): number;
-  /** Resolves after so long, or at once when `signal` aborts; never rejects. */
-  sleep(ms: number, signal?: AbortSignal): Promise<void>;
-  /** Calls `work` after so long; the returned function takes that back. */
-  after(ms: number, work: () => void): () => void;
-}
 
 /** One line of structured log. Never give it a secret or a message's text. */
 export type Log = (
@@ -28,7 +17,7 @@ export type Log = (
 export type LogFields = Record<string, unknown> & { time?: never; level?: never; event?: never };
 
 /** A webhook on its way to addresses that have been vetted. */
-export interface PostRequest {
+export interface WebhookHttpRequest {
   url: URL;
   /** Where to connect: to one of these and nowhere else, whatever the name stands for by now. */
   addresses: readonly string[];
@@ -38,7 +27,7 @@ export interface PostRequest {
 }
 
 /** What a receiver answered; of its body only the head is kept. */
-export interface PostResponse {
+export interface WebhookHttpResponse {
   status: number;
   retryAfter: string | null;
   bodyHead: string;
@@ -76,7 +65,7 @@ export interface UpstreamBody {
 }
 
 /** Sends a request, and follows no redirect. Rejects when no answer comes. */
-export type AskUpstream = (request: UpstreamRequest) => Promise<UpstreamResponse>;
+export type RequestUpstream = (request: UpstreamRequest) => Promise<UpstreamResponse>;
 
 /** A copy of the whole database as it was at one moment. Its room is free once it is read or left. */
 export interface Snapshot {
@@ -87,8 +76,8 @@ export interface Snapshot {
 /** Rings at a time, or does not: nothing may be correct only because it did. */
 export interface Alarm {
   /** Asks to be rung at that time, in milliseconds since 1970; rings close together are one. */
-  ring(at: number): void;
-  listen(wake: () => void): void;
+  schedule(at: number): void;
+  onWake(wake: () => void): void;
 }
 
 /** What a process knows of itself. */
@@ -112,11 +101,11 @@ export interface Deps {
   randomBytes(length: number): Uint8Array<ArrayBuffer>;
   fetch: (url: string, init: RequestInit) => Promise<Response>;
   /** Asks a model's server. */
-  askUpstream: AskUpstream;
+  requestUpstream: RequestUpstream;
   /** The addresses that a host name stands for now. Throws when there are none. */
   resolve(host: string): Promise<string[]>;
   /** Posts one webhook. Follows no redirect. Throws when no answer comes. */
-  post(request: PostRequest): Promise<PostResponse>;
+  sendWebhook(request: WebhookHttpRequest): Promise<WebhookHttpResponse>;
   alarm: Alarm;
   /** Copies the database while it works; null where it is no file of this process. */
   takeSnapshot: (() => Promise<Snapshot>) | null;
@@ -124,7 +113,7 @@ export interface Deps {
   /** The guides' markdown by the names of their files, such as "going-live". */
   guides: ReadonlyMap<string, string>;
   /** What is counted, for Prometheus. */
-  meter: Meter;
+  metrics: Metrics;
   /** Null while nobody traces. */
   tracing: Tracing | null;
   process: ProcessFacts;

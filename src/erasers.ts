@@ -1,12 +1,11 @@
-import { createReplayEraser } from "./chat/replay.ts";
+import { createResponseEraser } from "./inference/idempotency.ts";
 import type { Deps } from "./deps.ts";
-import { createPaymentErasers } from "./paywall/erase_payments.ts";
-import type { Directory } from "./projects/directory.ts";
-import { createAuditEraser } from "./projects/erase_audit.ts";
-import { createKeyEraser } from "./projects/erase_keys.ts";
+import { createPaymentErasers } from "./payments/erase.ts";
+import type { ProjectCache } from "./projects/project_cache.ts";
+import { createAuditEraser, createKeyEraser } from "./projects/erase.ts";
 import type { Eraser } from "./store/erase.ts";
 import { createTopUsersEraser } from "./summaries/top_users.ts";
-import { createConnectionEraser } from "./wallets/erase_connections.ts";
+import { createConnectionEraser } from "./wallets/erase.ts";
 import { createWebhookErasers } from "./webhooks/erase.ts";
 
 /**
@@ -15,15 +14,15 @@ import { createWebhookErasers } from "./webhooks/erase.ts";
  */
 export function createErasers(
   deps: Deps,
-  directory: Directory,
+  projectCache: ProjectCache,
 ): { closed: readonly Eraser[]; open: readonly Eraser[] } {
   return {
     closed: [
       ...createPaymentErasers(deps),
       createKeyEraser(deps),
       createAuditEraser(deps),
-      createReplayEraser(deps),
-      createConnectionEraser({ deps, directory }),
+      createResponseEraser(deps),
+      createConnectionEraser({ deps, projectCache }),
     ],
     open: [createTopUsersEraser(deps), ...createWebhookErasers(deps)],
   };

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { storeUnavailable } from "./base/errors.ts";
 import type { Handler } from "./base/handler.ts";
 import { toBytes } from "./base/json.ts";
-import { answers, type Operations } from "./base/operation.ts";
+import { type EndpointDocs, responseDocs } from "./base/endpoint_doc.ts";
 import { jsonResponse } from "./base/response.ts";
 import type { Deps } from "./deps.ts";
 import { readinessKey } from "./store/keys.ts";
@@ -38,13 +38,13 @@ const lives = z.object({ status: z.literal("ok") });
 const works = z.object({ status: z.literal("ready") });
 
 /** The operations of those who watch. */
-export const healthOperations: Operations = {
+export const healthApiDoc: EndpointDocs = {
   "/healthz": {
     GET: {
       ...probe,
       operationId: "isAlive",
       summary: "Ask whether the process lives",
-      answers: { 200: answers("It does.", lives, { alive: { status: "ok" } }) },
+      answers: { 200: responseDocs("It does.", lives, { alive: { status: "ok" } }) },
     },
   },
   "/readyz": {
@@ -53,7 +53,7 @@ export const healthOperations: Operations = {
       operationId: "isReady",
       summary: "Ask whether the service can work",
       description: "A write to the database succeeds and is read back.",
-      answers: { 200: answers("It can.", works, { ready: { status: "ready" } }) },
+      answers: { 200: responseDocs("It can.", works, { ready: { status: "ready" } }) },
     },
   },
 };

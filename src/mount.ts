@@ -1,20 +1,20 @@
 import { type Context, Hono } from "@hono/hono";
-import { Bodies } from "./base/bodies.ts";
+import { BodyBudget } from "./base/body_budget.ts";
 import { ApiError, badRequest, loggedFault, overloaded } from "./base/errors.ts";
 import type { Handler, Incoming } from "./base/handler.ts";
-import { measureBody, withUnknownLength } from "./base/head_answer.ts";
-import { createInTime, fewInTime } from "./base/in_time.ts";
+import { measureBody, withUnknownLength } from "./base/head_response.ts";
+import { createBodyDeadline, limitWaitingBodies } from "./base/deadline.ts";
 import { bodyDeadlineMs, strangersBodyDeadlineMs, strangersShare } from "./base/limits.ts";
-import type { Method } from "./base/operation.ts";
-import { createPathOf, noPath } from "./base/path_of.ts";
-import { callerRequestId, strictly } from "./base/request.ts";
+import type { HttpMethod } from "./base/endpoint_doc.ts";
+import { createRequestPath, invalidHostPath } from "./base/request_path.ts";
+import { callerRequestId, requireUtf8Query } from "./base/request.ts";
 import { corsHeaders, errorResponse } from "./base/response.ts";
 import type { Deps, LogFields } from "./deps.ts";
 
 const knownMethods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
 /** Which address leads to which handler, by method. */
-export type Routes = Record<string, Partial<Record<Method, Handler>>>;
+export type Routes = Record<string, Partial<Record<HttpMethod, Handler>>>;
 
 /** Other origins may call what a browser app needs: chat and models; and read the API document. */
 const isOpenToBrowsers = (path: string) =>
@@ -49,7 +49,7 @@ export function mount(
   routes: Routes,
   { load, lost }: { load: Load; lost(refuse: Handler): Handler },
 ): Pick<Hono, "fetch"> {
-  const getPath = createPathOf();
+  const getPath = createRequestPath();
   const fixed = new Hono({ getPath });
   const varied = new Hono({ getPath });
   const serve = createServe(deps, load);
@@ -65,7 +65,7 @@ export function mount(
   varied.notFound((context) => {
     const { method, path } = context.req;
     const served = { route: "other", method, open: isOpenToBrowsers(path) };
-    if (path === noPath) return serve(served, noHost)(context);
+    if (path === invalidHostPath) return serve(served, noHost)(context);
     const isServed = (known: string) =>
       [fixed, varied].some(({ router }) => router.match(known, path)[0].length > 0);
     const allowed = knownMethods.filter((known) => isServed(known === "HEAD" ? "GET" : known));
@@ -97,11 +97,11 @@ type Begun = Pick<Incoming, "requestId" | "startedAt" | "inTime">;
 
 /** Runs handlers; the one place where what they throw becomes an answer, and where it is logged. */
 function createServe(deps: Deps, load: Load) {
-  const { clock, config, meter, tracing } = deps;
-  const refused = () => meter.refusals.overloaded.add();
-  const bodies = new Bodies(config.bodiesBytesMax, refused);
-  const ofCallers = createInTime(clock, bodyDeadlineMs);
-  const ofStrangers = fewInTime(createInTime(clock, strangersBodyDeadlineMs), {
+  const { clock, config, metrics, tracing } = deps;
+  const refused = () => metrics.refusals.overloaded.add();
+  const bodies = new BodyBudget(config.bodiesBytesMax, refused);
+  const ofCallers = createBodyDeadline(clock, bodyDeadlineMs);
+  const ofStrangers = limitWaitingBodies(createBodyDeadline(clock, strangersBodyDeadlineMs), {
     most: Math.ceil(config.requestsMax / strangersShare),
     refused,
   });
@@ -122,14 +122,14 @@ function createServe(deps: Deps, load: Load) {
       path,
       address: () => addressOf(context.env),
       param: (name) => context.req.param(name) ?? "",
-      query: (name) => strictly(request, name, context.req.query(name)),
+      query: (name) => requireUtf8Query(request, name, context.req.query(name)),
       inTime,
       bodies,
     });
   }
 
   return ({ route, method, open }: Served, handler: Handler) => {
-    const counted = meter.requests(route, method);
+    const counted = metrics.requests(route, method);
     const isCounted = !isProbe(route);
     const inTime = isForStrangers(route) ? ofStrangers : ofCallers;
     return async (context: Context): Promise<Response> => {

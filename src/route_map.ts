@@ -1,4 +1,4 @@
-import type { chatRoutes } from "./chat/routes.ts";
+import type { inferenceRoutes } from "./inference/routes.ts";
 import type { consoleRoutes } from "./console/routes.ts";
 import type { docsRoutes } from "./docs/routes.tsx";
 import type { guideRoutes } from "./guides/routes.tsx";
@@ -8,6 +8,7 @@ import type { exportRoutes } from "./export/routes.ts";
 import type { ledgerAdminRoutes } from "./ledger/admin_routes.ts";
 import type { metricsRoutes } from "./metrics/routes.ts";
 import type { ledgerRoutes } from "./ledger/routes.ts";
+import type { stripeRoutes } from "./payments/routes.ts";
 import type { paywallRoutes } from "./paywall/routes.tsx";
 import type { projectRoutes } from "./projects/routes.ts";
 import type { verifyRoutes } from "./verify/routes.ts";
@@ -15,16 +16,17 @@ import type { webhookRoutes } from "./webhooks/routes.ts";
 import type { walletRoutes } from "./wallets/routes.tsx";
 import type { summaryRoutes } from "./summaries/routes.ts";
 import type { Routes } from "./mount.ts";
-import type { connectRoutes } from "./wallets/connect.ts";
+import type { connectRoutes } from "./wallets/connect_routes.ts";
 
 /** The handlers of every room. */
-export interface Rooms {
+export interface RouteHandlers {
   webhooks: ReturnType<typeof webhookRoutes>;
-  chat: ReturnType<typeof chatRoutes>;
+  chat: ReturnType<typeof inferenceRoutes>;
   ledger: ReturnType<typeof ledgerRoutes>;
   users: ReturnType<typeof ledgerAdminRoutes>;
   projects: ReturnType<typeof projectRoutes>;
   connect: ReturnType<typeof connectRoutes>;
+  stripe: ReturnType<typeof stripeRoutes>;
   paywall: ReturnType<typeof paywallRoutes>;
   wallets: ReturnType<typeof walletRoutes>;
   verify: ReturnType<typeof verifyRoutes>;
@@ -39,17 +41,17 @@ export interface Rooms {
 }
 
 /** The whole outside of the service: which address leads into which room. */
-export function routeMap(rooms: Rooms): Routes {
+export function routeMap(services: RouteHandlers): Routes {
   return {
-    ...callerRoutes(rooms),
-    ...operatorRoutes(rooms),
-    ...publicRoutes(rooms),
-    ...rooms.console,
+    ...callerRoutes(services),
+    ...operatorRoutes(services),
+    ...publicRoutes(services),
+    ...services.console,
   };
 }
 
 /** What a project's key opens. */
-function callerRoutes({ connect, chat, ledger, webhooks }: Rooms): Routes {
+function callerRoutes({ connect, chat, ledger, webhooks }: RouteHandlers): Routes {
   return {
     "/v1/chat/completions": { POST: chat.complete },
     "/v1/:user/chat/completions": { POST: chat.complete },
@@ -80,8 +82,8 @@ function callerRoutes({ connect, chat, ledger, webhooks }: Rooms): Routes {
 }
 
 /** What the operator's key opens. */
-function operatorRoutes(rooms: Rooms): Routes {
-  const { projects, users, webhooks, verify, summaries, exports, backup } = rooms;
+function operatorRoutes(services: RouteHandlers): Routes {
+  const { projects, users, webhooks, verify, summaries, exports, backup } = services;
   return {
     "/v1/admin/verify": { GET: verify.verify },
     "/v1/admin/backup": { GET: backup.backup },
@@ -114,7 +116,9 @@ function operatorRoutes(rooms: Rooms): Routes {
 }
 
 /** What people's links open, what Stripe calls, what readers read, and what probes ask. */
-function publicRoutes({ paywall, wallets, docs, guides, health, metrics }: Rooms): Routes {
+function publicRoutes(
+  { stripe, paywall, wallets, docs, guides, health, metrics }: RouteHandlers,
+): Routes {
   return {
     "/topup/:token": { GET: paywall.showTopUp, POST: paywall.startTopUp },
     "/authorize/:token": { GET: wallets.showAuthorize, POST: wallets.decideAuthorize },
@@ -123,8 +127,8 @@ function publicRoutes({ paywall, wallets, docs, guides, health, metrics }: Rooms
     "/wallet/passkeys": { POST: wallets.addPasskey },
     "/wallet/sign-in/options": { POST: wallets.signInOptions },
     "/wallet/sign-in": { POST: wallets.signIn },
-    "/v1/stripe": { POST: paywall.stripeWebhook },
-    "/v1/stripe/:projectId": { POST: paywall.stripeWebhook },
+    "/v1/stripe": { POST: stripe.webhook },
+    "/v1/stripe/:projectId": { POST: stripe.webhook },
     "/docs/guides": { GET: guides.contents },
     "/docs/guides/:name": { GET: guides.guide },
     "/openapi.json": { GET: docs.openapi },

@@ -1,5 +1,5 @@
-import { Steps } from "../../src/chat/steps.ts";
-import { createMeter } from "../../src/metrics/meter.ts";
+import { CallTelemetry } from "../../src/inference/telemetry.ts";
+import { createMetrics } from "../../src/metrics/metrics.ts";
 import { type Figure, median, show } from "./figures.ts";
 
 const rounds = 9;
@@ -20,33 +20,33 @@ const entry = {
 
 /** What counting costs of the main thread: all of what one chat and its two commits tell. */
 export function benchMetrics(): Promise<Figure[]> {
-  const meter = createMeter();
+  const metrics = createMetrics();
   const clock = {
     now: () => Date.now(),
     elapsed: () => performance.now(),
     sleep: () => Promise.resolve(),
     after: () => () => {},
   };
-  const deps = { meter, clock, tracing: null };
-  const request = meter.requests("/v1/chat/completions", "POST");
+  const deps = { metrics, clock, tracing: null };
+  const request = metrics.requests("/v1/chat/completions", "POST");
 
   function commit(): void {
     const startedAt = clock.elapsed();
-    meter.commitWrites.observe(12);
-    meter.commits.landed.add();
-    meter.commitTime.observeMs(clock.elapsed() - startedAt);
+    metrics.commitWrites.observe(12);
+    metrics.commits.landed.add();
+    metrics.commitTime.observeMs(clock.elapsed() - startedAt);
   }
 
   function chat(): void {
     const startedAt = clock.elapsed();
-    const steps = new Steps(deps, { id: "req_01M8002M8HG106F7PGK75CANZ6", startedAt });
+    const telemetry = new CallTelemetry(deps, { id: "req_01M8002M8HG106F7PGK75CANZ6", startedAt });
     commit();
-    steps.begin("forward");
-    steps.begin("meter");
-    steps.begin("settle");
+    telemetry.begin("forward");
+    telemetry.begin("meter");
+    telemetry.begin("settle");
     commit();
-    meter.entry(entry, "usd");
-    steps.end({ kind: "completed" });
+    metrics.entry(entry, "usd");
+    telemetry.end({ kind: "completed" });
     request.seen(200, clock.elapsed() - startedAt);
   }
 

@@ -1,7 +1,12 @@
 import { type Command, Option } from "commander";
 import { csvLine, csvRecord } from "../../src/base/csv.ts";
 import { isObject, type Json, type JsonObject, parseJson } from "../../src/base/json.ts";
-import { columnsOf, type ExportKind, exportKinds, placeOf } from "../../src/export/kinds.ts";
+import {
+  exportColumns,
+  type ExportKind,
+  exportKinds,
+  exportPosition,
+} from "../../src/export/kinds.ts";
 import type { Context } from "./context.ts";
 import { Unreachable } from "./failure.ts";
 import { openOutput, type OutputFile } from "./output_file.ts";
@@ -54,7 +59,7 @@ async function exportTo(
   { project, what, format, from, to }: ExportOptions & { project: string },
 ): Promise<number> {
   const path = `${projectPath(project)}/export`;
-  const columns = columnsOf[what];
+  const columns = exportColumns[what];
   const startedAt = performance.now();
   let after: string | undefined;
   let records = 0;
@@ -69,7 +74,7 @@ async function exportTo(
           : lines.map((line) => line + "\n").join("");
         await output.write(text);
         const last = found.at(-1);
-        if (last) after = placeOf(what, last);
+        if (last) after = exportPosition(what, last);
         records += found.length;
         attempt = 1;
         progress(() => `${count(records)} ${what}, ${rate(records, startedAt)} a second`);

@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import type { Command } from "commander";
 import { isDatabaseFile } from "../../src/config.ts";
-import { lockDatabase } from "../../src/database_lock.ts";
+import { lockDatabase } from "../../src/platform/database_lock.ts";
 import { checkDatabase, SealReader } from "./backup_file.ts";
 import { type Given, openTerminal, type Terminal } from "./context.ts";
 import { refused } from "./failure.ts";

@@ -1,4 +1,4 @@
-import { readEnvFile } from "../../src/env_file.ts";
+import { readEnvFile } from "../../src/platform/env_file.ts";
 import { usage } from "./failure.ts";
 
 /** Where the service is, and the operator's key. */

@@ -2,7 +2,7 @@ import ts from "typescript";
 import { dottedName, type FileRule, isInSrc, judgeNodes, nodesOf } from "./source.ts";
 
 /** The one file of src/ that may touch the outside: it builds the real Deps. */
-const DOOR = "src/real/deps.ts";
+const DOOR = "src/platform/deps.ts";
 
 const FORBIDDEN_MEMBERS: readonly string[] = [
   "Date.now",

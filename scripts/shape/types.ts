@@ -5,7 +5,7 @@ import { fileNameOf, type FileRule, isInSrc, judgeNodes } from "./source.ts";
 const EDGES: readonly string[] = [
   "src/base/json.ts",
   "src/base/money.ts",
-  "src/real/deps.ts",
+  "src/platform/deps.ts",
 ];
 const EDGE_NAMES: readonly string[] = ["schema.ts", "store.ts"];
 

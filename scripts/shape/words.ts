@@ -1,6 +1,14 @@
 import ts from "typescript";
-import { fileNameOf, type FileRule, isInSrc, lineAt, nodesOf, startOf } from "./source.ts";
-import type { Source, Violation } from "./source.ts";
+import {
+  fileNameOf,
+  type FileRule,
+  isInSrc,
+  lineAt,
+  nodesOf,
+  type Source,
+  startOf,
+  type Violation,
+} from "./source.ts";
 
 /** Names that say where code was put, not what it is; whatever is put there stays lost. */
 const EMPTY_NAMES: readonly string[] = [

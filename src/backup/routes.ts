@@ -1,12 +1,12 @@
 import { ApiError } from "../base/errors.ts";
 import type { Config } from "../config.ts";
 import type { Deps, Snapshot } from "../deps.ts";
-import type { AdminGuard } from "../projects/operator.ts";
+import type { AdminGuard } from "../projects/admin_guard.ts";
 import { sealBytes } from "./seal.ts";
 import { sealedStream } from "./stream.ts";
 
 /** `GET /v1/admin/backup`: the whole database as it was at one moment, while it works. */
-export function backupRoutes({ deps, operator }: { deps: Deps; operator: AdminGuard }) {
+export function backupRoutes({ deps, adminGuard }: { deps: Deps; adminGuard: AdminGuard }) {
   const { clock, config, log, takeSnapshot } = deps;
   let isRunning = false;
 
@@ -23,7 +23,7 @@ export function backupRoutes({ deps, operator }: { deps: Deps; operator: AdminGu
   }
 
   return {
-    backup: operator(async ({ requestId }) => {
+    backup: adminGuard(async ({ requestId }) => {
       const taken = await snapshot();
       const body = sealedStream(taken, clock, (sent, error) => {
         isRunning = false;

@@ -1,4 +1,5 @@
-import type { Clock, Snapshot } from "../deps.ts";
+import type { Clock } from "../base/clock.ts";
+import type { Snapshot } from "../deps.ts";
 import { encodeSeal, Sealing } from "./seal.ts";
 
 /** A reader that stands still for so long is gone, in milliseconds: its copy takes up the disk. */

@@ -1,4 +1,4 @@
-import type { Bodies } from "./bodies.ts";
+import type { BodyBudget } from "./body_budget.ts";
 import { ApiError } from "./errors.ts";
 
 /** Bodies up to this many bytes are read at once, into room that is set aside before they come. */
@@ -9,7 +9,7 @@ interface Reading {
   bytesMax: number;
   tooLarge: () => ApiError;
   /** Where a body that may be large takes its room. */
-  bodies?: Bodies | undefined;
+  bodies?: BodyBudget | undefined;
 }
 
 /**

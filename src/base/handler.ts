@@ -1,4 +1,4 @@
-import type { Bodies } from "./bodies.ts";
+import type { BodyBudget } from "./body_budget.ts";
 
 /** A request as handlers see it, with what the router found in its address. */
 export interface Incoming {
@@ -18,7 +18,7 @@ export interface Incoming {
   /** Waits for the caller's body. Rejects with 408 when it does not come in time. */
   inTime<T>(reading: Promise<T>): Promise<T>;
   /** Where a large body's reader takes its room. */
-  bodies: Bodies;
+  bodies: BodyBudget;
 }
 
 /** Answers one request. What it throws becomes an error body in one place. */

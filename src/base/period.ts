@@ -11,3 +11,26 @@ export function periodAt(now: number, unit: "day" | "month", last: string): stri
   const next = of(now + dayMs);
   return last === next ? next : of(now);
 }
+
+/** The month of `now` (ms since 1970), UTC: `YYYY-MM`. */
+export function monthOf(now: number): string {
+  return utcDateOf(now).month;
+}
+
+/** The day of `now` (ms since 1970), UTC: `YYYY-MM-DD`. */
+export function dayOf(now: number): string {
+  return utcDateOf(now).day;
+}
+
+const hourMs = 60 * 60 * 1000;
+const cached = { hour: -1, day: "", month: "" };
+
+/** Computed once an hour: formatting a date costs more than everything else here. */
+function utcDateOf(now: number): Readonly<typeof cached> {
+  const hour = Math.floor(now / hourMs);
+  if (hour !== cached.hour) {
+    const text = new Date(now).toISOString();
+    Object.assign(cached, { hour, day: text.slice(0, 10), month: text.slice(0, 7) });
+  }
+  return cached;
+}

@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import type { Bodies } from "./bodies.ts";
+import type { BodyBudget } from "./body_budget.ts";
 import { readBytes } from "./body.ts";
 import { ApiError, badRequest } from "./errors.ts";
 import { boundPassed, isObject, type Json, type JsonObject, parseJson } from "./json.ts";
@@ -24,7 +24,7 @@ export function callerRequestId(request: Request): string | null {
  * A query parameter as a lenient decoder gave it. Throws 400 where the query is not percent-encoded
  * UTF-8: such a decoder gives that as it was sent, which would be another user's name.
  */
-export function strictly(request: Request, name: string, decoded: string | undefined) {
+export function requireUtf8Query(request: Request, name: string, decoded: string | undefined) {
   if (!decoded?.includes("%")) return decoded;
   try {
     decodeURIComponent(new URL(request.url).search);
@@ -50,7 +50,7 @@ export function cookieValue(request: Request, name: string): string | null {
 export async function readJsonBody(
   request: Request,
   bytesMax: number,
-  bodies?: Bodies,
+  bodies?: BodyBudget,
 ): Promise<{ value: JsonObject; bytes: number }> {
   checkType(request);
   return objectIn(await bytesOf(request, bytesMax, bodies), request);
@@ -68,7 +68,7 @@ export async function readJsonBodyIfAny(request: Request, bytesMax: number): Pro
   return objectIn(bytes, request).value;
 }
 
-function bytesOf(request: Request, bytesMax: number, bodies?: Bodies): Promise<Uint8Array> {
+function bytesOf(request: Request, bytesMax: number, bodies?: BodyBudget): Promise<Uint8Array> {
   const tooLarge = () =>
     new ApiError(413, {
       message: `The body is larger than ${bytesMax} bytes.`,

@@ -3,24 +3,24 @@ import type { Handler } from "../base/handler.ts";
 import { listLogs } from "../webhooks/logs.ts";
 import type { DeliveryStatus } from "../webhooks/schema.ts";
 import type { LogEntry } from "../webhooks/view.ts";
-import type { Door, ProjectVisit } from "./door.tsx";
-import { Moment, Pager, Table, Tabs, Tag } from "./parts.tsx";
-import type { ConsoleRooms } from "./rooms.ts";
+import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
+import { Badge, Pager, Table, Tabs, TimeCell } from "./parts.tsx";
+import type { ConsoleDeps } from "./console_deps.ts";
 
 const perPage = 25;
 const statuses: readonly DeliveryStatus[] = ["pending", "success", "error"];
 
 /** All deliveries of a project. */
-export function deliveriesPage(door: Door, rooms: ConsoleRooms): Handler {
+export function deliveriesPage(door: ConsoleGuard, services: ConsoleDeps): Handler {
   return door.project(async (visit) => {
-    const list = await deliveryList(rooms, visit, { address: visit.here("/deliveries") });
+    const list = await deliveryList(services, visit, { address: visit.here("/deliveries") });
     return visit.page("Deliveries", list, { section: "/webhooks" });
   });
 }
 
 /** The deliveries of a project, or to one subscription, by the status in the page's address. */
 export async function deliveryList(
-  { deps }: ConsoleRooms,
+  { deps }: ConsoleDeps,
   { project, incoming, here }: ProjectVisit,
   { address, subscriptionId }: { address: string; subscriptionId?: string },
 ) {
@@ -57,7 +57,7 @@ export async function deliveryList(
 /** A delivery's status in a word and a colour. */
 export function Status({ status }: { status: DeliveryStatus }) {
   const tone = status === "success" ? "good" : status === "error" ? "bad" : "late";
-  return <Tag tone={tone}>{status}</Tag>;
+  return <Badge tone={tone}>{status}</Badge>;
 }
 
 function Deliveries({ logs, here, isWhole }: {
@@ -80,14 +80,14 @@ function Deliveries({ logs, here, isWhole }: {
       ]}
       rows={logs.map((entry) => [
         <a href={here(`/deliveries/${entry.id}`)}>
-          <Moment at={entry.createdAt} />
+          <TimeCell at={entry.createdAt} />
         </a>,
         <code>{entry.event?.type ?? "no longer kept"}</code>,
         <Status status={entry.status} />,
         entry.attempts,
         entry.responseCode ?? "none",
         entry.error ?? "",
-        entry.nextRetryAt === null ? "" : <Moment at={entry.nextRetryAt} />,
+        entry.nextRetryAt === null ? "" : <TimeCell at={entry.nextRetryAt} />,
       ])}
       empty={isWhole ? "There is no delivery yet." : "There is no such delivery."}
     />

@@ -1,25 +1,25 @@
 /** @jsxImportSource @hono/hono/jsx */
 import { ApiError } from "../base/errors.ts";
 import { parseJson } from "../base/json.ts";
-import { checkId } from "../projects/operator.ts";
+import { checkId } from "../projects/admin_guard.ts";
 import { findDelivery } from "../webhooks/logs.ts";
 import type { Delivery } from "../webhooks/schema.ts";
 import { Status } from "./deliveries.tsx";
-import type { Door, ProjectVisit } from "./door.tsx";
+import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
 import { formIdOf } from "./fields.ts";
 import { Hidden } from "./form.tsx";
-import { Moment, Stats, Table } from "./parts.tsx";
-import type { ConsoleRooms } from "./rooms.ts";
+import { Stats, Table, TimeCell } from "./parts.tsx";
+import type { ConsoleDeps } from "./console_deps.ts";
 
 const section = "/webhooks";
 
 /** One delivery: each of its tries, and the event as it was sent. */
-export function deliveryPages(door: Door, rooms: ConsoleRooms) {
-  const { deps, redelivery, sessions } = rooms;
+export function deliveryPages(door: ConsoleGuard, services: ConsoleDeps) {
+  const { deps, redelivery, sessions } = services;
   return {
     show: door.project(async (visit) => {
       const { here, page } = visit;
-      const { delivery, eventText, isActive } = await open(rooms, visit);
+      const { delivery, eventText, isActive } = await open(services, visit);
       return page(
         "Delivery",
         <>
@@ -44,7 +44,7 @@ export function deliveryPages(door: Door, rooms: ConsoleRooms) {
     }),
     redeliver: door.project(async (visit) => {
       const { project, session, here, go } = visit;
-      const { delivery: { id }, isActive } = await open(rooms, visit);
+      const { delivery: { id }, isActive } = await open(services, visit);
       if (!isActive) return go(here(`/deliveries/${id}`), "webhook-inactive");
       if (!await sessions.claim(session, formIdOf(await visit.form()))) {
         return go(here(`/deliveries/${id}`), "already-sent");
@@ -59,7 +59,7 @@ export function deliveryPages(door: Door, rooms: ConsoleRooms) {
 }
 
 /** The delivery in the page's address, and whether anything goes to its webhook. Throws 404. */
-async function open({ deps, subscriptions }: ConsoleRooms, { project, incoming }: ProjectVisit) {
+async function open({ deps, subscriptions }: ConsoleDeps, { project, incoming }: ProjectVisit) {
   const id = checkId(incoming.param("deliveryId"), "delivery");
   const found = await findDelivery(deps, project.id, id);
   const { isActive } = await subscriptions.read(project.id, found.delivery.subscriptionId);
@@ -97,10 +97,10 @@ function Figures({ delivery }: { delivery: Delivery }) {
         { label: "Status", value: <Status status={status} />, ...(error ? { note: error } : {}) },
         { label: "Event", value: <code>{eventType}</code>, note: `version ${eventVersion}` },
         { label: "Tries", value: String(attempts) },
-        { label: "Made", value: <Moment at={createdAt} /> },
+        { label: "Made", value: <TimeCell at={createdAt} /> },
         ...(nextRetryAt === null
           ? []
-          : [{ label: "Next try", value: <Moment at={nextRetryAt} /> }]),
+          : [{ label: "Next try", value: <TimeCell at={nextRetryAt} /> }]),
       ]}
     />
   );
@@ -120,7 +120,7 @@ function Tries({ delivery: { history, attempts } }: { delivery: Delivery }) {
         "Fault",
       ]}
       rows={history.toReversed().map(({ at, responseCode, latencyMs, error }) => [
-        <Moment at={at} />,
+        <TimeCell at={at} />,
         responseCode ?? "none",
         latencyMs,
         error ?? "none",

@@ -2,16 +2,16 @@
 import { ApiError, badRequest, notFound } from "../base/errors.ts";
 import { checkUserId } from "../base/user_id.ts";
 import { requireActive } from "../projects/active.ts";
-import type { Door, ProjectVisit } from "./door.tsx";
-import { orAgain } from "./fields.ts";
-import { bookedFrom, ConfirmMoney, MoneyForm, readWish } from "./money_form.tsx";
-import type { ConsoleRooms } from "./rooms.ts";
+import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
+import { orShowFormAgain } from "./fields.ts";
+import { ConfirmMoney, MoneyForm, readMoneyForm, recordedResult } from "./money_form.tsx";
+import type { ConsoleDeps } from "./console_deps.ts";
 import { addressOf } from "./user.tsx";
 
 const section = "/users";
 
 /** A deposit by hand: filled in, asked back, booked once. */
-export function depositPages(door: Door, { post, deps }: ConsoleRooms) {
+export function depositPages(door: ConsoleGuard, { recorder, deps }: ConsoleDeps) {
   function ask(visit: ProjectVisit, form: URLSearchParams, fault: string | null): Response {
     const user = userOf(visit, form);
     const title = `Deposit for ${user}`;
@@ -32,10 +32,10 @@ export function depositPages(door: Door, { post, deps }: ConsoleRooms) {
     book: door.project(async (visit) => {
       const { project: { id: projectId }, here, go, page } = visit;
       const form = await visit.form();
-      return await orAgain(async () => {
+      return await orShowFormAgain(async () => {
         const user = userOf(visit, form);
         const back = addressOf(visit, user);
-        const wish = readWish(form);
+        const wish = readMoneyForm(form);
         const { amount } = wish;
         if (amount === null) throw badRequest("amount", "‘Amount’ is missing.");
         if (!wish.confirmed) {
@@ -50,8 +50,12 @@ export function depositPages(door: Door, { post, deps }: ConsoleRooms) {
           const asked = <ConfirmMoney {...common} action={here("/deposit")} />;
           return page("Book this deposit?", asked, { section });
         }
-        const details = bookedFrom(deps, visit, { action: "deposit", reason: wish.reason, form });
-        const posted = await post.deposit({ ref: { projectId, user }, amount, ...details });
+        const details = recordedResult(deps, visit, {
+          action: "deposit",
+          reason: wish.reason,
+          form,
+        });
+        const posted = await recorder.deposit({ ref: { projectId, user }, amount, ...details });
         return go(back, posted.kind === "replayed" ? "booked-before" : "deposited");
       }, (fault) => ask(visit, form, fault)).catch((error) => {
         if (!(error instanceof ApiError && error.code === "project_archived")) throw error;

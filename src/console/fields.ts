@@ -6,21 +6,21 @@ import { isId } from "../base/ids.ts";
  * What a form holds under a name, without blanks around it; null where that is nothing. Browsers send
  * each end of a line as CR LF, however it was written (https://html.spec.whatwg.org, form submission).
  */
-export function given(form: URLSearchParams, name: string): string | null {
+export function submittedText(form: URLSearchParams, name: string): string | null {
   return form.get(name)?.replaceAll("\r\n", "\n").trim() || null;
 }
 
 /** A whole number, or null where none is filled in. Throws 400 that names the field by its label. */
-export function wholeNumber(form: URLSearchParams, name: string, label: string): number | null {
-  const text = given(form, name);
+export function integerText(form: URLSearchParams, name: string, label: string): number | null {
+  const text = submittedText(form, name);
   if (text === null) return null;
   if (/^\d{1,12}$/.test(text)) return Number(text);
   throw badRequest(name, `‘${label}’ must be a whole number, and is '${text.slice(0, 40)}'.`);
 }
 
 /** A decimal as people write it, with a comma too; what it is worth is judged where it is used. */
-export function decimal(form: URLSearchParams, name: string): string | null {
-  const text = given(form, name);
+export function decimalText(form: URLSearchParams, name: string): string | null {
+  const text = submittedText(form, name);
   return text === null ? null : typedDecimal(text);
 }
 
@@ -32,16 +32,16 @@ export function formIdOf(form: URLSearchParams): string {
 }
 
 /** What a form calls its fields, by their places in what it gives. */
-export type Labels = Readonly<Record<string, string>>;
+export type FieldLabels = Readonly<Record<string, string>>;
 
 /**
  * Does what a form asks for; what is wrong with its fields is told by `again`, on the form, by their
  * labels.
  */
-export async function orAgain(
+export async function orShowFormAgain(
   work: () => Promise<Response>,
   again: (fault: string, error: ApiError) => Promise<Response> | Response,
-  labels: Labels = {},
+  labels: FieldLabels = {},
 ): Promise<Response> {
   try {
     return await work();
@@ -54,7 +54,7 @@ export async function orAgain(
 }
 
 /** The same fault, with the field's label in place of its name in the API. */
-function inWordsOf(labels: Labels, { message, param }: ApiError): string {
+function inWordsOf(labels: FieldLabels, { message, param }: ApiError): string {
   const place = param ?? "";
   const label = labels[place] ?? labels[place.replace(/\.\d+$/, "")];
   const said = [`Invalid '${place}':`, `'${place}'`].find((start) => message.startsWith(start));

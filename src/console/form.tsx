@@ -2,7 +2,7 @@
 import type { Child } from "@hono/hono/jsx";
 
 /** One line to fill in, with its label above and a hint below. */
-export function Field({ name, label, value = "", hint, type = "text", required, more = {} }: {
+export function FormField({ name, label, value = "", hint, type = "text", required, more = {} }: {
   name: string;
   label: string;
   value?: string;
@@ -31,7 +31,7 @@ export function Field({ name, label, value = "", hint, type = "text", required, 
 }
 
 /** Something that is on or off; with `value`, one of several of that name. */
-export function Check({ name, label, on, value = "on", type = "checkbox" }: {
+export function FormCheckbox({ name, label, on, value = "on", type = "checkbox" }: {
   name: string;
   label: Child;
   on: boolean;
@@ -58,7 +58,7 @@ export function Hidden({ fields }: { fields: Record<string, string> }) {
 }
 
 /** What is wrong with what was filled in. */
-export function Fault({ text }: { text: string | null }) {
+export function FormError({ text }: { text: string | null }) {
   return text === null ? null : <p class="alert" role="alert">{text}</p>;
 }
 

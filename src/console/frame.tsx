@@ -40,7 +40,7 @@ const sections = [
 ] as const;
 
 /** Where a page stands, for the frame around it. */
-export interface Place {
+export interface NavItem {
   /** The address of a page of the console. */
   at(path: string): string;
   isOperator: boolean;
@@ -53,7 +53,7 @@ export interface Place {
 /** A page of the console with its frame: who, where, what else there is. */
 export function ConsolePage({ title, place, script, children }: {
   title: string;
-  place: Place;
+  place: NavItem;
   script?: string;
   children?: unknown;
 }) {
@@ -76,7 +76,7 @@ export function ConsolePage({ title, place, script, children }: {
   );
 }
 
-function TopBar({ at, isOperator, project }: Place) {
+function TopBar({ at, isOperator, project }: NavItem) {
   return (
     <header>
       <strong>Farebox</strong>
@@ -96,7 +96,7 @@ function TopBar({ at, isOperator, project }: Place) {
   );
 }
 
-function Sections({ at, project, section }: Place & { project: Project }) {
+function Sections({ at, project, section }: NavItem & { project: Project }) {
   return (
     <nav aria-label="Project">
       <ul>

@@ -2,14 +2,14 @@
 import { badRequest, notFound } from "../base/errors.ts";
 import { parseWith } from "../base/request.ts";
 import { checkUserId } from "../base/user_id.ts";
-import { checkId } from "../projects/operator.ts";
+import { checkId } from "../projects/admin_guard.ts";
 import { type ApiKey, type CreateKey, createKeySchema, scopes } from "../projects/schema.ts";
-import type { Door, ProjectVisit } from "./door.tsx";
-import { given, orAgain } from "./fields.ts";
-import { Check, Confirm, Fault, Field, Hidden, ShownOnce } from "./form.tsx";
-import { madeOnce } from "./made_once.ts";
-import { Moment, Table, Tag } from "./parts.tsx";
-import type { ConsoleRooms } from "./rooms.ts";
+import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
+import { orShowFormAgain, submittedText } from "./fields.ts";
+import { Confirm, FormCheckbox, FormError, FormField, Hidden, ShownOnce } from "./form.tsx";
+import { submitOnce } from "./submit_once.ts";
+import { Badge, Table, TimeCell } from "./parts.tsx";
+import type { ConsoleDeps } from "./console_deps.ts";
 
 const section = "/keys";
 
@@ -20,8 +20,8 @@ const labels = {
 };
 
 /** A project's API keys: the list, a new one, the end of one. */
-export function keyPages(door: Door, rooms: ConsoleRooms) {
-  const { admin, deps } = rooms;
+export function keyPages(door: ConsoleGuard, services: ConsoleDeps) {
+  const { admin, deps } = services;
 
   async function list(visit: ProjectVisit, fault: string | null, form = new URLSearchParams()) {
     const keys = await admin.keys(visit.project.id);
@@ -41,10 +41,10 @@ export function keyPages(door: Door, rooms: ConsoleRooms) {
     create: door.project(async (visit) => {
       const { project, session, here, go, page } = visit;
       const form = await visit.form();
-      return await orAgain(
+      return await orShowFormAgain(
         async () => {
           const settings = readKey(form);
-          const made = await madeOnce(
+          const made = await submitOnce(
             deps,
             { visit, form },
             (alongside) => admin.createKey(project.id, settings, session.by, alongside),
@@ -73,10 +73,10 @@ export function keyPages(door: Door, rooms: ConsoleRooms) {
 /** Throws 400 for settings that make no key. */
 function readKey(form: URLSearchParams): CreateKey {
   const fields = {
-    name: given(form, "name") ?? "",
+    name: submittedText(form, "name") ?? "",
     scopes: form.getAll("scopes"),
-    user: given(form, "user"),
-    defaultUser: given(form, "defaultUser"),
+    user: submittedText(form, "user"),
+    defaultUser: submittedText(form, "defaultUser"),
   };
   if (fields.scopes.length === 0) {
     throw badRequest("scopes", "‘It may’ needs at least one: a key without any opens nothing.");
@@ -102,27 +102,29 @@ function Keys({ keys, fault, form, formId, visit: { here } }: {
         rows={keys.map((key) => [
           key.name || "no name",
           <code>…{key.suffix}</code>,
-          key.revokedAt === null ? <Tag tone="good">active</Tag> : <Tag tone="bad">revoked</Tag>,
+          key.revokedAt === null
+            ? <Badge tone="good">active</Badge>
+            : <Badge tone="bad">revoked</Badge>,
           key.scopes.join(", "),
           key.user === null
             ? key.defaultUser === null ? "any" : `any, else ${key.defaultUser}`
             : `only ${key.user}`,
-          <Moment at={key.createdAt} />,
+          <TimeCell at={key.createdAt} />,
           key.revokedAt === null
             ? (
               <a href={here(`/keys/${key.id}/revoke`)} aria-label={`Revoke the key …${key.suffix}`}>
                 Revoke…
               </a>
             )
-            : <Moment at={key.revokedAt} />,
+            : <TimeCell at={key.revokedAt} />,
         ])}
         empty="There is no key yet."
       />
       <h2>Create a key</h2>
-      <Fault text={fault} />
+      <FormError text={fault} />
       <form method="post" action={here(section)}>
         <Hidden fields={{ formId }} />
-        <Field
+        <FormField
           name="name"
           label={labels.name}
           value={form.get("name") ?? ""}
@@ -131,7 +133,7 @@ function Keys({ keys, fault, form, formId, visit: { here } }: {
         <fieldset>
           <legend>It may</legend>
           {scopes.map((scope) => (
-            <Check
+            <FormCheckbox
               name="scopes"
               value={scope}
               label={scope}
@@ -139,13 +141,13 @@ function Keys({ keys, fault, form, formId, visit: { here } }: {
             />
           ))}
         </fieldset>
-        <Field
+        <FormField
           name="user"
           label={labels.user}
           value={form.get("user") ?? ""}
           hint="For a key in a browser: only with the scope chat alone. Empty for any user."
         />
-        <Field
+        <FormField
           name="defaultUser"
           label={labels.defaultUser}
           value={form.get("defaultUser") ?? ""}

@@ -1,14 +1,14 @@
 /** @jsxImportSource @hono/hono/jsx */
 import { badRequest } from "../base/errors.ts";
 import type { Project } from "../projects/schema.ts";
-import type { Door, ProjectVisit } from "./door.tsx";
-import { decimal, given, orAgain, wholeNumber } from "./fields.ts";
-import { Check, Fault, Field, Hidden } from "./form.tsx";
-import type { ConsoleRooms } from "./rooms.ts";
-import { type Part, save, seenAfter, seenOf } from "./save.ts";
+import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
+import { decimalText, integerText, orShowFormAgain, submittedText } from "./fields.ts";
+import { FormCheckbox, FormError, FormField, Hidden } from "./form.tsx";
+import type { ConsoleDeps } from "./console_deps.ts";
+import { fingerprintAfter, fingerprintOf, saveSettings, type SettingsPart } from "./save.ts";
 
 const section = "/limits";
-const part: Part = ({ limits }) => limits;
+const part: SettingsPart = ({ limits }) => limits;
 
 const rates = [
   ["requestsPerMinute", "Requests a minute"],
@@ -25,7 +25,7 @@ const labels = Object.fromEntries([
 ]);
 
 /** What a project's users and keys may use. */
-export function limitPages(door: Door, rooms: ConsoleRooms) {
+export function limitPages(door: ConsoleGuard, services: ConsoleDeps) {
   const page = (visit: ProjectVisit, view: Omit<LimitsView, "visit">) =>
     visit.page("Limits", <Limits visit={visit} {...view} />, {
       section,
@@ -36,16 +36,17 @@ export function limitPages(door: Door, rooms: ConsoleRooms) {
       const { project } = visit;
       return page(visit, {
         values: valuesOf(project),
-        seen: seenOf(part, project),
+        seen: fingerprintOf(part, project),
         fault: null,
       });
     }),
     save: door.project(async (visit) => {
       const form = await visit.form();
       const values: Values = (name) => form.get(name) ?? "";
-      return await orAgain(
-        () => save(rooms, visit, { section, part, form, changes: () => readLimits(form) }),
-        (fault, error) => page(visit, { values, seen: seenAfter(form, error), fault }),
+      return await orShowFormAgain(
+        () =>
+          saveSettings(services, visit, { section, part, form, changes: () => readLimits(form) }),
+        (fault, error) => page(visit, { values, seen: fingerprintAfter(form, error), fault }),
         labels,
       );
     }),
@@ -76,14 +77,14 @@ function readLimits(form: URLSearchParams): { limits: Record<string, unknown> } 
     Object.fromEntries(
       rates.map(([name, label]) => [name, rateOf(form, `${whose}.${name}`, label)]),
     );
-  const spend = spending.map(([name]) => [name, decimal(form, `user.${name}`)]);
+  const spend = spending.map(([name]) => [name, decimalText(form, `user.${name}`)]);
   const user = { ...ratesOf("user"), ...Object.fromEntries(spend) };
-  return { limits: { user, key: ratesOf("key"), reply: given(form, "reply") ?? "error" } };
+  return { limits: { user, key: ratesOf("key"), reply: submittedText(form, "reply") ?? "error" } };
 }
 
 /** Null where none is filled in. Throws 400 for nothing at all, which many write for no limit. */
 function rateOf(form: URLSearchParams, name: string, label: string): number | null {
-  const rate = wholeNumber(form, name, label);
+  const rate = integerText(form, name, label);
   if (rate !== 0) return rate;
   throw badRequest(name, `‘${label}’ must be at least 1. An empty field is no limit.`);
 }
@@ -91,12 +92,12 @@ function rateOf(form: URLSearchParams, name: string, label: string): number | nu
 function Limits({ visit: { project, here }, values, seen, fault }: LimitsView) {
   const currency = project.currency.toUpperCase();
   const number = (name: string, label: string) => (
-    <Field name={name} label={label} value={values(name)} more={{ inputmode: "numeric" }} />
+    <FormField name={name} label={label} value={values(name)} more={{ inputmode: "numeric" }} />
   );
   return (
     <>
       <p>An empty field is no limit. Days and months are those of UTC.</p>
-      <Fault text={fault} />
+      <FormError text={fault} />
       <form method="post" action={here(section)}>
         <Hidden fields={{ seen }} />
         <fieldset>
@@ -104,7 +105,7 @@ function Limits({ visit: { project, here }, values, seen, fault }: LimitsView) {
           <div class="fields">
             {rates.map(([name, label]) => number(`user.${name}`, label))}
             {spending.map(([name, label]) => (
-              <Field
+              <FormField
                 name={`user.${name}`}
                 label={`${label}, ${currency}`}
                 value={values(`user.${name}`)}
@@ -119,14 +120,14 @@ function Limits({ visit: { project, here }, values, seen, fault }: LimitsView) {
         </fieldset>
         <fieldset>
           <legend>Who is too fast gets</legend>
-          <Check
+          <FormCheckbox
             type="radio"
             name="reply"
             value="error"
             label="the error 429, as OpenAI’s clients expect"
             on={values("reply") !== "message"}
           />
-          <Check
+          <FormCheckbox
             type="radio"
             name="reply"
             value="message"

@@ -1,10 +1,10 @@
 /** @jsxImportSource @hono/hono/jsx */
 import type { Handler } from "../base/handler.ts";
-import type { RunningView } from "../chat/running.ts";
+import type { RunningCallView } from "../inference/running.ts";
 import { scriptHash } from "../pages/page.tsx";
-import type { Door } from "./door.tsx";
-import { Moment, Money, Table } from "./parts.tsx";
-import type { ConsoleRooms } from "./rooms.ts";
+import type { ConsoleGuard } from "./guard.tsx";
+import { MoneyCell, Table, TimeCell } from "./parts.tsx";
+import type { ConsoleDeps } from "./console_deps.ts";
 
 const shownMax = 100;
 
@@ -23,7 +23,7 @@ setInterval(look, 2000);
 const liveScript = { text: script, hash: scriptHash(script) };
 
 /** The answers that run at this moment. */
-export function livePage(door: Door, { running, deps }: ConsoleRooms): Handler {
+export function livePage(door: ConsoleGuard, { running, deps }: ConsoleDeps): Handler {
   return door.project(async ({ project, here, page }) => {
     const { shown, count } = await running.ofProject(project.id, shownMax);
     const now = deps.clock.now();
@@ -48,7 +48,7 @@ export function livePage(door: Door, { running, deps }: ConsoleRooms): Handler {
 }
 
 function Answers({ answers, currency, now, users }: {
-  answers: RunningView[];
+  answers: RunningCallView[];
   currency: string;
   now: number;
   users: string;
@@ -68,11 +68,11 @@ function Answers({ answers, currency, now, users }: {
       rows={answers.map(({ model, user, startedAt, used }) => [
         model,
         <a href={`${users}/one?user=${encodeURIComponent(user)}`}>{user}</a>,
-        <Moment at={startedAt} />,
+        <TimeCell at={startedAt} />,
         Math.floor((now - startedAt) / 1000),
         used.input.toLocaleString("en-US"),
         used.output.toLocaleString("en-US"),
-        <Money amount={used.cost} currency={currency} />,
+        <MoneyCell amount={used.cost} currency={currency} />,
       ])}
       empty="Nothing runs now."
     />

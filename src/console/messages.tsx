@@ -1,11 +1,11 @@
 /** @jsxImportSource @hono/hono/jsx */
-import { messageFor, standardWords } from "../paywall/message.ts";
+import { messageFor, standardMessages } from "../paywall/messages.ts";
 import { type MessageReason, messageReasons, type Project } from "../projects/schema.ts";
-import type { Door, ProjectVisit } from "./door.tsx";
-import { given, type Labels, orAgain } from "./fields.ts";
-import { Fault, Field, Hidden } from "./form.tsx";
-import type { ConsoleRooms } from "./rooms.ts";
-import { type Part, save, seenAfter, seenOf } from "./save.ts";
+import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
+import { type FieldLabels, orShowFormAgain, submittedText } from "./fields.ts";
+import { FormError, FormField, Hidden } from "./form.tsx";
+import type { ConsoleDeps } from "./console_deps.ts";
+import { fingerprintAfter, fingerprintOf, saveSettings, type SettingsPart } from "./save.ts";
 
 const section = "/messages";
 const firstLanguage = "en";
@@ -22,7 +22,7 @@ const occasions: Record<MessageReason, string> = {
 };
 const tagLabel = "Tag of the language";
 
-function labelsIn(language: string): Labels {
+function labelsIn(language: string): FieldLabels {
   const ofWords = messageReasons.map((
     reason,
   ) => [`messages.${language}.${reason}`, occasions[reason]]);
@@ -32,7 +32,7 @@ function labelsIn(language: string): Labels {
 const ofWallets: readonly MessageReason[] = ["authorization_required", "limit_reached"];
 
 /** What users read in the chat instead of an answer, or below it, in the owner's own words. */
-export function messagePages(door: Door, rooms: ConsoleRooms) {
+export function messagePages(door: ConsoleGuard, services: ConsoleDeps) {
   const page = (visit: ProjectVisit, shown: Shown, fault: string | null) =>
     visit.page("Messages", <Messages {...{ visit, shown, fault }} />, {
       section,
@@ -42,22 +42,23 @@ export function messagePages(door: Door, rooms: ConsoleRooms) {
     show: door.project((visit) => {
       const language = visit.incoming.query("language")?.trim().toLowerCase() || firstLanguage;
       const words = wordsIn(visit.project, language);
-      const seen = seenOf(partOf(language), visit.project);
+      const seen = fingerprintOf(partOf(language), visit.project);
       return page(visit, { language, words: (reason) => words[reason] ?? "", seen }, null);
     }),
     save: door.project(async (visit) => {
       const form = await visit.form();
-      const language = given(form, "language") ?? firstLanguage;
+      const language = submittedText(form, "language") ?? firstLanguage;
       const words = (reason: MessageReason) => form.get(reason) ?? "";
-      return await orAgain(
+      return await orShowFormAgain(
         () =>
-          save(rooms, visit, {
+          saveSettings(services, visit, {
             section: addressOf(language),
             part: partOf(language),
             form,
             changes: (project) => ({ messages: withWords(project, language, form) }),
           }),
-        (fault, error) => page(visit, { language, words, seen: seenAfter(form, error) }, fault),
+        (fault, error) =>
+          page(visit, { language, words, seen: fingerprintAfter(form, error) }, fault),
         labelsIn(language),
       );
     }),
@@ -71,7 +72,7 @@ interface Shown {
   seen: string;
 }
 
-const partOf = (language: string): Part => (project) => wordsIn(project, language);
+const partOf = (language: string): SettingsPart => (project) => wordsIn(project, language);
 
 function wordsIn({ messages }: Project, language: string): Partial<Record<MessageReason, string>> {
   return Object.hasOwn(messages, language) ? messages[language] ?? {} : {};
@@ -84,7 +85,7 @@ function withWords(
   form: URLSearchParams,
 ): Project["messages"] {
   const filled = messageReasons.flatMap((reason) => {
-    const text = given(form, reason);
+    const text = submittedText(form, reason);
     return text === null ? [] : [[reason, text] as const];
   });
   const others = Object.entries(messages).filter(([other]) => other !== language);
@@ -113,7 +114,7 @@ function Messages({ visit: { project, here }, shown: { language, words, seen }, 
       </p>
       <Languages {...{ project, here, language }} />
       <h2>{nameOf(language)}</h2>
-      <Fault text={fault} />
+      <FormError text={fault} />
       <form method="post" action={here(section)}>
         <Hidden fields={{ seen, language }} />
         {reasons.map((reason) => <Message {...{ project, reason }} text={words(reason)} />)}
@@ -137,7 +138,7 @@ function Message({ project, reason, text }: {
       </textarea>
       <span class="hint" id={`${reason}-hint`}>
         {text === ""
-          ? `Otherwise: ${wordsIn(project, firstLanguage)[reason] ?? standardWords[reason]}`
+          ? `Otherwise: ${wordsIn(project, firstLanguage)[reason] ?? standardMessages[reason]}`
           : `Reads: ${sampleOf(project, text)}`}
       </span>
     </div>
@@ -182,7 +183,7 @@ function OtherLanguage({ action }: { action: string }) {
     <>
       <h2>Another language</h2>
       <form method="get" action={action}>
-        <Field
+        <FormField
           name="language"
           label={tagLabel}
           hint="Such as de or pt-br."

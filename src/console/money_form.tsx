@@ -3,16 +3,16 @@ import type { Child } from "@hono/hono/jsx";
 import { badRequest } from "../base/errors.ts";
 import { type Amount, formatAmount, parseAmount } from "../base/money.ts";
 import type { Deps } from "../deps.ts";
-import { audited } from "../ledger/audited.ts";
-import type { ProjectVisit } from "./door.tsx";
-import { decimal, formIdOf, given } from "./fields.ts";
-import { Confirm, Fault, Field, Hidden } from "./form.tsx";
-import { Money } from "./parts.tsx";
+import { audited } from "../ledger/money_responses.ts";
+import type { ProjectVisit } from "./guard.tsx";
+import { decimalText, formIdOf, submittedText } from "./fields.ts";
+import { Confirm, FormError, FormField, Hidden } from "./form.tsx";
+import { MoneyCell } from "./parts.tsx";
 
 const reasonCharsMax = 500;
 
 /** What the form of a deposit or refund asks for. */
-export interface MoneyWish {
+export interface MoneyFormInput {
   /** Null where none is filled in. */
   amount: Amount | null;
   reason: string | null;
@@ -21,9 +21,9 @@ export interface MoneyWish {
 }
 
 /** Reads the form. Throws 400 for an amount that is none. */
-export function readWish(form: URLSearchParams): MoneyWish {
-  const typed = given(form, "amount");
-  const amount = parseAmount(decimal(form, "amount"));
+export function readMoneyForm(form: URLSearchParams): MoneyFormInput {
+  const typed = submittedText(form, "amount");
+  const amount = parseAmount(decimalText(form, "amount"));
   if (typed !== null && (amount === null || amount === 0n)) {
     throw badRequest(
       "amount",
@@ -31,7 +31,7 @@ export function readWish(form: URLSearchParams): MoneyWish {
         `it, and is '${typed.slice(0, 40)}'.`,
     );
   }
-  const reason = given(form, "reason")?.slice(0, reasonCharsMax) ?? null;
+  const reason = submittedText(form, "reason")?.slice(0, reasonCharsMax) ?? null;
   return { amount, reason, confirmed: form.has("confirmed") };
 }
 
@@ -39,7 +39,7 @@ export function readWish(form: URLSearchParams): MoneyWish {
  * What is booked with the money: why and by whom, in its metadata and, in the same write, in the
  * audit trail. The form's id is the idempotency key, so that a form sent twice is booked once.
  */
-export function bookedFrom(
+export function recordedResult(
   deps: Deps,
   { session: { by } }: ProjectVisit,
   { action, reason, form }: { action: string; reason: string | null; form: URLSearchParams },
@@ -66,10 +66,10 @@ export function MoneyForm({ visit, form, fault, action, hidden, amountHint }: {
 }) {
   return (
     <>
-      <Fault text={fault} />
+      <FormError text={fault} />
       <form method="post" action={action}>
         <Hidden fields={hidden} />
-        <Field
+        <FormField
           name="amount"
           label={`Amount, ${visit.project.currency.toUpperCase()}`}
           value={form.get("amount") ?? ""}
@@ -77,7 +77,7 @@ export function MoneyForm({ visit, form, fault, action, hidden, amountHint }: {
           more={{ inputmode: "decimal" }}
           {...(amountHint === null ? {} : { hint: amountHint })}
         />
-        <Field
+        <FormField
           name="reason"
           label="Reason"
           value={form.get("reason") ?? ""}
@@ -96,7 +96,7 @@ export function ConfirmMoney({ visit, says, amount, wish, action, back, hidden, 
   /** A sentence that ends with the amount. */
   says: Child;
   amount: Amount;
-  wish: MoneyWish;
+  wish: MoneyFormInput;
   action: string;
   back: string;
   hidden: Record<string, string>;
@@ -116,7 +116,7 @@ export function ConfirmMoney({ visit, says, amount, wish, action, back, hidden, 
       <p>
         {says}{" "}
         <strong>
-          <Money amount={amount} currency={currency} />
+          <MoneyCell amount={amount} currency={currency} />
         </strong>.
       </p>
       <p>{wish.reason === null ? "No reason is given." : `Reason: ${wish.reason}`}</p>

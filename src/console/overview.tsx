@@ -1,30 +1,38 @@
 /** @jsxImportSource @hono/hono/jsx */
 import type { Handler } from "../base/handler.ts";
 import { type Amount, formatAmount } from "../base/money.ts";
-import { monthOf } from "../summaries/month_use.ts";
+import { monthOf } from "../base/period.ts";
 import { readSummary, type Summary } from "../summaries/summary.ts";
 import { readTopUsers, type TopUser } from "../summaries/top_users.ts";
 import { BarChart, Share } from "./chart.tsx";
-import type { Door, ProjectVisit } from "./door.tsx";
-import { Money, Stats, Table, Tabs } from "./parts.tsx";
-import type { ConsoleRooms } from "./rooms.ts";
+import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
+import { MoneyCell, Stats, Table, Tabs } from "./parts.tsx";
+import type { ConsoleDeps } from "./console_deps.ts";
 import { addressOf } from "./user.tsx";
-import { beginOf, chargedOf, inputOf, type Range, ranges, type Step, stepsOf } from "./timeline.ts";
+import {
+  chargedAmount,
+  inputTokens,
+  type Range,
+  ranges,
+  rangeStart,
+  type TimeStep,
+  timeSteps,
+} from "./timeline.ts";
 
 const usersShown = 20;
 
 /** What a project earned and used lately, by the sums that are kept of each hour. */
-export function overviewPage(door: Door, { deps: { kv, clock } }: ConsoleRooms): Handler {
+export function overviewPage(door: ConsoleGuard, { deps: { kv, clock } }: ConsoleDeps): Handler {
   return door.project(async (visit) => {
     const { project, incoming, page } = visit;
     const asked = incoming.query("days");
     const range = ranges.find(({ days }) => String(days) === asked) ?? ranges[0];
     const now = clock.now();
-    const [from, to] = [beginOf(range, now), now + 1];
+    const [from, to] = [rangeStart(range, now), now + 1];
     const summary = await readSummary(kv, project.id, { from, to });
     const month = monthOf(now);
     const users = await readTopUsers(kv, project.id, month);
-    const steps = stepsOf(summary.hours, { from, to, stepMs: range.stepMs });
+    const steps = timeSteps(summary.hours, { from, to, stepMs: range.stepMs });
     const view = { visit, range, summary, steps };
     return page(
       "Overview",
@@ -45,7 +53,7 @@ interface OverviewView {
   visit: ProjectVisit;
   range: Range;
   summary: Summary;
-  steps: Step[];
+  steps: TimeStep[];
 }
 
 const count = (value: number) => value.toLocaleString("en-US");
@@ -60,18 +68,22 @@ function Ranges({ visit: { here }, range }: OverviewView) {
 }
 
 function Figures({ visit: { project: { currency } }, summary: { totals } }: OverviewView) {
-  const money = (amount: Amount) => <Money amount={amount} currency={currency} />;
+  const money = (amount: Amount) => <MoneyCell amount={amount} currency={currency} />;
   return (
     <Stats
       figures={[
-        { label: "Charged", value: money(chargedOf(totals)), note: "for answers and by charges" },
+        {
+          label: "Charged",
+          value: money(chargedAmount(totals)),
+          note: "for answers and by charges",
+        },
         { label: "Deposits", value: money(totals.deposits) },
         { label: "Refunds", value: money(totals.refunds) },
         { label: "Requests", value: count(totals.requests), note: "answered and charged" },
         { label: "Refused", value: count(totals.refused), note: `${count(totals.failed)} failed` },
         {
           label: "Tokens in",
-          value: count(inputOf(totals)),
+          value: count(inputTokens(totals)),
           note: `${count(totals.cachedInput)} from the cache`,
         },
         {
@@ -97,23 +109,23 @@ function Charts(
   });
   const axis = (value: number) => compact.format(value);
   const time = range.title;
-  const barsOf = (read: (step: Step) => readonly number[]) =>
+  const barsOf = (read: (step: TimeStep) => readonly number[]) =>
     steps.map((step) => {
       const values = read(step);
       return { ...namesOf(step.start, range), values, figures: values.map(count) };
     });
-  const input = inputOf(totals);
+  const input = inputTokens(totals);
   return (
     <div class="charts">
       <BarChart
         id="charged"
         title="Charged"
-        says={`${formatAmount(chargedOf(totals))} ${currency} were charged in ${time}.`}
+        says={`${formatAmount(chargedAmount(totals))} ${currency} were charged in ${time}.`}
         series={["Charged"]}
         bars={steps.map(({ start, charged }) => ({
           ...namesOf(start, range),
           values: [Number(formatAmount(charged))],
-          figures: [<Money amount={charged} currency={currency} />],
+          figures: [<MoneyCell amount={charged} currency={currency} />],
         }))}
         axis={(value) => price.format(value)}
       />
@@ -164,9 +176,9 @@ function Models({ visit: { project: { currency } }, summary: { models } }: Overv
         rows={models.map((totals) => [
           totals.model,
           count(totals.requests),
-          count(inputOf(totals)),
+          count(inputTokens(totals)),
           count(totals.output),
-          <Money amount={totals.cost} currency={currency} />,
+          <MoneyCell amount={totals.cost} currency={currency} />,
           <Share part={shareOf(totals.cost, most)} />,
         ])}
         empty="No model answered in this time."
@@ -197,7 +209,7 @@ function Users({ visit: { project: { currency }, here }, month, users }: {
           <a href={addressOf({ here }, user)}>{user}</a>,
           count(requests),
           count(tokens),
-          <Money amount={spent} currency={currency} />,
+          <MoneyCell amount={spent} currency={currency} />,
           <Share part={shareOf(spent, most)} />,
         ])}
         empty="Nobody spent anything in this month."

@@ -3,14 +3,14 @@ import type { Child } from "@hono/hono/jsx";
 import { type Amount, formatAmount, formatForPeople } from "../base/money.ts";
 
 /** A moment, in ISO 8601 or in ms: to the second, in UTC, as logs have it. */
-export function Moment({ at }: { at: string | number | null }) {
+export function TimeCell({ at }: { at: string | number | null }) {
   if (at === null) return <span class="muted">never</span>;
   const iso = new Date(at).toISOString();
   return <time datetime={iso}>{`${iso.slice(0, 10)} ${iso.slice(11, 19)}`}</time>;
 }
 
 /** An amount for people, and beside it the exact one where the two differ. */
-export function Money({ amount, currency }: { amount: Amount; currency: string }) {
+export function MoneyCell({ amount, currency }: { amount: Amount; currency: string }) {
   const forPeople = formatForPeople(amount, currency);
   const exact = formatAmount(amount);
   const same = Number(forPeople.replace(/[^\d.-]/g, "")) === Number(exact);
@@ -22,7 +22,7 @@ export function Money({ amount, currency }: { amount: Amount; currency: string }
 }
 
 /** A state in a word and a colour. */
-export function Tag(
+export function Badge(
   { tone = "", children }: { tone?: "good" | "bad" | "late" | ""; children?: unknown },
 ) {
   return <span class={`tag ${tone}`.trim()}>{children}</span>;

@@ -1,12 +1,12 @@
 import { type Amount, formatAmount } from "../base/money.ts";
-import { answerCost, termsOf } from "../chat/pricing.ts";
+import { modelTerms, usageCost } from "../pricing/price.ts";
 import { canonicalJson } from "../base/json.ts";
-import type { Pricing } from "../projects/prices.ts";
+import type { Pricing } from "../projects/price_schema.ts";
 import type { Project } from "../projects/schema.ts";
 import type { Sample } from "./price_form.ts";
 
 /** What one answer costs now and would cost then; null where the model is not served. */
-export interface Effect {
+export interface PriceEffect {
   model: string;
   now: Amount | null;
   then: Amount | null;
@@ -15,8 +15,8 @@ export interface Effect {
 }
 
 /** What a change of prices does: to some models by a sample, to those of the catalogue in words. */
-export interface Effects {
-  models: Effect[];
+export interface PriceEffects {
+  models: PriceEffect[];
   /** Null where nothing changes for them. */
   catalogue: string | null;
 }
@@ -26,21 +26,21 @@ const modelsShownMax = 30;
 const wellKnown = ["gpt-5", "gpt-4o-mini", "claude-sonnet-4-5", "gemini-2.5-flash"];
 
 /** What a sample request costs before and after a change of prices: by the model asked for first. */
-export function effectsOf(project: Project, pricing: Pricing, sample: Sample): Effects {
+export function effectsOf(project: Project, pricing: Pricing, sample: Sample): PriceEffects {
   const changed = { ...project, pricing };
   const catalogue = catalogueEffect(project, pricing);
   const own = [
     ...(sample.model === "" ? [] : [sample.model]),
     ...changedModels(project.pricing, pricing),
   ];
-  const effectOf = (model: string): Effect => {
+  const effectOf = (model: string): PriceEffect => {
     const now = costOf(project, { ...sample, model });
     const then = costOf(changed, { ...sample, model });
     return { model, now, then, change: now === null || then === null ? "" : changeOf(now, then) };
   };
   const others = catalogue === null ? [] : wellKnown
     .filter((model) => ![project.pricing, pricing].some(({ models }) => model in models))
-    .filter((model) => termsOf(project, model) ?? termsOf(changed, model));
+    .filter((model) => modelTerms(project, model) ?? modelTerms(changed, model));
   const models = new Set([...[...new Set(own)].slice(0, modelsShownMax), ...others]);
   return { models: [...models].map(effectOf), catalogue };
 }
@@ -76,7 +76,7 @@ function catalogueEffect(project: Project, after: Pricing): string | null {
 
 /** By the very functions that charge. */
 function costOf(project: Project, { model, prompt, cached, output }: Sample): Amount | null {
-  const terms = termsOf(project, model);
+  const terms = modelTerms(project, model);
   if (!terms) return null;
   const usage = {
     uncachedInput: prompt - cached,
@@ -86,7 +86,7 @@ function costOf(project: Project, { model, prompt, cached, output }: Sample): Am
     reasoning: 0,
     source: "provider" as const,
   };
-  return answerCost(terms.price, usage, output > 0);
+  return usageCost(terms.price, usage, output > 0);
 }
 
 function changeOf(now: bigint, then: bigint): string {

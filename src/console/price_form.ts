@@ -1,7 +1,7 @@
 import { badRequest } from "../base/errors.ts";
-import type { Pricing } from "../projects/prices.ts";
+import type { Pricing } from "../projects/price_schema.ts";
 import type { Project } from "../projects/schema.ts";
-import { decimal, given, wholeNumber } from "./fields.ts";
+import { decimalText, integerText, submittedText } from "./fields.ts";
 
 /** What is filled in for one model. */
 export interface ModelRow {
@@ -54,7 +54,7 @@ export function fieldName(at: number, column: keyof ModelRow): string {
 }
 
 /** The form as a project's prices fill it in. */
-export function formOf({ pricing }: Project): PriceForm {
+export function priceFormOf({ pricing }: Project): PriceForm {
   const { catalogue, markupPercent, requestFee, models } = pricing;
   const rows = Object.entries(models).slice(0, modelsMax).map(([name, price]): ModelRow => ({
     ...noModel,
@@ -71,7 +71,7 @@ export function formOf({ pricing }: Project): PriceForm {
 }
 
 /** The form as it was sent. */
-export function readForm(form: URLSearchParams): PriceForm {
+export function readPriceForm(form: URLSearchParams): PriceForm {
   const models: ModelRow[] = [];
   for (let at = 0; at < modelsMax + emptyRows && form.has(fieldName(at, "name")); at++) {
     const values = columns.map((column) => [column, form.get(fieldName(at, column)) ?? ""]);
@@ -91,7 +91,7 @@ export function readForm(form: URLSearchParams): PriceForm {
  * new one without a name.
  */
 export function pricingOf(form: URLSearchParams, before: Pricing): Record<string, unknown> {
-  const { catalogue, models } = readForm(form);
+  const { catalogue, models } = readPriceForm(form);
   // What does not fit on the page is not lost.
   const unseen = new Map(Object.entries(before.models).slice(modelsMax));
   const named = new Map<string, Record<string, unknown>>();
@@ -108,8 +108,8 @@ export function pricingOf(form: URLSearchParams, before: Pricing): Record<string
   });
   return {
     catalogue,
-    markupPercent: decimal(form, "markupPercent") ?? "0",
-    requestFee: decimal(form, "requestFee") ?? "0",
+    markupPercent: decimalText(form, "markupPercent") ?? "0",
+    requestFee: decimalText(form, "requestFee") ?? "0",
     models: Object.fromEntries([...named, ...unseen]),
   };
 }
@@ -121,8 +121,8 @@ function isPriced({ was: _, name: __, ...prices }: ModelRow): boolean {
 
 function priceOf(form: URLSearchParams, at: number, kept: object): Record<string, unknown> {
   const price = (column: "input" | "cachedInput" | "cacheWrite" | "output") =>
-    decimal(form, fieldName(at, column)) ?? undefined;
-  const most = wholeNumber(form, fieldName(at, "maxOutputTokens"), "Most output");
+    decimalText(form, fieldName(at, column)) ?? undefined;
+  const most = integerText(form, fieldName(at, "maxOutputTokens"), "Most output");
   const fields = {
     ...kept,
     input: price("input"),
@@ -143,15 +143,15 @@ export interface Sample {
 }
 
 /** What a sample is where nothing is filled in. */
-export const usual = { prompt: 1_000, cached: 0, output: 500 };
+export const defaultSample = { prompt: 1_000, cached: 0, output: 500 };
 
 /** Reads it; what is not filled in is usual. Throws 400 for what is no number. */
 export function readSample(form: URLSearchParams): Sample {
-  const prompt = wholeNumber(form, "samplePrompt", "Prompt tokens") ?? usual.prompt;
-  const cached = wholeNumber(form, "sampleCached", "Of them cached") ?? usual.cached;
-  const output = wholeNumber(form, "sampleOutput", "Output tokens") ?? usual.output;
+  const prompt = integerText(form, "samplePrompt", "Prompt tokens") ?? defaultSample.prompt;
+  const cached = integerText(form, "sampleCached", "Of them cached") ?? defaultSample.cached;
+  const output = integerText(form, "sampleOutput", "Output tokens") ?? defaultSample.output;
   if (Math.max(prompt, output) > 10_000_000 || cached > prompt) {
     throw badRequest("sample", "A sample has at most 10,000,000 tokens, and of them some cached.");
   }
-  return { model: given(form, "sampleModel") ?? "", prompt, cached, output };
+  return { model: submittedText(form, "sampleModel") ?? "", prompt, cached, output };
 }

@@ -1,36 +1,36 @@
 /** @jsxImportSource @hono/hono/jsx */
 import { parseWith } from "../base/request.ts";
-import { catalogueDate } from "../chat/catalogue.ts";
-import { pricingSchema } from "../projects/prices.ts";
+import { catalogueDate } from "../pricing/catalogue.ts";
+import { pricingSchema } from "../projects/price_schema.ts";
 import type { Project } from "../projects/schema.ts";
-import type { Door, ProjectVisit } from "./door.tsx";
-import { orAgain } from "./fields.ts";
-import { Check, Fault, Field, Hidden } from "./form.tsx";
-import { Money, Table } from "./parts.tsx";
-import { type Effect, type Effects, effectsOf } from "./price_effect.ts";
+import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
+import { orShowFormAgain } from "./fields.ts";
+import { FormCheckbox, FormError, FormField, Hidden } from "./form.tsx";
+import { MoneyCell, Table } from "./parts.tsx";
+import { effectsOf, type PriceEffect, type PriceEffects } from "./price_effect.ts";
 import {
+  defaultSample,
   fieldName,
-  formOf,
   type ModelRow,
   modelsMax,
   type PriceForm,
+  priceFormOf,
   pricingOf,
-  readForm,
+  readPriceForm,
   readSample,
   type Sample,
-  usual,
 } from "./price_form.ts";
-import type { ConsoleRooms } from "./rooms.ts";
-import { type Part, save, seenAfter, seenOf } from "./save.ts";
+import type { ConsoleDeps } from "./console_deps.ts";
+import { fingerprintAfter, fingerprintOf, saveSettings, type SettingsPart } from "./save.ts";
 
 const section = "/pricing";
-const part: Part = ({ pricing }) => pricing;
+const part: SettingsPart = ({ pricing }) => pricing;
 const labels = { markupPercent: "Markup on catalogue prices", requestFee: "Fee of each answer" };
 /** What the fields of the sample show, by their names. */
 type SampleText = (name: string) => string;
 
 /** What a project charges; a change shows what it does to a sample request before it is saved. */
-export function pricingPages(door: Door, rooms: ConsoleRooms) {
+export function pricingPages(door: ConsoleGuard, services: ConsoleDeps) {
   const page = (visit: ProjectVisit, view: Omit<PricingView, "visit">) =>
     visit.page("Pricing", <Pricing visit={visit} {...view} />, {
       section,
@@ -41,21 +41,21 @@ export function pricingPages(door: Door, rooms: ConsoleRooms) {
     show: door.project((visit) => {
       const { project } = visit;
       const model = Object.keys(project.pricing.models).find((name) => name !== "*") ?? "";
-      const [sample, seen] = [usualSample(model), seenOf(part, project)];
-      return page(visit, { form: formOf(project), sample, seen, fault: null });
+      const [sample, seen] = [usualSample(model), fingerprintOf(part, project)];
+      return page(visit, { form: priceFormOf(project), sample, seen, fault: null });
     }),
     change: door.project(async (visit) => {
       const form = await visit.form();
-      const filled = readForm(form);
+      const filled = readPriceForm(form);
       const typed: SampleText = (name) => form.get(name) ?? "";
       const again = { form: filled, sample: typed };
-      return await orAgain(
+      return await orShowFormAgain(
         async () => {
           const sample = readSample(form);
           const changes = ({ pricing }: Project) => ({ pricing: pricingOf(form, pricing) });
           const parsed = parseWith(pricingSchema, changes(visit.project).pricing);
           if (form.get("action") === "save") {
-            return await save(rooms, visit, { section, part, form, changes });
+            return await saveSettings(services, visit, { section, part, form, changes });
           }
           if (form.get("action") !== "effect") {
             return page(visit, { ...again, seen: form.get("seen") ?? "", fault: null });
@@ -67,7 +67,7 @@ export function pricingPages(door: Door, rooms: ConsoleRooms) {
             { section },
           );
         },
-        (fault, error) => page(visit, { ...again, seen: seenAfter(form, error), fault }),
+        (fault, error) => page(visit, { ...again, seen: fingerprintAfter(form, error), fault }),
         labels,
       );
     }),
@@ -75,7 +75,7 @@ export function pricingPages(door: Door, rooms: ConsoleRooms) {
 }
 
 function usualSample(model: string): SampleText {
-  const { prompt, cached, output } = usual;
+  const { prompt, cached, output } = defaultSample;
   const fields = new Map<string, string | number>([
     ["sampleModel", model],
     ["samplePrompt", prompt],
@@ -98,10 +98,10 @@ function Pricing({ visit: { project, here }, form, sample, seen, fault }: Pricin
   const isDollars = project.currency === "usd";
   return (
     <>
-      <Fault text={fault} />
+      <FormError text={fault} />
       <form method="post" action={here(section)}>
         <Hidden fields={{ seen }} />
-        <Check
+        <FormCheckbox
           name="catalogue"
           on={form.catalogue}
           label={`Serve every model of the built-in catalogue, at its prices of ${catalogueDate}${
@@ -109,13 +109,13 @@ function Pricing({ visit: { project, here }, form, sample, seen, fault }: Pricin
           }`}
         />
         <div class="fields">
-          <Field
+          <FormField
             name="markupPercent"
             label={`${labels.markupPercent}, %`}
             value={form.markupPercent}
             more={{ inputmode: "decimal" }}
           />
-          <Field
+          <FormField
             name="requestFee"
             label={`${labels.requestFee}, ${currency}`}
             value={form.requestFee}
@@ -187,13 +187,13 @@ function NotShown({ project: { pricing } }: { project: Project }) {
 
 function SampleFields({ sample }: { sample: SampleText }) {
   const number = (name: string, label: string) => (
-    <Field name={name} label={label} value={sample(name)} more={{ inputmode: "numeric" }} />
+    <FormField name={name} label={label} value={sample(name)} more={{ inputmode: "numeric" }} />
   );
   return (
     <fieldset>
       <legend>A sample request, to see the effect on</legend>
       <div class="fields">
-        <Field name="sampleModel" label="Model" value={sample("sampleModel")} />
+        <FormField name="sampleModel" label="Model" value={sample("sampleModel")} />
         {number("samplePrompt", "Prompt tokens")}
         {number("sampleCached", "Of them cached")}
         {number("sampleOutput", "Output tokens")}
@@ -206,11 +206,11 @@ function AskSave({ visit: { project, here }, form, sample, effects }: {
   visit: ProjectVisit;
   form: URLSearchParams;
   sample: Sample;
-  effects: Effects;
+  effects: PriceEffects;
 }) {
   const { currency } = project;
-  const cost = (amount: Effect["now"]) =>
-    amount === null ? "not served" : <Money amount={amount} currency={currency} />;
+  const cost = (amount: PriceEffect["now"]) =>
+    amount === null ? "not served" : <MoneyCell amount={amount} currency={currency} />;
   const { prompt, cached, output } = sample;
   const { models, catalogue } = effects;
   return (

@@ -1,15 +1,15 @@
 /** @jsxImportSource @hono/hono/jsx */
 import { notFound } from "../base/errors.ts";
 import type { Handler } from "../base/handler.ts";
-import { pageOfProjects } from "../projects/reseal.ts";
-import { checkId } from "../projects/operator.ts";
+import { listProjectsToReseal } from "../projects/reseal.ts";
+import { checkId } from "../projects/admin_guard.ts";
 import { seeOther } from "../pages/response.tsx";
-import type { Door } from "./door.tsx";
-import { Moment, Pager, Table, Tag } from "./parts.tsx";
-import type { ConsoleRooms } from "./rooms.ts";
+import type { ConsoleGuard } from "./guard.tsx";
+import { Badge, Pager, Table, TimeCell } from "./parts.tsx";
+import type { ConsoleDeps } from "./console_deps.ts";
 
 /** `/console`: leads an owner to the project, an operator to all of them. */
-export function home(door: Door): Handler {
+export function consoleHome(door: ConsoleGuard): Handler {
   return door.signedIn(({ session, at, incoming }) => {
     const { projectId } = session;
     const path = projectId === null ? "/projects" : `/projects/${projectId}`;
@@ -18,12 +18,12 @@ export function home(door: Door): Handler {
 }
 
 /** All projects, for the operator. */
-export function projectsPage(door: Door, { deps }: ConsoleRooms): Handler {
+export function projectsPage(door: ConsoleGuard, { deps }: ConsoleDeps): Handler {
   return door.signedIn(async ({ session, at, incoming, page }) => {
     if (session.projectId !== null) throw notFound("page");
     const cursor = incoming.query("cursor");
     const from = cursor === undefined ? undefined : checkId(cursor, "project");
-    const { projects, nextCursor } = await pageOfProjects(deps.kv, from);
+    const { projects, nextCursor } = await listProjectsToReseal(deps.kv, from);
     return page(
       "Projects",
       <>
@@ -32,11 +32,11 @@ export function projectsPage(door: Door, { deps }: ConsoleRooms): Handler {
           columns={["Name", "State", "Currency", "Mode", "Owner", "Created"]}
           rows={projects.map(({ id, name, status, currency, mode, ownerUserId, createdAt }) => [
             <a href={at(`/projects/${id}`)}>{name}</a>,
-            <Tag tone={status === "active" ? "good" : "late"}>{status}</Tag>,
+            <Badge tone={status === "active" ? "good" : "late"}>{status}</Badge>,
             currency.toUpperCase(),
             mode,
             ownerUserId,
-            <Moment at={createdAt} />,
+            <TimeCell at={createdAt} />,
           ])}
           empty="There is no project yet."
         />

@@ -4,24 +4,24 @@ import { formatAmount } from "../base/money.ts";
 import { checkUserId } from "../base/user_id.ts";
 import { findActivity } from "../ledger/activities.ts";
 import { amountOf, type Entry } from "../ledger/entry.ts";
-import { requirePaid } from "../ledger/give_back.ts";
-import { checkId } from "../projects/operator.ts";
-import type { Door, ProjectVisit } from "./door.tsx";
-import { orAgain } from "./fields.ts";
-import { bookedFrom, ConfirmMoney, MoneyForm, readWish } from "./money_form.tsx";
-import type { ConsoleRooms } from "./rooms.ts";
+import { requirePaid } from "../ledger/record.ts";
+import { checkId } from "../projects/admin_guard.ts";
+import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
+import { orShowFormAgain } from "./fields.ts";
+import { ConfirmMoney, MoneyForm, readMoneyForm, recordedResult } from "./money_form.tsx";
+import type { ConsoleDeps } from "./console_deps.ts";
 import { addressOf } from "./user.tsx";
 
 const section = "/users";
 const nothingLeft = "All of it is refunded: nothing is left to give or take back.";
 
 /** A refund by hand, in part or whole: filled in, asked back, booked once. */
-export function refundPages(door: Door, rooms: ConsoleRooms) {
-  const { post, deps } = rooms;
+export function refundPages(door: ConsoleGuard, services: ConsoleDeps) {
+  const { recorder, deps } = services;
 
   async function ask(visit: ProjectVisit, form: URLSearchParams, fault: string | null) {
-    const { ref, original } = await findOriginal(rooms, visit, form);
-    const left = await post.refundable(ref, original);
+    const { ref, original } = await findOriginal(services, visit, form);
+    const left = await recorder.refundable(ref, original);
     const view = {
       visit,
       form,
@@ -51,12 +51,12 @@ export function refundPages(door: Door, rooms: ConsoleRooms) {
     book: door.project(async (visit) => {
       const { here, go, page } = visit;
       const form = await visit.form();
-      return await orAgain(async () => {
-        const { ref, original } = await findOriginal(rooms, visit, form);
+      return await orShowFormAgain(async () => {
+        const { ref, original } = await findOriginal(services, visit, form);
         const back = addressOf(visit, original.user);
-        const wish = readWish(form);
+        const wish = readMoneyForm(form);
         if (!wish.confirmed) {
-          const left = await post.refundable(ref, original);
+          const left = await recorder.refundable(ref, original);
           if (left === 0n) throw badRequest("amount", nothingLeft);
           const amount = wish.amount ?? left;
           const hidden = hiddenOf(original);
@@ -67,8 +67,8 @@ export function refundPages(door: Door, rooms: ConsoleRooms) {
           return page("Book this refund?", asked, { section });
         }
         const { amount, reason } = wish;
-        const details = bookedFrom(deps, visit, { action: "refund", reason, form });
-        const posted = await post.refund({ ref, original, amount, ...details });
+        const details = recordedResult(deps, visit, { action: "refund", reason, form });
+        const posted = await recorder.refund({ ref, original, amount, ...details });
         return go(back, posted.kind === "replayed" ? "booked-before" : "refunded");
       }, (fault) => ask(visit, form, fault));
     }),
@@ -77,7 +77,7 @@ export function refundPages(door: Door, rooms: ConsoleRooms) {
 
 /** Throws 404 for what is no activity of that user, 400 for what was given back. */
 async function findOriginal(
-  { deps }: ConsoleRooms,
+  { deps }: ConsoleDeps,
   { project }: ProjectVisit,
   form: URLSearchParams,
 ) {

@@ -3,19 +3,19 @@ import { ApiError } from "../base/errors.ts";
 import { canonicalJson } from "../base/json.ts";
 import { parseWith } from "../base/request.ts";
 import { type Project, type UpdateProject, updateProjectSchema } from "../projects/schema.ts";
-import type { ProjectVisit } from "./door.tsx";
-import type { ConsoleRooms } from "./rooms.ts";
+import type { ProjectVisit } from "./guard.tsx";
+import type { ConsoleDeps } from "./console_deps.ts";
 
 /** What of a project's settings one form gives as a whole. */
-export type Part = (project: Project) => unknown;
+export type SettingsPart = (project: Project) => unknown;
 
 /** A part of the settings as it is, in short: goes along with the form that shows it. */
-export function seenOf(part: Part, project: Project): string {
+export function fingerprintOf(part: SettingsPart, project: Project): string {
   return createHash("sha256").update(canonicalJson(part(project))).digest("base64url");
 }
 
 /** What the form of a fault goes on with: what it was opened on, or what it is told to look at. */
-export function seenAfter(form: URLSearchParams, error: ApiError): string {
+export function fingerprintAfter(form: URLSearchParams, error: ApiError): string {
   return error instanceof ChangedMeanwhile ? error.seen : form.get("seen") ?? "";
 }
 
@@ -24,18 +24,18 @@ export function seenAfter(form: URLSearchParams, error: ApiError): string {
  * what the schema refuses, and when its part has changed since the form was opened: what someone
  * else did must not be undone unseen.
  */
-export async function save(
-  { admin }: ConsoleRooms,
+export async function saveSettings(
+  { admin }: ConsoleDeps,
   { project, session, here, go }: ProjectVisit,
   { section, part, form, changes }: {
     section: string;
-    part: Part;
+    part: SettingsPart;
     form: URLSearchParams;
     /** What the form makes of a project, as `PATCH` would be given it. */
     changes(project: Project): Record<string, unknown>;
   },
 ): Promise<Response> {
-  const isAsSeen = (current: Project) => form.get("seen") === seenOf(part, current);
+  const isAsSeen = (current: Project) => form.get("seen") === fingerprintOf(part, current);
   const wanted = (current: Project) => {
     // What is as it was is not judged: older versions may have taken what is refused now.
     const moves = parseWith(updateProjectSchema, moved(current, changes(current)));
@@ -48,7 +48,7 @@ export async function save(
   await admin.update(project.id, (current) => {
     const wants = wanted(current);
     if (isAsSeen(current) || isEmpty(wants)) return wants;
-    throw new ChangedMeanwhile(seenOf(part, current));
+    throw new ChangedMeanwhile(fingerprintOf(part, current));
   }, session.by);
   return go(here(section), "saved");
 }

@@ -4,28 +4,28 @@ import { ApiError } from "../base/errors.ts";
 import { cookieValue } from "../base/request.ts";
 import { Secret } from "../base/secret.ts";
 import type { Deps } from "../deps.ts";
-import { auditRow, type By, byApiKey, byOperator } from "../projects/audit.ts";
+import { type AuditActor, auditRow, byApiKey, byOperator } from "../projects/audit.ts";
 import { type Auth, devApiKey, hashKey } from "../projects/auth.ts";
-import type { Directory } from "../projects/directory.ts";
+import type { ProjectCache } from "../projects/project_cache.ts";
 import { scopes } from "../projects/schema.ts";
 import { emptyWrite } from "../store/kv.ts";
 import { createSecrets, type Secrets } from "../store/secrets.ts";
 import {
-  type Holder,
   listEnded,
   listForms,
-  putForm,
   putSession,
+  putSubmittedForm,
   readSession,
-  removeRest,
+  removeOtherSessions,
   removeSession,
+  type SessionHolder,
 } from "./store.ts";
 
 /** Somebody who is signed in. */
-export interface Session {
+export interface ConsoleSession {
   /** SHA-256 of the cookie, in hex: what the session is stored under. */
   hash: string;
-  by: By;
+  by: AuditActor;
   /** The only project that it opens; null opens all. */
   projectId: string | null;
   /** Seals for this browser alone: by its cookie, which nobody has who has the store. */
@@ -33,20 +33,20 @@ export interface Session {
 }
 
 /** Who is signed in to the console. */
-export interface Sessions {
+export interface ConsoleSessions {
   /**
    * Signs in with a project's key that has all scopes, or with `ADMIN_KEY`; gives the cookie. The
    * session that the browser had before ends. Throws 401, 403 for a key with less than all scopes.
    */
   start(request: Request, key: string): Promise<{ cookie: string; projectId: string | null }>;
   /** Whose session the request carries: null when it has ended or what it was opened with has. */
-  of(request: Request): Promise<Session | null>;
+  of(request: Request): Promise<ConsoleSession | null>;
   /** Ends it at once, everywhere. */
-  end(session: Session): Promise<void>;
+  end(session: ConsoleSession): Promise<void>;
   /** The cookie that forgets. */
   readonly forgotten: string;
   /** Whether this form of the session is sent for the first time; from then on it was sent. */
-  claim(session: Session, formId: string): Promise<boolean>;
+  claim(session: ConsoleSession, formId: string): Promise<boolean>;
   /** Removes what has ended; a bounded part at each call. */
   sweep(): Promise<void>;
 }
@@ -57,8 +57,8 @@ const sweptAtOnce = 100;
 
 /** Sessions as rows of the store, so that they end on the server and not in a browser's goodwill. */
 export function createSessions(
-  { deps, auth, directory }: { deps: Deps; auth: Auth; directory: Directory },
-): Sessions {
+  { deps, auth, projectCache }: { deps: Deps; auth: Auth; projectCache: ProjectCache },
+): ConsoleSessions {
   const { kv, committer, clock, config } = deps;
   const secure = config.baseUrl.startsWith("https:");
   // The prefix keeps other hosts of the same site from setting it; it asks for https.
@@ -68,7 +68,7 @@ export function createSessions(
       secure ? "; Secure" : ""
     }`;
 
-  async function holderOf(request: Request, key: string, id: string): Promise<Holder> {
+  async function holderOf(request: Request, key: string, id: string): Promise<SessionHolder> {
     if (auth.isAdminKey(key)) return { kind: "operator", digest: digestOf(id) };
     const { snapshot: { project }, key: apiKey } = await auth.opens(request, key);
     if (!scopes.every((scope) => apiKey.scopes.includes(scope))) {
@@ -87,14 +87,14 @@ export function createSessions(
     return createHmac("sha256", id).update(config.adminKey?.reveal() ?? "").digest("hex");
   }
 
-  async function stillHolds(request: Request, holder: Holder, id: string): Promise<boolean> {
+  async function stillHolds(request: Request, holder: SessionHolder, id: string): Promise<boolean> {
     if (holder.kind === "operator") {
       return config.adminKey !== null && new Secret(digestOf(id)).is(holder.digest);
     }
     if (holder.kind === "dev") {
       return config.dev && await auth.opens(request, devApiKey).then(() => true, () => false);
     }
-    const access = await directory.access(holder.keyHash);
+    const access = await projectCache.access(holder.keyHash);
     return access !== null && access.key.revokedAt === null;
   }
 
@@ -103,7 +103,7 @@ export function createSessions(
     return createSecrets([new Secret(key)], deps.randomBytes);
   }
 
-  async function of(request: Request): Promise<Session | null> {
+  async function of(request: Request): Promise<ConsoleSession | null> {
     const id = cookieValue(request, name);
     if (id === null) return null;
     const hash = hashOf(id);
@@ -138,7 +138,7 @@ export function createSessions(
     },
     async claim({ hash }, formId) {
       const write = emptyWrite();
-      putForm(write, { hash, formId });
+      putSubmittedForm(write, { hash, formId });
       return (await committer.commit(write)) !== null;
     },
     async sweep() {
@@ -149,14 +149,14 @@ export function createSessions(
         const forms = await listForms(kv, hash, sweptAtOnce);
         // With more, its end stays, and is found again.
         if (forms.length === sweptAtOnce) write.deletes.push(...forms);
-        else removeRest(write, { hash, endsAt, forms });
+        else removeOtherSessions(write, { hash, endsAt, forms });
         await committer.commit(write);
       }
     },
   };
 }
 
-function byOf(holder: Holder): By {
+function byOf(holder: SessionHolder): AuditActor {
   return holder.kind === "operator"
     ? byOperator("console")
     : { actor: holder.actor, via: "console" };

@@ -1,14 +1,14 @@
 /** @jsxImportSource @hono/hono/jsx */
 import { typedDecimal } from "../base/money.ts";
 import type { Project } from "../projects/schema.ts";
-import type { Door, ProjectVisit } from "./door.tsx";
-import { decimal, given, orAgain, wholeNumber } from "./fields.ts";
-import { Check, Confirm, Fault, Field, Hidden } from "./form.tsx";
-import type { ConsoleRooms } from "./rooms.ts";
-import { type Part, save, seenAfter, seenOf } from "./save.ts";
+import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
+import { decimalText, integerText, orShowFormAgain, submittedText } from "./fields.ts";
+import { Confirm, FormCheckbox, FormError, FormField, Hidden } from "./form.tsx";
+import type { ConsoleDeps } from "./console_deps.ts";
+import { fingerprintAfter, fingerprintOf, saveSettings, type SettingsPart } from "./save.ts";
 
 const section = "/settings";
-const part: Part = fieldsOf;
+const part: SettingsPart = fieldsOf;
 
 const labels = {
   name: "Name",
@@ -23,7 +23,7 @@ const labels = {
 };
 
 /** A project's other settings, and its end. */
-export function settingPages(door: Door, rooms: ConsoleRooms) {
+export function settingPages(door: ConsoleGuard, services: ConsoleDeps) {
   const page = (visit: ProjectVisit, view: Omit<SettingsView, "visit">) =>
     visit.page("Settings", <Settings visit={visit} {...view} />, {
       section,
@@ -35,7 +35,7 @@ export function settingPages(door: Door, rooms: ConsoleRooms) {
       const fields = fieldsOf(project);
       return page(visit, {
         values: (name) => fields[name] ?? "",
-        seen: seenOf(part, project),
+        seen: fingerprintOf(part, project),
         fault: null,
       });
     }),
@@ -43,9 +43,9 @@ export function settingPages(door: Door, rooms: ConsoleRooms) {
       const form = await visit.form();
       const values: Values = (name) => form.get(name) ?? "";
       const changes = (project: Project) => readSettings(form, project);
-      return await orAgain(
-        () => save(rooms, visit, { section, part, form, changes }),
-        (fault, error) => page(visit, { values, seen: seenAfter(form, error), fault }),
+      return await orShowFormAgain(
+        () => saveSettings(services, visit, { section, part, form, changes }),
+        (fault, error) => page(visit, { values, seen: fingerprintAfter(form, error), fault }),
         labels,
       );
     }),
@@ -64,7 +64,7 @@ export function settingPages(door: Door, rooms: ConsoleRooms) {
       });
     }),
     archive: door.project(async ({ project, session, here, go }) => {
-      await rooms.admin.archive(project.id, session.by);
+      await services.admin.archive(project.id, session.by);
       return go(here(section), "saved");
     }),
   };
@@ -100,19 +100,19 @@ function fieldsOf(project: Project): Record<string, string | null> {
 /** The fields as `PATCH` would give them; the schema judges them. */
 function readSettings(form: URLSearchParams, project: Project): Record<string, unknown> {
   return {
-    name: given(form, "name") ?? "",
-    topUpUrl: given(form, "topUpUrl"),
-    lowBalance: decimal(form, "lowBalance"),
-    trialCredits: decimal(form, "trialCredits") ?? "0",
-    maxOutputTokens: wholeNumber(form, "maxOutputTokens", labels.maxOutputTokens) ??
+    name: submittedText(form, "name") ?? "",
+    topUpUrl: submittedText(form, "topUpUrl"),
+    lowBalance: decimalText(form, "lowBalance"),
+    trialCredits: decimalText(form, "trialCredits") ?? "0",
+    maxOutputTokens: integerText(form, "maxOutputTokens", labels.maxOutputTokens) ??
       project.maxOutputTokens,
     topUp: {
-      amounts: (given(form, "amounts") ?? "").split(/[\s;]+|,\s+/).filter(Boolean).map(
+      amounts: (submittedText(form, "amounts") ?? "").split(/[\s;]+|,\s+/).filter(Boolean).map(
         typedDecimal,
       ),
-      min: decimal(form, "min") ?? project.topUp.min,
-      max: decimal(form, "max") ?? project.topUp.max,
-      checkoutUrl: given(form, "checkoutUrl"),
+      min: decimalText(form, "min") ?? project.topUp.min,
+      max: decimalText(form, "max") ?? project.topUp.max,
+      checkoutUrl: submittedText(form, "checkoutUrl"),
     },
     billingEvents: form.has("billingEvents"),
   };
@@ -122,29 +122,29 @@ function Settings({ visit: { project, here }, values, seen, fault }: SettingsVie
   const currency = project.currency.toUpperCase();
   return (
     <>
-      <Fault text={fault} />
+      <FormError text={fault} />
       <form method="post" action={here(section)}>
         <Hidden fields={{ seen }} />
-        <Field name="name" label={labels.name} value={values("name")} required />
-        <Field
+        <FormField name="name" label={labels.name} value={values("name")} required />
+        <FormField
           name="trialCredits"
           label={`${labels.trialCredits}, ${currency}`}
           value={values("trialCredits")}
           hint="Given once, with a user’s first operation. 0 for none."
         />
-        <Field
+        <FormField
           name="lowBalance"
           label={`${labels.lowBalance}, ${currency}`}
           value={values("lowBalance")}
           hint="An answer then ends with a warning and the link. Empty for none."
         />
-        <Field
+        <FormField
           name="maxOutputTokens"
           label={labels.maxOutputTokens}
           value={values("maxOutputTokens")}
         />
         <TopUp values={values} currency={currency} />
-        <Check
+        <FormCheckbox
           name="billingEvents"
           label="Send webhooks about balances and usage"
           on={values("billingEvents") !== ""}
@@ -168,28 +168,28 @@ function TopUp({ values, currency }: { values: Values; currency: string }) {
   return (
     <fieldset>
       <legend>Topping up</legend>
-      <Field
+      <FormField
         name="topUpUrl"
         label={labels.topUpUrl}
         type="text"
         value={values("topUpUrl")}
         hint="{user}, {project} and {amount} are filled in. Empty for the hosted page."
       />
-      <Field
+      <FormField
         name="checkoutUrl"
         label={labels["topUp.checkoutUrl"]}
         value={values("checkoutUrl")}
         hint="The same placeholders. Empty for Stripe, where its keys are set."
       />
-      <Field
+      <FormField
         name="amounts"
         label={`${labels["topUp.amounts"]}, ${currency}`}
         value={values("amounts")}
         hint="One to six, with blanks between."
       />
       <div class="fields">
-        <Field name="min" label={labels["topUp.min"]} value={values("min")} />
-        <Field name="max" label={labels["topUp.max"]} value={values("max")} />
+        <FormField name="min" label={labels["topUp.min"]} value={values("min")} />
+        <FormField name="max" label={labels["topUp.max"]} value={values("max")} />
       </div>
     </fieldset>
   );

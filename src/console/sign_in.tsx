@@ -4,16 +4,16 @@ import type { Handler, Incoming } from "../base/handler.ts";
 import { publicPath } from "../config.ts";
 import { readForm, requireSameOrigin } from "../pages/form.ts";
 import { pageResponse, seeOther } from "../pages/response.tsx";
-import { createAttempts } from "./attempts.ts";
-import { faultPage } from "./door.tsx";
+import { createSignInThrottle } from "./sign_in_throttle.ts";
+import { errorPage } from "./guard.tsx";
 import { flashText, withFlash } from "./flash.ts";
-import { Fault, Field, Hidden } from "./form.tsx";
+import { FormError, FormField, Hidden } from "./form.tsx";
 import { BarePage } from "./frame.tsx";
-import type { ConsoleRooms } from "./rooms.ts";
+import type { ConsoleDeps } from "./console_deps.ts";
 
 /** The way into the console and out of it. */
-export function signInRoutes({ deps, sessions }: ConsoleRooms) {
-  const attempts = createAttempts(deps.clock);
+export function signInRoutes({ deps, sessions }: ConsoleDeps) {
+  const attempts = createSignInThrottle(deps.clock);
   const at = (path: string) => publicPath(deps.config, `/console${path}`);
 
   function page(incoming: Incoming, fault: ApiError | null, to: string): Response {
@@ -69,7 +69,7 @@ export function signInRoutes({ deps, sessions }: ConsoleRooms) {
       requireSameOrigin(request, deps.config);
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      return faultPage(error, { requestId, back: at("") });
+      return errorPage(error, { requestId, back: at("") });
     }
     const session = await sessions.of(request);
     if (session) await sessions.end(session);
@@ -100,10 +100,10 @@ function SignInPage({ action, to, fault, said }: {
       <main class="lone">
         <h1>Sign in to Farebox</h1>
         {said === null ? null : <p class="flash" role="status">{said}</p>}
-        <Fault text={fault} />
+        <FormError text={fault} />
         <form method="post" action={action}>
           <Hidden fields={{ to }} />
-          <Field
+          <FormField
             name="key"
             label="Key"
             type="password"

@@ -11,7 +11,7 @@ import type { Key, Kv, Write } from "../store/kv.ts";
 import type { Sealed } from "../store/secrets.ts";
 
 /** Who signed in, and by what it is known that they still may: never a key itself. */
-export type Holder =
+export type SessionHolder =
   | { kind: "key"; keyHash: string; projectId: string; actor: AuditRow["actor"] }
   /** The fixed key of development. */
   | { kind: "dev"; projectId: string; actor: AuditRow["actor"] }
@@ -20,7 +20,7 @@ export type Holder =
 
 /** A session as it is stored. Times in milliseconds since 1970. */
 export interface StoredSession {
-  holder: Holder;
+  holder: SessionHolder;
   endsAt: number;
 }
 
@@ -44,7 +44,7 @@ export function removeSession(write: Write, hash: string): void {
 }
 
 /** Adds the removal of all that is left of a session that has ended to the write. */
-export function removeRest(
+export function removeOtherSessions(
   write: Write,
   { hash, endsAt, forms }: { hash: string; endsAt: number; forms: readonly Key[] },
 ): void {
@@ -68,9 +68,9 @@ export async function listForms(kv: Kv, hash: string, limit: number): Promise<Ke
 }
 
 /** Adds to the write that a form was sent, which holds only for the first time, and what it made. */
-export function putForm(
+export function putSubmittedForm(
   write: Write,
-  { hash, formId, made = null }: { hash: string; formId: string; made?: SealedMade | null },
+  { hash, formId, made = null }: { hash: string; formId: string; made?: SealedSubmission | null },
 ): void {
   const key = consoleFormKey(hash, formId);
   write.checks.push({ key, version: null });
@@ -78,15 +78,15 @@ export function putForm(
 }
 
 /** What was made by a form: sealed, and when, in milliseconds since 1970. */
-export interface SealedMade extends Sealed {
+export interface SealedSubmission extends Sealed {
   at: number;
 }
 
 /** Whether a form was sent, and what it made that is kept; null where it was not. */
-export async function readForm(
+export async function readSubmittedForm(
   kv: Kv,
   { hash, formId }: { hash: string; formId: string },
-): Promise<{ made: SealedMade | null } | null> {
+): Promise<{ made: SealedSubmission | null } | null> {
   const { value } = await kv.get(consoleFormKey(hash, formId));
-  return value && { made: value.length > 0 ? fromBytes<SealedMade>(value) : null };
+  return value && { made: value.length > 0 ? fromBytes<SealedSubmission>(value) : null };
 }

@@ -20,7 +20,7 @@ export const ranges: readonly [Range, ...Range[]] = [
 ];
 
 /** What happened in one step of a range. */
-export interface Step {
+export interface TimeStep {
   /** In milliseconds since 1970. */
   start: number;
   requests: number;
@@ -33,11 +33,11 @@ export interface Step {
 }
 
 /** The steps of a range that ends now, on whole hours or days of UTC, oldest first. */
-export function stepsOf(
+export function timeSteps(
   hours: readonly { start: number; totals: Totals }[],
   { from, to, stepMs }: { from: number; to: number; stepMs: number },
-): Step[] {
-  const steps: Step[] = [];
+): TimeStep[] {
+  const steps: TimeStep[] = [];
   for (let start = from; start < to; start += stepMs) steps.push(emptyStep(start));
   for (const { start, totals } of hours) {
     const step = steps[Math.floor((start - from) / stepMs)];
@@ -47,32 +47,32 @@ export function stepsOf(
 }
 
 /** Where a range begins that ends with the step which `now` is in. */
-export function beginOf({ days, stepMs }: Range, now: number): number {
+export function rangeStart({ days, stepMs }: Range, now: number): number {
   const grain = Math.min(stepMs, dayMs);
   const end = now - (now % grain) + grain;
   return end - days * dayMs;
 }
 
-function emptyStep(start: number): Step {
+function emptyStep(start: number): TimeStep {
   const counts = { requests: 0, failed: 0, refused: 0, input: 0, output: 0 };
   return { start, ...counts, charged: zero };
 }
 
-function addTo(step: Step, totals: Totals): void {
+function addTo(step: TimeStep, totals: Totals): void {
   step.requests += totals.requests;
   step.failed += totals.failed;
   step.refused += totals.refused;
-  step.input += inputOf(totals);
+  step.input += inputTokens(totals);
   step.output += totals.output;
-  step.charged = toAmount(step.charged + chargedOf(totals));
+  step.charged = toAmount(step.charged + chargedAmount(totals));
 }
 
 /** All input tokens, whatever their class. */
-export function inputOf({ uncachedInput, cachedInput, cacheWrite }: Totals): number {
+export function inputTokens({ uncachedInput, cachedInput, cacheWrite }: Totals): number {
   return uncachedInput + cachedInput + cacheWrite;
 }
 
 /** What users were charged: for answers and by manual charges. */
-export function chargedOf({ cost, charges }: Totals): Amount {
+export function chargedAmount({ cost, charges }: Totals): Amount {
   return toAmount(cost + charges);
 }

@@ -6,18 +6,21 @@ import { checkUserId } from "../base/user_id.ts";
 import { listActivities } from "../ledger/activities.ts";
 import { findLastAccount } from "../ledger/authorization.ts";
 import { amountOf, type Entry } from "../ledger/entry.ts";
-import { isGivenBack } from "../ledger/give_back.ts";
+import { isReinstated } from "../ledger/record.ts";
 import { readUser, type UserDetail } from "../ledger/users.ts";
 import { viewBalance } from "../ledger/view.ts";
 import type { Project } from "../projects/schema.ts";
-import type { Door, ProjectVisit } from "./door.tsx";
-import { Moment, Money, Pager, Stats, Table } from "./parts.tsx";
-import type { ConsoleRooms } from "./rooms.ts";
+import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
+import { MoneyCell, Pager, Stats, Table, TimeCell } from "./parts.tsx";
+import type { ConsoleDeps } from "./console_deps.ts";
 
 const entriesPerPage = 25;
 
 /** A user's money, what is held of it, and how it came and went. */
-export function userPage(door: Door, { deps: { kv, clock }, post }: ConsoleRooms): Handler {
+export function userPage(
+  door: ConsoleGuard,
+  { deps: { kv, clock }, recorder }: ConsoleDeps,
+): Handler {
   return door.project(async (visit) => {
     const { project, incoming, page } = visit;
     const user = checkUserId(incoming.query("user"), "user");
@@ -30,7 +33,7 @@ export function userPage(door: Door, { deps: { kv, clock }, post }: ConsoleRooms
       : { entries: [], nextCursor: null };
     const lines = await Promise.all(entries.map(async (entry): Promise<Line> => ({
       entry,
-      left: ref && isRefundable(entry) ? await post.refundable(ref, entry) : null,
+      left: ref && isRefundable(entry) ? await recorder.refundable(ref, entry) : null,
     })));
     const path = addressOf(visit, user);
     return page(
@@ -71,7 +74,7 @@ function orNew(error: unknown, { currency }: Project, user: string): UserDetail 
 
 function Balance({ detail }: { detail: UserDetail }) {
   const { currency, balance, held, available, entries, authorization } = detail;
-  const money = (text: string) => <Money amount={fromDecimal(text)} currency={currency} />;
+  const money = (text: string) => <MoneyCell amount={fromDecimal(text)} currency={currency} />;
   const permission = authorization && {
     label: "Permission",
     value: authorization.status,
@@ -113,8 +116,8 @@ function Holds({ detail: { holds, currency } }: { detail: UserDetail }) {
         columns={["Request", { title: "Amount", number: true }, "Ends"]}
         rows={holds.map(({ id, amount, expiresAt }) => [
           <code>{id}</code>,
-          <Money amount={parseAmount(amount) ?? zero} currency={currency} />,
-          <Moment at={expiresAt} />,
+          <MoneyCell amount={parseAmount(amount) ?? zero} currency={currency} />,
+          <TimeCell at={expiresAt} />,
         ])}
         empty="Nothing is held."
       />
@@ -136,10 +139,10 @@ function Activities({ visit, lines }: { visit: ProjectVisit; lines: Line[] }) {
         "Action",
       ]}
       rows={lines.map(({ entry, left }) => [
-        <Moment at={entry.createdAt} />,
+        <TimeCell at={entry.createdAt} />,
         entry.kind,
         <span class="exact">{entry.delta}</span>,
-        <Money amount={toAmount(fromDecimal(entry.balanceAfter))} currency={currency} />,
+        <MoneyCell amount={toAmount(fromDecimal(entry.balanceAfter))} currency={currency} />,
         <About entry={entry} />,
         left === null ? "" : <RefundLink visit={visit} entry={entry} left={left} />,
       ])}
@@ -193,6 +196,6 @@ function Shortfall({ amount }: { amount: string }) {
 /** What was paid into a wallet is paid back at Stripe. */
 function isRefundable(entry: Entry): boolean {
   const isWalletDeposit = entry.kind === "deposit" && entry.projectId !== undefined;
-  return entry.kind !== "refund" && !isGivenBack(entry) && amountOf(entry) !== "0" &&
+  return entry.kind !== "refund" && !isReinstated(entry) && amountOf(entry) !== "0" &&
     !isWalletDeposit;
 }

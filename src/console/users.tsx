@@ -2,15 +2,15 @@
 import type { Handler } from "../base/handler.ts";
 import { checkUserId } from "../base/user_id.ts";
 import { listUsers, type UserView } from "../ledger/users.ts";
-import type { Door } from "./door.tsx";
-import { Field } from "./form.tsx";
+import type { ConsoleGuard } from "./guard.tsx";
+import { FormField } from "./form.tsx";
 import { Pager, Table } from "./parts.tsx";
-import type { ConsoleRooms } from "./rooms.ts";
+import type { ConsoleDeps } from "./console_deps.ts";
 
 const usersPerPage = 50;
 
 /** A project's users in order of their ids, or those whose ids begin with something. */
-export function usersPage(door: Door, { deps: { kv, clock } }: ConsoleRooms): Handler {
+export function usersPage(door: ConsoleGuard, { deps: { kv, clock } }: ConsoleDeps): Handler {
   return door.project(async ({ project, incoming, here, page }) => {
     const prefix = incoming.query("prefix")?.trim() ?? "";
     if (prefix !== "") checkUserId(prefix, "prefix");
@@ -22,7 +22,7 @@ export function usersPage(door: Door, { deps: { kv, clock } }: ConsoleRooms): Ha
       "Users",
       <>
         <form method="get" action={here("/users")} role="search" class="actions">
-          <Field name="prefix" label="Ids that begin with" type="search" value={prefix} />
+          <FormField name="prefix" label="Ids that begin with" type="search" value={prefix} />
           <button type="submit">Search</button>
         </form>
         <Users
@@ -78,7 +78,7 @@ function Find({ address }: { address: string }) {
     <>
       <h2>Open a user</h2>
       <form method="get" action={address} class="actions">
-        <Field
+        <FormField
           name="user"
           label="Whole id"
           required

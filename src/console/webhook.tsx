@@ -1,19 +1,19 @@
 /** @jsxImportSource @hono/hono/jsx */
 import type { Handler } from "../base/handler.ts";
-import { checkId } from "../projects/operator.ts";
-import type { EndpointState } from "../webhooks/dispatcher.ts";
+import { checkId } from "../projects/admin_guard.ts";
+import type { EndpointStatus } from "../webhooks/dispatcher.ts";
 import type { RedeliveryJob } from "../webhooks/schema.ts";
 import type { SubscriptionView } from "../webhooks/view.ts";
 import { deliveryList } from "./deliveries.tsx";
-import type { Door, ProjectVisit } from "./door.tsx";
+import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
 import { Hidden } from "./form.tsx";
-import { Moment, Stats } from "./parts.tsx";
-import type { ConsoleRooms } from "./rooms.ts";
-import { Health } from "./webhooks.tsx";
+import { Stats, TimeCell } from "./parts.tsx";
+import type { ConsoleDeps } from "./console_deps.ts";
+import { HealthBadge } from "./webhooks.tsx";
 
 /** One webhook: how it fares, what can be done with it, what was delivered. */
-export function webhookPage(door: Door, rooms: ConsoleRooms): Handler {
-  const { subscriptions, dispatcher, redelivery, deps } = rooms;
+export function webhookPage(door: ConsoleGuard, services: ConsoleDeps): Handler {
+  const { subscriptions, dispatcher, redelivery, deps } = services;
   return door.project(async (visit) => {
     const { project, incoming, here, page } = visit;
     const id = subscriptionOf(visit);
@@ -34,7 +34,7 @@ export function webhookPage(door: Door, rooms: ConsoleRooms): Handler {
         <About subscription={subscription} />
         <Actions visit={visit} subscription={subscription} formId={deps.id("form")} />
         <h2>Deliveries</h2>
-        {await deliveryList(rooms, visit, { address, subscriptionId: id })}
+        {await deliveryList(services, visit, { address, subscriptionId: id })}
       </>,
       { section: "/webhooks" },
     );
@@ -57,12 +57,12 @@ function Progress({ job: { status, redelivered } }: { job: RedeliveryJob }) {
 
 function Figures({ subscription, state: { running, openUntil } }: {
   subscription: SubscriptionView;
-  state: EndpointState;
+  state: EndpointStatus;
 }) {
   const { isActive, consecutiveFailures, lastDeliveredAt } = subscription;
   const held = !isActive ? "nothing goes out" : openUntil === null ? "deliveries go out" : (
     <>
-      it keeps failing: nothing goes out until <Moment at={openUntil} />
+      it keeps failing: nothing goes out until <TimeCell at={openUntil} />
     </>
   );
   return (
@@ -70,7 +70,7 @@ function Figures({ subscription, state: { running, openUntil } }: {
       figures={[
         {
           label: "State",
-          value: <Health subscription={subscription} openUntil={openUntil} />,
+          value: <HealthBadge subscription={subscription} openUntil={openUntil} />,
           note: held,
         },
         {
@@ -78,7 +78,7 @@ function Figures({ subscription, state: { running, openUntil } }: {
           value: String(consecutiveFailures),
           note: "counted in tries",
         },
-        { label: "Last delivered", value: <Moment at={lastDeliveredAt} /> },
+        { label: "Last delivered", value: <TimeCell at={lastDeliveredAt} /> },
         { label: "Under way", value: String(running), note: "from this process" },
       ]}
     />
@@ -93,7 +93,7 @@ function About({ subscription }: { subscription: SubscriptionView }) {
     <ul>
       {description === undefined ? null : <li>{description}</li>}
       <li>
-        <code>{id}</code>, made <Moment at={createdAt} /> by <code>{createdBy}</code>
+        <code>{id}</code>, made <TimeCell at={createdAt} /> by <code>{createdBy}</code>
       </li>
       <li>
         Events: {events.map((name) => (

@@ -3,11 +3,11 @@ import { badRequest } from "../base/errors.ts";
 import { parseWith } from "../base/request.ts";
 import { operateSubscriptionSchema } from "../webhooks/schema.ts";
 import { sendTestEvent } from "../webhooks/test_event.ts";
-import type { Door, ProjectVisit } from "./door.tsx";
-import { formIdOf, given, orAgain, wholeNumber } from "./fields.ts";
-import { Confirm, Fault, Field, Hidden, ShownOnce } from "./form.tsx";
-import { madeOnce } from "./made_once.ts";
-import type { ConsoleRooms } from "./rooms.ts";
+import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
+import { formIdOf, integerText, orShowFormAgain, submittedText } from "./fields.ts";
+import { Confirm, FormError, FormField, Hidden, ShownOnce } from "./form.tsx";
+import { submitOnce } from "./submit_once.ts";
+import type { ConsoleDeps } from "./console_deps.ts";
 import { seeOther } from "../pages/response.tsx";
 import { subscriptionOf } from "./webhook.tsx";
 
@@ -15,8 +15,8 @@ const section = "/webhooks";
 const overlapHours = 24;
 
 /** What can be done with a webhook. What cannot be taken back asks first. */
-export function webhookActions(door: Door, rooms: ConsoleRooms) {
-  const { subscriptions, sessions } = rooms;
+export function webhookActions(door: ConsoleGuard, services: ConsoleDeps) {
+  const { subscriptions, sessions } = services;
 
   async function open(visit: ProjectVisit) {
     const subscription = await subscriptions.read(visit.project.id, subscriptionOf(visit));
@@ -24,8 +24,8 @@ export function webhookActions(door: Door, rooms: ConsoleRooms) {
   }
 
   return {
-    ...secretRotation(door, rooms, open),
-    ...failedRedelivery(door, rooms, open),
+    ...secretRotation(door, services, open),
+    ...failedRedelivery(door, services, open),
     askDeactivate: door.project(async (visit) => {
       const { subscription: { url }, address } = await open(visit);
       const says = (
@@ -55,7 +55,7 @@ export function webhookActions(door: Door, rooms: ConsoleRooms) {
       const { subscription, address } = await open(visit);
       const formId = formIdOf(await visit.form());
       if (!await sessions.claim(visit.session, formId)) return visit.go(address, "already-sent");
-      await sendTestEvent(rooms, subscription, visit.session.by);
+      await sendTestEvent(services, subscription, visit.session.by);
       return visit.go(address, "test-sent");
     }),
   };
@@ -71,7 +71,7 @@ type Open = (visit: ProjectVisit) => Promise<{
   address: string;
 }>;
 
-function secretRotation(door: Door, { subscriptions, deps }: ConsoleRooms, open: Open) {
+function secretRotation(door: ConsoleGuard, { subscriptions, deps }: ConsoleDeps, open: Open) {
   async function ask(
     visit: ProjectVisit,
     { fault, hours = String(overlapHours) }: Again & { hours?: string | undefined },
@@ -79,7 +79,7 @@ function secretRotation(door: Door, { subscriptions, deps }: ConsoleRooms, open:
     const { subscription: { secretSuffix }, address } = await open(visit);
     const page = (
       <>
-        <Fault text={fault} />
+        <FormError text={fault} />
         <p>
           A new secret is made and shown once. The one that ends in <code>…{secretSuffix}</code>
           {" "}
@@ -90,7 +90,7 @@ function secretRotation(door: Door, { subscriptions, deps }: ConsoleRooms, open:
         </p>
         <form method="post" action={`${address}/rotate`}>
           <Hidden fields={{ formId: deps.id("form") }} />
-          <Field
+          <FormField
             name="hours"
             label="Hours in which both sign"
             value={hours}
@@ -112,15 +112,15 @@ function secretRotation(door: Door, { subscriptions, deps }: ConsoleRooms, open:
     rotate: door.project(async (visit) => {
       const { project, session, go } = visit;
       const form = await visit.form();
-      return await orAgain(async () => {
+      return await orShowFormAgain(async () => {
         const { subscription: { id }, address } = await open(visit);
-        const hours = wholeNumber(form, "hours", "Hours") ?? overlapHours;
+        const hours = integerText(form, "hours", "Hours") ?? overlapHours;
         if (hours > 168) throw badRequest("hours", "‘Hours’ must be 0 to 168.");
         const wish = parseWith(operateSubscriptionSchema, {
           rotateSecret: true,
           overlapSeconds: hours * 3600,
         });
-        const made = await madeOnce(
+        const made = await submitOnce(
           deps,
           { visit, form },
           (alongside) => subscriptions.operate(project.id, id, wish, session.by, alongside),
@@ -140,7 +140,11 @@ function secretRotation(door: Door, { subscriptions, deps }: ConsoleRooms, open:
   };
 }
 
-function failedRedelivery(door: Door, { redelivery, sessions, deps }: ConsoleRooms, open: Open) {
+function failedRedelivery(
+  door: ConsoleGuard,
+  { redelivery, sessions, deps }: ConsoleDeps,
+  open: Open,
+) {
   async function ask(
     visit: ProjectVisit,
     { fault, since }: Again & { since?: string | undefined },
@@ -150,7 +154,7 @@ function failedRedelivery(door: Door, { redelivery, sessions, deps }: ConsoleRoo
     const yesterday = new Date(deps.clock.now() - 24 * 60 * 60 * 1000).toISOString().slice(0, 16);
     const page = (
       <>
-        <Fault text={fault} />
+        <FormError text={fault} />
         <p>
           Every delivery to <code>{url}</code>{" "}
           that was made since then and ended as an error is sent again, with as many tries as a new
@@ -158,7 +162,7 @@ function failedRedelivery(door: Door, { redelivery, sessions, deps }: ConsoleRoo
         </p>
         <form method="post" action={`${address}/redeliver`}>
           <Hidden fields={{ formId: deps.id("form") }} />
-          <Field
+          <FormField
             name="since"
             label="Since, UTC"
             type="datetime-local"
@@ -183,10 +187,10 @@ function failedRedelivery(door: Door, { redelivery, sessions, deps }: ConsoleRoo
     redeliverAll: door.project(async (visit) => {
       const { project, session, go, incoming } = visit;
       const form = await visit.form();
-      return await orAgain(async () => {
+      return await orShowFormAgain(async () => {
         const { subscription: { id: subscriptionId, isActive }, address } = await open(visit);
         if (!isActive) return go(address, "webhook-inactive");
-        const since = Date.parse(`${given(form, "since")}Z`);
+        const since = Date.parse(`${submittedText(form, "since")}Z`);
         if (Number.isNaN(since)) throw badRequest("since", "‘Since’ is no time.");
         if (!await sessions.claim(session, formIdOf(form))) return go(address, "already-sent");
         const job = await redelivery.all(project.id, { subscriptionId, since }, session.by);

@@ -4,12 +4,12 @@ import { parseWith } from "../base/request.ts";
 import { eventTypes } from "../events/catalogue.ts";
 import { type CreateSubscription, createSubscriptionSchema } from "../webhooks/schema.ts";
 import type { SubscriptionView } from "../webhooks/view.ts";
-import type { Door, ProjectVisit } from "./door.tsx";
-import { given, orAgain } from "./fields.ts";
-import { Fault, Field, Hidden, ShownOnce } from "./form.tsx";
-import { madeOnce } from "./made_once.ts";
-import { Moment, Table, Tag } from "./parts.tsx";
-import type { ConsoleRooms } from "./rooms.ts";
+import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
+import { orShowFormAgain, submittedText } from "./fields.ts";
+import { FormError, FormField, Hidden, ShownOnce } from "./form.tsx";
+import { submitOnce } from "./submit_once.ts";
+import { Badge, Table, TimeCell } from "./parts.tsx";
+import type { ConsoleDeps } from "./console_deps.ts";
 
 const section = "/webhooks";
 
@@ -21,8 +21,8 @@ const labels = {
 };
 
 /** A project's webhooks, and a new one. */
-export function webhookPages(door: Door, rooms: ConsoleRooms) {
-  const { subscriptions, dispatcher, deps } = rooms;
+export function webhookPages(door: ConsoleGuard, services: ConsoleDeps) {
+  const { subscriptions, dispatcher, deps } = services;
 
   async function list(visit: ProjectVisit, fault: string | null, form = new URLSearchParams()) {
     const all = await subscriptions.list(visit.project.id, null);
@@ -44,10 +44,10 @@ export function webhookPages(door: Door, rooms: ConsoleRooms) {
     create: door.project(async (visit) => {
       const { project, session, here, go, page } = visit;
       const form = await visit.form();
-      return await orAgain(
+      return await orShowFormAgain(
         async () => {
           const settings = readSubscription(form);
-          const made = await madeOnce(
+          const made = await submitOnce(
             deps,
             { visit, form },
             (alongside) => subscriptions.create(project.id, settings, session.by, alongside),
@@ -72,7 +72,9 @@ export function webhookPages(door: Door, rooms: ConsoleRooms) {
 
 /** Throws 400 for settings that make no subscription. */
 function readSubscription(form: URLSearchParams): CreateSubscription {
-  const headers = (given(form, "customHeaders") ?? "").split(/\r?\n/).filter((line) => line.trim());
+  const headers = (submittedText(form, "customHeaders") ?? "").split(/\r?\n/).filter((line) =>
+    line.trim()
+  );
   const customHeaders = headers.map((line) => {
     const colon = line.indexOf(":");
     const name = line.slice(0, Math.max(colon, 0)).trim();
@@ -84,23 +86,23 @@ function readSubscription(form: URLSearchParams): CreateSubscription {
     throw badRequest("customHeaders", `‘${labels.customHeaders}’ must not name a header twice.`);
   }
   return parseWith(createSubscriptionSchema, {
-    url: given(form, "url") ?? "",
-    events: (given(form, "events") ?? "").split(/[\s,]+/).filter((name) => name !== ""),
-    description: given(form, "description"),
+    url: submittedText(form, "url") ?? "",
+    events: (submittedText(form, "events") ?? "").split(/[\s,]+/).filter((name) => name !== ""),
+    description: submittedText(form, "description"),
     customHeaders: customHeaders.length === 0 ? null : Object.fromEntries(customHeaders),
   });
 }
 
 /** How a subscription fares, in a word. */
-export function Health({ subscription, openUntil }: {
+export function HealthBadge({ subscription, openUntil }: {
   subscription: SubscriptionView;
   openUntil: number | null;
 }) {
   const { isActive, consecutiveFailures } = subscription;
-  if (!isActive) return <Tag>inactive</Tag>;
-  if (openUntil !== null) return <Tag tone="bad">held back</Tag>;
-  if (consecutiveFailures > 0) return <Tag tone="late">failing</Tag>;
-  return <Tag tone="good">active</Tag>;
+  if (!isActive) return <Badge>inactive</Badge>;
+  if (openUntil !== null) return <Badge tone="bad">held back</Badge>;
+  if (consecutiveFailures > 0) return <Badge tone="late">failing</Badge>;
+  return <Badge tone="good">active</Badge>;
 }
 
 function Webhooks({ visit: { here }, all, stateOf }: {
@@ -125,10 +127,10 @@ function Webhooks({ visit: { here }, all, stateOf }: {
             ? null
             : <div class="hint">{subscription.description}</div>}
         </>,
-        <Health subscription={subscription} openUntil={stateOf(subscription)} />,
+        <HealthBadge subscription={subscription} openUntil={stateOf(subscription)} />,
         subscription.events.slice(0, 5).join(", ") + (subscription.events.length > 5 ? ", …" : ""),
         subscription.consecutiveFailures,
-        <Moment at={subscription.lastDeliveredAt} />,
+        <TimeCell at={subscription.lastDeliveredAt} />,
       ])}
       empty="There is no webhook yet."
     />
@@ -145,10 +147,10 @@ function NewWebhook({ visit: { here }, fault, form, formId }: {
   return (
     <>
       <h2>Create a webhook</h2>
-      <Fault text={fault} />
+      <FormError text={fault} />
       <form method="post" action={here(section)}>
         <Hidden fields={{ formId }} />
-        <Field
+        <FormField
           name="url"
           label={labels.url}
           value={value("url")}
@@ -157,7 +159,7 @@ function NewWebhook({ visit: { here }, fault, form, formId }: {
           more={{ inputmode: "url", maxlength: "2048" }}
         />
         <Events value={value("events", "*")} />
-        <Field
+        <FormField
           name="description"
           label={labels.description}
           value={value("description")}
@@ -184,7 +186,7 @@ function NewWebhook({ visit: { here }, fault, form, formId }: {
 function Events({ value }: { value: string }) {
   return (
     <>
-      <Field
+      <FormField
         name="events"
         label={labels.events}
         value={value}

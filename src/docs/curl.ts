@@ -1,9 +1,9 @@
 import { isObject, type Json, type JsonObject } from "../base/json.ts";
-import type { Access, Content, Operation } from "../base/operation.ts";
+import type { DocContent, EndpointAuth, EndpointDoc } from "../base/endpoint_doc.ts";
 
 /** A request of an operation as a command to paste, with an example's body. */
-export function curlOf(
-  operation: Operation,
+export function curlExample(
+  operation: EndpointDoc,
   { method, path, baseUrl, parameters }: {
     method: string;
     path: string;
@@ -28,7 +28,7 @@ export function curlOf(
   return lines.join(" \\\n  ");
 }
 
-const keyNames: Record<Access, string | null> = {
+const keyNames: Record<EndpointAuth, string | null> = {
   chat: "API_KEY",
   money: "API_KEY",
   webhooks: "API_KEY",
@@ -52,7 +52,7 @@ function examplesIn(place: string, parameters: readonly JsonObject[]): [string, 
   });
 }
 
-function firstExample({ examples }: Content): unknown {
+function firstExample({ examples }: DocContent): unknown {
   return Object.values(examples)[0];
 }
 

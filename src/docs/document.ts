@@ -3,29 +3,29 @@ import { createDocument as compose, type ZodOpenApiOperationObject } from "zod-o
 import { errorSchema } from "../base/errors.ts";
 import { requestIdCharsMax } from "../base/limits.ts";
 import {
-  type Access,
-  type Answer,
-  type Content,
-  type ErrorCase,
-  type Operation,
-  type Operations,
-} from "../base/operation.ts";
-import { errorSchemaOf, errorsOf } from "./errors.ts";
-import { tags } from "./tags.ts";
-import { webhookItems } from "./webhooks.ts";
+  type DocContent,
+  type EndpointAuth,
+  type EndpointDoc,
+  type EndpointDocs,
+  type ErrorDoc,
+  type ResponseDoc,
+} from "../base/endpoint_doc.ts";
+import { endpointErrors, errorSchemaOf } from "./errors.ts";
+import { docTags } from "./tags.ts";
+import { webhookDocs } from "./webhooks.ts";
 
 /** An OpenAPI 3.1 document. */
 export type ApiDocument = ReturnType<typeof compose>;
 
 /** The whole API in one document: made of the very schemas that the routes parse with. */
 export function createDocument(
-  operations: Operations,
+  operations: EndpointDocs,
   { baseUrl }: { baseUrl: string },
 ): ApiDocument {
   const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {};
   for (const [address, methods] of Object.entries(operations)) {
     for (const [method, operation] of Object.entries(methods)) {
-      const item = paths[pathOf(address, operation)] ??= {};
+      const item = paths[openApiPath(address, operation)] ??= {};
       item[method.toLowerCase()] = describe(operation);
     }
   }
@@ -33,9 +33,9 @@ export function createDocument(
     openapi: "3.1.1",
     info: { title: "Farebox", version: "1", summary, description, license },
     servers: [{ url: baseUrl }],
-    tags,
+    tags: docTags,
     paths,
-    webhooks: webhookItems(),
+    webhooks: webhookDocs(),
     components: { schemas: { Error: errorSchema }, securitySchemes },
   }, { allowEmptySchema: { custom: true } });
 }
@@ -66,12 +66,12 @@ const securitySchemes = {
 } as const;
 
 /** An address of the route map as OpenAPI writes it; a `*` stands for the last path parameter. */
-export function pathOf(address: string, { path }: Pick<Operation, "path">): string {
+export function openApiPath(address: string, { path }: Pick<EndpointDoc, "path">): string {
   const rest = Object.keys(path?.shape ?? {}).at(-1) ?? "";
   return address.replace(/:(\w+)/g, "{$1}").replace("*", `{${rest}}`);
 }
 
-function securityOf(access: Access): Record<string, string[]>[] {
+function securityOf(access: EndpointAuth): Record<string, string[]>[] {
   if (access === "anyone") return [];
   if (access === "metrics") return [{ metricsToken: [] }];
   return [access === "operator" ? { operatorKey: [] } : { projectKey: [access] }];
@@ -92,7 +92,7 @@ const answerHeaders = z.object({
   }),
 });
 
-function describe(operation: Operation): ZodOpenApiOperationObject {
+function describe(operation: EndpointDoc): ZodOpenApiOperationObject {
   const { operationId, summary, description, tag, access, path, query, headers } = operation;
   return {
     operationId,
@@ -112,16 +112,16 @@ function describe(operation: Operation): ZodOpenApiOperationObject {
           [status, answer],
         ) => [status, describeAnswer(answer)]),
       ),
-      ...describeErrors(errorsOf(operation)),
+      ...describeErrors(endpointErrors(operation)),
     },
   };
 }
 
-function describeBody(body: NonNullable<Operation["body"]>) {
+function describeBody(body: NonNullable<EndpointDoc["body"]>) {
   return { required: !body.optional, content: { "application/json": media(body) } };
 }
 
-function describeAnswer({ description, content, headers }: Answer) {
+function describeAnswer({ description, content, headers }: ResponseDoc) {
   const bodies = Object.entries(content).map(([type, body]) => [type, media(body)] as const);
   return {
     description,
@@ -130,12 +130,12 @@ function describeAnswer({ description, content, headers }: Answer) {
   };
 }
 
-function media({ schema, examples }: Content) {
+function media({ schema, examples }: DocContent) {
   const named = Object.entries(examples).map(([name, value]) => [name, { value }] as const);
   return { schema, ...(named.length > 0 ? { examples: Object.fromEntries(named) } : {}) };
 }
 
-function describeErrors(cases: readonly ErrorCase[]) {
+function describeErrors(cases: readonly ErrorDoc[]) {
   const byStatus = Map.groupBy(cases, ({ status }) => status);
   const responses = [...byStatus].sort(([one], [other]) => one - other).map(([status, list]) => {
     const reasons = list.map(({ code, when }) =>

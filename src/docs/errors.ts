@@ -2,10 +2,10 @@ import { z } from "zod";
 import type { oas31 } from "zod-openapi";
 import { retryAfterHeader } from "../base/fields.ts";
 import { chatBodyBytesMax } from "../base/limits.ts";
-import { anyCode, type ErrorCase, type Operation } from "../base/operation.ts";
+import { anyCode, type EndpointDoc, type ErrorDoc } from "../base/endpoint_doc.ts";
 
 /** The body of an error of one status of one operation, with the codes that it may have there. */
-export function errorSchemaOf(cases: readonly ErrorCase[]): oas31.SchemaObject {
+export function errorSchemaOf(cases: readonly ErrorDoc[]): oas31.SchemaObject {
   const error = { $ref: "#/components/schemas/Error" };
   const codes = [...new Set(cases.map(({ code }) => code))];
   if (codes.includes(anyCode)) return error;
@@ -15,7 +15,7 @@ export function errorSchemaOf(cases: readonly ErrorCase[]): oas31.SchemaObject {
 }
 
 /** All errors of an operation: its own, and those that every operation of its kind can give. */
-export function errorsOf(operation: Operation): ErrorCase[] {
+export function endpointErrors(operation: EndpointDoc): ErrorDoc[] {
   const { access, body, errors = [] } = operation;
   return [
     ...errors,
@@ -30,7 +30,7 @@ export function errorsOf(operation: Operation): ErrorCase[] {
 const bearer = z.object({
   "WWW-Authenticate": z.literal("Bearer").meta({ description: "How a key is sent." }),
 });
-const keyErrors: readonly ErrorCase[] = [
+const keyErrors: readonly ErrorDoc[] = [
   {
     status: 401,
     code: "invalid_api_key",
@@ -43,14 +43,14 @@ const keyErrors: readonly ErrorCase[] = [
     when: "The project kept changing. Nothing was done; try again.",
   },
 ];
-const scopeErrors: readonly ErrorCase[] = [
+const scopeErrors: readonly ErrorDoc[] = [
   { status: 403, code: "insufficient_scope", when: "The key lacks the scope of this operation." },
 ];
-const operatorErrors: readonly ErrorCase[] = [
+const operatorErrors: readonly ErrorDoc[] = [
   { status: 404, code: "unknown_url", when: "The server has no `ADMIN_KEY`: this API is off." },
 ];
 
-const bodyErrors: readonly ErrorCase[] = [
+const bodyErrors: readonly ErrorDoc[] = [
   { status: 400, code: null, when: "The body is not JSON." },
   {
     status: 400,
@@ -79,7 +79,7 @@ const bodyErrors: readonly ErrorCase[] = [
   },
 ];
 
-const anyErrors: readonly ErrorCase[] = [
+const anyErrors: readonly ErrorDoc[] = [
   { status: 500, code: "internal_error", when: "A fault of the service; it has been logged." },
   {
     status: 503,

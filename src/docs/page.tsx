@@ -1,6 +1,6 @@
 /** @jsxImportSource @hono/hono/jsx */
 /** A chapter of a page, and what is in it. */
-export interface Chapter {
+export interface DocsChapter {
   title: string;
   id: string;
   entries: readonly { id: string; title: string }[];
@@ -52,7 +52,7 @@ td:nth-child(2) { overflow-wrap: anywhere; }
 export function DocsPage(
   { title, chapters, base, children }: {
     title: string;
-    chapters: readonly Chapter[];
+    chapters: readonly DocsChapter[];
     base: string;
     children?: unknown;
   },

@@ -1,17 +1,17 @@
 /** @jsxImportSource @hono/hono/jsx */
 import { isObject, type Json, type JsonObject } from "../base/json.ts";
-import type { Operations } from "../base/operation.ts";
-import { type ApiDocument, pathOf } from "./document.ts";
-import { type DescribedOperation, OperationSection } from "./operation.tsx";
-import { type Chapter, DocsPage } from "./page.tsx";
-import { fieldsOf } from "./schema_text.ts";
-import { tags } from "./tags.ts";
-import { Fields, Value, Words } from "./words.tsx";
+import type { EndpointDocs } from "../base/endpoint_doc.ts";
+import { type ApiDocument, openApiPath } from "./document.ts";
+import { type DescribedEndpoint, EndpointSection } from "./endpoint_section.tsx";
+import { type DocsChapter, DocsPage } from "./page.tsx";
+import { schemaFields } from "./schema_text.ts";
+import { docTags } from "./tags.ts";
+import { DocFields, DocText, DocValue } from "./text.tsx";
 
 /** The reference of every operation, event and schema, on one page. */
-export function Reference(
+export function ReferencePage(
   { operations, document, base }: {
-    operations: Operations;
+    operations: EndpointDocs;
     document: ApiDocument;
     base: string;
   },
@@ -19,14 +19,14 @@ export function Reference(
   // As it is served: what the page shows and what machines read is one text.
   const served: JsonObject = JSON.parse(JSON.stringify(document));
   const described = describedOperations(operations, served);
-  const byTag = tags.map((tag) => ({
+  const byTag = docTags.map((tag) => ({
     ...tag,
     id: `chapter-${tag.name.toLowerCase()}`,
     operations: described.filter(({ operation }) => operation.tag === tag.name),
   })).filter(({ operations }) => operations.length > 0);
   const events = entriesOf(served.webhooks);
   const schemas = entriesOf(objectIn(served.components).schemas);
-  const chapters: Chapter[] = [
+  const chapters: DocsChapter[] = [
     ...byTag.map(({ name, id, operations }) => ({
       title: name,
       id,
@@ -42,7 +42,7 @@ export function Reference(
     <DocsPage title="Farebox API" chapters={chapters} base={base}>
       <h1>Farebox API</h1>
       <p>
-        <Words text={document.info.description ?? ""} />
+        <DocText text={document.info.description ?? ""} />
       </p>
       <p>
         For machines: <a href={`${base}/openapi.json`}>OpenAPI 3.1</a>.
@@ -51,7 +51,7 @@ export function Reference(
         <section aria-labelledby={id}>
           <h2 id={id}>{name}</h2>
           <p>{description}</p>
-          {operations.map((one) => <OperationSection key={one.operation.operationId} {...one} />)}
+          {operations.map((one) => <EndpointSection key={one.operation.operationId} {...one} />)}
         </section>
       ))}
       <Events events={events} />
@@ -64,13 +64,13 @@ function entry(kind: string, name: string) {
   return { id: `${kind}-${name}`, title: name };
 }
 
-function describedOperations(operations: Operations, served: JsonObject): DescribedOperation[] {
+function describedOperations(operations: EndpointDocs, served: JsonObject): DescribedEndpoint[] {
   const [server] = Array.isArray(served.servers) ? served.servers : [];
   const baseUrl = String(objectIn(server).url ?? "");
   const paths = objectIn(served.paths);
   return Object.entries(operations).flatMap(([address, methods]) =>
     Object.entries(methods).map(([method, operation]) => {
-      const path = pathOf(address, operation);
+      const path = openApiPath(address, operation);
       const found = objectIn(objectIn(paths[path])[method.toLowerCase()]);
       const parameters = Array.isArray(found.parameters) ? found.parameters : [];
       const body = objectIn(objectIn(objectIn(found.requestBody).content)["application/json"]);
@@ -129,9 +129,9 @@ function Events({ events }: { events: [string, JsonObject][] }) {
     <section aria-labelledby="events">
       <h2 id="events">Events</h2>
       <p>
-        <Words text={firstEvent} />
+        <DocText text={firstEvent} />
       </p>
-      <Fields fields={fieldsOf({ properties: Object.fromEntries(properties) })} />
+      <DocFields fields={schemaFields({ properties: Object.fromEntries(properties) })} />
       {events.map(([type, item]) => (
         <EventSection key={type} type={type} post={objectIn(item.post)} />
       ))}
@@ -148,15 +148,15 @@ function EventSection({ type, post }: { type: string; post: JsonObject }) {
     <section>
       <h3 id={`event-${type}`}>{type}</h3>
       <p>
-        <Words text={String(post.summary)} />
+        <DocText text={String(post.summary)} />
       </p>
       <h4>
         In <code>data</code>
       </h4>
-      <Fields fields={fieldsOf(data)} />
+      <DocFields fields={schemaFields(data)} />
       <details>
         <summary>Example: {type}</summary>
-        <Value value={value ?? null} />
+        <DocValue value={value ?? null} />
       </details>
     </section>
   );
@@ -172,11 +172,11 @@ function Schemas({ schemas }: { schemas: [string, JsonObject][] }) {
           {typeof schema.description === "string"
             ? (
               <p>
-                <Words text={schema.description} />
+                <DocText text={schema.description} />
               </p>
             )
             : null}
-          <Fields fields={fieldsOf(schema)} />
+          <DocFields fields={schemaFields(schema)} />
         </section>
       ))}
     </section>

@@ -1,24 +1,24 @@
 /** @jsxImportSource @hono/hono/jsx */
 import { createHash } from "node:crypto";
 import type { Handler } from "../base/handler.ts";
-import type { Operations } from "../base/operation.ts";
+import type { EndpointDocs } from "../base/endpoint_doc.ts";
 import { corsHeaders } from "../base/response.ts";
 import { publicPath } from "../config.ts";
 import type { Deps } from "../deps.ts";
 import { pageResponse } from "../pages/response.tsx";
 import { createDocument } from "./document.ts";
-import { Reference } from "./reference.tsx";
+import { ReferencePage } from "./reference.tsx";
 
 /** The API document: for machines, and as a page for people. */
 export function docsRoutes(
-  { deps, operations }: { deps: Pick<Deps, "config">; operations: Operations },
+  { deps, operations }: { deps: Pick<Deps, "config">; operations: EndpointDocs },
 ) {
   const document = once(() => createDocument(operations, deps.config));
   const text = once(() => new TextEncoder().encode(JSON.stringify(document())));
   const openapi: Handler = (incoming) => cached(incoming, text(), "application/json");
   const page = once(() => {
     const base = publicPath(deps.config, "");
-    const html = <Reference operations={operations} document={document()} base={base} />;
+    const html = <ReferencePage operations={operations} document={document()} base={base} />;
     return new TextEncoder().encode(`<!doctype html>${html}`);
   });
   const reference: Handler = ({ requestId }) =>

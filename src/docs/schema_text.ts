@@ -4,7 +4,7 @@ import { isObject, type Json, type JsonObject } from "../base/json.ts";
 export type TypePart = { text: string } | { schema: string };
 
 /** One field of an object, as people read it. */
-export interface Field {
+export interface SchemaField {
   name: string;
   type: TypePart[];
   required: boolean;
@@ -12,11 +12,11 @@ export interface Field {
   bounds: string[];
   description: string;
   /** Of an object without a name of its own, or a list of such. */
-  fields: Field[];
+  fields: SchemaField[];
 }
 
 /** The fields of an object's schema; none of anything else. */
-export function fieldsOf(schema: Json | undefined): Field[] {
+export function schemaFields(schema: Json | undefined): SchemaField[] {
   if (!isObject(schema) || !isObject(schema.properties)) return [];
   const required = Array.isArray(schema.required) ? schema.required : [];
   return Object.entries(schema.properties).flatMap(([name, property]) => {
@@ -24,35 +24,38 @@ export function fieldsOf(schema: Json | undefined): Field[] {
     const described = { ...partOf(property), ...property };
     return [{
       name,
-      type: typeOf(property),
+      type: schemaType(property),
       required: required.includes(name),
       bounds: boundsOf(described),
       description: text(described.description),
-      fields: [property, property.items, ...variantsOf(property)].flatMap(fieldsOf),
+      fields: [property, property.items, ...variantsOf(property)].flatMap(schemaFields),
     }];
   });
 }
 
 /** What a schema's values are, in words; named schemas by their names. */
-export function typeOf(schema: Json | undefined): TypePart[] {
+export function schemaType(schema: Json | undefined): TypePart[] {
   if (!isObject(schema)) return [{ text: "anything" }];
-  const name = nameOf(schema.$ref);
+  const name = schemaName(schema.$ref);
   if (name !== null) return [{ schema: name }];
   const variants = variantsOf(schema);
   if (variants.length > 0) {
-    return variants.flatMap((one, at) => [...(at > 0 ? [{ text: " or " }] : []), ...typeOf(one)]);
+    return variants.flatMap((
+      one,
+      at,
+    ) => [...(at > 0 ? [{ text: " or " }] : []), ...schemaType(one)]);
   }
-  if (schema.type === "array") return [{ text: "list of " }, ...typeOf(schema.items)];
+  if (schema.type === "array") return [{ text: "list of " }, ...schemaType(schema.items)];
   if (schema.type === "object" && isObject(schema.additionalProperties) && !schema.properties) {
     const { additionalProperties: values } = schema;
-    if (Object.keys(values).length > 0) return [{ text: "object of " }, ...typeOf(values)];
+    if (Object.keys(values).length > 0) return [{ text: "object of " }, ...schemaType(values)];
   }
   const types = Array.isArray(schema.type) ? schema.type : [schema.type ?? "anything"];
   return [{ text: types.map(String).join(" or ") }];
 }
 
 /** The name of the component that a reference is to; null for none. */
-export function nameOf(ref: Json | undefined): string | null {
+export function schemaName(ref: Json | undefined): string | null {
   return typeof ref === "string" ? ref.slice(ref.lastIndexOf("/") + 1) : null;
 }
 

@@ -1,6 +1,6 @@
-import type { Tag } from "../base/operation.ts";
+import type { DocTag } from "../base/endpoint_doc.ts";
 
-const about: Record<Tag, string> = {
+const about: Record<DocTag, string> = {
   Chat: "What OpenAI clients call: metered, and paid by the user's balance.",
   Money: "A user's balance: what goes in, what goes out, and why.",
   Authorization: "In the shared mode: whether a user allows the project to charge their wallet.",
@@ -12,4 +12,4 @@ const about: Record<Tag, string> = {
 };
 
 /** The chapters of the document, in their order. */
-export const tags = Object.entries(about).map(([name, description]) => ({ name, description }));
+export const docTags = Object.entries(about).map(([name, description]) => ({ name, description }));

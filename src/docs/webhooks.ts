@@ -32,7 +32,7 @@ const headers = z.object({
 });
 
 /** Every event of the catalogue, as OpenAPI's webhooks. */
-export function webhookItems(): Record<string, ZodOpenApiPathItemObject> {
+export function webhookDocs(): Record<string, ZodOpenApiPathItemObject> {
   return Object.fromEntries(
     Object.entries(catalogue).map(([type, data]) => [type, itemOf(type, data)]),
   );

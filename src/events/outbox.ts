@@ -4,7 +4,7 @@ import { eventKey, outboxKey } from "../store/keys.ts";
 import type { Write } from "../store/kv.ts";
 import { eventVersion, isBillingEvent } from "./catalogue.ts";
 import type { Event, NewEvent } from "./event.ts";
-import { type Listener, listenersTo } from "./listener.ts";
+import { type EventListenerRow, subscriptionsMatching } from "./event_patterns.ts";
 
 /** Who is still to be told of an event. */
 export interface OutboxRow {
@@ -25,7 +25,7 @@ export interface EventSource {
   id: string;
   ownerUserId: string;
   billingEvents: boolean;
-  listeners: readonly Listener[];
+  listeners: readonly EventListenerRow[];
 }
 
 /**
@@ -41,7 +41,7 @@ export function appendEvents(
   if (source.listeners.length === 0) return;
   for (const { type, trigger, subject, data, metadata } of events) {
     if (!source.billingEvents && isBillingEvent(type)) continue;
-    const subscriptionIds = listenersTo(source.listeners, type);
+    const subscriptionIds = subscriptionsMatching(source.listeners, type);
     if (subscriptionIds.length === 0) continue;
     const common = { paywallId: source.id, ownerUserId: source.ownerUserId };
     const event: Event = {

@@ -6,7 +6,7 @@ export const exportKinds = ["entries", "users", "events", "deliveries", "audit"]
 export type ExportKind = typeof exportKinds[number];
 
 /** The columns of its CSV: fields of the records, and fields of those. */
-export const columnsOf: Readonly<Record<ExportKind, readonly string[]>> = {
+export const exportColumns: Readonly<Record<ExportKind, readonly string[]>> = {
   entries: [
     "id",
     "createdAt",
@@ -84,7 +84,7 @@ export const columnsOf: Readonly<Record<ExportKind, readonly string[]>> = {
 };
 
 /** Where a record stands: given as `after`, the export goes on behind it. */
-export function placeOf(kind: ExportKind, { user, wallet, id }: JsonObject): string {
+export function exportPosition(kind: ExportKind, { user, wallet, id }: JsonObject): string {
   if (kind === "users") return String(user);
   return typeof wallet === "string" ? `${wallet}/${id}` : String(id);
 }

@@ -2,27 +2,27 @@ import { badRequest, loggedFault } from "../base/errors.ts";
 import type { Incoming } from "../base/handler.ts";
 import { parseWith } from "../base/request.ts";
 import type { Deps } from "../deps.ts";
-import { listEvents } from "../events/listing.ts";
-import { listEntries } from "../ledger/list_entries.ts";
-import { listAllUsers } from "../ledger/list_all_users.ts";
+import { listEvents } from "../events/list_events.ts";
+import { listEntries } from "../ledger/activities.ts";
+import { listAllUsers } from "../ledger/users.ts";
 import { listActions } from "../projects/audit.ts";
-import type { Directory } from "../projects/directory.ts";
-import { type AdminGuard, checkId } from "../projects/operator.ts";
+import type { ProjectCache } from "../projects/project_cache.ts";
+import { type AdminGuard, checkId } from "../projects/admin_guard.ts";
 import type { Project } from "../projects/schema.ts";
 import type { Listing } from "../store/listing.ts";
-import { listDeliveries } from "../webhooks/listing.ts";
+import { listDeliveries } from "../webhooks/list_deliveries.ts";
 import type { ExportKind } from "./kinds.ts";
 import { exportQuerySchema } from "./schema.ts";
 import { exportStream } from "./stream.ts";
 
-interface ExportRooms {
+interface ExportDeps {
   deps: Deps;
-  operator: AdminGuard;
-  directory: Directory;
+  adminGuard: AdminGuard;
+  projectCache: ProjectCache;
 }
 
 /** `GET /v1/admin/projects/{id}/export`: all records of one kind, as JSON lines or CSV. */
-export function exportRoutes({ deps, operator, directory }: ExportRooms) {
+export function exportRoutes({ deps, adminGuard, projectCache }: ExportDeps) {
   const { kv, clock, log } = deps;
   const listings: Record<ExportKind, (project: Project) => Listing> = {
     entries: (project) => listEntries(kv, project),
@@ -33,10 +33,12 @@ export function exportRoutes({ deps, operator, directory }: ExportRooms) {
   };
 
   return {
-    exportRecords: operator(async (incoming: Incoming) => {
+    exportRecords: adminGuard(async (incoming: Incoming) => {
       const { requestId } = incoming;
       const query = parseWith(exportQuerySchema, queryOf(incoming.request));
-      const { project } = await directory.refresh(checkId(incoming.param("projectId"), "project"));
+      const { project } = await projectCache.refresh(
+        checkId(incoming.param("projectId"), "project"),
+      );
       const listing = listings[query.what](project);
       const body = await exportStream(listing, query, (error) => {
         log("error", "export_failed", { requestId, ...loggedFault(error) });

@@ -1,7 +1,7 @@
 import { csvLine, csvRecord } from "../base/csv.ts";
 import type { JsonObject } from "../base/json.ts";
 import type { Listing, ListingPage } from "../store/listing.ts";
-import { columnsOf } from "./kinds.ts";
+import { exportColumns } from "./kinds.ts";
 import type { ExportQuery } from "./schema.ts";
 
 /**
@@ -16,7 +16,7 @@ export async function exportStream(
   onFault: (error: unknown) => void,
 ): Promise<ReadableStream<Uint8Array>> {
   const encoder = new TextEncoder();
-  const columns = columnsOf[what];
+  const columns = exportColumns[what];
   const lineOf = (record: JsonObject) =>
     format === "csv" ? csvRecord(record, columns) : JSON.stringify(record) + "\n";
   const { from = null, to = null } = range;

@@ -1,5 +1,5 @@
 /** The guides in the order of reading, by the names of their files in `guides/`. */
-export const contents: readonly { title: string; guides: readonly string[] }[] = [
+export const guideContents: readonly { title: string; guides: readonly string[] }[] = [
   { title: "Start", guides: ["first-five-minutes", "going-live"] },
   {
     title: "Clients",

@@ -3,7 +3,7 @@ import { Page } from "../pages/page.tsx";
 import type { Guide } from "./markdown.ts";
 
 /** Links to guides, under what they have in common. */
-export interface Section {
+export interface GuideSection {
   title: string;
   links: { href: string; title: string }[];
 }
@@ -24,7 +24,7 @@ td:last-child, th:last-child { text-align: left; }
 
 /** One guide, with the way to the others. */
 export function GuidePage({ title, html, sections, here }: Guide & {
-  sections: Section[];
+  sections: GuideSection[];
   /** The address of this guide. */
   here: string;
 }) {
@@ -38,7 +38,7 @@ export function GuidePage({ title, html, sections, here }: Guide & {
 }
 
 /** All guides. */
-export function ContentsPage({ sections }: { sections: Section[] }) {
+export function ContentsPage({ sections }: { sections: GuideSection[] }) {
   return (
     <Page title="Guides · Farebox" look={look}>
       <h1>Guides</h1>
@@ -47,7 +47,7 @@ export function ContentsPage({ sections }: { sections: Section[] }) {
   );
 }
 
-function Contents({ sections, here }: { sections: Section[]; here?: string }) {
+function Contents({ sections, here }: { sections: GuideSection[]; here?: string }) {
   return (
     <nav aria-label="Guides">
       {sections.map((section) => (

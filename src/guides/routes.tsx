@@ -4,7 +4,7 @@ import type { Handler } from "../base/handler.ts";
 import { publicPath } from "../config.ts";
 import type { Deps } from "../deps.ts";
 import { asPage, pageResponse } from "../pages/response.tsx";
-import { contents } from "./contents.ts";
+import { guideContents } from "./contents.ts";
 import { type Guide, renderGuide } from "./markdown.ts";
 import { ContentsPage, GuidePage } from "./page.tsx";
 
@@ -23,7 +23,7 @@ export function guideRoutes({ config, guides }: Deps): { contents: Handler; guid
   };
   const reference = { href: publicPath(config, "/docs"), title: "Every operation and event" };
   const sections = () => [
-    ...contents.map(({ title, guides: names }) => ({
+    ...guideContents.map(({ title, guides: names }) => ({
       title,
       links: names.filter((name) => guides.has(name))
         .map((name) => ({ href: `${path}/${name}`, title: open(name).title })),

@@ -1,9 +1,9 @@
-import type { AskUpstream, UpstreamBody, UpstreamResponse } from "../deps.ts";
+import type { RequestUpstream, UpstreamBody, UpstreamResponse } from "../deps.ts";
 
 /** Asks by a `fetch`, such as one that traces, knows of proxies or only plays a server. */
 export function askByFetch(
   fetch: (url: string, init: RequestInit) => Promise<Response>,
-): AskUpstream {
+): RequestUpstream {
   return async ({ url, method, headers, body, signal, onSend }) => {
     onSend?.();
     // A redirect would carry the operator's key to another host.

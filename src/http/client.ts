@@ -1,17 +1,17 @@
 import { encodeUtf8, utf8Length } from "../base/utf8.ts";
-import type { AskUpstream, UpstreamRequest } from "../deps.ts";
-import { Connection, type Keeper, type Socket } from "./connection.ts";
+import type { RequestUpstream, UpstreamRequest } from "../deps.ts";
+import { type ConnectionPool, HttpConnection, type HttpSocket } from "./connection.ts";
 import { Pace } from "./pace.ts";
 
 /** Where a server is. */
-export interface Server {
+export interface ServerAddress {
   hostname: string;
   port: number;
   secure: boolean;
 }
 
 /** Connects to a server. Rejects when it cannot be reached, or `signal` is aborted. */
-export type Connect = (server: Server, signal: AbortSignal) => Promise<Socket>;
+export type Connect = (server: ServerAddress, signal: AbortSignal) => Promise<HttpSocket>;
 
 // Many servers close what is idle for 5 s, and a request on its way meanwhile would be lost. Behind
 // TLS there are mostly proxies, which keep connections longer and cost a handshake each.
@@ -25,7 +25,7 @@ const targetsMax = 1_000;
 
 /** A URL as requests to it need it. */
 interface Target {
-  server: Server;
+  server: ServerAddress;
   /** Their first lines, after the method. */
   lines: string;
   idle: IdleConnections;
@@ -40,7 +40,10 @@ const staleMs = 1_000;
  * without a byte of an answer: its server was just closing it, as curl takes it too. A `fetch` would cost a chat as much as all of the
  * ledger does, and put all answers of one server on one connection of HTTP/2.
  */
-export function createHttpClient(connect: Connect, clock: Keeper["clock"]): AskUpstream {
+export function createHttpClient(
+  connect: Connect,
+  clock: ConnectionPool["clock"],
+): RequestUpstream {
   const shared = { clock, pace: new Pace(clock) };
   const targets = new Map<string, Target>();
   const idle = new Map<string, IdleConnections>();
@@ -83,7 +86,7 @@ export function createHttpClient(connect: Connect, clock: Keeper["clock"]): AskU
         if (!isStale || signal.aborted) throw error;
       }
     }
-    const connection = new Connection(await connect(server, signal), idle);
+    const connection = new HttpConnection(await connect(server, signal), idle);
     onSend?.();
     return await connection.ask(bytes, signal);
   };
@@ -91,27 +94,27 @@ export function createHttpClient(connect: Connect, clock: Keeper["clock"]): AskU
 
 /** A connection that nobody uses now. */
 interface Idle {
-  connection: Connection;
+  connection: HttpConnection;
   waits: boolean;
   /** Ends its wait for its time to be over. */
   stop(): void;
 }
 
 /** The connections to one server that nobody uses now. */
-class IdleConnections implements Keeper {
-  readonly clock: Keeper["clock"];
-  readonly pace: Keeper["pace"];
+class IdleConnections implements ConnectionPool {
+  readonly clock: ConnectionPool["clock"];
+  readonly pace: ConnectionPool["pace"];
   readonly #idleMs: number;
   readonly #stack: Idle[] = [];
 
-  constructor({ clock, pace }: Pick<Keeper, "clock" | "pace">, idleMs: number) {
+  constructor({ clock, pace }: Pick<ConnectionPool, "clock" | "pace">, idleMs: number) {
     this.clock = clock;
     this.pace = pace;
     this.#idleMs = idleMs;
   }
 
   /** The one that was used last: it is the least likely to be ended by its server just now. */
-  take(): Connection | null {
+  take(): HttpConnection | null {
     const idle = this.#stack.pop();
     if (!idle) return null;
     idle.waits = false;
@@ -119,7 +122,7 @@ class IdleConnections implements Keeper {
     return idle.connection;
   }
 
-  keep(connection: Connection, keepAliveMs: number | null): void {
+  keep(connection: HttpConnection, keepAliveMs: number | null): void {
     const ms = Math.min(this.#idleMs, (keepAliveMs ?? Infinity) - keepAliveSlackMs);
     if (ms <= 0 || this.#stack.length >= idleMax) return connection.close();
     const drop = () => {

@@ -1,10 +1,11 @@
-import type { Clock, UpstreamBody, UpstreamResponse } from "../deps.ts";
-import { type Framing, framingOf } from "./framing.ts";
+import type { Clock } from "../base/clock.ts";
+import type { UpstreamBody, UpstreamResponse } from "../deps.ts";
+import { type BodyFraming, framingOf } from "./framing.ts";
 import { type Head, keepAliveOf, keepsOpen, ProtocolError, readHead } from "./head.ts";
 import type { Pace } from "./pace.ts";
 
 /** What bytes come and go by: a `Deno.Conn`, with TLS or without. */
-export interface Socket {
+export interface HttpSocket {
   /** Null at the end. Rejects when it is closed meanwhile. */
   read(into: Uint8Array): Promise<number | null>;
   write(bytes: Uint8Array): Promise<number>;
@@ -12,11 +13,11 @@ export interface Socket {
 }
 
 /** Who takes care of a connection between two requests. */
-export interface Keeper {
+export interface ConnectionPool {
   clock: Pick<Clock, "after" | "elapsed">;
   pace: Pace;
   /** It may be asked again, for so many ms if its server said so. */
-  keep(connection: Connection, keepAliveMs: number | null): void;
+  keep(connection: HttpConnection, keepAliveMs: number | null): void;
 }
 
 // A stream that waits for its next event holds no more than this; what comes faster gets more.
@@ -30,9 +31,9 @@ const restBytesMax = 16 * 1024;
 const restMs = 1_000;
 
 /** One connection to a server, for one request after the other. */
-export class Connection {
-  readonly #socket: Socket;
-  readonly #keeper: Keeper;
+export class HttpConnection {
+  readonly #socket: HttpSocket;
+  readonly #keeper: ConnectionPool;
   #buffer = new Uint8Array(bufferBytes);
   /** What came and is not used yet is between these. */
   #start = 0;
@@ -42,7 +43,7 @@ export class Connection {
   #closed = false;
   #answered = false;
 
-  constructor(socket: Socket, keeper: Keeper) {
+  constructor(socket: HttpSocket, keeper: ConnectionPool) {
     this.#socket = socket;
     this.#keeper = keeper;
   }
@@ -165,7 +166,7 @@ export class Connection {
   }
 
   /** The next of the body; null at its end. */
-  async #piece(framing: Framing): Promise<Uint8Array<ArrayBuffer> | null> {
+  async #piece(framing: BodyFraming): Promise<Uint8Array<ArrayBuffer> | null> {
     while (!framing.done) {
       const { used, piece } = framing.take(this.#unused());
       this.#start += used;

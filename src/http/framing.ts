@@ -1,7 +1,7 @@
 import { type Head, latin1Of, listOf, ProtocolError } from "./head.ts";
 
 /** Where the body of a response ends, found while its bytes come. */
-export interface Framing {
+export interface BodyFraming {
   /** All of the body has been taken. */
   readonly done: boolean;
   /** Whether a connection that ends is how the body ends. */
@@ -10,17 +10,17 @@ export interface Framing {
    * Takes the body's bytes from the front of what came: `used` of it are done with, and `piece`, a
    * part of those, is the body's. Throws `ProtocolError`.
    */
-  take(bytes: Uint8Array<ArrayBuffer>): Taken;
+  take(bytes: Uint8Array<ArrayBuffer>): BodyChunk;
 }
 
 /** What a framing took of the bytes that came. */
-export interface Taken {
+export interface BodyChunk {
   used: number;
   piece: Uint8Array<ArrayBuffer>;
 }
 
 /** How the body of this response is framed (RFC 9112, 6.3). Throws `ProtocolError`. */
-export function framingOf({ status, minor, headers }: Head): Framing {
+export function framingOf({ status, minor, headers }: Head): BodyFraming {
   if (status === 204 || status === 304) return new Counted(0);
   const codings = headers.get("transfer-encoding");
   if (codings !== undefined && isCoded(codings, minor)) return new Chunked();
@@ -49,7 +49,7 @@ function lengthOf(given: string): number {
   return Number(length);
 }
 
-class Counted implements Framing {
+class Counted implements BodyFraming {
   readonly untilClose = false;
   #left: number;
 
@@ -61,18 +61,18 @@ class Counted implements Framing {
     return this.#left === 0;
   }
 
-  take(bytes: Uint8Array<ArrayBuffer>): Taken {
+  take(bytes: Uint8Array<ArrayBuffer>): BodyChunk {
     const used = Math.min(bytes.length, this.#left);
     this.#left -= used;
     return { used, piece: bytes.subarray(0, used) };
   }
 }
 
-class UntilClose implements Framing {
+class UntilClose implements BodyFraming {
   readonly done = false;
   readonly untilClose = true;
 
-  take(piece: Uint8Array<ArrayBuffer>): Taken {
+  take(piece: Uint8Array<ArrayBuffer>): BodyChunk {
     return { used: piece.length, piece };
   }
 }
@@ -82,7 +82,7 @@ const lineFeed = 10;
 const lineBytesMax = 4 * 1024;
 
 /** Chunks (RFC 9112, 7.1). Their extensions and trailers say nothing that we want to know. */
-class Chunked implements Framing {
+class Chunked implements BodyFraming {
   readonly untilClose = false;
   #part: "size" | "data" | "data's end" | "trailers" | "done" = "size";
   #left = 0;
@@ -92,7 +92,7 @@ class Chunked implements Framing {
   }
 
   /** Chunks that came together are one piece: their data is moved up, over what separates it. */
-  take(bytes: Uint8Array<ArrayBuffer>): Taken {
+  take(bytes: Uint8Array<ArrayBuffer>): BodyChunk {
     let used = 0;
     let length = 0;
     while (used < bytes.length && this.#part !== "done") {

@@ -1,4 +1,4 @@
-import type { Clock } from "../deps.ts";
+import type { Clock } from "../base/clock.ts";
 
 const tickMs = 40;
 /** Reads of one tick that do not wait for the next: what is asked little is never waited for. */

@@ -1,8 +1,13 @@
 import { ApiError } from "../base/errors.ts";
 import { fromBytes, toBytes } from "../base/json.ts";
 import { type Amount, toAmount, zero } from "../base/money.ts";
-import { decodeUse, encodeUse, type MonthUse, type StoredUse } from "../summaries/month_use.ts";
-import type { Counters } from "./counters.ts";
+import {
+  decodePeriodSpend,
+  encodePeriodSpend,
+  type PeriodSpend,
+  type StoredPeriodSpend,
+} from "./period_spend.ts";
+import type { RateCounters } from "./spend_limits.ts";
 
 /** Money put aside for one running answer. Counts for nothing from `expiresAt` on. */
 export interface Hold {
@@ -30,9 +35,9 @@ export interface Account {
   /** Whether the sweep knows that this account may hold money. */
   listed: boolean;
   /** What its user has used of the project's limits; null where there are none. */
-  counters: Counters | null;
+  counters: RateCounters | null;
   /** What its user did this month; null before the first charge, and in a wallet. */
-  use: MonthUse | null;
+  use: PeriodSpend | null;
   /** While its user is being forgotten: the name that entries still have which are not renamed. */
   formerly: string | null;
   /** Its user is being forgotten, and the money is under another name already. */
@@ -55,7 +60,9 @@ export interface AccountRef {
 }
 
 /** Where an account and its entries are kept. */
-export function placeOf({ projectId, user, wallet }: AccountRef): { owner: string; name: string } {
+export function accountPlace(
+  { projectId, user, wallet }: AccountRef,
+): { owner: string; name: string } {
   return wallet
     ? { owner: wallet.personId, name: wallet.currency }
     : { owner: projectId, name: user };
@@ -80,8 +87,8 @@ interface StoredAccount {
   last: string | null;
   holds: StoredHold[];
   listed: boolean;
-  counters?: Counters;
-  use?: StoredUse;
+  counters?: RateCounters;
+  use?: StoredPeriodSpend;
   formerly?: string;
   closed?: true;
 }
@@ -113,7 +120,7 @@ export function encodeAccount(account: Account): Uint8Array {
     listed,
   };
   if (counters) stored.counters = counters;
-  if (use) stored.use = encodeUse(use);
+  if (use) stored.use = encodePeriodSpend(use);
   if (formerly !== null) stored.formerly = formerly;
   if (closed) stored.closed = closed;
   return toBytes(stored);
@@ -146,14 +153,14 @@ export function decodeAccount(bytes: Uint8Array | null): Account {
     held: decoded.reduce((sum, hold) => toAmount(sum + hold.amount), zero),
     listed,
     counters: counters ?? null,
-    use: decodeUse(use),
+    use: decodePeriodSpend(use),
     formerly: formerly ?? null,
     closed: closed ?? false,
   };
 }
 
 /** Throws 403 `user_being_forgotten` for an account whose money is being moved to another name. */
-export function requireOpen({ closed }: Account): void {
+export function requireNotClosed({ closed }: Account): void {
   if (!closed) return;
   throw new ApiError(403, {
     message: "This user is being forgotten. Until that is done, nothing can be booked for them.",

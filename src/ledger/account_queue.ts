@@ -1,27 +1,24 @@
 import { ApiError } from "../base/errors.ts";
 import type { Deps } from "../deps.ts";
-import type { Directory } from "../projects/directory.ts";
+import type { ProjectCache } from "../projects/project_cache.ts";
 import { keyText } from "../store/batch.ts";
-import { waitForTurn } from "../store/contention.ts";
+import { backOff } from "../store/backoff.ts";
 import { accountKey, authorizationKey } from "../store/keys.ts";
-import type { Row } from "../store/kv.ts";
+import type { Key, Row } from "../store/kv.ts";
 import type { TopUsers } from "../summaries/top_users.ts";
-import { type Account, type AccountRef, decodeAccount, placeOf, requireOpen } from "./account.ts";
-import { createClaims } from "./claims.ts";
-import { Draft } from "./draft.ts";
 import {
-  decider,
-  type Decision,
-  type Operation,
-  rowsOf,
-  takeBatch,
-  type Waiting,
-} from "./waiting.ts";
+  type Account,
+  accountPlace,
+  type AccountRef,
+  decodeAccount,
+  requireNotClosed,
+} from "./account.ts";
+import { AccountTx } from "./account_tx.ts";
 
 /** The one way that money moves: operations of one account, one after the other. */
 export interface AccountQueue {
   /** Resolves once what the operation decided is durable. Throws 503 when it cannot be. */
-  run<T>(ref: AccountRef, operation: Operation<T>): Promise<T>;
+  run<T>(ref: AccountRef, operation: AccountOp<T>): Promise<T>;
   /** Resolves after the next write to this account from here, or when `signal` aborts. */
   changed(ref: AccountRef, signal: AbortSignal): Promise<void>;
 }
@@ -29,7 +26,7 @@ export interface AccountQueue {
 /** Operations on one account, for one project's user, that came while its last write was under way. */
 interface Lane {
   ref: AccountRef;
-  waiting: Waiting[];
+  waiting: QueuedOp[];
 }
 
 const attemptsMax = 20;
@@ -41,12 +38,12 @@ const cachedAccountsMax = 20_000;
  * account's version is the truth: another process that wrote in between makes it read again.
  */
 export function createAccountQueue(
-  deps: Pick<Deps, "kv" | "committer" | "clock" | "id" | "config" | "randomBytes" | "meter">,
-  rooms: { directory: Directory; topUsers: Pick<TopUsers, "see"> },
+  deps: Pick<Deps, "kv" | "committer" | "clock" | "id" | "config" | "randomBytes" | "metrics">,
+  services: { projectCache: ProjectCache; topUsers: Pick<TopUsers, "see"> },
 ): AccountQueue {
   const lanes = new Map<string, Lane>();
   const cache = new Map<string, { account: Account; version: string | null }>();
-  const claims = createClaims();
+  const claims = createSeenKeys();
   const listeners = new Map<string, Set<() => void>>();
   const readsMax = deps.config.kvChecksMax - 4;
 
@@ -61,11 +58,11 @@ export function createAccountQueue(
     lanes.delete(laneName);
   }
 
-  async function settleBatch(name: string, ref: AccountRef, batch: Waiting[]): Promise<void> {
+  async function settleBatch(name: string, ref: AccountRef, batch: QueuedOp[]): Promise<void> {
     for (let attempt = 0; attempt < attemptsMax; attempt++) {
-      if (attempt > 2) await waitForTurn(deps, attempt);
+      if (attempt > 2) await backOff(deps, attempt);
       const { draft, fresh, unread } = await openDraft(name, ref, batch, attempt);
-      const decisions: Decision[] = [];
+      const decisions: PendingReply[] = [];
       for (const waiting of batch) {
         decisions.push(waiting.decide(draft));
         if (draft.isFull) break;
@@ -75,20 +72,22 @@ export function createAccountQueue(
         continue;
       }
       if (decisions.some(({ failed }) => failed)) {
-        decisions.forEach(({ failed, tell }) => failed && tell());
+        decisions.forEach(({ failed, reply }) => failed && reply());
         const others = batch.filter((_, at) => !decisions[at]?.failed);
         return others.length > 0 ? await settleBatch(name, ref, others) : undefined;
       }
       if (draft.changed) {
         const version = await commitDraft(name, draft);
-        if (version === null && unread.length > 0) claims.surprised();
+        if (version === null && unread.length > 0) claims.onCollision();
         if (version === null) continue;
         remember(name, draft.account, version);
         const { use } = draft.spending;
-        if (use) rooms.topUsers.see(ref.projectId, ref.user, use);
-        draft.entries.forEach((entry) => deps.meter.entry(entry, draft.snapshot.project.currency));
+        if (use) services.topUsers.see(ref.projectId, ref.user, use);
+        draft.entries.forEach((entry) =>
+          deps.metrics.entry(entry, draft.snapshot.project.currency)
+        );
       }
-      decisions.forEach(({ tell }) => tell());
+      decisions.forEach(({ reply }) => reply());
       if (draft.changed) notify(name);
       const others = batch.slice(decisions.length);
       return others.length > 0 ? await settleBatch(name, ref, others) : undefined;
@@ -96,28 +95,37 @@ export function createAccountQueue(
     throw accountContended();
   }
 
-  async function openDraft(name: string, ref: AccountRef, batch: Waiting[], attempt: number) {
+  async function openDraft(name: string, ref: AccountRef, batch: QueuedOp[], attempt: number) {
     const known = cache.get(name);
     // What is decided without a write is believed on a fresh record: then everything was read.
     const looksFor = (claim: string) => !claims.isNew(claim) || !known || attempt > 0;
     const { keys, unread } = rowsOf(batch, looksFor);
     if (ref.wallet) keys.push(authorizationKey(ref.projectId, ref.user));
-    const place = placeOf(ref);
+    const place = accountPlace(ref);
     const wanted = known ? keys : [accountKey(place.owner, place.name), ...keys];
     const rows: Row[] = wanted.length > 0 ? await deps.kv.getMany(wanted) : [];
     const { account, version } = known ?? readRow(rows.shift());
     rows.push(...unread.map((key) => ({ key, value: null, version: null })));
-    requireOpen(account);
+    requireNotClosed(account);
     const snapshot = attempt === 0
-      ? await rooms.directory.current(ref.projectId)
-      : await rooms.directory.refresh(ref.projectId);
+      ? await services.projectCache.current(ref.projectId)
+      : await services.projectCache.refresh(ref.projectId);
     const { id, clock } = deps;
-    const isNew = version === null && !batch.every(({ operation }) => operation.ofHolds);
-    const draft = new Draft({ ref, account, version, isNew, snapshot, rows, now: clock.now(), id });
+    const isNew = version === null && !batch.every(({ operation }) => operation.existingHoldOnly);
+    const draft = new AccountTx({
+      ref,
+      account,
+      version,
+      isNew,
+      snapshot,
+      rows,
+      now: clock.now(),
+      id,
+    });
     return { draft, fresh: !known, unread };
   }
 
-  async function commitDraft(name: string, draft: Draft): Promise<string | null> {
+  async function commitDraft(name: string, draft: AccountTx): Promise<string | null> {
     try {
       const version = await deps.committer.commit(draft.finish());
       if (version === null) cache.delete(name);
@@ -147,13 +155,13 @@ export function createAccountQueue(
   }
 
   return {
-    run<T>(ref: AccountRef, operation: Operation<T>): Promise<T> {
+    run<T>(ref: AccountRef, operation: AccountOp<T>): Promise<T> {
       // A wallet has a lane for each connection: an operation is one of a project.
       const laneName = ref.wallet
         ? keyText([nameOf(ref), ref.projectId, ref.user, ref.wallet.connectionId])
         : nameOf(ref);
       return new Promise<T>((resolve, reject) => {
-        const waiting = { operation, decide: decider(operation, resolve, reject), reject };
+        const waiting = { operation, decide: createDecider(operation, resolve, reject), reject };
         const lane = lanes.get(laneName);
         if (lane) return void lane.waiting.push(waiting);
         const opened = { ref, waiting: [waiting] };
@@ -185,7 +193,7 @@ function readRow(row: Row | undefined): { account: Account; version: string | nu
 
 /** What tells accounts apart. */
 function nameOf(ref: AccountRef): string {
-  const { owner, name } = placeOf(ref);
+  const { owner, name } = accountPlace(ref);
   return keyText([owner, name]);
 }
 
@@ -197,4 +205,133 @@ export function accountContended(): ApiError {
     code: "account_contended",
     headers: { "retry-after": "1" },
   });
+}
+
+/** Which rows a write need not look for before it makes them. */
+export interface SeenKeys {
+  /** Whether nobody has come here with it before, as far as is remembered. Remembers it. */
+  isNew(name: string): boolean;
+  /** One that was new here was there already, as after a restart or beside another process. */
+  onCollision(): void;
+}
+
+/** Names that are remembered at least; at most twice as many are. */
+const namesMax = 10_000;
+/** A write that finds such a row makes all of its batch go singly: that must be rare. */
+const wareFor = 10_000;
+
+/**
+ * A caller that repeats a request does so soon, and mostly to the process that it asked before. What
+ * was not seen here is new until a write's check says otherwise, which spares a read for each.
+ */
+export function createSeenKeys(): SeenKeys {
+  let names = new Set<string>();
+  let before = new Set<string>();
+  let ware = 0;
+
+  function remember(name: string): void {
+    if (names.size >= namesMax) {
+      before = names;
+      names = new Set();
+    }
+    names.add(name);
+  }
+
+  return {
+    isNew(name) {
+      const isKnown = names.has(name) || before.has(name);
+      remember(name);
+      if (ware === 0) return !isKnown;
+      ware--;
+      return false;
+    },
+    onCollision() {
+      ware = wareFor;
+    },
+  };
+}
+
+/** What an operation came to. A refusal is only believed on a record that was read afresh. */
+export interface OpResult<T> {
+  value: T;
+  refused?: boolean;
+}
+
+/** One thing to do to one account. `apply` may run several times; only the last run is written. */
+export interface AccountOp<T> {
+  /** Rows that it looks at besides the account; the commit checks them too. */
+  reads: readonly Key[];
+  /** A row that it makes unless it is there: read only where that is likely, but checked always. */
+  claim?: Key | null;
+  /** About how much it writes, in bytes. */
+  bytes: number;
+  /** It is about holds of before: where no account is, it is for nobody new, and brings no trial. */
+  existingHoldOnly?: true;
+  /** Decides and alters the draft. What it throws reaches its own caller alone, and undoes it. */
+  apply(draft: AccountTx): OpResult<T>;
+}
+
+/** An operation that waits for its turn. */
+export interface QueuedOp {
+  operation: Omit<AccountOp<unknown>, "apply">;
+  decide(draft: AccountTx): PendingReply;
+  reject: (error: unknown) => void;
+}
+
+/** An operation's decision, to be told once it is durable. */
+export interface PendingReply {
+  reply: () => void;
+  refused: boolean;
+  /** It threw, and may have left the draft half changed. */
+  failed: boolean;
+}
+
+const operationsMax = 64;
+const bytesMax = 256 * 1024;
+
+/** As many operations as one write should carry, in order; at least one. */
+export function takeBatch(waiting: QueuedOp[], readsMax: number): QueuedOp[] {
+  let bytes = 0;
+  let reads = 0;
+  let count = 0;
+  for (const { operation } of waiting) {
+    bytes += operation.bytes;
+    reads += operation.reads.length + (operation.claim ? 1 : 0);
+    if (count > 0 && (count >= operationsMax || bytes > bytesMax || reads > readsMax)) break;
+    count++;
+  }
+  return waiting.splice(0, count);
+}
+
+/** Decides, and keeps what to tell until that is durable. */
+export function createDecider<T>(
+  operation: AccountOp<T>,
+  resolve: (value: T) => void,
+  reject: (error: unknown) => void,
+): QueuedOp["decide"] {
+  return (draft) => {
+    try {
+      const { value, refused = false } = operation.apply(draft);
+      return { refused, failed: false, reply: () => resolve(value) };
+    } catch (error) {
+      return { refused: true, failed: true, reply: () => reject(error) };
+    }
+  };
+}
+
+/** The rows that operations look at, each once; and those that they claim and need not look at. */
+export function rowsOf(
+  batch: QueuedOp[],
+  looksFor: (claim: string) => boolean,
+): { keys: Key[]; unread: Key[] } {
+  const keys = new Map<string, Key>();
+  const unread = new Map<string, Key>();
+  for (const { operation: { reads, claim } } of batch) {
+    for (const key of reads) keys.set(keyText(key), key);
+    if (!claim) continue;
+    const name = keyText(claim);
+    if (unread.has(name) || keys.has(name)) continue;
+    (looksFor(name) ? keys : unread).set(name, claim);
+  }
+  return { keys: [...keys.values()], unread: [...unread.values()] };
 }

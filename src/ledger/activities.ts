@@ -1,12 +1,17 @@
-import { badCursor } from "../base/errors.ts";
+import { badCursor, badRequest } from "../base/errors.ts";
 import { isId } from "../base/ids.ts";
 import { csvLine } from "../base/csv.ts";
 import type { Project } from "../projects/schema.ts";
-import type { Kv } from "../store/kv.ts";
-import { type AccountRef, placeOf } from "./account.ts";
+import type { Kv, Row } from "../store/kv.ts";
+import { accountPlace, type AccountRef } from "./account.ts";
 import { findAccounts } from "./authorization.ts";
 import { amountOf, type Entry } from "./entry.ts";
-import { readAccount, readEntry } from "./store.ts";
+import { decodeEntry, readAccount, readEntry } from "./store.ts";
+import type { JsonObject } from "../base/json.ts";
+import { allConnectionsPrefix, connectionsPrefix, ownEntriesPrefix } from "../store/keys.ts";
+import { listByTime, type Listing, type ListingPage, type ListingQuery } from "../store/listing.ts";
+import { listAfter } from "../store/scan.ts";
+import { toActivity } from "./view.ts";
 
 /** One page of a user's entries, newest first, and where the next page starts. */
 export interface ActivityPage {
@@ -33,7 +38,7 @@ export async function listActivities(
   },
 ): Promise<ActivityPage> {
   if (cursor !== undefined && !isId("act", cursor)) throw badCursor();
-  const { owner } = placeOf(ref);
+  const { owner } = accountPlace(ref);
   const entries: Entry[] = [];
   let next = cursor ?? (await readAccount(kv, ref)).last;
   for (let read = 0; next !== null && entries.length < limit && read < readMax; read++) {
@@ -54,7 +59,7 @@ export async function findActivity(
   { user, activityId }: { user: string; activityId: string },
 ): Promise<{ ref: AccountRef; entry: Entry } | null> {
   for (const ref of await findAccounts(kv, project, user)) {
-    const entry = await readEntry(kv, placeOf(ref).owner, activityId);
+    const entry = await readEntry(kv, accountPlace(ref).owner, activityId);
     if (entry) return { ref, entry };
   }
   return null;
@@ -94,4 +99,69 @@ export function toCsv(entries: readonly Entry[], currency: string): string {
     return csvLine(columns.map((column) => row[column]));
   });
   return [csvLine(columns), ...rows].join("");
+}
+
+const connectionsPerRead = 500;
+
+/** All entries of a project: in order of time, or wallet by wallet in the shared mode. */
+export function listEntries(kv: Kv, project: Project): Listing {
+  return project.mode === "default"
+    ? (query) => listOfOwner(kv, project, { ...query, owner: project.id, wallet: null })
+    : (query) => listOfWallets(kv, project, query);
+}
+
+function listOfOwner(
+  kv: Kv,
+  { id, currency }: Project,
+  { owner, wallet, ...query }: ListingQuery & { owner: string; wallet: string | null },
+): Promise<ListingPage> {
+  if (query.after && !isId("act", query.after)) throw badPlace();
+  const read = ({ value }: Row) => {
+    const entry = value && decodeEntry(value);
+    if (!entry || (entry.projectId ?? id) !== id) return null;
+    const record: JsonObject = { ...toActivity(entry, currency), wallet };
+    return { createdAt: entry.createdAt, record };
+  };
+  return listByTime(kv, { prefix: ownEntriesPrefix(owner), kind: "act", read }, query);
+}
+
+/** A place is a wallet's and an entry's id with a slash between; without an entry, its start. */
+async function listOfWallets(
+  kv: Kv,
+  project: Project,
+  query: ListingQuery,
+): Promise<ListingPage> {
+  const [wallet, after = ""] = query.after?.split("/") ??
+    [await nextWallet(kv, project.id, null)];
+  if (wallet === null || wallet === undefined) return { records: [], next: null };
+  if (!isId("per", wallet)) throw badPlace();
+  const own = { ...query, owner: wallet, wallet, after: after || null };
+  const { records, next } = await listOfOwner(kv, project, own);
+  if (next !== null) return { records, next: `${wallet}/${next}` };
+  const following = await nextWallet(kv, project.id, wallet);
+  return { records, next: following && `${following}/` };
+}
+
+/** The first wallet after that one whose person was ever asked by this project, or null. */
+async function nextWallet(
+  kv: Kv,
+  projectId: string,
+  wallet: string | null,
+): Promise<string | null> {
+  // A character that sorts behind every project's id.
+  let after = wallet === null ? null : [...connectionsPrefix(wallet), "~"];
+  for (;;) {
+    const limit = connectionsPerRead;
+    const rows: Row[] = await listAfter(kv, allConnectionsPrefix, { after, limit });
+    // Old versions kept a connection also of whoever has no wallet.
+    const found = rows.find(({ key }) => key[1] !== "" && key[2] === projectId);
+    if (found) return String(found.key[1]);
+    const last = rows.at(-1);
+    if (!last || rows.length < limit) return null;
+    after = [...last.key];
+  }
+}
+
+function badPlace() {
+  return badRequest("after", "'after' is not valid.");
 }

@@ -6,24 +6,24 @@ import { jsonResponse } from "../base/response.ts";
 import { checkUserId } from "../base/user_id.ts";
 import type { Trigger } from "../events/event.ts";
 import { byOperator } from "../projects/audit.ts";
-import type { Directory } from "../projects/directory.ts";
-import { type AdminGuard, checkId } from "../projects/operator.ts";
+import type { ProjectCache } from "../projects/project_cache.ts";
+import { type AdminGuard, checkId } from "../projects/admin_guard.ts";
 import type { Project } from "../projects/schema.ts";
 import {
-  answerActivities,
-  answerMoney,
-  answerRefund,
-  type MoneyRooms,
+  type LedgerDeps,
   readMoneyBody,
   readRefundBody,
-} from "./answers.ts";
+  respondActivities,
+  respondMoney,
+  respondRefund,
+} from "./money_responses.ts";
 import type { Forget } from "./forget.ts";
 import { forgetBodySchema } from "./schema.ts";
 import { listUsers, readUser } from "./users.ts";
 
-interface AdminRooms extends MoneyRooms {
-  operator: AdminGuard;
-  directory: Directory;
+interface AdminDeps extends LedgerDeps {
+  adminGuard: AdminGuard;
+  projectCache: ProjectCache;
   forget: Forget;
 }
 
@@ -31,25 +31,25 @@ interface AdminRooms extends MoneyRooms {
 const trigger: Trigger = { source: "api", actorType: "paywall-owner", actorId: "operator" };
 
 /** The endpoints about a project's users, for whoever has `ADMIN_KEY`. */
-export function ledgerAdminRoutes(rooms: AdminRooms) {
-  const { operator, directory, forget, deps: { kv, clock } } = rooms;
+export function ledgerAdminRoutes(services: AdminDeps) {
+  const { adminGuard, projectCache, forget, deps: { kv, clock } } = services;
   const projectOf = async (incoming: Incoming): Promise<Project> =>
-    (await directory.refresh(checkId(incoming.param("projectId"), "project"))).project;
+    (await projectCache.refresh(checkId(incoming.param("projectId"), "project"))).project;
   const answer = (value: unknown, { requestId }: Incoming, status = 200) =>
     jsonResponse(status, value, requestId, { "cache-control": "no-store" });
   const by = byOperator("api");
 
   const depositOrCharge = (verb: "deposit" | "charge") =>
-    operator(async (incoming) => {
+    adminGuard(async (incoming) => {
       const project = await projectOf(incoming);
       const user = userOf(incoming);
       const body = await readMoneyBody(incoming);
       requireSame(user, body.user);
-      return await answerMoney(rooms, verb, { project, user, body, incoming, trigger, by });
+      return await respondMoney(services, verb, { project, user, body, incoming, trigger, by });
     });
 
   return {
-    listUsers: operator(async (incoming) => {
+    listUsers: adminGuard(async (incoming) => {
       const project = await projectOf(incoming);
       const limit = readLimit(incoming.query("limit"));
       const prefix = incoming.query("prefix") ?? "";
@@ -57,18 +57,18 @@ export function ledgerAdminRoutes(rooms: AdminRooms) {
       const page = { limit, prefix, cursor: incoming.query("cursor"), now: clock.now() };
       return answer(await listUsers(kv, project, page), incoming);
     }),
-    getUser: operator(async (incoming) => {
+    getUser: adminGuard(async (incoming) => {
       const project = await projectOf(incoming);
       const asked = { user: userOf(incoming), now: clock.now() };
       return answer({ user: await readUser(kv, project, asked) }, incoming);
     }),
-    activities: operator(async (incoming) => {
+    activities: adminGuard(async (incoming) => {
       const project = await projectOf(incoming);
       const user = userOf(incoming);
       await readUser(kv, project, { user, now: clock.now() });
-      return await answerActivities(rooms, { project, user, incoming });
+      return await respondActivities(services, { project, user, incoming });
     }),
-    forget: operator(async (incoming) => {
+    forget: adminGuard(async (incoming) => {
       const { id: projectId } = await projectOf(incoming);
       const user = userOf(incoming);
       const { value } = await incoming.inTime(readJsonBody(incoming.request, bodyBytesMax));
@@ -78,12 +78,12 @@ export function ledgerAdminRoutes(rooms: AdminRooms) {
     }),
     deposit: depositOrCharge("deposit"),
     charge: depositOrCharge("charge"),
-    refund: operator(async (incoming) => {
+    refund: adminGuard(async (incoming) => {
       const project = await projectOf(incoming);
       const user = userOf(incoming);
       const body = await readRefundBody(incoming);
       requireSame(user, body.user);
-      return await answerRefund(rooms, { project, user, body, incoming, trigger, by });
+      return await respondRefund(services, { project, user, body, incoming, trigger, by });
     }),
   };
 }

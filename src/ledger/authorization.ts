@@ -2,11 +2,11 @@ import { fromBytes, toBytes } from "../base/json.ts";
 import { type Amount, formatAmount, fromDecimal, toAmount, zero } from "../base/money.ts";
 import { periodAt } from "../base/period.ts";
 import type { Project } from "../projects/schema.ts";
-import type { StoredUse } from "../summaries/month_use.ts";
+import type { StoredPeriodSpend } from "./period_spend.ts";
 import { authorizationKey } from "../store/keys.ts";
 import type { Kv } from "../store/kv.ts";
 import type { AccountRef } from "./account.ts";
-import type { Counters } from "./counters.ts";
+import type { RateCounters } from "./spend_limits.ts";
 
 /** A person who pays, or paid, and what their charges are counted under. */
 export interface Payer {
@@ -36,9 +36,9 @@ export interface Authorization extends Payer {
   /** Who paid for this user before, the last one first; absent when nobody did. */
   former?: readonly FormerPayer[];
   /** Of the project's limits; absent where there are none. */
-  counters?: Counters;
+  counters?: RateCounters;
   /** What the user did this month; absent before the first charge. */
-  use?: StoredUse;
+  use?: StoredPeriodSpend;
 }
 
 /** Reads an authorization's row. */

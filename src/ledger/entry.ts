@@ -52,7 +52,7 @@ export type NewEntry =
   & Partial<Pick<Entry, "id" | "idempotencyKey" | "metadata" | "usage" | "refundedActivityId">>;
 
 /** An entry as it is kept, of an account as it is after it. */
-export function entryOf(
+export function createEntry(
   { id, kind, idempotencyKey, metadata, usage, refundedActivityId }: NewEntry & { id: string },
   account: { seq: number; last: string | null; balance: Amount; held: Amount },
   moved: { user: string; delta: Amount; shortfall: Amount; createdAt: number },

@@ -1,11 +1,10 @@
 import { z } from "zod";
-import type { Json } from "../base/json.ts";
-import { toBytes } from "../base/json.ts";
+import { type Json, toBytes } from "../base/json.ts";
 import type { Deps } from "../deps.ts";
 import type { Eraser, Erasure } from "../store/erase.ts";
 import { accountKey, entryKey, idempotencyKey } from "../store/keys.ts";
 import { emptyWrite, type Kv, type Write } from "../store/kv.ts";
-import { type Budget, readPlace } from "../store/scan.ts";
+import { readPlace, type ScanBudget } from "../store/scan.ts";
 import { decodeAccount } from "./account.ts";
 import type { Entry } from "./entry.ts";
 import { decodeIdempotency, encodeIdempotency, readEntry } from "./store.ts";
@@ -43,7 +42,7 @@ export function createEntryEraser({ kv, committer }: Pick<Deps, "kv" | "committe
 /** Goes back along a chain until its end or that of the budget; `next` is the entry to go on with. */
 export async function eraseChain(
   { kv, committer }: Pick<Deps, "kv" | "committer">,
-  { chain, erasure, budget }: { chain: Chain; erasure: Erasure; budget: Budget },
+  { chain, erasure, budget }: { chain: Chain; erasure: Erasure; budget: ScanBudget },
 ): Promise<{ erased: number; next: Json | null }> {
   let next = chain.from;
   let erased = 0;

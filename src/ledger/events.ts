@@ -2,12 +2,12 @@ import { formatAmount } from "../base/money.ts";
 import { bySystem, type NewEvent, newEvent, type Trigger } from "../events/event.ts";
 import type { JsonObject } from "../base/json.ts";
 import type { Project } from "../projects/schema.ts";
-import type { Obstacle } from "./obstacle.ts";
+import type { RefusalReason } from "./refusal.ts";
 import { type AccountRef, walletUserOf } from "./account.ts";
 import { amountOf, type Entry } from "./entry.ts";
 
 /** What an entry has to say, who made it, and where a deposit's money came from. */
-export interface Origin {
+export interface EntryOrigin {
   trigger: Trigger;
   /** Of a deposit: the payment source. */
   source?: string;
@@ -16,7 +16,7 @@ export interface Origin {
 }
 
 /** The events of an entry, to be written with it. */
-export function eventsOf(entry: Entry, about: About, origin: Origin): NewEvent[] {
+export function entryEvents(entry: Entry, about: About, origin: EntryOrigin): NewEvent[] {
   return [...ownEvents(entry, about, origin), ...origin.also?.(entry) ?? []];
 }
 
@@ -29,7 +29,7 @@ interface About {
 function ownEvents(
   entry: Entry,
   { ref, project: { currency } }: About,
-  origin: Origin,
+  origin: EntryOrigin,
 ): NewEvent[] {
   const { trigger } = origin;
   const walletUserId = walletUserOf(ref);
@@ -85,7 +85,7 @@ function usageData(entry: Entry, walletUserId: string) {
 }
 
 /** An answer whose process died: its hold ended by itself, and no more is known of it. */
-export function expiredRequest(ref: AccountRef, requestId: string): NewEvent {
+export function expiredHoldEvent(ref: AccountRef, requestId: string): NewEvent {
   const subject = { type: "request" as const, id: requestId, externalId: ref.user };
   return newEvent("proxy.request.failed", { trigger: bySystem, subject }, {
     requestId,
@@ -96,9 +96,9 @@ export function expiredRequest(ref: AccountRef, requestId: string): NewEvent {
 }
 
 /** A charge that was refused: why, and for want of money also that. */
-export function refusedCharge(
+export function refusedChargeEvents(
   ref: AccountRef,
-  kind: Obstacle,
+  kind: RefusalReason,
   { trigger, amount, available, metadata }: {
     trigger: Trigger;
     amount: bigint;
@@ -117,11 +117,11 @@ export function refusedCharge(
     errorCode: kind,
   });
   if (kind !== "insufficient_funds") return [failed];
-  return [failed, depleted(ref, { trigger, requestedAmount, available, metadata })];
+  return [failed, balanceDepletedEvent(ref, { trigger, requestedAmount, available, metadata })];
 }
 
 /** A user whose money does not suffice; the amount is null where none was named. */
-export function depleted(
+export function balanceDepletedEvent(
   ref: AccountRef,
   { trigger, requestedAmount, available, metadata = null }: {
     trigger: Trigger;

@@ -1,18 +1,18 @@
 import { loggedFault } from "../base/errors.ts";
 import { toBase62 } from "../base/ids.ts";
 import type { Deps } from "../deps.ts";
-import { auditRow, type By } from "../projects/audit.ts";
+import { type AuditActor, auditRow } from "../projects/audit.ts";
 import type { Eraser } from "../store/erase.ts";
 import { eventsPrefix, forgetJobKey } from "../store/keys.ts";
 import { emptyWrite, type Key } from "../store/kv.ts";
-import { Budget } from "../store/scan.ts";
+import { ScanBudget } from "../store/scan.ts";
 import type { AccountQueue } from "./account_queue.ts";
 import { createEntryEraser } from "./erase_entries.ts";
 import { createForfeit, createReopening, moveAccount } from "./forget_account.ts";
 import { encodeForgetJob, type ForgetJob, listForgetJobs, readForgetJob } from "./forget_job.ts";
 
 /** How far the forgetting of a user has come. */
-export interface Forgetting {
+export interface ForgetProgress {
   /** `waiting`: for something that is under way, as a delivery that is tried again. */
   status: "done" | "running" | "waiting";
   pseudonym: string;
@@ -26,12 +26,15 @@ export interface Forget {
    * Begins, or goes on, with a bounded part. Throws 400 while anything is under way that needs the
    * user, or money is left that is not to be forfeited. Once begun it goes on by the sweep.
    */
-  run(asked: { projectId: string; user: string; forfeit: boolean }, by: By): Promise<Forgetting>;
+  run(
+    asked: { projectId: string; user: string; forfeit: boolean },
+    by: AuditActor,
+  ): Promise<ForgetProgress>;
   /** Goes on with all that were begun; a bounded part at each call. */
   sweep(): Promise<void>;
 }
 
-interface ForgetRooms {
+interface ForgetDeps {
   queue: AccountQueue;
   /** Of the other rooms: those at work while nothing can be booked, and those after it. */
   erasers: { closed: readonly Eraser[]; open: readonly Eraser[] };
@@ -45,7 +48,7 @@ const jobsPerSweep = 20;
  * The forgetting of users. The account moves to a random name in one write; all else is done by
  * erasers, one after the other, whose pages can be repeated: so a crash anywhere costs a page.
  */
-export function createForget(deps: Deps, { queue, erasers }: ForgetRooms): Forget {
+export function createForget(deps: Deps, { queue, erasers }: ForgetDeps): Forget {
   const { kv, committer, clock, randomBytes, log } = deps;
   const reopening = createReopening({ deps, queue });
   const steps = [
@@ -66,7 +69,7 @@ export function createForget(deps: Deps, { queue, erasers }: ForgetRooms): Forge
     return last < next ? next : `${last}~`;
   }
 
-  async function begin(asked: Parameters<Forget["run"]>[0], by: By): Promise<ForgetJob> {
+  async function begin(asked: Parameters<Forget["run"]>[0], by: AuditActor): Promise<ForgetJob> {
     const job: ForgetJob = {
       ...asked,
       pseudonym: `forgotten_${toBase62(randomBytes(16))}`,
@@ -87,7 +90,7 @@ export function createForget(deps: Deps, { queue, erasers }: ForgetRooms): Forge
   }
 
   /** One page, and the job's place after it; null once nothing is left to do. */
-  async function advance(job: ForgetJob, version: string | null, budget: Budget) {
+  async function advance(job: ForgetJob, version: string | null, budget: ScanBudget) {
     const at = Math.max(0, steps.findIndex(({ name }) => name === job.step));
     const step = steps[at];
     if (!step) return null;
@@ -114,9 +117,9 @@ export function createForget(deps: Deps, { queue, erasers }: ForgetRooms): Forge
   }
 
   /** As far as one call goes. */
-  async function goOn(begun: ForgetJob): Promise<Forgetting> {
+  async function goOn(begun: ForgetJob): Promise<ForgetProgress> {
     const deadline = clock.elapsed() + callMs;
-    const budget = new Budget(readsPerCall, () => clock.elapsed() >= deadline);
+    const budget = new ScanBudget(readsPerCall, () => clock.elapsed() >= deadline);
     let last = begun;
     do {
       const found = await readForgetJob(kv, begun.projectId, begun.user);

@@ -9,10 +9,10 @@ import { emptyWrite, type Row, type Write } from "../store/kv.ts";
 import { decodeAccount, emptyAccount, encodeAccount } from "./account.ts";
 import { accountContended, type AccountQueue } from "./account_queue.ts";
 import { decodeAuthorization } from "./authorization.ts";
-import type { Draft } from "./draft.ts";
+import type { AccountTx } from "./account_tx.ts";
 import { encodeForgetJob, type ForgetJob } from "./forget_job.ts";
 
-interface Rooms {
+interface Services {
   deps: Pick<Deps, "kv" | "committer">;
   queue: AccountQueue;
 }
@@ -28,7 +28,7 @@ const attemptsMax = 8;
  * person lets the user spend.
  */
 export async function moveAccount(
-  { deps, queue }: Rooms,
+  { deps, queue }: Services,
   job: ForgetJob,
   row: Write["sets"][number],
 ): Promise<void> {
@@ -77,7 +77,7 @@ function requireNoLeave(authorization: Row["value"] | undefined): void {
   throw badRequest(null, message, "user_connected");
 }
 
-function applyMove(draft: Draft, job: ForgetJob, row: Write["sets"][number]): void {
+function applyMove(draft: AccountTx, job: ForgetJob, row: Write["sets"][number]): void {
   const { projectId, user, pseudonym } = job;
   const jobKey = forgetJobKey(projectId, user);
   const { account } = draft;
@@ -105,7 +105,7 @@ function applyMove(draft: Draft, job: ForgetJob, row: Write["sets"][number]): vo
 const byOperator: Trigger = { source: "api", actorType: "paywall-owner", actorId: "operator" };
 
 /** Takes what is left as a charge of the owner's, in the pseudonym's name. */
-export function createForfeit({ deps, queue }: Rooms): Eraser {
+export function createForfeit({ deps, queue }: Services): Eraser {
   return {
     name: "forfeited",
     async page({ projectId, pseudonym }) {
@@ -128,7 +128,7 @@ export function createForfeit({ deps, queue }: Rooms): Eraser {
 }
 
 /** Ends the move: the old name is free again, and for someone new. */
-export function createReopening({ deps: { kv, committer } }: Rooms): Eraser {
+export function createReopening({ deps: { kv, committer } }: Services): Eraser {
   return {
     name: "accounts",
     async page({ projectId, user, pseudonym }) {

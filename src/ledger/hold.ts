@@ -2,17 +2,16 @@ import { ApiError } from "../base/errors.ts";
 import { holdLifetimeMs, holdsPerAccountMax, holdWaitMs, holdWaitTotalMs } from "../base/limits.ts";
 import { type Amount, zero } from "../base/money.ts";
 import type { RateState } from "../base/rate.ts";
-import type { Clock } from "../deps.ts";
+import type { Clock } from "../base/clock.ts";
 import type { NewEvent, Trigger } from "../events/event.ts";
-import type { ProjectSnapshot } from "../projects/directory.ts";
+import type { ProjectSnapshot } from "../projects/project_cache.ts";
 import { entryKey } from "../store/keys.ts";
 import type { Key, Write } from "../store/kv.ts";
-import { type AccountRef, availableIn, isExpired, placeOf } from "./account.ts";
-import type { AccountQueue } from "./account_queue.ts";
-import type { Verdict } from "./waiting.ts";
-import type { Draft } from "./draft.ts";
+import { accountPlace, type AccountRef, availableIn, isExpired } from "./account.ts";
+import type { AccountQueue, OpResult } from "./account_queue.ts";
+import type { AccountTx } from "./account_tx.ts";
 import { activityOfRequest, type Entry, type EntryUsage, tokensOf } from "./entry.ts";
-import { type Obstacle, obstacleOf } from "./obstacle.ts";
+import { type RefusalReason, refusalReason } from "./refusal.ts";
 import { decodeEntry } from "./store.ts";
 import { type BalanceView, viewBalance } from "./view.ts";
 
@@ -20,20 +19,20 @@ import { type BalanceView, viewBalance } from "./view.ts";
 export interface Quote {
   amount: Amount;
   /** Much less than it would hold if no other answers held money: worth a wait. */
-  squeezed: boolean;
+  reducedByHolds: boolean;
 }
 
 /** Instead of a quote: the caller must first count, up to as much as could be paid. */
 export type CountFirst = { countTo: number };
 
 /** What a quote is made of. */
-export interface Funds {
+export interface AvailableFunds {
   /** What can be spent now. */
   available: Amount;
   /** What could be if only money counted, and no bound that somebody has set. */
-  unbounded: Amount;
+  balanceOnly: Amount;
   /** What could be if no other answers of the user held money. */
-  alone: Amount;
+  withoutOwnHolds: Amount;
   balance: Amount;
 }
 
@@ -44,7 +43,7 @@ export interface HoldRequest<Q extends Quote> {
   id: string;
   /** The settings that the quote was made by: they must still be in force. */
   snapshot: ProjectSnapshot;
-  quote(funds: Funds): Q | CountFirst | null;
+  quote(funds: AvailableFunds): Q | CountFirst | null;
   /** Told what was decided, maybe more than once, and before it is durable: nothing may be sent yet. */
   meanwhile?(quote: Q): void;
   /** What to say with the hold. */
@@ -58,16 +57,16 @@ export interface HoldRequest<Q extends Quote> {
 }
 
 /** How a user's rates stand; null where there is no limit. */
-export interface Rates {
+export interface RateLimitState {
   requests: RateState | null;
   tokens: RateState | null;
 }
 
 /** What became of a hold. The last three ask the caller to look again, or to count. */
-export type Held<Q> =
-  | { kind: "held"; quote: Q; rates: Rates }
-  | { kind: "rate_limited"; rates: Rates; balance: BalanceView }
-  | { kind: Obstacle; rates: Rates; balance: BalanceView }
+export type HoldResult<Q> =
+  | { kind: "held"; quote: Q; rates: RateLimitState }
+  | { kind: "rate_limited"; rates: RateLimitState; balance: BalanceView }
+  | { kind: RefusalReason; rates: RateLimitState; balance: BalanceView }
   | { kind: "count"; countTo: number }
   | { kind: "settings_moved" | "marked" };
 
@@ -80,13 +79,13 @@ export interface Settlement {
   idempotencyKey: string | null;
   trigger: Trigger;
   /** It was tried before, and nobody knows whether that landed. */
-  again?: boolean;
+  isRetry?: boolean;
   /** What to write and to say with the entry. */
-  alongside?: ((draft: Draft, entry: Entry) => void) | undefined;
+  alongside?: ((draft: AccountTx, entry: Entry) => void) | undefined;
 }
 
 /** The entry and the balance after it, or `gone`: the hold had expired and was ended. */
-export type Settled = { kind: "settled"; entry: Entry } | { kind: "gone" };
+export type SettleResult = { kind: "settled"; entry: Entry } | { kind: "gone" };
 
 /** Holds: placed before an answer, renewed while it runs, settled or released once. */
 export interface Holds {
@@ -94,20 +93,20 @@ export interface Holds {
    * Places a hold. When only the holds of running answers stand in the way, waits for them.
    * Throws 429 `concurrency_limit` at 256 holds, or at the project's own limit.
    */
-  place<Q extends Quote>(request: HoldRequest<Q>): Promise<Held<Q>>;
+  place<Q extends Quote>(request: HoldRequest<Q>): Promise<HoldResult<Q>>;
   /** Moves the expiry on and records the use so far; false when the hold is gone. */
   renew(ref: AccountRef, id: string, used: Amount): Promise<boolean>;
   /** Charges what was used, and ends the hold. */
-  settle(settlement: Settlement): Promise<Settled>;
+  settle(settlement: Settlement): Promise<SettleResult>;
   /** Ends the hold without a charge; harmless when it is gone. */
-  release(ref: AccountRef, id: string, alongside?: (draft: Draft) => void): Promise<void>;
+  release(ref: AccountRef, id: string, alongside?: (draft: AccountTx) => void): Promise<void>;
 }
 
 const pollMs = 250;
 
 /** Holds over the account queue. */
 export function createHolds(queue: AccountQueue, clock: Clock): Holds {
-  async function place<Q extends Quote>(request: HoldRequest<Q>): Promise<Held<Q>> {
+  async function place<Q extends Quote>(request: HoldRequest<Q>): Promise<HoldResult<Q>> {
     const startedAt = clock.elapsed();
     let deadline = startedAt + holdWaitMs;
     for (let patient = true;; patient = clock.elapsed() < deadline) {
@@ -140,7 +139,7 @@ export function createHolds(queue: AccountQueue, clock: Clock): Holds {
       queue.run(ref, {
         reads: [],
         bytes: 128,
-        ofHolds: true,
+        existingHoldOnly: true,
         apply(draft) {
           const hold = draft.takeHold(id);
           if (!hold) return { value: false };
@@ -148,13 +147,13 @@ export function createHolds(queue: AccountQueue, clock: Clock): Holds {
           return { value: true };
         },
       }),
-    settle: ({ ref, id, cost, usage, idempotencyKey, trigger, again, alongside }) => {
+    settle: ({ ref, id, cost, usage, idempotencyKey, trigger, isRetry, alongside }) => {
       const activityId = activityOfRequest(id);
-      const booked = entryKey(placeOf(ref).owner, activityId);
-      return queue.run<Settled>(ref, {
-        reads: again ? [booked] : [],
+      const booked = entryKey(accountPlace(ref).owner, activityId);
+      return queue.run<SettleResult>(ref, {
+        reads: isRetry ? [booked] : [],
         bytes: 4096,
-        ofHolds: true,
+        existingHoldOnly: true,
         apply(draft) {
           const row = draft.row(booked);
           const landed = row && decodeEntry(row);
@@ -178,7 +177,7 @@ export function createHolds(queue: AccountQueue, clock: Clock): Holds {
       queue.run(ref, {
         reads: [],
         bytes: 1024,
-        ofHolds: true,
+        existingHoldOnly: true,
         apply(draft) {
           if (draft.takeHold(id)) alongside?.(draft);
           return { value: undefined };
@@ -188,10 +187,10 @@ export function createHolds(queue: AccountQueue, clock: Clock): Holds {
 }
 
 function applyHold<Q extends Quote>(
-  draft: Draft,
+  draft: AccountTx,
   { id, snapshot, quote, meanwhile, events, mark }: HoldRequest<Q>,
   patient: boolean,
-): Verdict<Held<Q>> {
+): OpResult<HoldResult<Q>> {
   if (draft.snapshot.version !== snapshot.version) return { value: { kind: "settings_moved" } };
   const present = mark && draft.row(mark.key);
   if (present && mark.blocks(present)) return { value: { kind: "marked" } };
@@ -202,12 +201,17 @@ function applyHold<Q extends Quote>(
   requireFewHolds(draft);
   const { account, account: { balance }, alone } = draft;
   const unbounded = availableIn(account);
-  const quoted = quote({ available: draft.spendable, unbounded, alone, balance });
+  const quoted = quote({
+    available: draft.spendable,
+    balanceOnly: unbounded,
+    withoutOwnHolds: alone,
+    balance,
+  });
   if (quoted && "countTo" in quoted) return { value: { kind: "count", ...quoted } };
-  if (!quoted || (quoted.squeezed && patient)) {
+  if (!quoted || (quoted.reducedByHolds && patient)) {
     const fits = (amount: Amount) =>
-      quote({ available: amount, unbounded: amount, alone: amount, balance }) !== null;
-    return refused(draft, quoted ? "busy" : obstacleOf(draft, fits));
+      quote({ available: amount, balanceOnly: amount, withoutOwnHolds: amount, balance }) !== null;
+    return refused(draft, quoted ? "busy" : refusalReason(draft, fits));
   }
   spending.takeRequest();
   const expiresAt = draft.now + holdLifetimeMs;
@@ -220,19 +224,19 @@ function applyHold<Q extends Quote>(
 }
 
 function refused(
-  draft: Draft,
-  kind: Obstacle | "rate_limited",
-): Verdict<Extract<Held<never>, { kind: typeof kind }>> {
+  draft: AccountTx,
+  kind: RefusalReason | "rate_limited",
+): OpResult<Extract<HoldResult<never>, { kind: typeof kind }>> {
   const { requests, tokens } = draft.spending;
   return { value: { kind, rates: { requests, tokens }, balance: viewOf(draft) }, refused: true };
 }
 
-function viewOf({ account: { balance, held }, snapshot }: Draft): BalanceView {
+function viewOf({ account: { balance, held }, snapshot }: AccountTx): BalanceView {
   return viewBalance(balance, held, snapshot.project.currency);
 }
 
 /** Throws 429 at the project's limit for one user, or at what one account can hold. */
-function requireFewHolds({ account, ownHolds, snapshot, now }: Draft): void {
+function requireFewHolds({ account, ownHolds, snapshot, now }: AccountTx): void {
   const { concurrent } = snapshot.project.limits.user;
   const running = ownHolds.filter((hold) => !isExpired(hold, now));
   if (concurrent !== null && running.length >= concurrent) throw tooManyHolds(concurrent);

@@ -4,40 +4,40 @@ import { jsonResponse } from "../base/response.ts";
 import { type Auth, byKey } from "../projects/auth.ts";
 import { endUser } from "../projects/end_user.ts";
 import {
-  answerActivities,
-  answerMoney,
-  answerRefund,
-  type MoneyRooms,
+  type LedgerDeps,
   readMoneyBody,
   readRefundBody,
-} from "./answers.ts";
+  respondActivities,
+  respondMoney,
+  respondRefund,
+} from "./money_responses.ts";
 import { findAccount } from "./authorization.ts";
 import { readBalance } from "./balance.ts";
 import { type Balance, type TopUpLink, viewBalance } from "./view.ts";
 
-interface LedgerRooms extends MoneyRooms {
+interface LedgerRouteDeps extends LedgerDeps {
   auth: Auth;
 }
 
 /** The endpoints about a user's money. All need the scope `money`. */
-export function ledgerRoutes(rooms: LedgerRooms) {
+export function ledgerRoutes(services: LedgerRouteDeps) {
   return {
-    deposit: depositOrCharge(rooms, "deposit"),
-    charge: depositOrCharge(rooms, "charge"),
-    refund: refund(rooms),
-    balance: balance(rooms),
-    topUp: topUp(rooms),
-    activities: activities(rooms),
+    deposit: depositOrCharge(services, "deposit"),
+    charge: depositOrCharge(services, "charge"),
+    refund: refund(services),
+    balance: balance(services),
+    topUp: topUp(services),
+    activities: activities(services),
   };
 }
 
-function depositOrCharge(rooms: LedgerRooms, verb: "deposit" | "charge"): Handler {
+function depositOrCharge(services: LedgerRouteDeps, verb: "deposit" | "charge"): Handler {
   return async (incoming) => {
-    const caller = await rooms.auth.caller(incoming.request, "money");
+    const caller = await services.auth.caller(incoming.request, "money");
     const body = await readMoneyBody(incoming);
     const user = endUser(caller, incoming.request, { body: body.user });
     const { project } = caller.snapshot;
-    return await answerMoney(rooms, verb, {
+    return await respondMoney(services, verb, {
       project,
       user,
       body,
@@ -47,21 +47,21 @@ function depositOrCharge(rooms: LedgerRooms, verb: "deposit" | "charge"): Handle
   };
 }
 
-function refund(rooms: LedgerRooms): Handler {
+function refund(services: LedgerRouteDeps): Handler {
   return async (incoming) => {
     const { request } = incoming;
-    const caller = await rooms.auth.caller(request, "money");
+    const caller = await services.auth.caller(request, "money");
     const body = await readRefundBody(incoming);
     const { project } = caller.snapshot;
     const named = body.user !== undefined || request.headers.has("x-service-user");
     const user = named || project.mode === "shared"
       ? endUser(caller, request, { body: body.user })
       : null;
-    return await answerRefund(rooms, { project, user, body, incoming, trigger: byKey(caller) });
+    return await respondRefund(services, { project, user, body, incoming, trigger: byKey(caller) });
   };
 }
 
-function balance({ deps, auth }: LedgerRooms): Handler {
+function balance({ deps, auth }: LedgerRouteDeps): Handler {
   return async ({ request, requestId, query }) => {
     const caller = await auth.caller(request, "money");
     const user = endUser(caller, request, { query: query("user") });
@@ -76,7 +76,7 @@ function balance({ deps, auth }: LedgerRooms): Handler {
   };
 }
 
-function topUp({ deps, auth, wayOut }: LedgerRooms): Handler {
+function topUp({ deps, auth, offer }: LedgerRouteDeps): Handler {
   return async ({ request, requestId, query }) => {
     const caller = await auth.caller(request, "money");
     const user = endUser(caller, request, { query: query("user") });
@@ -85,16 +85,16 @@ function topUp({ deps, auth, wayOut }: LedgerRooms): Handler {
     const obstacle = known ? "insufficient_funds" : "authorization_required";
     const trigger = byKey(caller);
     const asked = { obstacle, trigger, balance: "0", languages: null } as const;
-    const { url } = await wayOut(project, user, asked);
+    const { url } = await offer(project, user, asked);
     const body: TopUpLink = { url };
     return jsonResponse(200, body, requestId);
   };
 }
 
-function activities({ deps, auth }: LedgerRooms): Handler {
+function activities({ deps, auth }: LedgerRouteDeps): Handler {
   return async (incoming) => {
     const caller = await auth.caller(incoming.request, "money");
     const user = endUser(caller, incoming.request, { query: incoming.query("user") });
-    return await answerActivities({ deps }, { project: caller.snapshot.project, user, incoming });
+    return await respondActivities({ deps }, { project: caller.snapshot.project, user, incoming });
   };
 }

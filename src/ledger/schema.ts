@@ -86,7 +86,7 @@ const walkSchema = z.strictObject({
   formerly: z.string().max(userIdUnitsMax).nullable(),
 });
 /** Where a walk over an account's entries stands. */
-export type Walk = z.output<typeof walkSchema>;
+export type ChainWalk = z.output<typeof walkSchema>;
 
 const lastSeen = z.tuple([z.string().max(64), z.string().max(userIdUnitsMax)]).nullable();
 

@@ -41,7 +41,7 @@ export function createHoldSweep(
     return queue.run(ref, {
       reads: [listed],
       bytes: 256,
-      ofHolds: true,
+      existingHoldOnly: true,
       apply(draft) {
         if (draft.row(listed) && draft.ownHolds.length === 0) draft.unlist();
         const holds = draft.ownHolds.map(({ id }) => id);

@@ -17,6 +17,7 @@ import { listAfter, readOrNull } from "../store/scan.ts";
 import { type Account, decodeAccount, type Hold } from "./account.ts";
 import { type Authorization, decodeAuthorization } from "./authorization.ts";
 import { balanceFields, settledAt, viewBalance } from "./view.ts";
+import { type Listing, rowsPerPage } from "../store/listing.ts";
 
 const authorizationSchema = z.object({
   status: z.enum(["active", "revoked", "declined"]),
@@ -180,4 +181,19 @@ function readCursor(cursor: string): string {
   const user = readOrNull(bytes, (found) => checkUserId(fromBytes<unknown>(found), "cursor"));
   if (user !== null) return user;
   throw badCursor();
+}
+
+/** All users of a project with their balances as they count now, in order of their ids. */
+export function listAllUsers(kv: Kv, project: Project, now: () => number): Listing {
+  return async ({ after }) => {
+    const page = { after, limit: rowsPerPage, now: now() };
+    const users = await listUsersAfter(kv, project, page);
+    return {
+      records: users.map(({ balanceFormatted: _, ...user }) => ({
+        ...user,
+        authorization: user.authorization && { ...user.authorization },
+      })),
+      next: users.length === rowsPerPage ? users.at(-1)?.user ?? null : null,
+    };
+  };
 }

@@ -1,30 +1,36 @@
-import type { Clock } from "../deps.ts";
+import type { Clock } from "../base/clock.ts";
 import {
   accountKey,
   accountsPrefix,
   entriesPrefix,
   entryKey,
+  holdingKey,
+  holdingPrefix,
+  idempotencyPrefix,
   movedKey,
   ownAccountsPrefix,
   ownEntriesPrefix,
 } from "../store/keys.ts";
-import type { Key, Kv } from "../store/kv.ts";
+import type { Key, Kv, Row } from "../store/kv.ts";
 import {
-  type Budget,
-  count,
-  type Counts,
+  countRows,
   listAfter,
   readOrNull,
   readPlace,
   type Scan,
+  type ScanBudget,
+  type ScanCounts,
+  scanRows,
+  verifyAtRest,
 } from "../store/scan.ts";
 import type { Entry } from "./entry.ts";
 import { type LedgerPlace, ledgerPlaceSchema } from "./schema.ts";
-import { faultsOfAccount } from "./verify_account.ts";
-import { startWalk, walkOn } from "./verify_chain.ts";
-import { faultsOfEntries } from "./verify_entries.ts";
-import type { CostsOf } from "./verify_entry.ts";
-import { wholeAccount } from "./verify_records.ts";
+import { type CostsOf, faultsOfEntries, startWalk, walkOn } from "./verify_entries.ts";
+import { wholeAccount, wholeEntry, wholeHolding, wholeIdempotency } from "./verify_records.ts";
+import { formatAmount } from "../base/money.ts";
+import { holdsPerAccountMax } from "../base/limits.ts";
+import { keyText } from "../store/batch.ts";
+import { holdingKeyOf } from "./store.ts";
 
 /** Longer than any write may be under way: what is older has landed, or never will. */
 const settledMs = 60_000;
@@ -33,8 +39,8 @@ const entriesPerRead = 100;
 /** What the parts of one page share. */
 interface Page {
   place: LedgerPlace;
-  budget: Budget;
-  checked: Counts;
+  budget: ScanBudget;
+  checked: ScanCounts;
   faults: string[];
 }
 
@@ -129,7 +135,7 @@ export function scanLedger({ kv, clock }: { kv: Kv; clock: Clock }, costsOf: Cos
       if (await restart(page, owner)) return;
       faults.push(`owner ${owner}: ${listed} entries are stored, its accounts lead to ${chained}`);
     }
-    count(checked, "owners");
+    countRows(checked, "owners");
     Object.assign(place, { owner: null, done: owner, chained: 0, listed: 0 });
   }
 
@@ -163,4 +169,123 @@ function within(
   keyOf: (owner: string, name: string) => Key,
 ): Key | null {
   return seen?.[0] === owner ? keyOf(...seen) : null;
+}
+
+/** The sweep ends expired holds every few seconds, but many at once take it a while. */
+const holdGraceMs = 10 * 60 * 1000;
+
+/** What is wrong with an account's own record, its entries aside. */
+export async function faultsOfAccount(
+  kv: Kv,
+  { key, value }: Row,
+  { now, counts }: { now: number; counts: ScanCounts },
+): Promise<string[]> {
+  const [owner, name] = [String(key[1]), String(key[2])];
+  countRows(counts, "accounts");
+  const account = readOrNull(value, wholeAccount);
+  if (!account) return [`account ${owner}/${name} cannot be read`];
+  const { balance, held, holds, seq, last } = account;
+  const faults: string[] = [];
+  const say = (wrong: boolean, what: string) => void (wrong && faults.push(what));
+  say(balance < 0n, `has a balance of ${formatAmount(balance)}`);
+  say(held > balance, `holds ${formatAmount(held)} of ${formatAmount(balance)}`);
+  say(
+    (last === null) !== (seq === 0),
+    `has ${seq} entries, of which ${last ?? "none"} is the last`,
+  );
+  say(last === null && balance !== 0n, `has ${formatAmount(balance)}, and no entry`);
+  say(holds.length > holdsPerAccountMax, `has ${holds.length} holds`);
+  say(new Set(holds.map(({ id }) => id)).size < holds.length, "has a hold twice");
+  for (const { id, amount, used, expiresAt } of holds) {
+    const late = `is still there, ${Math.round((now - expiresAt) / 1000)} s after its end`;
+    say(expiresAt < now - holdGraceMs, `has hold ${id}, which ${late}`);
+    say(amount < 0n || used < 0n, `has hold ${id}, which is less than zero`);
+  }
+  countRows(counts, "holds", holds.length);
+  if (holds.length > 0) {
+    // The row moves in one write with the account.
+    faults.push(
+      ...await verifyAtRest(kv, { key, counts }, async (row) => {
+        const now = readOrNull(row.value, wholeAccount);
+        const connections = new Set(now?.holds.map((hold) => hold.connectionId));
+        const rows = await kv.getMany([...connections].map((id) => holdingKey(owner, name, id)));
+        return rows.some((found) => found.value === null)
+          ? ["has holds that the sweep does not know of"]
+          : [];
+      }),
+    );
+  }
+  return faults.map((fault) => `account ${owner}/${name} ${fault}`);
+}
+
+const holdRowsPerRead = 100;
+
+/** All rows that lead the sweep to accounts which may hold money: each to the one of its key. */
+export function scanHolding({ kv }: { kv: Kv }): Scan {
+  return scanRows({
+    name: "holding",
+    kv,
+    prefix: holdingPrefix,
+    rowsPerRead: holdRowsPerRead,
+    look(rows, counts) {
+      countRows(counts, "holdingRows", rows.length);
+      return Promise.resolve(rows.flatMap(faultsOf));
+    },
+  });
+}
+
+function faultsOf({ key, value }: Row): string[] {
+  const ref = readOrNull(value, wholeHolding);
+  if (!ref) return [`row ${key.join(" ")} cannot be read`];
+  const named = holdingKeyOf(ref);
+  if (keyText(named) === keyText(key)) return [];
+  return [`row ${key.join(" ")} leads the sweep to ${named.slice(1).join(" ")}`];
+}
+
+const keysPerRead = 100;
+
+/** All idempotency records: the entry of each exists, and carries its key. */
+export function scanIdempotency({ kv }: { kv: Kv }): Scan {
+  return scanRows({
+    name: "idempotency",
+    kv,
+    prefix: idempotencyPrefix,
+    rowsPerRead: keysPerRead,
+    async look(rows, counts) {
+      const entries = await kv.getMany(rows.map(entryKeyOf));
+      countRows(counts, "idempotencyRecords", rows.length);
+      const faults: string[] = [];
+      for (const [at, row] of rows.entries()) {
+        if (faultOf(row, entries[at]) === null) continue;
+        // A record that names a user who is forgotten moves, in one write with its entry's key.
+        faults.push(
+          ...await verifyAtRest(kv, { key: row.key, counts }, async (again) => {
+            const fault = faultOf(again, await kv.get(entryKeyOf(again)));
+            return fault === null ? [] : [fault];
+          }),
+        );
+      }
+      return faults;
+    },
+  });
+}
+
+function entryKeyOf({ key, value }: Row) {
+  const record = readOrNull(value, wholeIdempotency);
+  return entryKey(record?.owner ?? String(key[1]), record?.activityId ?? "");
+}
+
+function faultOf({ key, value }: Row, found: Row | undefined): string | null {
+  const [, projectId, operation, name] = key;
+  const about = `idempotency key ${name} of a ${operation} in ${projectId}`;
+  const record = readOrNull(value, wholeIdempotency);
+  if (!record) return `${about} cannot be read`;
+  const entry = readOrNull(found?.value ?? null, wholeEntry);
+  if (!entry) {
+    const what = found?.value ? "cannot be read" : "is missing";
+    return `${about} names entry ${record.activityId}, which ${what}`;
+  }
+  const carried = `${entry.kind} with key ${entry.idempotencyKey}`;
+  if (carried === `${operation} with key ${name}`) return null;
+  return `${about} names entry ${entry.id}, which is a ${carried}`;
 }

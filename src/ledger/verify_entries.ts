@@ -1,8 +1,24 @@
-import { entryKey, idempotencyKey } from "../store/keys.ts";
+import { accountKey, entryKey, idempotencyKey, refundedKey } from "../store/keys.ts";
 import type { Kv, Row } from "../store/kv.ts";
-import { count, type Counts, judgeAtRest, readOrNull } from "../store/scan.ts";
-import type { Entry } from "./entry.ts";
-import { wholeEntry, wholeIdempotency } from "./verify_records.ts";
+import {
+  countRows,
+  readOrNull,
+  type ScanBudget,
+  type ScanCounts,
+  verifyAtRest,
+} from "../store/scan.ts";
+import { amountOf, type Entry, type EntryKind, type EntryUsage } from "./entry.ts";
+import {
+  linkOf,
+  wholeAccount,
+  wholeEntry,
+  wholeIdempotency,
+  wholeRefunded,
+} from "./verify_records.ts";
+import { type Amount, formatAmount, fromDecimal, toAmount, zero } from "../base/money.ts";
+import type { Account } from "./account.ts";
+import type { ChainWalk } from "./schema.ts";
+import { isReinstated } from "./record.ts";
 
 /** The kinds that an idempotency key of theirs is kept for: by the operation's name. */
 const keyedKinds: readonly string[] = ["deposit", "charge", "refund"];
@@ -11,7 +27,7 @@ const keyedKinds: readonly string[] = ["deposit", "charge", "refund"];
 export async function faultsOfEntries(
   kv: Kv,
   rows: readonly Row[],
-  counts: Counts,
+  counts: ScanCounts,
 ): Promise<{ faults: string[]; entries: (Entry | null)[] }> {
   const entries = rows.map(({ value }) => readOrNull(value, wholeEntry));
   const readable = entries.flatMap((entry) => entry ?? []);
@@ -20,12 +36,12 @@ export async function faultsOfEntries(
     .map(({ key }) => `owner ${owner}: entry ${key[2]} cannot be read`);
   const keyed = readable.filter(isKeyed);
   const records = await kv.getMany(keyed.map((entry) => recordKeyOf(owner, entry)));
-  count(counts, "entriesWithKey", keyed.length);
+  countRows(counts, "entriesWithKey", keyed.length);
   for (const [at, entry] of keyed.entries()) {
     if (faultOfRecord(owner, entry, records[at]) === null) continue;
     // A user who is forgotten loses keys that name them, in one write with their records.
     const judge = (again: Row) => judgeAgain(kv, owner, again);
-    faults.push(...await judgeAtRest(kv, { key: entryKey(owner, entry.id), counts }, judge));
+    faults.push(...await verifyAtRest(kv, { key: entryKey(owner, entry.id), counts }, judge));
   }
   return { faults: [...faults, ...forksAmong(owner, readable)], entries };
 }
@@ -61,4 +77,251 @@ function forksAmong(owner: string, entries: readonly Entry[]): string[] {
     const ids = group.map(({ id }) => id).join(" and ");
     return `owner ${owner}: entries ${ids} follow the same entry`;
   });
+}
+
+interface Step {
+  walk: ChainWalk;
+  entry: Entry;
+  /** The record of how much of it has been refunded. */
+  total: Uint8Array | null;
+}
+
+/** A walk over an account's entries as the account is now, from its last one to its first. */
+export function startWalk({ key }: Row, { last, seq, balance, formerly }: Account): ChainWalk {
+  const [owner, name] = [String(key[1]), String(key[2])];
+  const refunds: ChainWalk["refunds"] = [];
+  return {
+    owner,
+    name,
+    last,
+    next: last,
+    seq,
+    balance: formatAmount(balance),
+    refunds,
+    forgotten: false,
+    formerly,
+  };
+}
+
+/**
+ * Walks on until the first entry or the end of the budget: entries never change, so money may move
+ * meanwhile. Gives the faults; the walk has ended when its `next` is null. An entry that cannot be
+ * read is passed by: it is named where all that are stored are listed.
+ */
+export async function walkOn(
+  kv: Kv,
+  walk: ChainWalk,
+  { budget, counts, costsOf, onEntry }: {
+    budget: ScanBudget;
+    counts: ScanCounts;
+    costsOf: CostsOf;
+    /** Null for one that cannot be read. */
+    onEntry(entry: Entry | null): void;
+  },
+): Promise<string[]> {
+  const about = `account ${walk.owner}/${walk.name}`;
+  const faults: string[] = [];
+  const read = () => walk.next === null ? null : kv.get(entryKey(walk.owner, walk.next));
+  let row = await read();
+  while (row && walk.next !== null && !budget.isUsedUp) {
+    if (!row.value) faults.push(`${about}: entry ${walk.next}, number ${walk.seq}, is missing`);
+    const entry = readOrNull(row.value, wholeEntry);
+    if (row.value) onEntry(entry);
+    budget.spend(2);
+    if (!entry) {
+      passBy(walk, row, counts);
+      row = await read();
+      continue;
+    }
+    const totalKey = refundedKey(entry.projectId ?? walk.owner, entry.id);
+    const before = entryKey(walk.owner, entry.prev ?? "");
+    const [total, previous] = await kv.getMany([totalKey, before]);
+    countRows(counts, "entries");
+    const found = [
+      ...faultsOfEntry(walk, entry, costsOf),
+      ...await faultsOfRefunds(kv, { walk, entry, total: total?.value ?? null }),
+    ];
+    faults.push(...found.map((fault) => `${about}: entry ${entry.id} ${fault}`));
+    noteRefund(walk, entry);
+    goBack(walk, entry);
+    row = previous ?? null;
+  }
+  if (walk.next !== null) {
+    if (walk.refunds.length > carriedRefundsMax) forgetRefunds(walk, counts);
+    return faults;
+  }
+  for (const [id] of walk.refunds) {
+    faults.push(`${about}: entry ${id} is refunded, but is not an entry of this account`);
+  }
+  return faults;
+}
+
+/** To the entry before; from there on by what this one says, so that one fault is told once. */
+function goBack(walk: ChainWalk, entry: Entry): void {
+  // What does not count down would lead in a circle.
+  walk.next = entry.seq > 1 && entry.seq <= walk.seq ? entry.prev : null;
+  walk.seq = entry.seq - 1;
+  walk.balance = formatAmount(fromDecimal(entry.balanceAfter) - fromDecimal(entry.delta));
+}
+
+/** To the entry before one that cannot be read, or is missing, as long as it still leads there. */
+function passBy(walk: ChainWalk, { value }: Row, counts: ScanCounts): void {
+  const link = readOrNull(value, linkOf);
+  walk.next = link && link.seq > 1 && link.seq === walk.seq ? link.prev : null;
+  walk.seq--;
+  walk.balance = null;
+  // It may be a refund.
+  forgetRefunds(walk, counts);
+}
+
+/** Refunds come after what they refund, so going back all are met before it is. */
+async function faultsOfRefunds(kv: Kv, { walk, entry, total: stored }: Step): Promise<string[]> {
+  const at = walk.refunds.findIndex(([id]) => id === entry.id);
+  const [met] = at < 0 ? [] : walk.refunds.splice(at, 1);
+  const sum = met ? fromDecimal(met[1]) : zero;
+  const total = stored ? readOrNull(stored, wholeRefunded) : zero;
+  if (total === null) return ["has a total of its refunds that cannot be read"];
+  const faults: string[] = [];
+  if (total > fromDecimal(amountOf(entry))) {
+    faults.push(`of ${amountOf(entry)} is refunded with ${formatAmount(total)}, which is more`);
+  }
+  // A refund that came after the account was read is in the total, and not among those met.
+  if (total !== sum && !walk.forgotten) {
+    const newer = await newerRefunds(kv, walk, entry.id);
+    if (newer && !sumsOf(sum, newer).includes(total)) {
+      faults.push(`has refunds of ${formatAmount(sum)}, and a total of ${formatAmount(total)}`);
+    }
+  }
+  return faults;
+}
+
+function noteRefund(walk: ChainWalk, entry: Entry): void {
+  const original = entry.refundedActivityId;
+  if (original === null || walk.forgotten) return;
+  const known = walk.refunds.find(([id]) => id === original);
+  if (known) known[1] = formatAmount(fromDecimal(known[1]) + refundOf(entry));
+  else walk.refunds.push([original, formatAmount(refundOf(entry))]);
+}
+
+const carriedRefundsMax = 100;
+
+/** Between two pages only so many are carried along; what is left out is counted, not hidden. */
+function forgetRefunds(walk: ChainWalk, counts: ScanCounts): void {
+  if (walk.forgotten) return;
+  walk.refunds = [];
+  walk.forgotten = true;
+  countRows(counts, "accountsWithRefundsNotSummed");
+}
+
+/** The sum, and the sum after each one more. */
+function sumsOf(sum: Amount, amounts: readonly Amount[]): Amount[] {
+  const sums = [sum];
+  for (const amount of amounts) sums.push(toAmount((sums.at(-1) ?? zero) + amount));
+  return sums;
+}
+
+/** What an answer may have cost, by what its entry keeps: its price, and what it used. */
+export type CostsOf = (usage: EntryUsage) => readonly Amount[];
+
+/** What is wrong with an entry, as the walk has come to it; what it refunds is another matter. */
+export function faultsOfEntry(walk: ChainWalk, entry: Entry, costsOf: CostsOf): string[] {
+  return [...faultsOfPlace(walk, entry), ...faultsOfKind(entry), ...faultsOfCost(entry, costsOf)];
+}
+
+function faultsOfPlace(walk: ChainWalk, entry: Entry): string[] {
+  const { seq, prev } = entry;
+  const [delta, balanceAfter, heldAfter] = [
+    fromDecimal(entry.delta),
+    fromDecimal(entry.balanceAfter),
+    fromDecimal(entry.heldAfter),
+  ];
+  const faults: string[] = [];
+  const say = (wrong: boolean, what: string) => void (wrong && faults.push(what));
+  say(entry.id !== walk.next, `is stored as ${walk.next}`);
+  say(seq !== walk.seq, `has number ${seq}, not ${walk.seq}`);
+  say((prev === null) !== (seq === 1), `is number ${seq} and names ${prev ?? "none"} before it`);
+  say(
+    walk.balance !== null && balanceAfter !== fromDecimal(walk.balance),
+    `has balanceAfter ${entry.balanceAfter}, not ${walk.balance}`,
+  );
+  say(
+    seq === 1 && delta !== balanceAfter,
+    `is the first: its delta ${entry.delta} is not the balance after it`,
+  );
+  say(balanceAfter < 0n, `leaves ${entry.balanceAfter}, less than zero`);
+  say(heldAfter < 0n || heldAfter > balanceAfter, `has heldAfter ${entry.heldAfter}`);
+  say(
+    entry.projectId === undefined && ![walk.name, walk.formerly].includes(entry.user),
+    `is of user ${entry.user}, not ${walk.name}`,
+  );
+  return faults;
+}
+
+const creditKinds: readonly EntryKind[] = ["deposit", "trial"];
+const debitKinds: readonly EntryKind[] = ["charge", "usage", "expired"];
+
+function faultsOfKind(entry: Entry): string[] {
+  const { kind, usage, refundedActivityId: original } = entry;
+  const delta = fromDecimal(entry.delta);
+  const faults: string[] = [];
+  const say = (wrong: boolean, what: string) => void (wrong && faults.push(`is a ${kind} ${what}`));
+  say(creditKinds.includes(kind) && delta < 0n, `of ${entry.delta}`);
+  say(debitKinds.includes(kind) && delta > 0n, `of ${entry.delta}`);
+  say(!mayBeShort(entry), `with a shortfall of ${entry.shortfall}`);
+  say(kind === "refund" && original === null, "of no entry");
+  say(kind !== "refund" && original !== null && !isReinstated(entry), `of entry ${original}`);
+  say((kind === "usage") !== (usage !== null), usage ? "with a usage" : "without its usage");
+  return faults;
+}
+
+/** Only what is taken can be short, and a charge that could not be taken whole is refused. */
+function mayBeShort(entry: Entry): boolean {
+  const shortfall = fromDecimal(entry.shortfall);
+  if (isReinstated(entry)) return shortfall <= 0n;
+  const { kind } = entry;
+  const isTaken = kind === "refund" ? fromDecimal(entry.delta) <= 0n : debitKinds.includes(kind);
+  return isTaken && kind !== "charge" ? shortfall >= 0n : shortfall === 0n;
+}
+
+function faultsOfCost({ usage, delta, shortfall }: Entry, costsOf: CostsOf): string[] {
+  if (usage === null) return [];
+  const due = fromDecimal(shortfall) - fromDecimal(delta);
+  const costs = costsOf(usage);
+  if (costs.some((cost) => cost === due)) return [];
+  const cost = formatAmount(costs[0] ?? zero);
+  return [`comes to ${formatAmount(due)}, but its tokens cost ${cost}`];
+}
+
+/** An account that has grown by more than this while it is looked at is not followed. */
+const newerMax = 5_000;
+
+/**
+ * How much a refund took of its original: also what was no longer there to be taken back. What gives
+ * back is less than nothing.
+ */
+export function refundOf(entry: Entry): Amount {
+  const amount = fromDecimal(amountOf(entry));
+  return toAmount((isReinstated(entry) ? -amount : amount) + fromDecimal(entry.shortfall));
+}
+
+/** The refunds of an entry since the walk began, oldest first; null where they cannot all be read. */
+export async function newerRefunds(
+  kv: Kv,
+  { owner, name, last }: ChainWalk,
+  originalId: string,
+): Promise<Amount[] | null> {
+  const account = readOrNull((await kv.get(accountKey(owner, name))).value, wholeAccount);
+  const refunds: Amount[] = [];
+  let next = account?.last ?? null;
+  for (let read = 0; next !== last; read++) {
+    if (next === null || read >= newerMax) return null;
+    const entry: Entry | null = readOrNull(
+      (await kv.get(entryKey(owner, next))).value,
+      wholeEntry,
+    );
+    if (!entry) return null;
+    if (entry.refundedActivityId === originalId) refunds.unshift(refundOf(entry));
+    next = entry.prev;
+  }
+  return refunds;
 }

@@ -112,7 +112,7 @@ export type Activity = z.output<typeof activitySchema>;
 export const activitiesSchema = z.object({ activities: z.array(activitySchema), nextCursor })
   .meta({ id: "Activities" });
 /** A page of activities, newest first. */
-export type Activities = z.output<typeof activitiesSchema>;
+export type ActivityList = z.output<typeof activitiesSchema>;
 
 /** The answer to a question for a link. */
 export const topUpLinkSchema = z.object({

@@ -2,12 +2,12 @@ import { ApiError } from "../base/errors.ts";
 import type { Secret } from "../base/secret.ts";
 import type { Handler } from "../base/handler.ts";
 import type { Deps } from "../deps.ts";
-import { addReadings, type Readings } from "./readings.ts";
+import { addGauges, type GaugeReadings } from "./gauges.ts";
 
 /** `GET /metrics` for Prometheus, for whoever has `METRICS_TOKEN`; 404 where none is set. */
-export function metricsRoutes(deps: Deps, readings: Readings): { metrics: Handler } {
-  const { config: { metricsToken }, meter: { page } } = deps;
-  addReadings(deps, readings);
+export function metricsRoutes(deps: Deps, readings: GaugeReadings): { metrics: Handler } {
+  const { config: { metricsToken }, metrics: { page } } = deps;
+  addGauges(deps, readings);
   return {
     async metrics({ request, requestId }) {
       if (!metricsToken) {

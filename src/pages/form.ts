@@ -1,4 +1,4 @@
-import type { Bodies } from "../base/bodies.ts";
+import type { BodyBudget } from "../base/body_budget.ts";
 import { readBytes } from "../base/body.ts";
 import { ApiError } from "../base/errors.ts";
 import type { Config } from "../config.ts";
@@ -9,7 +9,7 @@ const formBytesMax = 4096;
 export async function readForm(
   request: Request,
   site: Pick<Config, "baseUrl">,
-  { bytesMax = formBytesMax, bodies }: { bytesMax?: number; bodies?: Bodies } = {},
+  { bytesMax = formBytesMax, bodies }: { bytesMax?: number; bodies?: BodyBudget } = {},
 ): Promise<URLSearchParams> {
   requireSameOrigin(request, site);
   const tooLarge = () => new ApiError(413, { message: "The form is too large." });

@@ -16,37 +16,41 @@ import { listActivities } from "../ledger/activities.ts";
 import { findAccount } from "../ledger/authorization.ts";
 import { readBalance } from "../ledger/balance.ts";
 import type { Project } from "../projects/schema.ts";
-import { startCheckout } from "./checkout.ts";
-import { activityForPeople } from "./activity.ts";
-import { fillTemplate } from "./link.ts";
-import { type CheckoutKind, checkoutOf } from "./merchant.ts";
-import { TopUpPage, topUpScriptHash } from "./page.tsx";
+import { startCheckout } from "../payments/checkout.ts";
+import { activityForPeople, TopUpPage, topUpScriptHash } from "./top_up_page.tsx";
+import { fillTemplate, type Links } from "./links.ts";
+import { type CheckoutKind, checkoutOf } from "../payments/merchant.ts";
 import { readForm, requireSameOrigin } from "../pages/form.ts";
 import { asPage, pageResponse, seeOther } from "../pages/response.tsx";
-import type { PaywallRooms } from "./rooms.ts";
-import { takes } from "./stripe.ts";
-import { stripeWebhook } from "./stripe_webhook.ts";
+import type { PaymentDeps } from "../payments/payment_deps.ts";
+import { acceptsCurrency } from "../payments/stripe.ts";
 
 const activitiesShown = 20;
 
+/** What the hosted top-up page works with. */
+export interface PaywallDeps extends PaymentDeps {
+  links: Links;
+  /** The person whose device sent a request, or null. */
+  personOf(request: Request): Promise<string | null>;
+}
+
 /** The pages that a person opens from a paywall message. Reading one changes nothing. */
-export function paywallRoutes(rooms: PaywallRooms) {
+export function paywallRoutes(services: PaywallDeps) {
   return {
-    showTopUp: asPage(showTopUp(rooms), rooms.deps.config),
-    startTopUp: asPage(startTopUp(rooms), rooms.deps.config),
-    stripeWebhook: stripeWebhook(rooms),
+    showTopUp: asPage(showTopUp(services), services.deps.config),
+    startTopUp: asPage(startTopUp(services), services.deps.config),
   };
 }
 
 /** The page's project, user and account. Throws 404 for a link that is forged or has ended. */
-async function open({ deps, directory, links }: PaywallRooms, token: string) {
+async function open({ deps, projectCache, links }: PaywallDeps, token: string) {
   const subject = await links.read(token);
   if (!subject) {
     throw new ApiError(404, {
       message: "Go back to your chat and send your message again: you will get a new link.",
     });
   }
-  const { project } = await directory.current(subject.projectId);
+  const { project } = await projectCache.current(subject.projectId);
   const ref = await findAccount(deps.kv, project, subject.user);
   if (!ref) {
     throw new ApiError(404, {
@@ -56,12 +60,12 @@ async function open({ deps, directory, links }: PaywallRooms, token: string) {
   return { ref, project };
 }
 
-function showTopUp(rooms: PaywallRooms): Handler {
+function showTopUp(services: PaywallDeps): Handler {
   return async ({ request, param, requestId }) => {
-    const { deps, devices } = rooms;
-    const { ref, project } = await open(rooms, param("token"));
+    const { deps, personOf } = services;
+    const { ref, project } = await open(services, param("token"));
     const { currency, topUp } = project;
-    const shown = !ref.wallet || ref.wallet.personId === await devices.personOf(request);
+    const shown = !ref.wallet || ref.wallet.personId === await personOf(request);
     const { balance } = await readBalance(deps.kv, ref, deps.clock.now());
     const page = { limit: activitiesShown, cursor: undefined };
     const entries = shown ? (await listActivities(deps.kv, ref, page)).entries : [];
@@ -96,11 +100,11 @@ function targetsOf(kind: CheckoutKind, checkoutUrl: string | null): string[] {
 }
 
 /** A form of the page: leads to the checkout, which is made now and not before. */
-function startTopUp(rooms: PaywallRooms): Handler {
+function startTopUp(services: PaywallDeps): Handler {
   return async ({ request, param, path, requestId, inTime }) => {
-    requireSameOrigin(request, rooms.deps.config);
-    const { ref, project } = await open(rooms, param("token"));
-    const kind = checkoutOf(rooms.deps.config, project);
+    requireSameOrigin(request, services.deps.config);
+    const { ref, project } = await open(services, param("token"));
+    const kind = checkoutOf(services.deps.config, project);
     if (kind === "none") {
       throw new ApiError(405, {
         message: "Nothing can be paid here.",
@@ -108,12 +112,19 @@ function startTopUp(rooms: PaywallRooms): Handler {
       });
     }
     const { amount, formId } = readTopUp(
-      await inTime(readForm(request, rooms.deps.config)),
+      await inTime(readForm(request, services.deps.config)),
       project,
     );
     switch (kind) {
       case "stripe": {
-        const url = await startCheckout(rooms, { project, ref, amount, formId, path, requestId });
+        const url = await startCheckout(services, {
+          project,
+          ref,
+          amount,
+          formId,
+          path,
+          requestId,
+        });
         return seeOther(url, requestId);
       }
       case "own": {
@@ -123,8 +134,8 @@ function startTopUp(rooms: PaywallRooms): Handler {
         return seeOther(new URL(fillTemplate(checkoutUrl ?? "", values)).href, requestId);
       }
       case "sandbox":
-        await depositInSandbox(rooms, { ref, amount, formId });
-        return seeOther(publicPath(rooms.deps.config, path), requestId);
+        await depositInSandbox(services, { ref, amount, formId });
+        return seeOther(publicPath(services.deps.config, path), requestId);
     }
   };
 }
@@ -132,7 +143,7 @@ function startTopUp(rooms: PaywallRooms): Handler {
 function readTopUp(form: URLSearchParams, project: Project): { amount: Amount; formId: string } {
   const amount = parseAmount(typedDecimal(form.get("amount") ?? ""));
   const { min, max } = project.topUp;
-  if (amount === null || !takes(project, amount)) {
+  if (amount === null || !acceptsCurrency(project, amount)) {
     const currency = project.currency.toUpperCase();
     throw badRequest("amount", `Choose an amount from ${min} to ${max} ${currency}.`);
   }
@@ -145,11 +156,11 @@ function readTopUp(form: URLSearchParams, project: Project): { amount: Amount; f
 
 /** Development's own checkout: books at once, an amount once for each page however often it is sent. */
 async function depositInSandbox(
-  { post }: PaywallRooms,
+  { recorder }: PaywallDeps,
   { ref, amount, formId }: { ref: AccountRef; amount: Amount; formId: string },
 ): Promise<void> {
   const actor = { actorType: "end-user" as const, actorId: ref.user };
-  await post.deposit({
+  await recorder.deposit({
     ref,
     amount,
     metadata: { source: "sandbox" },

@@ -7,31 +7,40 @@ import { appendEvents } from "../events/outbox.ts";
 import { projectKey } from "../store/keys.ts";
 import { emptyWrite, type Write } from "../store/kv.ts";
 import type { Secrets } from "../store/secrets.ts";
-import { auditRow, type By, type Deed } from "./audit.ts";
+import { type AuditAction, type AuditActor, auditRow } from "./audit.ts";
 import { hashKey } from "./auth.ts";
-import { applyChanges, describeChanges } from "./changes.ts";
-import type { Directory, ProjectSnapshot } from "./directory.ts";
-import { archived, changedFields, secretRotated, stripeChanged, updated } from "./events.ts";
+import type { ProjectCache, ProjectSnapshot } from "./project_cache.ts";
+import {
+  changedFields,
+  projectArchivedEvent,
+  projectUpdatedEvent,
+  secretRotatedEvent,
+  stripeChangedEvent,
+} from "./events.ts";
 import type {
   ApiKey,
   CreateKey,
   CreateProject,
   Project,
   UpdateProject,
-  Upstream,
+  UpstreamSettings,
 } from "./schema.ts";
-import { sealStripe, sealUpstream } from "./seal.ts";
+import { sealStripe, sealUpstream } from "./reseal.ts";
 import { listApiKeys, putApiKey, putProject, readApiKey } from "./store.ts";
+import { type Json, type JsonObject, parseJson } from "../base/json.ts";
 
 /** Computes what a project becomes and what that causes; may add rows of its own to the write. */
-export type Alter = (snapshot: ProjectSnapshot, write: Write) => Promise<Altered> | Altered;
+export type AlterProject = (
+  snapshot: ProjectSnapshot,
+  write: Write,
+) => Promise<AlteredProject> | AlteredProject;
 /**
  * Adds rows of its maker's to the write that makes something with a secret, so that all of it is
  * written or nothing. What it throws ends the deed.
  */
-export type Alongside = (write: Write, made: { id: string; secret: string }) => Promise<void>;
+export type AlongsideWrite = (write: Write, made: { id: string; secret: string }) => Promise<void>;
 /** A project as it shall be, and the events of it. */
-export interface Altered {
+export interface AlteredProject {
   project: Project;
   events: readonly NewEvent[];
 }
@@ -45,9 +54,9 @@ export interface ProjectAdmin {
    * Commits one change of a project, on the version that it was computed from. The row of the audit
    * trail is its own affair. Throws 404.
    */
-  change(projectId: string, alter: Alter): Promise<Project>;
+  change(projectId: string, alter: AlterProject): Promise<Project>;
   /** Makes a project and its first key, which is returned this once. */
-  create(settings: CreateProject, by: By): Promise<{ project: Project; apiKey: string }>;
+  create(settings: CreateProject, by: AuditActor): Promise<{ project: Project; apiKey: string }>;
   /**
    * Replaces what `changesOf` gives for the project as it is; where that is nothing, nothing is told
    * of it. Throws 404, 400, and what that does.
@@ -55,21 +64,21 @@ export interface ProjectAdmin {
   update(
     projectId: string,
     changesOf: (project: Project) => UpdateProject,
-    by: By,
+    by: AuditActor,
   ): Promise<Project>;
   /** Ends new chats, charges and deposits; reads go on. Throws 404. */
-  archive(projectId: string, by: By): Promise<Project>;
+  archive(projectId: string, by: AuditActor): Promise<Project>;
   /** One more key, returned this once. Throws 404. */
   createKey(
     projectId: string,
     settings: CreateKey,
-    by: By,
-    alongside?: Alongside,
+    by: AuditActor,
+    alongside?: AlongsideWrite,
   ): Promise<{ key: ApiKey; apiKey: string }>;
   /** A project's keys in order of creation, also those that are revoked. */
   keys(projectId: string): Promise<ApiKey[]>;
   /** Ends a key at once here, within a second elsewhere; also a second time. Throws 404. */
-  revokeKey(projectId: string, keyId: string, by: By): Promise<ApiKey>;
+  revokeKey(projectId: string, keyId: string, by: AuditActor): Promise<ApiKey>;
   /** Makes the project with this id unless it exists: the fixed one of development. */
   ensure(projectId: string, settings: CreateProject): Promise<void>;
 }
@@ -81,7 +90,7 @@ const projectBytesMax = 60 * 1024;
 /** The admin's verbs over the store. */
 export function createProjectAdmin(
   deps: Deps,
-  { directory, secrets }: { directory: Directory; secrets: Secrets },
+  { projectCache, secrets }: { projectCache: ProjectCache; secrets: Secrets },
 ): ProjectAdmin {
   const now = () => new Date(deps.clock.now()).toISOString();
 
@@ -92,7 +101,7 @@ export function createProjectAdmin(
     return { ...settings, id, upstream, stripe, status: "active", listeners: [], ...stamps };
   }
 
-  function seal(id: string, upstream: CreateProject["upstream"]): Promise<Upstream | null> {
+  function seal(id: string, upstream: CreateProject["upstream"]): Promise<UpstreamSettings | null> {
     return sealUpstream(secrets, id, upstream);
   }
 
@@ -102,13 +111,13 @@ export function createProjectAdmin(
     const before = stripe && (await secrets.open(stripe.webhookSecret, projectKey(id)));
     const after = given?.webhookSecret ?? null;
     const { baseUrl } = deps.config;
-    const events = stripeChanged(project, { before, after, baseUrl });
+    const events = stripeChangedEvent(project, { before, after, baseUrl });
     return { stripe: await sealStripe(secrets, id, given), events };
   }
 
-  async function change(projectId: string, alter: Alter): Promise<Project> {
+  async function change(projectId: string, alter: AlterProject): Promise<Project> {
     for (let attempt = 0; attempt < attemptsMax; attempt++) {
-      const snapshot = await directory.refresh(projectId);
+      const snapshot = await projectCache.refresh(projectId);
       const write = emptyWrite();
       const { project: altered, events } = await alter(snapshot, write);
       const project = { ...altered, updatedAt: now() };
@@ -116,7 +125,7 @@ export function createProjectAdmin(
       putProject(write, project, snapshot.version);
       appendEvents(write, project, { events, now: deps.clock.now(), id: deps.id });
       if ((await deps.committer.commit(write)) === null) continue;
-      directory.forget();
+      projectCache.forget();
       return project;
     }
     throw new ApiError(503, {
@@ -138,7 +147,7 @@ export function createProjectAdmin(
     return { key, apiKey };
   }
 
-  function audit(write: Write, projectId: string, deed: Deed): void {
+  function audit(write: Write, projectId: string, deed: AuditAction): void {
     write.sets.push(auditRow(deps, projectId, deed));
   }
 
@@ -169,13 +178,16 @@ export function createProjectAdmin(
         const altered = { ...applyChanges(project, changes), upstream: sealed, stripe };
         const detail = describeChanges(project, altered, changes);
         audit(write, projectId, { by, action: "project.updated", target: projectId, detail });
-        return { project: altered, events: [updated(project, fields), ...events] };
+        return { project: altered, events: [projectUpdatedEvent(project, fields), ...events] };
       }),
     archive: (projectId, by) =>
       change(projectId, ({ project }, write) => {
         if (project.status === "archived") return { project, events: [] };
         audit(write, projectId, { by, action: "project.archived", target: projectId });
-        return { project: { ...project, status: "archived" }, events: [archived(project)] };
+        return {
+          project: { ...project, status: "archived" },
+          events: [projectArchivedEvent(project)],
+        };
       }),
     async createKey(projectId, settings, by, alongside) {
       const made = newKey(projectId, settings);
@@ -185,7 +197,7 @@ export function createProjectAdmin(
         await alongside?.(write, { id: target, secret: made.apiKey });
         putApiKey(write, made.key, hashKey(made.apiKey));
         audit(write, projectId, { by, action: "key.created", target, detail });
-        return { project, events: [secretRotated(project, suffix)] };
+        return { project, events: [secretRotatedEvent(project, suffix)] };
       });
       return made;
     },
@@ -200,7 +212,7 @@ export function createProjectAdmin(
         putApiKey(write, key, null);
         const detail = { name, suffix };
         audit(write, projectId, { by, action: "key.revoked", target: keyId, detail });
-        return { project, events: [updated(project, ["keys"])] };
+        return { project, events: [projectUpdatedEvent(project, ["keys"])] };
       });
       return key;
     },
@@ -239,4 +251,45 @@ function requireFits(project: Project): void {
   if (JSON.stringify(project).length * 3 < projectBytesMax) return;
   if (utf8Length(JSON.stringify(project)) <= projectBytesMax) return;
   throw badRequest("pricing", `The project is larger than ${projectBytesMax} bytes.`);
+}
+
+/** The project with what was given in place of what it had; its secrets are sealed elsewhere. */
+export function applyChanges(project: Project, changes: UpdateProject): Project {
+  const { upstream: _, stripe: __, pricing = {}, ...settings } = changes;
+  return Object.assign({}, project, given(settings), {
+    pricing: Object.assign({}, project.pricing, given(pricing)),
+  });
+}
+
+/** The fields that a change gives. */
+function given(fields: object): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+}
+
+/** Longer values are only said to have changed, in characters of JSON. */
+const shownCharsMax = 256;
+const fieldsShownMax = 8;
+
+/** What an update changed, for the audit trail: from what to what, of secrets only that they did. */
+export function describeChanges(
+  before: Project,
+  after: Project,
+  changes: UpdateProject,
+): JsonObject {
+  const fields = changedFields(changes);
+  const moves = fields.slice(0, fieldsShownMax).flatMap((field) => {
+    if (field === "stripe" || field === "upstream") return [];
+    const [from, to] = [valueAt(before, field), valueAt(after, field)];
+    const [fromText, toText] = [JSON.stringify(from), JSON.stringify(to)];
+    if (fromText === toText || fromText.length + toText.length > shownCharsMax) return [];
+    return [[field, { from, to }] as const];
+  });
+  return { fields, ...Object.fromEntries(moves) };
+}
+
+/** The value of a field, or of one below `pricing`: as it is stored, which is JSON. */
+function valueAt(project: Project, field: string): Json {
+  let at: unknown = project;
+  for (const part of field.split(".")) at = Object(at)[part];
+  return parseJson(JSON.stringify(at));
 }

@@ -22,7 +22,7 @@ const bySchema = {
 };
 const by = z.object(bySchema);
 /** Who changes something, and through which door. */
-export type By = z.output<typeof by>;
+export type AuditActor = z.output<typeof by>;
 
 /** One row of an audit trail. */
 export const auditRowSchema = z.object({
@@ -43,8 +43,8 @@ export type AuditRow = z.output<typeof auditRowSchema>;
 export const auditSchema = z.object({ actions: z.array(auditRowSchema), nextCursor });
 
 /** What was done, to be written down with it. */
-export interface Deed {
-  by: By;
+export interface AuditAction {
+  by: AuditActor;
   /** What happened, as `key.revoked`. */
   action: string;
   /** The id of what it happened to, or the user. */
@@ -54,12 +54,15 @@ export interface Deed {
 }
 
 /** Whoever has `ADMIN_KEY`. */
-export function byOperator(via: By["via"]): By {
+export function byOperator(via: AuditActor["via"]): AuditActor {
   return { actor: { type: "operator", id: "operator" }, via };
 }
 
 /** Whoever has one of the project's keys. */
-export function byApiKey({ id, suffix }: Pick<ApiKey, "id" | "suffix">, via: By["via"]): By {
+export function byApiKey(
+  { id, suffix }: Pick<ApiKey, "id" | "suffix">,
+  via: AuditActor["via"],
+): AuditActor {
   return { actor: { type: "key", id, suffix }, via };
 }
 
@@ -72,7 +75,7 @@ const detailBytesMax = 4 * 1024;
 export function auditRow(
   { id, clock }: Pick<Deps, "id" | "clock">,
   projectId: string | null,
-  { by, action, target, detail = {} }: Deed,
+  { by, action, target, detail = {} }: AuditAction,
 ): { key: Key; value: Uint8Array<ArrayBuffer> } {
   const fits = utf8Length(JSON.stringify(detail)) <= detailBytesMax;
   const row: AuditRow = {

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { ApiError } from "../base/errors.ts";
 import { type Config, isLoopback } from "../config.ts";
 import type { Trigger } from "../events/event.ts";
-import type { Directory, ProjectSnapshot } from "./directory.ts";
+import type { ProjectCache, ProjectSnapshot } from "./project_cache.ts";
 import type { ApiKey, Scope } from "./schema.ts";
 
 /** Who calls: a project, by one of its keys. */
@@ -34,12 +34,12 @@ export function byKey({ key }: Caller): Trigger {
 }
 
 /** Auth over the projects' keys. */
-export function createAuth(config: Config, directory: Directory): Auth {
+export function createAuth(config: Config, projectCache: ProjectCache): Auth {
   const isAdminKey = (text: string) => config.adminKey?.is(text) ?? false;
   const opens = (request: Request, apiKey: string) =>
     config.dev && apiKey === devApiKey
-      ? devCaller(request, directory)
-      : keyCaller(apiKey, directory);
+      ? devCaller(request, projectCache)
+      : keyCaller(apiKey, projectCache);
   return {
     opens,
     isAdminKey,
@@ -75,9 +75,9 @@ function knownHash(token: string): string {
   return hash;
 }
 
-async function keyCaller(token: string, directory: Directory): Promise<Caller> {
+async function keyCaller(token: string, projectCache: ProjectCache): Promise<Caller> {
   if (token.length > apiKeyCharsMax) throw invalidKey();
-  const access = await directory.access(knownHash(token));
+  const access = await projectCache.access(knownHash(token));
   if (!access || access.key.revokedAt) throw invalidKey();
   return access;
 }
@@ -85,7 +85,7 @@ async function keyCaller(token: string, directory: Directory): Promise<Caller> {
 const proxyHeader = /^((x-)?forwarded|via$|x-real-ip$|cf-)/;
 
 /** A page in a browser or a tunnel would carry these headers: the known key is not for them. */
-async function devCaller(request: Request, directory: Directory): Promise<Caller> {
+async function devCaller(request: Request, projectCache: ProjectCache): Promise<Caller> {
   const { headers } = request;
   const origin = headers.get("origin");
   const foreign = [...headers.keys()].some((name) => proxyHeader.test(name)) ||
@@ -99,7 +99,7 @@ async function devCaller(request: Request, directory: Directory): Promise<Caller
     defaultUser: null,
     user: null,
   };
-  return { snapshot: await directory.current(devProjectId), key };
+  return { snapshot: await projectCache.current(devProjectId), key };
 }
 
 function bearer(request: Request): string {

@@ -9,7 +9,7 @@ function aboutProject({ id, ownerUserId }: Project) {
 }
 
 /** A project's settings or keys have changed. Fields below `pricing` are named with it. */
-export function updated(project: Project, fields: string[]): NewEvent {
+export function projectUpdatedEvent(project: Project, fields: string[]): NewEvent {
   const sections = new Set(fields.map((field) => field.split(".", 1)[0] ?? field));
   return newEvent("updated", aboutProject(project), {
     changedFields: fields,
@@ -25,19 +25,19 @@ export function changedFields({ pricing, ...changes }: UpdateProject): string[] 
 }
 
 /** A project takes no more chats, charges and deposits. */
-export function archived(project: Project): NewEvent {
+export function projectArchivedEvent(project: Project): NewEvent {
   return newEvent("archived", aboutProject(project), { reason: "archived by its owner" });
 }
 
 /** A project has one more API key, of which these are the last four characters. */
-export function secretRotated(project: Project, secretLastFour: string): NewEvent {
+export function secretRotatedEvent(project: Project, secretLastFour: string): NewEvent {
   const about = aboutProject(project);
   const { actorId, actorType } = about.trigger;
   return newEvent("secret.rotated", about, { secretLastFour, actorId, actorType });
 }
 
 /** What a change of a project's Stripe keys, before and after it, has to say. */
-export function stripeChanged(
+export function stripeChangedEvent(
   project: Project,
   { before, after, baseUrl }: {
     /** The webhook's secret; null where there is no account. */

@@ -3,15 +3,15 @@ import type { Kv } from "../store/kv.ts";
 import { projectKey } from "../store/keys.ts";
 import type { Sealed, Secrets } from "../store/secrets.ts";
 import type { ProjectAdmin } from "./admin.ts";
-import { auditRow, byOperator, type Deed } from "./audit.ts";
-import type { Project } from "./schema.ts";
+import { type AuditAction, auditRow, byOperator } from "./audit.ts";
+import type { CreateProject, Project, StripeKeys, UpstreamSettings } from "./schema.ts";
 import { listProjects } from "./store.ts";
 
 /** So many projects at each call. */
 const pageSize = 20;
 
 /** One page of projects, in order of creation, and where the next one starts. */
-export async function pageOfProjects(
+export async function listProjectsToReseal(
   kv: Kv,
   cursor: string | undefined,
 ): Promise<{ projects: Project[]; nextCursor: string | null }> {
@@ -20,20 +20,20 @@ export async function pageOfProjects(
 }
 
 /** What resealing stands on. */
-export interface ResealRooms {
+export interface ResealDeps {
   deps: Pick<Deps, "kv" | "committer" | "id" | "clock">;
   admin: ProjectAdmin;
   secrets: Secrets;
 }
 
 /** What the audit trail says of a record whose secrets were put under the newest key. */
-export function resealed(target: string, count: number): Deed {
+export function resealSecret(target: string, count: number): AuditAction {
   return { by: byOperator("api"), action: "secrets.resealed", target, detail: { count } };
 }
 
 /** Puts a project's secrets under the first key of `SECRETS_KEY`; how many were not. */
 export async function resealProject(
-  { deps, admin, secrets }: ResealRooms,
+  { deps, admin, secrets }: ResealDeps,
   { id, upstream, stripe }: Project,
 ): Promise<number> {
   if (!upstream?.apiKey && !stripe) return 0;
@@ -55,8 +55,33 @@ export async function resealProject(
         webhookSecret: await fresh(stripe.webhookSecret),
       },
     };
-    if (count > 0) write.sets.push(auditRow(deps, id, resealed(id, count)));
+    if (count > 0) write.sets.push(auditRow(deps, id, resealSecret(id, count)));
     return { project, events: [] };
   });
   return count;
+}
+
+/** An upstream with its key sealed for this project's row. Throws 400 without `SECRETS_KEY`. */
+export async function sealUpstream(
+  secrets: Secrets,
+  projectId: string,
+  upstream: CreateProject["upstream"],
+): Promise<UpstreamSettings | null> {
+  if (!upstream) return null;
+  const { apiKey, ...rest } = upstream;
+  return { ...rest, apiKey: apiKey ? await secrets.seal(apiKey, projectKey(projectId)) : null };
+}
+
+/** A Stripe account's keys, sealed for this project's row. Throws 400 without `SECRETS_KEY`. */
+export async function sealStripe(
+  secrets: Secrets,
+  projectId: string,
+  keys: CreateProject["stripe"],
+): Promise<StripeKeys | null> {
+  if (!keys) return null;
+  const place = projectKey(projectId);
+  return {
+    secretKey: await secrets.seal(keys.secretKey, place),
+    webhookSecret: await secrets.seal(keys.webhookSecret, place),
+  };
 }

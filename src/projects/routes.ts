@@ -8,22 +8,22 @@ import { checkUserId } from "../base/user_id.ts";
 import type { Deps } from "../deps.ts";
 import type { ProjectAdmin } from "./admin.ts";
 import { byOperator, listAudit } from "./audit.ts";
-import type { Directory } from "./directory.ts";
-import { type AdminGuard, checkId } from "./operator.ts";
+import type { ProjectCache } from "./project_cache.ts";
+import { type AdminGuard, checkId } from "./admin_guard.ts";
 import { createKeySchema, createProjectSchema, updateProjectSchema } from "./schema.ts";
 import { listProjects } from "./store.ts";
 import { viewKey, viewProject } from "./view.ts";
 
-interface AdminRooms {
+interface AdminDeps {
   deps: Deps;
-  operator: AdminGuard;
+  adminGuard: AdminGuard;
   admin: ProjectAdmin;
-  directory: Directory;
+  projectCache: ProjectCache;
 }
 
 /** The admin API, for whoever has `ADMIN_KEY`; without one set, it is not there. */
-export function projectRoutes(rooms: AdminRooms) {
-  const { admin, deps, directory, operator } = rooms;
+export function projectRoutes(services: AdminDeps) {
+  const { admin, deps, projectCache, adminGuard } = services;
   const body = async ({ request, inTime }: Incoming) =>
     (await inTime(readJsonBody(request, bodyBytesMax))).value;
   const answer = (status: number, value: unknown, { requestId }: Incoming) =>
@@ -36,11 +36,11 @@ export function projectRoutes(rooms: AdminRooms) {
   const by = byOperator("api");
 
   return {
-    createProject: operator(async (incoming) => {
+    createProject: adminGuard(async (incoming) => {
       const made = await admin.create(parseWith(createProjectSchema, await body(incoming)), by);
       return answer(201, { ...made, project: viewProject(made.project) }, incoming);
     }),
-    listProjects: operator(async (incoming) => {
+    listProjects: adminGuard(async (incoming) => {
       const limit = readLimit(incoming.query("limit"));
       const cursor = incoming.query("cursor");
       if (cursor !== undefined && !isId("pw", cursor)) {
@@ -51,41 +51,41 @@ export function projectRoutes(rooms: AdminRooms) {
       const projects = found.slice(0, limit).map(viewProject);
       return answer(200, { projects, nextCursor }, incoming);
     }),
-    getProject: operator(async (incoming) => {
-      const { project } = await directory.refresh(projectOf(incoming));
+    getProject: adminGuard(async (incoming) => {
+      const { project } = await projectCache.refresh(projectOf(incoming));
       return answer(200, { project: viewProject(project) }, incoming);
     }),
-    updateProject: operator(async (incoming) => {
+    updateProject: adminGuard(async (incoming) => {
       const changes = parseWith(updateProjectSchema, await body(incoming));
       const project = await admin.update(projectOf(incoming), () => changes, by);
       return answer(200, { project: viewProject(project) }, incoming);
     }),
-    archiveProject: operator(async (incoming) => {
+    archiveProject: adminGuard(async (incoming) => {
       const project = await admin.archive(projectOf(incoming), by);
       return answer(200, { project: viewProject(project) }, incoming);
     }),
-    createKey: operator(async (incoming) => {
+    createKey: adminGuard(async (incoming) => {
       const settings = parseWith(createKeySchema, await body(incoming));
       for (const field of ["user", "defaultUser"] as const) {
         if (settings[field] !== null) checkUserId(settings[field], field);
       }
       return answer(201, await admin.createKey(projectOf(incoming), settings, by), incoming);
     }),
-    listKeys: operator(async (incoming) => {
-      const { project } = await directory.refresh(projectOf(incoming));
+    listKeys: adminGuard(async (incoming) => {
+      const { project } = await projectCache.refresh(projectOf(incoming));
       const keys = await admin.keys(project.id);
       return answer(200, { keys: keys.map(viewKey) }, incoming);
     }),
-    revokeKey: operator(async (incoming) => {
+    revokeKey: adminGuard(async (incoming) => {
       const keyId = checkId(incoming.param("keyId"), "API key");
       const key = await admin.revokeKey(projectOf(incoming), keyId, by);
       return answer(200, { revoked: true, key: viewKey(key) }, incoming);
     }),
-    audit: operator(async (incoming) => {
-      const { project } = await directory.refresh(projectOf(incoming));
+    audit: adminGuard(async (incoming) => {
+      const { project } = await projectCache.refresh(projectOf(incoming));
       return answer(200, await listAudit(deps.kv, project.id, page(incoming)), incoming);
     }),
-    instanceAudit: operator(async (incoming) =>
+    instanceAudit: adminGuard(async (incoming) =>
       answer(200, await listAudit(deps.kv, null, page(incoming)), incoming)
     ),
   };

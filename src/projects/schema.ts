@@ -2,9 +2,15 @@ import { z } from "zod";
 import { userIdSetting } from "../base/fields.ts";
 import { userIdCharsMax } from "../base/limits.ts";
 import { fromDecimal } from "../base/money.ts";
-import type { Listener } from "../events/listener.ts";
+import type { EventListenerRow } from "../events/event_patterns.ts";
 import type { Sealed } from "../store/secrets.ts";
-import { decimal, modelPriceSchema, money, pricingSchema, tokens } from "./prices.ts";
+import {
+  modelPriceSchema,
+  moneyDecimal,
+  priceDecimal,
+  pricingSchema,
+  tokenCount,
+} from "./price_schema.ts";
 
 /** What an API key may do. */
 export const scopes = ["chat", "money", "webhooks"] as const;
@@ -51,13 +57,13 @@ const oneToSix = "must be one to six amounts";
 /** What the hosted page offers. */
 const topUpSchema = z.strictObject({
   amounts: z.array(
-    money("An amount to choose; it may be outside what may be typed.").refine(
+    moneyDecimal("An amount to choose; it may be outside what may be typed.").refine(
       (amount) => amount !== "0",
       { error: "must be more than 0" },
     ),
   ).min(1, { error: oneToSix }).max(6, { error: oneToSix }).default(["5", "10", "25"]),
-  min: money("The least that may be typed.").default("1"),
-  max: money("The most that may be typed.").default("1000"),
+  min: moneyDecimal("The least that may be typed.").default("1"),
+  max: moneyDecimal("The most that may be typed.").default("1000"),
   checkoutUrl: addressTemplate.nullable().default(null).meta({
     description: "Your own checkout, with {user}, {project} and {amount}; else Stripe's.",
   }),
@@ -67,7 +73,7 @@ const topUpSchema = z.strictObject({
 }).meta({ id: "TopUp", description: "What the hosted top-up page offers." });
 
 /** Where a project's chats go, as stored. */
-export type Upstream = Omit<z.output<typeof upstreamSchema>, "apiKey"> & {
+export type UpstreamSettings = Omit<z.output<typeof upstreamSchema>, "apiKey"> & {
   apiKey: Sealed | null;
 };
 
@@ -80,8 +86,10 @@ const rates = { requestsPerMinute: count, tokensPerMinute: count, concurrent: co
 const limitsSchema = z.strictObject({
   user: z.strictObject({
     ...rates,
-    spendPerDay: money("Most that a user may spend in a day, UTC.").nullable().default(null),
-    spendPerMonth: money("Most that a user may spend in a month, UTC.").nullable().default(null),
+    spendPerDay: moneyDecimal("Most that a user may spend in a day, UTC.").nullable().default(null),
+    spendPerMonth: moneyDecimal("Most that a user may spend in a month, UTC.").nullable().default(
+      null,
+    ),
   }).prefault({}),
   key: z.strictObject(rates).prefault({}),
   reply: z.enum(["error", "message"]).default("error").meta({
@@ -133,7 +141,9 @@ const settings = {
   userSource: z.enum(["any", "header"]).meta({
     description: "`header`: only `X-Service-User` names the user.",
   }),
-  maxOutputTokens: tokens.meta({ description: "Most output tokens of one choice of an answer." }),
+  maxOutputTokens: tokenCount.meta({
+    description: "Most output tokens of one choice of an answer.",
+  }),
   allowedFields: z.array(z.string().min(1).max(64)).max(32).meta({
     description: "Chat fields that cost what has no price here, and are let through all the same.",
   }),
@@ -149,8 +159,8 @@ const settings = {
   }),
   topUp: topUpSchema,
   stripe: stripeSchema.nullable().meta({ description: "Your account at Stripe." }),
-  trialCredits: money("Given to each user once, with their first operation."),
-  lowBalance: money("An answer that leaves less than this ends with a warning.").nullable(),
+  trialCredits: moneyDecimal("Given to each user once, with their first operation."),
+  lowBalance: moneyDecimal("An answer that leaves less than this ends with a warning.").nullable(),
   limits: limitsSchema,
 };
 
@@ -186,8 +196,8 @@ export const updateProjectSchema = z.strictObject({
   ...settings,
   pricing: z.strictObject({
     catalogue: z.boolean(),
-    markupPercent: decimal,
-    requestFee: decimal,
+    markupPercent: priceDecimal,
+    requestFee: priceDecimal,
     models: z.record(z.string().min(1).max(256), modelPriceSchema),
   }).partial(),
 }).partial().meta({ id: "ProjectChanges" });
@@ -220,11 +230,11 @@ export type CreateKey = z.output<typeof createKeySchema>;
 /** A project: its settings and prices. One row; its version moves with every change below it. */
 export interface Project extends Omit<CreateProject, "upstream" | "stripe"> {
   id: string;
-  upstream: Upstream | null;
+  upstream: UpstreamSettings | null;
   stripe: StripeKeys | null;
   status: "active" | "archived";
   /** Who is told of its events. Kept by the webhooks room; never shown with the project. */
-  listeners: Listener[];
+  listeners: EventListenerRow[];
   createdAt: string;
   updatedAt: string;
 }

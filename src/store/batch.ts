@@ -1,7 +1,7 @@
-import type { Addition, Key, Write } from "./kv.ts";
+import type { Increment, Key, Write } from "./kv.ts";
 
 /** A write that waits for its turn. */
-export interface Pending {
+export interface PendingWrite {
   write: Write;
   resolve: (version: string | null) => void;
   reject: (error: unknown) => void;
@@ -12,7 +12,7 @@ export interface Pending {
 /** Some pending writes as one. */
 export interface Batch {
   write: Write;
-  members: Pending[];
+  members: PendingWrite[];
 }
 
 // Deno KV's limits for one atomic write, less the marker and some room for its own encoding:
@@ -29,7 +29,7 @@ const sumBytesMax = 15 * 1024;
  * changes, or expects another version of a checked key: such two can never be one write. So each
  * member is told what it would be told alone, after those before it. Always takes at least one.
  */
-export function openBatch(queue: Pending[], checksMax: number): Batch {
+export function openBatch(queue: PendingWrite[], checksMax: number): Batch {
   const first = queue[0];
   if (queue.length === 1 && first) {
     queue.length = 0;
@@ -37,9 +37,9 @@ export function openBatch(queue: Pending[], checksMax: number): Batch {
   }
   const checks = new Map<string, Write["checks"][number]>();
   const touched = new Map<string, Uint8Array | null>();
-  const additions: Addition[] = [];
+  const additions: Increment[] = [];
   const batch: Batch = { write: { checks: [], sets: [], deletes: [], additions }, members: [] };
-  const left: Pending[] = [];
+  const left: PendingWrite[] = [];
   const used = { mutations: 0, bytes: 0, keyBytes: 0 };
   for (const [index, pending] of queue.entries()) {
     const { write } = pending;

@@ -1,9 +1,9 @@
 import { ApiError, storeUnavailable } from "../base/errors.ts";
 import { decodeUtf8 } from "../base/utf8.ts";
 import type { Deps } from "../deps.ts";
-import { type Batch, keyText, openBatch, type Pending } from "./batch.ts";
+import { type Batch, keyText, openBatch, type PendingWrite } from "./batch.ts";
 import { commitMarkerKey } from "./keys.ts";
-import { type Addition, asStoreFault, emptyWrite, type Kv, type Write } from "./kv.ts";
+import { asStoreFault, emptyWrite, type Increment, type Kv, type Write } from "./kv.ts";
 import { added, createSums } from "./sums.ts";
 
 /** What became of a write: its version, or null when a check failed and nothing was written. */
@@ -17,7 +17,7 @@ export interface Committer {
    */
   commit(write: Write): Promise<CommitResult>;
   /** Counts what has no write of its own: it goes with the next one, or with `flush`. */
-  count(addition: Addition): void;
+  count(addition: Increment): void;
   /** Writes what was only counted so far, if anything. Throws as `commit` does. */
   flush(): Promise<void>;
   /** Resolves when nothing is pending or under way. */
@@ -30,7 +30,7 @@ interface CommitterOptions {
   checksMax: number;
   elapsed: Deps["clock"]["elapsed"];
   meter: Pick<
-    Deps["meter"],
+    Deps["metrics"],
     "commits" | "commitTime" | "commitWrites" | "retriedSingly" | "markers"
   >;
 }
@@ -50,11 +50,11 @@ const ridingMax = 5;
  */
 export function createCommitter(options: CommitterOptions): Committer {
   const { kv, newBatchId, checksMax, elapsed, meter } = options;
-  const queue: Pending[] = [];
+  const queue: PendingWrite[] = [];
   let running: Promise<void> | null = null;
   let lastMarker: string | null = null;
   const sums = createSums(newBatchId);
-  const counted = new Map<string, Addition>();
+  const counted = new Map<string, Increment>();
 
   async function drain(): Promise<void> {
     while (queue.length > 0) {
@@ -87,11 +87,11 @@ export function createCommitter(options: CommitterOptions): Committer {
     const riding = takeCounted();
     const additions = [...write.additions ?? [], ...riding];
     if (additions.length === 0) return await sendTimed(write);
-    const { sets, landed } = sums.after(additions);
+    const { sets, committed } = sums.after(additions);
     try {
       const version = await sendTimed({ ...write, sets: [...write.sets, ...sets] });
       if (version === null) riding.forEach(count);
-      else landed();
+      else committed();
       return version;
     } catch (error) {
       riding.forEach(count);
@@ -100,13 +100,13 @@ export function createCommitter(options: CommitterOptions): Committer {
     }
   }
 
-  function takeCounted(): Addition[] {
+  function takeCounted(): Increment[] {
     const taken = [...counted].slice(0, ridingMax);
     for (const [name] of taken) counted.delete(name);
     return taken.map(([, addition]) => addition);
   }
 
-  function count({ key, field, values }: Addition): void {
+  function count({ key, field, values }: Increment): void {
     const name = keyText([...key, field]);
     const before = counted.get(name)?.values;
     counted.set(name, { key, field, values: before ? added(before, values) : values });

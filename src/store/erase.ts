@@ -1,6 +1,6 @@
 import { emptyWrite, type Key, type Kv, type Row, type Write } from "./kv.ts";
 import type { Committer } from "./commit.ts";
-import { type Budget, listAfter, readPlace } from "./scan.ts";
+import { listAfter, readPlace, type ScanBudget } from "./scan.ts";
 import { z } from "zod";
 import type { ApiError } from "../base/errors.ts";
 import { isObject, type Json } from "../base/json.ts";
@@ -35,7 +35,7 @@ export interface Eraser {
   /** Why the user cannot be forgotten now, as a 400; null when nothing stands in the way. */
   refusal?(erasure: Erasure): Promise<ApiError | null>;
   /** From `place` on, null being the start. */
-  page(erasure: Erasure, place: Json | null, budget: Budget): Promise<ErasedPage>;
+  page(erasure: Erasure, place: Json | null, budget: ScanBudget): Promise<ErasedPage>;
 }
 
 interface RowEraser {
@@ -66,7 +66,7 @@ export function eraseRows({ name, kv, committer, prefix, rewrite }: RowEraser): 
           return change ? [{ row, change }] : [];
         });
         const landed = await Promise.all(
-          changes.map(({ row, change }) => commitOn(committer, row, change)),
+          changes.map(({ row, change }) => commitUnlessMoved(committer, row, change)),
         );
         erased += landed.filter(Boolean).length;
         // A row that changed meanwhile is looked at again, with its page.
@@ -83,22 +83,22 @@ export function eraseRows({ name, kv, committer, prefix, rewrite }: RowEraser): 
 }
 
 /** JSON with the pseudonym wherever a whole text is the user's id. */
-export function renamed(
+export function renamedUser(
   value: Json,
   { user, pseudonym }: Pick<Erasure, "user" | "pseudonym">,
 ): Json {
   if (value === user) return pseudonym;
-  if (Array.isArray(value)) return value.map((item) => renamed(item, { user, pseudonym }));
+  if (Array.isArray(value)) return value.map((item) => renamedUser(item, { user, pseudonym }));
   if (!isObject(value)) return value;
   const entries = Object.entries(value);
   return Object.fromEntries(entries.map(([name, inner]) => [
     name,
-    renamed(inner, { user, pseudonym }),
+    renamedUser(inner, { user, pseudonym }),
   ]));
 }
 
 /** Writes what takes a row's place, if the row is still as it was read. */
-export async function commitOn(
+export async function commitUnlessMoved(
   committer: Committer,
   { key, version }: Pick<Row, "key" | "version">,
   change: Pick<Write, "sets" | "deletes">,

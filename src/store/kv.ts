@@ -21,7 +21,7 @@ export interface ListOptions {
 }
 
 /** Something to add to one field of a sum that the store keeps; whoever reads adds up by place. */
-export interface Addition {
+export interface Increment {
   key: Key;
   field: string;
   values: readonly bigint[];
@@ -33,7 +33,7 @@ export interface Write {
   sets: { key: Key; value: Uint8Array }[];
   deletes: Key[];
   /** Counted when, and only when, the rest is written. */
-  additions?: Addition[];
+  additions?: Increment[];
 }
 
 /** A write that changes nothing yet. */

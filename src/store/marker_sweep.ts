@@ -12,7 +12,7 @@ const markerLifetimeMs = 10 * 60 * 1000;
  * that has landed be told as one that has not.
  */
 export function createMarkerSweep(
-  { kv, clock, meter }: Pick<Deps, "clock" | "meter"> & { kv: Kv },
+  { kv, clock, metrics }: Pick<Deps, "clock" | "metrics"> & { kv: Kv },
 ): () => Promise<void> {
   let seenSince = new Map<string, number>();
   return async () => {
@@ -27,6 +27,6 @@ export function createMarkerSweep(
     );
     if (old.length === 0) return;
     await kv.atomic({ checks: [], sets: [], deletes: old.map(({ key }) => key) });
-    meter.repairs.commit_marker.add(old.length);
+    metrics.repairs.commit_marker.add(old.length);
   };
 }

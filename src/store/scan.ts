@@ -4,11 +4,11 @@ import type { Json } from "../base/json.ts";
 import type { Key, Kv, Row } from "./kv.ts";
 
 /** What was looked at, by its name, and how often. */
-export type Counts = Record<string, number>;
+export type ScanCounts = Record<string, number>;
 
 /** What one page of a scan has found. */
 export interface ScanPage {
-  checked: Counts;
+  checked: ScanCounts;
   /** Sentences that name the record and what is wrong with it. */
   faults: string[];
   /** Where to go on; null at the end. */
@@ -19,11 +19,11 @@ export interface ScanPage {
 export interface Scan {
   name: string;
   /** From `place` on, null being the start. Throws 400 for a place that it never gave. */
-  page(place: Json | null, budget: Budget): Promise<ScanPage>;
+  page(place: Json | null, budget: ScanBudget): Promise<ScanPage>;
 }
 
 /** How much one call may still do: reads count, and time. */
-export class Budget {
+export class ScanBudget {
   #readsLeft: number;
   readonly #isLate: () => boolean;
 
@@ -54,7 +54,7 @@ export function readOrNull<T>(
 }
 
 /** Adds to a count. */
-export function count(counts: Counts, what: string, by = 1): void {
+export function countRows(counts: ScanCounts, what: string, by = 1): void {
   counts[what] = (counts[what] ?? 0) + by;
 }
 
@@ -98,7 +98,7 @@ interface RowScan {
   prefix: Key;
   rowsPerRead: number;
   /** The faults of some rows; counts what it looks at. */
-  look(rows: Row[], counts: Counts): Promise<string[]>;
+  look(rows: Row[], counts: ScanCounts): Promise<string[]>;
 }
 
 /** A scan of all rows under one prefix. */
@@ -106,7 +106,7 @@ export function scanRows({ name, kv, prefix, rowsPerRead, look }: RowScan): Scan
   return {
     name,
     async page(place, budget) {
-      const checked: Counts = {};
+      const checked: ScanCounts = {};
       const faults: string[] = [];
       let after = place === null ? null : [...prefix, ...readPlace(keyPlace, place)];
       do {
@@ -127,9 +127,9 @@ export function scanRows({ name, kv, prefix, rowsPerRead, look }: RowScan): Scan
  * verdict counts when the record's version is the same after as before. Of one that never rests
  * nothing is said, but it is counted.
  */
-export async function judgeAtRest(
+export async function verifyAtRest(
   kv: Kv,
-  { key, counts }: { key: Key; counts: Counts },
+  { key, counts }: { key: Key; counts: ScanCounts },
   judge: (row: Row) => Promise<string[]>,
 ): Promise<string[]> {
   let row = await kv.get(key);
@@ -141,7 +141,7 @@ export async function judgeAtRest(
     if (again.version === row.version) return faults;
     row = again;
   }
-  count(counts, "neverAtRest");
+  countRows(counts, "neverAtRest");
   return [];
 }
 

@@ -1,7 +1,7 @@
 import { fromBytes } from "../base/json.ts";
 import { encodeUtf8, utf8Length } from "../base/utf8.ts";
 import { keyText } from "./batch.ts";
-import type { Addition, Key, Write } from "./kv.ts";
+import type { Increment, Key, Write } from "./kv.ts";
 
 /** Sums by field; each a vector of whole numbers, such as a count and an amount in 1e-9 units. */
 export type Sum = Map<string, readonly bigint[]>;
@@ -9,9 +9,9 @@ export type Sum = Map<string, readonly bigint[]>;
 /** Sums that are kept as rows: how the store can tell totals without reading what they are of. */
 export interface Sums {
   /** The rows that hold after these additions, and what to call once they have landed. */
-  after(additions: readonly Addition[]): { sets: Write["sets"]; landed(): void };
+  after(additions: readonly Increment[]): { sets: Write["sets"]; committed(): void };
   /** Nobody knows whether the rows for these additions landed: they are not written to again. */
-  abandon(additions: readonly Addition[]): void;
+  abandon(additions: readonly Increment[]): void;
 }
 
 /** One row of a sum: nobody else writes it, so no write has to check it. */
@@ -58,7 +58,7 @@ export function createSums(newShard: () => string): Sums {
       }
       return {
         sets: [...changed].map(([{ key }, fields]) => ({ key, value: encode(fields) })),
-        landed: () => changed.forEach((fields, shard) => void (shard.fields = fields)),
+        committed: () => changed.forEach((fields, shard) => void (shard.fields = fields)),
       };
     },
     abandon(additions) {

@@ -3,16 +3,16 @@ import type { Handler } from "../base/handler.ts";
 import { formatAmount } from "../base/money.ts";
 import { jsonResponse } from "../base/response.ts";
 import type { Deps } from "../deps.ts";
-import type { Directory } from "../projects/directory.ts";
-import { type AdminGuard, checkId } from "../projects/operator.ts";
-import { monthOf } from "./month_use.ts";
+import type { ProjectCache } from "../projects/project_cache.ts";
+import { type AdminGuard, checkId } from "../projects/admin_guard.ts";
+import { monthOf } from "../base/period.ts";
 import { readSummary, type Totals } from "./summary.ts";
 import { readTopUsers } from "./top_users.ts";
 
-interface SummaryRooms {
+interface SummaryDeps {
   deps: Deps;
-  operator: AdminGuard;
-  directory: Directory;
+  adminGuard: AdminGuard;
+  projectCache: ProjectCache;
 }
 
 const dayMs = 24 * 60 * 60 * 1000;
@@ -23,12 +23,12 @@ const daysMax = 400;
  * (ISO 8601; the last day by default), by hour and model, and who spent most in the month of `to`.
  */
 export function summaryRoutes(
-  { deps: { kv, clock }, operator, directory }: SummaryRooms,
+  { deps: { kv, clock }, adminGuard, projectCache }: SummaryDeps,
 ): { summary: Handler } {
   return {
-    summary: operator(async ({ requestId, param, query }) => {
+    summary: adminGuard(async ({ requestId, param, query }) => {
       const projectId = checkId(param("projectId"), "project");
-      const { project: { currency } } = await directory.refresh(projectId);
+      const { project: { currency } } = await projectCache.refresh(projectId);
       const to = readTime("to", query("to")) ?? clock.now() + 1;
       const from = readTime("from", query("from")) ?? to - dayMs;
       if (from >= to) throw badRequest("from", "'from' must be before 'to'.");

@@ -2,7 +2,7 @@ import { type Amount, toAmount } from "../base/money.ts";
 import { sumKey, sumsPrefix } from "../store/keys.ts";
 import type { Kv, Row } from "../store/kv.ts";
 import { added, decodeSum, type Sum } from "../store/sums.ts";
-import { hourOf } from "./tally.ts";
+import { hourOf } from "./hourly_counters.ts";
 
 /** What a project's users did. Tokens are counts, the rest of the lower half amounts. */
 export interface Totals {

@@ -1,21 +1,32 @@
 import { fromBytes, toBytes } from "../base/json.ts";
-import { toAmount } from "../base/money.ts";
+import { type Amount, toAmount } from "../base/money.ts";
 import type { Deps } from "../deps.ts";
-import { commitOn, type Eraser, eraseRows, type Erasure } from "../store/erase.ts";
+import { commitUnlessMoved, type Eraser, eraseRows, type Erasure } from "../store/erase.ts";
 import { accountKey, authorizationKey, topUsersKey, topUsersPrefix } from "../store/keys.ts";
 import type { Kv } from "../store/kv.ts";
-import { monthOf, type MonthUse, type Used } from "./month_use.ts";
+import { monthOf } from "../base/period.ts";
 
 /** Knows who spends most, without reading every account. */
 export interface TopUsers {
   /** A user's use in this month so far, as it has just been written. */
-  see(projectId: string, user: string, use: MonthUse): void;
+  see(projectId: string, user: string, use: MonthSpend): void;
   /** Writes what was seen. What is not written when a process dies is seen with the next charge. */
   flush(): Promise<void>;
 }
 
+/** What one user did in one month. */
+interface MonthSpend {
+  /** `YYYY-MM`, UTC. */
+  month: string;
+  /** Charged requests. */
+  requests: number;
+  /** Of all classes. */
+  tokens: number;
+  spent: Amount;
+}
+
 /** A user among those who spent most. */
-export interface TopUser extends Used {
+export interface TopUser extends Omit<MonthSpend, "month"> {
   user: string;
 }
 
@@ -114,7 +125,10 @@ export function createTopUsersEraser(
   async function writeAnew(erasure: Erasure, month: string): Promise<boolean> {
     const row = await kv.get(topUsersKey(erasure.projectId, month));
     const value = encode(rename(decode(row.value), erasure));
-    return await commitOn(committer, row, { sets: [{ key: row.key, value }], deletes: [] });
+    return await commitUnlessMoved(committer, row, {
+      sets: [{ key: row.key, value }],
+      deletes: [],
+    });
   }
 
   return {

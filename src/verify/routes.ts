@@ -1,26 +1,24 @@
 import { badCursor } from "../base/errors.ts";
 import type { Incoming } from "../base/handler.ts";
 import { jsonResponse } from "../base/response.ts";
-import { costsOf } from "../chat/pricing.ts";
+import { possibleCosts } from "../pricing/price.ts";
 import type { Deps } from "../deps.ts";
-import { scanLedger } from "../ledger/verify.ts";
-import { scanHolding } from "../ledger/verify_holding.ts";
-import { scanIdempotency } from "../ledger/verify_idempotency.ts";
-import { scanPayments } from "../paywall/verify.ts";
-import type { AdminGuard } from "../projects/operator.ts";
-import { Budget } from "../store/scan.ts";
+import { scanHolding, scanIdempotency, scanLedger } from "../ledger/verify.ts";
+import { scanPayments } from "../payments/verify.ts";
+import type { AdminGuard } from "../projects/admin_guard.ts";
+import { ScanBudget } from "../store/scan.ts";
 import { scanWebhooks } from "../webhooks/verify.ts";
-import type { VerifiedPage } from "./operations.ts";
-import { decodeCursor, encodeCursor } from "./schema.ts";
+import type { VerifiedPage } from "./api_doc.ts";
+import { decodeVerifyCursor, encodeVerifyCursor } from "./schema.ts";
 
 /** One call does so much and no more, so that nobody else waits for it. */
 const readsPerCall = 2_000;
 const callMs = 200;
 
 /** `GET /v1/admin/verify`: checks what the store must always hold, page by page, while it works. */
-export function verifyRoutes({ deps, operator }: { deps: Deps; operator: AdminGuard }) {
+export function verifyRoutes({ deps, adminGuard }: { deps: Deps; adminGuard: AdminGuard }) {
   const scans = [
-    scanLedger(deps, costsOf),
+    scanLedger(deps, possibleCosts),
     scanIdempotency(deps),
     scanHolding(deps),
     scanPayments(deps),
@@ -28,19 +26,19 @@ export function verifyRoutes({ deps, operator }: { deps: Deps; operator: AdminGu
   ];
 
   return {
-    verify: operator(async (incoming: Incoming) => {
+    verify: adminGuard(async (incoming: Incoming) => {
       const cursor = incoming.query("cursor");
-      const from = cursor === undefined ? null : decodeCursor(cursor);
+      const from = cursor === undefined ? null : decodeVerifyCursor(cursor);
       const at = from === null ? 0 : scans.findIndex(({ name }) => name === from.scan);
       const scan = scans[at];
       if (!scan) throw badCursor();
       const deadline = deps.clock.elapsed() + callMs;
-      const budget = new Budget(readsPerCall, () => deps.clock.elapsed() >= deadline);
+      const budget = new ScanBudget(readsPerCall, () => deps.clock.elapsed() >= deadline);
       const { checked, faults, next } = await scan.page(from?.place ?? null, budget);
       const following = next === null ? scans[at + 1]?.name : scan.name;
       const nextCursor = following === undefined
         ? null
-        : encodeCursor({ scan: following, place: next });
+        : encodeVerifyCursor({ scan: following, place: next });
       const answer: VerifiedPage = { scan: scan.name, checked, faults, nextCursor };
       return jsonResponse(200, answer, incoming.requestId, { "cache-control": "no-store" });
     }),

@@ -9,22 +9,22 @@ const cursorCharsMax = 32 * 1024;
 /** Which scan goes on, and where. */
 const positionSchema = z.strictObject({ scan: z.string(), place: z.json().nullable() });
 /** Which scan goes on, and where. */
-export interface Position {
+export interface VerifyPosition {
   scan: string;
   place: Json | null;
 }
 
 /** A position as callers carry it from page to page. */
-export function encodeCursor(position: Position): string {
+export function encodeVerifyCursor(position: VerifyPosition): string {
   return Buffer.from(JSON.stringify(position)).toString("base64url");
 }
 
 /** Reads a cursor. Throws 400 for one that `encodeCursor` never made. */
-export function decodeCursor(cursor: string): Position {
+export function decodeVerifyCursor(cursor: string): VerifyPosition {
   try {
     if (cursor.length > cursorCharsMax) throw new RangeError("too long");
     const text = decodeUtf8(Buffer.from(cursor, "base64url"));
-    return positionSchema.parse(JSON.parse(text ?? "")) as Position;
+    return positionSchema.parse(JSON.parse(text ?? "")) as VerifyPosition;
   } catch {
     throw badCursor();
   }

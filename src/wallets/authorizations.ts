@@ -1,18 +1,18 @@
 import { type Amount, formatAmount } from "../base/money.ts";
 import type { Deps } from "../deps.ts";
 import { type NewEvent, newEvent, type Subject, type Trigger } from "../events/event.ts";
-import { decodeAccount, requireOpen } from "../ledger/account.ts";
+import { decodeAccount, requireNotClosed } from "../ledger/account.ts";
 import {
   type Authorization,
   decodeAuthorization,
   encodeAuthorization,
   formerPayers,
 } from "../ledger/authorization.ts";
-import type { Approval, LinkSubject } from "../paywall/link.ts";
-import type { Commit } from "../projects/announce.ts";
+import type { AuthorizationLink, LinkSubject } from "../paywall/links.ts";
+import type { CommitWithEvents } from "../projects/commit_with_events.ts";
 import { accountKey, authorizationKey, connectionKey } from "../store/keys.ts";
 import { emptyWrite } from "../store/kv.ts";
-import { type Connection, listConnections, markConnection } from "./store.ts";
+import { listConnections, markConnection, type WalletConnection } from "./store.ts";
 
 /**
  * People's leave to spend of their wallets. One decision at a time counts for each user. All throw 403
@@ -20,9 +20,12 @@ import { type Connection, listConnections, markConnection } from "./store.ts";
  */
 export interface Authorizations {
   /** Allows the user to spend; false when the link had ended by then. */
-  approve(approval: Approval, by: { personId: string; dailyCap: Amount }): Promise<boolean>;
+  approve(
+    approval: AuthorizationLink,
+    by: { personId: string; dailyCap: Amount },
+  ): Promise<boolean>;
   /** Refuses; what another person had allowed stays. False when the link had ended by then. */
-  decline(approval: Approval, personId: string | null): Promise<boolean>;
+  decline(approval: AuthorizationLink, personId: string | null): Promise<boolean>;
   /** Ends what was allowed; false when nothing was, or by another person than `personId`. */
   revoke(
     subject: LinkSubject,
@@ -31,18 +34,18 @@ export interface Authorizations {
   /** Another cap for what this person allows; false when they allow nothing there. */
   setCap(subject: LinkSubject, by: { personId: string; dailyCap: Amount }): Promise<boolean>;
   /** What a person has ever decided about. */
-  ofPerson(personId: string): Promise<Connection[]>;
+  ofPerson(personId: string): Promise<WalletConnection[]>;
 }
 
 /** An end user on one of the pages. */
-export function byPerson(personId: string): Trigger {
+export function personTrigger(personId: string): Trigger {
   return { source: "checkout", actorType: "end-user", actorId: personId };
 }
 
 /** Authorizations over the project's own writes. */
 export function createAuthorizations(
   { kv, clock, id }: Pick<Deps, "kv" | "clock" | "id">,
-  commit: Commit,
+  commit: CommitWithEvents,
 ): Authorizations {
   /** Writes what `decide` makes of the last decision; false when it makes nothing of it. */
   async function decide(
@@ -60,7 +63,7 @@ export function createAuthorizations(
       done = made !== null;
       if (!made) return null;
       // Closed while the user is being forgotten: whoever comes meanwhile would get mixed up.
-      requireOpen(decodeAccount(own?.value ?? null));
+      requireNotClosed(decodeAccount(own?.value ?? null));
       const { next, events } = made;
       const write = emptyWrite();
       for (const row of [found, own]) {
@@ -77,7 +80,7 @@ export function createAuthorizations(
   }
 
   /** Never before what it follows, also where a clock was set back: a link is for one decision. */
-  function decidedAt(approval: Approval | null, last: Authorization | null): number {
+  function decidedAt(approval: AuthorizationLink | null, last: Authorization | null): number {
     return Math.max(clock.now(), approval?.issuedAt ?? 0, last?.decidedAt ?? 0);
   }
 
@@ -112,7 +115,7 @@ export function createAuthorizations(
         };
         const subject = about(user, connectionId);
         const data = { externalUserId: user, walletUserId: personId, connectionId };
-        const trigger = byPerson(personId);
+        const trigger = personTrigger(personId);
         return {
           next,
           events: [newEvent("authorization.completed", { trigger, subject }, data)],
@@ -120,7 +123,7 @@ export function createAuthorizations(
       }),
     async decline(approval, personId) {
       const { user, requestId } = approval;
-      const trigger = byPerson(personId ?? user);
+      const trigger = personTrigger(personId ?? user);
       const declined = newEvent("authorization.declined", {
         trigger,
         subject: about(user, requestId),
@@ -160,7 +163,7 @@ export function createAuthorizations(
 }
 
 /** Whether a decision has been made since the link was. */
-export function hasEnded({ issuedAt }: Approval, last: Authorization | null): boolean {
+export function hasEnded({ issuedAt }: AuthorizationLink, last: Authorization | null): boolean {
   return last !== null && last.decidedAt >= issuedAt;
 }
 

@@ -64,13 +64,13 @@ function NoWallet() {
 }
 
 /** What a link that was used says: to whom allowed it, to another's device, to whom said no. */
-export type Decided = "approved" | "elsewhere" | "declined";
+export type AuthorizeDecision = "approved" | "elsewhere" | "declined";
 
 /** What has become of a request for leave. */
 export function DecidedPage(
   { base, decided, projectName, cap, topUpUrl }: {
     base: string;
-    decided: Decided;
+    decided: AuthorizeDecision;
     projectName: string;
     cap: string;
     topUpUrl: string;

@@ -3,7 +3,7 @@ import { fromBase64Url, toBase64Url } from "../base/base64.ts";
 import { ApiError } from "../base/errors.ts";
 import type { Deps } from "../deps.ts";
 import type { Tokens } from "../paywall/token.ts";
-import { isCredentialId } from "./schema.ts";
+import { isCredentialId } from "./passkey_schema.ts";
 import {
   listPasskeys,
   type Passkey,

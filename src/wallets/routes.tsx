@@ -9,58 +9,58 @@ import { parseWith, readJsonBody } from "../base/request.ts";
 import { checkUserId } from "../base/user_id.ts";
 import { listActivities } from "../ledger/activities.ts";
 import { readBalance } from "../ledger/balance.ts";
-import { activityForPeople } from "../paywall/activity.ts";
-import type { LinkSubject } from "../paywall/link.ts";
+import { activityForPeople } from "../paywall/top_up_page.tsx";
+import type { LinkSubject } from "../paywall/links.ts";
 import { readForm, requireSameOrigin } from "../pages/form.ts";
 import { asPage, pageResponse, seeOther } from "../pages/response.tsx";
-import { checkId } from "../projects/operator.ts";
-import { authorizeRoutes, readCap } from "./authorize.tsx";
-import { byPerson } from "./authorizations.ts";
+import { checkId } from "../projects/admin_guard.ts";
+import { authorizeRoutes, readCap } from "./authorize_routes.tsx";
+import { personTrigger } from "./authorizations.ts";
 import { walletScriptHash } from "./passkey_button.tsx";
-import { AskLeavePage, NoWalletPage, WalletPage, type WalletView } from "./wallet_page.tsx";
-import type { WalletRooms } from "./rooms.ts";
-import { authenticationSchema, isCredentialId, registrationSchema } from "./schema.ts";
+import { ConfirmRevokePage, NoWalletPage, WalletPage, type WalletView } from "./wallet_page.tsx";
+import type { WalletDeps } from "./wallet_deps.ts";
+import { authenticationSchema, isCredentialId, registrationSchema } from "./passkey_schema.ts";
 import { listCurrencies, listPasskeys } from "./store.ts";
 
 const activitiesShown = 20;
 
 /** The pages of people with wallets, and the calls of their script. */
-export function walletRoutes(rooms: WalletRooms) {
-  const { show, decide } = authorizeRoutes(rooms);
+export function walletRoutes(services: WalletDeps) {
+  const { show, decide } = authorizeRoutes(services);
   return {
     showAuthorize: show,
     decideAuthorize: decide,
-    showWallet: asPage(showWallet(rooms), rooms.deps.config),
-    changeWallet: asPage(changeWallet(rooms), rooms.deps.config),
-    ...passkeyRoutes(rooms),
+    showWallet: asPage(showWallet(services), services.deps.config),
+    changeWallet: asPage(changeWallet(services), services.deps.config),
+    ...passkeyRoutes(services),
   };
 }
 
-function showWallet(rooms: WalletRooms): Handler {
+function showWallet(services: WalletDeps): Handler {
   return async ({ request, requestId }) => {
-    const known = await rooms.devices.known(request);
+    const known = await services.deviceCookies.known(request);
     const script = walletScriptHash;
     if (known === null) {
-      const page = <NoWalletPage base={publicPath(rooms.deps.config, "")} />;
+      const page = <NoWalletPage base={publicPath(services.deps.config, "")} />;
       return pageResponse(200, String(page), { requestId, script });
     }
-    const { personId, leave } = known;
-    const page = <WalletPage {...await viewWallet(rooms, personId)} />;
+    const { personId, grant } = known;
+    const page = <WalletPage {...await viewWallet(services, personId)} />;
     // A device that is used stays known, however long ago its person gave it leave.
-    const cookie = await leave.cookie();
+    const cookie = await grant.cookie();
     return pageResponse(200, String(page), { requestId, script, cookie });
   };
 }
 
-async function viewWallet(rooms: WalletRooms, personId: string): Promise<WalletView> {
-  const { deps: { kv, clock }, authorizations, directory, links } = rooms;
+async function viewWallet(services: WalletDeps, personId: string): Promise<WalletView> {
+  const { deps: { kv, clock }, authorizations, projectCache, links } = services;
   const all = await authorizations.ofPerson(personId);
   const connections: WalletView["connections"] = [];
   // Also those that no app may spend of any more.
   const currencies = new Set(await listCurrencies(kv, personId));
   for (const connection of all) {
     const { projectId, user, authorization } = connection;
-    const { project } = await directory.current(projectId);
+    const { project } = await projectCache.current(projectId);
     const { currency, name } = project;
     currencies.add(currency);
     const forPeople = (text: string) => formatForPeople(parseAmount(text) ?? zero, currency);
@@ -92,7 +92,7 @@ async function viewWallet(rooms: WalletRooms, personId: string): Promise<WalletV
     return { id, addedAt: timeForPeople(createdAt), usedAt };
   });
   return {
-    base: publicPath(rooms.deps.config, ""),
+    base: publicPath(services.deps.config, ""),
     balances,
     connections,
     activities: activities.slice(0, activitiesShown),
@@ -104,28 +104,31 @@ function timeForPeople(ms: number): string {
   return new Date(ms).toISOString().slice(0, 16).replace("T", " ");
 }
 
-function changeWallet(rooms: WalletRooms): Handler {
-  const { deps, devices, authorizations, passkeys } = rooms;
+function changeWallet(services: WalletDeps): Handler {
+  const { deps, deviceCookies, authorizations, passkeys } = services;
   return async ({ request, path, requestId, inTime }) => {
     const form = await inTime(readForm(request, deps.config));
-    const personId = await devices.personOf(request);
+    const personId = await deviceCookies.personOf(request);
     if (personId === null) throw new ApiError(403, { message: "This device knows no wallet." });
     switch (form.get("action")) {
       case "leave":
         if (!form.has("confirmed") && (await listPasskeys(deps.kv, personId)).length === 0) {
-          const page = <AskLeavePage {...await viewWallet(rooms, personId)} />;
+          const page = <ConfirmRevokePage {...await viewWallet(services, personId)} />;
           return pageResponse(200, String(page), { requestId });
         }
-        return seeOther(publicPath(deps.config, path), requestId, devices.forgotten);
+        return seeOther(publicPath(deps.config, path), requestId, deviceCookies.forgotten);
       case "sign-out-others": {
-        const known = await devices.signOutOthers(request);
+        const known = await deviceCookies.signOutOthers(request);
         return seeOther(publicPath(deps.config, path), requestId, known ? [known.cookie] : []);
       }
       case "remove-passkey":
         await passkeys.remove(personId, readCredentialId(form));
         break;
       case "revoke":
-        await authorizations.revoke(readSubject(form), { personId, trigger: byPerson(personId) });
+        await authorizations.revoke(readSubject(form), {
+          personId,
+          trigger: personTrigger(personId),
+        });
         break;
       case "cap": {
         const dailyCap = readCap(form.get("cap"));
@@ -153,9 +156,9 @@ function readCredentialId(form: URLSearchParams): string {
 }
 
 /** What the page's script calls: JSON in and out, from our own pages alone. */
-function passkeyRoutes({ deps, devices, passkeys }: WalletRooms) {
+function passkeyRoutes({ deps, deviceCookies, passkeys }: WalletDeps) {
   const own = async (request: Request): Promise<string> => {
-    const personId = await devices.personOf(request);
+    const personId = await deviceCookies.personOf(request);
     if (personId === null) throw new ApiError(403, { message: "This device knows no wallet." });
     return personId;
   };
@@ -180,7 +183,7 @@ function passkeyRoutes({ deps, devices, passkeys }: WalletRooms) {
     signInOptions: call(async () => Response.json(await passkeys.challenge())),
     signIn: call(async (_, body) => {
       const answer = parseWith(authenticationSchema, body);
-      const cookie = await (await passkeys.signIn(answer, devices.leaveOf)).cookie();
+      const cookie = await (await passkeys.signIn(answer, deviceCookies.grantFor)).cookie();
       return Response.json({ signedIn: true }, { headers: { "set-cookie": cookie } });
     }),
   };

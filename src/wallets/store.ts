@@ -1,6 +1,6 @@
 import { fromBytes, toBytes } from "../base/json.ts";
 import { type Authorization, decodeAuthorization } from "../ledger/authorization.ts";
-import type { LinkSubject } from "../paywall/link.ts";
+import type { LinkSubject } from "../paywall/links.ts";
 import {
   authorizationKey,
   connectionsPrefix,
@@ -13,7 +13,7 @@ import { emptyWrite, type Key, type Kv, type Write } from "../store/kv.ts";
 import { pagesUnder } from "../store/scan.ts";
 
 /** What a person decided about one user of one project. */
-export interface Connection extends LinkSubject {
+export interface WalletConnection extends LinkSubject {
   authorization: Authorization;
 }
 
@@ -27,8 +27,8 @@ export function markConnection(write: Write, key: Key): void {
 }
 
 /** What still is this person's, all of it: each can be ended. */
-export async function listConnections(kv: Kv, personId: string): Promise<Connection[]> {
-  const own: Connection[] = [];
+export async function listConnections(kv: Kv, personId: string): Promise<WalletConnection[]> {
+  const own: WalletConnection[] = [];
   for await (const rows of pagesUnder(kv, connectionsPrefix(personId), connectionsPerRead)) {
     const subjects = rows.map(({ key }) => ({ projectId: String(key[2]), user: String(key[3]) }));
     const keys = subjects.map(({ projectId, user }) => authorizationKey(projectId, user));

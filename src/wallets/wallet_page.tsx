@@ -1,5 +1,5 @@
 /** @jsxImportSource @hono/hono/jsx */
-import { Activities, type TopUpView } from "../paywall/page.tsx";
+import { ActivitySection, type TopUpView } from "../paywall/top_up_page.tsx";
 import { Page } from "../pages/page.tsx";
 import { UsePasskey, walletScript as script } from "./passkey_button.tsx";
 
@@ -37,7 +37,7 @@ export function WalletPage({ base, balances, connections, activities, passkeys }
           {...connection}
         />
       ))}
-      <Activities activities={activities} />
+      <ActivitySection activities={activities} />
       <h2>On another device</h2>
       <p>
         {passkeys.length === 0
@@ -122,7 +122,7 @@ export function NoWalletPage({ base }: Pick<WalletView, "base">) {
 }
 
 /** Asks before a wallet is forgotten on a device, where no passkey leads back to it. */
-export function AskLeavePage({ base, balances, connections }: WalletView) {
+export function ConfirmRevokePage({ base, balances, connections }: WalletView) {
   const title = "Forget your wallet for good?";
   const active = connections.filter(({ isActive }) => isActive);
   return (

@@ -1,6 +1,6 @@
 import { firstIdAt } from "../base/ids.ts";
 import type { Deps } from "../deps.ts";
-import { outboxGraceMs } from "./expand.ts";
+import { outboxGraceMs } from "./fan_out.ts";
 import { countOutbox, listDue, listReady } from "./store.ts";
 
 /** Deliveries that wait in the store. NaN where the store does not answer. */

@@ -52,12 +52,12 @@ export function newDelivery(
 }
 
 /** The delivery while one try of it runs; it comes due again by itself when that try is lost. */
-export function claimed(delivery: Delivery, lease: string, until: number): Delivery {
+export function leasedDelivery(delivery: Delivery, lease: string, until: number): Delivery {
   return { ...delivery, lease, dueAt: until, claims: delivery.claims + 1 };
 }
 
 /** Why a pending delivery is not worth another try; null when it is. */
-export function reasonToGiveUp(
+export function giveUpReason(
   delivery: Delivery,
   { attemptsMax }: RetryPolicy,
   now: number,

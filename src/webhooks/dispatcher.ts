@@ -1,19 +1,20 @@
 import { loggedFault } from "../base/errors.ts";
 import { firstIdAt } from "../base/ids.ts";
 import { encodeUtf8 } from "../base/utf8.ts";
-import type { PendingEvent } from "../events/bell.ts";
-import type { Key } from "../store/kv.ts";
-import { emptyWrite } from "../store/kv.ts";
+import type { PendingEvent } from "../events/outbox_notifier.ts";
+import { emptyWrite, type Key } from "../store/kv.ts";
 import { outboxKey, readyKey } from "../store/keys.ts";
-import { createClaims } from "./claim.ts";
-import { type Claimed, type Endpoint, Slots } from "./endpoint.ts";
-import { createExpansion, outboxGraceMs } from "./expand.ts";
+import { createLeases } from "./lease.ts";
+import { DeliverySlots, type Endpoint, type LeasedDelivery } from "./endpoint.ts";
+import { createFanOut, outboxGraceMs } from "./fan_out.ts";
 import { readyGrainMs, readyTime } from "./delivery_rows.ts";
-import type { LogFields } from "../deps.ts";
-import type { DispatcherRooms } from "./rooms.ts";
-import { createResults } from "./results.ts";
+import type { Deps, LogFields } from "../deps.ts";
+import { createResultRecorder } from "./record.ts";
 import { listOutbox, listReady, nextDue, type ReadyRow } from "./store.ts";
-import { createTries } from "./try.ts";
+import { createAttemptRunner } from "./attempt.ts";
+import type { ProjectCache } from "../projects/project_cache.ts";
+import type { Guard } from "./guard.ts";
+import type { Subscriptions } from "./subscriptions.ts";
 
 /** Brings events to their subscribers. The truth is in the store: whoever is late finds it there. */
 export interface Dispatcher {
@@ -24,7 +25,7 @@ export interface Dispatcher {
   /** From now on polls whenever the store's alarm rings. Before it, nothing is tried unasked. */
   listen(): void;
   /** How deliveries from this process to a subscription fare at this moment. */
-  stateOf(subscriptionId: string): EndpointState;
+  stateOf(subscriptionId: string): EndpointStatus;
   /** Takes up nothing more; resolves when what is under way has ended. */
   stop(): Promise<void>;
   /** Resolves when nothing is under way. */
@@ -34,7 +35,7 @@ export interface Dispatcher {
 }
 
 /** How deliveries to a subscription fare in one process. */
-export interface EndpointState {
+export interface EndpointStatus {
   /** How many are under way. */
   running: number;
   /** While nothing goes out, because it kept failing: until when, in ms since 1970; else null. */
@@ -48,20 +49,20 @@ const resultMs = 2_000;
 const lookAgainMs = 5_000;
 
 /** The dispatcher: outbox -> deliveries -> tries -> results. */
-export function createDispatcher(rooms: DispatcherRooms): Dispatcher {
-  const { deps: { kv, committer, clock, log, alarm, config, meter } } = rooms;
+export function createDispatcher(services: DispatcherDeps): Dispatcher {
+  const { deps: { kv, committer, clock, log, alarm, config, metrics } } = services;
   const readyRowsMax = config.kvChecksMax - 2;
-  const slots = new Slots();
-  const results = createResults(rooms.deps);
+  const slots = new DeliverySlots();
+  const results = createResultRecorder(services.deps);
   const work = new Set<Promise<unknown>>();
   let stopped = false;
   let polling: Promise<void> | null = null;
 
-  const tries = createTries(rooms, { slots, results, onFree });
-  const start = (claimed: Claimed) =>
+  const tries = createAttemptRunner(services, { slots, results, onFree });
+  const start = (claimed: LeasedDelivery) =>
     track(tries.run(claimed), { delivery: claimed.delivery.id, eventId: claimed.delivery.eventId });
-  const expansion = createExpansion(rooms.deps, { slots, start, onQueued: startQueued });
-  const claims = createClaims(rooms.deps, { slots, results, start });
+  const expansion = createFanOut(services.deps, { slots, start, onQueued: startQueued });
+  const claims = createLeases(services.deps, { slots, results, start });
 
   /** Keeps a piece of work in sight until it ends; its fault is logged, and found again by polls. */
   function track(piece: Promise<unknown>, about: LogFields): void {
@@ -74,15 +75,15 @@ export function createDispatcher(rooms: DispatcherRooms): Dispatcher {
   /** Claims what is due at one subscription; one at a time for each. */
   async function serve(endpoint: Endpoint): Promise<void> {
     if (endpoint.claiming) {
-      endpoint.again = true;
+      endpoint.rerun = true;
       return;
     }
     endpoint.claiming = true;
     try {
       do {
-        endpoint.again = false;
+        endpoint.rerun = false;
         if (!stopped) await claims.take(endpoint);
-      } while (endpoint.again);
+      } while (endpoint.rerun);
     } finally {
       endpoint.claiming = false;
     }
@@ -115,7 +116,7 @@ export function createDispatcher(rooms: DispatcherRooms): Dispatcher {
     if (when !== null) {
       const value = encodeUtf8(endpoint.projectId);
       write.sets.push({ key: readyKey(when, endpoint.id), value });
-      if (next !== null && next > now) alarm.ring(next);
+      if (next !== null && next > now) alarm.schedule(next);
     }
     // What does not fit is found again at the next poll.
     for (const { key, version } of rows.slice(0, readyRowsMax)) {
@@ -139,7 +140,7 @@ export function createDispatcher(rooms: DispatcherRooms): Dispatcher {
     await Promise.all(waiting.map(async ({ text, ...event }) => {
       if (text !== null) {
         await expansion.expand({ ...event, text });
-        return meter.repairs.outbox_row.add();
+        return metrics.repairs.outbox_row.add();
       }
       log("warn", "webhook_event_gone", { eventId: event.id });
       await committer.commit({ ...emptyWrite(), deletes: [outboxKey(event.id)] });
@@ -173,10 +174,10 @@ export function createDispatcher(rooms: DispatcherRooms): Dispatcher {
       return polling;
     },
     listen() {
-      alarm.listen(() => track(dispatcher.poll(), { by: "alarm" }));
+      alarm.onWake(() => track(dispatcher.poll(), { by: "alarm" }));
     },
     stateOf(subscriptionId) {
-      const endpoint = slots.known(subscriptionId);
+      const endpoint = slots.peek(subscriptionId);
       return {
         running: endpoint?.running ?? 0,
         openUntil: endpoint?.breaker.openUntil(clock.now()) ?? null,
@@ -192,4 +193,12 @@ export function createDispatcher(rooms: DispatcherRooms): Dispatcher {
     load: () => ({ running: slots.running, queued: slots.queued }),
   };
   return dispatcher;
+}
+
+/** What the dispatcher stands on. */
+export interface DispatcherDeps {
+  deps: Deps;
+  projectCache: ProjectCache;
+  guard: Guard;
+  subscriptions: Pick<Subscriptions, "open">;
 }

@@ -5,7 +5,7 @@ import type { Delivery } from "./schema.ts";
 import type { OpenSubscription } from "./subscriptions.ts";
 
 /** A delivery that this process holds the lease of. */
-export interface Claimed {
+export interface LeasedDelivery {
   endpoint: Endpoint;
   delivery: Delivery;
   eventText: string;
@@ -19,10 +19,10 @@ export interface Claimed {
 }
 
 /** One whose claim has been written, under that version. */
-export function written(
-  { endpoint, delivery, eventText }: Pick<Claimed, "endpoint" | "delivery" | "eventText">,
+export function isWritten(
+  { endpoint, delivery, eventText }: Pick<LeasedDelivery, "endpoint" | "delivery" | "eventText">,
   version: string,
-): Claimed {
+): LeasedDelivery {
   const row = { key: deliveryKey(delivery.projectId, delivery.id), version };
   return {
     endpoint,
@@ -42,8 +42,8 @@ const queuedMax = 20_000;
 /** Most deliveries under way at once, over all subscriptions; */
 const runningMax = 256;
 /** and so many more for those that have fewer under way than this: slow ones cannot take them all. */
-const keptMax = 256;
-const fewMax = 2;
+const reservedSlots = 256;
+const reservedBelow = 2;
 const endpointsMax = 20_000;
 const claimedAtOnce = 8;
 
@@ -55,12 +55,12 @@ export class Endpoint {
   /** Deliveries under way. */
   running = 0;
   /** Leased, and waiting for a slot; oldest first. */
-  readonly queue: Claimed[] = [];
+  readonly queue: LeasedDelivery[] = [];
   /** Being written, and then to be put into the queue. */
   queueing = 0;
   /** A claim is being made; and one more was asked for meanwhile. */
   claiming = false;
-  again = false;
+  rerun = false;
   /** As it was opened last, and at which version of its project. */
   opened: { version: string; at: number; subscription: Promise<OpenSubscription | null> } | null =
     null;
@@ -76,9 +76,9 @@ export class Endpoint {
  * others nothing, one over all, and a few slots that all the slow ones of a project cannot take from
  * another. Whoever wants a slot and gets none is hungry, and is served in turn when one comes free.
  */
-export class Slots {
+export class DeliverySlots {
   readonly #endpoints = new Map<string, Endpoint>();
-  readonly #hungry = new Set<Endpoint>();
+  readonly #hasBacklog = new Set<Endpoint>();
   readonly #queueing = new Set<Endpoint>();
   #running = 0;
   #queued = 0;
@@ -94,14 +94,17 @@ export class Slots {
   }
 
   /** What is known of a subscription, or null where nothing was delivered to it yet. */
-  known(id: string): Endpoint | null {
+  peek(id: string): Endpoint | null {
     return this.#endpoints.get(id) ?? null;
   }
 
   /** How many more may be started at an endpoint now. */
   free(endpoint: Endpoint, now: number): number {
     const own = endpoint.breaker.allowed(now) - endpoint.running;
-    const kept = Math.min(fewMax - endpoint.running, runningMax + keptMax - this.#running);
+    const kept = Math.min(
+      reservedBelow - endpoint.running,
+      runningMax + reservedSlots - this.#running,
+    );
     return Math.max(0, Math.min(own, Math.max(runningMax - this.#running, kept)));
   }
 
@@ -111,7 +114,7 @@ export class Slots {
    */
   freeForNew(endpoint: Endpoint, now: number): number {
     const free = this.free(endpoint, now);
-    if (!this.#hungry.has(endpoint)) return free;
+    if (!this.#hasBacklog.has(endpoint)) return free;
     return Math.min(free, Math.floor(endpoint.breaker.allowed(now) / 2) - endpoint.running);
   }
 
@@ -122,14 +125,14 @@ export class Slots {
   }
 
   /** Puts a leased delivery behind those that wait for a slot. */
-  enqueue(claimed: Claimed): void {
+  enqueue(claimed: LeasedDelivery): void {
     claimed.endpoint.queue.push(claimed);
     this.#queued++;
     this.#queueing.add(claimed.endpoint);
   }
 
   /** The next leased delivery that may be tried now, in turn among endpoints; in its slot. */
-  dequeue(now: number, leaseLeftMin: number): Claimed | null {
+  dequeue(now: number, leaseLeftMin: number): LeasedDelivery | null {
     for (const endpoint of this.#queueing) {
       while (this.freeForNew(endpoint, now) > 0) {
         const claimed = endpoint.queue.shift();
@@ -158,14 +161,14 @@ export class Slots {
   }
 
   /** Whether an endpoint has more due than it had slots for. */
-  setHungry(endpoint: Endpoint, hungry: boolean): void {
-    this.#hungry.delete(endpoint);
-    if (hungry) this.#hungry.add(endpoint);
+  setBacklog(endpoint: Endpoint, hungry: boolean): void {
+    this.#hasBacklog.delete(endpoint);
+    if (hungry) this.#hasBacklog.add(endpoint);
   }
 
   /** The endpoint that has been hungry longest and may have a slot now, or null. */
   nextHungry(now: number): Endpoint | null {
-    for (const endpoint of this.#hungry) {
+    for (const endpoint of this.#hasBacklog) {
       const free = this.free(endpoint, now);
       // Several at once: each claim reads and writes the same few rows for all of them.
       if (free > 0 && free >= Math.min(claimedAtOnce, endpoint.running)) return endpoint;
@@ -184,7 +187,7 @@ export class Slots {
 
   #forgetIdle(): void {
     for (const [id, endpoint] of this.#endpoints) {
-      if (endpoint.running === 0 && !this.#hungry.has(endpoint)) this.#endpoints.delete(id);
+      if (endpoint.running === 0 && !this.#hasBacklog.has(endpoint)) this.#endpoints.delete(id);
     }
   }
 }

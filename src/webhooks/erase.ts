@@ -4,7 +4,13 @@ import { isObject, type Json, type JsonObject, toBytes } from "../base/json.ts";
 import { decodeUtf8 } from "../base/utf8.ts";
 import type { Deps } from "../deps.ts";
 import { decodeOutbox } from "../events/outbox.ts";
-import { commitOn, type ErasedPage, type Eraser, eraseRows, type Erasure } from "../store/erase.ts";
+import {
+  commitUnlessMoved,
+  type ErasedPage,
+  type Eraser,
+  eraseRows,
+  type Erasure,
+} from "../store/erase.ts";
 import {
   deliveryKey,
   eventsPrefix,
@@ -15,7 +21,7 @@ import {
   ownDeliveriesPrefix,
 } from "../store/keys.ts";
 import type { Kv, Row } from "../store/kv.ts";
-import { type Budget, listAfter, readPlace } from "../store/scan.ts";
+import { listAfter, readPlace, type ScanBudget } from "../store/scan.ts";
 import { filterName } from "./delivery_rows.ts";
 import type { Delivery } from "./schema.ts";
 import { decodeDelivery, encodeDelivery, readDeliveries, readEventTexts } from "./store.ts";
@@ -60,7 +66,7 @@ export function createWebhookErasers({ kv, committer }: Rooms): Eraser[] {
 interface Page {
   erasure: Erasure;
   place: Json | null;
-  budget: Budget;
+  budget: ScanBudget;
 }
 
 /** Where an event names users: all else of it may be the same text by chance. */
@@ -168,7 +174,12 @@ async function eraseDeliveries(
     for (const { version, ...delivery } of theirs) {
       const key = deliveryKey(projectId, delivery.id);
       const value = encodeDelivery({ ...delivery, responseHead: null });
-      if (!(await commitOn(committer, { key, version }, { sets: [{ key, value }], deletes: [] }))) {
+      if (
+        !(await commitUnlessMoved(committer, { key, version }, {
+          sets: [{ key, value }],
+          deletes: [],
+        }))
+      ) {
         return stays;
       }
     }

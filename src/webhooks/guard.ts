@@ -1,7 +1,7 @@
 import { BlockList, isIP } from "node:net";
 import { badRequest } from "../base/errors.ts";
-import { inTime } from "../base/in_time.ts";
-import type { Clock } from "../deps.ts";
+import { withDeadline } from "../base/deadline.ts";
+import type { Clock } from "../base/clock.ts";
 
 /** Address ranges in CIDR notation, such as "10.0.0.0/8". */
 export type Cidr = string;
@@ -135,7 +135,7 @@ export function createGuard(options: GuardOptions): Guard {
         `'url' names '${url.hostname}', whose name servers did not answer within ` +
           `${lookupMs / 1000} seconds. Try again.`,
       );
-    return inTime(clock, addressesOf(url).catch((): string[] => []), { ms: lookupMs, late });
+    return withDeadline(clock, addressesOf(url).catch((): string[] => []), { ms: lookupMs, late });
   }
 
   return {

@@ -1,22 +1,28 @@
 import { badRequest, notFound } from "../base/errors.ts";
 import { firstIdAt } from "../base/ids.ts";
 import type { Deps } from "../deps.ts";
-import { auditRow, type By } from "../projects/audit.ts";
-import { deliveryKey, logKey, logPrefix } from "../store/keys.ts";
-import { emptyWrite, type Key } from "../store/kv.ts";
+import { type AuditActor, auditRow } from "../projects/audit.ts";
+import {
+  deliveryKey,
+  logKey,
+  logPrefix,
+  redeliveryJobKey,
+  redeliveryJobsPrefix,
+} from "../store/keys.ts";
+import { emptyWrite, type Key, type Kv, type Write } from "../store/kv.ts";
 import { redelivered } from "./delivery.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import { filterName, putDelivery } from "./delivery_rows.ts";
 import type { Delivery, RedeliveryJob } from "./schema.ts";
-import { listJobs, putJob, readJob, removeJob } from "./job_rows.ts";
 import { readDeliveries, type Versioned } from "./store.ts";
+import { fromBytes, toBytes } from "../base/json.ts";
 
 /** Deliveries made pending again, by an operator or an owner: their audit trail says so. */
 export interface Redelivery {
   /** One that ended, either way. Throws 404, 400 while it is pending. */
-  one(projectId: string, deliveryId: string, by: By): Promise<Delivery>;
+  one(projectId: string, deliveryId: string, by: AuditActor): Promise<Delivery>;
   /** All that failed at a subscription since then, by a job that outlives this process. */
-  all(projectId: string, meant: FailedSince, by: By): Promise<RedeliveryJob>;
+  all(projectId: string, meant: FailedSince, by: AuditActor): Promise<RedeliveryJob>;
   /** The job as it stands. Throws 404. */
   job(projectId: string, jobId: string): Promise<RedeliveryJob>;
   /** Goes on with the jobs there are; a bounded part at each call. */
@@ -99,7 +105,7 @@ export function createRedelivery(deps: Deps, dispatcher: Pick<Dispatcher, "poll"
   }
 
   async function goOn({ projectId, id }: RedeliveryJob): Promise<void> {
-    deps.meter.repairs.redelivery.add();
+    deps.metrics.repairs.redelivery.add();
     for (let part = 0; part < partsPerSweep; part++) {
       const current = await readJob(kv, projectId, id);
       if (current?.value.status !== "running" || !(await doPart(current))) break;
@@ -160,4 +166,42 @@ export function createRedelivery(deps: Deps, dispatcher: Pick<Dispatcher, "poll"
     },
     sweep,
   };
+}
+
+/** The redelivery, or null. */
+export async function readJob(
+  kv: Kv,
+  projectId: string,
+  jobId: string,
+): Promise<Versioned<RedeliveryJob> | null> {
+  const { value, version } = await kv.get(redeliveryJobKey(projectId, jobId));
+  return value && { value: fromBytes<RedeliveryJob>(value), version };
+}
+
+/** Redeliveries of all projects, from `after` on, and where to go on; null at the end. */
+export async function listJobs(
+  kv: Kv,
+  after: Key | null,
+  limit: number,
+): Promise<{ jobs: Versioned<RedeliveryJob>[]; next: Key | null }> {
+  const from = after ? { start: after } : {};
+  const rows = await kv.list({ prefix: redeliveryJobsPrefix, ...from, limit: limit + 1 });
+  const jobs = rows.slice(0, limit).flatMap(({ value, version }) =>
+    value ? [{ value: fromBytes<RedeliveryJob>(value), version }] : []
+  );
+  return { jobs, next: rows[limit]?.key ?? null };
+}
+
+/** Adds the end of a redelivery to the write. */
+export function removeJob(write: Write, { value, version }: Versioned<RedeliveryJob>): void {
+  const key = redeliveryJobKey(value.projectId, value.id);
+  write.checks.push({ key, version });
+  write.deletes.push(key);
+}
+
+/** Adds the redelivery to the write, on the version that it was read in. */
+export function putJob(write: Write, { value, version }: Versioned<RedeliveryJob>): void {
+  const key = redeliveryJobKey(value.projectId, value.id);
+  write.checks.push({ key, version });
+  write.sets.push({ key, value: toBytes(value) });
 }

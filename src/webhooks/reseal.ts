@@ -1,8 +1,13 @@
 import { auditRow } from "../projects/audit.ts";
-import { pageOfProjects, resealed, resealProject, type ResealRooms } from "../projects/reseal.ts";
-import { subscriptionKey } from "../store/keys.ts";
-import { emptyWrite } from "../store/kv.ts";
-import type { Sealed } from "../store/secrets.ts";
+import {
+  listProjectsToReseal,
+  type ResealDeps,
+  resealProject,
+  resealSecret,
+} from "../projects/reseal.ts";
+import { projectKey, subscriptionKey } from "../store/keys.ts";
+import { emptyWrite, type Key, type Kv } from "../store/kv.ts";
+import type { Sealed, Secrets } from "../store/secrets.ts";
 import type { Subscription } from "./schema.ts";
 import { listSubscriptions, putSubscription, readSubscription } from "./store.ts";
 
@@ -20,16 +25,16 @@ const attemptsMax = 8;
  * that the other keys can be taken away. Again is harmless.
  */
 export function createReseal(
-  rooms: ResealRooms,
+  services: ResealDeps,
 ): (cursor: string | undefined) => Promise<ResealPage> {
-  const { kv } = rooms.deps;
+  const { kv } = services.deps;
   return async (cursor) => {
-    const { projects, nextCursor } = await pageOfProjects(kv, cursor);
+    const { projects, nextCursor } = await listProjectsToReseal(kv, cursor);
     let count = 0;
     for (const project of projects) {
-      count += await resealProject(rooms, project);
+      count += await resealProject(services, project);
       for (const subscription of await listSubscriptions(kv, project.id)) {
-        count += await resealSubscription(rooms, subscription);
+        count += await resealSubscription(services, subscription);
       }
     }
     return { resealed: count, nextCursor };
@@ -37,7 +42,7 @@ export function createReseal(
 }
 
 async function resealSubscription(
-  { deps, secrets }: ResealRooms,
+  { deps, secrets }: ResealDeps,
   { projectId, id }: Subscription,
 ): Promise<number> {
   const { kv, committer } = deps;
@@ -63,8 +68,46 @@ async function resealSubscription(
     if (count === 0) return 0;
     const write = emptyWrite();
     putSubscription(write, changed, found.version);
-    write.sets.push(auditRow(deps, projectId, resealed(id, count)));
+    write.sets.push(auditRow(deps, projectId, resealSecret(id, count)));
     if ((await committer.commit(write)) !== null) return count;
   }
   throw new Error(`subscription ${id} kept changing`);
+}
+
+/** Of some stored secrets, how many the keys of `SECRETS_KEY` open. */
+export interface Probe {
+  opened: number;
+  /** Where those are that no key opens. */
+  unreadable: string[];
+}
+
+const secretsTried = 20;
+/** Pages of projects that are looked through for them: most may have none. */
+const pagesMax = 50;
+
+/** Tries some of the stored secrets, those of the first projects, so that a wrong key is told early. */
+export function createProbe(kv: Kv, { open }: Pick<Secrets, "open">): () => Promise<Probe> {
+  return async () => {
+    const probe: Probe = { opened: 0, unreadable: [] };
+    const tryAll = async (place: Key, sealed: (Sealed | null | undefined)[]) => {
+      for (const one of sealed) {
+        if (!one) continue;
+        if (await open(one, place).then(() => true, () => false)) probe.opened++;
+        else probe.unreadable.push(String(place.at(-1)));
+      }
+    };
+    let cursor: string | null | undefined;
+    for (let page = 0; page < pagesMax && cursor !== null; page++) {
+      const { projects, nextCursor } = await listProjectsToReseal(kv, cursor);
+      for (const { id, upstream, stripe } of projects) {
+        await tryAll(projectKey(id), [upstream?.apiKey, stripe?.secretKey, stripe?.webhookSecret]);
+        for (const subscription of (await listSubscriptions(kv, id)).slice(0, secretsTried)) {
+          await tryAll(subscriptionKey(id, subscription.id), [subscription.secret]);
+        }
+        if (probe.opened + probe.unreadable.length >= secretsTried) return probe;
+      }
+      cursor = nextCursor;
+    }
+    return probe;
+  };
 }

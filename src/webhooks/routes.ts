@@ -6,10 +6,10 @@ import { parseWith, readJsonBody, readLimit } from "../base/request.ts";
 import { jsonResponse } from "../base/response.ts";
 import type { Deps } from "../deps.ts";
 import { eventTypes } from "../events/catalogue.ts";
-import { nearestEvent } from "../events/listener.ts";
+import { nearestEvent } from "../events/event_patterns.ts";
 import { byApiKey, byOperator } from "../projects/audit.ts";
 import type { Auth, Caller } from "../projects/auth.ts";
-import { type AdminGuard, checkId } from "../projects/operator.ts";
+import { type AdminGuard, checkId } from "../projects/admin_guard.ts";
 import { listLogs, viewDelivery } from "./logs.ts";
 import type { Redelivery } from "./redelivery.ts";
 import type { ResealPage } from "./reseal.ts";
@@ -21,10 +21,10 @@ import {
 } from "./schema.ts";
 import type { Subscriptions } from "./subscriptions.ts";
 
-interface WebhookRooms {
+interface WebhookDeps {
   deps: Deps;
   auth: Auth;
-  operator: AdminGuard;
+  adminGuard: AdminGuard;
   subscriptions: Subscriptions;
   redelivery: Redelivery;
   reseal: (cursor: string | undefined) => Promise<ResealPage>;
@@ -37,8 +37,8 @@ const answer = (status: number, value: unknown, { requestId }: Incoming) =>
 const subscriptionOf = ({ param }: Incoming) => checkId(param("subscriptionId"), "subscription");
 
 /** The endpoints about webhooks: a project's own need the scope `webhooks`. */
-export function webhookRoutes(rooms: WebhookRooms) {
-  const { auth, subscriptions } = rooms;
+export function webhookRoutes(services: WebhookDeps) {
+  const { auth, subscriptions } = services;
   const own = (
     handler: (incoming: Incoming, projectId: string, key: Caller["key"]) => Promise<Response>,
   ): Handler =>
@@ -47,7 +47,7 @@ export function webhookRoutes(rooms: WebhookRooms) {
     return await handler(incoming, snapshot.project.id, key);
   };
   return {
-    ...operatorRoutes(rooms),
+    ...operatorRoutes(services),
     createSubscription: own(async (incoming, projectId, key) => {
       const settings = parseWith(createSubscriptionSchema, await body(incoming));
       const by = byApiKey(key, "api");
@@ -68,36 +68,36 @@ export function webhookRoutes(rooms: WebhookRooms) {
       return answer(200, { deactivated: true, subscription }, incoming);
     }),
     logs: own(async (incoming, projectId) =>
-      answer(200, await logsOf(rooms, incoming, projectId), incoming)
+      answer(200, await logsOf(services, incoming, projectId), incoming)
     ),
   };
 }
 
 /** What an operator does to a project's webhooks, with `ADMIN_KEY`. */
-function operatorRoutes({ operator, subscriptions, redelivery, reseal }: WebhookRooms) {
+function operatorRoutes({ adminGuard, subscriptions, redelivery, reseal }: WebhookDeps) {
   const projectOf = ({ param }: Incoming) => checkId(param("projectId"), "project");
   const by = byOperator("api");
   return {
-    operateSubscription: operator(async (incoming) => {
+    operateSubscription: adminGuard(async (incoming) => {
       const wish = parseWith(operateSubscriptionSchema, await body(incoming));
       const id = subscriptionOf(incoming);
       const { view, secret } = await subscriptions.operate(projectOf(incoming), id, wish, by);
       const subscription = secret === null ? view : { ...view, secret };
       return answer(200, { subscription }, incoming);
     }),
-    resealSecrets: operator(async (incoming) => {
+    resealSecrets: adminGuard(async (incoming) => {
       const cursor = incoming.query("cursor");
       if (cursor !== undefined && !isId("pw", cursor)) {
         throw badCursor();
       }
       return answer(200, await reseal(cursor), incoming);
     }),
-    redeliver: operator(async (incoming) => {
+    redeliver: adminGuard(async (incoming) => {
       const id = checkId(incoming.param("deliveryId"), "delivery");
       const delivery = await redelivery.one(projectOf(incoming), id, by);
       return answer(202, { delivery: viewDelivery(delivery, null) }, incoming);
     }),
-    redeliverAll: operator(async (incoming) => {
+    redeliverAll: adminGuard(async (incoming) => {
       const { since } = parseWith(redeliverAllSchema, await body(incoming));
       const projectId = projectOf(incoming);
       const { id } = await subscriptions.read(projectId, subscriptionOf(incoming));
@@ -105,7 +105,7 @@ function operatorRoutes({ operator, subscriptions, redelivery, reseal }: Webhook
       const job = await redelivery.all(projectId, meant, by);
       return answer(202, { redelivery: job }, incoming);
     }),
-    getRedelivery: operator(async (incoming) => {
+    getRedelivery: adminGuard(async (incoming) => {
       const jobId = checkId(incoming.param("jobId"), "redelivery");
       return answer(
         200,
@@ -116,7 +116,7 @@ function operatorRoutes({ operator, subscriptions, redelivery, reseal }: Webhook
   };
 }
 
-function logsOf({ deps }: WebhookRooms, { query }: Incoming, projectId: string) {
+function logsOf({ deps }: WebhookDeps, { query }: Incoming, projectId: string) {
   const subscriptionId = query("subscriptionId");
   const status = readStatus(query("status"));
   const eventType = query("eventType");

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { withoutPattern } from "../base/fields.ts";
 import { isObject } from "../base/json.ts";
-import { isKnownPattern, nearestPattern } from "../events/listener.ts";
+import { isKnownPattern, nearestPattern } from "../events/event_patterns.ts";
 import type { Sealed } from "../store/secrets.ts";
 import { urlCharsMax } from "./guard.ts";
 
@@ -165,7 +165,7 @@ export interface OldSecret {
 }
 
 /** How deliveries to a subscription have fared, counted in attempts. */
-export interface Health {
+export interface SubscriptionHealth {
   consecutiveFailures: number;
   lastDeliveredAt: string | null;
 }

@@ -1,4 +1,4 @@
-import type { Deps, PostResponse } from "../deps.ts";
+import type { Deps, WebhookHttpResponse } from "../deps.ts";
 import type { Guard } from "./guard.ts";
 import type { Delivery } from "./schema.ts";
 import { serviceSignature, standardSignatures } from "./signature.ts";
@@ -18,10 +18,10 @@ export interface SendResult {
 }
 
 /** What a try came to, as it is counted. */
-export type AttemptResult = keyof Deps["meter"]["attempts"];
+export type AttemptResult = keyof Deps["metrics"]["attempts"];
 
 /** One delivery as it goes out. */
-export interface Outgoing {
+export interface OutgoingWebhook {
   delivery: Delivery;
   /** The event as it was frozen: JSON. */
   eventText: string;
@@ -30,16 +30,16 @@ export interface Outgoing {
 
 /** Tries once to deliver: vet the address, sign, post, within one deadline. Never throws. */
 export async function send(
-  deps: Pick<Deps, "post" | "clock" | "config" | "meter">,
+  deps: Pick<Deps, "sendWebhook" | "clock" | "config" | "metrics">,
   guard: Guard,
-  outgoing: Outgoing,
+  outgoing: OutgoingWebhook,
 ): Promise<SendResult> {
-  const { clock, config, meter } = deps;
+  const { clock, config, metrics } = deps;
   const at = clock.now();
   const startedAt = clock.elapsed();
   const end = (came: Came): SendResult => {
-    meter.attempts[came.result].add();
-    meter.attemptTime.observeMs(clock.elapsed() - startedAt);
+    metrics.attempts[came.result].add();
+    metrics.attemptTime.observeMs(clock.elapsed() - startedAt);
     return {
       at,
       latencyMs: Math.round(clock.elapsed() - startedAt),
@@ -58,7 +58,7 @@ export async function send(
     const vetted = await orAborted(guard.vet(url), deadline.signal);
     if ("refused" in vetted) return end(refused(vetted.refused));
     const body = bodyOf(outgoing, at);
-    const answer = deps.post({
+    const answer = deps.sendWebhook({
       url,
       addresses: vetted.addresses,
       headers: headersOf(outgoing, body, at),
@@ -90,7 +90,7 @@ function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
 }
 
 /** The body: about this try, and the event as it was frozen. */
-function bodyOf({ delivery, eventText }: Outgoing, at: number): string {
+function bodyOf({ delivery, eventText }: OutgoingWebhook, at: number): string {
   const about = {
     id: delivery.id,
     subscriptionId: delivery.subscriptionId,
@@ -103,7 +103,7 @@ function bodyOf({ delivery, eventText }: Outgoing, at: number): string {
 
 /** The subscriber's own headers first, so that none of ours can be replaced. */
 function headersOf(
-  { delivery, subscription }: Outgoing,
+  { delivery, subscription }: OutgoingWebhook,
   body: string,
   at: number,
 ): Record<string, string> {
@@ -128,7 +128,7 @@ function headersOf(
 
 type Came = Pick<SendResult, "result"> & Partial<SendResult>;
 
-function judge({ status, retryAfter, bodyHead }: PostResponse, now: number): Came {
+function judge({ status, retryAfter, bodyHead }: WebhookHttpResponse, now: number): Came {
   const answered = { result: classOf(status), responseCode: status, bodyHead };
   if (status >= 200 && status < 300) return answered;
   const error = status >= 300 && status < 400

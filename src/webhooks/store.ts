@@ -1,6 +1,6 @@
 import { fromBytes, toBytes } from "../base/json.ts";
 import { decodeUtf8 } from "../base/utf8.ts";
-import type { PendingEvent } from "../events/bell.ts";
+import type { PendingEvent } from "../events/outbox_notifier.ts";
 import { decodeOutbox } from "../events/outbox.ts";
 import {
   deliveryKey,
@@ -17,7 +17,7 @@ import {
 } from "../store/keys.ts";
 import type { Key, Kv, Row, Write } from "../store/kv.ts";
 import { pagesUnder } from "../store/scan.ts";
-import type { Delivery, Health, OldSecret, Subscription } from "./schema.ts";
+import type { Delivery, OldSecret, Subscription, SubscriptionHealth } from "./schema.ts";
 
 /** Rows that one listing reads at once. */
 const rowsPerRead = 500;
@@ -114,11 +114,11 @@ export function putSubscription(
 export async function readHealth(
   kv: Kv,
   named: readonly { projectId: string; id: string }[],
-): Promise<Health[]> {
+): Promise<SubscriptionHealth[]> {
   const keys = named.map(({ projectId, id }) => subscriptionHealthKey(projectId, id));
   const rows = keys.length > 0 ? await kv.getMany(keys) : [];
   return rows.map(({ value }) =>
-    value ? fromBytes<Health>(value) : { consecutiveFailures: 0, lastDeliveredAt: null }
+    value ? fromBytes<SubscriptionHealth>(value) : { consecutiveFailures: 0, lastDeliveredAt: null }
   );
 }
 
@@ -126,7 +126,7 @@ export async function readHealth(
 export function putHealth(
   write: Write,
   { projectId, id }: { projectId: string; id: string },
-  health: Health,
+  health: SubscriptionHealth,
 ): void {
   write.sets.push({ key: subscriptionHealthKey(projectId, id), value: toBytes(health) });
 }

@@ -1,19 +1,24 @@
-import { notFound } from "../base/errors.ts";
+import { badRequest, notFound } from "../base/errors.ts";
 import type { Deps } from "../deps.ts";
-import type { Alongside, ProjectAdmin } from "../projects/admin.ts";
-import { auditRow, type By } from "../projects/audit.ts";
-import type { Directory } from "../projects/directory.ts";
+import type { AlongsideWrite, ProjectAdmin } from "../projects/admin.ts";
+import { type AuditActor, auditRow } from "../projects/audit.ts";
+import type { ProjectCache } from "../projects/project_cache.ts";
 import { subscriptionKey } from "../store/keys.ts";
-import type { Write } from "../store/kv.ts";
+import type { Kv, Write } from "../store/kv.ts";
 import type { Sealed, Secrets } from "../store/secrets.ts";
 import type { Guard } from "./guard.ts";
-import { listening, requireRoom } from "./listening.ts";
-import { livingSecrets, replacedSecrets } from "./old_secrets.ts";
-import type { CreateSubscription, Health, OperateSubscription, Subscription } from "./schema.ts";
+import type {
+  CreateSubscription,
+  OldSecret,
+  OperateSubscription,
+  Subscription,
+  SubscriptionHealth,
+} from "./schema.ts";
 import { newSecret } from "./signature.ts";
-import { listShown } from "./shown.ts";
-import { putSubscription, readHealth, readSubscription } from "./store.ts";
+import { listNewestSubscriptions, putSubscription, readHealth, readSubscription } from "./store.ts";
 import type { SubscriptionView } from "./view.ts";
+import type { EventListenerRow } from "../events/event_patterns.ts";
+import type { Project } from "../projects/schema.ts";
 
 /** A subscription with its secrets in the clear: for the moment of a delivery. */
 export interface OpenSubscription {
@@ -30,22 +35,22 @@ export interface Subscriptions {
   create(
     projectId: string,
     settings: CreateSubscription,
-    by: By,
-    alongside?: Alongside,
+    by: AuditActor,
+    alongside?: AlongsideWrite,
   ): Promise<{ view: SubscriptionView; secret: string }>;
   /** All that are active, and of the others the newest, in order of creation. */
   list(projectId: string, status: "active" | "inactive" | null): Promise<SubscriptionView[]>;
   /** Throws 404. */
   read(projectId: string, id: string): Promise<SubscriptionView>;
   /** Ends deliveries; the record stays. Harmless a second time. Throws 404. */
-  deactivate(projectId: string, id: string, by: By): Promise<SubscriptionView>;
+  deactivate(projectId: string, id: string, by: AuditActor): Promise<SubscriptionView>;
   /** Re-enables, rotates the secret; a new secret is given this once. Throws 404, 400. */
   operate(
     projectId: string,
     id: string,
     wish: OperateSubscription,
-    by: By,
-    alongside?: Alongside,
+    by: AuditActor,
+    alongside?: AlongsideWrite,
   ): Promise<{ view: SubscriptionView; secret: string | null }>;
   /** With its secrets; null when there is none. */
   open(projectId: string, id: string): Promise<OpenSubscription | null>;
@@ -54,17 +59,17 @@ export interface Subscriptions {
 const suffixChars = 6;
 const secretBytes = 32;
 
-interface SubscriptionRooms {
+interface SubscriptionDeps {
   deps: Deps;
   admin: ProjectAdmin;
-  directory: Directory;
+  projectCache: ProjectCache;
   secrets: Secrets;
   guard: Guard;
 }
 
 /** Subscriptions over the store. */
-export function createSubscriptions(rooms: SubscriptionRooms): Subscriptions {
-  const { deps, admin, directory, secrets, guard } = rooms;
+export function createSubscriptions(services: SubscriptionDeps): Subscriptions {
+  const { deps, admin, projectCache, secrets, guard } = services;
   const { kv, clock } = deps;
   const now = () => new Date(clock.now()).toISOString();
   const seal = (text: string, projectId: string, id: string) =>
@@ -77,7 +82,10 @@ export function createSubscriptions(rooms: SubscriptionRooms): Subscriptions {
     return customHeaders ? JSON.parse(await unseal(customHeaders, subscription)) : {};
   }
 
-  async function view(subscription: Subscription, health: Health): Promise<SubscriptionView> {
+  async function view(
+    subscription: Subscription,
+    health: SubscriptionHealth,
+  ): Promise<SubscriptionView> {
     const { id, projectId: paywallId, url, events, isActive, description } = subscription;
     const { createdAt, updatedAt, secretSuffix, createdBy, customHeaders } = subscription;
     return {
@@ -105,7 +113,7 @@ export function createSubscriptions(rooms: SubscriptionRooms): Subscriptions {
 
   /** Changes one subscription, who listens, and the audit trail, in one write. */
   async function change(
-    { projectId, id, by }: { projectId: string; id: string; by: By },
+    { projectId, id, by }: { projectId: string; id: string; by: AuditActor },
     alter: (
       before: Subscription,
       write: Write,
@@ -116,14 +124,14 @@ export function createSubscriptions(rooms: SubscriptionRooms): Subscriptions {
       const found = await readSubscription(kv, projectId, id);
       if (!found) throw notFound("subscription");
       const { after, actions } = await alter(found.value, write);
-      if (after.isActive && !found.value.isActive) requireRoom(project.listeners);
+      if (after.isActive && !found.value.isActive) requireSubscriptionSlot(project.listeners);
       changed = { ...after, updatedAt: now() };
       putSubscription(write, changed, found.version);
       for (const action of actions) {
         const detail = { url: changed.url, secretSuffix: changed.secretSuffix };
         write.sets.push(auditRow(deps, projectId, { by, action, target: id, detail }));
       }
-      const listeners = listening(project.listeners, changed);
+      const listeners = withListener(project.listeners, changed);
       return { project: { ...project, listeners }, events: [] };
     });
     return changed ?? unreachable();
@@ -160,18 +168,21 @@ export function createSubscriptions(rooms: SubscriptionRooms): Subscriptions {
       };
       await admin.change(projectId, async ({ project }, write) => {
         await alongside?.(write, { id, secret });
-        requireRoom(project.listeners);
+        requireSubscriptionSlot(project.listeners);
         putSubscription(write, subscription, null);
         const detail = { url: subscription.url, events: subscription.events };
         const deed = { by, action: "webhook.created", target: id, detail };
         write.sets.push(auditRow(deps, projectId, deed));
-        const listeners = listening(project.listeners, subscription);
+        const listeners = withListener(project.listeners, subscription);
         return { project: { ...project, listeners }, events: [] };
       });
       return { view: await view(subscription, unhurt), secret };
     },
     async list(projectId, status) {
-      const all = await listShown(kv, (await directory.current(projectId)).project);
+      const all = await listRecentSubscriptions(
+        kv,
+        (await projectCache.current(projectId)).project,
+      );
       return await viewAll(
         all.filter(({ isActive }) => status === null || isActive === (status === "active")),
       );
@@ -209,7 +220,7 @@ export function createSubscriptions(rooms: SubscriptionRooms): Subscriptions {
           ...kept,
           secret: await seal(secret, projectId, id),
           secretSuffix: secret.slice(-suffixChars),
-          oldSecrets: replacedSecrets(before, { endsAt, now: clock.now() }),
+          oldSecrets: retiredSecrets(before, { endsAt, now: clock.now() }),
         };
         return { after, actions };
       });
@@ -219,7 +230,7 @@ export function createSubscriptions(rooms: SubscriptionRooms): Subscriptions {
       const found = await readSubscription(kv, projectId, id);
       if (!found) return null;
       const { url, isActive, secret, oldSecrets } = found.value;
-      const older = livingSecrets(oldSecrets, clock.now());
+      const older = activeSecrets(oldSecrets, clock.now());
       const live = [secret, ...older.map((old) => old.secret)];
       return {
         url,
@@ -231,8 +242,63 @@ export function createSubscriptions(rooms: SubscriptionRooms): Subscriptions {
   };
 }
 
-const unhurt: Health = { consecutiveFailures: 0, lastDeliveredAt: null };
+const unhurt: SubscriptionHealth = { consecutiveFailures: 0, lastDeliveredAt: null };
 
 function unreachable(): never {
   throw new Error("what was just written is there");
+}
+
+const activeMax = 100;
+
+/** Who listens once this subscription is as it is now. */
+export function withListener(
+  listeners: readonly EventListenerRow[],
+  { id, events, isActive }: Subscription,
+): EventListenerRow[] {
+  const others = listeners.filter(({ subscriptionId }) => subscriptionId !== id);
+  return isActive ? [...others, { subscriptionId: id, events }] : others;
+}
+
+/** Throws 400 where as many listen as may. */
+export function requireSubscriptionSlot(listeners: readonly EventListenerRow[]): void {
+  if (listeners.length < activeMax) return;
+  throw badRequest(null, `A project has at most ${activeMax} active subscriptions.`);
+}
+
+/** As many go on to sign beside the newest: each is one more signature in every delivery's header. */
+const oldSecretsMax = 4;
+
+/** Those that still sign. */
+export function activeSecrets(secrets: readonly OldSecret[], now: number): OldSecret[] {
+  return secrets.filter(({ endsAt }) => endsAt > now);
+}
+
+/** A subscription's old secrets once another takes the newest one's place: none outlives that. */
+export function retiredSecrets(
+  { secret, oldSecrets }: Pick<Subscription, "secret" | "oldSecrets">,
+  { endsAt, now }: { endsAt: number; now: number },
+): OldSecret[] {
+  const older = activeSecrets(oldSecrets, now).slice(0, oldSecretsMax - 1);
+  return [
+    { secret, endsAt },
+    ...older.map((old) => ({ ...old, endsAt: Math.min(old.endsAt, endsAt) })),
+  ];
+}
+
+/**
+ * Of a project's subscriptions the newest 500, and those before them that are active, in order of
+ * creation: of the ones that have ended there is no end, and each is opened to be shown.
+ */
+export async function listRecentSubscriptions(
+  kv: Kv,
+  { id, listeners }: Pick<Project, "id" | "listeners">,
+): Promise<Subscription[]> {
+  const newest = await listNewestSubscriptions(kv, id);
+  const shown = new Set(newest.map((subscription) => subscription.id));
+  const others = listeners.filter(({ subscriptionId }) => !shown.has(subscriptionId));
+  const older = await Promise.all(
+    others.map(({ subscriptionId }) => readSubscription(kv, id, subscriptionId)),
+  );
+  const active = older.flatMap((found) => (found ? [found.value] : []));
+  return [...active, ...newest].sort((a, b) => (a.id < b.id ? -1 : 1));
 }

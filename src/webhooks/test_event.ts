@@ -2,8 +2,8 @@ import { badRequest } from "../base/errors.ts";
 import type { Deps } from "../deps.ts";
 import { newEvent } from "../events/event.ts";
 import { appendEvents } from "../events/outbox.ts";
-import type { Commit } from "../projects/announce.ts";
-import { auditRow, type By } from "../projects/audit.ts";
+import type { CommitWithEvents } from "../projects/commit_with_events.ts";
+import { type AuditActor, auditRow } from "../projects/audit.ts";
 import { emptyWrite } from "../store/kv.ts";
 import type { SubscriptionView } from "./view.ts";
 
@@ -13,9 +13,9 @@ import type { SubscriptionView } from "./view.ts";
  * `{"test": true}`. Throws 400 for a subscription that is not active.
  */
 export async function sendTestEvent(
-  { deps, commit }: { deps: Pick<Deps, "id" | "clock">; commit: Commit },
+  { deps, commit }: { deps: Pick<Deps, "id" | "clock">; commit: CommitWithEvents },
   { id: subscriptionId, paywallId, isActive }: SubscriptionView,
-  by: By,
+  by: AuditActor,
 ): Promise<void> {
   if (!isActive) throw badRequest(null, "The webhook is not active: nothing is sent to it.");
   await commit(paywallId, async (project) => {

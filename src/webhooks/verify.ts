@@ -1,11 +1,193 @@
-import type { Clock } from "../deps.ts";
-import type { Kv } from "../store/kv.ts";
-import type { Scan } from "../store/scan.ts";
-import { scanDeliveries } from "./verify_deliveries.ts";
-import { scanOutbox } from "./verify_outbox.ts";
-import { scanPointers } from "./verify_rows.ts";
+import type { Clock } from "../base/clock.ts";
+import type { Key, Kv, Row } from "../store/kv.ts";
+import {
+  countRows,
+  readOrNull,
+  type Scan,
+  type ScanCounts,
+  scanRows,
+  verifyAtRest,
+} from "../store/scan.ts";
+import {
+  allDuePrefix,
+  allFreshPrefix,
+  allLogsPrefix,
+  deliveriesPrefix,
+  deliveryKey,
+  eventKey,
+  outboxPrefix,
+} from "../store/keys.ts";
+import { pointersTo, readyTime } from "./delivery_rows.ts";
+import { decodeDelivery, listReady, readReady } from "./store.ts";
+import { timeOfId } from "../base/ids.ts";
+import { decodeOutbox } from "../events/outbox.ts";
+import { decodeUtf8 } from "../base/utf8.ts";
+import { keyText } from "../store/batch.ts";
 
 /** All that webhooks keep: the outbox, deliveries, and every row that leads to one. */
 export function scanWebhooks(deps: { kv: Kv; clock: Clock }): Scan[] {
   return [scanOutbox(deps), scanDeliveries(deps), ...scanPointers(deps)];
+}
+
+const rowsPerRead = 50;
+
+/** All deliveries: every row is there that is to lead to each. Rows too many are found from theirs. */
+export function scanDeliveries({ kv }: { kv: Kv }): Scan {
+  return scanRows({
+    name: "deliveries",
+    kv,
+    prefix: deliveriesPrefix,
+    rowsPerRead,
+    async look(rows, counts) {
+      countRows(counts, "deliveries", rows.length);
+      const keys = rows.map(keysTo);
+      const found = await kv.getMany(keys.flatMap((own) => own ?? []));
+      const faults: string[] = [];
+      for (const [at, row] of rows.entries()) {
+        const own = found.splice(0, keys[at]?.length ?? 0);
+        if (keys[at] && own.every(({ value }) => value !== null)) continue;
+        const judge = (again: Row) => faultsOfDelivery(kv, again);
+        faults.push(...await verifyAtRest(kv, { key: row.key, counts }, judge));
+      }
+      return faults;
+    },
+  });
+}
+
+/** Null for a delivery that cannot be read. */
+function keysTo({ value }: Row): Key[] | null {
+  const delivery = readOrNull(value, decodeDelivery);
+  return delivery && pointersTo(delivery).map(({ key }) => key);
+}
+
+async function faultsOfDelivery(kv: Kv, row: Row): Promise<string[]> {
+  const about = `delivery ${row.key[2]} of ${row.key[1]}`;
+  const delivery = readOrNull(row.value, decodeDelivery);
+  if (!delivery) return [`${about} cannot be read`];
+  const rows = await kv.getMany(keysTo(row) ?? []);
+  return rows.filter(({ value }) => value === null)
+    .map(({ key }) => `${about} is ${delivery.status} and has no row ${key.join(" ")}`);
+}
+
+const outboxRowsPerRead = 100;
+/** Rows are taken up within seconds; what a dead process left, at the next start. */
+const outboxAgeMaxMs = 2 * 60 * 1000;
+
+/** All events whose deliveries are not written yet: each is there, and has not waited for long. */
+export function scanOutbox({ kv, clock }: { kv: Kv; clock: Clock }): Scan {
+  async function faultsOf({ key, value }: Row): Promise<string[]> {
+    const id = String(key[1]);
+    const row = readOrNull(value, decodeOutbox);
+    const about = `outbox row ${id}`;
+    if (!row) return [`${about} cannot be read`];
+    const faults: string[] = [];
+    const ageMs = clock.now() - timeOfId(id);
+    if (ageMs > outboxAgeMaxMs) faults.push(`${about} waits since ${Math.round(ageMs / 1000)} s`);
+    const event = await kv.get(eventKey(row.projectId, id));
+    if (!event.value) faults.push(`${about} is of an event that is not there`);
+    return faults;
+  }
+
+  return scanRows({
+    name: "outbox",
+    kv,
+    prefix: outboxPrefix,
+    rowsPerRead: outboxRowsPerRead,
+    async look(rows, counts) {
+      countRows(counts, "outboxRows", rows.length);
+      const found = await Promise.all(
+        rows.map((row) => verifyAtRest(kv, { key: row.key, counts }, faultsOf)),
+      );
+      return found.flat();
+    },
+  });
+}
+
+const pointersPerRead = 100;
+/** A subscription whose breaker is open is looked at that much later, at the most. */
+const readyGraceMs = 11 * 60 * 1000;
+const readyPerRead = 500;
+
+/** All rows that lead to deliveries: each leads to one in the state that it stands for. */
+export function scanPointers({ kv, clock }: { kv: Kv; clock: Clock }): Scan[] {
+  const rowsOf = (name: string, prefix: Key, of: (row: Row) => Key): Scan =>
+    scanRows({
+      name,
+      kv,
+      prefix,
+      rowsPerRead: pointersPerRead,
+      async look(rows, counts) {
+        countRows(counts, name, rows.length);
+        const strays = await straysAmong(kv, rows, { of, counts });
+        return name === "dueRows"
+          ? [...strays, ...await uncovered(kv, rows, { now: clock.now(), counts })]
+          : strays;
+      },
+    });
+  return [
+    rowsOf(
+      "dueRows",
+      allDuePrefix,
+      ({ key, value }) => deliveryKey(value ? decodeUtf8(value) ?? "" : "", String(key[3])),
+    ),
+    rowsOf("freshRows", allFreshPrefix, ({ key }) => deliveryKey(String(key[1]), String(key[2]))),
+    rowsOf("logRows", allLogsPrefix, ({ key }) => deliveryKey(String(key[1]), String(key[3]))),
+  ];
+}
+
+/** Rows that should not be there, on a second look too. */
+async function straysAmong(
+  kv: Kv,
+  rows: readonly Row[],
+  { of: deliveryOf, counts }: { of: (row: Row) => Key; counts: ScanCounts },
+): Promise<string[]> {
+  const deliveries = await kv.getMany(rows.map(deliveryOf));
+  const suspects = rows.filter((row, at) => faultsOfRow(row, deliveries[at]?.value).length > 0);
+  const found = await Promise.all(suspects.map((row) =>
+    // The row and its delivery only move together.
+    verifyAtRest(kv, { key: row.key, counts }, async (again) => {
+      const { value } = await kv.get(deliveryOf(again));
+      return faultsOfRow(again, value);
+    })
+  ));
+  return found.flat();
+}
+
+function faultsOfRow({ key }: Row, value: Uint8Array | null | undefined): string[] {
+  const delivery = readOrNull(value ?? null, decodeDelivery);
+  if (!delivery) return [`row ${key.join(" ")} leads to a delivery that is not there`];
+  if (pointersTo(delivery).some((pointer) => keyText(pointer.key) === keyText(key))) return [];
+  return [`row ${key.join(" ")} leads to a delivery that is ${delivery.status} otherwise`];
+}
+
+/** Due rows that no ready row would ever lead the dispatcher to; of each subscription the first. */
+async function uncovered(
+  kv: Kv,
+  rows: readonly Row[],
+  { now, counts }: { now: number; counts: ScanCounts },
+): Promise<string[]> {
+  const firsts = Map.groupBy(rows, ({ key }) => String(key[1])).values()
+    .flatMap((own) => own.slice(0, 1));
+  const found = await Promise.all(firsts.map(async (row) => {
+    if (await isCovered(kv, row, now)) return [];
+    return await verifyAtRest(kv, { key: row.key, counts }, async (again) => {
+      if (await isCovered(kv, again, now)) return [];
+      return [`row ${again.key.join(" ")} is due, and no ready row is as early`];
+    });
+  }));
+  return found.flat();
+}
+
+async function isCovered(kv: Kv, { key }: Row, now: number): Promise<boolean> {
+  const [subscriptionId, dueAt] = [String(key[1]), Number(key[2])];
+  if (await readReady(kv, subscriptionId, readyTime(dueAt))) return true;
+  const until = Math.max(dueAt, now + readyGraceMs);
+  // Ready rows are only ever moved on in time, so going on in time meets them.
+  for (let after: Key | null = null;;) {
+    const ready = await listReady(kv, { now: until, limit: readyPerRead, after });
+    if (ready.some((row) => row.subscriptionId === subscriptionId)) return true;
+    const last = ready.at(-1);
+    if (!last || ready.length < readyPerRead) return false;
+    after = last.key;
+  }
 }

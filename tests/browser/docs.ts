@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { operations } from "../../src/operations.ts";
+import { apiDoc } from "../../src/api_doc.ts";
 import { eventTypes } from "../../src/events/catalogue.ts";
 import { assertAccessible, picture, type Screen, visit } from "../support/browser.ts";
 import { createWorld } from "../support/world.ts";
@@ -37,7 +37,7 @@ Deno.test("browser: the reference has every operation, event and schema, and no 
   await page.goto(`${visitor.url}/docs`);
   const ids = await page.locator("[id]").evaluateAll((all) => all.map(({ id }) => id));
   assert.equal(new Set(ids).size, ids.length, "every place has a name of its own");
-  for (const methods of Object.values(operations)) {
+  for (const methods of Object.values(apiDoc)) {
     for (const { operationId } of Object.values(methods)) {
       assert.ok(ids.includes(operationId), operationId);
     }

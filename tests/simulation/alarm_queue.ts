@@ -17,13 +17,13 @@ export class AlarmQueue {
   alarmOf(holder: Holder): Alarm {
     const asked = new Set<number>();
     return {
-      ring: (at) => {
+      schedule: (at) => {
         const second = Math.ceil(at / grainMs);
         if (holder.dead || asked.has(second)) return;
         asked.add(second);
         this.#send(second * grainMs, () => asked.delete(second));
       },
-      listen: (wake) => void this.#listeners.set(holder, wake),
+      onWake: (wake) => void this.#listeners.set(holder, wake),
     };
   }
 

@@ -3,7 +3,7 @@ import { fromDecimal } from "../../src/base/money.ts";
 import { holdsPerAccountMax } from "../../src/base/limits.ts";
 import { type Account, decodeAccount, type Hold } from "../../src/ledger/account.ts";
 import { amountOf, type Entry } from "../../src/ledger/entry.ts";
-import { isGivenBack } from "../../src/ledger/give_back.ts";
+import { isReinstated } from "../../src/ledger/record.ts";
 import { ArchiveAudit } from "./archive_audit.ts";
 import type { Key, Write } from "../../src/store/kv.ts";
 import { ForgottenAudit } from "./forgotten_audit.ts";
@@ -156,12 +156,12 @@ export class BooksAudit {
     must(books.balance >= 0n, "nothing below zero");
     must(fromDecimal(entry.balanceAfter) === books.balance, "entries sum to the balance");
     must(fromDecimal(entry.heldAfter) <= books.balance, "nothing eats into a hold");
-    must(fromDecimal(entry.shortfall) >= 0n || isGivenBack(entry), "nothing below zero");
+    must(fromDecimal(entry.shortfall) >= 0n || isReinstated(entry), "nothing below zero");
     this.entries.set(entry.id, entry);
     this.#oncePerKey(books, entry);
     if (entry.kind === "trial") must(entry.seq === 1, "trial credits come once");
     if (entry.kind === "refund") this.#refund(entry);
-    if (isGivenBack(entry)) this.#giveBack(entry);
+    if (isReinstated(entry)) this.#giveBack(entry);
     if (entry.kind === "usage" || entry.kind === "expired") {
       const hold = entry.id.replace(/^act_/, "req_");
       must(before.has(hold) && !after.has(hold), "a charge ends its own hold");

@@ -1,4 +1,4 @@
-import { Draft } from "../../src/ledger/draft.ts";
+import { AccountTx } from "../../src/ledger/account_tx.ts";
 import type { Committer } from "../../src/store/commit.ts";
 import type { Key, Kv, ListOptions, Row, Write } from "../../src/store/kv.ts";
 import type { Seams } from "./process.ts";
@@ -55,21 +55,24 @@ export function committing(
 /** Replaces a method of every draft by what `make` makes of it. */
 export function draft<Name extends "put" | "takeHold" | "credit" | "debit" | "emit" | "finish">(
   name: Name,
-  make: (inner: Draft[Name]) => (this: Draft, ...given: Parameters<Draft[Name]>) => unknown,
+  make: (
+    inner: AccountTx[Name],
+  ) => (this: AccountTx, ...given: Parameters<AccountTx[Name]>) => unknown,
 ): () => () => void {
   return () => {
-    const inner = Draft.prototype[name];
-    Object.defineProperty(Draft.prototype, name, { value: make(inner), configurable: true });
-    return () => Object.defineProperty(Draft.prototype, name, { value: inner, configurable: true });
+    const inner = AccountTx.prototype[name];
+    Object.defineProperty(AccountTx.prototype, name, { value: make(inner), configurable: true });
+    return () =>
+      Object.defineProperty(AccountTx.prototype, name, { value: inner, configurable: true });
   };
 }
 
 /** What is available, in place of what there is. */
-export function available(get: (this: Draft) => bigint): () => () => void {
+export function available(get: (this: AccountTx) => bigint): () => () => void {
   return () => {
-    const inner = Object.getOwnPropertyDescriptor(Draft.prototype, "available");
-    Object.defineProperty(Draft.prototype, "available", { get, configurable: true });
-    return () => void (inner && Object.defineProperty(Draft.prototype, "available", inner));
+    const inner = Object.getOwnPropertyDescriptor(AccountTx.prototype, "available");
+    Object.defineProperty(AccountTx.prototype, "available", { get, configurable: true });
+    return () => void (inner && Object.defineProperty(AccountTx.prototype, "available", inner));
   };
 }
 

@@ -1,4 +1,4 @@
-import { answerCost, termsOf } from "../../src/chat/pricing.ts";
+import { modelTerms, usageCost } from "../../src/pricing/price.ts";
 import { fromBytes, toBytes } from "../../src/base/json.ts";
 import { zero } from "../../src/base/money.ts";
 import type { Event } from "../../src/events/event.ts";
@@ -39,12 +39,12 @@ export const operatorDefects: readonly Defect[] = [
     name: "an answer is charged by the prices at its end",
     install: draft("debit", (inner) =>
       function (amount, entry, origin) {
-        const terms = entry.usage && termsOf(this.snapshot.project, entry.usage.model);
+        const terms = entry.usage && modelTerms(this.snapshot.project, entry.usage.model);
         if (!entry.usage || !terms) return inner.call(this, amount, entry, origin);
         const { uncachedInputTokens, outputTokens, source } = entry.usage;
         const tokens = { uncachedInput: uncachedInputTokens, output: outputTokens };
         const usage = { ...tokens, cachedInput: 0, cacheWrite: 0, reasoning: 0, source };
-        const cost = answerCost(terms.price, usage, outputTokens > 0);
+        const cost = usageCost(terms.price, usage, outputTokens > 0);
         return inner.call(this, cost, entry, origin);
       }),
     seedsMax: 10,

@@ -1,13 +1,14 @@
-import { inTime } from "../../src/base/in_time.ts";
+import { withDeadline } from "../../src/base/deadline.ts";
 import { type App, createApp } from "../../src/app.ts";
 import { ApiError } from "../../src/base/errors.ts";
 import { createIds } from "../../src/base/ids.ts";
 import type { Config } from "../../src/config.ts";
-import type { Clock, Deps } from "../../src/deps.ts";
+import type { Clock } from "../../src/base/clock.ts";
+import type { Deps } from "../../src/deps.ts";
 import { askByFetch } from "../../src/http/by_fetch.ts";
-import { createMeter } from "../../src/metrics/meter.ts";
+import { createMetrics } from "../../src/metrics/metrics.ts";
 import { createCommitter } from "../../src/store/commit.ts";
-import { gatherReads } from "../../src/store/gather.ts";
+import { batchReads } from "../../src/store/read_batcher.ts";
 import { type Bound, guardKv, type Kv } from "../../src/store/kv.ts";
 import type { AlarmQueue } from "./alarm_queue.ts";
 import type { MemoryStore } from "./memory_store.ts";
@@ -158,9 +159,9 @@ function depsOf(life: Life, around: Surroundings): Deps {
   const clock = clockOf(life, timeline);
   const id = createIds(clock.now, random);
   const line = createStoreLine({ ...around, holder: life });
-  const kv = gatherReads(guardKv(around.seams.kv?.(line, timeline) ?? line, boundBy(clock)));
+  const kv = batchReads(guardKv(around.seams.kv?.(line, timeline) ?? line, boundBy(clock)));
   const { kvChecksMax: checksMax } = config;
-  const meter = createMeter();
+  const meter = createMetrics();
   return {
     config,
     kv,
@@ -175,16 +176,16 @@ function depsOf(life: Life, around: Surroundings): Deps {
     id,
     randomBytes: (length) => Uint8Array.from({ length }, () => Math.floor(random() * 256)),
     resolve: () => Promise.resolve(["93.184.216.34"]),
-    post: (request) => receivers.post(life, request),
+    sendWebhook: (request) => receivers.post(life, request),
     fetch: () => Promise.reject(new Error("nothing but models is asked")),
-    askUpstream: askByFetch((_url, init) => model.fetch(life, init)),
+    requestUpstream: askByFetch((_url, init) => model.fetch(life, init)),
     takeSnapshot: null,
     alarm: around.queue.alarmOf(life),
     log: (level, event, fields) => {
       if (!life.dead) around.log(life.name, level, event, fields);
     },
     guides: new Map(),
-    meter,
+    metrics: meter,
     tracing: null,
     process: {
       startedAt: clock.now(),
@@ -219,7 +220,7 @@ function clockOf(life: Life, timeline: Timeline): Clock {
 }
 
 function boundBy(clock: Clock): Bound {
-  return (work, ms, late) => inTime(clock, work, { ms, late });
+  return (work, ms, late) => withDeadline(clock, work, { ms, late });
 }
 
 /** Does a piece of background work now and, some time after its end, again: as main.ts does. */

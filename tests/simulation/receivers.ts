@@ -1,4 +1,4 @@
-import type { PostRequest, PostResponse } from "../../src/deps.ts";
+import type { WebhookHttpRequest, WebhookHttpResponse } from "../../src/deps.ts";
 import type { Holder } from "./store_line.ts";
 import type { Timeline } from "./timeline.ts";
 
@@ -37,7 +37,7 @@ export class Receivers {
     this.#timeline = timeline;
   }
 
-  post(holder: Holder, { url, body, signal }: PostRequest): Promise<PostResponse> {
+  post(holder: Holder, { url, body, signal }: WebhookHttpRequest): Promise<WebhookHttpResponse> {
     if (holder.dead) return new Promise(() => {});
     const timeline = this.#timeline;
     const [, deliveryId = "", attempt = "", eventId = ""] = head.exec(body) ?? [];

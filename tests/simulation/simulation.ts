@@ -1,5 +1,5 @@
 import { readConfig } from "../../src/config.ts";
-import { loadTokenizer } from "../../src/chat/tokenizer.ts";
+import { loadTokenizer } from "../../src/pricing/tokenizer.ts";
 import { adminKey } from "../support/world.ts";
 import { AlarmQueue } from "./alarm_queue.ts";
 import { BooksAudit } from "./books_audit.ts";

@@ -2,7 +2,7 @@ import { fromBytes } from "../../src/base/json.ts";
 import { fromDecimal } from "../../src/base/money.ts";
 import { amountOf, type Entry } from "../../src/ledger/entry.ts";
 import { decodeSum } from "../../src/store/sums.ts";
-import { hourOf } from "../../src/summaries/tally.ts";
+import { hourOf } from "../../src/summaries/hourly_counters.ts";
 import type { MemoryStore } from "./memory_store.ts";
 import type { Violations } from "./violations.ts";
 

@@ -3,7 +3,7 @@ import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
 import { createParser } from "eventsource-parser";
 import { createDocument } from "../../src/docs/document.ts";
-import { operations } from "../../src/operations.ts";
+import { apiDoc } from "../../src/api_doc.ts";
 import type { Body } from "./world.ts";
 
 /** The document's name for the validator. */
@@ -26,7 +26,7 @@ interface Address {
 export function apiDocument() {
   if (made) return made;
   const document: Body = JSON.parse(
-    JSON.stringify(createDocument(operations, { baseUrl: "https://farebox.test" })),
+    JSON.stringify(createDocument(apiDoc, { baseUrl: "https://farebox.test" })),
   );
   const ajv = new Ajv2020({ strict: false, allErrors: true, validateSchema: false });
   addFormats.default(ajv);

@@ -1,4 +1,4 @@
-import type { Clock } from "../../src/deps.ts";
+import type { Clock } from "../../src/base/clock.ts";
 
 /** A clock that moves only when a test moves it. */
 export interface HandClock extends Clock {

@@ -2,8 +2,7 @@ import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 import { type Account, decodeAccount, encodeAccount } from "../../src/ledger/account.ts";
 import { accountKey, holdingPrefix } from "../../src/store/keys.ts";
-import type { Body } from "./world.ts";
-import { adminKey } from "./world.ts";
+import { adminKey, type Body } from "./world.ts";
 
 /** The service as a process of its own, on a database file of its own. */
 export interface Farebox extends AsyncDisposable {

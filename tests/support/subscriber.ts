@@ -1,4 +1,4 @@
-import type { PostRequest, PostResponse } from "../../src/deps.ts";
+import type { WebhookHttpRequest, WebhookHttpResponse } from "../../src/deps.ts";
 import { faultOfDelivery } from "./api_document.ts";
 
 /** One delivery as a subscriber got it. */
@@ -13,7 +13,9 @@ export interface Received {
   signal: AbortSignal;
 }
 
-type Reply = (received: Received) => Partial<PostResponse> | Promise<Partial<PostResponse>>;
+type Reply = (
+  received: Received,
+) => Partial<WebhookHttpResponse> | Promise<Partial<WebhookHttpResponse>>;
 
 /** Subscribers' servers, scripted; 200 unless told otherwise. */
 export interface SubscriberScript {
@@ -26,7 +28,7 @@ export interface SubscriberScript {
   reply(reply: Reply): void;
   /** What names stand for; a name that is not here is 93.184.216.34. */
   names: Map<string, string[]>;
-  post(request: PostRequest): Promise<PostResponse>;
+  post(request: WebhookHttpRequest): Promise<WebhookHttpResponse>;
   resolve(host: string): Promise<string[]>;
 }
 

@@ -4,10 +4,10 @@ import { createIds } from "../../src/base/ids.ts";
 import { readConfig } from "../../src/config.ts";
 import type { Deps } from "../../src/deps.ts";
 import { askByFetch } from "../../src/http/by_fetch.ts";
-import { createMeter } from "../../src/metrics/meter.ts";
+import { createMetrics } from "../../src/metrics/metrics.ts";
 import { createCommitter } from "../../src/store/commit.ts";
-import { gatherReads } from "../../src/store/gather.ts";
-import { readGuides } from "../../src/real/deps.ts";
+import { batchReads } from "../../src/store/read_batcher.ts";
+import { readGuides } from "../../src/platform/deps.ts";
 import { denoKv, guardKv, type Kv } from "../../src/store/kv.ts";
 import { checkedAnswer } from "./api_document.ts";
 import { createHandClock, type HandClock } from "./clock.ts";
@@ -93,9 +93,9 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   const logged: Record<string, unknown>[] = [];
   const config = readConfig(dev ? env : { ...productionEnv, ...env }, { dev });
   const store = (shareWith && stores.get(shareWith)) ?? await Deno.openKv(":memory:");
-  const kv = gatherReads(guardKv(wrapKv(denoKv(store)), (work) => work));
+  const kv = batchReads(guardKv(wrapKv(denoKv(store)), (work) => work));
   const id = createIds(clock.now, random);
-  const meter = createMeter();
+  const meter = createMetrics();
   const deps: Deps = {
     config,
     kv,
@@ -110,17 +110,17 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     id,
     randomBytes: (length) => Uint8Array.from({ length }, () => Math.floor(random() * 256)),
     resolve: subscriber.resolve,
-    post: subscriber.post,
+    sendWebhook: subscriber.post,
     alarm: {
-      ring: (at) => void alarm.asked.push(at),
-      listen: (wake) => void (alarm.ring = wake),
+      schedule: (at) => void alarm.asked.push(at),
+      onWake: (wake) => void (alarm.ring = wake),
     },
     takeSnapshot: options.takeSnapshot ?? null,
     fetch: (url, init) => stripe.answer(new Request(url, init)),
-    askUpstream: askByFetch((url, init) => upstream.answer(new Request(url, init))),
+    requestUpstream: askByFetch((url, init) => upstream.answer(new Request(url, init))),
     log: (level, event, fields) => logged.push({ level, event, ...fields }),
     guides,
-    meter,
+    metrics: meter,
     tracing: null,
     process: {
       startedAt: clock.now(),

@@ -1,0 +1,33 @@
+import type { EndpointDocs } from "./base/endpoint_doc.ts";
+import { backupApiDoc } from "./backup/api_doc.ts";
+import { chatApiDoc } from "./formats/chat/api_doc.ts";
+import { docsApiDoc } from "./docs/api_doc.ts";
+import { exportApiDoc } from "./export/api_doc.ts";
+import { healthApiDoc } from "./health.ts";
+import { userApiDoc } from "./ledger/admin_api_doc.ts";
+import { ledgerApiDoc } from "./ledger/api_doc.ts";
+import { summaryApiDoc } from "./summaries/api_doc.ts";
+import { metricsApiDoc } from "./metrics/api_doc.ts";
+import { paymentsApiDoc } from "./payments/api_doc.ts";
+import { projectApiDoc } from "./projects/api_doc.ts";
+import { verifyApiDoc } from "./verify/api_doc.ts";
+import { walletApiDoc } from "./wallets/api_doc.ts";
+import { webhookApiDoc } from "./webhooks/api_doc.ts";
+
+/** What the API document says of every address of the route map that machines call. */
+export const apiDoc: EndpointDocs = {
+  ...chatApiDoc,
+  ...ledgerApiDoc,
+  ...userApiDoc,
+  ...summaryApiDoc,
+  ...exportApiDoc,
+  ...backupApiDoc,
+  ...walletApiDoc,
+  ...webhookApiDoc,
+  ...projectApiDoc,
+  ...verifyApiDoc,
+  ...paymentsApiDoc,
+  ...healthApiDoc,
+  ...metricsApiDoc,
+  ...docsApiDoc,
+};

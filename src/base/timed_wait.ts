@@ -1,0 +1,60 @@
+import type { Clock } from "./clock.ts";
+
+/**
+ * Waits for one thing after the other, each for so long. One timer watches over all of them, and is
+ * set anew where it rings too early: nearly every piece of a stream comes in time, and a timer for
+ * each would cost as much as reading it.
+ */
+export class TimedWait<T> {
+  readonly #clock: Clock;
+  #waiter: PromiseWithResolvers<T | "late"> | null = null;
+  /** When the wait ends, by the clock's `elapsed`. */
+  #until = 0;
+  #ringsAt = Infinity;
+  #stop: (() => void) | null = null;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** The result, or "late" when it takes longer. One wait at a time. */
+  wait(work: Promise<T>, ms: number): Promise<T | "late"> {
+    const waiter = Promise.withResolvers<T | "late">();
+    this.#waiter = waiter;
+    this.#until = this.#clock.elapsed() + ms;
+    if (this.#until < this.#ringsAt) this.#ringAt(this.#until, ms);
+    work.then(this.#came, this.#failed);
+    return waiter.promise;
+  }
+
+  /** Takes the timer back: there is no more to wait for. */
+  end(): void {
+    this.#stop?.();
+    this.#stop = null;
+  }
+
+  // What was waited for twice comes twice, and finds nobody waiting the second time.
+  readonly #came = (value: T): void => this.#take()?.resolve(value);
+  readonly #failed = (error: unknown): void => this.#take()?.reject(error);
+
+  #take(): PromiseWithResolvers<T | "late"> | null {
+    const waiter = this.#waiter;
+    this.#waiter = null;
+    return waiter;
+  }
+
+  #ringAt(at: number, ms: number): void {
+    this.#stop?.();
+    this.#ringsAt = at;
+    this.#stop = this.#clock.after(ms, this.#ring);
+  }
+
+  readonly #ring = (): void => {
+    this.#stop = null;
+    this.#ringsAt = Infinity;
+    if (!this.#waiter) return;
+    const left = this.#until - this.#clock.elapsed();
+    if (left > 0) this.#ringAt(this.#until, left);
+    else this.#take()?.resolve("late");
+  };
+}

@@ -1,0 +1,70 @@
+/** @jsxImportSource @hono/hono/jsx */
+import { notFound } from "../base/errors.ts";
+import type { Handler } from "../base/handler.ts";
+import { type AuditRow, listAudit } from "../projects/audit.ts";
+import type { ConsoleGuard } from "./guard.tsx";
+import { Pager, Table, TimeCell } from "./parts.tsx";
+import type { ConsoleDeps } from "./console_deps.ts";
+
+const rowsPerPage = 50;
+
+/** A project's audit trail, newest first. */
+export function auditPage(door: ConsoleGuard, { deps }: ConsoleDeps): Handler {
+  return door.project(async ({ project, incoming, here, page }) => {
+    const cursor = incoming.query("cursor");
+    const trail = await listAudit(deps.kv, project.id, { limit: rowsPerPage, cursor });
+    return page("Audit trail", <Trail {...trail} cursor={cursor} address={here("/audit")} />, {
+      section: "/audit",
+    });
+  });
+}
+
+/** The trail of what concerns no project alone, for the operator. */
+export function instanceAuditPage(door: ConsoleGuard, { deps }: ConsoleDeps): Handler {
+  return door.signedIn(async ({ session, incoming, at, page }) => {
+    if (session.projectId !== null) throw notFound("page");
+    const cursor = incoming.query("cursor");
+    const trail = await listAudit(deps.kv, null, { limit: rowsPerPage, cursor });
+    const address = at("/audit");
+    return page("Audit trail of the instance", <Trail {...trail} {...{ cursor, address }} />);
+  });
+}
+
+function Trail({ actions, nextCursor, cursor, address }: {
+  actions: AuditRow[];
+  nextCursor: string | null;
+  cursor: string | undefined;
+  address: string;
+}) {
+  return (
+    <>
+      <Table
+        caption="What owners and operators changed, newest first; times in UTC"
+        columns={["When", "What", "To what", "Who", "Details"]}
+        rows={actions.map(({ at, action, target, actor, via, detail }) => [
+          <TimeCell at={at} />,
+          <code>{action}</code>,
+          <code>{target}</code>,
+          `${whoIs(actor)}, ${via === "console" ? "in the console" : "by the API"}`,
+          <Detail detail={detail} />,
+        ])}
+        empty="Nothing yet."
+      />
+      <Pager
+        older={nextCursor === null ? null : `${address}?cursor=${nextCursor}`}
+        newest={cursor === undefined ? null : address}
+      />
+    </>
+  );
+}
+
+function whoIs({ type, suffix }: AuditRow["actor"]): string {
+  return type === "operator" ? "Operator" : `Key …${suffix ?? ""}`;
+}
+
+function Detail({ detail }: Pick<AuditRow, "detail">) {
+  const text = Object.entries(detail).map(([name, value]) =>
+    `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`
+  ).join("; ");
+  return <span class="exact">{text}</span>;
+}

@@ -1,0 +1,24 @@
+import type { RunningCalls } from "../inference/running.ts";
+import type { Deps } from "../deps.ts";
+import type { MoneyRecorder } from "../ledger/record.ts";
+import type { ProjectAdmin } from "../projects/admin.ts";
+import type { CommitWithEvents } from "../projects/commit_with_events.ts";
+import type { ProjectCache } from "../projects/project_cache.ts";
+import type { Dispatcher } from "../webhooks/dispatcher.ts";
+import type { Redelivery } from "../webhooks/redelivery.ts";
+import type { Subscriptions } from "../webhooks/subscriptions.ts";
+import type { ConsoleSessions } from "./session.ts";
+
+/** What the console stands on. */
+export interface ConsoleDeps {
+  deps: Deps;
+  projectCache: ProjectCache;
+  admin: ProjectAdmin;
+  recorder: MoneyRecorder;
+  commit: CommitWithEvents;
+  running: RunningCalls;
+  subscriptions: Subscriptions;
+  redelivery: Redelivery;
+  dispatcher: Pick<Dispatcher, "stateOf">;
+  sessions: ConsoleSessions;
+}

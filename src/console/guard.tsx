@@ -1,0 +1,137 @@
+/** @jsxImportSource @hono/hono/jsx */
+import { ApiError, notFound } from "../base/errors.ts";
+import type { Handler, Incoming } from "../base/handler.ts";
+import { publicPath } from "../config.ts";
+import { readForm, requireSameOrigin } from "../pages/form.ts";
+import { pageResponse, seeOther } from "../pages/response.tsx";
+import { checkId } from "../projects/admin_guard.ts";
+import type { Project } from "../projects/schema.ts";
+import { type Flash, withFlash } from "./flash.ts";
+import { BarePage, ConsolePage, type NavItem } from "./frame.tsx";
+import type { ConsoleDeps } from "./console_deps.ts";
+import type { ConsoleSession } from "./session.ts";
+
+/** A request of somebody who is signed in. */
+export interface ConsoleVisit {
+  incoming: Incoming;
+  session: ConsoleSession;
+  /** The address of a page of the console. */
+  at(path: string): string;
+  /** The fields of the form that was sent. Throws 413 when it is too large. */
+  form(): Promise<URLSearchParams>;
+  /** Answers with a page in the frame. */
+  page(title: string, children: unknown, options?: PageOptions): Response;
+  /** Leads on to a page of the console, which says what was done. */
+  go(address: string, flash: Flash): Response;
+}
+
+/** The same, on the pages of a project. */
+export interface ProjectVisit extends ConsoleVisit {
+  project: Project;
+  /** The address of a page of the project. */
+  here(path: string): string;
+}
+
+interface PageOptions {
+  /** Of the section it belongs to, as the navigation has it. */
+  section?: string;
+  script?: { text: string; hash: string };
+  /** What is wrong with the form that was sent; the page shows it. */
+  fault?: string | null;
+  status?: number;
+}
+
+/** Lets in who is signed in; the others are led to the sign-in. */
+export interface ConsoleGuard {
+  /** For anybody who is signed in. */
+  signedIn(answer: (visit: ConsoleVisit) => Promise<Response> | Response): Handler;
+  /** For who may see the project in the address; for others there is no such page. */
+  project(answer: (visit: ProjectVisit) => Promise<Response> | Response): Handler;
+}
+
+/** The prices of as many models as the page shows, with long names. */
+const formBytesMax = 512 * 1024;
+
+/** The door of the console. */
+export function createConsoleGuard({ deps, projectCache, sessions }: ConsoleDeps): ConsoleGuard {
+  const at = (path: string) => publicPath(deps.config, `/console${path}`);
+
+  function visitOf(
+    incoming: Incoming,
+    session: ConsoleSession,
+    project: Project | null,
+  ): ConsoleVisit {
+    const { request, requestId, inTime, bodies } = incoming;
+    const isOperator = session.projectId === null;
+    return {
+      incoming,
+      session,
+      at,
+      form: () => inTime(readForm(request, deps.config, { bytesMax: formBytesMax, bodies })),
+      page(title, children, { section, script, fault = null, status } = {}) {
+        const flash = incoming.query("flash");
+        const place: NavItem = { at, isOperator, project, section: section ?? null, flash };
+        const text = script === undefined ? {} : { script: script.text };
+        const page = <ConsolePage title={title} place={place} {...text}>{children}</ConsolePage>;
+        const allowed = script === undefined ? {} : { script: script.hash };
+        const code = status ?? (fault === null ? 200 : 400);
+        return pageResponse(code, String(page), { requestId, ...allowed });
+      },
+      go: (address, flash) => seeOther(withFlash(address, flash), requestId),
+    };
+  }
+
+  async function open(
+    incoming: Incoming,
+    answer: (session: ConsoleSession) => Promise<Response> | Response,
+  ): Promise<Response> {
+    const { request, requestId } = incoming;
+    const onlyReads = request.method === "GET" || request.method === "HEAD";
+    try {
+      if (!onlyReads) requireSameOrigin(request, deps.config);
+      const session = await sessions.of(request);
+      if (session) return await answer(session);
+      if (!onlyReads) {
+        return seeOther(withFlash(at("/sign-in"), "session-ended"), requestId);
+      }
+      const to = encodeURIComponent(incoming.path + new URL(request.url).search);
+      return seeOther(at(`/sign-in?to=${to}`), requestId);
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      return errorPage(error, { requestId, back: at("") });
+    }
+  }
+
+  return {
+    signedIn: (answer) => (incoming) =>
+      open(incoming, (session) => answer(visitOf(incoming, session, null))),
+    project: (answer) => (incoming) =>
+      open(incoming, async (session) => {
+        const id = checkId(incoming.param("projectId"), "project");
+        if (session.projectId !== null && session.projectId !== id) throw notFound("project");
+        const { project } = await projectCache.refresh(id);
+        const here = (path: string) => at(`/projects/${id}${path}`);
+        return await answer({ ...visitOf(incoming, session, project), project, here });
+      }),
+  };
+}
+
+/** A fault as a page of its own. */
+export function errorPage(
+  { status, message, headers }: ApiError,
+  { requestId, back }: { requestId: string; back: string },
+): Response {
+  const title = status === 404 ? "There is no such page" : "That did not work";
+  const page = (
+    <BarePage title={title}>
+      <main class="lone">
+        <h1>{title}</h1>
+        <p>{message}</p>
+        <p>
+          <a href={back}>To the console</a>
+        </p>
+      </main>
+    </BarePage>
+  );
+  return pageResponse(status, String(page), { requestId, headers });
+}

@@ -1,0 +1,50 @@
+import { createHash } from "node:crypto";
+import type { Deps } from "../deps.ts";
+import type { AlongsideWrite } from "../projects/admin.ts";
+import { consoleFormKey } from "../store/keys.ts";
+import type { ConsoleVisit } from "./guard.tsx";
+import { formIdOf } from "./fields.ts";
+import { putSubmittedForm, readSubmittedForm } from "./store.ts";
+
+/** What a form made, with the secret that is shown to who sent it. */
+export interface SubmittedOnce {
+  id: string;
+  secret: string;
+}
+
+/** As long as a browser may still send what was clicked twice, or somebody reload the page. */
+const shownAgainMs = 5 * 60 * 1000;
+
+/**
+ * Makes something with a secret, once for each form. The same form sent again in the session, also
+ * while the first is under way, gives the same for a few minutes: a browser shows only the answer to
+ * its last click. Null where that is over, or the form was for something else. Throws what `make`
+ * does; then nothing was made.
+ */
+export async function submitOnce(
+  { kv, clock }: Pick<Deps, "kv" | "clock">,
+  { visit, form }: { visit: ConsoleVisit; form: URLSearchParams },
+  make: (alongside: AlongsideWrite) => Promise<unknown>,
+): Promise<SubmittedOnce | null> {
+  const { session, incoming: { path } } = visit;
+  const { hash } = session;
+  const place = { hash, formId: formIdOf(form) };
+  const key = consoleFormKey(hash, place.formId);
+  const asked = createHash("sha256").update(`${path}?${form}`).digest("base64url");
+  const sealer = await session.sealer();
+
+  if (await readSubmittedForm(kv, place) === null) {
+    await make(async (write, { id, secret }) => {
+      if (await readSubmittedForm(kv, place)) throw new Error("this form was sent meanwhile");
+      const { sealed } = await sealer.seal(JSON.stringify([asked, id, secret]), key);
+      putSubmittedForm(write, { ...place, made: { sealed, at: clock.now() } });
+    }).catch(async (error) => {
+      // Whatever it is: the deed and its form are one write, which landed.
+      if (await readSubmittedForm(kv, place) === null) throw error;
+    });
+  }
+  const made = (await readSubmittedForm(kv, place))?.made;
+  if (!made || clock.now() - made.at > shownAgainMs) return null;
+  const [madeFor, id, secret] = JSON.parse(await sealer.open(made, key));
+  return madeFor === asked ? { id, secret } : null;
+}

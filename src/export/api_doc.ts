@@ -1,0 +1,39 @@
+import { z } from "zod";
+import { idOf } from "../base/fields.ts";
+import type { EndpointDocs } from "../base/endpoint_doc.ts";
+import { exportQuerySchema } from "./schema.ts";
+
+/** The operation of whoever takes a project's records elsewhere. */
+export const exportApiDoc: EndpointDocs = {
+  "/v1/admin/projects/:projectId/export": {
+    GET: {
+      tag: "Operations",
+      access: "operator",
+      operationId: "exportRecords",
+      summary: "Export all records of a kind",
+      description: "However many there are, as a stream. An answer that breaks off is not whole: " +
+        "go on with `after`, the place of the last record that came.",
+      path: z.object({ projectId: idOf("pw", "The project.") }),
+      query: z.object(exportQuerySchema.shape),
+      answers: {
+        200: {
+          description: "The records, oldest first; users in order of their ids.",
+          content: {
+            "application/jsonl": {
+              schema: z.string(),
+              examples: { users: '{"user":"ada","balance":"12.5"}\n' },
+            },
+            "text/csv": { schema: z.string(), examples: { users: "user,balance\r\nada,12.5\r\n" } },
+          },
+        },
+      },
+      errors: [
+        { status: 400, code: "missing_required_parameter", when: "`what` is missing." },
+        { status: 400, code: "unknown_parameter", when: "There is no such parameter." },
+        { status: 400, code: "invalid_type", when: "A parameter is of another type." },
+        { status: 400, code: "invalid_value", when: "A parameter is not valid, or given twice." },
+        { status: 404, code: "not_found", when: "There is no such project." },
+      ],
+    },
+  },
+};

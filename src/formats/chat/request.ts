@@ -1,0 +1,173 @@
+import { z } from "zod";
+import { badRequest } from "../../base/errors.ts";
+import { userField } from "../../base/fields.ts";
+import { isObject, type JsonObject } from "../../base/json.ts";
+import { choicesMax } from "../../base/limits.ts";
+import { parseWith } from "../../base/request.ts";
+
+/** Every author that OpenAI knows. */
+const roles = ["system", "developer", "user", "assistant", "tool", "function"] as const;
+
+const contentPart = z.looseObject({ type: z.string() }).meta({ id: "ContentPart" });
+type Content = string | z.output<typeof contentPart>[];
+
+const messageSchema = z.looseObject({
+  role: z.enum(roles),
+  content: z.union([z.string(), z.array(contentPart)]).nullish(),
+}).meta({ id: "ChatMessage" });
+
+const someMessage = { error: "must have at least one message" };
+
+const count = z.int({ error: "must be a whole number" }).nullish();
+
+/** A chat request. Only what the price depends on is read; the rest is for the upstream to judge. */
+export const chatSchema = z.looseObject({
+  model: z.string().min(1).max(256),
+  messages: z.array(messageSchema).min(1, someMessage),
+  user: userField,
+  stream: z.boolean().nullish(),
+  stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
+  n: z.int().min(1).max(choicesMax).nullish().meta({ description: "How many answers." }),
+  max_tokens: count.meta({ description: "Most output tokens. Zero and less mean no bound." }),
+  max_completion_tokens: count.meta({ description: "The same; it counts before `max_tokens`." }),
+  n_predict: count.meta({ description: "The same, as llama.cpp calls it; it counts last." }),
+  tools: z.array(z.unknown()).nullish(),
+  functions: z.array(z.unknown()).nullish(),
+  response_format: z.looseObject({ type: z.string() }).nullish(),
+  reasoning_effort: z.string().nullish(),
+}).meta({ id: "ChatRequest" });
+
+// A list is judged item by item, to its first fault: zod makes an object of each one in it, which for
+// a body full of them is more than the memory there is.
+const judgedChat = chatSchema.extend({ messages: z.array(z.unknown()).min(1, someMessage) });
+const judgedMessage = messageSchema.extend({
+  content: z.custom<Content>(isContent, {
+    error: "must be a string or an array of content parts",
+  }).nullish(),
+});
+
+function isContent(value: unknown): value is Content {
+  if (typeof value === "string") return true;
+  const isPart = (part: unknown) => isObject(part) && typeof part.type === "string";
+  return Array.isArray(value) && value.every(isPart);
+}
+
+/** Where a caller may bound the output, the one that counts first. None of them goes on as it came. */
+export const maxTokensFields = ["max_completion_tokens", "max_tokens", "n_predict"] as const;
+
+/** A message as far as the price depends on it. */
+export type ChatMessage = z.output<typeof messageSchema>;
+
+/** A chat request: what the price depends on, and the body that goes on to the upstream. */
+export interface ChatRequest {
+  model: string;
+  messages: ChatMessage[];
+  stream: boolean;
+  /** Whether a streaming caller wants the usage chunk. */
+  wantsUsage: boolean;
+  choices: number;
+  /** The caller's bound on the output, or null. Zero and less mean none, as some tools send. */
+  maxTokens: number | null;
+  /** Tools or a JSON format: an answer cut short would be of no use. */
+  structured: boolean;
+  /** The caller asks for hidden reasoning. */
+  asksReasoning: boolean;
+  body: JsonObject;
+  /** The length of the body as it came, in bytes. */
+  bytes: number;
+}
+
+/**
+ * Fields whose cost no price here covers: other models and tools of the upstream's own, searches,
+ * tiers. The value says which uses of them are meant.
+ */
+const unpricedFields = new Map(Object.entries<(value: unknown) => boolean>({
+  models: isSet,
+  fallbacks: isSet,
+  // Of llama.cpp, where it counts before `n`.
+  n_cmpl: isSet,
+  plugins: isSet,
+  web_search_options: isSet,
+  search_parameters: isSet,
+  enable_search: (wish) => isSet(wish) && wish !== false,
+  data_sources: isSet,
+  compound_custom: isSet,
+  audio: isSet,
+  speed: (speed) => isSet(speed) && speed !== "standard",
+  service_tier: (tier) => isSet(tier) && tier !== "auto" && tier !== "default",
+  modalities: (list) => isSet(list) && JSON.stringify(list) !== '["text"]',
+  tools: (list) => Array.isArray(list) && !list.every(isCallersTool),
+}));
+
+/** A tool that the caller runs; others are run, and charged for, by the upstream. */
+function isCallersTool(tool: unknown): boolean {
+  if (!isObject(tool)) return true;
+  return tool.type === undefined ? isSet(tool.function) : callersTools.has(tool.type);
+}
+const callersTools = new Set<unknown>(["function", "custom"]);
+
+function isSet(value: unknown): boolean {
+  return value !== undefined && value !== null;
+}
+
+/**
+ * Reads a chat request. Throws 400 for what is malformed, and for fields that would cost what is not
+ * priced, unless the project allows them.
+ */
+export function readChatRequest(
+  body: JsonObject,
+  { bytes, allowedFields }: { bytes: number; allowedFields: readonly string[] },
+): ChatRequest {
+  requireExactNames(body);
+  const chat = parseWith(judgedChat, body);
+  const messages = chat.messages.map((message, index) =>
+    parseWith(judgedMessage, message, ["messages", index])
+  );
+  for (const [field, costs] of unpricedFields) {
+    if (!costs(body[field]) || allowedFields.includes(field)) continue;
+    throw badRequest(
+      field,
+      `'${field}' is not supported here: it costs what this project has no price for.`,
+      "unsupported_parameter",
+    );
+  }
+  const format = chat.response_format?.type ?? "text";
+  const effort = chat.reasoning_effort ?? "none";
+  return {
+    model: chat.model,
+    messages,
+    stream: chat.stream ?? false,
+    wantsUsage: chat.stream_options?.include_usage ?? false,
+    choices: chat.n ?? 1,
+    maxTokens: maxTokensFields.map((field) => bound(body[field])).find(isSet) ?? null,
+    structured: format !== "text" || Boolean(chat.tools?.length || chat.functions?.length),
+    asksReasoning: effort !== "none" || isSwitchedOn(body.reasoning) || isSwitchedOn(body.thinking),
+    body,
+    bytes,
+  };
+}
+
+const knownNames = new Set([...Object.keys(chatSchema.shape), ...unpricedFields.keys()]);
+
+/** Some servers take `Model` for `model` (Go's JSON does): what was priced would not be what is read. */
+function requireExactNames(body: JsonObject): void {
+  for (const name of Object.keys(body)) {
+    const folded = name.toUpperCase().toLowerCase();
+    if (folded === name || !knownNames.has(folded)) continue;
+    throw badRequest(
+      name.slice(0, 64),
+      `'${folded}' is written in small letters.`,
+      "unknown_parameter",
+    );
+  }
+}
+
+/** Of thinking, as vendors switch it: `{type: "disabled"}`, `{enabled: false}`, `{effort: "none"}`. */
+function isSwitchedOn(value: unknown): boolean {
+  if (!isObject(value)) return isSet(value) && value !== false;
+  return value.type !== "disabled" && value.enabled !== false && value.effort !== "none";
+}
+
+function bound(value: unknown): number | null {
+  return typeof value === "number" && value > 0 ? value : null;
+}

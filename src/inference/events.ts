@@ -1,0 +1,87 @@
+import { type AccountRef, walletUserOf } from "../ledger/account.ts";
+import { type NewEvent, newEvent, type Trigger } from "../events/event.ts";
+
+/** How an answer ended, as its events say it. */
+export type CallEnding =
+  | { kind: "completed" | "canceled" }
+  | { kind: "failed"; errorCode: string };
+
+/** As much of a request as its events say. */
+export interface CallFacts {
+  /** Our own id. */
+  id: string;
+  user: string;
+  /** Null where no wallet is known that would pay. */
+  ref: AccountRef | null;
+  chat: { model: string; stream: boolean };
+}
+
+/** The end user, who asked. */
+export function userTrigger(user: string): Trigger {
+  return { source: "proxy", actorType: "end-user", actorId: user };
+}
+
+function aboutRequest({ id, user }: CallFacts) {
+  return {
+    trigger: userTrigger(user),
+    subject: { type: "request" as const, id, externalId: user },
+  };
+}
+
+/** A request that has money held for it. */
+export type PaidCall = CallFacts & { ref: AccountRef };
+
+function payerOf({ ref }: CallFacts): string | null {
+  return ref && walletUserOf(ref);
+}
+
+/** An answer begins: a stream's charge comes at its end. */
+export function callStartedEvents(ask: PaidCall): NewEvent[] {
+  const { id: requestId, chat: { model, stream } } = ask;
+  const walletUserId = walletUserOf(ask.ref);
+  const about = aboutRequest(ask);
+  const started = newEvent("proxy.request.started", about, { requestId, walletUserId, model });
+  if (!stream) return [started];
+  return [
+    started,
+    newEvent("usage.charge.deferred", about, { deferredRequestId: requestId, model }),
+  ];
+}
+
+/** An answer ends, one way or another. */
+export function callEndedEvent(ask: PaidCall, ending: CallEnding): NewEvent {
+  const { id: requestId, chat: { model } } = ask;
+  const walletUserId = walletUserOf(ask.ref);
+  const about = aboutRequest(ask);
+  const data = { requestId, walletUserId, model };
+  switch (ending.kind) {
+    case "completed":
+      return newEvent("proxy.request.completed", about, data);
+    case "canceled":
+      return newEvent("proxy.request.canceled", about, data);
+    case "failed":
+      return newEvent("proxy.request.failed", about, { ...data, errorCode: ending.errorCode });
+  }
+}
+
+/** A chat is answered with the paywall. */
+export function callPaywalledEvent(ask: CallFacts, reason: string): NewEvent {
+  const { id: requestId } = ask;
+  const walletUserId = payerOf(ask);
+  return newEvent("request.blocked", aboutRequest(ask), { walletUserId, reason, requestId });
+}
+
+/** A user or a key is faster than the project allows; `date` is now, as ISO 8601. */
+export function rateLimitedEvent(ask: CallFacts, { limit, date }: { limit: string; date: string }) {
+  const { user, chat: { model } } = ask;
+  const subject = { type: "usage" as const, id: ask.id, externalId: user };
+  const data = { limit, date, model, walletUserId: payerOf(ask) };
+  return newEvent("usage.rate.limited", { trigger: userTrigger(user), subject }, data);
+}
+
+/** A chat is refused by a limit or a policy. */
+export function callBlockedEvent(ask: CallFacts, reason: string): NewEvent {
+  const { id: requestId } = ask;
+  const walletUserId = payerOf(ask);
+  return newEvent("proxy.request.blocked", aboutRequest(ask), { requestId, walletUserId, reason });
+}

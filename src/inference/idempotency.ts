@@ -1,0 +1,272 @@
+import { createHash } from "node:crypto";
+import { canonicalJson } from "../base/json.ts";
+import { decodeUtf8, encodeUtf8, utf8Length } from "../base/utf8.ts";
+import { chatReplayBytesMax, chatReplayLifetimeMs } from "../base/limits.ts";
+import { idempotencyKeyReused } from "../base/request.ts";
+import type { HeaderList } from "../base/response.ts";
+import type { Deps } from "../deps.ts";
+import type { AccountRef, WalletRef } from "../ledger/account.ts";
+import type { AccountTx } from "../ledger/account_tx.ts";
+import type { HoldRequest, Quote } from "../ledger/hold.ts";
+import { isHeld } from "../ledger/balance.ts";
+import { type Eraser, eraseRows } from "../store/erase.ts";
+import {
+  chatReplayDueKey,
+  chatReplayDuePrefix,
+  chatReplayKey,
+  chatReplaysPrefix,
+} from "../store/keys.ts";
+import { emptyWrite, type Key } from "../store/kv.ts";
+import type { ChatRequest } from "../formats/chat/request.ts";
+import { ApiError } from "../base/errors.ts";
+import type { Caller } from "../projects/auth.ts";
+import { keyText } from "../store/batch.ts";
+import { callerDisconnected } from "./disconnect.ts";
+
+/** A chat's idempotency key, and what its request is recognised by. */
+export interface IdempotencyMark {
+  idempotencyKey: string;
+  key: Key;
+  fingerprint: string;
+  /** When what is kept under it ends, in milliseconds since 1970, and the row that says so. */
+  expiresAt: number;
+  dueKey: Key;
+}
+
+/** An answer as it was given the first time. */
+export interface StoredResponse {
+  headers: HeaderList;
+  body: string;
+}
+
+/** What is kept before the body's text. `running` lasts as long as the hold that it names. */
+type Head =
+  | {
+    state: "running";
+    fingerprint: string;
+    /** Absent where it was stored before this was kept. */
+    expiresAt?: number;
+    holdId: string;
+    user: string;
+    /** Where it is held, if not on the user's own account. */
+    wallet?: WalletRef;
+  }
+  | {
+    state: "done";
+    fingerprint: string;
+    expiresAt: number;
+    headers: HeaderList;
+    /** Absent where it was stored before this was kept. */
+    user?: string;
+  };
+
+/** The mark of a request, made now, under a key. */
+export function idempotencyMark(
+  { projectId, user }: AccountRef,
+  idempotencyKey: string,
+  { chat, now }: { chat: ChatRequest; now: number },
+): IdempotencyMark {
+  const text = canonicalJson([user, chat.body]);
+  const expiresAt = now + chatReplayLifetimeMs;
+  return {
+    idempotencyKey,
+    key: chatReplayKey(projectId, idempotencyKey),
+    fingerprint: createHash("sha256").update(text).digest("base64url"),
+    expiresAt,
+    dueKey: chatReplayDueKey(expiresAt, projectId, idempotencyKey),
+  };
+}
+
+/** What is under a key: an answer to give again, or the remains that a new request may replace. */
+export type PreviousCall = { stored: StoredResponse } | {
+  stored: null;
+  remains: Uint8Array | null;
+};
+
+/** What is under a key now: an answer, remains, or one that runs. Throws 422 for another body. */
+export async function findPrevious(
+  { kv, clock }: Deps,
+  projectId: string,
+  mark: IdempotencyMark,
+): Promise<PreviousCall | "running"> {
+  const { value } = await kv.get(mark.key);
+  const nothing = { stored: null, remains: value };
+  if (!value) return nothing;
+  const { head, body } = decode(value);
+  if (head.state === "done") {
+    if (head.expiresAt <= clock.now()) return nothing;
+    if (head.fingerprint !== mark.fingerprint) throw idempotencyKeyReused();
+    return { stored: { headers: head.headers, body } };
+  }
+  const holder = { projectId, user: head.user, wallet: head.wallet };
+  if (!(await isHeld(kv, holder, { id: head.holdId, now: clock.now() }))) return nothing;
+  if (head.fingerprint !== mark.fingerprint) throw idempotencyKeyReused();
+  return "running";
+}
+
+/** The row that says that this request runs; it may only replace the `remains` of an ended one. */
+export function runningRow<Q extends Quote>(
+  mark: IdempotencyMark,
+  { ref: { user, wallet }, holdId, remains }: {
+    ref: AccountRef;
+    holdId: string;
+    remains: Uint8Array | null;
+  },
+): NonNullable<HoldRequest<Q>["mark"]> {
+  const { fingerprint, expiresAt } = mark;
+  const head: Head = {
+    state: "running",
+    fingerprint,
+    expiresAt,
+    holdId,
+    user,
+    ...(wallet && { wallet }),
+  };
+  const replaceable = remains && decodeUtf8(remains);
+  return {
+    key: mark.key,
+    rows: [
+      { key: mark.key, value: encode(head, "") },
+      // Also of a request whose process dies, and that nobody makes again.
+      { key: mark.dueKey, value: encodeUtf8("{}") },
+    ],
+    blocks: (present) => decodeUtf8(present) !== replaceable,
+  };
+}
+
+/** Stores the answer with its charge, or frees the key when it is too large to keep. */
+export function storeResponse(
+  draft: AccountTx,
+  mark: IdempotencyMark,
+  { ref, answer }: { ref: AccountRef; answer: StoredResponse },
+): void {
+  if (!fitsIdempotencyStore(answer.body)) return removeIdempotencyMark(draft, mark);
+  const { fingerprint, expiresAt } = mark;
+  const { headers } = answer;
+  const head: Head = { state: "done", fingerprint, expiresAt, headers, user: ref.user };
+  draft.put(mark.key, encode(head, answer.body));
+}
+
+/** Frees the key for another request. */
+export function removeIdempotencyMark(draft: AccountTx, { key, dueKey }: IdempotencyMark): void {
+  draft.remove(key);
+  draft.remove(dueKey);
+}
+
+/** Whether an answer is small enough to be kept. */
+export function fitsIdempotencyStore(body: string): boolean {
+  return body.length * 3 <= chatReplayBytesMax || utf8Length(body) <= chatReplayBytesMax;
+}
+
+const dueRowsPerSweep = 200;
+
+/** Removes answers whose time is over, in order of their end; a bounded part at each call. */
+export async function sweepStoredResponses({ kv, committer, clock }: Deps): Promise<void> {
+  const now = clock.now();
+  for (const { key } of await kv.list({ prefix: chatReplayDuePrefix, limit: dueRowsPerSweep })) {
+    const [, dueMs, projectId, idempotencyKey] = key;
+    if (Number(dueMs) > now) return;
+    const row = await kv.get(chatReplayKey(String(projectId), String(idempotencyKey)));
+    const write = emptyWrite();
+    write.deletes.push(key);
+    if (row.value && (decode(row.value).head.expiresAt ?? 0) <= now) {
+      write.checks.push({ key: row.key, version: row.version });
+      write.deletes.push(row.key);
+    }
+    await committer.commit(write);
+  }
+}
+
+/** Takes away what is stored for a user's chats under their idempotency keys. */
+export function createResponseEraser({ kv, committer }: Pick<Deps, "kv" | "committer">): Eraser {
+  return eraseRows({
+    name: "chatAnswers",
+    kv,
+    committer,
+    prefix: ({ projectId }) => chatReplaysPrefix(projectId),
+    rewrite({ key, value }, { projectId, user }) {
+      const head = value && decode(value).head;
+      if (head?.user !== user) return null;
+      const { expiresAt } = head;
+      const due = expiresAt === undefined
+        ? []
+        : [chatReplayDueKey(expiresAt, projectId, String(key[2]))];
+      return { sets: [], deletes: [key, ...due] };
+    },
+  });
+}
+
+function encode(head: Head, body: string): Uint8Array {
+  return encodeUtf8(`${JSON.stringify(head)}\n${body}`);
+}
+
+function decode(bytes: Uint8Array): { head: Head; body: string } {
+  const text = decodeUtf8(bytes) ?? "";
+  const end = text.indexOf("\n");
+  return { head: JSON.parse(text.slice(0, end)), body: text.slice(end + 1) };
+}
+
+/** The requests of this process that wait for an answer: how many, by its key. */
+type Waiters = Map<string, number>;
+
+/** How soon a running answer is looked for again: sooner while it is likely to be a short one. */
+const pollMinMs = 50;
+const pollMaxMs = 1_000;
+const pollGrowth = 1.25;
+/** Each takes a place of the whole service, and no limit of users or keys counts it. */
+const waitersMax = 8;
+
+/**
+ * What is under the idempotency key of a request, if it has one: the stored answer of the same
+ * request, waiting for it while it runs; else the request should run. Throws 422 when the key was used
+ * with another body, 429 when too many wait for its answer, 499 when the caller leaves meanwhile.
+ */
+export function awaitPrevious(
+  services: { deps: Deps; waiters: Waiters },
+  { idempotency: replay, caller, request }: {
+    idempotency: IdempotencyMark | null;
+    caller: Caller;
+    request: Request;
+  },
+): Promise<PreviousCall> | null {
+  return replay && waitFor(services, { replay, request, projectId: caller.snapshot.project.id });
+}
+
+async function waitFor(
+  { deps, waiters }: { deps: Deps; waiters: Waiters },
+  { replay, request, projectId }: { replay: IdempotencyMark; request: Request; projectId: string },
+): Promise<PreviousCall> {
+  const first = await findPrevious(deps, projectId, replay);
+  if (first !== "running") return first;
+  const leave = enter(waiters, keyText(replay.key));
+  try {
+    // Ends with the hold, which a running answer cannot renew for ever.
+    for (let pollMs = pollMinMs;; pollMs = Math.min(pollMs * pollGrowth, pollMaxMs)) {
+      await deps.clock.sleep(pollMs, request.signal);
+      if (request.signal.aborted) throw callerDisconnected;
+      const found = await findPrevious(deps, projectId, replay);
+      if (found !== "running") return found;
+    }
+  } finally {
+    leave();
+  }
+}
+
+/** Takes a place among those who wait, until the returned function is called. Throws 429. */
+function enter(waiters: Waiters, key: string): () => void {
+  const before = waiters.get(key) ?? 0;
+  if (before >= waitersMax) {
+    throw new ApiError(429, {
+      message: `${waitersMax} requests wait already for the answer under this Idempotency-Key.`,
+      type: "rate_limit_error",
+      code: "concurrency_limit",
+      headers: { "retry-after": "1" },
+    });
+  }
+  waiters.set(key, before + 1);
+  return () => {
+    const now = waiters.get(key) ?? 1;
+    if (now > 1) waiters.set(key, now - 1);
+    else waiters.delete(key);
+  };
+}

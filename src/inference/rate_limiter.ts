@@ -1,0 +1,186 @@
+import { ApiError } from "../base/errors.ts";
+import { afterTaking, type RateState, rateState } from "../base/rate.ts";
+import type { HeaderList } from "../base/response.ts";
+import type { Clock } from "../base/clock.ts";
+import type { RateLimitState } from "../ledger/hold.ts";
+import type { KeyLimits } from "../projects/schema.ts";
+import { keyText } from "../store/batch.ts";
+
+/** One request's place among those of its key. */
+export interface Permit {
+  rateLimits: RateLimitState;
+  /** Tokens count once they are known: at an answer's end. */
+  count(tokens: number): void;
+  /** Gives the place back; again is harmless. */
+  release(): void;
+}
+
+/** What the keys of this process use of their projects' limits. Each process counts for itself. */
+export interface RateLimiter {
+  /** A place, or how the rates stand that leave none. Throws 429 `concurrency_limit`. */
+  acquire(keyId: string, limits: KeyLimits): Permit | { limited: RateLimitState };
+  /**
+   * Counts a request of a user that was refused for want of money or leave: nothing is written for
+   * it, so their rate counts it here. How that stands then.
+   */
+  countRefused(ref: EndUserRef, perMinute: number | null): RateLimitState;
+  /** How a user's rate stands who was refused as often as they may ask; else null. */
+  exceededByRefusals(ref: EndUserRef, perMinute: number | null): RateLimitState | null;
+}
+
+/** Whose refusals are counted. */
+interface EndUserRef {
+  projectId: string;
+  user: string;
+}
+
+interface Gate {
+  requests: number;
+  tokens: number;
+  running: number;
+}
+
+const gatesMax = 10_000;
+const forgetEveryMs = 1_000;
+const noLimits: RateLimitState = { requests: null, tokens: null };
+const noPlace: Permit = {
+  rateLimits: noLimits,
+  count() {},
+  release() {},
+};
+
+/** Gates in memory: a limit of keys bounds load, and is not worth a write for each request. */
+export function createRateLimiter({ elapsed: now }: Pick<Clock, "elapsed">): RateLimiter {
+  const rateLimiter = new Map<string, Gate>();
+  let mayForgetAt = 0;
+
+  function gateOf(keyId: string): Gate {
+    const known = rateLimiter.get(keyId);
+    if (known) return known;
+    const made = { requests: 0, tokens: 0, running: 0 };
+    if (rateLimiter.size >= gatesMax && now() >= mayForgetAt) forgetIdle();
+    rateLimiter.set(keyId, made);
+    return made;
+  }
+
+  const nameOf = ({ projectId, user }: EndUserRef) => keyText([projectId, user]);
+
+  function forgetIdle(): void {
+    // Of very many who are all busy, not at each newcomer.
+    mayForgetAt = now() + forgetEveryMs;
+    for (const [keyId, { requests, tokens, running }] of rateLimiter) {
+      if (running === 0 && requests <= now() && tokens <= now()) rateLimiter.delete(keyId);
+    }
+  }
+
+  return {
+    acquire(keyId, { requestsPerMinute, tokensPerMinute, concurrent }) {
+      if (requestsPerMinute === null && tokensPerMinute === null && concurrent === null) {
+        return noPlace;
+      }
+      const gate = gateOf(keyId);
+      if (concurrent !== null && gate.running >= concurrent) throw tooManyRunning(concurrent);
+      const state = (usedUp: number, limit: number | null) =>
+        limit === null ? null : rateState(usedUp, limit, now());
+      const before = {
+        requests: state(gate.requests, requestsPerMinute),
+        tokens: state(gate.tokens, tokensPerMinute),
+      };
+      if (exceededLimit(before)) return { limited: before };
+      const take = (usedUp: number, limit: number | null, count: number) =>
+        limit === null ? 0 : afterTaking(usedUp, { count, limit, now: now() });
+      gate.requests = take(gate.requests, requestsPerMinute, 1);
+      gate.running++;
+      let inside = true;
+      return {
+        rateLimits: { requests: state(gate.requests, requestsPerMinute), tokens: before.tokens },
+        count: (tokens) => void (gate.tokens = take(gate.tokens, tokensPerMinute, tokens)),
+        release() {
+          if (inside) gate.running--;
+          inside = false;
+        },
+      };
+    },
+    countRefused(ref, perMinute) {
+      if (perMinute === null) return noLimits;
+      const gate = gateOf(nameOf(ref));
+      gate.requests = afterTaking(gate.requests, { count: 1, limit: perMinute, now: now() });
+      return { requests: rateState(gate.requests, perMinute, now()), tokens: null };
+    },
+    exceededByRefusals(ref, perMinute) {
+      const gate = perMinute === null ? undefined : rateLimiter.get(nameOf(ref));
+      if (!gate || perMinute === null) return null;
+      const requests = rateState(gate.requests, perMinute, now());
+      return requests.remaining === 0 ? { requests, tokens: null } : null;
+    },
+  };
+}
+
+/** The rate that leaves nothing, or null. */
+export function exceededLimit(
+  { requests, tokens }: RateLimitState,
+): { limit: "requests" | "tokens"; state: RateState } | null {
+  if (requests?.remaining === 0) return { limit: "requests", state: requests };
+  return tokens?.remaining === 0 ? { limit: "tokens", state: tokens } : null;
+}
+
+/** 429 with what a client needs to wait for the right time. */
+export function rateLimitedError(rates: RateLimitState): ApiError {
+  const { limit, state } = exceededLimit(rates) ?? { limit: "requests", state: null };
+  const waitMs = state?.waitMs ?? 0;
+  return new ApiError(429, {
+    message: `Rate limit reached: ${state?.limit} ${limit} a minute. Try again in ${
+      durationText(waitMs)
+    }.`,
+    type: "rate_limit_error",
+    code: "rate_limit_exceeded",
+    headers: {
+      ...rateHeaders([rates]),
+      "retry-after": String(Math.max(1, Math.ceil(waitMs / 1000))),
+      "retry-after-ms": String(waitMs),
+    },
+  });
+}
+
+/** What is thrown once the rates are known, and tells how they stand. */
+export function withRateHeaders(error: unknown, rates: readonly RateLimitState[]): unknown {
+  return error instanceof ApiError ? error.with(rateHeaders(rates)) : error;
+}
+
+/** OpenAI's headers, of whichever rate leaves less. */
+export function rateHeaders(rates: readonly RateLimitState[]): HeaderList {
+  return {
+    ...headersFor("requests", rates.map(({ requests }) => requests)),
+    ...headersFor("tokens", rates.map(({ tokens }) => tokens)),
+  };
+}
+
+function headersFor(name: string, states: readonly (RateState | null)[]): HeaderList {
+  let least: RateState | null = null;
+  for (const state of states) {
+    if (state && (!least || state.remaining < least.remaining)) least = state;
+  }
+  if (!least) return {};
+  return {
+    [`x-ratelimit-limit-${name}`]: String(least.limit),
+    [`x-ratelimit-remaining-${name}`]: String(least.remaining),
+    [`x-ratelimit-reset-${name}`]: durationText(least.resetMs),
+  };
+}
+
+/** As OpenAI writes them: `17ms`, `1.5s`, `6m0s`. */
+export function durationText(ms: number): string {
+  if (ms < 1000) return `${Math.ceil(ms)}ms`;
+  const minutes = Math.floor(ms / 60_000);
+  const seconds = Math.ceil(ms - minutes * 60_000) / 1000;
+  return minutes > 0 ? `${minutes}m${seconds}s` : `${seconds}s`;
+}
+
+function tooManyRunning(most: number): ApiError {
+  return new ApiError(429, {
+    message: `This API key has ${most} answers running, which is the most at once.`,
+    type: "rate_limit_error",
+    code: "concurrency_limit",
+    headers: { "retry-after": "1" },
+  });
+}

@@ -1,0 +1,42 @@
+import type { Handler } from "../base/handler.ts";
+import { corsHeaders, jsonResponse } from "../base/response.ts";
+import { modelNotFound } from "./admit.ts";
+import type { InferenceDeps } from "./call.ts";
+import { createChatHandler } from "./handle_call.ts";
+import type { Models } from "../upstreams/models.ts";
+
+/** The endpoints that OpenAI clients call. All need the scope `chat`. */
+export function inferenceRoutes(services: InferenceDeps, models: Models) {
+  return {
+    complete: createChatHandler(services),
+    models: listModels(services, models),
+    model: getModel(services, models),
+  };
+}
+
+function listModels({ auth }: InferenceDeps, models: Models): Handler {
+  return async ({ request, requestId }) => {
+    const { snapshot } = await auth.caller(request, "chat");
+    const body = { object: "list", data: await models.list(snapshot.project) };
+    return jsonResponse(200, body, requestId, corsHeaders);
+  };
+}
+
+function getModel({ auth }: InferenceDeps, models: Models): Handler {
+  return async ({ request, requestId, path }) => {
+    const { snapshot } = await auth.caller(request, "chat");
+    // Names such as `vendor/model:tag` come with their slash as it is, or escaped.
+    const id = decodeModel(path.slice(path.indexOf("/models/") + "/models/".length));
+    const model = models.find(snapshot.project, id);
+    if (!model) throw modelNotFound(id);
+    return jsonResponse(200, model, requestId, corsHeaders);
+  };
+}
+
+function decodeModel(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,135 @@
+import { ApiError, loggedFault } from "../base/errors.ts";
+import type { JsonObject } from "../base/json.ts";
+import { holdLifetimeMs } from "../base/limits.ts";
+import { formatAmount } from "../base/money.ts";
+import type { Deps } from "../deps.ts";
+import type { AccountTx } from "../ledger/account_tx.ts";
+import type { Settlement, SettleResult } from "../ledger/hold.ts";
+import { countFailureHourly } from "../summaries/hourly_counters.ts";
+import { type AdmittedCall, callCost, failedEnding, type InferenceDeps } from "./call.ts";
+import { callEndedEvent, type CallEnding, userTrigger } from "./events.ts";
+import { describePrice } from "../pricing/price.ts";
+import { removeIdempotencyMark } from "./idempotency.ts";
+import { inputTokensOf, type TokenUsage } from "../pricing/usage.ts";
+
+const firstRetryMs = 100;
+const retryMsMax = 2_000;
+/** How long what a repetition hardly mends is tried. */
+const refusedForMs = 500;
+
+/**
+ * Charges the answer, durably, before its caller sees its end; a store that is away is waited for as
+ * long as the hold may live. Throws 503 when the hold is gone, or the store stays away for longer:
+ * then the log has what was not charged.
+ */
+export async function settleCall(
+  services: InferenceDeps,
+  answer: AdmittedCall,
+  { usage, ending, alongside }: {
+    usage: TokenUsage;
+    ending: CallEnding;
+    alongside?: Settlement["alongside"];
+  },
+): Promise<Extract<SettleResult, { kind: "settled" }>> {
+  const { telemetry, id, requestId, meter: { doubtful } } = answer;
+  telemetry.begin("settle");
+  if (doubtful) {
+    services.deps.log("warn", "usage_doubtful", { requestId, chat: id, ...countsOf(doubtful) });
+  }
+  const settlement: Settlement = {
+    ref: answer.ref,
+    id: answer.id,
+    cost: callCost(answer, usage),
+    usage: describeUsage(answer, usage),
+    idempotencyKey: answer.idempotency?.idempotencyKey ?? null,
+    trigger: userTrigger(answer.user),
+    alongside(draft, entry) {
+      draft.emit(callEndedEvent(answer, ending));
+      alongside?.(draft, entry);
+    },
+  };
+  try {
+    const settled = await charge(services, settlement);
+    countFailure(services.deps, answer, ending);
+    answer.permit.count(inputTokensOf(usage) + usage.output);
+    telemetry.end(ending);
+    return settled;
+  } catch (error) {
+    telemetry.end(failedEnding(error));
+    const { cost, usage: { source, price: _, ...used } } = settlement;
+    const lost = { ...used, source, cost: formatAmount(cost), ...loggedFault(error) };
+    services.deps.log("error", "charge_lost", { chat: id, ...lost });
+    throw error;
+  }
+}
+
+async function charge({ holds, deps: { clock } }: InferenceDeps, settlement: Settlement) {
+  const startedAt = clock.elapsed();
+  for (let attempt = 0;; attempt++) {
+    try {
+      const settled = await holds.settle({ ...settlement, isRetry: attempt > 0 });
+      if (settled.kind === "settled") return settled;
+      break;
+    } catch (error) {
+      const isRefused = error instanceof ApiError && error.status < 500;
+      const patienceMs = isRefused ? refusedForMs : holdLifetimeMs;
+      if (clock.elapsed() - startedAt >= patienceMs) throw error;
+      await clock.sleep(Math.min(retryMsMax, firstRetryMs * 2 ** attempt));
+    }
+  }
+  throw new ApiError(503, {
+    message: "The answer took longer than its hold on the balance could be kept.",
+    type: "service_unavailable_error",
+    code: "hold_lost",
+  });
+}
+
+/** What a server reported, as far as it is counts. */
+function countsOf({ prompt_tokens, completion_tokens }: JsonObject) {
+  const count = (value: unknown) => (typeof value === "number" ? value : null);
+  return { promptTokens: count(prompt_tokens), completionTokens: count(completion_tokens) };
+}
+
+function describeUsage({ chat, terms, requestId }: AdmittedCall, usage: TokenUsage) {
+  return {
+    model: chat.model,
+    requestId,
+    source: usage.source,
+    uncachedInputTokens: usage.uncachedInput,
+    cachedInputTokens: usage.cachedInput,
+    cacheWriteTokens: usage.cacheWrite,
+    outputTokens: usage.output,
+    reasoningTokens: usage.reasoning,
+    price: describePrice(terms.price, inputTokensOf(usage)),
+  };
+}
+
+/** Ends an answer that produced nothing: no charge, and its idempotency key is free again. */
+export async function releaseCall(
+  { holds, deps }: InferenceDeps,
+  answer: AdmittedCall,
+  ending: CallEnding,
+): Promise<void> {
+  const { ref, id, requestId, idempotency, telemetry } = answer;
+  telemetry.begin("settle");
+  countFailure(deps, answer, ending);
+  const end = (draft: AccountTx) => {
+    draft.emit(callEndedEvent(answer, ending));
+    if (idempotency) removeIdempotencyMark(draft, idempotency);
+  };
+  await holds.release(ref, id, end).catch((error) =>
+    // The hold then ends by itself, when it expires.
+    deps.log("error", "release_failed", { requestId, chat: id, ...loggedFault(error) })
+  );
+  telemetry.end(ending);
+}
+
+function countFailure(
+  { committer, clock }: Deps,
+  { caller }: AdmittedCall,
+  ending: CallEnding,
+): void {
+  if (ending.kind !== "failed") return;
+  const { id } = caller.snapshot.project;
+  committer.count(countFailureHourly(id, ending.errorCode, clock.now()));
+}

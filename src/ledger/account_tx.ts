@@ -1,0 +1,322 @@
+import { toBytes } from "../base/json.ts";
+import type { MakeId } from "../base/ids.ts";
+import { type Amount, least, parseAmount, toAmount, zero } from "../base/money.ts";
+import { bySystem, type NewEvent } from "../events/event.ts";
+import { appendEvents } from "../events/outbox.ts";
+import type { ProjectSnapshot } from "../projects/project_cache.ts";
+import { isLarge, keyText } from "../store/batch.ts";
+import { accountKey, authorizationKey, entryKey, projectKey } from "../store/keys.ts";
+import { emptyWrite, type Increment, type Key, type Row, type Write } from "../store/kv.ts";
+import {
+  type Account,
+  accountPlace,
+  type AccountRef,
+  availableIn,
+  encodeAccount,
+  type Hold,
+  isExpired,
+} from "./account.ts";
+import { activityOfRequest, createEntry, type Entry, type NewEntry, tokensOf } from "./entry.ts";
+import { entryEvents, type EntryOrigin, expiredHoldEvent } from "./events.ts";
+import { SpendLimits } from "./spend_limits.ts";
+import { holdingKeyOf } from "./store.ts";
+import { countEntryHourly } from "../summaries/hourly_counters.ts";
+
+interface DraftOptions {
+  ref: AccountRef;
+  account: Account;
+  version: string | null;
+  isNew: boolean;
+  snapshot: ProjectSnapshot;
+  rows: readonly Row[];
+  now: number;
+  id: MakeId;
+}
+
+/**
+ * One account while operations are applied to it, before anything is written. Holds that have expired
+ * are ended first; very many of them by several writes. Thrown away when the commit fails.
+ */
+export class AccountTx {
+  readonly snapshot: ProjectSnapshot;
+  readonly now: number;
+  readonly account: Account;
+  /** What bounds its user beside the money. */
+  readonly spending: SpendLimits;
+  readonly entries: Entry[] = [];
+  #changed = false;
+  readonly #options: DraftOptions;
+  readonly #write: Write = emptyWrite();
+  readonly #rows: TxRows;
+
+  constructor(options: DraftOptions) {
+    this.#options = options;
+    this.snapshot = options.snapshot;
+    this.now = options.now;
+    this.account = { ...options.account, holds: [...options.account.holds] };
+    this.#rows = new TxRows(this.#write, options.rows);
+    const { ref: { projectId, user, wallet }, account, now, snapshot: { project } } = options;
+    const row = wallet ? this.row(authorizationKey(projectId, user)) : null;
+    this.spending = new SpendLimits({ wallet, row, account, limits: project.limits.user, now });
+    this.#endExpiredHolds();
+    if (options.isNew && !wallet) this.#grantTrial();
+  }
+
+  /** Whether there is anything to write. */
+  get changed(): boolean {
+    return this.#changed || this.entries.length > 0 || this.spending.changed;
+  }
+
+  /** Whether the write is as large as it should become: one operation more could be too much. */
+  get isFull(): boolean {
+    return isLarge(this.#write);
+  }
+
+  /** Whether holds have expired that a later write has to end. */
+  get hasExpired(): boolean {
+    return this.ownHolds.some((hold) => isExpired(hold, this.now));
+  }
+
+  /** What can be spent now: of a wallet, as much as its owner allows for today. */
+  get available(): Amount {
+    const own = availableIn(this.account);
+    const allowance = this.spending.allowance(this.ownHeld);
+    return allowance === null ? own : least(own, allowance);
+  }
+
+  /** What of it the project's limits of a day and a month leave. */
+  get spendable(): Amount {
+    const budget = this.spending.budget(this.ownHeld);
+    return budget === null ? this.available : least(this.available, budget);
+  }
+
+  /** The same if none of their own answers were running. */
+  get alone(): Amount {
+    const { spending, account: { balance } } = this;
+    return [spending.allowance(zero), spending.budget(zero)]
+      .reduce<Amount>((most, bound) => (bound === null ? most : least(most, bound)), balance);
+  }
+
+  /** The holds of whom this is for: in a wallet others may hold too. */
+  get ownHolds(): readonly Hold[] {
+    const { wallet } = this.#options.ref;
+    const { holds } = this.account;
+    return wallet ? holds.filter((hold) => hold.connectionId === wallet.connectionId) : holds;
+  }
+
+  /** What they hold. */
+  get ownHeld(): Amount {
+    if (!this.#options.ref.wallet) return this.account.held;
+    return this.ownHolds.reduce((sum, { amount }) => toAmount(sum + amount), zero);
+  }
+
+  /** A row that the operation asked for in `reads`, with what earlier operations put there. */
+  row(key: Key): Uint8Array | null {
+    return this.#rows.get(key);
+  }
+
+  /** Writes a row together with the account; a row that was read must still be as it was. */
+  put(key: Key, value: Uint8Array): void {
+    this.#changed = true;
+    this.#rows.put(key, value);
+  }
+
+  /** Removes a row together with the account's write. */
+  remove(key: Key): void {
+    this.#changed = true;
+    this.#rows.remove(key);
+  }
+
+  /** Says that something happened, in the same write. */
+  emit(...events: NewEvent[]): void {
+    const { id, snapshot } = this.#options;
+    appendEvents(this.#write, snapshot.project, { events, now: this.now, id });
+  }
+
+  /**
+   * Adds to the balance and appends the entry that says why, with its events; what was short before
+   * and is `recovered` is less than no shortfall.
+   */
+  credit(amount: Amount, entry: NewEntry, origin: EntryOrigin, recovered: Amount = zero): Entry {
+    return this.#append(amount, toAmount(-recovered), { entry, origin });
+  }
+
+  /**
+   * Takes `amount`, or as much of it as is available, and appends the entry that says why, with its
+   * events; the rest is its shortfall. Takes nothing that is held. What is paid back minds no limit, nor
+   * does what was `promised` by a hold that has just ended: the limit may have been lowered since.
+   */
+  debit(amount: Amount, entry: NewEntry, origin: EntryOrigin, promised: Amount = zero): Entry {
+    const own = availableIn(this.account);
+    const allowed = entry.kind === "refund" ? own : this.spendable;
+    const taken = least(amount, allowed < promised ? least(promised, own) : allowed);
+    return this.#append(toAmount(-taken), toAmount(amount - taken), { entry, origin });
+  }
+
+  /** Puts money aside. The caller has seen that it is available. */
+  addHold(hold: Omit<Hold, "connectionId">): void {
+    const { ref } = this.#options;
+    this.#changed = true;
+    this.account.holds.push({ ...hold, connectionId: ref.wallet?.connectionId ?? null });
+    this.account.held = toAmount(this.account.held + hold.amount);
+    // A wallet is listed for each connection, which the account does not keep count of.
+    if (this.account.listed && !ref.wallet) return;
+    this.account.listed = true;
+    this.put(holdingKeyOf(ref), toBytes({ ref }));
+  }
+
+  /** Says that nothing is held any more for whom this is for. */
+  unlist(): void {
+    this.account.listed = false;
+    this.remove(holdingKeyOf(this.#options.ref));
+  }
+
+  /** Takes a hold away; null when it is gone, because it has expired or was settled. */
+  takeHold(id: string): Hold | null {
+    const hold = this.account.holds.find((hold) => hold.id === id);
+    if (!hold || isExpired(hold, this.now)) return null;
+    this.account.holds.splice(this.account.holds.indexOf(hold), 1);
+    this.#changed = true;
+    this.account.held = toAmount(this.account.held - hold.amount);
+    return hold;
+  }
+
+  /** Everything as one write, which holds only for the versions that were read. */
+  finish(): Write {
+    const { ref, version, snapshot, rows } = this.#options;
+    const { owner, name } = accountPlace(ref);
+    const key = accountKey(owner, name);
+    this.#keepSpending();
+    this.#write.checks.push(
+      { key, version },
+      { key: projectKey(ref.projectId), version: snapshot.version },
+      ...rows.map((row) => ({ key: row.key, version: row.version })),
+    );
+    this.#write.sets.push({ key, value: encodeAccount(this.account) });
+    return this.#write;
+  }
+
+  #append(
+    delta: Amount,
+    shortfall: Amount,
+    { entry, origin }: { entry: NewEntry; origin: EntryOrigin },
+  ): Entry {
+    const { account } = this;
+    account.balance = toAmount(account.balance + delta);
+    const { ref, id: makeId } = this.#options;
+    account.seq++;
+    const id = entry.id ?? makeId("act");
+    const moved = { user: ref.user, delta, shortfall, createdAt: this.now };
+    const whole = createEntry({ ...entry, id }, account, moved);
+    if (ref.wallet) whole.projectId = ref.projectId;
+    account.last = whole.id;
+    this.entries.push(whole);
+    this.#write.sets.push({
+      key: entryKey(accountPlace(ref).owner, whole.id),
+      value: toBytes(whole),
+    });
+    const movement = { projectId: ref.projectId, delta, shortfall, spending: this.spending };
+    (this.#write.additions ??= []).push(countEntry(whole, movement));
+    this.emit(...entryEvents(whole, { ref, project: this.snapshot.project }, origin));
+    return whole;
+  }
+
+  #keepSpending(): void {
+    if (!this.spending.changed) return;
+    const { projectId, user } = this.#options.ref;
+    const { row, counters, use } = this.spending;
+    if (row) this.put(authorizationKey(projectId, user), row);
+    else Object.assign(this.account, { counters, use });
+  }
+
+  /** A user's first operation brings the project's trial credits along. */
+  #grantTrial(): void {
+    const { trialCredits, status } = this.snapshot.project;
+    const credits = status === "active" ? parseAmount(trialCredits) ?? zero : zero;
+    if (credits > 0n) this.credit(credits, { kind: "trial" }, { trigger: bySystem });
+  }
+
+  /** Those of other connections are for the sweep, which ends them in their own project's name. */
+  #endExpiredHolds(): void {
+    for (const { id, used, amount } of takeExpired(this.account, this.ownHolds, this.now)) {
+      const entry = { id: activityOfRequest(id), metadata: { requestId: id } };
+      this.debit(used, { kind: "expired", ...entry }, { trigger: bySystem }, amount);
+      this.emit(expiredHoldEvent(this.#options.ref, id));
+    }
+  }
+}
+
+/** How an entry changed the balance, and what of it could not be taken. */
+interface Movement {
+  projectId: string;
+  delta: Amount;
+  shortfall: Amount;
+  spending: SpendLimits;
+}
+
+/** Counts an entry in its user's month, and gives what it adds to its project's sums. */
+export function countEntry(entry: Entry, movement: Movement): Increment {
+  const { projectId, delta, shortfall, spending } = movement;
+  const { kind, usage, createdAt: at } = entry;
+  const amount = toAmount(delta < 0n ? -delta : delta);
+  if (kind === "usage" || kind === "charge" || kind === "expired") {
+    const tokens = usage ? tokensOf(usage) : 0;
+    spending.countUse({ requests: usage ? 1 : 0, tokens, spent: amount });
+  }
+  return countEntryHourly({ projectId, kind, amount, shortfall, usage, at });
+}
+
+/** The rows beside the account that a draft has read, and what it makes of them in its write. */
+export class TxRows {
+  readonly #write: Write;
+  readonly #values = new Map<string, Uint8Array | null>();
+  readonly #puts = new Map<string, Write["sets"][number]>();
+
+  constructor(write: Write, rows: readonly Row[]) {
+    this.#write = write;
+    for (const { key, value } of rows) this.#values.set(keyText(key), value);
+  }
+
+  /** What is there, or will be by this write; null where nothing is, or nothing was read. */
+  get(key: Key): Uint8Array | null {
+    return this.#values.get(keyText(key)) ?? null;
+  }
+
+  put(key: Key, value: Uint8Array): void {
+    const text = keyText(key);
+    this.#values.set(text, value);
+    this.#write.deletes = this.#write.deletes.filter((other) => keyText(other) !== text);
+    const pending = this.#puts.get(text);
+    if (pending) return void (pending.value = value);
+    const set = { key, value };
+    this.#puts.set(text, set);
+    this.#write.sets.push(set);
+  }
+
+  remove(key: Key): void {
+    const text = keyText(key);
+    this.#values.set(text, null);
+    const pending = this.#puts.get(text);
+    this.#puts.delete(text);
+    this.#write.sets = this.#write.sets.filter((set) => set !== pending);
+    this.#write.deletes.push(key);
+  }
+}
+
+/** Expired holds that one write ends, with their events for 100 subscriptions: some 400 KiB. */
+const endingMax = 24;
+
+/**
+ * Takes expired holds out of an account and gives those that this write is to end, which are some of
+ * the `own` ones; all at once, since what one held may pay for another. Of what is left for later
+ * writes, no more stays held than will be charged: what was used when it was last renewed.
+ */
+export function takeExpired(account: Account, own: readonly Hold[], now: number): Hold[] {
+  if (!account.holds.some((hold) => isExpired(hold, now))) return [];
+  const ending = own.filter((hold) => isExpired(hold, now)).slice(0, endingMax);
+  account.holds = account.holds.filter((hold) => !ending.includes(hold)).map((hold) =>
+    isExpired(hold, now) ? { ...hold, amount: least(hold.amount, hold.used) } : hold
+  );
+  account.held = account.holds.reduce<Amount>((sum, { amount }) => toAmount(sum + amount), zero);
+  return ending;
+}

@@ -1,0 +1,247 @@
+import { z } from "zod";
+import { idempotencyHeader, pageQuery, replayedHeader } from "../base/fields.ts";
+import {
+  type EndpointDoc,
+  type EndpointDocs,
+  type ErrorDoc,
+  responseDocs,
+} from "../base/endpoint_doc.ts";
+import { userErrors, userHeader, userQuery } from "../projects/end_user.ts";
+import { moneyBodySchema, refundBodySchema } from "./schema.ts";
+import {
+  activitiesSchema,
+  balanceSchema,
+  chargedSchema,
+  depositedSchema,
+  refundedSchema,
+  refusedSchema,
+  topUpLinkSchema,
+} from "./view.ts";
+
+const activityId = "act_01K9Z0C8Q4R7T2V5X8Z1B3D5F7";
+const linked = "https://farebox.example/topup/eyJhbGciOi";
+const balance = { balance: "12.5", held: "0", available: "12.5", balanceFormatted: "$12.50" };
+const booked = { success: true, activityId, user: "ada", currency: "usd" };
+const usage = {
+  model: "gpt-4o-mini",
+  requestId: "req_01K9Z0C8Q4R7T2V5X8Z1B3D5F7",
+  source: "provider",
+  uncachedInputTokens: 812,
+  cachedInputTokens: 0,
+  cacheWriteTokens: 0,
+  outputTokens: 96,
+  reasoningTokens: 0,
+  price: { input: "0.3", output: "1.2" },
+};
+const activity = {
+  id: activityId,
+  kind: "usage",
+  user: "ada",
+  amount: "0.0003588",
+  delta: "-0.0003588",
+  currency: "usd",
+  balanceAfter: "12.4996412",
+  shortfall: "0",
+  createdAt: "2026-01-31T09:30:00.000Z",
+  idempotencyKey: null,
+  metadata: null,
+  usage,
+  refundedActivityId: null,
+};
+
+const archived: ErrorDoc = {
+  status: 403,
+  code: "project_archived",
+  when: "The project takes no new money and no new work.",
+};
+const wrongKey: ErrorDoc = {
+  status: 400,
+  code: "invalid_value",
+  when: "`Idempotency-Key` is not 1 to 255 visible ASCII characters.",
+};
+const keyReused: ErrorDoc = {
+  status: 422,
+  code: "idempotency_key_reused",
+  when: "The `Idempotency-Key` was used before with another body.",
+};
+/** What whatever moves money of an account can meet. */
+export const contendedError: ErrorDoc = {
+  status: 503,
+  code: "account_contended",
+  when: "Others kept changing the same account. Nothing was changed; try again.",
+};
+const moving = [...userErrors, archived, wrongKey, keyReused, contendedError];
+const asked = { tag: "Money", access: "money" } as const;
+const headers = userHeader.extend(idempotencyHeader.shape);
+
+/** A deposit. */
+export const depositDoc: EndpointDoc = {
+  ...asked,
+  operationId: "deposit",
+  summary: "Credit a user's balance",
+  description: "Call it when your own checkout has succeeded. With an `Idempotency-Key` a retry " +
+    "never pays in twice.",
+  headers,
+  body: {
+    schema: moneyBodySchema,
+    examples: { paid: { user: "ada", amount: "12.50", metadata: { orderId: "order-1042" } } },
+  },
+  answers: {
+    200: responseDocs("The money is in the balance.", depositedSchema, {
+      booked: { ...booked, amount: "12.5", ...balance },
+    }, replayedHeader),
+  },
+  errors: [...moving, {
+    status: 400,
+    code: "mode_conflict",
+    when: "The project is in the shared mode, where users pay into their own wallets.",
+  }],
+};
+
+/** A charge. */
+export const chargeDoc: EndpointDoc = {
+  ...asked,
+  operationId: "charge",
+  summary: "Debit a user's balance once",
+  description: "For what is not metered by tokens. A user who cannot pay is no error: " +
+    "`success` is false, nothing has changed, and `message` holds the link to show.",
+  headers,
+  body: {
+    schema: moneyBodySchema,
+    examples: { report: { user: "ada", amount: "0.75", metadata: { report: "q3" } } },
+  },
+  answers: {
+    200: responseDocs(
+      "The charge was taken, or the user must act first.",
+      z.union([
+        chargedSchema,
+        refusedSchema,
+      ]),
+      {
+        taken: { ...booked, amount: "0.75", ...balance, message: "The charge was taken." },
+        refused: {
+          success: false,
+          reason: "insufficient_funds",
+          message: `You have run out of credit. Top up here to continue: ${linked}`,
+          url: linked,
+          balance: "0.5",
+          held: "0",
+          available: "0.5",
+          balanceFormatted: "$0.50",
+        },
+      },
+      replayedHeader,
+    ),
+  },
+  errors: moving,
+};
+
+/** A refund. */
+export const refundDoc: EndpointDoc = {
+  ...asked,
+  operationId: "refund",
+  summary: "Refund an activity, in part or whole",
+  description: "Of a charge or a usage it credits the user; of a deposit it takes back what is " +
+    "still there. In sum never more than the activity itself.",
+  headers,
+  body: {
+    schema: refundBodySchema,
+    examples: { part: { activityId, amount: "0.25" }, whole: { activityId } },
+  },
+  answers: {
+    200: responseDocs("The refund is booked.", refundedSchema, {
+      booked: {
+        ...booked,
+        amount: "0.25",
+        ...balance,
+        refundedActivityId: "act_01K9Z0C8Q4R7T2V5X8Z1B3D5F6",
+        shortfall: "0",
+      },
+    }, replayedHeader),
+  },
+  errors: [
+    ...moving,
+    {
+      status: 400,
+      code: "not_refundable",
+      when: "The activity is a refund itself, or gives back what was taken.",
+    },
+    { status: 400, code: "refund_exceeds_original", when: "Less than that is left to refund." },
+    { status: 400, code: "mode_conflict", when: "It is what a person paid into their wallet." },
+    { status: 404, code: "not_found", when: "This user has no such activity." },
+  ],
+};
+
+const getBalance: EndpointDoc = {
+  ...asked,
+  operationId: "getBalance",
+  summary: "Read a user's balance",
+  headers: userHeader,
+  query: userQuery,
+  answers: {
+    200: responseDocs("The balance as it is now; of an unknown user it is zero.", balanceSchema, {
+      some: { user: "ada", currency: "usd", ...balance },
+    }),
+  },
+  errors: userErrors,
+};
+
+const getTopUpLink: EndpointDoc = {
+  ...asked,
+  operationId: "getTopUpLink",
+  summary: "Get the link where a user tops up",
+  headers: userHeader,
+  query: userQuery,
+  answers: { 200: responseDocs("The link.", topUpLinkSchema, { hosted: { url: linked } }) },
+  errors: userErrors,
+};
+
+/** A page of a user's activities. */
+export const listActivitiesDoc: EndpointDoc = {
+  ...asked,
+  operationId: "listActivities",
+  summary: "List what moved a user's money",
+  description: "Newest first, without gaps or repeats. `Accept: text/csv` gives the same page as " +
+    "CSV (RFC 4180), and the cursor in the header `X-Next-Cursor`.",
+  headers: userHeader,
+  query: userQuery.extend(pageQuery.shape),
+  answers: {
+    200: {
+      description: "One page.",
+      content: {
+        "application/json": {
+          schema: activitiesSchema,
+          examples: { page: { activities: [activity], nextCursor: null } },
+        },
+        "text/csv": {
+          schema: z.string(),
+          examples: {
+            page: "id,createdAt,kind,user,amount,delta,currency,balanceAfter,shortfall," +
+              `idempotencyKey,model,metadata\r\n${activityId},2026-01-31T09:30:00.000Z,deposit,` +
+              "ada,12.5,12.5,usd,12.5,0,order-1042,,\r\n",
+          },
+        },
+      },
+      headers: z.object({
+        "X-Next-Cursor": z.string().optional().meta({
+          description: "Of CSV: where the next page starts; absent at the end.",
+        }),
+      }),
+    },
+  },
+  errors: [...userErrors, {
+    status: 400,
+    code: "invalid_value",
+    when: "`limit` or `cursor` is not valid.",
+  }],
+};
+
+/** The operations about a user's money. */
+export const ledgerApiDoc: EndpointDocs = {
+  "/v1/user/balance": { GET: getBalance },
+  "/v1/user/balance/topup": { GET: getTopUpLink },
+  "/v1/user/balance/deposit": { POST: depositDoc },
+  "/v1/user/charge": { POST: chargeDoc },
+  "/v1/user/refund": { POST: refundDoc },
+  "/v1/user/activities": { GET: listActivitiesDoc },
+};

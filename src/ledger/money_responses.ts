@@ -1,0 +1,247 @@
+import { badRequest, notFound } from "../base/errors.ts";
+import type { Incoming } from "../base/handler.ts";
+import { bodyBytesMax } from "../base/limits.ts";
+import { type Amount, formatAmount, zero } from "../base/money.ts";
+import { parseWith, readIdempotencyKey, readJsonBody, readLimit } from "../base/request.ts";
+import { jsonResponse } from "../base/response.ts";
+import type { Deps } from "../deps.ts";
+import type { Trigger } from "../events/event.ts";
+import { type AuditActor, auditRow } from "../projects/audit.ts";
+import type { Project } from "../projects/schema.ts";
+import { countRefusalHourly } from "../summaries/hourly_counters.ts";
+import { findActivity, listActivities, toCsv } from "./activities.ts";
+import { findAccount, findLastAccount } from "./authorization.ts";
+import { amountOf, type Entry } from "./entry.ts";
+import { type MoneyRecorder, type Recorded, requirePaid } from "./record.ts";
+import type { Offer, RefusalReason } from "./refusal.ts";
+import { type MoneyBody, moneyBodySchema, type RefundBody, refundBodySchema } from "./schema.ts";
+import {
+  type ActivityList,
+  type BalanceView,
+  type Deposited,
+  type Refused,
+  toActivity,
+  viewAfter,
+  viewBalance,
+} from "./view.ts";
+import type { AccountTx } from "./account_tx.ts";
+
+/** What answers about money stand on. */
+export interface LedgerDeps {
+  deps: Deps;
+  recorder: MoneyRecorder;
+  offer: Offer;
+}
+
+/** Who asks, of which project, by which request. */
+export interface MoneyCall {
+  project: Project;
+  trigger: Trigger;
+  incoming: Incoming;
+  /** Whom the audit trail names; absent for a project's own software, whose keys do this all day. */
+  by?: AuditActor;
+}
+
+/** The body of a deposit or a charge. Throws 400, 408, 413, 415. */
+export async function readMoneyBody({ request, inTime }: Incoming): Promise<MoneyBody> {
+  return parseWith(moneyBodySchema, (await inTime(readJsonBody(request, bodyBytesMax))).value);
+}
+
+/** The body of a refund. Throws 400, 408, 413, 415. */
+export async function readRefundBody({ request, inTime }: Incoming): Promise<RefundBody> {
+  return parseWith(refundBodySchema, (await inTime(readJsonBody(request, bodyBytesMax))).value);
+}
+
+/**
+ * Deposits or charges, and answers; a charge that is refused for want of money is a 200 with the
+ * way out. Throws 400 `mode_conflict`, 403 when archived, 422 `idempotency_key_reused`.
+ */
+export async function respondMoney(
+  services: LedgerDeps,
+  verb: "deposit" | "charge",
+  asked: MoneyCall & { user: string; body: MoneyBody },
+): Promise<Response> {
+  const { project, user, body, trigger, by, incoming: { request, requestId } } = asked;
+  if (verb === "deposit") requireOwnMoney(project);
+  const ref = await findAccount(services.deps.kv, project, user);
+  const wish = {
+    amount: body.amount,
+    metadata: body.metadata ?? null,
+    key: readIdempotencyKey(request),
+  };
+  const message = verb === "charge" ? { message: "The charge was taken." } : {};
+  const refuse = (kind: RefusalReason, balance: BalanceView) =>
+    refusedResponse(services, { ...asked, amount: body.amount }, { kind, balance });
+  if (!ref) {
+    const earlier = await services.recorder.findRecorded("charge", {
+      projectId: project.id,
+      user,
+      ...wish,
+    });
+    if (earlier) return bookedResponse(project, earlier, requestId, message);
+    const kind = "authorization_required";
+    const balance = viewBalance(zero, zero, project.currency);
+    const nobodys = { projectId: project.id, user };
+    await services.recorder.emitRefused({ ref: nobodys, ...wish, origin: { trigger } }, {
+      kind,
+      balance,
+    });
+    return await refuse(kind, balance);
+  }
+  const posted = await services.recorder[verb]({
+    ref,
+    ...wish,
+    origin: { trigger },
+    ...(by ? { alongside: audited(services.deps, { by, action: verb }) } : {}),
+  });
+  return "balance" in posted
+    ? await refuse(posted.kind, posted.balance)
+    : bookedResponse(project, posted, requestId, message);
+}
+
+interface Refusing extends MoneyCall {
+  user: string;
+  amount: Amount;
+}
+
+async function refusedResponse(
+  { deps, offer }: LedgerDeps,
+  { project, user, amount, trigger, incoming: { request, requestId } }: Refusing,
+  { kind, balance }: { kind: RefusalReason; balance: BalanceView },
+): Promise<Response> {
+  deps.metrics.refusedMoney.charge[kind].add();
+  deps.committer.count(countRefusalHourly(project.id, kind, deps.clock.now()));
+  const offered = await offer(project, user, {
+    obstacle: kind,
+    trigger,
+    amount: formatAmount(amount),
+    balance: balance.balance,
+    languages: request.headers.get("accept-language"),
+  });
+  const body: Refused = { success: false, reason: reasons[kind], ...offered, ...balance };
+  return jsonResponse(200, body, requestId);
+}
+
+const reasons: Record<RefusalReason, Refused["reason"]> = {
+  insufficient_funds: "insufficient_funds",
+  busy: "insufficient_funds",
+  authorization_required: "authorization_required",
+  // Beyond the day's cap, what is missing is the person's leave.
+  limit_reached: "authorization_required",
+  spend_limit: "limit_reached",
+};
+
+/** Throws 400 `mode_conflict` where the money is a person's own, and no project's to give. */
+function requireOwnMoney({ mode }: Project): void {
+  if (mode === "default") return;
+  const message = "In the shared mode users pay into their wallet themselves; send them the link " +
+    "of 'GET /v1/user/balance/topup'.";
+  throw badRequest(null, message, "mode_conflict");
+}
+
+/**
+ * Refunds an entry, and answers. Without a user it is that of the entry, whoever they are; of a
+ * wallet it has to be named. Throws 404 for an entry of another user, 400 beyond what is left, and
+ * 400 `mode_conflict` for what a person paid into a wallet.
+ */
+export async function respondRefund(
+  { deps, recorder }: LedgerDeps,
+  { project, user, body, trigger, by, incoming }: MoneyCall & {
+    user: string | null;
+    body: RefundBody;
+  },
+): Promise<Response> {
+  const { requestId, request } = incoming;
+  const { activityId } = body;
+  const found = await findActivity(deps.kv, project, { user: user ?? "", activityId });
+  const wish = {
+    amount: body.amount ?? null,
+    metadata: body.metadata ?? null,
+    key: readIdempotencyKey(request),
+  };
+  if (!found) {
+    const asked = { projectId: project.id, user: user ?? "", activityId };
+    const earlier = await recorder.findRecorded("refund", { ...asked, ...wish });
+    if (!earlier) throw notFound("activity");
+    return refundedResponse(project, earlier, requestId);
+  }
+  requirePaid(found.entry);
+  const posted = await recorder.refund({
+    ref: { ...found.ref, user: user ?? found.entry.user },
+    original: found.entry,
+    ...wish,
+    origin: { trigger },
+    ...(by ? { alongside: audited(deps, { by, action: "refund" }) } : {}),
+  });
+  if ("balance" in posted) throw new Error("a refund takes what there is");
+  return refundedResponse(project, posted, requestId);
+}
+
+function refundedResponse(project: Project, booked: Recorded, requestId: string): Response {
+  const { refundedActivityId, shortfall } = booked.entry;
+  return bookedResponse(project, booked, requestId, { refundedActivityId, shortfall });
+}
+
+function bookedResponse(
+  { currency }: Project,
+  { kind, entry }: Recorded,
+  requestId: string,
+  more: Record<string, unknown>,
+): Response {
+  const body: Deposited = {
+    success: true,
+    activityId: entry.id,
+    user: entry.user,
+    amount: amountOf(entry),
+    currency,
+    ...viewAfter(entry, currency),
+    ...more,
+  };
+  const replayed = kind === "replayed" ? { "idempotent-replayed": "true" } : undefined;
+  return jsonResponse(200, body, requestId, replayed);
+}
+
+/** A page of a user's activities, newest first, as JSON or, where it is accepted, as CSV. */
+export async function respondActivities(
+  { deps }: Pick<LedgerDeps, "deps">,
+  { project, user, incoming }: Omit<MoneyCall, "trigger"> & { user: string },
+): Promise<Response> {
+  const { request, requestId, query } = incoming;
+  const { currency } = project;
+  const page = { limit: readLimit(query("limit")), cursor: query("cursor") };
+  const ref = await findLastAccount(deps.kv, project, user);
+  const { entries, nextCursor } = ref
+    ? await listActivities(deps.kv, ref, page)
+    : { entries: [], nextCursor: null };
+  if (!/\btext\/csv\b/.test(request.headers.get("accept") ?? "")) {
+    const list = entries.map((entry) => toActivity(entry, currency));
+    const body: ActivityList = { activities: list, nextCursor };
+    return jsonResponse(200, body, requestId);
+  }
+  return new Response(toCsv(entries, currency), {
+    headers: {
+      "content-type": "text/csv; charset=utf-8",
+      "x-request-id": requestId,
+      ...(nextCursor ? { "x-next-cursor": nextCursor } : {}),
+    },
+  });
+}
+
+/** Writes the row of the audit trail together with an entry that somebody booked by hand. */
+export function audited(
+  deps: Pick<Deps, "id" | "clock">,
+  { by, action, reason = null }: { by: AuditActor; action: string; reason?: string | null },
+): (draft: AccountTx, entry: Entry) => void {
+  return (draft, entry) => {
+    const { user, id, refundedActivityId } = entry;
+    const detail = {
+      activityId: id,
+      amount: amountOf(entry),
+      ...(refundedActivityId === null ? {} : { refundedActivityId }),
+      ...(reason === null ? {} : { reason }),
+    };
+    const { project } = draft.snapshot;
+    const { key, value } = auditRow(deps, project.id, { by, action, target: user, detail });
+    draft.put(key, value);
+  };
+}

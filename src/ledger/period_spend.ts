@@ -1,0 +1,84 @@
+import { type Amount, toAmount, zero } from "../base/money.ts";
+import { dayOf, monthOf, periodAt } from "../base/period.ts";
+
+/** What one user did in one month, UTC. */
+export interface PeriodSpend {
+  /** `YYYY-MM`. */
+  month: string;
+  /** Answers that were charged. */
+  requests: number;
+  /** Of all classes. */
+  tokens: number;
+  /** By answers and by charges. */
+  spent: Amount;
+  /** The day of the last one, `YYYY-MM-DD`, UTC, and what was spent in it. */
+  day: string;
+  daySpent: Amount;
+}
+
+/** One answer or charge, as it counts. */
+export type PeriodUsage = Pick<PeriodSpend, "requests" | "tokens" | "spent">;
+
+/** As it is kept with the user's account: amounts in 1e-9 units. Old rows have no day. */
+export type StoredPeriodSpend = [
+  month: string,
+  requests: number,
+  tokens: number,
+  spent: string,
+  day?: string,
+  daySpent?: string,
+];
+
+/** The use after an answer or a charge; each period begins at nothing. `now` is in ms since 1970. */
+export function addUsage(
+  use: PeriodSpend | null,
+  { requests, tokens, spent }: PeriodUsage,
+  now: number,
+): PeriodSpend {
+  const day = dayAt(now, use);
+  const daySpent = use?.day === day ? toAmount(use.daySpent + spent) : spent;
+  const month = monthAt(now, use);
+  if (use?.month !== month) return { month, requests, tokens, spent, day, daySpent };
+  return {
+    month,
+    requests: use.requests + requests,
+    tokens: use.tokens + tokens,
+    spent: toAmount(use.spent + spent),
+    day,
+    daySpent,
+  };
+}
+
+/** What was spent in the day and in the month of `now`. */
+export function spentAt(now: number, use: PeriodSpend | null): { day: Amount; month: Amount } {
+  return {
+    day: use?.day === dayAt(now, use) ? use.daySpent : zero,
+    month: use?.month === monthAt(now, use) ? use.spent : zero,
+  };
+}
+
+/** A use as it is stored. */
+export function encodePeriodSpend(
+  { month, requests, tokens, spent, day, daySpent }: PeriodSpend,
+): StoredPeriodSpend {
+  return [month, requests, tokens, spent.toString(), day, daySpent.toString()];
+}
+
+/** Reads what `encodeUse` made; null where nothing was counted yet. */
+export function decodePeriodSpend(stored: StoredPeriodSpend | undefined): PeriodSpend | null {
+  if (!stored) return null;
+  const [month, requests, tokens, spent, day = "", daySpent = "0"] = stored;
+  return { month, requests, tokens, spent: amountOf(spent), day, daySpent: amountOf(daySpent) };
+}
+
+function amountOf(stored: string): Amount {
+  return stored === "0" ? zero : toAmount(BigInt(stored));
+}
+
+function dayAt(now: number, use: PeriodSpend | null): string {
+  return use?.day === dayOf(now) ? use.day : periodAt(now, "day", use?.day ?? "");
+}
+
+function monthAt(now: number, use: PeriodSpend | null): string {
+  return use?.month === monthOf(now) ? use.month : periodAt(now, "month", use?.month ?? "");
+}

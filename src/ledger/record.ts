@@ -1,0 +1,358 @@
+import { type ApiError, badRequest, notFound } from "../base/errors.ts";
+import { canonicalJson, type JsonObject, toBytes } from "../base/json.ts";
+import { type Amount, formatAmount, fromDecimal, toAmount, zero } from "../base/money.ts";
+import { requireActive } from "../projects/active.ts";
+import type { EmitEvents } from "../projects/commit_with_events.ts";
+import type { Key, Kv } from "../store/kv.ts";
+import { accountKey, entryKey, idempotencyKey, refundedKey } from "../store/keys.ts";
+import { accountPlace, type AccountRef, decodeAccount, requireNotClosed } from "./account.ts";
+import type { AccountOp, AccountQueue, OpResult } from "./account_queue.ts";
+import type { AccountTx } from "./account_tx.ts";
+import { amountOf, type Entry, type EntryKind } from "./entry.ts";
+import { type EntryOrigin, refusedChargeEvents } from "./events.ts";
+import { type RefusalReason, refusalReason } from "./refusal.ts";
+import {
+  decodeEntry,
+  decodeIdempotency,
+  decodeRefunded,
+  encodeIdempotency,
+  type IdempotencyRecord,
+  readEntry,
+} from "./store.ts";
+import { type BalanceView, viewBalance } from "./view.ts";
+import { createHash } from "node:crypto";
+import { utf8Length } from "../base/utf8.ts";
+import { idempotencyKeyReused } from "../base/request.ts";
+
+/** The verbs that post one entry each. Throw 422 `idempotency_key_reused`, 403 when archived. */
+export interface MoneyRecorder {
+  deposit(posting: MoneyRequest): Promise<MoneyResult>;
+  charge(posting: MoneyRequest): Promise<MoneyResult>;
+  /** Tells those who listen of a charge that was refused; `charge` does so of its own. */
+  emitRefused(posting: MoneyRequest, refused: RefusedMoney): Promise<void>;
+  /** What the same request was answered by before; null when nothing is booked under its key. */
+  findRecorded(verb: "charge" | "refund", repeated: RepeatedRequest): Promise<Recorded | null>;
+  /** An entry of that account, or null. */
+  find(ref: AccountRef, activityId: string): Promise<Entry | null>;
+  /** How much of an entry can still be refunded. */
+  refundable(ref: AccountRef, entry: Entry): Promise<Amount>;
+  /**
+   * Throws 400 when it would exceed what is left of the original, and for what a person paid into a
+   * wallet, unless it is paid back where it was paid; 404 for another's entry.
+   */
+  refund(refund: RefundRequest): Promise<MoneyResult>;
+  /** Books what is given back of a deposit that was refunded, for who knows that it was in vain. */
+  reinstate(giving: Reinstatement): Promise<MoneyResult>;
+}
+
+/** Deposit, charge and refund over the account queue. */
+export function createMoneyRecorder(kv: Kv, queue: AccountQueue, emit: EmitEvents): MoneyRecorder {
+  async function recordEntry(
+    operationName: string,
+    posting: MoneyRequest | RefundRequest,
+    book: MoneyOp,
+  ) {
+    const outcome = await queue.run(posting.ref, idempotent(operationName, posting, book));
+    return "kind" in outcome ? outcome : await replayEntry(kv, outcome, posting.ref.projectId);
+  }
+
+  async function tellRefused(
+    posting: MoneyRequest,
+    { kind, balance: { available } }: RefusedMoney,
+  ) {
+    const { ref, origin: { trigger } } = posting;
+    await emit(ref.projectId, refusedChargeEvents(ref, kind, { ...posting, trigger, available }));
+  }
+
+  return {
+    findRecorded: (verb, repeated) => findRecorded(kv, verb, repeated),
+    async refundable({ projectId }, entry) {
+      const { value } = await kv.get(refundedKey(projectId, entry.id));
+      return leftOf(entry, value);
+    },
+    find: (ref, activityId) => readEntry(kv, accountPlace(ref).owner, activityId),
+    deposit: (posting) =>
+      recordEntry("deposit", posting, {
+        fields: requestFields(posting),
+        reads: posting.reads ?? [],
+        apply: (draft, details) => {
+          if (!posting.paid) requireActive(draft.snapshot.project);
+          const entry = { kind: "deposit" as const, ...details };
+          const made = draft.credit(posting.amount, entry, posting.origin);
+          posting.alongside?.(draft, made);
+          return booked(made);
+        },
+      }),
+    async charge(posting) {
+      const posted = await recordEntry("charge", posting, {
+        fields: requestFields(posting),
+        reads: [],
+        apply: (draft, details) => {
+          requireActive(draft.snapshot.project);
+          const refusal = refusalOf(draft, posting.amount);
+          if (refusal) return { value: short(draft, refusal), refused: true };
+          const entry = { kind: "charge" as const, ...details };
+          const made = draft.debit(posting.amount, entry, posting.origin);
+          posting.alongside?.(draft, made);
+          return booked(made);
+        },
+      });
+      if ("balance" in posted) await tellRefused(posting, posted);
+      return posted;
+    },
+    emitRefused: tellRefused,
+    refund: (refund) => recordEntry("refund", refund, refundBook(refund)),
+    reinstate: (giving) => recordEntry("deposit", giving, reinstateOp(giving)),
+  };
+}
+
+const creditKinds: readonly EntryKind[] = ["charge", "usage", "expired"];
+
+function refundBook(refunding: RefundRequest): MoneyOp {
+  const { ref, amount, original, origin, paid = false, reads = [], alongside } = refunding;
+  const total = refundedKey(ref.projectId, original.id);
+  const originalKey = entryKey(accountPlace(ref).owner, original.id);
+  // Whoever is being forgotten has it closed, also where a wallet's account is written to.
+  const own = ref.wallet && !paid ? accountKey(ref.projectId, ref.user) : null;
+  return {
+    fields: requestFields({ activityId: original.id, amount }),
+    reads: [total, originalKey, ...reads, ...(own ? [own] : [])],
+    apply(draft, details) {
+      if (own) requireNotClosed(decodeAccount(draft.row(own)));
+      // Its user may have been forgotten since it was read; who pays it back for Stripe sees to that.
+      const row = draft.row(originalKey);
+      if (!paid && row && decodeEntry(row).user !== ref.user) throw notFound("activity");
+      const projectId = original.projectId ?? ref.projectId;
+      if (original.user !== ref.user || projectId !== ref.projectId) throw notFound("activity");
+      if (original.kind === "refund") {
+        throw badRequest("activityId", "A refund cannot be refunded.", "not_refundable");
+      }
+      if (original.kind === "deposit" && ref.wallet && !paid) throw paidBackAtStripe();
+      const left = leftOf(original, draft.row(total));
+      const refund = amount ?? left;
+      if (refund > left || refund === 0n) throw exceeds(left);
+      draft.put(total, toBytes(formatAmount(fromDecimal(amountOf(original)) - left + refund)));
+      const entry = { kind: "refund" as const, refundedActivityId: original.id, ...details };
+      const made = creditKinds.includes(original.kind)
+        ? draft.credit(refund, entry, origin)
+        : draft.debit(refund, entry, origin);
+      alongside?.(draft, made);
+      return booked(made);
+    },
+  };
+}
+
+function leftOf(original: Entry, refunded: Uint8Array | null): Amount {
+  const whole = fromDecimal(amountOf(original));
+  return toAmount(whole - (refunded ? decodeRefunded(refunded) : zero));
+}
+
+/** A wallet is its owner's: no project gives to it, and none takes what was paid in. */
+function paidBackAtStripe(): ApiError {
+  return badRequest(
+    null,
+    "In the shared mode what was paid into a wallet is paid back at Stripe, by whoever runs this " +
+      "server.",
+    "mode_conflict",
+  );
+}
+
+function exceeds(left: Amount): ApiError {
+  return badRequest(
+    "amount",
+    `Of this activity, ${formatAmount(left)} is left to refund.`,
+    "refund_exceeds_original",
+  );
+}
+
+function booked(entry: Entry): OpResult<MoneyResult> {
+  return { value: { kind: "booked", entry } };
+}
+
+function refusalOf(draft: AccountTx, amount: Amount): RefusalReason | null {
+  if (!draft.spending.authorized) return "authorization_required";
+  if (amount <= draft.spendable) return null;
+  return refusalReason(draft, (most) => amount <= most);
+}
+
+function short(draft: AccountTx, kind: RefusalReason): MoneyResult {
+  const { balance, held } = draft.account;
+  const { currency } = draft.snapshot.project;
+  return { kind, balance: viewBalance(balance, held, currency) };
+}
+
+/** What was taken back of a deposit and is given back: no more than was taken. */
+export interface Reinstatement extends RefundRequest {
+  amount: Amount;
+  /** What was short when it was taken back, and is due no more: no more than was short. */
+  recovered: Amount;
+}
+
+/** How what is given back is booked; that much can be refunded once more. */
+export function reinstateOp(giving: Reinstatement): MoneyOp {
+  const { ref, amount, recovered, original, origin, reads = [], alongside } = giving;
+  const total = refundedKey(ref.projectId, original.id);
+  return {
+    fields: requestFields({ activityId: original.id, amount }),
+    reads: [total, ...reads],
+    apply(draft, details) {
+      const row = draft.row(total);
+      const refunded = row ? decodeRefunded(row) : zero;
+      const entry = { kind: "deposit" as const, refundedActivityId: original.id, ...details };
+      const made = draft.credit(amount, entry, origin, recovered);
+      // First, since who asked may see there that it has been given back meanwhile.
+      alongside?.(draft, made);
+      const left = refunded - amount - recovered;
+      if (left < 0n) throw new Error(`more is given back of ${original.id} than was taken`);
+      draft.put(total, toBytes(formatAmount(left)));
+      return { value: { kind: "booked", entry: made } };
+    },
+  };
+}
+
+/** Whether it gives back what was taken back of another entry. */
+export function isReinstated({ kind, refundedActivityId }: Entry): boolean {
+  return kind === "deposit" && refundedActivityId !== null;
+}
+
+/** Throws 400 `not_refundable` for what was given back: the deposit that was paid is refunded. */
+export function requirePaid(entry: Entry): void {
+  if (!isReinstated(entry)) return;
+  const message = `This gives back what was taken of ${entry.refundedActivityId}: refund that.`;
+  throw badRequest("activityId", message, "not_refundable");
+}
+
+/** A request that may have been made before, when another wallet paid. */
+export interface RepeatedRequest extends Pick<MoneyRequest, "metadata" | "key"> {
+  projectId: string;
+  user: string;
+  amount: Amount | null;
+  /** Of a refund: what it is of. */
+  activityId?: string;
+}
+
+/** What an entry has of its request. */
+export type EntryDetails = { idempotencyKey: string | null; metadata: JsonObject | null };
+
+/** How one verb is booked. */
+export interface MoneyOp {
+  /** What makes the request the same one again, besides user and metadata. */
+  fields: Record<string, string | null>;
+  reads: AccountOp<unknown>["reads"];
+  apply(draft: AccountTx, details: EntryDetails): OpResult<MoneyResult>;
+}
+
+/** Looks under the idempotency key first; gives the record that is already there. */
+export function idempotent(
+  name: string,
+  posting: MoneyRequest | RefundRequest,
+  book: MoneyOp,
+): AccountOp<MoneyResult | IdempotencyRecord> {
+  const { ref, key, metadata } = posting;
+  const record = key === null ? null : idempotencyKey(ref.projectId, name, key);
+  const fingerprint = key === null
+    ? ""
+    : fingerprintOf({ user: ref.user, metadata, ...book.fields });
+  return {
+    reads: book.reads,
+    claim: record,
+    // The entry and two events each carry the metadata.
+    bytes: 2048 + (metadata ? 3 * utf8Length(JSON.stringify(metadata)) : 0),
+    apply(draft) {
+      const before = record && draft.row(record);
+      if (before) {
+        const known = decodeIdempotency(before);
+        requireSame(known, fingerprint);
+        return { value: known };
+      }
+      const verdict = book.apply(draft, { idempotencyKey: key, metadata });
+      if (record && verdict.value.kind === "booked") {
+        const activityId = verdict.value.entry.id;
+        const owner = ref.wallet ? { owner: accountPlace(ref).owner } : {};
+        draft.put(record, encodeIdempotency({ activityId, fingerprint, ...owner }));
+      }
+      return verdict;
+    },
+  };
+}
+
+function requireSame(known: IdempotencyRecord, fingerprint: string): void {
+  if (known.fingerprint !== fingerprint) throw idempotencyKeyReused();
+}
+
+/** The fields of a request that have to be the same when it comes again. */
+export function requestFields(
+  { amount, activityId }: Pick<RepeatedRequest, "amount" | "activityId">,
+): MoneyOp["fields"] {
+  const of = activityId === undefined ? {} : { activityId };
+  return { ...of, amount: amount === null ? null : formatAmount(amount) };
+}
+
+function fingerprintOf(request: Record<string, unknown>): string {
+  return createHash("sha256").update(canonicalJson(request)).digest("base64url");
+}
+
+/** The entry that a key stands for. */
+export async function replayEntry(
+  kv: Kv,
+  { owner, activityId }: IdempotencyRecord,
+  projectId: string,
+): Promise<Recorded> {
+  const entry = await readEntry(kv, owner ?? projectId, activityId);
+  if (!entry) throw new Error(`no entry ${activityId} for its idempotency key`);
+  return { kind: "replayed", entry };
+}
+
+/** What the same request was answered by before, also where nobody pays any more; or null. */
+export async function findRecorded(
+  kv: Kv,
+  verb: string,
+  { projectId, user, key, metadata, ...fields }: RepeatedRequest,
+): Promise<Recorded | null> {
+  if (key === null) return null;
+  const { value } = await kv.get(idempotencyKey(projectId, verb, key));
+  if (!value) return null;
+  const record = decodeIdempotency(value);
+  requireSame(record, fingerprintOf({ user, metadata, ...requestFields(fields) }));
+  return await replayEntry(kv, record, projectId);
+}
+
+/** A deposit or a charge to make. */
+export interface MoneyRequest {
+  ref: AccountRef;
+  amount: Amount;
+  metadata: JsonObject | null;
+  /** The caller's idempotency key, or null. */
+  key: string | null;
+  origin: EntryOrigin;
+  /** Rows to write with the entry. */
+  alongside?: (draft: AccountTx, entry: Entry) => void;
+  /** Rows that `alongside` looks at: the write checks them. */
+  reads?: readonly Key[];
+  /** It was paid, or paid back, outside: it is booked also where nothing new is taken. */
+  paid?: boolean;
+}
+
+/** A refund to make; without an amount, of all that is left. */
+export interface RefundRequest extends Omit<MoneyRequest, "amount"> {
+  amount: Amount | null;
+  original: Entry;
+}
+
+/** What was refused, and the balance that it met. */
+export interface RefusedMoney {
+  kind: RefusalReason;
+  balance: BalanceView;
+}
+
+/**
+ * What became of it: booked now, booked before under this key, or refused, by whatever stands in the
+ * way.
+ */
+export type MoneyResult = Recorded | RefusedMoney;
+
+/** An entry that is in the books; `replayed`: since an earlier request of the same key. */
+export interface Recorded {
+  kind: "booked" | "replayed";
+  entry: Entry;
+}

@@ -1,0 +1,165 @@
+import { type Amount, fromDecimal, least, toAmount, zero } from "../base/money.ts";
+import { afterTaking, type RateState, rateState } from "../base/rate.ts";
+import type { UserLimits } from "../projects/schema.ts";
+import {
+  addUsage,
+  decodePeriodSpend,
+  encodePeriodSpend,
+  type PeriodSpend,
+  type PeriodUsage,
+  spentAt,
+} from "./period_spend.ts";
+import type { Account, WalletRef } from "./account.ts";
+import {
+  afterCharge,
+  allowanceLeft,
+  type Authorization,
+  decodeAuthorization,
+  encodeAuthorization,
+} from "./authorization.ts";
+
+/**
+ * What is further off was counted by a clock that was ahead, or is forgiven. Requests are never more
+ * than a minute off, and what clocks differ by; tokens are taken however few are left.
+ */
+const debtMaxMs: Readonly<RateCounters> = { requests: 5 * 60_000, tokens: 60 * 60_000 };
+
+interface SpendingOptions {
+  wallet: WalletRef | undefined;
+  /** The authorization's row, where a wallet pays. */
+  row: Uint8Array | null;
+  account: Account;
+  limits: UserLimits;
+  now: number;
+}
+
+/** What bounds one user's spending beside the money: a wallet owner's leave, a project's limits. */
+export class SpendLimits {
+  changed = false;
+  #authorization: Authorization | null;
+  #counters: RateCounters | null;
+  #use: PeriodSpend | null;
+  readonly #wallet: WalletRef | undefined;
+  readonly #limits: UserLimits;
+  readonly #now: number;
+
+  constructor({ wallet, row, account, limits, now }: SpendingOptions) {
+    this.#wallet = wallet;
+    this.#authorization = row ? decodeAuthorization(row) : null;
+    this.#counters = wallet ? this.#authorization?.counters ?? null : account.counters;
+    this.#use = wallet ? decodePeriodSpend(this.#authorization?.use) : account.use;
+    this.#limits = limits;
+    this.#now = now;
+  }
+
+  /** To be kept with the account; null where a wallet pays, or nothing was counted. */
+  get counters(): RateCounters | null {
+    return this.#wallet ? null : this.#counters;
+  }
+
+  /** What the user did this month, in this project; null before the first charge. */
+  get use(): PeriodSpend | null {
+    return this.#use;
+  }
+
+  /** Beside a wallet, which is for several projects, what counts for one is kept with its leave. */
+  get row(): Uint8Array | null {
+    if (!this.#authorization) return null;
+    const counters = this.#counters ? { counters: this.#counters } : {};
+    const use = this.#use ? { use: encodePeriodSpend(this.#use) } : {};
+    return encodeAuthorization({ ...this.#authorization, ...counters, ...use });
+  }
+
+  /** Whether new money may be spent: of a wallet, whether its owner allows it. */
+  get authorized(): boolean {
+    return !this.#wallet || this.#leave?.status === "active";
+  }
+
+  /**
+   * What a wallet's owner still allows today, less what is held. Null without a wallet. Under a leave
+   * that has given way to another one nothing more: what is held by then is paid for as it began.
+   */
+  allowance(held: Amount): Amount | null {
+    if (!this.#wallet) return null;
+    return this.#leave ? allowanceLeft(this.#leave, { held, now: this.#now }) : zero;
+  }
+
+  /** The user's authorization, if it is about this wallet. */
+  get #leave(): Authorization | null {
+    const isOwn = this.#authorization?.connectionId === this.#wallet?.connectionId;
+    return isOwn ? this.#authorization : null;
+  }
+
+  /** What the project's limits of a day and a month leave, less what is held; null without any. */
+  budget(held: Amount): Amount | null {
+    const { spendPerDay, spendPerMonth } = this.#limits;
+    if (spendPerDay === null && spendPerMonth === null) return null;
+    const { day, month } = spentAt(this.#now, this.#use);
+    const today = leftOf(spendPerDay, day, held);
+    const thisMonth = leftOf(spendPerMonth, month, held);
+    return today !== null && thisMonth !== null ? least(today, thisMonth) : today ?? thisMonth;
+  }
+
+  /** How the user's rates stand; null where there is no limit. */
+  get requests(): RateState | null {
+    return this.#rate("requests", this.#limits.requestsPerMinute);
+  }
+
+  get tokens(): RateState | null {
+    return this.#rate("tokens", this.#limits.tokensPerMinute);
+  }
+
+  takeRequest(): void {
+    this.#take("requests", this.#limits.requestsPerMinute, 1);
+  }
+
+  /** Tokens count once they are known: at an answer's end. */
+  countTokens(count: number): void {
+    this.#take("tokens", this.#limits.tokensPerMinute, count);
+  }
+
+  /** An answer or a charge. */
+  countUse(used: PeriodUsage): void {
+    this.#use = addUsage(this.#use, used, this.#now);
+    this.changed = true;
+    if (!this.#wallet || !this.#authorization || used.spent <= 0n) return;
+    const { connectionId } = this.#wallet;
+    this.#authorization = afterCharge(this.#authorization, {
+      connectionId,
+      amount: used.spent,
+      now: this.#now,
+    });
+  }
+
+  #rate(of: keyof RateCounters, limit: number | null): RateState | null {
+    return limit === null ? null : rateState(this.#usedUp(of), limit, this.#now);
+  }
+
+  #take(of: keyof RateCounters, limit: number | null, count: number): void {
+    if (limit === null) return;
+    const usedUp = afterTaking(this.#usedUp(of), { count, limit, now: this.#now });
+    this.#counters = { ...noRateCounters, ...this.#counters, [of]: usedUp };
+    this.changed = true;
+  }
+
+  #usedUp(of: keyof RateCounters): number {
+    const usedUp = (this.#counters ?? noRateCounters)[of];
+    return usedUp - this.#now > debtMaxMs[of] ? 0 : usedUp;
+  }
+}
+
+function leftOf(limit: string | null, spent: Amount, held: Amount): Amount | null {
+  if (limit === null) return null;
+  const cap = fromDecimal(limit);
+  return toAmount(cap > spent + held ? cap - spent - held : 0n);
+}
+
+/** What a user has used of a project's rates. Kept only where there are any. */
+export interface RateCounters {
+  /** When requests and tokens will be there again in full, in ms. */
+  requests: number;
+  tokens: number;
+}
+
+/** Before anything was counted. */
+export const noRateCounters: RateCounters = { requests: 0, tokens: 0 };

@@ -1,0 +1,70 @@
+import type { MetricCounter, MetricsRegistry } from "./registry.ts";
+
+/** As much of an entry as is counted; amounts are decimal strings. */
+export interface CountedEntry {
+  kind: (typeof kinds)[number];
+  delta: string;
+  shortfall: string;
+  usage: {
+    uncachedInputTokens: number;
+    cachedInputTokens: number;
+    cacheWriteTokens: number;
+    outputTokens: number;
+    reasoningTokens: number;
+  } | null;
+}
+
+const kinds = ["deposit", "charge", "usage", "refund", "trial", "expired"] as const;
+const tokenClasses = ["input", "cached_input", "cache_write", "output", "reasoning"] as const;
+const forGraphs = "in units of the currency: a float, for graphs; the ledger is exact";
+
+/** Counts entries once they are in the store. Currencies are those that the runtime knows. */
+export function createEntryMetrics(
+  page: MetricsRegistry,
+  holdExpired: MetricCounter,
+): (entry: CountedEntry, currency: string) => void {
+  const moved = page.counters({
+    name: "farebox_money_total",
+    help: `Added to (in) or taken from (out) balances by kind of entry, ${forGraphs}`,
+    labels: ["kind", "direction", "currency"],
+  });
+  const shortfall = page.counters({
+    name: "farebox_shortfall_total",
+    help: `What was due and could not be collected, ${forGraphs}`,
+    labels: ["currency"],
+  });
+  const tokens = page.countersBy({
+    name: "farebox_tokens_total",
+    help: "Tokens charged, by class; reasoning is inside output as well",
+    label: "class",
+    values: tokenClasses,
+  });
+  const known = new Map<string, Record<string, MetricCounter>>();
+
+  function open(currency: string): Record<string, MetricCounter> {
+    const made: Record<string, MetricCounter> = { shortfall: shortfall({ currency }) };
+    for (const kind of kinds) {
+      for (const direction of ["in", "out"]) {
+        made[`${direction} ${kind}`] = moved({ kind, direction, currency });
+      }
+    }
+    known.set(currency, made);
+    return made;
+  }
+
+  return (entry, currency) => {
+    const money = known.get(currency) ?? open(currency);
+    const amount = Number(entry.delta);
+    const direction = amount < 0 ? "out" : "in";
+    money[`${direction} ${entry.kind}`]?.add(Math.abs(amount));
+    money.shortfall?.add(Math.max(0, Number(entry.shortfall)));
+    if (entry.kind === "expired") holdExpired.add();
+    const { usage } = entry;
+    if (!usage) return;
+    tokens.input.add(usage.uncachedInputTokens);
+    tokens.cached_input.add(usage.cachedInputTokens);
+    tokens.cache_write.add(usage.cacheWriteTokens);
+    tokens.output.add(usage.outputTokens);
+    tokens.reasoning.add(usage.reasoningTokens);
+  };
+}

@@ -1,0 +1,152 @@
+import { batchBuckets, latencyBuckets } from "./buckets.ts";
+import { createEntryMetrics } from "./entry_metrics.ts";
+import { MetricsRegistry } from "./registry.ts";
+import { createRequestMetrics } from "./request_metrics.ts";
+
+/**
+ * Everything that is counted, by name; what is looked up when the page is read is in readings.ts.
+ * Every label's values come from a list that is known beforehand: nothing that a caller names (a
+ * user, project, model or path) is ever one.
+ */
+export function createMetrics() {
+  const page = new MetricsRegistry();
+  const trouble = troubleMeters(page);
+  return {
+    page,
+    requests: createRequestMetrics(page),
+    entry: createEntryMetrics(page, trouble.repairs.hold_expired),
+    ...chatMeters(page),
+    ...commitMeters(page),
+    ...deliveryMeters(page),
+    ...trouble,
+  };
+}
+
+/** What the rooms tell of what they do; each call costs some nanoseconds. */
+export type Metrics = ReturnType<typeof createMetrics>;
+
+function chatMeters(page: MetricsRegistry) {
+  const upstreamSeconds = page.histograms({
+    name: "farebox_upstream_seconds",
+    help: "The wait for a model's server: to the end of a whole answer, to the head of a stream",
+    labels: ["answer"],
+    bounds: latencyBuckets,
+  });
+  return {
+    chats: page.countersBy({
+      name: "farebox_chats_total",
+      help: "Chats by how they ended; the first three were sent to a model",
+      label: "outcome",
+      values: ["completed", "canceled", "failed", "paywalled", "replayed", "refused"],
+    }),
+    /** What a chat takes besides the wait for its model: in this code, and for its caller's body. */
+    addedTime: page.histograms({
+      name: "farebox_chat_added_seconds",
+      help: "What this service adds to a charged chat: all but the wait for the model's server",
+      bounds: latencyBuckets,
+    })({}),
+    upstreamTime: {
+      whole: upstreamSeconds({ answer: "whole" }),
+      streamed: upstreamSeconds({ answer: "streamed" }),
+    },
+    upstreamFaults: page.countersBy({
+      name: "farebox_upstream_faults_total",
+      help: "Calls of a model's server without a whole answer ('ended': broken off from here)",
+      label: "kind",
+      values: [
+        ...["refused", "rate_limited", "account", "failed"] as const,
+        ...["invalid", "broken_off", "unreachable", "timeout", "ended"] as const,
+      ],
+    }),
+  };
+}
+
+function commitMeters(page: MetricsRegistry) {
+  return {
+    commits: page.countersBy({
+      name: "farebox_commits_total",
+      help: "Atomic writes by outcome ('refused': a check failed, which is normal now and then)",
+      label: "outcome",
+      values: ["landed", "refused", "failed"],
+    }),
+    commitTime: page.histograms({
+      name: "farebox_commit_seconds",
+      help: "From an atomic write's start to its known outcome",
+      bounds: latencyBuckets,
+    })({}),
+    commitWrites: page.histograms({
+      name: "farebox_commit_writes",
+      help: "Writes that went into one atomic write",
+      bounds: batchBuckets,
+    })({}),
+    retriedSingly: page.counters({
+      name: "farebox_commit_retries_total",
+      help: "Writes that were sent once more alone, since the batch they were in was refused",
+    })({}),
+    markers: page.countersBy({
+      name: "farebox_commit_markers_total",
+      help: "Outcomes that the store would not tell, found out by the write's marker",
+      label: "outcome",
+      values: ["landed", "not_landed", "unknown"],
+    }),
+  };
+}
+
+function deliveryMeters(page: MetricsRegistry) {
+  return {
+    deliveries: page.countersBy({
+      name: "farebox_deliveries_total",
+      help: "Webhooks by what a try came to ('errored': given up; 'dropped': ended without a try)",
+      label: "outcome",
+      values: ["delivered", "retried", "errored", "dropped"],
+    }),
+    attempts: page.countersBy({
+      name: "farebox_delivery_attempts_total",
+      help: "Tries of webhooks by the class of the answer, or by why there was none",
+      label: "result",
+      values: [
+        ...["2xx", "3xx", "4xx", "5xx", "other_status"] as const,
+        ...["timeout", "dns_error", "blocked_address", "connection_refused"] as const,
+        ...["tls_error", "connection_error"] as const,
+      ],
+    }),
+    attemptTime: page.histograms({
+      name: "farebox_delivery_attempt_seconds",
+      help: "One try of a webhook, from the look-up of its name to the end of the answer",
+      bounds: latencyBuckets,
+    })({}),
+  };
+}
+
+function troubleMeters(page: MetricsRegistry) {
+  const refusedMoney = page.counters({
+    name: "farebox_money_refusals_total",
+    help: "Chats and charges that were not paid for, by reason",
+    labels: ["of", "reason"],
+  });
+  const reasonsOf = (of: "chat" | "charge") => ({
+    insufficient_funds: refusedMoney({ of, reason: "insufficient_funds" }),
+    authorization_required: refusedMoney({ of, reason: "authorization_required" }),
+    limit_reached: refusedMoney({ of, reason: "limit_reached" }),
+    spend_limit: refusedMoney({ of, reason: "spend_limit" }),
+    busy: refusedMoney({ of, reason: "busy" }),
+  });
+  return {
+    refusals: page.countersBy({
+      name: "farebox_refusals_total",
+      help: "Requests refused for load: too many at once, or more a minute than a limit allows",
+      label: "reason",
+      values: ["overloaded", "requests", "tokens", "concurrency"],
+    }),
+    refusedMoney: { chat: reasonsOf("chat"), charge: reasonsOf("charge") },
+    repairs: page.countersBy({
+      name: "farebox_repairs_total",
+      help: "What a dead or slow process had left, and this one has put right",
+      label: "what",
+      values: [
+        ...["hold_expired", "outbox_row", "lease", "redelivery"] as const,
+        ...["stray_row", "commit_marker"] as const,
+      ],
+    }),
+  };
+}

@@ -1,0 +1,52 @@
+/** @jsxImportSource @hono/hono/jsx */
+import { ApiError } from "./base/errors.ts";
+import type { Handler } from "./base/handler.ts";
+import { type Config, publicPath } from "./config.ts";
+import { errorPage } from "./console/guard.tsx";
+import { Page } from "./pages/page.tsx";
+import { pageResponse } from "./pages/response.tsx";
+
+/**
+ * For an address that leads nowhere: whoever comes with a browser gets a page, and programs the
+ * error's body, as everybody does under `/v1`.
+ */
+export function createNotFound(config: Pick<Config, "baseUrl">): (refuse: Handler) => Handler {
+  const at = (path: string) => publicPath(config, path);
+  return (refuse) => async (incoming) => {
+    try {
+      return await refuse(incoming);
+    } catch (error) {
+      const { request, requestId, path } = incoming;
+      const accepted = request.headers.get("accept") ?? "";
+      const isForPeople = accepted.includes("text/html") && !/^\/v1(\/|$)/.test(path);
+      if (!(error instanceof ApiError) || !isForPeople) throw error;
+      const { status, headers } = error;
+      const message = status === 404
+        ? "Check the address for typos."
+        : "Nothing is shown at this address.";
+      if (/^\/console(\/|$)/.test(path)) {
+        const fault = new ApiError(status, { message, headers });
+        return errorPage(fault, { requestId, back: at("/console") });
+      }
+      const html = <LostPage says={message} console={at("/console")} docs={at("/docs")} />;
+      return pageResponse(status, String(html), { requestId, headers });
+    }
+  };
+}
+
+/** The page of an address that leads nowhere: from it owners and programmers find the way. */
+function LostPage(
+  { says, console, docs }: { says: string; console: string; docs: string },
+) {
+  const title = "There is no such page";
+  return (
+    <Page title={title}>
+      <h1>{title}</h1>
+      <p>{says}</p>
+      <p>
+        Owners sign in at <a href={console}>the console</a>. The API is described in{" "}
+        <a href={docs}>the reference</a>.
+      </p>
+    </Page>
+  );
+}

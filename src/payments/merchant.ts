@@ -1,0 +1,50 @@
+import { badRequest } from "../base/errors.ts";
+import { Secret } from "../base/secret.ts";
+import type { Config } from "../config.ts";
+import type { Project } from "../projects/schema.ts";
+import { projectKey } from "../store/keys.ts";
+import type { PaymentDeps } from "./payment_deps.ts";
+import { openStripe, type StripeAccount } from "./stripe.ts";
+
+/** Who takes a payment: a project, or this server for wallets. */
+export interface Merchant {
+  /** The project's id, or `instance`: what names its payments in the store. */
+  id: string;
+  account: StripeAccount;
+}
+
+/** At Stripe, at the project's own checkout, at development's, or nowhere. */
+export type CheckoutKind = "stripe" | "own" | "sandbox" | "none";
+
+/** Where a project's users pay. */
+export function checkoutOf(
+  { dev, stripe: own }: Pick<Config, "dev" | "stripe">,
+  { stripe, topUp, status, mode }: Project,
+): CheckoutKind {
+  if (status !== "active") return "none";
+  if (mode === "shared" ? own : stripe) return "stripe";
+  if (topUp.checkoutUrl !== null) return "own";
+  return dev ? "sandbox" : "none";
+}
+
+/** Who takes the payments of a project's users. Throws 400 where nobody does. */
+export async function merchantOf(
+  { deps, secrets }: Pick<PaymentDeps, "deps" | "secrets">,
+  { id, mode, stripe }: Project,
+): Promise<Merchant> {
+  if (mode === "shared") return await instanceMerchant(deps);
+  if (!stripe) throw badRequest(null, "This app has no checkout.");
+  const place = projectKey(id);
+  const keys = {
+    secretKey: new Secret(await secrets.open(stripe.secretKey, place)),
+    webhookSecret: new Secret(await secrets.open(stripe.webhookSecret, place)),
+  };
+  return { id, account: await openStripe(deps, keys) };
+}
+
+/** This server as the one who is paid. Throws 400 where it has no account. */
+export async function instanceMerchant(deps: PaymentDeps["deps"]): Promise<Merchant> {
+  const { stripe } = deps.config;
+  if (!stripe) throw badRequest(null, "This server has no Stripe account.");
+  return { id: "instance", account: await openStripe(deps, stripe) };
+}

@@ -1,0 +1,235 @@
+import { ApiError } from "../base/errors.ts";
+import { fromBytes, toBytes } from "../base/json.ts";
+import { type Amount, formatAmount, fromDecimal, least, toAmount, zero } from "../base/money.ts";
+import type { Deps } from "../deps.ts";
+import type { Trigger } from "../events/event.ts";
+import { amountOf, type Entry } from "../ledger/entry.ts";
+import type { RefundRequest, Reinstatement } from "../ledger/record.ts";
+import { sameBytes } from "../store/batch.ts";
+import {
+  allStripeReversalsPrefix,
+  stripePaymentKey,
+  stripeReversalKey,
+  stripeReversalsPrefix,
+} from "../store/keys.ts";
+import { emptyWrite, type Key, type Row } from "../store/kv.ts";
+import { listAfter } from "../store/scan.ts";
+import type { StripeReceipt } from "./api_doc.ts";
+import {
+  applyChange,
+  dueOf,
+  outstanding,
+  type Payment,
+  type PaymentTotals,
+  wasReceived,
+} from "./payment.ts";
+import type { PaymentDeps } from "./payment_deps.ts";
+import type { PaymentChange } from "./stripe_events.ts";
+
+/** A change of a payment that is not booked yet. */
+interface Kept {
+  reversal: PaymentChange;
+  /** In milliseconds since 1970. */
+  keptAt: number;
+}
+
+type Services = Pick<PaymentDeps, "deps" | "recorder">;
+type Outcome = StripeReceipt["outcome"];
+
+/** What Stripe does. */
+export const stripeTrigger: Trigger = {
+  source: "checkout",
+  actorType: "system",
+  actorId: "stripe",
+};
+
+/** Far more than a payment has: each is told of at most a few times. */
+const keptMax = 100;
+/** For much longer than Stripe goes on telling of a payment: what is left was never ours. */
+const keptLifetimeMs = 30 * 24 * 60 * 60 * 1000;
+const rowsPerSweep = 100;
+
+/**
+ * Takes back what Stripe has paid back, as far as it is still there; the rest is a shortfall. Gives
+ * back what was taken for a dispute that is won. Stripe tells in any order and more than once, so
+ * what is booked follows from all that was told; what comes before its payment is kept until that
+ * is booked.
+ */
+export async function applyReversal(
+  services: Services,
+  merchantId: string,
+  told: PaymentChange,
+): Promise<Outcome> {
+  const key = stripePaymentKey(merchantId, told.paymentIntent);
+  for (;;) {
+    const row = await services.deps.kv.get(key);
+    if (!row.value) {
+      if (await keep(services.deps, { key, merchantId, told })) return "kept";
+      continue;
+    }
+    const outcome = await settle(services, row, told).catch((error) => {
+      if (error instanceof Changed) return null;
+      throw error;
+    });
+    if (outcome !== null) return outcome;
+  }
+}
+
+/** What was told of a payment before it was booked; done twice, it comes to the same. */
+export async function applyPendingReversals(
+  services: Services,
+  merchantId: string,
+  paymentIntent: string,
+): Promise<void> {
+  const { kv, committer } = services.deps;
+  const prefix = stripeReversalsPrefix(merchantId, paymentIntent);
+  for (const { key, value } of await kv.list({ prefix, limit: keptMax })) {
+    if (value) await applyReversal(services, merchantId, fromBytes<Kept>(value).reversal);
+    await committer.commit({ ...emptyWrite(), deletes: [key] });
+  }
+}
+
+/** False when the payment has been booked meanwhile. */
+async function keep(
+  { committer, clock }: Pick<Deps, "committer" | "clock">,
+  { key, merchantId, told }: { key: Key; merchantId: string; told: PaymentChange },
+): Promise<boolean> {
+  const { paymentIntent, eventId } = told;
+  const kept: Kept = { reversal: told, keptAt: clock.now() };
+  const row = stripeReversalKey(merchantId, paymentIntent, eventId);
+  const landed = await committer.commit({
+    ...emptyWrite(),
+    checks: [{ key, version: null }],
+    sets: [{ key: row, value: toBytes(kept) }],
+  });
+  return landed !== null;
+}
+
+/** Brings the books to what is known with this; null, or a throw, where the payment has changed. */
+async function settle(services: Services, row: Row, told: PaymentChange): Promise<Outcome | null> {
+  const payment = fromBytes<Payment>(row.value ?? new Uint8Array());
+  const { ref, activityId, currency } = payment;
+  const done = told.kind === "reversal" ? "debited" : "credited";
+  const learnt = applyChange(payment, told);
+  if (learnt === null) return wasReceived(payment, told) ? done : "ignored";
+  const original = await services.recorder.find(ref, activityId);
+  if (!original) return "ignored";
+  const whole = fromDecimal(amountOf(original));
+  const since = await withOld(services, { payment, original, since: learnt, told });
+  const { take, give, recovered } = outstanding(since, whole, currency);
+  const settling = bookingOf({ row, payment, original, since, told });
+  if (take > 0n && await takeBack(services, settling(take))) return done;
+  if (give > 0n || recovered > 0n) return await giveBack(services, settling(give, recovered), done);
+  const write = { ...emptyWrite(), checks: [{ key: row.key, version: row.version }] };
+  const sets = [{ key: row.key, value: toBytes({ ...payment, since }) }];
+  return (await services.deps.committer.commit({ ...write, sets })) === null ? null : "ignored";
+}
+
+/**
+ * Old versions booked disputes and kept no account of them: what was refunded by then may have been
+ * for this one, and is not taken again for it.
+ */
+async function withOld(
+  { recorder }: Services,
+  { payment, original, since, told }: Omit<Settling, "row">,
+): Promise<PaymentTotals> {
+  if (payment.since || told.kind !== "reversal" || told.disputeId === undefined) return since;
+  const whole = fromDecimal(amountOf(original));
+  const refunded = toAmount(whole - await recorder.refundable(payment.ref, original));
+  const due = dueOf(since, whole, payment.currency);
+  return { ...since, before: formatAmount(least(due, refunded)) };
+}
+
+interface Settling {
+  row: Row;
+  payment: Payment;
+  original: Entry;
+  since: PaymentTotals;
+  told: PaymentChange;
+}
+
+/** What is booked of a payment, in one write with what is known of it from then on. */
+function bookingOf({ row, payment, original, since, told: { eventId, reason } }: Settling) {
+  const { ref } = payment;
+  return (amount: Amount, recovered: Amount = zero): Reinstatement => ({
+    ref,
+    // The payment of a user who is being forgotten is renamed before its entry.
+    original: { ...original, user: ref.user },
+    reads: [row.key],
+    alongside(draft, entry) {
+      const now = draft.row(row.key);
+      if (!now || !row.value || !sameBytes(now, row.value)) throw new Changed();
+      const after: Payment = { ...payment, since: afterEntry(since, entry) };
+      draft.put(row.key, toBytes(after));
+    },
+    amount,
+    recovered,
+    metadata: { source: "stripe", eventId, reason },
+    key: `stripe:${eventId}`,
+    origin: { trigger: stripeTrigger, source: "stripe" },
+    paid: true,
+  });
+}
+
+/** The payment has changed, or got a user's pseudonym: nothing is booked by what it was. */
+class Changed extends Error {}
+
+function afterEntry(since: PaymentTotals, { delta, shortfall }: Entry): PaymentTotals {
+  const taken = fromDecimal(since.taken) - fromDecimal(delta);
+  const booked = fromDecimal(since.booked) - fromDecimal(delta) + fromDecimal(shortfall);
+  return { ...since, taken: formatAmount(taken), booked: formatAmount(booked) };
+}
+
+/** False where nothing is left to be refunded. */
+async function takeBack({ recorder }: Services, refund: Reinstatement): Promise<boolean> {
+  // The project may have refunded a part of its own: then what is left goes.
+  const attempts: RefundRequest[] = [refund, { ...refund, amount: null }];
+  for (const attempt of attempts) {
+    try {
+      await recorder.refund(attempt);
+      return true;
+    } catch (error) {
+      if (isRecordedBefore(error)) return true;
+      if (!(error instanceof ApiError && error.code === "refund_exceeds_original")) throw error;
+    }
+  }
+  return false;
+}
+
+async function giveBack(
+  services: Services,
+  giving: Reinstatement,
+  done: Outcome,
+): Promise<Outcome> {
+  await services.recorder.reinstate(giving).catch((error) => {
+    if (!isRecordedBefore(error)) throw error;
+  });
+  return done;
+}
+
+/**
+ * Whether a booking failed because of another under its key. The key is what Stripe calls it, so the
+ * other was for the very same: of another amount, or of a user who was forgotten since.
+ */
+export function isRecordedBefore(error: unknown): boolean {
+  return error instanceof ApiError && error.code === "idempotency_key_reused";
+}
+
+/**
+ * Forgets what was kept for payments that never came: an account at Stripe may be used for more than
+ * this service. A bounded part at each call, going on where it stopped.
+ */
+export function createReversalSweep(
+  { kv, committer, clock }: Pick<Deps, "kv" | "committer" | "clock">,
+): () => Promise<void> {
+  let after: Key | null = null;
+  const isOver = ({ value }: Row) =>
+    value !== null && clock.now() - fromBytes<Kept>(value).keptAt > keptLifetimeMs;
+  return async () => {
+    const prefix = allStripeReversalsPrefix;
+    const rows = await listAfter(kv, prefix, { after, limit: rowsPerSweep });
+    after = rows.length < rowsPerSweep ? null : rows.at(-1)?.key ?? null;
+    const deletes = rows.filter(isOver).map(({ key }) => key);
+    if (deletes.length > 0) await committer.commit({ ...emptyWrite(), deletes });
+  };
+}

@@ -1,0 +1,187 @@
+import type { Stripe } from "stripe";
+import { ApiError, badRequest } from "../base/errors.ts";
+import { type Amount, formatAmount, fromDecimal, toAmount, unit } from "../base/money.ts";
+import type { Secret } from "../base/secret.ts";
+import type { Deps } from "../deps.ts";
+import type { AccountRef } from "../ledger/account.ts";
+import type { CheckoutSession } from "./stripe_events.ts";
+import type { Project } from "../projects/schema.ts";
+
+/** A payment to make at Stripe. */
+export interface CheckoutRequest {
+  project: Project;
+  /** Whose account the money is for. */
+  ref: AccountRef;
+  amount: Amount;
+  formId: string;
+  backUrl: string;
+}
+
+/** An account at Stripe, through the official client. */
+export interface StripeAccount {
+  /** A page at Stripe where this user pays; the same form and amount give the same one. Throws 400, 502. */
+  startCheckout(checkout: CheckoutRequest): Promise<{ id: string; url: string }>;
+  /** The event of a webhook. Throws 400 when it is not signed with the account's secret. */
+  readEvent(raw: string, signature: string): Promise<Stripe.Event>;
+}
+
+// https://docs.stripe.com/currencies: amounts go in the smallest unit, which these have not, or
+// have three digits of, the last of which must be zero.
+const withoutDecimals = "bif clp djf gnf jpy kmf krw mga pyg rwf vnd vuv xaf xof xpf".split(" ");
+const withThree = "bhd jod kwd omr tnd".split(" ");
+/** They have no smaller unit any more, and go in hundredths of it all the same. */
+const inHundreds = ["isk", "ugx"];
+const toleranceSeconds = 300;
+const timeoutMs = 15_000;
+
+/** How many of Stripe's units are one of the currency's. */
+function unitsPerOne(currency: string): bigint {
+  if (withoutDecimals.includes(currency)) return 1n;
+  return withThree.includes(currency) ? 1000n : 100n;
+}
+
+/** How many of them are the least that can be paid. */
+function unitsPerStep(currency: string): bigint {
+  if (inHundreds.includes(currency)) return 100n;
+  return withThree.includes(currency) ? 10n : 1n;
+}
+
+/** An amount in Stripe's units; null when it is finer than what can be paid. */
+export function toStripeUnits(amount: Amount, currency: string): number | null {
+  const scaled = amount * unitsPerOne(currency);
+  return scaled % (unit * unitsPerStep(currency)) === 0n ? Number(scaled / unit) : null;
+}
+
+/** Stripe's units as an amount. */
+export function fromStripeUnits(units: number, currency: string): Amount {
+  return toAmount((BigInt(units) * unit) / unitsPerOne(currency));
+}
+
+/** Opens an account. The client is loaded with the first one. */
+export async function openStripe(
+  deps: Pick<Deps, "fetch" | "clock">,
+  { secretKey, webhookSecret }: { secretKey: Secret; webhookSecret: Secret },
+): Promise<StripeAccount> {
+  const { default: Client } = await import("stripe");
+  const fetchOnly = (input: string | URL | Request, init?: RequestInit) =>
+    deps.fetch(input instanceof Request ? input.url : String(input), init ?? {});
+  const open = () =>
+    new Client(secretKey.reveal(), {
+      httpClient: Client.createFetchHttpClient(fetchOnly),
+      timeout: timeoutMs,
+      maxNetworkRetries: 1,
+      telemetry: false,
+    });
+  const crypto = Client.createSubtleCryptoProvider();
+
+  return {
+    async startCheckout({ project, ref, amount, formId, backUrl }) {
+      const { currency, name } = project;
+      const unitAmount = toStripeUnits(amount, currency);
+      if (unitAmount === null) {
+        throw badRequest("amount", `${formatAmount(amount)} is finer than ${currency} is paid in.`);
+      }
+      const product = { currency, unit_amount: unitAmount, product_data: { name } };
+      const session = await open().checkout.sessions.create({
+        mode: "payment",
+        line_items: [{ price_data: product, quantity: 1 }],
+        success_url: backUrl,
+        cancel_url: backUrl,
+        metadata: {
+          farebox_project: project.id,
+          farebox_user: ref.user,
+          farebox_units: unitAmount,
+          ...(ref.wallet
+            ? {
+              farebox_person: ref.wallet.personId,
+              farebox_connection: ref.wallet.connectionId,
+            }
+            : {}),
+        },
+      }, {
+        // A browser that goes back has the same form for another amount.
+        idempotencyKey: `farebox-${project.id}-${formId}-${unitAmount}`,
+      }).catch((cause) => {
+        throw notStarted(cause);
+      });
+      if (!session.url) throw new Error("Stripe made a session without an address");
+      return { id: session.id, url: session.url };
+    },
+    async readEvent(raw, signature) {
+      const now = deps.clock.now();
+      try {
+        return await Client.webhooks.constructEventAsync(
+          raw,
+          signature,
+          webhookSecret.reveal(),
+          toleranceSeconds,
+          crypto,
+          now,
+        );
+      } catch (cause) {
+        throw new ApiError(400, {
+          message: "The Stripe-Signature does not fit.",
+          code: "invalid_signature",
+          cause: cause instanceof Error ? cause.message : cause,
+        });
+      }
+    },
+  };
+}
+
+/** Why there is no page to pay on. What Stripe says of it is for the log: it may be about its owner. */
+function notStarted(cause: unknown): ApiError {
+  const { type, statusCode, message = cause } = Object(cause);
+  if (type === "StripeInvalidRequestError" && statusCode === 400) {
+    return new ApiError(400, {
+      message: "This amount cannot be paid here. Try another one, or ask the app’s owner.",
+      code: "checkout_refused",
+      param: "amount",
+      cause: message,
+    });
+  }
+  return new ApiError(502, {
+    message: "The payment service did not answer. Try again shortly.",
+    code: "checkout_unavailable",
+    cause: message,
+  });
+}
+
+/** The project that a session of ours was made for, or null. */
+export function projectOfSession({ metadata }: CheckoutSession): string | null {
+  return metadata?.farebox_project ?? null;
+}
+
+/** A session of ours that has been paid; null for one that is not paid, or not ours. */
+export function paidSession(
+  { id: projectId, currency, mode }: Project,
+  session: CheckoutSession,
+): { id: string; ref: AccountRef; amount: Amount; paymentIntent: string | null } | null {
+  const { metadata, payment_status, amount_total, payment_intent } = session;
+  const { farebox_user: user, farebox_person: personId, farebox_connection: connectionId } =
+    metadata ?? {};
+  if (metadata?.farebox_project !== projectId || user === undefined) return null;
+  if (payment_status !== "paid") return null;
+  const wallet = personId && connectionId ? { personId, currency, connectionId } : undefined;
+  if ((wallet !== undefined) !== (mode === "shared")) return null;
+  const fits = session.currency === currency && String(amount_total) === metadata.farebox_units;
+  if (!fits || typeof amount_total !== "number") {
+    throw badRequest(null, "The session's amount or currency is not the one that was asked for.");
+  }
+  const amount = fromStripeUnits(amount_total, currency);
+  const ref: AccountRef = { projectId, user, ...(wallet ? { wallet } : {}) };
+  return { id: session.id, ref, amount, paymentIntent: payment_intent ?? null };
+}
+
+/**
+ * Whether an amount is one that the project takes; it is then worth a checkout. The least and the
+ * most are for what is typed: each button that the page offers has to lead on.
+ */
+export function acceptsCurrency(
+  { topUp: { amounts, min, max } }: Project,
+  amount: Amount,
+): boolean {
+  if (amount <= 0n) return false;
+  const isTyped = amount >= fromDecimal(min) && amount <= fromDecimal(max);
+  return isTyped || amounts.includes(formatAmount(amount));
+}

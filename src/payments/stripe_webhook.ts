@@ -1,0 +1,139 @@
+import type { BodyBudget } from "../base/body_budget.ts";
+import { readBytes } from "../base/body.ts";
+import { ApiError, notFound } from "../base/errors.ts";
+import type { Handler } from "../base/handler.ts";
+import { toBytes } from "../base/json.ts";
+import { formatAmount } from "../base/money.ts";
+import { type NewEvent, newEvent } from "../events/event.ts";
+import { checkId } from "../projects/admin_guard.ts";
+import type { Project } from "../projects/schema.ts";
+import { decodeAccount, requireNotClosed, walletUserOf } from "../ledger/account.ts";
+import { accountKey, connectionKey, stripePaymentKey } from "../store/keys.ts";
+import type { PaymentDeps } from "./payment_deps.ts";
+import type { StripeReceipt } from "./api_doc.ts";
+import { instanceMerchant, type Merchant, merchantOf } from "./merchant.ts";
+import { type Payment, unpaid } from "./payment.ts";
+import {
+  applyPendingReversals,
+  applyReversal,
+  isRecordedBefore,
+  stripeTrigger,
+} from "./reversals.ts";
+import { paidSession, projectOfSession } from "./stripe.ts";
+import { type CheckoutSession, readStripeEvent } from "./stripe_events.ts";
+
+const bodyBytesMax = 512 * 1024;
+
+/**
+ * `POST /v1/stripe/{projectId}`: what Stripe tells of a project's payments; `POST /v1/stripe`: of
+ * those into wallets. Each event counts once, whatever is repeated. 400 when it is not signed,
+ * which Stripe then sends again.
+ */
+export function stripeWebhook(services: PaymentDeps): Handler {
+  return async ({ request, param, requestId, inTime, bodies }) => {
+    const merchant = await merchantNamed(services, param("projectId"));
+    const raw = await inTime(readRaw(request, bodies));
+    const signature = request.headers.get("stripe-signature") ?? "";
+    const event = await merchant.account.readEvent(raw, signature);
+    const outcome = await take(services, merchant, event);
+    const body: StripeReceipt = { received: true, outcome };
+    return Response.json(body, { headers: { "x-request-id": requestId } });
+  };
+}
+
+/** The project of the address, or this server where it names none. */
+async function merchantNamed(services: PaymentDeps, projectId: string): Promise<Merchant> {
+  if (projectId === "") {
+    if (!services.deps.config.stripe) throw notFound("Stripe account of this server");
+    return await instanceMerchant(services.deps);
+  }
+  const { project } = await services.projectCache.current(checkId(projectId, "project"));
+  if (!project.stripe) throw notFound("Stripe account of this project");
+  return await merchantOf(services, project);
+}
+
+async function readRaw(request: Request, bodies: BodyBudget): Promise<string> {
+  const tooLarge = () => new ApiError(413, { message: "The event is too large." });
+  const bytes = await readBytes(request, { bytesMax: bodyBytesMax, tooLarge, bodies });
+  return new TextDecoder().decode(bytes);
+}
+
+type Outcome = StripeReceipt["outcome"];
+
+async function take(
+  services: PaymentDeps,
+  merchant: Merchant,
+  event: { id: string; type: string },
+): Promise<Outcome> {
+  const told = readStripeEvent(event);
+  if (told === null) return "ignored";
+  return told.kind === "session"
+    ? await book(services, merchant, told.session)
+    : await applyReversal(services, merchant.id, told);
+}
+
+/** Books a paid session, once; one that is not paid yet comes again when it is. */
+async function book(
+  services: PaymentDeps,
+  merchant: Merchant,
+  session: CheckoutSession,
+): Promise<Outcome> {
+  const project = await projectPaid(services, merchant, session);
+  const paid = project && paidSession(project, session);
+  if (!paid) return "ignored";
+  const { id, ref, amount, paymentIntent } = paid;
+  const own = accountKey(project.id, ref.user);
+  const completed = (): NewEvent[] => [
+    newEvent("stripe.checkout.session.completed", {
+      trigger: stripeTrigger,
+      subject: { type: "balance", id, externalId: ref.user },
+    }, {
+      checkoutSessionId: id,
+      amount: formatAmount(amount),
+      currency: project.currency,
+      walletUserId: walletUserOf(ref),
+    }),
+  ];
+  await services.recorder.deposit({
+    ref,
+    amount,
+    metadata: { source: "stripe", checkoutSessionId: id },
+    key: `stripe:${id}`,
+    paid: true,
+    origin: { trigger: stripeTrigger, source: "stripe", also: completed },
+    reads: ref.wallet ? [own] : [],
+    alongside(draft, entry) {
+      const { projectId, user, wallet } = ref;
+      // In a wallet, whose account is open, whoever is being forgotten would be named anew.
+      if (wallet) requireNotClosed(decodeAccount(draft.row(own)));
+      // Whoever was forgotten since the session was opened can be found, and forgotten, again.
+      if (wallet) draft.put(connectionKey(wallet.personId, projectId, user), new Uint8Array());
+      if (paymentIntent === null) return;
+      const key = stripePaymentKey(merchant.id, paymentIntent);
+      const { currency } = project;
+      const payment: Payment = { activityId: entry.id, ref, currency, since: unpaid };
+      draft.put(key, toBytes(payment));
+    },
+  }).catch((error) => {
+    if (!isRecordedBefore(error)) throw error;
+  });
+  if (paymentIntent !== null) await applyPendingReversals(services, merchant.id, paymentIntent);
+  return "booked";
+}
+
+/** The project that a session was made for; null where it is none of this merchant's. */
+async function projectPaid(
+  { projectCache }: PaymentDeps,
+  { id }: Merchant,
+  session: CheckoutSession,
+): Promise<Project | null> {
+  const projectId = projectOfSession(session);
+  if (projectId === null || (id !== "instance" && id !== projectId)) return null;
+  try {
+    return (await projectCache.current(projectId)).project;
+  } catch (error) {
+    // Another server may have the same account at Stripe.
+    if (error instanceof ApiError && error.status === 404) return null;
+    throw error;
+  }
+}

@@ -1,0 +1,75 @@
+import { z } from "zod";
+import { decimal } from "../base/fields.ts";
+import { fromBytes } from "../base/json.ts";
+import { accountPlace } from "../ledger/account.ts";
+import type { Entry } from "../ledger/entry.ts";
+import { isReinstated } from "../ledger/record.ts";
+import { accountRefSchema, wholeEntry } from "../ledger/verify_records.ts";
+import { allStripePaymentsPrefix, entryKey } from "../store/keys.ts";
+import type { Key, Kv, Row } from "../store/kv.ts";
+import { countRows, readOrNull, type Scan, scanRows } from "../store/scan.ts";
+
+const rowsPerRead = 100;
+const unitsByName = z.record(z.string(), z.int());
+
+/** A payment as every version has written it: damage shows here. */
+const paymentSchema = z.object({
+  activityId: z.string().min(1).max(64),
+  ref: accountRefSchema,
+  currency: z.string(),
+  since: z.object({
+    refunded: unitsByName,
+    failed: unitsByName.optional(),
+    withdrawn: unitsByName,
+    reinstated: z.array(z.string()),
+    taken: decimal,
+    booked: decimal,
+    before: decimal.optional(),
+  }).optional(),
+});
+type StoredPayment = z.output<typeof paymentSchema>;
+
+/**
+ * All payments at Stripe: the deposit that each made is there. That a deposit has its payment cannot
+ * be asked, since it does not keep whether Stripe had told one.
+ */
+export function scanPayments({ kv }: { kv: Kv }): Scan {
+  return scanRows({
+    name: "payments",
+    kv,
+    prefix: allStripePaymentsPrefix,
+    rowsPerRead,
+    async look(rows, counts) {
+      const payments = rows.map(({ value }) => readOrNull(value, decode));
+      // Written with the payment, and for ever.
+      const entries = await kv.getMany(payments.map(entryKeyOf));
+      countRows(counts, "payments", rows.length);
+      return rows.flatMap((row, at) => {
+        const fault = faultOf(payments[at] ?? null, entries[at]);
+        return fault === null ? [] : [`payment ${row.key[2]} at ${row.key[1]} ${fault}`];
+      });
+    },
+  });
+}
+
+function decode(bytes: Uint8Array): StoredPayment {
+  return paymentSchema.parse(fromBytes<unknown>(bytes));
+}
+
+function entryKeyOf(payment: StoredPayment | null): Key {
+  return entryKey(payment ? accountPlace(payment.ref).owner : "", payment?.activityId ?? "");
+}
+
+function faultOf(payment: StoredPayment | null, found: Row | undefined): string | null {
+  if (!payment) return "cannot be read";
+  const entry = readOrNull(found?.value ?? null, wholeEntry);
+  const named = `names entry ${payment.activityId}`;
+  if (!entry) return `${named}, which ${found?.value ? "cannot be read" : "is missing"}`;
+  return isItsDeposit(entry, payment) ? null : `${named}, which is no deposit by it`;
+}
+
+/** Users are renamed in one after the other, so they may differ for a while. */
+function isItsDeposit(entry: Entry, { ref }: StoredPayment): boolean {
+  const projectId = entry.projectId ?? accountPlace(ref).owner;
+  return entry.kind === "deposit" && !isReinstated(entry) && projectId === ref.projectId;
+}

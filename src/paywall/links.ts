@@ -1,0 +1,86 @@
+import type { MakeId } from "../base/ids.ts";
+import type { Project } from "../projects/schema.ts";
+import type { Secrets } from "../store/secrets.ts";
+import { createTokens } from "./token.ts";
+
+/** Who a link is for. */
+export interface LinkSubject {
+  projectId: string;
+  user: string;
+}
+
+/** Who is asked for leave to spend, when, and the name of that request. */
+export interface AuthorizationLink extends LinkSubject {
+  requestId: string;
+  /** In ms. A decision ends every link that was made before it. */
+  issuedAt: number;
+}
+
+/** Makes and reads the links in paywall messages. */
+export interface Links {
+  /**
+   * Where this user tops up: the project's own address with its placeholders filled in and
+   * escaped, or the hosted page. `amount` is a decimal string that the page may suggest.
+   */
+  topUp(project: Project, user: string, amount?: string): Promise<string>;
+  /** Whom a hosted page's token is for; null when it is forged or has expired. */
+  read(token: string): Promise<LinkSubject | null>;
+  /** Where this user's person allows the project to spend of their wallet. */
+  authorize(project: Project, user: string): Promise<{ url: string; requestId: string }>;
+  /** What an authorization page's token asks for; null when it is forged or has expired. */
+  readApproval(token: string): Promise<AuthorizationLink | null>;
+}
+
+interface LinkOptions {
+  baseUrl: string;
+  secrets: Secrets;
+  now: () => number;
+  id: MakeId;
+}
+
+/** An address template with `{user}`, `{project}` and `{amount}` filled in, escaped. */
+export function fillTemplate(
+  template: string,
+  values: { user: string; project: string; amount: string },
+): string {
+  const filled = new Map(Object.entries(values));
+  return template.replace(
+    /\{(user|project|amount)\}/g,
+    (_whole, name: string) => encodeURIComponent(filled.get(name) ?? ""),
+  );
+}
+
+/** Long enough to come back to an old chat message, short enough that a leaked one ends. */
+const lifetimeMs = 7 * 24 * 60 * 60 * 1000;
+
+/** Links signed with HMAC-SHA-256, so that no one can make one for another user. */
+export async function createLinks({ baseUrl, secrets, now, id }: LinkOptions): Promise<Links> {
+  const topUps = await createTokens(secrets, "top-up links");
+  const approvals = await createTokens(secrets, "authorization links");
+  return {
+    async topUp(project, user, amount = "") {
+      if (project.topUpUrl !== null) {
+        return fillTemplate(project.topUpUrl, { user, project: project.id, amount });
+      }
+      return `${baseUrl}/topup/${await topUps.make([project.id, user, now() + lifetimeMs])}`;
+    },
+    async read(token) {
+      const value = await topUps.read(token);
+      if (!Array.isArray(value)) return null;
+      const [projectId, user, expiresAt] = value;
+      return expiresAt > now() ? { projectId, user } : null;
+    },
+    async authorize(project, user) {
+      const requestId = id("areq");
+      const token = await approvals.make([project.id, user, requestId, now()]);
+      return { url: `${baseUrl}/authorize/${token}`, requestId };
+    },
+    async readApproval(token) {
+      const value = await approvals.read(token);
+      if (!Array.isArray(value)) return null;
+      const [projectId, user, requestId, issuedAt] = value;
+      if (issuedAt + lifetimeMs <= now()) return null;
+      return { projectId, user, requestId, issuedAt };
+    },
+  };
+}

@@ -1,0 +1,61 @@
+import { parseAccept } from "@hono/hono/utils/accept";
+import { formatForPeople, fromDecimal } from "../base/money.ts";
+import type { MessageReason, Project } from "../projects/schema.ts";
+
+/** What a message is filled with, and for whom. */
+export interface MessageContext {
+  /** Where the user goes to go on. */
+  url: string;
+  /** What the user has, as a decimal string. */
+  balance: string;
+  /** The caller's `Accept-Language`, or null. */
+  languages: string | null;
+}
+
+/**
+ * What stands in the way, as people read it: the sentences that go into the chat where a project has
+ * none of its own. The ones after an answer begin a paragraph of their own.
+ */
+export const standardMessages: Record<MessageReason, string> = {
+  insufficient_funds: "You have run out of credit. Top up here to continue: {{url}}",
+  authorization_required: "{{name}} needs your permission to charge your wallet. " +
+    "Give it here to continue: {{url}}",
+  limit_reached: "You have reached the daily limit that you set for {{name}}. " +
+    "Change it here to continue: {{url}}",
+  spend_limit: "You have reached the limit of what {{name}} may cost you for now. " +
+    "Your balance and what it was used for: {{url}}",
+  rate_limit: "You are faster than {{name}} allows. Wait a minute, then send your message again. " +
+    "Your balance: {{url}}",
+  busy: "Your earlier answers are still running, and hold the rest of your credit. " +
+    "Try again when they have ended, or top up here: {{url}}",
+  cut: "Your credit paid for this part of the answer. Top up here to get more: {{url}}",
+  low_balance: "Your credit is running low ({{balance}} left). Top up here: {{url}}",
+};
+
+/** The project's own words in the language that suits best, else English ones. */
+export function messageFor(
+  { name, currency, messages }: Project,
+  reason: MessageReason,
+  { url, balance, languages }: MessageContext,
+): string {
+  const template = preferred(Object.keys(messages), languages)
+    .map((language) => messages[language]?.[reason])
+    .find((text) => text !== undefined) ?? standardMessages[reason];
+  const values: Record<string, string> = {
+    url,
+    name,
+    balance: formatForPeople(fromDecimal(balance), currency),
+  };
+  const text = template.replace(/\{\{(url|name|balance)\}\}/g, (_, key) => values[key] ?? "");
+  return reason === "cut" || reason === "low_balance" ? `\n\n${text}` : text;
+}
+
+/** The project's languages that the caller wants, best first, then English (RFC 9110, 12.5.4). */
+function preferred(available: readonly string[], languages: string | null): string[] {
+  const wanted = parseAccept(languages ?? "").filter(({ q }) => q > 0)
+    .map(({ type }) => type.toLowerCase());
+  const suiting = wanted.flatMap((tag) =>
+    available.filter((language) => tag === language || tag.startsWith(`${language}-`))
+  );
+  return [...suiting, "en"];
+}

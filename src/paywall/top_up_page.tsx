@@ -1,0 +1,158 @@
+/** @jsxImportSource @hono/hono/jsx */
+
+import { Page, scriptHash } from "../pages/page.tsx";
+import type { Entry } from "../ledger/entry.ts";
+
+/** What the top-up page shows. */
+export interface TopUpView {
+  projectName: string;
+  user: string;
+  /** Null where it is not for these eyes: a wallet's is for its owner's devices alone. */
+  balanceFormatted: string | null;
+  /** Where an amount leads: to a checkout, to development's own, or nowhere. */
+  checkout: "checkout" | "sandbox" | "none";
+  /** A new one for each page: the same form sent twice is one checkout. */
+  formId: string;
+  /** Amounts to choose, as decimal strings and for people. */
+  amounts: { value: string; label: string }[];
+  /** What may be typed instead. */
+  range: { min: string; max: string; currency: string };
+  /** The last movements, newest first. */
+  activities: { at: string; day: string; what: string; amount: string }[];
+}
+
+// The only script: looks now and then whether money has arrived, and shows it in place.
+const script = `
+const look = async () => {
+  if (document.hidden) return;
+  const answer = await fetch(location.href, { headers: { "x-look": "1" } }).catch(() => null);
+  if (!answer || !answer.ok) return;
+  const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+  for (const id of ["balance", "activities"]) {
+    const [now, then] = [fresh.getElementById(id), document.getElementById(id)];
+    if (now && then && now.innerHTML !== then.innerHTML) then.replaceChildren(...now.childNodes);
+  }
+};
+setInterval(look, 3000);
+`;
+
+/** The top-up page's own. */
+export const topUpScriptHash = scriptHash(script);
+
+/** The page behind the link of a paywall message. */
+export function TopUpPage(view: TopUpView) {
+  return (
+    <Page title={`Top up ${view.projectName}`} script={script}>
+      <h1>{view.projectName}</h1>
+      {view.balanceFormatted === null
+        ? (
+          <p>
+            Pays into the wallet of{" "}
+            <strong>
+              <bdi>{view.user}</bdi>
+            </strong>. Its balance is shown on its owner’s own devices only.
+          </p>
+        )
+        : (
+          <>
+            <p>
+              Balance of{" "}
+              <strong>
+                <bdi>{view.user}</bdi>
+              </strong>
+            </p>
+            <p class="balance" id="balance" aria-live="polite">{view.balanceFormatted}</p>
+          </>
+        )}
+      {view.checkout === "none"
+        ? (
+          <p>
+            This app takes payments on its own pages. Ask its owner how to top up, then go back to
+            your chat.
+          </p>
+        )
+        : <Amounts {...view} />}
+      <section id="activities">
+        <ActivitySection {...view} />
+      </section>
+    </Page>
+  );
+}
+
+function Amounts({ amounts, formId, range, checkout }: TopUpView) {
+  const { min, max, currency } = range;
+  return (
+    <>
+      <h2>Add money</h2>
+      {checkout === "sandbox" ? <p>Development checkout: no real money moves.</p> : null}
+      <form method="post">
+        <input type="hidden" name="formId" value={formId} />
+        {amounts.map(({ value, label }) => (
+          <button type="submit" name="amount" value={value}>Add {label}</button>
+        ))}
+      </form>
+      <form method="post">
+        <input type="hidden" name="formId" value={formId} />
+        <label for="amount">
+          Another amount, {min} to {max} {currency.toUpperCase()}
+        </label>
+        <input
+          id="amount"
+          name="amount"
+          inputmode="decimal"
+          autocomplete="transaction-amount"
+          required
+        />
+        <button type="submit">Add</button>
+      </form>
+      <p>When it is done, go back to your chat and send your message again.</p>
+    </>
+  );
+}
+
+/** The last movements as a table. */
+export function ActivitySection({ activities }: Pick<TopUpView, "activities">) {
+  if (activities.length === 0) return null;
+  return (
+    <>
+      <h2>Last activities</h2>
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">When</th>
+            <th scope="col">What</th>
+            <th scope="col">Amount</th>
+          </tr>
+        </thead>
+        <tbody>
+          {activities.map(({ at, day, what, amount }) => (
+            <tr>
+              <td>
+                <time datetime={at}>{day}</time>
+              </td>
+              <td>{what}</td>
+              <td>{amount}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </>
+  );
+}
+
+const kinds: Record<Entry["kind"], string> = {
+  deposit: "Added",
+  charge: "Charge",
+  usage: "Answer",
+  refund: "Refund",
+  trial: "Trial credit",
+  expired: "Answer, broken off",
+};
+
+/** An entry as a line of a page. */
+export function activityForPeople({ createdAt, kind, usage, delta }: Entry, currency: string) {
+  const at = new Date(createdAt).toISOString();
+  const what = usage ? `${kinds[kind]} (${usage.model})` : kinds[kind];
+  const day = `${at.slice(0, 16).replace("T", " ")} UTC`;
+  return { at, day, what, amount: `${delta} ${currency}` };
+}

@@ -1,0 +1,37 @@
+import type { Clock } from "../base/clock.ts";
+import type { Alarm, Log } from "../deps.ts";
+
+const grainMs = 1_000;
+const delayMaxMs = 7 * 24 * 60 * 60 * 1000;
+
+/**
+ * An alarm on the store's queue: one message for each second that something is due in. A message
+ * may be lost, doubled or late, and a store may have no queue at all, since polls find the same.
+ */
+export function createAlarm(kv: Deno.Kv, clock: Clock, log: Log): Alarm {
+  const asked = new Set<number>();
+  let works = true;
+  return {
+    schedule(at) {
+      // Rounded up: whoever is woken finds everything of that second due.
+      const second = Math.ceil(at / grainMs);
+      if (!works || asked.has(second)) return;
+      asked.add(second);
+      const delay = Math.min(Math.max(0, second * grainMs - clock.now()), delayMaxMs);
+      kv.enqueue({ wake: second }, { delay }).catch((error) => {
+        works = false;
+        log("info", "no_queue", { cause: String(error) });
+      });
+    },
+    onWake(wake) {
+      const handler = (message: unknown) => {
+        if (typeof message === "object" && message !== null) {
+          asked.delete(Number(Reflect.get(message, "wake")));
+        }
+        // Never waited for: a handler that runs for long would be run again meanwhile.
+        wake();
+      };
+      kv.listenQueue(handler).catch((error) => log("info", "no_queue", { cause: String(error) }));
+    },
+  };
+}

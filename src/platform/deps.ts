@@ -1,0 +1,209 @@
+import { lookup } from "node:dns/promises";
+import process from "node:process";
+import { UnorderedBag } from "../base/unordered_bag.ts";
+import { withDeadline } from "../base/deadline.ts";
+import { createIds } from "../base/ids.ts";
+import { type Config, isDatabaseFile } from "../config.ts";
+import type { Clock } from "../base/clock.ts";
+import type { Deps, Log, ProcessFacts } from "../deps.ts";
+import { askByFetch } from "../http/by_fetch.ts";
+import { createHttpClient } from "../http/client.ts";
+import { createMetrics } from "../metrics/metrics.ts";
+import { createTracing } from "../metrics/tracing.ts";
+import { createAlarm } from "./alarm.ts";
+import { connect } from "./connect.ts";
+import { createLog } from "./log.ts";
+import { createWebhookSender } from "./webhook_sender.ts";
+import { createResolve } from "./resolve.ts";
+import { copyDatabase, removeLeftCopies } from "./snapshot.ts";
+import { createCommitter } from "../store/commit.ts";
+import { batchReads } from "../store/read_batcher.ts";
+import { type Bound, denoKv, guardKv } from "../store/kv.ts";
+
+/** Opens the store. Throws an Error that names the setting at fault, and says what is wrong. */
+export async function openStore(kvPath: string): Promise<Deno.Kv> {
+  try {
+    return await Deno.openKv(kvPath === "" ? undefined : kvPath);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new Error(await storeFault(kvPath, reason), { cause: error });
+  }
+}
+
+async function storeFault(kvPath: string, reason: string): Promise<string> {
+  if (reason.includes("DENO_KV_ACCESS_TOKEN")) {
+    return "DENO_KV_ACCESS_TOKEN is required: KV_PATH is the address of a KV server";
+  }
+  if (!isDatabaseFile(kvPath)) return `KV_PATH cannot be opened: ${reason}`;
+  const found = await Deno.stat(kvPath).catch(() => null);
+  if (found?.isDirectory) return `KV_PATH ${kvPath} is a folder: name a file in it`;
+  return `KV_PATH ${kvPath} cannot be opened as a database: ${reason}`;
+}
+
+/** Deps on the real clock, random source, network and store. */
+export async function createRealDeps(config: Config, store: Deno.Kv): Promise<Deps> {
+  trustForNode();
+  const id = createIds(Date.now, randomFraction);
+  const { kvPath } = config;
+  const isFile = isDatabaseFile(kvPath);
+  if (isFile) await removeLeftCopies(kvPath);
+  const kv = batchReads(guardKv(denoKv(store), bound));
+  const log = openLog(config.logLevel);
+  const meter = createMetrics();
+  const tracing = createTracing();
+  return {
+    config,
+    kv,
+    committer: createCommitter({
+      kv,
+      newBatchId: () => id("batch"),
+      checksMax: config.kvChecksMax,
+      elapsed: realClock.elapsed,
+      meter,
+    }),
+    clock: realClock,
+    id,
+    randomBytes: (length) => crypto.getRandomValues(new Uint8Array(length)),
+    fetch: (url, init) => fetch(url, init),
+    // Only `fetch` traces what it sends, and knows of proxies.
+    requestUpstream: tracing !== null || usesProxy()
+      ? askByFetch((url, init) => fetch(url, init))
+      : createHttpClient(connect, realClock),
+    resolve: createResolve(lookUp, realClock),
+    sendWebhook: createWebhookSender(),
+    alarm: createAlarm(store, realClock, log),
+    takeSnapshot: isFile ? () => copyDatabase(kvPath) : null,
+    log,
+    guides: await readGuides(log),
+    metrics: meter,
+    tracing,
+    process: processFacts(),
+  };
+}
+
+/** The files of `guides/`, beside this program. The service does its work without them, too. */
+export async function readGuides(log: Log): Promise<Deps["guides"]> {
+  const folder = new URL("../../guides/", import.meta.url);
+  const guides = new Map<string, string>();
+  try {
+    for await (const { name } of Deno.readDir(folder)) {
+      const markdown = await Deno.readTextFile(new URL(name, folder));
+      guides.set(name.replace(/\.md$/, ""), markdown);
+    }
+  } catch (error) {
+    log("warn", "no_guides", { cause: String(error) });
+  }
+  return guides;
+}
+
+/** The authority that Deno is told to trust besides the usual ones counts for webhooks too. */
+function trustForNode(): void {
+  const path = Deno.env.get("DENO_CERT");
+  if (path && !Deno.env.get("NODE_EXTRA_CA_CERTS")) Deno.env.set("NODE_EXTRA_CA_CERTS", path);
+}
+
+/** Whether the environment names a proxy. */
+function usesProxy(): boolean {
+  const names = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"];
+  return names.some((name) => Deno.env.get(name) || Deno.env.get(name.toLowerCase()));
+}
+
+function processFacts(): ProcessFacts {
+  const { deno, v8 } = Deno.version;
+  return {
+    startedAt: Date.now() - performance.now(),
+    runtime: { deno, v8 },
+    memory: () => Deno.memoryUsage(),
+    cpuSeconds() {
+      const { user, system } = process.cpuUsage();
+      return (user + system) / 1e6;
+    },
+  };
+}
+
+/** The system's own resolver: what it knows, such as its hosts file, counts. */
+async function lookUp(host: string): Promise<string[]> {
+  const answers = await lookup(host, { all: true });
+  return answers.map(({ address }) => address);
+}
+
+const realClock: Clock = {
+  now: () => Date.now(),
+  elapsed: () => performance.now(),
+  sleep: (ms, signal) =>
+    new Promise((resolve) => {
+      if (signal?.aborted) return resolve();
+      const timer = setTimeout(done, ms);
+      signal?.addEventListener("abort", done, { once: true });
+      function done() {
+        clearTimeout(timer);
+        signal?.removeEventListener("abort", done);
+        resolve();
+      }
+    }),
+  after(ms, work) {
+    if (ms >= deadlineFromMs) return startDeadline(ms, work);
+    const timer = setTimeout(work, ms);
+    return () => clearTimeout(timer);
+  },
+};
+
+// Every call of an upstream, a store or a subscriber has a deadline, and so has every piece of a
+// stream; nearly all are taken back. A timer of its own costs each 10 µs, a place in a bag nothing.
+const deadlineFromMs = 1_000;
+const deadlineTickMs = 50;
+const deadlines = new UnorderedBag<{ at: number; work: () => void }>();
+let ticking: ReturnType<typeof setInterval> | null = null;
+
+/** Calls `work` after so long, or up to a tick later. */
+function startDeadline(ms: number, work: () => void): () => void {
+  const takeBack = deadlines.add({
+    at: performance.now() + ms,
+    work() {
+      takeBack();
+      work();
+    },
+  });
+  ticking ??= setInterval(tick, deadlineTickMs);
+  return takeBack;
+}
+
+function tick(): void {
+  const now = performance.now();
+  for (const { at, work } of deadlines) if (at <= now) work();
+  if (deadlines.size > 0 || ticking === null) return;
+  clearInterval(ticking);
+  ticking = null;
+}
+
+const bound: Bound = (work, ms, late) => withDeadline(realClock, work, { ms, late });
+
+// Drawing many random numbers at once costs the crypto call only once for all of them.
+const pool = new Uint32Array(1024);
+let poolUsed = pool.length;
+
+/** A random number in [0, 1) from the system's cryptographic source. */
+function randomFraction(): number {
+  if (poolUsed === pool.length) {
+    crypto.getRandomValues(pool);
+    poolUsed = 0;
+  }
+  return (pool[poolUsed++] ?? 0) / 2 ** 32;
+}
+
+/** The log on standard output; of its own trouble it speaks on standard error. */
+function openLog(least: Config["logLevel"]): Log {
+  const { log, flush } = createLog(least, {
+    clock: realClock,
+    write: (bytes) => Deno.stdout.writeSync(bytes),
+    complain(text) {
+      try {
+        Deno.stderr.writeSync(new TextEncoder().encode(text));
+      } catch {
+        // Nobody is left who could be told.
+      }
+    },
+  });
+  globalThis.addEventListener("unload", flush);
+  return log;
+}

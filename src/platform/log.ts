@@ -1,0 +1,132 @@
+import type { Config } from "../config.ts";
+import type { Clock } from "../base/clock.ts";
+import type { Log, LogFields } from "../deps.ts";
+
+/** Where lines go, and who is told when they cannot. */
+export interface Outlet {
+  clock: Pick<Clock, "now" | "after">;
+  /** Writes some of the bytes, and says how many. Throws where it cannot. */
+  write(bytes: Uint8Array): number;
+  /** Tells people elsewhere. Must not throw. */
+  complain(text: string): void;
+}
+
+const levels = ["debug", "info", "warn", "error"];
+const flushAfterMs = 100;
+/** A reader that is too slow is tried again so soon, and so much is kept for it meanwhile. */
+const retryAfterMs = 10;
+const keptBytesMax = 1024 * 1024;
+const lineEnd = 10;
+// An error does not say how much of a write was taken: Deno has a buffer of its own on standard
+// output. Of whole lines, and no more than this, a pipe takes all or nothing (POSIX's PIPE_BUF).
+const pieceBytesMax = 4096;
+
+/**
+ * JSON lines, written together: a line a request must not cost a write each. Whatever becomes of
+ * them, nothing throws: lines that cannot be written are dropped, and their number is the first
+ * line that can be again. `flush` writes what is there.
+ */
+export function createLog(
+  least: Config["logLevel"],
+  { clock, write, complain }: Outlet,
+): { log: Log; flush(): void } {
+  let lines = "";
+  let kept = new Uint8Array();
+  let dropped = 0;
+  let planned = false;
+  let complained = false;
+  /** What was written so far ends with a whole line. */
+  let isWhole = true;
+  let moment = { at: NaN, text: "" };
+
+  function lineOf(level: string, event: string, fields: LogFields = {}): string {
+    const more = JSON.stringify(fields).slice(1);
+    const comma = more === "}" ? "" : ",";
+    return `{"time":"${timeText()}","level":"${level}","event":"${event}"${comma}${more}\n`;
+  }
+
+  /** Many lines are of one millisecond, whose text costs as much as the rest of a line. */
+  function timeText(): string {
+    const now = clock.now();
+    if (now !== moment.at) moment = { at: now, text: new Date(now).toISOString() };
+    return moment.text;
+  }
+
+  function plan(ms: number): void {
+    if (!planned) clock.after(ms, flush);
+    planned = true;
+  }
+
+  function complainOnce(why: string): void {
+    if (!complained) complain(`The log cannot be written, and its lines are dropped: ${why}\n`);
+    complained = true;
+  }
+
+  /** Writes what was kept and then this; true when all of it is written. */
+  function put(text: string): boolean {
+    // What was dropped may have been written in part.
+    const head = isWhole || kept.length > 0 ? "" : "\n";
+    const bytes = joined(kept, head + text);
+    kept = new Uint8Array();
+    let at = 0;
+    try {
+      while (at < bytes.length) at += write(bytes.subarray(at, pieceEnd(bytes, at)));
+      if (at > 0) complained = false;
+      return true;
+    } catch (error) {
+      const rest = bytes.slice(at);
+      if (error instanceof Deno.errors.WouldBlock) {
+        kept = rest;
+        plan(retryAfterMs);
+      } else {
+        dropped += rest.filter((byte) => byte === lineEnd).length - (at === 0 ? head.length : 0);
+        complainOnce(String(error));
+      }
+      return false;
+    } finally {
+      if (at > 0) isWhole = bytes[at - 1] === lineEnd;
+    }
+  }
+
+  function flush(): void {
+    planned = false;
+    const text = lines;
+    lines = "";
+    if (!put(text) || dropped === 0) return;
+    const told = dropped;
+    dropped = 0;
+    // Where this line was dropped as well, those before it are still to be told of.
+    if (!put(lineOf("warn", "log_lines_dropped", { lines: told })) && dropped > 0) dropped = told;
+  }
+
+  return {
+    flush,
+    log(level, event, fields) {
+      if (levels.indexOf(level) < levels.indexOf(least)) return;
+      if (kept.length > 0 && kept.length + lines.length >= keptBytesMax) {
+        dropped++;
+        return complainOnce("its reader is too slow");
+      }
+      lines += lineOf(level, event, fields);
+      if (level === "error") flush();
+      else plan(flushAfterMs);
+    },
+  };
+}
+
+/** Where the next piece ends: with a line, if one ends soon enough. */
+function pieceEnd(bytes: Uint8Array, at: number): number {
+  const end = at + pieceBytesMax;
+  if (end >= bytes.length) return bytes.length;
+  const last = bytes.lastIndexOf(lineEnd, end - 1);
+  return last >= at ? last + 1 : end;
+}
+
+function joined(kept: Uint8Array, text: string): Uint8Array<ArrayBuffer> {
+  const more = new TextEncoder().encode(text);
+  if (kept.length === 0) return more;
+  const bytes = new Uint8Array(kept.length + more.length);
+  bytes.set(kept);
+  bytes.set(more, kept.length);
+  return bytes;
+}

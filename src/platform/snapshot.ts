@@ -1,0 +1,55 @@
+import type { Snapshot } from "../deps.ts";
+
+// Why this is safe beside Deno KV, which has the same file open (tests/cli/backup_test.ts holds it):
+//
+// - Consistent: Deno KV keeps the file in WAL mode and makes one SQLite transaction of each atomic
+//   write. All rows are read within one read transaction: the copy is the database as it stood
+//   between two writes. Writers go on meanwhile; only the WAL file grows, since no checkpoint can
+//   pass the reader.
+// - Locks: POSIX drops all of a process's locks on a file when any of its descriptors is closed,
+//   which is why two copies of SQLite in one process must never open one file. `node:sqlite` and
+//   Deno KV are one copy, which knows of all its connections and closes none too early. For the
+//   same reason nothing else in this process may open the database file, not even to read it.
+//
+// `VACUUM INTO` would do as well, but Deno lets it only a process that may do everything.
+
+/** Leftovers of a copy that died with its process. Of this name there is nothing else. */
+const copyOf = (path: string) => `${path}.copying`;
+const companions = ["", "-journal", "-wal", "-shm"];
+
+/** Removes what a process that died in the middle of a copy left beside the database. */
+export async function removeLeftCopies(path: string): Promise<void> {
+  for (const end of companions) {
+    await Deno.remove(copyOf(path) + end).catch((error) => {
+      if (!(error instanceof Deno.errors.NotFound)) throw error;
+    });
+  }
+}
+
+/** Copies the database at `path` beside itself. The copy's room is free again when it is read. */
+export async function copyDatabase(path: string): Promise<Snapshot> {
+  await removeLeftCopies(path);
+  const copy = copyOf(path);
+  try {
+    await runCopy(path, copy);
+    const file = await Deno.open(copy);
+    return { bytes: (await file.stat()).size, stream: file.readable };
+  } finally {
+    // Gone by name at once, and from the disk when it is closed, by whatever end.
+    await removeLeftCopies(path);
+  }
+}
+
+/** On a thread of its own: `node:sqlite` keeps the one that it is called on until all is copied. */
+function runCopy(from: string, to: string): Promise<void> {
+  const url = new URL("./snapshot_worker.ts", import.meta.url);
+  const worker = new Worker(url, { type: "module" });
+  return new Promise<void>((resolve, reject) => {
+    worker.onmessage = ({ data: { error } }) => error ? reject(new Error(error)) : resolve();
+    worker.onerror = (event) => {
+      event.preventDefault();
+      reject(new Error(event.message));
+    };
+    worker.postMessage({ from, to });
+  }).finally(() => worker.terminate());
+}

@@ -1,0 +1,226 @@
+import {
+  type Amount,
+  divideRoundingUp,
+  formatAmount,
+  fromDecimal,
+  toAmount,
+  unit,
+} from "../base/money.ts";
+import { memoizeByObject } from "../base/memoize_by_object.ts";
+import type { EntryUsage } from "../ledger/entry.ts";
+import type { ModelPrice } from "../projects/price_schema.ts";
+import type { Project } from "../projects/schema.ts";
+import { cataloguePrice, type TokenPrices } from "./catalogue.ts";
+import { inputTokensOf, type TokenUsage } from "./usage.ts";
+
+/** What a model costs. Tiers in order; one applies when the input is longer than `above` tokens. */
+export interface Price {
+  tiers: readonly { above: number; rates: TokenPrices }[];
+  requestFee: Amount;
+  /** 100 % and the markup, in 1e-9 of a percent. */
+  percent: bigint;
+}
+
+/** All that a chat with one model is bound by. */
+export interface ModelTerms {
+  price: Price;
+  maxOutputTokens: number;
+  minOutputTokens: number;
+  minStructuredOutputTokens: number;
+  mediaTokens: Record<string, number>;
+  reasoning: boolean;
+  onAbort: "estimate" | "drain" | null;
+  displayName: string | null;
+  description: string | null;
+}
+
+const million = 1_000_000n;
+const wholePercent = 100n * unit;
+const termsPerProjectMax = 1_000;
+
+// A project's object is kept per version of its row, so what is worked out here ends with it.
+const termsPer = memoizeByObject((_project: Project) => new Map<string, ModelTerms | null>());
+
+/**
+ * The terms of a model: the project's own price for exactly this name, else for "*", both final;
+ * else the catalogue's with the markup, where the project says so. Null: not served.
+ */
+export function modelTerms(project: Project, model: string): ModelTerms | null {
+  const terms = termsPer(project);
+  const found = terms.get(model);
+  if (found !== undefined) return found;
+  const made = findTerms(project, model);
+  if (terms.size >= termsPerProjectMax) terms.clear();
+  terms.set(model, made);
+  return made;
+}
+
+function findTerms(project: Project, model: string): ModelTerms | null {
+  const { pricing } = project;
+  const requestFee = fromDecimal(pricing.requestFee);
+  const own = Object.hasOwn(pricing.models, model) ? pricing.models[model] : pricing.models["*"];
+  if (own) {
+    const price = {
+      tiers: [{ above: -1, rates: ratesOf(own) }],
+      requestFee,
+      percent: wholePercent,
+    };
+    return bounds(project, model, price, own);
+  }
+  if (!pricing.catalogue || project.currency !== "usd") return null;
+  const tiers = cataloguePrice(model);
+  if (!tiers) return null;
+  const percent = wholePercent + fromDecimal(pricing.markupPercent);
+  return bounds(project, model, { tiers, requestFee, percent }, null);
+}
+
+function ratesOf(
+  { input, cachedInput = input, cacheWrite = input, output }: ModelPrice,
+): TokenPrices {
+  return {
+    input: fromDecimal(input),
+    cachedInput: fromDecimal(cachedInput),
+    cacheWrite: fromDecimal(cacheWrite),
+    output: fromDecimal(output),
+  };
+}
+
+/** Models known to think in tokens that they do not show. */
+const reasoningNames = /(^|\/)(o\d|gpt-5)|reasoner|deepseek-r\d|thinking/i;
+
+function bounds(project: Project, model: string, price: Price, own: ModelPrice | null): ModelTerms {
+  return {
+    price,
+    maxOutputTokens: Math.min(own?.maxOutputTokens ?? Infinity, project.maxOutputTokens),
+    minOutputTokens: own?.minOutputTokens ?? 16,
+    minStructuredOutputTokens: own?.minStructuredOutputTokens ?? 1_024,
+    mediaTokens: own?.mediaTokens ?? {},
+    reasoning: own?.reasoning ?? reasoningNames.test(model),
+    onAbort: own?.onAbort ?? null,
+    displayName: own?.displayName ?? null,
+    description: own?.description ?? null,
+  };
+}
+
+/** The rates that apply to this much input. */
+export function pricesForInput(price: Price, inputTokens: number): TokenPrices {
+  const tier = price.tiers.findLast(({ above }) => inputTokens > above) ?? price.tiers[0];
+  if (!tier) throw new Error("a price has at least one tier");
+  return tier.rates;
+}
+
+/** The dearest rates of a price, each class at its highest: what a hold reckons with. */
+export const highestPrices = memoizeByObject((price: Price): TokenPrices => {
+  const highest = (pick: (rates: TokenPrices) => bigint) =>
+    price.tiers.reduce((most, { rates }) => (pick(rates) > most ? pick(rates) : most), 0n);
+  const input = highest(({ input, cachedInput, cacheWrite }) =>
+    [input, cachedInput, cacheWrite].reduce((most, rate) => (rate > most ? rate : most))
+  );
+  return { input, cachedInput: input, cacheWrite: input, output: highest(({ output }) => output) };
+});
+
+/** What tokens cost at given rates: multiplied first, divided once, rounded up once. */
+export function tokenCost(price: Price, rates: TokenPrices, usage: TokenUsage): Amount {
+  const sum = BigInt(usage.uncachedInput) * rates.input +
+    BigInt(usage.cachedInput) * rates.cachedInput +
+    BigInt(usage.cacheWrite) * rates.cacheWrite +
+    BigInt(usage.output) * rates.output;
+  return divideRoundingUp(sum * price.percent, million * wholePercent);
+}
+
+/** What an answer costs. The request fee is due when it produced output. */
+export function usageCost(price: Price, usage: TokenUsage, producedOutput: boolean): Amount {
+  const tokens = tokenCost(price, pricesForInput(price, inputTokensOf(usage)), usage);
+  return producedOutput ? toAmount(tokens + price.requestFee) : tokens;
+}
+
+/**
+ * The most output tokens, for each of `choices`, that `spendable` pays for after `input` tokens at
+ * the highest rates. Negative when not even the input can be paid; Infinity when output is free.
+ */
+export function affordableOutput(
+  price: Price,
+  { spendable, input, choices }: { spendable: Amount; input: number; choices: number },
+): number {
+  const { input: inputRate, output: outputRate } = highestPrices(price);
+  const other = BigInt(input) * inputRate;
+  return tokensFor(price, { spendable, other, rate: outputRate * BigInt(choices) });
+}
+
+/**
+ * The most input tokens that `spendable` pays for beside so much output for each of `choices`: the
+ * same sum the other way round. Negative when not even that output can be paid.
+ */
+export function affordableInput(
+  price: Price,
+  { spendable, output, choices }: { spendable: Amount; output: number; choices: number },
+): number {
+  const { input: inputRate, output: outputRate } = highestPrices(price);
+  const other = BigInt(output * choices) * outputRate;
+  return tokensFor(price, { spendable, other, rate: inputRate });
+}
+
+/** How many tokens at a rate are paid for beside the fee and `other` tokens' cost. */
+function tokensFor(
+  { requestFee, percent }: Price,
+  { spendable, other, rate }: { spendable: Amount; other: bigint; rate: bigint },
+): number {
+  const budget = (spendable - requestFee) * million * wholePercent - other * percent;
+  if (spendable < requestFee || budget < 0n) return -1;
+  return rate * percent === 0n ? Infinity : Number(budget / (rate * percent));
+}
+
+/** The price as an entry keeps it: decimal strings per million tokens. */
+export function describePrice(price: Price, inputTokens: number): Readonly<Record<string, string>> {
+  return describer(price)(pricesForInput(price, inputTokens));
+}
+
+const describer = memoizeByObject(({ percent, requestFee }: Price) =>
+  memoizeByObject((
+    { input, cachedInput, cacheWrite, output }: TokenPrices,
+  ): Record<string, string> => ({
+    input: formatAmount(input),
+    cachedInput: formatAmount(cachedInput),
+    cacheWrite: formatAmount(cacheWrite),
+    output: formatAmount(output),
+    markupPercent: formatAmount(percent - wholePercent),
+    requestFee: formatAmount(requestFee),
+  }))
+);
+
+/**
+ * What an answer may have cost, by what its entry keeps. That it produced output is kept only by its
+ * tokens: a server may have counted none of a text that came.
+ */
+export function possibleCosts({ price, ...used }: EntryUsage): Amount[] {
+  const part = (name: string) => fromDecimal(price[name] ?? "0");
+  const rates: TokenPrices = {
+    input: part("input"),
+    cachedInput: part("cachedInput"),
+    cacheWrite: part("cacheWrite"),
+    output: part("output"),
+  };
+  const described: Price = {
+    tiers: [{ above: -1, rates }],
+    requestFee: part("requestFee"),
+    percent: wholePercent + part("markupPercent"),
+  };
+  const usage: TokenUsage = {
+    uncachedInput: used.uncachedInputTokens,
+    cachedInput: used.cachedInputTokens,
+    cacheWrite: used.cacheWriteTokens,
+    output: used.outputTokens,
+    reasoning: used.reasoningTokens,
+    source: used.source,
+  };
+  const whetherProduced = usage.output > 0 ? [true] : [true, false];
+  return whetherProduced.map((produced) => usageCost(described, usage, produced));
+}
+
+/** What a million tokens cost with the markup, at the lowest tier, as decimal strings. */
+export function priceForPeople(price: Price): { input: string; output: string } {
+  const { input, output } = pricesForInput(price, 0);
+  const marked = (rate: bigint) =>
+    formatAmount(divideRoundingUp(rate * price.percent, wholePercent));
+  return { input: marked(input), output: marked(output) };
+}

@@ -1,0 +1,92 @@
+import { badRequest } from "../base/errors.ts";
+import { fromBytes, toBytes } from "../base/json.ts";
+import type { Deps } from "../deps.ts";
+import { type Eraser, eraseRows, type Erasure } from "../store/erase.ts";
+import { apiKeysPrefix, auditPrefix } from "../store/keys.ts";
+import type { ApiKey } from "./schema.ts";
+import { listApiKeys } from "./store.ts";
+import type { AuditRow } from "./audit.ts";
+
+/** Whether a key is for that user, or for them where a request names none. */
+export function isKeyOf(key: Pick<ApiKey, "user" | "defaultUser">, user: string): boolean {
+  return key.user === user || key.defaultUser === user;
+}
+
+/**
+ * Puts the pseudonym into revoked keys that were a user's, and takes their names out, which may name
+ * them too. One in force is for its owner to end.
+ */
+export function createKeyEraser({ kv, committer }: Pick<Deps, "kv" | "committer">): Eraser {
+  return {
+    ...eraseRows({
+      name: "apiKeys",
+      kv,
+      committer,
+      prefix: ({ projectId }) => apiKeysPrefix(projectId),
+      rewrite({ key, value }, { user, pseudonym }) {
+        const apiKey = value && fromBytes<ApiKey>(value);
+        if (!apiKey || apiKey.revokedAt === null || !isKeyOf(apiKey, user)) return null;
+        const named = (name: string | null) => (name === user ? pseudonym : name);
+        const { user: bound, defaultUser } = apiKey;
+        const renamed: ApiKey = {
+          ...apiKey,
+          name: "",
+          user: named(bound),
+          defaultUser: named(defaultUser),
+        };
+        return { sets: [{ key, value: toBytes(renamed) }], deletes: [] };
+      },
+    }),
+    async refusal({ projectId, user }) {
+      const keys = await listApiKeys(kv, projectId);
+      const own = keys.find((key) => key.revokedAt === null && isKeyOf(key, user));
+      return own
+        ? badRequest(null, `API key ${own.id} is this user's: revoke it first.`, "user_has_keys")
+        : null;
+    },
+  };
+}
+
+/**
+ * Puts the pseudonym into the rows of what was done for a user, and takes the reason out, which may
+ * name them too; and out of those of their keys the keys' names. Who did it, when and how much
+ * stays. Runs after the keys have the pseudonym.
+ */
+export function createAuditEraser({ kv, committer }: Pick<Deps, "kv" | "committer">): Eraser {
+  const name = "audit rows";
+  const eraserFor = (keyIds: ReadonlySet<string>) =>
+    eraseRows({
+      name,
+      kv,
+      committer,
+      prefix: ({ projectId }) => auditPrefix(projectId),
+      rewrite({ key, value }, erasure) {
+        const row = value && fromBytes<AuditRow>(value);
+        const renamed = row && withoutUser(row, erasure, keyIds);
+        return renamed && { sets: [{ key, value: toBytes(renamed) }], deletes: [] };
+      },
+    });
+  return {
+    name,
+    async page(erasure, place, budget) {
+      const keys = await listApiKeys(kv, erasure.projectId);
+      budget.spend(keys.length);
+      const own = keys.filter((key) => isKeyOf(key, erasure.pseudonym));
+      return await eraserFor(new Set(own.map(({ id }) => id))).page(erasure, place, budget);
+    },
+  };
+}
+
+/** The row without what names the user; null where nothing does. */
+function withoutUser(
+  row: AuditRow,
+  { user, pseudonym }: Erasure,
+  keyIds: ReadonlySet<string>,
+): AuditRow | null {
+  if (row.target === user) {
+    const { reason: _, ...detail } = row.detail;
+    return { ...row, target: pseudonym, detail };
+  }
+  const { name, ...detail } = row.detail;
+  return name !== undefined && keyIds.has(row.target) ? { ...row, detail } : null;
+}

@@ -1,0 +1,126 @@
+import { z } from "zod";
+import { currency, decimal, idOf, time, userId, withoutPattern } from "../base/fields.ts";
+import { type EndpointDoc, type EndpointDocs, responseDocs } from "../base/endpoint_doc.ts";
+
+const count = z.int().min(0);
+const tokens = (what: string) => count.meta({ description: `Tokens: ${what}` });
+const amount = (what: string) => decimal.meta({ description: what });
+
+const totals = {
+  requests: count.meta({ description: "Answers that were charged." }),
+  failed: count.meta({
+    description: "Answers that a fault ended; some were charged for what they had produced.",
+  }),
+  refused: count.meta({
+    description: "Requests that were refused, for want of money or by a limit.",
+  }),
+  uncachedInput: tokens("prompts, as far as no cache had them."),
+  cachedInput: tokens("prompts, read from the provider's cache."),
+  cacheWrite: tokens("prompts, written to the provider's cache."),
+  output: tokens("answers."),
+  reasoning: tokens("reasoning, inside `output`."),
+  cost: amount("What answers were charged."),
+  shortfall: amount("What was due and could not be collected; less what is due no more."),
+  deposits: amount("What was paid in."),
+  charges: amount("What was charged besides answers."),
+  refunds: amount("What was refunded."),
+  trials: amount("Trial credits that were given."),
+};
+const totalsSchema = z.object(totals).meta({ id: "Totals" });
+const counted = z.array(z.object({
+  reason: z.string().meta({ description: "A code." }),
+  count,
+}));
+
+/** A project's summary. */
+export const summarySchema = z.object({
+  currency,
+  from: time,
+  to: time,
+  totals: totalsSchema,
+  hours: z.array(z.object({ start: time, totals: totalsSchema })).meta({
+    description: "Hours in which something happened, in order.",
+  }),
+  models: z.array(z.object({ model: z.string(), ...totals })).meta({
+    description: "By cost, the dearest first; beyond 24 models of an hour, the rest is `other`.",
+  }),
+  refusals: counted,
+  failures: counted,
+  topUsers: z.object({
+    month: z.string().regex(/^\d{4}-\d\d$/).meta({ description: "The month of `to`, UTC." }),
+    users: z.array(z.object({
+      user: userId,
+      requests: count,
+      tokens: count,
+      spent: amount("What answers and charges took in that month."),
+    })).meta({ description: "The 100 who spent most, as of some 15 s ago." }),
+  }),
+});
+
+const zero = {
+  requests: 0,
+  failed: 0,
+  refused: 0,
+  uncachedInput: 0,
+  cachedInput: 0,
+  cacheWrite: 0,
+  output: 0,
+  reasoning: 0,
+  cost: "0",
+  shortfall: "0",
+  deposits: "0",
+  charges: "0",
+  refunds: "0",
+  trials: "0",
+};
+const used = { ...zero, requests: 2, uncachedInput: 1624, output: 192, cost: "0.0007176" };
+const example = {
+  currency: "usd",
+  from: "2026-01-30T09:00:00.000Z",
+  to: "2026-01-31T09:00:00.000Z",
+  totals: { ...used, refused: 1 },
+  hours: [{ start: "2026-01-31T08:00:00.000Z", totals: { ...used, refused: 1 } }],
+  models: [{ model: "gpt-4o-mini", ...used }],
+  refusals: [{ reason: "insufficient_funds", count: 1 }],
+  failures: [],
+  topUsers: {
+    month: "2026-01",
+    users: [{ user: "ada", requests: 2, tokens: 1816, spent: "0.0007176" }],
+  },
+};
+
+const moment = (what: string) =>
+  z.union([
+    z.iso.date().meta({ override: withoutPattern }),
+    z.iso.datetime({ offset: true }).meta({ override: withoutPattern }),
+  ]).optional().meta({
+    description: `${what}: ISO 8601, such as \`2026-01-31\` or \`2026-01-31T08:00:00Z\`.`,
+  });
+
+const getSummary: EndpointDoc = {
+  tag: "Operations",
+  access: "operator",
+  operationId: "getSummary",
+  summary: "Read what was used, paid and refused",
+  description: "Sums that are kept as money moves, so a long time costs no more than its hours. " +
+    "Refusals and failures may come some 15 s late.",
+  path: z.object({ projectId: idOf("pw", "The project.") }),
+  query: z.object({
+    from: moment("The first hour; a day before `to` when left out"),
+    to: moment("The end, not included; now when left out"),
+  }),
+  answers: { 200: responseDocs("The summary.", summarySchema, { day: example }) },
+  errors: [
+    {
+      status: 400,
+      code: "invalid_value",
+      when: "`from` or `to` is no time, or they are too far apart.",
+    },
+    { status: 404, code: "not_found", when: "There is no such project." },
+  ],
+};
+
+/** The operations about summaries. */
+export const summaryApiDoc: EndpointDocs = {
+  "/v1/admin/projects/:projectId/summary": { GET: getSummary },
+};

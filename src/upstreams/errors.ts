@@ -1,0 +1,179 @@
+import type { Secret } from "../base/secret.ts";
+import { ApiError, type ErrorDetail } from "../base/errors.ts";
+import { isObject, parseJson } from "../base/json.ts";
+import type { Config } from "../config.ts";
+import type { Deps } from "../deps.ts";
+import { sandboxModel } from "./sandbox.ts";
+
+/** What an upstream did instead of answering, as it is counted. */
+export type UpstreamErrorKind = Exclude<keyof Deps["metrics"]["upstreamFaults"], "ended">;
+
+/** A fault of an upstream, as our caller sees it. */
+export class UpstreamError extends ApiError {
+  readonly kind: UpstreamErrorKind;
+
+  constructor(kind: UpstreamErrorKind, status: number, detail: ErrorDetail) {
+    super(status, detail);
+    this.kind = kind;
+  }
+}
+
+/** What an upstream said in an error, whatever its shape. */
+export interface UpstreamErrorBody {
+  status: number;
+  message: string;
+  type: string | null;
+  param: string | null;
+  code: string | null;
+  /** Google's word for what is wrong, beside a code that is only the status. */
+  reason: string | null;
+  /** What a server behind a router said, as OpenRouter passes it on. */
+  behind: UpstreamErrorBody | null;
+}
+
+/** Statuses that are about the caller's request, and so go on to the caller. */
+const callersFault = new Set([400, 404, 413, 422, 429]);
+const ownersStatuses = [401, 402, 403];
+const ownersWords =
+  /insufficient_quota|credit_balance|billing|invalid_api_key|api_key_invalid|authentication/i;
+const messageCharsMax = 2_000;
+/** In seconds, where a server is too busy and does not say for how long. */
+const untoldRetryAfter = "1";
+
+/** A text without the operator's key, which some servers repeat. */
+export function redactKey(text: string, apiKey: Secret | null): string {
+  return apiKey ? text.replaceAll(apiKey.reveal(), "[redacted]") : text;
+}
+
+/** Reads an error body, already redacted: OpenAI's shape, or what comes near it. */
+export function readUpstreamError(status: number, text: string): UpstreamErrorBody {
+  const sent = parsed(text);
+  // Google's server for OpenAI's clients has it in a list.
+  const body = Array.isArray(sent) ? sent[0] : sent;
+  const error = isObject(body) ? body.error ?? body : null;
+  const detail = isObject(error) ? error : {};
+  const message = typeof error === "string"
+    ? error
+    : detail.message ?? detail.detail ?? detail.text;
+  const [invalid, ...more] = invalidFields(isObject(message) ? message.detail : message);
+  const told = invalid ? [invalid, ...more].map(({ said }) => said).join("; ") : asText(message);
+  return {
+    status,
+    message: (told ?? "").slice(0, messageCharsMax),
+    type: asText(detail.type),
+    param: asText(detail.param) ?? invalid?.param ?? null,
+    code: asText(detail.code) ?? asText(detail.error_code),
+    reason: reasonIn(detail.details),
+    behind: faultBehind(status, detail.metadata),
+  };
+}
+
+function reasonIn(details: unknown): string | null {
+  const found = Array.isArray(details) ? details.find((one) => isObject(one) && one.reason) : null;
+  return isObject(found) ? asText(found.reason) : null;
+}
+
+function faultBehind(status: number, metadata: unknown): UpstreamErrorBody | null {
+  if (!isObject(metadata) || typeof metadata.raw !== "string") return null;
+  const { raw } = metadata;
+  return readUpstreamError(status, parsed(raw) === null ? JSON.stringify({ message: raw }) : raw);
+}
+
+/** The fields at fault as FastAPI's servers list them: https://fastapi.tiangolo.com/tutorial/handling-errors/ */
+function invalidFields(list: unknown): { param: string; said: string }[] {
+  if (!Array.isArray(list)) return [];
+  return list.flatMap((item) => {
+    if (!isObject(item) || !Array.isArray(item.loc)) return [];
+    const param = item.loc.filter((part, at) => at > 0 || part !== "body").join(".");
+    return [{ param, said: `${param}: ${asText(item.msg) ?? "not valid"}` }];
+  });
+}
+
+function parsed(text: string): unknown {
+  try {
+    return parseJson(text);
+  } catch {
+    return null;
+  }
+}
+
+function asText(value: unknown): string | null {
+  return typeof value === "string" || typeof value === "number" ? String(value) : null;
+}
+
+/** Whether an error is about the operator's account or key, and so not for our caller. */
+export function isOwnerError({ status, type, code, reason }: UpstreamErrorBody): boolean {
+  return ownersStatuses.includes(status) || ownersStatuses.includes(Number(code)) ||
+    ownersWords.test(`${type} ${code} ${reason}`);
+}
+
+/**
+ * An upstream's error as our caller sees it. What is about the request passes on; what is about the
+ * operator's account or key (401, 402, 403, quota) is 502, and its text stays in the cause. A 429
+ * always says when to try again.
+ */
+export function toCallerError(fault: UpstreamErrorBody, retryAfter: string | null): UpstreamError {
+  const { status, message, type, param, code } = fault;
+  const told = retryAfter && /^[\w .,:+-]{1,64}$/.test(retryAfter) ? retryAfter : null;
+  const wait = told ?? (status === 429 ? untoldRetryAfter : null);
+  const retry = wait === null ? {} : { headers: { "retry-after": wait } };
+  const ownersFault = isOwnerError(fault);
+  if (ownersFault || !callersFault.has(status)) {
+    const overloaded = status === 503 || status === 529;
+    return new UpstreamError(ownersFault ? "account" : "failed", 502, {
+      message: overloaded && !ownersFault
+        ? "The model's server is overloaded. Try again shortly."
+        : "The model's server could not answer.",
+      code: ownersFault ? "upstream_unavailable" : "upstream_error",
+      cause: `upstream status ${status}: ${fault.message}`,
+      ...(ownersFault ? {} : retry),
+    });
+  }
+  return new UpstreamError(status === 429 ? "rate_limited" : "refused", status, {
+    message: message || `The model's server answered with status ${status}.`,
+    type: type ?? (status === 429 ? "rate_limit_error" : "invalid_request_error"),
+    param,
+    code: code ?? (status === 429 ? "rate_limit_exceeded" : null),
+    cause: `upstream status ${status}`,
+    ...retry,
+  });
+}
+
+/** 502: the upstream answered with something that is no chat completion. */
+export function invalidUpstreamResponse(cause: unknown): UpstreamError {
+  const message = "The model's server gave no valid answer.";
+  return new UpstreamError("invalid", 502, { message, code: "upstream_error", cause });
+}
+
+/** 502: there is no upstream to ask, which is no fault of one. */
+export function noUpstream({ dev }: Pick<Config, "dev">): ApiError {
+  return new ApiError(502, {
+    message: "No model's server is set for this project: " +
+      (dev
+        ? `in development only '${sandboxModel}' answers without UPSTREAM_URL.`
+        : "its owner sets the project's upstream, or the operator UPSTREAM_URL."),
+    code: "upstream_unavailable",
+    cause: "no UPSTREAM_URL, and no upstream of the project",
+  });
+}
+
+/** 502: no connection to the upstream. */
+export function upstreamUnreachable(cause: unknown): UpstreamError {
+  const message = "The model's server could not be reached.";
+  return new UpstreamError("unreachable", 502, { message, code: "upstream_error", cause });
+}
+
+/** 502: the upstream's answer ended before its end. */
+export function upstreamDisconnected(cause: unknown): UpstreamError {
+  const message = "The model's server broke off its answer.";
+  return new UpstreamError("broken_off", 502, { message, code: "upstream_error", cause });
+}
+
+/** 504: the upstream was silent for too long. */
+export function upstreamTimeout(cause: unknown): UpstreamError {
+  return new UpstreamError("timeout", 504, {
+    message: "The model's server did not answer in time.",
+    code: "upstream_timeout",
+    cause,
+  });
+}

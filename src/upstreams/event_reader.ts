@@ -1,0 +1,130 @@
+import { createParser, type EventSourceMessage } from "eventsource-parser";
+import { keepAliveMs, upstreamEventCharsMax } from "../base/limits.ts";
+import type { Clock } from "../base/clock.ts";
+import type { UpstreamBody } from "../deps.ts";
+import { TimedWait } from "../base/timed_wait.ts";
+import { abortError } from "./client.ts";
+import { invalidUpstreamResponse, upstreamDisconnected, upstreamTimeout } from "./errors.ts";
+
+/** What came of waiting for the upstream: events, silence worth a sign of life, or the end. */
+export type EventRead = EventSourceMessage[] | "silent" | "end";
+
+/** Server-sent events of an upstream, pulled: nothing is read ahead of its reader. */
+export interface EventReader {
+  /** Throws 504 after too long a silence, 502 when the stream breaks off or an event is too large. */
+  next(): Promise<EventRead>;
+  /** Lets the upstream go. */
+  cancel(): void;
+  /** Lets it go after its last event. */
+  finish(): void;
+}
+
+type Piece = Uint8Array<ArrayBuffer>;
+
+interface ReaderOptions {
+  clock: Clock;
+  idleMs: number;
+  signal: AbortSignal;
+}
+
+/** Reads a body's events. A multi-byte character or a frame may be split anywhere. */
+export function createEventReader(
+  body: UpstreamBody,
+  { clock, idleMs, signal }: ReaderOptions,
+): EventReader {
+  const patience = new TimedWait<Piece | null>(clock);
+  // The parser knows of the mark at the start; Deno's decoder also drops one that starts a later part.
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  let events: EventSourceMessage[] = [];
+  let charsSinceEvent = 0;
+  let pending: Promise<Piece | null> | null = null;
+  let silentMs = 0;
+  let waitMs = 0;
+  /** When there was last something to tell: an upstream's own comments are nothing. */
+  let toldAt = clock.elapsed();
+  let ended = false;
+  const parser = createParser({
+    onEvent(event) {
+      events.push(event);
+      charsSinceEvent = 0;
+    },
+  });
+
+  function feed(text: string): EventSourceMessage[] {
+    charsSinceEvent += text.length;
+    parser.feed(text);
+    if (charsSinceEvent > upstreamEventCharsMax) {
+      throw invalidUpstreamResponse("an event that is too large");
+    }
+    const fed = events;
+    events = [];
+    return fed;
+  }
+
+  function next(): Promise<EventRead> {
+    if (ended) return Promise.resolve("end");
+    pending ??= body.read();
+    waitMs = Math.min(keepAliveMs, idleMs - silentMs);
+    return patience.wait(pending, waitMs).then(received, brokenOff);
+  }
+
+  function received(piece: Piece | null | "late"): EventRead {
+    const read = readPiece(piece);
+    const isNothing = Array.isArray(read) && read.length === 0;
+    if (isNothing && clock.elapsed() - toldAt < keepAliveMs) return read;
+    toldAt = clock.elapsed();
+    return isNothing && !ended ? "silent" : read;
+  }
+
+  function readPiece(piece: Piece | null | "late"): EventRead {
+    if (piece === "late") {
+      silentMs += waitMs;
+      if (silentMs >= idleMs) throw upstreamTimeout(`silent for ${idleMs} ms`);
+      return "silent";
+    }
+    pending = null;
+    silentMs = 0;
+    const aborted = abortError(signal);
+    if (aborted) throw aborted;
+    if (piece) return feed(decoder.decode(piece, { stream: true }));
+    ended = true;
+    // A last event without its blank line counts too.
+    return feed(decoder.decode() + "\n\n");
+  }
+
+  function brokenOff(cause: unknown): never {
+    throw abortError(signal) ?? upstreamDisconnected(cause);
+  }
+
+  function end(): void {
+    ended = true;
+    patience.end();
+    pending?.catch(() => {});
+  }
+
+  return {
+    next,
+    cancel() {
+      end();
+      body.cancel();
+    },
+    finish() {
+      end();
+      body.finish();
+    },
+  };
+}
+
+/** Events that are all there already, as a reader gives them. */
+export function eventsReader(events: EventSourceMessage[]): EventReader {
+  let read = false;
+  return {
+    next() {
+      if (read) return Promise.resolve("end");
+      read = true;
+      return Promise.resolve(events);
+    },
+    cancel() {},
+    finish() {},
+  };
+}

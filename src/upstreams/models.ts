@@ -1,0 +1,106 @@
+import { isObject, parseJson } from "../base/json.ts";
+import { decodeUtf8 } from "../base/utf8.ts";
+import { upstreamBodyBytesMax } from "../base/limits.ts";
+import type { Deps } from "../deps.ts";
+import { inflated } from "../http/inflate.ts";
+import { formatAmount } from "../base/money.ts";
+import type { Project } from "../projects/schema.ts";
+import { catalogueDate } from "../pricing/catalogue.ts";
+import { type ModelTerms, modelTerms, priceForPeople } from "../pricing/price.ts";
+import { readUpstreamBody } from "./client.ts";
+import type { FindUpstream, Upstream } from "./upstreams.ts";
+import type { ModelView } from "../formats/chat/response_schema.ts";
+
+/** What a project can serve. */
+export interface Models {
+  list(project: Project): Promise<ModelView[]>;
+  /** Null when the project has no price for it. */
+  find(project: Project, model: string): ModelView | null;
+}
+
+const upstreamListMs = 5_000;
+const listLifetimeMs = 60_000;
+
+/**
+ * The models with a price of their own; and where the project prices by "*" or by the catalogue,
+ * those of its upstream that this gives a price to.
+ */
+export function createModels(deps: Deps, findUpstream: FindUpstream): Models {
+  const lists = new Map<string, { readAt: number; ids: Promise<string[]> }>();
+
+  function upstreamModels(upstream: Upstream): Promise<string[]> {
+    // What a server lists depends on who asks.
+    const asker = `${upstream.url} ${upstream.apiKey?.reveal() ?? ""}`;
+    const known = lists.get(asker);
+    if (known && deps.clock.elapsed() - known.readAt < listLifetimeMs) return known.ids;
+    const ids = fetchModels(deps, upstream).catch((error) => {
+      deps.log("warn", "upstream_models_failed", { url: upstream.url, error: String(error) });
+      return [];
+    });
+    lists.set(asker, { readAt: deps.clock.elapsed(), ids });
+    return ids;
+  }
+
+  return {
+    async list(project) {
+      const { models, catalogue } = project.pricing;
+      const ids = new Set(Object.keys(models).filter((model) => model !== "*"));
+      const upstream = models["*"] || catalogue ? await findUpstream(project, "*") : null;
+      if (upstream) (await upstreamModels(upstream)).forEach((id) => ids.add(id));
+      return [...ids].flatMap((id) => {
+        const terms = modelTerms(project, id);
+        return terms ? [viewModel(project, id, terms)] : [];
+      });
+    },
+    find(project, model) {
+      const terms = model === "*" ? null : modelTerms(project, model);
+      return terms && viewModel(project, model, terms);
+    },
+  };
+}
+
+function viewModel(project: Project, id: string, terms: ModelTerms): ModelView {
+  const { input, output } = priceForPeople(terms.price);
+  const own = Object.hasOwn(project.pricing.models, id) || project.pricing.models["*"];
+  const { description } = terms;
+  return {
+    id,
+    object: "model",
+    created: Math.floor(Date.parse(project.createdAt) / 1000),
+    owned_by: id.includes("/") ? id.split("/", 1)[0] ?? project.name : project.name,
+    name: id,
+    display_name: terms.displayName ?? id,
+    ...(description ? { description } : {}),
+    pricing: {
+      prompt: input,
+      completion: output,
+      request: formatAmount(terms.price.requestFee),
+      currency: project.currency,
+    },
+    ...(own ? {} : { catalogue_date: catalogueDate }),
+  };
+}
+
+async function fetchModels({ clock }: Deps, upstream: Upstream): Promise<string[]> {
+  const stop = new AbortController();
+  const cancel = clock.after(upstreamListMs, () => stop.abort());
+  try {
+    const { signal } = stop;
+    const headers: Record<string, string> = {
+      accept: "application/json",
+      "accept-encoding": "identity",
+    };
+    if (upstream.apiKey) headers.authorization = `Bearer ${upstream.apiKey.reveal()}`;
+    const request = { url: `${upstream.url}/models`, method: "GET" as const, headers, signal };
+    const response = inflated(await upstream.ask({ ...request, body: null }), signal);
+    const bytes = await readUpstreamBody(response.body, upstreamBodyBytesMax, signal);
+    if (response.status !== 200) throw new Error(`upstream status ${response.status}`);
+    const body = parseJson(decodeUtf8(bytes) ?? "");
+    const data = isObject(body) && Array.isArray(body.data) ? body.data : [];
+    return data.flatMap((model) =>
+      isObject(model) && typeof model.id === "string" ? [model.id] : []
+    );
+  } finally {
+    cancel();
+  }
+}

@@ -1,0 +1,71 @@
+import { Secret } from "../base/secret.ts";
+import type { Deps, RequestUpstream } from "../deps.ts";
+import { withVersion } from "../config.ts";
+import { askByFetch } from "../http/by_fetch.ts";
+import type { Project } from "../projects/schema.ts";
+import { projectKey } from "../store/keys.ts";
+import type { Secrets } from "../store/secrets.ts";
+import type { DialectSource, KnownDialects } from "./dialect.ts";
+import { respondInSandbox, sandboxModel } from "./sandbox.ts";
+
+/** A server that answers chats. */
+export interface Upstream extends DialectSource {
+  url: string;
+  apiKey: Secret | null;
+  onAbort: "estimate" | "drain" | null;
+  ask: RequestUpstream;
+}
+
+/** Finds the upstream of a project; null when none is set. */
+export type FindUpstream = (project: Project, model: string) => Promise<Upstream | null>;
+
+/** Upstreams by project, else by environment; in development the simulated model besides. */
+export function createUpstreams(deps: Deps, secrets: Secrets): FindUpstream {
+  const learnt = new Map<string, KnownDialects>();
+  const opened = new WeakMap<Project, Promise<Upstream>>();
+
+  function learntOf(url: string): KnownDialects {
+    const known = learnt.get(url) ?? new Map();
+    learnt.set(url, known);
+    return known;
+  }
+
+  async function open({ id, upstream }: Project): Promise<Upstream> {
+    if (!upstream) throw new Error("the project has no upstream of its own");
+    const url = withVersion(upstream.url);
+    return {
+      url,
+      apiKey: upstream.apiKey &&
+        new Secret(await secrets.open(upstream.apiKey, projectKey(id))),
+      onAbort: upstream.onAbort ?? null,
+      maxTokensField: upstream.maxTokensField ?? null,
+      knownDialects: learntOf(url),
+      ask: deps.requestUpstream,
+    };
+  }
+
+  const common = { onAbort: null, maxTokensField: null };
+  const { config } = deps;
+  const fromEnvironment: Upstream | null = config.upstream &&
+    {
+      ...config.upstream,
+      ...common,
+      knownDialects: learntOf(config.upstream.url),
+      ask: deps.requestUpstream,
+    };
+  const sandbox: Upstream = {
+    ...common,
+    url: "http://sandbox.invalid/v1",
+    apiKey: null,
+    knownDialects: learntOf("sandbox"),
+    ask: askByFetch((url, init) => respondInSandbox(new Request(url, init), deps)),
+  };
+
+  return async (project, model) => {
+    if (config.dev && model === sandboxModel) return sandbox;
+    if (!project.upstream) return fromEnvironment;
+    let own = opened.get(project);
+    if (!own) opened.set(project, own = open(project));
+    return await own;
+  };
+}

@@ -1,0 +1,132 @@
+import { z } from "zod";
+import { type ApiError, badRequest } from "../base/errors.ts";
+import type { Json } from "../base/json.ts";
+import type { Deps } from "../deps.ts";
+import { decodeAccount } from "../ledger/account.ts";
+import {
+  type Authorization,
+  encodeAuthorization,
+  readAuthorization,
+} from "../ledger/authorization.ts";
+import { mayHold } from "../ledger/balance.ts";
+import { eraseChain } from "../ledger/erase_entries.ts";
+import type { ProjectCache } from "../projects/project_cache.ts";
+import type { ErasedPage, Eraser, Erasure } from "../store/erase.ts";
+import {
+  accountKey,
+  allConnectionsPrefix,
+  authorizationKey,
+  connectionKey,
+} from "../store/keys.ts";
+import { emptyWrite, type Row } from "../store/kv.ts";
+import { listAfter, readPlace, type ScanBudget } from "../store/scan.ts";
+import { markConnection } from "./store.ts";
+
+interface Services {
+  deps: Pick<Deps, "kv" | "committer">;
+  projectCache: ProjectCache;
+}
+
+const rowsPerRead = 200;
+/** The connection that was looked at last; in the wallet of the next one, the entry to go on with. */
+const placeSchema = z.strictObject({
+  after: z.tuple([z.string(), z.string(), z.string()]).nullable(),
+  entry: z.string().max(64).nullable(),
+});
+type Place = z.output<typeof placeSchema>;
+
+/**
+ * Takes a user out of the wallets of whoever let them spend: entries, connections and the last
+ * decision get the pseudonym, by which what was spent is still found and refunded. Leave to spend has
+ * to be ended before, and none can be given meanwhile.
+ */
+export function createConnectionEraser({ deps, projectCache }: Services): Eraser {
+  const { kv, committer } = deps;
+  const walletOf = async (projectId: string, personId: string) =>
+    accountKey(personId, (await projectCache.current(projectId)).project.currency);
+
+  /** The wallet of one connection, from an entry on; the entry to go on with, or null. */
+  async function eraseWallet(row: Row, erasure: Erasure, { place, budget }: Step) {
+    const { projectId, user } = erasure;
+    const owner = String(row.key[1]);
+    const from = place.entry ??
+      decodeAccount((await kv.get(await walletOf(projectId, owner))).value).last;
+    const chain = {
+      owner,
+      from,
+      isTheirs: (entry: { projectId?: string; user: string }) =>
+        entry.projectId === projectId && entry.user === user,
+    };
+    return await eraseChain(deps, { chain, erasure, budget });
+  }
+
+  /** Renames the connection, or the decision; false when that changed meanwhile. */
+  async function rename({ projectId, user, pseudonym }: Erasure, connection: Row | null) {
+    const found = await readAuthorization(kv, projectId, user);
+    const key = authorizationKey(projectId, user);
+    const write = emptyWrite();
+    write.checks.push({ key, version: found?.version ?? null });
+    write.deletes.push(connection?.key ?? key);
+    if (connection) {
+      const owner = String(connection.key[1]);
+      if (owner !== "") markConnection(write, connectionKey(owner, projectId, pseudonym));
+    } else if (found && hasPaid(found.authorization)) {
+      // The request that it answered was asked for by name.
+      const value = encodeAuthorization({ ...found.authorization, requestId: null });
+      write.sets.push({ key: authorizationKey(projectId, pseudonym), value });
+    }
+    return (await committer.commit(write)) !== null;
+  }
+
+  async function page(
+    erasure: Erasure,
+    given: Json | null,
+    budget: ScanBudget,
+  ): Promise<ErasedPage> {
+    const place: Place = given === null
+      ? { after: null, entry: null }
+      : readPlace(placeSchema, given);
+    let erased = 0;
+    do {
+      const after = place.after && connectionKey(...place.after);
+      const rows = await listAfter(kv, allConnectionsPrefix, { after, limit: rowsPerRead });
+      budget.spend(rows.length + 1);
+      const row = rows.find(({ key }) => key[2] === erasure.projectId && key[3] === erasure.user);
+      if (row) {
+        const done = await eraseWallet(row, erasure, { place, budget });
+        erased += done.erased;
+        place.entry = done.next === null ? null : String(done.next);
+        if (done.next !== null) break;
+        if (!(await rename(erasure, row))) break;
+      }
+      const last = row ?? rows.at(-1);
+      if (last) place.after = [String(last.key[1]), String(last.key[2]), String(last.key[3])];
+      if (!row && rows.length < rowsPerRead) {
+        if (!(await rename(erasure, null))) break;
+        return { erased, next: null };
+      }
+    } while (!budget.isUsedUp);
+    return { erased, next: { ...place } };
+  }
+
+  async function refusal({ projectId, user }: Erasure): Promise<ApiError | null> {
+    const found = await readAuthorization(kv, projectId, user);
+    // Whom a person still lets spend is refused by the move itself.
+    if (!found || found.authorization.status === "active") return null;
+    // In any wallet: another person may have paid before.
+    if (!(await mayHold(kv, { projectId, user }))) return null;
+    return badRequest(null, "Money is held for answers that are still running.", "money_held");
+  }
+
+  return { name: "walletEntries", page, refusal };
+}
+
+/** Whether a person's wallet is named, or was. */
+function hasPaid({ personId, former = [] }: Authorization): boolean {
+  return personId !== "" || former.length > 0;
+}
+
+interface Step {
+  place: Place;
+  budget: ScanBudget;
+}

@@ -1,0 +1,132 @@
+import { z } from "zod";
+import { idOf, pageQuery } from "../base/fields.ts";
+import { type EndpointDoc, type EndpointDocs, responseDocs } from "../base/endpoint_doc.ts";
+import { idErrors } from "../projects/api_doc.ts";
+import { exampleLogEntry, exampleSubscription } from "./examples.ts";
+import { webhookOperatorApiDoc } from "./operator_api_doc.ts";
+import { createSubscriptionSchema } from "./schema.ts";
+import {
+  deactivatedSchema,
+  logsSchema,
+  madeSubscriptionSchema,
+  oneSubscriptionSchema,
+  subscriptionsSchema,
+} from "./view.ts";
+
+const own = { tag: "Webhooks", access: "webhooks" } as const;
+const path = z.object({ subscriptionId: idOf("sub", "The subscription.") });
+
+const createSubscription: EndpointDoc = {
+  ...own,
+  operationId: "createSubscription",
+  summary: "Subscribe an endpoint to events",
+  body: {
+    schema: createSubscriptionSchema,
+    examples: { balances: { url: exampleSubscription.url, events: ["balance.*"] } },
+  },
+  answers: {
+    201: responseDocs("The subscription, with its secret this once.", madeSubscriptionSchema, {
+      made: {
+        subscription: { ...exampleSubscription, secret: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIk3Y0PQ" },
+      },
+    }),
+  },
+  errors: [
+    {
+      status: 400,
+      code: "invalid_value",
+      when: "The `url` could not be delivered to, or the project has 100 active subscriptions.",
+    },
+    {
+      status: 400,
+      code: "secrets_key_missing",
+      when: "The server has no `SECRETS_KEY`, so it stores no secrets.",
+    },
+  ],
+};
+
+const listSubscriptions: EndpointDoc = {
+  ...own,
+  operationId: "listSubscriptions",
+  summary: "List the project's subscriptions",
+  query: z.object({
+    status: z.enum(["active", "inactive"]).optional().meta({ description: "Left out: all." }),
+  }),
+  answers: {
+    200: responseDocs(
+      "All active ones; of the others, those among the newest 500.",
+      subscriptionsSchema,
+      {
+        one: { subscriptions: [exampleSubscription] },
+      },
+    ),
+  },
+  errors: [{ status: 400, code: "invalid_value", when: "`status` is none of these." }],
+};
+
+const getSubscription: EndpointDoc = {
+  ...own,
+  operationId: "getSubscription",
+  summary: "Read a subscription",
+  path,
+  answers: {
+    200: responseDocs("The subscription, without its secret.", oneSubscriptionSchema, {
+      one: { subscription: exampleSubscription },
+    }),
+  },
+  errors: idErrors("subscription"),
+};
+
+const deactivateSubscription: EndpointDoc = {
+  ...own,
+  operationId: "deactivateSubscription",
+  summary: "Deactivate a subscription",
+  description: "The record stays, and an operator can enable it again. A second time is no error.",
+  path,
+  answers: {
+    200: responseDocs("Nothing is delivered to it any more.", deactivatedSchema, {
+      ended: { deactivated: true, subscription: { ...exampleSubscription, isActive: false } },
+    }),
+  },
+  errors: idErrors("subscription"),
+};
+
+const listLogs: EndpointDoc = {
+  ...own,
+  operationId: "listDeliveries",
+  summary: "List what was delivered, and what was not",
+  description: "Newest first.",
+  query: z.object({
+    subscriptionId: z.string().optional().meta({ description: "Of one subscription." }),
+    status: z.enum(["pending", "success", "error"]).optional(),
+    eventType: z.string().optional().meta({
+      description: "Of one event's name.",
+      example: "balance.depleted",
+    }),
+    ...pageQuery.shape,
+  }),
+  answers: {
+    200: responseDocs("One page.", logsSchema, {
+      page: { logs: [exampleLogEntry], nextCursor: null },
+    }),
+  },
+  errors: [
+    ...idErrors("subscription"),
+    {
+      status: 400,
+      code: "invalid_value",
+      when: "A filter, `limit` or `cursor` is not valid.",
+    },
+  ],
+};
+
+/** The operations about webhooks: of projects, and of the operator on them. */
+export const webhookApiDoc: EndpointDocs = {
+  "/v1/webhooks/subscriptions": { GET: listSubscriptions, POST: createSubscription },
+  "/v1/webhooks/subscriptions/:subscriptionId": {
+    GET: getSubscription,
+    DELETE: deactivateSubscription,
+  },
+  "/v1/webhooks/logs": { GET: listLogs },
+  ...webhookOperatorApiDoc,
+};

@@ -1,0 +1,131 @@
+import { isObject, parseJson } from "../base/json.ts";
+import { settingsStaleMs } from "../base/limits.ts";
+import type { Deps } from "../deps.ts";
+import { afterAttempt, endedAsError, isPermanent } from "./delivery.ts";
+import type { DispatcherDeps } from "./dispatcher.ts";
+import type { DeliverySlots, Endpoint, LeasedDelivery } from "./endpoint.ts";
+import type { ResultRecorder } from "./record.ts";
+import type { Delivery } from "./schema.ts";
+import { send } from "./send.ts";
+import type { OpenSubscription } from "./subscriptions.ts";
+
+/** Tries of claimed deliveries. */
+export interface AttemptRunner {
+  /** Opens the subscription, sends, and records what came of it. */
+  run(claimed: LeasedDelivery): Promise<void>;
+}
+
+interface TryDeps {
+  slots: DeliverySlots;
+  results: ResultRecorder;
+  /** A slot has come free. */
+  onFree(): void;
+}
+
+type Tracing = NonNullable<Deps["tracing"]>;
+type Span = ReturnType<Tracing["apart"]>;
+
+/** How long an opened subscription is used without looking whether an old secret has ended. */
+const openedMs = 60 * settingsStaleMs;
+
+/** One try after the other of what is claimed: open -> send -> record. */
+export function createAttemptRunner(
+  { deps, projectCache, guard, subscriptions }: DispatcherDeps,
+  { slots, results, onFree }: TryDeps,
+): AttemptRunner {
+  const { clock, config, randomBytes, alarm } = deps;
+  const { attemptsMax, backoffBaseMs } = config.webhooks;
+  const policy = { attemptsMax, backoffBaseMs };
+
+  /** With its secrets; opened again when its project has moved, which every change of it does. */
+  async function open(endpoint: Endpoint): Promise<OpenSubscription | null> {
+    const { version } = await projectCache.current(endpoint.projectId);
+    const { opened } = endpoint;
+    const now = clock.elapsed();
+    if (opened?.version === version && now - opened.at < openedMs) return await opened.subscription;
+    const subscription = subscriptions.open(endpoint.projectId, endpoint.id);
+    endpoint.opened = { version, at: now, subscription };
+    subscription.catch(() => (endpoint.opened = null));
+    return await subscription;
+  }
+
+  async function record(
+    claimed: LeasedDelivery,
+    result: { after: Delivery; tried: boolean },
+  ): Promise<void> {
+    await claimed.settled();
+    const before = claimed.isWritten ? claimed.delivery : null;
+    await results.record(claimed.endpoint, { ...result, before, row: claimed.row });
+  }
+
+  function startTrace({ delivery, eventText, endpoint }: LeasedDelivery, tracing: Tracing) {
+    const span = tracing.apart("delivery", causeOf(eventText));
+    span.set({
+      "farebox.delivery": delivery.id,
+      "farebox.event": delivery.eventId,
+      "farebox.event_type": delivery.eventType,
+      "farebox.subscription": endpoint.id,
+      "farebox.attempt": delivery.attempts + 1,
+    });
+    return span;
+  }
+
+  async function attempt(
+    claimed: LeasedDelivery,
+    sent: () => void,
+    span: Span | null,
+  ): Promise<void> {
+    const { endpoint, delivery, eventText } = claimed;
+    span?.step("prepare");
+    const subscription = await open(endpoint);
+    // Its opening took long, or its turn came late: another has it, or will find it.
+    if (!(await claimed.mayBegin())) return;
+    if (!subscription?.isActive) {
+      const after = endedAsError(delivery, "subscription inactive", clock.now());
+      span?.step("record");
+      return await record(claimed, { after, tried: false });
+    }
+    span?.step("send");
+    const outgoing = { delivery, eventText, subscription };
+    const result =
+      await (span ? span.run(() => send(deps, guard, outgoing)) : send(deps, guard, outgoing));
+    span?.set({ "farebox.result": result.result });
+    span?.step("record");
+    const [high = 0, low = 0] = randomBytes(2);
+    const random = (high * 256 + low) / 65_536;
+    const after = afterAttempt(delivery, result, { policy, random });
+    // An endpoint that refuses for good is one that works, as far as the breaker goes.
+    const works = result.error === null || isPermanent(result.responseCode);
+    endpoint.breaker.record(works, clock.now());
+    // The endpoint has answered: the next may go out while this result is written.
+    if (!results.isBehind(endpoint)) sent();
+    await record(claimed, { after, tried: true });
+    if (after.status === "pending") alarm.schedule(after.dueAt);
+  }
+
+  return {
+    async run(claimed) {
+      let held = true;
+      const free = () => {
+        if (!held) return;
+        held = false;
+        slots.release(claimed.endpoint);
+        onFree();
+      };
+      const span = deps.tracing && startTrace(claimed, deps.tracing);
+      try {
+        await attempt(claimed, free, span);
+      } finally {
+        free();
+        span?.end();
+      }
+    },
+  };
+}
+
+/** The request that an event is about; the activity of a chat has its request's id. */
+function causeOf(eventText: string): string | null {
+  const event = parseJson(eventText);
+  const subject = isObject(event) && isObject(event.subject) ? event.subject : {};
+  return typeof subject.id === "string" ? subject.id.replace(/^act_/, "req_") : null;
+}

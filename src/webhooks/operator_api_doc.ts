@@ -1,0 +1,123 @@
+import { z } from "zod";
+import { cursor, idOf } from "../base/fields.ts";
+import { type EndpointDoc, type EndpointDocs, responseDocs } from "../base/endpoint_doc.ts";
+import { idErrors, projectPath } from "../projects/api_doc.ts";
+import { exampleLogEntry, exampleSubscription } from "./examples.ts";
+import { operateSubscriptionSchema, redeliverAllSchema } from "./schema.ts";
+import {
+  operatedSubscriptionSchema,
+  redeliveredSchema,
+  redeliverySchema,
+  resealSchema,
+} from "./view.ts";
+
+const byOperator = { tag: "Operations", access: "operator" } as const;
+const subscriptionPath = projectPath.extend({ subscriptionId: idOf("sub", "The subscription.") });
+
+const redelivery = {
+  id: "job_01K9Z0C8Q4R7T2V5X8Z1B3D5F7",
+  projectId: "pw_01K9Z0C8Q4R7T2V5X8Z1B3D5F7",
+  subscriptionId: "sub_01K9Z0C8Q4R7T2V5X8Z1B3D5F7",
+  from: "dly_01K9Z0C8Q40000000000000000",
+  until: "dly_01K9Z0C8Q50000000000000000",
+  redelivered: 0,
+  status: "running",
+  createdAt: "2026-01-31T09:30:00.000Z",
+  updatedAt: "2026-01-31T09:30:00.000Z",
+};
+
+const redeliverAll: EndpointDoc = {
+  ...byOperator,
+  operationId: "redeliverAll",
+  summary: "Deliver again all that failed at a subscription",
+  path: subscriptionPath,
+  body: { schema: redeliverAllSchema, examples: { day: { since: "2026-01-31T00:00:00Z" } } },
+  answers: {
+    202: responseDocs("It has begun, and goes on by itself.", redeliverySchema, {
+      begun: { redelivery },
+    }),
+  },
+  errors: idErrors("subscription"),
+};
+
+const getRedelivery: EndpointDoc = {
+  ...byOperator,
+  operationId: "getRedelivery",
+  summary: "See how far a redelivery has come",
+  path: projectPath.extend({ jobId: idOf("job", "The redelivery.") }),
+  answers: {
+    200: responseDocs("As it stands. It is kept for a week after its end.", redeliverySchema, {
+      done: { redelivery: { ...redelivery, redelivered: 12, status: "done" } },
+    }),
+  },
+  errors: idErrors("redelivery"),
+};
+
+const resealSecrets: EndpointDoc = {
+  ...byOperator,
+  operationId: "resealSecrets",
+  summary: "Encrypt a page of secrets anew",
+  description: "After a change of `SECRETS_KEY`: call it until `nextCursor` is null.",
+  query: z.object({ cursor }),
+  answers: {
+    200: responseDocs("How many were under an older key.", resealSchema, {
+      last: { resealed: 3, nextCursor: null },
+    }),
+  },
+  errors: [
+    { status: 400, code: "invalid_value", when: "`cursor` is not valid." },
+    { status: 400, code: "secret_unreadable", when: "No key of `SECRETS_KEY` opens a secret." },
+  ],
+};
+
+const operateSubscription: EndpointDoc = {
+  ...byOperator,
+  operationId: "operateSubscription",
+  summary: "Enable a subscription again, or give it another secret",
+  path: subscriptionPath,
+  body: {
+    schema: operateSubscriptionSchema,
+    examples: { enable: { isActive: true }, rotate: { rotateSecret: true } },
+  },
+  answers: {
+    200: responseDocs(
+      "As it is now; a new secret is shown this once.",
+      operatedSubscriptionSchema,
+      {
+        enabled: { subscription: exampleSubscription },
+      },
+    ),
+  },
+  errors: [...idErrors("subscription"), {
+    status: 400,
+    code: "secrets_key_missing",
+    when: "The server has no `SECRETS_KEY`, so it stores no secrets.",
+  }],
+};
+const redeliver: EndpointDoc = {
+  ...byOperator,
+  operationId: "redeliver",
+  summary: "Deliver one event again",
+  path: projectPath.extend({ deliveryId: idOf("dly", "The delivery.") }),
+  answers: {
+    202: responseDocs("It is pending again.", redeliveredSchema, {
+      pending: { delivery: { ...exampleLogEntry, status: "pending", event: null } },
+    }),
+  },
+  errors: [...idErrors("delivery"), {
+    status: 400,
+    code: "delivery_pending",
+    when: "It is still pending: it is tried again by itself.",
+  }],
+};
+
+const subscriptionAddress = "/v1/admin/projects/:projectId/subscriptions/:subscriptionId";
+
+/** What an operator does to webhooks, with `ADMIN_KEY`. */
+export const webhookOperatorApiDoc: EndpointDocs = {
+  [subscriptionAddress]: { PATCH: operateSubscription },
+  [`${subscriptionAddress}/redeliver`]: { POST: redeliverAll },
+  "/v1/admin/projects/:projectId/deliveries/:deliveryId/redeliver": { POST: redeliver },
+  "/v1/admin/projects/:projectId/redeliveries/:jobId": { GET: getRedelivery },
+  "/v1/admin/secrets/reseal": { POST: resealSecrets },
+};

@@ -1,0 +1,130 @@
+import type { Deps } from "../deps.ts";
+import { emptyWrite, type Key } from "../store/kv.ts";
+import type { Endpoint } from "./endpoint.ts";
+import { putDelivery } from "./delivery_rows.ts";
+import type { Delivery, SubscriptionHealth } from "./schema.ts";
+import { putHealth, readHealth } from "./store.ts";
+
+/** How a delivery that was claimed has ended or goes on. */
+export interface DeliveryResult {
+  /** Null when it is not written yet. */
+  before: Delivery | null;
+  /** Its row as it was claimed; while it is not written, its event's in the outbox. */
+  row: { key: Key; version: string };
+  after: Delivery;
+  /** Whether it was tried, and so says something of its endpoint. */
+  tried: boolean;
+}
+
+interface Waiting extends DeliveryResult {
+  done: () => void;
+}
+
+/** Writes results down. Only who holds the lease writes one: else it changes nothing. */
+export interface ResultRecorder {
+  /** Resolves when the result is durable, or is known to be void. Never throws. */
+  record(endpoint: Endpoint, result: DeliveryResult): Promise<void>;
+  /** Whether so many wait at an endpoint that no more may be added before some are written. */
+  isBehind(endpoint: Endpoint): boolean;
+}
+
+const batchSize = 64;
+/** What an unclean end would have to send again at the most, beside what is under way. */
+const waitingMax = 256;
+
+/**
+ * Combines the results of one subscription that come while its last write is under way, so that its
+ * health is written once for many: unchecked, so that it never stands in a result's way. What cannot
+ * be written is tried again when its lease ends.
+ */
+export function createResultRecorder(
+  { kv, committer, log, config, metrics }: Deps,
+): ResultRecorder {
+  const batchMax = Math.min(batchSize, config.kvChecksMax - 3);
+  const lanes = new Map<Endpoint, Waiting[]>();
+
+  async function drain(endpoint: Endpoint, lane: Waiting[]): Promise<void> {
+    while (lane.length > 0) {
+      const batch = lane.splice(0, batchMax);
+      await writeDown(endpoint, batch).catch((error) =>
+        log("error", "webhook_result_lost", {
+          subscription: endpoint.id,
+          deliveries: batch.map(({ after }) => after.id),
+          error: String(error),
+        })
+      );
+      batch.forEach(({ done }) => done());
+    }
+    lanes.delete(endpoint);
+  }
+
+  async function writeDown(endpoint: Endpoint, batch: Waiting[]): Promise<void> {
+    if (await commit(endpoint, batch)) return;
+    for (const waiting of batch) {
+      if (await commit(endpoint, [waiting])) continue;
+      // Its lease had ended, and the result is another's to write.
+      const { id: delivery, eventId } = waiting.after;
+      log("warn", "webhook_result_void", { delivery, eventId });
+    }
+  }
+
+  async function commit(endpoint: Endpoint, batch: Waiting[]): Promise<boolean> {
+    const write = emptyWrite();
+    for (const { before, row, after } of batch) {
+      write.checks.push(row);
+      if (before === null) write.deletes.push(row.key);
+      putDelivery(write, before, after);
+    }
+    const health = await healthAfter(endpoint, batch);
+    if (health) putHealth(write, endpoint, health);
+    const version = await committer.commit(write);
+    if (version !== null) batch.forEach(tell);
+    return version !== null;
+  }
+
+  /** Null where nothing was tried. A success says it all; only failures stand on what was before. */
+  async function healthAfter(
+    endpoint: Endpoint,
+    batch: Waiting[],
+  ): Promise<SubscriptionHealth | null> {
+    const tried = batch.filter((each) => each.tried).map(({ after }) => after);
+    if (tried.length === 0) return null;
+    const at = tried.findLastIndex(({ status }) => status === "success");
+    const failed = tried.length - 1 - at;
+    const last = tried[at];
+    if (last) {
+      const lastDeliveredAt = new Date(last.updatedAt).toISOString();
+      return { consecutiveFailures: failed, lastDeliveredAt };
+    }
+    const [before] = await readHealth(kv, [endpoint]);
+    if (!before) throw new Error("a row was asked for, and none came");
+    return { ...before, consecutiveFailures: before.consecutiveFailures + failed };
+  }
+
+  function tell({ after, tried }: Waiting): void {
+    const outcome = outcomeOf(after, tried);
+    metrics.deliveries[outcome].add();
+    if (outcome === "delivered" || outcome === "retried") return;
+    const { id: delivery, eventId, eventType, attempts, error } = after;
+    log("warn", "webhook_errored", { delivery, eventId, eventType, attempts, error });
+  }
+
+  return {
+    isBehind: (endpoint) => (lanes.get(endpoint)?.length ?? 0) >= waitingMax,
+    record: (endpoint, result) =>
+      new Promise((done) => {
+        const waiting = { ...result, done };
+        const lane = lanes.get(endpoint);
+        if (lane) return void lane.push(waiting);
+        const opened = [waiting];
+        lanes.set(endpoint, opened);
+        drain(endpoint, opened);
+      }),
+  };
+}
+
+function outcomeOf({ status }: Delivery, tried: boolean): keyof Deps["metrics"]["deliveries"] {
+  if (status === "success") return "delivered";
+  if (status === "pending") return "retried";
+  return tried ? "errored" : "dropped";
+}

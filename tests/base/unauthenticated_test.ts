@@ -1,0 +1,87 @@
+import assert from "node:assert/strict";
+import { strangersBodyDeadlineMs } from "../../src/base/limits.ts";
+import { settle } from "../support/clock.ts";
+import { createScriptedStore } from "../support/store.ts";
+import { metricsToken, scrape } from "../support/prometheus.ts";
+import { createWorld, type World } from "../support/world.ts";
+
+const form = { "content-type": "application/x-www-form-urlencoded" };
+const json = { "content-type": "application/json" };
+
+/** Sends the first byte of a body that never ends, without a key. */
+function sendSlowly(world: World, path: string, headers: Record<string, string>) {
+  const raw = new ReadableStream<Uint8Array>({
+    start: (controller) => controller.enqueue(new Uint8Array([0x7b])),
+  });
+  return world.call(path, { raw, key: null, headers });
+}
+
+const pages: [path: string, headers: Record<string, string>][] = [
+  ["/console/sign-in", form],
+  ["/wallet", form],
+  ["/wallet/sign-in/options", json],
+  ["/authorize/x", form],
+  ["/v1/stripe", json],
+];
+
+Deno.test("strangers: their forms that never end leave the places to those who have a key", async () => {
+  const stripe = { STRIPE_SECRET_KEY: "sk_test_x", STRIPE_WEBHOOK_SECRET: "whsec_x" };
+  using world = await createWorld({
+    env: { REQUESTS_MAX: "8", METRICS_TOKEN: metricsToken, ...stripe },
+  });
+  await world.deposit("ada", "1");
+  const two = Array.from({ length: 2 }, () => sendSlowly(world, "/console/sign-in", form));
+  await settle();
+  for (const [path, headers] of pages) {
+    const refused = await sendSlowly(world, path, headers);
+    assert.equal(refused.status, 503, path);
+    assert.equal(refused.headers.get("retry-after"), "1");
+    await refused.body?.cancel();
+  }
+  const { series } = await scrape(world);
+  assert.equal(series.get('farebox_refusals_total{reason="overloaded"}'), pages.length);
+  assert.equal((await world.balance("ada")).balance, "1");
+  await world.clock.advance(strangersBodyDeadlineMs);
+  for (const each of two) {
+    const { status, body } = await each;
+    assert.equal(status, 408);
+    await body?.cancel();
+  }
+  const signIn = await world.call("/console/sign-in", { raw: "key=x", key: null, headers: form });
+  assert.equal(signIn.status, 401, "there is a place again");
+  await signIn.body?.cancel();
+});
+
+for (const [path, headers] of pages) {
+  Deno.test(`strangers: a body of theirs comes soon, or is 408: ${path}`, async () => {
+    const stripe = { STRIPE_SECRET_KEY: "sk_test_x", STRIPE_WEBHOOK_SECRET: "whsec_x" };
+    using world = await createWorld({ env: stripe });
+    const slow = sendSlowly(world, path, headers);
+    await settle();
+    await world.clock.advance(strangersBodyDeadlineMs);
+    const { status, body } = await slow;
+    assert.equal(status, 408);
+    await body?.cancel();
+  });
+}
+
+Deno.test("probes: those that wait for the store take no places", async () => {
+  const store = createScriptedStore();
+  using world = await createWorld({ env: { REQUESTS_MAX: "2" }, wrapKv: store.wrap });
+  const gate = Promise.withResolvers<void>();
+  let writes = 0;
+  store.atomic = async (write, real) => {
+    writes++;
+    await gate.promise;
+    return await real(write);
+  };
+  const probes = Array.from({ length: 10 }, () => world.json("/readyz", { key: null }));
+  await settle();
+  const models = await world.json("/v1/models");
+  assert.equal(models.status, 200);
+  assert.equal(writes, 1, "and share one write");
+  gate.resolve();
+  for (const probe of probes) assert.equal((await probe).status, 200);
+  assert.equal((await world.json("/readyz", { key: null })).status, 200);
+  assert.equal(writes, 2, "the next one has its own");
+});

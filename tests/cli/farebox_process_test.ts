@@ -1,0 +1,253 @@
+import assert from "node:assert/strict";
+import { type Ran, runFarebox } from "../support/command.ts";
+import { type Farebox, makeFolder, serviceEnv, startFarebox } from "../support/process.ts";
+import type { Body } from "../support/world.ts";
+
+/** A service, and its operator's commands in a folder without a `.env`. */
+async function openOffice() {
+  const stack = new AsyncDisposableStack();
+  const folder = stack.use(await makeFolder());
+  const farebox = stack.use(await startFarebox({ folder: folder.path, env: serviceEnv }));
+  const run = (
+    args: readonly string[],
+    more: { input?: string; env?: Record<string, string> } = {},
+  ) => runFarebox(args, { folder: folder.path, url: farebox.url, ...more });
+  /** Runs a command that is to succeed; gives its JSON. */
+  const json = async (...args: string[]): Promise<Body> => {
+    const ran = await run(["--json", ...args]);
+    assert.equal(ran.code, 0, ran.complaint);
+    return JSON.parse(ran.printed);
+  };
+  return { farebox, folder, run, json, [Symbol.asyncDispose]: () => stack.disposeAsync() };
+}
+
+function assertEnds(ran: Ran, code: number, complaint: RegExp): void {
+  assert.equal(ran.code, code, `${ran.printed}${ran.complaint}`);
+  assert.match(ran.complaint, complaint);
+}
+
+const linesOf = (text: string) => text.trimEnd().split("\n");
+
+Deno.test("farebox: projects and keys are made, listed, changed and ended", async () => {
+  await using office = await openOffice();
+  const { run, json, farebox } = office;
+  const settings = JSON.stringify({ pricing: { requestFee: "0.01" } });
+  const made = await run(["projects", "create", "--name", "Shop", "--settings", "-", "--json"], {
+    input: settings,
+  });
+  assertEnds(made, 0, /shown this once/);
+  const { id, apiKey, pricing } = JSON.parse(made.printed);
+  assert.match(apiKey, /^sk_\w{30,}$/);
+  assert.equal(pricing.requestFee, "0.01");
+
+  const table = await run(["projects", "list"]);
+  assert.equal(table.complaint, "");
+  const [head, row, ...others] = linesOf(table.printed);
+  assert.match(head ?? "", /^ID +NAME +CURRENCY +MODE +STATUS +CREATED$/);
+  assert.match(row ?? "", new RegExp(`^${id}  Shop  usd +default  active  \\d{4}-`));
+  assert.deepEqual(others, []);
+  assert.equal((await json("projects", "get", id)).name, "Shop");
+  assert.match((await run(["projects", "get", id])).printed, /^name +Shop$/m);
+  assert.equal((await json("projects", "update", id, "--name", "Market")).name, "Market");
+  assertEnds(await run(["projects", "update", id]), 2, /^Nothing to change/);
+
+  const scopes = ["--scope", "chat", "--scope", "money"];
+  const key = await json("keys", "create", ...scopes, id, "--name", "web");
+  assert.deepEqual(key.key.scopes, ["chat", "money"]);
+  const keys = await run(["keys", "list", id]);
+  assert.match(keys.printed, /web +\w{4} +chat,money +- +\S+ +-$/m);
+  assert.ok(!keys.printed.includes(key.apiKey));
+  const asked = await run(["keys", "revoke", id, key.key.id]);
+  assertEnds(asked, 2, /^Revoke key_.*\?.*\nNobody can be asked here: say --yes/);
+  const balance = () => farebox.call("/v1/user/balance?user=ada", { key: key.apiKey });
+  assert.equal((await balance()).status, 200);
+  const revoked = await run(["keys", "revoke", id, key.key.id, "--yes"]);
+  assert.match(revoked.printed, /^key_\w+ is revoked since/);
+  assert.equal((await balance()).status, 401);
+
+  assertEnds(await run(["projects", "archive", id]), 2, /^Archive pw_\w+ \(Market\)\?/);
+  assert.equal((await json("projects", "archive", id, "--yes")).status, "archived");
+});
+
+Deno.test("farebox: money is booked once, and shown with its users and activities", async () => {
+  await using office = await openOffice();
+  const { run, json } = office;
+  const { id } = await json("projects", "create", "--name", "Shop");
+  for (const user of ["..", "ada", "bob/b", "--odd"]) {
+    const made = await json("deposit", "--idempotency-key", `k-${user}`, id, "--", user, "5");
+    assert.deepEqual([made.user, made.balance], [user, "5"]);
+  }
+  const again = await json("deposit", id, "ada", "5", "--idempotency-key", "k-ada");
+  assert.equal(again.balance, "5");
+  const charged = await json("charge", id, "ada", "2", "--metadata", '{"order":"o-1"}');
+  const refunded = await json("refund", id, "ada", charged.activityId, "--amount", "0.5");
+  assert.equal(refunded.balance, "3.5");
+  const short = await run(["charge", id, "ada", "100", "--json"]);
+  assertEnds(short, 1, /^Nothing was taken: insufficient_funds\./);
+  assert.equal(JSON.parse(short.printed).success, false);
+
+  const list = await run(["users", "list", id, "--json"]);
+  const users = linesOf(list.printed).map((line) => JSON.parse(line));
+  assert.deepEqual(users.map(({ user }) => user), ["--odd", "..", "ada", "bob/b"]);
+  const some = await run(["users", "list", id, "--limit", "2"]);
+  assert.equal(linesOf(some.printed).length, 3);
+  const cursor = /--cursor (\S+), or/.exec(some.complaint)?.[1] ?? assert.fail(some.complaint);
+  const rest = await run(["users", "list", id, "--limit", "1", "--cursor", cursor, "--all"]);
+  assert.match(rest.printed, /^USER .*\nada +3\.5 +0 +3\.5 +usd +3 +act_\w+\nbob\/b /);
+  assert.equal(rest.complaint, "");
+  assert.match(
+    (await run(["users", "list", id, "--prefix", "bob"])).printed,
+    /^USER.*\nbob\/b.*\n$/,
+  );
+  assert.equal((await json("users", "get", id, "..")).balance, "5");
+  assert.match((await run(["users", "get", id, "ada"])).printed, /^available +3\.5$/m);
+  const activities = await run(["users", "activities", id, "ada"]);
+  assert.match(
+    activities.printed,
+    /refund +0\.5 +3\.5 .*\n.*charge +-2 +3 .*\{"order":"o-1"\}\n.*deposit +5 +5 /,
+  );
+});
+
+Deno.test("farebox: a user is forgotten when it is asked for and nothing is left", async () => {
+  await using office = await openOffice();
+  const { run, json } = office;
+  const { id } = await json("projects", "create", "--name", "Shop");
+  await json("deposit", id, "ada", "5");
+  assertEnds(
+    await run(["users", "forget", id, "ada"]),
+    2,
+    /^Forget 'ada' of pw_\w+\? It cannot be/,
+  );
+  assertEnds(
+    await run(["users", "forget", id, "ada", "--yes"]),
+    1,
+    /^The balance is 5 usd: pay it out first, or say --forfeit\.\n$/,
+  );
+  const ran = await run(["users", "forget", id, "ada", "--yes", "--forfeit"]);
+  assertEnds(ran, 0, /^$/);
+  const pseudonym = /^pseudonym +(forgotten_\w{22})$/m.exec(ran.printed)?.[1] ?? assert.fail();
+  assert.match(ran.printed, /^status +done$/m);
+  assert.match(ran.printed, /^erased +1 forfeited, 1 entries, 1 audit rows, 1 accounts$/m);
+  assertEnds(await run(["users", "get", id, "ada"]), 1, /^No such user\.$/m);
+  assert.equal((await json("users", "get", id, pseudonym)).entries, 2);
+  assert.equal((await json("users", "forget", id, "ada", "--yes")).status, "done");
+  assert.deepEqual((await json("verify")).faults, []);
+});
+
+Deno.test("farebox: verify and the resealing of secrets say what they came to", async () => {
+  await using office = await openOffice();
+  const { run, json } = office;
+  const { id } = await json("projects", "create", "--name", "Shop");
+  await json("deposit", id, "ada", "5");
+  const verified = await run(["verify"]);
+  assertEnds(verified, 0, /^$/);
+  assert.match(verified.printed, /1 accounts\n[^]*Everything holds\.\n$/);
+  assert.deepEqual((await json("verify")).faults, []);
+  assert.deepEqual(await json("secrets", "reseal"), { resealed: 0 });
+});
+
+Deno.test("farebox: what is not understood ends with 2, and says what to type", async () => {
+  await using folder = await makeFolder();
+  const at = { folder: folder.path, url: "http://127.0.0.1:9" };
+  for (
+    const [args, complaint] of [
+      [[], /^Usage: farebox/],
+      [["projects"], /^Usage: farebox projects/],
+      [["project"], /unknown command 'project'\n\(Did you mean projects\?\)/],
+      [["projects", "list", "--limit", "0"], /'--limit <n>'.*whole number/],
+      [["projects", "list", "--colour"], /unknown option '--colour'/],
+      [["projects", "create"], /A project needs a --name/],
+      [
+        ["projects", "create", "--name", "x", "--settings", "{bad"],
+        /^--settings must be a JSON object; its value is no JSON: .*at position 1 .*- < FILE\n$/,
+      ],
+      [
+        ["projects", "create", "--name", "x", "--settings", "/nofile"],
+        /its value is no JSON: Unexpected token '\/'\. A file goes in by --settings - < FILE\n$/,
+      ],
+      [["deposit", "pw_1", "ada", "1", "--metadata", "[]"], /its value is another kind of JSON\./],
+      [["projects", "create", "--name", "x", "--settings", "-"], /what came on standard input/],
+      [["deposit", "pw_1", "ada"], /missing required argument 'amount'/],
+      [["users", "get", "pw_1", ""], /A user's id is text/],
+      [["verify", "--url", "farebox.example"], /'farebox\.example' is no address/],
+    ] as const
+  ) {
+    const ran = await runFarebox(args, at);
+    assertEnds(ran, 2, complaint);
+    assert.equal(ran.printed, "", args.join(" "));
+  }
+  assertEnds(
+    await runFarebox(["verify"], { ...at, env: { ADMIN_KEY: "" } }),
+    2,
+    /ADMIN_KEY is not set/,
+  );
+  const help = await runFarebox(["--help"], at);
+  assertEnds(help, 0, /^$/);
+  assert.match(help.printed, /Exit codes:\n {2}0 {2}done\n {2}1 .*\n {2}2 .*\n {2}3 /);
+});
+
+Deno.test("farebox: a refusal ends with 1, an absent service with 3, and each says why", async () => {
+  await using office = await openOffice();
+  const { run, json, farebox, folder } = office;
+  const { id } = await json("projects", "create", "--name", "Shop");
+  for (
+    const [args, complaint] of [
+      [["projects", "get", "pw_1"], /^No such project\.\n$/],
+      [["users", "get", id, "nobody"], /^No such user\.\n$/],
+      [["deposit", "--", id, "ada", "-5"], /Invalid 'amount': must be a decimal greater than zero/],
+      [["deposit", id, "ada", "1.0000000001"], /Invalid 'amount'/],
+      [["refund", id, "ada", "act_1"], /Invalid 'activityId'/],
+      [["projects", "create", "--name", "x", "--currency", "gold"], /Invalid 'currency'/],
+      [["keys", "create", id, "--scope", "all"], /Invalid 'scopes\.0'/],
+    ] as const
+  ) {
+    const ran = await run(args);
+    assertEnds(ran, 1, complaint);
+    assert.equal(ran.printed, "");
+  }
+  const env = { ADMIN_KEY: "another-key-of-at-least-32-characters" };
+  const wrong = await run(["projects", "list"], { env });
+  assertEnds(wrong, 1, /ADMIN_KEY must be the one that the service was started with/);
+  assert.ok(!`${wrong.printed}${wrong.complaint}`.includes(env.ADMIN_KEY));
+
+  const url = closedUrl();
+  const absent = await runFarebox(["projects", "list"], { folder: folder.path, url });
+  assertEnds(absent, 3, new RegExp(`^The service does not answer at ${url}: is it running`));
+  const unknown = await runFarebox(["deposit", id, "ada", "1"], { folder: folder.path, url });
+  assertEnds(unknown, 3, /run the same again with --idempotency-key farebox-[\w-]{36}\n$/);
+  await using other = startOther();
+  const foreign = await runFarebox(["projects", "list"], { folder: folder.path, url: other.url });
+  assertEnds(foreign, 3, /is not Farebox: it sent 404/);
+  for (const sent of ['{"status":"ok"}', '{"projects":{}}', '{"projects":[1]}', "[]", "<html>"]) {
+    other.answer = () => new Response(sent);
+    const ran = await runFarebox(["projects", "list"], { folder: folder.path, url: other.url });
+    assertEnds(ran, 3, /^What answers at \S+ is not Farebox: it sent (no JSON|JSON without).*\n$/);
+  }
+  await fileSettings(farebox, folder.path);
+});
+
+/** The settings of a `.env` serve where the environment has none. */
+async function fileSettings(farebox: Farebox, folder: string): Promise<void> {
+  const { port } = new URL(farebox.url);
+  const lines = [`ADMIN_KEY="${serviceEnv.ADMIN_KEY}"`, `PORT=${port}`, "OTHER=1"];
+  await Deno.writeTextFile(`${folder}/.env`, lines.join("\n"));
+  const ran = await runFarebox(["projects", "list"], { folder, env: { ADMIN_KEY: "" } });
+  assertEnds(ran, 0, /^$/);
+}
+
+/** An address where nobody listens. */
+function closedUrl(): string {
+  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  return `http://127.0.0.1:${listener.addr.port}`;
+}
+
+/** Some other server. */
+function startOther() {
+  const script = { answer: () => new Response("<html>", { status: 404 }) };
+  const server = Deno.serve(
+    { hostname: "127.0.0.1", port: 0, onListen() {} },
+    () => script.answer(),
+  );
+  const url = `http://127.0.0.1:${server.addr.port}`;
+  return Object.assign(script, { url, [Symbol.asyncDispose]: () => server.shutdown() });
+}

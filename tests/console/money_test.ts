@@ -1,0 +1,270 @@
+import assert from "node:assert/strict";
+import { chatBody, chatPath } from "../support/books.ts";
+import { hiddenFields, signedIn, textOf } from "../support/console.ts";
+import { allow, charge, Device, pay, sharedWorld } from "../support/wallets.ts";
+import { deliver, operate, subscribe } from "../support/webhooks.ts";
+import { adminKey, type Body, createWorld, type World } from "../support/world.ts";
+
+async function lastAction(world: World): Promise<Body> {
+  const path = `/v1/admin/projects/${world.projectId}/audit?limit=1`;
+  return (await world.json(path, { key: adminKey })).body.actions[0];
+}
+
+Deno.test("console: a deposit is asked back exactly, booked once, and leaves its reason and row", async () => {
+  using world = await createWorld();
+  await subscribe(world, { events: ["balance.deposit.created"] });
+  const owner = await signedIn(world);
+  const user = "ada <b>&x";
+  const typed = { user, amount: "12,345678", reason: "Sorry for the outage" };
+  const asked = await owner.post("deposit", typed);
+  assert.equal(asked.status, 200);
+  assert.match(
+    textOf(asked.html),
+    /balance of ada <b>&x grows by \$12\.34 12\.345678 \. Reason: Sorry for the outage Book 12\.345678/,
+  );
+  assert.doesNotMatch(asked.html, /<b>/);
+  assert.equal((await world.balance(user)).balance, "0", "asking books nothing");
+  const form = { ...hiddenFields(asked.html, "/deposit"), user };
+  const done = await owner.submit("deposit", form);
+  assert.match(textOf(done.html), /The deposit is booked.*\$12\.34 12\.345678/);
+  const again = await owner.submit("deposit", form);
+  assert.match(textOf(again.html), /it is booked once/);
+  assert.equal((await world.balance(user)).balance, "12.345678");
+  const [entry] = await world.activities(user);
+  const [own] = (await operate(world, "/keys", { method: "GET" })).body.keys;
+  const metadata = { source: "console", by: own.id, reason: "Sorry for the outage" };
+  assert.deepEqual(entry?.metadata, metadata);
+  const { action, target, detail, actor, via } = await lastAction(world);
+  assert.deepEqual([action, target, via], ["deposit", user, "console"]);
+  assert.deepEqual(actor, { type: "key", id: own.id, suffix: own.suffix });
+  const { id: activityId } = entry ?? assert.fail();
+  assert.deepEqual(detail, { activityId, amount: "12.345678", reason: "Sorry for the outage" });
+  await deliver(world);
+  const [event] = world.subscriber.received.map(({ body }) => body.event);
+  assert.deepEqual([event.trigger.source, event.data.source], ["console", "console"]);
+});
+
+Deno.test("console: an id that turns the direction of writing turns no amount beside it", async () => {
+  using world = await createWorld();
+  const user = "ada\u202e";
+  await world.deposit(user, "10");
+  await world.json("/v1/user/charge", { body: { user, amount: "4" } });
+  const owner = await signedIn(world);
+  const isolated = `<bdi>${user}</bdi>`;
+  const asked = await owner.post("deposit", { user, amount: "12.05" });
+  assert.ok(asked.html.includes(`The balance of ${isolated} grows by`));
+  for (const { id, kind } of await world.activities(user)) {
+    const form = { user, activityId: id };
+    const page = await owner.get(`refund?${new URLSearchParams(form)}`);
+    assert.ok(page.html.includes(`by ${isolated},`));
+    const { html } = await owner.post("refund", form);
+    const end = kind === "charge" ? " grows by" : ", as far as it is available, falls by";
+    assert.ok(html.includes(`the balance of ${isolated}${end}`), html);
+  }
+});
+
+Deno.test("console: the row of a deposit is in the deposit's own write", async () => {
+  const writes: string[][] = [];
+  using world = await createWorld({
+    wrapKv: (kv) => ({
+      ...kv,
+      async atomic(write) {
+        writes.push(write.sets.map(({ key }) => String(key[0])));
+        return await kv.atomic(write);
+      },
+    }),
+  });
+  const owner = await signedIn(world);
+  const asked = await owner.post("deposit", { user: "ada", amount: "1" });
+  await owner.submit("deposit", hiddenFields(asked.html, "/deposit"));
+  const [own, ...others] = writes.filter((kinds) => kinds.includes("entry"));
+  assert.deepEqual(others, []);
+  assert.ok(own?.includes("audit") && own.includes("account"), own?.join());
+});
+
+Deno.test("console: amounts that are none are told on the form, and nothing is booked", async () => {
+  using world = await createWorld();
+  const owner = await signedIn(world);
+  for (const amount of ["", "0", "-1", "1e3", "1.1234567890", "free", "1,2,3"]) {
+    const answer = await owner.post("deposit", { user: "ada", amount });
+    assert.equal(answer.status, 400, amount);
+    assert.match(textOf(answer.html), /‘Amount’/);
+  }
+  for (const amount of ["9999999999999", "1.000,50"]) {
+    const { html } = await owner.post("deposit", { user: "ada", amount });
+    const told = textOf(html);
+    assert.match(told, /at most 12 digits before the point and 9 behind it/);
+    assert.ok(told.includes(`and is '${amount}'.`), told);
+  }
+  const unasked = await owner.post("deposit", { user: "ada", amount: "1", confirmed: "yes" });
+  assert.equal(unasked.status, 400, "without the form's id");
+  assert.equal((await owner.post("deposit", { user: "", amount: "1" })).status, 400);
+  assert.equal((await world.balance("ada")).balance, "0");
+});
+
+Deno.test("console: a refund in part is booked once, and never more than is left", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "10");
+  await world.json("/v1/user/charge", { body: { user: "ada", amount: "4" } });
+  const [charge, deposit] = await world.activities("ada");
+  const owner = await signedIn(world);
+  const named = { user: "ada", activityId: charge?.id };
+  const page = await owner.get(`refund?user=ada&activityId=${charge?.id}`);
+  assert.match(textOf(page.html), /The charge of 4 by ada.*Empty for all that is left: 4\./);
+  const asked = await owner.post("refund", { ...named, amount: "1.5", reason: "half" });
+  assert.match(textOf(asked.html), /given back: the balance of ada grows by \$1\.50 \./);
+  const form = hiddenFields(asked.html, "/refund");
+  assert.match(textOf((await owner.submit("refund", form)).html), /The refund is booked/);
+  assert.match(textOf((await owner.submit("refund", form)).html), /it is booked once/);
+  const row = await lastAction(world);
+  const [refund] = await world.activities("ada");
+  assert.deepEqual([row.action, row.target], ["refund", "ada"]);
+  const { id: activityId } = refund ?? assert.fail();
+  const refundedActivityId = charge?.id;
+  assert.deepEqual(row.detail, { activityId, amount: "1.5", refundedActivityId, reason: "half" });
+  const rest = await owner.post("refund", { ...named, amount: "" });
+  assert.match(textOf(rest.html), /grows by \$2\.50/);
+  const tooMuch = await owner.post("refund", { ...named, amount: "3" });
+  const confirmed = hiddenFields(tooMuch.html, "/refund");
+  const refused = await owner.post("refund", confirmed);
+  assert.equal(refused.status, 400);
+  assert.match(textOf(refused.html), /2\.5 is left to refund/);
+  const back = await owner.post("refund", { user: "ada", activityId: deposit?.id, amount: "20" });
+  assert.match(textOf(back.html), /taken back: the balance of ada , as far as it is available/);
+  assert.equal((await world.balance("ada")).balance, "7.5");
+});
+
+Deno.test("console: what is another user's or project's cannot be refunded", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "10");
+  const [entry] = await world.activities("ada");
+  const other = await world.makeProject();
+  const stranger = await signedIn(world, other.apiKey);
+  const owner = await signedIn(world);
+  const query = `activityId=${entry?.id}`;
+  assert.equal((await owner.get(`refund?user=eve&${query}`)).status, 404);
+  const elsewhere = `/console/projects/${other.projectId}/refund?user=ada&${query}`;
+  assert.equal((await stranger.get(elsewhere)).status, 404);
+  assert.equal((await owner.get("refund?user=ada&activityId=act_1")).status, 404);
+});
+
+Deno.test("console: users are found by how they begin, page by page, with their money", async () => {
+  using world = await createWorld();
+  for (let n = 0; n < 60; n++) await world.deposit(`user-${String(n).padStart(2, "0")}`, "2.5");
+  await world.deposit("ada", "0.123456789");
+  const owner = await signedIn(world);
+  const first = await owner.get("users");
+  assert.match(textOf(first.html), /ada \$0\.12 0\.123456789 0 1 user-00 \$2\.50 2\.5 0 1/);
+  const [, next = ""] = /<a href="([^"]*cursor=[^"]*)" rel="next"/.exec(first.html) ?? [];
+  const second = await owner.get(next.replaceAll("&amp;", "&"));
+  assert.match(textOf(second.html), /user-49.*user-59/);
+  const found = await owner.get("users?prefix=user-5");
+  assert.deepEqual([...new Set(found.html.match(/user-5\d/g))].length, 10);
+  assert.doesNotMatch(found.html, /user-4\d/);
+  assert.match(textOf((await owner.get("users?prefix=nobody")).html), /There is no such user/);
+  using fresh = await createWorld();
+  const empty = textOf((await (await signedIn(fresh)).get("users")).html);
+  assert.match(empty, /Nobody has used this project yet\./);
+  assert.equal((await owner.get("users?cursor=x")).status, 400);
+});
+
+Deno.test("console: a user's page shows what is held, and each activity with what it was for", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "5");
+  await world.json(chatPath, { body: chatBody("ada") });
+  const owner = await signedIn(world);
+  const page = textOf((await owner.get("users/one?user=ada")).html);
+  assert.match(page, /User ada.*Balance \$4\.99.*Held \$0\.00.*usage.*test-model: \d+ tokens in/);
+  const unknown = textOf((await owner.get("users/one?user=nobody")).html);
+  assert.match(unknown, /User nobody.*Balance \$0\.00.*There is no activity yet/);
+  for (let n = 0; n < 30; n++) await world.deposit("ada", "1");
+  const paged = await owner.get("users/one?user=ada");
+  const [, next = ""] = /<a href="([^"]*cursor=[^"]*)" rel="next"/.exec(paged.html) ?? [];
+  assert.match(textOf((await owner.get(next.replaceAll("&amp;", "&"))).html), /deposit 5 \$5\.00/);
+});
+
+Deno.test("console: in an archived project nothing can be deposited, but looked at", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "5");
+  const owner = await signedIn(world);
+  const [booked, open] = await Promise.all(
+    [1, 2].map(() => owner.post("deposit", { user: "ada", amount: "1" })),
+  );
+  await owner.submit("deposit", hiddenFields(booked?.html ?? "", "/deposit"));
+  await operate(world, "/archive");
+  for (
+    const refused of [
+      await owner.get("deposit?user=ada"),
+      await owner.post("deposit", { user: "ada", amount: "1" }),
+      await owner.post("deposit", { user: "ada", amount: "free" }),
+      await owner.post("deposit", hiddenFields(open?.html ?? "", "/deposit")),
+    ]
+  ) {
+    assert.equal(refused.status, 403);
+    assert.match(textOf(refused.html), /Users .*This project is archived.*To the user/);
+    assert.doesNotMatch(refused.html, /<form[^>]*\/deposit"/);
+  }
+  const again = await owner.submit("deposit", hiddenFields(booked?.html ?? "", "/deposit"));
+  assert.match(textOf(again.html), /it is booked once/);
+  const user = await owner.get("users/one?user=ada");
+  assert.equal(user.status, 200);
+  assert.match(textOf(user.html), /This project is archived: nothing is deposited/);
+  assert.doesNotMatch(user.html, /\/deposit\?/);
+  assert.equal((await world.balance("ada")).balance, "6");
+});
+
+Deno.test("console: what is refunded as a whole is offered for no other refund", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "10");
+  const { body: charge } = await world.json("/v1/user/charge", {
+    body: { user: "ada", amount: "4" },
+  });
+  const { activityId } = charge;
+  const owner = await signedIn(world);
+  const asked = await owner.post("refund", { user: "ada", activityId, amount: "1" });
+  await owner.submit("refund", hiddenFields(asked.html, "/refund"));
+  const link = new RegExp(`Refund the charge ${activityId}`);
+  assert.match((await owner.get("users/one?user=ada")).html, link, "3 are left");
+  const late = await owner.post("refund", { user: "ada", activityId, amount: "" });
+  await world.json("/v1/user/refund", { body: { user: "ada", activityId } });
+  const user = await owner.get("users/one?user=ada");
+  assert.doesNotMatch(user.html, link);
+  assert.match(textOf(user.html), /charge -4 .* refunded /);
+  for (
+    const [status, shown] of [
+      [200, await owner.get(`refund?user=ada&activityId=${activityId}`)],
+      [400, await owner.post("refund", { user: "ada", activityId, amount: "" })],
+      [400, await owner.post("refund", hiddenFields(late.html, "/refund"))],
+    ] as const
+  ) {
+    assert.equal(shown.status, status);
+    assert.match(textOf(shown.html), /All of it is refunded/);
+    assert.doesNotMatch(shown.html, /<form[^>]*\/refund"/);
+  }
+  assert.equal((await world.balance("ada")).balance, "10");
+});
+
+Deno.test("console: a shared project's money is its users' own: no deposit by hand", async () => {
+  using world = await createWorld({ project: { mode: "shared" } });
+  const owner = await signedIn(world);
+  assert.equal((await owner.get("deposit?user=ada")).status, 404);
+  assert.equal((await owner.post("deposit", { user: "ada", amount: "1" })).status, 404);
+  assert.doesNotMatch((await owner.get("users/one?user=ada")).html, /Deposit/);
+});
+
+Deno.test("console: of a wallet a charge can be refunded, and no deposit", async () => {
+  using world = await sharedWorld();
+  await allow(new Device(world));
+  await pay(world, { amount: "20" });
+  await charge(world, "2");
+  const owner = await signedIn(world);
+  const { html } = await owner.get("users/one?user=ada");
+  const [made, deposit] = await world.activities("ada");
+  assert.match(html, new RegExp(`Refund the charge ${made?.id}`));
+  assert.doesNotMatch(html, /Refund the deposit/);
+  const asked = await owner.post("refund", { user: "ada", activityId: deposit?.id ?? "" });
+  const refused = await owner.post("refund", hiddenFields(asked.html, "/refund"));
+  assert.equal(refused.status, 400);
+  assert.match(textOf(refused.html), /is paid back at Stripe/);
+  assert.equal((await world.balance("ada")).balance, "18");
+});

@@ -1,0 +1,126 @@
+import assert from "node:assert/strict";
+import { ranges, rangeStart, timeSteps } from "../../src/console/timeline.ts";
+import { chatBody, chatPath } from "../support/books.ts";
+import { settle } from "../support/clock.ts";
+import { signedIn, textOf } from "../support/console.ts";
+import { chunk, completion, fedStream, usage, usageChunk } from "../support/upstream.ts";
+import { createWorld } from "../support/world.ts";
+
+const hourMs = 60 * 60 * 1000;
+
+Deno.test("console: the overview says what the entries say, by model, user and reason", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "5");
+  await world.deposit("bob", "0.00001");
+  world.upstream.reply(() => completion({ usage: usage(1_000, 100) }));
+  for (let n = 0; n < 3; n++) await world.json(chatPath, { body: chatBody("ada") });
+  await world.clock.advance(2 * hourMs);
+  await world.json(chatPath, { body: chatBody("ada") });
+  await world.json(chatPath, { body: chatBody("bob") });
+  await world.json("/v1/user/charge", { body: { user: "ada", amount: "1" } });
+  await world.app.sweep();
+  const owner = await signedIn(world);
+  const { html } = await owner.get("");
+  const text = textOf(html);
+  // 4 answers of 0.0012 each, and a charge of 1.
+  assert.match(text, /Charged \$1\.00 1\.0048 for answers/);
+  assert.match(text, /Requests 4 answered and charged Refused 1 0 failed/);
+  assert.match(text, /Tokens in 4,000 .*Tokens out 400/);
+  assert.match(text, /test-model 4 4,000 400 \$0\.00 0\.0048/);
+  assert.match(text, /ada 4 4,400 \$1\.00 1\.0048/);
+  assert.match(text, /insufficient_funds 1/);
+  assert.match(text, /2026-01-01 00:00 3 0 0/);
+  assert.match(text, /2026-01-01 02:00 1 0 1/);
+  const charts = html.match(/<svg[^>]*role="img"[^>]*aria-labelledby="(\w+)-title \1-says"/g);
+  assert.equal(charts?.length, 3);
+  assert.match(html, /<desc id="requests-says">4 requests were answered in 24 hours, 0 failed/);
+});
+
+Deno.test("console: a time without anything is empty, and unknown times are the first one", async () => {
+  using world = await createWorld();
+  const owner = await signedIn(world);
+  for (const path of ["", "?days=7", "?days=30", "?days=90", "?days=x"]) {
+    const { status, html } = await owner.get(path);
+    assert.equal(status, 200, path);
+    assert.match(textOf(html), /No model answered in this time/);
+    assert.doesNotMatch(html, /NaN|Infinity|undefined/);
+  }
+});
+
+Deno.test("console: below a chart of one day are hours, of more different days", async () => {
+  using world = await createWorld();
+  const owner = await signedIn(world);
+  for (const days of [1, 7, 30, 90]) {
+    const { html } = await owner.get(`?days=${days}`);
+    const [, chart = ""] = /<svg(.*?)<\/svg>/s.exec(html) ?? [];
+    const ticks = [...chart.matchAll(/>(\d\d[:-]\d\d)<\/text>/g)].map(([, tick = ""]) => tick);
+    assert.ok(ticks.length >= 5 && new Set(ticks).size === ticks.length, `${days}: ${ticks}`);
+    assert.ok(ticks.every((tick) => tick.includes(days === 1 ? ":" : "-")), `${days}: ${ticks}`);
+  }
+});
+
+Deno.test("timeline: every hour of a range is in one step, and none from outside", () => {
+  for (const now of [0, 1, 59 * 60_000, 13 * hourMs + 5, 24 * hourMs - 1]) {
+    const at = Date.UTC(2026, 1, 28) + now;
+    for (const range of ranges) {
+      const from = rangeStart(range, at);
+      const to = at + 1;
+      const one = { start: 0, totals: { ...nothing, requests: 1 } };
+      const hours = [];
+      for (let start = from; start < to; start += hourMs) hours.push({ ...one, start });
+      const steps = timeSteps(hours, { from, to, stepMs: range.stepMs });
+      const counted = steps.reduce((sum, { requests }) => sum + requests, 0);
+      assert.equal(counted, hours.length);
+      const most = (range.days * 24 * hourMs) / range.stepMs;
+      assert.ok(steps.length <= most && steps.length > most - 4, `${range.title} ${steps.length}`);
+      assert.ok((steps.at(-1)?.start ?? 0) <= at);
+      assert.ok(at - from <= range.days * 24 * hourMs);
+    }
+  }
+});
+
+const nothing = {
+  requests: 0,
+  failed: 0,
+  refused: 0,
+  uncachedInput: 0,
+  cachedInput: 0,
+  cacheWrite: 0,
+  output: 0,
+  reasoning: 0,
+  cost: 0n as never,
+  shortfall: 0n as never,
+  deposits: 0n as never,
+  charges: 0n as never,
+  refunds: 0n as never,
+  trials: 0n as never,
+};
+
+Deno.test("console: a running answer is seen with what it has used, and its user's hold", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "5");
+  const other = await world.makeProject();
+  const stream = fedStream();
+  world.upstream.once(() => stream.response);
+  const running = await world.call(chatPath, { body: chatBody("ada", { stream: true }) });
+  const text = running.text();
+  stream.send(chunk({ content: "One two three four" }));
+  await settle();
+  await world.clock.advance(4_000);
+  const owner = await signedIn(world);
+  const live = await owner.get("live");
+  assert.match(textOf(live.html), /1 answer is running.*test-model ada .* 4 \d+ 4 \$0\.00 0\.0000/);
+  assert.match(live.headers.get("content-security-policy") ?? "", /script-src 'sha256-/);
+  const user = textOf((await owner.get("users/one?user=ada")).html);
+  assert.match(user, /1 running answers.*Held.*req_/);
+  const stranger = await signedIn(world, other.apiKey);
+  const elsewhere = await stranger.get(`/console/projects/${other.projectId}/live`);
+  assert.match(textOf(elsewhere.html), /0 answers are running.*Nothing runs now/);
+  stream.send(chunk({}, "stop"));
+  stream.send(usageChunk());
+  stream.send("[DONE]");
+  stream.end();
+  await text;
+  await settle();
+  assert.match(textOf((await owner.get("live")).html), /0 answers are running/);
+});

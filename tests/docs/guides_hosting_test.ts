@@ -1,0 +1,121 @@
+import assert from "node:assert/strict";
+import { dirname } from "node:path";
+import { fileURLToPath } from "node:url";
+import { validate } from "dockerfile-utils";
+import { variableNames } from "../../src/config.ts";
+import { makeFolder, serviceEnv, startFarebox } from "../support/process.ts";
+import { snippetOf, textOf } from "../support/snippets.ts";
+import { findCommand, testWith } from "../support/toolchains.ts";
+
+const root = fileURLToPath(new URL("../../", import.meta.url));
+const readFile = (name: string) => Deno.readTextFile(root + name);
+const dockerfile = await readFile("Dockerfile");
+const systemd = await findCommand("systemd-analyze");
+
+/** What follows each instruction of that name in the Dockerfile. */
+function instructions(name: string): string[] {
+  const joined = dockerfile.replaceAll(/\\\n\s*/g, "");
+  return [...joined.matchAll(new RegExp(`^${name} (.+)$`, "gm"))].map(([, text = ""]) => text);
+}
+
+/** What the image copies, to where it was. */
+function sources(): string[] {
+  return instructions("COPY").flatMap((text) => text.split(" ").slice(0, -1));
+}
+
+async function run([name = "", ...args]: string[], cwd?: string) {
+  const output = await new Deno.Command(name, { args, ...(cwd ? { cwd } : {}) }).output();
+  return { success: output.success, text: textOf(output) };
+}
+
+Deno.test("hosting: Docker's language tools find nothing wrong with the Dockerfile", () => {
+  assert.deepEqual(validate(dockerfile), []);
+  assert.deepEqual(instructions("USER"), ["deno"]);
+});
+
+Deno.test("hosting: the image has the version of Deno that everything is tested with", () => {
+  assert.deepEqual(instructions("FROM"), [`denoland/deno:${Deno.version.deno}`]);
+});
+
+Deno.test("hosting: what .dockerignore lets through is what the image copies", async () => {
+  const let_through = [...(await readFile(".dockerignore")).matchAll(/^!(.+)$/gm)];
+  assert.deepEqual(let_through.map(([, path]) => path).sort(), sources().sort());
+});
+
+Deno.test("hosting: what the image copies is enough to start, to answer its probe and to show guides", async () => {
+  await using folder = await makeFolder();
+  for (const copied of sources()) {
+    await Deno.mkdir(dirname(`${folder.path}/${copied}`), { recursive: true });
+    assert.ok((await run(["cp", "-r", root + copied, `${folder.path}/${copied}`])).success, copied);
+  }
+  for (const command of instructions("RUN").filter((text) => text.startsWith("deno "))) {
+    const built = await run(command.split(" "), folder.path);
+    assert.ok(built.success, built.text);
+  }
+  const lock = await Deno.readTextFile(`${folder.path}/deno.lock`);
+  assert.doesNotMatch(lock, /"(typescript|playwright-core|openai)@/, "what only tests use");
+  const command: string[] = JSON.parse(instructions("CMD")[0] ?? "");
+  const online = command.filter((arg) => arg !== "--cached-only");
+  const { tasks } = JSON.parse(await Deno.readTextFile(`${folder.path}/deno.json`));
+  assert.equal(["deno", ...online].join(" "), tasks.start.command);
+  await using service = await startFarebox({ folder: folder.path, command, env: serviceEnv });
+
+  const { host } = new URL(service.url);
+  const [, probe = ""] = / CMD (\[.+)$/.exec(instructions("HEALTHCHECK")[0] ?? "") ?? [];
+  const probeHere = JSON.parse(probe.replace("127.0.0.1:8000", host));
+  assert.equal((await run(probeHere)).success, true);
+  const page = await fetch(`${service.url}/docs/guides/container`);
+  assert.match(await page.text(), /<h1>In a container<\/h1>/);
+  const [, ...args] = `${tasks.farebox.command} projects list --json --url ${service.url}`.split(
+    " ",
+  );
+  const env = { ADMIN_KEY: serviceEnv.ADMIN_KEY };
+  const listed = await new Deno.Command(Deno.execPath(), { args, cwd: folder.path, env }).output();
+  assert.ok(listed.success, textOf(listed));
+  service.signal("SIGTERM");
+  assert.equal((await service.ended).code, 0);
+  assert.equal((await run(probeHere)).success, false, "nothing listens any more");
+});
+
+Deno.test("hosting: the systemd unit starts what `deno task start` starts", async () => {
+  const [, command] = /^ExecStart=\S+ (.+)$/m.exec(await snippetOf("systemd", "systemd")) ?? [];
+  const { tasks } = JSON.parse(await readFile("deno.json"));
+  assert.equal(`deno ${command}`, tasks.start.command);
+});
+
+Deno.test("hosting: one binary has V8 set as `deno task start` sets it", async () => {
+  const { tasks } = JSON.parse(await readFile("deno.json"));
+  const [started, compiled] = [tasks.start, tasks.compile].map(({ command }) =>
+    command.split(" ").filter((arg: string) => arg.startsWith("--v8-flags="))
+  );
+  assert.deepEqual(compiled, started);
+});
+
+testWith(
+  systemd,
+  "hosting: systemd finds nothing wrong with the unit, and little that is exposed",
+  async () => {
+    await using folder = await makeFolder();
+    const file = `${folder.path}/farebox.service`;
+    const unit = await snippetOf("systemd", "systemd");
+    await Deno.writeTextFile(file, unit.replace("/usr/local/bin/deno", Deno.execPath()));
+    const verified = await run(["systemd-analyze", "verify", "--man=no", file]);
+    assert.deepEqual(verified, { success: true, text: "" });
+    // In tenths, where 0 is a service that can do nothing at all, and 96 one without any of this.
+    const threshold = "--threshold=25";
+    const security = ["systemd-analyze", "security", "--offline=true", "--no-pager", threshold];
+    const { success, text } = await run([...security, file]);
+    assert.ok(success, text);
+  },
+);
+
+Deno.test("hosting: every setting that the guides name is one that the service reads", async () => {
+  const others = [/^DENO_/, /^(ENABLE_)?FORWARD_USER_INFO_/, /^WEBHOOK_SECRET$/];
+  for await (const { name } of Deno.readDir(`${root}guides`)) {
+    const text = await readFile(`guides/${name}`);
+    for (const [, variable = ""] of text.matchAll(/(?:^|`)([A-Z]+(?:_[A-Z]+)+)(?==|`)/gm)) {
+      const known = variableNames.includes(variable) || others.some((own) => own.test(variable));
+      assert.ok(known, `${name}: ${variable}`);
+    }
+  }
+});

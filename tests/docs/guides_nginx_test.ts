@@ -1,0 +1,77 @@
+import assert from "node:assert/strict";
+import { startNginx } from "../support/nginx.ts";
+import { makeFolder, serviceEnv, startFarebox } from "../support/process.ts";
+import { caPath } from "../support/receiver.ts";
+import { snippetOf } from "../support/snippets.ts";
+import { findCommand, testWith } from "../support/toolchains.ts";
+import { makeProject } from "../support/traffic.ts";
+import { chunk, usageChunk } from "../support/upstream.ts";
+
+const nginx = await findCommand("nginx", "/usr/sbin");
+
+testWith(
+  nginx,
+  "guides: nginx as configured passes each piece of a stream on at once, over TLS",
+  async (path) => {
+    await using folder = await makeFolder();
+    await using upstream = startHeldUpstream();
+    const env = { ...serviceEnv, UPSTREAM_URL: upstream.url };
+    await using service = await startFarebox({ folder: folder.path, env });
+    const key = await makeProject(service);
+    await service.json("/v1/user/balance/deposit", { key, body: { user: "ada", amount: "1" } });
+    const guide = await snippetOf("nginx", "nginx");
+    const { host } = new URL(service.url);
+    await using proxy = await startNginx(path, { guide, folder: folder.path, host });
+    assert.match(await proxy.check(), /test is successful/);
+
+    using client = Deno.createHttpClient({ caCerts: [await Deno.readTextFile(caPath)] });
+    const messages = [{ role: "user", content: "Hello" }];
+    const answer = await fetch(`${proxy.url}/v1/chat/completions`, {
+      client,
+      signal: AbortSignal.timeout(10_000),
+      method: "POST",
+      headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+      body: JSON.stringify({ model: "test-model", user: "ada", stream: true, messages }),
+    });
+    assert.equal(answer.status, 200);
+    const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader() ?? assert.fail();
+    let seen = "";
+    while (!seen.includes("first words")) {
+      const { done, value } = await reader.read();
+      if (done) assert.fail(`ended with ${seen}`);
+      seen += value;
+    }
+    // The upstream says the rest only now: what was seen was not waiting for it.
+    assert.ok(!seen.includes("last words"));
+    upstream.release();
+    for (let next = await reader.read(); !next.done; next = await reader.read()) seen += next.value;
+    assert.match(seen, /last words[^]*\[DONE\]/);
+  },
+);
+
+/** An upstream that stops in the middle of a stream, until it is told to go on. */
+function startHeldUpstream() {
+  const { promise: released, resolve: release } = Promise.withResolvers<void>();
+  const encoder = new TextEncoder();
+  async function* pieces() {
+    const frame = (data: unknown) => encoder.encode(`data: ${JSON.stringify(data)}\n\n`);
+    yield frame(chunk({ role: "assistant", content: "first words" }));
+    await released;
+    yield frame(chunk({ content: "last words" }));
+    yield frame(chunk({}, "stop"));
+    yield frame(usageChunk());
+    yield encoder.encode("data: [DONE]\n\n");
+  }
+  const server = Deno.serve(
+    { hostname: "127.0.0.1", port: 0, onListen() {} },
+    () =>
+      new Response(ReadableStream.from(pieces()), {
+        headers: { "content-type": "text/event-stream" },
+      }),
+  );
+  return {
+    url: `http://127.0.0.1:${server.addr.port}`,
+    release,
+    [Symbol.asyncDispose]: () => server.shutdown(),
+  };
+}

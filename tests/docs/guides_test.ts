@@ -1,0 +1,84 @@
+import assert from "node:assert/strict";
+import { guideContents } from "../../src/guides/contents.ts";
+import { snippetsOf } from "../support/snippets.ts";
+import { createWorld } from "../support/world.ts";
+
+const names = guideContents.flatMap(({ guides }) => guides);
+
+Deno.test("guides: every file of guides/ is in the contents, once", async () => {
+  const files: string[] = [];
+  for await (const { name } of Deno.readDir(new URL("../../guides", import.meta.url))) {
+    files.push(name);
+  }
+  assert.deepEqual(files.sort(), names.map((name) => `${name}.md`).sort());
+});
+
+Deno.test("guides: the contents lead to every guide, and every guide to all others", async () => {
+  using world = await createWorld();
+  for (const path of ["/docs/guides", ...names.map((name) => `/docs/guides/${name}`)]) {
+    const response = await world.call(path, { key: null });
+    assert.equal(response.status, 200, path);
+    const html = await response.text();
+    for (const name of names) {
+      const there = `/docs/guides/${name}`;
+      assert.equal(html.includes(`href="${there}"`), there !== path, `${path}: ${there}`);
+    }
+  }
+});
+
+Deno.test("guides: a page loads nothing and runs nothing, and its links lead somewhere", async () => {
+  using world = await createWorld();
+  for (const name of names) {
+    const response = await world.call(`/docs/guides/${name}`, { key: null });
+    const policy = response.headers.get("content-security-policy") ?? "";
+    assert.match(policy, /^default-src 'none';.*script-src 'none'/);
+    const html = await response.text();
+    assert.doesNotMatch(html, /<(script|img|link|iframe)|src=/);
+    for (const [, link = ""] of html.matchAll(/href="([^"]+)"/g)) {
+      if (link.startsWith("https://")) continue;
+      assert.equal((await world.call(link, { key: null })).status, 200, `${name}: ${link}`);
+    }
+  }
+});
+
+Deno.test("guides: code is shown as it is in the file, to be copied", async () => {
+  using world = await createWorld();
+  const [{ code } = { code: "" }] = (await snippetsOf("webhooks")).filter(({ mark }) =>
+    mark === "webhook"
+  );
+  const html = await (await world.call("/docs/guides/webhooks", { key: null })).text();
+  const [shown] = [...html.matchAll(/<pre[^>]*><code>([^]*?)<\/code>/g)].map(([, text = ""]) =>
+    text.replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&")
+  ).filter((text) => text.startsWith("import"));
+  assert.equal(shown, code);
+});
+
+Deno.test("guides: under a BASE_URL with a path, links stay under it", async () => {
+  using world = await createWorld({ env: { BASE_URL: "https://farebox.test/pay" } });
+  const html = await (await world.call("/docs/guides/container", { key: null })).text();
+  assert.match(html, /href="\/pay\/docs\/guides\/nginx"/);
+  assert.doesNotMatch(html, /href="\/docs/);
+});
+
+Deno.test("guides: an unknown guide is a page that says so", async () => {
+  using world = await createWorld();
+  const response = await world.call("/docs/guides/%3Cb%3Enone", { key: null });
+  assert.equal(response.status, 404);
+  const html = await response.text();
+  assert.match(html, /<h1>There is no such guide<\/h1>/);
+  assert.match(html, /There is none called &#39;&lt;b&gt;none&#39;/);
+});
+
+Deno.test("guides: every piece of code is run by a test, or says that it cannot be", async () => {
+  const output = ["json", "text"];
+  const marks = ["run", "webhook", "nginx", "systemd", "backup", "restore", "live", "elsewhere"];
+  for (const name of names) {
+    const snippets = await snippetsOf(name);
+    const text = await Deno.readTextFile(new URL(`../guides/${name}.md`, import.meta.url));
+    assert.equal([...text.matchAll(/^ *```/gm)].length, 2 * snippets.length, "all were read");
+    for (const { language, mark, line } of snippets) {
+      const known = output.includes(language) ? mark === "" : marks.includes(mark);
+      assert.ok(known, `guides/${name}.md:${line} ${language} ${mark}`);
+    }
+  }
+});

@@ -1,0 +1,249 @@
+import assert from "node:assert/strict";
+import { createApp } from "../../src/app.ts";
+import { createMetrics } from "../../src/metrics/metrics.ts";
+import { apiDocument, checkedAnswer, faultOfDelivery, resolved } from "../support/api_document.ts";
+import { metricsToken } from "../support/prometheus.ts";
+import { deliver, logs, operate, subscribe } from "../support/webhooks.ts";
+import { allow, Device, env, tellServer } from "../support/wallets.ts";
+import { adminKey, type Body, createWorld, type World } from "../support/world.ts";
+
+/** Real ids, by the names that the addresses and bodies of the document give them. */
+type Ids = Record<string, string>;
+
+interface Given {
+  project?: Record<string, unknown>;
+  /** What else must be there. */
+  before?(world: World): Promise<unknown>;
+  /** A body with real ids, in place of the document's examples. */
+  body?(ids: Ids): unknown;
+  /** A call that the document alone does not tell how to make. */
+  call?(world: World): Promise<{ status: number }>;
+}
+
+const pricing = { models: { "gpt-4o-mini": { input: "0.30", output: "1.20" } } };
+const stripe = { secretKey: "sk_test_of_the_owner", webhookSecret: env.STRIPE_WEBHOOK_SECRET };
+const stripeEvent = {
+  id: "evt_1",
+  object: "event",
+  type: "customer.created",
+  data: { object: {} },
+};
+
+/** What an operation needs besides its examples. */
+const given: Record<string, Given> = {
+  refund: { body: ({ activityId }) => ({ activityId, amount: "0.25" }) },
+  refundUser: { body: ({ activityId }) => ({ activityId, amount: "0.25" }) },
+  getConnection: { project: { name: "Helper", mode: "shared" } },
+  disconnect: { project: { name: "Helper", mode: "shared" }, before: connected },
+  disconnectByGet: { project: { name: "Helper", mode: "shared" }, before: connected },
+  forgetUser: { body: () => ({ forfeit: true }) },
+  backup: { call: backUp },
+  takeStripeEvent: { call: (world) => tellServer(world, stripeEvent) },
+  takeProjectsStripeEvent: {
+    project: { stripe },
+    call: (world) =>
+      tellServer(world, stripeEvent, stripe.webhookSecret, `/v1/stripe/${world.projectId}`),
+  },
+};
+
+/** The world's store is in memory: another service on it has a file to copy. */
+async function backUp(world: World): Promise<Response> {
+  const takeSnapshot = async () => ({
+    bytes: 3,
+    stream: new Response("abc").body ?? assert.fail(),
+  });
+  const app = await createApp({ ...world.deps, metrics: createMetrics(), takeSnapshot });
+  const headers = { authorization: `Bearer ${adminKey}` };
+  const request = new Request("http://localhost/v1/admin/backup", { headers });
+  const response = await checkedAnswer(request, await app.fetch(request), assert.fail);
+  await response.bytes();
+  return response;
+}
+
+async function connected(world: World): Promise<void> {
+  await allow(new Device(world));
+}
+
+/** A world that has one of everything that addresses name. */
+async function prepare({ project = {}, before }: Given): Promise<{ world: World; ids: Ids }> {
+  const world = await createWorld({
+    env: { ...env, METRICS_TOKEN: metricsToken },
+    project: { pricing, ...project },
+  });
+  const ids: Ids = { projectId: world.projectId, user: "ada", model: "gpt-4o-mini" };
+  if (project.mode !== "shared") {
+    const { id: subscriptionId } = await subscribe(world);
+    await world.deposit("ada", "10");
+    await deliver(world);
+    const [entry] = await logs(world);
+    const [activity] = await world.activities("ada");
+    const since = { since: "2020-01-01T00:00:00Z" };
+    const job = await operate(world, `/subscriptions/${subscriptionId}/redeliver`, { body: since });
+    const keys = await operate(world, "/keys", { method: "GET" });
+    Object.assign(ids, {
+      subscriptionId,
+      deliveryId: entry?.id,
+      activityId: activity?.id,
+      jobId: job.body.redelivery.id,
+      keyId: keys.body.keys[0].id,
+    });
+  }
+  await before?.(world);
+  return { world, ids };
+}
+
+interface Operation {
+  path: string;
+  method: string;
+  described: Body;
+}
+
+const operations: Operation[] = Object.entries<Body>(apiDocument().document.paths).flatMap((
+  [path, methods],
+) => Object.entries<Body>(methods).map(([method, described]) => ({ path, method, described })));
+
+/** The address of an operation, with these ids in it, and the examples of its query. */
+function addressOf({ path, described }: Operation, ids: Ids, query = queryOf(described)): string {
+  const filled = path.replace(
+    /\{(\w+)\}/g,
+    (_, name) => ids[name] ?? assert.fail(`prepare() has no ${name}`),
+  );
+  return `${filled}?${new URLSearchParams(query)}`;
+}
+
+function parametersOf({ parameters = [] }: Body, place: string): Body[] {
+  return parameters.map(resolved).filter((parameter: Body) => parameter.in === place);
+}
+
+function queryOf(described: Body): Record<string, string> {
+  return Object.fromEntries(
+    parametersOf(described, "query").flatMap(({ name, schema }) =>
+      schema.example === undefined ? [] : [[name, String(schema.example)]]
+    ),
+  );
+}
+
+/** The key that opens an operation. */
+function keyFor({ security }: Body, world: World): string | null {
+  const [need] = security;
+  if (!need) return null;
+  if (need.metricsToken) return metricsToken;
+  return need.operatorKey ? adminKey : world.apiKey;
+}
+
+async function callFor(world: World, operation: Operation, options: Body): Promise<Response> {
+  const { address = addressOf(operation, options.ids), body, accept, key } = options;
+  const response = await world.call(address, {
+    method: operation.method.toUpperCase(),
+    key: key === undefined ? keyFor(operation.described, world) : key,
+    ...(body === undefined ? {} : { body }),
+    headers: { ...(accept ? { accept } : {}), ...options.headers },
+  });
+  // Read to its end: what is wrong with it is found on the way.
+  await response.text();
+  return response;
+}
+
+for (const operation of operations) {
+  const { described, path, method } = operation;
+  const special = given[described.operationId] ?? {};
+  const content = described.requestBody?.content["application/json"];
+
+  Deno.test(`openapi: ${method.toUpperCase()} ${path} answers as it is written`, async () => {
+    const { world, ids } = await prepare(special);
+    using _ = world;
+    if (special.call) return assert.equal((await special.call(world)).status, 200);
+    const examples: Body[] = Object.values(content?.examples ?? { none: {} });
+    const bodies = special.body ? [special.body(ids)] : examples.map(({ value }) => value);
+    const written = Object.entries<Body>(described.responses)
+      .filter(([status]) => Number(status) < 300);
+    const types = written.flatMap(([, answer]) => Object.keys(answer.content ?? {}));
+    for (const body of bodies) {
+      for (const accept of types) {
+        const { status } = await callFor(world, operation, { ids, body, accept });
+        assert.ok(written.some(([one]) => Number(one) === status), `${status}`);
+      }
+    }
+  });
+
+  Deno.test(`openapi: ${method.toUpperCase()} ${path} refuses as it is written`, async () => {
+    const { world, ids } = await prepare({ ...special, before: () => Promise.resolve() });
+    using _ = world;
+    const body = content && Object.values<Body>(content.examples)[0]?.value;
+    // Who is named in the body is not asked for elsewhere.
+    const { user: _user, ...unnamed } = body ?? {};
+    const expect = async (status: number, options: Body) => {
+      const response = await callFor(world, operation, { ids, body, ...options });
+      assert.equal(response.status, status, JSON.stringify(options));
+    };
+    if (described.security.length > 0) {
+      await expect(401, { key: null });
+      await expect(401, { key: "sk_wrong" });
+    }
+    if (described.security[0]?.projectKey) {
+      const other = described.security[0].projectKey[0] === "chat" ? "money" : "chat";
+      const { body: made } = await operate(world, "/keys", { body: { scopes: [other] } });
+      await expect(403, { key: made.apiKey });
+    }
+    if (content) {
+      const optional = described.requestBody.required === false;
+      if (!optional) await expect(400, { body: { nonsense: true } });
+      await expect(400, { body: [] });
+      await expect(415, { headers: { "content-type": "text/plain" } });
+    }
+    for (const { name } of parametersOf(described, "path")) {
+      if (name === "user") continue;
+      await expect(404, { ids: { ...ids, [name]: name === "model" ? "no/such" : "pw_0" } });
+    }
+    for (const { name, schema } of parametersOf(described, "query")) {
+      const wrong = schema.maxLength ? "u".repeat(schema.maxLength + 1) : "§";
+      const free = schema.type === "string" && !schema.maxLength && !schema.enum &&
+        name !== "cursor";
+      const query = { ...queryOf(described), [name]: wrong };
+      const address = addressOf(operation, ids, query);
+      if (!free) await expect(400, { address, body: content && unnamed });
+    }
+    if (parametersOf(described, "header").some(({ name }) => name === "X-Service-User")) {
+      const address = addressOf(operation, ids, {});
+      const headers = { "x-service-user": "u".repeat(129) };
+      const named = path.includes("{user}");
+      if (!named) await expect(400, { address, body: content && unnamed, headers });
+    }
+  });
+}
+
+Deno.test("openapi: what a subscriber gets is checked by the document too", async () => {
+  const { world } = await prepare({});
+  using _ = world;
+  await world.json("/v1/user/charge", { body: { user: "ada", amount: "0.5" } });
+  await world.json("/v1/user/charge", { body: { user: "ada", amount: "500" } });
+  await deliver(world);
+  const types = new Set(world.subscriber.types());
+  assert.ok(types.size >= 4, [...types].join(" "));
+  const { headers, body } = world.subscriber.received[0] ?? assert.fail();
+  assert.equal(faultOfDelivery(headers, body), "");
+  const spoiled = { ...body, event: { ...body.event, createdAt: "yesterday" } };
+  assert.match(faultOfDelivery(headers, spoiled), /createdAt/);
+  assert.match(faultOfDelivery({ ...headers, "x-service-signature": "no" }, body), /pattern/);
+});
+
+Deno.test("openapi: an answer that is not in the document is found out", async () => {
+  const request = new Request("http://localhost/v1/user/balance?user=ada");
+  const complaints: string[] = [];
+  const check = (body: unknown, status = 200, headers: HeadersInit = { "x-request-id": "r" }) =>
+    checkedAnswer(request, Response.json(body, { status, headers }), (fault) => {
+      complaints.push(fault);
+    });
+  await assert.rejects(check({ balance: 5 }), /required/);
+  await assert.rejects(check({}, 418), /418 is not in the API document/);
+  await assert.rejects(check({}, 200, {}), /X-Request-Id/);
+  await assert.rejects(check({}, 200, { "x-request-id": "r", "retry-after": "1" }), /retry-after/);
+  const error = { message: "m", type: "t", param: null, code: "made_up" };
+  await assert.rejects(check({ error }, 400), /allowed values/);
+  const chat = new Request("http://localhost/v1/chat/completions", { method: "POST" });
+  const stream = new Response('data: {"id":5}\n\ndata: [DONE]\n\n', {
+    headers: { "x-request-id": "r", "content-type": "text/event-stream" },
+  });
+  await (await checkedAnswer(chat, stream, (fault) => complaints.push(fault))).text();
+  assert.equal(complaints.length, 1);
+});

@@ -1,0 +1,206 @@
+import assert from "node:assert/strict";
+import { Validator } from "@seriousme/openapi-schema-validator";
+import { createApp } from "../../src/app.ts";
+import { openApiPath } from "../../src/docs/document.ts";
+import { createMetrics } from "../../src/metrics/metrics.ts";
+import { apiDoc } from "../../src/api_doc.ts";
+import { apiDocument, at, faultsOf, resolved, validatorAt } from "../support/api_document.ts";
+import { adminKey, type Body, createWorld } from "../support/world.ts";
+
+/** Pages for people, and what their scripts call: no machine's business. */
+const pages = [
+  "/topup/:token",
+  "/authorize/:token",
+  "/wallet",
+  "/wallet/passkeys/options",
+  "/wallet/passkeys",
+  "/wallet/sign-in/options",
+  "/wallet/sign-in",
+  "/docs",
+  "/docs/guides",
+  "/docs/guides/:name",
+];
+
+Deno.test("openapi: the document is valid OpenAPI 3.1", async () => {
+  const { valid, errors } = await new Validator().validate(structuredClone(apiDocument().document));
+  assert.ok(valid, JSON.stringify(errors));
+});
+
+Deno.test("openapi: every address that machines call has its operation, and no other has one", async () => {
+  using world = await createWorld();
+  const known = (all: Record<string, object>) =>
+    Object.entries(all).flatMap(([address, methods]) =>
+      Object.keys(methods).map((method) => `${method} ${address}`)
+    ).sort();
+  const { routes } = world.app;
+  const called = Object.entries(routes).filter(([address]) =>
+    !pages.includes(address) && !/^\/console($|\/)/.test(address)
+  );
+  assert.deepEqual(known(apiDoc), known(Object.fromEntries(called)));
+  for (const page of pages) assert.ok(routes[page], `${page} is no address any more`);
+});
+
+Deno.test("openapi: names of operations are unique, and every path parameter is described", () => {
+  const { document } = apiDocument();
+  const names: string[] = [];
+  for (const [address, methods] of Object.entries(apiDoc)) {
+    for (const [method, operation] of Object.entries(methods)) {
+      names.push(operation.operationId, operation.summary);
+      const path = openApiPath(address, operation);
+      const { parameters = [] } = document.paths[path][method.toLowerCase()];
+      const described = parameters.map(resolved)
+        .filter((parameter: Body) => parameter.in === "path").map(({ name }: Body) => name);
+      const named = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
+      assert.deepEqual(described.sort(), named.sort(), path);
+    }
+  }
+  assert.equal(new Set(names).size, names.length);
+});
+
+Deno.test("openapi: every example is one that its schema takes, and every body has one", () => {
+  let checked = 0;
+  const check = (...place: string[]) => {
+    const examples = at(...place, "examples") ?? {};
+    const validator = validatorAt(...place, "schema");
+    for (const name of Object.keys(examples)) {
+      assert.equal(faultsOf(validator, examples[name].value), "", [...place, name].join(" "));
+      checked++;
+    }
+    return Object.keys(examples).length;
+  };
+  for (const section of ["paths", "webhooks"]) {
+    for (const [path, methods] of Object.entries(at(section) ?? {})) {
+      for (const [method, operation] of Object.entries<Body>(methods)) {
+        const place = [section, path, method];
+        if (operation.requestBody) {
+          const count = check(...place, "requestBody", "content", "application/json");
+          assert.ok(count > 0, `${place} has no example`);
+        }
+        for (const [status, response] of Object.entries<Body>(operation.responses)) {
+          for (const type of Object.keys(response.content ?? {})) {
+            const count = check(...place, "responses", status, "content", type);
+            assert.ok(count > 0 || Number(status) >= 400, `${place} ${status} has no example`);
+          }
+        }
+      }
+    }
+  }
+  assert.ok(checked > 60, `only ${checked}`);
+  for (const [name, schema] of Object.entries<Body>(at("components", "schemas") ?? {})) {
+    for (const example of schema.examples ?? []) {
+      assert.equal(faultsOf(validatorAt("components", "schemas", name), example), "", name);
+    }
+  }
+});
+
+Deno.test("openapi: it is served to any page, once for each that asks, and says where the server is", async () => {
+  using world = await createWorld();
+  const { status, body, response } = await world.json("/openapi.json", { key: null });
+  assert.equal(status, 200);
+  assert.equal(body.openapi, "3.1.1");
+  assert.deepEqual(body.servers, [{ url: "https://farebox.test" }]);
+  assert.equal(response.headers.get("access-control-allow-origin"), "*");
+  const etag = response.headers.get("etag") ?? "";
+  const headers = { "if-none-match": `"other", W/${etag}` };
+  const again = await world.call("/openapi.json", { key: null, headers });
+  assert.equal(again.status, 304);
+  assert.equal(await again.text(), "");
+  const preflight = await world.call("/openapi.json", { key: null, method: "OPTIONS" });
+  assert.equal(preflight.status, 204);
+});
+
+Deno.test("openapi: what the document admits is not refused for its form, nor the other way round", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "5");
+  const schema = validatorAt("components", "schemas", "MoneyRequest");
+  for (const amount of ["0", "000", "0.0", "1", "0.50", "1.", "1234567890123", "0.000000001"]) {
+    const body = { user: "ada", amount };
+    const { status } = await world.json("/v1/user/charge", { body });
+    assert.equal(faultsOf(schema, body) === "", status === 200, `${amount} is ${status}`);
+  }
+  const { ajv } = apiDocument();
+  let cursors = 0;
+  for (const [path, methods] of Object.entries<Body>(apiDocument().document.paths)) {
+    for (const [method, { parameters = [] }] of Object.entries<Body>(methods)) {
+      for (const { name, schema } of parameters.map(resolved)) {
+        if (name !== "cursor" && name !== "after") continue;
+        cursors++;
+        assert.notEqual(faultsOf(ajv.compile(schema), ""), "", path);
+        const address = path.replace("{projectId}", world.projectId).replace("{user}", "ada");
+        const key = path.includes("/admin/") ? adminKey : world.apiKey;
+        const asked = `${address}?user=ada&what=events&${name}=`;
+        const { status } = await world.json(asked, { key, method: method.toUpperCase() });
+        assert.equal(status, 400, path);
+      }
+    }
+  }
+  assert.ok(cursors > 8, `${cursors}`);
+});
+
+Deno.test("openapi: users and subscriptions have the bounds in it that they are judged by", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "5");
+  const [path, url] = ["/v1/webhooks/subscriptions", "https://hooks.test/"];
+  const subscription = (more: Body) => ({ url, events: ["updated"], ...more });
+  const charge = (user: unknown) => ({ amount: "0.5", user });
+  const cases: [name: string, path: string, body: Body][] = [
+    ["SubscriptionRequest", path, subscription({ url: url.padEnd(2048, "a") })],
+    ["SubscriptionRequest", path, subscription({ url: url.padEnd(2049, "a") })],
+    ["SubscriptionRequest", path, subscription({ customHeaders: { "X-Mine": "a b~" } })],
+    ["SubscriptionRequest", path, subscription({ customHeaders: { "X-Mine": "é" } })],
+    ...[null, "ada", "ada 😀", "a\nda", "ada\u0085", "a".repeat(129)].map((
+      user,
+    ): typeof cases[0] => ["MoneyRequest", "/v1/user/charge", charge(user)]),
+  ];
+  for (const [name, path, body] of cases) {
+    const headers = { "x-service-user": "ada" };
+    const { status } = await world.json(path, { body, headers });
+    const fault = faultsOf(validatorAt("components", "schemas", name), body);
+    assert.equal(fault === "", status < 300, `${status}: ${fault}`);
+  }
+});
+
+Deno.test("openapi: a summary's times and a request's own name are as they are taken", async () => {
+  using world = await createWorld();
+  const { ajv } = apiDocument();
+  const path = "/v1/admin/projects/{projectId}/summary";
+  const { parameters } = at("paths", path, "get") ?? assert.fail();
+  const named = (name: string) => {
+    const { schema } = parameters.map(resolved).find((each: Body) => each.name === name);
+    return (value: string) => faultsOf(ajv.compile(schema), value) === "";
+  };
+  const address = path.replace("{projectId}", world.projectId);
+  for (const to of ["2026-01-31", "2026-01-31T08:00:00Z", "2026-01-31T08:00:00+02:00", "today"]) {
+    const query = `?${new URLSearchParams({ to })}`;
+    const { status } = await world.json(address + query, { key: adminKey });
+    assert.equal(named("to")(to), status === 200, to);
+  }
+  for (const id of ["mine", "m".repeat(128), "m".repeat(129)]) {
+    assert.ok(named("X-Request-Id")(id));
+    const { status, response } = await world.json("/v1/models", {
+      headers: { "x-request-id": id },
+    });
+    const isKept = response.headers.get("x-request-id") === id;
+    assert.deepEqual([status, isKept], [200, id.length <= 128]);
+  }
+});
+
+Deno.test("openapi: who does not read on holds a slice of the document or its page, and no more", async () => {
+  using world = await createWorld();
+  // As it is served: a world's own app reads each answer first.
+  const app = await createApp({ ...world.deps, metrics: createMetrics() });
+  for (const [path, end] of [["/openapi.json", "}"], ["/docs", "</html>"]] as const) {
+    const { body, headers } = await app.fetch(new Request(`http://localhost${path}`));
+    let text = "";
+    let slices = 0;
+    const decoder = new TextDecoder();
+    for await (const bytes of body ?? assert.fail()) {
+      assert.ok(bytes.length <= 16 * 1024, path);
+      text += decoder.decode(bytes, { stream: true });
+      slices++;
+    }
+    assert.ok(slices > 10, path);
+    assert.ok(text.endsWith(end), path);
+    assert.equal(headers.get("content-length"), String(new TextEncoder().encode(text).length));
+  }
+});

@@ -1,0 +1,55 @@
+import assert from "node:assert/strict";
+import { eventsTable } from "../../scripts/events_table.ts";
+import { createProgram } from "../../scripts/farebox.ts";
+
+const cellsOf = (table: string) =>
+  table.split("\n").filter((line) => !/^\|[\s|-]+$/.test(line))
+    .map((line) => line.split("|").map((cell) => cell.trim()));
+
+Deno.test("readme: its table of events is the one of the schemas", async () => {
+  const text = await Deno.readTextFile(new URL("../../README.md", import.meta.url));
+  const [, table = ""] = /<!-- events -->\n\n?([^]*?)\n\n?<!-- \/events -->/.exec(text) ?? [];
+  assert.deepEqual(cellsOf(table), cellsOf(eventsTable()));
+});
+
+Deno.test("readme: its links to files lead to files", async () => {
+  const text = await Deno.readTextFile(new URL("../../README.md", import.meta.url));
+  const links = [...text.matchAll(/\]\((?!https?:|#)([^)#]+)/g)].map(([, link = ""]) => link);
+  assert.ok(links.length > 0);
+  for (const link of links) await Deno.stat(new URL(`../${link}`, import.meta.url));
+});
+
+Deno.test("readme: its links into guides lead to headings that are there", async () => {
+  const text = await Deno.readTextFile(new URL("../../README.md", import.meta.url));
+  const links = [...text.matchAll(/\]\((guides\/[^)#]+)#([^)]+)\)/g)];
+  assert.ok(links.length >= 3, "a stream, a balance and the activities");
+  for (const [, file, place] of links) {
+    const guide = await Deno.readTextFile(new URL(`../${file}`, import.meta.url));
+    const places = [...guide.matchAll(/^#+ (.+)$/gm)].map(([, title = ""]) => placeOf(title));
+    assert.ok(place !== undefined && places.includes(place), `${file}#${place}`);
+  }
+});
+
+/** What a heading is called in an address, as GitHub does. */
+const placeOf = (title: string) => title.toLowerCase().replace(/[^\w -]/g, "").replaceAll(" ", "-");
+
+Deno.test("readme: the operator's commands are commands, with the options that they have", async () => {
+  const text = await Deno.readTextFile(new URL("../../README.md", import.meta.url));
+  const lines = [...text.matchAll(/^deno task farebox (.+)$/gm)].map(([, line = ""]) => line);
+  assert.ok(lines.length > 5);
+  for (const line of lines) {
+    const words = line.split(" < ")[0]?.match(/"[^"]*"|\S+/g) ?? [];
+    let command = createProgram();
+    const names = words.filter((word) => !word.startsWith("-"));
+    for (const name of names) {
+      const below = command.commands.find((known) => known.name() === name);
+      if (!below) break;
+      command = below;
+    }
+    assert.equal(command.commands.length, 0, `${line} names no command`);
+    const known = [...command.options, ...createProgram().options].map(({ long }) => long);
+    for (const option of words.filter((word) => word.startsWith("--"))) {
+      assert.ok(known.includes(option), `${line}: ${option}`);
+    }
+  }
+});

@@ -1,0 +1,185 @@
+import assert from "node:assert/strict";
+import { countTokens } from "gpt-tokenizer/o200k";
+import { fromDecimal, toAmount, zero } from "../../src/base/money.ts";
+import { UsageMeter } from "../../src/inference/usage_meter.ts";
+import type { ModelTerms } from "../../src/pricing/price.ts";
+import { countPrompt } from "../../src/formats/chat/prompt.ts";
+import { type PromptSize, quoteCall } from "../../src/inference/quote.ts";
+import { readChatRequest } from "../../src/formats/chat/request.ts";
+import { TimeSlice } from "../../src/base/time_slice.ts";
+import { loadTokenizer, sliceAt } from "../../src/pricing/tokenizer.ts";
+import { plausibleUsage } from "../../src/pricing/usage.ts";
+import { chat } from "../support/chat.ts";
+import { createHandClock } from "../support/clock.ts";
+import { createWorld, mulberry32 } from "../support/world.ts";
+
+const count = await loadTokenizer();
+const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const media = { bytes: 0, tokens: 0 };
+
+/** The kind of text that takes longest: words that nobody has seen before. */
+function randomWords(chars: number, random = mulberry32(7)): string {
+  let text = "";
+  while (text.length < chars) {
+    for (let n = 0; n < 64; n++) text += letters[Math.floor(random() * letters.length)];
+    text += " ";
+  }
+  return text;
+}
+
+/** Very many short messages of it. */
+function manyMessages(messages: number) {
+  const random = mulberry32(8);
+  return Array.from({ length: messages }, () => ({
+    role: "user",
+    content: randomWords(390, random),
+  }));
+}
+
+const readMessages = (messages: { role: string; content: string }[]) =>
+  readChatRequest({ model: "m", messages }, { bytes: messages.length * 400, allowedFields: [] });
+
+const realClock = {
+  ...createHandClock(),
+  elapsed: () => performance.now(),
+  sleep: (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms)),
+};
+
+function slicesOf(text: string): string[] {
+  const slices: string[] = [];
+  for (let from = 0; from < text.length; from += slices.at(-1)?.length ?? 0) {
+    slices.push(sliceAt(text, from));
+  }
+  return slices;
+}
+
+Deno.test("counting: slices of prose count as much as the whole", () => {
+  const texts = [
+    "The quick brown fox isn't as lazy as the dog, is it?\n\n  And again.\n",
+    "const x = { a: [1, 2] };\n\tif (x.a[0] === 1) {\n    return `${x}`; // why\n}\n",
+    "na\u00efve caf\u00e9 \u0440\u0443\u0441\u0441\u043a\u0438\u0439 \ud83d\udc69\u200d\ud83d\ude80 and 12345 more ",
+  ];
+  for (const text of texts) {
+    const long = text.repeat(Math.ceil(40_000 / text.length));
+    const slices = slicesOf(long);
+    assert.equal(slices.join(""), long);
+    assert.ok(slices.length >= 20, `${slices.length}`);
+    const counted = slices.reduce((sum, slice) => sum + count(slice), 0);
+    assert.equal(counted, countTokens(long), text);
+  }
+});
+
+Deno.test("counting: no slice ends within a character, and each cut adds a token at most", () => {
+  for (const unit of ["\ud83d\ude42", "a\ud83d\ude42", "\u65e5\u672c\u8a9e"]) {
+    const long = unit.repeat(10_000);
+    const slices = slicesOf(long);
+    assert.equal(slices.join(""), long);
+    assert.ok(slices.every((slice) => slice.isWellFormed()), unit);
+    assert.ok(slices.every((slice) => slice.length <= 2_048), unit);
+  }
+});
+
+Deno.test("counting: others never wait long, however many are counted at once", async () => {
+  const read = readMessages(manyMessages(1_000));
+  const counted = Array.from({ length: 3 }, () => {
+    const stretch = new TimeSlice(realClock);
+    return countPrompt(read, media, { count, stretch, most: Infinity });
+  });
+  let [worst, at] = [0, performance.now()];
+  const timer = setInterval(() => {
+    worst = Math.max(worst, performance.now() - at);
+    at = performance.now();
+  }, 5);
+  const results = await Promise.all(counted);
+  clearInterval(timer);
+  assert.equal(new Set(results).size, 1);
+  // In one go it takes seconds.
+  assert.ok(worst < 500, `${worst} ms`);
+});
+
+Deno.test("counting: a prompt is counted no further than it can be paid", async () => {
+  const read = readMessages(manyMessages(2_000));
+  let chars = 0;
+  const seen = (text: string) => {
+    chars += text.length;
+    return count(text);
+  };
+  const most = 4 * 2_000 + 1_000;
+  const stretch = new TimeSlice(createHandClock());
+  const tokens = await countPrompt(read, media, { count: seen, stretch, most });
+  assert.ok(tokens > most && tokens < most + 2_048, `${tokens}`);
+  assert.ok(chars < 5_000, `${chars}`);
+});
+
+Deno.test("counting: a chat of 5 MB that a cent cannot pay is refused at once", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "0.01");
+  const messages = manyMessages(12_000);
+  const startedAt = performance.now();
+  const { status, response, body } = await chat(world, { messages });
+  assert.equal(status, 200);
+  assert.equal(response.headers.get("x-service-paywall"), "insufficient_funds");
+  assert.equal(body.paywall.reason, "insufficient_funds");
+  // To its end it would take half a minute.
+  assert.ok(performance.now() - startedAt < 3_000, `${performance.now() - startedAt} ms`);
+  assert.deepEqual(await world.balance("ada"), { balance: "0.01", held: "0", available: "0.01" });
+});
+
+const percent = fromDecimal("100");
+const rate = fromDecimal("1");
+const rates = { input: rate, cachedInput: rate, cacheWrite: rate, output: rate };
+const terms: ModelTerms = {
+  price: { tiers: [{ above: -1, rates }], requestFee: zero, percent },
+  maxOutputTokens: 100,
+  minOutputTokens: 10,
+  minStructuredOutputTokens: 10,
+  mediaTokens: {},
+  reasoning: false,
+  onAbort: null,
+  displayName: null,
+  description: null,
+};
+
+/** What is said to so many tokens' worth of money. */
+function quoteFor(tokens: number, prompt: Partial<PromptSize>, its = terms) {
+  const asked = readMessages([{ role: "user", content: "Hi" }]);
+  const size = { bound: 1_000_000, counted: null, atLeast: 0, ...prompt };
+  const money = toAmount(rate * BigInt(tokens) / 1_000_000n);
+  const funds = { available: money, balanceOnly: money, withoutOwnHolds: money, balance: money };
+  return quoteCall(asked, its, size)(funds);
+}
+
+Deno.test("counting: it goes as far as the shortest answer leaves money for, and no further again", () => {
+  assert.deepEqual(quoteFor(1_000, {}), { countTo: 990 });
+  assert.equal(quoteFor(9, {}), null);
+  assert.equal(quoteFor(1_000, { atLeast: 991 }), null, "what is known of it is too much already");
+  assert.deepEqual(quoteFor(2_000, { atLeast: 991 }), { countTo: 1_990 }, "money came meanwhile");
+  assert.deepEqual(quoteFor(1_000, { counted: 990 }), {
+    amount: toAmount(rate / 1_000n),
+    cap: 10,
+    clamped: true,
+    squeezed: false,
+    balance: toAmount(rate / 1_000n),
+  });
+  assert.equal(quoteFor(1_000, { counted: 991 }), null);
+});
+
+Deno.test("counting: a prompt that costs nothing is not counted", () => {
+  const free = { input: 0n, cachedInput: 0n, cacheWrite: 0n, output: rate };
+  const price = { ...terms.price, tiers: [{ above: -1, rates: free }] };
+  const quote = quoteFor(50, {}, { ...terms, price });
+  assert.equal(quote && "cap" in quote && quote.cap, 50);
+  assert.equal(quoteFor(9, {}, { ...terms, price }), null);
+});
+
+Deno.test("counting: an answer that is counted twice at once is counted once, and wholly", async () => {
+  const text = randomWords(100_000);
+  const plausible = plausibleUsage(1, 1);
+  const countInput = () => Promise.resolve(0);
+  const meter = new UsageMeter({ choices: 1, plausible, countInput, clock: realClock });
+  meter.addOutput({ content: text });
+  const both = await Promise.all([meter.countOutput(), meter.countOutput()]);
+  meter.addOutput({ content: "Hi" });
+  assert.deepEqual(both, [count(text), count(text)]);
+  assert.equal(await meter.countOutput(), count(text) + 1);
+});

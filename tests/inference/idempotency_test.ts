@@ -1,0 +1,319 @@
+import assert from "node:assert/strict";
+import { chat, chatBody, chatStream, completionsPath, until, usageOf } from "../support/chat.ts";
+import { settle } from "../support/clock.ts";
+import { completion, helloStream } from "../support/upstream.ts";
+import { loadTokenizer } from "../../src/pricing/tokenizer.ts";
+import { allow, Device, pay, sharedWorld } from "../support/wallets.ts";
+import { adminKey, createWorld } from "../support/world.ts";
+
+// Loaded before the clock is moved, since loading takes real time.
+await loadTokenizer();
+
+const keyed = { headers: { "idempotency-key": "ask-1" } };
+const day = 24 * 60 * 60 * 1000;
+const kept = ["x-service-activity-id", "x-service-cost", "x-service-balance", "content-type"];
+
+Deno.test("chat replay: the same key and body gives the first answer again, for nothing", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  const first = await chat(world, {}, keyed);
+  await chat(world);
+  const again = await chat(world, {}, {
+    headers: { ...keyed.headers, "x-request-id": "second" },
+  });
+  assert.equal(again.status, 200);
+  assert.deepEqual(again.body, first.body);
+  for (const name of kept) {
+    assert.equal(again.response.headers.get(name), first.response.headers.get(name), name);
+  }
+  assert.equal(first.response.headers.get("idempotent-replayed"), null);
+  assert.equal(again.response.headers.get("idempotent-replayed"), "true");
+  assert.equal(again.response.headers.get("x-request-id"), "second");
+  assert.equal(world.upstream.calls.length, 2);
+  const entries = await usageOf(world);
+  assert.deepEqual(entries.map(({ idempotencyKey }) => idempotencyKey), [null, "ask-1"]);
+});
+
+Deno.test("chat replay: the order of fields and the way a user is named do not matter", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  await chat(world, { temperature: 0.5, top_p: 1 }, keyed);
+  const raw = `{"top_p":1,"temperature":0.5,"user":"ada",` +
+    `"messages":[{"content":"Hi","role":"user"}],"model":"test-model"}`;
+  const again = await world.json(completionsPath, { raw, ...keyed });
+  assert.equal(again.response.headers.get("idempotent-replayed"), "true");
+});
+
+for (
+  const [name, fields] of [
+    ["other messages", { messages: [{ role: "user", content: "Ho" }] }],
+    ["another user", { user: "bob" }],
+    ["another field", { temperature: 1 }],
+    ["a number that a double cannot hold", { seed: 2 ** 60 }],
+  ] as const
+) {
+  Deno.test(`chat replay: the same key with ${name} is 422, running or done`, async () => {
+    using world = await createWorld();
+    for (const user of ["ada", "bob"]) await world.deposit(user, "1");
+    let during = { status: 0, body: { error: { code: "" } } };
+    world.upstream.once(async () => {
+      const { status, body } = await chat(world, fields, keyed);
+      during = { status, body: { error: { code: body.error?.code } } };
+      return completion();
+    });
+    await chat(world, {}, keyed);
+    const { status, body } = await chat(world, fields, keyed);
+    assert.deepEqual([status, body.error.code], [422, "idempotency_key_reused"]);
+    assert.deepEqual([during.status, during.body.error.code], [422, "idempotency_key_reused"]);
+    assert.equal(world.upstream.calls.length, 1);
+    assert.equal((await world.balance("bob")).available, "1");
+  });
+}
+
+Deno.test("chat replay: who asks again while the first one runs waits for its answer", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  world.upstream.once(async () => {
+    await world.clock.sleep(1_000);
+    return completion();
+  });
+  const asked = Promise.all(Array.from({ length: 5 }, () => chat(world, {}, keyed)));
+  const answers = await until(world, asked);
+  for (const { body } of answers) assert.deepEqual(body, answers[0]?.body);
+  const replayed = answers.filter(({ response }) => response.headers.has("idempotent-replayed"));
+  assert.equal(replayed.length, 4);
+  assert.equal(world.upstream.calls.length, 1);
+  assert.equal((await world.balance("ada")).balance, "0.99998");
+});
+
+Deno.test("chat replay: so does who asks again for what a wallet pays", async () => {
+  using world = await sharedWorld();
+  await allow(new Device(world));
+  await pay(world);
+  world.upstream.once(async () => {
+    await world.clock.sleep(1_000);
+    return completion();
+  });
+  const asked = Promise.all([chat(world, {}, keyed), chat(world, {}, keyed)]);
+  const [one, other] = await until(world, asked);
+  assert.deepEqual([one?.status, one?.body.paywall, one?.body], [200, undefined, other?.body]);
+  assert.equal(world.upstream.calls.length, 1);
+});
+
+Deno.test("chat replay: of those who wait for one answer, eight do, and who has left does not", async () => {
+  using world = await createWorld({ env: { REQUESTS_MAX: "12" } });
+  await world.deposit("ada", "1");
+  const { promise, resolve } = Promise.withResolvers<Response>();
+  world.upstream.once(() => promise);
+  const first = chat(world, {}, keyed);
+  while (world.upstream.calls.length < 1) await settle();
+  const leave = new AbortController();
+  const left = Array.from({ length: 9 }, () => chat(world, {}, { ...keyed, signal: leave.signal }));
+  await world.clock.advance(100);
+  const beyond = await left.at(-1);
+  assert.deepEqual([beyond?.status, beyond?.body.error.code], [429, "concurrency_limit"]);
+  assert.equal(beyond?.response.headers.get("retry-after"), "1");
+  leave.abort();
+  await world.clock.advance(2_000);
+  const others = Array.from({ length: 8 }, () => chat(world, {}, keyed));
+  await world.clock.advance(100);
+  resolve(completion());
+  const answers = await until(world, Promise.all([first, ...others]));
+  assert.deepEqual(answers.map(({ status }) => status), Array(9).fill(200));
+  assert.equal(world.upstream.calls.length, 1);
+});
+
+Deno.test("chat replay: an answer is kept for a day, and then the key is new", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  await chat(world, {}, keyed);
+  await world.clock.advance(day - 1);
+  assert.ok((await chat(world, {}, keyed)).response.headers.has("idempotent-replayed"));
+  await world.clock.advance(1);
+  await world.app.sweep();
+  const { status, response } = await chat(world, { temperature: 1 }, keyed);
+  assert.equal(status, 200);
+  assert.equal(response.headers.get("idempotent-replayed"), null);
+  assert.equal(world.upstream.calls.length, 2);
+});
+
+Deno.test("chat replay: a day is a day also before the sweep, and sweeps leave newer answers", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  await chat(world, {}, keyed);
+  await world.clock.advance(day);
+  await chat(world, { temperature: 1 }, keyed);
+  assert.equal(world.upstream.calls.length, 2);
+  await world.app.sweep();
+  const { response } = await chat(world, { temperature: 1 }, keyed);
+  assert.equal(response.headers.get("idempotent-replayed"), "true");
+  assert.equal(world.upstream.calls.length, 2);
+});
+
+Deno.test("chat replay: an answer too large to keep says so, and is asked for again", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  const sized = (content: string) =>
+    completion({ choices: [{ index: 0, message: { content }, finish_reason: "stop" }] });
+  world.upstream.reply(() => sized("\u20ac".repeat(21_000)));
+  for (const calls of [1, 2]) {
+    const { status, response } = await chat(world, {}, keyed);
+    assert.equal(status, 200);
+    assert.equal(response.headers.get("idempotency-stored"), "false");
+    assert.equal(world.upstream.calls.length, calls);
+  }
+  world.upstream.reply(() => sized("\u20ac".repeat(20_000)));
+  const { response } = await chat(world, {}, keyed);
+  assert.equal(response.headers.get("idempotency-stored"), null);
+  assert.ok((await chat(world, {}, keyed)).response.headers.has("idempotent-replayed"));
+  assert.equal((await usageOf(world)).length, 3);
+});
+
+Deno.test("chat replay: an answer is given again though its model is served no more", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  const first = await chat(world, {}, keyed);
+  const { status } = await world.json(`/v1/admin/projects/${world.projectId}`, {
+    method: "PATCH",
+    body: { pricing: { models: { another: { input: "1", output: "1" } } } },
+    key: adminKey,
+  });
+  assert.equal(status, 200);
+  assert.equal((await chat(world)).status, 404);
+  const again = await chat(world, {}, keyed);
+  assert.deepEqual([again.status, again.body], [200, first.body]);
+});
+
+Deno.test("chat replay: what was not charged is not kept", async () => {
+  using world = await createWorld();
+  const walled = await chat(world, {}, keyed);
+  assert.ok(walled.body.paywall);
+  await world.deposit("ada", "1");
+  world.upstream.once(() => Response.json({ error: { message: "no" } }, { status: 500 }));
+  assert.equal((await chat(world, {}, keyed)).status, 502);
+  world.upstream.once(() => Response.json({ error: { message: "no" } }, { status: 400 }));
+  assert.equal((await chat(world, { temperature: 9 }, keyed)).status, 400);
+  const { status, response } = await chat(world, {}, keyed);
+  assert.deepEqual([status, response.headers.get("idempotent-replayed")], [200, null]);
+  assert.equal((await usageOf(world)).length, 1);
+});
+
+Deno.test("chat replay: a stream is never replayed", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  for (let i = 0; i < 2; i++) {
+    world.upstream.once(helloStream);
+    const response = await chatStream(world, {}, keyed);
+    assert.match(await response.text(), /Hello/);
+    assert.equal(response.headers.get("idempotent-replayed"), null);
+  }
+  assert.equal((await usageOf(world)).length, 2);
+});
+
+Deno.test("chat replay: a key counts for its project and its operation", async () => {
+  using world = await createWorld();
+  const other = await world.makeProject();
+  const deposit = { body: { user: "ada", amount: "1" }, ...keyed };
+  for (const key of [world.apiKey, other.apiKey]) {
+    const { status } = await world.json("/v1/user/balance/deposit", { ...deposit, key });
+    assert.equal(status, 200);
+    const { response } = await chat(world, {}, { ...keyed, key });
+    assert.equal(response.headers.get("idempotent-replayed"), null);
+  }
+  assert.equal(world.upstream.calls.length, 2);
+});
+
+for (
+  const [name, key] of [["empty", ""], ["a blank in it", "a b"], ["too long", "k".repeat(256)]]
+) {
+  Deno.test(`chat replay: a key that is ${name} is 400`, async () => {
+    using world = await createWorld();
+    const headers = { "idempotency-key": key ?? "" };
+    const { status, body } = await chat(world, {}, { headers });
+    assert.deepEqual([status, body.error.param], [400, "Idempotency-Key"]);
+  });
+}
+
+Deno.test("chat replay: the mark of a process that died ends with its hold", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  using dead = await createWorld({ shareWith: world });
+  dead.upstream.once(() => {
+    // From here on it writes nothing more, and hears nothing.
+    dead.deps.committer.commit = () => new Promise(() => {});
+    return new Promise(() => {});
+  });
+  dead.call(completionsPath, { body: chatBody(), ...keyed }).catch(() => {});
+  await world.clock.advance(57_000);
+  assert.equal(dead.upstream.calls.length, 1);
+  assert.notEqual((await world.balance("ada")).held, "0");
+  const askedAt = world.clock.now();
+  const { status } = await until(world, chat(world, {}, keyed));
+  assert.equal(status, 200);
+  assert.ok(world.clock.now() - askedAt >= 3_000);
+  assert.deepEqual(await world.balance("ada"), {
+    balance: "0.99998",
+    held: "0",
+    available: "0.99998",
+  });
+});
+
+Deno.test("chat replay: of a request that came to no end nothing is left after a day", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  using lost = await createWorld({ shareWith: world });
+  lost.upstream.once(() => {
+    lost.deps.committer.commit = () => Promise.reject(new Error("the store is gone"));
+    return Response.json({}, { status: 500 });
+  });
+  await lost.call(completionsPath, { body: chatBody(), ...keyed });
+  const marks = async () =>
+    (await Promise.all(
+      ["chat_replay", "chat_replay_due"].map((name) =>
+        world.deps.kv.list({ prefix: [name], limit: 10 })
+      ),
+    )).flat().length;
+  await world.clock.advance(23 * 60 * 60 * 1000);
+  await world.app.sweep();
+  assert.equal(await marks(), 2);
+  await world.clock.advance(2 * 60 * 60 * 1000);
+  await world.app.sweep();
+  assert.equal(await marks(), 0);
+});
+
+Deno.test("chat replay: asked of two processes at once it is answered and charged once", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  using second = await createWorld({ shareWith: world });
+  const slow = async () => {
+    await world.clock.sleep(500);
+    return completion();
+  };
+  world.upstream.reply(slow);
+  second.upstream.reply(slow);
+  const asked = [world, second, world, second].map((each) => chat(each, {}, keyed));
+  const answers = await until(world, Promise.all(asked), 100);
+  for (const { body } of answers) assert.deepEqual(body, answers[0]?.body);
+  assert.equal(world.upstream.calls.length + second.upstream.calls.length, 1);
+  assert.equal((await world.balance("ada")).balance, "0.99998");
+});
+
+Deno.test("chat replay: a repeated request counts into no limit of its key, running or done", async () => {
+  const limits = { key: { requestsPerMinute: 1, concurrent: 1 } };
+  using world = await createWorld({ project: { limits } });
+  await world.deposit("ada", "1");
+  let during: ReturnType<typeof chat> | null = null;
+  world.upstream.once(async () => {
+    during = chat(world, {}, keyed);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    return completion();
+  });
+  const first = await chat(world, {}, keyed);
+  await world.clock.advance(200);
+  const again = await chat(world, {}, keyed);
+  for (const { status, body } of [await (during ?? assert.fail()), again]) {
+    assert.deepEqual([status, body], [200, first.body]);
+  }
+  assert.equal((await chat(world)).status, 429, "anything new does");
+  assert.equal(world.upstream.calls.length, 1);
+});

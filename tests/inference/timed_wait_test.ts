@@ -1,0 +1,45 @@
+import assert from "node:assert/strict";
+import { TimedWait } from "../../src/base/timed_wait.ts";
+import { createHandClock } from "../support/clock.ts";
+
+Deno.test("patience: what comes in time is the result, and leaves nothing running", async () => {
+  const clock = createHandClock();
+  const patience = new TimedWait<string>(clock);
+  assert.equal(await patience.wait(Promise.resolve("a piece"), 1_000), "a piece");
+  await assert.rejects(patience.wait(Promise.reject(new Error("broken")), 1_000), /broken/);
+  patience.end();
+  assert.equal(clock.waiting, 0);
+});
+
+Deno.test("patience: each wait has its whole time, whatever rings for those before it", async () => {
+  const clock = createHandClock();
+  const patience = new TimedWait<string>(clock);
+  await patience.wait(Promise.resolve("first"), 1_000);
+  await clock.advance(600);
+  const startedAt = clock.elapsed();
+  const second = patience.wait(new Promise(() => {}), 1_000).then(() => clock.elapsed());
+  await clock.advance(5_000);
+  assert.equal((await second) - startedAt, 1_000);
+});
+
+Deno.test("patience: a shorter wait ends before the timer of a longer one rings", async () => {
+  const clock = createHandClock();
+  const patience = new TimedWait<string>(clock);
+  await patience.wait(Promise.resolve("first"), 10_000);
+  const second = patience.wait(new Promise(() => {}), 500).then(() => clock.elapsed());
+  await clock.advance(20_000);
+  assert.equal(await second, 500);
+  assert.equal(clock.waiting, 0);
+});
+
+Deno.test("patience: what comes after its wait was given up is there for the next one", async () => {
+  const clock = createHandClock();
+  const patience = new TimedWait<string>(clock);
+  const work = Promise.withResolvers<string>();
+  const given = patience.wait(work.promise, 100);
+  await clock.advance(100);
+  assert.equal(await given, "late");
+  work.resolve("late");
+  await clock.advance(0);
+  assert.equal(await patience.wait(work.promise, 100), "late");
+});

@@ -1,0 +1,312 @@
+import assert from "node:assert/strict";
+import { formatAmount, toAmount } from "../../src/base/money.ts";
+import { type Price, usageCost } from "../../src/pricing/price.ts";
+import { readUsage } from "../../src/pricing/usage.ts";
+import { chat, chatBody, chatStream, usageOf } from "../support/chat.ts";
+import { createWorld } from "../support/world.ts";
+import { chunk, completion, sse, usage, usageChunk } from "../support/upstream.ts";
+
+/** Of an answer "Hello there" to "Hi": 8 tokens in, 2 out. */
+const estimatedCost = "0.000012";
+
+const cachedPricing = {
+  pricing: {
+    models: {
+      "test-model": {
+        input: "1",
+        cachedInput: "0.1",
+        cacheWrite: "1.25",
+        output: "2",
+        maxOutputTokens: 1000,
+      },
+    },
+  },
+};
+
+const reports: { name: string; used: Record<string, unknown>; cost: string }[] = [
+  {
+    name: "400 plain, 600 cached, 100 out", // case 26
+    used: usage(1000, 100, { prompt_tokens_details: { cached_tokens: 600 } }),
+    cost: "0.00066",
+  },
+  {
+    name: "the cache's writes have their own price",
+    used: usage(1000, 100, {
+      prompt_tokens_details: { cached_tokens: 600, cache_write_tokens: 300 },
+    }),
+    cost: "0.000735",
+  },
+  {
+    name: "reasoning is inside the output, and not added to it", // case 27
+    used: usage(10, 100, { completion_tokens_details: { reasoning_tokens: 90 } }),
+    cost: "0.00021",
+  },
+  {
+    name: "rejected predictions are inside the output", // case 27
+    used: usage(10, 100, { completion_tokens_details: { rejected_prediction_tokens: 60 } }),
+    cost: "0.00021",
+  },
+  {
+    name: "more cached than prompt is cut to the prompt", // case 28
+    used: usage(100, 5, { prompt_tokens_details: { cached_tokens: 900 } }),
+    cost: "0.00002",
+  },
+  {
+    name: "cached and written overlap: no token is paid twice", // case 28
+    used: usage(100, 0, { prompt_tokens_details: { cached_tokens: 80, cache_write_tokens: 80 } }),
+    cost: "0.000033",
+  },
+  {
+    name: "negative details count as none", // case 28
+    used: usage(100, 5, { prompt_tokens_details: { cached_tokens: -50 } }),
+    cost: "0.00011",
+  },
+  {
+    name: "more reasoning than output is cut to it", // case 28
+    used: usage(100, 5, { completion_tokens_details: { reasoning_tokens: 500 } }),
+    cost: "0.00011",
+  },
+  {
+    name: "what was read from a cache beside the prompt is not free",
+    used: usage(100, 5, { cache_read_input_tokens: 1_000, total_tokens: 1_105 }),
+    cost: "0.00021",
+  },
+  {
+    name: "nor what was written to one",
+    used: usage(100, 5, { cache_creation_input_tokens: 1_000, total_tokens: 1_105 }),
+    cost: "0.00136",
+  },
+  {
+    name: "of a cache within the prompt no token is paid twice",
+    used: usage(1_000, 5, { cache_read_input_tokens: 900 }),
+    cost: "0.0002",
+  },
+  { name: "zero everywhere is zero, not an estimate", used: usage(0, 0), cost: "0" }, // case 30
+];
+
+for (const { name, used, cost } of reports) {
+  Deno.test(`chat usage: ${name}`, async () => {
+    using world = await createWorld({ project: cachedPricing });
+    await world.deposit("ada", "1");
+    world.upstream.once(() => completion({ usage: used }));
+    const { status, body } = await chat(world);
+    assert.equal(status, 200);
+    assert.deepEqual(body.usage, { ...used, cost });
+    const [entry] = await usageOf(world);
+    assert.equal(entry?.amount, cost);
+    assert.equal(entry?.usage.source, "provider");
+    const { balance, held } = await world.balance("ada");
+    assert.equal(
+      balance,
+      formatAmount(toAmount(10n ** 9n - BigInt(Math.round(Number(cost) * 1e9)))),
+    );
+    assert.equal(held, "0");
+  });
+}
+
+Deno.test("chat usage: of a prompt that is not what was sent our count is charged, and it is logged", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  // As gateways do that search, or add texts of their own.
+  const used = usage(99_000_000, 700, { completion_tokens_details: { reasoning_tokens: 650 } });
+  world.upstream.once(() => completion({ usage: used }));
+  const { body } = await chat(world);
+  const counted = { prompt_tokens: 8, completion_tokens: 700, total_tokens: 708 };
+  assert.deepEqual(body.usage, { ...counted, cost: "0.001408" }); // case 28
+  const [entry] = await usageOf(world);
+  const { source, outputTokens, reasoningTokens } = entry?.usage ?? {};
+  assert.deepEqual([source, outputTokens, reasoningTokens], ["estimated", 700, 650]);
+  const told = world.logged.find(({ event }) => event === "usage_doubtful");
+  assert.equal(told?.promptTokens, 99_000_000);
+});
+
+const outside: [string, Record<string, unknown>, [output: number, reasoning: number]][] = [
+  ["xAI's", { completion_tokens_details: { reasoning_tokens: 386 }, total_tokens: 427 }, [
+    395,
+    386,
+  ]],
+  ["Gemini's", { total_tokens: 623 }, [591, 582]],
+  ["none: what a cache holds is beside it", {
+    total_tokens: 141,
+    cache_creation_input_tokens: 60,
+    cache_read_input_tokens: 40,
+  }, [9, 0]],
+];
+
+for (const [name, more, expected] of outside) {
+  Deno.test(`chat usage: thoughts that are counted beside the answer are charged: ${name}`, async () => {
+    using world = await createWorld();
+    await world.deposit("ada", "1");
+    world.upstream.once(() => completion({ usage: { ...usage(32, 9), ...more } }));
+    await chat(world);
+    const { outputTokens, reasoningTokens } = (await usageOf(world))[0]?.usage ?? {};
+    assert.deepEqual([outputTokens, reasoningTokens], expected);
+  });
+}
+
+const absurd: [string, unknown][] = [
+  ["none at all", undefined], // case 29
+  ["null", null], // case 29
+  ["a negative prompt", usage(-10, 5)], // case 28
+  ["a negative output", usage(10, -5)], // case 28
+  ["fractions", usage(10.5, 5)], // case 28
+  ["text", usage(10, 5, { completion_tokens: "5" })], // case 28
+  ["more than any model can do", usage(10, 1e12)], // case 28
+  ["much more than was asked for", usage(10, 99_000_000)], // case 28
+  ["half of it missing", { prompt_tokens: 10 }], // case 29
+  ["a list", [10, 5]], // case 28
+];
+
+for (const [name, used] of absurd) {
+  Deno.test(`chat usage: our own count is charged, and marked, for ${name}`, async () => {
+    using world = await createWorld();
+    await world.deposit("ada", "1");
+    world.upstream.once(() => completion({ usage: used }));
+    const { body } = await chat(world);
+    assert.deepEqual(body.usage, {
+      prompt_tokens: 8,
+      completion_tokens: 2,
+      total_tokens: 10,
+      cost: estimatedCost,
+    });
+    const [entry, ...more] = await usageOf(world);
+    assert.equal(more.length, 0);
+    assert.equal(entry?.amount, estimatedCost);
+    assert.equal(entry?.usage.source, "estimated");
+    assert.deepEqual(
+      [entry?.usage.uncachedInputTokens, entry?.usage.outputTokens],
+      [8, 2],
+    );
+  });
+}
+
+Deno.test("chat usage: tool calls are counted where usage is absent", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  const tool_calls = [{
+    id: "c",
+    type: "function",
+    function: { name: "weather", arguments: '{"city":"Oslo"}' },
+  }];
+  const choices = [{ index: 0, message: { content: null, tool_calls } }];
+  world.upstream.once(() => completion({ choices, usage: undefined }));
+  const { body } = await chat(world);
+  assert.ok(body.usage.completion_tokens >= 5, JSON.stringify(body.usage)); // case 32
+  assert.equal((await usageOf(world))[0]?.amount, body.usage.cost);
+});
+
+Deno.test("chat usage: two answers hold twice, and usage of one does not hide the other", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  const content = "one two three four five six seven eight";
+  const choices = [0, 1].map((index) => ({ index, message: { role: "assistant", content } }));
+  const details = { prompt_tokens_details: { cached_tokens: 4 } };
+  let held = "";
+  world.upstream.once(async () => {
+    held = (await world.balance("ada")).held;
+    return completion({ choices, usage: usage(10, 8, details) });
+  });
+  const { body } = await chat(world, { n: 2, max_tokens: 100 });
+  assert.equal(body.usage.completion_tokens, 16, "as many as are charged");
+  assert.deepEqual(body.usage.prompt_tokens_details, details.prompt_tokens_details);
+  const bytes = JSON.stringify(chatBody({ n: 2, max_tokens: 100 })).length;
+  assert.equal(held, ((bytes + 2 * 100 * 2) / 1e6).toFixed(6)); // case 31
+  assert.equal(world.upstream.calls[0]?.body.max_tokens, 100);
+  assert.equal((await usageOf(world))[0]?.amount, "0.000042"); // 10 + 2 * 8 * 2
+  assert.equal((await usageOf(world))[0]?.usage.source, "estimated");
+});
+
+Deno.test("chat usage: the total of several answers is charged once where it is reported", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  const choices = [0, 1].map((index) => ({ index, message: { content: "Hello there" } }));
+  world.upstream.once(() => completion({ choices, usage: usage(10, 40) }));
+  await chat(world, { n: 2 });
+  assert.equal((await usageOf(world))[0]?.amount, "0.00009"); // case 31
+  // As a tokenizer does that knows the language better than ours: 16 by our own.
+  const content = "one two three four five six seven eight";
+  const long = [0, 1].map((index) => ({ index, message: { content } }));
+  world.upstream.once(() => completion({ choices: long, usage: usage(10, 13) }));
+  const { body } = await chat(world, { n: 2 });
+  assert.deepEqual([body.usage.completion_tokens, body.usage.cost], [13, "0.000036"]);
+});
+
+Deno.test("chat usage: what many answers together report is believed", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  world.upstream.once(() => completion({ usage: usage(10, 60_000) }));
+  const { body } = await chat(world, { n: 100, max_tokens: 1000 });
+  assert.equal(body.usage.cost, "0.12001");
+});
+
+Deno.test("chat usage: the request fee is due where there is output, and only there", async () => {
+  const models = { "test-model": { input: "1", output: "2", maxOutputTokens: 1000 } };
+  using world = await createWorld({ project: { pricing: { requestFee: "0.01", models } } });
+  await world.deposit("ada", "1");
+  const { body } = await chat(world);
+  assert.equal(body.usage.cost, "0.01002");
+  const silent = [{ index: 0, message: { role: "assistant", content: "" } }];
+  world.upstream.once(() => completion({ choices: silent, usage: usage(10, 0) }));
+  assert.equal((await chat(world)).body.usage.cost, "0.00001");
+});
+
+Deno.test("chat usage: more than the hold is taken from the balance, the rest is a shortfall", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "0.01");
+  world.upstream.once(() => completion({ usage: usage(10, 30_000) }));
+  const { status, body } = await chat(world);
+  assert.equal(status, 200);
+  assert.equal(body.usage.cost, "0.01", "what was charged, not what was due");
+  const [entry] = await usageOf(world);
+  assert.deepEqual([entry?.amount, entry?.shortfall], ["0.01", "0.05001"]); // case 61
+  assert.equal((await world.balance("ada")).balance, "0");
+});
+
+const nanoRates = { input: 15_000_000n, cachedInput: 0n, cacheWrite: 0n, output: 0n };
+const nanoPrice: Price = {
+  tiers: [{ above: -1, rates: nanoRates }],
+  requestFee: toAmount(0n),
+  percent: 100n * 10n ** 9n,
+};
+
+Deno.test("chat usage: a million answers of one cheap token sum up without drift", () => {
+  const one = readUsage(usage(1, 0), { input: 1, output: 0 });
+  assert.ok(one);
+  let sum = 0n;
+  for (let i = 0; i < 1_000_000; i++) sum += usageCost(nanoPrice, one, true);
+  assert.equal(formatAmount(sum), "0.015"); // case 66
+});
+
+Deno.test("chat usage: what costs less than the smallest unit costs one of it", async () => {
+  const models = { "test-model": { input: "0.0000001", output: "0", maxOutputTokens: 10 } };
+  using world = await createWorld({ project: { pricing: { models } } });
+  await world.deposit("ada", "0.001");
+  for (let i = 0; i < 20; i++) {
+    world.upstream.once(() => completion({ usage: usage(1, 0) }));
+    assert.equal((await chat(world)).body.usage.cost, "0.000000001");
+  }
+  assert.equal((await world.balance("ada")).balance, "0.00099998"); // case 66
+});
+
+for (const told of [0, 1]) {
+  Deno.test(`chat usage: text that comes after a word of ${told} tokens is charged by our own count`, async () => {
+    using world = await createWorld();
+    await world.deposit("ada", "1");
+    const text = Array.from({ length: 50 }, () => chunk({ content: " hello world" }));
+    world.upstream.once(() => sse([usageChunk(usage(10, told)), ...text, chunk({}, "stop")]));
+    await (await chatStream(world)).text();
+    const [used] = await usageOf(world);
+    assert.deepEqual([used?.usage.outputTokens, used?.usage.source], [100, "estimated"]);
+  });
+}
+
+Deno.test("chat usage: an empty text after the word of usage leaves it the last word", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  const text = Array.from({ length: 50 }, () => chunk({ content: " hello world" }));
+  const end = chunk({ content: "" }, "stop");
+  world.upstream.once(() => sse([...text, usageChunk(usage(10, 60)), end]));
+  await (await chatStream(world)).text();
+  const [used] = await usageOf(world);
+  assert.deepEqual([used?.usage.outputTokens, used?.usage.source], [60, "provider"]);
+});

@@ -1,0 +1,107 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { fromDecimal, toAmount, zero } from "../../src/base/money.ts";
+import { type Account, decodeAccount, encodeAccount } from "../../src/ledger/account.ts";
+import { createAccountQueue } from "../../src/ledger/account_queue.ts";
+import { createTopUsers } from "../../src/summaries/top_users.ts";
+import { createProjectCache } from "../../src/projects/project_cache.ts";
+import { checkBooks } from "../support/books.ts";
+import { always, wellFormedText } from "../support/property.ts";
+import { createWorld } from "../support/world.ts";
+
+const origin = { trigger: { source: "api", actorType: "paywall-owner", actorId: "key" } } as const;
+
+/** One thing done to an account; `fails` says where it throws, if it does. */
+const operation = fc.record({
+  amount: fc.bigInt({ min: 1n, max: 10n ** 12n }).map(toAmount),
+  credits: fc.boolean(),
+  fails: fc.constantFrom("never", "never", "never", "before", "half way"),
+  /** Whether it waits for those before it, or comes with them. */
+  alone: fc.boolean(),
+});
+
+Deno.test("account: what fails half way leaves nothing behind, and harms no other", () =>
+  always(
+    30,
+    fc.asyncProperty(fc.array(operation, { maxLength: 12 }), async (operations) => {
+      using world = await createWorld();
+      const queue = createAccountQueue(world.deps, {
+        projectCache: createProjectCache(world.deps),
+        topUsers: createTopUsers(world.deps),
+      });
+      const ref = { projectId: world.projectId, user: "ada" };
+      let expected = 0n;
+      const running = operations.map(async ({ amount, credits, fails, alone }, at) => {
+        if (alone) await world.clock.sleep(0);
+        const work = queue.run(ref, {
+          reads: [],
+          bytes: 100,
+          apply(draft) {
+            if (fails === "before") throw new Error(`operation ${at}`);
+            const taken = credits ? -amount : amount < draft.available ? amount : draft.available;
+            if (credits) draft.credit(amount, { kind: "deposit" }, origin);
+            else draft.debit(amount, { kind: "charge" }, origin);
+            if (fails === "half way") throw new Error(`operation ${at}`);
+            return { value: taken };
+          },
+        });
+        if (fails !== "never") return await assert.rejects(work, { message: `operation ${at}` });
+        const taken = await work;
+        expected -= taken;
+      });
+      await Promise.all(running);
+      await checkBooks(world, "ada");
+      assert.equal(fromDecimal((await world.balance("ada")).balance), expected);
+    }),
+  ));
+
+const amount = fc.bigInt({ min: 0n, max: 10n ** 30n }).map(toAmount);
+const hold = fc.record({
+  id: fc.ulid().map((id) => `req_${id}`),
+  amount,
+  used: amount,
+  expiresAt: fc.nat(),
+  connectionId: fc.option(fc.ulid().map((id) => `con_${id}`), { nil: null }),
+}, { noNullPrototype: true });
+
+const use = fc.record(
+  {
+    month: fc.constantFrom("2026-11", "1999-01"),
+    requests: fc.nat(),
+    tokens: fc.nat(),
+    spent: amount,
+    day: fc.constantFrom("2026-11-23", "1999-01-31"),
+    daySpent: amount,
+  },
+  { noNullPrototype: true },
+);
+
+Deno.test("account: any account is read as it was stored, and what is held is the sum", () =>
+  always(
+    500,
+    fc.property(
+      amount,
+      fc.nat(),
+      fc.option(wellFormedText, { nil: null }),
+      fc.array(hold, { maxLength: 5 }),
+      fc.boolean(),
+      fc.option(use, { nil: null }),
+      (balance, seq, last, holds, listed, use) => {
+        const held = holds.reduce((sum, each) => toAmount(sum + each.amount), zero);
+        const counters = null;
+        const account: Account = {
+          balance,
+          seq,
+          last,
+          holds,
+          held,
+          listed,
+          counters,
+          use,
+          formerly: null,
+          closed: false,
+        };
+        assert.deepEqual(decodeAccount(encodeAccount(account)), account);
+      },
+    ),
+  ));

@@ -1,0 +1,114 @@
+import assert from "node:assert/strict";
+import { toBytes } from "../../src/base/json.ts";
+import { formatAmount, unit } from "../../src/base/money.ts";
+import { mayHold } from "../../src/ledger/balance.ts";
+import { holdingKey } from "../../src/store/keys.ts";
+import { chatBody, chatPath, storeAsText } from "../support/books.ts";
+import { fedStream } from "../support/upstream.ts";
+import { put } from "../support/verify.ts";
+import { createWorld } from "../support/world.ts";
+
+Deno.test("balance: exact strings to reckon with, and one for people", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "12.345678901");
+  const { status, body } = await world.json("/v1/user/balance?user=ada");
+  assert.equal(status, 200);
+  assert.deepEqual(body, {
+    user: "ada",
+    currency: "usd",
+    balance: "12.345678901",
+    held: "0",
+    available: "12.345678901",
+    balanceFormatted: "$12.34",
+  });
+});
+
+Deno.test("balance: of a user never heard of is zero, and reading it makes no account", async () => {
+  using world = await createWorld();
+  const before = await storeAsText(world);
+  assert.deepEqual(await world.balance("nobody"), { balance: "0", held: "0", available: "0" });
+  assert.equal(await storeAsText(world), before);
+});
+
+Deno.test("balance: shows what a running answer holds, and frees it at its end", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  const stream = fedStream();
+  world.upstream.once(() => stream.response);
+  const body = chatBody("ada", { stream: true });
+  const answer = await world.call(chatPath, { body });
+  // The prompt's bound is its bytes; 100 tokens of output at 0.000002.
+  const bytes = JSON.stringify(body).length;
+  const held = BigInt(bytes + 200) * 1000n;
+  assert.deepEqual(await world.balance("ada"), {
+    balance: "1",
+    held: formatAmount(held),
+    available: formatAmount(unit - held),
+  });
+  await answer.body?.cancel();
+  await world.clock.advance(0);
+  assert.equal((await world.balance("ada")).held, "0");
+});
+
+Deno.test("balance: is held to the last digit beyond what a double can", async () => {
+  using world = await createWorld();
+  for (let i = 0; i < 3; i++) await world.deposit("ada", "999999999999.999999999");
+  const { body } = await world.json("/v1/user/balance?user=ada");
+  assert.equal(body.balance, "2999999999999.999999997");
+  assert.equal(body.balanceFormatted, "$2,999,999,999,999.99");
+  await world.deposit("ada", "0.000000003");
+  assert.equal((await world.balance("ada")).balance, "3000000000000");
+});
+
+Deno.test("balance: two users are never mixed up, however alike their ids", async () => {
+  using world = await createWorld();
+  const users = [
+    "ada",
+    "Ada",
+    "ada ",
+    " ada",
+    "é",
+    "e\u0301",
+    "a/b",
+    "a%2Fb",
+    "1",
+    "01",
+    "__proto__",
+  ];
+  for (const [index, user] of users.entries()) await world.deposit(user, String(index + 1));
+  for (const [index, user] of users.entries()) {
+    assert.equal((await world.balance(user)).balance, String(index + 1), JSON.stringify(user));
+  }
+});
+
+Deno.test("balance: a user has one for each project", async () => {
+  using world = await createWorld();
+  const other = await world.makeProject({ currency: "jpy" });
+  await world.deposit("ada", "5");
+  const { body } = await world.json("/v1/user/balance?user=ada", { key: other.apiKey });
+  assert.equal(body.balance, "0");
+  assert.equal(body.currency, "jpy");
+  assert.equal(body.balanceFormatted, "¥0");
+});
+
+Deno.test("balance: the top-up link is for the user who is asked about", async () => {
+  using world = await createWorld();
+  const { status, body } = await world.json("/v1/user/balance/topup?user=ada");
+  assert.equal(status, 200);
+  assert.deepEqual(Object.keys(body), ["url"]);
+  const page = await world.call(new URL(body.url).pathname, { key: null });
+  assert.equal(page.status, 200);
+  assert.match(await page.text(), /\bada\b/);
+});
+
+Deno.test("balance: whoever holds money is found among however many who do", async () => {
+  using world = await createWorld();
+  const hold = async (projectId: string, user: string) => {
+    await put(world, holdingKey(projectId, user, null), toBytes({ ref: { projectId, user } }));
+  };
+  for (let n = 0; n < 450; n++) await hold("another", `user ${n}`);
+  await hold(world.projectId, "ada");
+  const { kv } = world.deps;
+  assert.equal(await mayHold(kv, { projectId: world.projectId, user: "ada" }), true);
+  assert.equal(await mayHold(kv, { projectId: world.projectId, user: "bob" }), false);
+});

@@ -1,0 +1,246 @@
+import assert from "node:assert/strict";
+import { loadTokenizer } from "../../src/pricing/tokenizer.ts";
+import { formatAmount, fromDecimal } from "../../src/base/money.ts";
+import {
+  addUsage,
+  decodePeriodSpend,
+  encodePeriodSpend,
+  type PeriodSpend,
+  spentAt,
+} from "../../src/ledger/period_spend.ts";
+import { chatBody, chatPath, checkBooks, storedAccount } from "../support/books.ts";
+import { chat, chatStream, usageOf } from "../support/chat.ts";
+import {
+  chunk,
+  completion,
+  fedStream,
+  readEvents,
+  usage,
+  usageChunk,
+} from "../support/upstream.ts";
+import { allow, charge, Device, pay, sharedWorld } from "../support/wallets.ts";
+import { operate } from "../support/webhooks.ts";
+import { createWorld, type World } from "../support/world.ts";
+
+await loadTokenizer();
+
+/** Each token of an answer costs 1, and an answer has 8 at the most. */
+const pricing = {
+  models: {
+    "test-model": { input: "0", output: "1000000", maxOutputTokens: 8, minOutputTokens: 1 },
+  },
+};
+
+/** An answer that has begun; `end` makes it one of so many tokens. */
+async function begin(world: World): Promise<{ end(tokens: number): Promise<void> }> {
+  const stream = fedStream();
+  world.upstream.once(() => stream.response);
+  const events = readEvents(await chatStream(world));
+  stream.send(chunk({ content: "one" }));
+  await world.clock.advance(1_000);
+  return {
+    async end(tokens) {
+      stream.send(usageChunk(usage(8, tokens)));
+      stream.send("[DONE]");
+      stream.end();
+      await events;
+    },
+  };
+}
+
+/** The user is disconnected, and allowed to spend by this device. */
+async function handOver(world: World, device: Device, cap: string): Promise<void> {
+  await world.json("/v1/user/disconnect", { body: { user: "ada" } });
+  await world.clock.advance(1_000);
+  await allow(device, { cap });
+}
+
+/** A use after one more charge, as it is stored and read again. */
+function counted(before: PeriodSpend | null, at: string, spent: string): PeriodSpend {
+  const used = { requests: 1, tokens: 2, spent: fromDecimal(spent) };
+  const use = decodePeriodSpend(encodePeriodSpend(addUsage(before, used, Date.parse(at))));
+  return use ?? assert.fail();
+}
+
+/** What was spent in the day and the month of a time. */
+function spentIn(at: string, use: PeriodSpend | null): [day: string, month: string] {
+  const { day, month } = spentAt(Date.parse(at), use);
+  return [formatAmount(day), formatAmount(month)];
+}
+
+Deno.test("spend limits: a day and a month begin at nothing, each for itself", () => {
+  assert.deepEqual(spentIn("2026-01-30", null), ["0", "0"]);
+  let use = counted(null, "2026-01-30T23:59:59.999Z", "3");
+  use = counted(use, "2026-01-30T23:59:59.999Z", "0.5");
+  assert.deepEqual(spentIn("2026-01-30T23:59:59.999Z", use), ["3.5", "3.5"]);
+  assert.deepEqual(spentIn("2026-01-31", use), ["0", "3.5"]);
+  use = counted(use, "2026-01-31", "1");
+  assert.deepEqual(spentIn("2026-01-31T12:00Z", use), ["1", "4.5"]);
+  assert.deepEqual([use.requests, use.tokens], [3, 6]);
+  assert.deepEqual(spentIn("2026-02-01", use), ["0", "0"]);
+  use = counted(use, "2026-02-01", "2");
+  assert.deepEqual(spentIn("2026-02-01", use), ["2", "2"]);
+  assert.deepEqual([use.month, use.requests, use.tokens], ["2026-02", 1, 2]);
+});
+
+Deno.test("spend limits: what one clock has begun goes on by one that is behind, unless it was far ahead", () => {
+  let use = counted(null, "2026-02-01T00:00:01Z", "3");
+  const behind = "2026-01-31T23:59:59Z";
+  assert.deepEqual(spentIn(behind, use), ["3", "3"]);
+  use = counted(use, behind, "1");
+  assert.deepEqual([use.day, use.month], ["2026-02-01", "2026-02"]);
+  assert.deepEqual(spentIn("2026-02-01T00:00:02Z", use), ["4", "4"]);
+  const ahead = counted(null, "2026-04-02", "9");
+  assert.deepEqual(spentIn(behind, ahead), ["0", "0"]);
+  assert.deepEqual(counted(ahead, behind, "1"), counted(null, behind, "1"));
+});
+
+Deno.test("spend limits: of what an older version counted, the month counts and no day", () => {
+  const use = decodePeriodSpend(["2026-01", 7, 8, "5000000000"]);
+  assert.deepEqual(spentIn("2026-01-30", use), ["0", "5"]);
+  assert.deepEqual(spentIn("2026-01-30", counted(use, "2026-01-30", "1")), ["1", "6"]);
+});
+
+Deno.test("spend limits: an answer that is longer than was asked for takes no more than the limit", async () => {
+  using world = await createWorld({ project: { limits: { user: { spendPerDay: "0.001" } } } });
+  await world.deposit("ada", "10");
+  world.upstream.reply(() => completion({ usage: usage(10, 20_000) }));
+  await chat(world);
+  const [entry] = await usageOf(world);
+  assert.deepEqual([entry?.amount, entry?.shortfall], ["0.001", "0.03901"]);
+});
+
+Deno.test("spend limits: one that is set during a day counts what the day and the month have cost", async () => {
+  for (const limit of ["spendPerDay", "spendPerMonth"]) {
+    using world = await createWorld();
+    await world.deposit("ada", "100");
+    assert.equal((await charge(world, "8")).success, true);
+    await operate(world, "", { method: "PATCH", body: { limits: { user: { [limit]: "9" } } } });
+    const beyond = await charge(world, "2");
+    assert.deepEqual([beyond.success, beyond.reason], [false, "limit_reached"], limit);
+    assert.equal((await charge(world, "1")).success, true, limit);
+  }
+});
+
+Deno.test("spend limits: an answer that outlasts its leave counts into the day of who gave it", async () => {
+  using world = await sharedWorld({ pricing });
+  const grace = new Device(world);
+  await allow(grace, { cap: "8" });
+  await pay(world, { amount: "100" });
+  const answer = await begin(world);
+  await handOver(world, new Device(world), "8");
+  await answer.end(8);
+  await handOver(world, grace, "9");
+  assert.equal((await charge(world, "2")).success, false);
+  assert.equal((await charge(world, "1")).success, true);
+});
+
+Deno.test("spend limits: an answer that outlasts its leave counts where its person gives leave anew", async () => {
+  using world = await sharedWorld({ pricing });
+  const grace = new Device(world);
+  await allow(grace, { cap: "8" });
+  await pay(world, { amount: "100" });
+  const answer = await begin(world);
+  await handOver(world, grace, "9");
+  await answer.end(8);
+  assert.equal((await charge(world, "2")).success, false);
+  assert.equal((await charge(world, "1")).success, true);
+});
+
+Deno.test("spend limits: and takes no more of their wallet than it held", async () => {
+  using world = await sharedWorld({ pricing });
+  const grace = new Device(world);
+  await allow(grace, { cap: "8" });
+  await pay(world, { amount: "100" });
+  const answer = await begin(world);
+  await handOver(world, new Device(world), "50");
+  await answer.end(30);
+  const { html } = await grace.get("/wallet");
+  assert.match(html, /-8 usd/);
+});
+
+Deno.test("spend limits: a clock that was ahead once shuts nobody out for as long", async () => {
+  using world = await createWorld({ project: { limits: { user: { requestsPerMinute: 60 } } } });
+  await world.deposit("ada", "10");
+  const day = 24 * 60 * 60_000;
+  world.clock.set(day);
+  await chat(world);
+  world.clock.set(-day);
+  assert.equal((await chat(world)).status, 200);
+});
+
+Deno.test("spend limits: at the most answers at once the next is refused at once, whatever money is there", async () => {
+  using world = await createWorld({ project: { limits: { user: { concurrent: 1 } }, pricing } });
+  await world.deposit("ada", "8");
+  const answer = await begin(world);
+  const { status, body } = await world.json(chatPath, { body: chatBody("ada") });
+  assert.deepEqual([status, body.error.code], [429, "concurrency_limit"]);
+  await answer.end(8);
+  await checkBooks(world, "ada");
+});
+
+Deno.test("spend limits: one beyond what is there lends nobody money", async () => {
+  const limits = { user: { spendPerDay: "50" } };
+  using world = await createWorld({ project: { limits, pricing } });
+  await world.deposit("ada", "5");
+  const beyond = await charge(world, "6");
+  assert.deepEqual([beyond.success, beyond.reason], [false, "insufficient_funds"]);
+  world.upstream.reply(() => completion({ usage: usage(10, 20) }));
+  await chat(world);
+  const [entry] = await usageOf(world);
+  assert.deepEqual([entry?.amount, entry?.shortfall], ["5", "15"]);
+  await checkBooks(world, "ada");
+});
+
+Deno.test("spend limits: what another user holds of the same wallet counts into nobody else's cap", async () => {
+  using world = await sharedWorld({ pricing });
+  const grace = new Device(world);
+  for (const user of ["ada", "bob"]) await allow(grace, { user, cap: "8" });
+  await pay(world, { amount: "100" });
+  const answer = await begin(world);
+  assert.equal((await charge(world, "8", { user: "bob" })).success, true);
+  for (const user of ["ada", "bob"]) {
+    assert.equal((await charge(world, "1", { user })).success, false, user);
+  }
+  await answer.end(8);
+});
+
+Deno.test("spend limits: what a user spent this month counts on when a person allows it anew", async () => {
+  using world = await sharedWorld({ limits: { user: { spendPerMonth: "5" } } });
+  const grace = new Device(world);
+  await allow(grace);
+  await pay(world, { amount: "100" });
+  assert.equal((await charge(world, "4")).success, true);
+  await handOver(world, grace, "50");
+  assert.deepEqual((await charge(world, "2")).reason, "limit_reached");
+  assert.equal((await charge(world, "1")).success, true);
+});
+
+Deno.test("spend limits: what a user asked this minute counts on when a person allows it anew", async () => {
+  using world = await sharedWorld({ pricing, limits: { user: { requestsPerMinute: 2 } } });
+  const grace = new Device(world);
+  await allow(grace);
+  await pay(world);
+  for (let times = 0; times < 2; times++) await chat(world);
+  await handOver(world, grace, "10");
+  const { status, body } = await world.json(chatPath, { body: chatBody("ada") });
+  assert.deepEqual([status, body.error?.code], [429, "rate_limit_exceeded"]);
+});
+
+Deno.test("spend limits: where there are none, nothing is counted for them", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  await chat(world);
+  assert.equal((await storedAccount(world, "ada")).counters, null);
+});
+
+Deno.test("spend limits: what a running answer holds is not there for anything else", async () => {
+  const limits = { user: { spendPerDay: "10" } };
+  using world = await createWorld({ project: { limits, pricing } });
+  await world.deposit("ada", "100");
+  const answer = await begin(world);
+  assert.equal((await charge(world, "3")).success, false, "it holds 8");
+  assert.equal((await charge(world, "2")).success, true);
+  await answer.end(8);
+  assert.equal((await charge(world, "0.1")).success, false);
+});

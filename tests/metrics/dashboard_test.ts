@@ -1,0 +1,64 @@
+import assert from "node:assert/strict";
+import { chat } from "../support/chat.ts";
+import { familyOf, metricsToken, scrape } from "../support/prometheus.ts";
+import { deliver, subscribe } from "../support/webhooks.ts";
+import { createWorld } from "../support/world.ts";
+
+const read = (name: string) => Deno.readTextFile(new URL(`../examples/${name}`, import.meta.url));
+
+/** The series that an expression of Prometheus asks for: ours, and those of a process. */
+function seriesOf(expression: string): string[] {
+  return [...expression.matchAll(/\b(?:farebox|process)_\w+/g)].map(([name]) => name);
+}
+
+async function usedWorld() {
+  const world = await createWorld({ env: { METRICS_TOKEN: metricsToken } });
+  await subscribe(world);
+  await world.deposit("ada", "1");
+  await chat(world);
+  await deliver(world);
+  // The page counts itself, from its second time on.
+  await scrape(world);
+  return world;
+}
+
+interface Dashboard {
+  panels: { title: string; targets: { expr: string; legendFormat: string }[] }[];
+}
+
+Deno.test("dashboard: its queries ask for what there is, and show all of it", async () => {
+  using world = await usedWorld();
+  const page = await scrape(world);
+  const names = new Set([...page.series.keys()].map((series) => series.replace(/\{.*/, "")));
+  const { panels }: Dashboard = JSON.parse(await read("grafana.json"));
+  const shown = new Set<string>();
+  for (const { title, targets } of panels) {
+    for (const { expr, legendFormat } of targets) {
+      const asked = seriesOf(expr);
+      assert.ok(asked.length > 0, title);
+      for (const name of asked) {
+        assert.ok(names.has(name), `${title}: ${name}`);
+        shown.add(familyOf(page, name) ?? "");
+      }
+      const labels = [...legendFormat.matchAll(/\{\{(\w+)\}\}/g)].map(([, label]) => label);
+      const series = [...page.series.keys()].filter((key) => key.startsWith(asked[0] ?? ""));
+      for (const label of labels.filter((label) => label !== "instance")) {
+        assert.ok(series.some((key) => key.includes(`${label}="`)), `${title}: ${label}`);
+      }
+    }
+  }
+  for (const family of page.types.keys()) assert.ok(shown.has(family), `${family} is not shown`);
+});
+
+Deno.test("alerts: they watch what there is, with the labels that there are", async () => {
+  using world = await usedWorld();
+  const { series } = await scrape(world);
+  const keys = [...series.keys()];
+  const expressions = [...(await read("alerts.yml")).matchAll(/^ +expr: (.+)$/gm)];
+  assert.equal(expressions.length, 4);
+  for (const [, expression = ""] of expressions) {
+    for (const [, name, label = ""] of expression.matchAll(/\b(farebox_\w+)(?:\{(.*?)\})?/g)) {
+      assert.ok(keys.some((key) => key.startsWith(name ?? "") && key.includes(label)), expression);
+    }
+  }
+});

@@ -1,0 +1,143 @@
+import assert from "node:assert/strict";
+import { readStripeEvent } from "../../src/payments/stripe_events.ts";
+import { allow, Device, pay, sharedWorld, tellServer } from "../support/wallets.ts";
+import { type Body, createWorld } from "../support/world.ts";
+
+// What is told at one address, of sessions and payments that are none of its own.
+
+const secretOf = (name: string) => (
+  { secretKey: "sk_test_of_the_owner", webhookSecret: `whsec_${name}` }
+);
+const told = ({ status, body }: { status: number; body: Body }) => [status, body.outcome];
+
+Deno.test("stripe: an owner's own account books nothing in another owner's project", async () => {
+  using world = await createWorld({ project: { stripe: secretOf("one") } });
+  const other = await world.makeProject({ stripe: secretOf("other") });
+  const { event } = await pay(world, { amount: "10" });
+  const tell = (projectId: string, name: string) =>
+    tellServer(world, event, `whsec_${name}`, `/v1/stripe/${projectId}`);
+  assert.deepEqual(told(await tell(other.projectId, "other")), [200, "ignored"]);
+  assert.equal((await world.balance("ada")).balance, "0");
+  assert.deepEqual(told(await tell(world.projectId, "one")), [200, "booked"]);
+});
+
+Deno.test("stripe: a session that names no user of ours is ignored", async () => {
+  using world = await createWorld({ project: { stripe: secretOf("one") } });
+  const { event, session } = await pay(world, { amount: "10" });
+  const { farebox_user: _, ...metadata } = session.metadata;
+  const object = { ...session, metadata, payment_status: "paid" };
+  const path = `/v1/stripe/${world.projectId}`;
+  const answer = await tellServer(world, { ...event, data: { object } }, "whsec_one", path);
+  assert.deepEqual(told(answer), [200, "ignored"]);
+});
+
+Deno.test("stripe: a session without the wallet that it pays into is ignored", async () => {
+  using world = await sharedWorld();
+  await allow(new Device(world));
+  const { event, session } = await pay(world, { amount: "10" });
+  const { farebox_connection: _, ...nameless } = session.metadata;
+  const { farebox_person: __, ...nobodys } = nameless;
+  for (const metadata of [nameless, nobodys]) {
+    const object = { ...session, id: "cs_other", metadata, payment_status: "paid" };
+    assert.deepEqual(told(await tellServer(world, { ...event, data: { object } })), [
+      200,
+      "ignored",
+    ]);
+  }
+  assert.equal((await world.balance("ada")).balance, "10");
+});
+
+Deno.test("stripe: what a bank pays days later is booked when it has, once", async () => {
+  using world = await createWorld({ project: { stripe: secretOf("one") } });
+  const { event, session } = await pay(world, { amount: "10", secret: "whsec_other" });
+  const tell = (type: string, payment_status: string) => {
+    const object = { ...session, payment_status };
+    const path = `/v1/stripe/${world.projectId}`;
+    return tellServer(world, { ...event, type, data: { object } }, "whsec_one", path);
+  };
+  const outcomes: unknown[] = [];
+  for (
+    const [type, status] of [
+      ["completed", "unpaid"],
+      ["async_payment_failed", "unpaid"],
+      ["async_payment_succeeded", "paid"],
+      ["async_payment_succeeded", "paid"],
+      ["completed", "paid"],
+    ] as const
+  ) outcomes.push((await tell(`checkout.session.${type}`, status)).body.outcome);
+  assert.deepEqual(outcomes, ["ignored", "ignored", "booked", "booked", "booked"]);
+  assert.equal((await world.balance("ada")).balance, "10");
+});
+
+Deno.test("stripe: what has no payment is booked, and what is told of none is ignored", async () => {
+  using world = await sharedWorld();
+  await allow(new Device(world));
+  const { event, session } = await pay(world, { amount: "10" });
+  const object = { ...session, id: "cs_later", payment_intent: null, payment_status: "paid" };
+  const later = { ...event, id: "evt_later", data: { object } };
+  assert.deepEqual(told(await tellServer(world, later)), [200, "booked"]);
+  assert.equal((await world.balance("ada")).balance, "20");
+  const none = {
+    id: "re_1",
+    payment_intent: null,
+    status: "failed",
+    amount: 5,
+    amount_refunded: 5,
+  };
+  for (const type of ["charge.refunded", "refund.failed", "charge.dispute.created"]) {
+    const about = { ...event, id: `evt_${type}`, type, data: { object: { ...none, id: "dp_1" } } };
+    assert.deepEqual(told(await tellServer(world, about)), [200, "ignored"], type);
+  }
+});
+
+Deno.test("stripe: of two disputes that are both won, all is given back", async () => {
+  using world = await sharedWorld();
+  await allow(new Device(world));
+  const { event, session } = await pay(world, { amount: "10" });
+  const { payment_intent } = session;
+  const balances: string[] = [];
+  for (const [type, status] of [["created", "needs_response"], ["closed", "won"]]) {
+    for (const [id, amount] of [["dp_1", 400], ["dp_2", 600]]) {
+      const object = { id, amount, status, payment_intent };
+      const about = { ...event, id: `evt_${type}_${id}`, type: `charge.dispute.${type}` };
+      await tellServer(world, { ...about, data: { object } });
+      balances.push((await world.balance("ada")).balance);
+    }
+  }
+  assert.deepEqual(balances, ["6", "0", "4", "10"]);
+});
+
+Deno.test("stripe: of what is told of a payment, only what moves its money counts", () => {
+  const read = (type: string, object: Body, previous_attributes?: Body) => {
+    const data = { object: { id: "x_1", payment_intent: "pi_1", ...object }, previous_attributes };
+    const event = { id: "evt_1", type, data };
+    const change = readStripeEvent(event);
+    return change && "units" in change ? [change.kind, change.units] : change?.kind ?? null;
+  };
+  const refunds = (now: number, before?: number) =>
+    read("charge.refunded", { amount_refunded: now }, { amount_refunded: before });
+  assert.deepEqual([refunds(5), refunds(5, 2), refunds(5, 5), refunds(2, 5)], [
+    ["reversal", 5],
+    ["reversal", 3],
+    null,
+    null,
+  ]);
+  for (const type of ["refund.failed", "refund.updated", "charge.refund.updated"]) {
+    const failed = read(type, { amount: 5, status: "failed" });
+    assert.deepEqual(failed, ["failed refund", 5], type);
+    assert.equal(read(type, { amount: 5, status: "succeeded" }), null, type);
+  }
+  const dispute = (type: string, status: string, amount = 5) =>
+    read(`charge.dispute.${type}`, { status, amount });
+  for (const status of ["needs_response", "under_review", "won", "lost"]) {
+    assert.deepEqual(dispute("created", status), ["reversal", 5], status);
+    assert.equal(dispute("created", `warning_${status}`), null, "an inquiry takes nothing");
+    assert.equal(dispute("created", status, 0), null, "it is about nothing");
+    assert.equal(dispute("closed", status), status === "won" ? "reinstatement" : null, status);
+  }
+  for (const object of [{ amount: -5 }, { amount: 0.5 }, {}]) {
+    for (const type of ["refund.updated", "charge.dispute.closed"]) {
+      assert.throws(() => read(type, { status: "failed", ...object }), { status: 400 });
+    }
+  }
+});

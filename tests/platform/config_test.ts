@@ -1,0 +1,272 @@
+import assert from "node:assert/strict";
+import { Secret } from "../../src/base/secret.ts";
+import { isLoopback, readConfig, variableNames, withVersion } from "../../src/config.ts";
+
+const secret = "s3cret-value-that-must-not-be-told";
+const secretsKey = btoa("0123456789abcdef0123456789abcdef");
+const production = { BASE_URL: "https://farebox.test" };
+
+const refused: [name: string, values: string[], beside?: Record<string, string>][] = [
+  ["PORT", ["-1", "65536", "80a", "1e3", "0x50", " 80", "8000.5", "９"]],
+  ["BASE_URL", [
+    "farebox.test",
+    "ftp://farebox.test",
+    "//farebox.test",
+    "https://",
+    "https://farebox.test/?a=1",
+    "https://farebox.test/#a",
+    "https://user:pass@farebox.test",
+    "javascript:alert(1)",
+  ]],
+  ["KV_CHECKS_MAX", ["0", "7", "101", "many"]],
+  ["ADMIN_KEY", [
+    "a".repeat(31),
+    `${"a".repeat(32)} b`,
+    `${"a".repeat(32)}é`,
+    `${"a".repeat(32)}\n`,
+  ]],
+  ["METRICS_TOKEN", ["m".repeat(15), `${"m".repeat(16)} b`, `${"m".repeat(16)}é`]],
+  ["UPSTREAM_URL", ["api.test", "file:///x", "https://a:b@api.test", "https://api.test/v1?key=1"]],
+  ["UPSTREAM_API_KEY", ["a b", "é", "a\nb"], { UPSTREAM_URL: "https://api.test/v1" }],
+  ["UPSTREAM_API_KEY", [secret]],
+  ["UPSTREAM_TIMEOUT_MS", ["999", "3600001", "1s", "-1", "Infinity"]],
+  ["UPSTREAM_IDLE_MS", ["999", "3600001", "1s"]],
+  ["SECRETS_KEY", [
+    "short",
+    secretsKey.slice(4),
+    btoa(secretsKey),
+    "not base64!".repeat(4),
+    "é".repeat(44),
+  ]],
+  ["WEBHOOK_MAX_ATTEMPTS", ["0", "51", "many"]],
+  ["WEBHOOK_BACKOFF_BASE_MS", ["9", "3600001"]],
+  ["WEBHOOK_TIMEOUT_MS", ["99", "60001"]],
+  ["WEBHOOK_ALLOW_CIDRS", ["10.0.0.0", "10.0.0.0/33", "::1/129", "all", "10.0.0.0/8/8"]],
+  ["WEBHOOK_RETENTION_DAYS", ["0", "3651"]],
+  ["LOG_LEVEL", ["loud", "INFO", "warning"]],
+];
+
+Deno.test("config: a value at fault is refused with its variable's name, and is not told", () => {
+  for (const [name, values, beside] of refused) {
+    for (const value of values) {
+      const environment = { ...production, ...beside, [name]: value };
+      assert.throws(
+        () => readConfig(environment, { dev: false }),
+        (error) => {
+          assert.ok(error instanceof Error);
+          assert.ok(error.message.includes(name), `${name}=${value}: ${error.message}`);
+          if (value.length > 8) assert.ok(!error.message.includes(value), error.message);
+          return true;
+        },
+        `${name}=${value}`,
+      );
+    }
+  }
+});
+
+Deno.test("config: every variable at fault is named at once", () => {
+  const environment = {
+    ...production,
+    PORT: "x",
+    LOG_LEVEL: "x",
+    ADMIN_KEY: "x",
+    SECRETS_KEY: "x",
+  };
+  assert.throws(() => readConfig(environment, { dev: false }), (error) => {
+    assert.ok(error instanceof Error);
+    for (const name of ["PORT", "LOG_LEVEL", "ADMIN_KEY", "SECRETS_KEY"]) {
+      assert.ok(error.message.includes(name), error.message);
+    }
+    return true;
+  });
+});
+
+Deno.test("config: production needs BASE_URL, and nothing else", () => {
+  for (const environment of [{}, { BASE_URL: "" }, { HOST: "0.0.0.0" }]) {
+    assert.throws(() => readConfig(environment, { dev: false }), /BASE_URL/);
+  }
+  assert.deepEqual(readConfig(production, { dev: false }), {
+    dev: false,
+    deploy: false,
+    host: "127.0.0.1",
+    port: 8000,
+    baseUrl: "https://farebox.test",
+    kvPath: "data/farebox.kv",
+    kvChecksMax: 100,
+    adminKey: null,
+    metricsToken: null,
+    upstream: null,
+    upstreamTimeoutMs: 600_000,
+    upstreamIdleMs: 120_000,
+    requestsMax: 5_000,
+    bodiesBytesMax: 256 * 1024 * 1024,
+    secretsKeys: [],
+    stripe: null,
+    webhooks: {
+      attemptsMax: 8,
+      backoffBaseMs: 30_000,
+      timeoutMs: 15_000,
+      allowCidrs: [],
+      retentionDays: 30,
+    },
+    logLevel: "info",
+  });
+});
+
+Deno.test("config: on Deno Deploy the database is the platform's, and never a file", () => {
+  const environment = { ...production, DENO_DEPLOY: "true" };
+  const { deploy, kvPath, kvChecksMax, host } = readConfig(environment, { dev: false });
+  assert.deepEqual({ deploy, kvPath, kvChecksMax, host }, {
+    deploy: true,
+    kvPath: "",
+    kvChecksMax: 10,
+    host: "0.0.0.0",
+  });
+  for (const KV_PATH of ["file:///tmp/farebox.kv", "postgres://kv.test/farebox", "s3://kv.test"]) {
+    assert.throws(
+      () => readConfig({ ...environment, KV_PATH }, { dev: false }),
+      /KV_PATH must be a file's path/,
+    );
+  }
+  const elsewhere = readConfig({ ...environment, KV_PATH: "https://kv.test" }, { dev: false });
+  assert.equal(elsewhere.kvPath, "https://kv.test");
+  assert.throws(
+    () => readConfig({ ...environment, KV_PATH: "data/farebox.kv" }, { dev: false }),
+    /KV_PATH must not be a file/,
+  );
+});
+
+Deno.test("config: what is given is used, and frozen", () => {
+  const config = readConfig({
+    HOST: "0.0.0.0",
+    PORT: "0",
+    BASE_URL: "https://farebox.test/pay//",
+    KV_PATH: "https://kv.test",
+    ADMIN_KEY: "a".repeat(32),
+    METRICS_TOKEN: "m".repeat(16),
+    UPSTREAM_URL: "https://api.test",
+    UPSTREAM_API_KEY: secret,
+    UPSTREAM_TIMEOUT_MS: "1000",
+    UPSTREAM_IDLE_MS: "3600000",
+    REQUESTS_MAX: "200",
+    BODIES_BYTES_MAX: "100000000",
+    SECRETS_KEY: secretsKey,
+    STRIPE_SECRET_KEY: "sk_test_of_the_server",
+    STRIPE_WEBHOOK_SECRET: "whsec_of_the_server",
+    WEBHOOK_MAX_ATTEMPTS: "14",
+    WEBHOOK_BACKOFF_BASE_MS: "1000",
+    WEBHOOK_TIMEOUT_MS: "5000",
+    WEBHOOK_ALLOW_CIDRS: "10.0.0.0/8, fd00::/8",
+    WEBHOOK_RETENTION_DAYS: "7",
+    LOG_LEVEL: "debug",
+    PATH: "/usr/bin",
+    FAREBOX_UNKNOWN: "1",
+  }, { dev: false });
+  assert.deepEqual(config, {
+    dev: false,
+    deploy: false,
+    host: "0.0.0.0",
+    port: 0,
+    baseUrl: "https://farebox.test/pay",
+    kvPath: "https://kv.test",
+    kvChecksMax: 10,
+    adminKey: new Secret("a".repeat(32)),
+    metricsToken: new Secret("m".repeat(16)),
+    upstream: { url: "https://api.test/v1", apiKey: new Secret(secret) },
+    upstreamTimeoutMs: 1000,
+    upstreamIdleMs: 3_600_000,
+    requestsMax: 200,
+    bodiesBytesMax: 100_000_000,
+    secretsKeys: [new Secret(secretsKey)],
+    stripe: {
+      secretKey: new Secret("sk_test_of_the_server"),
+      webhookSecret: new Secret("whsec_of_the_server"),
+    },
+    webhooks: {
+      attemptsMax: 14,
+      backoffBaseMs: 1000,
+      timeoutMs: 5000,
+      allowCidrs: ["10.0.0.0/8", "fd00::/8"],
+      retentionDays: 7,
+    },
+    logLevel: "debug",
+  });
+  assert.ok(Object.isFrozen(config));
+  assert.deepEqual(
+    [config.adminKey, config.upstream?.apiKey, ...config.secretsKeys].map((key) => key?.reveal()),
+    [
+      "a".repeat(32),
+      secret,
+      secretsKey,
+    ],
+  );
+});
+
+Deno.test("config: a variable that is set to nothing is not set", () => {
+  const empty = Object.fromEntries(variableNames.map((name) => [name, ""]));
+  const config = readConfig({ ...empty, ...production }, { dev: false });
+  assert.deepEqual(config, readConfig(production, { dev: false }));
+});
+
+const notLoopback = [
+  "0.0.0.0",
+  "::",
+  "192.168.1.5",
+  "10.0.0.1",
+  "example.com",
+  "localhost.example.com",
+  "127.0.0.1.example.com",
+  "1127.0.0.1",
+  "128.0.0.1",
+  "",
+  "::2",
+];
+
+Deno.test("config: development starts on loopback alone", () => {
+  for (const host of notLoopback.filter((name) => name !== "")) {
+    assert.throws(() => readConfig({ HOST: host }, { dev: true }), /HOST/, host);
+  }
+  for (
+    const url of [
+      "https://farebox.test",
+      "http://0.0.0.0:8000",
+      "http://192.168.1.5:8000",
+      "http://localhost.example.com",
+      "http://127.0.0.1.example.com",
+    ]
+  ) {
+    assert.throws(() => readConfig({ BASE_URL: url }, { dev: true }), /BASE_URL/, url);
+  }
+  for (const host of ["127.0.0.1", "127.1.2.3", "localhost", "LOCALHOST", "::1"]) {
+    assert.equal(readConfig({ HOST: host }, { dev: true }).host, host);
+  }
+  for (const url of ["http://localhost:8000", "http://127.0.0.1:9", "http://[::1]:8000"]) {
+    assert.equal(readConfig({ BASE_URL: url }, { dev: true }).baseUrl, url);
+  }
+});
+
+Deno.test("config: development needs nothing, and keeps its own database", () => {
+  const config = readConfig({}, { dev: true });
+  assert.equal(config.dev, true);
+  assert.equal(config.baseUrl, "http://localhost:8000");
+  assert.equal(config.kvPath, "data/dev.kv");
+  assert.equal(atob(config.secretsKeys[0]?.reveal() ?? "").length, 32);
+  assert.equal(readConfig({ PORT: "9000" }, { dev: true }).baseUrl, "http://localhost:9000");
+});
+
+Deno.test("config: a host is loopback only by its exact name or address", () => {
+  for (const host of ["localhost", "127.0.0.1", "127.255.255.254", "::1", "[::1]"]) {
+    assert.equal(isLoopback(host), true, host);
+  }
+  for (const host of notLoopback) assert.equal(isLoopback(host), false, host);
+});
+
+Deno.test("config: a bare upstream host means its /v1", () => {
+  const addresses: [given: string, used: string][] = [
+    ["https://api.test", "https://api.test/v1"],
+    ["https://api.test/", "https://api.test/v1"],
+    ["https://api.test/v1", "https://api.test/v1"],
+    ["https://api.test/openai/v2", "https://api.test/openai/v2"],
+  ];
+  for (const [given, used] of addresses) assert.equal(withVersion(given), used);
+});

@@ -1,0 +1,93 @@
+import assert from "node:assert/strict";
+import { createResolve } from "../../src/platform/resolve.ts";
+import { createHandClock, settle } from "../support/clock.ts";
+
+/** Name servers that answer when they are told to, on a clock that is moved by hand. */
+function createNameServers() {
+  const clock = createHandClock();
+  const asked: string[] = [];
+  const answers = new Map<string, () => void>();
+  const resolve = createResolve((host) => {
+    asked.push(host);
+    return new Promise((found) => answers.set(host, () => found(["93.184.216.34"])));
+  }, clock);
+  return {
+    clock,
+    asked,
+    resolve,
+    async answer(...hosts: string[]) {
+      for (const host of hosts) answers.get(host)?.();
+      await settle();
+    },
+  };
+}
+
+const names = (kind: string, count: number) =>
+  Array.from({ length: count }, (_, n) => `${kind}${n}.example.com`);
+
+Deno.test("resolve: no more than six new names are looked up at once; the others wait", async () => {
+  const { asked, resolve, answer } = createNameServers();
+  const hosts = names("a", 20);
+  const all = Promise.all(hosts.map(resolve));
+  await settle();
+  assert.deepEqual(asked, hosts.slice(0, 6));
+  await answer("a3.example.com");
+  assert.deepEqual(asked, hosts.slice(0, 7));
+  for (let n = 0; n < 4; n++) await answer(...hosts);
+  assert.deepEqual((await all).length, 20);
+});
+
+Deno.test("resolve: new names whose servers hang keep none waiting that was quick before", async () => {
+  const { clock, asked, resolve, answer } = createNameServers();
+  const quick = names("quick", 20);
+  const first = Promise.all(quick.map(resolve));
+  for (let n = 0; n < 4; n++) await answer(...quick);
+  await first;
+  await clock.advance(2_000);
+  const hanging = names("hanging", 50);
+  const never = Promise.allSettled(hanging.map(resolve));
+  await settle();
+  asked.length = 0;
+  const again = Promise.all(quick.map(resolve));
+  await settle();
+  assert.deepEqual(asked, quick.slice(0, 8));
+  for (let n = 0; n < 3; n++) await answer(...quick);
+  assert.equal((await again).length, 20);
+  for (let n = 0; n < 9; n++) await answer(...hanging);
+  await never;
+});
+
+Deno.test("resolve: names that were slow take at most four places, and leave the others theirs", async () => {
+  const { clock, asked, resolve, answer } = createNameServers();
+  const slow = names("slow", 6);
+  const first = Promise.all(slow.map(resolve));
+  await clock.advance(5_000);
+  await answer(...slow);
+  await first;
+  await clock.advance(2_000);
+  asked.length = 0;
+  const again = Promise.all(slow.map(resolve));
+  const others = names("quick", 6);
+  const quick = Promise.all(others.map(resolve));
+  await settle();
+  assert.deepEqual(asked, [...slow.slice(0, 4), ...others]);
+  await answer(...others, ...slow);
+  await answer(...slow);
+  await Promise.all([again, quick]);
+});
+
+Deno.test("resolve: a name is looked up once for all that ask, and again a second after", async () => {
+  const { clock, asked, resolve, answer } = createNameServers();
+  const waiting = [resolve("a.example.com")];
+  await clock.advance(3_000);
+  waiting.push(resolve("a.example.com"));
+  await answer("a.example.com");
+  waiting.push(resolve("a.example.com"));
+  await Promise.all(waiting);
+  assert.equal(asked.length, 1);
+  await clock.advance(1_001);
+  const later = resolve("a.example.com");
+  await answer("a.example.com");
+  await later;
+  assert.equal(asked.length, 2);
+});

@@ -1,0 +1,133 @@
+import assert from "node:assert/strict";
+import { fromBytes, toBytes } from "../../src/base/json.ts";
+import { projectKey } from "../../src/store/keys.ts";
+import { updateProjectSchema } from "../../src/projects/schema.ts";
+import { createScriptedStore } from "../support/store.ts";
+import { put } from "../support/verify.ts";
+import { adminKey, type Body, createWorld, type World } from "../support/world.ts";
+
+const change = (world: World, projectId: string, body: Body) =>
+  world.json(`/v1/admin/projects/${projectId}`, { method: "PATCH", key: adminKey, body });
+
+Deno.test("projects: every setting that a change may give is kept, and no other moves", async () => {
+  const stripe = { secretKey: "sk_test_of_the_owner", webhookSecret: "whsec_of_the_owner" };
+  using world = await createWorld({ project: { stripe } });
+  const path = `/v1/admin/projects/${world.projectId}`;
+  const read = async (): Promise<Body> => (await world.json(path, { key: adminKey })).body.project;
+  const models = { "other-model": { input: "3", output: "4" } };
+  const changes: Body = {
+    name: "Renamed",
+    ownerUserId: "owner-2",
+    topUpUrl: "https://my.app/topup",
+    userSource: "header",
+    maxOutputTokens: 77,
+    allowedFields: ["plugins"],
+    billingEvents: false,
+    messages: { en: { busy: "Wait. {{url}}" } },
+    topUp: { amounts: ["3"], min: "2", max: "4", checkoutUrl: "https://my.app/pay" },
+    trialCredits: "1.5",
+    lowBalance: "0.5",
+    limits: {
+      user: { requestsPerMinute: 9 },
+      key: { concurrent: 8 },
+      reply: "message",
+    },
+    pricing: { catalogue: true, markupPercent: "5", requestFee: "0.01", models },
+  };
+  const settable = Object.keys(updateProjectSchema.shape)
+    .filter((name) => name !== "upstream" && name !== "stripe");
+  assert.deepEqual(Object.keys(changes).toSorted(), settable.toSorted());
+  for (const [name, value] of Object.entries(changes)) {
+    const before = await read();
+    const { status, body } = await world.json(path, {
+      method: "PATCH",
+      key: adminKey,
+      body: { [name]: value },
+    });
+    assert.equal(status, 200, JSON.stringify(body));
+    const { [name]: changed, updatedAt: _, ...others } = await read();
+    assert.partialDeepStrictEqual(changed, value, name);
+    const { [name]: was, updatedAt: __, ...othersBefore } = before;
+    assert.notDeepEqual(changed, was, name);
+    assert.deepEqual(others, othersBefore, name);
+  }
+});
+
+Deno.test("projects: of what two operators change at once, in one process or two, all stays", async () => {
+  const store = createScriptedStore();
+  using world = await createWorld({ wrapKv: store.wrap });
+  using other = await createWorld({ shareWith: world, seed: 2 });
+  const { projectId } = world;
+  // Both have just read it.
+  for (const one of [world, other]) await change(one, projectId, { name: "Same" });
+  assert.equal((await change(world, projectId, { name: "One" })).status, 200);
+  assert.equal((await change(other, projectId, { trialCredits: "2" })).status, 200);
+  store.atomic = async (write, real) => {
+    store.atomic = null;
+    assert.equal((await change(other, projectId, { ownerUserId: "Two" })).status, 200);
+    return await real(write);
+  };
+  const { status, body } = await change(world, projectId, { lowBalance: "3" });
+  const { name, trialCredits, ownerUserId, lowBalance } = body.project;
+  assert.deepEqual([status, name, trialCredits, ownerUserId, lowBalance], [
+    200,
+    "One",
+    "2",
+    "Two",
+    "3",
+  ]);
+});
+
+Deno.test("projects: no change makes one larger than a record can hold, in whatever letters", async () => {
+  using world = await createWorld();
+  const pricing = (n: number, letter: string) => ({
+    models: Object.fromEntries(
+      Array.from({ length: n }, (_, at) => [`model-${at}`, {
+        input: "1",
+        output: "1",
+        description: letter.repeat(400),
+      }]),
+    ),
+  });
+  for (const letter of ["d", "\u00e9", "\u20ac"]) {
+    const bytes = new TextEncoder().encode(letter).length;
+    const most = Math.floor(57_000 / (400 * bytes + 60));
+    const fits = await change(world, world.projectId, { pricing: pricing(most, letter) });
+    assert.equal(fits.status, 200, `${bytes}`);
+    const { status, body } = await change(world, world.projectId, {
+      pricing: pricing(Math.ceil(most * 1.15), letter),
+    });
+    assert.deepEqual([status, body.error?.param], [400, "pricing"], `${bytes}`);
+  }
+});
+
+Deno.test("projects: what is changed is on the pages of this process at once", async () => {
+  using world = await createWorld();
+  const { body } = await world.json("/v1/user/balance/topup?user=ada");
+  const title = async () => {
+    const page = await (await world.call(new URL(body.url).pathname, { key: null })).text();
+    return /<h1>(.*)<\/h1>/.exec(page)?.[1];
+  };
+  await title();
+  await change(world, world.projectId, { name: "Renamed" });
+  assert.equal(await title(), "Renamed");
+});
+
+Deno.test("projects: one that an older version has made lacks nothing, and goes on", async () => {
+  using world = await createWorld();
+  const path = `/v1/admin/projects/${world.projectId}`;
+  const read = async () => (await world.json(path, { key: adminKey })).body.project;
+  const before = await read();
+  const key = projectKey(world.projectId);
+  const { value } = await world.deps.kv.get(key);
+  const { limits: _, listeners: __, messages: ___, topUp: ____, ...older } = fromBytes<Body>(
+    value ?? assert.fail(),
+  );
+  const { stripe, trialCredits, lowBalance, ...oldest } = older;
+  assert.deepEqual([stripe, trialCredits, lowBalance], [null, "0", null]);
+  await put(world, key, toBytes(oldest));
+  assert.deepEqual(await read(), before);
+  await world.clock.advance(2_000);
+  await world.deposit("ada", "1");
+  assert.equal((await world.balance("ada")).balance, "1");
+});

@@ -1,0 +1,71 @@
+import assert from "node:assert/strict";
+import { createScriptedStore } from "../support/store.ts";
+import { storedRows } from "../support/books.ts";
+import { createWorld } from "../support/world.ts";
+
+Deno.test("health: the process says that it lives, without a key", async () => {
+  using world = await createWorld();
+  const { status, body } = await world.json("/healthz", { key: null });
+  assert.equal(status, 200);
+  assert.deepEqual(body, { status: "ok" });
+});
+
+Deno.test("health: it is ready when what it writes can be read, and leaves no trace but one row", async () => {
+  using world = await createWorld();
+  const before = (await storedRows(world)).length;
+  for (let n = 0; n < 3; n++) {
+    const { status, body } = await world.json("/readyz", { key: null });
+    assert.equal(status, 200);
+    assert.deepEqual(body, { status: "ready" });
+  }
+  assert.equal((await storedRows(world)).length, before);
+});
+
+Deno.test("health: without its store it lives, and is not ready", async () => {
+  const store = createScriptedStore();
+  using world = await createWorld({ wrapKv: store.wrap });
+  store.dead = true;
+  assert.equal((await world.json("/healthz", { key: null })).status, 200);
+  const { status, body, response } = await world.json("/readyz", { key: null });
+  assert.equal(status, 503);
+  assert.equal(body.error.code, "store_unavailable");
+  assert.notEqual(response.headers.get("retry-after"), null);
+  assert.doesNotMatch(JSON.stringify(body), /connection refused/, "the cause is for the log");
+  store.dead = false;
+  assert.equal((await world.json("/readyz", { key: null })).status, 200, "and is again");
+});
+
+Deno.test("health: a store that writes but cannot be read is not ready", async () => {
+  const store = createScriptedStore();
+  using world = await createWorld({ wrapKv: store.wrap });
+  store.get = () => Promise.reject(new TypeError("disk I/O error"));
+  assert.equal((await world.json("/readyz", { key: null })).status, 503);
+});
+
+Deno.test("health: a store that loses what it is given is not ready", async () => {
+  const store = createScriptedStore();
+  using world = await createWorld({ wrapKv: store.wrap });
+  assert.equal((await world.json("/readyz", { key: null })).status, 200);
+  store.atomic = () => Promise.resolve("00000000000000000000");
+  assert.equal((await world.json("/readyz", { key: null })).status, 503, "an old row is no proof");
+});
+
+Deno.test("health: without its store, money is 503, and nothing is told of the cause", async () => {
+  const store = createScriptedStore();
+  using world = await createWorld({ wrapKv: store.wrap });
+  await world.deposit("ada", "1");
+  store.dead = true;
+  const requests: [path: string, body?: unknown][] = [
+    ["/v1/user/balance/deposit", { user: "ada", amount: "1" }],
+    ["/v1/user/charge", { user: "ada", amount: "1" }],
+    ["/v1/user/balance?user=ada"],
+  ];
+  for (const [path, body] of requests) {
+    const answer = await world.json(path, { body });
+    assert.equal(answer.status, 503, `${path}: ${JSON.stringify(answer.body)}`);
+    assert.equal(answer.body.error.code, "store_unavailable", path);
+    assert.doesNotMatch(JSON.stringify(answer.body), /connection refused/);
+  }
+  store.dead = false;
+  assert.equal((await world.balance("ada")).balance, "1");
+});

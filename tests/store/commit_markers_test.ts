@@ -1,0 +1,59 @@
+import assert from "node:assert/strict";
+import { checkBooks } from "../support/books.ts";
+import { createWorld, type World } from "../support/world.ts";
+
+const late = 11 * 60_000;
+
+/** A clock is wrong for as long as `work` takes. */
+async function ahead(world: World, work: () => Promise<void>): Promise<void> {
+  world.clock.set(late);
+  await work();
+  world.clock.set(-late);
+}
+
+Deno.test("commit markers: a deposit whose answer was lost is booked once, also beside a clock that is ahead", async () => {
+  let lost: (() => Promise<void>) | null = null;
+  using world = await createWorld({
+    wrapKv: (kv) => ({
+      ...kv,
+      // As a remote store's client does: the answer is lost, the write is sent again, and is refused.
+      async atomic(write) {
+        const landed = await kv.atomic(write);
+        const meanwhile = write.sets.some(({ key }) => key[0] === "entry") ? lost : null;
+        if (!meanwhile) return landed;
+        lost = null;
+        await meanwhile();
+        return await kv.atomic(write);
+      },
+    }),
+  });
+  using other = await createWorld({ shareWith: world });
+  await world.deposit("ada", "1");
+  lost = () => ahead(world, other.app.sweep);
+  await world.deposit("ada", "10");
+  assert.equal(lost, null);
+  assert.equal((await checkBooks(world, "ada")).length, 2);
+});
+
+Deno.test("commit markers: nor does a machine that slept while a write was under way book it twice", async () => {
+  let sleeps = false;
+  using world: World = await createWorld({
+    wrapKv: (kv) => ({
+      ...kv,
+      async atomic(write) {
+        const landed = await kv.atomic(write);
+        if (!sleeps || write.sets.filter(({ key }) => key[0] === "entry").length < 2) return landed;
+        sleeps = false;
+        world.clock.set(late);
+        await world.app.sweep();
+        throw new TypeError("the connection was reset");
+      },
+    }),
+  });
+  const users = ["ada", "bob", "cyd"];
+  for (const user of users) await world.deposit(user, "1");
+  sleeps = true;
+  await Promise.all(users.map((user) => world.deposit(user, "10")));
+  assert.equal(sleeps, false);
+  for (const user of users) assert.equal((await checkBooks(world, user)).length, 2, user);
+});

@@ -1,0 +1,208 @@
+import assert from "node:assert/strict";
+import { mayHold } from "../../src/ledger/balance.ts";
+import { chatBody, chatPath } from "../support/books.ts";
+import { textOf } from "../support/console.ts";
+import { createScriptedStore } from "../support/store.ts";
+import { fedStream, readEvents, usage, usageChunk } from "../support/upstream.ts";
+import { allow, charge, Device, env, linkFor, pay, sharedWorld } from "../support/wallets.ts";
+import { deliver, subscribe } from "../support/webhooks.ts";
+import { adminKey, createWorld } from "../support/world.ts";
+
+Deno.test("wallet: every permission is seen and can be ended, however many there are", async () => {
+  using world = await sharedWorld();
+  const [device, other] = [new Device(world), new Device(world)];
+  const users = Array.from({ length: 103 }, (_, n) => `u${n + 100}`);
+  for (const user of users) await allow(device, { user });
+  // What others have taken over since takes no place.
+  await world.clock.advance(1);
+  for (const user of users.slice(0, 2)) {
+    await world.json(`/v1/user/disconnect?user=${user}`, { method: "POST" });
+    await world.clock.advance(1);
+    await allow(other, { user });
+  }
+  const { html } = await device.get("/wallet");
+  const shown = [...html.matchAll(/name="user" value="([^"]+)"/g)].map(([, user]) => user);
+  assert.deepEqual(shown, users.slice(2));
+  const last = { action: "revoke", projectId: world.projectId, user: users.at(-1) ?? "" };
+  assert.equal((await device.post("/wallet", last)).status, 303);
+  assert.equal((await charge(world, "1", { user: last.user })).reason, "authorization_required");
+});
+
+Deno.test("wallet: a cap is changed also while its user is charged fast", async () => {
+  const store = createScriptedStore();
+  using world = await createWorld({ env, project: { mode: "shared" }, wrapKv: store.wrap });
+  const device = new Device(world);
+  await allow(device, { cap: "10" });
+  let until: number | null = null;
+  store.atomic = async (write, real) => {
+    const isDecision = write.sets.some(({ key }) => key[0] === "authorization");
+    if (!isDecision) return await real(write);
+    // Until then, a charge gets in before each of its writes.
+    until ??= world.clock.now() + 20;
+    return world.clock.now() < until ? null : await real(write);
+  };
+  const form = { action: "cap", projectId: world.projectId, user: "ada", cap: "20" };
+  let answered = false;
+  const changed = device.post("/wallet", form).finally(() => (answered = true));
+  while (!answered) await world.clock.advance(5);
+  assert.equal((await changed).status, 303);
+  assert.match((await device.get("/wallet")).html, /of \$20\.00 today/);
+});
+
+Deno.test("wallet: who is asked for leave is told of as asked by whoever made the request", async () => {
+  using world = await sharedWorld();
+  await subscribe(world, { events: ["authorization.requested"] });
+  await charge(world, "1");
+  await world.json("/v1/user/connect?user=ada");
+  await world.json("/v1/user/balance/topup?user=ada");
+  await world.json(chatPath, { body: chatBody("ada") });
+  await deliver(world);
+  const { body: { keys: [key] } } = await world.json(
+    `/v1/admin/projects/${world.projectId}/keys`,
+    { key: adminKey },
+  );
+  const triggers = world.subscriber.received.map(({ body }) => body.event.trigger);
+  const byKey = { source: "api", actorType: "paywall-owner", actorId: key.id };
+  const byUser = { source: "proxy", actorType: "end-user", actorId: "ada" };
+  const told = (trigger: unknown) => JSON.stringify(trigger);
+  assert.deepEqual(triggers.map(told).sort(), [byKey, byKey, byKey, byUser].map(told).sort());
+});
+
+Deno.test("wallet: a link that was used says on other devices that it is allowed, and for whom", async () => {
+  using world = await sharedWorld();
+  const [device, stranger, other] = [new Device(world), new Device(world), new Device(world)];
+  await allow(other, { user: "bob" });
+  const link = await linkFor(world);
+  await world.clock.advance(1);
+  await device.post(link, { decision: "approve", cap: "10" });
+  assert.match((await device.get(link)).html, /Helper may charge your wallet/);
+  for (const each of [stranger, other]) {
+    const text = textOf((await each.get(link)).html);
+    assert.match(
+      text,
+      /This link was used Helper may charge the wallet of the device that allowed/,
+    );
+    assert.doesNotMatch(text, /Not allowed|\$/);
+  }
+  await world.clock.advance(1);
+  await device.post("/wallet", { action: "revoke", projectId: world.projectId, user: "ada" });
+  assert.equal((await stranger.get(link)).status, 404);
+});
+
+Deno.test("wallet: what each user holds of it holds is listed, for the sweep and for who forgets a user", async () => {
+  using world = await sharedWorld();
+  const device = new Device(world);
+  const users = ["ada", "bob"];
+  for (const user of users) await allow(device, { user });
+  await pay(world);
+  const streams = users.map(() => fedStream());
+  for (const stream of streams) world.upstream.once(() => stream.response);
+  const answers = [];
+  for (const user of users) {
+    const body = chatBody(user, { stream: true });
+    answers.push(readEvents(await world.call(chatPath, { body })));
+  }
+  for (const user of users) {
+    assert.equal(await mayHold(world.deps.kv, { projectId: world.projectId, user }), true, user);
+  }
+  for (const stream of streams) {
+    stream.send(usageChunk(usage(8, 1)));
+    stream.send("[DONE]");
+    stream.end();
+  }
+  await Promise.all(answers);
+});
+
+Deno.test("wallet: a cap that is set as another process books a charge forgets nothing of it", async () => {
+  const store = createScriptedStore();
+  using world = await createWorld({ env, project: { mode: "shared" }, wrapKv: store.wrap });
+  using other = await createWorld({ env, shareWith: world });
+  const device = new Device(world);
+  await allow(device);
+  await pay(world, { amount: "20" });
+  store.atomic = async (write, real) => {
+    store.atomic = null;
+    assert.equal((await charge(other, "4")).success, true);
+    return await real(write);
+  };
+  const cap = { action: "cap", projectId: world.projectId, user: "ada", cap: "5" };
+  assert.equal((await device.post("/wallet", cap)).status, 303);
+  assert.equal((await charge(world, "2")).success, false, "1 is left of the day");
+  assert.equal((await charge(world, "1")).success, true);
+});
+
+Deno.test("wallet: leave that ends while a request is under way allows nothing more", async () => {
+  const store = createScriptedStore();
+  using world = await createWorld({ env, project: { mode: "shared" }, wrapKv: store.wrap });
+  using other = await createWorld({ env, shareWith: world });
+  const device = new Device(world);
+  await allow(device);
+  await pay(world, { amount: "20" });
+  const disconnect = () => other.json("/v1/user/disconnect?user=ada", { method: "POST" });
+  for (
+    const ask of [
+      async () => (await charge(world, "2")).reason,
+      async () => (await world.json(chatPath, { body: chatBody("ada") })).body.paywall?.reason,
+    ]
+  ) {
+    store.get = async (key, real) => {
+      const row = await real(key);
+      if (key[0] !== "authorization") return row;
+      store.get = null;
+      await disconnect();
+      return row;
+    };
+    assert.equal(await ask(), "authorization_required");
+    await world.clock.advance(1_000);
+    await allow(device);
+  }
+  assert.match((await device.get("/wallet")).html, /\$20\.00/);
+});
+
+Deno.test("wallet: its page shows what each app may take and took, of today and newest first", async () => {
+  using world = await sharedWorld();
+  const device = new Device(world);
+  await allow(device);
+  const other = await world.makeProject({ name: "Scribe", mode: "shared" });
+  await allow(device, { user: "eve", key: other.apiKey });
+  await pay(world, { amount: "50" });
+  const shown = async () => {
+    const text = textOf((await device.get("/wallet")).html).replaceAll(/\s+/g, " ");
+    const moves = [...text.matchAll(/(-?[\d.]+) usd/g)].map(([, amount]) => amount);
+    return { text, moves };
+  };
+  const took = ["1", "2", "0.5"];
+  for (const amount of took) {
+    await world.clock.advance(1);
+    const [user, key] = amount === "2" ? ["eve", other.apiKey] : ["ada", world.apiKey];
+    assert.equal((await charge(world, amount, { user, key })).success, true);
+  }
+  const { text, moves } = await shown();
+  assert.deepEqual(moves, ["-0.5", "-2", "-1", "50"]);
+  assert.match(text, /As ada : \$1\.50 of \$10\.00 today/);
+  assert.match(text, /As eve : \$2\.00 of \$10\.00 today/);
+  await world.clock.advance(24 * 60 * 60 * 1000);
+  await world.json("/v1/user/disconnect", { body: { user: "ada" } });
+  const later = (await shown()).text;
+  assert.match(later, /As ada : not allowed any more/);
+  assert.match(later, /As eve : \$0\.00 of \$10\.00 today/);
+  for (let n = 0; n < 20; n++) await charge(world, "0.1", { user: "eve", key: other.apiKey });
+  assert.deepEqual((await shown()).moves, Array(20).fill("-0.1"));
+});
+
+Deno.test("wallet: no other site makes a browser sign in, or add a passkey", async () => {
+  using world = await sharedWorld();
+  const device = new Device(world);
+  await allow(device);
+  const ask = async (path: string, site: string) => {
+    const headers = { cookie: device.cookie ?? "", "sec-fetch-site": site };
+    return (await world.json(path, { key: null, body: {}, headers })).status;
+  };
+  for (const room of ["/wallet/passkeys", "/wallet/sign-in"]) {
+    assert.equal(await ask(`${room}/options`, "same-origin"), 200);
+    for (const site of ["cross-site", "same-site"]) {
+      assert.equal(await ask(room, site), 403, room);
+      assert.equal(await ask(`${room}/options`, site), 403, room);
+    }
+  }
+});

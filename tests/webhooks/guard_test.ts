@@ -1,0 +1,198 @@
+import assert from "node:assert/strict";
+import { createGuard, isPublic } from "../../src/webhooks/guard.ts";
+import { createHandClock } from "../support/clock.ts";
+import { createWorld } from "../support/world.ts";
+import { subscribe, subscriptionsPath } from "../support/webhooks.ts";
+
+const refusedAddresses = [
+  ...["0.0.0.0", "0.1.2.3", "10.0.0.1", "10.255.255.255", "100.64.0.1", "100.100.100.200"],
+  ...["100.127.255.255", "127.0.0.1", "127.255.255.254", "168.63.129.16", "169.254.169.254"],
+  ...["169.254.170.2", "172.16.0.1", "172.31.255.255", "192.0.0.1", "192.0.2.1", "192.31.196.1"],
+  ...["192.52.193.1", "192.88.99.1", "192.168.0.1", "192.168.255.255", "192.175.48.1"],
+  ...["198.18.0.1", "198.19.255.255", "198.51.100.1", "203.0.113.1", "224.0.0.1", "239.1.1.1"],
+  ...["240.0.0.1", "255.255.255.255", "::", "::1", "::ffff:127.0.0.1", "::ffff:8.8.8.8"],
+  ...["::127.0.0.1", "64:ff9b::7f00:1", "64:ff9b:1::1", "100::1", "2001::1", "2001:db8::1"],
+  ...["2002:7f00:1::", "2620:4f:8000::1", "3fff::1", "5f00::1", "fc00::1", "fd00:ec2::254"],
+  ...["fe80::1", "fe80::1%eth0", "fec0::1", "ff02::1", "localhost", "", "1.2.3", "1.2.3.4.5"],
+];
+const publicAddresses = [
+  ...["1.1.1.1", "8.8.8.8", "93.184.216.34", "100.63.255.255", "100.128.0.1", "172.15.0.1"],
+  ...[
+    "172.32.0.1",
+    "168.63.129.15",
+    "192.0.1.1",
+    "198.17.255.255",
+    "198.20.0.1",
+    "223.255.255.255",
+  ],
+  ...["2606:4700::1111", "2a00:1450:4001:81b::200e", "2620:4f:7fff::1"],
+];
+
+Deno.test("guard: only addresses on the public internet are public", () => {
+  for (const address of refusedAddresses) assert.equal(isPublic(address), false, address);
+  for (const address of publicAddresses) assert.equal(isPublic(address), true, address);
+});
+
+const refusedUrls = [
+  "http://hooks.example.com/",
+  "ftp://hooks.example.com/",
+  "https://user:pass@hooks.example.com/",
+  "https://user@hooks.example.com/",
+  "https://hooks.example.com/#part",
+  "https://hooks.example.com/#",
+  `https://hooks.example.com/${"a".repeat(2048)}`,
+  "https://",
+  "hooks.example.com",
+  "",
+  "https://localhost/",
+  "https://localhost./",
+  "https://app.localhost/",
+  "https://printer.local/",
+  "https://metadata.google.internal/",
+  "https://nas.home.arpa/",
+  "https://abc.onion/",
+  "https://intranet/",
+  "https://127.0.0.1/",
+  "https://2130706433/",
+  "https://0x7f000001/",
+  "https://0177.0.0.1/",
+  "https://127.1/",
+  "https://①②⑦.⓪.⓪.①/",
+  "https://127.0.0.1./",
+  "https://93.184.216.34/",
+  "https://[::1]/",
+  "https://[::]/",
+  "https://[::ffff:127.0.0.1]/",
+  "https://[2606:4700::1111]/",
+  "https://hooks.example.com:22/",
+  "https://hooks.example.com:8080/",
+  "https://farebox.test/loop",
+];
+
+Deno.test("guard: what could not be delivered is refused at creation, naming the url", async () => {
+  using world = await createWorld();
+  for (const url of refusedUrls) {
+    const { status, body } = await world.json(subscriptionsPath, { body: { url, events: ["*"] } });
+    assert.deepEqual([status, body.error?.param], [400, "url"], url);
+  }
+  world.subscriber.names.set("rebound.example.com", ["93.184.216.34", "192.168.1.1"]);
+  const body = { url: "https://rebound.example.com/", events: ["*"] };
+  assert.equal((await world.json(subscriptionsPath, { body })).status, 400);
+  assert.deepEqual((await world.json(subscriptionsPath)).body.subscriptions, []);
+});
+
+Deno.test("guard: public names on 443 and 8443 are taken, and names that are not known yet", async () => {
+  using world = await createWorld();
+  world.subscriber.names.set("soon.example.com", []);
+  for (
+    const url of [
+      "https://hooks.example.com",
+      "https://hooks.example.com:443/a?b=c",
+      "https://hooks.example.com:8443/",
+      "https://soon.example.com/",
+      "https://bücher.example/",
+    ]
+  ) assert.equal((await subscribe(world, { url })).url, url);
+});
+
+Deno.test("guard: the operator's ranges are open, at creation and at the attempt, and no others", async () => {
+  using world = await createWorld({ env: { WEBHOOK_ALLOW_CIDRS: "10.1.0.0/16, fd00:1::/32" } });
+  world.subscriber.names.set("n8n.internal", ["10.1.2.3"]);
+  world.subscriber.names.set("other.internal", ["10.2.2.3"]);
+  await subscribe(world, { url: "https://n8n.internal:5678/hook" });
+  await subscribe(world, { url: "https://10.1.9.9:5678/hook" });
+  await subscribe(world, { url: "https://[fd00:1::5]/hook" });
+  const closed = ["https://other.internal/", "https://10.2.0.1/", "https://[fd00:2::5]/"];
+  const plain = ["http://10.1.9.9:5678/hook", "http://n8n.internal:5678/hook"];
+  for (const url of [...closed, ...plain]) {
+    const { status } = await world.json(subscriptionsPath, { body: { url, events: ["*"] } });
+    assert.equal(status, 400, url);
+  }
+  await world.deposit("ada", "1");
+  await world.app.dispatcher.idle();
+  const reached = world.subscriber.received.map(({ addresses }) => addresses.join());
+  assert.deepEqual(reached.sort(), ["10.1.2.3", "10.1.9.9", "fd00:1::5"]);
+});
+
+const odd = [
+  "https://hooks.example.com:22/",
+  "https://hooks.example.com:6379/",
+  "https://intranet/",
+]
+  .concat("https://localhost/", "https://metadata.google.internal/", "https://x.internal.:8080/");
+
+Deno.test("guard: opening a range opens no port and no private name of any other address", async () => {
+  let addresses: string[] = [];
+  const guard = createGuard({
+    allowCidrs: ["10.1.0.0/16"],
+    dev: false,
+    ownHost: "farebox.test",
+    resolve: () => Promise.resolve(addresses),
+    clock: createHandClock(),
+  });
+  for (const text of odd) {
+    const url = guard.checkUrl(text);
+    for (addresses of [["93.184.216.34"], ["10.1.2.3", "93.184.216.34"], ["10.2.2.3"]]) {
+      await assert.rejects(guard.checkNow(url), { status: 400, param: "url" }, text);
+      assert.deepEqual(await guard.vet(url), { refused: "blocked_address" }, text);
+    }
+    addresses = ["10.1.2.3", "10.1.9.9"];
+    await guard.checkNow(url);
+    assert.deepEqual(await guard.vet(url), { addresses }, text);
+  }
+  addresses = ["10.1.2.3", "93.184.216.34"];
+  assert.deepEqual(await guard.vet(guard.checkUrl("https://hooks.example.com/")), { addresses });
+  addresses = ["93.184.216.34"];
+  const message = "'url' must use port 443 or 8443.";
+  await assert.rejects(guard.checkNow(new URL("https://hooks.example.com:22/")), { message });
+});
+
+Deno.test("guard: in development this machine may be reached, also without TLS", () => {
+  const guard = createGuard({
+    allowCidrs: [],
+    dev: true,
+    ownHost: "localhost",
+    resolve: () => Promise.resolve(["127.0.0.1"]),
+    clock: createHandClock(),
+  });
+  for (const url of ["http://localhost:3000/", "http://127.0.0.1:3000/", "http://[::1]:3000/"]) {
+    assert.equal(guard.checkUrl(url).href, url);
+  }
+  for (
+    const url of ["http://hooks.example.com/", "http://10.0.0.1/", "http://localhost.evil.com/"]
+  ) {
+    assert.throws(() => guard.checkUrl(url), { status: 400 }, url);
+  }
+});
+
+Deno.test("guard: addresses are asked for at every attempt", async () => {
+  const answers = [["93.184.216.34"], ["127.0.0.1"], [], ["93.184.216.34"]];
+  const guard = createGuard({
+    allowCidrs: [],
+    dev: false,
+    ownHost: "farebox.test",
+    resolve: () => Promise.resolve(answers.shift() ?? []),
+    clock: createHandClock(),
+  });
+  const url = new URL("https://hooks.example.com/");
+  assert.deepEqual(await guard.vet(url), { addresses: ["93.184.216.34"] });
+  assert.deepEqual(await guard.vet(url), { refused: "blocked_address" });
+  assert.deepEqual(await guard.vet(url), { refused: "dns_error" });
+  assert.deepEqual(await guard.vet(url), { addresses: ["93.184.216.34"] });
+});
+
+Deno.test("guard: a name whose servers do not answer within five seconds is refused at creation", async () => {
+  const clock = createHandClock();
+  const guard = createGuard({
+    allowCidrs: [],
+    dev: false,
+    ownHost: "farebox.test",
+    resolve: () => new Promise(() => {}),
+    clock,
+  });
+  const checked = guard.checkNow(new URL("https://slow.example.com/"));
+  const refused = assert.rejects(checked, { status: 400, param: "url", message: /5 seconds/ });
+  assert.equal(clock.waiting, 1, "there is a deadline");
+  await clock.advance(5_000);
+  await refused;
+});

@@ -1,0 +1,139 @@
+import assert from "node:assert/strict";
+import { createWebhookSender } from "../../src/platform/webhook_sender.ts";
+import { eventually, makeFolder, serviceEnv, startFarebox } from "../support/process.ts";
+import { caPath, receiverEnv, startReceiver } from "../support/receiver.ts";
+import { makeProject } from "../support/traffic.ts";
+import { killUnderLoad } from "../support/webhook_kills.ts";
+
+const signal = () => AbortSignal.timeout(5_000);
+
+Deno.test("webhook process: kills under load lose no event", async () => {
+  const ledger = await killUnderLoad(4);
+  console.log(ledger);
+  assert.equal(ledger.lost, 0);
+  assert.ok(ledger.acknowledged > 10, `${ledger.acknowledged}`);
+});
+
+Deno.test("webhook process: a delivery over TLS, retried by the clock, through a clean stop", async () => {
+  await using folder = await makeFolder();
+  await using receiver = startReceiver();
+  const env = { ...serviceEnv, ...receiverEnv, WEBHOOK_BACKOFF_BASE_MS: "300" };
+  await using farebox = await startFarebox({ folder: folder.path, env });
+  const key = await makeProject(farebox);
+  const { subscription } = await farebox.json("/v1/webhooks/subscriptions", {
+    key,
+    body: { url: receiver.url, events: ["*"] },
+  });
+  receiver.secret = subscription.secret;
+  let tries = 0;
+  receiver.answer = () => new Response("no", { status: ++tries < 3 ? 503 : 200 });
+  await farebox.json("/v1/user/balance/deposit", { key, body: { user: "ada", amount: "1" } });
+  await eventually(() => tries === 3, { withinMs: 5_000, what: "the third try" });
+  await eventually(async () => {
+    const { logs } = await farebox.json("/v1/webhooks/logs", { key });
+    return logs[0].status === "success" && logs[0].attempts === 3;
+  });
+  assert.equal(receiver.forged, 0);
+  receiver.answer = async () => {
+    await new Promise((resolve) => setTimeout(resolve, 800));
+    return new Response("late");
+  };
+  await farebox.json("/v1/user/balance/deposit", { key, body: { user: "ada", amount: "2" } });
+  farebox.signal("SIGTERM");
+  assert.equal((await farebox.ended).code, 0);
+  await using again = await startFarebox({ folder: folder.path, env });
+  const { logs } = await again.json("/v1/webhooks/logs", { key });
+  assert.deepEqual([logs[0].status, logs[0].attempts], ["success", 1], "a stop waits for it");
+});
+
+Deno.test("webhook process: the connection goes to the vetted address, TLS checked against the name", async () => {
+  await using receiver = startReceiver();
+  const post = createWebhookSender(await Deno.readTextFile(caPath));
+  const to = (host: string) => ({
+    // No resolver knows these names: only the address that was vetted leads there.
+    url: new URL(`https://${host}:${receiver.port}/`),
+    addresses: ["127.0.0.1"],
+    headers: { "x-a": "1" },
+    body: '{"event":{"id":"e","data":{}}}',
+    signal: signal(),
+  });
+  assert.equal((await post(to("hooks.test"))).status, 200);
+  await assert.rejects(post(to("wrong.test")), { code: "ERR_TLS_CERT_ALTNAME_INVALID" });
+  await assert.rejects(createWebhookSender()(to("hooks.test")), /certificate/);
+  assert.equal(receiver.events.get("e"), 1);
+});
+
+Deno.test("webhook process: a redirect is not followed, and little of a body is read", async () => {
+  await using receiver = startReceiver();
+  const post = createWebhookSender(await Deno.readTextFile(caPath));
+  const request = () => ({
+    url: new URL(receiver.url),
+    addresses: ["127.0.0.1"],
+    headers: {},
+    body: '{"event":{"id":"e","data":{}}}',
+    signal: signal(),
+  });
+  receiver.answer = () => new Response(null, { status: 307, headers: { location: receiver.url } });
+  assert.equal((await post(request())).status, 307);
+  assert.equal(receiver.events.get("e"), 1);
+  let sent = 0;
+  receiver.answer = () =>
+    new Response(
+      new ReadableStream({
+        pull(controller) {
+          controller.enqueue(new Uint8Array(64 * 1024).fill(120));
+          if ((sent += 64) > 100 * 1024) controller.close();
+        },
+      }),
+    );
+  const { bodyHead } = await post(request());
+  assert.equal(bodyHead.length, 1024);
+  assert.ok(sent < 20 * 1024, `${sent} KiB of 100 MiB were sent`);
+});
+
+Deno.test("webhook process: a body that drips is cut by the one deadline", async () => {
+  await using receiver = startReceiver();
+  const post = createWebhookSender(await Deno.readTextFile(caPath));
+  let timer: ReturnType<typeof setInterval> | null = null;
+  receiver.answer = () =>
+    new Response(
+      new ReadableStream({
+        start: (controller) => {
+          timer = setInterval(() => controller.enqueue(new Uint8Array([120])), 50);
+        },
+        cancel: () => clearInterval(timer ?? undefined),
+      }),
+    );
+  const startedAt = performance.now();
+  await assert.rejects(post({
+    url: new URL(receiver.url),
+    addresses: ["127.0.0.1"],
+    headers: {},
+    body: '{"event":{"id":"e","data":{}}}',
+    signal: AbortSignal.timeout(500),
+  }));
+  assert.ok(performance.now() - startedAt < 1_500);
+  await eventually(() => timer !== null);
+  clearInterval(timer ?? undefined);
+});
+
+Deno.test("webhook process: a receiver that answers with another protocol has failed, at once", async () => {
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const port = (listener.addr as Deno.NetAddr).port;
+  const serving = listener.accept().then(async (connection) => {
+    await connection.read(new Uint8Array(4_096));
+    const head = "HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n";
+    await connection.write(new TextEncoder().encode(head));
+    return connection;
+  });
+  const posted = createWebhookSender()({
+    url: new URL(`http://127.0.0.1:${port}/`),
+    addresses: ["127.0.0.1"],
+    headers: {},
+    body: "{}",
+    signal: signal(),
+  });
+  await assert.rejects(posted, /changed the protocol/);
+  (await serving).close();
+  listener.close();
+});

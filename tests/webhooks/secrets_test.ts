@@ -1,0 +1,60 @@
+import assert from "node:assert/strict";
+import { fromBytes, toBytes } from "../../src/base/json.ts";
+import { subscriptionKey } from "../../src/store/keys.ts";
+import { serviceSignature, standardSignatures } from "../../src/webhooks/signature.ts";
+import { put } from "../support/verify.ts";
+import { deliver, operate, subscribe } from "../support/webhooks.ts";
+import { type Body, createWorld, type World } from "../support/world.ts";
+
+/** That the next delivery is signed by all of these, and our own header by this one. */
+async function assertSigned(world: World, secrets: string[], ours: string): Promise<void> {
+  await world.deposit("ada", "1");
+  await deliver(world);
+  const { headers, raw } = world.subscriber.received.at(-1) ?? assert.fail();
+  const timestamp = Number(headers["webhook-timestamp"]);
+  const signed = { id: headers["webhook-id"] ?? "", timestamp, body: raw };
+  assert.equal(headers["webhook-signature"], standardSignatures(secrets, signed));
+  assert.equal(headers["x-service-signature"], serviceSignature(ours, raw));
+}
+
+async function rotate(world: World, id: string, overlapSeconds: number): Promise<string> {
+  const body = { rotateSecret: true, overlapSeconds };
+  const answer = await operate(world, `/subscriptions/${id}`, { method: "PATCH", body });
+  return answer.body.subscription.secret;
+}
+
+Deno.test("secrets: a rotated one overlaps with those before it, each until its own end", async () => {
+  using world = await createWorld();
+  const { id, secret: first } = await subscribe(world);
+  const second = await rotate(world, id, 3600);
+  assert.notEqual(second, first);
+  await assertSigned(world, [second, first], first);
+  const third = await rotate(world, id, 7200);
+  await assertSigned(world, [third, second, first], first);
+  await world.clock.advance(3_600_000);
+  await assertSigned(world, [third, second], second);
+  await world.clock.advance(3_600_000);
+  await assertSigned(world, [third], third);
+});
+
+Deno.test("secrets: none outlives the one that took its place, and at most five sign", async () => {
+  using world = await createWorld();
+  const { id } = await subscribe(world);
+  await rotate(world, id, 3600);
+  const alone = await rotate(world, id, 0);
+  await assertSigned(world, [alone], alone);
+  const all = [alone];
+  for (let n = 0; n < 5; n++) all.unshift(await rotate(world, id, 60));
+  await assertSigned(world, all.slice(0, 5), String(all[4]));
+});
+
+Deno.test("secrets: one that was replaced while there was room for one goes on to sign", async () => {
+  using world = await createWorld();
+  const { id, secret: first } = await subscribe(world);
+  const second = await rotate(world, id, 3600);
+  const key = subscriptionKey(world.projectId, id);
+  const { value } = await world.deps.kv.get(key);
+  const { oldSecrets, ...rest } = fromBytes<Body>(value ?? assert.fail());
+  await put(world, key, toBytes({ ...rest, oldSecret: oldSecrets[0] }));
+  await assertSigned(world, [second, first], first);
+});
