@@ -69,7 +69,7 @@ export function rememberDialect(
   const { requestsUsage, maxTokensField, maxTokens } = manner;
   const known = knownDialects.get(chat.model);
   if (!known && knownDialects.size >= modelsRememberedMax) knownDialects.clear();
-  const asked = chat.stream ? { asksUsage: requestsUsage } : {};
+  const asked = chat.stream ? { requestsUsage } : {};
   knownDialects.set(chat.model, { ...known, ...asked, maxTokensField, maxTokens });
 }
 

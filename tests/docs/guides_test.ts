@@ -74,7 +74,7 @@ Deno.test("guides: every piece of code is run by a test, or says that it cannot 
   const marks = ["run", "webhook", "nginx", "systemd", "backup", "restore", "live", "elsewhere"];
   for (const name of names) {
     const snippets = await snippetsOf(name);
-    const text = await Deno.readTextFile(new URL(`../guides/${name}.md`, import.meta.url));
+    const text = await Deno.readTextFile(new URL(`../../guides/${name}.md`, import.meta.url));
     assert.equal([...text.matchAll(/^ *```/gm)].length, 2 * snippets.length, "all were read");
     for (const { language, mark, line } of snippets) {
       const known = output.includes(language) ? mark === "" : marks.includes(mark);

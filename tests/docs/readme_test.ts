@@ -16,7 +16,7 @@ Deno.test("readme: its links to files lead to files", async () => {
   const text = await Deno.readTextFile(new URL("../../README.md", import.meta.url));
   const links = [...text.matchAll(/\]\((?!https?:|#)([^)#]+)/g)].map(([, link = ""]) => link);
   assert.ok(links.length > 0);
-  for (const link of links) await Deno.stat(new URL(`../${link}`, import.meta.url));
+  for (const link of links) await Deno.stat(new URL(`../../${link}`, import.meta.url));
 });
 
 Deno.test("readme: its links into guides lead to headings that are there", async () => {
@@ -24,7 +24,7 @@ Deno.test("readme: its links into guides lead to headings that are there", async
   const links = [...text.matchAll(/\]\((guides\/[^)#]+)#([^)]+)\)/g)];
   assert.ok(links.length >= 3, "a stream, a balance and the activities");
   for (const [, file, place] of links) {
-    const guide = await Deno.readTextFile(new URL(`../${file}`, import.meta.url));
+    const guide = await Deno.readTextFile(new URL(`../../${file}`, import.meta.url));
     const places = [...guide.matchAll(/^#+ (.+)$/gm)].map(([, title = ""]) => placeOf(title));
     assert.ok(place !== undefined && places.includes(place), `${file}#${place}`);
   }

@@ -6,7 +6,7 @@ import { makeProject } from "../support/traffic.ts";
 import { completion, helloStream } from "../support/upstream.ts";
 
 const tls = (name: string) =>
-  Deno.readTextFileSync(new URL(`./fixtures/tls/${name}`, import.meta.url));
+  Deno.readTextFileSync(new URL(`../fixtures/tls/${name}`, import.meta.url));
 
 async function chat(farebox: Farebox, key: string, stream = false) {
   await farebox.json("/v1/user/balance/deposit", { key, body: { user: "ada", amount: "1" } });

@@ -157,8 +157,8 @@ Deno.test("counting: it goes as far as the shortest answer leaves money for, and
   assert.deepEqual(quoteFor(1_000, { counted: 990 }), {
     amount: toAmount(rate / 1_000n),
     cap: 10,
-    clamped: true,
-    squeezed: false,
+    cappedByBalance: true,
+    reducedByHolds: false,
     balance: toAmount(rate / 1_000n),
   });
   assert.equal(quoteFor(1_000, { counted: 991 }), null);
