@@ -108,7 +108,7 @@ export async function createApp(outside: Deps): Promise<App> {
   const sessions = createSessions({ deps, auth, projectCache });
   const consoleServices = { deps, projectCache, admin, recorder, commit, running, sessions };
   const routes = routeMap({
-    chat: openChat({ deps, auth, holds, running, linkFor, emit: emit }, secrets),
+    inference: openInference({ deps, auth, holds, running, linkFor, emit: emit }, secrets),
     ledger: ledgerRoutes({ deps, auth, recorder, offer: offer }),
     users: ledgerAdminRoutes({ deps, adminGuard, projectCache, recorder, forget, offer: offer }),
     projects: projectRoutes({ deps, adminGuard, admin, projectCache }),
@@ -164,7 +164,7 @@ function openLedger(
   return { topUsers, queue, recorder, holds: createHolds(queue, deps.clock) };
 }
 
-function openChat(
+function openInference(
   services: Omit<InferenceDeps, "findUpstream" | "rateLimiter" | "waiters">,
   secrets: Secrets,
 ) {

@@ -1,3 +1,5 @@
+import { chatFormat } from "./formats/chat/chat_format.ts";
+import type { Format } from "./inference/format.ts";
 import type { inferenceRoutes } from "./inference/routes.ts";
 import type { consoleRoutes } from "./console/routes.ts";
 import type { docsRoutes } from "./docs/routes.tsx";
@@ -21,7 +23,7 @@ import type { connectRoutes } from "./wallets/connect_routes.ts";
 /** The handlers of every room. */
 export interface RouteHandlers {
   webhooks: ReturnType<typeof webhookRoutes>;
-  chat: ReturnType<typeof inferenceRoutes>;
+  inference: ReturnType<typeof inferenceRoutes>;
   ledger: ReturnType<typeof ledgerRoutes>;
   users: ReturnType<typeof ledgerAdminRoutes>;
   projects: ReturnType<typeof projectRoutes>;
@@ -50,15 +52,28 @@ export function routeMap(services: RouteHandlers): Routes {
   };
 }
 
+/** The endpoints that call models, by their path below `/v1` and below `/v1/{user}`. */
+const formats: Readonly<Record<string, Format>> = {
+  "/chat/completions": chatFormat,
+};
+
+function formatRoutes(inference: RouteHandlers["inference"]): Routes {
+  return Object.fromEntries(
+    Object.entries(formats).flatMap(([path, format]) => [
+      [`/v1${path}`, { POST: inference.call(format) }],
+      [`/v1/:user${path}`, { POST: inference.call(format, { userInPath: true }) }],
+    ]),
+  );
+}
+
 /** What a project's key opens. */
-function callerRoutes({ connect, chat, ledger, webhooks }: RouteHandlers): Routes {
+function callerRoutes({ connect, inference, ledger, webhooks }: RouteHandlers): Routes {
   return {
-    "/v1/chat/completions": { POST: chat.complete },
-    "/v1/:user/chat/completions": { POST: chat.complete },
-    "/v1/models": { GET: chat.models },
-    "/v1/models/*": { GET: chat.model },
-    "/v1/:user/models": { GET: chat.models },
-    "/v1/:user/models/*": { GET: chat.model },
+    ...formatRoutes(inference),
+    "/v1/models": { GET: inference.models },
+    "/v1/models/*": { GET: inference.model },
+    "/v1/:user/models": { GET: inference.models },
+    "/v1/:user/models/*": { GET: inference.model },
 
     "/v1/user/balance": { GET: ledger.balance },
     "/v1/user/balance/topup": { GET: ledger.topUp },

@@ -7,7 +7,7 @@ import type { Clock } from "./clock.ts";
  */
 export class TimedWait<T> {
   readonly #clock: Clock;
-  #waiter: PromiseWithResolvers<T | "late"> | null = null;
+  #waiter: PromiseWithResolvers<T | "timeout"> | null = null;
   /** When the wait ends, by the clock's `elapsed`. */
   #until = 0;
   #ringsAt = Infinity;
@@ -17,9 +17,9 @@ export class TimedWait<T> {
     this.#clock = clock;
   }
 
-  /** The result, or "late" when it takes longer. One wait at a time. */
-  wait(work: Promise<T>, ms: number): Promise<T | "late"> {
-    const waiter = Promise.withResolvers<T | "late">();
+  /** The result, or "timeout" when it takes longer. One wait at a time. */
+  wait(work: Promise<T>, ms: number): Promise<T | "timeout"> {
+    const waiter = Promise.withResolvers<T | "timeout">();
     this.#waiter = waiter;
     this.#until = this.#clock.elapsed() + ms;
     if (this.#until < this.#ringsAt) this.#ringAt(this.#until, ms);
@@ -37,7 +37,7 @@ export class TimedWait<T> {
   readonly #came = (value: T): void => this.#take()?.resolve(value);
   readonly #failed = (error: unknown): void => this.#take()?.reject(error);
 
-  #take(): PromiseWithResolvers<T | "late"> | null {
+  #take(): PromiseWithResolvers<T | "timeout"> | null {
     const waiter = this.#waiter;
     this.#waiter = null;
     return waiter;
@@ -55,6 +55,6 @@ export class TimedWait<T> {
     if (!this.#waiter) return;
     const left = this.#until - this.#clock.elapsed();
     if (left > 0) this.#ringAt(this.#until, left);
-    else this.#take()?.resolve("late");
+    else this.#take()?.resolve("timeout");
   };
 }

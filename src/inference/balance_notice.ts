@@ -16,12 +16,12 @@ export interface BalanceNotice {
 /** The last words of an answer that is about to begin. */
 export async function createBalanceNotice(
   { linkFor }: InferenceDeps,
-  { quote, caller, user, request, chat }: AdmittedCall,
+  { quote, caller, user, request, input }: AdmittedCall,
 ): Promise<BalanceNotice> {
   const { project } = caller.snapshot;
   const limit = parseAmount(project.lowBalance);
   // A machine that reads JSON could make nothing of it.
-  const mayEndLow = limit !== null && quote.balance - quote.amount < limit && !chat.structured;
+  const mayEndLow = limit !== null && quote.balance - quote.amount < limit && !input.structured;
   if (!quote.cappedByBalance && !mayEndLow) return { atLength: null, atEnd: null };
   const asked = { obstacle: "insufficient_funds", trigger: userTrigger(user) } as const;
   const url = await linkFor(project, user, asked);

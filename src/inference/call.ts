@@ -1,29 +1,28 @@
 import type { BodyBudget } from "../base/body_budget.ts";
 import { ApiError } from "../base/errors.ts";
 import type { JsonObject } from "../base/json.ts";
+import type { Amount } from "../base/money.ts";
 import type { Deps } from "../deps.ts";
 import type { AccountRef } from "../ledger/account.ts";
 import { amountOf, type Entry } from "../ledger/entry.ts";
 import type { Holds, RateLimitState } from "../ledger/hold.ts";
-import type { Amount } from "../base/money.ts";
-import type { EmitEvents } from "../projects/commit_with_events.ts";
-import type { Auth, Caller } from "../projects/auth.ts";
-import type { CallEnding } from "./events.ts";
-import type { PreparedBody } from "./prepared_body.ts";
-import type { Permit, RateLimiter } from "./rate_limiter.ts";
-import type { UsageMeter } from "./usage_meter.ts";
+import type { Offers } from "../paywall/offer.ts";
 import { affordableOutput, type ModelTerms, usageCost } from "../pricing/price.ts";
-import type { CallQuote } from "./quote.ts";
-import type { IdempotencyMark, PreviousCall } from "./idempotency.ts";
-import type { RunningCalls } from "./running.ts";
-import type { ChatRequest } from "../formats/chat/request.ts";
-import type { CallTelemetry } from "./telemetry.ts";
+import { inputTokensOf, type TokenUsage } from "../pricing/usage.ts";
+import type { Auth, Caller } from "../projects/auth.ts";
+import type { EmitEvents } from "../projects/commit_with_events.ts";
 import { upstreamTimeout } from "../upstreams/errors.ts";
 import type { FindUpstream, Upstream } from "../upstreams/upstreams.ts";
-import { inputTokensOf, type TokenUsage } from "../pricing/usage.ts";
-import type { Offers } from "../paywall/offer.ts";
+import type { CallEnding } from "./events.ts";
+import type { Format, ModelRequest, ResponseHead } from "./format.ts";
+import type { IdempotencyMark, PreviousCall } from "./idempotency.ts";
+import type { CallQuote } from "./quote.ts";
+import type { Permit, RateLimiter } from "./rate_limiter.ts";
+import type { RunningCalls } from "./running.ts";
+import type { CallTelemetry } from "./telemetry.ts";
+import type { UsageMeter } from "./usage_meter.ts";
 
-/** What the chat room stands on. */
+/** What the pipeline works with. */
 export interface InferenceDeps {
   deps: Deps;
   auth: Auth;
@@ -32,96 +31,99 @@ export interface InferenceDeps {
   findUpstream: FindUpstream;
   emit: EmitEvents;
   rateLimiter: RateLimiter;
-  /** The requests that wait for an answer under its idempotency key: how many, by the key. */
+  /** Requests that wait for the response under their idempotency key: how many, by the key. */
   waiters: Map<string, number>;
-  /** Where a user goes to go on. */
+  /** The link that a refused user is sent to. */
   linkFor: Offers["linkFor"];
 }
 
-/** A chat request, read and known to be allowed, before any money is held for it. */
+/** A request for a model's response, read and validated, before any money is held for it. */
 export interface InferenceCall {
   /** Our own id: the hold's and, as `act_…`, the entry's. */
   id: string;
-  /** How far it has come, for graphs and traces. */
   telemetry: CallTelemetry;
   /** On the response: the caller's own id, or ours. */
   requestId: string;
   request: Request;
-  /** Where its body has its room. */
+  /** The budget that the request's body is counted in. */
   bodies: BodyBudget;
   /** In milliseconds since 1970. */
   receivedAt: number;
   caller: Caller;
   user: string;
-  /** Null where a wallet would pay, and nobody allows that. */
+  /** The account that pays; null where a wallet would, and nobody has authorized it. */
   ref: AccountRef | null;
-  chat: ChatRequest;
+  format: Format;
+  input: ModelRequest;
   terms: ModelTerms;
   upstream: Upstream;
-  preparedBody: PreparedBody;
   idempotency: IdempotencyMark | null;
-  /** What was under its idempotency key when it came. */
+  /** What was stored under its idempotency key when it arrived. */
   previous: PreviousCall | null;
 }
 
-/** An answer whose hold stands. */
+/** A call whose hold is written. */
 export interface AdmittedCall extends InferenceCall {
   ref: AccountRef;
-  /** Its place among those of its key. */
   permit: Permit;
-  /** How the rates stand that bound it. */
+  /** The rate limits that apply to it, as they stand. */
   rateLimits: readonly RateLimitState[];
   quote: CallQuote;
   meter: UsageMeter;
-  /** Ends the call of the upstream; the reason is what the caller is told. */
+  /** Aborts the upstream's call; the reason is the error that the caller gets. */
   controller: AbortController;
 }
 
-/** What names an answer where its upstream does not. */
-export function responseHead({ id, chat, receivedAt }: AdmittedCall): JsonObject {
+/** Identifies a response where its upstream does not. */
+export function responseHead(
+  { id, input, receivedAt }: Pick<InferenceCall, "id" | "input" | "receivedAt">,
+): ResponseHead {
   const created = Math.floor(receivedAt / 1000);
-  return { id: id.replace("req_", "chatcmpl-"), created, model: chat.model };
+  return { id: id.replace("req_", "chatcmpl-"), created, model: input.model };
 }
 
-/** Watches over the answer while `work` runs: renews its hold, and cuts it when that fails. */
-export function watchCall({ running }: InferenceDeps, answer: AdmittedCall): () => void {
+/**
+ * Registers the call as running until the returned function is called: its hold is renewed, and it
+ * is aborted when that fails.
+ */
+export function watchCall({ running }: InferenceDeps, call: AdmittedCall): () => void {
   const stop = running.add({
-    ref: answer.ref,
-    id: answer.id,
-    requestId: answer.requestId,
-    model: answer.chat.model,
+    ref: call.ref,
+    id: call.id,
+    requestId: call.requestId,
+    model: call.input.model,
     async used() {
-      const usage = await answer.meter.usageSoFar();
-      return { input: inputTokensOf(usage), output: usage.output, cost: callCost(answer, usage) };
+      const usage = await call.meter.usageSoFar();
+      return { input: inputTokensOf(usage), output: usage.output, cost: callCost(call, usage) };
     },
-    cut: (reason) => answer.controller.abort(reason),
+    cut: (reason) => call.controller.abort(reason),
   });
   return () => {
     stop();
-    answer.permit.release();
+    call.permit.release();
   };
 }
 
-/** Ends the call after the upstream's deadline, unless the returned function is called before. */
+/** Aborts the call at the upstream's deadline, unless the returned function is called before. */
 export function startDeadline({ deps }: InferenceDeps, { controller }: AdmittedCall): () => void {
   const { upstreamTimeoutMs } = deps.config;
   return deps.clock.after(
     upstreamTimeoutMs,
-    () => controller.abort(upstreamTimeout(`no answer within ${upstreamTimeoutMs} ms`)),
+    () => controller.abort(upstreamTimeout(`no response within ${upstreamTimeoutMs} ms`)),
   );
 }
 
-/** What the answer costs with this usage. */
+/** What the call costs with this usage. */
 export function callCost({ terms, meter }: AdmittedCall, usage: TokenUsage): Amount {
   return usageCost(terms.price, usage, meter.producedOutput);
 }
 
-/** Whether it is worth counting: one look at lengths says no to nearly every frame. */
-export function mayExceedHold({ meter, quote, chat }: AdmittedCall): boolean {
-  return !meter.surelyWithin(quote.cap * chat.choices);
+/** Whether output may have used up the hold: looks at lengths alone, and is mostly false. */
+export function mayExceedHold({ meter, quote, input }: AdmittedCall): boolean {
+  return !meter.surelyWithin(quote.cap * input.choices);
 }
 
-/** Whether our own count says that the answer has used up its hold. */
+/** Whether our own count says that the output has used up the hold. */
 export async function exceedsHold({ meter, quote, terms }: AdmittedCall): Promise<boolean> {
   const input = inputTokensOf(await meter.usage());
   const output = await meter.countOutput();
@@ -129,31 +131,26 @@ export async function exceedsHold({ meter, quote, terms }: AdmittedCall): Promis
   return output >= affordableOutput(terms.price, { spendable, input, choices: 1 });
 }
 
-/** How an answer ends that a fault ends. */
-export function failedEnding(fault: unknown): Extract<CallEnding, { kind: "failed" }> {
-  if (!(fault instanceof ApiError)) return { kind: "failed", errorCode: "internal_error" };
-  // What a model's server refuses has often no code of its own.
-  return { kind: "failed", errorCode: fault.code ?? fault.type };
+/** The ending of a call that failed with this error. */
+export function failedEnding(error: unknown): Extract<CallEnding, { kind: "failed" }> {
+  if (!(error instanceof ApiError)) return { kind: "failed", errorCode: "internal_error" };
+  // An upstream's refusal often has no code of its own.
+  return { kind: "failed", errorCode: error.code ?? error.type };
 }
 
-/** The provider's `usage`, or our own count in its place, with what was charged for it. */
+/** `usage` for the caller, with the cost that was charged. */
 export function usageBody(
-  answer: AdmittedCall,
+  { format, meter }: AdmittedCall,
   { usage, entry }: { usage: TokenUsage; entry: Entry },
-): Record<string, unknown> {
-  const input = inputTokensOf(usage);
-  const { reported } = answer.meter;
-  const counted = {
-    prompt_tokens: input,
-    completion_tokens: usage.output,
-    total_tokens: input + usage.output,
-  };
-  const told = usage.source === "provider" && reported ? reported : { ...reported, ...counted };
-  return { ...told, cost: amountOf(entry) };
+): JsonObject {
+  return format.writeUsage(usage, { reported: meter.reported, cost: amountOf(entry) });
 }
 
-/** What an abandoned stream costs: hidden reasoning cannot be counted, so it is drained. */
-export function abortPolicy({ terms, upstream, chat }: AdmittedCall): "estimate" | "drain" {
-  const hidden = terms.reasoning || chat.asksReasoning;
-  return terms.onAbort ?? upstream.onAbort ?? (hidden ? "drain" : "estimate");
+/**
+ * What happens to a stream whose client disconnects: `drain` reads it to its end, because hidden
+ * reasoning cannot be counted; `estimate` aborts it and charges what was produced.
+ */
+export function abortPolicy({ terms, upstream, input }: AdmittedCall): "estimate" | "drain" {
+  const mayReason = terms.reasoning || input.asksReasoning;
+  return terms.onAbort ?? upstream.onAbort ?? (mayReason ? "drain" : "estimate");
 }

@@ -13,7 +13,7 @@ export interface CallFacts {
   user: string;
   /** Null where no wallet is known that would pay. */
   ref: AccountRef | null;
-  chat: { model: string; stream: boolean };
+  input: { model: string; stream: boolean };
 }
 
 /** The end user, who asked. */
@@ -37,7 +37,7 @@ function payerOf({ ref }: CallFacts): string | null {
 
 /** An answer begins: a stream's charge comes at its end. */
 export function callStartedEvents(ask: PaidCall): NewEvent[] {
-  const { id: requestId, chat: { model, stream } } = ask;
+  const { id: requestId, input: { model, stream } } = ask;
   const walletUserId = walletUserOf(ask.ref);
   const about = aboutRequest(ask);
   const started = newEvent("proxy.request.started", about, { requestId, walletUserId, model });
@@ -50,7 +50,7 @@ export function callStartedEvents(ask: PaidCall): NewEvent[] {
 
 /** An answer ends, one way or another. */
 export function callEndedEvent(ask: PaidCall, ending: CallEnding): NewEvent {
-  const { id: requestId, chat: { model } } = ask;
+  const { id: requestId, input: { model } } = ask;
   const walletUserId = walletUserOf(ask.ref);
   const about = aboutRequest(ask);
   const data = { requestId, walletUserId, model };
@@ -73,7 +73,7 @@ export function callPaywalledEvent(ask: CallFacts, reason: string): NewEvent {
 
 /** A user or a key is faster than the project allows; `date` is now, as ISO 8601. */
 export function rateLimitedEvent(ask: CallFacts, { limit, date }: { limit: string; date: string }) {
-  const { user, chat: { model } } = ask;
+  const { user, input: { model } } = ask;
   const subject = { type: "usage" as const, id: ask.id, externalId: user };
   const data = { limit, date, model, walletUserId: payerOf(ask) };
   return newEvent("usage.rate.limited", { trigger: userTrigger(user), subject }, data);

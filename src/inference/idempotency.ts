@@ -17,7 +17,7 @@ import {
   chatReplaysPrefix,
 } from "../store/keys.ts";
 import { emptyWrite, type Key } from "../store/kv.ts";
-import type { ChatRequest } from "../formats/chat/request.ts";
+import type { ModelRequest } from "./format.ts";
 import { ApiError } from "../base/errors.ts";
 import type { Caller } from "../projects/auth.ts";
 import { keyText } from "../store/batch.ts";
@@ -64,9 +64,9 @@ type Head =
 export function idempotencyMark(
   { projectId, user }: AccountRef,
   idempotencyKey: string,
-  { chat, now }: { chat: ChatRequest; now: number },
+  { input, now }: { input: ModelRequest; now: number },
 ): IdempotencyMark {
-  const text = canonicalJson([user, chat.body]);
+  const text = canonicalJson([user, input.body]);
   const expiresAt = now + chatReplayLifetimeMs;
   return {
     idempotencyKey,

@@ -1,13 +1,12 @@
 import { keepAliveMs, upstreamBodyBytesMax } from "../base/limits.ts";
 import type { UpstreamResponse } from "../deps.ts";
-import { type AdmittedCall, type InferenceDeps, startDeadline } from "./call.ts";
+import { type AdmittedCall, type InferenceDeps, responseHead, startDeadline } from "./call.ts";
 import { abortUpstream, callerDisconnectedEarly } from "./disconnect.ts";
-import { completionAsEvents } from "../formats/chat/stream_transform.ts";
 import { createEventReader, type EventReader, eventsReader } from "../upstreams/event_reader.ts";
 import { TimedWait } from "../base/timed_wait.ts";
-import { callUpstream, peekBody, readUpstreamBody } from "../upstreams/client.ts";
+import { peekBody, readUpstreamBody } from "../upstreams/client.ts";
 import { invalidUpstreamResponse } from "../upstreams/errors.ts";
-import { passedHeaders, readCompletion } from "./whole_response.ts";
+import { forward } from "./forward.ts";
 
 /** So long the response waits for the upstream's, so that a refusal is a status. */
 const statusPatienceMs = 2_000;
@@ -19,17 +18,17 @@ const statusPatienceMs = 2_000;
  */
 export async function openStream(
   services: InferenceDeps,
-  answer: AdmittedCall,
+  call: AdmittedCall,
 ): Promise<EventReader> {
   const patience = new TimedWait<EventReader>(services.deps.clock);
-  const opening = forward(services, answer);
-  let reader: EventReader | "late" | null = null;
+  const opening = connect(services, call);
+  let reader: EventReader | "timeout" | null = null;
   try {
     reader = await patience.wait(opening, statusPatienceMs);
   } finally {
-    if (reader !== "late") patience.end();
+    if (reader !== "timeout") patience.end();
   }
-  return reader === "late" ? openLate(opening, patience) : reader;
+  return reader === "timeout" ? openLate(opening, patience) : reader;
 }
 
 /** Gives signs of life until the upstream answers. */
@@ -48,7 +47,7 @@ function openLate(opening: Promise<EventReader>, patience: TimedWait<EventReader
         return "silent";
       }
       const opened = await patience.wait(opening, keepAliveMs);
-      if (opened === "late") return "silent";
+      if (opened === "timeout") return "silent";
       patience.end();
       reader = opened;
       return await reader.next();
@@ -58,25 +57,20 @@ function openLate(opening: Promise<EventReader>, patience: TimedWait<EventReader
   };
 }
 
-async function forward(services: InferenceDeps, answer: AdmittedCall): Promise<EventReader> {
-  const { upstream, preparedBody, chat, quote, meter, requestId, request, telemetry } = answer;
-  const { signal } = answer.controller;
+async function connect(services: InferenceDeps, call: AdmittedCall): Promise<EventReader> {
+  const { meter, request, telemetry } = call;
   if (request.signal.aborted) throw callerDisconnectedEarly;
   telemetry.begin("forward", { streamed: true });
-  const stopDeadline = startDeadline(services, answer);
-  // Of small requests also this tells, and sooner.
-  const leave = () => abortUpstream(answer);
-  request.signal.addEventListener("abort", leave);
+  const stopDeadline = startDeadline(services, call);
+  // For small requests this signal also reports a disconnect, and sooner.
+  const onDisconnect = () => abortUpstream(call);
+  request.signal.addEventListener("abort", onDisconnect);
   try {
-    const headers = passedHeaders(request);
-    const onSend = () => void (meter.promptSent = true);
-    const asked = { upstream, firstRequest: preparedBody, chat, cap: quote.cap, meter };
-    const call = { ...asked, requestId, headers, signal, onSend };
-    const response = await callUpstream(call, telemetry.span);
+    const response = await forward(call, () => void (meter.promptSent = true));
     telemetry.begin("meter");
-    return await readerOf(services, answer, response);
+    return await readerOf(services, call, response);
   } finally {
-    request.signal.removeEventListener("abort", leave);
+    request.signal.removeEventListener("abort", onDisconnect);
     stopDeadline();
   }
 }
@@ -86,10 +80,10 @@ const isEvents = /^\ufeff?\s*(?:data|event|id|retry)?:/;
 /** Not every server says that it sends events: those that do look like it. */
 async function readerOf(
   { deps: { clock, config } }: InferenceDeps,
-  answer: AdmittedCall,
+  call: AdmittedCall,
   response: UpstreamResponse,
 ): Promise<EventReader> {
-  const { controller: { signal } } = answer;
+  const { controller: { signal } } = call;
   const asReader = (body: UpstreamResponse["body"]) =>
     createEventReader(body, { clock, idleMs: config.upstreamIdleMs, signal });
   const type = response.header("content-type") ?? "";
@@ -101,5 +95,6 @@ async function readerOf(
   const { start, body } = await peekBody(response.body, signal);
   if (isEvents.test(start)) return asReader(body);
   const bytes = await readUpstreamBody(body, upstreamBodyBytesMax, signal);
-  return eventsReader(completionAsEvents(readCompletion(bytes, answer)));
+  const { format, upstream: { apiKey } } = call;
+  return eventsReader(format.readResponse(bytes, { head: responseHead(call), apiKey }).events());
 }

@@ -7,7 +7,7 @@ import {
   type ModelTerms,
   tokenCost,
 } from "../pricing/price.ts";
-import type { ChatRequest } from "../formats/chat/request.ts";
+import type { ModelRequest } from "./format.ts";
 import { estimatedUsage } from "../pricing/usage.ts";
 
 /** What an answer may cost at most, and how long it may get for that. */
@@ -32,15 +32,15 @@ export interface PromptSize {
 const worthHavingTokens = 1_024;
 
 /** How long the answer may be if money is no object: the caller, the model, the project. */
-export function wantedTokens(chat: ChatRequest, terms: ModelTerms): number {
-  return Math.min(chat.maxTokens ?? Infinity, terms.maxOutputTokens);
+export function wantedTokens(request: ModelRequest, terms: ModelTerms): number {
+  return Math.min(request.maxTokens ?? Infinity, terms.maxOutputTokens);
 }
 
 /** The fewest output tokens that an answer is started for. */
-export function minimumTokens(chat: ChatRequest, terms: ModelTerms): number {
-  const whole = chat.structured || chat.asksReasoning || terms.reasoning;
+export function minimumTokens(request: ModelRequest, terms: ModelTerms): number {
+  const whole = request.structured || request.asksReasoning || terms.reasoning;
   const minimum = whole ? terms.minStructuredOutputTokens : terms.minOutputTokens;
-  return Math.min(minimum, wantedTokens(chat, terms));
+  return Math.min(minimum, wantedTokens(request, terms));
 }
 
 /**
@@ -48,19 +48,19 @@ export function minimumTokens(chat: ChatRequest, terms: ModelTerms): number {
  * request fee. `countTo` asks for the prompt to be counted first; null is too little for an answer.
  */
 export function quoteCall(
-  chat: ChatRequest,
+  request: ModelRequest,
   terms: ModelTerms,
   prompt: PromptSize,
 ): (funds: AvailableFunds) => CallQuote | CountFirst | null {
-  const wanted = wantedTokens(chat, terms);
-  const minimum = minimumTokens(chat, terms);
+  const wanted = wantedTokens(request, terms);
+  const minimum = minimumTokens(request, terms);
   const input = prompt.counted ?? prompt.bound;
   const capFor = (spendable: Amount, tokens = input) =>
-    affordableOutput(terms.price, { spendable, input: tokens, choices: chat.choices });
+    affordableOutput(terms.price, { spendable, input: tokens, choices: request.choices });
   const inputFor = (spendable: Amount) =>
-    affordableInput(terms.price, { spendable, output: minimum, choices: chat.choices });
+    affordableInput(terms.price, { spendable, output: minimum, choices: request.choices });
   const holdFor = (cap: number) => {
-    const usage = estimatedUsage(input, cap * chat.choices);
+    const usage = estimatedUsage(input, cap * request.choices);
     const tokens = tokenCost(terms.price, highestPrices(terms.price), usage);
     return toAmount(tokens + terms.price.requestFee);
   };

@@ -1,14 +1,17 @@
 import type { Handler } from "../base/handler.ts";
 import { corsHeaders, jsonResponse } from "../base/response.ts";
-import { modelNotFound } from "./admit.ts";
-import type { InferenceDeps } from "./call.ts";
-import { createChatHandler } from "./handle_call.ts";
+import { modelNotFound } from "../upstreams/errors.ts";
 import type { Models } from "../upstreams/models.ts";
+import type { InferenceDeps } from "./call.ts";
+import type { Format } from "./format.ts";
+import { createCallHandler } from "./handle_call.ts";
 
 /** The endpoints that OpenAI clients call. All need the scope `chat`. */
 export function inferenceRoutes(services: InferenceDeps, models: Models) {
   return {
-    complete: createChatHandler(services),
+    /** The endpoint of a format; with `userInPath`, the one below `/v1/{user}`. */
+    call: (format: Format, options?: { userInPath: boolean }) =>
+      createCallHandler(services, format, options),
     models: listModels(services, models),
     model: getModel(services, models),
   };
@@ -25,7 +28,7 @@ function listModels({ auth }: InferenceDeps, models: Models): Handler {
 function getModel({ auth }: InferenceDeps, models: Models): Handler {
   return async ({ request, requestId, path }) => {
     const { snapshot } = await auth.caller(request, "chat");
-    // Names such as `vendor/model:tag` come with their slash as it is, or escaped.
+    // The slash of a name such as `vendor/model:tag` may be escaped or not.
     const id = decodeModel(path.slice(path.indexOf("/models/") + "/models/".length));
     const model = models.find(snapshot.project, id);
     if (!model) throw modelNotFound(id);

@@ -90,9 +90,9 @@ function countsOf({ prompt_tokens, completion_tokens }: JsonObject) {
   return { promptTokens: count(prompt_tokens), completionTokens: count(completion_tokens) };
 }
 
-function describeUsage({ chat, terms, requestId }: AdmittedCall, usage: TokenUsage) {
+function describeUsage({ input, terms, requestId }: AdmittedCall, usage: TokenUsage) {
   return {
-    model: chat.model,
+    model: input.model,
     requestId,
     source: usage.source,
     uncachedInputTokens: usage.uncachedInput,

@@ -12,12 +12,12 @@ import {
   watchCall,
 } from "./call.ts";
 import { abortUpstream, callerDisconnected, endingOf } from "./disconnect.ts";
-import { ChatStreamTransform } from "../formats/chat/stream_transform.ts";
 import type { EventReader } from "../upstreams/event_reader.ts";
 import { type BalanceNotice, createBalanceNotice } from "./balance_notice.ts";
 import { rateHeaders } from "./rate_limiter.ts";
 import { openStream } from "./open_stream.ts";
-import { errorFrame, sseDone, streamHeaders } from "../formats/chat/paywall_reply.ts";
+import type { StreamTransform } from "./format.ts";
+import { streamHeaders } from "./stream_headers.ts";
 import { releaseCall, settleCall } from "./settle.ts";
 import { invalidUpstreamResponse, upstreamDisconnected } from "../upstreams/errors.ts";
 import type { TokenUsage } from "../pricing/usage.ts";
@@ -33,7 +33,7 @@ export async function streamResponse(
 ): Promise<Response> {
   const stopWatching = watchCall(services, answer);
   try {
-    const words = await createBalanceNotice(services, answer);
+    const notice = await createBalanceNotice(services, answer);
     const reader = await openStream(services, answer);
     const removeStream = services.running.addStream();
     const freeBody = answer.bodies.keep(answer.request);
@@ -42,7 +42,7 @@ export async function streamResponse(
       freeBody();
       stopWatching();
     };
-    const stream = new AnswerStream({ services, answer, reader, words, stopWatching: stop });
+    const stream = new AnswerStream({ services, answer, reader, notice, stopWatching: stop });
     return new Response(stream.body(), {
       headers: {
         ...streamHeaders,
@@ -69,14 +69,14 @@ interface StreamOptions {
   services: InferenceDeps;
   answer: AdmittedCall;
   reader: EventReader;
-  words: BalanceNotice;
+  notice: BalanceNotice;
   stopWatching: () => void;
 }
 
 /** The body of a streamed answer, from its first frame to its charge. */
 class AnswerStream {
   readonly #options: StreamOptions;
-  readonly #chunks: ChatStreamTransform;
+  readonly #transform: StreamTransform;
   #ended = false;
   /** Its hold was used up before it had ended. */
   #cut = false;
@@ -90,14 +90,14 @@ class AnswerStream {
   #over = Promise.resolve();
 
   constructor(options: StreamOptions) {
-    const { answer, words } = options;
+    const { answer, notice } = options;
     this.#options = options;
-    this.#chunks = new ChatStreamTransform({
+    this.#transform = answer.format.createStream({
       meter: answer.meter,
-      wantsUsage: answer.chat.wantsUsage,
-      head: { ...responseHead(answer), object: "chat.completion.chunk" },
+      wantsUsage: answer.input.wantsUsage,
+      head: responseHead(answer),
       apiKey: answer.upstream.apiKey,
-      words,
+      notice,
     });
   }
 
@@ -154,8 +154,8 @@ class AnswerStream {
       if (!this.#wanted) await this.#untilWanted();
       const read = await reader.next();
       if (read === "end") return null;
-      send(read === "silent" ? ": keep-alive\n\n" : this.#chunks.takeAll(read));
-      const { done, error: fault } = this.#chunks;
+      send(read === "silent" ? ": keep-alive\n\n" : this.#transform.takeAll(read));
+      const { done, error: fault } = this.#transform;
       if (done || fault) return fault;
       this.#cut = mayExceedHold(answer) && await exceedsHold(answer);
       if (this.#cut) return null;
@@ -173,7 +173,7 @@ class AnswerStream {
   async #end(fault: unknown): Promise<string> {
     this.#ended = true;
     const { services, answer, reader, stopWatching } = this.#options;
-    if (this.#chunks.done) reader.finish();
+    if (this.#transform.done) reader.finish();
     else reader.cancel();
     const broken = fault ?? this.#brokenOff();
     const { id: chat, requestId } = answer;
@@ -182,17 +182,17 @@ class AnswerStream {
       services.deps.log("warn", "stream_broken", { requestId, chat, ...loggedFault(broken) });
     }
     try {
-      const ends = !broken || this.#chunks.complete;
+      const ends = !broken || this.#transform.complete;
       const charged = await this.#charge(broken);
       const balance = charged?.entry.balanceAfter ?? formatAmount(answer.quote.balance);
-      const closing = ends ? this.#chunks.finish(this.#cut ? "length" : "stop", balance) : "";
-      const usage = charged && answer.chat.wantsUsage
-        ? this.#chunks.usageFrame(usageBody(answer, charged))
+      const closing = ends ? this.#transform.finish(this.#cut ? "length" : "stop", balance) : "";
+      const usage = charged && answer.input.wantsUsage
+        ? this.#transform.usageFrame(usageBody(answer, charged))
         : "";
-      return closing + usage + (broken ? errorFrame(broken) : sseDone);
+      return closing + usage + (broken ? answer.format.errorFrame(broken) : answer.format.endFrame);
     } catch (error) {
       services.deps.log("error", "stream_failed", { requestId, chat, ...loggedFault(error) });
-      return errorFrame(error);
+      return answer.format.errorFrame(error);
     } finally {
       stopWatching();
     }
@@ -200,8 +200,8 @@ class AnswerStream {
 
   /** The fault of a stream that ended without its end, or without anything. */
   #brokenOff(): ApiError | null {
-    if (this.#chunks.isEmpty) return invalidUpstreamResponse("a stream without an answer");
-    if (this.#cut || this.#chunks.done || this.#chunks.complete) return null;
+    if (this.#transform.isEmpty) return invalidUpstreamResponse("a stream without an answer");
+    if (this.#cut || this.#transform.done || this.#transform.complete) return null;
     return upstreamDisconnected("a stream without its end");
   }
 
@@ -213,7 +213,7 @@ class AnswerStream {
       return null;
     }
     const { meter } = answer;
-    const usage = await (this.#chunks.done ? meter.usage() : meter.usageSoFar());
+    const usage = await (this.#transform.done ? meter.usage() : meter.usageSoFar());
     // A stream that was read to its end for a caller who left is canceled all the same.
     const ending = endingOf(fault ?? (this.#left && callerDisconnected));
     const { entry } = await settleCall(services, answer, { usage, ending });

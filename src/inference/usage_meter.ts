@@ -51,15 +51,12 @@ export class UsageMeter {
     this.#options = options;
   }
 
-  /** Takes note of a message, or of a piece of one. */
-  addOutput(message: Json | undefined): void {
-    if (!isObject(message)) return;
-    for (const text of outputTexts(message)) {
-      if (text === "") continue;
-      this.producedOutput = true;
-      this.#uncounted += text;
-      this.#isBehind = true;
-    }
+  /** Adds a text that the model wrote. */
+  addText(text: string): void {
+    if (text === "") return;
+    this.producedOutput = true;
+    this.#uncounted += text;
+    this.#isBehind = true;
   }
 
   /** Takes note of a `usage`; the last one that makes sense stands. */
@@ -127,36 +124,5 @@ export class UsageMeter {
     const output = await this.countOutput();
     if (output <= this.#provider.output * room) return this.#provider;
     return { ...this.#provider, output, source: "estimated" };
-  }
-}
-
-/** A text, or the texts of content parts: Mistral's thoughts are parts within a part. */
-function* partTexts(value: Json | undefined): Generator<string> {
-  if (typeof value === "string") yield value;
-  if (!Array.isArray(value)) return;
-  for (const part of value) {
-    if (isObject(part)) yield* partTexts(part.type === "thinking" ? part.thinking : part.text);
-  }
-}
-
-/** All that a model wrote in a message or a delta: text, thoughts, refusals, tool calls. */
-function* outputTexts(message: JsonObject): Generator<string> {
-  // Some servers send the same thoughts under both names.
-  const { reasoning_content } = message;
-  const isNamed = typeof reasoning_content === "string" && reasoning_content !== "";
-  const thoughts = isNamed ? "reasoning_content" : "reasoning";
-  for (const field of ["content", thoughts, "refusal"]) yield* partTexts(message[field]);
-  const calls = Array.isArray(message.tool_calls) ? message.tool_calls : [message.function_call];
-  for (const call of calls) {
-    if (!isObject(call)) continue;
-    const made = isObject(call.function)
-      ? call.function
-      : isObject(call.custom)
-      ? call.custom
-      : call;
-    for (const field of ["name", "arguments", "input"]) {
-      const value = made[field];
-      if (typeof value === "string") yield value;
-    }
   }
 }

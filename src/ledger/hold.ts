@@ -44,8 +44,6 @@ export interface HoldRequest<Q extends Quote> {
   /** The settings that the quote was made by: they must still be in force. */
   snapshot: ProjectSnapshot;
   quote(funds: AvailableFunds): Q | CountFirst | null;
-  /** Told what was decided, maybe more than once, and before it is durable: nothing may be sent yet. */
-  meanwhile?(quote: Q): void;
   /** What to say with the hold. */
   events: readonly NewEvent[];
   /** Rows written with the hold, unless one is there under `key` that `blocks`. */
@@ -188,7 +186,7 @@ export function createHolds(queue: AccountQueue, clock: Clock): Holds {
 
 function applyHold<Q extends Quote>(
   draft: AccountTx,
-  { id, snapshot, quote, meanwhile, events, mark }: HoldRequest<Q>,
+  { id, snapshot, quote, events, mark }: HoldRequest<Q>,
   patient: boolean,
 ): OpResult<HoldResult<Q>> {
   if (draft.snapshot.version !== snapshot.version) return { value: { kind: "settings_moved" } };
@@ -218,7 +216,6 @@ function applyHold<Q extends Quote>(
   draft.addHold({ id, amount: quoted.amount, used: zero, expiresAt });
   for (const { key, value } of mark?.rows ?? []) draft.put(key, value);
   draft.emit(...events);
-  meanwhile?.(quoted);
   const rates = { requests: spending.requests, tokens };
   return { value: { kind: "held", quote: quoted, rates } };
 }

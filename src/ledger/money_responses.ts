@@ -13,7 +13,7 @@ import { findActivity, listActivities, toCsv } from "./activities.ts";
 import { findAccount, findLastAccount } from "./authorization.ts";
 import { amountOf, type Entry } from "./entry.ts";
 import { type MoneyRecorder, type Recorded, requirePaid } from "./record.ts";
-import type { Offer, RefusalReason } from "./refusal.ts";
+import { type Offer, publicReasons, type RefusalReason } from "./refusal.ts";
 import { type MoneyBody, moneyBodySchema, type RefundBody, refundBodySchema } from "./schema.ts";
 import {
   type ActivityList,
@@ -118,18 +118,14 @@ async function refusedResponse(
     balance: balance.balance,
     languages: request.headers.get("accept-language"),
   });
-  const body: Refused = { success: false, reason: reasons[kind], ...offered, ...balance };
+  const body: Refused = {
+    success: false,
+    reason: publicReasons[kind].charge,
+    ...offered,
+    ...balance,
+  };
   return jsonResponse(200, body, requestId);
 }
-
-const reasons: Record<RefusalReason, Refused["reason"]> = {
-  insufficient_funds: "insufficient_funds",
-  busy: "insufficient_funds",
-  authorization_required: "authorization_required",
-  // Beyond the day's cap, what is missing is the person's leave.
-  limit_reached: "authorization_required",
-  spend_limit: "limit_reached",
-};
 
 /** Throws 400 `mode_conflict` where the money is a person's own, and no project's to give. */
 function requireOwnMoney({ mode }: Project): void {

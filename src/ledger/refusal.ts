@@ -13,6 +13,19 @@ export type PublicRefusalReason = "insufficient_funds" | "limit_reached" | "auth
  */
 export type RefusalReason = PublicRefusalReason | "spend_limit" | "busy";
 
+/** What a caller is told for each reason: on a model's response, and on a manual charge. */
+export const publicReasons: Readonly<
+  Record<RefusalReason, { chat: PublicRefusalReason; charge: PublicRefusalReason }>
+> = {
+  insufficient_funds: { chat: "insufficient_funds", charge: "insufficient_funds" },
+  // Running calls hold the money: it is missing, not forbidden.
+  busy: { chat: "insufficient_funds", charge: "insufficient_funds" },
+  authorization_required: { chat: "authorization_required", charge: "authorization_required" },
+  // Beyond a wallet's daily cap, only its owner can authorize more.
+  limit_reached: { chat: "limit_reached", charge: "authorization_required" },
+  spend_limit: { chat: "limit_reached", charge: "limit_reached" },
+};
+
 /** What keeps money from being taken that would fit into some of what a user has. */
 export function refusalReason(
   { account: { balance }, spending, alone }: {

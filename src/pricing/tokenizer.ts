@@ -68,3 +68,8 @@ function counter({ countTokens, setMergeCacheSize }: Encoding): CountTokens {
     return tokens;
   };
 }
+
+/** Adds a margin to our count for an upstream's other tokenizer: a tenth, and 16 tokens. */
+export function withTokenizerMargin(tokens: number): number {
+  return Math.ceil(tokens * 1.1) + 16;
+}

@@ -1,11 +1,15 @@
 import { ApiError } from "../base/errors.ts";
-import { decodeUtf8 } from "../base/utf8.ts";
 import { upstreamErrorBytesMax } from "../base/limits.ts";
-import type { UpstreamBody, UpstreamResponse } from "../deps.ts";
+import { decodeUtf8 } from "../base/utf8.ts";
+import type { Deps, UpstreamBody, UpstreamResponse } from "../deps.ts";
 import { inflated } from "../http/inflate.ts";
-import { bodyFor, type PreparedBody } from "../inference/prepared_body.ts";
-import { correctedDialect, type DialectCall, rememberDialect } from "./dialect.ts";
-import type { CallTelemetry } from "../inference/telemetry.ts";
+import {
+  correctedDialect,
+  type Dialect,
+  type DialectCall,
+  dialectFor,
+  rememberDialect,
+} from "./dialect.ts";
 import {
   invalidUpstreamResponse,
   readUpstreamError,
@@ -20,65 +24,66 @@ import type { Upstream } from "./upstreams.ts";
 /** One call of an upstream. */
 export interface UpstreamCall extends DialectCall {
   upstream: Upstream;
-  firstRequest: PreparedBody;
+  /** The endpoint below the upstream's base URL. */
+  path: string;
+  /** The request's body as JSON text. */
+  writeBody(dialect: Dialect): string;
   requestId: string;
-  /** Headers of our caller that go on. */
+  /** Headers of our caller that are passed on. */
   headers: Record<string, string>;
-  /** Ends the call; its reason is what the caller is told. */
+  /** Ends the call; its reason is the error that the caller gets. */
   signal: AbortSignal;
-  /** Told when the server is about to be sent something. */
+  /** Called when the request is about to be sent. */
   onSend?: (() => void) | undefined;
 }
 
-/** A server is asked again without what it refused, at most this often. */
+/** The span that a call is a part of, where tracing is on. */
+export type CallSpan = ReturnType<NonNullable<Deps["tracing"]>["within"]> | null;
+
+/** Retries of one call in another dialect. */
 const correctionsMax = 6;
 
 /**
- * Sends a chat to its upstream and gives the 200 it answers with, its body unread. Throws what our
- * caller is to see: see `toCallersError`; 504 after the deadline, 502 when it cannot be reached.
+ * Calls an upstream and gives its 200 response, the body unread. Throws the error for our caller as
+ * `toCallerError` makes it; 504 after the deadline, 502 when no connection can be made.
  */
-export async function callUpstream(
-  call: UpstreamCall,
-  span: CallTelemetry["span"],
-): Promise<UpstreamResponse> {
-  const { upstream, chat } = call;
-  let { manner, body } = await call.firstRequest.take(call.cap);
-  for (let correction = 0;; correction++) {
-    const said = body;
-    // So that the call itself is a part of the span that it is made in.
-    const response = await (span ? span.run(() => send(call, said)) : send(call, said));
+export async function callUpstream(call: UpstreamCall, span: CallSpan): Promise<UpstreamResponse> {
+  const { upstream, signal } = call;
+  let dialect = dialectFor(call);
+  for (let corrections = 0;; corrections++) {
+    const body = call.writeBody(dialect);
+    const response = await (span ? span.run(() => send(call, body)) : send(call, body));
     if (response.status === 200) {
       // Only what has helped is remembered: a refusal may quote what the caller wrote.
-      if (correction > 0) rememberDialect(upstream, chat, manner);
+      if (corrections > 0) rememberDialect(call, dialect);
       return response;
     }
-    const text = redactKey(await errorText(response, call.signal), upstream.apiKey);
-    const fault = readUpstreamError(response.status, text);
-    const other = correction < correctionsMax
-      ? await correctedDialect(call, { manner, fault: fault.behind ?? fault })
+    const text = redactKey(await errorText(response, signal), upstream.apiKey);
+    const error = readUpstreamError(response.status, text);
+    const corrected = corrections < correctionsMax
+      ? await correctedDialect(call, { dialect, error: error.behind ?? error })
       : null;
-    if (!other) throw toCallerError(fault, response.header("retry-after"));
-    manner = other;
-    body = bodyFor(call, manner);
+    if (!corrected) throw toCallerError(error, response.header("retry-after"));
+    dialect = corrected;
   }
 }
 
 async function send(call: UpstreamCall, body: string): Promise<UpstreamResponse> {
-  const { upstream, requestId, signal, onSend } = call;
+  const { upstream, path, requestId, signal, onSend } = call;
   const authorization = upstream.apiKey
     ? { authorization: `Bearer ${upstream.apiKey.reveal()}` }
     : {};
   try {
     const response = await upstream.ask({
-      url: `${upstream.url}/chat/completions`,
+      url: upstream.url + path,
       method: "POST",
       body,
       headers: {
         ...call.headers,
         ...authorization,
         "content-type": "application/json",
-        accept: call.chat.stream ? "text/event-stream" : "application/json",
-        // Compressed answers inflate without bound, and buffer what should stream.
+        accept: call.input.stream ? "text/event-stream" : "application/json",
+        // Compressed responses inflate without bound, and buffer what should stream.
         "accept-encoding": "identity",
         "x-request-id": requestId,
       },

@@ -1,118 +1,125 @@
-import { isObject } from "../base/json.ts";
-import type { UsageMeter } from "../inference/usage_meter.ts";
-import { withTokenizerMargin } from "../formats/chat/prompt.ts";
-import type { ChatRequest } from "../formats/chat/request.ts";
+import { isObject, type JsonObject } from "../base/json.ts";
+import { withTokenizerMargin } from "../pricing/tokenizer.ts";
 import type { UpstreamErrorBody } from "./errors.ts";
 
-/** The field by which an upstream is told how long an answer may get. */
+/** The field by which an upstream is told how long a response may get. */
 export type MaxTokensField = "max_tokens" | "max_completion_tokens";
 
-/** A server, as far as it decides how it is spoken to. */
+/** What decides how an upstream is spoken to. */
 export interface DialectSource {
-  /** What was said in its settings; else it is learnt. */
+  /** Set by the project; else it is learnt. */
   maxTokensField: MaxTokensField | null;
-  /** How this process has learnt to speak to its models. */
+  /** What this process has learnt about the upstream's models. */
   knownDialects: KnownDialects;
 }
 
-/** Who is asked for what. */
-export interface DialectCall {
-  upstream: DialectSource;
-  chat: ChatRequest;
-  /** The bound on the output, always sent. */
-  cap: number;
-  /** Counts the prompt, where the server does not say how long it is. */
-  meter: Pick<UsageMeter, "countPrompt">;
+/** As much of a request, of any format, as its dialect depends on. */
+export interface DialectRequest {
+  model: string;
+  stream: boolean;
+  maxTokens: number | null;
+  body: JsonObject;
 }
 
-/** How a call says what we add to it. */
+/** A call whose dialect may have to be corrected. */
+export interface DialectCall {
+  upstream: DialectSource;
+  input: DialectRequest;
+  /** Fields that the format has for the output bound, the usual one first. */
+  maxTokensFields: readonly MaxTokensField[];
+  /** The output bound in tokens, always sent. */
+  cap: number;
+  /** Counts the prompt, where the upstream does not say how long it is. */
+  countPrompt(most: number): Promise<number>;
+}
+
+/** How the fields that we add to a request are written for one model of an upstream. */
 export interface Dialect {
-  /** Of a stream: by `stream_options`. Where it must not, its usage is our own count. */
+  /** Whether `stream_options` asks for usage. Where an upstream refuses it, we count ourselves. */
   requestsUsage: boolean;
   maxTokensField: MaxTokensField;
-  /** The longest answer that the model can be asked for, as far as is known. */
+  /** The longest response that the model accepts as a bound, as far as is known. */
   maxTokens: number;
-  /** The same beside this very prompt. */
+  /** The longest one beside this very prompt. */
   room: number;
 }
 
-/** What each model of a server has understood that had refused another manner. */
+/** What each model of an upstream accepted after it had refused something else. */
 export type KnownDialects = Map<string, Partial<Omit<Dialect, "room">>>;
 
 const modelsRememberedMax = 1_000;
 
-// These refuse `max_tokens`; elsewhere it is the field that every server knows: some ignore the
-// newer one without a word, and would then write on without a bound.
+// These models refuse `max_tokens`. Everywhere else it is the field that every server knows: some
+// ignore the newer one silently and would then write without a bound.
 const newFieldNames = /^(o\d|gpt-5)/;
 
-/** How this model is told, as far as is known of it. */
-export function dialectFor(
-  { maxTokensField, knownDialects }: DialectSource,
-  { model }: ChatRequest,
-): Dialect {
-  const usual = newFieldNames.test(model) ? "max_completion_tokens" : "max_tokens";
-  const known = knownDialects.get(model);
+/** The dialect of a model, as far as is known. */
+export function dialectFor({ upstream, input, maxTokensFields }: DialectCall): Dialect {
+  const known = upstream.knownDialects.get(input.model);
+  const isNew = newFieldNames.test(input.model);
+  const usual = isNew ? "max_completion_tokens" : "max_tokens";
+  const wanted = upstream.maxTokensField ?? known?.maxTokensField ?? usual;
   return {
     requestsUsage: known?.requestsUsage ?? true,
-    maxTokensField: maxTokensField ?? known?.maxTokensField ?? usual,
+    maxTokensField: maxTokensFields.includes(wanted) ? wanted : maxTokensFields[0] ?? wanted,
     maxTokens: known?.maxTokens ?? Infinity,
     room: Infinity,
   };
 }
 
-/** Remembers what a model understood that had refused another manner. */
+/** Remembers a dialect that a model accepted after it had refused another. */
 export function rememberDialect(
-  { knownDialects }: DialectSource,
-  chat: ChatRequest,
-  manner: Dialect,
+  { upstream: { knownDialects }, input }: DialectCall,
+  dialect: Dialect,
 ): void {
-  const { requestsUsage, maxTokensField, maxTokens } = manner;
-  const known = knownDialects.get(chat.model);
+  const { requestsUsage, maxTokensField, maxTokens } = dialect;
+  const known = knownDialects.get(input.model);
   if (!known && knownDialects.size >= modelsRememberedMax) knownDialects.clear();
-  const asked = chat.stream ? { requestsUsage } : {};
-  knownDialects.set(chat.model, { ...known, ...asked, maxTokensField, maxTokens });
+  const streamed = input.stream ? { requestsUsage } : {};
+  knownDialects.set(input.model, { ...known, ...streamed, maxTokensField, maxTokens });
 }
 
 /**
- * How else to say what we add, where the error is about that and the call worth another try; null
- * where it is about what the caller said.
+ * The dialect to retry a refused call with; null where the error is about what the caller sent, or
+ * nothing else could help.
  */
 export async function correctedDialect(
-  asked: DialectCall,
-  { manner, fault }: { manner: Dialect; fault: UpstreamErrorBody },
+  call: DialectCall,
+  { dialect, error }: { dialect: Dialect; error: UpstreamErrorBody },
 ): Promise<Dialect | null> {
-  const { upstream, chat } = asked;
-  if (fault.status !== 400 && fault.status !== 422) return null;
-  // Options of the caller's own are the caller's fault, and say nothing of the server.
-  const own = isObject(chat.body.stream_options) ? Object.keys(chat.body.stream_options) : [];
+  const { upstream, input, maxTokensFields } = call;
+  if (error.status !== 400 && error.status !== 422) return null;
+  // The caller's own stream options are the caller's error, and say nothing about the upstream.
+  const { stream_options: options } = input.body;
+  const own = isObject(options) ? Object.keys(options) : [];
   const onlyOurs = own.every((option) => option === "include_usage");
-  if (chat.stream && manner.requestsUsage && onlyOurs && isAbout(fault, "stream_options")) {
-    return { ...manner, requestsUsage: false };
+  if (input.stream && dialect.requestsUsage && onlyOurs && isAbout(error, "stream_options")) {
+    return { ...dialect, requestsUsage: false };
   }
-  if (refusesField(manner.maxTokensField, fault) && !upstream.maxTokensField) {
-    const other = manner.maxTokensField === "max_tokens" ? "max_completion_tokens" : "max_tokens";
-    return { ...manner, maxTokensField: other };
+  if (refusesField(dialect.maxTokensField, error) && !upstream.maxTokensField) {
+    const other = maxTokensFields.find((field) => field !== dialect.maxTokensField);
+    if (other) return { ...dialect, maxTokensField: other };
   }
-  // Whoever sets a bound of their own is told that it is too high, and teaches nothing.
-  return chat.maxTokens === null ? await shorterManner(asked, manner, fault) : null;
+  // A caller who sets a bound of their own is told that it is too high.
+  return input.maxTokens === null ? await shorterDialect(call, dialect, error) : null;
 }
 
-function refusesField(field: MaxTokensField, fault: UpstreamErrorBody): boolean {
-  return isAbout(fault, field) && (fault.code === "unsupported_parameter" ||
-    /not supported|unsupported|unrecogni|extra|unknown|permitted/i.test(fault.message));
+function refusesField(field: MaxTokensField, error: UpstreamErrorBody): boolean {
+  return isAbout(error, field) && (error.code === "unsupported_parameter" ||
+    /not supported|unsupported|unrecogni|extra|unknown|permitted/i.test(error.message));
 }
 
 /** No model is known whose longest answer is shorter: a smaller number means something else. */
 const maxTokensMin = 256;
 
-/** The manner with the longest answer that a refusal names, where it names one that is shorter. */
-async function shorterManner(
-  { cap, meter }: DialectCall,
-  manner: Dialect,
-  fault: UpstreamErrorBody,
+/** The dialect with the longest answer that a refusal names, where it names one that is shorter. */
+async function shorterDialect(
+  { cap, countPrompt }: DialectCall,
+  dialect: Dialect,
+  error: UpstreamErrorBody,
 ): Promise<Dialect | null> {
-  const { message } = fault;
-  const asked = Math.min(cap, manner.maxTokens, manner.room);
+  const { message } = error;
+  const asked = Math.min(cap, dialect.maxTokens, dialect.room);
   const context = numberIn(message, /context length (?:is|of) (?:only )?(\d+)|must be <= (\d+)/i);
   const prompt = numberIn(
     message,
@@ -123,11 +130,16 @@ async function shorterManner(
     const left = total === null ? context - (prompt ?? 0) : asked - (total - context);
     const isUncounted = /at least \d+ input tokens/i.test(message);
     const room = isUncounted
-      ? await uncountedRoom(meter, { asked, left, context, isFirst: manner.room === Infinity })
+      ? await uncountedRoom(countPrompt, {
+        asked,
+        left,
+        context,
+        isFirst: dialect.room === Infinity,
+      })
       : left;
-    return room > 0 && room < asked ? { ...manner, room } : null;
+    return room > 0 && room < asked ? { ...dialect, room } : null;
   }
-  if (!isAbout(fault, manner.maxTokensField)) return null;
+  if (!isAbout(error, dialect.maxTokensField)) return null;
   const most = numberIn(
     message,
     /at most (\d+)|less than or equal to `?(\d+)|\[\d+, ?(\d+)\]|\d+ > (\d+)/i,
@@ -135,7 +147,7 @@ async function shorterManner(
   if (most === null || most < maxTokensMin || most >= asked) return null;
   // What is left beside one prompt is not what the model can write beside another.
   const isOfPrompt = /prompt|input|context|messages|total/i.test(message);
-  return { ...manner, ...(isOfPrompt ? { room: most } : { maxTokens: most }) };
+  return { ...dialect, ...(isOfPrompt ? { room: most } : { maxTokens: most }) };
 }
 
 /** A refusal of a prompt and an answer of `asked` tokens that does not say how long the prompt is. */
@@ -153,13 +165,13 @@ interface Uncounted {
  * 0 where the prompt is too long by itself.
  */
 async function uncountedRoom(
-  meter: DialectCall["meter"],
+  countPrompt: DialectCall["countPrompt"],
   { asked, left, context, isFirst }: Uncounted,
 ): Promise<number> {
   const half = Math.floor(asked / 2);
   const halved = half < maxTokensMin ? 0 : Math.min(left, half);
   if (!isFirst) return halved;
-  const counted = await meter.countPrompt(context);
+  const counted = await countPrompt(context);
   if (counted >= context) return 0;
   const room = context - withTokenizerMargin(counted);
   return room > 0 && room < left ? room : halved;

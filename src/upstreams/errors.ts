@@ -157,6 +157,15 @@ export function noUpstream({ dev }: Pick<Config, "dev">): ApiError {
   });
 }
 
+/** 404: the project has no price for this model, so it is not served. */
+export function modelNotFound(model: string): ApiError {
+  return new ApiError(404, {
+    message: `The model '${model}' does not exist, or has no price in this project.`,
+    code: "model_not_found",
+    param: "model",
+  });
+}
+
 /** 502: no connection to the upstream. */
 export function upstreamUnreachable(cause: unknown): UpstreamError {
   const message = "The model's server could not be reached.";

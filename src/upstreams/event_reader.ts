@@ -68,7 +68,7 @@ export function createEventReader(
     return patience.wait(pending, waitMs).then(received, brokenOff);
   }
 
-  function received(piece: Piece | null | "late"): EventRead {
+  function received(piece: Piece | null | "timeout"): EventRead {
     const read = readPiece(piece);
     const isNothing = Array.isArray(read) && read.length === 0;
     if (isNothing && clock.elapsed() - toldAt < keepAliveMs) return read;
@@ -76,8 +76,8 @@ export function createEventReader(
     return isNothing && !ended ? "silent" : read;
   }
 
-  function readPiece(piece: Piece | null | "late"): EventRead {
-    if (piece === "late") {
+  function readPiece(piece: Piece | null | "timeout"): EventRead {
+    if (piece === "timeout") {
       silentMs += waitMs;
       if (silentMs >= idleMs) throw upstreamTimeout(`silent for ${idleMs} ms`);
       return "silent";

@@ -9,7 +9,7 @@ import { catalogueDate } from "../pricing/catalogue.ts";
 import { type ModelTerms, modelTerms, priceForPeople } from "../pricing/price.ts";
 import { readUpstreamBody } from "./client.ts";
 import type { FindUpstream, Upstream } from "./upstreams.ts";
-import type { ModelView } from "../formats/chat/response_schema.ts";
+import type { ModelView } from "./model_schema.ts";
 
 /** What a project can serve. */
 export interface Models {

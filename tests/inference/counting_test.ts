@@ -3,7 +3,8 @@ import { countTokens } from "gpt-tokenizer/o200k";
 import { fromDecimal, toAmount, zero } from "../../src/base/money.ts";
 import { UsageMeter } from "../../src/inference/usage_meter.ts";
 import type { ModelTerms } from "../../src/pricing/price.ts";
-import { countPrompt } from "../../src/formats/chat/prompt.ts";
+import { chatFormat } from "../../src/formats/chat/chat_format.ts";
+import { countPrompt } from "../../src/inference/prompt_size.ts";
 import { type PromptSize, quoteCall } from "../../src/inference/quote.ts";
 import { readChatRequest } from "../../src/formats/chat/request.ts";
 import { TimeSlice } from "../../src/base/time_slice.ts";
@@ -15,7 +16,7 @@ import { createWorld, mulberry32 } from "../support/world.ts";
 
 const count = await loadTokenizer();
 const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-const media = { bytes: 0, tokens: 0 };
+const media = { chars: 0, tokens: 0 };
 
 /** The kind of text that takes longest: words that nobody has seen before. */
 function randomWords(chars: number, random = mulberry32(7)): string {
@@ -83,7 +84,7 @@ Deno.test("counting: others never wait long, however many are counted at once", 
   const read = readMessages(manyMessages(1_000));
   const counted = Array.from({ length: 3 }, () => {
     const stretch = new TimeSlice(realClock);
-    return countPrompt(read, media, { count, stretch, most: Infinity });
+    return countPrompt(chatFormat, read, { media, count, slice: stretch, most: Infinity });
   });
   let [worst, at] = [0, performance.now()];
   const timer = setInterval(() => {
@@ -106,7 +107,7 @@ Deno.test("counting: a prompt is counted no further than it can be paid", async 
   };
   const most = 4 * 2_000 + 1_000;
   const stretch = new TimeSlice(createHandClock());
-  const tokens = await countPrompt(read, media, { count: seen, stretch, most });
+  const tokens = await countPrompt(chatFormat, read, { media, count: seen, slice: stretch, most });
   assert.ok(tokens > most && tokens < most + 2_048, `${tokens}`);
   assert.ok(chars < 5_000, `${chars}`);
 });
@@ -177,9 +178,9 @@ Deno.test("counting: an answer that is counted twice at once is counted once, an
   const plausible = plausibleUsage(1, 1);
   const countInput = () => Promise.resolve(0);
   const meter = new UsageMeter({ choices: 1, plausible, countInput, clock: realClock });
-  meter.addOutput({ content: text });
+  meter.addText(text);
   const both = await Promise.all([meter.countOutput(), meter.countOutput()]);
-  meter.addOutput({ content: "Hi" });
+  meter.addText("Hi");
   assert.deepEqual(both, [count(text), count(text)]);
   assert.equal(await meter.countOutput(), count(text) + 1);
 });

@@ -5,7 +5,7 @@ import { ChatStreamTransform } from "../../src/formats/chat/stream_transform.ts"
 import { createEventReader } from "../../src/upstreams/event_reader.ts";
 import { readStream } from "../../src/http/by_fetch.ts";
 import { UsageMeter } from "../../src/inference/usage_meter.ts";
-import { sseFrame } from "../../src/formats/chat/paywall_reply.ts";
+import { sseFrame } from "../../src/formats/sse.ts";
 import { chatStream, usageOf } from "../support/chat.ts";
 import { createHandClock } from "../support/clock.ts";
 import { always, anyText, jsonText, spoiled } from "../support/property.ts";
@@ -160,9 +160,9 @@ Deno.test("sse: whatever an upstream's events hold, its caller reads whole event
         const chunks = new ChatStreamTransform({
           meter: new UsageMeter({ choices: 1, plausible, countInput, clock: createHandClock() }),
           wantsUsage,
-          head: { id: "chatcmpl-1" },
+          head: { id: "chatcmpl-1", created: 1, model: "m" },
           apiKey: null,
-          words: { atLength: () => "cut", atEnd: null },
+          notice: { atLength: () => "cut", atEnd: null },
         });
         let frames = "";
         for (const { data, event } of events) frames += chunks.take({ data, event, id: undefined });

@@ -38,8 +38,8 @@ Deno.test("patience: what comes after its wait was given up is there for the nex
   const work = Promise.withResolvers<string>();
   const given = patience.wait(work.promise, 100);
   await clock.advance(100);
-  assert.equal(await given, "late");
-  work.resolve("late");
+  assert.equal(await given, "timeout");
+  work.resolve("timeout");
   await clock.advance(0);
-  assert.equal(await patience.wait(work.promise, 100), "late");
+  assert.equal(await patience.wait(work.promise, 100), "timeout");
 });

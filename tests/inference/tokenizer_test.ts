@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { countTokens } from "gpt-tokenizer/o200k";
-import { countPrompt, withTokenizerMargin } from "../../src/formats/chat/prompt.ts";
+import { chatFormat } from "../../src/formats/chat/chat_format.ts";
+import { countPrompt } from "../../src/inference/prompt_size.ts";
 import { readChatRequest } from "../../src/formats/chat/request.ts";
 import { TimeSlice } from "../../src/base/time_slice.ts";
-import { loadTokenizer } from "../../src/pricing/tokenizer.ts";
+import { loadTokenizer, withTokenizerMargin } from "../../src/pricing/tokenizer.ts";
 import { chat } from "../support/chat.ts";
 import { createHandClock } from "../support/clock.ts";
 import { completion } from "../support/upstream.ts";
@@ -73,9 +74,9 @@ Deno.test("tokenizer: with room, cut runs never count less than the encoding doe
 async function promptTokens(body: Record<string, unknown>): Promise<number> {
   const asked = { model: "test-model", ...body } as Parameters<typeof readChatRequest>[0];
   const read = readChatRequest(asked, { bytes: 0, allowedFields: [] });
-  const media = { bytes: 0, tokens: 0 };
+  const media = { chars: 0, tokens: 0 };
   const stretch = new TimeSlice(createHandClock());
-  return await countPrompt(read, media, { count, stretch, most: Infinity });
+  return await countPrompt(chatFormat, read, { media, count, slice: stretch, most: Infinity });
 }
 
 Deno.test("tokenizer: a prompt counts its text, its names, its calls and its tools", async () => {

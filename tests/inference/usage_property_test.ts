@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { parseJson } from "../../src/base/json.ts";
+import { outputTexts } from "../../src/formats/chat/output_texts.ts";
 import { UsageMeter } from "../../src/inference/usage_meter.ts";
 import { plausibleUsage, readUsage, type TokenUsage } from "../../src/pricing/usage.ts";
 import { createHandClock } from "../support/clock.ts";
@@ -100,7 +101,9 @@ Deno.test("usage: the meter tells of one answer's tokens only, whatever is repor
         const plausible = plausibleUsage(100, 50);
         const countInput = () => Promise.resolve(7);
         const meter = new UsageMeter({ choices, plausible, countInput, clock });
-        for (const text of messages) meter.addOutput(parseJson(text));
+        for (const text of messages) {
+          for (const part of outputTexts(parseJson(text))) meter.addText(part);
+        }
         for (const text of usages) if (text !== "none") meter.addUsage(parseJson(text));
         const usage = await meter.usage();
         const own = await meter.countOutput();

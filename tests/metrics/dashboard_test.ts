@@ -4,7 +4,8 @@ import { familyOf, metricsToken, scrape } from "../support/prometheus.ts";
 import { deliver, subscribe } from "../support/webhooks.ts";
 import { createWorld } from "../support/world.ts";
 
-const read = (name: string) => Deno.readTextFile(new URL(`../../examples/${name}`, import.meta.url));
+const read = (name: string) =>
+  Deno.readTextFile(new URL(`../../examples/${name}`, import.meta.url));
 
 /** The series that an expression of Prometheus asks for: ours, and those of a process. */
 function seriesOf(expression: string): string[] {

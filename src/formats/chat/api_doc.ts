@@ -10,7 +10,8 @@ import {
 import { idempotencyHeader, replayedHeader, retryAfterHeader } from "../../base/fields.ts";
 import { userErrors, userHeader } from "../../projects/end_user.ts";
 import { chatSchema } from "./request.ts";
-import { completionSchema, modelSchema, modelsSchema, streamSchema } from "./response_schema.ts";
+import { modelSchema, modelsSchema } from "../../upstreams/model_schema.ts";
+import { completionSchema, streamSchema } from "./response_schema.ts";
 
 const tag = { tag: "Chat", access: "chat" } as const;
 const link = "https://farebox.example/topup/eyJhbGciOi";

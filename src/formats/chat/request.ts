@@ -4,6 +4,7 @@ import { userField } from "../../base/fields.ts";
 import { isObject, type JsonObject } from "../../base/json.ts";
 import { choicesMax } from "../../base/limits.ts";
 import { parseWith } from "../../base/request.ts";
+import type { ModelRequest } from "../../inference/format.ts";
 
 /** Every author that OpenAI knows. */
 const roles = ["system", "developer", "user", "assistant", "tool", "function"] as const;
@@ -55,28 +56,6 @@ function isContent(value: unknown): value is Content {
 /** Where a caller may bound the output, the one that counts first. None of them goes on as it came. */
 export const maxTokensFields = ["max_completion_tokens", "max_tokens", "n_predict"] as const;
 
-/** A message as far as the price depends on it. */
-export type ChatMessage = z.output<typeof messageSchema>;
-
-/** A chat request: what the price depends on, and the body that goes on to the upstream. */
-export interface ChatRequest {
-  model: string;
-  messages: ChatMessage[];
-  stream: boolean;
-  /** Whether a streaming caller wants the usage chunk. */
-  wantsUsage: boolean;
-  choices: number;
-  /** The caller's bound on the output, or null. Zero and less mean none, as some tools send. */
-  maxTokens: number | null;
-  /** Tools or a JSON format: an answer cut short would be of no use. */
-  structured: boolean;
-  /** The caller asks for hidden reasoning. */
-  asksReasoning: boolean;
-  body: JsonObject;
-  /** The length of the body as it came, in bytes. */
-  bytes: number;
-}
-
 /**
  * Fields whose cost no price here covers: other models and tools of the upstream's own, searches,
  * tiers. The value says which uses of them are meant.
@@ -117,12 +96,12 @@ function isSet(value: unknown): boolean {
 export function readChatRequest(
   body: JsonObject,
   { bytes, allowedFields }: { bytes: number; allowedFields: readonly string[] },
-): ChatRequest {
+): ModelRequest {
   requireExactNames(body);
   const chat = parseWith(judgedChat, body);
-  const messages = chat.messages.map((message, index) =>
-    parseWith(judgedMessage, message, ["messages", index])
-  );
+  for (const [index, message] of chat.messages.entries()) {
+    parseWith(judgedMessage, message, ["messages", index]);
+  }
   for (const [field, costs] of unpricedFields) {
     if (!costs(body[field]) || allowedFields.includes(field)) continue;
     throw badRequest(
@@ -135,13 +114,13 @@ export function readChatRequest(
   const effort = chat.reasoning_effort ?? "none";
   return {
     model: chat.model,
-    messages,
     stream: chat.stream ?? false,
     wantsUsage: chat.stream_options?.include_usage ?? false,
     choices: chat.n ?? 1,
     maxTokens: maxTokensFields.map((field) => bound(body[field])).find(isSet) ?? null,
     structured: format !== "text" || Boolean(chat.tools?.length || chat.functions?.length),
     asksReasoning: effort !== "none" || isSwitchedOn(body.reasoning) || isSwitchedOn(body.thinking),
+    user: body.user,
     body,
     bytes,
   };

@@ -2,34 +2,24 @@ import type { Secret } from "../../base/secret.ts";
 import type { EventSourceMessage } from "eventsource-parser";
 import { ApiError } from "../../base/errors.ts";
 import { isObject, type Json, type JsonObject, parseJson } from "../../base/json.ts";
-import type { UsageMeter } from "../../inference/usage_meter.ts";
-import { type BalanceNotice, noticeFor } from "../../inference/balance_notice.ts";
+import type { StreamOptions, StreamTransform } from "../../inference/format.ts";
+import { noticeFor } from "../../inference/balance_notice.ts";
 import { hasHead, normalizeDelta, normalizeHead } from "./normalize.ts";
-import { sseFrame } from "./paywall_reply.ts";
+import { sseFrame } from "../sse.ts";
+import { outputTexts } from "./output_texts.ts";
 import { isOwnerError, readUpstreamError, redactKey } from "../../upstreams/errors.ts";
-
-interface ChunkOptions {
-  meter: UsageMeter;
-  wantsUsage: boolean;
-  /** Names the chunks that we add, where the upstream has not yet. */
-  head: JsonObject;
-  /** Never told to the caller, also where the server repeats it. */
-  apiKey: Secret | null;
-  /** Appended to each choice. */
-  words: BalanceNotice;
-}
 
 /**
  * Turns an upstream's events into frames for the caller, and meters them on the way. A chunk that
  * needs no change goes on as its own text; one that lacks its name or time gets them. Usage is held
  * back: the caller's is made at the end.
  */
-export class ChatStreamTransform {
+export class ChatStreamTransform implements StreamTransform {
   /** `[DONE]` has come. */
   done = false;
   /** The upstream's error in mid-stream, ready to be told. */
   error: ApiError | null = null;
-  readonly #options: ChunkOptions;
+  readonly #options: StreamOptions;
   #head: JsonObject;
   /** What the upstream's own chunk of usage says besides, as some say how long it took. */
   #beside: JsonObject = {};
@@ -40,9 +30,9 @@ export class ChatStreamTransform {
   /** Choices that call a tool. */
   #calling = new Set<number>();
 
-  constructor(options: ChunkOptions) {
+  constructor(options: StreamOptions) {
     this.#options = options;
-    this.#head = options.head;
+    this.#head = { ...options.head, object: "chat.completion.chunk" };
   }
 
   /** The frames that these events become; often one each, sometimes none. */
@@ -93,7 +83,7 @@ export class ChatStreamTransform {
       const called = reason === "stop" && this.#calling.has(index);
       const end = this.#endings.get(index) ?? piece(index, {}, called ? "tool_calls" : reason);
       this.#endings.delete(index);
-      const content = noticeFor(end.finish_reason, this.#options.words)?.(balance);
+      const content = noticeFor(end.finish_reason, this.#options.notice)?.(balance);
       if (content) frames += this.#frame(piece(index, { content }, null));
       frames += this.#frame(end);
     }
@@ -101,7 +91,7 @@ export class ChatStreamTransform {
   }
 
   /** The upstream's chunk that tells what was used, as `stream_options.include_usage` promises. */
-  usageFrame(usage: Record<string, unknown>): string {
+  usageFrame(usage: JsonObject): string {
     return sseFrame(JSON.stringify({ ...this.#beside, ...this.#head, choices: [], usage }));
   }
 
@@ -131,13 +121,13 @@ export class ChatStreamTransform {
     const { delta, finish_reason: reason } = choice;
     const index = Number(choice.index);
     this.#seen.add(index);
-    this.#options.meter.addOutput(delta);
+    for (const text of outputTexts(delta)) this.#options.meter.addText(text);
     const calls = isObject(delta) && Array.isArray(delta.tool_calls) ? delta.tool_calls : [];
     if (calls.length > 0) this.#calling.add(index);
     if (typeof reason !== "string") return choice;
     this.#finished.add(index);
     // Its last text may come with its end, and with some servers even after it.
-    if (noticeFor(reason, this.#options.words) === null) {
+    if (noticeFor(reason, this.#options.notice) === null) {
       this.#endings.delete(index);
       return choice;
     }
@@ -189,30 +179,4 @@ function parsed(data: string): Json | undefined {
   } catch {
     return undefined;
   }
-}
-
-/** A whole completion as the events of a stream, for a server that answers JSON to `stream: true`. */
-export function completionAsEvents(completion: JsonObject): EventSourceMessage[] {
-  const { choices, usage, ...head } = completion;
-  const base = { ...head, object: "chat.completion.chunk" };
-  const events = (Array.isArray(choices) ? choices : []).flatMap((choice, at) => {
-    if (!isObject(choice)) return [];
-    const { message, finish_reason, index = at, ...rest } = choice;
-    const delta = isObject(message) ? withIndexes(message) : {};
-    return [
-      { ...base, choices: [{ index, ...rest, delta, finish_reason: null }] },
-      { ...base, choices: [{ index, delta: {}, finish_reason: finish_reason ?? "stop" }] },
-    ];
-  });
-  const tail = usage ? [{ ...base, choices: [], usage }] : [];
-  return [...events, ...tail].map((chunk) => ({ data: JSON.stringify(chunk) }))
-    .concat({ data: "[DONE]" }).map((event) => ({ ...event, id: undefined, event: undefined }));
-}
-
-/** Tool calls of a delta carry an index; those of a message do not. */
-function withIndexes(message: JsonObject): JsonObject {
-  const { tool_calls } = message;
-  if (!Array.isArray(tool_calls)) return message;
-  const indexed = tool_calls.map((call, index) => (isObject(call) ? { index, ...call } : call));
-  return { ...message, tool_calls: indexed };
 }

@@ -1,0 +1,35 @@
+import type { JsonObject } from "../../base/json.ts";
+import type { ModelRequest, PaywallMessage, ResponseHead } from "../../inference/format.ts";
+import { noUsage } from "../openai_usage.ts";
+import { sseDone, sseFrame } from "../sse.ts";
+
+/**
+ * The paywall as the assistant's message: a normal completion that used nothing, as a stream of three
+ * chunks where the caller asked for one. `paywall` is for callers that branch on it.
+ */
+export function writePaywall(
+  { reason, message: content, url }: PaywallMessage,
+  { stream, wantsUsage }: ModelRequest,
+  { id, created, model }: ResponseHead,
+): string {
+  const head = { id, created, model, paywall: { reason, url } };
+  if (!stream) {
+    const message = { role: "assistant", content, refusal: null };
+    const choices = [{ index: 0, message, logprobs: null, finish_reason: "stop" }];
+    return JSON.stringify({ ...head, object: "chat.completion", choices, usage: noUsage });
+  }
+  const object = "chat.completion.chunk";
+  const chunk = (delta: JsonObject, finish: string | null) => ({
+    ...head,
+    object,
+    choices: [{ index: 0, delta, logprobs: null, finish_reason: finish }],
+    ...(wantsUsage ? { usage: null } : {}),
+  });
+  const chunks: unknown[] = [
+    chunk({ role: "assistant", content: "", refusal: null }, null),
+    chunk({ content }, null),
+    chunk({}, "stop"),
+  ];
+  if (wantsUsage) chunks.push({ ...head, object, choices: [], usage: noUsage });
+  return chunks.map((value) => sseFrame(JSON.stringify(value))).join("") + sseDone;
+}

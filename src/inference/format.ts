@@ -1,0 +1,138 @@
+import type { Secret } from "../base/secret.ts";
+import type { EventSourceMessage } from "eventsource-parser";
+import type { ApiError } from "../base/errors.ts";
+import type { Json, JsonObject } from "../base/json.ts";
+import type { Dialect, MaxTokensField } from "../upstreams/dialect.ts";
+import type { TokenUsage } from "../pricing/usage.ts";
+import type { BalanceNotice } from "./balance_notice.ts";
+import type { UsageMeter } from "./usage_meter.ts";
+
+/** A request of any format, validated, with what its price, its hold and its upstream depend on. */
+export interface ModelRequest {
+  model: string;
+  stream: boolean;
+  /** Whether a streaming caller asked for usage. */
+  wantsUsage: boolean;
+  /** Billed outputs for each prompt. */
+  choices: number;
+  /** The caller's bound on output tokens, or null. Zero and less count as no bound. */
+  maxTokens: number | null;
+  /** Tools or JSON output: a response cut short would be of no use. */
+  structured: boolean;
+  /** The caller asks for reasoning, which may be hidden. */
+  asksReasoning: boolean;
+  /** The field `user`, unchecked. */
+  user: unknown;
+  /** The body that goes on to the upstream. */
+  body: JsonObject;
+  /** Length of the body as received, in bytes. */
+  bytes: number;
+}
+
+/** A part of a prompt that is not text: an image, a sound, a file. */
+export interface MediaPart {
+  type: string;
+  /** Name of the field that holds it, for errors. */
+  param: string;
+  /** Characters of the body that it takes, which say nothing about its tokens. */
+  chars: number;
+}
+
+/** Identifies a response where the upstream does not. */
+export interface ResponseHead {
+  id: string;
+  /** In seconds since 1970. */
+  created: number;
+  model: string;
+}
+
+/** What a refused user is told in place of the model's response. */
+export interface PaywallMessage {
+  /** Public refusal reason. */
+  reason: string;
+  message: string;
+  url: string;
+}
+
+/** A complete upstream response. */
+export interface CompleteResponse {
+  /** All text that the model wrote, for the meter. */
+  texts: Iterable<string>;
+  usage: Json | undefined;
+  /** The response for the caller, as JSON text; `balance` is the balance after its charge. */
+  write(final: { usage: JsonObject; notice: BalanceNotice; balance: string }): string;
+  /** The same response as the events of a stream, for an upstream that ignores `stream: true`. */
+  events(): EventSourceMessage[];
+}
+
+/** What a stream's transform works with. */
+export interface StreamOptions {
+  meter: UsageMeter;
+  wantsUsage: boolean;
+  head: ResponseHead;
+  /** The upstream's key, which is removed from errors. */
+  apiKey: Secret | null;
+  notice: BalanceNotice;
+}
+
+/** Turns an upstream's events into frames for the caller, and meters their text. */
+export interface StreamTransform {
+  /** The upstream has sent its last event. */
+  readonly done: boolean;
+  /** An error that the upstream sent within the stream, ready for the caller. */
+  readonly error: ApiError | null;
+  /** Whether the stream has ended without any output or usage. */
+  readonly isEmpty: boolean;
+  /** Whether every output has ended. */
+  readonly complete: boolean;
+  /** Frames for these events, possibly "". */
+  takeAll(events: EventSourceMessage[]): string;
+  /** Frames that end every output, with the notice that `balance` calls for. */
+  finish(reason: "stop" | "length", balance: string): string;
+  /** The frame that reports usage. */
+  usageFrame(usage: JsonObject): string;
+}
+
+/**
+ * A wire format: everything about one kind of endpoint that the pipeline does not know. Adding an
+ * endpoint means implementing this in a folder of `formats/` and naming it in the route map.
+ */
+export interface Format {
+  /** The upstream's endpoint, below its base URL: `/chat/completions`. */
+  readonly upstreamPath: string;
+  /** Fields by which an upstream can be told the output bound, the usual one first. */
+  readonly maxTokensFields: readonly MaxTokensField[];
+  /**
+   * Validates a body. Throws 400 for a malformed one, and for fields that cost what has no price,
+   * unless they are in `allowedFields`.
+   */
+  readRequest(
+    body: JsonObject,
+    options: { bytes: number; allowedFields: readonly string[] },
+  ): ModelRequest;
+  /** Parts of the prompt that are not text. */
+  mediaParts(request: ModelRequest): Iterable<MediaPart>;
+  /** Every text of the prompt that a model reads. */
+  promptTexts(request: ModelRequest): Iterable<string>;
+  /** Tokens that a chat template adds to the prompt. */
+  templateTokens(request: ModelRequest): number;
+  /** The body for the upstream, as JSON text, with an output bound of `cap` tokens. */
+  writeBody(request: ModelRequest, cap: number, dialect: Dialect): string;
+  /** Reads a whole response. Throws 502 for one that is not valid. */
+  readResponse(
+    bytes: Uint8Array,
+    options: { head: ResponseHead; apiKey: Secret | null },
+  ): CompleteResponse;
+  createStream(options: StreamOptions): StreamTransform;
+  /** `usage` for the caller: what was used, what the upstream `reported`, and the cost. */
+  writeUsage(
+    usage: TokenUsage,
+    charged: { reported: JsonObject | null; cost: string },
+  ): JsonObject;
+  /** A paywall message as the body of a response that used nothing: JSON text, or a whole stream. */
+  writePaywall(paywall: PaywallMessage, request: ModelRequest, head: ResponseHead): string;
+  /** The frame that ends a stream after an error. */
+  errorFrame(error: unknown): string;
+  /** The frame that ends a stream. */
+  readonly endFrame: string;
+}

@@ -1,0 +1,161 @@
+import type { ApiError } from "../base/errors.ts";
+import { corsHeaders, type HeaderList, textResponse } from "../base/response.ts";
+import type { NewEvent } from "../events/event.ts";
+import { balanceDepletedEvent } from "../ledger/events.ts";
+import type { RateLimitState } from "../ledger/hold.ts";
+import { publicReasons, type RefusalReason } from "../ledger/refusal.ts";
+import type { BalanceView } from "../ledger/view.ts";
+import { messageFor } from "../paywall/messages.ts";
+import { countRefusalHourly } from "../summaries/hourly_counters.ts";
+import { type InferenceCall, type InferenceDeps, responseHead } from "./call.ts";
+import { callBlockedEvent, callPaywalledEvent, rateLimitedEvent, userTrigger } from "./events.ts";
+import type { PaywallMessage } from "./format.ts";
+import { exceededLimit, rateHeaders, rateLimitedError } from "./rate_limiter.ts";
+import { streamHeaders } from "./stream_headers.ts";
+
+/** Why a call is refused, and the rate limits as they stand. */
+export type Refusal = MoneyRefusal | RateRefusal | ConcurrencyRefusal;
+
+/** The user cannot pay, or may not. */
+interface MoneyRefusal {
+  reason: RefusalReason;
+  balance: BalanceView;
+  rateLimits: readonly RateLimitState[];
+}
+
+/** A user or a key makes more requests or uses more tokens a minute than its limit allows. */
+interface RateRefusal {
+  reason: "rate_limited";
+  exceeded: RateLimitState;
+  /** What the user can spend, as a decimal string. */
+  available: string;
+  rateLimits: readonly RateLimitState[];
+}
+
+/** A user or a key has too many calls running; `error` is the 429 that says so. */
+interface ConcurrencyRefusal {
+  reason: "concurrency_limit";
+  error: ApiError;
+}
+
+/**
+ * Counts a refusal, emits its events, and gives the paywall's message as a normal response. Throws
+ * 429 for too many calls at once, and for a rate limit where the project wants an error.
+ */
+export async function refuse(
+  services: InferenceDeps,
+  call: InferenceCall,
+  refusal: Refusal,
+): Promise<Response> {
+  switch (refusal.reason) {
+    case "concurrency_limit":
+      return await refuseConcurrency(services, call, refusal);
+    case "rate_limited":
+      return await refuseRate(services, call, refusal);
+    default:
+      return await refuseMoney(services, call, refusal);
+  }
+}
+
+async function refuseConcurrency(
+  services: InferenceDeps,
+  call: InferenceCall,
+  { reason, error }: ConcurrencyRefusal,
+): Promise<never> {
+  services.deps.metrics.refusals.concurrency.add();
+  await report(services, call, reason, [callBlockedEvent(call, reason)]);
+  throw error;
+}
+
+async function refuseRate(
+  services: InferenceDeps,
+  call: InferenceCall,
+  { exceeded, available, rateLimits }: RateRefusal,
+): Promise<Response> {
+  const { project } = call.caller.snapshot;
+  const limit = exceededLimit(exceeded)?.limit ?? "requests";
+  services.deps.metrics.refusals[limit].add();
+  const date = new Date(services.deps.clock.now()).toISOString();
+  const limited = rateLimitedEvent(call, { limit, date });
+  const code = "rate_limit_exceeded";
+  if (project.limits.reply === "error") {
+    await report(services, call, code, [limited, callBlockedEvent(call, code)]);
+    throw rateLimitedError(exceeded);
+  }
+  await report(services, call, code, [limited, callPaywalledEvent(call, "rate_limited")]);
+  const url = await linkFor(services, call, "insufficient_funds");
+  const message = messageFor(project, "rate_limit", {
+    url,
+    balance: available,
+    languages: languagesOf(call),
+  });
+  return paywallResponse(call, { reason: "limit_reached", message, url }, rateLimits);
+}
+
+async function refuseMoney(
+  services: InferenceDeps,
+  call: InferenceCall,
+  { reason, balance: { available }, rateLimits }: MoneyRefusal,
+): Promise<Response> {
+  const { user, ref, caller: { snapshot: { project } } } = call;
+  services.deps.metrics.refusedMoney.chat[reason].add();
+  const url = await linkFor(services, call, reason);
+  const spent = { trigger: userTrigger(user), requestedAmount: null, available };
+  const depleted = reason === "insufficient_funds" && ref ? [balanceDepletedEvent(ref, spent)] : [];
+  await report(services, call, reason, [callPaywalledEvent(call, reason), ...depleted]);
+  const message = messageFor(project, reason, {
+    url,
+    balance: available,
+    languages: languagesOf(call),
+  });
+  // No hold is written, so the refusal counts toward the user's request rate here.
+  const counted = services.rateLimiter.countRefused(
+    { projectId: project.id, user },
+    project.limits.user.requestsPerMinute,
+  );
+  const paywall = { reason: publicReasons[reason].chat, message, url };
+  return paywallResponse(call, paywall, [...rateLimits, counted]);
+}
+
+/** Counts a refusal in the owner's summary, with the next write, and emits its events. */
+async function report(
+  { deps, emit }: InferenceDeps,
+  { caller }: InferenceCall,
+  reason: string,
+  events: NewEvent[],
+): Promise<void> {
+  const { id } = caller.snapshot.project;
+  deps.committer.count(countRefusalHourly(id, reason, deps.clock.now()));
+  await emit(id, events);
+}
+
+function linkFor(
+  services: InferenceDeps,
+  { caller, user }: InferenceCall,
+  obstacle: RefusalReason,
+): Promise<string> {
+  const { project } = caller.snapshot;
+  return services.linkFor(project, user, { obstacle, trigger: userTrigger(user) });
+}
+
+function languagesOf({ request }: InferenceCall): string | null {
+  return request.headers.get("accept-language");
+}
+
+function paywallResponse(
+  call: InferenceCall,
+  paywall: PaywallMessage,
+  rateLimits: readonly RateLimitState[],
+): Response {
+  const { format, input, requestId } = call;
+  const type: HeaderList = input.stream
+    ? streamHeaders
+    : { ...corsHeaders, "content-type": "application/json" };
+  return textResponse(200, format.writePaywall(paywall, input, responseHead(call)), {
+    ...type,
+    "x-request-id": requestId,
+    "x-service-paywall": paywall.reason,
+    "x-service-paywall-url": URL.parse(paywall.url)?.href ?? encodeURI(paywall.url),
+    ...rateHeaders(rateLimits),
+  });
+}
