@@ -1,6 +1,6 @@
 import type { EndpointDocs } from "./base/endpoint_doc.ts";
 import { backupApiDoc } from "./backup/api_doc.ts";
-import { chatApiDoc } from "./formats/chat/api_doc.ts";
+import { modelsApiDoc } from "./inference/api_doc.ts";
 import { docsApiDoc } from "./docs/api_doc.ts";
 import { exportApiDoc } from "./export/api_doc.ts";
 import { healthApiDoc } from "./health.ts";
@@ -11,12 +11,14 @@ import { metricsApiDoc } from "./metrics/api_doc.ts";
 import { paymentsApiDoc } from "./payments/api_doc.ts";
 import { projectApiDoc } from "./projects/api_doc.ts";
 import { verifyApiDoc } from "./verify/api_doc.ts";
+import { formatsApiDoc } from "./route_map.ts";
 import { walletApiDoc } from "./wallets/api_doc.ts";
 import { webhookApiDoc } from "./webhooks/api_doc.ts";
 
 /** What the API document says of every address of the route map that machines call. */
 export const apiDoc: EndpointDocs = {
-  ...chatApiDoc,
+  ...formatsApiDoc,
+  ...modelsApiDoc,
   ...ledgerApiDoc,
   ...userApiDoc,
   ...summaryApiDoc,

@@ -1,3 +1,5 @@
+import type { EndpointDocs } from "./base/endpoint_doc.ts";
+import { chatApiDoc } from "./formats/chat/api_doc.ts";
 import { chatFormat } from "./formats/chat/chat_format.ts";
 import type { Format } from "./inference/format.ts";
 import type { inferenceRoutes } from "./inference/routes.ts";
@@ -53,13 +55,19 @@ export function routeMap(services: RouteHandlers): Routes {
 }
 
 /** The endpoints that call models, by their path below `/v1` and below `/v1/{user}`. */
-const formats: Readonly<Record<string, Format>> = {
-  "/chat/completions": chatFormat,
+const formats: Readonly<Record<string, { format: Format; apiDoc: EndpointDocs }>> = {
+  "/chat/completions": { format: chatFormat, apiDoc: chatApiDoc },
 };
+
+/** What the API document says of these endpoints. */
+export const formatsApiDoc: EndpointDocs = Object.assign(
+  {},
+  ...Object.values(formats).map(({ apiDoc }) => apiDoc),
+);
 
 function formatRoutes(inference: RouteHandlers["inference"]): Routes {
   return Object.fromEntries(
-    Object.entries(formats).flatMap(([path, format]) => [
+    Object.entries(formats).flatMap(([path, { format }]) => [
       [`/v1${path}`, { POST: inference.call(format) }],
       [`/v1/:user${path}`, { POST: inference.call(format, { userInPath: true }) }],
     ]),

@@ -82,27 +82,11 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "inference",
     "webhooks",
   ],
-  api_doc: [
-    "base",
-    "backup",
-    "export",
-    "projects",
-    "ledger",
-    "formats",
-    "webhooks",
-    "wallets",
-    "payments",
-    "summaries",
-    "verify",
-    "docs",
-    "health",
-    "metrics",
-  ],
 };
 
 const APP = "src/app.ts";
 /** What puts the rooms together: it imports routes, and no room imports it. */
-const TOP: readonly string[] = [APP, "src/route_map.ts"];
+const TOP: readonly string[] = [APP, "src/route_map.ts", "src/api_doc.ts"];
 const ENTRANCES: readonly string[] = ["main.ts", APP];
 
 type Import = { target: string; line: number; typeOnly: boolean };

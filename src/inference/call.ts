@@ -76,10 +76,10 @@ export interface AdmittedCall extends InferenceCall {
 
 /** Identifies a response where its upstream does not. */
 export function responseHead(
-  { id, input, receivedAt }: Pick<InferenceCall, "id" | "input" | "receivedAt">,
+  { id, format, input, receivedAt }: Pick<InferenceCall, "id" | "format" | "input" | "receivedAt">,
 ): ResponseHead {
   const created = Math.floor(receivedAt / 1000);
-  return { id: id.replace("req_", "chatcmpl-"), created, model: input.model };
+  return { id: id.replace("req_", format.idPrefix), created, model: input.model };
 }
 
 /**

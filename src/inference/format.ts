@@ -100,6 +100,8 @@ export interface StreamTransform {
 export interface Format {
   /** The upstream's endpoint, below its base URL: `/chat/completions`. */
   readonly upstreamPath: string;
+  /** What the id of a response of ours begins with. */
+  readonly idPrefix: string;
   /** Fields by which an upstream can be told the output bound, the usual one first. */
   readonly maxTokensFields: readonly MaxTokensField[];
   /**

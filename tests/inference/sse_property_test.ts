@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { EventSourceMessage } from "eventsource-parser";
-import { ChatStreamTransform } from "../../src/formats/chat/stream_transform.ts";
+import { chatChoice } from "../../src/formats/chat/choice.ts";
+import { ChoiceStreamTransform } from "../../src/formats/openai/stream_transform.ts";
 import { createEventReader } from "../../src/upstreams/event_reader.ts";
 import { readStream } from "../../src/http/by_fetch.ts";
 import { UsageMeter } from "../../src/inference/usage_meter.ts";
-import { sseFrame } from "../../src/formats/sse.ts";
+import { sseFrame } from "../../src/formats/openai/sse.ts";
 import { chatStream, usageOf } from "../support/chat.ts";
 import { createHandClock } from "../support/clock.ts";
 import { always, anyText, jsonText, spoiled } from "../support/property.ts";
@@ -157,13 +158,13 @@ Deno.test("sse: whatever an upstream's events hold, its caller reads whole event
       async (events, wantsUsage) => {
         const plausible = { input: 100, output: 100 };
         const countInput = () => Promise.resolve(7);
-        const chunks = new ChatStreamTransform({
+        const chunks = new ChoiceStreamTransform({
           meter: new UsageMeter({ choices: 1, plausible, countInput, clock: createHandClock() }),
           wantsUsage,
           head: { id: "chatcmpl-1", created: 1, model: "m" },
           apiKey: null,
           notice: { atLength: () => "cut", atEnd: null },
-        });
+        }, chatChoice);
         let frames = "";
         for (const { data, event } of events) frames += chunks.take({ data, event, id: undefined });
         frames += chunks.finish("stop", "1");

@@ -1,24 +1,26 @@
 import type { Format } from "../../inference/format.ts";
-import { openAiUsage } from "../openai_usage.ts";
-import { errorFrame, sseDone } from "../sse.ts";
+import { openAiUsage } from "../openai/usage.ts";
+import { errorFrame, sseDone } from "../openai/sse.ts";
+import { readChoices } from "../openai/response.ts";
+import { ChoiceStreamTransform } from "../openai/stream_transform.ts";
+import { chatChoice } from "./choice.ts";
 import { writePaywall } from "./paywall.ts";
 import { mediaParts, promptTexts, templateTokens } from "./prompt.ts";
 import { readChatRequest } from "./request.ts";
-import { readCompletion } from "./response.ts";
-import { ChatStreamTransform } from "./stream_transform.ts";
 import { writeUpstreamBody } from "./upstream_body.ts";
 
 /** OpenAI's chat completions: https://platform.openai.com/docs/api-reference/chat */
 export const chatFormat: Format = {
   upstreamPath: "/chat/completions",
+  idPrefix: "chatcmpl-",
   maxTokensFields: ["max_tokens", "max_completion_tokens"],
   readRequest: readChatRequest,
   mediaParts,
   promptTexts,
   templateTokens,
   writeBody: writeUpstreamBody,
-  readResponse: readCompletion,
-  createStream: (options) => new ChatStreamTransform(options),
+  readResponse: (bytes, options) => readChoices(bytes, options, chatChoice),
+  createStream: (options) => new ChoiceStreamTransform(options, chatChoice),
   writeUsage: openAiUsage,
   writePaywall,
   errorFrame,

@@ -1,7 +1,7 @@
 import type { JsonObject } from "../../base/json.ts";
 import type { ModelRequest, PaywallMessage, ResponseHead } from "../../inference/format.ts";
-import { noUsage } from "../openai_usage.ts";
-import { sseDone, sseFrame } from "../sse.ts";
+import { noUsage } from "../openai/usage.ts";
+import { sseDone, sseFrame } from "../openai/sse.ts";
 
 /**
  * The paywall as the assistant's message: a normal completion that used nothing, as a stream of three

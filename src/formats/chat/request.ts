@@ -1,9 +1,9 @@
 import { z } from "zod";
-import { badRequest } from "../../base/errors.ts";
 import { userField } from "../../base/fields.ts";
 import { isObject, type JsonObject } from "../../base/json.ts";
 import { choicesMax } from "../../base/limits.ts";
 import { parseWith } from "../../base/request.ts";
+import { isSet, requireExactNames, requirePricedFields } from "../openai/fields.ts";
 import type { ModelRequest } from "../../inference/format.ts";
 
 /** Every author that OpenAI knows. */
@@ -56,38 +56,7 @@ function isContent(value: unknown): value is Content {
 /** Where a caller may bound the output, the one that counts first. None of them goes on as it came. */
 export const maxTokensFields = ["max_completion_tokens", "max_tokens", "n_predict"] as const;
 
-/**
- * Fields whose cost no price here covers: other models and tools of the upstream's own, searches,
- * tiers. The value says which uses of them are meant.
- */
-const unpricedFields = new Map(Object.entries<(value: unknown) => boolean>({
-  models: isSet,
-  fallbacks: isSet,
-  // Of llama.cpp, where it counts before `n`.
-  n_cmpl: isSet,
-  plugins: isSet,
-  web_search_options: isSet,
-  search_parameters: isSet,
-  enable_search: (wish) => isSet(wish) && wish !== false,
-  data_sources: isSet,
-  compound_custom: isSet,
-  audio: isSet,
-  speed: (speed) => isSet(speed) && speed !== "standard",
-  service_tier: (tier) => isSet(tier) && tier !== "auto" && tier !== "default",
-  modalities: (list) => isSet(list) && JSON.stringify(list) !== '["text"]',
-  tools: (list) => Array.isArray(list) && !list.every(isCallersTool),
-}));
-
-/** A tool that the caller runs; others are run, and charged for, by the upstream. */
-function isCallersTool(tool: unknown): boolean {
-  if (!isObject(tool)) return true;
-  return tool.type === undefined ? isSet(tool.function) : callersTools.has(tool.type);
-}
-const callersTools = new Set<unknown>(["function", "custom"]);
-
-function isSet(value: unknown): boolean {
-  return value !== undefined && value !== null;
-}
+const fieldNames = Object.keys(chatSchema.shape);
 
 /**
  * Reads a chat request. Throws 400 for what is malformed, and for fields that would cost what is not
@@ -97,19 +66,12 @@ export function readChatRequest(
   body: JsonObject,
   { bytes, allowedFields }: { bytes: number; allowedFields: readonly string[] },
 ): ModelRequest {
-  requireExactNames(body);
+  requireExactNames(body, fieldNames);
   const chat = parseWith(judgedChat, body);
   for (const [index, message] of chat.messages.entries()) {
     parseWith(judgedMessage, message, ["messages", index]);
   }
-  for (const [field, costs] of unpricedFields) {
-    if (!costs(body[field]) || allowedFields.includes(field)) continue;
-    throw badRequest(
-      field,
-      `'${field}' is not supported here: it costs what this project has no price for.`,
-      "unsupported_parameter",
-    );
-  }
+  requirePricedFields(body, allowedFields);
   const format = chat.response_format?.type ?? "text";
   const effort = chat.reasoning_effort ?? "none";
   return {
@@ -124,21 +86,6 @@ export function readChatRequest(
     body,
     bytes,
   };
-}
-
-const knownNames = new Set([...Object.keys(chatSchema.shape), ...unpricedFields.keys()]);
-
-/** Some servers take `Model` for `model` (Go's JSON does): what was priced would not be what is read. */
-function requireExactNames(body: JsonObject): void {
-  for (const name of Object.keys(body)) {
-    const folded = name.toUpperCase().toLowerCase();
-    if (folded === name || !knownNames.has(folded)) continue;
-    throw badRequest(
-      name.slice(0, 64),
-      `'${folded}' is written in small letters.`,
-      "unknown_parameter",
-    );
-  }
 }
 
 /** Of thinking, as vendors switch it: `{type: "disabled"}`, `{enabled: false}`, `{effort: "none"}`. */

@@ -4,9 +4,9 @@ import { ApiError } from "../../base/errors.ts";
 import { isObject, type Json, type JsonObject, parseJson } from "../../base/json.ts";
 import type { StreamOptions, StreamTransform } from "../../inference/format.ts";
 import { noticeFor } from "../../inference/balance_notice.ts";
-import { hasHead, normalizeDelta, normalizeHead } from "./normalize.ts";
-import { sseFrame } from "../sse.ts";
-import { outputTexts } from "./output_texts.ts";
+import type { ChoiceShape } from "./choice_shape.ts";
+import { hasHead, normalizeHead } from "./head.ts";
+import { sseFrame } from "./sse.ts";
 import { isOwnerError, readUpstreamError, redactKey } from "../../upstreams/errors.ts";
 
 /**
@@ -14,12 +14,13 @@ import { isOwnerError, readUpstreamError, redactKey } from "../../upstreams/erro
  * needs no change goes on as its own text; one that lacks its name or time gets them. Usage is held
  * back: the caller's is made at the end.
  */
-export class ChatStreamTransform implements StreamTransform {
+export class ChoiceStreamTransform implements StreamTransform {
   /** `[DONE]` has come. */
   done = false;
   /** The upstream's error in mid-stream, ready to be told. */
   error: ApiError | null = null;
   readonly #options: StreamOptions;
+  readonly #shape: ChoiceShape;
   #head: JsonObject;
   /** What the upstream's own chunk of usage says besides, as some say how long it took. */
   #beside: JsonObject = {};
@@ -30,9 +31,10 @@ export class ChatStreamTransform implements StreamTransform {
   /** Choices that call a tool. */
   #calling = new Set<number>();
 
-  constructor(options: StreamOptions) {
+  constructor(options: StreamOptions, shape: ChoiceShape) {
     this.#options = options;
-    this.#head = { ...options.head, object: "chat.completion.chunk" };
+    this.#shape = shape;
+    this.#head = { ...options.head, object: shape.chunkObject };
   }
 
   /** The frames that these events become; often one each, sometimes none. */
@@ -81,10 +83,11 @@ export class ChatStreamTransform implements StreamTransform {
       if (this.#finished.has(index) && !this.#endings.has(index)) continue;
       this.#finished.add(index);
       const called = reason === "stop" && this.#calling.has(index);
-      const end = this.#endings.get(index) ?? piece(index, {}, called ? "tool_calls" : reason);
+      const end = this.#endings.get(index) ??
+        this.#shape.createDelta(index, null, called ? "tool_calls" : reason);
       this.#endings.delete(index);
       const content = noticeFor(end.finish_reason, this.#options.notice)?.(balance);
-      if (content) frames += this.#frame(piece(index, { content }, null));
+      if (content) frames += this.#frame(this.#shape.createDelta(index, content, null));
       frames += this.#frame(end);
     }
     return frames;
@@ -98,7 +101,9 @@ export class ChatStreamTransform implements StreamTransform {
   #takeChunk(chunk: JsonObject, data: string): string {
     const { meter, wantsUsage } = this.#options;
     const sent = Array.isArray(chunk.choices) ? chunk.choices : [];
-    const choices = sent.map(normalizeDelta).map((choice) => choice && this.#meterChoice(choice))
+    const choices = sent.map(this.#shape.normalizeDelta).map((choice) =>
+      choice && this.#meterChoice(choice)
+    )
       .filter((choice) => choice !== null);
     if (!hasHead(chunk, this.#head)) this.#head = normalizeHead(chunk, this.#head);
     if (chunk.usage) meter.addUsage(chunk.usage);
@@ -116,35 +121,29 @@ export class ChatStreamTransform implements StreamTransform {
     return sseFrame(JSON.stringify(whole));
   }
 
-  /** Meters a choice. Where we have something to say after it, its end is kept for `finish`. */
+  /** Meters a choice. Where a notice follows it, its end is kept for `finish`. */
   #meterChoice(choice: JsonObject): JsonObject | null {
-    const { delta, finish_reason: reason } = choice;
+    const { finish_reason: reason } = choice;
     const index = Number(choice.index);
     this.#seen.add(index);
-    for (const text of outputTexts(delta)) this.#options.meter.addText(text);
-    const calls = isObject(delta) && Array.isArray(delta.tool_calls) ? delta.tool_calls : [];
-    if (calls.length > 0) this.#calling.add(index);
+    for (const text of this.#shape.deltaTextsOf(choice)) this.#options.meter.addText(text);
+    if (this.#shape.callsTool(choice)) this.#calling.add(index);
     if (typeof reason !== "string") return choice;
     this.#finished.add(index);
-    // Its last text may come with its end, and with some servers even after it.
+    // The last text may come with the end, and from some servers even after it.
     if (noticeFor(reason, this.#options.notice) === null) {
       this.#endings.delete(index);
       return choice;
     }
-    const saysMore = isObject(delta) && Object.keys(delta).length > 0;
-    this.#endings.set(index, saysMore ? piece(index, {}, reason) : choice);
-    return saysMore ? { ...choice, finish_reason: null } : null;
+    const hasDelta = this.#shape.hasDelta(choice);
+    this.#endings.set(index, hasDelta ? this.#shape.createDelta(index, null, reason) : choice);
+    return hasDelta ? { ...choice, finish_reason: null } : null;
   }
 
   #frame(choice: JsonObject): string {
     const usage = this.#options.wantsUsage ? { usage: null } : {};
     return sseFrame(JSON.stringify({ ...this.#head, choices: [choice], ...usage }));
   }
-}
-
-/** A choice of a chunk of ours. */
-function piece(index: number, delta: JsonObject, reason: string | null): JsonObject {
-  return { index, delta, logprobs: null, finish_reason: reason };
 }
 
 /** An error frame as our caller sees it; the operator's own troubles are for the log. */

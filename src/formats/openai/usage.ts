@@ -1,5 +1,5 @@
-import type { JsonObject } from "../base/json.ts";
-import { inputTokensOf, type TokenUsage } from "../pricing/usage.ts";
+import type { JsonObject } from "../../base/json.ts";
+import { inputTokensOf, type TokenUsage } from "../../pricing/usage.ts";
 
 /** The usage of a response that no model produced. */
 export const noUsage: JsonObject = {

@@ -1,4 +1,4 @@
-import { ApiError } from "../base/errors.ts";
+import { ApiError } from "../../base/errors.ts";
 
 /** One server-sent event. JSON text has no line breaks; other data keeps its own. */
 export function sseFrame(data: string): string {

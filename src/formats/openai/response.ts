@@ -1,0 +1,90 @@
+import type { EventSourceMessage } from "eventsource-parser";
+import { isObject, type Json, type JsonObject, nestsDeeper, parseJson } from "../../base/json.ts";
+import { jsonDepthMax } from "../../base/limits.ts";
+import type { Secret } from "../../base/secret.ts";
+import { decodeUtf8 } from "../../base/utf8.ts";
+import { type BalanceNotice, noticeFor } from "../../inference/balance_notice.ts";
+import type { CompleteResponse, ResponseHead } from "../../inference/format.ts";
+import { invalidUpstreamResponse, readUpstreamError, redactKey } from "../../upstreams/errors.ts";
+import type { ChoiceShape } from "./choice_shape.ts";
+import { normalizeHead } from "./head.ts";
+
+/**
+ * Reads a response with `choices`, and adds what clients rely on where an upstream leaves it out.
+ * Throws 502 for anything else: HTML, a truncated body, an error with status 200, choices without
+ * messages, or nesting too deep to be written again.
+ */
+export function readChoices(
+  bytes: Uint8Array,
+  { head, apiKey }: { head: ResponseHead; apiKey: Secret | null },
+  shape: ChoiceShape,
+): CompleteResponse {
+  const body = readBody(bytes, apiKey);
+  const choices = choicesOf(body).map((choice, position) => {
+    const whole = shape.normalizeChoice(choice, position);
+    if (!whole) throw invalidUpstreamResponse("a choice without a message");
+    return whole;
+  });
+  const whole = { ...body, ...normalizeHead(body, { ...head, object: shape.object }) };
+  return {
+    texts: textsOf(choices, shape),
+    usage: body.usage,
+    write({ usage, notice, balance }) {
+      const shown = withNotice(choices, { notice, balance, shape });
+      return JSON.stringify({ ...whole, choices: shown, usage });
+    },
+    events: () => asEvents({ ...whole, object: shape.chunkObject }, choices, shape),
+  };
+}
+
+/** Parses a body. Checked before anything is charged: it must also be possible to write it again. */
+function readBody(bytes: Uint8Array, apiKey: Secret | null): JsonObject {
+  const text = decodeUtf8(bytes) ?? "";
+  if (nestsDeeper(text, jsonDepthMax)) throw invalidUpstreamResponse("a response nested too deep");
+  let value: Json;
+  try {
+    value = parseJson(text);
+  } catch {
+    throw invalidUpstreamResponse(`a response of ${bytes.length} bytes that is not JSON`);
+  }
+  if (!isObject(value)) throw invalidUpstreamResponse("a response without choices");
+  if (value.error) {
+    const { message } = readUpstreamError(200, redactKey(text, apiKey));
+    throw invalidUpstreamResponse(`an error with status 200: ${message}`);
+  }
+  return value;
+}
+
+/** A response without any choice is valid only if it reports usage. */
+function choicesOf({ choices, usage }: JsonObject): Json[] {
+  if (Array.isArray(choices) && (choices.length > 0 || usage)) return choices;
+  throw invalidUpstreamResponse("a response without choices");
+}
+
+function* textsOf(choices: readonly JsonObject[], shape: ChoiceShape): Generator<string> {
+  for (const choice of choices) yield* shape.textsOf(choice);
+}
+
+/** The choices, each with what its reader should know about their balance at its end. */
+function withNotice(
+  choices: JsonObject[],
+  { notice, balance, shape }: { notice: BalanceNotice; balance: string; shape: ChoiceShape },
+): JsonObject[] {
+  if (!notice.atLength && !notice.atEnd) return choices;
+  return choices.map((choice) => {
+    const text = noticeFor(choice.finish_reason, notice)?.(balance);
+    return text ? shape.appendText(choice, text) : choice;
+  });
+}
+
+/** A whole response as the events of a stream, for an upstream that answers `stream` with JSON. */
+function asEvents(
+  { usage, ...head }: JsonObject,
+  choices: JsonObject[],
+  shape: ChoiceShape,
+): EventSourceMessage[] {
+  const chunks = choices.flatMap(shape.asChunks).map((choice) => ({ ...head, choices: [choice] }));
+  const tail = usage ? [{ ...head, choices: [], usage }] : [];
+  return [...chunks, ...tail].map((chunk) => ({ data: JSON.stringify(chunk) }))
+    .concat({ data: "[DONE]" }).map((event) => ({ ...event, id: undefined, event: undefined }));
+}

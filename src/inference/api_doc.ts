@@ -1,0 +1,166 @@
+import { z } from "zod";
+import {
+  anyCode,
+  type EndpointDoc,
+  type EndpointDocs,
+  type ErrorDoc,
+  responseDocs,
+} from "../base/endpoint_doc.ts";
+import { idempotencyHeader, replayedHeader, retryAfterHeader } from "../base/fields.ts";
+import { userErrors, userHeader } from "../projects/end_user.ts";
+import { modelSchema, modelsSchema } from "../upstreams/model_schema.ts";
+
+const tag = { tag: "Chat", access: "chat" } as const;
+
+const text = (description: string) => z.string().optional().meta({ description });
+const rateHeaders = z.object(Object.fromEntries(
+  ["requests", "tokens"].flatMap((what) => [
+    [`x-ratelimit-limit-${what}`, text(`Most ${what} a minute.`)],
+    [`x-ratelimit-remaining-${what}`, text(`How many ${what} are left.`)],
+    [`x-ratelimit-reset-${what}`, text(`When all ${what} are free again: \`1.5s\`.`)],
+  ]),
+));
+/** Headers of a response that was charged, or of the paywall in its place. */
+export const callHeaders = z.object({
+  "X-Service-Activity-Id": text("The activity that the answer is charged by."),
+  "X-Service-Cost": text("Of a whole answer: what was charged, in currency units."),
+  "X-Service-Balance": text("Of a whole answer: the balance after it."),
+  "X-Service-Paywall": text("Why the answer is not the model's: as `paywall.reason`."),
+  "X-Service-Paywall-Url": text("As `paywall.url`."),
+  "Idempotency-Stored": text("`false`: the answer is too large to be kept under its key."),
+  ...replayedHeader.shape,
+  ...rateHeaders.shape,
+});
+
+const toldWhen = rateHeaders.extend(retryAfterHeader.shape);
+const told = rateHeaders.extend(retryAfterHeader.partial().shape);
+const passed = {
+  code: anyCode,
+  when: "The model's server refuses the request; its own words and code.",
+  headers: told,
+} as const;
+const callErrors: readonly ErrorDoc[] = [
+  ...userErrors,
+  {
+    status: 400,
+    code: "unsupported_parameter",
+    when: "A field would cost what the project has no price for.",
+  },
+  {
+    status: 400,
+    code: "unsupported_content_part",
+    when: "A content part has no bound on its tokens, so it cannot be priced.",
+  },
+  { status: 400, ...passed },
+  { status: 403, code: "project_archived", when: "The project takes no new work." },
+  { status: 403, code: "user_being_forgotten", when: "The user is being forgotten." },
+  { status: 404, code: "model_not_found", when: "The project has no price for the model." },
+  { status: 404, ...passed },
+  { status: 413, ...passed },
+  { status: 422, code: "idempotency_key_reused", when: "The key came with another body before." },
+  { status: 422, ...passed },
+  { status: 429, code: "rate_limit_exceeded", when: "The user or the key is too fast." },
+  { status: 429, code: "concurrency_limit", when: "Too many answers are running." },
+  { status: 429, ...passed, headers: toldWhen },
+  { status: 499, code: null, when: "The caller has left: nobody sees this but the log." },
+  {
+    status: 502,
+    code: "upstream_error",
+    when: "The model's server gave no valid answer.",
+    headers: told,
+  },
+  {
+    status: 502,
+    code: "upstream_unavailable",
+    when: "The model's server refuses the operator, or the project has none.",
+  },
+  { status: 503, code: "account_contended", when: "Others kept changing the account. Try again." },
+  { status: 503, code: "hold_lost", when: "The hold on the balance could not be kept." },
+  { status: 503, code: "hold_not_renewed", when: "The same, while the answer ran." },
+  { status: 503, code: "answer_too_long", when: "The answer ran for more than an hour." },
+  { status: 503, code: "server_shutdown", when: "The server is being stopped." },
+  {
+    status: 504,
+    code: "upstream_timeout",
+    when: "The model's server did not answer in time.",
+    headers: rateHeaders,
+  },
+];
+
+const userPath = z.object({
+  user: z.string().meta({ description: "The end user, for tools that can set only a base URL." }),
+});
+
+/** What differs between the documents of formats' endpoints. */
+export type CallDoc =
+  & Pick<EndpointDoc, "operationId" | "summary" | "description" | "answers">
+  & Required<Pick<EndpointDoc, "body">>;
+
+/** The documents of a format's endpoint: below `/v1`, and below `/v1/{user}`. */
+export function callApiDoc(path: string, doc: CallDoc): EndpointDocs {
+  const headers = userHeader.extend(idempotencyHeader.shape);
+  const call: EndpointDoc = { ...tag, ...doc, headers, errors: callErrors };
+  const ofUser: EndpointDoc = {
+    ...call,
+    operationId: doc.operationId.replace("create", "createUsers"),
+    summary: "The same, with the user in the path",
+    path: userPath,
+  };
+  return { [`/v1${path}`]: { POST: call }, [`/v1/:user${path}`]: { POST: ofUser } };
+}
+
+const model = {
+  id: "gpt-4o-mini",
+  object: "model",
+  created: 1_769_851_800,
+  owned_by: "My app",
+  name: "gpt-4o-mini",
+  display_name: "gpt-4o-mini",
+  pricing: { prompt: "0.3", completion: "1.2", request: "0", currency: "usd" },
+};
+
+const listModels: EndpointDoc = {
+  ...tag,
+  operationId: "listModels",
+  summary: "List what can be served, and its prices",
+  answers: {
+    200: responseDocs("The models that have a price.", modelsSchema, {
+      one: { object: "list", data: [model] },
+    }),
+  },
+};
+
+const modelPath = z.object({
+  model: z.string().meta({ description: "Its name, with its slashes as they are or escaped." }),
+});
+
+const getModel: EndpointDoc = {
+  ...tag,
+  operationId: "getModel",
+  summary: "Read a model's price",
+  path: modelPath,
+  answers: { 200: responseDocs("The model.", modelSchema, { model }) },
+  errors: [{ status: 404, code: "model_not_found", when: "The project has no price for it." }],
+};
+
+/** The endpoints that list models. */
+export const modelsApiDoc: EndpointDocs = {
+  "/v1/models": { GET: listModels },
+  "/v1/models/*": { GET: getModel },
+  "/v1/:user/models": {
+    GET: {
+      ...listModels,
+      operationId: "listUsersModels",
+      summary: "List what can be served, with the user in the path",
+      path: userPath,
+    },
+  },
+  "/v1/:user/models/*": {
+    GET: {
+      ...getModel,
+      operationId: "getUsersModel",
+      summary: "Read a model's price, with the user in the path",
+      path: userPath.extend(modelPath.shape),
+    },
+  },
+};
