@@ -67,8 +67,8 @@ export interface CompleteResponse {
 
 /** What a stream's transform works with. */
 export interface StreamOptions {
+  request: ModelRequest;
   meter: UsageMeter;
-  wantsUsage: boolean;
   head: ResponseHead;
   /** The upstream's key, which is removed from errors. */
   apiKey: Secret | null;
@@ -123,7 +123,7 @@ export interface Format {
   /** Reads a whole response. Throws 502 for one that is not valid. */
   readResponse(
     bytes: Uint8Array,
-    options: { head: ResponseHead; apiKey: Secret | null },
+    options: { request: ModelRequest; head: ResponseHead; apiKey: Secret | null },
   ): CompleteResponse;
   createStream(options: StreamOptions): StreamTransform;
   /** `usage` for the caller: what was used, what the upstream `reported`, and the cost. */

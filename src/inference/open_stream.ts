@@ -95,6 +95,8 @@ async function readerOf(
   const { start, body } = await peekBody(response.body, signal);
   if (isEvents.test(start)) return asReader(body);
   const bytes = await readUpstreamBody(body, upstreamBodyBytesMax, signal);
-  const { format, upstream: { apiKey } } = call;
-  return eventsReader(format.readResponse(bytes, { head: responseHead(call), apiKey }).events());
+  const { format, input, upstream: { apiKey } } = call;
+  return eventsReader(
+    format.readResponse(bytes, { request: input, head: responseHead(call), apiKey }).events(),
+  );
 }

@@ -94,7 +94,7 @@ class AnswerStream {
     this.#options = options;
     this.#transform = answer.format.createStream({
       meter: answer.meter,
-      wantsUsage: answer.input.wantsUsage,
+      request: answer.input,
       head: responseHead(answer),
       apiKey: answer.upstream.apiKey,
       notice,

@@ -80,14 +80,18 @@ async function receive(
   services: InferenceDeps,
   call: AdmittedCall,
 ): Promise<{ complete: CompleteResponse; usage: TokenUsage; notice: BalanceNotice }> {
-  const { format, meter, telemetry, upstream: { apiKey }, controller: { signal } } = call;
+  const { format, input, meter, telemetry, upstream: { apiKey }, controller: { signal } } = call;
   telemetry.begin("forward");
   const stopDeadline = startDeadline(services, call);
   try {
     const response = await forward(call);
     const bytes = await readUpstreamBody(response.body, upstreamBodyBytesMax, signal);
     telemetry.begin("meter");
-    const complete = format.readResponse(bytes, { head: responseHead(call), apiKey });
+    const complete = format.readResponse(bytes, {
+      request: input,
+      head: responseHead(call),
+      apiKey,
+    });
     for (const text of complete.texts) meter.addText(text);
     meter.addUsage(complete.usage);
     const usage = await meter.usage();

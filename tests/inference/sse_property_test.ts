@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { EventSourceMessage } from "eventsource-parser";
+import { chatFormat } from "../../src/formats/chat/chat_format.ts";
 import { chatChoice } from "../../src/formats/chat/choice.ts";
 import { ChoiceStreamTransform } from "../../src/formats/openai/stream_transform.ts";
 import { createEventReader } from "../../src/upstreams/event_reader.ts";
@@ -12,6 +13,11 @@ import { createHandClock } from "../support/clock.ts";
 import { always, anyText, jsonText, spoiled } from "../support/property.ts";
 import { chunk, sseBytes, usageChunk } from "../support/upstream.ts";
 import { createWorld } from "../support/world.ts";
+
+const plainRequest = chatFormat.readRequest(
+  { model: "m", messages: [{ role: "user", content: "Hi" }] },
+  { bytes: 1, allowedFields: [] },
+);
 
 type Event = Pick<EventSourceMessage, "event" | "data">;
 
@@ -160,7 +166,7 @@ Deno.test("sse: whatever an upstream's events hold, its caller reads whole event
         const countInput = () => Promise.resolve(7);
         const chunks = new ChoiceStreamTransform({
           meter: new UsageMeter({ choices: 1, plausible, countInput, clock: createHandClock() }),
-          wantsUsage,
+          request: { ...plainRequest, wantsUsage },
           head: { id: "chatcmpl-1", created: 1, model: "m" },
           apiKey: null,
           notice: { atLength: () => "cut", atEnd: null },

@@ -99,7 +99,7 @@ export class ChoiceStreamTransform implements StreamTransform {
   }
 
   #takeChunk(chunk: JsonObject, data: string): string {
-    const { meter, wantsUsage } = this.#options;
+    const { meter, request: { wantsUsage } } = this.#options;
     const sent = Array.isArray(chunk.choices) ? chunk.choices : [];
     const choices = sent.map(this.#shape.normalizeDelta).map((choice) =>
       choice && this.#meterChoice(choice)
@@ -141,7 +141,7 @@ export class ChoiceStreamTransform implements StreamTransform {
   }
 
   #frame(choice: JsonObject): string {
-    const usage = this.#options.wantsUsage ? { usage: null } : {};
+    const usage = this.#options.request.wantsUsage ? { usage: null } : {};
     return sseFrame(JSON.stringify({ ...this.#head, choices: [choice], ...usage }));
   }
 }
