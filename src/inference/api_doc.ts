@@ -103,7 +103,7 @@ export function callApiDoc(path: string, doc: CallDoc): EndpointDocs {
   const ofUser: EndpointDoc = {
     ...call,
     operationId: doc.operationId.replace("create", "createUsers"),
-    summary: "The same, with the user in the path",
+    summary: `${doc.summary}, with the user in the path`,
     path: userPath,
   };
   return { [`/v1${path}`]: { POST: call }, [`/v1/:user${path}`]: { POST: ofUser } };
