@@ -1,5 +1,7 @@
 import type { EndpointDocs } from "./base/endpoint_doc.ts";
 import { chatApiDoc } from "./formats/chat/api_doc.ts";
+import { completionsApiDoc } from "./formats/completions/api_doc.ts";
+import { completionsFormat } from "./formats/completions/completions_format.ts";
 import { chatFormat } from "./formats/chat/chat_format.ts";
 import type { Format } from "./inference/format.ts";
 import type { inferenceRoutes } from "./inference/routes.ts";
@@ -57,6 +59,7 @@ export function routeMap(services: RouteHandlers): Routes {
 /** The endpoints that call models, by their path below `/v1` and below `/v1/{user}`. */
 const formats: Readonly<Record<string, { format: Format; apiDoc: EndpointDocs }>> = {
   "/chat/completions": { format: chatFormat, apiDoc: chatApiDoc },
+  "/completions": { format: completionsFormat, apiDoc: completionsApiDoc },
 };
 
 /** What the API document says of these endpoints. */

@@ -31,6 +31,8 @@ const stripeEvent = {
 
 /** What an operation needs besides its examples. */
 const given: Record<string, Given> = {
+  createCompletion: { before: completing },
+  createUsersCompletion: { before: completing },
   refund: { body: ({ activityId }) => ({ activityId, amount: "0.25" }) },
   refundUser: { body: ({ activityId }) => ({ activityId, amount: "0.25" }) },
   getConnection: { project: { name: "Helper", mode: "shared" } },
@@ -58,6 +60,13 @@ async function backUp(world: World): Promise<Response> {
   const response = await checkedAnswer(request, await app.fetch(request), assert.fail);
   await response.bytes();
   return response;
+}
+
+/** The upstream answers legacy completions. */
+async function completing(world: World): Promise<void> {
+  const choices = [{ index: 0, text: "Hi", logprobs: null, finish_reason: "stop" }];
+  const usage = { prompt_tokens: 2, completion_tokens: 1, total_tokens: 3 };
+  world.upstream.reply(() => Response.json({ object: "text_completion", choices, usage }));
 }
 
 async function connected(world: World): Promise<void> {

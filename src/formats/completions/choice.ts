@@ -1,0 +1,83 @@
+import { isObject, type Json, type JsonObject } from "../../base/json.ts";
+import type { ModelRequest } from "../../inference/format.ts";
+import type { ChoiceShape } from "../openai/choice_shape.ts";
+import { promptsOf } from "./request.ts";
+
+/**
+ * A choice of a legacy completion: a text. With `echo` it begins with its prompt, which the model
+ * did not write and the meter must not count.
+ */
+export function createCompletionChoice({ body }: ModelRequest): ChoiceShape {
+  const skip = createEchoSkipper(body);
+  function* writtenTexts({ index, text }: JsonObject): Generator<string> {
+    if (typeof text === "string") yield skip(Number(index), text);
+  }
+  return {
+    object: "text_completion",
+    chunkObject: "text_completion",
+    normalizeChoice(choice, position) {
+      if (!isObject(choice) || typeof choice.text !== "string") return null;
+      const { index, finish_reason: reason } = choice;
+      return {
+        logprobs: null,
+        ...choice,
+        index: isIndex(index) ? index : position,
+        finish_reason: isReason(reason) ? reason : "stop",
+      };
+    },
+    textsOf: writtenTexts,
+    appendText: (choice, text) => ({ ...choice, text: String(choice.text) + text }),
+    asChunks({ index = 0, text = "", finish_reason = "stop", ...rest }) {
+      return [
+        { index, text, ...rest, finish_reason: null },
+        createDelta(Number(index), null, String(finish_reason)),
+      ];
+    },
+    normalizeDelta(choice) {
+      if (!isObject(choice)) return null;
+      const { index, text, finish_reason: reason } = choice;
+      if (text !== undefined && typeof text !== "string") return null;
+      if (isIndex(index) && text !== undefined && (reason === null || isReason(reason))) {
+        return choice;
+      }
+      return {
+        ...choice,
+        index: isIndex(index) ? index : 0,
+        text: text ?? "",
+        finish_reason: isReason(reason) ? reason : null,
+      };
+    },
+    deltaTextsOf: writtenTexts,
+    callsTool: () => false,
+    hasDelta: ({ text }) => text !== "",
+    createDelta,
+  };
+}
+
+/** Gives a choice's text without the prompt that `echo` puts before it, piece by piece. */
+function createEchoSkipper(body: JsonObject): (index: number, text: string) => string {
+  if (body.echo !== true) return (_, text) => text;
+  const prompts = promptsOf(body);
+  const perPrompt = Math.max(1, Number(body.n ?? 1));
+  const charsLeft = new Map<number, number>();
+  return (index, text) => {
+    const prompt = prompts[Math.floor(index / perPrompt)];
+    // The text of token ids is not known: it is counted as output, where the upstream does not count.
+    const left = charsLeft.get(index) ?? (typeof prompt === "string" ? prompt.length : 0);
+    charsLeft.set(index, Math.max(0, left - text.length));
+    return text.slice(left);
+  };
+}
+
+function createDelta(index: number, text: string | null, finishReason: string | null): JsonObject {
+  return { text: text ?? "", index, logprobs: null, finish_reason: finishReason };
+}
+
+function isIndex(value: Json | undefined): value is number {
+  return Number.isSafeInteger(value) && Number(value) >= 0;
+}
+
+/** Some servers send an empty string instead of null. */
+function isReason(value: Json | undefined): value is string {
+  return typeof value === "string" && value !== "";
+}

@@ -1,0 +1,44 @@
+import { isObject, type JsonObject } from "../../base/json.ts";
+import type { Format, ModelRequest } from "../../inference/format.ts";
+import type { Dialect } from "../../upstreams/dialect.ts";
+import { readChoices } from "../openai/response.ts";
+import { errorFrame, sseDone } from "../openai/sse.ts";
+import { ChoiceStreamTransform } from "../openai/stream_transform.ts";
+import { openAiUsage } from "../openai/usage.ts";
+import { createCompletionChoice } from "./choice.ts";
+import { writePaywall } from "./paywall.ts";
+import { promptTexts, templateTokens } from "./prompt.ts";
+import { readCompletionRequest } from "./request.ts";
+
+/** OpenAI's legacy completions: https://platform.openai.com/docs/api-reference/completions */
+export const completionsFormat: Format = {
+  upstreamPath: "/completions",
+  idPrefix: "cmpl-",
+  maxTokensFields: ["max_tokens"],
+  readRequest: readCompletionRequest,
+  mediaParts: () => [],
+  promptTexts,
+  templateTokens,
+  writeBody,
+  readResponse: (bytes, options) =>
+    readChoices(bytes, options, createCompletionChoice(options.request)),
+  createStream: (options) =>
+    new ChoiceStreamTransform(options, createCompletionChoice(options.request)),
+  writeUsage: openAiUsage,
+  writePaywall,
+  errorFrame,
+  endFrame: sseDone,
+};
+
+/** The caller's body with our output bound and, for a stream, a request for usage. */
+function writeBody({ body, stream }: ModelRequest, cap: number, dialect: Dialect): string {
+  const written: Partial<JsonObject> = { ...body };
+  written.max_tokens = Math.min(cap, dialect.maxTokens, dialect.room);
+  if (stream) {
+    const options = isObject(body.stream_options) ? body.stream_options : {};
+    written.stream_options = dialect.requestsUsage
+      ? { ...options, include_usage: true }
+      : undefined;
+  }
+  return JSON.stringify(written);
+}

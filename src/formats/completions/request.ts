@@ -1,0 +1,97 @@
+import { z } from "zod";
+import { badRequest } from "../../base/errors.ts";
+import { userField } from "../../base/fields.ts";
+import type { Json, JsonObject } from "../../base/json.ts";
+import { choicesMax } from "../../base/limits.ts";
+import { parseWith } from "../../base/request.ts";
+import type { ModelRequest } from "../../inference/format.ts";
+import { requireExactNames, requirePricedFields } from "../openai/fields.ts";
+
+/** Output tokens where the caller names no bound, as OpenAI's reference has it. */
+const defaultMaxTokens = 16;
+/** Prompts of one request. */
+const promptsMax = 2_048;
+
+const count = z.int({ error: "must be a whole number" });
+const promptSchema = z.union([
+  z.string(),
+  z.array(z.string()),
+  z.array(z.int().min(0)),
+  z.array(z.array(z.int().min(0))),
+]).nullish().meta({ description: "Text, token ids, or a list of either." });
+
+/** A legacy completion. Other fields go on to the upstream unchanged. */
+export const completionRequestSchema = z.looseObject({
+  model: z.string().min(1).max(256),
+  prompt: promptSchema,
+  user: userField,
+  stream: z.boolean().nullish(),
+  stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
+  max_tokens: count.nullish().meta({
+    description: `Most output tokens: ${defaultMaxTokens} where it is absent, none where negative.`,
+  }),
+  n: z.int().min(1).max(choicesMax).nullish().meta({ description: "Responses for each prompt." }),
+  best_of: z.int().min(1).max(choicesMax).nullish().meta({
+    description: "Responses that are generated, and charged, for each prompt.",
+  }),
+  echo: z.boolean().nullish(),
+}).meta({ id: "CompletionRequest" });
+
+// A union over long lists of numbers is slow and keeps an error for each: only its kind is checked.
+const checkedSchema = completionRequestSchema.extend({
+  prompt: z.custom<Json>(isPrompt, {
+    error: "must be a string, an array of strings, an array of token ids, or an array of those",
+  }).nullish(),
+});
+const fieldNames = Object.keys(completionRequestSchema.shape);
+
+/**
+ * Reads a legacy completion request. Throws 400 for a malformed one, and for fields that cost what
+ * has no price, unless they are in `allowedFields`.
+ */
+export function readCompletionRequest(
+  body: JsonObject,
+  { bytes, allowedFields }: { bytes: number; allowedFields: readonly string[] },
+): ModelRequest {
+  requireExactNames(body, fieldNames);
+  const request = parseWith(checkedSchema, body);
+  requirePricedFields(body, allowedFields);
+  const prompts = promptsOf(body).length;
+  if (prompts > promptsMax) {
+    throw badRequest("prompt", `'prompt' has ${prompts} prompts. The most is ${promptsMax}.`);
+  }
+  const maxTokens = request.max_tokens ?? defaultMaxTokens;
+  const generated = Math.max(request.n ?? 1, request.best_of ?? 1);
+  return {
+    model: request.model,
+    stream: request.stream ?? false,
+    wantsUsage: request.stream_options?.include_usage ?? false,
+    choices: generated * Math.max(1, prompts),
+    maxTokens: maxTokens < 0 ? null : maxTokens,
+    structured: false,
+    asksReasoning: false,
+    user: body.user,
+    body,
+    bytes,
+  };
+}
+
+/** The prompts of a valid request: texts, or lists of token ids. */
+export function promptsOf({ prompt }: JsonObject): (string | Json[])[] {
+  if (typeof prompt === "string") return [prompt];
+  if (!Array.isArray(prompt)) return [];
+  if (prompt.every((item) => typeof item === "number")) return prompt.length > 0 ? [prompt] : [];
+  return prompt.flatMap((item) => (typeof item === "string" || Array.isArray(item) ? [item] : []));
+}
+
+function isPrompt(value: unknown): boolean {
+  if (typeof value === "string") return true;
+  if (!Array.isArray(value)) return false;
+  return value.every((item) => typeof item === "string") || isTokens(value) ||
+    value.every(isTokens);
+}
+
+function isTokens(value: unknown): boolean {
+  return Array.isArray(value) &&
+    value.every((item) => Number.isSafeInteger(item) && Number(item) >= 0);
+}
