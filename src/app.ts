@@ -86,11 +86,7 @@ export async function createApp(outside: Deps): Promise<App> {
   const outboxNotifier = createOutboxNotifier(outside.committer);
   const deps = { ...outside, committer: outboxNotifier.committer };
   const secrets = await createSecrets(deps.config.secretsKeys, deps.randomBytes);
-  const projectCache = createProjectCache(deps);
-  const auth = createAuth(deps.config, projectCache);
-  const admin = createProjectAdmin(deps, { projectCache, secrets });
-  const commit = createCommitWithEvents(deps, projectCache);
-  const emit = createEmit(commit);
+  const { projectCache, auth, admin, commit, emit } = openProjects(deps, secrets);
   const { topUsers, queue, recorder, holds } = openLedger(deps, { projectCache, emit });
   const { links, deviceCookies, passkeys } = await openLinks(deps, secrets);
   const authorizations = createAuthorizations(deps, commit);
@@ -108,17 +104,14 @@ export async function createApp(outside: Deps): Promise<App> {
   const sessions = createSessions({ deps, auth, projectCache });
   const consoleServices = { deps, projectCache, admin, recorder, commit, running, sessions };
   const routes = routeMap({
-    inference: openInference({ deps, auth, holds, running, linkFor, emit: emit }, secrets),
-    ledger: ledgerRoutes({ deps, auth, recorder, offer: offer }),
-    users: ledgerAdminRoutes({ deps, adminGuard, projectCache, recorder, forget, offer: offer }),
+    inference: openInference({ deps, auth, holds, running, linkFor, emit }, secrets),
+    ledger: ledgerRoutes({ deps, auth, recorder, offer }),
+    users: ledgerAdminRoutes({ deps, adminGuard, projectCache, recorder, forget, offer }),
     projects: projectRoutes({ deps, adminGuard, admin, projectCache }),
     webhooks: webhookRoutes({ deps, auth, adminGuard, ...webhooks }),
-    connect: connectRoutes({ deps, auth, authorizations, offer: offer }),
+    connect: connectRoutes({ deps, auth, authorizations, offer }),
     stripe: stripeRoutes({ deps, projectCache, recorder, secrets, emit }),
-    paywall: paywallRoutes({
-      ...{ deps, projectCache, links, recorder, secrets, emit },
-      personOf: deviceCookies.personOf,
-    }),
+    paywall: paywallRoutes({ deps, projectCache, links, recorder, secrets, emit, deviceCookies }),
     wallets: walletRoutes({ deps, projectCache, links, deviceCookies, authorizations, passkeys }),
     verify: verifyRoutes({ deps, adminGuard }),
     summaries: summaryRoutes({ deps, adminGuard, projectCache }),
@@ -130,7 +123,7 @@ export async function createApp(outside: Deps): Promise<App> {
     metrics: openMetrics(deps, { load, running, holdSweep, dispatcher }),
     console: consoleRoutes({ ...consoleServices, ...webhooks }),
   });
-  const hono = mount(deps, routes, { load, lost: createNotFound(deps.config) });
+  const hono = mount(deps, routes, { load, notFound: createNotFound(deps.config) });
   const flush = () => topUsers.flush().then(() => deps.committer.flush());
   const sweep = createSweep(deps, [holdSweep, redelivery, sessions, forget, { sweep: flush }]);
   const probeSecrets = createProbe(deps.kv, secrets);
@@ -151,6 +144,18 @@ function createSweep(
     await sweepReversals();
     await trim();
     await sweepMarkers();
+  };
+}
+
+function openProjects(deps: Deps, secrets: Secrets) {
+  const projectCache = createProjectCache(deps);
+  const commit = createCommitWithEvents(deps, projectCache);
+  return {
+    projectCache,
+    auth: createAuth(deps.config, projectCache),
+    admin: createProjectAdmin(deps, { projectCache, secrets }),
+    commit,
+    emit: createEmit(commit),
   };
 }
 

@@ -13,12 +13,20 @@ import type { Deps, LogFields } from "./deps.ts";
 
 const knownMethods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
-/** Which address leads to which handler, by method. */
-export type Routes = Record<string, Partial<Record<HttpMethod, Handler>>>;
+/** One route: its handlers by method, and what holds for all of them. */
+export interface Route extends Partial<Record<HttpMethod, Handler>> {
+  /** Pages of any origin may call it. */
+  cors?: true;
+  /** Path parameters that the log must not show: they open a page, or name a person. */
+  secretParams?: readonly string[];
+  /** Bodies are read before the sender is known: they get a shorter deadline, and fewer at once. */
+  anonymousBody?: true;
+  /** Answered also when the service is full; not counted as load. */
+  probe?: true;
+}
 
-/** Other origins may call what a browser app needs: chat and models; and read the API document. */
-const isOpenToBrowsers = (path: string) =>
-  /^\/v1\/(.*\/)?(chat\/completions|models)|^\/openapi\.json$/.test(path);
+/** Every route by its path, whose parameters are written `:name`, and `*` for a rest. */
+export type Routes = Record<string, Route>;
 
 const preflightHeaders = {
   ...corsHeaders,
@@ -41,36 +49,51 @@ export interface Load {
 }
 
 /**
- * Serves the routes: each address answers 405 to other methods, and unknown addresses are 404, both
- * by way of `lost`. Addresses without a parameter come first, and cost one look into a table.
+ * Serves the routes. Other methods of a path get 405 and unknown paths 404, both by way of
+ * `notFound`. Paths without a parameter are tried first, and cost one look into a table.
  */
 export function mount(
   deps: Deps,
   routes: Routes,
-  { load, lost }: { load: Load; lost(refuse: Handler): Handler },
+  { load, notFound }: { load: Load; notFound(refuse: Handler): Handler },
 ): Pick<Hono, "fetch"> {
   const getPath = createRequestPath();
   const fixed = new Hono({ getPath });
   const varied = new Hono({ getPath });
   const serve = createServe(deps, load);
-  for (const [path, methods] of Object.entries(routes)) {
+  for (const [path, route] of Object.entries(routes)) {
     const hono = /[:*]/.test(path) ? varied : fixed;
-    const open = isOpenToBrowsers(path);
-    const handlers = open ? { ...methods, OPTIONS: preflight } : methods;
+    const { cors, secretParams = [], anonymousBody, probe, ...handlers } = route;
+    const options = {
+      route: path,
+      cors,
+      anonymousBody,
+      probe,
+      maskPath: pathMask(path, secretParams),
+    };
     for (const [method, handler] of Object.entries(handlers)) {
-      hono.on(method, path, serve({ route: path, method, open }, handler));
+      hono.on(method, path, serve({ ...options, method }, handler));
     }
+    if (cors) hono.on("OPTIONS", path, serve({ ...options, method: "OPTIONS" }, preflight));
   }
   fixed.notFound(({ req, env }) => varied.fetch(req.raw, env));
+  const maskUnknown = unknownPathMask(routes);
   varied.notFound((context) => {
     const { method, path } = context.req;
-    const served = { route: "other", method, open: isOpenToBrowsers(path) };
-    if (path === invalidHostPath) return serve(served, noHost)(context);
-    const isServed = (known: string) =>
-      [fixed, varied].some(({ router }) => router.match(known, path)[0].length > 0);
-    const allowed = knownMethods.filter((known) => isServed(known === "HEAD" ? "GET" : known));
+    const options = { route: "other", method, maskPath: maskUnknown };
+    if (path === invalidHostPath) return serve(options, invalidHost)(context);
+    const routesOf = (known: string): string[] =>
+      [fixed, varied].flatMap(({ router }) => {
+        const [matches] = router.match(known, path);
+        return matches.map(([[, found]]) => found.path);
+      });
+    const allowed = knownMethods.filter((known) => routesOf(known === "HEAD" ? "GET" : known)[0]);
+    // A page of any origin can read why a path of the API is not served.
+    const cors = allowed.length > 0
+      ? allowed.some((known) => routesOf(known).some((found) => routes[found]?.cors))
+      : isApiPath(path);
     const refuse = allowed.length > 0 ? methodNotAllowed(allowed.join(", ")) : unknownUrl;
-    return serve(served, lost(refuse))(context);
+    return serve({ ...options, cors }, notFound(refuse))(context);
   });
   const { fetch } = fixed;
   return {
@@ -79,18 +102,18 @@ export function mount(
   };
 }
 
-/** Whoever asks how the process is doing is answered also when nobody else is, and is not counted. */
-const isProbe = (route: string) => ["/healthz", "/readyz", "/metrics"].includes(route);
+const isApiPath = (path: string) => path.startsWith("/v1/");
 
-/** Reads a body before it is known who sends it. */
-const isForStrangers = (route: string) =>
-  /^\/(console\/sign-in|wallet|topup|authorize|v1\/stripe)(\/|$)/.test(route);
-
-/** What is served where; `open` to the pages of other origins. */
-interface Served {
+/** One handler's route, as the server treats it. */
+interface ServedRoute {
+  /** The route's path, for metrics. */
   route: string;
   method: string;
-  open: boolean;
+  cors?: boolean | undefined;
+  anonymousBody?: boolean | undefined;
+  probe?: boolean | undefined;
+  /** A path as the log may show it. */
+  maskPath(path: string): string;
 }
 
 type Begun = Pick<Incoming, "requestId" | "startedAt" | "inTime">;
@@ -100,8 +123,8 @@ function createServe(deps: Deps, load: Load) {
   const { clock, config, metrics, tracing } = deps;
   const refused = () => metrics.refusals.overloaded.add();
   const bodies = new BodyBudget(config.bodiesBytesMax, refused);
-  const ofCallers = createBodyDeadline(clock, bodyDeadlineMs);
-  const ofStrangers = limitWaitingBodies(createBodyDeadline(clock, strangersBodyDeadlineMs), {
+  const callerDeadline = createBodyDeadline(clock, bodyDeadlineMs);
+  const anonymousDeadline = limitWaitingBodies(createBodyDeadline(clock, strangersBodyDeadlineMs), {
     most: Math.ceil(config.requestsMax / strangersShare),
     refused,
   });
@@ -128,10 +151,11 @@ function createServe(deps: Deps, load: Load) {
     });
   }
 
-  return ({ route, method, open }: Served, handler: Handler) => {
+  return (served: ServedRoute, handler: Handler) => {
+    const { route, method, cors, maskPath } = served;
     const counted = metrics.requests(route, method);
-    const isCounted = !isProbe(route);
-    const inTime = isForStrangers(route) ? ofStrangers : ofCallers;
+    const isCounted = !served.probe;
+    const inTime = served.anonymousBody ? anonymousDeadline : callerDeadline;
     return async (context: Context): Promise<Response> => {
       const { raw: request } = context.req;
       const requestId = callerRequestId(request) ?? deps.id("req");
@@ -141,7 +165,7 @@ function createServe(deps: Deps, load: Load) {
         const elapsedMs = clock.elapsed() - startedAt;
         counted.seen(status, elapsedMs);
         const { method } = request;
-        const path = withoutSecrets(context.req.path);
+        const path = maskPath(context.req.path);
         const ms = Math.round(elapsedMs * 10) / 10;
         const level = status >= 500 ? "error" : "info";
         deps.log(level, "request", { requestId, traceId, method, path, status, ms, ...fields });
@@ -156,7 +180,7 @@ function createServe(deps: Deps, load: Load) {
       } catch (error) {
         const fault = error instanceof ApiError ? error : internalError(error);
         log(fault.status, loggedFault(fault));
-        const response = errorResponse(fault, requestId, open ? corsHeaders : undefined);
+        const response = errorResponse(fault, requestId, cors ? corsHeaders : undefined);
         if (request.method === "HEAD") await measureBody(response);
         return response;
       } finally {
@@ -174,19 +198,43 @@ function addressOf(env: unknown): string | null {
   return typeof hostname === "string" ? hostname : null;
 }
 
-/** What opens a page, a key that someone took for an id, and a person's id. */
-const secretInPath = [
-  [/^\/(topup|authorize)\/.+/, "/$1/[token]"],
-  [/sk_\w+/g, "[key]"],
-  [/^(\/v1\/admin\/projects\/[^/]+\/users\/)[^/]+/, "$1[user]"],
-  [/^\/v1\/(?!chat\/)[^/]+(?=\/(chat\/completions|models)(\/|$))/, "/v1/[user]"],
-] as const;
+/** Masks a route's secret parameters, and a key that someone took for an id. */
+function pathMask(route: string, secretParams: readonly string[]): (path: string) => string {
+  if (secretParams.length === 0) return maskKeys;
+  const secret = secretPattern(route, secretParams);
+  return (path) => maskKeys(path.replace(secret, maskGroups));
+}
 
-/** A path for the log. */
-function withoutSecrets(path: string): string {
-  // Nearly all of them are this one.
-  if (path === "/v1/chat/completions") return path;
-  return secretInPath.reduce((shown, [secret, mark]) => shown.replace(secret, mark), path);
+/** Masks what may be secret in a path that no route has, such as a link with more at its end. */
+function unknownPathMask(routes: Routes): (path: string) => string {
+  const secrets = Object.entries(routes).flatMap(([path, { secretParams }]) =>
+    secretParams ? [secretPattern(path, secretParams)] : []
+  );
+  return (path) =>
+    maskKeys(secrets.reduce((masked, secret) => masked.replace(secret, maskGroups), path));
+}
+
+/** Finds the values of a route's secret parameters at the start of a path, each in a named group. */
+function secretPattern(route: string, secretParams: readonly string[]): RegExp {
+  const segments = route.split("/").map((segment) => {
+    const name = segment.startsWith(":") ? segment.slice(1) : null;
+    if (name === null) return segment === "*" ? ".*" : segment.replaceAll(".", "\\.");
+    return secretParams.includes(name) ? `(?<${name}>[^/]+)` : "[^/]+";
+  });
+  return new RegExp(`^${segments.join("/")}(?=/|$)`);
+}
+
+/** Replaces the named groups of a match, which stand in the order of the path, by their names. */
+function maskGroups(match: string, ...rest: unknown[]): string {
+  const groups: Record<string, unknown> = Object(rest.at(-1));
+  return Object.entries(groups).reduce(
+    (masked, [name, value]) => masked.replace(`/${value}`, `/[${name}]`),
+    match,
+  );
+}
+
+function maskKeys(path: string): string {
+  return path.includes("sk_") ? path.replace(/sk_\w+/g, "[key]") : path;
 }
 
 function internalError(cause: unknown): ApiError {
@@ -214,18 +262,18 @@ const unknownUrl: Handler = ({ request, path }) => {
   });
 };
 
-const noHost: Handler = () => {
+const invalidHost: Handler = () => {
   throw badRequest("Host", "'Host' must be a host's name or address, and maybe a port.");
 };
 
 /** What a client that was set up in a hurry most likely needs to hear. */
 function hintAt(path: string): string {
   if (path.startsWith("/v1/v1/")) return "The base URL may have /v1 twice.";
-  if (/^\/(models|user)\b|\/(chat\/completions|models)$/.test(path)) {
+  if (/^\/(models|user)\b|\/(completions|models)$/.test(path)) {
     return "The base URL has to end in /v1, or in /v1/USER.";
   }
-  const isOtherOfOpenAi = /^\/v1\/([^/]+\/)?(responses|completions|embeddings|images|audio)\b/;
+  const isOtherOfOpenAi = /^\/v1\/([^/]+\/)?(responses|embeddings|images|audio)\b/;
   if (!isOtherOfOpenAi.test(path)) return "Please check the URL for typos.";
-  return "Of OpenAI's API only chat completions and models are served. A client that offers a " +
-    "choice, such as 'Use Responses API', has to be set to chat completions.";
+  return "Of OpenAI's API only chat completions, completions and models are served. In a client " +
+    "that offers a choice, such as 'Use Responses API', choose chat completions.";
 }

@@ -46,14 +46,27 @@ export interface RouteHandlers {
   console: ReturnType<typeof consoleRoutes>;
 }
 
-/** The whole outside of the service: which address leads into which room. */
-export function routeMap(services: RouteHandlers): Routes {
-  return {
-    ...callerRoutes(services),
-    ...operatorRoutes(services),
-    ...publicRoutes(services),
-    ...services.console,
+const cors = true;
+const anonymousBody = true;
+
+/** Every path of the service, and the handler that it leads to. */
+export function routeMap(handlers: RouteHandlers): Routes {
+  const reservedUsers = new Set(["v1", "console", "docs"]);
+  const routes: Routes = {
+    ...formatRoutes(handlers.inference, reservedUsers),
+    ...modelRoutes(handlers.inference),
+    ...callerRoutes(handlers),
+    ...operatorRoutes(handlers),
+    ...publicRoutes(handlers),
+    ...handlers.console,
   };
+  // A word that stands below /v1 cannot be a user there. `v1` is where a client appends it to a base
+  // URL that has it already: all users would share that user's balance.
+  for (const path of Object.keys(routes)) {
+    const word = /^\/v1\/([^/:]+)/.exec(path)?.[1];
+    if (word) reservedUsers.add(word);
+  }
+  return routes;
 }
 
 /** The endpoints that call models, by their path below `/v1` and below `/v1/{user}`. */
@@ -68,24 +81,31 @@ export const formatsApiDoc: EndpointDocs = Object.assign(
   ...Object.values(formats).map(({ apiDoc }) => apiDoc),
 );
 
-function formatRoutes(inference: RouteHandlers["inference"]): Routes {
+function formatRoutes(
+  inference: RouteHandlers["inference"],
+  reservedUsers: ReadonlySet<string>,
+): Routes {
+  const secretParams = ["user"];
   return Object.fromEntries(
     Object.entries(formats).flatMap(([path, { format }]) => [
-      [`/v1${path}`, { POST: inference.call(format) }],
-      [`/v1/:user${path}`, { POST: inference.call(format, { userInPath: true }) }],
+      [`/v1${path}`, { cors, POST: inference.call(format) }],
+      [`/v1/:user${path}`, { cors, secretParams, POST: inference.call(format, { reservedUsers }) }],
     ]),
   );
 }
 
-/** What a project's key opens. */
-function callerRoutes({ connect, inference, ledger, webhooks }: RouteHandlers): Routes {
+function modelRoutes(inference: RouteHandlers["inference"]): Routes {
   return {
-    ...formatRoutes(inference),
-    "/v1/models": { GET: inference.models },
-    "/v1/models/*": { GET: inference.model },
-    "/v1/:user/models": { GET: inference.models },
-    "/v1/:user/models/*": { GET: inference.model },
+    "/v1/models": { cors, GET: inference.models },
+    "/v1/models/*": { cors, GET: inference.model },
+    "/v1/:user/models": { cors, secretParams: ["user"], GET: inference.models },
+    "/v1/:user/models/*": { cors, secretParams: ["user"], GET: inference.model },
+  };
+}
 
+/** What a project's key opens. */
+function callerRoutes({ connect, ledger, webhooks }: RouteHandlers): Routes {
+  return {
     "/v1/user/balance": { GET: ledger.balance },
     "/v1/user/balance/topup": { GET: ledger.topUp },
     "/v1/user/balance/deposit": { POST: ledger.deposit },
@@ -124,12 +144,27 @@ function operatorRoutes(services: RouteHandlers): Routes {
     "/v1/admin/projects/:projectId/keys/:keyId": { DELETE: projects.revokeKey },
     "/v1/admin/projects/:projectId/export": { GET: exports.exportRecords },
     "/v1/admin/projects/:projectId/users": { GET: users.listUsers },
-    "/v1/admin/projects/:projectId/users/:user": { GET: users.getUser },
-    "/v1/admin/projects/:projectId/users/:user/activities": { GET: users.activities },
-    "/v1/admin/projects/:projectId/users/:user/deposit": { POST: users.deposit },
-    "/v1/admin/projects/:projectId/users/:user/charge": { POST: users.charge },
-    "/v1/admin/projects/:projectId/users/:user/refund": { POST: users.refund },
-    "/v1/admin/projects/:projectId/users/:user/forget": { POST: users.forget },
+    "/v1/admin/projects/:projectId/users/:user": { secretParams: ["user"], GET: users.getUser },
+    "/v1/admin/projects/:projectId/users/:user/activities": {
+      secretParams: ["user"],
+      GET: users.activities,
+    },
+    "/v1/admin/projects/:projectId/users/:user/deposit": {
+      secretParams: ["user"],
+      POST: users.deposit,
+    },
+    "/v1/admin/projects/:projectId/users/:user/charge": {
+      secretParams: ["user"],
+      POST: users.charge,
+    },
+    "/v1/admin/projects/:projectId/users/:user/refund": {
+      secretParams: ["user"],
+      POST: users.refund,
+    },
+    "/v1/admin/projects/:projectId/users/:user/forget": {
+      secretParams: ["user"],
+      POST: users.forget,
+    },
     "/v1/admin/projects/:projectId/subscriptions/:subscriptionId": {
       PATCH: webhooks.operateSubscription,
     },
@@ -146,21 +181,31 @@ function publicRoutes(
   { stripe, paywall, wallets, docs, guides, health, metrics }: RouteHandlers,
 ): Routes {
   return {
-    "/topup/:token": { GET: paywall.showTopUp, POST: paywall.startTopUp },
-    "/authorize/:token": { GET: wallets.showAuthorize, POST: wallets.decideAuthorize },
-    "/wallet": { GET: wallets.showWallet, POST: wallets.changeWallet },
-    "/wallet/passkeys/options": { POST: wallets.passkeyOptions },
-    "/wallet/passkeys": { POST: wallets.addPasskey },
-    "/wallet/sign-in/options": { POST: wallets.signInOptions },
-    "/wallet/sign-in": { POST: wallets.signIn },
-    "/v1/stripe": { POST: stripe.webhook },
-    "/v1/stripe/:projectId": { POST: stripe.webhook },
+    "/topup/:token": {
+      secretParams: ["token"],
+      anonymousBody,
+      GET: paywall.showTopUp,
+      POST: paywall.startTopUp,
+    },
+    "/authorize/:token": {
+      secretParams: ["token"],
+      anonymousBody,
+      GET: wallets.showAuthorize,
+      POST: wallets.decideAuthorize,
+    },
+    "/wallet": { anonymousBody, GET: wallets.showWallet, POST: wallets.changeWallet },
+    "/wallet/passkeys/options": { anonymousBody, POST: wallets.passkeyOptions },
+    "/wallet/passkeys": { anonymousBody, POST: wallets.addPasskey },
+    "/wallet/sign-in/options": { anonymousBody, POST: wallets.signInOptions },
+    "/wallet/sign-in": { anonymousBody, POST: wallets.signIn },
+    "/v1/stripe": { anonymousBody, POST: stripe.webhook },
+    "/v1/stripe/:projectId": { anonymousBody, POST: stripe.webhook },
     "/docs/guides": { GET: guides.contents },
     "/docs/guides/:name": { GET: guides.guide },
-    "/openapi.json": { GET: docs.openapi },
+    "/openapi.json": { cors, GET: docs.openapi },
     "/docs": { GET: docs.reference },
-    "/healthz": { GET: health.healthz },
-    "/readyz": { GET: health.readyz },
-    "/metrics": { GET: metrics.metrics },
+    "/healthz": { probe: true, GET: health.healthz },
+    "/readyz": { probe: true, GET: health.readyz },
+    "/metrics": { probe: true, GET: metrics.metrics },
   };
 }

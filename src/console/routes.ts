@@ -21,7 +21,7 @@ import { webhookPage } from "./webhook.tsx";
 import { webhookActions } from "./webhook_actions.tsx";
 import { webhookPages } from "./webhooks.tsx";
 
-type PageRoutes = Record<string, { GET?: Handler; POST?: Handler }>;
+type PageRoutes = Record<string, { GET?: Handler; POST?: Handler; anonymousBody?: true }>;
 
 /** Which page is where. Forms are posted to the address that shows them. */
 export function consoleRoutes(services: ConsoleDeps): PageRoutes {
@@ -30,7 +30,7 @@ export function consoleRoutes(services: ConsoleDeps): PageRoutes {
   const project = "/console/projects/:projectId";
   return {
     "/console": { GET: consoleHome(door) },
-    "/console/sign-in": { GET: show, POST: signIn },
+    "/console/sign-in": { anonymousBody: true, GET: show, POST: signIn },
     "/console/sign-out": { POST: signOut },
     "/console/projects": { GET: projectsPage(door, services) },
     "/console/audit": { GET: instanceAuditPage(door, services) },

@@ -5,7 +5,7 @@ import { readIdempotencyKey, readJsonBody } from "../base/request.ts";
 import { findAccount } from "../ledger/authorization.ts";
 import { modelTerms } from "../pricing/price.ts";
 import type { Caller } from "../projects/auth.ts";
-import { endUser } from "../projects/end_user.ts";
+import { endUser, type PathUser } from "../projects/end_user.ts";
 import { modelNotFound, noUpstream } from "../upstreams/errors.ts";
 import { type Admission, admitCall } from "./admit.ts";
 import { failedEnding, type InferenceCall, type InferenceDeps } from "./call.ts";
@@ -28,19 +28,20 @@ const settingsMovesMax = 5;
 /**
  * The handler of a format's endpoint: read, admit, forward, meter, settle. A user who must top up
  * gets a normal response that says so; a user who gets a model's response has been charged for it.
- * `userInPath`: the path begins with `/v1/{user}/`.
+ * With `reservedUsers` the path begins with `/v1/{user}/`, where the user is none of these words.
  */
 export function createCallHandler(
   services: InferenceDeps,
   format: Format,
-  { userInPath = false }: { userInPath?: boolean } = {},
+  { reservedUsers }: { reservedUsers?: ReadonlySet<string> } = {},
 ): Handler {
   return async (incoming) => {
     const id = services.deps.id("req");
     const telemetry = new CallTelemetry(services.deps, { id, startedAt: incoming.startedAt });
-    const user = userInPath ? incoming.path.split("/")[2] : undefined;
+    const segment = reservedUsers && incoming.path.split("/")[2];
+    const pathUser = segment && reservedUsers ? { segment, reserved: reservedUsers } : undefined;
     try {
-      return await handleCall(services, { incoming, id, telemetry, format, pathUser: user });
+      return await handleCall(services, { incoming, id, telemetry, format, pathUser });
     } catch (error) {
       // The ending of an admitted call has been recorded before, and stays.
       telemetry.end({ ...failedEnding(error), kind: "refused" });
@@ -51,8 +52,7 @@ export function createCallHandler(
 
 type StartedCall = Pick<InferenceCall, "id" | "telemetry" | "format"> & {
   incoming: Incoming;
-  /** As sent, percent-encoded. */
-  pathUser: string | undefined;
+  pathUser: PathUser | undefined;
 };
 
 async function handleCall(services: InferenceDeps, started: StartedCall): Promise<Response> {

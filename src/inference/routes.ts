@@ -9,8 +9,8 @@ import { createCallHandler } from "./handle_call.ts";
 /** The endpoints that OpenAI clients call. All need the scope `chat`. */
 export function inferenceRoutes(services: InferenceDeps, models: Models) {
   return {
-    /** The endpoint of a format; with `userInPath`, the one below `/v1/{user}`. */
-    call: (format: Format, options?: { userInPath: boolean }) =>
+    /** The endpoint of a format; with `reservedUsers`, the one below `/v1/{user}`. */
+    call: (format: Format, options?: { reservedUsers: ReadonlySet<string> }) =>
       createCallHandler(services, format, options),
     models: listModels(services, models),
     model: getModel(services, models),

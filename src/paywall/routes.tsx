@@ -30,8 +30,8 @@ const activitiesShown = 20;
 /** What the hosted top-up page works with. */
 export interface PaywallDeps extends PaymentDeps {
   links: Links;
-  /** The person whose device sent a request, or null. */
-  personOf(request: Request): Promise<string | null>;
+  /** Knows the person whose device sent a request; null for an unknown device. */
+  deviceCookies: { personOf(request: Request): Promise<string | null> };
 }
 
 /** The pages that a person opens from a paywall message. Reading one changes nothing. */
@@ -62,10 +62,10 @@ async function open({ deps, projectCache, links }: PaywallDeps, token: string) {
 
 function showTopUp(services: PaywallDeps): Handler {
   return async ({ request, param, requestId }) => {
-    const { deps, personOf } = services;
+    const { deps, deviceCookies } = services;
     const { ref, project } = await open(services, param("token"));
     const { currency, topUp } = project;
-    const shown = !ref.wallet || ref.wallet.personId === await personOf(request);
+    const shown = !ref.wallet || ref.wallet.personId === await deviceCookies.personOf(request);
     const { balance } = await readBalance(deps.kv, ref, deps.clock.now());
     const page = { limit: activitiesShown, cursor: undefined };
     const entries = shown ? (await listActivities(deps.kv, ref, page)).entries : [];

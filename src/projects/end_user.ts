@@ -6,19 +6,19 @@ import { z } from "zod";
 import { userIdCharsMax } from "../base/limits.ts";
 import type { ErrorDoc } from "../base/endpoint_doc.ts";
 
+/** A path segment that names the user, as sent: percent-encoded. */
+export interface PathUser {
+  segment: string;
+  /** Words that are part of a path, and so cannot name a user there. */
+  reserved: ReadonlySet<string>;
+}
+
 /** Where a request may name its end user, besides the header. */
 export interface UserSources {
   body?: unknown;
-  /** The path segment as it stood in the address, still percent-encoded. */
-  path?: string | undefined;
+  path?: PathUser | undefined;
   query?: string | undefined;
 }
-
-/**
- * Words that stand where `/v1/{user}/…` has its user, and so are no users there. `v1` does where a
- * client appends it to a base URL that has it already: all users would share that user's balance.
- */
-const reserved = new Set(["chat", "models", "user", "webhooks", "admin", "console", "docs", "v1"]);
 
 /**
  * The end user that a request is about: body, else header, else path, else query, else the key's
@@ -75,7 +75,7 @@ function fromHeader(request: Request): string | null {
   return checkUserId(text, "X-Service-User");
 }
 
-function fromPath(segment: string): string {
+function fromPath({ segment, reserved }: PathUser): string {
   let user: string;
   try {
     user = decodeURIComponent(segment);
@@ -84,7 +84,10 @@ function fromPath(segment: string): string {
   }
   if (reserved.has(user)) {
     const doubled = user === "v1" ? " The base URL may have /v1 twice." : "";
-    throw badRequest("user", `'${user}' is a reserved word, and no user in a path.${doubled}`);
+    throw badRequest(
+      "user",
+      `'${user}' is a reserved word, and cannot be a user in a path.${doubled}`,
+    );
   }
   return checkUserId(user, "user");
 }

@@ -300,7 +300,6 @@ Deno.test("bad input: unknown addresses are 404, with a key and without", async 
     "/",
     "/v1",
     "/v2/chat/completions",
-    "/v1/completions",
     "/v1/embeddings",
     "/favicon.ico",
   ]
