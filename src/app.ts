@@ -180,7 +180,7 @@ function openInference(
   return inferenceRoutes({
     ...services,
     findUpstream,
-    rateLimiter: rateLimiter,
+    rateLimiter,
     waiters: new Map(),
   }, models);
 }

@@ -136,21 +136,21 @@ export function runningRow<Q extends Quote>(
 
 /** Stores the answer with its charge, or frees the key when it is too large to keep. */
 export function storeResponse(
-  draft: AccountTx,
+  tx: AccountTx,
   mark: IdempotencyMark,
   { ref, answer }: { ref: AccountRef; answer: StoredResponse },
 ): void {
-  if (!fitsIdempotencyStore(answer.body)) return removeIdempotencyMark(draft, mark);
+  if (!fitsIdempotencyStore(answer.body)) return removeIdempotencyMark(tx, mark);
   const { fingerprint, expiresAt } = mark;
   const { headers } = answer;
   const head: Head = { state: "done", fingerprint, expiresAt, headers, user: ref.user };
-  draft.put(mark.key, encode(head, answer.body));
+  tx.put(mark.key, encode(head, answer.body));
 }
 
 /** Frees the key for another request. */
-export function removeIdempotencyMark(draft: AccountTx, { key, dueKey }: IdempotencyMark): void {
-  draft.remove(key);
-  draft.remove(dueKey);
+export function removeIdempotencyMark(tx: AccountTx, { key, dueKey }: IdempotencyMark): void {
+  tx.remove(key);
+  tx.remove(dueKey);
 }
 
 /** Whether an answer is small enough to be kept. */

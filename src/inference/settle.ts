@@ -43,9 +43,9 @@ export async function settleCall(
     usage: describeUsage(answer, usage),
     idempotencyKey: answer.idempotency?.idempotencyKey ?? null,
     trigger: userTrigger(answer.user),
-    alongside(draft, entry) {
-      draft.emit(callEndedEvent(answer, ending));
-      alongside?.(draft, entry);
+    alongside(tx, entry) {
+      tx.emit(callEndedEvent(answer, ending));
+      alongside?.(tx, entry);
     },
   };
   try {
@@ -113,9 +113,9 @@ export async function releaseCall(
   const { ref, id, requestId, idempotency, telemetry } = answer;
   telemetry.begin("settle");
   countFailure(deps, answer, ending);
-  const end = (draft: AccountTx) => {
-    draft.emit(callEndedEvent(answer, ending));
-    if (idempotency) removeIdempotencyMark(draft, idempotency);
+  const end = (tx: AccountTx) => {
+    tx.emit(callEndedEvent(answer, ending));
+    if (idempotency) removeIdempotencyMark(tx, idempotency);
   };
   await holds.release(ref, id, end).catch((error) =>
     // The hold then ends by itself, when it expires.

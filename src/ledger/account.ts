@@ -109,8 +109,29 @@ export function emptyAccount(): Account {
   };
 }
 
-/** An account as it is stored; amounts are whole 1e-9 units as text. */
+/**
+ * Throws for an account that no correct operation leaves: a balance or a hold below zero, `held` that
+ * is not the sum of the holds, or more held than there is. Checked at every write and before every
+ * decision, so that a defect is a 500 that changes nothing.
+ */
+export function assertAccount({ balance, held, holds }: Account): void {
+  let sum: Amount = zero;
+  for (const { amount, used } of holds) {
+    if (amount < 0n || used < 0n) throw new Error(`a hold of ${amount}, of which ${used} is used`);
+    sum = toAmount(sum + amount);
+  }
+  if (sum !== held) throw new Error(`an account holds ${held}, and its holds are ${sum}`);
+  if (balance < 0n || held > balance) {
+    throw new Error(`an account has a balance of ${balance}, and holds ${held}`);
+  }
+}
+
+/**
+ * An account as it is stored; amounts are whole 1e-9 units as text. Throws for an unsound account:
+ * see `assertAccount`.
+ */
 export function encodeAccount(account: Account): Uint8Array {
+  assertAccount(account);
   const { balance, seq, last, holds, listed, counters, use, formerly, closed } = account;
   const stored: StoredAccount = {
     balance: balance.toString(),
@@ -132,8 +153,18 @@ function encodeHold({ id, amount, expiresAt, used, connectionId }: Hold): Stored
   return hold;
 }
 
-/** Reads what `encodeAccount` wrote; null is an account before its first operation. */
+/**
+ * Reads what `encodeAccount` wrote; null is an account before its first operation. Throws for an
+ * unsound account: see `assertAccount`.
+ */
 export function decodeAccount(bytes: Uint8Array | null): Account {
+  const account = parseAccount(bytes);
+  assertAccount(account);
+  return account;
+}
+
+/** Reads an account without judging it, for lists and for `verify`, which reports what is wrong. */
+export function parseAccount(bytes: Uint8Array | null): Account {
   if (!bytes) return emptyAccount();
   const { balance, seq, last, holds, listed, counters, use, formerly, closed } = fromBytes<
     StoredAccount

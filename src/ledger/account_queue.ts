@@ -61,11 +61,11 @@ export function createAccountQueue(
   async function settleBatch(name: string, ref: AccountRef, batch: QueuedOp[]): Promise<void> {
     for (let attempt = 0; attempt < attemptsMax; attempt++) {
       if (attempt > 2) await backOff(deps, attempt);
-      const { draft, fresh, unread } = await openDraft(name, ref, batch, attempt);
+      const { tx, fresh, unread } = await openTx(name, ref, batch, attempt);
       const decisions: PendingReply[] = [];
       for (const waiting of batch) {
-        decisions.push(waiting.decide(draft));
-        if (draft.isFull) break;
+        decisions.push(waiting.decide(tx));
+        if (tx.isFull) break;
       }
       if (!fresh && decisions.some(({ refused }) => refused)) {
         cache.delete(name);
@@ -76,26 +76,24 @@ export function createAccountQueue(
         const others = batch.filter((_, at) => !decisions[at]?.failed);
         return others.length > 0 ? await settleBatch(name, ref, others) : undefined;
       }
-      if (draft.changed) {
-        const version = await commitDraft(name, draft);
+      if (tx.changed) {
+        const version = await commitTx(name, tx);
         if (version === null && unread.length > 0) claims.onCollision();
         if (version === null) continue;
-        remember(name, draft.account, version);
-        const { use } = draft.spending;
+        remember(name, tx.account, version);
+        const { use } = tx.spending;
         if (use) services.topUsers.see(ref.projectId, ref.user, use);
-        draft.entries.forEach((entry) =>
-          deps.metrics.entry(entry, draft.snapshot.project.currency)
-        );
+        tx.entries.forEach((entry) => deps.metrics.entry(entry, tx.snapshot.project.currency));
       }
       decisions.forEach(({ reply }) => reply());
-      if (draft.changed) notify(name);
+      if (tx.changed) notify(name);
       const others = batch.slice(decisions.length);
       return others.length > 0 ? await settleBatch(name, ref, others) : undefined;
     }
     throw accountContended();
   }
 
-  async function openDraft(name: string, ref: AccountRef, batch: QueuedOp[], attempt: number) {
+  async function openTx(name: string, ref: AccountRef, batch: QueuedOp[], attempt: number) {
     const known = cache.get(name);
     // What is decided without a write is believed on a fresh record: then everything was read.
     const looksFor = (claim: string) => !claims.isNew(claim) || !known || attempt > 0;
@@ -112,7 +110,7 @@ export function createAccountQueue(
       : await services.projectCache.refresh(ref.projectId);
     const { id, clock } = deps;
     const isNew = version === null && !batch.every(({ operation }) => operation.existingHoldOnly);
-    const draft = new AccountTx({
+    const tx = new AccountTx({
       ref,
       account,
       version,
@@ -122,12 +120,12 @@ export function createAccountQueue(
       now: clock.now(),
       id,
     });
-    return { draft, fresh: !known, unread };
+    return { tx, fresh: !known, unread };
   }
 
-  async function commitDraft(name: string, draft: AccountTx): Promise<string | null> {
+  async function commitTx(name: string, tx: AccountTx): Promise<string | null> {
     try {
-      const version = await deps.committer.commit(draft.finish());
+      const version = await deps.committer.commit(tx.finish());
       if (version === null) cache.delete(name);
       return version;
     } catch (error) {
@@ -268,13 +266,13 @@ export interface AccountOp<T> {
   /** It is about holds of before: where no account is, it is for nobody new, and brings no trial. */
   existingHoldOnly?: true;
   /** Decides and alters the draft. What it throws reaches its own caller alone, and undoes it. */
-  apply(draft: AccountTx): OpResult<T>;
+  apply(tx: AccountTx): OpResult<T>;
 }
 
 /** An operation that waits for its turn. */
 export interface QueuedOp {
   operation: Omit<AccountOp<unknown>, "apply">;
-  decide(draft: AccountTx): PendingReply;
+  decide(tx: AccountTx): PendingReply;
   reject: (error: unknown) => void;
 }
 
@@ -309,9 +307,9 @@ export function createDecider<T>(
   resolve: (value: T) => void,
   reject: (error: unknown) => void,
 ): QueuedOp["decide"] {
-  return (draft) => {
+  return (tx) => {
     try {
-      const { value, refused = false } = operation.apply(draft);
+      const { value, refused = false } = operation.apply(tx);
       return { refused, failed: false, reply: () => resolve(value) };
     } catch (error) {
       return { refused: true, failed: true, reply: () => reject(error) };

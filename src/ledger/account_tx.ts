@@ -1,6 +1,6 @@
 import { toBytes } from "../base/json.ts";
 import type { MakeId } from "../base/ids.ts";
-import { type Amount, least, parseAmount, toAmount, zero } from "../base/money.ts";
+import { type Amount, fromDecimal, least, parseAmount, toAmount, zero } from "../base/money.ts";
 import { bySystem, type NewEvent } from "../events/event.ts";
 import { appendEvents } from "../events/outbox.ts";
 import type { ProjectSnapshot } from "../projects/project_cache.ts";
@@ -19,10 +19,10 @@ import {
 import { activityOfRequest, createEntry, type Entry, type NewEntry, tokensOf } from "./entry.ts";
 import { entryEvents, type EntryOrigin, expiredHoldEvent } from "./events.ts";
 import { SpendLimits } from "./spend_limits.ts";
-import { holdingKeyOf } from "./store.ts";
+import { holdIndexKey } from "./store.ts";
 import { countEntryHourly } from "../summaries/hourly_counters.ts";
 
-interface DraftOptions {
+interface AccountTxOptions {
   ref: AccountRef;
   account: Account;
   version: string | null;
@@ -45,11 +45,11 @@ export class AccountTx {
   readonly spending: SpendLimits;
   readonly entries: Entry[] = [];
   #changed = false;
-  readonly #options: DraftOptions;
+  readonly #options: AccountTxOptions;
   readonly #write: Write = emptyWrite();
   readonly #rows: TxRows;
 
-  constructor(options: DraftOptions) {
+  constructor(options: AccountTxOptions) {
     this.#options = options;
     this.snapshot = options.snapshot;
     this.now = options.now;
@@ -91,7 +91,7 @@ export class AccountTx {
   }
 
   /** The same if none of their own answers were running. */
-  get alone(): Amount {
+  get withoutOwnHolds(): Amount {
     const { spending, account: { balance } } = this;
     return [spending.allowance(zero), spending.budget(zero)]
       .reduce<Amount>((most, bound) => (bound === null ? most : least(most, bound)), balance);
@@ -162,13 +162,13 @@ export class AccountTx {
     // A wallet is listed for each connection, which the account does not keep count of.
     if (this.account.listed && !ref.wallet) return;
     this.account.listed = true;
-    this.put(holdingKeyOf(ref), toBytes({ ref }));
+    this.put(holdIndexKey(ref), toBytes({ ref }));
   }
 
   /** Says that nothing is held any more for whom this is for. */
-  unlist(): void {
+  dropFromSweep(): void {
     this.account.listed = false;
-    this.remove(holdingKeyOf(this.#options.ref));
+    this.remove(holdIndexKey(this.#options.ref));
   }
 
   /** Takes a hold away; null when it is gone, because it has expired or was settled. */
@@ -187,6 +187,7 @@ export class AccountTx {
     const { owner, name } = accountPlace(ref);
     const key = accountKey(owner, name);
     this.#keepSpending();
+    this.#assertEntries();
     this.#write.checks.push(
       { key, version },
       { key: projectKey(ref.projectId), version: snapshot.version },
@@ -219,6 +220,21 @@ export class AccountTx {
     (this.#write.additions ??= []).push(countEntry(whole, movement));
     this.emit(...entryEvents(whole, { ref, project: this.snapshot.project }, origin));
     return whole;
+  }
+
+  /** Throws unless the balance moved by exactly what the entries say. */
+  #assertEntries(): void {
+    const { account } = this.#options;
+    // A closed account has been moved as a whole to another name.
+    if (this.account.closed) return;
+    const moved = this.entries.reduce((sum, { delta }) => sum + fromDecimal(delta), 0n);
+    if (
+      account.balance + moved === this.account.balance &&
+      account.seq + this.entries.length === this.account.seq
+    ) return;
+    throw new Error(
+      `entries move a balance by ${moved}: ${account.balance} to ${this.account.balance}`,
+    );
   }
 
   #keepSpending(): void {

@@ -1,7 +1,7 @@
 import type { Amount } from "../base/money.ts";
 import type { Key, Kv } from "../store/kv.ts";
 import type { AccountRef } from "./account.ts";
-import { listHolding, readAccount } from "./store.ts";
+import { listHoldIndex, readAccount } from "./store.ts";
 import { settledAt } from "./view.ts";
 
 /** A user's exact balance and what is held of it, read afresh, expired holds counted out. */
@@ -31,7 +31,7 @@ export async function mayHold(
   { projectId, user }: Pick<AccountRef, "projectId" | "user">,
 ): Promise<boolean> {
   for (let after: Key | null = null;;) {
-    const { refs, next } = await listHolding(kv, after, holdingPage);
+    const { refs, next } = await listHoldIndex(kv, after, holdingPage);
     if (refs.some((ref) => ref.projectId === projectId && ref.user === user)) return true;
     if (!next) return false;
     after = next;

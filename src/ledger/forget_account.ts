@@ -44,7 +44,7 @@ export async function moveAccount(
         reads: [],
         // As much as any write may carry: it shares its own with no other operation.
         bytes: Infinity,
-        apply: (draft) => ({ value: applyMove(draft, job, row) }),
+        apply: (tx) => ({ value: applyMove(tx, job, row) }),
       }).catch(ignoreClosed);
     }
     const write = {
@@ -77,15 +77,15 @@ function requireNoLeave(authorization: Row["value"] | undefined): void {
   throw badRequest(null, message, "user_connected");
 }
 
-function applyMove(draft: AccountTx, job: ForgetJob, row: Write["sets"][number]): void {
+function applyMove(tx: AccountTx, job: ForgetJob, row: Write["sets"][number]): void {
   const { projectId, user, pseudonym } = job;
   const jobKey = forgetJobKey(projectId, user);
-  const { account } = draft;
+  const { account } = tx;
   if (account.holds.length > 0) {
     throw badRequest(null, "Money is held for answers that are still running.", "money_held");
   }
   if (account.balance !== 0n && !job.forfeit) {
-    const { currency } = draft.snapshot.project;
+    const { currency } = tx.snapshot.project;
     throw badRequest(
       "forfeit",
       `The balance is ${formatAmount(account.balance)} ${currency}: ` +
@@ -93,12 +93,12 @@ function applyMove(draft: AccountTx, job: ForgetJob, row: Write["sets"][number])
       "balance_not_zero",
     );
   }
-  if (account.listed) draft.unlist();
+  if (account.listed) tx.dropFromSweep();
   const moved = encodeAccount({ ...account, formerly: user });
-  draft.put(accountKey(projectId, pseudonym), moved);
-  draft.put(movedKey(projectId), toBytes(pseudonym));
-  draft.put(jobKey, encodeForgetJob(job));
-  draft.put(row.key, row.value);
+  tx.put(accountKey(projectId, pseudonym), moved);
+  tx.put(movedKey(projectId), toBytes(pseudonym));
+  tx.put(jobKey, encodeForgetJob(job));
+  tx.put(row.key, row.value);
   Object.assign(account, emptyAccount(), { closed: true });
 }
 
@@ -114,11 +114,11 @@ export function createForfeit({ deps, queue }: Services): Eraser {
       const erased = await queue.run({ projectId, user: pseudonym }, {
         reads: [],
         bytes: 2048,
-        apply(draft) {
-          const { balance } = draft.account;
+        apply(tx) {
+          const { balance } = tx.account;
           if (balance === 0n) return { value: 0 };
           const entry = { kind: "charge" as const, metadata: { reason: "forfeited" } };
-          draft.debit(balance, entry, { trigger: byOperator });
+          tx.debit(balance, entry, { trigger: byOperator });
           return { value: 1 };
         },
       });

@@ -79,7 +79,7 @@ export interface Settlement {
   /** It was tried before, and nobody knows whether that landed. */
   isRetry?: boolean;
   /** What to write and to say with the entry. */
-  alongside?: ((draft: AccountTx, entry: Entry) => void) | undefined;
+  alongside?: ((tx: AccountTx, entry: Entry) => void) | undefined;
 }
 
 /** The entry and the balance after it, or `gone`: the hold had expired and was ended. */
@@ -97,7 +97,7 @@ export interface Holds {
   /** Charges what was used, and ends the hold. */
   settle(settlement: Settlement): Promise<SettleResult>;
   /** Ends the hold without a charge; harmless when it is gone. */
-  release(ref: AccountRef, id: string, alongside?: (draft: AccountTx) => void): Promise<void>;
+  release(ref: AccountRef, id: string, alongside?: (tx: AccountTx) => void): Promise<void>;
 }
 
 const pollMs = 250;
@@ -111,7 +111,7 @@ export function createHolds(queue: AccountQueue, clock: Clock): Holds {
       const held = await queue.run(request.ref, {
         reads: request.mark ? [request.mark.key] : [],
         bytes: 2048,
-        apply: (draft) => applyHold(draft, request, patient),
+        apply: (tx) => applyHold(tx, request, patient),
       });
       if (held.kind !== "busy" || !patient) return held;
       // Whenever an answer before this one ends, the wait for the next one starts anew.
@@ -138,10 +138,10 @@ export function createHolds(queue: AccountQueue, clock: Clock): Holds {
         reads: [],
         bytes: 128,
         existingHoldOnly: true,
-        apply(draft) {
-          const hold = draft.takeHold(id);
+        apply(tx) {
+          const hold = tx.takeHold(id);
           if (!hold) return { value: false };
-          draft.addHold({ ...hold, used, expiresAt: draft.now + holdLifetimeMs });
+          tx.addHold({ ...hold, used, expiresAt: tx.now + holdLifetimeMs });
           return { value: true };
         },
       }),
@@ -152,21 +152,21 @@ export function createHolds(queue: AccountQueue, clock: Clock): Holds {
         reads: isRetry ? [booked] : [],
         bytes: 4096,
         existingHoldOnly: true,
-        apply(draft) {
-          const row = draft.row(booked);
+        apply(tx) {
+          const row = tx.row(booked);
           const landed = row && decodeEntry(row);
           // One that has expired is charged by what was renewed, under the same id.
           if (landed?.kind === "usage") return { value: { kind: "settled", entry: landed } };
-          const hold = draft.takeHold(id);
+          const hold = tx.takeHold(id);
           if (!hold) return { value: { kind: "gone" } };
-          draft.spending.countTokens(tokensOf(usage));
-          const entry = draft.debit(
+          tx.spending.countTokens(tokensOf(usage));
+          const entry = tx.debit(
             cost,
             { id: activityId, kind: "usage", usage, idempotencyKey },
             { trigger },
             hold.amount,
           );
-          alongside?.(draft, entry);
+          alongside?.(tx, entry);
           return { value: { kind: "settled", entry } };
         },
       });
@@ -176,8 +176,8 @@ export function createHolds(queue: AccountQueue, clock: Clock): Holds {
         reads: [],
         bytes: 1024,
         existingHoldOnly: true,
-        apply(draft) {
-          if (draft.takeHold(id)) alongside?.(draft);
+        apply(tx) {
+          if (tx.takeHold(id)) alongside?.(tx);
           return { value: undefined };
         },
       }),
@@ -185,47 +185,47 @@ export function createHolds(queue: AccountQueue, clock: Clock): Holds {
 }
 
 function applyHold<Q extends Quote>(
-  draft: AccountTx,
+  tx: AccountTx,
   { id, snapshot, quote, events, mark }: HoldRequest<Q>,
   patient: boolean,
 ): OpResult<HoldResult<Q>> {
-  if (draft.snapshot.version !== snapshot.version) return { value: { kind: "settings_moved" } };
-  const present = mark && draft.row(mark.key);
+  if (tx.snapshot.version !== snapshot.version) return { value: { kind: "settings_moved" } };
+  const present = mark && tx.row(mark.key);
   if (present && mark.blocks(present)) return { value: { kind: "marked" } };
-  const { spending } = draft;
-  if (!spending.authorized) return refused(draft, "authorization_required");
+  const { spending } = tx;
+  if (!spending.authorized) return refused(tx, "authorization_required");
   const { requests, tokens } = spending;
-  if (requests?.remaining === 0 || tokens?.remaining === 0) return refused(draft, "rate_limited");
-  requireFewHolds(draft);
-  const { account, account: { balance }, alone } = draft;
+  if (requests?.remaining === 0 || tokens?.remaining === 0) return refused(tx, "rate_limited");
+  requireFewHolds(tx);
+  const { account, account: { balance }, withoutOwnHolds } = tx;
   const unbounded = availableIn(account);
   const quoted = quote({
-    available: draft.spendable,
+    available: tx.spendable,
     balanceOnly: unbounded,
-    withoutOwnHolds: alone,
+    withoutOwnHolds,
     balance,
   });
   if (quoted && "countTo" in quoted) return { value: { kind: "count", ...quoted } };
   if (!quoted || (quoted.reducedByHolds && patient)) {
     const fits = (amount: Amount) =>
       quote({ available: amount, balanceOnly: amount, withoutOwnHolds: amount, balance }) !== null;
-    return refused(draft, quoted ? "busy" : refusalReason(draft, fits));
+    return refused(tx, quoted ? "busy" : refusalReason(tx, fits));
   }
   spending.takeRequest();
-  const expiresAt = draft.now + holdLifetimeMs;
-  draft.addHold({ id, amount: quoted.amount, used: zero, expiresAt });
-  for (const { key, value } of mark?.rows ?? []) draft.put(key, value);
-  draft.emit(...events);
+  const expiresAt = tx.now + holdLifetimeMs;
+  tx.addHold({ id, amount: quoted.amount, used: zero, expiresAt });
+  for (const { key, value } of mark?.rows ?? []) tx.put(key, value);
+  tx.emit(...events);
   const rates = { requests: spending.requests, tokens };
   return { value: { kind: "held", quote: quoted, rates } };
 }
 
 function refused(
-  draft: AccountTx,
+  tx: AccountTx,
   kind: RefusalReason | "rate_limited",
 ): OpResult<Extract<HoldResult<never>, { kind: typeof kind }>> {
-  const { requests, tokens } = draft.spending;
-  return { value: { kind, rates: { requests, tokens }, balance: viewOf(draft) }, refused: true };
+  const { requests, tokens } = tx.spending;
+  return { value: { kind, rates: { requests, tokens }, balance: viewOf(tx) }, refused: true };
 }
 
 function viewOf({ account: { balance, held }, snapshot }: AccountTx): BalanceView {

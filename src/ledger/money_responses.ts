@@ -227,8 +227,8 @@ export async function respondActivities(
 export function audited(
   deps: Pick<Deps, "id" | "clock">,
   { by, action, reason = null }: { by: AuditActor; action: string; reason?: string | null },
-): (draft: AccountTx, entry: Entry) => void {
-  return (draft, entry) => {
+): (tx: AccountTx, entry: Entry) => void {
+  return (tx, entry) => {
     const { user, id, refundedActivityId } = entry;
     const detail = {
       activityId: id,
@@ -236,8 +236,8 @@ export function audited(
       ...(refundedActivityId === null ? {} : { refundedActivityId }),
       ...(reason === null ? {} : { reason }),
     };
-    const { project } = draft.snapshot;
+    const { project } = tx.snapshot;
     const { key, value } = auditRow(deps, project.id, { by, action, target: user, detail });
-    draft.put(key, value);
+    tx.put(key, value);
   };
 }

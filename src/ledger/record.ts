@@ -75,11 +75,11 @@ export function createMoneyRecorder(kv: Kv, queue: AccountQueue, emit: EmitEvent
       recordEntry("deposit", posting, {
         fields: requestFields(posting),
         reads: posting.reads ?? [],
-        apply: (draft, details) => {
-          if (!posting.paid) requireActive(draft.snapshot.project);
+        apply: (tx, details) => {
+          if (!posting.paid) requireActive(tx.snapshot.project);
           const entry = { kind: "deposit" as const, ...details };
-          const made = draft.credit(posting.amount, entry, posting.origin);
-          posting.alongside?.(draft, made);
+          const made = tx.credit(posting.amount, entry, posting.origin);
+          posting.alongside?.(tx, made);
           return booked(made);
         },
       }),
@@ -87,13 +87,13 @@ export function createMoneyRecorder(kv: Kv, queue: AccountQueue, emit: EmitEvent
       const posted = await recordEntry("charge", posting, {
         fields: requestFields(posting),
         reads: [],
-        apply: (draft, details) => {
-          requireActive(draft.snapshot.project);
-          const refusal = refusalOf(draft, posting.amount);
-          if (refusal) return { value: short(draft, refusal), refused: true };
+        apply: (tx, details) => {
+          requireActive(tx.snapshot.project);
+          const refusal = refusalOf(tx, posting.amount);
+          if (refusal) return { value: short(tx, refusal), refused: true };
           const entry = { kind: "charge" as const, ...details };
-          const made = draft.debit(posting.amount, entry, posting.origin);
-          posting.alongside?.(draft, made);
+          const made = tx.debit(posting.amount, entry, posting.origin);
+          posting.alongside?.(tx, made);
           return booked(made);
         },
       });
@@ -117,10 +117,10 @@ function refundBook(refunding: RefundRequest): MoneyOp {
   return {
     fields: requestFields({ activityId: original.id, amount }),
     reads: [total, originalKey, ...reads, ...(own ? [own] : [])],
-    apply(draft, details) {
-      if (own) requireNotClosed(decodeAccount(draft.row(own)));
+    apply(tx, details) {
+      if (own) requireNotClosed(decodeAccount(tx.row(own)));
       // Its user may have been forgotten since it was read; who pays it back for Stripe sees to that.
-      const row = draft.row(originalKey);
+      const row = tx.row(originalKey);
       if (!paid && row && decodeEntry(row).user !== ref.user) throw notFound("activity");
       const projectId = original.projectId ?? ref.projectId;
       if (original.user !== ref.user || projectId !== ref.projectId) throw notFound("activity");
@@ -128,15 +128,15 @@ function refundBook(refunding: RefundRequest): MoneyOp {
         throw badRequest("activityId", "A refund cannot be refunded.", "not_refundable");
       }
       if (original.kind === "deposit" && ref.wallet && !paid) throw paidBackAtStripe();
-      const left = leftOf(original, draft.row(total));
+      const left = leftOf(original, tx.row(total));
       const refund = amount ?? left;
       if (refund > left || refund === 0n) throw exceeds(left);
-      draft.put(total, toBytes(formatAmount(fromDecimal(amountOf(original)) - left + refund)));
+      tx.put(total, toBytes(formatAmount(fromDecimal(amountOf(original)) - left + refund)));
       const entry = { kind: "refund" as const, refundedActivityId: original.id, ...details };
       const made = creditKinds.includes(original.kind)
-        ? draft.credit(refund, entry, origin)
-        : draft.debit(refund, entry, origin);
-      alongside?.(draft, made);
+        ? tx.credit(refund, entry, origin)
+        : tx.debit(refund, entry, origin);
+      alongside?.(tx, made);
       return booked(made);
     },
   };
@@ -169,15 +169,15 @@ function booked(entry: Entry): OpResult<MoneyResult> {
   return { value: { kind: "booked", entry } };
 }
 
-function refusalOf(draft: AccountTx, amount: Amount): RefusalReason | null {
-  if (!draft.spending.authorized) return "authorization_required";
-  if (amount <= draft.spendable) return null;
-  return refusalReason(draft, (most) => amount <= most);
+function refusalOf(tx: AccountTx, amount: Amount): RefusalReason | null {
+  if (!tx.spending.authorized) return "authorization_required";
+  if (amount <= tx.spendable) return null;
+  return refusalReason(tx, (most) => amount <= most);
 }
 
-function short(draft: AccountTx, kind: RefusalReason): MoneyResult {
-  const { balance, held } = draft.account;
-  const { currency } = draft.snapshot.project;
+function short(tx: AccountTx, kind: RefusalReason): MoneyResult {
+  const { balance, held } = tx.account;
+  const { currency } = tx.snapshot.project;
   return { kind, balance: viewBalance(balance, held, currency) };
 }
 
@@ -195,16 +195,16 @@ export function reinstateOp(giving: Reinstatement): MoneyOp {
   return {
     fields: requestFields({ activityId: original.id, amount }),
     reads: [total, ...reads],
-    apply(draft, details) {
-      const row = draft.row(total);
+    apply(tx, details) {
+      const row = tx.row(total);
       const refunded = row ? decodeRefunded(row) : zero;
       const entry = { kind: "deposit" as const, refundedActivityId: original.id, ...details };
-      const made = draft.credit(amount, entry, origin, recovered);
+      const made = tx.credit(amount, entry, origin, recovered);
       // First, since who asked may see there that it has been given back meanwhile.
-      alongside?.(draft, made);
+      alongside?.(tx, made);
       const left = refunded - amount - recovered;
       if (left < 0n) throw new Error(`more is given back of ${original.id} than was taken`);
-      draft.put(total, toBytes(formatAmount(left)));
+      tx.put(total, toBytes(formatAmount(left)));
       return { value: { kind: "booked", entry: made } };
     },
   };
@@ -239,7 +239,7 @@ export interface MoneyOp {
   /** What makes the request the same one again, besides user and metadata. */
   fields: Record<string, string | null>;
   reads: AccountOp<unknown>["reads"];
-  apply(draft: AccountTx, details: EntryDetails): OpResult<MoneyResult>;
+  apply(tx: AccountTx, details: EntryDetails): OpResult<MoneyResult>;
 }
 
 /** Looks under the idempotency key first; gives the record that is already there. */
@@ -258,18 +258,18 @@ export function idempotent(
     claim: record,
     // The entry and two events each carry the metadata.
     bytes: 2048 + (metadata ? 3 * utf8Length(JSON.stringify(metadata)) : 0),
-    apply(draft) {
-      const before = record && draft.row(record);
+    apply(tx) {
+      const before = record && tx.row(record);
       if (before) {
         const known = decodeIdempotency(before);
         requireSame(known, fingerprint);
         return { value: known };
       }
-      const verdict = book.apply(draft, { idempotencyKey: key, metadata });
+      const verdict = book.apply(tx, { idempotencyKey: key, metadata });
       if (record && verdict.value.kind === "booked") {
         const activityId = verdict.value.entry.id;
         const owner = ref.wallet ? { owner: accountPlace(ref).owner } : {};
-        draft.put(record, encodeIdempotency({ activityId, fingerprint, ...owner }));
+        tx.put(record, encodeIdempotency({ activityId, fingerprint, ...owner }));
       }
       return verdict;
     },
@@ -326,7 +326,7 @@ export interface MoneyRequest {
   key: string | null;
   origin: EntryOrigin;
   /** Rows to write with the entry. */
-  alongside?: (draft: AccountTx, entry: Entry) => void;
+  alongside?: (tx: AccountTx, entry: Entry) => void;
   /** Rows that `alongside` looks at: the write checks them. */
   reads?: readonly Key[];
   /** It was paid, or paid back, outside: it is booked also where nothing new is taken. */

@@ -28,15 +28,15 @@ export const publicReasons: Readonly<
 
 /** What keeps money from being taken that would fit into some of what a user has. */
 export function refusalReason(
-  { account: { balance }, spending, alone }: {
+  { account: { balance }, spending, withoutOwnHolds }: {
     account: Pick<Account, "balance">;
     spending: Pick<SpendLimits, "allowance">;
     /** What could be taken if nothing else ran. */
-    alone: Amount;
+    withoutOwnHolds: Amount;
   },
   fits: (amount: Amount) => boolean,
 ): RefusalReason {
-  if (fits(alone)) return "busy";
+  if (fits(withoutOwnHolds)) return "busy";
   const allowance = spending.allowance(zero);
   if (fits(allowance === null ? balance : least(balance, allowance))) return "spend_limit";
   return fits(balance) ? "limit_reached" : "insufficient_funds";

@@ -46,13 +46,13 @@ export function encodeIdempotency(record: IdempotencyRecord): Uint8Array {
 }
 
 /** Where it is said that an account may hold money; of a wallet, for each of its connections. */
-export function holdingKeyOf(ref: AccountRef): Key {
+export function holdIndexKey(ref: AccountRef): Key {
   const { owner, name } = accountPlace(ref);
   return holdingKey(owner, name, ref.wallet?.connectionId ?? null);
 }
 
 /** Accounts that may hold money, from `after` on, and where to go on; null at the end. */
-export async function listHolding(
+export async function listHoldIndex(
   kv: Kv,
   after: Key | null,
   limit: number,

@@ -4,7 +4,7 @@ import type { Deps } from "../deps.ts";
 import type { Key } from "../store/kv.ts";
 import type { AccountRef } from "./account.ts";
 import type { AccountQueue } from "./account_queue.ts";
-import { holdingKeyOf, listHolding } from "./store.ts";
+import { holdIndexKey, listHoldIndex } from "./store.ts";
 
 /** Looks after the accounts that nobody touches any more. */
 export interface HoldSweep {
@@ -37,15 +37,15 @@ export function createHoldSweep(
    * left alone: its user may have been forgotten, and nothing may be written by that name.
    */
   function look(ref: AccountRef): Promise<{ holds: string[]; hasExpired: boolean }> {
-    const listed = holdingKeyOf(ref);
+    const listed = holdIndexKey(ref);
     return queue.run(ref, {
       reads: [listed],
       bytes: 256,
       existingHoldOnly: true,
-      apply(draft) {
-        if (draft.row(listed) && draft.ownHolds.length === 0) draft.unlist();
-        const holds = draft.ownHolds.map(({ id }) => id);
-        return { value: { holds, hasExpired: draft.hasExpired } };
+      apply(tx) {
+        if (tx.row(listed) && tx.ownHolds.length === 0) tx.dropFromSweep();
+        const holds = tx.ownHolds.map(({ id }) => id);
+        return { value: { holds, hasExpired: tx.hasExpired } };
       },
     });
   }
@@ -61,7 +61,7 @@ export function createHoldSweep(
   }
 
   async function page(): Promise<void> {
-    const { refs, next } = await listHolding(kv, after, accountsPerPage);
+    const { refs, next } = await listHoldIndex(kv, after, accountsPerPage);
     after = next;
     for (const ref of refs) {
       await visit(ref).catch((error) =>

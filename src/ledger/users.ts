@@ -14,7 +14,7 @@ import {
 } from "../store/keys.ts";
 import type { Key, Kv, Row } from "../store/kv.ts";
 import { listAfter, readOrNull } from "../store/scan.ts";
-import { type Account, decodeAccount, type Hold } from "./account.ts";
+import { type Account, type Hold, parseAccount } from "./account.ts";
 import { type Authorization, decodeAuthorization } from "./authorization.ts";
 import { balanceFields, settledAt, viewBalance } from "./view.ts";
 import { type Listing, rowsPerPage } from "../store/listing.ts";
@@ -121,7 +121,7 @@ async function readDetails(
 ): Promise<UserDetail[]> {
   if (project.mode === "default") {
     return rows.map((row) => {
-      const account = decodeAccount(row.value);
+      const account = parseAccount(row.value);
       const { seq: entries, last: lastActivityId } = account;
       const own = { entries, lastActivityId, authorization: null };
       return {
@@ -139,7 +139,7 @@ async function readDetails(
   return decided.map(({ user, authorization }, at) => {
     // Who may not spend of a wallet may not see what is in it.
     const { status, connectionId } = authorization;
-    const account = decodeAccount(status === "active" ? wallets[at]?.value ?? null : null);
+    const account = parseAccount(status === "active" ? wallets[at]?.value ?? null : null);
     const holds = account.holds.filter((hold) => hold.connectionId === connectionId);
     return {
       ...viewAccount(project, user, { account, holds, now }),

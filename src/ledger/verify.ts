@@ -30,7 +30,7 @@ import { wholeAccount, wholeEntry, wholeHolding, wholeIdempotency } from "./veri
 import { formatAmount } from "../base/money.ts";
 import { holdsPerAccountMax } from "../base/limits.ts";
 import { keyText } from "../store/batch.ts";
-import { holdingKeyOf } from "./store.ts";
+import { holdIndexKey } from "./store.ts";
 
 /** Longer than any write may be under way: what is older has landed, or never will. */
 const settledMs = 60_000;
@@ -237,7 +237,7 @@ export function scanHolding({ kv }: { kv: Kv }): Scan {
 function faultsOf({ key, value }: Row): string[] {
   const ref = readOrNull(value, wholeHolding);
   if (!ref) return [`row ${key.join(" ")} cannot be read`];
-  const named = holdingKeyOf(ref);
+  const named = holdIndexKey(ref);
   if (keyText(named) === keyText(key)) return [];
   return [`row ${key.join(" ")} leads the sweep to ${named.slice(1).join(" ")}`];
 }

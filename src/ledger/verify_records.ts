@@ -2,7 +2,7 @@ import { z } from "zod";
 import { fromBytes, isObject, type JsonObject } from "../base/json.ts";
 import { userIdUnitsMax } from "../base/limits.ts";
 import { type Amount, fromDecimal } from "../base/money.ts";
-import { type Account, type AccountRef, decodeAccount } from "./account.ts";
+import { type Account, type AccountRef, parseAccount } from "./account.ts";
 import type { Entry } from "./entry.ts";
 import { decodeEntry, decodeIdempotency, type IdempotencyRecord } from "./store.ts";
 
@@ -111,7 +111,7 @@ export function wholeRefunded(bytes: Uint8Array): Amount {
 /** Reads an account. */
 export function wholeAccount(bytes: Uint8Array): Account {
   accountSchema.parse(fromBytes<unknown>(bytes));
-  return decodeAccount(bytes);
+  return parseAccount(bytes);
 }
 
 /** Reads what an idempotency key stands for. */

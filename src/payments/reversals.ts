@@ -156,11 +156,11 @@ function bookingOf({ row, payment, original, since, told: { eventId, reason } }:
     // The payment of a user who is being forgotten is renamed before its entry.
     original: { ...original, user: ref.user },
     reads: [row.key],
-    alongside(draft, entry) {
-      const now = draft.row(row.key);
+    alongside(tx, entry) {
+      const now = tx.row(row.key);
       if (!now || !row.value || !sameBytes(now, row.value)) throw new Changed();
       const after: Payment = { ...payment, since: afterEntry(since, entry) };
-      draft.put(row.key, toBytes(after));
+      tx.put(row.key, toBytes(after));
     },
     amount,
     recovered,

@@ -102,17 +102,17 @@ async function book(
     paid: true,
     origin: { trigger: stripeTrigger, source: "stripe", also: completed },
     reads: ref.wallet ? [own] : [],
-    alongside(draft, entry) {
+    alongside(tx, entry) {
       const { projectId, user, wallet } = ref;
       // In a wallet, whose account is open, whoever is being forgotten would be named anew.
-      if (wallet) requireNotClosed(decodeAccount(draft.row(own)));
+      if (wallet) requireNotClosed(decodeAccount(tx.row(own)));
       // Whoever was forgotten since the session was opened can be found, and forgotten, again.
-      if (wallet) draft.put(connectionKey(wallet.personId, projectId, user), new Uint8Array());
+      if (wallet) tx.put(connectionKey(wallet.personId, projectId, user), new Uint8Array());
       if (paymentIntent === null) return;
       const key = stripePaymentKey(merchant.id, paymentIntent);
       const { currency } = project;
       const payment: Payment = { activityId: entry.id, ref, currency, since: unpaid };
-      draft.put(key, toBytes(payment));
+      tx.put(key, toBytes(payment));
     },
   }).catch((error) => {
     if (!isRecordedBefore(error)) throw error;

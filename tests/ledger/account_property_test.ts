@@ -7,7 +7,9 @@ import { createTopUsers } from "../../src/summaries/top_users.ts";
 import { createProjectCache } from "../../src/projects/project_cache.ts";
 import { checkBooks } from "../support/books.ts";
 import { always, wellFormedText } from "../support/property.ts";
-import { createWorld } from "../support/world.ts";
+import { accountKey } from "../../src/store/keys.ts";
+import { emptyWrite } from "../../src/store/kv.ts";
+import { adminKey, createWorld } from "../support/world.ts";
 
 const origin = { trigger: { source: "api", actorType: "paywall-owner", actorId: "key" } } as const;
 
@@ -36,11 +38,11 @@ Deno.test("account: what fails half way leaves nothing behind, and harms no othe
         const work = queue.run(ref, {
           reads: [],
           bytes: 100,
-          apply(draft) {
+          apply(tx) {
             if (fails === "before") throw new Error(`operation ${at}`);
-            const taken = credits ? -amount : amount < draft.available ? amount : draft.available;
-            if (credits) draft.credit(amount, { kind: "deposit" }, origin);
-            else draft.debit(amount, { kind: "charge" }, origin);
+            const taken = credits ? -amount : amount < tx.available ? amount : tx.available;
+            if (credits) tx.credit(amount, { kind: "deposit" }, origin);
+            else tx.debit(amount, { kind: "charge" }, origin);
             if (fails === "half way") throw new Error(`operation ${at}`);
             return { value: taken };
           },
@@ -86,8 +88,9 @@ Deno.test("account: any account is read as it was stored, and what is held is th
       fc.array(hold, { maxLength: 5 }),
       fc.boolean(),
       fc.option(use, { nil: null }),
-      (balance, seq, last, holds, listed, use) => {
+      (available, seq, last, holds, listed, use) => {
         const held = holds.reduce((sum, each) => toAmount(sum + each.amount), zero);
+        const balance = toAmount(available + held);
         const counters = null;
         const account: Account = {
           balance,
@@ -105,3 +108,44 @@ Deno.test("account: any account is read as it was stored, and what is held is th
       },
     ),
   ));
+
+const sound = () => ({ ...decodeAccount(null), balance: toAmount(10n) });
+const holdOf = (amount: bigint, used = 0n) => ({
+  id: "req_1",
+  amount: toAmount(amount),
+  used: toAmount(used),
+  expiresAt: 1,
+  connectionId: null,
+});
+const unsound: Record<string, Partial<Account>> = {
+  "a balance below zero": { balance: toAmount(-1n) },
+  "more held than there is": { holds: [holdOf(11n)], held: toAmount(11n) },
+  "a sum that is not that of its holds": { holds: [holdOf(3n)], held: toAmount(2n) },
+  "a hold below zero": { holds: [holdOf(-1n)], held: toAmount(-1n) },
+  "a use below zero": { holds: [holdOf(1n, -1n)], held: toAmount(1n) },
+};
+
+for (const [name, fault] of Object.entries(unsound)) {
+  Deno.test(`account: one with ${name} is never written`, () => {
+    assert.throws(() => encodeAccount({ ...sound(), ...fault }), /holds|hold of|balance/);
+  });
+}
+
+Deno.test("account: a stored one that is unsound takes no operation, and verify reports it", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  const key = accountKey(world.projectId, "ada");
+  const row = await world.deps.kv.get(key);
+  const stored = JSON.parse(new TextDecoder().decode(row.value ?? assert.fail()));
+  const damaged = new TextEncoder().encode(JSON.stringify({ ...stored, balance: "-5" }));
+  const write = { ...emptyWrite(), sets: [{ key, value: damaged }] };
+  await world.deps.committer.commit(write);
+  using other = await createWorld({ shareWith: world });
+  const { status, body } = await other.json("/v1/user/charge", {
+    body: { user: "ada", amount: "0.1" },
+  });
+  assert.deepEqual([status, body.error.code], [500, "internal_error"]);
+  const { body: { faults } } = await other.json("/v1/admin/verify", { key: adminKey });
+  assert.ok(faults.some((fault: string) => fault.includes("balance of -0.000000005")), faults);
+  assert.deepEqual((await world.deps.kv.get(key)).value, damaged);
+});

@@ -5,7 +5,7 @@ import type { Event } from "../../src/events/event.ts";
 import type { Project } from "../../src/projects/schema.ts";
 import type { Key, Row, Write } from "../../src/store/kv.ts";
 import type { RedeliveryJob } from "../../src/webhooks/schema.ts";
-import { type Defect, draft, lacks, listing, writing } from "./defect_seams.ts";
+import { type Defect, lacks, listing, tx, writing } from "./defect_seams.ts";
 
 /** A project as it was before its end. */
 function reopened(row: Row): Row {
@@ -37,7 +37,7 @@ function withoutEventsOf(type: string, write: Write): Write {
 export const operatorDefects: readonly Defect[] = [
   {
     name: "an answer is charged by the prices at its end",
-    install: draft("debit", (inner) =>
+    install: tx("debit", (inner) =>
       function (amount, entry, origin) {
         const terms = entry.usage && modelTerms(this.snapshot.project, entry.usage.model);
         if (!entry.usage || !terms) return inner.call(this, amount, entry, origin);
@@ -62,7 +62,7 @@ export const operatorDefects: readonly Defect[] = [
   },
   {
     name: "answers that end after the archiving cost nothing",
-    install: draft("debit", (inner) =>
+    install: tx("debit", (inner) =>
       function (amount, entry, origin) {
         const isOver = entry.kind === "usage" && this.snapshot.project.status === "archived";
         return inner.call(this, isOver ? zero : amount, entry, origin);

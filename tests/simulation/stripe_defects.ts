@@ -1,12 +1,12 @@
 import { decodeUtf8 } from "../../src/base/utf8.ts";
 import { least } from "../../src/base/money.ts";
-import { type Defect, draft, lacks, writing } from "./defect_seams.ts";
+import { type Defect, lacks, tx, writing } from "./defect_seams.ts";
 
 /** Defects in what becomes of payments at Stripe. */
 export const stripeDefects: readonly Defect[] = [
   {
     name: "a paid session is booked for each event that tells of it",
-    install: draft("put", (inner) =>
+    install: tx("put", (inner) =>
       function (key, value) {
         const isSession = key[0] === "idempotency" && String(key[3]).startsWith("stripe:cs_");
         if (!isSession) inner.call(this, key, value);
@@ -20,7 +20,7 @@ export const stripeDefects: readonly Defect[] = [
   },
   {
     name: "what Stripe pays back and cannot be taken back is not recorded",
-    install: draft("debit", (inner) =>
+    install: tx("debit", (inner) =>
       function (amount, entry, origin) {
         const isBack = entry.kind === "refund";
         return inner.call(this, isBack ? least(amount, this.available) : amount, entry, origin);
@@ -29,7 +29,7 @@ export const stripeDefects: readonly Defect[] = [
   },
   {
     name: "what was short stays so when Stripe has it again",
-    install: draft("credit", (inner) =>
+    install: tx("credit", (inner) =>
       function (amount, entry, origin) {
         return inner.call(this, amount, entry, origin);
       }),

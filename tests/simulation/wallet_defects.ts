@@ -5,7 +5,7 @@ import {
   encodeAuthorization,
 } from "../../src/ledger/authorization.ts";
 import type { Seams } from "./process.ts";
-import { available, type Defect, draft, is, reading, withoutChecks } from "./defect_seams.ts";
+import { available, type Defect, is, reading, tx, withoutChecks } from "./defect_seams.ts";
 
 /** Every leave that is read, as if this were so. */
 function readAs(wrong: Partial<Authorization>): Seams {
@@ -20,7 +20,7 @@ function readAs(wrong: Partial<Authorization>): Seams {
 export const walletDefects: readonly Defect[] = [
   {
     name: "what is taken of a wallet is not counted",
-    install: draft("put", (inner) =>
+    install: tx("put", (inner) =>
       function (key, value) {
         if (key[0] !== "authorization") inner.call(this, key, value);
       }),
