@@ -26,11 +26,11 @@ import { createMoneyRecorder } from "./ledger/record.ts";
 import { ledgerRoutes } from "./ledger/routes.ts";
 import { apiDoc } from "./api_doc.ts";
 import { createOutboxNotifier } from "./events/outbox_notifier.ts";
-import { createHoldSweep, type HoldSweep } from "./ledger/sweep.ts";
+import { createHoldSweep, type HoldSweep } from "./ledger/hold_sweep.ts";
 import { createDeviceCookies } from "./wallets/device_cookies.ts";
 import { createLinks } from "./paywall/links.ts";
 import { createReversalSweep } from "./payments/reversals.ts";
-import { createTokens } from "./paywall/token.ts";
+import { createSignedTokens } from "./store/signed_tokens.ts";
 import { createOffers } from "./paywall/offer.ts";
 import { stripeRoutes } from "./payments/routes.ts";
 import { paywallRoutes } from "./paywall/routes.tsx";
@@ -197,7 +197,7 @@ function openMetrics(
   return metricsRoutes(deps, {
     requests: () => load.requests,
     answers: () => running.size,
-    holds: holdSweep.seen,
+    holds: holdSweep.lastRound,
     deliveries: dispatcher.load,
     backlog: createBacklog(deps),
   });
@@ -208,7 +208,7 @@ async function openLinks(deps: Deps, secrets: Secrets) {
   return {
     links: await createLinks({ baseUrl, secrets, now, id }),
     deviceCookies: await createDeviceCookies(deps, secrets),
-    passkeys: createPasskeys(deps, await createTokens(secrets, "passkey challenges")),
+    passkeys: createPasskeys(deps, await createSignedTokens(secrets, "passkey challenges")),
   };
 }
 

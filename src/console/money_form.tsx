@@ -3,7 +3,7 @@ import type { Child } from "@hono/hono/jsx";
 import { badRequest } from "../base/errors.ts";
 import { type Amount, formatAmount, parseAmount } from "../base/money.ts";
 import type { Deps } from "../deps.ts";
-import { audited } from "../ledger/money_responses.ts";
+import { auditEntry } from "../ledger/money_responses.ts";
 import type { ProjectVisit } from "./guard.tsx";
 import { decimalText, formIdOf, submittedText } from "./fields.ts";
 import { Confirm, FormError, FormField, Hidden } from "./form.tsx";
@@ -50,7 +50,7 @@ export function recordedResult(
     key: `console:${formIdOf(form)}`,
     metadata: { source: "console", by: by.actor.id, ...why },
     origin: { trigger: { source: "console", ...actor } as const, source: "console" },
-    alongside: audited(deps, { by, action, reason }),
+    alongside: auditEntry(deps, { by, action, reason }),
   };
 }
 

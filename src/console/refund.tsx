@@ -3,8 +3,8 @@ import { badRequest, notFound } from "../base/errors.ts";
 import { formatAmount } from "../base/money.ts";
 import { checkUserId } from "../base/user_id.ts";
 import { findActivity } from "../ledger/activities.ts";
-import { amountOf, type Entry } from "../ledger/entry.ts";
-import { requirePaid } from "../ledger/record.ts";
+import { absoluteAmount, type Entry } from "../ledger/entry.ts";
+import { requireNotReinstatement } from "../ledger/record.ts";
 import { checkId } from "../projects/admin_guard.ts";
 import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
 import { orShowFormAgain } from "./fields.ts";
@@ -21,7 +21,7 @@ export function refundPages(door: ConsoleGuard, services: ConsoleDeps) {
 
   async function ask(visit: ProjectVisit, form: URLSearchParams, fault: string | null) {
     const { ref, original } = await findOriginal(services, visit, form);
-    const left = await recorder.refundable(ref, original);
+    const left = await recorder.refundableAmount(ref, original);
     const view = {
       visit,
       form,
@@ -33,7 +33,7 @@ export function refundPages(door: ConsoleGuard, services: ConsoleDeps) {
     const page = (
       <>
         <p>
-          The {original.kind} of <strong>{amountOf(original)}</strong> by{" "}
+          The {original.kind} of <strong>{absoluteAmount(original)}</strong> by{" "}
           <bdi>{original.user}</bdi>, <code>{original.id}</code>.
         </p>
         {left === 0n ? <p>{nothingLeft}</p> : <MoneyForm {...view} />}
@@ -56,7 +56,7 @@ export function refundPages(door: ConsoleGuard, services: ConsoleDeps) {
         const back = addressOf(visit, original.user);
         const wish = readMoneyForm(form);
         if (!wish.confirmed) {
-          const left = await recorder.refundable(ref, original);
+          const left = await recorder.refundableAmount(ref, original);
           if (left === 0n) throw badRequest("amount", nothingLeft);
           const amount = wish.amount ?? left;
           const hidden = hiddenOf(original);
@@ -87,7 +87,7 @@ async function findOriginal(
   const isOwn = found?.entry.user === user &&
     (found.entry.projectId ?? project.id) === project.id;
   if (!found || !isOwn) throw notFound("activity");
-  requirePaid(found.entry);
+  requireNotReinstatement(found.entry);
   return { ref: found.ref, original: found.entry };
 }
 

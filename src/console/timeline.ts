@@ -1,5 +1,5 @@
 import { type Amount, toAmount, zero } from "../base/money.ts";
-import type { Totals } from "../summaries/summary.ts";
+import type { SummaryTotals } from "../summaries/summary.ts";
 
 /** A time to look back over, in steps of so long. */
 export interface Range {
@@ -34,7 +34,7 @@ export interface TimeStep {
 
 /** The steps of a range that ends now, on whole hours or days of UTC, oldest first. */
 export function timeSteps(
-  hours: readonly { start: number; totals: Totals }[],
+  hours: readonly { start: number; totals: SummaryTotals }[],
   { from, to, stepMs }: { from: number; to: number; stepMs: number },
 ): TimeStep[] {
   const steps: TimeStep[] = [];
@@ -58,7 +58,7 @@ function emptyStep(start: number): TimeStep {
   return { start, ...counts, charged: zero };
 }
 
-function addTo(step: TimeStep, totals: Totals): void {
+function addTo(step: TimeStep, totals: SummaryTotals): void {
   step.requests += totals.requests;
   step.failed += totals.failed;
   step.refused += totals.refused;
@@ -68,11 +68,11 @@ function addTo(step: TimeStep, totals: Totals): void {
 }
 
 /** All input tokens, whatever their class. */
-export function inputTokens({ uncachedInput, cachedInput, cacheWrite }: Totals): number {
+export function inputTokens({ uncachedInput, cachedInput, cacheWrite }: SummaryTotals): number {
   return uncachedInput + cachedInput + cacheWrite;
 }
 
 /** What users were charged: for answers and by manual charges. */
-export function chargedAmount({ cost, charges }: Totals): Amount {
+export function chargedAmount({ cost, charges }: SummaryTotals): Amount {
   return toAmount(cost + charges);
 }

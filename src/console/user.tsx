@@ -5,8 +5,8 @@ import { type Amount, fromDecimal, parseAmount, toAmount, zero } from "../base/m
 import { checkUserId } from "../base/user_id.ts";
 import { listActivities } from "../ledger/activities.ts";
 import { findLastAccount } from "../ledger/authorization.ts";
-import { amountOf, type Entry } from "../ledger/entry.ts";
-import { isReinstated } from "../ledger/record.ts";
+import { absoluteAmount, type Entry } from "../ledger/entry.ts";
+import { isReinstatement } from "../ledger/record.ts";
 import { readUser, type UserDetail } from "../ledger/users.ts";
 import { viewBalance } from "../ledger/view.ts";
 import type { Project } from "../projects/schema.ts";
@@ -33,7 +33,7 @@ export function userPage(
       : { entries: [], nextCursor: null };
     const lines = await Promise.all(entries.map(async (entry): Promise<Line> => ({
       entry,
-      left: ref && isRefundable(entry) ? await recorder.refundable(ref, entry) : null,
+      left: ref && isRefundable(entry) ? await recorder.refundableAmount(ref, entry) : null,
     })));
     const path = addressOf(visit, user);
     return page(
@@ -196,6 +196,6 @@ function Shortfall({ amount }: { amount: string }) {
 /** What was paid into a wallet is paid back at Stripe. */
 function isRefundable(entry: Entry): boolean {
   const isWalletDeposit = entry.kind === "deposit" && entry.projectId !== undefined;
-  return entry.kind !== "refund" && !isReinstated(entry) && amountOf(entry) !== "0" &&
+  return entry.kind !== "refund" && !isReinstatement(entry) && absoluteAmount(entry) !== "0" &&
     !isWalletDeposit;
 }

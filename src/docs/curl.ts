@@ -11,19 +11,19 @@ export function curlExample(
     parameters: readonly JsonObject[];
   },
 ): string {
-  const lines = [`curl -s ${quoted(baseUrl + filled(path, parameters))}`];
+  const lines = [`curl -s ${shellQuote(baseUrl + fillPath(path, parameters))}`];
   if (method !== "GET" && !(method === "POST" && operation.body)) lines.push(`-X ${method}`);
   const key = keyNames[operation.access];
   if (key !== null) lines.push(`-H "Authorization: Bearer $${key}"`);
   for (const [name, value] of examplesIn("header", parameters)) {
     // The body names its user.
     if (!operation.body || name !== "X-Service-User") {
-      lines.push(`-H ${quoted(`${name}: ${value}`)}`);
+      lines.push(`-H ${shellQuote(`${name}: ${value}`)}`);
     }
   }
   if (operation.body) {
     lines.push(`-H "Content-Type: application/json"`);
-    lines.push(`-d ${quoted(JSON.stringify(firstExample(operation.body), null, 2))}`);
+    lines.push(`-d ${shellQuote(JSON.stringify(firstExample(operation.body), null, 2))}`);
   }
   return lines.join(" \\\n  ");
 }
@@ -37,7 +37,7 @@ const keyNames: Record<EndpointAuth, string | null> = {
   anyone: null,
 };
 
-function filled(path: string, parameters: readonly JsonObject[]): string {
+function fillPath(path: string, parameters: readonly JsonObject[]): string {
   const named = new Map(examplesIn("query", parameters));
   const query = named.size > 0 ? `?${new URLSearchParams([...named])}` : "";
   return path.replace(/\{(\w+)\}/g, (_, name) => samples[name] ?? `YOUR_${name}`) + query;
@@ -57,6 +57,6 @@ function firstExample({ examples }: DocContent): unknown {
 }
 
 /** A word of a POSIX shell, whatever is in it. */
-function quoted(text: string | Json): string {
+function shellQuote(text: string | Json): string {
   return `'${String(text).replaceAll("'", "'\\''")}'`;
 }

@@ -2,16 +2,16 @@ import { z } from "zod";
 import { createDocument as compose, type ZodOpenApiOperationObject } from "zod-openapi";
 import { errorSchema } from "../base/errors.ts";
 import { requestIdCharsMax } from "../base/limits.ts";
-import {
-  type DocContent,
-  type EndpointAuth,
-  type EndpointDoc,
-  type EndpointDocs,
-  type ErrorDoc,
-  type ResponseDoc,
+import type {
+  DocContent,
+  DocTag,
+  EndpointAuth,
+  EndpointDoc,
+  EndpointDocs,
+  ErrorDoc,
+  ResponseDoc,
 } from "../base/endpoint_doc.ts";
 import { endpointErrors, errorSchemaOf } from "./errors.ts";
-import { docTags } from "./tags.ts";
 import { webhookDocs } from "./webhooks.ts";
 
 /** An OpenAPI 3.1 document. */
@@ -85,7 +85,7 @@ const requestHeaders = z.object({
     param: { id: "RequestId" },
   }),
 });
-const answerHeaders = z.object({
+const responseHeaders = z.object({
   "X-Request-Id": z.string().max(requestIdCharsMax).meta({
     description: "The request's name: yours, or ours.",
     header: { id: "RequestId" },
@@ -110,7 +110,7 @@ function describe(operation: EndpointDoc): ZodOpenApiOperationObject {
       ...Object.fromEntries(
         Object.entries(operation.answers).map((
           [status, answer],
-        ) => [status, describeAnswer(answer)]),
+        ) => [status, describeResponse(answer)]),
       ),
       ...describeErrors(endpointErrors(operation)),
     },
@@ -121,11 +121,11 @@ function describeBody(body: NonNullable<EndpointDoc["body"]>) {
   return { required: !body.optional, content: { "application/json": media(body) } };
 }
 
-function describeAnswer({ description, content, headers }: ResponseDoc) {
+function describeResponse({ description, content, headers }: ResponseDoc) {
   const bodies = Object.entries(content).map(([type, body]) => [type, media(body)] as const);
   return {
     description,
-    headers: answerHeaders.extend(headers?.shape ?? {}),
+    headers: responseHeaders.extend(headers?.shape ?? {}),
     ...(bodies.length > 0 ? { content: Object.fromEntries(bodies) } : {}),
   };
 }
@@ -144,8 +144,22 @@ function describeErrors(cases: readonly ErrorDoc[]) {
     const description = [...new Set(reasons)].join("\n");
     const content = { "application/json": { schema: errorSchemaOf(list) } };
     const own = list.flatMap(({ headers }) => Object.entries(headers?.shape ?? {}));
-    const headers = answerHeaders.extend(Object.fromEntries(own));
+    const headers = responseHeaders.extend(Object.fromEntries(own));
     return [String(status), { description, headers, content }] as const;
   });
   return Object.fromEntries(responses);
 }
+
+const about: Record<DocTag, string> = {
+  Chat: "What OpenAI clients call: metered, and paid by the user's balance.",
+  Money: "A user's balance: what goes in, what goes out, and why.",
+  Authorization: "In the shared mode: whether a user allows the project to charge their wallet.",
+  Webhooks: "Who is told of which events, and what became of it.",
+  Projects: "For the operator: projects, their prices and their keys.",
+  Users: "For the operator: a project's users and their money.",
+  Operations: "For the operator: deliveries, secrets, backups and the books.",
+  Health: "For whoever watches the process.",
+};
+
+/** The chapters of the document, in their order. */
+export const docTags = Object.entries(about).map(([name, description]) => ({ name, description }));

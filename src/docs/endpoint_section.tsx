@@ -19,7 +19,7 @@ export interface DescribedEndpoint {
   body: JsonObject | null;
 }
 
-const needs: Record<EndpointAuth, string> = {
+const authDescriptions: Record<EndpointAuth, string> = {
   chat: "A project's key with the scope `chat`.",
   money: "A project's key with the scope `money`.",
   webhooks: "A project's key with the scope `webhooks`.",
@@ -46,25 +46,25 @@ export function EndpointSection(given: DescribedEndpoint) {
         </p>
       )}
       <p>
-        Key: <DocText text={needs[access]} />
+        Key: <DocText text={authDescriptions[access]} />
       </p>
       <Parameters {...given} />
       <Body {...given} />
       <h4>Example request</h4>
       <DocCode text={curlExample(operation, given)} />
-      <Answers responses={described.responses} />
+      <Responses responses={described.responses} />
       <Errors cases={endpointErrors(operation)} />
     </section>
   );
 }
 
-const places = { path: "in the path", query: "in the query", header: "header" };
+const parameterLocations = { path: "in the path", query: "in the query", header: "header" };
 
 function Parameters({ parameters }: DescribedEndpoint) {
   const fields = parameters.flatMap(({ name, in: place, required, schema, description }) => {
     const properties = { value: isObject(schema) ? { ...schema, description } : {} };
     const [field] = schemaFields({ properties, required: required ? ["value"] : [] } as const);
-    const where = Object.entries(places).find(([one]) => one === place)?.[1] ?? "";
+    const where = Object.entries(parameterLocations).find(([one]) => one === place)?.[1] ?? "";
     return field
       ? [{ ...field, name: String(name), type: [...field.type, { text: `, ${where}` }] }]
       : [];
@@ -101,7 +101,7 @@ function Schema({ schema }: { schema: Json | undefined }) {
   );
 }
 
-function Answers({ responses }: { responses: Json | undefined }) {
+function Responses({ responses }: { responses: Json | undefined }) {
   const good = Object.entries(isObject(responses) ? responses : {})
     .filter(([status]) => Number(status) < 400);
   return (

@@ -1,11 +1,10 @@
 /** @jsxImportSource @hono/hono/jsx */
 import { isObject, type Json, type JsonObject } from "../base/json.ts";
 import type { EndpointDocs } from "../base/endpoint_doc.ts";
-import { type ApiDocument, openApiPath } from "./document.ts";
+import { type ApiDocument, docTags, openApiPath } from "./document.ts";
 import { type DescribedEndpoint, EndpointSection } from "./endpoint_section.tsx";
 import { type DocsChapter, DocsPage } from "./page.tsx";
 import { schemaFields } from "./schema_text.ts";
-import { docTags } from "./tags.ts";
 import { DocFields, DocText, DocValue } from "./text.tsx";
 
 /** The reference of every operation, event and schema, on one page. */

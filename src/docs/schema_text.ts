@@ -21,7 +21,7 @@ export function schemaFields(schema: Json | undefined): SchemaField[] {
   const required = Array.isArray(schema.required) ? schema.required : [];
   return Object.entries(schema.properties).flatMap(([name, property]) => {
     if (!isObject(property)) return [];
-    const described = { ...partOf(property), ...property };
+    const described = { ...nonNullVariant(property), ...property };
     return [{
       name,
       type: schemaType(property),
@@ -65,7 +65,7 @@ function variantsOf({ anyOf, oneOf }: JsonObject): Json[] {
 }
 
 /** Of "this, or null": this, whose words are the field's. */
-function partOf(schema: JsonObject): JsonObject {
+function nonNullVariant(schema: JsonObject): JsonObject {
   const [first, second] = variantsOf(schema);
   return isObject(first) && isObject(second) && second.type === "null" ? first : {};
 }
@@ -74,16 +74,16 @@ const phrases: Record<string, (value: string) => string> = {
   minimum: (value) => `at least ${value}`,
   exclusiveMinimum: (value) => `more than ${value}`,
   maximum: (value) => `at most ${value}`,
-  minLength: (value) => `at least ${counted(value, "character")}`,
-  maxLength: (value) => `at most ${counted(value, "character")}`,
-  minItems: (value) => `at least ${counted(value, "item")}`,
-  maxItems: (value) => `at most ${counted(value, "item")}`,
-  maxProperties: (value) => `at most ${counted(value, "key")}`,
+  minLength: (value) => `at least ${pluralize(value, "character")}`,
+  maxLength: (value) => `at most ${pluralize(value, "character")}`,
+  minItems: (value) => `at least ${pluralize(value, "item")}`,
+  maxItems: (value) => `at most ${pluralize(value, "item")}`,
+  maxProperties: (value) => `at most ${pluralize(value, "key")}`,
   format: (value) => value,
   pattern: (value) => `matches \`${value}\``,
 };
 
-function counted(value: string, what: string): string {
+function pluralize(value: string, what: string): string {
   return `${value} ${what}${value === "1" ? "" : "s"}`;
 }
 

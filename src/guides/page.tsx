@@ -38,7 +38,7 @@ export function GuidePage({ title, html, sections, here }: Guide & {
 }
 
 /** All guides. */
-export function ContentsPage({ sections }: { sections: GuideSection[] }) {
+export function GuideIndexPage({ sections }: { sections: GuideSection[] }) {
   return (
     <Page title="Guides · Farebox" look={look}>
       <h1>Guides</h1>

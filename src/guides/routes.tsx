@@ -6,7 +6,7 @@ import type { Deps } from "../deps.ts";
 import { asPage, pageResponse } from "../pages/response.tsx";
 import { guideContents } from "./contents.ts";
 import { type Guide, renderGuide } from "./markdown.ts";
-import { ContentsPage, GuidePage } from "./page.tsx";
+import { GuideIndexPage, GuidePage } from "./page.tsx";
 
 /** The guides as pages: for everyone, without a key. */
 export function guideRoutes({ config, guides }: Deps): { contents: Handler; guide: Handler } {
@@ -32,7 +32,7 @@ export function guideRoutes({ config, guides }: Deps): { contents: Handler; guid
   ];
   return {
     contents: ({ requestId }) =>
-      pageResponse(200, String(<ContentsPage sections={sections()} />), { requestId }),
+      pageResponse(200, String(<GuideIndexPage sections={sections()} />), { requestId }),
     guide: asPage(
       ({ param, requestId }) => {
         const name = param("name");

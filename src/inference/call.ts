@@ -4,7 +4,7 @@ import type { JsonObject } from "../base/json.ts";
 import type { Amount } from "../base/money.ts";
 import type { Deps } from "../deps.ts";
 import type { AccountRef } from "../ledger/account.ts";
-import { amountOf, type Entry } from "../ledger/entry.ts";
+import { absoluteAmount, type Entry } from "../ledger/entry.ts";
 import type { Holds, RateLimitState } from "../ledger/hold.ts";
 import type { Offers } from "../paywall/offer.ts";
 import { affordableOutput, type ModelTerms, usageCost } from "../pricing/price.ts";
@@ -143,7 +143,7 @@ export function usageBody(
   { format, meter }: AdmittedCall,
   { usage, entry }: { usage: TokenUsage; entry: Entry },
 ): JsonObject {
-  return format.writeUsage(usage, { reported: meter.reported, cost: amountOf(entry) });
+  return format.writeUsage(usage, { reported: meter.reported, cost: absoluteAmount(entry) });
 }
 
 /**

@@ -8,7 +8,7 @@ import type { Deps } from "../deps.ts";
 import type { AccountRef, WalletRef } from "../ledger/account.ts";
 import type { AccountTx } from "../ledger/account_tx.ts";
 import type { HoldRequest, Quote } from "../ledger/hold.ts";
-import { isHeld } from "../ledger/balance.ts";
+import { isHoldActive } from "../ledger/balance.ts";
 import { type Eraser, eraseRows } from "../store/erase.ts";
 import {
   chatReplayDueKey,
@@ -99,7 +99,7 @@ export async function findPrevious(
     return { stored: { headers: head.headers, body } };
   }
   const holder = { projectId, user: head.user, wallet: head.wallet };
-  if (!(await isHeld(kv, holder, { id: head.holdId, now: clock.now() }))) return nothing;
+  if (!(await isHoldActive(kv, holder, { id: head.holdId, now: clock.now() }))) return nothing;
   if (head.fingerprint !== mark.fingerprint) throw idempotencyKeyReused();
   return "running";
 }

@@ -1,7 +1,7 @@
 import { type ApiError, loggedFault } from "../base/errors.ts";
 import { formatAmount } from "../base/money.ts";
 import { encodeUtf8 } from "../base/utf8.ts";
-import { activityOfRequest, type Entry } from "../ledger/entry.ts";
+import { activityIdOfRequest, type Entry } from "../ledger/entry.ts";
 import {
   type AdmittedCall,
   exceedsHold,
@@ -47,7 +47,7 @@ export async function streamResponse(
       headers: {
         ...streamHeaders,
         "x-request-id": answer.requestId,
-        "x-service-activity-id": activityOfRequest(answer.id),
+        "x-service-activity-id": activityIdOfRequest(answer.id),
         ...rateHeaders(answer.rateLimits),
       },
     });

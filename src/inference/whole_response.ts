@@ -1,6 +1,6 @@
 import { upstreamBodyBytesMax } from "../base/limits.ts";
 import { corsHeaders, type HeaderList, textResponse } from "../base/response.ts";
-import { amountOf, type Entry } from "../ledger/entry.ts";
+import { absoluteAmount, type Entry } from "../ledger/entry.ts";
 import type { TokenUsage } from "../pricing/usage.ts";
 import { readUpstreamBody } from "../upstreams/client.ts";
 import { type BalanceNotice, createBalanceNotice } from "./balance_notice.ts";
@@ -71,7 +71,7 @@ export function completionResponse(body: string, requestId: string, more: Header
 function chargeHeaders(entry: Entry): HeaderList {
   return {
     "x-service-activity-id": entry.id,
-    "x-service-cost": amountOf(entry),
+    "x-service-cost": absoluteAmount(entry),
     "x-service-balance": entry.balanceAfter,
   };
 }

@@ -60,7 +60,7 @@ export interface AccountRef {
 }
 
 /** Where an account and its entries are kept. */
-export function accountPlace(
+export function accountLocation(
   { projectId, user, wallet }: AccountRef,
 ): { owner: string; name: string } {
   return wallet

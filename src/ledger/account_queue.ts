@@ -8,7 +8,7 @@ import type { Key, Row } from "../store/kv.ts";
 import type { TopUsers } from "../summaries/top_users.ts";
 import {
   type Account,
-  accountPlace,
+  accountLocation,
   type AccountRef,
   decodeAccount,
   requireNotClosed,
@@ -39,7 +39,7 @@ const cachedAccountsMax = 20_000;
  */
 export function createAccountQueue(
   deps: Pick<Deps, "kv" | "committer" | "clock" | "id" | "config" | "randomBytes" | "metrics">,
-  services: { projectCache: ProjectCache; topUsers: Pick<TopUsers, "see"> },
+  services: { projectCache: ProjectCache; topUsers: Pick<TopUsers, "observe"> },
 ): AccountQueue {
   const lanes = new Map<string, Lane>();
   const cache = new Map<string, { account: Account; version: string | null }>();
@@ -48,7 +48,7 @@ export function createAccountQueue(
   const readsMax = deps.config.kvChecksMax - 4;
 
   async function drain(laneName: string, lane: Lane): Promise<void> {
-    const name = nameOf(lane.ref);
+    const name = accountNameOf(lane.ref);
     while (lane.waiting.length > 0) {
       const batch = takeBatch(lane.waiting, readsMax);
       await settleBatch(name, lane.ref, batch).catch((error) =>
@@ -82,7 +82,7 @@ export function createAccountQueue(
         if (version === null) continue;
         remember(name, tx.account, version);
         const { use } = tx.spending;
-        if (use) services.topUsers.see(ref.projectId, ref.user, use);
+        if (use) services.topUsers.observe(ref.projectId, ref.user, use);
         tx.entries.forEach((entry) => deps.metrics.entry(entry, tx.snapshot.project.currency));
       }
       decisions.forEach(({ reply }) => reply());
@@ -97,9 +97,9 @@ export function createAccountQueue(
     const known = cache.get(name);
     // What is decided without a write is believed on a fresh record: then everything was read.
     const looksFor = (claim: string) => !claims.isNew(claim) || !known || attempt > 0;
-    const { keys, unread } = rowsOf(batch, looksFor);
+    const { keys, unread } = rowsToRead(batch, looksFor);
     if (ref.wallet) keys.push(authorizationKey(ref.projectId, ref.user));
-    const place = accountPlace(ref);
+    const place = accountLocation(ref);
     const wanted = known ? keys : [accountKey(place.owner, place.name), ...keys];
     const rows: Row[] = wanted.length > 0 ? await deps.kv.getMany(wanted) : [];
     const { account, version } = known ?? readRow(rows.shift());
@@ -156,8 +156,8 @@ export function createAccountQueue(
     run<T>(ref: AccountRef, operation: AccountOp<T>): Promise<T> {
       // A wallet has a lane for each connection: an operation is one of a project.
       const laneName = ref.wallet
-        ? keyText([nameOf(ref), ref.projectId, ref.user, ref.wallet.connectionId])
-        : nameOf(ref);
+        ? keyText([accountNameOf(ref), ref.projectId, ref.user, ref.wallet.connectionId])
+        : accountNameOf(ref);
       return new Promise<T>((resolve, reject) => {
         const waiting = { operation, decide: createDecider(operation, resolve, reject), reject };
         const lane = lanes.get(laneName);
@@ -168,7 +168,7 @@ export function createAccountQueue(
       });
     },
     changed(ref, signal) {
-      const name = nameOf(ref);
+      const name = accountNameOf(ref);
       const wakers = listeners.get(name) ?? new Set();
       listeners.set(name, wakers);
       return new Promise((resolve) => {
@@ -190,8 +190,8 @@ function readRow(row: Row | undefined): { account: Account; version: string | nu
 }
 
 /** What tells accounts apart. */
-function nameOf(ref: AccountRef): string {
-  const { owner, name } = accountPlace(ref);
+function accountNameOf(ref: AccountRef): string {
+  const { owner, name } = accountLocation(ref);
   return keyText([owner, name]);
 }
 
@@ -214,9 +214,9 @@ export interface SeenKeys {
 }
 
 /** Names that are remembered at least; at most twice as many are. */
-const namesMax = 10_000;
+const seenKeysMin = 10_000;
 /** A write that finds such a row makes all of its batch go singly: that must be rare. */
-const wareFor = 10_000;
+const cautiousReadsAfterCollision = 10_000;
 
 /**
  * A caller that repeats a request does so soon, and mostly to the process that it asked before. What
@@ -228,7 +228,7 @@ export function createSeenKeys(): SeenKeys {
   let ware = 0;
 
   function remember(name: string): void {
-    if (names.size >= namesMax) {
+    if (names.size >= seenKeysMin) {
       before = names;
       names = new Set();
     }
@@ -244,7 +244,7 @@ export function createSeenKeys(): SeenKeys {
       return false;
     },
     onCollision() {
-      ware = wareFor;
+      ware = cautiousReadsAfterCollision;
     },
   };
 }
@@ -260,9 +260,9 @@ export interface AccountOp<T> {
   /** Rows that it looks at besides the account; the commit checks them too. */
   reads: readonly Key[];
   /** A row that it makes unless it is there: read only where that is likely, but checked always. */
-  claim?: Key | null;
+  uniqueKey?: Key | null;
   /** About how much it writes, in bytes. */
-  bytes: number;
+  estimatedBytes: number;
   /** It is about holds of before: where no account is, it is for nobody new, and brings no trial. */
   existingHoldOnly?: true;
   /** Decides and alters the draft. What it throws reaches its own caller alone, and undoes it. */
@@ -284,8 +284,8 @@ export interface PendingReply {
   failed: boolean;
 }
 
-const operationsMax = 64;
-const bytesMax = 256 * 1024;
+const opsPerWriteMax = 64;
+const bytesPerWriteMax = 256 * 1024;
 
 /** As many operations as one write should carry, in order; at least one. */
 export function takeBatch(waiting: QueuedOp[], readsMax: number): QueuedOp[] {
@@ -293,9 +293,11 @@ export function takeBatch(waiting: QueuedOp[], readsMax: number): QueuedOp[] {
   let reads = 0;
   let count = 0;
   for (const { operation } of waiting) {
-    bytes += operation.bytes;
-    reads += operation.reads.length + (operation.claim ? 1 : 0);
-    if (count > 0 && (count >= operationsMax || bytes > bytesMax || reads > readsMax)) break;
+    bytes += operation.estimatedBytes;
+    reads += operation.reads.length + (operation.uniqueKey ? 1 : 0);
+    if (count > 0 && (count >= opsPerWriteMax || bytes > bytesPerWriteMax || reads > readsMax)) {
+      break;
+    }
     count++;
   }
   return waiting.splice(0, count);
@@ -318,18 +320,18 @@ export function createDecider<T>(
 }
 
 /** The rows that operations look at, each once; and those that they claim and need not look at. */
-export function rowsOf(
+export function rowsToRead(
   batch: QueuedOp[],
   looksFor: (claim: string) => boolean,
 ): { keys: Key[]; unread: Key[] } {
   const keys = new Map<string, Key>();
   const unread = new Map<string, Key>();
-  for (const { operation: { reads, claim } } of batch) {
+  for (const { operation: { reads, uniqueKey } } of batch) {
     for (const key of reads) keys.set(keyText(key), key);
-    if (!claim) continue;
-    const name = keyText(claim);
+    if (!uniqueKey) continue;
+    const name = keyText(uniqueKey);
     if (unread.has(name) || keys.has(name)) continue;
-    (looksFor(name) ? keys : unread).set(name, claim);
+    (looksFor(name) ? keys : unread).set(name, uniqueKey);
   }
   return { keys: [...keys.values()], unread: [...unread.values()] };
 }

@@ -9,14 +9,20 @@ import { accountKey, authorizationKey, entryKey, projectKey } from "../store/key
 import { emptyWrite, type Increment, type Key, type Row, type Write } from "../store/kv.ts";
 import {
   type Account,
-  accountPlace,
+  accountLocation,
   type AccountRef,
   availableIn,
   encodeAccount,
   type Hold,
   isExpired,
 } from "./account.ts";
-import { activityOfRequest, createEntry, type Entry, type NewEntry, tokensOf } from "./entry.ts";
+import {
+  activityIdOfRequest,
+  createEntry,
+  type Entry,
+  type NewEntry,
+  totalTokens,
+} from "./entry.ts";
 import { entryEvents, type EntryOrigin, expiredHoldEvent } from "./events.ts";
 import { SpendLimits } from "./spend_limits.ts";
 import { holdIndexKey } from "./store.ts";
@@ -184,7 +190,7 @@ export class AccountTx {
   /** Everything as one write, which holds only for the versions that were read. */
   finish(): Write {
     const { ref, version, snapshot, rows } = this.#options;
-    const { owner, name } = accountPlace(ref);
+    const { owner, name } = accountLocation(ref);
     const key = accountKey(owner, name);
     this.#keepSpending();
     this.#assertEntries();
@@ -213,7 +219,7 @@ export class AccountTx {
     account.last = whole.id;
     this.entries.push(whole);
     this.#write.sets.push({
-      key: entryKey(accountPlace(ref).owner, whole.id),
+      key: entryKey(accountLocation(ref).owner, whole.id),
       value: toBytes(whole),
     });
     const movement = { projectId: ref.projectId, delta, shortfall, spending: this.spending };
@@ -255,7 +261,7 @@ export class AccountTx {
   /** Those of other connections are for the sweep, which ends them in their own project's name. */
   #endExpiredHolds(): void {
     for (const { id, used, amount } of takeExpired(this.account, this.ownHolds, this.now)) {
-      const entry = { id: activityOfRequest(id), metadata: { requestId: id } };
+      const entry = { id: activityIdOfRequest(id), metadata: { requestId: id } };
       this.debit(used, { kind: "expired", ...entry }, { trigger: bySystem }, amount);
       this.emit(expiredHoldEvent(this.#options.ref, id));
     }
@@ -276,7 +282,7 @@ export function countEntry(entry: Entry, movement: Movement): Increment {
   const { kind, usage, createdAt: at } = entry;
   const amount = toAmount(delta < 0n ? -delta : delta);
   if (kind === "usage" || kind === "charge" || kind === "expired") {
-    const tokens = usage ? tokensOf(usage) : 0;
+    const tokens = usage ? totalTokens(usage) : 0;
     spending.countUse({ requests: usage ? 1 : 0, tokens, spent: amount });
   }
   return countEntryHourly({ projectId, kind, amount, shortfall, usage, at });
@@ -320,7 +326,7 @@ export class TxRows {
 }
 
 /** Expired holds that one write ends, with their events for 100 subscriptions: some 400 KiB. */
-const endingMax = 24;
+const expiredPerWriteMax = 24;
 
 /**
  * Takes expired holds out of an account and gives those that this write is to end, which are some of
@@ -329,7 +335,7 @@ const endingMax = 24;
  */
 export function takeExpired(account: Account, own: readonly Hold[], now: number): Hold[] {
   if (!account.holds.some((hold) => isExpired(hold, now))) return [];
-  const ending = own.filter((hold) => isExpired(hold, now)).slice(0, endingMax);
+  const ending = own.filter((hold) => isExpired(hold, now)).slice(0, expiredPerWriteMax);
   account.holds = account.holds.filter((hold) => !ending.includes(hold)).map((hold) =>
     isExpired(hold, now) ? { ...hold, amount: least(hold.amount, hold.used) } : hold
   );

@@ -3,9 +3,9 @@ import { isId } from "../base/ids.ts";
 import { csvLine } from "../base/csv.ts";
 import type { Project } from "../projects/schema.ts";
 import type { Kv, Row } from "../store/kv.ts";
-import { accountPlace, type AccountRef } from "./account.ts";
+import { accountLocation, type AccountRef } from "./account.ts";
 import { findAccounts } from "./authorization.ts";
-import { amountOf, type Entry } from "./entry.ts";
+import { absoluteAmount, type Entry } from "./entry.ts";
 import { decodeEntry, readAccount, readEntry } from "./store.ts";
 import type { JsonObject } from "../base/json.ts";
 import { allConnectionsPrefix, connectionsPrefix, ownEntriesPrefix } from "../store/keys.ts";
@@ -38,7 +38,7 @@ export async function listActivities(
   },
 ): Promise<ActivityPage> {
   if (cursor !== undefined && !isId("act", cursor)) throw badCursor();
-  const { owner } = accountPlace(ref);
+  const { owner } = accountLocation(ref);
   const entries: Entry[] = [];
   let next = cursor ?? (await readAccount(kv, ref)).last;
   for (let read = 0; next !== null && entries.length < limit && read < readMax; read++) {
@@ -59,7 +59,7 @@ export async function findActivity(
   { user, activityId }: { user: string; activityId: string },
 ): Promise<{ ref: AccountRef; entry: Entry } | null> {
   for (const ref of await findAccounts(kv, project, user)) {
-    const entry = await readEntry(kv, accountPlace(ref).owner, activityId);
+    const entry = await readEntry(kv, accountLocation(ref).owner, activityId);
     if (entry) return { ref, entry };
   }
   return null;
@@ -85,13 +85,13 @@ const columns = [
 ] as const;
 
 /** Entries as CSV (RFC 4180), with a header line. */
-export function toCsv(entries: readonly Entry[], currency: string): string {
+export function entriesToCsv(entries: readonly Entry[], currency: string): string {
   const rows = entries.map((entry) => {
     const { metadata, usage, createdAt, ...rest } = entry;
     const row: Record<typeof columns[number], string | null> = {
       ...rest,
       currency,
-      amount: amountOf(entry),
+      amount: absoluteAmount(entry),
       createdAt: new Date(createdAt).toISOString(),
       model: usage?.model ?? null,
       metadata: metadata && JSON.stringify(metadata),

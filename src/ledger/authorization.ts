@@ -61,22 +61,30 @@ export async function readAuthorization(
   return value && { authorization: decodeAuthorization(value), version };
 }
 
-type Paying = Pick<Project, "id" | "mode" | "currency">;
+type PayingProject = Pick<Project, "id" | "mode" | "currency">;
 
 /** The user's account in this project; null when a wallet would pay, and nobody allows that. */
-export function findAccount(kv: Kv, project: Paying, user: string): Promise<AccountRef | null> {
-  return accountBy(kv, { project, user, mayHaveEnded: false });
+export function findAccount(
+  kv: Kv,
+  project: PayingProject,
+  user: string,
+): Promise<AccountRef | null> {
+  return resolveAccount(kv, { project, user, mayHaveEnded: false });
 }
 
 /** As `findAccount`, also when the leave has ended: to give back, or to look, needs none. */
-export function findLastAccount(kv: Kv, project: Paying, user: string): Promise<AccountRef | null> {
-  return accountBy(kv, { project, user, mayHaveEnded: true });
+export function findLastAccount(
+  kv: Kv,
+  project: PayingProject,
+  user: string,
+): Promise<AccountRef | null> {
+  return resolveAccount(kv, { project, user, mayHaveEnded: true });
 }
 
 /** Every account that this user's charges may be in, the last one first. */
 export async function findAccounts(
   kv: Kv,
-  { id: projectId, mode, currency }: Paying,
+  { id: projectId, mode, currency }: PayingProject,
   user: string,
 ): Promise<AccountRef[]> {
   if (mode === "default") return [{ projectId, user }];
@@ -98,10 +106,10 @@ export function formerPayers(last: Authorization | null, personId: string): read
     .slice(0, formerMax);
 }
 
-async function accountBy(
+async function resolveAccount(
   kv: Kv,
   { project: { id: projectId, mode, currency }, user, mayHaveEnded }: {
-    project: Paying;
+    project: PayingProject;
     user: string;
     mayHaveEnded: boolean;
   },

@@ -14,7 +14,7 @@ export async function readBalance(
 }
 
 /** Whether a hold still stands. */
-export async function isHeld(
+export async function isHoldActive(
   kv: Kv,
   ref: AccountRef,
   { id, now }: { id: string; now: number },
@@ -26,7 +26,7 @@ export async function isHeld(
 const holdingPage = 200;
 
 /** Whether money may be held for a user, on whatever account: as far as the sweep has come. */
-export async function mayHold(
+export async function hasIndexedHold(
   kv: Kv,
   { projectId, user }: Pick<AccountRef, "projectId" | "user">,
 ): Promise<boolean> {

@@ -76,17 +76,17 @@ export function createEntry(
 }
 
 /** All tokens of an answer. */
-export function tokensOf(usage: EntryUsage): number {
+export function totalTokens(usage: EntryUsage): number {
   const { uncachedInputTokens, cachedInputTokens, cacheWriteTokens, outputTokens } = usage;
   return uncachedInputTokens + cachedInputTokens + cacheWriteTokens + outputTokens;
 }
 
 /** How much an entry moved, never negative. */
-export function amountOf(entry: Pick<Entry, "delta">): string {
+export function absoluteAmount(entry: Pick<Entry, "delta">): string {
   return entry.delta.replace("-", "");
 }
 
 /** The activity of an answer has the id of its request, so it is known before it is written. */
-export function activityOfRequest(requestId: string): string {
+export function activityIdOfRequest(requestId: string): string {
   return requestId.replace(/^req_/, "act_");
 }

@@ -10,7 +10,7 @@ import type { Entry } from "./entry.ts";
 import { decodeIdempotency, encodeIdempotency, readEntry } from "./store.ts";
 
 /** Some entries of one account, from one of them back to the first. */
-export interface Chain {
+export interface EntryChain {
   owner: string;
   /** The entry to begin with; null at the end. */
   from: string | null;
@@ -33,16 +33,16 @@ export function createEntryEraser({ kv, committer }: Pick<Deps, "kv" | "committe
       const from = place === null
         ? decodeAccount((await kv.get(accountKey(owner, pseudonym))).value).last
         : readPlace(activityPlace, place);
-      const chain: Chain = { owner, from, isTheirs: (entry) => entry.user === user };
-      return await eraseChain({ kv, committer }, { chain, erasure, budget });
+      const chain: EntryChain = { owner, from, isTheirs: (entry) => entry.user === user };
+      return await eraseEntryChain({ kv, committer }, { chain, erasure, budget });
     },
   };
 }
 
 /** Goes back along a chain until its end or that of the budget; `next` is the entry to go on with. */
-export async function eraseChain(
+export async function eraseEntryChain(
   { kv, committer }: Pick<Deps, "kv" | "committer">,
-  { chain, erasure, budget }: { chain: Chain; erasure: Erasure; budget: ScanBudget },
+  { chain, erasure, budget }: { chain: EntryChain; erasure: Erasure; budget: ScanBudget },
 ): Promise<{ erased: number; next: Json | null }> {
   let next = chain.from;
   let erased = 0;
@@ -70,7 +70,7 @@ export async function eraseChain(
 const keyedKinds: readonly string[] = ["deposit", "charge", "refund"];
 
 /** Whether a key names a user: it is visible ASCII, which many a name fits into only as in a URL. */
-function names(key: string, user: string): boolean {
+function keyNamesUser(key: string, user: string): boolean {
   const text = key.toLowerCase();
   return [user, encodeURIComponent(user)].some((name) => text.includes(name.toLowerCase()));
 }
@@ -85,7 +85,7 @@ async function renameEntry(
   const isKeyed = key !== null && keyedKinds.includes(kind);
   // It may be what guards money against being booked twice, so it stays where it names nobody.
   const isOurs = key?.startsWith("stripe:") ?? false;
-  const named = !isOurs && key !== null && names(key, user);
+  const named = !isOurs && key !== null && keyNamesUser(key, user);
   // By its id: numbers begin anew in each wallet that paid for the user.
   const kept = isKeyed ? (named ? `${pseudonym}-${entry.id}` : key) : null;
   const renamed: Entry = { ...entry, user: pseudonym, metadata: null, idempotencyKey: kept };

@@ -4,7 +4,7 @@ import type { JsonObject } from "../base/json.ts";
 import type { Project } from "../projects/schema.ts";
 import type { RefusalReason } from "./refusal.ts";
 import { type AccountRef, walletUserOf } from "./account.ts";
-import { amountOf, type Entry } from "./entry.ts";
+import { absoluteAmount, type Entry } from "./entry.ts";
 
 /** What an entry has to say, who made it, and where a deposit's money came from. */
 export interface EntryOrigin {
@@ -12,23 +12,23 @@ export interface EntryOrigin {
   /** Of a deposit: the payment source. */
   source?: string;
   /** What else there is to say with the entry. */
-  also?: (entry: Entry) => NewEvent[];
+  extraEvents?: (entry: Entry) => NewEvent[];
 }
 
 /** The events of an entry, to be written with it. */
-export function entryEvents(entry: Entry, about: About, origin: EntryOrigin): NewEvent[] {
-  return [...ownEvents(entry, about, origin), ...origin.also?.(entry) ?? []];
+export function entryEvents(entry: Entry, about: EntryContext, origin: EntryOrigin): NewEvent[] {
+  return [...eventsOfKind(entry, about, origin), ...origin.extraEvents?.(entry) ?? []];
 }
 
 /** Whose entry it is. */
-interface About {
+interface EntryContext {
   ref: AccountRef;
   project: Project;
 }
 
-function ownEvents(
+function eventsOfKind(
   entry: Entry,
-  { ref, project: { currency } }: About,
+  { ref, project: { currency } }: EntryContext,
   origin: EntryOrigin,
 ): NewEvent[] {
   const { trigger } = origin;
@@ -40,7 +40,7 @@ function ownEvents(
     metadata,
   });
   const who = { walletUserId, externalUserId: user };
-  const moved = { ...who, amount: amountOf(entry), currency, activityId };
+  const moved = { ...who, amount: absoluteAmount(entry), currency, activityId };
   switch (entry.kind) {
     case "deposit": {
       const data = { ...moved, source: origin.source ?? trigger.source };
@@ -63,7 +63,7 @@ function ownEvents(
     case "expired":
       return [newEvent("usage.charge.created", of("usage"), usageData(entry, walletUserId))];
     case "trial": {
-      const data = { walletUserId, credits: amountOf(entry), activityId };
+      const data = { walletUserId, credits: absoluteAmount(entry), activityId };
       return [newEvent("balance.trial.granted", of("balance"), data)];
     }
   }
@@ -80,7 +80,7 @@ function usageData(entry: Entry, walletUserId: string) {
     model: usage?.model ?? null,
     promptTokens,
     completionTokens: usage?.outputTokens ?? 0,
-    cost: amountOf(entry),
+    cost: absoluteAmount(entry),
   };
 }
 

@@ -8,8 +8,15 @@ import { emptyWrite, type Key } from "../store/kv.ts";
 import { ScanBudget } from "../store/scan.ts";
 import type { AccountQueue } from "./account_queue.ts";
 import { createEntryEraser } from "./erase_entries.ts";
-import { createForfeit, createReopening, moveAccount } from "./forget_account.ts";
-import { encodeForgetJob, type ForgetJob, listForgetJobs, readForgetJob } from "./forget_job.ts";
+import {
+  createForfeit,
+  createReopening,
+  encodeForgetJob,
+  type ForgetJob,
+  listForgetJobs,
+  moveAccount,
+  readForgetJob,
+} from "./forget_account.ts";
 
 /** How far the forgetting of a user has come. */
 export interface ForgetProgress {

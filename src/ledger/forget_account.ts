@@ -1,16 +1,22 @@
 import { ApiError, badRequest } from "../base/errors.ts";
 import { formatAmount } from "../base/money.ts";
-import { toBytes } from "../base/json.ts";
+import { fromBytes, type Json, toBytes } from "../base/json.ts";
 import type { Deps } from "../deps.ts";
 import type { Trigger } from "../events/event.ts";
-import type { Eraser } from "../store/erase.ts";
-import { accountKey, authorizationKey, forgetJobKey, movedKey } from "../store/keys.ts";
-import { emptyWrite, type Row, type Write } from "../store/kv.ts";
+import type { Eraser, Erasure } from "../store/erase.ts";
+import {
+  accountKey,
+  authorizationKey,
+  forgetJobKey,
+  forgetJobsPrefix,
+  movedKey,
+} from "../store/keys.ts";
+import { emptyWrite, type Key, type Kv, type Row, type Write } from "../store/kv.ts";
 import { decodeAccount, emptyAccount, encodeAccount } from "./account.ts";
 import { accountContended, type AccountQueue } from "./account_queue.ts";
 import { decodeAuthorization } from "./authorization.ts";
 import type { AccountTx } from "./account_tx.ts";
-import { encodeForgetJob, type ForgetJob } from "./forget_job.ts";
+import { listAfter } from "../store/scan.ts";
 
 interface Services {
   deps: Pick<Deps, "kv" | "committer">;
@@ -38,12 +44,12 @@ export async function moveAccount(
   for (let attempt = 0; attempt < attemptsMax; attempt++) {
     const [account, known, leave] = await deps.kv.getMany(keys);
     if (known?.value) return;
-    requireNoLeave(leave?.value);
+    requireNoGrant(leave?.value);
     if (account?.value) {
       return await queue.run({ projectId, user }, {
         reads: [],
         // As much as any write may carry: it shares its own with no other operation.
-        bytes: Infinity,
+        estimatedBytes: Infinity,
         apply: (tx) => ({ value: applyMove(tx, job, row) }),
       }).catch(ignoreClosed);
     }
@@ -71,7 +77,7 @@ function ignoreClosed(error: unknown): void {
 }
 
 /** Throws 400 `user_connected` while a person lets the user spend. */
-function requireNoLeave(authorization: Row["value"] | undefined): void {
+function requireNoGrant(authorization: Row["value"] | undefined): void {
   if (!authorization || decodeAuthorization(authorization).status !== "active") return;
   const message = "A person still lets this user spend of their wallet: disconnect them first.";
   throw badRequest(null, message, "user_connected");
@@ -113,7 +119,7 @@ export function createForfeit({ deps, queue }: Services): Eraser {
       if (decodeAccount(value).balance === 0n) return { erased: 0, next: null };
       const erased = await queue.run({ projectId, user: pseudonym }, {
         reads: [],
-        bytes: 2048,
+        estimatedBytes: 2048,
         apply(tx) {
           const { balance } = tx.account;
           if (balance === 0n) return { value: 0 };
@@ -150,4 +156,41 @@ export function createReopening({ deps: { kv, committer } }: Services): Eraser {
       return { erased: write.sets.length, next: null };
     },
   };
+}
+
+/** Someone who is being forgotten: what is erased now, and how far it has come. */
+export interface ForgetJob extends Erasure {
+  /** Whether what is left of the balance is taken. */
+  forfeit: boolean;
+  /** The eraser at work, and its place. */
+  step: string;
+  place: Json | null;
+  /** Records so far, by what they are. */
+  erased: Record<string, number>;
+}
+
+/** A job's row. */
+export function encodeForgetJob(job: ForgetJob): Uint8Array {
+  return toBytes(job);
+}
+
+/** The job and the version to check when it is written again, or null. */
+export async function readForgetJob(
+  kv: Kv,
+  projectId: string,
+  user: string,
+): Promise<{ job: ForgetJob; version: string | null } | null> {
+  const { value, version } = await kv.get(forgetJobKey(projectId, user));
+  return value && { job: fromBytes<ForgetJob>(value), version };
+}
+
+/** Some of those who are being forgotten, after `after`, and where to go on; null at the end. */
+export async function listForgetJobs(
+  kv: Kv,
+  after: Key | null,
+  limit: number,
+): Promise<{ jobs: ForgetJob[]; next: Key | null }> {
+  const rows = await listAfter(kv, forgetJobsPrefix, { after, limit });
+  const jobs = rows.flatMap(({ value }) => (value ? [fromBytes<ForgetJob>(value)] : []));
+  return { jobs, next: rows.length < limit ? null : rows.at(-1)?.key ?? null };
 }

@@ -7,10 +7,10 @@ import type { NewEvent, Trigger } from "../events/event.ts";
 import type { ProjectSnapshot } from "../projects/project_cache.ts";
 import { entryKey } from "../store/keys.ts";
 import type { Key, Write } from "../store/kv.ts";
-import { accountPlace, type AccountRef, availableIn, isExpired } from "./account.ts";
+import { accountLocation, type AccountRef, availableIn, isExpired } from "./account.ts";
 import type { AccountQueue, OpResult } from "./account_queue.ts";
 import type { AccountTx } from "./account_tx.ts";
-import { activityOfRequest, type Entry, type EntryUsage, tokensOf } from "./entry.ts";
+import { activityIdOfRequest, type Entry, type EntryUsage, totalTokens } from "./entry.ts";
 import { type RefusalReason, refusalReason } from "./refusal.ts";
 import { decodeEntry } from "./store.ts";
 import { type BalanceView, viewBalance } from "./view.ts";
@@ -110,7 +110,7 @@ export function createHolds(queue: AccountQueue, clock: Clock): Holds {
     for (let patient = true;; patient = clock.elapsed() < deadline) {
       const held = await queue.run(request.ref, {
         reads: request.mark ? [request.mark.key] : [],
-        bytes: 2048,
+        estimatedBytes: 2048,
         apply: (tx) => applyHold(tx, request, patient),
       });
       if (held.kind !== "busy" || !patient) return held;
@@ -136,7 +136,7 @@ export function createHolds(queue: AccountQueue, clock: Clock): Holds {
     renew: (ref, id, used) =>
       queue.run(ref, {
         reads: [],
-        bytes: 128,
+        estimatedBytes: 128,
         existingHoldOnly: true,
         apply(tx) {
           const hold = tx.takeHold(id);
@@ -146,11 +146,11 @@ export function createHolds(queue: AccountQueue, clock: Clock): Holds {
         },
       }),
     settle: ({ ref, id, cost, usage, idempotencyKey, trigger, isRetry, alongside }) => {
-      const activityId = activityOfRequest(id);
-      const booked = entryKey(accountPlace(ref).owner, activityId);
+      const activityId = activityIdOfRequest(id);
+      const booked = entryKey(accountLocation(ref).owner, activityId);
       return queue.run<SettleResult>(ref, {
         reads: isRetry ? [booked] : [],
-        bytes: 4096,
+        estimatedBytes: 4096,
         existingHoldOnly: true,
         apply(tx) {
           const row = tx.row(booked);
@@ -159,7 +159,7 @@ export function createHolds(queue: AccountQueue, clock: Clock): Holds {
           if (landed?.kind === "usage") return { value: { kind: "settled", entry: landed } };
           const hold = tx.takeHold(id);
           if (!hold) return { value: { kind: "gone" } };
-          tx.spending.countTokens(tokensOf(usage));
+          tx.spending.countTokens(totalTokens(usage));
           const entry = tx.debit(
             cost,
             { id: activityId, kind: "usage", usage, idempotencyKey },
@@ -174,7 +174,7 @@ export function createHolds(queue: AccountQueue, clock: Clock): Holds {
     release: (ref, id, alongside) =>
       queue.run(ref, {
         reads: [],
-        bytes: 1024,
+        estimatedBytes: 1024,
         existingHoldOnly: true,
         apply(tx) {
           if (tx.takeHold(id)) alongside?.(tx);
@@ -196,7 +196,7 @@ function applyHold<Q extends Quote>(
   if (!spending.authorized) return refused(tx, "authorization_required");
   const { requests, tokens } = spending;
   if (requests?.remaining === 0 || tokens?.remaining === 0) return refused(tx, "rate_limited");
-  requireFewHolds(tx);
+  requireHoldCapacity(tx);
   const { account, account: { balance }, withoutOwnHolds } = tx;
   const unbounded = availableIn(account);
   const quoted = quote({
@@ -225,15 +225,18 @@ function refused(
   kind: RefusalReason | "rate_limited",
 ): OpResult<Extract<HoldResult<never>, { kind: typeof kind }>> {
   const { requests, tokens } = tx.spending;
-  return { value: { kind, rates: { requests, tokens }, balance: viewOf(tx) }, refused: true };
+  return {
+    value: { kind, rates: { requests, tokens }, balance: balanceViewOf(tx) },
+    refused: true,
+  };
 }
 
-function viewOf({ account: { balance, held }, snapshot }: AccountTx): BalanceView {
+function balanceViewOf({ account: { balance, held }, snapshot }: AccountTx): BalanceView {
   return viewBalance(balance, held, snapshot.project.currency);
 }
 
 /** Throws 429 at the project's limit for one user, or at what one account can hold. */
-function requireFewHolds({ account, ownHolds, snapshot, now }: AccountTx): void {
+function requireHoldCapacity({ account, ownHolds, snapshot, now }: AccountTx): void {
   const { concurrent } = snapshot.project.limits.user;
   const running = ownHolds.filter((hold) => !isExpired(hold, now));
   if (concurrent !== null && running.length >= concurrent) throw tooManyHolds(concurrent);

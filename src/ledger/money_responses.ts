@@ -9,10 +9,10 @@ import type { Trigger } from "../events/event.ts";
 import { type AuditActor, auditRow } from "../projects/audit.ts";
 import type { Project } from "../projects/schema.ts";
 import { countRefusalHourly } from "../summaries/hourly_counters.ts";
-import { findActivity, listActivities, toCsv } from "./activities.ts";
+import { entriesToCsv, findActivity, listActivities } from "./activities.ts";
 import { findAccount, findLastAccount } from "./authorization.ts";
-import { amountOf, type Entry } from "./entry.ts";
-import { type MoneyRecorder, type Recorded, requirePaid } from "./record.ts";
+import { absoluteAmount, type Entry } from "./entry.ts";
+import { type MoneyRecorder, type Recorded, requireNotReinstatement } from "./record.ts";
 import { type Offer, publicReasons, type RefusalReason } from "./refusal.ts";
 import { type MoneyBody, moneyBodySchema, type RefundBody, refundBodySchema } from "./schema.ts";
 import {
@@ -92,21 +92,21 @@ export async function respondMoney(
     ref,
     ...wish,
     origin: { trigger },
-    ...(by ? { alongside: audited(services.deps, { by, action: verb }) } : {}),
+    ...(by ? { alongside: auditEntry(services.deps, { by, action: verb }) } : {}),
   });
   return "balance" in posted
     ? await refuse(posted.kind, posted.balance)
     : bookedResponse(project, posted, requestId, message);
 }
 
-interface Refusing extends MoneyCall {
+interface RefusedCall extends MoneyCall {
   user: string;
   amount: Amount;
 }
 
 async function refusedResponse(
   { deps, offer }: LedgerDeps,
-  { project, user, amount, trigger, incoming: { request, requestId } }: Refusing,
+  { project, user, amount, trigger, incoming: { request, requestId } }: RefusedCall,
   { kind, balance }: { kind: RefusalReason; balance: BalanceView },
 ): Promise<Response> {
   deps.metrics.refusedMoney.charge[kind].add();
@@ -161,13 +161,13 @@ export async function respondRefund(
     if (!earlier) throw notFound("activity");
     return refundedResponse(project, earlier, requestId);
   }
-  requirePaid(found.entry);
+  requireNotReinstatement(found.entry);
   const posted = await recorder.refund({
     ref: { ...found.ref, user: user ?? found.entry.user },
     original: found.entry,
     ...wish,
     origin: { trigger },
-    ...(by ? { alongside: audited(deps, { by, action: "refund" }) } : {}),
+    ...(by ? { alongside: auditEntry(deps, { by, action: "refund" }) } : {}),
   });
   if ("balance" in posted) throw new Error("a refund takes what there is");
   return refundedResponse(project, posted, requestId);
@@ -188,7 +188,7 @@ function bookedResponse(
     success: true,
     activityId: entry.id,
     user: entry.user,
-    amount: amountOf(entry),
+    amount: absoluteAmount(entry),
     currency,
     ...viewAfter(entry, currency),
     ...more,
@@ -214,7 +214,7 @@ export async function respondActivities(
     const body: ActivityList = { activities: list, nextCursor };
     return jsonResponse(200, body, requestId);
   }
-  return new Response(toCsv(entries, currency), {
+  return new Response(entriesToCsv(entries, currency), {
     headers: {
       "content-type": "text/csv; charset=utf-8",
       "x-request-id": requestId,
@@ -224,7 +224,7 @@ export async function respondActivities(
 }
 
 /** Writes the row of the audit trail together with an entry that somebody booked by hand. */
-export function audited(
+export function auditEntry(
   deps: Pick<Deps, "id" | "clock">,
   { by, action, reason = null }: { by: AuditActor; action: string; reason?: string | null },
 ): (tx: AccountTx, entry: Entry) => void {
@@ -232,7 +232,7 @@ export function audited(
     const { user, id, refundedActivityId } = entry;
     const detail = {
       activityId: id,
-      amount: amountOf(entry),
+      amount: absoluteAmount(entry),
       ...(refundedActivityId === null ? {} : { refundedActivityId }),
       ...(reason === null ? {} : { reason }),
     };

@@ -5,10 +5,10 @@ import { requireActive } from "../projects/active.ts";
 import type { EmitEvents } from "../projects/commit_with_events.ts";
 import type { Key, Kv } from "../store/kv.ts";
 import { accountKey, entryKey, idempotencyKey, refundedKey } from "../store/keys.ts";
-import { accountPlace, type AccountRef, decodeAccount, requireNotClosed } from "./account.ts";
+import { accountLocation, type AccountRef, decodeAccount, requireNotClosed } from "./account.ts";
 import type { AccountOp, AccountQueue, OpResult } from "./account_queue.ts";
 import type { AccountTx } from "./account_tx.ts";
-import { amountOf, type Entry, type EntryKind } from "./entry.ts";
+import { absoluteAmount, type Entry, type EntryKind } from "./entry.ts";
 import { type EntryOrigin, refusedChargeEvents } from "./events.ts";
 import { type RefusalReason, refusalReason } from "./refusal.ts";
 import {
@@ -33,9 +33,9 @@ export interface MoneyRecorder {
   /** What the same request was answered by before; null when nothing is booked under its key. */
   findRecorded(verb: "charge" | "refund", repeated: RepeatedRequest): Promise<Recorded | null>;
   /** An entry of that account, or null. */
-  find(ref: AccountRef, activityId: string): Promise<Entry | null>;
+  findEntry(ref: AccountRef, activityId: string): Promise<Entry | null>;
   /** How much of an entry can still be refunded. */
-  refundable(ref: AccountRef, entry: Entry): Promise<Amount>;
+  refundableAmount(ref: AccountRef, entry: Entry): Promise<Amount>;
   /**
    * Throws 400 when it would exceed what is left of the original, and for what a person paid into a
    * wallet, unless it is paid back where it was paid; 404 for another's entry.
@@ -66,21 +66,21 @@ export function createMoneyRecorder(kv: Kv, queue: AccountQueue, emit: EmitEvent
 
   return {
     findRecorded: (verb, repeated) => findRecorded(kv, verb, repeated),
-    async refundable({ projectId }, entry) {
+    async refundableAmount({ projectId }, entry) {
       const { value } = await kv.get(refundedKey(projectId, entry.id));
-      return leftOf(entry, value);
+      return leftToRefund(entry, value);
     },
-    find: (ref, activityId) => readEntry(kv, accountPlace(ref).owner, activityId),
+    findEntry: (ref, activityId) => readEntry(kv, accountLocation(ref).owner, activityId),
     deposit: (posting) =>
       recordEntry("deposit", posting, {
         fields: requestFields(posting),
         reads: posting.reads ?? [],
         apply: (tx, details) => {
-          if (!posting.paid) requireActive(tx.snapshot.project);
+          if (!posting.paidExternally) requireActive(tx.snapshot.project);
           const entry = { kind: "deposit" as const, ...details };
           const made = tx.credit(posting.amount, entry, posting.origin);
           posting.alongside?.(tx, made);
-          return booked(made);
+          return recordedResult(made);
         },
       }),
     async charge(posting) {
@@ -90,30 +90,31 @@ export function createMoneyRecorder(kv: Kv, queue: AccountQueue, emit: EmitEvent
         apply: (tx, details) => {
           requireActive(tx.snapshot.project);
           const refusal = refusalOf(tx, posting.amount);
-          if (refusal) return { value: short(tx, refusal), refused: true };
+          if (refusal) return { value: refusedResult(tx, refusal), refused: true };
           const entry = { kind: "charge" as const, ...details };
           const made = tx.debit(posting.amount, entry, posting.origin);
           posting.alongside?.(tx, made);
-          return booked(made);
+          return recordedResult(made);
         },
       });
       if ("balance" in posted) await tellRefused(posting, posted);
       return posted;
     },
     emitRefused: tellRefused,
-    refund: (refund) => recordEntry("refund", refund, refundBook(refund)),
+    refund: (refund) => recordEntry("refund", refund, refundOp(refund)),
     reinstate: (giving) => recordEntry("deposit", giving, reinstateOp(giving)),
   };
 }
 
-const creditKinds: readonly EntryKind[] = ["charge", "usage", "expired"];
+const kindsRefundedByCredit: readonly EntryKind[] = ["charge", "usage", "expired"];
 
-function refundBook(refunding: RefundRequest): MoneyOp {
-  const { ref, amount, original, origin, paid = false, reads = [], alongside } = refunding;
+function refundOp(refunding: RefundRequest): MoneyOp {
+  const { ref, amount, original, origin, paidExternally = false, reads = [], alongside } =
+    refunding;
   const total = refundedKey(ref.projectId, original.id);
-  const originalKey = entryKey(accountPlace(ref).owner, original.id);
+  const originalKey = entryKey(accountLocation(ref).owner, original.id);
   // Whoever is being forgotten has it closed, also where a wallet's account is written to.
-  const own = ref.wallet && !paid ? accountKey(ref.projectId, ref.user) : null;
+  const own = ref.wallet && !paidExternally ? accountKey(ref.projectId, ref.user) : null;
   return {
     fields: requestFields({ activityId: original.id, amount }),
     reads: [total, originalKey, ...reads, ...(own ? [own] : [])],
@@ -121,34 +122,34 @@ function refundBook(refunding: RefundRequest): MoneyOp {
       if (own) requireNotClosed(decodeAccount(tx.row(own)));
       // Its user may have been forgotten since it was read; who pays it back for Stripe sees to that.
       const row = tx.row(originalKey);
-      if (!paid && row && decodeEntry(row).user !== ref.user) throw notFound("activity");
+      if (!paidExternally && row && decodeEntry(row).user !== ref.user) throw notFound("activity");
       const projectId = original.projectId ?? ref.projectId;
       if (original.user !== ref.user || projectId !== ref.projectId) throw notFound("activity");
       if (original.kind === "refund") {
         throw badRequest("activityId", "A refund cannot be refunded.", "not_refundable");
       }
-      if (original.kind === "deposit" && ref.wallet && !paid) throw paidBackAtStripe();
-      const left = leftOf(original, tx.row(total));
+      if (original.kind === "deposit" && ref.wallet && !paidExternally) throw refundOnlyAtStripe();
+      const left = leftToRefund(original, tx.row(total));
       const refund = amount ?? left;
-      if (refund > left || refund === 0n) throw exceeds(left);
-      tx.put(total, toBytes(formatAmount(fromDecimal(amountOf(original)) - left + refund)));
+      if (refund > left || refund === 0n) throw refundExceedsOriginal(left);
+      tx.put(total, toBytes(formatAmount(fromDecimal(absoluteAmount(original)) - left + refund)));
       const entry = { kind: "refund" as const, refundedActivityId: original.id, ...details };
-      const made = creditKinds.includes(original.kind)
+      const made = kindsRefundedByCredit.includes(original.kind)
         ? tx.credit(refund, entry, origin)
         : tx.debit(refund, entry, origin);
       alongside?.(tx, made);
-      return booked(made);
+      return recordedResult(made);
     },
   };
 }
 
-function leftOf(original: Entry, refunded: Uint8Array | null): Amount {
-  const whole = fromDecimal(amountOf(original));
+function leftToRefund(original: Entry, refunded: Uint8Array | null): Amount {
+  const whole = fromDecimal(absoluteAmount(original));
   return toAmount(whole - (refunded ? decodeRefunded(refunded) : zero));
 }
 
 /** A wallet is its owner's: no project gives to it, and none takes what was paid in. */
-function paidBackAtStripe(): ApiError {
+function refundOnlyAtStripe(): ApiError {
   return badRequest(
     null,
     "In the shared mode what was paid into a wallet is paid back at Stripe, by whoever runs this " +
@@ -157,7 +158,7 @@ function paidBackAtStripe(): ApiError {
   );
 }
 
-function exceeds(left: Amount): ApiError {
+function refundExceedsOriginal(left: Amount): ApiError {
   return badRequest(
     "amount",
     `Of this activity, ${formatAmount(left)} is left to refund.`,
@@ -165,7 +166,7 @@ function exceeds(left: Amount): ApiError {
   );
 }
 
-function booked(entry: Entry): OpResult<MoneyResult> {
+function recordedResult(entry: Entry): OpResult<MoneyResult> {
   return { value: { kind: "booked", entry } };
 }
 
@@ -175,7 +176,7 @@ function refusalOf(tx: AccountTx, amount: Amount): RefusalReason | null {
   return refusalReason(tx, (most) => amount <= most);
 }
 
-function short(tx: AccountTx, kind: RefusalReason): MoneyResult {
+function refusedResult(tx: AccountTx, kind: RefusalReason): MoneyResult {
   const { balance, held } = tx.account;
   const { currency } = tx.snapshot.project;
   return { kind, balance: viewBalance(balance, held, currency) };
@@ -211,13 +212,13 @@ export function reinstateOp(giving: Reinstatement): MoneyOp {
 }
 
 /** Whether it gives back what was taken back of another entry. */
-export function isReinstated({ kind, refundedActivityId }: Entry): boolean {
+export function isReinstatement({ kind, refundedActivityId }: Entry): boolean {
   return kind === "deposit" && refundedActivityId !== null;
 }
 
 /** Throws 400 `not_refundable` for what was given back: the deposit that was paid is refunded. */
-export function requirePaid(entry: Entry): void {
-  if (!isReinstated(entry)) return;
+export function requireNotReinstatement(entry: Entry): void {
+  if (!isReinstatement(entry)) return;
   const message = `This gives back what was taken of ${entry.refundedActivityId}: refund that.`;
   throw badRequest("activityId", message, "not_refundable");
 }
@@ -255,20 +256,20 @@ export function idempotent(
     : fingerprintOf({ user: ref.user, metadata, ...book.fields });
   return {
     reads: book.reads,
-    claim: record,
+    uniqueKey: record,
     // The entry and two events each carry the metadata.
-    bytes: 2048 + (metadata ? 3 * utf8Length(JSON.stringify(metadata)) : 0),
+    estimatedBytes: 2048 + (metadata ? 3 * utf8Length(JSON.stringify(metadata)) : 0),
     apply(tx) {
       const before = record && tx.row(record);
       if (before) {
         const known = decodeIdempotency(before);
-        requireSame(known, fingerprint);
+        requireSameFingerprint(known, fingerprint);
         return { value: known };
       }
       const verdict = book.apply(tx, { idempotencyKey: key, metadata });
       if (record && verdict.value.kind === "booked") {
         const activityId = verdict.value.entry.id;
-        const owner = ref.wallet ? { owner: accountPlace(ref).owner } : {};
+        const owner = ref.wallet ? { owner: accountLocation(ref).owner } : {};
         tx.put(record, encodeIdempotency({ activityId, fingerprint, ...owner }));
       }
       return verdict;
@@ -276,7 +277,7 @@ export function idempotent(
   };
 }
 
-function requireSame(known: IdempotencyRecord, fingerprint: string): void {
+function requireSameFingerprint(known: IdempotencyRecord, fingerprint: string): void {
   if (known.fingerprint !== fingerprint) throw idempotencyKeyReused();
 }
 
@@ -313,7 +314,7 @@ export async function findRecorded(
   const { value } = await kv.get(idempotencyKey(projectId, verb, key));
   if (!value) return null;
   const record = decodeIdempotency(value);
-  requireSame(record, fingerprintOf({ user, metadata, ...requestFields(fields) }));
+  requireSameFingerprint(record, fingerprintOf({ user, metadata, ...requestFields(fields) }));
   return await replayEntry(kv, record, projectId);
 }
 
@@ -330,7 +331,7 @@ export interface MoneyRequest {
   /** Rows that `alongside` looks at: the write checks them. */
   reads?: readonly Key[];
   /** It was paid, or paid back, outside: it is booked also where nothing new is taken. */
-  paid?: boolean;
+  paidExternally?: boolean;
 }
 
 /** A refund to make; without an amount, of all that is left. */

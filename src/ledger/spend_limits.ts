@@ -24,7 +24,7 @@ import {
  */
 const debtMaxMs: Readonly<RateCounters> = { requests: 5 * 60_000, tokens: 60 * 60_000 };
 
-interface SpendingOptions {
+interface SpendLimitsOptions {
   wallet: WalletRef | undefined;
   /** The authorization's row, where a wallet pays. */
   row: Uint8Array | null;
@@ -43,7 +43,7 @@ export class SpendLimits {
   readonly #limits: UserLimits;
   readonly #now: number;
 
-  constructor({ wallet, row, account, limits, now }: SpendingOptions) {
+  constructor({ wallet, row, account, limits, now }: SpendLimitsOptions) {
     this.#wallet = wallet;
     this.#authorization = row ? decodeAuthorization(row) : null;
     this.#counters = wallet ? this.#authorization?.counters ?? null : account.counters;
@@ -72,7 +72,7 @@ export class SpendLimits {
 
   /** Whether new money may be spent: of a wallet, whether its owner allows it. */
   get authorized(): boolean {
-    return !this.#wallet || this.#leave?.status === "active";
+    return !this.#wallet || this.#grant?.status === "active";
   }
 
   /**
@@ -81,11 +81,11 @@ export class SpendLimits {
    */
   allowance(held: Amount): Amount | null {
     if (!this.#wallet) return null;
-    return this.#leave ? allowanceLeft(this.#leave, { held, now: this.#now }) : zero;
+    return this.#grant ? allowanceLeft(this.#grant, { held, now: this.#now }) : zero;
   }
 
   /** The user's authorization, if it is about this wallet. */
-  get #leave(): Authorization | null {
+  get #grant(): Authorization | null {
     const isOwn = this.#authorization?.connectionId === this.#wallet?.connectionId;
     return isOwn ? this.#authorization : null;
   }
@@ -95,8 +95,8 @@ export class SpendLimits {
     const { spendPerDay, spendPerMonth } = this.#limits;
     if (spendPerDay === null && spendPerMonth === null) return null;
     const { day, month } = spentAt(this.#now, this.#use);
-    const today = leftOf(spendPerDay, day, held);
-    const thisMonth = leftOf(spendPerMonth, month, held);
+    const today = remainingOf(spendPerDay, day, held);
+    const thisMonth = remainingOf(spendPerMonth, month, held);
     return today !== null && thisMonth !== null ? least(today, thisMonth) : today ?? thisMonth;
   }
 
@@ -148,7 +148,7 @@ export class SpendLimits {
   }
 }
 
-function leftOf(limit: string | null, spent: Amount, held: Amount): Amount | null {
+function remainingOf(limit: string | null, spent: Amount, held: Amount): Amount | null {
   if (limit === null) return null;
   const cap = fromDecimal(limit);
   return toAmount(cap > spent + held ? cap - spent - held : 0n);

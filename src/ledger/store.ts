@@ -2,12 +2,12 @@ import { fromBytes, fromBytesExactly, toBytes } from "../base/json.ts";
 import { type Amount, fromDecimal } from "../base/money.ts";
 import { accountKey, entryKey, holdingKey, holdingPrefix } from "../store/keys.ts";
 import type { Key, Kv } from "../store/kv.ts";
-import { type Account, accountPlace, type AccountRef, decodeAccount } from "./account.ts";
+import { type Account, accountLocation, type AccountRef, decodeAccount } from "./account.ts";
 import type { Entry } from "./entry.ts";
 
 /** The account as the store has it now, expired holds included. */
 export async function readAccount(kv: Kv, ref: AccountRef): Promise<Account> {
-  const { owner, name } = accountPlace(ref);
+  const { owner, name } = accountLocation(ref);
   return decodeAccount((await kv.get(accountKey(owner, name))).value);
 }
 
@@ -47,7 +47,7 @@ export function encodeIdempotency(record: IdempotencyRecord): Uint8Array {
 
 /** Where it is said that an account may hold money; of a wallet, for each of its connections. */
 export function holdIndexKey(ref: AccountRef): Key {
-  const { owner, name } = accountPlace(ref);
+  const { owner, name } = accountLocation(ref);
   return holdingKey(owner, name, ref.wallet?.connectionId ?? null);
 }
 

@@ -25,8 +25,13 @@ import {
 } from "../store/scan.ts";
 import type { Entry } from "./entry.ts";
 import { type LedgerPlace, ledgerPlaceSchema } from "./schema.ts";
-import { type CostsOf, faultsOfEntries, startWalk, walkOn } from "./verify_entries.ts";
-import { wholeAccount, wholeEntry, wholeHolding, wholeIdempotency } from "./verify_records.ts";
+import { continueWalk, type CostsOf, faultsOfEntries, startWalk } from "./verify_entries.ts";
+import {
+  parseHoldIndexRow,
+  parseStoredAccount,
+  parseStoredEntry,
+  parseStoredIdempotency,
+} from "./verify_schemas.ts";
 import { formatAmount } from "../base/money.ts";
 import { holdsPerAccountMax } from "../base/limits.ts";
 import { keyText } from "../store/batch.ts";
@@ -95,10 +100,10 @@ export function scanLedger({ kv, clock }: { kv: Kv; clock: Clock }, costsOf: Cos
       if (!row) return false;
       place.account = [owner, String(row.key[2])];
       faults.push(...await faultsOfAccount(kv, row, { now: clock.now(), counts: checked }));
-      place.walk = readOrNull(row.value, (bytes) => startWalk(row, wholeAccount(bytes)));
+      place.walk = readOrNull(row.value, (bytes) => startWalk(row, parseStoredAccount(bytes)));
       if (!place.walk) return true;
     }
-    const found = await walkOn(kv, place.walk, {
+    const found = await continueWalk(kv, place.walk, {
       budget,
       counts: checked,
       costsOf,
@@ -182,7 +187,7 @@ export async function faultsOfAccount(
 ): Promise<string[]> {
   const [owner, name] = [String(key[1]), String(key[2])];
   countRows(counts, "accounts");
-  const account = readOrNull(value, wholeAccount);
+  const account = readOrNull(value, parseStoredAccount);
   if (!account) return [`account ${owner}/${name} cannot be read`];
   const { balance, held, holds, seq, last } = account;
   const faults: string[] = [];
@@ -206,7 +211,7 @@ export async function faultsOfAccount(
     // The row moves in one write with the account.
     faults.push(
       ...await verifyAtRest(kv, { key, counts }, async (row) => {
-        const now = readOrNull(row.value, wholeAccount);
+        const now = readOrNull(row.value, parseStoredAccount);
         const connections = new Set(now?.holds.map((hold) => hold.connectionId));
         const rows = await kv.getMany([...connections].map((id) => holdingKey(owner, name, id)));
         return rows.some((found) => found.value === null)
@@ -221,7 +226,7 @@ export async function faultsOfAccount(
 const holdRowsPerRead = 100;
 
 /** All rows that lead the sweep to accounts which may hold money: each to the one of its key. */
-export function scanHolding({ kv }: { kv: Kv }): Scan {
+export function scanHoldIndex({ kv }: { kv: Kv }): Scan {
   return scanRows({
     name: "holding",
     kv,
@@ -235,7 +240,7 @@ export function scanHolding({ kv }: { kv: Kv }): Scan {
 }
 
 function faultsOf({ key, value }: Row): string[] {
-  const ref = readOrNull(value, wholeHolding);
+  const ref = readOrNull(value, parseHoldIndexRow);
   if (!ref) return [`row ${key.join(" ")} cannot be read`];
   const named = holdIndexKey(ref);
   if (keyText(named) === keyText(key)) return [];
@@ -271,16 +276,16 @@ export function scanIdempotency({ kv }: { kv: Kv }): Scan {
 }
 
 function entryKeyOf({ key, value }: Row) {
-  const record = readOrNull(value, wholeIdempotency);
+  const record = readOrNull(value, parseStoredIdempotency);
   return entryKey(record?.owner ?? String(key[1]), record?.activityId ?? "");
 }
 
 function faultOf({ key, value }: Row, found: Row | undefined): string | null {
   const [, projectId, operation, name] = key;
   const about = `idempotency key ${name} of a ${operation} in ${projectId}`;
-  const record = readOrNull(value, wholeIdempotency);
+  const record = readOrNull(value, parseStoredIdempotency);
   if (!record) return `${about} cannot be read`;
-  const entry = readOrNull(found?.value ?? null, wholeEntry);
+  const entry = readOrNull(found?.value ?? null, parseStoredEntry);
   if (!entry) {
     const what = found?.value ? "cannot be read" : "is missing";
     return `${about} names entry ${record.activityId}, which ${what}`;

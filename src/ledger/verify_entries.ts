@@ -7,18 +7,18 @@ import {
   type ScanCounts,
   verifyAtRest,
 } from "../store/scan.ts";
-import { amountOf, type Entry, type EntryKind, type EntryUsage } from "./entry.ts";
+import { absoluteAmount, type Entry, type EntryKind, type EntryUsage } from "./entry.ts";
 import {
-  linkOf,
-  wholeAccount,
-  wholeEntry,
-  wholeIdempotency,
-  wholeRefunded,
-} from "./verify_records.ts";
+  parseEntryLink,
+  parseStoredAccount,
+  parseStoredEntry,
+  parseStoredIdempotency,
+  parseStoredRefunded,
+} from "./verify_schemas.ts";
 import { type Amount, formatAmount, fromDecimal, toAmount, zero } from "../base/money.ts";
 import type { Account } from "./account.ts";
 import type { ChainWalk } from "./schema.ts";
-import { isReinstated } from "./record.ts";
+import { isReinstatement } from "./record.ts";
 
 /** The kinds that an idempotency key of theirs is kept for: by the operation's name. */
 const keyedKinds: readonly string[] = ["deposit", "charge", "refund"];
@@ -29,7 +29,7 @@ export async function faultsOfEntries(
   rows: readonly Row[],
   counts: ScanCounts,
 ): Promise<{ faults: string[]; entries: (Entry | null)[] }> {
-  const entries = rows.map(({ value }) => readOrNull(value, wholeEntry));
+  const entries = rows.map(({ value }) => readOrNull(value, parseStoredEntry));
   const readable = entries.flatMap((entry) => entry ?? []);
   const owner = String(rows[0]?.key[1]);
   const faults = rows.filter((_, at) => !entries[at])
@@ -55,7 +55,7 @@ function recordKeyOf(owner: string, { projectId, kind, idempotencyKey: key }: En
 }
 
 function faultOfRecord(owner: string, entry: Entry, row: Row | undefined): string | null {
-  const record = readOrNull(row?.value ?? null, wholeIdempotency);
+  const record = readOrNull(row?.value ?? null, parseStoredIdempotency);
   const known = record?.activityId ?? "no entry";
   const { id, kind, idempotencyKey: key } = entry;
   if (known === id) return null;
@@ -63,7 +63,7 @@ function faultOfRecord(owner: string, entry: Entry, row: Row | undefined): strin
 }
 
 async function judgeAgain(kv: Kv, owner: string, { value }: Row): Promise<string[]> {
-  const entry = readOrNull(value, wholeEntry);
+  const entry = readOrNull(value, parseStoredEntry);
   if (!entry || !isKeyed(entry)) return [];
   const fault = faultOfRecord(owner, entry, await kv.get(recordKeyOf(owner, entry)));
   return fault === null ? [] : [fault];
@@ -108,7 +108,7 @@ export function startWalk({ key }: Row, { last, seq, balance, formerly }: Accoun
  * meanwhile. Gives the faults; the walk has ended when its `next` is null. An entry that cannot be
  * read is passed by: it is named where all that are stored are listed.
  */
-export async function walkOn(
+export async function continueWalk(
   kv: Kv,
   walk: ChainWalk,
   { budget, counts, costsOf, onEntry }: {
@@ -125,7 +125,7 @@ export async function walkOn(
   let row = await read();
   while (row && walk.next !== null && !budget.isUsedUp) {
     if (!row.value) faults.push(`${about}: entry ${walk.next}, number ${walk.seq}, is missing`);
-    const entry = readOrNull(row.value, wholeEntry);
+    const entry = readOrNull(row.value, parseStoredEntry);
     if (row.value) onEntry(entry);
     budget.spend(2);
     if (!entry) {
@@ -166,7 +166,7 @@ function goBack(walk: ChainWalk, entry: Entry): void {
 
 /** To the entry before one that cannot be read, or is missing, as long as it still leads there. */
 function passBy(walk: ChainWalk, { value }: Row, counts: ScanCounts): void {
-  const link = readOrNull(value, linkOf);
+  const link = readOrNull(value, parseEntryLink);
   walk.next = link && link.seq > 1 && link.seq === walk.seq ? link.prev : null;
   walk.seq--;
   walk.balance = null;
@@ -179,11 +179,13 @@ async function faultsOfRefunds(kv: Kv, { walk, entry, total: stored }: Step): Pr
   const at = walk.refunds.findIndex(([id]) => id === entry.id);
   const [met] = at < 0 ? [] : walk.refunds.splice(at, 1);
   const sum = met ? fromDecimal(met[1]) : zero;
-  const total = stored ? readOrNull(stored, wholeRefunded) : zero;
+  const total = stored ? readOrNull(stored, parseStoredRefunded) : zero;
   if (total === null) return ["has a total of its refunds that cannot be read"];
   const faults: string[] = [];
-  if (total > fromDecimal(amountOf(entry))) {
-    faults.push(`of ${amountOf(entry)} is refunded with ${formatAmount(total)}, which is more`);
+  if (total > fromDecimal(absoluteAmount(entry))) {
+    faults.push(
+      `of ${absoluteAmount(entry)} is refunded with ${formatAmount(total)}, which is more`,
+    );
   }
   // A refund that came after the account was read is in the total, and not among those met.
   if (total !== sum && !walk.forgotten) {
@@ -199,8 +201,8 @@ function noteRefund(walk: ChainWalk, entry: Entry): void {
   const original = entry.refundedActivityId;
   if (original === null || walk.forgotten) return;
   const known = walk.refunds.find(([id]) => id === original);
-  if (known) known[1] = formatAmount(fromDecimal(known[1]) + refundOf(entry));
-  else walk.refunds.push([original, formatAmount(refundOf(entry))]);
+  if (known) known[1] = formatAmount(fromDecimal(known[1]) + refundTotalOf(entry));
+  else walk.refunds.push([original, formatAmount(refundTotalOf(entry))]);
 }
 
 const carriedRefundsMax = 100;
@@ -269,7 +271,7 @@ function faultsOfKind(entry: Entry): string[] {
   say(debitKinds.includes(kind) && delta > 0n, `of ${entry.delta}`);
   say(!mayBeShort(entry), `with a shortfall of ${entry.shortfall}`);
   say(kind === "refund" && original === null, "of no entry");
-  say(kind !== "refund" && original !== null && !isReinstated(entry), `of entry ${original}`);
+  say(kind !== "refund" && original !== null && !isReinstatement(entry), `of entry ${original}`);
   say((kind === "usage") !== (usage !== null), usage ? "with a usage" : "without its usage");
   return faults;
 }
@@ -277,7 +279,7 @@ function faultsOfKind(entry: Entry): string[] {
 /** Only what is taken can be short, and a charge that could not be taken whole is refused. */
 function mayBeShort(entry: Entry): boolean {
   const shortfall = fromDecimal(entry.shortfall);
-  if (isReinstated(entry)) return shortfall <= 0n;
+  if (isReinstatement(entry)) return shortfall <= 0n;
   const { kind } = entry;
   const isTaken = kind === "refund" ? fromDecimal(entry.delta) <= 0n : debitKinds.includes(kind);
   return isTaken && kind !== "charge" ? shortfall >= 0n : shortfall === 0n;
@@ -299,9 +301,9 @@ const newerMax = 5_000;
  * How much a refund took of its original: also what was no longer there to be taken back. What gives
  * back is less than nothing.
  */
-export function refundOf(entry: Entry): Amount {
-  const amount = fromDecimal(amountOf(entry));
-  return toAmount((isReinstated(entry) ? -amount : amount) + fromDecimal(entry.shortfall));
+export function refundTotalOf(entry: Entry): Amount {
+  const amount = fromDecimal(absoluteAmount(entry));
+  return toAmount((isReinstatement(entry) ? -amount : amount) + fromDecimal(entry.shortfall));
 }
 
 /** The refunds of an entry since the walk began, oldest first; null where they cannot all be read. */
@@ -310,17 +312,17 @@ export async function newerRefunds(
   { owner, name, last }: ChainWalk,
   originalId: string,
 ): Promise<Amount[] | null> {
-  const account = readOrNull((await kv.get(accountKey(owner, name))).value, wholeAccount);
+  const account = readOrNull((await kv.get(accountKey(owner, name))).value, parseStoredAccount);
   const refunds: Amount[] = [];
   let next = account?.last ?? null;
   for (let read = 0; next !== last; read++) {
     if (next === null || read >= newerMax) return null;
     const entry: Entry | null = readOrNull(
       (await kv.get(entryKey(owner, next))).value,
-      wholeEntry,
+      parseStoredEntry,
     );
     if (!entry) return null;
-    if (entry.refundedActivityId === originalId) refunds.unshift(refundOf(entry));
+    if (entry.refundedActivityId === originalId) refunds.unshift(refundTotalOf(entry));
     next = entry.prev;
   }
   return refunds;

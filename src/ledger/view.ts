@@ -9,7 +9,7 @@ import {
   toAmount,
 } from "../base/money.ts";
 import { type Account, availableIn } from "./account.ts";
-import { amountOf, type Entry } from "./entry.ts";
+import { absoluteAmount, type Entry } from "./entry.ts";
 
 /** A balance as every answer about money shows it. */
 export const balanceFields = {
@@ -152,7 +152,7 @@ export function toActivity(entry: Entry, currency: string): Activity {
     id: entry.id,
     kind: entry.kind,
     user: entry.user,
-    amount: amountOf(entry),
+    amount: absoluteAmount(entry),
     delta: entry.delta,
     currency,
     balanceAfter: entry.balanceAfter,

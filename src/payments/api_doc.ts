@@ -3,14 +3,14 @@ import { type EndpointDoc, type EndpointDocs, responseDocs } from "../base/endpo
 import { idErrors, projectPath } from "../projects/api_doc.ts";
 
 /** What came of an event of Stripe's. */
-const takenSchema = z.object({
+const stripeReceiptSchema = z.object({
   received: z.literal(true),
   outcome: z.enum(["booked", "debited", "credited", "kept", "ignored"]).meta({
     description: "`kept`: until the payment that it is about is told of.",
   }),
 });
 /** The answer to an event of Stripe's. */
-export type StripeReceipt = z.output<typeof takenSchema>;
+export type StripeReceipt = z.output<typeof stripeReceiptSchema>;
 
 const stripe: EndpointDoc = {
   tag: "Money",
@@ -26,7 +26,7 @@ const stripe: EndpointDoc = {
     "Stripe-Signature": z.string().meta({ description: "By which Stripe signs its event." }),
   }),
   answers: {
-    200: responseDocs("The event was taken.", takenSchema, {
+    200: responseDocs("The event was taken.", stripeReceiptSchema, {
       booked: { received: true, outcome: "booked" },
     }),
   },

@@ -3,8 +3,7 @@ import type { Amount } from "../base/money.ts";
 import { newEvent } from "../events/event.ts";
 import type { Project } from "../projects/schema.ts";
 import { type AccountRef, walletUserOf } from "../ledger/account.ts";
-import { merchantOf } from "./merchant.ts";
-import type { PaymentDeps } from "./payment_deps.ts";
+import { merchantOf, type PaymentDeps } from "./merchant.ts";
 
 /** Makes a checkout at Stripe and says so; the address where this user pays. Throws 400, 502. */
 export async function startCheckout(
@@ -22,7 +21,7 @@ export async function startCheckout(
   const backUrl = `${services.deps.config.baseUrl}${path}`;
   const { user } = ref;
   const checkout = { project, ref, amount, formId, backUrl };
-  const { id, url } = await account.startCheckout(checkout).catch((error) => {
+  const { id, url } = await account.createCheckoutSession(checkout).catch((error) => {
     // Its person reads a page, which has no place for why.
     const cause = String(error instanceof ApiError ? error.cause ?? error : error);
     services.deps.log("warn", "checkout_failed", { requestId, project: project.id, cause });

@@ -3,8 +3,12 @@ import { Secret } from "../base/secret.ts";
 import type { Config } from "../config.ts";
 import type { Project } from "../projects/schema.ts";
 import { projectKey } from "../store/keys.ts";
-import type { PaymentDeps } from "./payment_deps.ts";
 import { openStripe, type StripeAccount } from "./stripe.ts";
+import type { Deps } from "../deps.ts";
+import type { MoneyRecorder } from "../ledger/record.ts";
+import type { EmitEvents } from "../projects/commit_with_events.ts";
+import type { ProjectCache } from "../projects/project_cache.ts";
+import type { Secrets } from "../store/secrets.ts";
 
 /** Who takes a payment: a project, or this server for wallets. */
 export interface Merchant {
@@ -17,7 +21,7 @@ export interface Merchant {
 export type CheckoutKind = "stripe" | "own" | "sandbox" | "none";
 
 /** Where a project's users pay. */
-export function checkoutOf(
+export function checkoutKindOf(
   { dev, stripe: own }: Pick<Config, "dev" | "stripe">,
   { stripe, topUp, status, mode }: Project,
 ): CheckoutKind {
@@ -47,4 +51,13 @@ export async function instanceMerchant(deps: PaymentDeps["deps"]): Promise<Merch
   const { stripe } = deps.config;
   if (!stripe) throw badRequest(null, "This server has no Stripe account.");
   return { id: "instance", account: await openStripe(deps, stripe) };
+}
+
+/** What Stripe checkouts and Stripe's webhooks work with. */
+export interface PaymentDeps {
+  deps: Deps;
+  projectCache: ProjectCache;
+  recorder: MoneyRecorder;
+  secrets: Secrets;
+  emit: EmitEvents;
 }

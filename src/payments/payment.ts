@@ -30,7 +30,7 @@ export interface PaymentTotals {
 }
 
 /** Of a payment of which nothing has been told yet. */
-export const unpaid: PaymentTotals = {
+export const emptyPaymentTotals: PaymentTotals = {
   refunded: {},
   failed: {},
   withdrawn: {},
@@ -41,7 +41,7 @@ export const unpaid: PaymentTotals = {
 
 /** What is known with what is told now; null where that is known already. */
 export function applyChange(
-  { since = unpaid }: Payment,
+  { since = emptyPaymentTotals }: Payment,
   told: PaymentChange,
 ): PaymentTotals | null {
   const { refunded, failed = {}, withdrawn, reinstated } = since;
@@ -65,7 +65,7 @@ export function applyChange(
 }
 
 /** Whether something was ever taken back for what this is about. */
-export function wasReceived({ since = unpaid }: Payment, told: PaymentChange): boolean {
+export function wasDebited({ since = emptyPaymentTotals }: Payment, told: PaymentChange): boolean {
   switch (told.kind) {
     case "reversal":
       return true;
@@ -88,7 +88,7 @@ export interface Outstanding {
 
 /** What is to be booked, for as much of the whole payment to be taken back, or short, as is due. */
 export function outstanding(since: PaymentTotals, whole: Amount, currency: string): Outstanding {
-  const due = dueOf(since, whole, currency);
+  const due = returnedAmount(since, whole, currency);
   const [taken, booked] = [fromDecimal(since.taken), fromDecimal(since.booked)];
   const before = fromDecimal(since.before ?? "0");
   const all = toAmount(booked + before);
@@ -104,7 +104,7 @@ function excess(amount: Amount, over: Amount): Amount {
 }
 
 /** How much of the whole payment is with its payer again, or with their bank. */
-export function dueOf(
+export function returnedAmount(
   since: PaymentTotals,
   whole: Amount,
   currency: string,

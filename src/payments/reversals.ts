@@ -3,7 +3,7 @@ import { fromBytes, toBytes } from "../base/json.ts";
 import { type Amount, formatAmount, fromDecimal, least, toAmount, zero } from "../base/money.ts";
 import type { Deps } from "../deps.ts";
 import type { Trigger } from "../events/event.ts";
-import { amountOf, type Entry } from "../ledger/entry.ts";
+import { absoluteAmount, type Entry } from "../ledger/entry.ts";
 import type { RefundRequest, Reinstatement } from "../ledger/record.ts";
 import { sameBytes } from "../store/batch.ts";
 import {
@@ -17,17 +17,17 @@ import { listAfter } from "../store/scan.ts";
 import type { StripeReceipt } from "./api_doc.ts";
 import {
   applyChange,
-  dueOf,
   outstanding,
   type Payment,
   type PaymentTotals,
-  wasReceived,
+  returnedAmount,
+  wasDebited,
 } from "./payment.ts";
-import type { PaymentDeps } from "./payment_deps.ts";
+import type { PaymentDeps } from "./merchant.ts";
 import type { PaymentChange } from "./stripe_events.ts";
 
 /** A change of a payment that is not booked yet. */
-interface Kept {
+interface PendingReversal {
   reversal: PaymentChange;
   /** In milliseconds since 1970. */
   keptAt: number;
@@ -44,9 +44,9 @@ export const stripeTrigger: Trigger = {
 };
 
 /** Far more than a payment has: each is told of at most a few times. */
-const keptMax = 100;
+const pendingReversalsMax = 100;
 /** For much longer than Stripe goes on telling of a payment: what is left was never ours. */
-const keptLifetimeMs = 30 * 24 * 60 * 60 * 1000;
+const pendingLifetimeMs = 30 * 24 * 60 * 60 * 1000;
 const rowsPerSweep = 100;
 
 /**
@@ -64,11 +64,11 @@ export async function applyReversal(
   for (;;) {
     const row = await services.deps.kv.get(key);
     if (!row.value) {
-      if (await keep(services.deps, { key, merchantId, told })) return "kept";
+      if (await storePending(services.deps, { key, merchantId, told })) return "kept";
       continue;
     }
-    const outcome = await settle(services, row, told).catch((error) => {
-      if (error instanceof Changed) return null;
+    const outcome = await recordChange(services, row, told).catch((error) => {
+      if (error instanceof StalePayment) return null;
       throw error;
     });
     if (outcome !== null) return outcome;
@@ -83,19 +83,21 @@ export async function applyPendingReversals(
 ): Promise<void> {
   const { kv, committer } = services.deps;
   const prefix = stripeReversalsPrefix(merchantId, paymentIntent);
-  for (const { key, value } of await kv.list({ prefix, limit: keptMax })) {
-    if (value) await applyReversal(services, merchantId, fromBytes<Kept>(value).reversal);
+  for (const { key, value } of await kv.list({ prefix, limit: pendingReversalsMax })) {
+    if (value) {
+      await applyReversal(services, merchantId, fromBytes<PendingReversal>(value).reversal);
+    }
     await committer.commit({ ...emptyWrite(), deletes: [key] });
   }
 }
 
 /** False when the payment has been booked meanwhile. */
-async function keep(
+async function storePending(
   { committer, clock }: Pick<Deps, "committer" | "clock">,
   { key, merchantId, told }: { key: Key; merchantId: string; told: PaymentChange },
 ): Promise<boolean> {
   const { paymentIntent, eventId } = told;
-  const kept: Kept = { reversal: told, keptAt: clock.now() };
+  const kept: PendingReversal = { reversal: told, keptAt: clock.now() };
   const row = stripeReversalKey(merchantId, paymentIntent, eventId);
   const landed = await committer.commit({
     ...emptyWrite(),
@@ -106,20 +108,26 @@ async function keep(
 }
 
 /** Brings the books to what is known with this; null, or a throw, where the payment has changed. */
-async function settle(services: Services, row: Row, told: PaymentChange): Promise<Outcome | null> {
+async function recordChange(
+  services: Services,
+  row: Row,
+  told: PaymentChange,
+): Promise<Outcome | null> {
   const payment = fromBytes<Payment>(row.value ?? new Uint8Array());
   const { ref, activityId, currency } = payment;
   const done = told.kind === "reversal" ? "debited" : "credited";
   const learnt = applyChange(payment, told);
-  if (learnt === null) return wasReceived(payment, told) ? done : "ignored";
-  const original = await services.recorder.find(ref, activityId);
+  if (learnt === null) return wasDebited(payment, told) ? done : "ignored";
+  const original = await services.recorder.findEntry(ref, activityId);
   if (!original) return "ignored";
-  const whole = fromDecimal(amountOf(original));
-  const since = await withOld(services, { payment, original, since: learnt, told });
+  const whole = fromDecimal(absoluteAmount(original));
+  const since = await withLegacyTotals(services, { payment, original, since: learnt, told });
   const { take, give, recovered } = outstanding(since, whole, currency);
-  const settling = bookingOf({ row, payment, original, since, told });
-  if (take > 0n && await takeBack(services, settling(take))) return done;
-  if (give > 0n || recovered > 0n) return await giveBack(services, settling(give, recovered), done);
+  const settling = reversalRequest({ row, payment, original, since, told });
+  if (take > 0n && await recordRefund(services, settling(take))) return done;
+  if (give > 0n || recovered > 0n) {
+    return await recordReinstatement(services, settling(give, recovered), done);
+  }
   const write = { ...emptyWrite(), checks: [{ key: row.key, version: row.version }] };
   const sets = [{ key: row.key, value: toBytes({ ...payment, since }) }];
   return (await services.deps.committer.commit({ ...write, sets })) === null ? null : "ignored";
@@ -129,18 +137,18 @@ async function settle(services: Services, row: Row, told: PaymentChange): Promis
  * Old versions booked disputes and kept no account of them: what was refunded by then may have been
  * for this one, and is not taken again for it.
  */
-async function withOld(
+async function withLegacyTotals(
   { recorder }: Services,
-  { payment, original, since, told }: Omit<Settling, "row">,
+  { payment, original, since, told }: Omit<ReversalContext, "row">,
 ): Promise<PaymentTotals> {
   if (payment.since || told.kind !== "reversal" || told.disputeId === undefined) return since;
-  const whole = fromDecimal(amountOf(original));
-  const refunded = toAmount(whole - await recorder.refundable(payment.ref, original));
-  const due = dueOf(since, whole, payment.currency);
+  const whole = fromDecimal(absoluteAmount(original));
+  const refunded = toAmount(whole - await recorder.refundableAmount(payment.ref, original));
+  const due = returnedAmount(since, whole, payment.currency);
   return { ...since, before: formatAmount(least(due, refunded)) };
 }
 
-interface Settling {
+interface ReversalContext {
   row: Row;
   payment: Payment;
   original: Entry;
@@ -149,7 +157,9 @@ interface Settling {
 }
 
 /** What is booked of a payment, in one write with what is known of it from then on. */
-function bookingOf({ row, payment, original, since, told: { eventId, reason } }: Settling) {
+function reversalRequest(
+  { row, payment, original, since, told: { eventId, reason } }: ReversalContext,
+) {
   const { ref } = payment;
   return (amount: Amount, recovered: Amount = zero): Reinstatement => ({
     ref,
@@ -158,8 +168,8 @@ function bookingOf({ row, payment, original, since, told: { eventId, reason } }:
     reads: [row.key],
     alongside(tx, entry) {
       const now = tx.row(row.key);
-      if (!now || !row.value || !sameBytes(now, row.value)) throw new Changed();
-      const after: Payment = { ...payment, since: afterEntry(since, entry) };
+      if (!now || !row.value || !sameBytes(now, row.value)) throw new StalePayment();
+      const after: Payment = { ...payment, since: totalsAfterEntry(since, entry) };
       tx.put(row.key, toBytes(after));
     },
     amount,
@@ -167,21 +177,21 @@ function bookingOf({ row, payment, original, since, told: { eventId, reason } }:
     metadata: { source: "stripe", eventId, reason },
     key: `stripe:${eventId}`,
     origin: { trigger: stripeTrigger, source: "stripe" },
-    paid: true,
+    paidExternally: true,
   });
 }
 
 /** The payment has changed, or got a user's pseudonym: nothing is booked by what it was. */
-class Changed extends Error {}
+class StalePayment extends Error {}
 
-function afterEntry(since: PaymentTotals, { delta, shortfall }: Entry): PaymentTotals {
+function totalsAfterEntry(since: PaymentTotals, { delta, shortfall }: Entry): PaymentTotals {
   const taken = fromDecimal(since.taken) - fromDecimal(delta);
   const booked = fromDecimal(since.booked) - fromDecimal(delta) + fromDecimal(shortfall);
   return { ...since, taken: formatAmount(taken), booked: formatAmount(booked) };
 }
 
 /** False where nothing is left to be refunded. */
-async function takeBack({ recorder }: Services, refund: Reinstatement): Promise<boolean> {
+async function recordRefund({ recorder }: Services, refund: Reinstatement): Promise<boolean> {
   // The project may have refunded a part of its own: then what is left goes.
   const attempts: RefundRequest[] = [refund, { ...refund, amount: null }];
   for (const attempt of attempts) {
@@ -189,20 +199,20 @@ async function takeBack({ recorder }: Services, refund: Reinstatement): Promise<
       await recorder.refund(attempt);
       return true;
     } catch (error) {
-      if (isRecordedBefore(error)) return true;
+      if (isAlreadyRecorded(error)) return true;
       if (!(error instanceof ApiError && error.code === "refund_exceeds_original")) throw error;
     }
   }
   return false;
 }
 
-async function giveBack(
+async function recordReinstatement(
   services: Services,
   giving: Reinstatement,
   done: Outcome,
 ): Promise<Outcome> {
   await services.recorder.reinstate(giving).catch((error) => {
-    if (!isRecordedBefore(error)) throw error;
+    if (!isAlreadyRecorded(error)) throw error;
   });
   return done;
 }
@@ -211,7 +221,7 @@ async function giveBack(
  * Whether a booking failed because of another under its key. The key is what Stripe calls it, so the
  * other was for the very same: of another amount, or of a user who was forgotten since.
  */
-export function isRecordedBefore(error: unknown): boolean {
+export function isAlreadyRecorded(error: unknown): boolean {
   return error instanceof ApiError && error.code === "idempotency_key_reused";
 }
 
@@ -224,7 +234,7 @@ export function createReversalSweep(
 ): () => Promise<void> {
   let after: Key | null = null;
   const isOver = ({ value }: Row) =>
-    value !== null && clock.now() - fromBytes<Kept>(value).keptAt > keptLifetimeMs;
+    value !== null && clock.now() - fromBytes<PendingReversal>(value).keptAt > pendingLifetimeMs;
   return async () => {
     const prefix = allStripeReversalsPrefix;
     const rows = await listAfter(kv, prefix, { after, limit: rowsPerSweep });

@@ -1,4 +1,4 @@
-import type { PaymentDeps } from "./payment_deps.ts";
+import type { PaymentDeps } from "./merchant.ts";
 import { stripeWebhook } from "./stripe_webhook.ts";
 
 /** The endpoint that Stripe calls, for a project's own account and for the instance's. */

@@ -20,30 +20,32 @@ export interface CheckoutRequest {
 /** An account at Stripe, through the official client. */
 export interface StripeAccount {
   /** A page at Stripe where this user pays; the same form and amount give the same one. Throws 400, 502. */
-  startCheckout(checkout: CheckoutRequest): Promise<{ id: string; url: string }>;
+  createCheckoutSession(checkout: CheckoutRequest): Promise<{ id: string; url: string }>;
   /** The event of a webhook. Throws 400 when it is not signed with the account's secret. */
   readEvent(raw: string, signature: string): Promise<Stripe.Event>;
 }
 
 // https://docs.stripe.com/currencies: amounts go in the smallest unit, which these have not, or
 // have three digits of, the last of which must be zero.
-const withoutDecimals = "bif clp djf gnf jpy kmf krw mga pyg rwf vnd vuv xaf xof xpf".split(" ");
-const withThree = "bhd jod kwd omr tnd".split(" ");
+const zeroDecimalCurrencies = "bif clp djf gnf jpy kmf krw mga pyg rwf vnd vuv xaf xof xpf".split(
+  " ",
+);
+const threeDecimalCurrencies = "bhd jod kwd omr tnd".split(" ");
 /** They have no smaller unit any more, and go in hundredths of it all the same. */
-const inHundreds = ["isk", "ugx"];
+const wholeUnitCurrencies = ["isk", "ugx"];
 const toleranceSeconds = 300;
 const timeoutMs = 15_000;
 
 /** How many of Stripe's units are one of the currency's. */
 function unitsPerOne(currency: string): bigint {
-  if (withoutDecimals.includes(currency)) return 1n;
-  return withThree.includes(currency) ? 1000n : 100n;
+  if (zeroDecimalCurrencies.includes(currency)) return 1n;
+  return threeDecimalCurrencies.includes(currency) ? 1000n : 100n;
 }
 
 /** How many of them are the least that can be paid. */
 function unitsPerStep(currency: string): bigint {
-  if (inHundreds.includes(currency)) return 100n;
-  return withThree.includes(currency) ? 10n : 1n;
+  if (wholeUnitCurrencies.includes(currency)) return 100n;
+  return threeDecimalCurrencies.includes(currency) ? 10n : 1n;
 }
 
 /** An amount in Stripe's units; null when it is finer than what can be paid. */
@@ -75,7 +77,7 @@ export async function openStripe(
   const crypto = Client.createSubtleCryptoProvider();
 
   return {
-    async startCheckout({ project, ref, amount, formId, backUrl }) {
+    async createCheckoutSession({ project, ref, amount, formId, backUrl }) {
       const { currency, name } = project;
       const unitAmount = toStripeUnits(amount, currency);
       if (unitAmount === null) {
@@ -102,7 +104,7 @@ export async function openStripe(
         // A browser that goes back has the same form for another amount.
         idempotencyKey: `farebox-${project.id}-${formId}-${unitAmount}`,
       }).catch((cause) => {
-        throw notStarted(cause);
+        throw checkoutError(cause);
       });
       if (!session.url) throw new Error("Stripe made a session without an address");
       return { id: session.id, url: session.url };
@@ -130,7 +132,7 @@ export async function openStripe(
 }
 
 /** Why there is no page to pay on. What Stripe says of it is for the log: it may be about its owner. */
-function notStarted(cause: unknown): ApiError {
+function checkoutError(cause: unknown): ApiError {
   const { type, statusCode, message = cause } = Object(cause);
   if (type === "StripeInvalidRequestError" && statusCode === 400) {
     return new ApiError(400, {
@@ -148,7 +150,7 @@ function notStarted(cause: unknown): ApiError {
 }
 
 /** The project that a session of ours was made for, or null. */
-export function projectOfSession({ metadata }: CheckoutSession): string | null {
+export function projectIdOfSession({ metadata }: CheckoutSession): string | null {
   return metadata?.farebox_project ?? null;
 }
 
@@ -177,7 +179,7 @@ export function paidSession(
  * Whether an amount is one that the project takes; it is then worth a checkout. The least and the
  * most are for what is typed: each button that the page offers has to lead on.
  */
-export function acceptsCurrency(
+export function acceptsAmount(
   { topUp: { amounts, min, max } }: Project,
   amount: Amount,
 ): boolean {

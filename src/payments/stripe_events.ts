@@ -8,28 +8,28 @@ export type CheckoutSession = z.output<typeof sessionSchema>;
 export type StripeEvent = { kind: "session"; session: CheckoutSession } | PaymentChange;
 
 /** Money that went back to who had paid, or came to us again: a dispute was won, a refund failed. */
-export type PaymentChange = Reversal | Reinstatement | FailedRefund;
+export type PaymentChange = Reversal | DisputeReinstatement | FailedRefund;
 
-interface Reversal extends Named {
+interface Reversal extends StripeEventInfo {
   kind: "reversal";
   /** Of a dispute: several events tell of each. */
   disputeId?: string;
   units: number;
 }
 
-interface Reinstatement extends Named {
+interface DisputeReinstatement extends StripeEventInfo {
   kind: "reinstatement";
   disputeId: string;
 }
 
-interface FailedRefund extends Named {
+interface FailedRefund extends StripeEventInfo {
   kind: "failed refund";
   /** Of a refund: several events tell of each. */
   refundId: string;
   units: number;
 }
 
-interface Named {
+interface StripeEventInfo {
   eventId: string;
   /** The event's type. */
   reason: string;
@@ -37,7 +37,7 @@ interface Named {
 }
 
 /** Stripe shows an object by its id, or whole. */
-const reference = z.union([
+const stripeReference = z.union([
   z.string(),
   z.looseObject({ id: z.string() }).transform(({ id }) => id),
 ]).nullish();
@@ -49,35 +49,35 @@ const sessionSchema = z.looseObject({
   payment_status: z.string(),
   amount_total: units.nullish(),
   currency: z.string().nullish(),
-  payment_intent: reference,
+  payment_intent: stripeReference,
 });
 
-const session = z.looseObject({ data: z.looseObject({ object: sessionSchema }) });
-const refunded = z.looseObject({
+const sessionEventSchema = z.looseObject({ data: z.looseObject({ object: sessionSchema }) });
+const chargeRefundedSchema = z.looseObject({
   id: z.string(),
   data: z.looseObject({
-    object: z.looseObject({ payment_intent: reference, amount_refunded: units }),
+    object: z.looseObject({ payment_intent: stripeReference, amount_refunded: units }),
     previous_attributes: z.looseObject({ amount_refunded: units.optional() }).nullish(),
   }),
 });
-const disputed = z.looseObject({
+const disputeEventSchema = z.looseObject({
   id: z.string(),
   data: z.looseObject({
     object: z.looseObject({
       id: z.string().optional(),
       status: z.string().optional(),
-      payment_intent: reference,
+      payment_intent: stripeReference,
       amount: units,
     }),
   }),
 });
-const refund = z.looseObject({
+const refundEventSchema = z.looseObject({
   id: z.string(),
   data: z.looseObject({
     object: z.looseObject({
       id: z.string(),
       status: z.string().nullish(),
-      payment_intent: reference,
+      payment_intent: stripeReference,
       amount: units,
     }),
   }),
@@ -92,30 +92,30 @@ export function readStripeEvent(event: { id: string; type: string }): StripeEven
   switch (event.type) {
     case "checkout.session.completed":
     case "checkout.session.async_payment_succeeded":
-      return { kind: "session", session: shaped(session, event).data.object };
+      return { kind: "session", session: parseEvent(sessionEventSchema, event).data.object };
     case "charge.refunded": {
-      const { object, previous_attributes } = shaped(refunded, event).data;
+      const { object, previous_attributes } = parseEvent(chargeRefundedSchema, event).data;
       const { payment_intent: paymentIntent, amount_refunded } = object;
       const count = amount_refunded - (previous_attributes?.amount_refunded ?? 0);
       if (!paymentIntent || count <= 0) return null;
-      return { kind: "reversal", ...named(event), paymentIntent, units: count };
+      return { kind: "reversal", ...eventInfo(event), paymentIntent, units: count };
     }
     // The last is what older versions of Stripe's API call the one before it.
     case "refund.failed":
     case "refund.updated":
     case "charge.refund.updated":
-      return readRefund(event, shaped(refund, event).data.object);
+      return readRefund(event, parseEvent(refundEventSchema, event).data.object);
     case "charge.dispute.created":
     case "charge.dispute.funds_withdrawn":
     case "charge.dispute.closed":
     case "charge.dispute.funds_reinstated":
-      return readDispute(event, shaped(disputed, event).data.object);
+      return readDispute(event, parseEvent(disputeEventSchema, event).data.object);
     default:
       return null;
   }
 }
 
-function named({ id: eventId, type: reason }: { id: string; type: string }) {
+function eventInfo({ id: eventId, type: reason }: { id: string; type: string }) {
   return { eventId, reason };
 }
 
@@ -125,11 +125,11 @@ function readRefund(
   { id: refundId, status, payment_intent: paymentIntent, amount: units }: Refund,
 ): PaymentChange | null {
   if (!paymentIntent || (status !== "failed" && status !== "canceled")) return null;
-  return { kind: "failed refund", ...named(event), paymentIntent, refundId, units };
+  return { kind: "failed refund", ...eventInfo(event), paymentIntent, refundId, units };
 }
 
-type Refund = z.output<typeof refund>["data"]["object"];
-type Dispute = z.output<typeof disputed>["data"]["object"];
+type Refund = z.output<typeof refundEventSchema>["data"]["object"];
+type Dispute = z.output<typeof disputeEventSchema>["data"]["object"];
 
 /** What a dispute has done to the money: an inquiry, whose status is a warning, takes none. */
 function readDispute(
@@ -137,7 +137,7 @@ function readDispute(
   { id: disputeId, status = "", payment_intent: paymentIntent, amount }: Dispute,
 ): PaymentChange | null {
   if (!paymentIntent || amount === 0) return null;
-  const about = { ...named(event), paymentIntent, ...(disputeId ? { disputeId } : {}) };
+  const about = { ...eventInfo(event), paymentIntent, ...(disputeId ? { disputeId } : {}) };
   switch (event.type) {
     case "charge.dispute.created":
       return status.startsWith("warning_") ? null : { kind: "reversal", ...about, units: amount };
@@ -150,7 +150,7 @@ function readDispute(
   }
 }
 
-function shaped<T>(schema: z.ZodType<T>, event: { type: string }): T {
+function parseEvent<T>(schema: z.ZodType<T>, event: { type: string }): T {
   const parsed = schema.safeParse(event);
   if (parsed.success) return parsed.data;
   const at = parsed.error.issues[0]?.path.join(".") ?? "";

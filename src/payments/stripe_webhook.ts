@@ -9,20 +9,19 @@ import { checkId } from "../projects/admin_guard.ts";
 import type { Project } from "../projects/schema.ts";
 import { decodeAccount, requireNotClosed, walletUserOf } from "../ledger/account.ts";
 import { accountKey, connectionKey, stripePaymentKey } from "../store/keys.ts";
-import type { PaymentDeps } from "./payment_deps.ts";
+import { instanceMerchant, type Merchant, merchantOf, type PaymentDeps } from "./merchant.ts";
 import type { StripeReceipt } from "./api_doc.ts";
-import { instanceMerchant, type Merchant, merchantOf } from "./merchant.ts";
-import { type Payment, unpaid } from "./payment.ts";
+import { emptyPaymentTotals, type Payment } from "./payment.ts";
 import {
   applyPendingReversals,
   applyReversal,
-  isRecordedBefore,
+  isAlreadyRecorded,
   stripeTrigger,
 } from "./reversals.ts";
-import { paidSession, projectOfSession } from "./stripe.ts";
+import { paidSession, projectIdOfSession } from "./stripe.ts";
 import { type CheckoutSession, readStripeEvent } from "./stripe_events.ts";
 
-const bodyBytesMax = 512 * 1024;
+const eventBytesMax = 512 * 1024;
 
 /**
  * `POST /v1/stripe/{projectId}`: what Stripe tells of a project's payments; `POST /v1/stripe`: of
@@ -31,18 +30,18 @@ const bodyBytesMax = 512 * 1024;
  */
 export function stripeWebhook(services: PaymentDeps): Handler {
   return async ({ request, param, requestId, inTime, bodies }) => {
-    const merchant = await merchantNamed(services, param("projectId"));
+    const merchant = await merchantOfPath(services, param("projectId"));
     const raw = await inTime(readRaw(request, bodies));
     const signature = request.headers.get("stripe-signature") ?? "";
     const event = await merchant.account.readEvent(raw, signature);
-    const outcome = await take(services, merchant, event);
+    const outcome = await handleEvent(services, merchant, event);
     const body: StripeReceipt = { received: true, outcome };
     return Response.json(body, { headers: { "x-request-id": requestId } });
   };
 }
 
 /** The project of the address, or this server where it names none. */
-async function merchantNamed(services: PaymentDeps, projectId: string): Promise<Merchant> {
+async function merchantOfPath(services: PaymentDeps, projectId: string): Promise<Merchant> {
   if (projectId === "") {
     if (!services.deps.config.stripe) throw notFound("Stripe account of this server");
     return await instanceMerchant(services.deps);
@@ -54,13 +53,13 @@ async function merchantNamed(services: PaymentDeps, projectId: string): Promise<
 
 async function readRaw(request: Request, bodies: BodyBudget): Promise<string> {
   const tooLarge = () => new ApiError(413, { message: "The event is too large." });
-  const bytes = await readBytes(request, { bytesMax: bodyBytesMax, tooLarge, bodies });
+  const bytes = await readBytes(request, { bytesMax: eventBytesMax, tooLarge, bodies });
   return new TextDecoder().decode(bytes);
 }
 
 type Outcome = StripeReceipt["outcome"];
 
-async function take(
+async function handleEvent(
   services: PaymentDeps,
   merchant: Merchant,
   event: { id: string; type: string },
@@ -68,17 +67,17 @@ async function take(
   const told = readStripeEvent(event);
   if (told === null) return "ignored";
   return told.kind === "session"
-    ? await book(services, merchant, told.session)
+    ? await recordPayment(services, merchant, told.session)
     : await applyReversal(services, merchant.id, told);
 }
 
 /** Books a paid session, once; one that is not paid yet comes again when it is. */
-async function book(
+async function recordPayment(
   services: PaymentDeps,
   merchant: Merchant,
   session: CheckoutSession,
 ): Promise<Outcome> {
-  const project = await projectPaid(services, merchant, session);
+  const project = await projectOfPayment(services, merchant, session);
   const paid = project && paidSession(project, session);
   if (!paid) return "ignored";
   const { id, ref, amount, paymentIntent } = paid;
@@ -99,8 +98,8 @@ async function book(
     amount,
     metadata: { source: "stripe", checkoutSessionId: id },
     key: `stripe:${id}`,
-    paid: true,
-    origin: { trigger: stripeTrigger, source: "stripe", also: completed },
+    paidExternally: true,
+    origin: { trigger: stripeTrigger, source: "stripe", extraEvents: completed },
     reads: ref.wallet ? [own] : [],
     alongside(tx, entry) {
       const { projectId, user, wallet } = ref;
@@ -111,23 +110,23 @@ async function book(
       if (paymentIntent === null) return;
       const key = stripePaymentKey(merchant.id, paymentIntent);
       const { currency } = project;
-      const payment: Payment = { activityId: entry.id, ref, currency, since: unpaid };
+      const payment: Payment = { activityId: entry.id, ref, currency, since: emptyPaymentTotals };
       tx.put(key, toBytes(payment));
     },
   }).catch((error) => {
-    if (!isRecordedBefore(error)) throw error;
+    if (!isAlreadyRecorded(error)) throw error;
   });
   if (paymentIntent !== null) await applyPendingReversals(services, merchant.id, paymentIntent);
   return "booked";
 }
 
 /** The project that a session was made for; null where it is none of this merchant's. */
-async function projectPaid(
+async function projectOfPayment(
   { projectCache }: PaymentDeps,
   { id }: Merchant,
   session: CheckoutSession,
 ): Promise<Project | null> {
-  const projectId = projectOfSession(session);
+  const projectId = projectIdOfSession(session);
   if (projectId === null || (id !== "instance" && id !== projectId)) return null;
   try {
     return (await projectCache.current(projectId)).project;

@@ -1,10 +1,10 @@
 import { z } from "zod";
 import { decimal } from "../base/fields.ts";
 import { fromBytes } from "../base/json.ts";
-import { accountPlace } from "../ledger/account.ts";
+import { accountLocation } from "../ledger/account.ts";
 import type { Entry } from "../ledger/entry.ts";
-import { isReinstated } from "../ledger/record.ts";
-import { accountRefSchema, wholeEntry } from "../ledger/verify_records.ts";
+import { isReinstatement } from "../ledger/record.ts";
+import { accountRefSchema, parseStoredEntry } from "../ledger/verify_schemas.ts";
 import { allStripePaymentsPrefix, entryKey } from "../store/keys.ts";
 import type { Key, Kv, Row } from "../store/kv.ts";
 import { countRows, readOrNull, type Scan, scanRows } from "../store/scan.ts";
@@ -57,12 +57,12 @@ function decode(bytes: Uint8Array): StoredPayment {
 }
 
 function entryKeyOf(payment: StoredPayment | null): Key {
-  return entryKey(payment ? accountPlace(payment.ref).owner : "", payment?.activityId ?? "");
+  return entryKey(payment ? accountLocation(payment.ref).owner : "", payment?.activityId ?? "");
 }
 
 function faultOf(payment: StoredPayment | null, found: Row | undefined): string | null {
   if (!payment) return "cannot be read";
-  const entry = readOrNull(found?.value ?? null, wholeEntry);
+  const entry = readOrNull(found?.value ?? null, parseStoredEntry);
   const named = `names entry ${payment.activityId}`;
   if (!entry) return `${named}, which ${found?.value ? "cannot be read" : "is missing"}`;
   return isItsDeposit(entry, payment) ? null : `${named}, which is no deposit by it`;
@@ -70,6 +70,6 @@ function faultOf(payment: StoredPayment | null, found: Row | undefined): string 
 
 /** Users are renamed in one after the other, so they may differ for a while. */
 function isItsDeposit(entry: Entry, { ref }: StoredPayment): boolean {
-  const projectId = entry.projectId ?? accountPlace(ref).owner;
-  return entry.kind === "deposit" && !isReinstated(entry) && projectId === ref.projectId;
+  const projectId = entry.projectId ?? accountLocation(ref).owner;
+  return entry.kind === "deposit" && !isReinstatement(entry) && projectId === ref.projectId;
 }

@@ -1,7 +1,7 @@
 import type { MakeId } from "../base/ids.ts";
 import type { Project } from "../projects/schema.ts";
 import type { Secrets } from "../store/secrets.ts";
-import { createTokens } from "./token.ts";
+import { createSignedTokens } from "../store/signed_tokens.ts";
 
 /** Who a link is for. */
 export interface LinkSubject {
@@ -22,13 +22,16 @@ export interface Links {
    * Where this user tops up: the project's own address with its placeholders filled in and
    * escaped, or the hosted page. `amount` is a decimal string that the page may suggest.
    */
-  topUp(project: Project, user: string, amount?: string): Promise<string>;
+  topUpUrl(project: Project, user: string, amount?: string): Promise<string>;
   /** Whom a hosted page's token is for; null when it is forged or has expired. */
-  read(token: string): Promise<LinkSubject | null>;
+  readTopUpLink(token: string): Promise<LinkSubject | null>;
   /** Where this user's person allows the project to spend of their wallet. */
-  authorize(project: Project, user: string): Promise<{ url: string; requestId: string }>;
+  createAuthorizationLink(
+    project: Project,
+    user: string,
+  ): Promise<{ url: string; requestId: string }>;
   /** What an authorization page's token asks for; null when it is forged or has expired. */
-  readApproval(token: string): Promise<AuthorizationLink | null>;
+  readAuthorizationLink(token: string): Promise<AuthorizationLink | null>;
 }
 
 interface LinkOptions {
@@ -55,27 +58,27 @@ const lifetimeMs = 7 * 24 * 60 * 60 * 1000;
 
 /** Links signed with HMAC-SHA-256, so that no one can make one for another user. */
 export async function createLinks({ baseUrl, secrets, now, id }: LinkOptions): Promise<Links> {
-  const topUps = await createTokens(secrets, "top-up links");
-  const approvals = await createTokens(secrets, "authorization links");
+  const topUps = await createSignedTokens(secrets, "top-up links");
+  const approvals = await createSignedTokens(secrets, "authorization links");
   return {
-    async topUp(project, user, amount = "") {
+    async topUpUrl(project, user, amount = "") {
       if (project.topUpUrl !== null) {
         return fillTemplate(project.topUpUrl, { user, project: project.id, amount });
       }
       return `${baseUrl}/topup/${await topUps.make([project.id, user, now() + lifetimeMs])}`;
     },
-    async read(token) {
+    async readTopUpLink(token) {
       const value = await topUps.read(token);
       if (!Array.isArray(value)) return null;
       const [projectId, user, expiresAt] = value;
       return expiresAt > now() ? { projectId, user } : null;
     },
-    async authorize(project, user) {
+    async createAuthorizationLink(project, user) {
       const requestId = id("areq");
       const token = await approvals.make([project.id, user, requestId, now()]);
       return { url: `${baseUrl}/authorize/${token}`, requestId };
     },
-    async readApproval(token) {
+    async readAuthorizationLink(token) {
       const value = await approvals.read(token);
       if (!Array.isArray(value)) return null;
       const [projectId, user, requestId, issuedAt] = value;

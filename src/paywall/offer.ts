@@ -21,9 +21,9 @@ export function createOffers(
 ): Offers {
   const linkFor: Offers["linkFor"] = async (project, user, { obstacle, trigger, amount }) => {
     if (obstacle !== "authorization_required" && obstacle !== "limit_reached") {
-      return await links.topUp(project, user, amount);
+      return await links.topUpUrl(project, user, amount);
     }
-    const { url: approvalUrl, requestId } = await links.authorize(project, user);
+    const { url: approvalUrl, requestId } = await links.createAuthorizationLink(project, user);
     await emit(project.id, [
       newEvent("authorization.requested", {
         trigger,

@@ -19,11 +19,10 @@ import type { Project } from "../projects/schema.ts";
 import { startCheckout } from "../payments/checkout.ts";
 import { activityForPeople, TopUpPage, topUpScriptHash } from "./top_up_page.tsx";
 import { fillTemplate, type Links } from "./links.ts";
-import { type CheckoutKind, checkoutOf } from "../payments/merchant.ts";
+import { type CheckoutKind, checkoutKindOf, type PaymentDeps } from "../payments/merchant.ts";
 import { readForm, requireSameOrigin } from "../pages/form.ts";
 import { asPage, pageResponse, seeOther } from "../pages/response.tsx";
-import type { PaymentDeps } from "../payments/payment_deps.ts";
-import { acceptsCurrency } from "../payments/stripe.ts";
+import { acceptsAmount } from "../payments/stripe.ts";
 
 const activitiesShown = 20;
 
@@ -44,7 +43,7 @@ export function paywallRoutes(services: PaywallDeps) {
 
 /** The page's project, user and account. Throws 404 for a link that is forged or has ended. */
 async function open({ deps, projectCache, links }: PaywallDeps, token: string) {
-  const subject = await links.read(token);
+  const subject = await links.readTopUpLink(token);
   if (!subject) {
     throw new ApiError(404, {
       message: "Go back to your chat and send your message again: you will get a new link.",
@@ -69,7 +68,7 @@ function showTopUp(services: PaywallDeps): Handler {
     const { balance } = await readBalance(deps.kv, ref, deps.clock.now());
     const page = { limit: activitiesShown, cursor: undefined };
     const entries = shown ? (await listActivities(deps.kv, ref, page)).entries : [];
-    const kind = checkoutOf(deps.config, project);
+    const kind = checkoutKindOf(deps.config, project);
     const html = (
       <TopUpPage
         projectName={project.name}
@@ -104,7 +103,7 @@ function startTopUp(services: PaywallDeps): Handler {
   return async ({ request, param, path, requestId, inTime }) => {
     requireSameOrigin(request, services.deps.config);
     const { ref, project } = await open(services, param("token"));
-    const kind = checkoutOf(services.deps.config, project);
+    const kind = checkoutKindOf(services.deps.config, project);
     if (kind === "none") {
       throw new ApiError(405, {
         message: "Nothing can be paid here.",
@@ -143,7 +142,7 @@ function startTopUp(services: PaywallDeps): Handler {
 function readTopUp(form: URLSearchParams, project: Project): { amount: Amount; formId: string } {
   const amount = parseAmount(typedDecimal(form.get("amount") ?? ""));
   const { min, max } = project.topUp;
-  if (amount === null || !acceptsCurrency(project, amount)) {
+  if (amount === null || !acceptsAmount(project, amount)) {
     const currency = project.currency.toUpperCase();
     throw badRequest("amount", `Choose an amount from ${min} to ${max} ${currency}.`);
   }

@@ -3,7 +3,7 @@ import { sumKey } from "../store/keys.ts";
 import type { Increment } from "../store/kv.ts";
 
 /** Token classes of an answer, which never overlap; reasoning is inside the output. */
-interface Tokens {
+interface ModelTokens {
   model: string;
   uncachedInputTokens: number;
   cachedInputTokens: number;
@@ -13,13 +13,13 @@ interface Tokens {
 }
 
 /** As much of an entry as is added up. */
-interface Moved {
+interface CountedEntry {
   projectId: string;
   kind: string;
   /** What was due: the amount that moved, and what of it could not be collected. */
   amount: Amount;
   shortfall: Amount;
-  usage: Tokens | null;
+  usage: ModelTokens | null;
   /** In milliseconds since 1970. */
   at: number;
 }
@@ -27,15 +27,15 @@ interface Moved {
 const hourMs = 60 * 60 * 1000;
 
 /** The start of the hour that a time is in; both in milliseconds since 1970. */
-export function hourOf(at: number): number {
+export function startOfHour(at: number): number {
   return Math.floor(at / hourMs) * hourMs;
 }
 
 /** An entry, to be counted in its own write: an answer by its model, other money by its kind. */
 export function countEntryHourly(
-  { projectId, kind, amount, shortfall, usage, at }: Moved,
+  { projectId, kind, amount, shortfall, usage, at }: CountedEntry,
 ): Increment {
-  const key = sumKey(projectId, hourOf(at));
+  const key = sumKey(projectId, startOfHour(at));
   if (!usage) return { key, field: kind, values: [1n, amount, shortfall] };
   const values = [
     1n,
@@ -52,10 +52,10 @@ export function countEntryHourly(
 
 /** A request that was refused, for want of money or by a limit. */
 export function countRefusalHourly(projectId: string, reason: string, at: number): Increment {
-  return { key: sumKey(projectId, hourOf(at)), field: `refused:${reason}`, values: [1n] };
+  return { key: sumKey(projectId, startOfHour(at)), field: `refused:${reason}`, values: [1n] };
 }
 
 /** An answer that a fault ended, whether or not something of it was charged. */
 export function countFailureHourly(projectId: string, code: string, at: number): Increment {
-  return { key: sumKey(projectId, hourOf(at)), field: `failed:${code}`, values: [1n] };
+  return { key: sumKey(projectId, startOfHour(at)), field: `failed:${code}`, values: [1n] };
 }

@@ -6,7 +6,7 @@ import type { Deps } from "../deps.ts";
 import type { ProjectCache } from "../projects/project_cache.ts";
 import { type AdminGuard, checkId } from "../projects/admin_guard.ts";
 import { monthOf } from "../base/period.ts";
-import { readSummary, type Totals } from "./summary.ts";
+import { readSummary, type SummaryTotals } from "./summary.ts";
 import { readTopUsers } from "./top_users.ts";
 
 interface SummaryDeps {
@@ -68,7 +68,7 @@ function readTime(name: string, text: string | undefined): number | null {
 }
 
 /** Amounts as decimal strings. */
-function viewTotals(totals: Totals): Record<string, number | string> {
+function viewTotals(totals: SummaryTotals): Record<string, number | string> {
   const { cost, shortfall, deposits, charges, refunds, trials } = totals;
   const amounts = { cost, shortfall, deposits, charges, refunds, trials };
   const shown = Object.entries(amounts).map(([name, amount]) => [name, formatAmount(amount)]);

@@ -2,10 +2,10 @@ import { type Amount, toAmount } from "../base/money.ts";
 import { sumKey, sumsPrefix } from "../store/keys.ts";
 import type { Kv, Row } from "../store/kv.ts";
 import { added, decodeSum, type Sum } from "../store/sums.ts";
-import { hourOf } from "./hourly_counters.ts";
+import { startOfHour } from "./hourly_counters.ts";
 
 /** What a project's users did. Tokens are counts, the rest of the lower half amounts. */
-export interface Totals {
+export interface SummaryTotals {
   /** Answers that were charged. */
   requests: number;
   /** Answers that a fault ended; of these some were charged for what they had produced. */
@@ -30,17 +30,17 @@ export interface Totals {
 
 /** A project in a time, hour by hour, and by what it was about. */
 export interface Summary {
-  totals: Totals;
+  totals: SummaryTotals;
   /** Only those in which something happened, in order. `start` is in ms since 1970. */
-  hours: { start: number; totals: Totals }[];
+  hours: { start: number; totals: SummaryTotals }[];
   /** By cost, the dearest first. Beyond 24 models of an hour, the rest is `other`. */
-  models: (Totals & { model: string })[];
-  refusals: Counted[];
-  failures: Counted[];
+  models: (SummaryTotals & { model: string })[];
+  refusals: ReasonCount[];
+  failures: ReasonCount[];
 }
 
 /** How often, by reason; the most frequent first. */
-export interface Counted {
+export interface ReasonCount {
   reason: string;
   count: number;
 }
@@ -58,7 +58,7 @@ export async function readSummary(
 ): Promise<Summary> {
   const whole: Sum = new Map();
   const hours = new Map<number, Sum>();
-  for await (const { key, value } of rowsOf(kv, projectId, hourOf(from), to)) {
+  for await (const { key, value } of rowsOf(kv, projectId, startOfHour(from), to)) {
     if (!value) continue;
     const start = Number(key[2]);
     let hour = hours.get(start);
@@ -107,7 +107,7 @@ function modelsOf(sum: Sum): Summary["models"] {
   );
 }
 
-function countedOf(sum: Sum, group: string): Counted[] {
+function countedOf(sum: Sum, group: string): ReasonCount[] {
   const counted = [...sum].filter(([field]) => field.startsWith(group)).map(([field, [count]]) => ({
     reason: field.slice(group.length),
     count: Number(count ?? 0n),
@@ -115,7 +115,7 @@ function countedOf(sum: Sum, group: string): Counted[] {
   return counted.sort((one, other) => other.count - one.count);
 }
 
-function totalsOf(sum: Sum): Totals {
+function totalsOf(sum: Sum): SummaryTotals {
   const answers = sumOf(sum, "model:");
   const kind = (name: string, place: number) => sum.get(name)?.[place] ?? 0n;
   return {

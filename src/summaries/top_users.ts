@@ -9,7 +9,7 @@ import { monthOf } from "../base/period.ts";
 /** Knows who spends most, without reading every account. */
 export interface TopUsers {
   /** A user's use in this month so far, as it has just been written. */
-  see(projectId: string, user: string, use: MonthSpend): void;
+  observe(projectId: string, user: string, use: MonthSpend): void;
   /** Writes what was seen. What is not written when a process dies is seen with the next charge. */
   flush(): Promise<void>;
 }
@@ -33,13 +33,13 @@ export interface TopUser extends Omit<MonthSpend, "month"> {
 type StoredUser = [user: string, requests: number, tokens: number, spent: string];
 
 /** Who was seen of one project in one month since the last flush. */
-interface Seen {
+interface PendingTopUsers {
   projectId: string;
   month: string;
   users: Map<string, TopUser>;
 }
 
-const keptMax = 100;
+const topUsersMax = 100;
 /** Two processes rarely meet at one row; this many times is then enough. */
 const attemptsMax = 8;
 
@@ -49,7 +49,7 @@ const attemptsMax = 8;
  * out had 100 before them, who are still before them.
  */
 export function createTopUsers({ kv, committer }: Pick<Deps, "kv" | "committer">): TopUsers {
-  const seen = new Map<string, Seen>();
+  const seen = new Map<string, PendingTopUsers>();
 
   /** Whoever is seen late may have been forgotten since: then they have neither account nor leave. */
   async function withoutForgotten(projectId: string, ranked: TopUser[], known: Set<string>) {
@@ -61,7 +61,7 @@ export function createTopUsers({ kv, committer }: Pick<Deps, "kv" | "committer">
     return ranked.filter((_, at) => rows[at]);
   }
 
-  async function merge({ projectId, month, users }: Seen): Promise<void> {
+  async function merge({ projectId, month, users }: PendingTopUsers): Promise<void> {
     const key = topUsersKey(projectId, month);
     for (let attempt = 0; attempt < attemptsMax; attempt++) {
       const { value, version } = await kv.get(key);
@@ -70,7 +70,7 @@ export function createTopUsers({ kv, committer }: Pick<Deps, "kv" | "committer">
         if ((merged.get(user)?.spent ?? -1n) <= top.spent) merged.set(user, top);
       }
       const known = new Set(decode(value).map(({ user }) => user));
-      const ranked = [...merged.values()].sort(bySpent).slice(0, keptMax);
+      const ranked = [...merged.values()].sort(bySpent).slice(0, topUsersMax);
       const top = await withoutForgotten(projectId, ranked, known);
       const write = {
         checks: [{ key, version }],
@@ -82,7 +82,7 @@ export function createTopUsers({ kv, committer }: Pick<Deps, "kv" | "committer">
   }
 
   return {
-    see(projectId, user, { month, requests, tokens, spent }) {
+    observe(projectId, user, { month, requests, tokens, spent }) {
       const name = `${projectId} ${month}`;
       let found = seen.get(name);
       if (!found) seen.set(name, found = { projectId, month, users: new Map() });

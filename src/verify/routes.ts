@@ -3,7 +3,7 @@ import type { Incoming } from "../base/handler.ts";
 import { jsonResponse } from "../base/response.ts";
 import { possibleCosts } from "../pricing/price.ts";
 import type { Deps } from "../deps.ts";
-import { scanHolding, scanIdempotency, scanLedger } from "../ledger/verify.ts";
+import { scanHoldIndex, scanIdempotency, scanLedger } from "../ledger/verify.ts";
 import { scanPayments } from "../payments/verify.ts";
 import type { AdminGuard } from "../projects/admin_guard.ts";
 import { ScanBudget } from "../store/scan.ts";
@@ -20,7 +20,7 @@ export function verifyRoutes({ deps, adminGuard }: { deps: Deps; adminGuard: Adm
   const scans = [
     scanLedger(deps, possibleCosts),
     scanIdempotency(deps),
-    scanHolding(deps),
+    scanHoldIndex(deps),
     scanPayments(deps),
     ...scanWebhooks(deps),
   ];

@@ -25,7 +25,7 @@ const disconnectedSchema = z.object({ disconnected: z.literal(true), message });
 export type DisconnectResult = z.output<typeof disconnectedSchema>;
 
 /** Whose leave is to end. */
-export const userQuerySchema = z.looseObject({ user: userField });
+export const disconnectBodySchema = z.looseObject({ user: userField });
 
 const asked = {
   tag: "Authorization",
@@ -86,7 +86,7 @@ export const walletApiDoc: EndpointDocs = {
     },
     POST: {
       ...disconnect,
-      body: { schema: userQuerySchema, examples: { ada: { user: "ada" } }, optional: true },
+      body: { schema: disconnectBodySchema, examples: { ada: { user: "ada" } }, optional: true },
     },
   },
 };

@@ -91,7 +91,7 @@ export function createAuthorizations(
   return {
     approve: (approval, { personId, dailyCap }) =>
       decide(approval, (last) => {
-        if (hasEnded(approval, last)) return null;
+        if (isLinkSuperseded(approval, last)) return null;
         const { user, requestId } = approval;
         // Whoever returns goes on where they stopped: a day has one cap.
         const own = last?.personId === personId
@@ -129,12 +129,17 @@ export function createAuthorizations(
         subject: about(user, requestId),
       }, { externalUserId: user, walletUserId: personId, requestId, reason: "declined" });
       return await decide(approval, (last) => {
-        if (hasEnded(approval, last)) return null;
+        if (isLinkSuperseded(approval, last)) return null;
         const decided = { decidedAt: decidedAt(approval, last), requestId };
         const kept = last?.status === "active" && last.personId !== personId;
         const next: Authorization = last
           ? { ...last, ...decided, status: kept ? "active" : "declined" }
-          : { ...nobody, ...decided, connectionId: id("con"), personId: personId ?? "" };
+          : {
+            ...emptyAuthorization,
+            ...decided,
+            connectionId: id("con"),
+            personId: personId ?? "",
+          };
         return { next, events: [declined] };
       });
     },
@@ -163,8 +168,11 @@ export function createAuthorizations(
 }
 
 /** Whether a decision has been made since the link was. */
-export function hasEnded({ issuedAt }: AuthorizationLink, last: Authorization | null): boolean {
+export function isLinkSuperseded(
+  { issuedAt }: AuthorizationLink,
+  last: Authorization | null,
+): boolean {
   return last !== null && last.decidedAt >= issuedAt;
 }
 
-const nobody = { status: "declined", dailyCap: "0", day: "", spent: "0" } as const;
+const emptyAuthorization = { status: "declined", dailyCap: "0", day: "", spent: "0" } as const;

@@ -1,6 +1,6 @@
 /** @jsxImportSource @hono/hono/jsx */
 import { Page } from "../pages/page.tsx";
-import { UsePasskey, walletScript as script } from "./passkey_button.tsx";
+import { PasskeyButton, walletScript as script } from "./passkey_button.tsx";
 
 /** What the authorization page asks. */
 export interface AuthorizeView {
@@ -58,7 +58,7 @@ function NoWallet() {
   return (
     <>
       <p>This device has no wallet yet: you get one when you allow this.</p>
-      <UsePasskey />
+      <PasskeyButton />
     </>
   );
 }
@@ -67,7 +67,7 @@ function NoWallet() {
 export type AuthorizeDecision = "approved" | "elsewhere" | "declined";
 
 /** What has become of a request for leave. */
-export function DecidedPage(
+export function AuthorizeResultPage(
   { base, decided, projectName, cap, topUpUrl }: {
     base: string;
     decided: AuthorizeDecision;

@@ -1,18 +1,22 @@
 /** @jsxImportSource @hono/hono/jsx */
+
 import { ApiError, badRequest } from "../base/errors.ts";
 import type { Handler } from "../base/handler.ts";
 import { publicPath } from "../config.ts";
 import { type Amount, formatForPeople, parseAmount, typedDecimal, zero } from "../base/money.ts";
 import { type Authorization, readAuthorization } from "../ledger/authorization.ts";
 import { readBalance } from "../ledger/balance.ts";
-import type { AuthorizationLink } from "../paywall/links.ts";
+import type { AuthorizationLink, Links } from "../paywall/links.ts";
 import { readForm } from "../pages/form.ts";
 import { asPage, pageResponse, seeOther } from "../pages/response.tsx";
 import type { Project } from "../projects/schema.ts";
-import { hasEnded } from "./authorizations.ts";
-import { type AuthorizeDecision, AuthorizePage, DecidedPage } from "./authorize_page.tsx";
+import { type Authorizations, isLinkSuperseded } from "./authorizations.ts";
+import { type AuthorizeDecision, AuthorizePage, AuthorizeResultPage } from "./authorize_page.tsx";
 import { walletScriptHash } from "./passkey_button.tsx";
-import type { WalletDeps } from "./wallet_deps.ts";
+import type { Deps } from "../deps.ts";
+import type { DeviceCookies } from "./device_cookies.ts";
+import type { ProjectCache } from "../projects/project_cache.ts";
+import type { Passkeys } from "./passkeys.ts";
 
 /** The page where a person allows a project to charge their wallet. Reading it changes nothing. */
 export function authorizeRoutes(services: WalletDeps): { show: Handler; decide: Handler } {
@@ -20,15 +24,18 @@ export function authorizeRoutes(services: WalletDeps): { show: Handler; decide: 
   return { show: asPage(show(services), config), decide: asPage(decide(services), config) };
 }
 
-interface Opened {
+interface OpenedLink {
   approval: AuthorizationLink;
   project: Project;
   last: Authorization | null;
 }
 
 /** Throws 404 for a link that is forged or has expired. */
-async function open({ deps, projectCache, links }: WalletDeps, token: string): Promise<Opened> {
-  const approval = await links.readApproval(token);
+async function openLink(
+  { deps, projectCache, links }: WalletDeps,
+  token: string,
+): Promise<OpenedLink> {
+  const approval = await links.readAuthorizationLink(token);
   if (!approval) throw linkEnded();
   const { project } = await projectCache.current(approval.projectId);
   const found = await readAuthorization(deps.kv, approval.projectId, approval.user);
@@ -44,18 +51,18 @@ function linkEnded(): ApiError {
 function show(services: WalletDeps): Handler {
   return async ({ request, param, query, requestId }) => {
     const { deviceCookies, links } = services;
-    const { approval, project, last } = await open(services, param("token"));
+    const { approval, project, last } = await openLink(services, param("token"));
     const { currency, name } = project;
     const known = await deviceCookies.known(request);
     const personId = known?.personId ?? null;
     const cookie = await known?.grant.cookie();
-    if (last && hasEnded(approval, last)) {
+    if (last && isLinkSuperseded(approval, last)) {
       if (last.requestId !== approval.requestId) throw linkEnded();
       const decided = decidedFor(last, { personId, hasDeclined: query("declined") !== undefined });
-      const topUpUrl = await links.topUp(project, approval.user);
+      const topUpUrl = await links.topUpUrl(project, approval.user);
       const cap = formatForPeople(parseAmount(last.dailyCap) ?? zero, currency);
       const page = (
-        <DecidedPage
+        <AuthorizeResultPage
           {...{
             decided,
             projectName: name,
@@ -124,7 +131,7 @@ function decide(services: WalletDeps): Handler {
   return async ({ request, param, path, requestId, inTime }) => {
     const { deps, deviceCookies, authorizations } = services;
     const form = await inTime(readForm(request, deps.config));
-    const { approval, project } = await open(services, param("token"));
+    const { approval, project } = await openLink(services, param("token"));
     if (project.status !== "active") {
       throw new ApiError(403, { message: "This app is closed." });
     }
@@ -136,7 +143,7 @@ function decide(services: WalletDeps): Handler {
       case "approve": {
         const { personId, grant } = known ?? await deviceCookies.newDevice(request) ??
           needCookies();
-        const dailyCap = readCap(form.get("other") || form.get("cap"));
+        const dailyCap = parseDailyCap(form.get("other") || form.get("cap"));
         const done = await authorizations.approve(approval, { personId, dailyCap });
         // Sent twice, or from two tabs: the first one counts, and the page says what it was.
         const cookies = done ? [await grant.cookie()] : [];
@@ -158,8 +165,18 @@ function needCookies(): never {
 const capMax = 1_000_000;
 
 /** A cap as a person typed it. Throws 400. */
-export function readCap(text: string | null): Amount {
+export function parseDailyCap(text: string | null): Amount {
   const cap = parseAmount(typedDecimal(text ?? ""));
   if (cap !== null && cap > 0n && cap <= BigInt(capMax) * 1_000_000_000n) return cap;
   throw badRequest("cap", `Choose an amount above 0, and of ${capMax} at the most.`);
+}
+
+/** What the pages of wallets stand on. */
+export interface WalletDeps {
+  deps: Deps;
+  projectCache: ProjectCache;
+  links: Links;
+  deviceCookies: DeviceCookies;
+  authorizations: Authorizations;
+  passkeys: Passkeys;
 }

@@ -10,7 +10,7 @@ import type { Offer } from "../ledger/refusal.ts";
 import { type Auth, byKey } from "../projects/auth.ts";
 import { endUser } from "../projects/end_user.ts";
 import type { Authorizations } from "./authorizations.ts";
-import { type ConnectionStatus, type DisconnectResult, userQuerySchema } from "./api_doc.ts";
+import { type ConnectionStatus, disconnectBodySchema, type DisconnectResult } from "./api_doc.ts";
 
 interface ConnectDeps {
   deps: Deps;
@@ -60,7 +60,7 @@ export function connectRoutes(
       // Who has nothing to say but the user may leave the body out, and name them elsewhere.
       const sent = await inTime(readJsonBodyIfAny(request, bodyBytesMax));
       const user = endUser(caller, request, {
-        body: parseWith(userQuerySchema, sent).user,
+        body: parseWith(disconnectBodySchema, sent).user,
         query: query("user"),
       });
       const by = { personId: null, trigger: byKey(caller) };

@@ -5,16 +5,16 @@ import type { Deps } from "../deps.ts";
 import { connectionsPrefix, deviceEpochKey } from "../store/keys.ts";
 import { emptyWrite } from "../store/kv.ts";
 import type { Secrets } from "../store/secrets.ts";
-import { createTokens } from "../paywall/token.ts";
+import { createSignedTokens } from "../store/signed_tokens.ts";
 
 /** Recognises a person who comes back on the same device. */
 export interface DeviceCookies {
   /** The person whose device sent this, or null. */
   personOf(request: Request): Promise<string | null>;
   /** The same, with the leave that the device has. */
-  known(request: Request): Promise<Known | null>;
+  known(request: Request): Promise<KnownDevice | null>;
   /** Who a device is once it decides, of whom nothing is stored before; null where it sent no cookie. */
-  newDevice(request: Request): Promise<Known | null>;
+  newDevice(request: Request): Promise<KnownDevice | null>;
   /** The cookie of a new one. It is known by it from its first decision on, whatever is lost. */
   newDeviceCookie(): Promise<string>;
   /** Leave for one more device of this person: to be had before it is decided that it gets any. */
@@ -22,11 +22,11 @@ export interface DeviceCookies {
   /** Ends all cookies of the person whose device sent this, but its own. Null when nobody's did. */
   signOutOthers(request: Request): Promise<{ cookie: string } | null>;
   /** The cookies that end that. */
-  readonly forgotten: readonly string[];
+  readonly clearingCookies: readonly string[];
 }
 
 /** A person whose device it is. */
-interface Known {
+interface KnownDevice {
   personId: string;
   grant: DeviceGrant;
 }
@@ -49,7 +49,7 @@ interface Epoch {
 }
 
 /** A cookie that was read. */
-interface Sent {
+interface ReceivedCookie {
   personId: string;
   epoch: number;
   hash: string;
@@ -69,8 +69,8 @@ export async function createDeviceCookies(
   >,
   secrets: Secrets,
 ): Promise<DeviceCookies> {
-  const tokens = await createTokens(secrets, "device cookies");
-  const newcomers = await createTokens(secrets, "newcomers' cookies");
+  const tokens = await createSignedTokens(secrets, "device cookies");
+  const newcomers = await createSignedTokens(secrets, "newcomers' cookies");
   const secure = baseUrl.startsWith("https:");
   // The prefix keeps other hosts of the same site from setting it; it asks for https.
   const prefix = secure ? "__Host-farebox" : "farebox";
@@ -80,7 +80,10 @@ export async function createDeviceCookies(
   const cookie = (value: string, maxAge: number, of = name) =>
     `${of}=${value}; Path=/; Max-Age=${maxAge}; HttpOnly; SameSite=Lax${secure ? "; Secure" : ""}`;
 
-  async function read(request: Request, [of, by] = [name, tokens] as const): Promise<Sent | null> {
+  async function read(
+    request: Request,
+    [of, by] = [name, tokens] as const,
+  ): Promise<ReceivedCookie | null> {
     const text = cookieValue(request, of);
     const value = text ? await by.read(text) : null;
     if (!text || !Array.isArray(value)) return null;
@@ -104,7 +107,7 @@ export async function createDeviceCookies(
     cookie: () => make(personId, number),
   });
 
-  async function countedOf(sent: Sent | null): Promise<Known | null> {
+  async function countedOf(sent: ReceivedCookie | null): Promise<KnownDevice | null> {
     const epoch = sent && await epochOf(sent.personId);
     if (!sent || !epoch || !counts(sent, epoch)) return null;
     return { personId: sent.personId, grant: leaveFrom(sent.personId, epoch) };
@@ -113,7 +116,7 @@ export async function createDeviceCookies(
   const newcomer = async (request: Request) =>
     await countedOf(await read(request, [newcomersName, newcomers]));
 
-  async function known(request: Request): Promise<Known | null> {
+  async function known(request: Request): Promise<KnownDevice | null> {
     const own = await countedOf(await read(request));
     if (own) return own;
     const other = await newcomer(request);
@@ -125,7 +128,7 @@ export async function createDeviceCookies(
     return (await kv.list({ prefix: connectionsPrefix(personId), limit: 1 })).length > 0;
   }
 
-  const counts = ({ epoch, hash }: Sent, { number, kept }: Epoch) =>
+  const counts = ({ epoch, hash }: ReceivedCookie, { number, kept }: Epoch) =>
     epoch === number || hash === kept;
 
   return {
@@ -154,7 +157,7 @@ export async function createDeviceCookies(
         if (landed !== null) return { cookie: await make(personId, next.number) };
       }
     },
-    forgotten: [cookie("", 0), cookie("", 0, newcomersName)],
+    clearingCookies: [cookie("", 0), cookie("", 0, newcomersName)],
   };
 }
 

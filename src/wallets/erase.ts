@@ -8,8 +8,8 @@ import {
   encodeAuthorization,
   readAuthorization,
 } from "../ledger/authorization.ts";
-import { mayHold } from "../ledger/balance.ts";
-import { eraseChain } from "../ledger/erase_entries.ts";
+import { hasIndexedHold } from "../ledger/balance.ts";
+import { eraseEntryChain } from "../ledger/erase_entries.ts";
 import type { ProjectCache } from "../projects/project_cache.ts";
 import type { ErasedPage, Eraser, Erasure } from "../store/erase.ts";
 import {
@@ -33,7 +33,7 @@ const placeSchema = z.strictObject({
   after: z.tuple([z.string(), z.string(), z.string()]).nullable(),
   entry: z.string().max(64).nullable(),
 });
-type Place = z.output<typeof placeSchema>;
+type ErasePlace = z.output<typeof placeSchema>;
 
 /**
  * Takes a user out of the wallets of whoever let them spend: entries, connections and the last
@@ -57,7 +57,7 @@ export function createConnectionEraser({ deps, projectCache }: Services): Eraser
       isTheirs: (entry: { projectId?: string; user: string }) =>
         entry.projectId === projectId && entry.user === user,
     };
-    return await eraseChain(deps, { chain, erasure, budget });
+    return await eraseEntryChain(deps, { chain, erasure, budget });
   }
 
   /** Renames the connection, or the decision; false when that changed meanwhile. */
@@ -70,7 +70,7 @@ export function createConnectionEraser({ deps, projectCache }: Services): Eraser
     if (connection) {
       const owner = String(connection.key[1]);
       if (owner !== "") markConnection(write, connectionKey(owner, projectId, pseudonym));
-    } else if (found && hasPaid(found.authorization)) {
+    } else if (found && hasPayer(found.authorization)) {
       // The request that it answered was asked for by name.
       const value = encodeAuthorization({ ...found.authorization, requestId: null });
       write.sets.push({ key: authorizationKey(projectId, pseudonym), value });
@@ -83,7 +83,7 @@ export function createConnectionEraser({ deps, projectCache }: Services): Eraser
     given: Json | null,
     budget: ScanBudget,
   ): Promise<ErasedPage> {
-    const place: Place = given === null
+    const place: ErasePlace = given === null
       ? { after: null, entry: null }
       : readPlace(placeSchema, given);
     let erased = 0;
@@ -114,7 +114,7 @@ export function createConnectionEraser({ deps, projectCache }: Services): Eraser
     // Whom a person still lets spend is refused by the move itself.
     if (!found || found.authorization.status === "active") return null;
     // In any wallet: another person may have paid before.
-    if (!(await mayHold(kv, { projectId, user }))) return null;
+    if (!(await hasIndexedHold(kv, { projectId, user }))) return null;
     return badRequest(null, "Money is held for answers that are still running.", "money_held");
   }
 
@@ -122,11 +122,11 @@ export function createConnectionEraser({ deps, projectCache }: Services): Eraser
 }
 
 /** Whether a person's wallet is named, or was. */
-function hasPaid({ personId, former = [] }: Authorization): boolean {
+function hasPayer({ personId, former = [] }: Authorization): boolean {
   return personId !== "" || former.length > 0;
 }
 
 interface Step {
-  place: Place;
+  place: ErasePlace;
   budget: ScanBudget;
 }

@@ -42,7 +42,7 @@ offer("use-passkey", async (format, credentials) => {
 export const walletScriptHash = scriptHash(walletScript);
 
 /** Leads to the wallet that a passkey is of. */
-export function UsePasskey() {
+export function PasskeyButton() {
   return (
     <>
       <button type="button" id="use-passkey" hidden>Use your wallet of another device</button>

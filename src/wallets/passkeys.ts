@@ -2,8 +2,7 @@ import type { AuthenticationResponseJSON, RegistrationResponseJSON } from "@simp
 import { fromBase64Url, toBase64Url } from "../base/base64.ts";
 import { ApiError } from "../base/errors.ts";
 import type { Deps } from "../deps.ts";
-import type { Tokens } from "../paywall/token.ts";
-import { isCredentialId } from "./passkey_schema.ts";
+import type { SignedTokens } from "../store/signed_tokens.ts";
 import {
   listPasskeys,
   type Passkey,
@@ -12,6 +11,7 @@ import {
   passkeyWrite,
   readPasskey,
 } from "./store.ts";
+import { z } from "zod";
 
 /** A person's way back to their wallet on another device (https://www.w3.org/TR/webauthn-3). */
 export interface Passkeys {
@@ -36,12 +36,12 @@ export interface Passkeys {
 /** How long a person may take. */
 const challengeLifetimeMs = 5 * 60 * 1000;
 /** Answers of a passkey that are remembered; it gives no more in the lifetime of a challenge. */
-const answersKept = 32;
+const challengesKept = 32;
 
 /** Passkeys by the library; challenges are signed, so that none has to be stored. */
 export function createPasskeys(
   { kv, committer, clock, config }: Pick<Deps, "kv" | "committer" | "clock" | "config">,
-  tokens: Tokens,
+  tokens: SignedTokens,
 ): Passkeys {
   const { hostname: rpID, origin } = new URL(config.baseUrl);
 
@@ -67,8 +67,8 @@ export function createPasskeys(
   function withAnswer(answered: readonly number[], challengedAt: number): number[] | null {
     // Never told by their order: a clock may be set back, and a person has several devices.
     if (answered.includes(challengedAt)) return null;
-    if (answered.slice(0, 1 - answersKept).some(isFresh)) return null;
-    return [...answered, challengedAt].slice(-answersKept);
+    if (answered.slice(0, 1 - challengesKept).some(isFresh)) return null;
+    return [...answered, challengedAt].slice(-challengesKept);
   }
 
   /** Checks, and says when the challenge was made. What the library throws is the caller's fault. */
@@ -81,9 +81,9 @@ export function createPasskeys(
       challengedAt = await readChallenge(challenge, personId);
       return challengedAt !== null;
     }).catch((cause) => {
-      throw doesNotFit(cause);
+      throw invalidPasskey(cause);
     });
-    if (!result.verified || challengedAt === null) throw doesNotFit();
+    if (!result.verified || challengedAt === null) throw invalidPasskey();
     return { result, challengedAt };
   }
 
@@ -91,7 +91,7 @@ export function createPasskeys(
     async registration(personId) {
       const { generateRegistrationOptions } = await library();
       const known = await listPasskeys(kv, personId);
-      if (known.length >= passkeysMax) throw tooMany();
+      if (known.length >= passkeysMax) throw tooManyPasskeys();
       return await generateRegistrationOptions({
         rpName: "Wallet",
         rpID,
@@ -112,7 +112,7 @@ export function createPasskeys(
           expectedRPID: rpID,
         }));
       const { credential } = result.registrationInfo ?? {};
-      if (!credential || !isCredentialId(credential.id)) throw doesNotFit();
+      if (!credential || !isCredentialId(credential.id)) throw invalidPasskey();
       const passkey: Passkey = {
         personId,
         publicKey: toBase64Url(credential.publicKey),
@@ -121,7 +121,7 @@ export function createPasskeys(
         answered: [],
       };
       const landed = await committer.commit(passkeyWrite(credential.id, passkey, null));
-      if (landed === null) throw doesNotFit("it is known already");
+      if (landed === null) throw invalidPasskey("it is known already");
     },
     async challenge() {
       const { generateAuthenticationOptions } = await library();
@@ -132,7 +132,7 @@ export function createPasskeys(
       const { verifyAuthenticationResponse } = await library();
       const credentialId = response.id;
       const found = await readPasskey(kv, credentialId);
-      if (!found) throw doesNotFit("unknown passkey");
+      if (!found) throw invalidPasskey("unknown passkey");
       const { passkey, version } = found;
       const { result, challengedAt } = await checked(
         null,
@@ -150,13 +150,13 @@ export function createPasskeys(
           }),
       );
       const answered = withAnswer(passkey.answered, challengedAt);
-      if (!answered) throw doesNotFit("used before");
+      if (!answered) throw invalidPasskey("used before");
       // Whoever signs the others out, or takes this passkey away, meanwhile, ends this as well.
       const leave = await leaveOf(passkey.personId);
       const { newCounter: counter } = result.authenticationInfo;
       const used = { ...passkey, counter, answered };
       const landed = await committer.commit(passkeyWrite(credentialId, used, version));
-      if (landed === null) throw doesNotFit("used before");
+      if (landed === null) throw invalidPasskey("used before");
       return leave;
     },
     async remove(personId, credentialId) {
@@ -175,17 +175,31 @@ function library() {
   return import("@simplewebauthn/server");
 }
 
-function tooMany(): ApiError {
+function tooManyPasskeys(): ApiError {
   return new ApiError(400, {
     message: `You have ${passkeysMax} passkeys: remove one first.`,
     code: "too_many_passkeys",
   });
 }
 
-function doesNotFit(cause?: unknown): ApiError {
+function invalidPasskey(cause?: unknown): ApiError {
   return new ApiError(400, {
     message: "This passkey could not be used. Try again.",
     code: "invalid_passkey",
     cause,
   });
 }
+
+/** Whether it is a credential's id: at most 1,023 bytes (WebAuthn 3, 4), in base64url. */
+export function isCredentialId(id: unknown): id is string {
+  return typeof id === "string" && /^[\w-]{1,1364}$/.test(id);
+}
+
+const isNamed = (value: unknown) =>
+  typeof value === "object" && value !== null && isCredentialId(Reflect.get(value, "id"));
+const error = "must be what the browser made of the passkey, as JSON";
+
+/** What a browser makes of `navigator.credentials.create`; the library checks what it reads. */
+export const registrationSchema = z.custom<RegistrationResponseJSON>(isNamed, { error });
+/** What a browser makes of `navigator.credentials.get`; the library checks what it reads. */
+export const authenticationSchema = z.custom<AuthenticationResponseJSON>(isNamed, { error });

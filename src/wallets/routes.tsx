@@ -14,12 +14,11 @@ import type { LinkSubject } from "../paywall/links.ts";
 import { readForm, requireSameOrigin } from "../pages/form.ts";
 import { asPage, pageResponse, seeOther } from "../pages/response.tsx";
 import { checkId } from "../projects/admin_guard.ts";
-import { authorizeRoutes, readCap } from "./authorize_routes.tsx";
+import { authorizeRoutes, parseDailyCap, type WalletDeps } from "./authorize_routes.tsx";
 import { personTrigger } from "./authorizations.ts";
 import { walletScriptHash } from "./passkey_button.tsx";
-import { ConfirmRevokePage, NoWalletPage, WalletPage, type WalletView } from "./wallet_page.tsx";
-import type { WalletDeps } from "./wallet_deps.ts";
-import { authenticationSchema, isCredentialId, registrationSchema } from "./passkey_schema.ts";
+import { ConfirmForgetPage, NoWalletPage, WalletPage, type WalletView } from "./wallet_page.tsx";
+import { authenticationSchema, isCredentialId, registrationSchema } from "./passkeys.ts";
 import { listCurrencies, listPasskeys } from "./store.ts";
 
 const activitiesShown = 20;
@@ -73,7 +72,7 @@ async function viewWallet(services: WalletDeps, personId: string): Promise<Walle
       isActive: authorization.status === "active",
       cap: forPeople(authorization.dailyCap),
       spent: forPeople(day === today ? spent : "0"),
-      topUpUrl: await links.topUp(project, user),
+      topUpUrl: await links.topUpUrl(project, user),
     });
   }
   const balances: string[] = [];
@@ -113,10 +112,10 @@ function changeWallet(services: WalletDeps): Handler {
     switch (form.get("action")) {
       case "leave":
         if (!form.has("confirmed") && (await listPasskeys(deps.kv, personId)).length === 0) {
-          const page = <ConfirmRevokePage {...await viewWallet(services, personId)} />;
+          const page = <ConfirmForgetPage {...await viewWallet(services, personId)} />;
           return pageResponse(200, String(page), { requestId });
         }
-        return seeOther(publicPath(deps.config, path), requestId, deviceCookies.forgotten);
+        return seeOther(publicPath(deps.config, path), requestId, deviceCookies.clearingCookies);
       case "sign-out-others": {
         const known = await deviceCookies.signOutOthers(request);
         return seeOther(publicPath(deps.config, path), requestId, known ? [known.cookie] : []);
@@ -131,7 +130,7 @@ function changeWallet(services: WalletDeps): Handler {
         });
         break;
       case "cap": {
-        const dailyCap = readCap(form.get("cap"));
+        const dailyCap = parseDailyCap(form.get("cap"));
         await authorizations.setCap(readSubject(form), { personId, dailyCap });
         break;
       }

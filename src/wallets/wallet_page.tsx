@@ -1,7 +1,7 @@
 /** @jsxImportSource @hono/hono/jsx */
 import { ActivitySection, type TopUpView } from "../paywall/top_up_page.tsx";
 import { Page } from "../pages/page.tsx";
-import { UsePasskey, walletScript as script } from "./passkey_button.tsx";
+import { PasskeyButton, walletScript as script } from "./passkey_button.tsx";
 
 /** What the wallet's own page shows. */
 export interface WalletView {
@@ -116,13 +116,13 @@ export function NoWalletPage({ base }: Pick<WalletView, "base">) {
         This device knows no wallet. You get one when an app asks for permission; a passkey opens
         yours here.
       </p>
-      <UsePasskey />
+      <PasskeyButton />
     </Page>
   );
 }
 
 /** Asks before a wallet is forgotten on a device, where no passkey leads back to it. */
-export function ConfirmRevokePage({ base, balances, connections }: WalletView) {
+export function ConfirmForgetPage({ base, balances, connections }: WalletView) {
   const title = "Forget your wallet for good?";
   const active = connections.filter(({ isActive }) => isActive);
   return (

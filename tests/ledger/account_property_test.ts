@@ -37,7 +37,7 @@ Deno.test("account: what fails half way leaves nothing behind, and harms no othe
         if (alone) await world.clock.sleep(0);
         const work = queue.run(ref, {
           reads: [],
-          bytes: 100,
+          estimatedBytes: 100,
           apply(tx) {
             if (fails === "before") throw new Error(`operation ${at}`);
             const taken = credits ? -amount : amount < tx.available ? amount : tx.available;

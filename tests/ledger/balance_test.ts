@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { toBytes } from "../../src/base/json.ts";
 import { formatAmount, unit } from "../../src/base/money.ts";
-import { mayHold } from "../../src/ledger/balance.ts";
+import { hasIndexedHold } from "../../src/ledger/balance.ts";
 import { holdingKey } from "../../src/store/keys.ts";
 import { chatBody, chatPath, storeAsText } from "../support/books.ts";
 import { fedStream } from "../support/upstream.ts";
@@ -109,6 +109,6 @@ Deno.test("balance: whoever holds money is found among however many who do", asy
   for (let n = 0; n < 450; n++) await hold("another", `user ${n}`);
   await hold(world.projectId, "ada");
   const { kv } = world.deps;
-  assert.equal(await mayHold(kv, { projectId: world.projectId, user: "ada" }), true);
-  assert.equal(await mayHold(kv, { projectId: world.projectId, user: "bob" }), false);
+  assert.equal(await hasIndexedHold(kv, { projectId: world.projectId, user: "ada" }), true);
+  assert.equal(await hasIndexedHold(kv, { projectId: world.projectId, user: "bob" }), false);
 });

@@ -54,7 +54,7 @@ Deno.test({
           formId: "form_1",
           backUrl: "https://farebox.test/topup/x",
         };
-        const { id, url } = await untilUp(() => account.startCheckout(checkout));
+        const { id, url } = await untilUp(() => account.createCheckoutSession(checkout));
         assert.match(id, /^cs_/);
         assert.ok(url.startsWith("http"), url);
       }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { toAmount, unit } from "../../src/base/money.ts";
-import { acceptsCurrency, fromStripeUnits, toStripeUnits } from "../../src/payments/stripe.ts";
+import { acceptsAmount, fromStripeUnits, toStripeUnits } from "../../src/payments/stripe.ts";
 import type { Project } from "../../src/projects/schema.ts";
 import { always, headerValue, jsonText } from "../support/property.ts";
 import { createWorld } from "../support/world.ts";
@@ -71,7 +71,7 @@ Deno.test("stripe: a project takes what it offers, and from its least to its mos
         topUp: { amounts: [`${offered}`], min: `${min}`, max: `${max}` },
       } as Project;
       const expected = asked > 0 && ((asked >= min && asked <= max) || asked === offered);
-      assert.equal(acceptsCurrency(project, toAmount(BigInt(asked) * unit)), expected);
+      assert.equal(acceptsAmount(project, toAmount(BigInt(asked) * unit)), expected);
     }),
   ));
 

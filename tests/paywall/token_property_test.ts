@@ -4,7 +4,7 @@ import { Secret } from "../../src/base/secret.ts";
 import { createDeviceCookies } from "../../src/wallets/device_cookies.ts";
 import { createLinks, fillTemplate } from "../../src/paywall/links.ts";
 import { fromBase64Url, toBase64Url } from "../../src/base/base64.ts";
-import { createTokens } from "../../src/paywall/token.ts";
+import { createSignedTokens } from "../../src/store/signed_tokens.ts";
 import type { Project } from "../../src/projects/schema.ts";
 import { createSecrets } from "../../src/store/secrets.ts";
 import { createHandClock } from "../support/clock.ts";
@@ -15,8 +15,8 @@ const secrets = await createSecrets(
   [new Secret(btoa("0123456789abcdef0123456789abcdef"))],
   (length) => new Uint8Array(length),
 );
-const tokens = await createTokens(secrets, "tests");
-const others = await createTokens(secrets, "other tests");
+const tokens = await createSignedTokens(secrets, "tests");
+const others = await createSignedTokens(secrets, "other tests");
 const clock = createHandClock();
 const baseUrl = "https://farebox.test";
 const id = (kind: string) => `${kind}_1`;
@@ -124,25 +124,25 @@ Deno.test("token: a link leads to its own project and user, until its time is ov
   always(
     100,
     fc.asyncProperty(wellFormedText, async (user) => {
-      const token = new URL(await links.topUp(hostedProject, user)).pathname.slice(
+      const token = new URL(await links.topUpUrl(hostedProject, user)).pathname.slice(
         "/topup/".length,
       );
-      assert.deepEqual(await links.read(token), { projectId: "pw_1", user });
-      assert.equal(await links.readApproval(token), null);
-      const asked = await links.authorize(hostedProject, user);
+      assert.deepEqual(await links.readTopUpLink(token), { projectId: "pw_1", user });
+      assert.equal(await links.readAuthorizationLink(token), null);
+      const asked = await links.createAuthorizationLink(hostedProject, user);
       const approval = new URL(asked.url).pathname.slice("/authorize/".length);
       const issuedAt = clock.now();
       const expected = { projectId: "pw_1", user, requestId: "areq_1", issuedAt };
-      assert.deepEqual(await links.readApproval(approval), expected);
-      assert.equal(await links.read(approval), null);
+      assert.deepEqual(await links.readAuthorizationLink(approval), expected);
+      assert.equal(await links.readTopUpLink(approval), null);
       const later = await createLinks({
         baseUrl,
         secrets,
         now: () => clock.now() + 7 * 86_400_000,
         id,
       });
-      assert.equal(await later.read(token), null);
-      assert.equal(await later.readApproval(approval), null);
+      assert.equal(await later.readTopUpLink(token), null);
+      assert.equal(await later.readAuthorizationLink(approval), null);
     }),
   ));
 

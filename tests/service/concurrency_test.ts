@@ -184,7 +184,7 @@ Deno.test("concurrency: an answer costs what another process has just set as its
 Deno.test("concurrency: one write takes no more operations, bytes and rows than it can carry", () => {
   const batchOf = (length: number, operation: Partial<QueuedOp["operation"]>) => {
     const waiting = Array.from({ length }, (): QueuedOp => ({
-      operation: { reads: [], bytes: 1, ...operation },
+      operation: { reads: [], estimatedBytes: 1, ...operation },
       decide: () => assert.fail(),
       reject: () => {},
     }));
@@ -194,8 +194,8 @@ Deno.test("concurrency: one write takes no more operations, bytes and rows than 
   };
   assert.equal(batchOf(5, {}), 5);
   assert.equal(batchOf(100, {}), 64);
-  assert.equal(batchOf(100, { bytes: 64 * 1024 }), 4);
+  assert.equal(batchOf(100, { estimatedBytes: 64 * 1024 }), 4);
   assert.equal(batchOf(100, { reads: [["row", 1], ["row", 2]] }), 5);
-  assert.equal(batchOf(100, { reads: [["row", 1]], claim: ["row", 2] }), 5);
-  assert.equal(batchOf(2, { bytes: 1024 * 1024 }), 1, "at least one");
+  assert.equal(batchOf(100, { reads: [["row", 1]], uniqueKey: ["row", 2] }), 5);
+  assert.equal(batchOf(2, { estimatedBytes: 1024 * 1024 }), 1, "at least one");
 });

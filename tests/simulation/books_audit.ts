@@ -2,8 +2,8 @@ import { fromBytes } from "../../src/base/json.ts";
 import { fromDecimal } from "../../src/base/money.ts";
 import { holdsPerAccountMax } from "../../src/base/limits.ts";
 import { type Account, decodeAccount, type Hold } from "../../src/ledger/account.ts";
-import { amountOf, type Entry } from "../../src/ledger/entry.ts";
-import { isReinstated } from "../../src/ledger/record.ts";
+import { absoluteAmount, type Entry } from "../../src/ledger/entry.ts";
+import { isReinstatement } from "../../src/ledger/record.ts";
 import { ArchiveAudit } from "./archive_audit.ts";
 import type { Key, Write } from "../../src/store/kv.ts";
 import { ForgottenAudit } from "./forgotten_audit.ts";
@@ -156,12 +156,12 @@ export class BooksAudit {
     must(books.balance >= 0n, "nothing below zero");
     must(fromDecimal(entry.balanceAfter) === books.balance, "entries sum to the balance");
     must(fromDecimal(entry.heldAfter) <= books.balance, "nothing eats into a hold");
-    must(fromDecimal(entry.shortfall) >= 0n || isReinstated(entry), "nothing below zero");
+    must(fromDecimal(entry.shortfall) >= 0n || isReinstatement(entry), "nothing below zero");
     this.entries.set(entry.id, entry);
     this.#oncePerKey(books, entry);
     if (entry.kind === "trial") must(entry.seq === 1, "trial credits come once");
     if (entry.kind === "refund") this.#refund(entry);
-    if (isReinstated(entry)) this.#giveBack(entry);
+    if (isReinstatement(entry)) this.#giveBack(entry);
     if (entry.kind === "usage" || entry.kind === "expired") {
       const hold = entry.id.replace(/^act_/, "req_");
       must(before.has(hold) && !after.has(hold), "a charge ends its own hold");
@@ -184,9 +184,9 @@ export class BooksAudit {
   #refund(entry: Entry): void {
     const original = this.entries.get(entry.refundedActivityId ?? "");
     const sum = (this.#refunded.get(original?.id ?? "") ?? 0n) +
-      fromDecimal(amountOf(entry)) + fromDecimal(entry.shortfall);
+      fromDecimal(absoluteAmount(entry)) + fromDecimal(entry.shortfall);
     if (original) this.#refunded.set(original.id, sum);
-    const within = original !== undefined && sum <= fromDecimal(amountOf(original));
+    const within = original !== undefined && sum <= fromDecimal(absoluteAmount(original));
     this.#must(within, "refunds never exceed the original", () => JSON.stringify(entry));
     const isAll = entry.shortfall === "0" || entry.balanceAfter === entry.heldAfter;
     this.#must(

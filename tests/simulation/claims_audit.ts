@@ -1,4 +1,4 @@
-import { amountOf, type Entry } from "../../src/ledger/entry.ts";
+import { absoluteAmount, type Entry } from "../../src/ledger/entry.ts";
 import type { BooksAudit } from "./books_audit.ts";
 import type { Violations } from "./violations.ts";
 
@@ -98,7 +98,8 @@ export class ClaimsAudit {
       );
       must(
         booked.every(({ activityId, amount }) =>
-          activityId === first.activityId && (amount === null || amount === amountOf(entry ?? zero))
+          activityId === first.activityId &&
+          (amount === null || amount === absoluteAmount(entry ?? zero))
         ),
         "the same key gives the same answer",
       );

@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 import { fromBytes } from "../../src/base/json.ts";
 import type { Entry } from "../../src/ledger/entry.ts";
-import type { ForgetJob } from "../../src/ledger/forget_job.ts";
+import type { ForgetJob } from "../../src/ledger/forget_account.ts";
 import type { Write } from "../../src/store/kv.ts";
 import type { MemoryStore } from "./memory_store.ts";
 import type { Violations } from "./violations.ts";

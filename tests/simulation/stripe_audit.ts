@@ -1,5 +1,5 @@
 import { fromDecimal } from "../../src/base/money.ts";
-import { amountOf, type Entry } from "../../src/ledger/entry.ts";
+import { absoluteAmount, type Entry } from "../../src/ledger/entry.ts";
 import { allStripeReversalsPrefix } from "../../src/store/keys.ts";
 import type { BooksAudit } from "./books_audit.ts";
 import type { MemoryStore } from "./memory_store.ts";
@@ -52,7 +52,7 @@ export class StripeAudit {
     must(deposits.length === 1, "a paid session is booked once");
     if (!deposit) return;
     const whole = BigInt(payment.cents) * unitsPerCent;
-    must(fromDecimal(amountOf(deposit)) === whole, "a paid session is booked once");
+    must(fromDecimal(absoluteAmount(deposit)) === whole, "a paid session is booked once");
     const back = entries.filter(({ refundedActivityId }) => refundedActivityId === deposit.id);
     const taken = back.reduce((sum, { delta }) => sum - fromDecimal(delta), 0n);
     const short = back.reduce((sum, { shortfall }) => sum + fromDecimal(shortfall), 0n);

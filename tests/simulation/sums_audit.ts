@@ -1,8 +1,8 @@
 import { fromBytes } from "../../src/base/json.ts";
 import { fromDecimal } from "../../src/base/money.ts";
-import { amountOf, type Entry } from "../../src/ledger/entry.ts";
+import { absoluteAmount, type Entry } from "../../src/ledger/entry.ts";
 import { decodeSum } from "../../src/store/sums.ts";
-import { hourOf } from "../../src/summaries/hourly_counters.ts";
+import { startOfHour } from "../../src/summaries/hourly_counters.ts";
 import type { MemoryStore } from "./memory_store.ts";
 import type { Violations } from "./violations.ts";
 
@@ -15,8 +15,8 @@ export function auditSums(store: MemoryStore, violations: Violations): void {
     const entry = fromBytes<Entry>(value);
     const projectId = entry.projectId ?? String(key[1]);
     const field = entry.usage ? `model:${entry.usage.model}` : entry.kind;
-    add(said, `${projectId} ${hourOf(entry.createdAt)} ${field} count`, 1n);
-    add(said, `${projectId} ${hourOf(entry.createdAt)} ${field} amount`, due(entry));
+    add(said, `${projectId} ${startOfHour(entry.createdAt)} ${field} count`, 1n);
+    add(said, `${projectId} ${startOfHour(entry.createdAt)} ${field} amount`, due(entry));
   }
   for (const { key, value } of store.list({ prefix: ["sum"], limit: 100_000 })) {
     if (!value) continue;
@@ -37,7 +37,7 @@ export function auditSums(store: MemoryStore, violations: Violations): void {
 }
 
 function due(entry: Entry): bigint {
-  return fromDecimal(amountOf(entry)) + fromDecimal(entry.shortfall);
+  return fromDecimal(absoluteAmount(entry)) + fromDecimal(entry.shortfall);
 }
 
 function add(sums: Map<string, bigint>, name: string, amount: bigint): void {

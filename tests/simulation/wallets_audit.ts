@@ -2,7 +2,7 @@ import { fromBytes } from "../../src/base/json.ts";
 import { fromDecimal } from "../../src/base/money.ts";
 import type { Hold } from "../../src/ledger/account.ts";
 import type { Authorization, FormerPayer } from "../../src/ledger/authorization.ts";
-import { amountOf, type Entry } from "../../src/ledger/entry.ts";
+import { absoluteAmount, type Entry } from "../../src/ledger/entry.ts";
 import type { Write } from "../../src/store/kv.ts";
 import type { Violations } from "./violations.ts";
 
@@ -83,7 +83,7 @@ export class WalletsAudit {
       const day = begun > date ? begun : date;
       this.#days.set(connection, day);
       const counted = `${connection} ${day}`;
-      const amount = fromDecimal(amountOf(entry));
+      const amount = fromDecimal(absoluteAmount(entry));
       const sum = (this.#spent.get(counted) ?? 0n) + amount;
       this.#spent.set(counted, sum);
       // A cap may be lowered under a running answer: what was promised for it is paid. So is what

@@ -1,6 +1,6 @@
 import { fromDecimal } from "../../src/base/money.ts";
 import type { BooksAudit } from "./books_audit.ts";
-import { amountOf } from "../../src/ledger/entry.ts";
+import { absoluteAmount } from "../../src/ledger/entry.ts";
 import type { Callers, Project } from "./callers.ts";
 import type { ClaimsAudit } from "./claims_audit.ts";
 import type { Crashes } from "./crashes.ts";
@@ -243,7 +243,7 @@ export class Workload {
     if (booked.length === 0) return await this.#deposit(project, timeline.pick(project.users));
     const { user, id } = timeline.pick(booked.slice(-12));
     const entry = books.entries.get(id);
-    const whole = fromDecimal(entry ? amountOf(entry) : "0");
+    const whole = fromDecimal(entry ? absoluteAmount(entry) : "0");
     const part = timeline.pick([null, whole / 2n, whole / 3n]);
     const amount = part === 0n ? null : part;
     const keyed = timeline.chance(0.8);

@@ -99,7 +99,7 @@ Deno.test("top users: what an older sight of a user says is not taken for the ne
   const see = async (spent: string, requests: number) => {
     const top = createTopUsers({ kv, committer });
     const use = { month: "2026-01", requests, tokens: 1, spent: fromDecimal(spent) };
-    top.see(projectId, "ada", use);
+    top.observe(projectId, "ada", use);
     await top.flush();
     return (await readTopUsers(kv, projectId, "2026-01")).map((one) => one.requests);
   };

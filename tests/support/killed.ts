@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { activityOfRequest } from "../../src/ledger/entry.ts";
+import { activityIdOfRequest } from "../../src/ledger/entry.ts";
 import {
   accountsHolding,
   eventually,
@@ -66,7 +66,7 @@ export async function killInTheMiddle(
     }
     const expired = entries.filter(({ kind }) => kind === "expired").map(({ id }) => id);
     // case 64
-    assert.deepEqual(expired.sort(), holds.map(({ id }) => activityOfRequest(id)).sort());
+    assert.deepEqual(expired.sort(), holds.map(({ id }) => activityIdOfRequest(id)).sort());
     farebox.signal("SIGTERM");
     assert.equal((await farebox.ended).code, 0);
     assert.equal((await accountsHolding(folder.path)).size, 0);

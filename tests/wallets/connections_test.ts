@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mayHold } from "../../src/ledger/balance.ts";
+import { hasIndexedHold } from "../../src/ledger/balance.ts";
 import { chatBody, chatPath } from "../support/books.ts";
 import { textOf } from "../support/console.ts";
 import { createScriptedStore } from "../support/store.ts";
@@ -103,7 +103,11 @@ Deno.test("wallet: what each user holds of it holds is listed, for the sweep and
     answers.push(readEvents(await world.call(chatPath, { body })));
   }
   for (const user of users) {
-    assert.equal(await mayHold(world.deps.kv, { projectId: world.projectId, user }), true, user);
+    assert.equal(
+      await hasIndexedHold(world.deps.kv, { projectId: world.projectId, user }),
+      true,
+      user,
+    );
   }
   for (const stream of streams) {
     stream.send(usageChunk(usage(8, 1)));

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createSecrets } from "../../src/store/secrets.ts";
 import { createDeviceCookies } from "../../src/wallets/device_cookies.ts";
-import { createTokens } from "../../src/paywall/token.ts";
+import { createSignedTokens } from "../../src/store/signed_tokens.ts";
 import { textOf } from "../support/console.ts";
 import { rowsNaming } from "../support/forget.ts";
 import { SoftPasskey } from "../support/passkey.ts";
@@ -222,7 +222,7 @@ Deno.test("devices: a button that is pressed twice at once signs nobody out who 
 Deno.test("devices: a cookie of an older version counts until the others are signed out", async () => {
   using world = await sharedWorld();
   const { phone, laptop } = await begin(world);
-  const tokens = await createTokens(await secretsOf(world), "device cookies");
+  const tokens = await createSignedTokens(await secretsOf(world), "device cookies");
   const [name = "", token = ""] = phone.cookie?.split("=") ?? [];
   const read = await tokens.read(token);
   if (!Array.isArray(read)) throw new Error("no cookie");

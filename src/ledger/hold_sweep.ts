@@ -14,7 +14,7 @@ export interface HoldSweep {
    */
   sweep(): Promise<void>;
   /** The holds that its last round over all accounts has left. */
-  seen(): { open: number; oldestMs: number };
+  lastRound(): { open: number; oldestMs: number };
 }
 
 const accountsPerPage = 200;
@@ -40,7 +40,7 @@ export function createHoldSweep(
     const listed = holdIndexKey(ref);
     return queue.run(ref, {
       reads: [listed],
-      bytes: 256,
+      estimatedBytes: 256,
       existingHoldOnly: true,
       apply(tx) {
         if (tx.row(listed) && tx.ownHolds.length === 0) tx.dropFromSweep();
@@ -71,7 +71,7 @@ export function createHoldSweep(
   }
 
   return {
-    seen: () => seen,
+    lastRound: () => seen,
     async sweep() {
       const until = clock.elapsed() + sweepMs;
       do await page(); while (after !== null && clock.elapsed() < until);

@@ -1,8 +1,8 @@
 import { fromBase64Url, toBase64Url } from "../base/base64.ts";
-import type { Secrets } from "../store/secrets.ts";
+import type { Secrets } from "./secrets.ts";
 
 /** Text that nobody else can make: a JSON value and its HMAC-SHA-256, in base64url. */
-export interface Tokens {
+export interface SignedTokens {
   make(value: unknown): Promise<string>;
   /** The value; null when the token is forged or torn. */
   read(token: string): Promise<unknown>;
@@ -11,7 +11,7 @@ export interface Tokens {
 const encoder = new TextEncoder();
 
 /** Tokens for one purpose: one made for another does not count. */
-export async function createTokens(secrets: Secrets, purpose: string): Promise<Tokens> {
+export async function createSignedTokens(secrets: Secrets, purpose: string): Promise<SignedTokens> {
   const signer = await secrets.signer(purpose);
   return {
     async make(value) {

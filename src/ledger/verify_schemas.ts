@@ -92,36 +92,36 @@ export const accountRefSchema = z.object({
 const holdingSchema = z.object({ ref: accountRefSchema });
 
 /** Reads an entry. This and the others throw for whatever no version of ours has written. */
-export function wholeEntry(bytes: Uint8Array): Entry {
+export function parseStoredEntry(bytes: Uint8Array): Entry {
   const entry = decodeEntry(bytes);
   entrySchema.parse(entry);
   return entry;
 }
 
 /** Reads of an entry no more than what leads on to the one before it. */
-export function linkOf(bytes: Uint8Array): { seq: number; prev: string | null } {
+export function parseEntryLink(bytes: Uint8Array): { seq: number; prev: string | null } {
   return linkSchema.parse(fromBytes<unknown>(bytes));
 }
 
 /** Reads how much of an entry has been refunded. */
-export function wholeRefunded(bytes: Uint8Array): Amount {
+export function parseStoredRefunded(bytes: Uint8Array): Amount {
   return fromDecimal(decimal.parse(fromBytes<unknown>(bytes)));
 }
 
 /** Reads an account. */
-export function wholeAccount(bytes: Uint8Array): Account {
+export function parseStoredAccount(bytes: Uint8Array): Account {
   accountSchema.parse(fromBytes<unknown>(bytes));
   return parseAccount(bytes);
 }
 
 /** Reads what an idempotency key stands for. */
-export function wholeIdempotency(bytes: Uint8Array): IdempotencyRecord {
+export function parseStoredIdempotency(bytes: Uint8Array): IdempotencyRecord {
   const record = decodeIdempotency(bytes);
   idempotencySchema.parse(record);
   return record;
 }
 
 /** Reads which account a row says to hold money. */
-export function wholeHolding(bytes: Uint8Array): AccountRef {
+export function parseHoldIndexRow(bytes: Uint8Array): AccountRef {
   return holdingSchema.parse(fromBytes<unknown>(bytes)).ref;
 }
