@@ -1,4 +1,5 @@
 /** @jsxImportSource @hono/hono/jsx */
+import { inputTokensOf } from "../base/token_classes.ts";
 import type { Handler } from "../base/handler.ts";
 import { type Amount, formatAmount } from "../base/money.ts";
 import { monthOf } from "../base/period.ts";
@@ -11,7 +12,6 @@ import type { ConsoleDeps } from "./console_deps.ts";
 import { addressOf } from "./user.tsx";
 import {
   chargedAmount,
-  inputTokens,
   type Range,
   ranges,
   rangeStart,
@@ -83,7 +83,7 @@ function Figures({ visit: { project: { currency } }, summary: { totals } }: Over
         { label: "Refused", value: count(totals.refused), note: `${count(totals.failed)} failed` },
         {
           label: "Tokens in",
-          value: count(inputTokens(totals)),
+          value: count(inputTokensOf(totals)),
           note: `${count(totals.cachedInput)} from the cache`,
         },
         {
@@ -114,7 +114,7 @@ function Charts(
       const values = read(step);
       return { ...namesOf(step.start, range), values, figures: values.map(count) };
     });
-  const input = inputTokens(totals);
+  const input = inputTokensOf(totals);
   return (
     <div class="charts">
       <BarChart
@@ -176,7 +176,7 @@ function Models({ visit: { project: { currency } }, summary: { models } }: Overv
         rows={models.map((totals) => [
           totals.model,
           count(totals.requests),
-          count(inputTokens(totals)),
+          count(inputTokensOf(totals)),
           count(totals.output),
           <MoneyCell amount={totals.cost} currency={currency} />,
           <Share part={shareOf(totals.cost, most)} />,

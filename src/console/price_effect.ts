@@ -1,4 +1,5 @@
 import { type Amount, formatAmount } from "../base/money.ts";
+import { tokenCounts } from "../base/token_classes.ts";
 import { modelTerms, usageCost } from "../pricing/price.ts";
 import { canonicalJson } from "../base/json.ts";
 import type { Pricing } from "../projects/price_schema.ts";
@@ -78,14 +79,7 @@ function catalogueEffect(project: Project, after: Pricing): string | null {
 function costOf(project: Project, { model, prompt, cached, output }: Sample): Amount | null {
   const terms = modelTerms(project, model);
   if (!terms) return null;
-  const usage = {
-    uncachedInput: prompt - cached,
-    cachedInput: cached,
-    cacheWrite: 0,
-    output,
-    reasoning: 0,
-    source: "provider" as const,
-  };
+  const usage = tokenCounts({ uncachedInput: prompt - cached, cachedInput: cached, output });
   return usageCost(terms.price, usage, output > 0);
 }
 

@@ -1,17 +1,14 @@
+import { type ActivePriceField, mapPriceFields } from "../base/token_classes.ts";
 import { badRequest } from "../base/errors.ts";
 import type { Pricing } from "../projects/price_schema.ts";
 import type { Project } from "../projects/schema.ts";
 import { decimalText, integerText, submittedText } from "./fields.ts";
 
 /** What is filled in for one model. */
-export interface ModelRow {
+export interface ModelRow extends Record<ActivePriceField, string> {
   /** Its name when the form was opened: what the form does not show of it is kept. */
   was: string;
   name: string;
-  input: string;
-  cachedInput: string;
-  cacheWrite: string;
-  output: string;
   maxOutputTokens: string;
 }
 
@@ -28,25 +25,8 @@ const emptyRows = 3;
 /** More than these are edited by the API. */
 export const modelsMax = 200;
 
-const columns = [
-  "was",
-  "name",
-  "input",
-  "cachedInput",
-  "cacheWrite",
-  "output",
-  "maxOutputTokens",
-] as const;
-
-const noModel: ModelRow = {
-  was: "",
-  name: "",
-  input: "",
-  cachedInput: "",
-  cacheWrite: "",
-  output: "",
-  maxOutputTokens: "",
-};
+const noModel: ModelRow = { was: "", name: "", ...mapPriceFields(() => ""), maxOutputTokens: "" };
+const columns = Object.keys(noModel);
 
 /** The name of a field of the form, of the row at a place. */
 export function fieldName(at: number, column: keyof ModelRow): string {
@@ -60,10 +40,7 @@ export function priceFormOf({ pricing }: Project): PriceForm {
     ...noModel,
     was: name,
     name,
-    input: price.input,
-    cachedInput: price.cachedInput ?? "",
-    cacheWrite: price.cacheWrite ?? "",
-    output: price.output,
+    ...mapPriceFields((row) => price[row.price] ?? ""),
     maxOutputTokens: String(price.maxOutputTokens ?? ""),
   }));
   const added = Array.from({ length: emptyRows }, () => noModel);
@@ -74,7 +51,7 @@ export function priceFormOf({ pricing }: Project): PriceForm {
 export function readPriceForm(form: URLSearchParams): PriceForm {
   const models: ModelRow[] = [];
   for (let at = 0; at < modelsMax + emptyRows && form.has(fieldName(at, "name")); at++) {
-    const values = columns.map((column) => [column, form.get(fieldName(at, column)) ?? ""]);
+    const values = columns.map((column) => [column, form.get(`model.${at}.${column}`) ?? ""]);
     models.push({ ...noModel, ...Object.fromEntries(values) });
   }
   return {
@@ -120,15 +97,10 @@ function isPriced({ was: _, name: __, ...prices }: ModelRow): boolean {
 }
 
 function priceOf(form: URLSearchParams, at: number, kept: object): Record<string, unknown> {
-  const price = (column: "input" | "cachedInput" | "cacheWrite" | "output") =>
-    decimalText(form, fieldName(at, column)) ?? undefined;
   const most = integerText(form, fieldName(at, "maxOutputTokens"), "Most output");
   const fields = {
     ...kept,
-    input: price("input"),
-    cachedInput: price("cachedInput"),
-    cacheWrite: price("cacheWrite"),
-    output: price("output"),
+    ...mapPriceFields(({ price }) => decimalText(form, fieldName(at, price)) ?? undefined),
     maxOutputTokens: most ?? undefined,
   };
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));

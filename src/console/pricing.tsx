@@ -1,4 +1,5 @@
 /** @jsxImportSource @hono/hono/jsx */
+import { mapPriceFields } from "../base/token_classes.ts";
 import { parseWith } from "../base/request.ts";
 import { catalogueDate } from "../pricing/catalogue.ts";
 import { pricingSchema } from "../projects/price_schema.ts";
@@ -141,10 +142,7 @@ function Pricing({ visit: { project, here }, form, sample, seen, fault }: Pricin
 
 const columns = [
   ["name", "Model"],
-  ["input", "Input"],
-  ["cachedInput", "Cached input"],
-  ["cacheWrite", "Cache write"],
-  ["output", "Output"],
+  ...Object.values(mapPriceFields(({ price, label }) => [price, label] as const)),
   ["maxOutputTokens", "Most output"],
 ] as const;
 

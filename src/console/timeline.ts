@@ -1,3 +1,4 @@
+import { inputTokensOf, outputTokensOf } from "../base/token_classes.ts";
 import { type Amount, toAmount, zero } from "../base/money.ts";
 import type { SummaryTotals } from "../summaries/summary.ts";
 
@@ -62,14 +63,9 @@ function addTo(step: TimeStep, totals: SummaryTotals): void {
   step.requests += totals.requests;
   step.failed += totals.failed;
   step.refused += totals.refused;
-  step.input += inputTokens(totals);
-  step.output += totals.output;
+  step.input += inputTokensOf(totals);
+  step.output += outputTokensOf(totals);
   step.charged = toAmount(step.charged + chargedAmount(totals));
-}
-
-/** All input tokens, whatever their class. */
-export function inputTokens({ uncachedInput, cachedInput, cacheWrite }: SummaryTotals): number {
-  return uncachedInput + cachedInput + cacheWrite;
 }
 
 /** What users were charged: for answers and by manual charges. */

@@ -1,4 +1,5 @@
 /** @jsxImportSource @hono/hono/jsx */
+import { inputTokensOf, outputTokensOf, readTokens } from "../base/token_classes.ts";
 import { ApiError } from "../base/errors.ts";
 import type { Handler } from "../base/handler.ts";
 import { type Amount, fromDecimal, parseAmount, toAmount, zero } from "../base/money.ts";
@@ -168,14 +169,16 @@ function RefundLink(
 function About(
   { entry: { id, usage, metadata, shortfall, refundedActivityId } }: { entry: Entry },
 ) {
-  const input = usage &&
-    usage.uncachedInputTokens + usage.cachedInputTokens + usage.cacheWriteTokens;
+  const counts = readTokens(usage ?? {});
   return (
     <>
       <code>{id}</code>
-      {usage === null
-        ? null
-        : <div>{usage.model}: {input} tokens in, {usage.outputTokens} out, {usage.source}</div>}
+      {usage === null ? null : (
+        <div>
+          {usage.model}: {inputTokensOf(counts)} tokens in, {outputTokensOf(counts)} out,{" "}
+          {usage.source}
+        </div>
+      )}
       <Shortfall amount={shortfall} />
       {refundedActivityId === null ? null : (
         <div>

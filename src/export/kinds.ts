@@ -1,3 +1,4 @@
+import { activeClasses } from "../base/token_classes.ts";
 import type { JsonObject } from "../base/json.ts";
 
 /** What can be exported. */
@@ -23,11 +24,7 @@ export const exportColumns: Readonly<Record<ExportKind, readonly string[]>> = {
     "usage.model",
     "usage.requestId",
     "usage.source",
-    "usage.uncachedInputTokens",
-    "usage.cachedInputTokens",
-    "usage.cacheWriteTokens",
-    "usage.outputTokens",
-    "usage.reasoningTokens",
+    ...activeClasses.map(({ field }) => `usage.${field}`),
     "metadata",
   ],
   users: [

@@ -8,7 +8,8 @@ import { absoluteAmount, type Entry } from "../ledger/entry.ts";
 import type { Holds, RateLimitState } from "../ledger/hold.ts";
 import type { Offers } from "../paywall/offer.ts";
 import { affordableOutput, type ModelTerms, usageCost } from "../pricing/price.ts";
-import { inputTokensOf, type TokenUsage } from "../pricing/usage.ts";
+import { inputTokensOf, outputTokensOf } from "../base/token_classes.ts";
+import type { TokenUsage } from "../pricing/usage.ts";
 import type { Auth, Caller } from "../projects/auth.ts";
 import type { EmitEvents } from "../projects/commit_with_events.ts";
 import { upstreamTimeout } from "../upstreams/errors.ts";
@@ -94,7 +95,11 @@ export function watchCall({ running }: InferenceDeps, call: AdmittedCall): () =>
     model: call.input.model,
     async used() {
       const usage = await call.meter.usageSoFar();
-      return { input: inputTokensOf(usage), output: usage.output, cost: callCost(call, usage) };
+      return {
+        input: inputTokensOf(usage),
+        output: outputTokensOf(usage),
+        cost: callCost(call, usage),
+      };
     },
     cut: (reason) => call.controller.abort(reason),
   });

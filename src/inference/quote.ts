@@ -1,14 +1,13 @@
-import { type Amount, toAmount } from "../base/money.ts";
+import type { Amount } from "../base/money.ts";
 import type { AvailableFunds, CountFirst, Quote } from "../ledger/hold.ts";
 import {
   affordableInput,
   affordableOutput,
+  costBound,
   highestPrices,
   type ModelTerms,
-  tokenCost,
 } from "../pricing/price.ts";
 import type { ModelRequest } from "./format.ts";
-import { estimatedUsage } from "../pricing/usage.ts";
 
 /** What an answer may cost at most, and how long it may get for that. */
 export interface CallQuote extends Quote {
@@ -59,11 +58,7 @@ export function quoteCall(
     affordableOutput(terms.price, { spendable, input: tokens, choices: request.choices });
   const inputFor = (spendable: Amount) =>
     affordableInput(terms.price, { spendable, output: minimum, choices: request.choices });
-  const holdFor = (cap: number) => {
-    const usage = estimatedUsage(input, cap * request.choices);
-    const tokens = tokenCost(terms.price, highestPrices(terms.price), usage);
-    return toAmount(tokens + terms.price.requestFee);
-  };
+  const holdFor = (cap: number) => costBound(terms.price, { input, output: cap * request.choices });
   return ({ available, balanceOnly, withoutOwnHolds, balance }) => {
     const affordable = capFor(available);
     if (affordable >= wanted) {

@@ -10,7 +10,8 @@ import { type AdmittedCall, callCost, failedEnding, type InferenceDeps } from ".
 import { callEndedEvent, type CallEnding, userTrigger } from "./events.ts";
 import { describePrice } from "../pricing/price.ts";
 import { removeIdempotencyMark } from "./idempotency.ts";
-import { inputTokensOf, type TokenUsage } from "../pricing/usage.ts";
+import { inputTokensOf, outputTokensOf, storeTokens } from "../base/token_classes.ts";
+import type { TokenUsage } from "../pricing/usage.ts";
 
 const firstRetryMs = 100;
 const retryMsMax = 2_000;
@@ -51,7 +52,7 @@ export async function settleCall(
   try {
     const settled = await charge(services, settlement);
     countFailure(services.deps, answer, ending);
-    answer.permit.count(inputTokensOf(usage) + usage.output);
+    answer.permit.count(inputTokensOf(usage) + outputTokensOf(usage));
     telemetry.end(ending);
     return settled;
   } catch (error) {
@@ -95,11 +96,7 @@ function describeUsage({ input, terms, requestId }: AdmittedCall, usage: TokenUs
     model: input.model,
     requestId,
     source: usage.source,
-    uncachedInputTokens: usage.uncachedInput,
-    cachedInputTokens: usage.cachedInput,
-    cacheWriteTokens: usage.cacheWrite,
-    outputTokens: usage.output,
-    reasoningTokens: usage.reasoning,
+    ...storeTokens(usage),
     price: describePrice(terms.price, inputTokensOf(usage)),
   };
 }

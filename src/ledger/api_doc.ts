@@ -1,3 +1,4 @@
+import { mapTokenFields } from "../base/token_classes.ts";
 import { z } from "zod";
 import { idempotencyHeader, pageQuery, replayedHeader } from "../base/fields.ts";
 import {
@@ -26,11 +27,9 @@ const usage = {
   model: "gpt-4o-mini",
   requestId: "req_01K9Z0C8Q4R7T2V5X8Z1B3D5F7",
   source: "provider",
+  ...mapTokenFields(() => 0),
   uncachedInputTokens: 812,
-  cachedInputTokens: 0,
-  cacheWriteTokens: 0,
   outputTokens: 96,
-  reasoningTokens: 0,
   price: { input: "0.3", output: "1.2" },
 };
 const activity = {

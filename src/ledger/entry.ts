@@ -1,3 +1,9 @@
+import {
+  inputTokensOf,
+  outputTokensOf,
+  readTokens,
+  type StoredTokens,
+} from "../base/token_classes.ts";
 import type { JsonObject } from "../base/json.ts";
 import { type Amount, formatAmount } from "../base/money.ts";
 
@@ -5,17 +11,11 @@ import { type Amount, formatAmount } from "../base/money.ts";
 export type EntryKind = "deposit" | "charge" | "usage" | "refund" | "trial" | "expired";
 
 /** What an answer used and what it was charged by. Token classes never overlap. */
-export interface EntryUsage {
+export interface EntryUsage extends StoredTokens {
   model: string;
   requestId: string;
   /** Whether the upstream counted, or we did. */
   source: "provider" | "estimated";
-  uncachedInputTokens: number;
-  cachedInputTokens: number;
-  cacheWriteTokens: number;
-  outputTokens: number;
-  /** Inside the output tokens, and charged with them. */
-  reasoningTokens: number;
   /** The price used: decimal strings, per million tokens and per request. */
   price: Record<string, string>;
 }
@@ -77,8 +77,8 @@ export function createEntry(
 
 /** All tokens of an answer. */
 export function totalTokens(usage: EntryUsage): number {
-  const { uncachedInputTokens, cachedInputTokens, cacheWriteTokens, outputTokens } = usage;
-  return uncachedInputTokens + cachedInputTokens + cacheWriteTokens + outputTokens;
+  const counts = readTokens(usage);
+  return inputTokensOf(counts) + outputTokensOf(counts);
 }
 
 /** How much an entry moved, never negative. */

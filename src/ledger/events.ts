@@ -1,3 +1,4 @@
+import { inputTokensOf, outputTokensOf, readTokens } from "../base/token_classes.ts";
 import { formatAmount } from "../base/money.ts";
 import { bySystem, type NewEvent, newEvent, type Trigger } from "../events/event.ts";
 import type { JsonObject } from "../base/json.ts";
@@ -71,15 +72,13 @@ function eventsOfKind(
 
 function usageData(entry: Entry, walletUserId: string) {
   const { usage } = entry;
-  const promptTokens = usage
-    ? usage.uncachedInputTokens + usage.cachedInputTokens + usage.cacheWriteTokens
-    : 0;
+  const counts = readTokens(usage ?? {});
   return {
     walletUserId,
     activityId: entry.id,
     model: usage?.model ?? null,
-    promptTokens,
-    completionTokens: usage?.outputTokens ?? 0,
+    promptTokens: inputTokensOf(counts),
+    completionTokens: outputTokensOf(counts),
     cost: absoluteAmount(entry),
   };
 }

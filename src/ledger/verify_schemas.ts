@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { mapPriceFields, mapTokenFields } from "../base/token_classes.ts";
 import { fromBytes, isObject, type JsonObject } from "../base/json.ts";
 import { userIdUnitsMax } from "../base/limits.ts";
 import { type Amount, fromDecimal } from "../base/money.ts";
@@ -18,23 +19,17 @@ const units = z.string().regex(/^-?\d{1,45}$/);
 const tokens = z.int().min(0);
 
 const priceSchema = z.object({
-  input: decimal,
-  cachedInput: decimal,
-  cacheWrite: decimal,
-  output: decimal,
+  ...mapPriceFields(() => decimal),
   markupPercent: decimal,
   requestFee: decimal,
 });
 
+const tokenFields = mapTokenFields(() => tokens);
 const usageSchema = z.object({
   model: z.string(),
   requestId: z.string(),
   source: z.enum(["provider", "estimated"]),
-  uncachedInputTokens: tokens,
-  cachedInputTokens: tokens,
-  cacheWriteTokens: tokens,
-  outputTokens: tokens,
-  reasoningTokens: tokens,
+  ...tokenFields,
   price: priceSchema,
 });
 

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { mapTokenFields } from "../base/token_classes.ts";
 import { currency, decimal, idOf, metadata, nextCursor, time, userId } from "../base/fields.ts";
 import {
   type Amount,
@@ -67,17 +68,14 @@ export const balanceSchema = z.object({ user: userId, currency, ...balanceFields
 export type Balance = z.output<typeof balanceSchema>;
 
 const tokens = z.int().min(0);
+const tokenFields = mapTokenFields(({ description }) => tokens.meta({ description }));
 const usageSchema = z.object({
   model: z.string(),
   requestId: z.string().meta({ description: "The `X-Request-Id` of the answer." }),
   source: z.enum(["provider", "estimated"]).meta({
     description: "Who counted: the model's server, or Farebox.",
   }),
-  uncachedInputTokens: tokens,
-  cachedInputTokens: tokens,
-  cacheWriteTokens: tokens,
-  outputTokens: tokens,
-  reasoningTokens: tokens.meta({ description: "Inside of `outputTokens`, and charged with them." }),
+  ...tokenFields,
   price: z.record(z.string(), z.string()).meta({
     description: "The price used: decimal strings, per million tokens and per request.",
   }),

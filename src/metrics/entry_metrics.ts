@@ -1,3 +1,4 @@
+import { activeClasses, type StoredTokens } from "../base/token_classes.ts";
 import type { MetricCounter, MetricsRegistry } from "./registry.ts";
 
 /** As much of an entry as is counted; amounts are decimal strings. */
@@ -5,17 +6,10 @@ export interface CountedEntry {
   kind: (typeof kinds)[number];
   delta: string;
   shortfall: string;
-  usage: {
-    uncachedInputTokens: number;
-    cachedInputTokens: number;
-    cacheWriteTokens: number;
-    outputTokens: number;
-    reasoningTokens: number;
-  } | null;
+  usage: Partial<StoredTokens> | null;
 }
 
 const kinds = ["deposit", "charge", "usage", "refund", "trial", "expired"] as const;
-const tokenClasses = ["input", "cached_input", "cache_write", "output", "reasoning"] as const;
 const forGraphs = "in units of the currency: a float, for graphs; the ledger is exact";
 
 /** Counts entries once they are in the store. Currencies are those that the runtime knows. */
@@ -37,7 +31,7 @@ export function createEntryMetrics(
     name: "farebox_tokens_total",
     help: "Tokens charged, by class; reasoning is inside output as well",
     label: "class",
-    values: tokenClasses,
+    values: activeClasses.map(({ metric }) => metric),
   });
   const known = new Map<string, Record<string, MetricCounter>>();
 
@@ -61,10 +55,6 @@ export function createEntryMetrics(
     if (entry.kind === "expired") holdExpired.add();
     const { usage } = entry;
     if (!usage) return;
-    tokens.input.add(usage.uncachedInputTokens);
-    tokens.cached_input.add(usage.cachedInputTokens);
-    tokens.cache_write.add(usage.cacheWriteTokens);
-    tokens.output.add(usage.outputTokens);
-    tokens.reasoning.add(usage.reasoningTokens);
+    for (const { metric, field } of activeClasses) tokens[metric]?.add(usage[field] ?? 0);
   };
 }

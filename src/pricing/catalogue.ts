@@ -1,13 +1,14 @@
+import type { PriceField, RequiredPriceField } from "../base/token_classes.ts";
 import { calcPrice, type ModelPrice, type TieredPrices } from "@pydantic/genai-prices";
 import { parseAmount } from "../base/money.ts";
 
-/** Prices of the token classes, in 1e-9 currency units per million tokens. */
-export interface TokenPrices {
-  input: bigint;
-  cachedInput: bigint;
-  cacheWrite: bigint;
-  output: bigint;
-}
+/**
+ * Prices by field, in 1e-9 currency units per million tokens. A class whose field is absent costs
+ * what its row of the table says instead.
+ */
+export type TokenPrices =
+  & Record<RequiredPriceField, bigint>
+  & { [Field in Exclude<PriceField, RequiredPriceField>]?: bigint };
 
 /** The day that the catalogue's package was published: prices may have moved since. */
 export const catalogueDate = "2026-09-23";

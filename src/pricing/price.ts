@@ -6,12 +6,20 @@ import {
   toAmount,
   unit,
 } from "../base/money.ts";
+import {
+  inputTokensOf,
+  mapOptionalPriceFields,
+  outputTokensOf,
+  pricedClasses,
+  type PriceField,
+  readTokens,
+  type TokenCounts,
+} from "../base/token_classes.ts";
 import { memoizeByObject } from "../base/memoize_by_object.ts";
 import type { EntryUsage } from "../ledger/entry.ts";
 import type { ModelPrice } from "../projects/price_schema.ts";
 import type { Project } from "../projects/schema.ts";
 import { cataloguePrice, type TokenPrices } from "./catalogue.ts";
-import { inputTokensOf, type TokenUsage } from "./usage.ts";
 
 /** What a model costs. Tiers in order; one applies when the input is longer than `above` tokens. */
 export interface Price {
@@ -74,15 +82,13 @@ function findTerms(project: Project, model: string): ModelTerms | null {
   return bounds(project, model, { tiers, requestFee, percent }, null);
 }
 
-function ratesOf(
-  { input, cachedInput = input, cacheWrite = input, output }: ModelPrice,
-): TokenPrices {
-  return {
-    input: fromDecimal(input),
-    cachedInput: fromDecimal(cachedInput),
-    cacheWrite: fromDecimal(cacheWrite),
-    output: fromDecimal(output),
-  };
+/** The prices that a project sets; those that it leaves out stay absent. */
+function ratesOf(own: ModelPrice): TokenPrices {
+  const prices: TokenPrices = { input: fromDecimal(own.input), output: fromDecimal(own.output) };
+  for (const [field, text] of Object.entries(mapOptionalPriceFields(({ price }) => own[price]))) {
+    if (text !== undefined) Object.assign(prices, { [field]: fromDecimal(text) });
+  }
+  return prices;
 }
 
 /** Models known to think in tokens that they do not show. */
@@ -109,27 +115,67 @@ export function pricesForInput(price: Price, inputTokens: number): TokenPrices {
   return tier.rates;
 }
 
-/** The dearest rates of a price, each class at its highest: what a hold reckons with. */
-export const highestPrices = memoizeByObject((price: Price): TokenPrices => {
-  const highest = (pick: (rates: TokenPrices) => bigint) =>
-    price.tiers.reduce((most, { rates }) => (pick(rates) > most ? pick(rates) : most), 0n);
-  const input = highest(({ input, cachedInput, cacheWrite }) =>
-    [input, cachedInput, cacheWrite].reduce((most, rate) => (rate > most ? rate : most))
-  );
-  return { input, cachedInput: input, cacheWrite: input, output: highest(({ output }) => output) };
+/** The highest price of an input and of an output token, over all tiers: what a hold reckons with. */
+export const highestPrices = memoizeByObject((price: Price): Record<TokenSide, bigint> => {
+  const highest = { input: 0n, output: 0n };
+  for (const { rates } of price.tiers) {
+    for (const row of chargedClasses) {
+      const rate = rateFor(rates, row.fields);
+      if (rate > highest[row.side]) highest[row.side] = rate;
+    }
+  }
+  return highest;
 });
 
+type TokenSide = "input" | "output";
+
+/** The classes that are charged, each with the price fields to look at, the first present one wins. */
+const chargedClasses = pricedClasses.map(({ name, side, price, priceElse }) => ({
+  name,
+  side,
+  fields: fieldChain(price, priceElse),
+}));
+
+function fieldChain(price: PriceField, priceElse: string | undefined): PriceField[] {
+  const other = pricedClasses.find((row) => row.price === priceElse);
+  return other ? [price, ...fieldChain(other.price, other.priceElse)] : [price];
+}
+
+function rateFor(rates: TokenPrices, fields: readonly PriceField[]): bigint {
+  for (const field of fields) {
+    const rate = rates[field];
+    if (rate !== undefined) return rate;
+  }
+  throw new Error(`a price has none of ${fields.join(", ")}`);
+}
+
 /** What tokens cost at given rates: multiplied first, divided once, rounded up once. */
-export function tokenCost(price: Price, rates: TokenPrices, usage: TokenUsage): Amount {
-  const sum = BigInt(usage.uncachedInput) * rates.input +
-    BigInt(usage.cachedInput) * rates.cachedInput +
-    BigInt(usage.cacheWrite) * rates.cacheWrite +
-    BigInt(usage.output) * rates.output;
+export function tokenCost(
+  price: Price,
+  rates: TokenPrices,
+  counts: Partial<TokenCounts>,
+): Amount {
+  let sum = 0n;
+  for (const { name, fields } of chargedClasses) {
+    const tokens = counts[name] ?? 0;
+    if (tokens > 0) sum += BigInt(tokens) * rateFor(rates, fields);
+  }
   return divideRoundingUp(sum * price.percent, million * wholePercent);
 }
 
+/** The most that so many tokens of any class can cost, the request fee included. */
+export function costBound(
+  price: Price,
+  { input, output }: { input: number; output: number },
+): Amount {
+  const highest = highestPrices(price);
+  const sum = BigInt(input) * highest.input + BigInt(output) * highest.output;
+  const tokens = divideRoundingUp(sum * price.percent, million * wholePercent);
+  return toAmount(tokens + price.requestFee);
+}
+
 /** What an answer costs. The request fee is due when it produced output. */
-export function usageCost(price: Price, usage: TokenUsage, producedOutput: boolean): Amount {
+export function usageCost(price: Price, usage: TokenCounts, producedOutput: boolean): Amount {
   const tokens = tokenCost(price, pricesForInput(price, inputTokensOf(usage)), usage);
   return producedOutput ? toAmount(tokens + price.requestFee) : tokens;
 }
@@ -175,14 +221,14 @@ export function describePrice(price: Price, inputTokens: number): Readonly<Recor
   return describer(price)(pricesForInput(price, inputTokens));
 }
 
+const describedFields = pricedClasses.filter(({ active }) => active)
+  .map(({ price, priceElse }) => ({ price, fields: fieldChain(price, priceElse) }));
+
 const describer = memoizeByObject(({ percent, requestFee }: Price) =>
-  memoizeByObject((
-    { input, cachedInput, cacheWrite, output }: TokenPrices,
-  ): Record<string, string> => ({
-    input: formatAmount(input),
-    cachedInput: formatAmount(cachedInput),
-    cacheWrite: formatAmount(cacheWrite),
-    output: formatAmount(output),
+  memoizeByObject((rates: TokenPrices): Record<string, string> => ({
+    ...Object.fromEntries(
+      describedFields.map(({ price, fields }) => [price, formatAmount(rateFor(rates, fields))]),
+    ),
     markupPercent: formatAmount(percent - wholePercent),
     requestFee: formatAmount(requestFee),
   }))
@@ -194,26 +240,17 @@ const describer = memoizeByObject(({ percent, requestFee }: Price) =>
  */
 export function possibleCosts({ price, ...used }: EntryUsage): Amount[] {
   const part = (name: string) => fromDecimal(price[name] ?? "0");
-  const rates: TokenPrices = {
-    input: part("input"),
-    cachedInput: part("cachedInput"),
-    cacheWrite: part("cacheWrite"),
-    output: part("output"),
-  };
+  const rates: TokenPrices = { input: part("input"), output: part("output") };
+  for (const { price: field } of pricedClasses) {
+    if (price[field] !== undefined) rates[field] = part(field);
+  }
   const described: Price = {
     tiers: [{ above: -1, rates }],
     requestFee: part("requestFee"),
     percent: wholePercent + part("markupPercent"),
   };
-  const usage: TokenUsage = {
-    uncachedInput: used.uncachedInputTokens,
-    cachedInput: used.cachedInputTokens,
-    cacheWrite: used.cacheWriteTokens,
-    output: used.outputTokens,
-    reasoning: used.reasoningTokens,
-    source: used.source,
-  };
-  const whetherProduced = usage.output > 0 ? [true] : [true, false];
+  const usage = readTokens(used);
+  const whetherProduced = outputTokensOf(usage) > 0 ? [true] : [true, false];
   return whetherProduced.map((produced) => usageCost(described, usage, produced));
 }
 

@@ -1,12 +1,8 @@
 import { isObject, type JsonObject } from "../base/json.ts";
+import { inputTokensOf, type TokenCounts, tokenCounts } from "../base/token_classes.ts";
 
-/** Tokens of one answer. The input classes never overlap; reasoning is inside the output. */
-export interface TokenUsage {
-  uncachedInput: number;
-  cachedInput: number;
-  cacheWrite: number;
-  output: number;
-  reasoning: number;
+/** Tokens of one response, and who counted them. */
+export interface TokenUsage extends TokenCounts {
   source: "provider" | "estimated";
 }
 
@@ -32,14 +28,7 @@ export function plausibleUsage(promptBound: number, outputCap: number): Plausibl
 
 /** Usage of which we know only how much went in and came out. */
 export function estimatedUsage(input: number, output: number, reasoning = 0): TokenUsage {
-  return {
-    uncachedInput: input,
-    cachedInput: 0,
-    cacheWrite: 0,
-    output,
-    reasoning,
-    source: "estimated",
-  };
+  return { ...tokenCounts({ uncachedInput: input, output, reasoning }), source: "estimated" };
 }
 
 /**
@@ -51,8 +40,9 @@ export function readUsage(raw: unknown, most: PlausibleUsage): TokenUsage | null
   const written = readOutput(raw, most);
   if (!isObject(raw) || !written) return null;
   const input = readInput(raw);
-  if (!input || inputTokensOf(input) > most.input) return null;
-  return { ...input, ...written, source: "provider" };
+  if (!input) return null;
+  const counts = tokenCounts({ ...input, ...written });
+  return inputTokensOf(counts) > most.input ? null : { ...counts, source: "provider" };
 }
 
 type InputTokens = Pick<TokenUsage, "uncachedInput" | "cachedInput" | "cacheWrite">;
@@ -114,9 +104,4 @@ function hiddenOutput(raw: JsonObject, counted: number): number {
 function tokens(value: unknown): number | null {
   if (typeof value !== "number" || !Number.isInteger(value)) return null;
   return value >= 0 ? value : null;
-}
-
-/** All input tokens, whatever their class. */
-export function inputTokensOf(usage: InputTokens): number {
-  return usage.uncachedInput + usage.cachedInput + usage.cacheWrite;
 }

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { mapOptionalPriceFields, mapPriceFields } from "../base/token_classes.ts";
 import { formatAmount, parseAmount } from "../base/money.ts";
 
 const decimalWords =
@@ -22,12 +23,16 @@ const perMillion = (description: string) =>
 export const tokenCount = z.int().min(1, { error: "must be at least 1" })
   .max(10_000_000, { error: "must be at most 10,000,000" });
 
+const { input, output } = mapPriceFields(({ description }) => perMillion(description));
+const optional = mapOptionalPriceFields(({ description, priceElse }) =>
+  perMillion(`${description} Absent: as \`${priceElse}\`.`).optional()
+);
+
 /** A model's price and bounds; prices are decimal strings per million tokens. */
 export const modelPriceSchema = z.strictObject({
-  input: perMillion("Prompt tokens."),
-  cachedInput: perMillion("Prompt tokens from the cache; absent: as `input`.").optional(),
-  cacheWrite: perMillion("Prompt tokens that write the cache; absent: as `input`.").optional(),
-  output: perMillion("Output tokens, with reasoning tokens among them."),
+  input,
+  ...optional,
+  output,
   maxOutputTokens: tokenCount.optional(),
   minOutputTokens: tokenCount.optional().meta({
     description: "Fewer affordable output tokens than this is the paywall. Default 16.",

@@ -67,9 +67,10 @@ export function createSums(newShard: () => string): Sums {
   };
 }
 
-/** The sum of two vectors of one length, as a new one. */
+/** The sum of two vectors as a new one; what is missing from the shorter one counts as zero. */
 export function added(one: readonly bigint[], other: readonly bigint[]): bigint[] {
-  return one.map((value, at) => value + (other[at] ?? 0n));
+  const [longer, shorter] = one.length < other.length ? [other, one] : [one, other];
+  return longer.map((value, at) => value + (shorter[at] ?? 0n));
 }
 
 /** Reads a row of a sum. */

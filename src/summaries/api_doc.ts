@@ -1,9 +1,9 @@
 import { z } from "zod";
+import { mapTokenNames } from "../base/token_classes.ts";
 import { currency, decimal, idOf, time, userId, withoutPattern } from "../base/fields.ts";
 import { type EndpointDoc, type EndpointDocs, responseDocs } from "../base/endpoint_doc.ts";
 
 const count = z.int().min(0);
-const tokens = (what: string) => count.meta({ description: `Tokens: ${what}` });
 const amount = (what: string) => decimal.meta({ description: what });
 
 const totals = {
@@ -14,11 +14,7 @@ const totals = {
   refused: count.meta({
     description: "Requests that were refused, for want of money or by a limit.",
   }),
-  uncachedInput: tokens("prompts, as far as no cache had them."),
-  cachedInput: tokens("prompts, read from the provider's cache."),
-  cacheWrite: tokens("prompts, written to the provider's cache."),
-  output: tokens("answers."),
-  reasoning: tokens("reasoning, inside `output`."),
+  ...mapTokenNames(({ description }) => count.meta({ description })),
   cost: amount("What answers were charged."),
   shortfall: amount("What was due and could not be collected; less what is due no more."),
   deposits: amount("What was paid in."),
@@ -61,11 +57,7 @@ const zero = {
   requests: 0,
   failed: 0,
   refused: 0,
-  uncachedInput: 0,
-  cachedInput: 0,
-  cacheWrite: 0,
-  output: 0,
-  reasoning: 0,
+  ...mapTokenNames(() => 0),
   cost: "0",
   shortfall: "0",
   deposits: "0",

@@ -1,16 +1,7 @@
+import { readTokens, type StoredTokens, tokenClasses } from "../base/token_classes.ts";
 import type { Amount } from "../base/money.ts";
 import { sumKey } from "../store/keys.ts";
 import type { Increment } from "../store/kv.ts";
-
-/** Token classes of an answer, which never overlap; reasoning is inside the output. */
-interface ModelTokens {
-  model: string;
-  uncachedInputTokens: number;
-  cachedInputTokens: number;
-  cacheWriteTokens: number;
-  outputTokens: number;
-  reasoningTokens: number;
-}
 
 /** As much of an entry as is added up. */
 interface CountedEntry {
@@ -19,10 +10,16 @@ interface CountedEntry {
   /** What was due: the amount that moved, and what of it could not be collected. */
   amount: Amount;
   shortfall: Amount;
-  usage: ModelTokens | null;
+  usage: (Partial<StoredTokens> & { model: string }) | null;
   /** In milliseconds since 1970. */
   at: number;
 }
+
+/** Where the values of a model have the amount that moved. */
+export const costPosition = 6;
+/** Where a model has what could not be collected. */
+export const shortfallPosition = 7;
+const fixedLength = 8;
 
 const hourMs = 60 * 60 * 1000;
 
@@ -37,16 +34,16 @@ export function countEntryHourly(
 ): Increment {
   const key = sumKey(projectId, startOfHour(at));
   if (!usage) return { key, field: kind, values: [1n, amount, shortfall] };
-  const values = [
-    1n,
-    BigInt(usage.uncachedInputTokens),
-    BigInt(usage.cachedInputTokens),
-    BigInt(usage.cacheWriteTokens),
-    BigInt(usage.outputTokens),
-    BigInt(usage.reasoningTokens),
-    amount,
-    shortfall,
-  ];
+  const counts = readTokens(usage);
+  const values: bigint[] = [1n];
+  for (const { name, position } of tokenClasses) {
+    const tokens = counts[name];
+    // Values end with the last class that has any: most models never use the later ones.
+    if (position < fixedLength || tokens > 0) values[position] = BigInt(tokens);
+  }
+  values[costPosition] = amount;
+  values[shortfallPosition] = shortfall;
+  for (let at = 0; at < values.length; at++) values[at] ??= 0n;
   return { key, field: `model:${usage.model}`, values };
 }
 

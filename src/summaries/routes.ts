@@ -1,3 +1,4 @@
+import { activeClasses } from "../base/token_classes.ts";
 import { badRequest } from "../base/errors.ts";
 import type { Handler } from "../base/handler.ts";
 import { formatAmount } from "../base/money.ts";
@@ -69,8 +70,9 @@ function readTime(name: string, text: string | undefined): number | null {
 
 /** Amounts as decimal strings. */
 function viewTotals(totals: SummaryTotals): Record<string, number | string> {
-  const { cost, shortfall, deposits, charges, refunds, trials } = totals;
+  const { requests, failed, refused, cost, shortfall, deposits, charges, refunds, trials } = totals;
   const amounts = { cost, shortfall, deposits, charges, refunds, trials };
   const shown = Object.entries(amounts).map(([name, amount]) => [name, formatAmount(amount)]);
-  return { ...totals, ...Object.fromEntries(shown) };
+  const tokens = Object.fromEntries(activeClasses.map(({ name }) => [name, totals[name]]));
+  return { requests, failed, refused, ...tokens, ...Object.fromEntries(shown) };
 }

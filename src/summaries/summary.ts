@@ -1,23 +1,18 @@
 import { type Amount, toAmount } from "../base/money.ts";
+import { tokenClasses, type TokenCounts, tokenCounts } from "../base/token_classes.ts";
 import { sumKey, sumsPrefix } from "../store/keys.ts";
 import type { Kv, Row } from "../store/kv.ts";
 import { added, decodeSum, type Sum } from "../store/sums.ts";
-import { startOfHour } from "./hourly_counters.ts";
+import { costPosition, shortfallPosition, startOfHour } from "./hourly_counters.ts";
 
 /** What a project's users did. Tokens are counts, the rest of the lower half amounts. */
-export interface SummaryTotals {
+export interface SummaryTotals extends TokenCounts {
   /** Answers that were charged. */
   requests: number;
   /** Answers that a fault ended; of these some were charged for what they had produced. */
   failed: number;
   /** Requests that were refused, for want of money or by a limit. */
   refused: number;
-  uncachedInput: number;
-  cachedInput: number;
-  cacheWrite: number;
-  output: number;
-  /** Inside `output`. */
-  reasoning: number;
   /** What answers were charged, also those that ended with their process. */
   cost: Amount;
   /** What was due and could not be collected. */
@@ -115,6 +110,13 @@ function countedOf(sum: Sum, group: string): ReasonCount[] {
   return counted.sort((one, other) => other.count - one.count);
 }
 
+/** The tokens in a model's values. */
+function tokensIn(values: readonly bigint[]): TokenCounts {
+  const counts: Partial<TokenCounts> = {};
+  for (const { name, position } of tokenClasses) counts[name] = Number(values[position] ?? 0n);
+  return tokenCounts(counts);
+}
+
 function totalsOf(sum: Sum): SummaryTotals {
   const answers = sumOf(sum, "model:");
   const kind = (name: string, place: number) => sum.get(name)?.[place] ?? 0n;
@@ -122,14 +124,10 @@ function totalsOf(sum: Sum): SummaryTotals {
     requests: Number(answers[0] ?? 0n),
     failed: Number(sumOf(sum, "failed:")[0] ?? 0n),
     refused: Number(sumOf(sum, "refused:")[0] ?? 0n),
-    uncachedInput: Number(answers[1] ?? 0n),
-    cachedInput: Number(answers[2] ?? 0n),
-    cacheWrite: Number(answers[3] ?? 0n),
-    output: Number(answers[4] ?? 0n),
-    reasoning: Number(answers[5] ?? 0n),
-    cost: toAmount((answers[6] ?? 0n) + kind("expired", 1)),
+    ...tokensIn(answers),
+    cost: toAmount((answers[costPosition] ?? 0n) + kind("expired", 1)),
     shortfall: toAmount(
-      (answers[7] ?? 0n) +
+      (answers[shortfallPosition] ?? 0n) +
         ["expired", "refund", "charge", "deposit"].reduce((n, k) => n + kind(k, 2), 0n),
     ),
     deposits: toAmount(kind("deposit", 1)),

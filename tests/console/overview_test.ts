@@ -1,3 +1,4 @@
+import { tokenCounts } from "../../src/base/token_classes.ts";
 import assert from "node:assert/strict";
 import { ranges, rangeStart, timeSteps } from "../../src/console/timeline.ts";
 import { chatBody, chatPath } from "../support/books.ts";
@@ -83,11 +84,7 @@ const nothing = {
   requests: 0,
   failed: 0,
   refused: 0,
-  uncachedInput: 0,
-  cachedInput: 0,
-  cacheWrite: 0,
-  output: 0,
-  reasoning: 0,
+  ...tokenCounts({}),
   cost: 0n as never,
   shortfall: 0n as never,
   deposits: 0n as never,

@@ -75,7 +75,7 @@ Deno.test("chat errors: a compressed body is 415, and says what can be sent", as
 
 Deno.test("chat errors: an endpoint that is not there is 404 JSON", async () => {
   using world = await createWorld();
-  for (const path of ["/v1/responses", "/v1/completions", "/v1/embeddings", "/nothing"]) {
+  for (const path of ["/v1/responses", "/v1/embeddings", "/nothing"]) {
     const { status, body, response } = await world.json(path, { body: {} });
     assert.deepEqual([status, body.error.code], [404, "unknown_url"], path); // case 6
     assert.ok(body.error.message.includes(`POST ${path}`));

@@ -1,3 +1,4 @@
+import { tokenCounts } from "../../src/base/token_classes.ts";
 import { modelTerms, usageCost } from "../../src/pricing/price.ts";
 import { fromBytes, toBytes } from "../../src/base/json.ts";
 import { zero } from "../../src/base/money.ts";
@@ -43,7 +44,7 @@ export const operatorDefects: readonly Defect[] = [
         if (!entry.usage || !terms) return inner.call(this, amount, entry, origin);
         const { uncachedInputTokens, outputTokens, source } = entry.usage;
         const tokens = { uncachedInput: uncachedInputTokens, output: outputTokens };
-        const usage = { ...tokens, cachedInput: 0, cacheWrite: 0, reasoning: 0, source };
+        const usage = { ...tokenCounts(tokens), source };
         const cost = usageCost(terms.price, usage, outputTokens > 0);
         return inner.call(this, cost, entry, origin);
       }),

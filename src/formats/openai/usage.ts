@@ -1,5 +1,6 @@
 import type { JsonObject } from "../../base/json.ts";
-import { inputTokensOf, type TokenUsage } from "../../pricing/usage.ts";
+import { inputTokensOf, outputTokensOf } from "../../base/token_classes.ts";
+import type { TokenUsage } from "../../pricing/usage.ts";
 
 /** The usage of a response that no model produced. */
 export const noUsage: JsonObject = {
@@ -19,10 +20,11 @@ export function openAiUsage(
 ): JsonObject {
   if (usage.source === "provider" && reported) return { ...reported, cost };
   const input = inputTokensOf(usage);
+  const output = outputTokensOf(usage);
   const counted = {
     prompt_tokens: input,
-    completion_tokens: usage.output,
-    total_tokens: input + usage.output,
+    completion_tokens: output,
+    total_tokens: input + output,
   };
   return { ...reported, ...counted, cost };
 }

@@ -1,0 +1,262 @@
+/** One class of tokens. */
+export interface TokenClassRow {
+  /** In the program, in sums and in the summary API. */
+  name: string;
+  /** In an entry's `usage`, in the API and in CSV. */
+  field: string;
+  /** The label value of metrics. */
+  metric: string;
+  /** On pages. */
+  label: string;
+  description: string;
+  side: "input" | "output";
+  /** Another class that counts these tokens already: they are neither summed nor charged again. */
+  within?: string;
+  /** The field of a price for these tokens, per million. Absent where they are not charged. */
+  price?: string;
+  /** The price field that applies where `price` is absent from a price; itself earlier in the table. */
+  priceElse?: string;
+  /** The place in an hourly counter's values. Stored: append only, and never reuse one. */
+  position: number;
+  /** Reported by a reader of usage, and so part of schemas, CSV, forms and metrics. */
+  active: boolean;
+}
+
+/**
+ * Every class of tokens that a provider may count apart, in the order in which people read them.
+ * Adding one is a row here, and a line where usage is read. Classes do not overlap, but for those
+ * `within` another. Positions 0, 6 and 7 of an hourly counter are a count and two amounts.
+ */
+export const tokenClasses = [
+  {
+    name: "uncachedInput",
+    field: "uncachedInputTokens",
+    metric: "input",
+    label: "Input",
+    description: "Prompt tokens that no cache had.",
+    side: "input",
+    price: "input",
+    position: 1,
+    active: true,
+  },
+  {
+    name: "cachedInput",
+    field: "cachedInputTokens",
+    metric: "cached_input",
+    label: "Cached input",
+    description: "Prompt tokens read from the provider's cache.",
+    side: "input",
+    price: "cachedInput",
+    priceElse: "input",
+    position: 2,
+    active: true,
+  },
+  {
+    name: "cacheWrite",
+    field: "cacheWriteTokens",
+    metric: "cache_write",
+    label: "Cache write",
+    description: "Prompt tokens written to the provider's cache, for five minutes or unspecified.",
+    side: "input",
+    price: "cacheWrite",
+    priceElse: "input",
+    position: 3,
+    active: true,
+  },
+  {
+    name: "cacheWriteHour",
+    field: "cacheWriteHourTokens",
+    metric: "cache_write_hour",
+    label: "Cache write, 1 hour",
+    description: "Prompt tokens written to the provider's cache for one hour.",
+    side: "input",
+    price: "cacheWriteHour",
+    priceElse: "cacheWrite",
+    position: 8,
+    active: false,
+  },
+  {
+    name: "audioInput",
+    field: "audioInputTokens",
+    metric: "audio_input",
+    label: "Audio input",
+    description: "Prompt tokens of sound.",
+    side: "input",
+    price: "audioInput",
+    priceElse: "input",
+    position: 9,
+    active: false,
+  },
+  {
+    name: "imageInput",
+    field: "imageInputTokens",
+    metric: "image_input",
+    label: "Image input",
+    description: "Prompt tokens of images.",
+    side: "input",
+    price: "imageInput",
+    priceElse: "input",
+    position: 10,
+    active: false,
+  },
+  {
+    name: "output",
+    field: "outputTokens",
+    metric: "output",
+    label: "Output",
+    description: "Output tokens, with reasoning tokens among them.",
+    side: "output",
+    price: "output",
+    position: 4,
+    active: true,
+  },
+  {
+    name: "audioOutput",
+    field: "audioOutputTokens",
+    metric: "audio_output",
+    label: "Audio output",
+    description: "Output tokens of sound.",
+    side: "output",
+    price: "audioOutput",
+    priceElse: "output",
+    position: 11,
+    active: false,
+  },
+  {
+    name: "imageOutput",
+    field: "imageOutputTokens",
+    metric: "image_output",
+    label: "Image output",
+    description: "Output tokens of images.",
+    side: "output",
+    price: "imageOutput",
+    priceElse: "output",
+    position: 12,
+    active: false,
+  },
+  {
+    name: "reasoning",
+    field: "reasoningTokens",
+    metric: "reasoning",
+    label: "Reasoning",
+    description: "Reasoning tokens, inside `output`, and charged with it.",
+    side: "output",
+    within: "output",
+    position: 5,
+    active: true,
+  },
+] as const satisfies readonly TokenClassRow[];
+
+type Row = (typeof tokenClasses)[number];
+
+/** The name of a token class. */
+export type TokenClass = Row["name"];
+/** The name of a price field. */
+export type PriceField = Extract<Row, { price: string }>["price"];
+/** Price fields that every price has. */
+export type RequiredPriceField = Exclude<
+  Extract<Row, { price: string }>,
+  { priceElse: string }
+>["price"];
+/** Tokens of each class. */
+export type TokenCounts = Record<TokenClass, number>;
+
+type ActiveField = Extract<Row, { active: true }>["field"];
+/** Tokens as an entry keeps them. Classes that are not active are there only where there were any. */
+export type StoredTokens =
+  & Record<ActiveField, number>
+  & { [Field in Exclude<Row["field"], ActiveField>]?: number };
+
+// As rows of the general type: some properties are absent from some rows.
+const rows: readonly (TokenClassRow & Pick<Row, "name" | "field">)[] = tokenClasses;
+
+/** The classes that usage is read into now. */
+export const activeClasses = rows.filter(({ active }) => active);
+/** The classes that make up all tokens: those that no other class counts already. */
+export const countedClasses = rows.filter(({ within }) => within === undefined);
+/** The classes that have a price of their own. */
+export const pricedClasses = rows.flatMap((row) =>
+  row.price === undefined ? [] : [{ ...row, price: row.price as PriceField }]
+);
+/** The length of an hourly counter's values. */
+export const hourlyValuesLength = Math.max(...rows.map(({ position }) => position)) + 1;
+
+const noTokens = Object.fromEntries(rows.map(({ name }) => [name, 0])) as TokenCounts;
+const inputClasses = countedClasses.filter(({ side }) => side === "input");
+const outputClasses = countedClasses.filter(({ side }) => side === "output");
+
+/** Tokens of some classes, none of the others. */
+export function tokenCounts(counts: Partial<TokenCounts>): TokenCounts {
+  return { ...noTokens, ...counts };
+}
+
+/** All tokens of the prompt. */
+export function inputTokensOf(counts: TokenCounts): number {
+  return inputClasses.reduce((sum, { name }) => sum + counts[name], 0);
+}
+
+/** All tokens of the response. */
+export function outputTokensOf(counts: TokenCounts): number {
+  return outputClasses.reduce((sum, { name }) => sum + counts[name], 0);
+}
+
+/** Tokens as an entry keeps them. */
+export function storeTokens(counts: TokenCounts): StoredTokens {
+  const kept = rows.filter(({ name, active }) => active || counts[name] > 0);
+  return Object.fromEntries(kept.map(({ name, field }) => [field, counts[name]])) as StoredTokens;
+}
+
+/** Tokens of a stored entry; a class that it does not have is none. */
+export function readTokens(stored: Partial<StoredTokens>): TokenCounts {
+  return Object.fromEntries(
+    rows.map(({ name, field }) => [name, stored[field] ?? 0]),
+  ) as TokenCounts;
+}
+
+/** One value for each active class, by its field in an entry: schemas, examples. */
+export function mapTokenFields<T>(make: (row: TokenClassRow) => T): Record<ActiveField, T> {
+  return Object.fromEntries(activeClasses.map((row) => [row.field, make(row)])) as Record<
+    ActiveField,
+    T
+  >;
+}
+
+/** One value for each active class, by its name: schemas, sums. */
+export function mapTokenNames<T>(make: (row: TokenClassRow) => T): Record<ActiveClass, T> {
+  return Object.fromEntries(activeClasses.map((row) => [row.name, make(row)])) as Record<
+    ActiveClass,
+    T
+  >;
+}
+
+type ActiveClass = Extract<Row, { active: true }>["name"];
+
+/** A price field of an active class. */
+export type ActivePriceField = Extract<Extract<Row, { price: string }>, { active: true }>["price"];
+/** A price field of an active class that a price may leave out. */
+export type OptionalPriceField = Exclude<ActivePriceField, RequiredPriceField>;
+
+type PricedRow<Field> = TokenClassRow & { price: Field };
+
+/** One value for each price field of an active class: columns of a form, parts of a description. */
+export function mapPriceFields<T>(
+  make: (row: PricedRow<ActivePriceField>) => T,
+): Record<ActivePriceField, T> {
+  const active = pricedClasses.filter((row) => row.active) as PricedRow<ActivePriceField>[];
+  return Object.fromEntries(active.map((row) => [row.price, make(row)])) as Record<
+    ActivePriceField,
+    T
+  >;
+}
+
+/** The same for those fields that a price may leave out. */
+export function mapOptionalPriceFields<T>(
+  make: (row: PricedRow<ActivePriceField>) => T,
+): Record<OptionalPriceField, T> {
+  const required = rows.flatMap(({ price, priceElse }) => (price && !priceElse ? [price] : []));
+  const all = Object.entries(mapPriceFields(make));
+  return Object.fromEntries(all.filter(([field]) => !required.includes(field))) as Record<
+    OptionalPriceField,
+    T
+  >;
+}
