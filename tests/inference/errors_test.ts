@@ -82,7 +82,7 @@ Deno.test("chat errors: an endpoint that is not there is 404 JSON", async () => 
     assert.match(response.headers.get("x-request-id") ?? "", /^req_/);
   }
   const hint = async (path: string) => (await world.json(path, { body: {} })).body.error.message;
-  assert.match(await hint("/v1/responses"), /only chat completions .* 'Use Responses API'/);
+  assert.match(await hint("/v1/responses"), /only chat completions, .* 'Use Responses API'/);
   assert.match(await hint("/v1/ada/embeddings"), /only chat completions/);
   const wrongBases = ["", "/V1", "/api/v1", "/v1/chat/completions", "/v1/of/ada"];
   for (const base of wrongBases) {
