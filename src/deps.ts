@@ -33,7 +33,7 @@ export interface WebhookHttpResponse {
   bodyHead: string;
 }
 
-/** A request to a model's server. */
+/** A request to an upstream. */
 export interface UpstreamRequest {
   url: string;
   method: "GET" | "POST";
@@ -46,7 +46,7 @@ export interface UpstreamRequest {
   onSend?: (() => void) | undefined;
 }
 
-/** A model's server's response. Its body has to be read to its end, or let go. */
+/** An upstream's response. Its body has to be read to its end, or let go. */
 export interface UpstreamResponse {
   status: number;
   /** By its name in small letters; null where there is none. */
@@ -100,7 +100,7 @@ export interface Deps {
   id: MakeId;
   randomBytes(length: number): Uint8Array<ArrayBuffer>;
   fetch: (url: string, init: RequestInit) => Promise<Response>;
-  /** Asks a model's server. */
+  /** Asks an upstream. */
   requestUpstream: RequestUpstream;
   /** The addresses that a host name stands for now. Throws when there are none. */
   resolve(host: string): Promise<string[]>;

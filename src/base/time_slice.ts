@@ -1,13 +1,13 @@
 import { memoizeByObject } from "./memoize_by_object.ts";
 import type { Clock } from "./clock.ts";
 
-/** How long a count keeps everything else waiting, in milliseconds, but for one slice more. */
-const stretchMs = 5;
+/** How long synchronous work may block other requests before it yields, in milliseconds. */
+const sliceMs = 5;
 
-/** Those who wait to go on: between two of them everybody else has a turn. */
+/** Yielding work queues here, so that other requests run between any two of them. */
 const lineOf = memoizeByObject((_clock: Clock) => ({ last: Promise.resolve() }));
 
-/** A stretch of work that others have to wait for, from now on or from its last pause. */
+/** A slice of work that blocks other requests, since its start or its last yield. */
 export class TimeSlice {
   readonly #clock: Clock;
   #since: number;
@@ -17,12 +17,12 @@ export class TimeSlice {
     this.#since = clock.elapsed();
   }
 
-  /** Whether others have waited long enough. */
+  /** Whether the slice is used up. */
   get expired(): boolean {
-    return this.#clock.elapsed() - this.#since >= stretchMs;
+    return this.#clock.elapsed() - this.#since >= sliceMs;
   }
 
-  /** Lets others run; of all those who pause, one goes on at a time. */
+  /** Lets other requests run. Of all yielding work, one continues at a time. */
   async yield(): Promise<void> {
     const line = lineOf(this.#clock);
     line.last = line.last.then(() => this.#clock.sleep(0));

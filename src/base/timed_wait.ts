@@ -1,9 +1,8 @@
 import type { Clock } from "./clock.ts";
 
 /**
- * Waits for one thing after the other, each for so long. One timer watches over all of them, and is
- * set anew where it rings too early: nearly every piece of a stream comes in time, and a timer for
- * each would cost as much as reading it.
+ * Waits for one promise at a time, with a timeout. One timer serves all waits and is restarted when
+ * it fires too early: a timer for each piece of a stream would cost as much as reading the piece.
  */
 export class TimedWait<T> {
   readonly #clock: Clock;
@@ -17,7 +16,7 @@ export class TimedWait<T> {
     this.#clock = clock;
   }
 
-  /** The result, or "timeout" when it takes longer. One wait at a time. */
+  /** The result, or "timeout" when it takes longer than `ms`. One wait at a time. */
   wait(work: Promise<T>, ms: number): Promise<T | "timeout"> {
     const waiter = Promise.withResolvers<T | "timeout">();
     this.#waiter = waiter;
@@ -27,13 +26,13 @@ export class TimedWait<T> {
     return waiter.promise;
   }
 
-  /** Takes the timer back: there is no more to wait for. */
+  /** Cancels the timer after the last wait. */
   end(): void {
     this.#stop?.();
     this.#stop = null;
   }
 
-  // What was waited for twice comes twice, and finds nobody waiting the second time.
+  // A promise that was waited for twice settles both times; the second finds no waiter.
   readonly #came = (value: T): void => this.#take()?.resolve(value);
   readonly #failed = (error: unknown): void => this.#take()?.reject(error);
 

@@ -36,7 +36,7 @@ const toldWhen = rateHeaders.extend(retryAfterHeader.shape);
 const told = rateHeaders.extend(retryAfterHeader.partial().shape);
 const passed = {
   code: anyCode,
-  when: "The model's server refuses the request; its own words and code.",
+  when: "The upstream refuses the request; its own words and code.",
   headers: told,
 } as const;
 const callErrors: readonly ErrorDoc[] = [
@@ -66,13 +66,13 @@ const callErrors: readonly ErrorDoc[] = [
   {
     status: 502,
     code: "upstream_error",
-    when: "The model's server gave no valid answer.",
+    when: "The upstream returned an invalid response.",
     headers: told,
   },
   {
     status: 502,
     code: "upstream_unavailable",
-    when: "The model's server refuses the operator, or the project has none.",
+    when: "The upstream refuses the operator, or the project has none.",
   },
   { status: 503, code: "account_contended", when: "Others kept changing the account. Try again." },
   { status: 503, code: "hold_lost", when: "The hold on the balance could not be kept." },
@@ -82,7 +82,7 @@ const callErrors: readonly ErrorDoc[] = [
   {
     status: 504,
     code: "upstream_timeout",
-    when: "The model's server did not answer in time.",
+    when: "The upstream did not respond in time.",
     headers: rateHeaders,
   },
 ];

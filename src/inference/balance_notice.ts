@@ -4,23 +4,23 @@ import { messageFor } from "../paywall/messages.ts";
 import type { AdmittedCall, InferenceDeps } from "./call.ts";
 import { userTrigger } from "./events.ts";
 
-/** What is said to an answer's reader at its end, by the balance that its charge has left; or "". */
+/** The text of a notice for the balance after the charge; "" where none is due. */
 export type NoticeText = (balance: string) => string;
 
-/** What an answer says of its reader's credit: where it was cut for that, and where it was not. */
+/** Notices that a response may end with. */
 export interface BalanceNotice {
   atLength: NoticeText | null;
   atEnd: NoticeText | null;
 }
 
-/** The last words of an answer that is about to begin. */
+/** Prepares the notices of a response, before it begins. */
 export async function createBalanceNotice(
   { linkFor }: InferenceDeps,
   { quote, caller, user, request, input }: AdmittedCall,
 ): Promise<BalanceNotice> {
   const { project } = caller.snapshot;
   const limit = parseAmount(project.lowBalance);
-  // A machine that reads JSON could make nothing of it.
+  // A program that parses JSON could not use the notice.
   const mayEndLow = limit !== null && quote.balance - quote.amount < limit && !input.structured;
   if (!quote.cappedByBalance && !mayEndLow) return { atLength: null, atEnd: null };
   const asked = { obstacle: "insufficient_funds", trigger: userTrigger(user) } as const;
@@ -38,7 +38,7 @@ export async function createBalanceNotice(
   };
 }
 
-/** What the words to a choice are, by how it ended; null to one that ends in a call of a tool. */
+/** The notice for a choice, by its finish reason; null where it ends in a tool call. */
 export function noticeFor(
   reason: Json | undefined,
   { atLength, atEnd }: BalanceNotice,

@@ -1,22 +1,22 @@
 import { type AccountRef, walletUserOf } from "../ledger/account.ts";
 import { type NewEvent, newEvent, type Trigger } from "../events/event.ts";
 
-/** How an answer ended, as its events say it. */
+/** How a call ended, as its events say it. */
 export type CallEnding =
   | { kind: "completed" | "canceled" }
   | { kind: "failed"; errorCode: string };
 
-/** As much of a request as its events say. */
+/** As much of a call as its events say. */
 export interface CallFacts {
   /** Our own id. */
   id: string;
   user: string;
-  /** Null where no wallet is known that would pay. */
+  /** Null where no account is known that would pay. */
   ref: AccountRef | null;
   input: { model: string; stream: boolean };
 }
 
-/** The end user, who asked. */
+/** The end user as the trigger of an event. */
 export function userTrigger(user: string): Trigger {
   return { source: "proxy", actorType: "end-user", actorId: user };
 }
@@ -28,14 +28,14 @@ function aboutRequest({ id, user }: CallFacts) {
   };
 }
 
-/** A request that has money held for it. */
+/** A call that has a hold. */
 export type PaidCall = CallFacts & { ref: AccountRef };
 
 function payerOf({ ref }: CallFacts): string | null {
   return ref && walletUserOf(ref);
 }
 
-/** An answer begins: a stream's charge comes at its end. */
+/** Events of an admitted call; a stream's charge follows at its end. */
 export function callStartedEvents(ask: PaidCall): NewEvent[] {
   const { id: requestId, input: { model, stream } } = ask;
   const walletUserId = walletUserOf(ask.ref);
@@ -48,7 +48,7 @@ export function callStartedEvents(ask: PaidCall): NewEvent[] {
   ];
 }
 
-/** An answer ends, one way or another. */
+/** The event of a call that has ended. */
 export function callEndedEvent(ask: PaidCall, ending: CallEnding): NewEvent {
   const { id: requestId, input: { model } } = ask;
   const walletUserId = walletUserOf(ask.ref);
@@ -64,14 +64,14 @@ export function callEndedEvent(ask: PaidCall, ending: CallEnding): NewEvent {
   }
 }
 
-/** A chat is answered with the paywall. */
+/** The event of a call that got the paywall. */
 export function callPaywalledEvent(ask: CallFacts, reason: string): NewEvent {
   const { id: requestId } = ask;
   const walletUserId = payerOf(ask);
   return newEvent("request.blocked", aboutRequest(ask), { walletUserId, reason, requestId });
 }
 
-/** A user or a key is faster than the project allows; `date` is now, as ISO 8601. */
+/** A user or a key exceeded a rate limit; `date` is now, as ISO 8601. */
 export function rateLimitedEvent(ask: CallFacts, { limit, date }: { limit: string; date: string }) {
   const { user, input: { model } } = ask;
   const subject = { type: "usage" as const, id: ask.id, externalId: user };
@@ -79,7 +79,7 @@ export function rateLimitedEvent(ask: CallFacts, { limit, date }: { limit: strin
   return newEvent("usage.rate.limited", { trigger: userTrigger(user), subject }, data);
 }
 
-/** A chat is refused by a limit or a policy. */
+/** The event of a call that a limit or a policy refused. */
 export function callBlockedEvent(ask: CallFacts, reason: string): NewEvent {
   const { id: requestId } = ask;
   const walletUserId = payerOf(ask);

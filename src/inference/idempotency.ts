@@ -23,32 +23,32 @@ import type { Caller } from "../projects/auth.ts";
 import { keyText } from "../store/batch.ts";
 import { callerDisconnected } from "./disconnect.ts";
 
-/** A chat's idempotency key, and what its request is recognised by. */
+/** A call's idempotency key, and the fingerprint of its request. */
 export interface IdempotencyMark {
   idempotencyKey: string;
   key: Key;
   fingerprint: string;
-  /** When what is kept under it ends, in milliseconds since 1970, and the row that says so. */
+  /** When the stored response expires, in milliseconds since 1970, and the row that says so. */
   expiresAt: number;
   dueKey: Key;
 }
 
-/** An answer as it was given the first time. */
+/** A response as it was sent the first time. */
 export interface StoredResponse {
   headers: HeaderList;
   body: string;
 }
 
-/** What is kept before the body's text. `running` lasts as long as the hold that it names. */
+/** What is stored before the body's text. `running` is valid as long as the hold that it names. */
 type Head =
   | {
     state: "running";
     fingerprint: string;
-    /** Absent where it was stored before this was kept. */
+    /** Absent in rows of older versions. */
     expiresAt?: number;
     holdId: string;
     user: string;
-    /** Where it is held, if not on the user's own account. */
+    /** The wallet that holds the money, if not the user's own account. */
     wallet?: WalletRef;
   }
   | {
@@ -56,11 +56,11 @@ type Head =
     fingerprint: string;
     expiresAt: number;
     headers: HeaderList;
-    /** Absent where it was stored before this was kept. */
+    /** Absent in rows of older versions. */
     user?: string;
   };
 
-/** The mark of a request, made now, under a key. */
+/** The mark of a request under a key. */
 export function idempotencyMark(
   { projectId, user }: AccountRef,
   idempotencyKey: string,
@@ -77,13 +77,13 @@ export function idempotencyMark(
   };
 }
 
-/** What is under a key: an answer to give again, or the remains that a new request may replace. */
+/** What is stored under a key: a response to replay, or the row that a new call may replace. */
 export type PreviousCall = { stored: StoredResponse } | {
   stored: null;
   remains: Uint8Array | null;
 };
 
-/** What is under a key now: an answer, remains, or one that runs. Throws 422 for another body. */
+/** What is stored under a key now. Throws 422 where it was used with another body. */
 export async function findPrevious(
   { kv, clock }: Deps,
   projectId: string,
@@ -104,7 +104,7 @@ export async function findPrevious(
   return "running";
 }
 
-/** The row that says that this request runs; it may only replace the `remains` of an ended one. */
+/** The row that marks the call as running; it may replace only the `remains` of an ended call. */
 export function runningRow<Q extends Quote>(
   mark: IdempotencyMark,
   { ref: { user, wallet }, holdId, remains }: {
@@ -127,24 +127,24 @@ export function runningRow<Q extends Quote>(
     key: mark.key,
     rows: [
       { key: mark.key, value: encode(head, "") },
-      // Also of a request whose process dies, and that nobody makes again.
+      // Expires the row also when the process dies and nobody repeats the request.
       { key: mark.dueKey, value: encodeUtf8("{}") },
     ],
     blocks: (present) => decodeUtf8(present) !== replaceable,
   };
 }
 
-/** Stores the answer with its charge, or frees the key when it is too large to keep. */
+/** Stores the response with its charge, or frees the key when it is too large. */
 export function storeResponse(
   tx: AccountTx,
   mark: IdempotencyMark,
-  { ref, answer }: { ref: AccountRef; answer: StoredResponse },
+  { ref, response }: { ref: AccountRef; response: StoredResponse },
 ): void {
-  if (!fitsIdempotencyStore(answer.body)) return removeIdempotencyMark(tx, mark);
+  if (!fitsIdempotencyStore(response.body)) return removeIdempotencyMark(tx, mark);
   const { fingerprint, expiresAt } = mark;
-  const { headers } = answer;
+  const { headers } = response;
   const head: Head = { state: "done", fingerprint, expiresAt, headers, user: ref.user };
-  tx.put(mark.key, encode(head, answer.body));
+  tx.put(mark.key, encode(head, response.body));
 }
 
 /** Frees the key for another request. */
@@ -153,14 +153,14 @@ export function removeIdempotencyMark(tx: AccountTx, { key, dueKey }: Idempotenc
   tx.remove(dueKey);
 }
 
-/** Whether an answer is small enough to be kept. */
+/** Whether a response is small enough to be stored. */
 export function fitsIdempotencyStore(body: string): boolean {
   return body.length * 3 <= chatReplayBytesMax || utf8Length(body) <= chatReplayBytesMax;
 }
 
 const dueRowsPerSweep = 200;
 
-/** Removes answers whose time is over, in order of their end; a bounded part at each call. */
+/** Removes expired responses, oldest first; a bounded number at each call. */
 export async function sweepStoredResponses({ kv, committer, clock }: Deps): Promise<void> {
   const now = clock.now();
   for (const { key } of await kv.list({ prefix: chatReplayDuePrefix, limit: dueRowsPerSweep })) {
@@ -177,7 +177,7 @@ export async function sweepStoredResponses({ kv, committer, clock }: Deps): Prom
   }
 }
 
-/** Takes away what is stored for a user's chats under their idempotency keys. */
+/** Erases a user's stored responses. */
 export function createResponseEraser({ kv, committer }: Pick<Deps, "kv" | "committer">): Eraser {
   return eraseRows({
     name: "chatAnswers",
@@ -206,58 +206,58 @@ function decode(bytes: Uint8Array): { head: Head; body: string } {
   return { head: JSON.parse(text.slice(0, end)), body: text.slice(end + 1) };
 }
 
-/** The requests of this process that wait for an answer: how many, by its key. */
+/** Requests of this process that wait for a response: how many, by its key. */
 type Waiters = Map<string, number>;
 
-/** How soon a running answer is looked for again: sooner while it is likely to be a short one. */
+/** Polling intervals for a running call: short at first, since most calls are short. */
 const pollMinMs = 50;
 const pollMaxMs = 1_000;
 const pollGrowth = 1.25;
-/** Each takes a place of the whole service, and no limit of users or keys counts it. */
+/** Waiters for one key. Each is a running request of the service that no other limit counts. */
 const waitersMax = 8;
 
 /**
- * What is under the idempotency key of a request, if it has one: the stored answer of the same
- * request, waiting for it while it runs; else the request should run. Throws 422 when the key was used
- * with another body, 429 when too many wait for its answer, 499 when the caller leaves meanwhile.
+ * What is stored under a request's idempotency key, if it has one. While the same request is running,
+ * waits for its response. Throws 422 when the key was used with another body, 429 when too many
+ * requests wait, 499 when the client disconnects.
  */
 export function awaitPrevious(
   services: { deps: Deps; waiters: Waiters },
-  { idempotency: replay, caller, request }: {
+  { idempotency: mark, caller, request }: {
     idempotency: IdempotencyMark | null;
     caller: Caller;
     request: Request;
   },
 ): Promise<PreviousCall> | null {
-  return replay && waitFor(services, { replay, request, projectId: caller.snapshot.project.id });
+  return mark && waitFor(services, { mark, request, projectId: caller.snapshot.project.id });
 }
 
 async function waitFor(
   { deps, waiters }: { deps: Deps; waiters: Waiters },
-  { replay, request, projectId }: { replay: IdempotencyMark; request: Request; projectId: string },
+  { mark, request, projectId }: { mark: IdempotencyMark; request: Request; projectId: string },
 ): Promise<PreviousCall> {
-  const first = await findPrevious(deps, projectId, replay);
+  const first = await findPrevious(deps, projectId, mark);
   if (first !== "running") return first;
-  const leave = enter(waiters, keyText(replay.key));
+  const release = acquireWaiter(waiters, keyText(mark.key));
   try {
-    // Ends with the hold, which a running answer cannot renew for ever.
+    // Ends with the hold, which a running call cannot renew forever.
     for (let pollMs = pollMinMs;; pollMs = Math.min(pollMs * pollGrowth, pollMaxMs)) {
       await deps.clock.sleep(pollMs, request.signal);
       if (request.signal.aborted) throw callerDisconnected;
-      const found = await findPrevious(deps, projectId, replay);
+      const found = await findPrevious(deps, projectId, mark);
       if (found !== "running") return found;
     }
   } finally {
-    leave();
+    release();
   }
 }
 
-/** Takes a place among those who wait, until the returned function is called. Throws 429. */
-function enter(waiters: Waiters, key: string): () => void {
+/** Counts one waiter until the returned function is called. Throws 429. */
+function acquireWaiter(waiters: Waiters, key: string): () => void {
   const before = waiters.get(key) ?? 0;
   if (before >= waitersMax) {
     throw new ApiError(429, {
-      message: `${waitersMax} requests wait already for the answer under this Idempotency-Key.`,
+      message: `${waitersMax} requests already wait for the response under this Idempotency-Key.`,
       type: "rate_limit_error",
       code: "concurrency_limit",
       headers: { "retry-after": "1" },

@@ -8,35 +8,38 @@ import { peekBody, readUpstreamBody } from "../upstreams/client.ts";
 import { invalidUpstreamResponse } from "../upstreams/errors.ts";
 import { forward } from "./forward.ts";
 
-/** So long the response waits for the upstream's, so that a refusal is a status. */
-const statusPatienceMs = 2_000;
+/** How long we wait for the upstream before our response begins, so that an error is a status. */
+const statusWaitMs = 2_000;
 
 /**
- * The events of an answer's upstream. Throws what the caller is to see as a status; where that is
- * not known after 2 s, gives a reader that throws it. The response begins then: only from a response
- * is it known that its caller has left, and who leaves must not keep the model at work.
+ * Opens the upstream's stream of events. Throws an error that becomes a status. When the upstream has
+ * not answered after 2 s, gives a reader that throws the error later: our response then begins, since
+ * only a response tells us that its client disconnected, and nobody should keep the model working.
  */
 export async function openStream(
   services: InferenceDeps,
   call: AdmittedCall,
 ): Promise<EventReader> {
-  const patience = new TimedWait<EventReader>(services.deps.clock);
+  const statusWait = new TimedWait<EventReader>(services.deps.clock);
   const opening = connect(services, call);
   let reader: EventReader | "timeout" | null = null;
   try {
-    reader = await patience.wait(opening, statusPatienceMs);
+    reader = await statusWait.wait(opening, statusWaitMs);
   } finally {
-    if (reader !== "timeout") patience.end();
+    if (reader !== "timeout") statusWait.end();
   }
-  return reader === "timeout" ? openLate(opening, patience) : reader;
+  return reader === "timeout" ? openWithKeepAlive(opening, statusWait) : reader;
 }
 
-/** Gives signs of life until the upstream answers. */
-function openLate(opening: Promise<EventReader>, patience: TimedWait<EventReader>): EventReader {
+/** Reports silence until the upstream answers, so that keep-alives are sent. */
+function openWithKeepAlive(
+  opening: Promise<EventReader>,
+  statusWait: TimedWait<EventReader>,
+): EventReader {
   let reader: EventReader | null = null;
   let hasBegun = false;
   const end = (close: (reader: EventReader) => void) => {
-    patience.end();
+    statusWait.end();
     opening.then(close, () => {});
   };
   return {
@@ -46,9 +49,9 @@ function openLate(opening: Promise<EventReader>, patience: TimedWait<EventReader
         hasBegun = true;
         return "silent";
       }
-      const opened = await patience.wait(opening, keepAliveMs);
+      const opened = await statusWait.wait(opening, keepAliveMs);
       if (opened === "timeout") return "silent";
-      patience.end();
+      statusWait.end();
       reader = opened;
       return await reader.next();
     },
@@ -77,7 +80,7 @@ async function connect(services: InferenceDeps, call: AdmittedCall): Promise<Eve
 
 const isEvents = /^\ufeff?\s*(?:data|event|id|retry)?:/;
 
-/** Not every server says that it sends events: those that do look like it. */
+/** Reads events, also from a server that does not declare them, and JSON from one that ignores `stream`. */
 async function readerOf(
   { deps: { clock, config } }: InferenceDeps,
   call: AdmittedCall,

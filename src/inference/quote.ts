@@ -9,33 +9,33 @@ import {
 } from "../pricing/price.ts";
 import type { ModelRequest } from "./format.ts";
 
-/** What an answer may cost at most, and how long it may get for that. */
+/** The most that a response can cost, and its output bound. */
 export interface CallQuote extends Quote {
-  /** Output tokens for each choice: sent upstream as the caller's bound. */
+  /** Output tokens for each choice, which bound the upstream's response. */
   cap: number;
-  /** The balance pays for less than was asked: not where a limit does, which no money lifts. */
+  /** The balance pays for less than the caller asked for. False where a limit does. */
   cappedByBalance: boolean;
-  /** What the user had before. */
+  /** The balance before the hold. */
   balance: Amount;
 }
 
-/** The prompt's tokens: bounded by its bytes, and counted only once that bound cannot be paid. */
+/** The prompt's tokens: bounded by bytes, and counted only when that bound cannot be paid. */
 export interface PromptSize {
   bound: number;
   counted: number | null;
-  /** Known of it where counting stopped because that could not be paid. */
+  /** A lower bound, where counting stopped because the prompt could not be paid. */
   atLeast: number;
 }
 
-/** An answer this long is worth having at once, rather than waiting for more money to come free. */
+/** A response of this length is worth starting now, rather than waiting for holds to end. */
 const worthHavingTokens = 1_024;
 
-/** How long the answer may be if money is no object: the caller, the model, the project. */
+/** The output bound regardless of money: of the caller, the model and the project. */
 export function wantedTokens(request: ModelRequest, terms: ModelTerms): number {
   return Math.min(request.maxTokens ?? Infinity, terms.maxOutputTokens);
 }
 
-/** The fewest output tokens that an answer is started for. */
+/** The fewest affordable output tokens for which a call is started. */
 export function minimumTokens(request: ModelRequest, terms: ModelTerms): number {
   const whole = request.structured || request.asksReasoning || terms.reasoning;
   const minimum = whole ? terms.minStructuredOutputTokens : terms.minOutputTokens;
@@ -43,8 +43,8 @@ export function minimumTokens(request: ModelRequest, terms: ModelTerms): number 
 }
 
 /**
- * What a chat holds of `available`: the prompt's bound, the output cap for every choice and the
- * request fee. `countTo` asks for the prompt to be counted first; null is too little for an answer.
+ * What a call holds of `available`: the prompt's bound, the output cap for every choice and the
+ * request fee. `countTo` asks for the prompt to be counted first; null means that too little is left.
  */
 export function quoteCall(
   request: ModelRequest,
@@ -71,20 +71,20 @@ export function quoteCall(
       };
     }
     if (prompt.counted === null && highestPrices(terms.price).input > 0n) {
-      // Where not even an answer to what is known of the prompt can be paid, counting is no use.
+      // Counting is pointless when even the lower bound of the prompt cannot be paid.
       return capFor(withoutOwnHolds, prompt.atLeast) < minimum
         ? null
         : { countTo: inputFor(balance) };
     }
     if (affordable < minimum) return null;
     const best = Math.min(wanted, capFor(withoutOwnHolds), worthHavingTokens);
-    const squeezed = affordable < best;
-    const clamped = capFor(balanceOnly) < wanted;
+    const reducedByHolds = affordable < best;
+    const cappedByBalance = capFor(balanceOnly) < wanted;
     return {
       amount: holdFor(affordable),
       cap: affordable,
-      cappedByBalance: clamped,
-      reducedByHolds: squeezed,
+      cappedByBalance,
+      reducedByHolds,
       balance,
     };
   };

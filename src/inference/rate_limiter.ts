@@ -6,29 +6,29 @@ import type { RateLimitState } from "../ledger/hold.ts";
 import type { KeyLimits } from "../projects/schema.ts";
 import { keyText } from "../store/batch.ts";
 
-/** One request's place among those of its key. */
+/** A running call's permit under its key's limits. */
 export interface Permit {
   rateLimits: RateLimitState;
-  /** Tokens count once they are known: at an answer's end. */
+  /** Counts tokens, once they are known at the end of the response. */
   count(tokens: number): void;
-  /** Gives the place back; again is harmless. */
+  /** Releases the permit. A second call is harmless. */
   release(): void;
 }
 
-/** What the keys of this process use of their projects' limits. Each process counts for itself. */
+/** The rate limits of API keys, and of refused users. Each process counts for itself. */
 export interface RateLimiter {
-  /** A place, or how the rates stand that leave none. Throws 429 `concurrency_limit`. */
+  /** A permit, or the limits that are exceeded. Throws 429 `concurrency_limit`. */
   acquire(keyId: string, limits: KeyLimits): Permit | { limited: RateLimitState };
   /**
-   * Counts a request of a user that was refused for want of money or leave: nothing is written for
-   * it, so their rate counts it here. How that stands then.
+   * Counts a refused request toward its user's rate, since no hold is written for it. Gives the
+   * limits as they stand after it.
    */
   countRefused(ref: EndUserRef, perMinute: number | null): RateLimitState;
-  /** How a user's rate stands who was refused as often as they may ask; else null. */
+  /** The limits of a user whose refused requests have used up the rate; else null. */
   exceededByRefusals(ref: EndUserRef, perMinute: number | null): RateLimitState | null;
 }
 
-/** Whose refusals are counted. */
+/** A user of a project. */
 interface EndUserRef {
   projectId: string;
   user: string;
@@ -49,7 +49,7 @@ const noPlace: Permit = {
   release() {},
 };
 
-/** Gates in memory: a limit of keys bounds load, and is not worth a write for each request. */
+/** Keeps limits in memory: bounding load is not worth a write for each request. */
 export function createRateLimiter({ elapsed: now }: Pick<Clock, "elapsed">): RateLimiter {
   const rateLimiter = new Map<string, Gate>();
   let mayForgetAt = 0;
@@ -66,7 +66,7 @@ export function createRateLimiter({ elapsed: now }: Pick<Clock, "elapsed">): Rat
   const nameOf = ({ projectId, user }: EndUserRef) => keyText([projectId, user]);
 
   function forgetIdle(): void {
-    // Of very many who are all busy, not at each newcomer.
+    // With very many busy entries, not again for each new one.
     mayForgetAt = now() + forgetEveryMs;
     for (const [keyId, { requests, tokens, running }] of rateLimiter) {
       if (running === 0 && requests <= now() && tokens <= now()) rateLimiter.delete(keyId);
@@ -116,7 +116,7 @@ export function createRateLimiter({ elapsed: now }: Pick<Clock, "elapsed">): Rat
   };
 }
 
-/** The rate that leaves nothing, or null. */
+/** The limit that is used up, or null. */
 export function exceededLimit(
   { requests, tokens }: RateLimitState,
 ): { limit: "requests" | "tokens"; state: RateState } | null {
@@ -124,7 +124,7 @@ export function exceededLimit(
   return tokens?.remaining === 0 ? { limit: "tokens", state: tokens } : null;
 }
 
-/** 429 with what a client needs to wait for the right time. */
+/** 429 that tells the client when to retry. */
 export function rateLimitedError(rates: RateLimitState): ApiError {
   const { limit, state } = exceededLimit(rates) ?? { limit: "requests", state: null };
   const waitMs = state?.waitMs ?? 0;
@@ -142,12 +142,12 @@ export function rateLimitedError(rates: RateLimitState): ApiError {
   });
 }
 
-/** What is thrown once the rates are known, and tells how they stand. */
+/** An error with the rate limits in its headers. */
 export function withRateHeaders(error: unknown, rates: readonly RateLimitState[]): unknown {
   return error instanceof ApiError ? error.with(rateHeaders(rates)) : error;
 }
 
-/** OpenAI's headers, of whichever rate leaves less. */
+/** OpenAI's rate limit headers, for the limit with less remaining. */
 export function rateHeaders(rates: readonly RateLimitState[]): HeaderList {
   return {
     ...headersFor("requests", rates.map(({ requests }) => requests)),
@@ -168,7 +168,7 @@ function headersFor(name: string, states: readonly (RateState | null)[]): Header
   };
 }
 
-/** As OpenAI writes them: `17ms`, `1.5s`, `6m0s`. */
+/** A duration as OpenAI writes it: `17ms`, `1.5s`, `6m0s`. */
 export function durationText(ms: number): string {
   if (ms < 1000) return `${Math.ceil(ms)}ms`;
   const minutes = Math.floor(ms / 60_000);
@@ -178,7 +178,7 @@ export function durationText(ms: number): string {
 
 function tooManyRunning(most: number): ApiError {
   return new ApiError(429, {
-    message: `This API key has ${most} answers running, which is the most at once.`,
+    message: `This API key has ${most} requests running, which is its limit.`,
     type: "rate_limit_error",
     code: "concurrency_limit",
     headers: { "retry-after": "1" },

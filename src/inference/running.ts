@@ -11,27 +11,27 @@ import type { Deps } from "../deps.ts";
 import type { AccountRef } from "../ledger/account.ts";
 import type { Holds } from "../ledger/hold.ts";
 
-/** What an answer has used, in tokens and in money. */
+/** What a call has used, in tokens and in money. */
 export interface UsedSoFar {
   input: number;
   output: number;
   cost: Amount;
 }
 
-/** An answer that is under way: it holds money, and must end. */
+/** A call in progress: it holds money, and must end. */
 export interface RunningCall {
   ref: AccountRef;
   id: string;
-  /** On its response, and in the log. */
+  /** The id on its response and in the log. */
   requestId: string;
   model: string;
-  /** What it has used so far: charged if this process dies. */
+  /** What it has used so far, which is charged if this process dies. */
   used(): Promise<UsedSoFar>;
-  /** Ends it; the reason is what its caller is told. */
+  /** Aborts it; the reason is the error that the caller gets. */
   cut(reason: ApiError): void;
 }
 
-/** One of the answers under way, as its project's owner sees it. */
+/** A call in progress, as its project's owner sees it. */
 export interface RunningCallView {
   id: string;
   user: string;
@@ -41,31 +41,31 @@ export interface RunningCallView {
   used: UsedSoFar;
 }
 
-/** The answers under way in this process. */
+/** The calls in progress in this process. */
 export interface RunningCalls {
-  /** Looks after an answer until the returned function is called. */
-  add(answer: RunningCall): () => void;
-  /** A project's that run longest, of so many at the most, and how many there are. */
+  /** Renews a call's hold until the returned function is called. */
+  add(call: RunningCall): () => void;
+  /** The longest-running calls of a project, at most `limit`, and how many there are. */
   ofProject(projectId: string, limit: number): Promise<{ shown: RunningCallView[]; count: number }>;
-  /** Ends all of them. */
+  /** Aborts all of them. */
   cutAll(reason: ApiError): void;
-  /** Counts a stream, whose handler is about to return, until the returned function is called. */
+  /** Counts a stream whose handler returns, until the returned function is called. */
   addStream(): () => void;
-  /** The streams that go on after their handler's return. */
+  /** Streams whose handler has returned. */
   readonly streams: number;
-  /** Resolves when none is left. */
+  /** Resolves when no call is left. */
   idle(): Promise<void>;
   readonly size: number;
 }
 
-/** By the clock that holds end by, which may be set, and by the one that nobody sets. */
+/** A time by the wall clock, by which holds expire, and by the monotonic clock. */
 interface Moment {
   at: number;
   elapsed: number;
 }
 
 interface Entry {
-  answer: RunningCall;
+  call: RunningCall;
   startedAt: Moment;
   renewedAt: Moment;
   renewing: boolean;
@@ -73,8 +73,8 @@ interface Entry {
 }
 
 /**
- * Renews the holds of long answers, all by one timer: short ones cost no write for it. An answer
- * whose renewal does not land is cut well before its hold ends.
+ * Renews the holds of long calls, all by one timer; short calls cost no write. A call whose renewal
+ * is not committed is aborted well before its hold expires.
  */
 export function createRunningCalls(
   { clock, log }: Pick<Deps, "clock" | "log">,
@@ -85,16 +85,16 @@ export function createRunningCalls(
   let ticking = false;
   let streams = 0;
   const moment = (): Moment => ({ at: clock.now(), elapsed: clock.elapsed() });
-  /** How long ago, by the clock that says more. */
+  /** Time since then, by whichever clock says more. */
   const since = ({ at, elapsed }: Moment) => Math.max(clock.now() - at, clock.elapsed() - elapsed);
 
   function tick(): void {
     for (const entry of entries) {
       const age = since(entry.renewedAt);
       const lastedMs = clock.elapsed() - entry.startedAt.elapsed;
-      if (lastedMs > answerLifetimeMs) entry.answer.cut(cutError("answer_too_long"));
+      if (lastedMs > answerLifetimeMs) entry.call.cut(abortError("answer_too_long"));
       else if (age > holdLifetimeMs - 2 * runningTickMs) {
-        entry.answer.cut(cutError("hold_not_renewed"));
+        entry.call.cut(abortError("hold_not_renewed"));
       } else if (age >= holdRenewAfterMs && !entry.renewing) renew(entry);
     }
     ticking = entries.size > 0;
@@ -102,15 +102,15 @@ export function createRunningCalls(
   }
 
   async function renew(entry: Entry): Promise<void> {
-    const { answer } = entry;
+    const { call } = entry;
     const begunAt = moment();
     entry.renewing = true;
     try {
-      const renewed = await holds.renew(answer.ref, answer.id, (await answer.used()).cost);
+      const renewed = await holds.renew(call.ref, call.id, (await call.used()).cost);
       if (renewed) entry.renewedAt = begunAt;
-      else if (!entry.ended) answer.cut(cutError("hold_lost"));
+      else if (!entry.ended) call.cut(abortError("hold_lost"));
     } catch (error) {
-      const { requestId, id: chat } = answer;
+      const { requestId, id: chat } = call;
       log("warn", "renewal_failed", { requestId, chat, ...loggedFault(error) });
     } finally {
       entry.renewing = false;
@@ -118,9 +118,9 @@ export function createRunningCalls(
   }
 
   return {
-    add(answer) {
+    add(call) {
       const now = moment();
-      const entry = { answer, startedAt: now, renewedAt: now, renewing: false, ended: false };
+      const entry = { call, startedAt: now, renewedAt: now, renewing: false, ended: false };
       const takeOut = entries.add(entry);
       if (!ticking) clock.after(runningTickMs, tick);
       ticking = true;
@@ -133,16 +133,16 @@ export function createRunningCalls(
       };
     },
     async ofProject(projectId, limit) {
-      const own = [...entries].filter(({ answer }) => answer.ref.projectId === projectId)
+      const own = [...entries].filter(({ call }) => call.ref.projectId === projectId)
         .sort((one, other) => one.startedAt.elapsed - other.startedAt.elapsed);
-      const shown = own.slice(0, limit).map(async ({ answer, startedAt }) => {
-        const { id, ref: { user }, model } = answer;
-        return { id, user, model, startedAt: startedAt.at, used: await answer.used() };
+      const shown = own.slice(0, limit).map(async ({ call, startedAt }) => {
+        const { id, ref: { user }, model } = call;
+        return { id, user, model, startedAt: startedAt.at, used: await call.used() };
       });
       return { shown: await Promise.all(shown), count: own.length };
     },
     cutAll(reason) {
-      for (const { answer } of entries) answer.cut(reason);
+      for (const { call } of entries) call.cut(reason);
     },
     idle: () =>
       entries.size === 0 ? Promise.resolve() : new Promise((resolve) => idle.push(resolve)),
@@ -159,15 +159,15 @@ export function createRunningCalls(
   };
 }
 
-const cutReasons = {
-  answer_too_long: "it took longer than an answer may take",
+const abortReasons = {
+  answer_too_long: "it took longer than a response may take",
   hold_not_renewed: "its hold on the balance could not be kept",
   hold_lost: "its hold on the balance was lost",
 };
 
-function cutError(code: keyof typeof cutReasons): ApiError {
+function abortError(code: keyof typeof abortReasons): ApiError {
   return new ApiError(503, {
-    message: `The answer was ended: ${cutReasons[code]}.`,
+    message: `The response was ended: ${abortReasons[code]}.`,
     type: "service_unavailable_error",
     code,
   });

@@ -15,44 +15,44 @@ import type { TokenUsage } from "../pricing/usage.ts";
 
 const firstRetryMs = 100;
 const retryMsMax = 2_000;
-/** How long what a repetition hardly mends is tried. */
+/** How long a refused write is retried: repeating it rarely helps. */
 const refusedForMs = 500;
 
 /**
- * Charges the answer, durably, before its caller sees its end; a store that is away is waited for as
- * long as the hold may live. Throws 503 when the hold is gone, or the store stays away for longer:
- * then the log has what was not charged.
+ * Charges the call, durably, before the caller gets the end of the response. While the store is
+ * unavailable, it retries for as long as the hold can live. Throws 503 when the hold is gone or the
+ * store stays unavailable; the log then has what was not charged.
  */
 export async function settleCall(
   services: InferenceDeps,
-  answer: AdmittedCall,
+  call: AdmittedCall,
   { usage, ending, alongside }: {
     usage: TokenUsage;
     ending: CallEnding;
     alongside?: Settlement["alongside"];
   },
 ): Promise<Extract<SettleResult, { kind: "settled" }>> {
-  const { telemetry, id, requestId, meter: { doubtful } } = answer;
+  const { telemetry, id, requestId, meter: { doubtful } } = call;
   telemetry.begin("settle");
   if (doubtful) {
     services.deps.log("warn", "usage_doubtful", { requestId, chat: id, ...countsOf(doubtful) });
   }
   const settlement: Settlement = {
-    ref: answer.ref,
-    id: answer.id,
-    cost: callCost(answer, usage),
-    usage: describeUsage(answer, usage),
-    idempotencyKey: answer.idempotency?.idempotencyKey ?? null,
-    trigger: userTrigger(answer.user),
+    ref: call.ref,
+    id: call.id,
+    cost: callCost(call, usage),
+    usage: describeUsage(call, usage),
+    idempotencyKey: call.idempotency?.idempotencyKey ?? null,
+    trigger: userTrigger(call.user),
     alongside(tx, entry) {
-      tx.emit(callEndedEvent(answer, ending));
+      tx.emit(callEndedEvent(call, ending));
       alongside?.(tx, entry);
     },
   };
   try {
     const settled = await charge(services, settlement);
-    countFailure(services.deps, answer, ending);
-    answer.permit.count(inputTokensOf(usage) + outputTokensOf(usage));
+    countFailure(services.deps, call, ending);
+    call.permit.count(inputTokensOf(usage) + outputTokensOf(usage));
     telemetry.end(ending);
     return settled;
   } catch (error) {
@@ -79,13 +79,13 @@ async function charge({ holds, deps: { clock } }: InferenceDeps, settlement: Set
     }
   }
   throw new ApiError(503, {
-    message: "The answer took longer than its hold on the balance could be kept.",
+    message: "The response took longer than its hold on the balance could be kept.",
     type: "service_unavailable_error",
     code: "hold_lost",
   });
 }
 
-/** What a server reported, as far as it is counts. */
+/** The counts that a provider reported. */
 function countsOf({ prompt_tokens, completion_tokens }: JsonObject) {
   const count = (value: unknown) => (typeof value === "number" ? value : null);
   return { promptTokens: count(prompt_tokens), completionTokens: count(completion_tokens) };
@@ -101,21 +101,21 @@ function describeUsage({ input, terms, requestId }: AdmittedCall, usage: TokenUs
   };
 }
 
-/** Ends an answer that produced nothing: no charge, and its idempotency key is free again. */
+/** Ends a call that produced nothing: no charge, and its idempotency key is free again. */
 export async function releaseCall(
   { holds, deps }: InferenceDeps,
-  answer: AdmittedCall,
+  call: AdmittedCall,
   ending: CallEnding,
 ): Promise<void> {
-  const { ref, id, requestId, idempotency, telemetry } = answer;
+  const { ref, id, requestId, idempotency, telemetry } = call;
   telemetry.begin("settle");
-  countFailure(deps, answer, ending);
+  countFailure(deps, call, ending);
   const end = (tx: AccountTx) => {
-    tx.emit(callEndedEvent(answer, ending));
+    tx.emit(callEndedEvent(call, ending));
     if (idempotency) removeIdempotencyMark(tx, idempotency);
   };
   await holds.release(ref, id, end).catch((error) =>
-    // The hold then ends by itself, when it expires.
+    // The hold then expires by itself.
     deps.log("error", "release_failed", { requestId, chat: id, ...loggedFault(error) })
   );
   telemetry.end(ending);

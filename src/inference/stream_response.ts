@@ -23,41 +23,41 @@ import { invalidUpstreamResponse, upstreamDisconnected } from "../upstreams/erro
 import type { TokenUsage } from "../pricing/usage.ts";
 
 /**
- * A streamed answer: forward, then pass on and meter frame by frame at the caller's own pace, and
- * settle before the end is said. Throws what the caller is to see as a status; what fails once the
- * response has begun is a frame with OpenAI's error body.
+ * A streamed response: forward the call, then pass on and meter each event at the caller's pace, and
+ * settle before the last frame. Throws an error that can still be a status; an error after the
+ * response has begun is sent as the format's error frame.
  */
 export async function streamResponse(
   services: InferenceDeps,
-  answer: AdmittedCall,
+  call: AdmittedCall,
 ): Promise<Response> {
-  const stopWatching = watchCall(services, answer);
+  const stopWatching = watchCall(services, call);
   try {
-    const notice = await createBalanceNotice(services, answer);
-    const reader = await openStream(services, answer);
+    const notice = await createBalanceNotice(services, call);
+    const reader = await openStream(services, call);
     const removeStream = services.running.addStream();
-    const freeBody = answer.bodies.keep(answer.request);
+    const freeBody = call.bodies.keep(call.request);
     const stop = () => {
       removeStream();
       freeBody();
       stopWatching();
     };
-    const stream = new AnswerStream({ services, answer, reader, notice, stopWatching: stop });
+    const stream = new ResponseStream({ services, call, reader, notice, stopWatching: stop });
     return new Response(stream.body(), {
       headers: {
         ...streamHeaders,
-        "x-request-id": answer.requestId,
-        "x-service-activity-id": activityIdOfRequest(answer.id),
-        ...rateHeaders(answer.rateLimits),
+        "x-request-id": call.requestId,
+        "x-service-activity-id": activityIdOfRequest(call.id),
+        ...rateHeaders(call.rateLimits),
       },
     });
   } catch (error) {
     const ending = endingOf(error);
-    answer.telemetry.countError(error);
+    call.telemetry.countError(error);
     try {
       if (error === callerDisconnected) {
-        await settleCall(services, answer, { usage: await answer.meter.usage(), ending });
-      } else await releaseCall(services, answer, ending);
+        await settleCall(services, call, { usage: await call.meter.usage(), ending });
+      } else await releaseCall(services, call, ending);
     } finally {
       stopWatching();
     }
@@ -67,36 +67,36 @@ export async function streamResponse(
 
 interface StreamOptions {
   services: InferenceDeps;
-  answer: AdmittedCall;
+  call: AdmittedCall;
   reader: EventReader;
   notice: BalanceNotice;
   stopWatching: () => void;
 }
 
-/** The body of a streamed answer, from its first frame to its charge. */
-class AnswerStream {
+/** The body of a streamed response, from its first frame to its charge. */
+class ResponseStream {
   readonly #options: StreamOptions;
   readonly #transform: StreamTransform;
   #ended = false;
-  /** Its hold was used up before it had ended. */
-  #cut = false;
-  /** The caller left while it ran. */
-  #left = false;
-  /** Somebody may still read what is sent. */
-  #open = true;
-  /** The caller reads, and has not been given anything for it yet; or is about to, at the start. */
-  #wanted = true;
-  #goOn = () => {};
-  #over = Promise.resolve();
+  /** The output used up the hold before the stream ended. */
+  #exceededHold = false;
+  /** The client disconnected while the stream ran. */
+  #disconnected = false;
+  /** The client may still read what is sent. */
+  #isReadable = true;
+  /** The client waits for data. True at the start: the first read follows at once. */
+  #hasDemand = true;
+  #resume = () => {};
+  #finished = Promise.resolve();
 
   constructor(options: StreamOptions) {
-    const { answer, notice } = options;
+    const { call, notice } = options;
     this.#options = options;
-    this.#transform = answer.format.createStream({
-      meter: answer.meter,
-      request: answer.input,
-      head: responseHead(answer),
-      apiKey: answer.upstream.apiKey,
+    this.#transform = call.format.createStream({
+      meter: call.meter,
+      request: call.input,
+      head: responseHead(call),
+      apiKey: call.upstream.apiKey,
       notice,
     });
   }
@@ -105,118 +105,120 @@ class AnswerStream {
   body(): ReadableStream<Uint8Array> {
     return new ReadableStream({
       start: (controller) => {
-        this.#over = this.#run(controller);
-        // Nobody will read it, and perhaps nobody would say so.
-        if (!this.#options.answer.request.signal.aborted) return;
-        this.#leave();
+        this.#finished = this.#run(controller);
+        // The client is gone already, and `cancel` may never be called.
+        if (!this.#options.call.request.signal.aborted) return;
+        this.#onDisconnect();
         controller.close();
       },
       pull: () => {
-        this.#wanted = true;
-        this.#goOn();
+        this.#hasDemand = true;
+        this.#resume();
       },
       cancel: () => {
-        this.#leave();
-        return this.#over;
+        this.#onDisconnect();
+        return this.#finished;
       },
     }, { highWaterMark: 0 });
   }
 
-  /** The caller has gone: the upstream is let go at once, or read to its end to be exact. */
-  #leave(): void {
-    this.#open = false;
+  /** Aborts the upstream, or goes on reading it to charge exactly, as the abort policy says. */
+  #onDisconnect(): void {
+    this.#isReadable = false;
     if (this.#ended) return;
-    this.#left = true;
-    const { answer } = this.#options;
-    abortUpstream(answer);
-    this.#goOn();
+    this.#disconnected = true;
+    const { call } = this.#options;
+    abortUpstream(call);
+    this.#resume();
   }
 
-  /** One loop for the whole answer: what waits for the next frame stays small. */
+  /** One loop for the whole stream, so that little memory waits for the next event. */
   async #run(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
     const send = (frames: string) => {
-      if (!this.#open || frames === "") return;
-      this.#wanted = false;
+      if (!this.#isReadable || frames === "") return;
+      this.#hasDemand = false;
       controller.enqueue(encodeUtf8(frames));
     };
-    // An answer that is cut ends also when its caller does not read on.
-    const { signal } = this.#options.answer.controller;
-    signal.addEventListener("abort", () => this.#goOn(), { once: true });
-    const fault = await this.#passOn(send).catch((fault: unknown) => fault);
+    // An aborted call ends also while its client does not read.
+    const { signal } = this.#options.call.controller;
+    signal.addEventListener("abort", () => this.#resume(), { once: true });
+    const fault = await this.#forwardEvents(send).catch((fault: unknown) => fault);
     send(await this.#end(fault));
-    if (this.#open) controller.close();
+    if (this.#isReadable) controller.close();
   }
 
-  /** Passes on what comes, to its end; the upstream's fault, or null. */
-  async #passOn(send: (frames: string) => void): Promise<ApiError | null> {
-    const { reader, answer } = this.#options;
+  /** Forwards events until the stream ends; gives the upstream's error, or null. */
+  async #forwardEvents(send: (frames: string) => void): Promise<ApiError | null> {
+    const { reader, call } = this.#options;
     for (;;) {
-      if (!this.#wanted) await this.#untilWanted();
+      if (!this.#hasDemand) await this.#untilDemand();
       const read = await reader.next();
       if (read === "end") return null;
       send(read === "silent" ? ": keep-alive\n\n" : this.#transform.takeAll(read));
       const { done, error: fault } = this.#transform;
       if (done || fault) return fault;
-      this.#cut = mayExceedHold(answer) && await exceedsHold(answer);
-      if (this.#cut) return null;
+      this.#exceededHold = mayExceedHold(call) && await exceedsHold(call);
+      if (this.#exceededHold) return null;
     }
   }
 
-  /** Until the caller reads on, has left, or is not asked any more because the answer is cut. */
-  async #untilWanted(): Promise<void> {
-    const { signal } = this.#options.answer.controller;
-    if (this.#left || signal.aborted) return;
-    await new Promise<void>((resolve) => (this.#goOn = resolve));
+  /** Waits until the client reads, disconnects, or the call is aborted. */
+  async #untilDemand(): Promise<void> {
+    const { signal } = this.#options.call.controller;
+    if (this.#disconnected || signal.aborted) return;
+    await new Promise<void>((resolve) => (this.#resume = resolve));
   }
 
-  /** Settles, and says how it ended. Runs once. */
+  /** Settles the call and gives the last frames. Runs once. */
   async #end(fault: unknown): Promise<string> {
     this.#ended = true;
-    const { services, answer, reader, stopWatching } = this.#options;
+    const { services, call, reader, stopWatching } = this.#options;
     if (this.#transform.done) reader.finish();
     else reader.cancel();
-    const broken = fault ?? this.#brokenOff();
-    const { id: chat, requestId } = answer;
-    if (broken) answer.telemetry.countError(broken);
+    const broken = fault ?? this.#unfinishedError();
+    const { id: chat, requestId } = call;
+    if (broken) call.telemetry.countError(broken);
     if (broken && endingOf(broken).kind === "failed") {
       services.deps.log("warn", "stream_broken", { requestId, chat, ...loggedFault(broken) });
     }
     try {
       const ends = !broken || this.#transform.complete;
       const charged = await this.#charge(broken);
-      const balance = charged?.entry.balanceAfter ?? formatAmount(answer.quote.balance);
-      const closing = ends ? this.#transform.finish(this.#cut ? "length" : "stop", balance) : "";
-      const usage = charged && answer.input.wantsUsage
-        ? this.#transform.usageFrame(usageBody(answer, charged))
+      const balance = charged?.entry.balanceAfter ?? formatAmount(call.quote.balance);
+      const closing = ends
+        ? this.#transform.finish(this.#exceededHold ? "length" : "stop", balance)
         : "";
-      return closing + usage + (broken ? answer.format.errorFrame(broken) : answer.format.endFrame);
+      const usage = charged && call.input.wantsUsage
+        ? this.#transform.usageFrame(usageBody(call, charged))
+        : "";
+      return closing + usage + (broken ? call.format.errorFrame(broken) : call.format.endFrame);
     } catch (error) {
       services.deps.log("error", "stream_failed", { requestId, chat, ...loggedFault(error) });
-      return answer.format.errorFrame(error);
+      return call.format.errorFrame(error);
     } finally {
       stopWatching();
     }
   }
 
-  /** The fault of a stream that ended without its end, or without anything. */
-  #brokenOff(): ApiError | null {
-    if (this.#transform.isEmpty) return invalidUpstreamResponse("a stream without an answer");
-    if (this.#cut || this.#transform.done || this.#transform.complete) return null;
+  /** The error of a stream that ended without its last event, or without any output. */
+  #unfinishedError(): ApiError | null {
+    if (this.#transform.isEmpty) return invalidUpstreamResponse("a stream without output");
+    if (this.#exceededHold || this.#transform.done || this.#transform.complete) return null;
     return upstreamDisconnected("a stream without its end");
   }
 
-  /** Charges what was produced; nothing, and null, for a fault before anything was. */
+  /** Charges what was produced; null, and no charge, after an error before any output. */
   async #charge(fault: unknown): Promise<{ usage: TokenUsage; entry: Entry } | null> {
-    const { services, answer } = this.#options;
-    if (fault && fault !== callerDisconnected && !answer.meter.producedOutput) {
-      await releaseCall(services, answer, endingOf(fault));
+    const { services, call } = this.#options;
+    if (fault && fault !== callerDisconnected && !call.meter.producedOutput) {
+      await releaseCall(services, call, endingOf(fault));
       return null;
     }
-    const { meter } = answer;
+    const { meter } = call;
     const usage = await (this.#transform.done ? meter.usage() : meter.usageSoFar());
-    // A stream that was read to its end for a caller who left is canceled all the same.
-    const ending = endingOf(fault ?? (this.#left && callerDisconnected));
-    const { entry } = await settleCall(services, answer, { usage, ending });
+    // A stream that was drained after a disconnect counts as canceled all the same.
+    const ending = endingOf(fault ?? (this.#disconnected && callerDisconnected));
+    const { entry } = await settleCall(services, call, { usage, ending });
     return { usage, entry };
   }
 }

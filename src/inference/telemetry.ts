@@ -3,10 +3,10 @@ import type { Deps } from "../deps.ts";
 import type { CallEnding } from "./events.ts";
 import { UpstreamError } from "../upstreams/errors.ts";
 
-/** What a chat goes through, in this order, as far as it comes. */
+/** The steps of a call, in order. */
 export type CallStep = "admit" | "forward" | "meter" | "settle";
 
-/** How a chat can end: as an answer does, or before it is one. */
+/** How a call can end: as an admitted call, or before it was admitted. */
 type Outcome = CallEnding | { kind: "paywalled" | "replayed" } | {
   kind: "refused";
   errorCode: string;
@@ -15,20 +15,20 @@ type Outcome = CallEnding | { kind: "paywalled" | "replayed" } | {
 interface StepsOptions {
   /** Our own id of the request. */
   id: string;
-  /** When it came, by the clock's `elapsed`. */
+  /** When the request arrived, by the clock's `elapsed`. */
   startedAt: number;
 }
 
 /**
- * The steps of one chat, for graphs and traces: how long it waited for its model, how long it took
- * besides, and how it ended. Where nobody traces, `span` is null and costs nothing.
+ * Metrics and traces of one call: how long it waited for the upstream, how long it took besides, and
+ * how it ended. Without tracing `span` is null and costs nothing.
  */
 export class CallTelemetry {
   readonly span: ReturnType<NonNullable<Deps["tracing"]>["within"]> | null;
   readonly #deps: Pick<Deps, "metrics" | "clock">;
   readonly #startedAt: number;
   #step: CallStep = "admit";
-  /** When the step began, of a step that only waits for the model; and how long such ones took. */
+  /** When the current wait for the upstream began, and how long earlier waits took. */
   #waitsSince = 0;
   #waitedMs = 0;
   #streamed = false;
@@ -42,7 +42,7 @@ export class CallTelemetry {
     this.span?.step("admit");
   }
 
-  /** Goes on to the next step. Of a stream, also the metering is a wait for the model. */
+  /** Begins the next step. For a stream, metering is a wait for the upstream too. */
   begin(step: CallStep, { streamed = this.#streamed }: { streamed?: boolean } = {}): void {
     const waited = this.#isWait();
     const before = this.#step;
@@ -58,14 +58,14 @@ export class CallTelemetry {
     (streamed ? streams : whole).observeMs(this.#waitedMs);
   }
 
-  /** Counts what the upstream did instead of answering, or that its call was ended from here. */
+  /** Counts an upstream error, or that we ended the call. */
   countError(fault: unknown): void {
     const { upstreamFaults } = this.#deps.metrics;
     if (fault instanceof UpstreamError) upstreamFaults[fault.kind].add();
     else if (fault instanceof ApiError) upstreamFaults.ended.add();
   }
 
-  /** The end, which is counted once: what comes after it changes nothing. */
+  /** Records the ending. Only the first call counts. */
   end(outcome: Outcome): void {
     if (this.#ended) return;
     this.#ended = true;

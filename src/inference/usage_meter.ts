@@ -13,35 +13,35 @@ import {
 
 interface MeterOptions {
   choices: number;
-  /** What is believed of the provider's word. */
+  /** The most that we believe of a provider's usage. */
   plausible: PlausibleUsage;
-  /** Our own count of the prompt, which stops beyond `most`; asked for only when it is needed. */
+  /** Counts the prompt ourselves, and stops beyond `most`. Called only when needed. */
   countInput: (most?: number) => Promise<number>;
   clock: Clock;
 }
 
-// Some servers report one choice of several (llama.cpp does); by less than this, a provider that
-// reports them all may count the same text otherwise than we do.
+// Some servers report only one choice of several, as llama.cpp does. A provider that reports all of
+// them may still count the same text up to this factor differently from us.
 const tokenizersDiffer = 1.25;
 
 /**
- * What one answer has used: the provider's word where there is one, else our own count of what went
- * by. Text is counted only when it must be, and never kept beyond a bound.
+ * What one response has used: the provider's usage where it reports one, else our own count of the
+ * text that passed. Text is counted only when needed, and kept only up to a bound.
  */
 export class UsageMeter {
-  /** Whether the model's server has been sent the prompt, or a part of it. */
+  /** Whether the upstream has been sent the prompt, or a part of it. */
   promptSent = false;
-  /** Whether the model has said anything. */
+  /** Whether the model has produced any output. */
   producedOutput = false;
-  /** The provider's usage object as it came, for the caller. */
+  /** The provider's usage object, unchanged, for the caller. */
   reported: JsonObject | null = null;
-  /** The last `usage` that was not believed: for the log. */
+  /** The last usage that was not plausible, for the log. */
   doubtful: JsonObject | null = null;
   readonly #options: MeterOptions;
   #provider: TokenUsage | null = null;
-  /** What is believed of a `usage` whose prompt is not. */
+  /** The output part of a usage whose prompt part is not plausible. */
   #output: ReturnType<typeof readOutput> = null;
-  /** Output has come since the provider's last word. */
+  /** Output has arrived since the provider's last usage. */
   #isBehind = false;
   #uncounted = "";
   #counted = 0;
@@ -59,7 +59,7 @@ export class UsageMeter {
     this.#isBehind = true;
   }
 
-  /** Takes note of a `usage`; the last one that makes sense stands. */
+  /** Adds a reported usage. The last plausible one counts. */
   addUsage(raw: Json | undefined): void {
     const usage = readUsage(raw, this.#options.plausible);
     if (!isObject(raw)) return;
@@ -75,7 +75,7 @@ export class UsageMeter {
     if (usage.output > 0) this.producedOutput = true;
   }
 
-  /** Whether the output is surely no longer than this: one byte is at least one token's worth. */
+  /** Whether the output has certainly no more tokens than this: a token takes a byte at least. */
   surelyWithin(tokens: number): boolean {
     return this.#counted + this.#uncounted.length * 3 <= tokens &&
       this.#uncounted.length < uncountedCharsMax;
@@ -84,13 +84,13 @@ export class UsageMeter {
   /** Our own count of the output so far. */
   async countOutput(): Promise<number> {
     const count: CountTokens = await loadTokenizer();
-    const stretch = new TimeSlice(this.#options.clock);
-    // More may come in a pause, and somebody else may ask: whoever is next counts what is left.
+    const timeSlice = new TimeSlice(this.#options.clock);
+    // During a yield more text may arrive, and another caller may count: each takes what is left.
     while (this.#uncounted !== "") {
-      if (stretch.expired) await stretch.yield();
-      const slice = sliceAt(this.#uncounted, 0);
-      this.#uncounted = this.#uncounted.slice(slice.length);
-      this.#counted += count(slice);
+      if (timeSlice.expired) await timeSlice.yield();
+      const part = sliceAt(this.#uncounted, 0);
+      this.#uncounted = this.#uncounted.slice(part.length);
+      this.#counted += count(part);
     }
     return this.#counted;
   }
@@ -100,19 +100,19 @@ export class UsageMeter {
     return this.#options.countInput(most);
   }
 
-  /** The use of an answer that has come to its end: the provider's word, or our own count. */
+  /** The usage of a finished response: the provider's, or our own count. */
   usage(): Promise<TokenUsage> {
-    // A word that came before the text may be of the prompt alone.
+    // A usage reported before the text may cover the prompt alone.
     const isWhole = this.#options.choices === 1 && !this.#isBehind;
     return this.#usage(isWhole ? Infinity : tokenizersDiffer);
   }
 
-  /** The use so far: of what has come since the provider's word, at least our own count. */
+  /** The usage so far, with our count of what has arrived since the provider's last usage. */
   usageSoFar(): Promise<TokenUsage> {
     return this.#isBehind ? this.#usage(1) : this.usage();
   }
 
-  /** Our own count, where it is more than `room` times the provider's. */
+  /** The provider's usage, unless our count of the output exceeds it `room` times. */
   async #usage(room: number): Promise<TokenUsage> {
     if (!this.#provider) {
       const counted = this.producedOutput ? await this.countOutput() : 0;

@@ -45,7 +45,7 @@ export async function wholeResponse(
         headers = chargeHeaders(entry);
         body = complete.write({ usage: usageBody(call, { usage, entry }), notice, balance });
         const { idempotency, ref } = call;
-        if (idempotency) storeResponse(tx, idempotency, { ref, answer: { headers, body } });
+        if (idempotency) storeResponse(tx, idempotency, { ref, response: { headers, body } });
       },
     });
     const isTooLarge = call.idempotency && !fitsIdempotencyStore(body);

@@ -245,7 +245,7 @@ function requireHoldCapacity({ account, ownHolds, snapshot, now }: AccountTx): v
 
 function tooManyHolds(most: number): ApiError {
   return new ApiError(429, {
-    message: `This user has ${most} answers running, which is the most at once.`,
+    message: `This user has ${most} requests running, which is the limit.`,
     type: "rate_limit_error",
     code: "concurrency_limit",
     headers: { "retry-after": "1" },

@@ -73,7 +73,7 @@ const usageSchema = z.object({
   model: z.string(),
   requestId: z.string().meta({ description: "The `X-Request-Id` of the answer." }),
   source: z.enum(["provider", "estimated"]).meta({
-    description: "Who counted: the model's server, or Farebox.",
+    description: "Who counted: the upstream, or Farebox.",
   }),
   ...tokenFields,
   price: z.record(z.string(), z.string()).meta({

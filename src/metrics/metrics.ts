@@ -28,7 +28,7 @@ export type Metrics = ReturnType<typeof createMetrics>;
 function chatMeters(page: MetricsRegistry) {
   const upstreamSeconds = page.histograms({
     name: "farebox_upstream_seconds",
-    help: "The wait for a model's server: to the end of a whole answer, to the head of a stream",
+    help: "The wait for an upstream: to the end of a whole answer, to the head of a stream",
     labels: ["answer"],
     bounds: latencyBuckets,
   });
@@ -42,7 +42,7 @@ function chatMeters(page: MetricsRegistry) {
     /** What a chat takes besides the wait for its model: in this code, and for its caller's body. */
     addedTime: page.histograms({
       name: "farebox_chat_added_seconds",
-      help: "What this service adds to a charged chat: all but the wait for the model's server",
+      help: "What this service adds to a charged chat: all but the wait for the upstream",
       bounds: latencyBuckets,
     })({}),
     upstreamTime: {
@@ -51,7 +51,7 @@ function chatMeters(page: MetricsRegistry) {
     },
     upstreamFaults: page.countersBy({
       name: "farebox_upstream_faults_total",
-      help: "Calls of a model's server without a whole answer ('ended': broken off from here)",
+      help: "Calls of an upstream without a whole answer ('ended': broken off from here)",
       label: "kind",
       values: [
         ...["refused", "rate_limited", "account", "failed"] as const,

@@ -4,19 +4,18 @@ import { parseAmount } from "../base/money.ts";
 
 /**
  * Prices by field, in 1e-9 currency units per million tokens. A class whose field is absent costs
- * what its row of the table says instead.
+ * the price that its row of the table names instead.
  */
 export type TokenPrices =
   & Record<RequiredPriceField, bigint>
   & { [Field in Exclude<PriceField, RequiredPriceField>]?: bigint };
 
-/** The day that the catalogue's package was published: prices may have moved since. */
+/** When the catalogue's package was published; prices may have changed since. */
 export const catalogueDate = "2026-09-23";
 
 /**
  * Prices in US dollars from `@pydantic/genai-prices`, all tiers. Null when the model is unknown, has
- * no price for input or output, or takes money for more than tokens of text: an absent price is
- * never free.
+ * no price for input or output, or charges for more than text tokens: an absent price is never free.
  */
 export function cataloguePrice(model: string): { above: number; rates: TokenPrices }[] | null {
   const found = lookUp(model);
@@ -33,9 +32,9 @@ export function cataloguePrice(model: string): { above: number; rates: TokenPric
   return whole.length === tiers.length ? whole : null;
 }
 
-/** Such models search for each answer, at a fee that the catalogue does not have for all of them. */
+/** These models search for each response, at a fee that the catalogue often lacks. */
 const searches = /-search\b/;
-/** What an answer may bring of itself; sounds and searches come only to those who ask for them. */
+/** Charges that a response may cause without being asked for, as image output is. */
 const extras = ["output_image_mtok", "requests_kcount"];
 
 function lookUp(model: string): ModelPrice | null {
@@ -46,7 +45,7 @@ function lookUp(model: string): ModelPrice | null {
   }
 }
 
-/** The rates of one tier; null when input or output has no price in it. */
+/** The prices of one tier; null when input or output has no price in it. */
 function at(prices: ModelPrice, above: number): TokenPrices | null {
   const input = rate(prices.input_mtok, above);
   const output = rate(prices.output_mtok, above);
@@ -59,7 +58,7 @@ function at(prices: ModelPrice, above: number): TokenPrices | null {
   };
 }
 
-/** The package gives prices as doubles; nine decimals are more than any provider's price has. */
+/** The package has prices as doubles. Nine decimals are more than any provider's price has. */
 function rate(price: number | TieredPrices | undefined, above: number): bigint | null {
   if (price === undefined) return null;
   const value = typeof price === "object"

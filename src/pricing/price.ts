@@ -21,7 +21,7 @@ import type { ModelPrice } from "../projects/price_schema.ts";
 import type { Project } from "../projects/schema.ts";
 import { cataloguePrice, type TokenPrices } from "./catalogue.ts";
 
-/** What a model costs. Tiers in order; one applies when the input is longer than `above` tokens. */
+/** A model's price. Tiers in order; a tier applies to an input of more than `above` tokens. */
 export interface Price {
   tiers: readonly { above: number; rates: TokenPrices }[];
   requestFee: Amount;
@@ -29,7 +29,7 @@ export interface Price {
   percent: bigint;
 }
 
-/** All that a chat with one model is bound by. */
+/** The price and the bounds of calls to one model. */
 export interface ModelTerms {
   price: Price;
   maxOutputTokens: number;
@@ -46,12 +46,12 @@ const million = 1_000_000n;
 const wholePercent = 100n * unit;
 const termsPerProjectMax = 1_000;
 
-// A project's object is kept per version of its row, so what is worked out here ends with it.
+// There is one project object for each version of its row, so cached terms end with that version.
 const termsPer = memoizeByObject((_project: Project) => new Map<string, ModelTerms | null>());
 
 /**
  * The terms of a model: the project's own price for exactly this name, else for "*", both final;
- * else the catalogue's with the markup, where the project says so. Null: not served.
+ * else the catalogue's price with the markup, where the project uses it. Null: not served.
  */
 export function modelTerms(project: Project, model: string): ModelTerms | null {
   const terms = termsPer(project);
@@ -91,7 +91,7 @@ function ratesOf(own: ModelPrice): TokenPrices {
   return prices;
 }
 
-/** Models known to think in tokens that they do not show. */
+/** Models known to reason in tokens that they do not show. */
 const reasoningNames = /(^|\/)(o\d|gpt-5)|reasoner|deepseek-r\d|thinking/i;
 
 function bounds(project: Project, model: string, price: Price, own: ModelPrice | null): ModelTerms {
@@ -108,14 +108,14 @@ function bounds(project: Project, model: string, price: Price, own: ModelPrice |
   };
 }
 
-/** The rates that apply to this much input. */
+/** The prices that apply to this many input tokens. */
 export function pricesForInput(price: Price, inputTokens: number): TokenPrices {
   const tier = price.tiers.findLast(({ above }) => inputTokens > above) ?? price.tiers[0];
   if (!tier) throw new Error("a price has at least one tier");
   return tier.rates;
 }
 
-/** The highest price of an input and of an output token, over all tiers: what a hold reckons with. */
+/** The highest price of an input and of an output token, over all tiers: used for holds. */
 export const highestPrices = memoizeByObject((price: Price): Record<TokenSide, bigint> => {
   const highest = { input: 0n, output: 0n };
   for (const { rates } of price.tiers) {
@@ -129,7 +129,7 @@ export const highestPrices = memoizeByObject((price: Price): Record<TokenSide, b
 
 type TokenSide = "input" | "output";
 
-/** The classes that are charged, each with the price fields to look at, the first present one wins. */
+/** The classes that are charged, each with its price fields: the first one present applies. */
 const chargedClasses = pricedClasses.map(({ name, side, price, priceElse }) => ({
   name,
   side,
@@ -149,7 +149,7 @@ function rateFor(rates: TokenPrices, fields: readonly PriceField[]): bigint {
   throw new Error(`a price has none of ${fields.join(", ")}`);
 }
 
-/** What tokens cost at given rates: multiplied first, divided once, rounded up once. */
+/** The cost of tokens at given prices: multiplied first, divided once, rounded up once. */
 export function tokenCost(
   price: Price,
   rates: TokenPrices,
@@ -174,7 +174,7 @@ export function costBound(
   return toAmount(tokens + price.requestFee);
 }
 
-/** What an answer costs. The request fee is due when it produced output. */
+/** The cost of a call. The request fee is due when it produced output. */
 export function usageCost(price: Price, usage: TokenCounts, producedOutput: boolean): Amount {
   const tokens = tokenCost(price, pricesForInput(price, inputTokensOf(usage)), usage);
   return producedOutput ? toAmount(tokens + price.requestFee) : tokens;
@@ -182,7 +182,7 @@ export function usageCost(price: Price, usage: TokenCounts, producedOutput: bool
 
 /**
  * The most output tokens, for each of `choices`, that `spendable` pays for after `input` tokens at
- * the highest rates. Negative when not even the input can be paid; Infinity when output is free.
+ * the highest prices. Negative when the input cannot be paid; Infinity when output is free.
  */
 export function affordableOutput(
   price: Price,
@@ -194,8 +194,8 @@ export function affordableOutput(
 }
 
 /**
- * The most input tokens that `spendable` pays for beside so much output for each of `choices`: the
- * same sum the other way round. Negative when not even that output can be paid.
+ * The most input tokens that `spendable` pays for beside `output` tokens for each of `choices`.
+ * Negative when that output cannot be paid.
  */
 export function affordableInput(
   price: Price,
@@ -206,7 +206,7 @@ export function affordableInput(
   return tokensFor(price, { spendable, other, rate: inputRate });
 }
 
-/** How many tokens at a rate are paid for beside the fee and `other` tokens' cost. */
+/** How many tokens at a price can be paid beside the fee and the cost of `other` tokens. */
 function tokensFor(
   { requestFee, percent }: Price,
   { spendable, other, rate }: { spendable: Amount; other: bigint; rate: bigint },
@@ -216,7 +216,7 @@ function tokensFor(
   return rate * percent === 0n ? Infinity : Number(budget / (rate * percent));
 }
 
-/** The price as an entry keeps it: decimal strings per million tokens. */
+/** The price as an entry stores it: decimal strings per million tokens. */
 export function describePrice(price: Price, inputTokens: number): Readonly<Record<string, string>> {
   return describer(price)(pricesForInput(price, inputTokens));
 }
@@ -235,8 +235,8 @@ const describer = memoizeByObject(({ percent, requestFee }: Price) =>
 );
 
 /**
- * What an answer may have cost, by what its entry keeps. That it produced output is kept only by its
- * tokens: a server may have counted none of a text that came.
+ * The possible costs of a call, recomputed from its entry. An entry records output only as tokens: a
+ * provider may have reported none for text that was produced.
  */
 export function possibleCosts({ price, ...used }: EntryUsage): Amount[] {
   const part = (name: string) => fromDecimal(price[name] ?? "0");
@@ -254,7 +254,7 @@ export function possibleCosts({ price, ...used }: EntryUsage): Amount[] {
   return whetherProduced.map((produced) => usageCost(described, usage, produced));
 }
 
-/** What a million tokens cost with the markup, at the lowest tier, as decimal strings. */
+/** The price of a million tokens with the markup, at the lowest tier, as decimal strings. */
 export function priceForPeople(price: Price): { input: string; output: string } {
   const { input, output } = pricesForInput(price, 0);
   const marked = (rate: bigint) =>

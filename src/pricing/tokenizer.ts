@@ -1,4 +1,4 @@
-/** Counts tokens of text, of any kind and length, without ever throwing. */
+/** Counts the tokens of any text, and never throws. */
 export type CountTokens = (text: string) => number;
 
 type Encoding = typeof import("gpt-tokenizer/o200k");
@@ -7,20 +7,19 @@ let loading: Promise<CountTokens> | null = null;
 
 /**
  * The o200k_base tokenizer, loaded at the first call: its ranks take 80 MB and a fifth of a second,
- * which a service whose upstreams report their usage need never spend.
+ * which a service whose upstreams report usage never needs.
  */
 export function loadTokenizer(): Promise<CountTokens> {
   loading ??= import("gpt-tokenizer/o200k").then(counter);
   return loading;
 }
 
-// Of random letters these take 5 to 10 ms; matching a run of millions overflows the stack.
+// Random letters of this length take 5 to 10 ms. Matching a run of millions overflows the stack.
 const sliceChars = 2 * 1024;
 
 /**
- * The part of a text from there on that is counted at once: up to a blank, which no token reaches
- * across, so that the parts together count as much as the whole. Without one, a cut adds at most
- * one token.
+ * The part of a text from an offset that is counted at once. It ends at a space, which no token
+ * spans, so that the parts count as much as the whole. Without a space, a cut adds at most one token.
  */
 export function sliceAt(text: string, from: number): string {
   const slice = text.slice(from, from + sliceChars);
@@ -31,16 +30,16 @@ export function sliceAt(text: string, from: number): string {
   return endsInHalf ? slice.slice(0, -1) : slice;
 }
 
-// Merging is quadratic in the length of a run that the tokenizer's pattern does not split (200,000
-// equal letters took 20 s), so long runs are cut. Each cut adds at most one token.
+// Merging is quadratic in the length of a run that the tokenizer's pattern does not split: 200,000
+// equal letters took 20 s. Long runs are therefore cut. Each cut adds at most one token.
 const longRun = /\S{65,}|\s{65,}/g;
 const pieceLength = 64;
 
-// A text marked as special (`<|endoftext|>`) counts as what it is: text.
+// Special tokens such as `<|endoftext|>` are counted as plain text.
 const plainText = { disallowedSpecial: new Set<string>() };
 
-// The tokenizer remembers words: 100,000, unless told otherwise. Once it is full, each new word costs
-// a walk over all those that it has forgotten, and each keeps the text alive that it is a part of.
+// The tokenizer caches 100,000 words by default. Once the cache is full, each new word costs a walk
+// over the evicted ones, and every word keeps the text that contains it in memory.
 const wordsRemembered = 1_000;
 
 function counter({ countTokens, setMergeCacheSize }: Encoding): CountTokens {

@@ -6,19 +6,19 @@ export interface TokenUsage extends TokenCounts {
   source: "provider" | "estimated";
 }
 
-/** More tokens than these are a fault of the server that reports them, and not believed. */
+/** The most tokens that are plausible. A provider that reports more is not believed. */
 export interface PlausibleUsage {
   input: number;
   output: number;
 }
 
 // Templates, media and tokenizers differ, and not every server counts hidden reasoning against the
-// cap: so much more than what was asked for is believed, but no more.
+// cap. Reports up to this much above the request are believed.
 const roomFactor = 2;
 const inputRoom = 2_000;
 const outputRoom = 32_768;
 
-/** What may be believed of an answer to a prompt of that bound, capped at so many tokens. */
+/** The most that is plausible for a prompt with this bound and an output with this cap. */
 export function plausibleUsage(promptBound: number, outputCap: number): PlausibleUsage {
   return {
     input: promptBound * roomFactor + inputRoom,
@@ -26,15 +26,15 @@ export function plausibleUsage(promptBound: number, outputCap: number): Plausibl
   };
 }
 
-/** Usage of which we know only how much went in and came out. */
+/** Usage by our own count, of which only input and output are known. */
 export function estimatedUsage(input: number, output: number, reasoning = 0): TokenUsage {
   return { ...tokenCounts({ uncachedInput: input, output, reasoning }), source: "estimated" };
 }
 
 /**
- * A provider's `usage` as a partition, or null when it is missing or absurd (negative, fractional,
- * not a number, more than plausible). Parts larger than their whole are cut to it, so nothing is
- * billed twice. Zero is a count like any other.
+ * Reads a provider's `usage` as a partition. Null when it is missing or implausible: negative,
+ * fractional, not a number, too large. A part larger than its whole is cut to it, so that nothing is
+ * billed twice. Zero is a valid count.
  */
 export function readUsage(raw: unknown, most: PlausibleUsage): TokenUsage | null {
   const written = readOutput(raw, most);
@@ -62,8 +62,8 @@ function readInput(raw: JsonObject): InputTokens | null {
 }
 
 /**
- * What a server counts beside the prompt that it read from a cache or wrote to one, as Anthropic does
- * and some that pass its counts on: their total says so. Null where the prompt has it all.
+ * Cache reads and writes that a provider counts beside the prompt tokens, as Anthropic does and
+ * routers that pass its counts on: their total includes them. Null where the prompt includes them.
  */
 function besidePrompt(raw: JsonObject): Omit<InputTokens, "uncachedInput"> | null {
   const cachedInput = tokens(raw.cache_read_input_tokens) ?? 0;
@@ -75,7 +75,7 @@ function besidePrompt(raw: JsonObject): Omit<InputTokens, "uncachedInput"> | nul
     : null;
 }
 
-/** What a provider's `usage` says of the output, also where what it says of the prompt is absurd. */
+/** The output part of a provider's `usage`, also where its prompt part is implausible. */
 export function readOutput(
   raw: unknown,
   most: PlausibleUsage,
@@ -92,8 +92,8 @@ export function readOutput(
 }
 
 /**
- * Thoughts that a server counts beside the answer's tokens (xAI, Gemini), where OpenAI counts them
- * within: its total says so. What it wrote to or read from a cache beside the prompt is no output.
+ * Reasoning that a provider counts beside the completion tokens, as xAI and Gemini do; OpenAI counts
+ * it inside. The total reveals it. Cache tokens beside the prompt are not output.
  */
 function hiddenOutput(raw: JsonObject, counted: number): number {
   const beside = (tokens(raw.cache_creation_input_tokens) ?? 0) +

@@ -104,13 +104,13 @@ async function errorText({ body }: UpstreamResponse, signal: AbortSignal): Promi
   }
 }
 
-/** So much of a body, after any blanks, tells what it is; and the most that is read to find it. */
+/** Characters that tell what a body is, after leading spaces; and the most that is read for them. */
 const tellingChars = 8;
 const peekedCharsMax = 4 * 1024;
 
 /**
- * How a body begins, as text, and the same body with all that it had: its first pieces may be blank,
- * or end within a word. Throws as `readBody` does.
+ * Gives the start of a body as text, and the same body unread. The first pieces may be only spaces,
+ * or end within a word. Throws as `readUpstreamBody` does.
  */
 export async function peekBody(
   body: UpstreamBody,
@@ -132,7 +132,7 @@ export async function peekBody(
   return { start, body: { ...body, read: async () => pieces.shift() ?? await body.read() } };
 }
 
-/** Reads a body of at most `bytesMax`. Throws 502 when it is larger or breaks off. */
+/** Reads a body of at most `bytesMax`. Throws 502 when it is larger or ends early. */
 export async function readUpstreamBody(
   body: UpstreamBody,
   bytesMax: number,
@@ -162,7 +162,7 @@ export async function readUpstreamBody(
   return whole.subarray(0, length);
 }
 
-/** What an aborted signal was aborted for, as the error to tell; null when it was not. */
+/** The reason of an aborted signal as an error for the caller; null when it is not aborted. */
 export function abortError(signal: AbortSignal): ApiError | null {
   if (!signal.aborted) return null;
   return signal.reason instanceof ApiError ? signal.reason : upstreamTimeout(signal.reason);

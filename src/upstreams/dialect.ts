@@ -7,9 +7,9 @@ export type MaxTokensField = "max_tokens" | "max_completion_tokens";
 
 /** What decides how an upstream is spoken to. */
 export interface DialectSource {
-  /** Set by the project; else it is learnt. */
+  /** Set by the project; else learned from errors. */
   maxTokensField: MaxTokensField | null;
-  /** What this process has learnt about the upstream's models. */
+  /** What this process has learned about the upstream's models. */
   knownDialects: KnownDialects;
 }
 
@@ -109,10 +109,10 @@ function refusesField(field: MaxTokensField, error: UpstreamErrorBody): boolean 
     /not supported|unsupported|unrecogni|extra|unknown|permitted/i.test(error.message));
 }
 
-/** No model is known whose longest answer is shorter: a smaller number means something else. */
+/** No known model has a lower output limit: a smaller number means something else. */
 const maxTokensMin = 256;
 
-/** The dialect with the longest answer that a refusal names, where it names one that is shorter. */
+/** The dialect with the output limit that an error names, where it is lower. */
 async function shorterDialect(
   { cap, countPrompt }: DialectCall,
   dialect: Dialect,
@@ -145,24 +145,23 @@ async function shorterDialect(
     /at most (\d+)|less than or equal to `?(\d+)|\[\d+, ?(\d+)\]|\d+ > (\d+)/i,
   );
   if (most === null || most < maxTokensMin || most >= asked) return null;
-  // What is left beside one prompt is not what the model can write beside another.
+  // What is left beside this prompt says nothing about other prompts.
   const isOfPrompt = /prompt|input|context|messages|total/i.test(message);
   return { ...dialect, ...(isOfPrompt ? { room: most } : { maxTokens: most }) };
 }
 
-/** A refusal of a prompt and an answer of `asked` tokens that does not say how long the prompt is. */
+/** An error about a prompt and `asked` output tokens that does not say how long the prompt is. */
 interface Uncounted {
   asked: number;
-  /** At most this much is left for the answer. */
+  /** At most this many tokens are left for the response. */
   left: number;
   context: number;
   isFirst: boolean;
 }
 
 /**
- * How long an answer to ask for where vLLM stopped counting a prompt that is too long beside what was
- * asked: what our own count leaves, and once that was too much, or is no less, half of what was asked.
- * 0 where the prompt is too long by itself.
+ * The output bound to retry with where vLLM stopped counting a prompt that is too long beside the
+ * bound: first what our own count leaves, then half of the bound. 0 where the prompt is too long.
  */
 async function uncountedRoom(
   countPrompt: DialectCall["countPrompt"],
@@ -182,7 +181,7 @@ function numberIn(text: string, pattern: RegExp): number | null {
   return found === undefined ? null : Number(found);
 }
 
-/** Whether an error names this field, or a part of it; not one whose name only begins alike. */
+/** Whether an error names this field or a part of it, not one whose name only begins alike. */
 function isAbout({ param, message }: UpstreamErrorBody, field: string): boolean {
   if (param !== null) return param === field || param.startsWith(`${field}.`);
   return new RegExp(`(?<![\\w.])${field}(?!\\w)`).test(message);

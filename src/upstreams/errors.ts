@@ -5,10 +5,10 @@ import type { Config } from "../config.ts";
 import type { Deps } from "../deps.ts";
 import { sandboxModel } from "./sandbox.ts";
 
-/** What an upstream did instead of answering, as it is counted. */
+/** Kinds of upstream errors, as metrics count them. */
 export type UpstreamErrorKind = Exclude<keyof Deps["metrics"]["upstreamFaults"], "ended">;
 
-/** A fault of an upstream, as our caller sees it. */
+/** An error of an upstream, as our caller sees it. */
 export class UpstreamError extends ApiError {
   readonly kind: UpstreamErrorKind;
 
@@ -18,37 +18,37 @@ export class UpstreamError extends ApiError {
   }
 }
 
-/** What an upstream said in an error, whatever its shape. */
+/** The content of an upstream's error body, whatever its shape. */
 export interface UpstreamErrorBody {
   status: number;
   message: string;
   type: string | null;
   param: string | null;
   code: string | null;
-  /** Google's word for what is wrong, beside a code that is only the status. */
+  /** Google's reason, beside a code that only repeats the status. */
   reason: string | null;
-  /** What a server behind a router said, as OpenRouter passes it on. */
+  /** The error of the provider behind a router, as OpenRouter passes it on. */
   behind: UpstreamErrorBody | null;
 }
 
-/** Statuses that are about the caller's request, and so go on to the caller. */
+/** Statuses that concern the caller's request, and are passed on. */
 const callersFault = new Set([400, 404, 413, 422, 429]);
 const ownersStatuses = [401, 402, 403];
 const ownersWords =
   /insufficient_quota|credit_balance|billing|invalid_api_key|api_key_invalid|authentication/i;
 const messageCharsMax = 2_000;
-/** In seconds, where a server is too busy and does not say for how long. */
+/** In seconds, for a 429 without a `Retry-After`. */
 const untoldRetryAfter = "1";
 
-/** A text without the operator's key, which some servers repeat. */
+/** Removes the operator's key from a text: some servers repeat it. */
 export function redactKey(text: string, apiKey: Secret | null): string {
   return apiKey ? text.replaceAll(apiKey.reveal(), "[redacted]") : text;
 }
 
-/** Reads an error body, already redacted: OpenAI's shape, or what comes near it. */
+/** Reads a redacted error body in OpenAI's shape, or a similar one. */
 export function readUpstreamError(status: number, text: string): UpstreamErrorBody {
   const sent = parsed(text);
-  // Google's server for OpenAI's clients has it in a list.
+  // Google's OpenAI-compatible endpoint wraps it in a list.
   const body = Array.isArray(sent) ? sent[0] : sent;
   const error = isObject(body) ? body.error ?? body : null;
   const detail = isObject(error) ? error : {};
@@ -79,7 +79,7 @@ function faultBehind(status: number, metadata: unknown): UpstreamErrorBody | nul
   return readUpstreamError(status, parsed(raw) === null ? JSON.stringify({ message: raw }) : raw);
 }
 
-/** The fields at fault as FastAPI's servers list them: https://fastapi.tiangolo.com/tutorial/handling-errors/ */
+/** Invalid fields as FastAPI lists them: https://fastapi.tiangolo.com/tutorial/handling-errors/ */
 function invalidFields(list: unknown): { param: string; said: string }[] {
   if (!Array.isArray(list)) return [];
   return list.flatMap((item) => {
@@ -101,16 +101,16 @@ function asText(value: unknown): string | null {
   return typeof value === "string" || typeof value === "number" ? String(value) : null;
 }
 
-/** Whether an error is about the operator's account or key, and so not for our caller. */
+/** Whether an error concerns the operator's account or key, and must not reach our caller. */
 export function isOwnerError({ status, type, code, reason }: UpstreamErrorBody): boolean {
   return ownersStatuses.includes(status) || ownersStatuses.includes(Number(code)) ||
     ownersWords.test(`${type} ${code} ${reason}`);
 }
 
 /**
- * An upstream's error as our caller sees it. What is about the request passes on; what is about the
- * operator's account or key (401, 402, 403, quota) is 502, and its text stays in the cause. A 429
- * always says when to try again.
+ * An upstream's error as our caller sees it. Errors about the request are passed on. Errors about the
+ * operator's account or key (401, 402, 403, quota) become 502, with their text in the cause. A 429
+ * always has `Retry-After`.
  */
 export function toCallerError(fault: UpstreamErrorBody, retryAfter: string | null): UpstreamError {
   const { status, message, type, param, code } = fault;
@@ -122,15 +122,15 @@ export function toCallerError(fault: UpstreamErrorBody, retryAfter: string | nul
     const overloaded = status === 503 || status === 529;
     return new UpstreamError(ownersFault ? "account" : "failed", 502, {
       message: overloaded && !ownersFault
-        ? "The model's server is overloaded. Try again shortly."
-        : "The model's server could not answer.",
+        ? "The upstream is overloaded. Try again shortly."
+        : "The upstream returned an error.",
       code: ownersFault ? "upstream_unavailable" : "upstream_error",
       cause: `upstream status ${status}: ${fault.message}`,
       ...(ownersFault ? {} : retry),
     });
   }
   return new UpstreamError(status === 429 ? "rate_limited" : "refused", status, {
-    message: message || `The model's server answered with status ${status}.`,
+    message: message || `The upstream returned status ${status}.`,
     type: type ?? (status === 429 ? "rate_limit_error" : "invalid_request_error"),
     param,
     code: code ?? (status === 429 ? "rate_limit_exceeded" : null),
@@ -139,16 +139,16 @@ export function toCallerError(fault: UpstreamErrorBody, retryAfter: string | nul
   });
 }
 
-/** 502: the upstream answered with something that is no chat completion. */
+/** 502: the upstream's response is not valid in the format. */
 export function invalidUpstreamResponse(cause: unknown): UpstreamError {
-  const message = "The model's server gave no valid answer.";
+  const message = "The upstream returned an invalid response.";
   return new UpstreamError("invalid", 502, { message, code: "upstream_error", cause });
 }
 
-/** 502: there is no upstream to ask, which is no fault of one. */
+/** 502: no upstream is configured. Not counted as an upstream error. */
 export function noUpstream({ dev }: Pick<Config, "dev">): ApiError {
   return new ApiError(502, {
-    message: "No model's server is set for this project: " +
+    message: "No upstream is configured for this project: " +
       (dev
         ? `in development only '${sandboxModel}' answers without UPSTREAM_URL.`
         : "its owner sets the project's upstream, or the operator UPSTREAM_URL."),
@@ -168,20 +168,20 @@ export function modelNotFound(model: string): ApiError {
 
 /** 502: no connection to the upstream. */
 export function upstreamUnreachable(cause: unknown): UpstreamError {
-  const message = "The model's server could not be reached.";
+  const message = "The upstream could not be reached.";
   return new UpstreamError("unreachable", 502, { message, code: "upstream_error", cause });
 }
 
-/** 502: the upstream's answer ended before its end. */
+/** 502: the upstream's response ended early. */
 export function upstreamDisconnected(cause: unknown): UpstreamError {
-  const message = "The model's server broke off its answer.";
+  const message = "The upstream closed the connection before its response ended.";
   return new UpstreamError("broken_off", 502, { message, code: "upstream_error", cause });
 }
 
 /** 504: the upstream was silent for too long. */
 export function upstreamTimeout(cause: unknown): UpstreamError {
   return new UpstreamError("timeout", 504, {
-    message: "The model's server did not answer in time.",
+    message: "The upstream did not respond in time.",
     code: "upstream_timeout",
     cause,
   });

@@ -6,16 +6,16 @@ import { TimedWait } from "../base/timed_wait.ts";
 import { abortError } from "./client.ts";
 import { invalidUpstreamResponse, upstreamDisconnected, upstreamTimeout } from "./errors.ts";
 
-/** What came of waiting for the upstream: events, silence worth a sign of life, or the end. */
+/** The result of one read: events, silence that calls for a keep-alive, or the end. */
 export type EventRead = EventSourceMessage[] | "silent" | "end";
 
-/** Server-sent events of an upstream, pulled: nothing is read ahead of its reader. */
+/** Pulls server-sent events from an upstream, without reading ahead. */
 export interface EventReader {
-  /** Throws 504 after too long a silence, 502 when the stream breaks off or an event is too large. */
+  /** Throws 504 after too long a silence, 502 when the stream ends early or an event is too large. */
   next(): Promise<EventRead>;
-  /** Lets the upstream go. */
+  /** Aborts the upstream. */
   cancel(): void;
-  /** Lets it go after its last event. */
+  /** Releases the upstream after its last event. */
   finish(): void;
 }
 
@@ -33,14 +33,14 @@ export function createEventReader(
   { clock, idleMs, signal }: ReaderOptions,
 ): EventReader {
   const patience = new TimedWait<Piece | null>(clock);
-  // The parser knows of the mark at the start; Deno's decoder also drops one that starts a later part.
+  // The parser removes a byte order mark at the start; Deno's decoder would also drop later ones.
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   let events: EventSourceMessage[] = [];
   let charsSinceEvent = 0;
   let pending: Promise<Piece | null> | null = null;
   let silentMs = 0;
   let waitMs = 0;
-  /** When there was last something to tell: an upstream's own comments are nothing. */
+  /** When the last event or keep-alive was reported; an upstream's comments do not count. */
   let toldAt = clock.elapsed();
   let ended = false;
   const parser = createParser({
@@ -115,7 +115,7 @@ export function createEventReader(
   };
 }
 
-/** Events that are all there already, as a reader gives them. */
+/** A reader of events that are complete already. */
 export function eventsReader(events: EventSourceMessage[]): EventReader {
   let read = false;
   return {

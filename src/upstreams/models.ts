@@ -11,7 +11,7 @@ import { readUpstreamBody } from "./client.ts";
 import type { FindUpstream, Upstream } from "./upstreams.ts";
 import type { ModelView } from "./model_schema.ts";
 
-/** What a project can serve. */
+/** The models that a project can serve. */
 export interface Models {
   list(project: Project): Promise<ModelView[]>;
   /** Null when the project has no price for it. */
@@ -22,14 +22,14 @@ const upstreamListMs = 5_000;
 const listLifetimeMs = 60_000;
 
 /**
- * The models with a price of their own; and where the project prices by "*" or by the catalogue,
- * those of its upstream that this gives a price to.
+ * Lists models with a price of their own. Where the project has a price for "*" or uses the catalogue,
+ * also the upstream's models that get a price by it.
  */
 export function createModels(deps: Deps, findUpstream: FindUpstream): Models {
   const lists = new Map<string, { readAt: number; ids: Promise<string[]> }>();
 
   function upstreamModels(upstream: Upstream): Promise<string[]> {
-    // What a server lists depends on who asks.
+    // A list depends on the key that asked for it.
     const asker = `${upstream.url} ${upstream.apiKey?.reveal() ?? ""}`;
     const known = lists.get(asker);
     if (known && deps.clock.elapsed() - known.readAt < listLifetimeMs) return known.ids;

@@ -1,7 +1,7 @@
 import type { Deps } from "../deps.ts";
 import { isObject, type Json } from "../base/json.ts";
 
-/** The simulated model of development: answers with what it was told, piece by piece. */
+/** The simulated model of development, which repeats the last message. */
 export const sandboxModel = "sandbox/echo";
 
 const pieceDelayMs = 15;
@@ -16,7 +16,7 @@ interface Script {
   usage: { prompt_tokens: number; completion_tokens: number; total_tokens: number };
 }
 
-/** Answers like an OpenAI server would: JSON or a stream, bounded by max_tokens, with usage. */
+/** Responds as OpenAI does: JSON or a stream, bounded by max_tokens, with usage. */
 export async function respondInSandbox(request: Request, deps: Deps): Promise<Response> {
   const body: Record<string, Json> = await request.json();
   const script = write(body, deps);
@@ -37,7 +37,7 @@ export async function respondInSandbox(request: Request, deps: Deps): Promise<Re
   });
 }
 
-/** Decides the whole answer. Four characters are a token, about what real models make of English. */
+/** Decides the response. Four characters count as a token, about as real models count English. */
 function write(body: Record<string, Json>, deps: Deps): Script {
   const messages = Array.isArray(body.messages) ? body.messages : [];
   const last = messages.findLast((message) => isObject(message) && message.role === "user");

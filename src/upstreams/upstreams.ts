@@ -8,7 +8,7 @@ import type { Secrets } from "../store/secrets.ts";
 import type { DialectSource, KnownDialects } from "./dialect.ts";
 import { respondInSandbox, sandboxModel } from "./sandbox.ts";
 
-/** A server that answers chats. */
+/** A server of models, with its key and what is known about it. */
 export interface Upstream extends DialectSource {
   url: string;
   apiKey: Secret | null;
@@ -19,7 +19,7 @@ export interface Upstream extends DialectSource {
 /** Finds the upstream of a project; null when none is set. */
 export type FindUpstream = (project: Project, model: string) => Promise<Upstream | null>;
 
-/** Upstreams by project, else by environment; in development the simulated model besides. */
+/** The project's upstream, else that of the environment; in development also the simulated model. */
 export function createUpstreams(deps: Deps, secrets: Secrets): FindUpstream {
   const learnt = new Map<string, KnownDialects>();
   const opened = new WeakMap<Project, Promise<Upstream>>();

@@ -52,7 +52,7 @@ Deno.test("running: an answer is cut after an hour, and told that it took too lo
   end();
   assert.deepEqual([cuts[0]?.code, cuts[0]?.message], [
     "answer_too_long",
-    "The answer was ended: it took longer than an answer may take.",
+    "The response was ended: it took longer than a response may take.",
   ]);
 });
 

@@ -28,7 +28,7 @@ Deno.test("chat stream end: an upstream that dies is told in a frame, and what c
   const last = await reader.read() ?? "";
   assert.deepEqual(JSON.parse(last.slice("data: ".length)), { // case 49
     error: {
-      message: "The model's server broke off its answer.",
+      message: "The upstream closed the connection before its response ended.",
       type: "server_error",
       param: null,
       code: "upstream_error",

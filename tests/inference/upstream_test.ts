@@ -138,7 +138,7 @@ Deno.test("chat upstream: where there is none, that is said, and nothing is char
     const { status, body } = await chat(world, { stream });
     assert.equal(status, 502);
     assert.equal(body.error.code, "upstream_unavailable");
-    assert.match(body.error.message, /^No model's server is set for this project: .*UPSTREAM_URL/);
+    assert.match(body.error.message, /^No upstream is configured for this project: .*UPSTREAM_URL/);
     await assertFree(world);
   }
   assert.ok(JSON.stringify(world.logged).includes("no UPSTREAM_URL, and no upstream"));

@@ -50,7 +50,7 @@ export const chatApiDoc = callApiDoc("/chat/completions", {
     "OpenAI's. What the answer may cost at most is held before the model is asked, and " +
     "the exact cost is charged before its end is said. With `stream` the events are chunks, and " +
     "the last is `[DONE]`; a fault in mid-stream, or after 2 seconds without an answer, is an event " +
-    "with the body of an error. Fields that are not named here go on to the model's server " +
+    "with the body of an error. Fields that are not named here go on to the upstream " +
     'unchanged, but that keys which are whole numbers, such as `"1"`, come first in their object. ' +
     "`Idempotency-Key` counts for whole answers, for a day.",
   body: { schema: chatSchema, examples: { whole: ask, streamed: { ...ask, stream: true } } },

@@ -151,11 +151,11 @@ function streamError(text: string, apiKey: Secret | null): ApiError {
   const fault = readUpstreamError(502, redactKey(text, apiKey));
   const cause = `an error within the stream: ${fault.message}`;
   if (isOwnerError(fault)) {
-    const message = "The model's server could not go on.";
+    const message = "The upstream failed during the response.";
     return new ApiError(502, { message, code: "upstream_unavailable", cause });
   }
   return new ApiError(502, {
-    message: fault.message || "The model's server broke off its answer.",
+    message: fault.message || "The upstream closed the connection before its response ended.",
     type: fault.type ?? "server_error",
     param: fault.param,
     code: fault.code ?? "upstream_error",
