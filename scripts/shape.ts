@@ -3,9 +3,11 @@
  * syntax alone. Prints one `path:line rule: message` a violation, and exits 1 when there is any.
  */
 import { exportDocs } from "./shape/docs.ts";
+import { commentLength } from "./shape/comments.ts";
 import { forbiddenGlobals } from "./shape/globals.ts";
 import { deadFiles, importCycles, importDirection } from "./shape/imports.ts";
 import { kvKeys } from "./shape/keys.ts";
+import { uniqueExports } from "./shape/names.ts";
 import { fileLength, functionLength } from "./shape/size.ts";
 import {
   type FileRule,
@@ -26,9 +28,10 @@ const FILE_RULES: readonly FileRule[] = [
   escapeHatches,
   unfinishedWork,
   exportDocs,
+  commentLength,
 ];
 
-const TREE_RULES: readonly TreeRule[] = [importCycles, deadFiles];
+const TREE_RULES: readonly TreeRule[] = [importCycles, deadFiles, uniqueExports];
 
 async function main(): Promise<number> {
   const paths = ["main.ts"];

@@ -1,7 +1,7 @@
 // `deno task torture [--seconds 300] [--seed N]`: kills a real service at random moments under a
 // load of everything. Prints what came of it; exits 1 when anything was lost, doubled or wrong.
-// `--store URL --services 2`: so many services on one KV Connect server, such as denokv, whose token
-// is in DENO_KV_ACCESS_TOKEN.
+// `--store URL --services 2`: so many services on one KV Connect server, such as denokv, whose
+// token is in DENO_KV_ACCESS_TOKEN.
 import { parseArgs } from "node:util";
 import { torture } from "../tests/support/torture.ts";
 

@@ -94,7 +94,9 @@ export interface Config {
   readonly upstreamIdleMs: number;
   /** Most requests under way at once in this process; one more is 503 at once. */
   readonly requestsMax: number;
-  /** What the large bodies of the requests under way may hold of memory; one more is 503 at once. */
+  /**
+   * What the large bodies of the requests under way may hold of memory; one more is 503 at once.
+   */
   readonly bodiesBytesMax: number;
   /** 32 bytes in base64 each, the one in use first; without any, secrets cannot be stored. */
   readonly secretsKeys: readonly Secret[];
@@ -205,7 +207,10 @@ export function isDatabaseFile(kvPath: string): boolean {
   return kvPath !== "" && kvPath !== ":memory:" && !/^[a-z][a-z\d+.-]*:\/\//i.test(kvPath);
 }
 
-/** An address of ours as a path, for a page of ours to lead to: under the path of `BASE_URL`, if any. */
+/**
+ * An address of ours as a path, for a page of ours to lead to: under the path of `BASE_URL`, if
+ * any.
+ */
 export function publicPath({ baseUrl }: Pick<Config, "baseUrl">, path: string): string {
   return new URL(baseUrl).pathname.replace(/\/$/, "") + path;
 }

@@ -56,18 +56,24 @@ export interface UpstreamResponse {
 
 /** A body that is read at its reader's pace. */
 export interface UpstreamBody {
-  /** The next piece, which is good until the next call; null at the end. Rejects when it breaks off. */
+  /**
+   * The next piece, which is good until the next call; null at the end. Rejects when it breaks off.
+   */
   read(): Promise<Uint8Array<ArrayBuffer> | null>;
   /** Lets the server go at once. */
   cancel(): void;
-  /** Lets the server go whose answer has been read: what little may be left of it can still come. */
+  /**
+   * Lets the server go whose answer has been read: what little may be left of it can still come.
+   */
   finish(): void;
 }
 
 /** Sends a request, and follows no redirect. Rejects when no answer comes. */
 export type RequestUpstream = (request: UpstreamRequest) => Promise<UpstreamResponse>;
 
-/** A copy of the whole database as it was at one moment. Its room is free once it is read or left. */
+/**
+ * A copy of the whole database as it was at one moment. Its room is free once it is read or left.
+ */
 export interface Snapshot {
   bytes: number;
   stream: ReadableStream<Uint8Array>;

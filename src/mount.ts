@@ -214,7 +214,9 @@ function unknownPathMask(routes: Routes): (path: string) => string {
     maskKeys(secrets.reduce((masked, secret) => masked.replace(secret, maskGroups), path));
 }
 
-/** Finds the values of a route's secret parameters at the start of a path, each in a named group. */
+/**
+ * Finds the values of a route's secret parameters at the start of a path, each in a named group.
+ */
 function secretPattern(route: string, secretParams: readonly string[]): RegExp {
   const segments = route.split("/").map((segment) => {
     const name = segment.startsWith(":") ? segment.slice(1) : null;

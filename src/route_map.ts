@@ -60,8 +60,8 @@ export function routeMap(handlers: RouteHandlers): Routes {
     ...publicRoutes(handlers),
     ...handlers.console,
   };
-  // A word that stands below /v1 cannot be a user there. `v1` is where a client appends it to a base
-  // URL that has it already: all users would share that user's balance.
+  // A word that stands below /v1 cannot be a user there. `v1` is where a client appends it to a
+  // base URL that has it already: all users would share that user's balance.
   for (const path of Object.keys(routes)) {
     const word = /^\/v1\/([^/:]+)/.exec(path)?.[1];
     if (word) reservedUsers.add(word);

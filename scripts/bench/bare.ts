@@ -1,5 +1,6 @@
-// What a proxy without metering costs: the same JSON parsed both ways, or a stream passed on unread,
-// and nothing else; on GET, a stream that says nothing. Says its port; its argument is the upstream's.
+// What a proxy without metering costs: the same JSON parsed both ways, or a stream passed on
+// unread, and nothing else; on GET, a stream that says nothing. Says its port; its argument is the
+// upstream's.
 const [upstream = ""] = Deno.args;
 Deno.serve({
   hostname: "127.0.0.1",

@@ -46,7 +46,9 @@ async function connect(port: number, key: string) {
   };
 }
 
-/** The two durable writes of an answer by themselves, on this disk: nobody who makes them adds less. */
+/**
+ * The two durable writes of an answer by themselves, on this disk: nobody who makes them adds less.
+ */
 async function writesAlone(): Promise<Figure> {
   using folder = makeFolder();
   using kv = await Deno.openKv(`${folder.path}/alone.kv`);

@@ -4,7 +4,9 @@ const root = fileURLToPath(new URL("../../", import.meta.url));
 /** Of every measured service. */
 export const adminKey = "bench-admin-key-of-at-least-32-characters";
 
-/** A service in a process of its own, on a database file of its own, for as long as it is measured. */
+/**
+ * A service in a process of its own, on a database file of its own, for as long as it is measured.
+ */
 export interface Service extends AsyncDisposable {
   url: string;
   /** Of its first project. */

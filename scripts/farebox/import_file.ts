@@ -33,7 +33,9 @@ export interface ImportFile {
 const bytesMax = 256 * 1024 * 1024;
 const columns = ["user", "amount", "metadata"];
 
-/** Reads and checks all lines of a file. Throws `Failure` where it cannot be read as lines at all. */
+/**
+ * Reads and checks all lines of a file. Throws `Failure` where it cannot be read as lines at all.
+ */
 export async function readImportFile(path: string, format: "csv" | "jsonl"): Promise<ImportFile> {
   const bytes = await Deno.readFile(path).catch((error) => {
     throw refused(`${path} cannot be read: ${error.message}`);

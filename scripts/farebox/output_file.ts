@@ -9,7 +9,9 @@ export interface OutputFile {
   /** Where it is until it is whole. */
   partPath: string;
   write(data: string | Uint8Array): Promise<void>;
-  /** Does the work that writes; then the file is on the disk, under its name. Or it is not there. */
+  /**
+   * Does the work that writes; then the file is on the disk, under its name. Or it is not there.
+   */
   fill<T>(work: () => Promise<T>): Promise<T>;
 }
 

@@ -18,7 +18,9 @@ const FORBIDDEN_NAMES: readonly string[] = ["fetch", "setTimeout", "setInterval"
 
 type OwnName = { name: string; scope: ts.Node };
 
-/** Time, randomness, network, environment and storage come in by deps, so that tests can move them. */
+/**
+ * Time, randomness, network, environment and storage come in by deps, so that tests can move them.
+ */
 export const forbiddenGlobals: FileRule = (source) => {
   if (!isInSrc(source.path) || source.path === DOOR) return [];
   const ownNames = ownNamesOf(source.ast);

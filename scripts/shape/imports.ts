@@ -175,7 +175,9 @@ export const deadFiles: TreeRule = (sources) => {
     }));
 };
 
-/** The file's imports of other files of ours: static, re-exporting, dynamic, in types, of workers. */
+/**
+ * The file's imports of other files of ours: static, re-exporting, dynamic, in types, of workers.
+ */
 function importsOf(source: Source): Import[] {
   return nodesOf(source.ast).flatMap((node) => {
     const specifier = specifierOf(node);

@@ -1,7 +1,9 @@
 import ts from "typescript";
 import { type FileRule, isInSrc, judgeNodes } from "./source.ts";
 
-/** The files that spell KV keys, so that they alone show what is stored: the second of deliveries. */
+/**
+ * The files that spell KV keys, so that they alone show what is stored: the second of deliveries.
+ */
 const HOMES: readonly string[] = ["src/store/keys.ts", "src/store/delivery_keys.ts"];
 
 const KV_METHODS: readonly string[] = ["get", "getMany", "set", "delete", "list"];

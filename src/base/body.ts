@@ -44,7 +44,9 @@ export async function readBytes(
   }
 }
 
-/** -1 where it is not said, or otherwise than once in digits: a header sent twice is "5, 5" here. */
+/**
+ * -1 where it is not said, or otherwise than once in digits: a header sent twice is "5, 5" here.
+ */
 function declaredLength(request: Request): number {
   const text = request.headers.get("content-length") ?? "";
   return /^\d+$/.test(text) ? Number(text) : -1;

@@ -23,8 +23,8 @@ export class BodyBudget {
 
   /**
    * Opens a request's share: the returned function takes room for so many bytes more. Both throw
-   * 503 `overloaded` where none is left, and the latter also once the request has ended. Then `stop`
-   * is called: whoever still reads the body holds it, and nobody would count that any more.
+   * 503 `overloaded` where none is left, and the latter also once the request has ended. Then
+   * `stop` is called: whoever still reads the body holds it, and nobody would count that any more.
    */
   open(request: Request, stop: () => void): (bytes: number) => void {
     if (this.#bytes >= this.#bytesMax) this.#refuse();
@@ -44,7 +44,9 @@ export class BodyBudget {
     if (this.#shares.size > 0) this.keep(request)();
   }
 
-  /** Keeps the request's share beyond its handler's return: until the returned function is called. */
+  /**
+   * Keeps the request's share beyond its handler's return: until the returned function is called.
+   */
   keep(request: Request): () => void {
     const share = this.#shares.get(request);
     this.#shares.delete(request);

@@ -25,7 +25,10 @@ export function withDeadline<T>(
   });
 }
 
-/** Waits for bodies, each so long. Rejects with 408 `request_timeout` where one has not come by then. */
+/**
+ * Waits for bodies, each so long. Rejects with 408 `request_timeout` where one has not come by
+ * then.
+ */
 export function createBodyDeadline(timer: Timer, deadlineMs: number): InTime {
   const bound = { ms: deadlineMs, late: () => tooLate(deadlineMs) };
   return (reading) => withDeadline(timer, reading, bound);

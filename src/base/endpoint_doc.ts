@@ -11,7 +11,10 @@ export type DocTag =
   | "Operations"
   | "Health";
 
-/** Whose key opens an operation: a project's with that scope, the operator's, Prometheus' token, or none is needed. */
+/**
+ * Whose key opens an operation: a project's with that scope, the operator's, Prometheus' token, or
+ * none is needed.
+ */
 export type EndpointAuth = "chat" | "money" | "webhooks" | "operator" | "metrics" | "anyone";
 
 /** Real values, by what they show. */

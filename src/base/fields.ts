@@ -15,7 +15,9 @@ export const decimal = z.string().regex(/^-?\d+(\.\d{1,9})?$/).meta({
   description: "An exact decimal in currency units.",
 });
 
-/** For a moment in the document: the format says it, and the pattern of every date is a page long. */
+/**
+ * For a moment in the document: the format says it, and the pattern of every date is a page long.
+ */
 export const withoutPattern = ({ jsonSchema }: { jsonSchema: { pattern?: string } }): void => {
   delete jsonSchema.pattern;
 };

@@ -1,7 +1,7 @@
 /**
  * Sets the length that an answer's body has, and leaves nothing of it: to a HEAD request Hono sends
- * none, and leaves it unread, so whatever stands behind it would wait for its reader. Of a body that
- * comes in more than one piece the length is not known.
+ * none, and leaves it unread, so whatever stands behind it would wait for its reader. Of a body
+ * that comes in more than one piece the length is not known.
  */
 export async function measureBody({ body, headers }: Response): Promise<void> {
   if (!body) return;

@@ -81,7 +81,9 @@ function endOfString(text: string, start: number): number {
 /** Below this a double has fewer than 15 digits, and soon none. */
 const smallestExact = 1e-290;
 
-/** A number written otherwise than JavaScript would (1.0, 5e-1) stays a number where it is exact. */
+/**
+ * A number written otherwise than JavaScript would (1.0, 5e-1) stays a number where it is exact.
+ */
 function keepSource(value: number, source: string): unknown {
   const digits = source.replace(/[eE].*$/, "").replace(/\D/g, "");
   const isZero = !/[1-9]/.test(digits);

@@ -9,11 +9,15 @@ export const bodyBytesMax = 128 * 1024;
 export const bodyDeadlineMs = 60_000;
 /** The same for the forms of people who are not known yet: they are small. */
 export const strangersBodyDeadlineMs = 10_000;
-/** Such forms that are still on their way hold at most one in so many of the places for requests. */
+/**
+ * Such forms that are still on their way hold at most one in so many of the places for requests.
+ */
 export const strangersShare = 4;
 /** Deepest nesting of a JSON body, in levels: far above what any client sends. */
 export const jsonDepthMax = 500;
-/** Most values of a JSON body: far above what any client sends, and 20 MiB could hold 10 million. */
+/**
+ * Most values of a JSON body: far above what any client sends, and 20 MiB could hold 10 million.
+ */
 export const jsonValuesMax = 200_000;
 /** Largest `metadata` of a money operation, in bytes of its JSON. */
 export const metadataBytesMax = 16 * 1024;

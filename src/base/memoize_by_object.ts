@@ -1,4 +1,6 @@
-/** Works something out once for each object, and forgets it with the object, which must not change. */
+/**
+ * Works something out once for each object, and forgets it with the object, which must not change.
+ */
 export function memoizeByObject<K extends object, V>(work: (key: K) => V): (key: K) => V {
   const known = new WeakMap<K, { value: V }>();
   return (key) => {

@@ -1,8 +1,8 @@
 declare const amountBrand: unique symbol;
 
 /**
- * A decimal as people type it: with a comma too, but not one that may group thousands ("1,000"), which
- * stays as it is and so is no decimal.
+ * A decimal as people type it: with a comma too, but not one that may group thousands ("1,000"),
+ * which stays as it is and so is no decimal.
  */
 export function typedDecimal(text: string): string {
   return text.trim().replace(/,(?!\d{3}$)/, ".");

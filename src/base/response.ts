@@ -26,8 +26,9 @@ export function textResponse(status: number, text: string, headers: HeaderList):
   // Those given to the constructor become an object of Deno's server at once, whose end its garbage
   // collector then has to watch: 3 of the 25 µs that an answer takes.
   for (const [name, value] of Object.entries(headers)) response.headers.set(name, value);
-  // With a length, Deno's server writes a head and a body of more than 512 bytes one by one, and each
-  // write costs 8 of the 120 µs that a chat takes. To HTTP/1.0 and HTTP/2 it still tells the length.
+  // With a length, Deno's server writes a head and a body of more than 512 bytes one by one, and
+  // each write costs 8 of the 120 µs that a chat takes. To HTTP/1.0 and HTTP/2 it still tells the
+  // length.
   response.headers.set("transfer-encoding", "chunked");
   return response;
 }

@@ -14,7 +14,9 @@ export interface TokenClassRow {
   within?: string;
   /** The field of a price for these tokens, per million. Absent where they are not charged. */
   price?: string;
-  /** The price field that applies where `price` is absent from a price; itself earlier in the table. */
+  /**
+   * The price field that applies where `price` is absent from a price; itself earlier in the table.
+   */
   priceElse?: string;
   /** The place in an hourly counter's values. Stored: append only, and never reuse one. */
   position: number;
@@ -162,7 +164,9 @@ export type RequiredPriceField = Exclude<
 export type TokenCounts = Record<TokenClass, number>;
 
 type ActiveField = Extract<Row, { active: true }>["field"];
-/** Tokens as an entry keeps them. Classes that are not active are there only where there were any. */
+/**
+ * Tokens as an entry keeps them. Classes that are not active are there only where there were any.
+ */
 export type StoredTokens =
   & Record<ActiveField, number>
   & { [Field in Exclude<Row["field"], ActiveField>]?: number };

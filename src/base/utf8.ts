@@ -10,8 +10,8 @@ let pool = new Uint8Array(poolBytes);
 let used = 0;
 
 /**
- * A text as UTF-8. The bytes may lie beside others' in one buffer: for what is written at once, never
- * for what transfers its buffer, such as a byte stream.
+ * A text as UTF-8. The bytes may lie beside others' in one buffer: for what is written at once,
+ * never for what transfers its buffer, such as a byte stream.
  */
 export function encodeUtf8(text: string): Uint8Array<ArrayBuffer> {
   if (text.length > pooledMax) return encoder.encode(text);

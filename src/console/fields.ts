@@ -3,14 +3,17 @@ import { ApiError, badRequest } from "../base/errors.ts";
 import { isId } from "../base/ids.ts";
 
 /**
- * What a form holds under a name, without blanks around it; null where that is nothing. Browsers send
- * each end of a line as CR LF, however it was written (https://html.spec.whatwg.org, form submission).
+ * What a form holds under a name, without blanks around it; null where that is nothing. Browsers
+ * send each end of a line as CR LF, however it was written (https://html.spec.whatwg.org, form
+ * submission).
  */
 export function submittedText(form: URLSearchParams, name: string): string | null {
   return form.get(name)?.replaceAll("\r\n", "\n").trim() || null;
 }
 
-/** A whole number, or null where none is filled in. Throws 400 that names the field by its label. */
+/**
+ * A whole number, or null where none is filled in. Throws 400 that names the field by its label.
+ */
 export function integerText(form: URLSearchParams, name: string, label: string): number | null {
   const text = submittedText(form, name);
   if (text === null) return null;
@@ -35,8 +38,8 @@ export function formIdOf(form: URLSearchParams): string {
 export type FieldLabels = Readonly<Record<string, string>>;
 
 /**
- * Does what a form asks for; what is wrong with its fields is told by `again`, on the form, by their
- * labels.
+ * Does what a form asks for; what is wrong with its fields is told by `again`, on the form, by
+ * their labels.
  */
 export async function orShowFormAgain(
   work: () => Promise<Response>,

@@ -26,7 +26,9 @@ const modelsShownMax = 30;
 /** The catalogue cannot list its own: a few that most people know, of several providers. */
 const wellKnown = ["gpt-5", "gpt-4o-mini", "claude-sonnet-4-5", "gemini-2.5-flash"];
 
-/** What a sample request costs before and after a change of prices: by the model asked for first. */
+/**
+ * What a sample request costs before and after a change of prices: by the model asked for first.
+ */
 export function effectsOf(project: Project, pricing: Pricing, sample: Sample): PriceEffects {
   const changed = { ...project, pricing };
   const catalogue = catalogueEffect(project, pricing);

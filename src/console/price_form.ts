@@ -63,9 +63,9 @@ export function readPriceForm(form: URLSearchParams): PriceForm {
 }
 
 /**
- * The prices that a form stands for, as `PATCH` would give them: the schema judges them. What the form
- * does not show of a model stays as it was. Throws 400 for a model that is named twice, and for a
- * new one without a name.
+ * The prices that a form stands for, as `PATCH` would give them: the schema judges them. What the
+ * form does not show of a model stays as it was. Throws 400 for a model that is named twice, and
+ * for a new one without a name.
  */
 export function pricingOf(form: URLSearchParams, before: Pricing): Record<string, unknown> {
   const { catalogue, models } = readPriceForm(form);

@@ -55,7 +55,9 @@ const lifetimeMs = 12 * 60 * 60 * 1000;
 const idBytes = 32;
 const sweptAtOnce = 100;
 
-/** Sessions as rows of the store, so that they end on the server and not in a browser's goodwill. */
+/**
+ * Sessions as rows of the store, so that they end on the server and not in a browser's goodwill.
+ */
 export function createSessions(
   { deps, auth, projectCache }: { deps: Deps; auth: Auth; projectCache: ProjectCache },
 ): ConsoleSessions {

@@ -67,7 +67,9 @@ export async function listForms(kv: Kv, hash: string, limit: number): Promise<Ke
   return (await kv.list({ prefix: consoleFormsPrefix(hash), limit })).map(({ key }) => key);
 }
 
-/** Adds to the write that a form was sent, which holds only for the first time, and what it made. */
+/**
+ * Adds to the write that a form was sent, which holds only for the first time, and what it made.
+ */
 export function putSubmittedForm(
   write: Write,
   { hash, formId, made = null }: { hash: string; formId: string; made?: SealedSubmission | null },

@@ -17,9 +17,9 @@ const shownAgainMs = 5 * 60 * 1000;
 
 /**
  * Makes something with a secret, once for each form. The same form sent again in the session, also
- * while the first is under way, gives the same for a few minutes: a browser shows only the answer to
- * its last click. Null where that is over, or the form was for something else. Throws what `make`
- * does; then nothing was made.
+ * while the first is under way, gives the same for a few minutes: a browser shows only the answer
+ * to its last click. Null where that is over, or the form was for something else. Throws what
+ * `make` does; then nothing was made.
  */
 export async function submitOnce(
   { kv, clock }: Pick<Deps, "kv" | "clock">,

@@ -29,8 +29,8 @@ export interface EventSource {
 }
 
 /**
- * Adds events to the write of what caused them, so that they happen together or not at all. An event
- * that nobody listens to adds nothing. The write must check the project's version: it is what
+ * Adds events to the write of what caused them, so that they happen together or not at all. An
+ * event that nobody listens to adds nothing. The write must check the project's version: it is what
  * says that these are all who listen.
  */
 export function appendEvents(

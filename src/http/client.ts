@@ -35,10 +35,11 @@ interface Target {
 const staleMs = 1_000;
 
 /**
- * HTTP/1.1 on connections that are kept, one request on each at a time. Follows no redirect, and reads
- * no compression. Sends nothing twice, except where a kept connection ends as soon as it is asked,
- * without a byte of an answer: its server was just closing it, as curl takes it too. A `fetch` would cost a chat as much as all of the
- * ledger does, and put all answers of one server on one connection of HTTP/2.
+ * HTTP/1.1 on connections that are kept, one request on each at a time. Follows no redirect, and
+ * reads no compression. Sends nothing twice, except where a kept connection ends as soon as it is
+ * asked, without a byte of an answer: its server was just closing it, as curl takes it too. A
+ * `fetch` would cost a chat as much as all of the ledger does, and put all answers of one server on
+ * one connection of HTTP/2.
  */
 export function createHttpClient(
   connect: Connect,

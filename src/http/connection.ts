@@ -79,7 +79,9 @@ export class HttpConnection {
     return this.#answered;
   }
 
-  /** Calls `react` when the server leaves, or speaks, while nobody waits for it; or has done since. */
+  /**
+   * Calls `react` when the server leaves, or speaks, while nobody waits for it; or has done since.
+   */
   whenUnasked(react: () => void): void {
     this.#reading ??= this.#read();
     this.#reading.then(react, react);

@@ -17,8 +17,9 @@ export class ProtocolError extends Error {
 }
 
 /**
- * Bytes as characters, one each: what a header may hold besides ASCII has no other meaning (RFC 9110,
- * 5.5). A `TextDecoder` of that name reads windows-1252, whose characters no header can hold again.
+ * Bytes as characters, one each: what a header may hold besides ASCII has no other meaning (RFC
+ * 9110, 5.5). A `TextDecoder` of that name reads windows-1252, whose characters no header can hold
+ * again.
  */
 export function latin1Of({ buffer, byteOffset, length }: Uint8Array<ArrayBuffer>): string {
   return Buffer.from(buffer, byteOffset, length).toString("latin1");
@@ -30,7 +31,9 @@ const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 // deno-lint-ignore no-control-regex -- control characters are what is refused
 const controls = /[\x00-\x08\x0a-\x1f\x7f]/;
 
-/** Reads the head that `bytes` begin with; null when it is not all there. Throws `ProtocolError`. */
+/**
+ * Reads the head that `bytes` begin with; null when it is not all there. Throws `ProtocolError`.
+ */
 export function readHead(bytes: Uint8Array<ArrayBuffer>): Head | null {
   const text = latin1Of(bytes);
   // A line may end in LF alone, and empty lines before the first are none (RFC 9112, 2.2).

@@ -2,8 +2,8 @@ import type { UpstreamBody, UpstreamResponse } from "../deps.ts";
 import { readStream } from "./by_fetch.ts";
 
 /**
- * The response as it reads, for a server that compresses although it was asked not to. It is inflated
- * as it is read, and whoever reads it has a bound.
+ * The response as it reads, for a server that compresses although it was asked not to. It is
+ * inflated as it is read, and whoever reads it has a bound.
  */
 export function inflated(response: UpstreamResponse, signal: AbortSignal): UpstreamResponse {
   const encoding = response.header("content-encoding")?.toLowerCase();

@@ -5,9 +5,10 @@ const tickMs = 40;
 const freeReads = 64;
 
 /**
- * Lets every body be read in its turn. Deno completes a read at once that finds something there, ahead
- * of all that are waited for: of 1,000 streams, those that were read last were read again, and others
- * not for seconds. With a pause after a read, more comes with the next, which also costs less.
+ * Lets every body be read in its turn. Deno completes a read at once that finds something there,
+ * ahead of all that are waited for: of 1,000 streams, those that were read last were read again,
+ * and others not for seconds. With a pause after a read, more comes with the next, which also costs
+ * less.
  */
 export class Pace {
   readonly #clock: Pick<Clock, "after" | "elapsed">;

@@ -131,7 +131,9 @@ export interface Format {
     usage: TokenUsage,
     charged: { reported: JsonObject | null; cost: string },
   ): JsonObject;
-  /** A paywall message as the body of a response that used nothing: JSON text, or a whole stream. */
+  /**
+   * A paywall message as the body of a response that used nothing: JSON text, or a whole stream.
+   */
   writePaywall(paywall: PaywallMessage, request: ModelRequest, head: ResponseHead): string;
   /** The frame that ends a stream after an error. */
   errorFrame(error: unknown): string;

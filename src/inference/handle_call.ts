@@ -141,7 +141,9 @@ function readCall(
   };
 }
 
-/** Adds price, upstream and account. Throws 404 for a model without a price, 502 for no upstream. */
+/**
+ * Adds price, upstream and account. Throws 404 for a model without a price, 502 for no upstream.
+ */
 async function completeCall(
   { deps, findUpstream }: InferenceDeps,
   read: ReadCall,

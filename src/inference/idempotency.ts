@@ -217,9 +217,9 @@ const pollGrowth = 1.25;
 const waitersMax = 8;
 
 /**
- * What is stored under a request's idempotency key, if it has one. While the same request is running,
- * waits for its response. Throws 422 when the key was used with another body, 429 when too many
- * requests wait, 499 when the client disconnects.
+ * What is stored under a request's idempotency key, if it has one. While the same request is
+ * running, waits for its response. Throws 422 when the key was used with another body, 429 when too
+ * many requests wait, 499 when the client disconnects.
  */
 export function awaitPrevious(
   services: { deps: Deps; waiters: Waiters },

@@ -12,9 +12,10 @@ import { forward } from "./forward.ts";
 const statusWaitMs = 2_000;
 
 /**
- * Opens the upstream's stream of events. Throws an error that becomes a status. When the upstream has
- * not answered after 2 s, gives a reader that throws the error later: our response then begins, since
- * only a response tells us that its client disconnected, and nobody should keep the model working.
+ * Opens the upstream's stream of events. Throws an error that becomes a status. When the upstream
+ * has not answered after 2 s, gives a reader that throws the error later: our response then begins,
+ * since only a response tells us that its client disconnected, and nobody should keep the model
+ * working.
  */
 export async function openStream(
   services: InferenceDeps,
@@ -80,7 +81,10 @@ async function connect(services: InferenceDeps, call: AdmittedCall): Promise<Eve
 
 const isEvents = /^\ufeff?\s*(?:data|event|id|retry)?:/;
 
-/** Reads events, also from a server that does not declare them, and JSON from one that ignores `stream`. */
+/**
+ * Reads events, also from a server that does not declare them, and JSON from one that ignores
+ * `stream`.
+ */
 async function readerOf(
   { deps: { clock, config } }: InferenceDeps,
   call: AdmittedCall,

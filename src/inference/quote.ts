@@ -44,7 +44,8 @@ export function minimumTokens(request: ModelRequest, terms: ModelTerms): number 
 
 /**
  * What a call holds of `available`: the prompt's bound, the output cap for every choice and the
- * request fee. `countTo` asks for the prompt to be counted first; null means that too little is left.
+ * request fee. `countTo` asks for the prompt to be counted first; null means that too little is
+ * left.
  */
 export function quoteCall(
   request: ModelRequest,

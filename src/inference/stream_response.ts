@@ -23,8 +23,8 @@ import { invalidUpstreamResponse, upstreamDisconnected } from "../upstreams/erro
 import type { TokenUsage } from "../pricing/usage.ts";
 
 /**
- * A streamed response: forward the call, then pass on and meter each event at the caller's pace, and
- * settle before the last frame. Throws an error that can still be a status; an error after the
+ * A streamed response: forward the call, then pass on and meter each event at the caller's pace,
+ * and settle before the last frame. Throws an error that can still be a status; an error after the
  * response has begun is sent as the format's error frame.
  */
 export async function streamResponse(

@@ -20,8 +20,8 @@ interface StepsOptions {
 }
 
 /**
- * Metrics and traces of one call: how long it waited for the upstream, how long it took besides, and
- * how it ended. Without tracing `span` is null and costs nothing.
+ * Metrics and traces of one call: how long it waited for the upstream, how long it took besides,
+ * and how it ended. Without tracing `span` is null and costs nothing.
  */
 export class CallTelemetry {
   readonly span: ReturnType<NonNullable<Deps["tracing"]>["within"]> | null;

@@ -110,9 +110,9 @@ export function emptyAccount(): Account {
 }
 
 /**
- * Throws for an account that no correct operation leaves: a balance or a hold below zero, `held` that
- * is not the sum of the holds, or more held than there is. Checked at every write and before every
- * decision, so that a defect is a 500 that changes nothing.
+ * Throws for an account that no correct operation leaves: a balance or a hold below zero, `held`
+ * that is not the sum of the holds, or more held than there is. Checked at every write and before
+ * every decision, so that a defect is a 500 that changes nothing.
  */
 export function assertAccount({ balance, held, holds }: Account): void {
   let sum: Amount = zero;

@@ -23,7 +23,9 @@ export interface AccountQueue {
   changed(ref: AccountRef, signal: AbortSignal): Promise<void>;
 }
 
-/** Operations on one account, for one project's user, that came while its last write was under way. */
+/**
+ * Operations on one account, for one project's user, that came while its last write was under way.
+ */
 interface Lane {
   ref: AccountRef;
   waiting: QueuedOp[];
@@ -219,8 +221,8 @@ const seenKeysMin = 10_000;
 const cautiousReadsAfterCollision = 10_000;
 
 /**
- * A caller that repeats a request does so soon, and mostly to the process that it asked before. What
- * was not seen here is new until a write's check says otherwise, which spares a read for each.
+ * A caller that repeats a request does so soon, and mostly to the process that it asked before.
+ * What was not seen here is new until a write's check says otherwise, which spares a read for each.
  */
 export function createSeenKeys(): SeenKeys {
   let names = new Set<string>();
@@ -263,7 +265,9 @@ export interface AccountOp<T> {
   uniqueKey?: Key | null;
   /** About how much it writes, in bytes. */
   estimatedBytes: number;
-  /** It is about holds of before: where no account is, it is for nobody new, and brings no trial. */
+  /**
+   * It is about holds of before: where no account is, it is for nobody new, and brings no trial.
+   */
   existingHoldOnly?: true;
   /** Decides and alters the draft. What it throws reaches its own caller alone, and undoes it. */
   apply(tx: AccountTx): OpResult<T>;

@@ -40,8 +40,8 @@ interface AccountTxOptions {
 }
 
 /**
- * One account while operations are applied to it, before anything is written. Holds that have expired
- * are ended first; very many of them by several writes. Thrown away when the commit fails.
+ * One account while operations are applied to it, before anything is written. Holds that have
+ * expired are ended first; very many of them by several writes. Thrown away when the commit fails.
  */
 export class AccountTx {
   readonly snapshot: ProjectSnapshot;
@@ -149,8 +149,9 @@ export class AccountTx {
 
   /**
    * Takes `amount`, or as much of it as is available, and appends the entry that says why, with its
-   * events; the rest is its shortfall. Takes nothing that is held. What is paid back minds no limit, nor
-   * does what was `promised` by a hold that has just ended: the limit may have been lowered since.
+   * events; the rest is its shortfall. Takes nothing that is held. What is paid back minds no
+   * limit, nor does what was `promised` by a hold that has just ended: the limit may have been
+   * lowered since.
    */
   debit(amount: Amount, entry: NewEntry, origin: EntryOrigin, promised: Amount = zero): Entry {
     const own = availableIn(this.account);
@@ -329,9 +330,9 @@ export class TxRows {
 const expiredPerWriteMax = 24;
 
 /**
- * Takes expired holds out of an account and gives those that this write is to end, which are some of
- * the `own` ones; all at once, since what one held may pay for another. Of what is left for later
- * writes, no more stays held than will be charged: what was used when it was last renewed.
+ * Takes expired holds out of an account and gives those that this write is to end, which are some
+ * of the `own` ones; all at once, since what one held may pay for another. Of what is left for
+ * later writes, no more stays held than will be charged: what was used when it was last renewed.
  */
 export function takeExpired(account: Account, own: readonly Hold[], now: number): Hold[] {
   if (!account.holds.some((hold) => isExpired(hold, now))) return [];

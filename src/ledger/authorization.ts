@@ -14,7 +14,9 @@ export interface Payer {
   connectionId: string;
 }
 
-/** Who paid before, and what was charged to them on the last day: the day goes on when they return. */
+/**
+ * Who paid before, and what was charged to them on the last day: the day goes on when they return.
+ */
 export interface FormerPayer extends Payer {
   /** Absent where an old version kept it. */
   day?: string;

@@ -39,7 +39,9 @@ export function createEntryEraser({ kv, committer }: Pick<Deps, "kv" | "committe
   };
 }
 
-/** Goes back along a chain until its end or that of the budget; `next` is the entry to go on with. */
+/**
+ * Goes back along a chain until its end or that of the budget; `next` is the entry to go on with.
+ */
 export async function eraseEntryChain(
   { kv, committer }: Pick<Deps, "kv" | "committer">,
   { chain, erasure, budget }: { chain: EntryChain; erasure: Erasure; budget: ScanBudget },
@@ -69,7 +71,9 @@ export async function eraseEntryChain(
 /** The kinds whose idempotency keys have records of their own, by the operation's name. */
 const keyedKinds: readonly string[] = ["deposit", "charge", "refund"];
 
-/** Whether a key names a user: it is visible ASCII, which many a name fits into only as in a URL. */
+/**
+ * Whether a key names a user: it is visible ASCII, which many a name fits into only as in a URL.
+ */
 function keyNamesUser(key: string, user: string): boolean {
   const text = key.toLowerCase();
   return [user, encodeURIComponent(user)].some((name) => text.includes(name.toLowerCase()));

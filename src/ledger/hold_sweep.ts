@@ -33,8 +33,8 @@ export function createHoldSweep(
   let round = { open: 0, oldestMs: 0 };
 
   /**
-   * What an account holds, once the draft has ended what has expired. One that is no longer listed is
-   * left alone: its user may have been forgotten, and nothing may be written by that name.
+   * What an account holds, once the draft has ended what has expired. One that is no longer listed
+   * is left alone: its user may have been forgotten, and nothing may be written by that name.
    */
   function look(ref: AccountRef): Promise<{ holds: string[]; hasExpired: boolean }> {
     const listed = holdIndexKey(ref);

@@ -38,7 +38,9 @@ export interface MoneyCall {
   project: Project;
   trigger: Trigger;
   incoming: Incoming;
-  /** Whom the audit trail names; absent for a project's own software, whose keys do this all day. */
+  /**
+   * Whom the audit trail names; absent for a project's own software, whose keys do this all day.
+   */
   by?: AuditActor;
 }
 

@@ -29,7 +29,9 @@ export type StoredPeriodSpend = [
   daySpent?: string,
 ];
 
-/** The use after an answer or a charge; each period begins at nothing. `now` is in ms since 1970. */
+/**
+ * The use after an answer or a charge; each period begins at nothing. `now` is in ms since 1970.
+ */
 export function addUsage(
   use: PeriodSpend | null,
   { requests, tokens, spent }: PeriodUsage,

@@ -120,7 +120,8 @@ function refundOp(refunding: RefundRequest): MoneyOp {
     reads: [total, originalKey, ...reads, ...(own ? [own] : [])],
     apply(tx, details) {
       if (own) requireNotClosed(decodeAccount(tx.row(own)));
-      // Its user may have been forgotten since it was read; who pays it back for Stripe sees to that.
+      // Its user may have been forgotten since it was read; who pays it back for Stripe sees to
+      // that.
       const row = tx.row(originalKey);
       if (!paidExternally && row && decodeEntry(row).user !== ref.user) throw notFound("activity");
       const projectId = original.projectId ?? ref.projectId;
@@ -347,8 +348,8 @@ export interface RefusedMoney {
 }
 
 /**
- * What became of it: booked now, booked before under this key, or refused, by whatever stands in the
- * way.
+ * What became of it: booked now, booked before under this key, or refused, by whatever stands in
+ * the way.
  */
 export type MoneyResult = Recorded | RefusedMoney;
 

@@ -19,8 +19,8 @@ import {
 } from "./authorization.ts";
 
 /**
- * What is further off was counted by a clock that was ahead, or is forgiven. Requests are never more
- * than a minute off, and what clocks differ by; tokens are taken however few are left.
+ * What is further off was counted by a clock that was ahead, or is forgiven. Requests are never
+ * more than a minute off, and what clocks differ by; tokens are taken however few are left.
  */
 const debtMaxMs: Readonly<RateCounters> = { requests: 5 * 60_000, tokens: 60 * 60_000 };
 
@@ -76,8 +76,9 @@ export class SpendLimits {
   }
 
   /**
-   * What a wallet's owner still allows today, less what is held. Null without a wallet. Under a leave
-   * that has given way to another one nothing more: what is held by then is paid for as it began.
+   * What a wallet's owner still allows today, less what is held. Null without a wallet. Under a
+   * leave that has given way to another one nothing more: what is held by then is paid for as it
+   * began.
    */
   allowance(held: Amount): Amount | null {
     if (!this.#wallet) return null;

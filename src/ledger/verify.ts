@@ -50,8 +50,9 @@ interface Page {
 }
 
 /**
- * All accounts and entries, owner by owner: each account's entries are walked from its last one, and
- * then all entries there are of the owner are counted, since none may be outside of its accounts.
+ * All accounts and entries, owner by owner: each account's entries are walked from its last one,
+ * and then all entries there are of the owner are counted, since none may be outside of its
+ * accounts.
  */
 export function scanLedger({ kv, clock }: { kv: Kv; clock: Clock }, costsOf: CostsOf): Scan {
   const start = (): LedgerPlace => ({

@@ -298,15 +298,17 @@ function faultsOfCost({ usage, delta, shortfall }: Entry, costsOf: CostsOf): str
 const newerMax = 5_000;
 
 /**
- * How much a refund took of its original: also what was no longer there to be taken back. What gives
- * back is less than nothing.
+ * How much a refund took of its original: also what was no longer there to be taken back. What
+ * gives back is less than nothing.
  */
 export function refundTotalOf(entry: Entry): Amount {
   const amount = fromDecimal(absoluteAmount(entry));
   return toAmount((isReinstatement(entry) ? -amount : amount) + fromDecimal(entry.shortfall));
 }
 
-/** The refunds of an entry since the walk began, oldest first; null where they cannot all be read. */
+/**
+ * The refunds of an entry since the walk began, oldest first; null where they cannot all be read.
+ */
 export async function newerRefunds(
   kv: Kv,
   { owner, name, last }: ChainWalk,

@@ -129,7 +129,9 @@ export function viewBalance(balance: Amount, held: Amount, currency: string): Ba
   };
 }
 
-/** An account as it counts at `now`: an expired hold is no hold, and its recorded use is charged. */
+/**
+ * An account as it counts at `now`: an expired hold is no hold, and its recorded use is charged.
+ */
 export function settledAt(account: Account, now: number): { balance: Amount; held: Amount } {
   const expired = account.holds.filter((hold) => hold.expiresAt <= now);
   const freed = expired.reduce((sum, hold) => sum + hold.amount, 0n);

@@ -39,7 +39,9 @@ function chatMeters(page: MetricsRegistry) {
       label: "outcome",
       values: ["completed", "canceled", "failed", "paywalled", "replayed", "refused"],
     }),
-    /** What a chat takes besides the wait for its model: in this code, and for its caller's body. */
+    /**
+     * What a chat takes besides the wait for its model: in this code, and for its caller's body.
+     */
     addedTime: page.histograms({
       name: "farebox_chat_added_seconds",
       help: "What this service adds to a charged chat: all but the wait for the upstream",

@@ -161,7 +161,9 @@ interface Cell {
   spread: MetricHistogram;
 }
 
-/** A histogram whose numbers are kept in cells; of those that nothing was put in, it says nothing. */
+/**
+ * A histogram whose numbers are kept in cells; of those that nothing was put in, it says nothing.
+ */
 class Gathered extends Histogram {
   readonly #cells: readonly Cell[];
   readonly #config: HistogramConfiguration<string>;

@@ -17,7 +17,9 @@ export async function readForm(
   return new URLSearchParams(new TextDecoder().decode(bytes));
 }
 
-/** A page of another site must not send our forms. Browsers say where a form came from. Throws 403. */
+/**
+ * A page of another site must not send our forms. Browsers say where a form came from. Throws 403.
+ */
 export function requireSameOrigin(request: Request, { baseUrl }: Pick<Config, "baseUrl">): void {
   const site = request.headers.get("sec-fetch-site");
   const isOurs = site === null

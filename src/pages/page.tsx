@@ -32,8 +32,8 @@ export function scriptHash(text: string): string {
 }
 
 /**
- * The frame of every page; `script` is the only one that runs in it, and reads `base`. `look` is CSS
- * of the page's own.
+ * The frame of every page; `script` is the only one that runs in it, and reads `base`. `look` is
+ * CSS of the page's own.
  */
 export function Page({ title, look = "", script, base, children }: {
   title: string;

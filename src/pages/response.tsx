@@ -5,9 +5,9 @@ import { type Config, publicPath } from "../config.ts";
 import { MessagePage } from "./page.tsx";
 
 /**
- * A personal page: not stored, not framed, loads nothing from elsewhere, and tells no one else where
- * it was opened. `formTargets` are the sources, as the policy calls them, that its forms may lead on to,
- * `script` is the hash of the one that may run, `cookie` is set.
+ * The response for a personal page: not stored, not framed, loads nothing from other origins, and
+ * sends no referrer. `formTargets` are CSP sources that its forms may submit to, `script` is the
+ * hash of the one script that may run, `cookie` is set.
  */
 export function pageResponse(
   status: number,

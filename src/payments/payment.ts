@@ -16,7 +16,9 @@ export interface Payment {
 export interface PaymentTotals {
   /** By event: what was refunded, in Stripe's units. */
   refunded: Record<string, number>;
-  /** By refund: what came again of that, because it failed; absent where an old version wrote this. */
+  /**
+   * By refund: what came again of that, because it failed; absent where an old version wrote this.
+   */
   failed?: Record<string, number>;
   /** By dispute: what was withdrawn, in the same. */
   withdrawn: Record<string, number>;

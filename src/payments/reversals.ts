@@ -218,16 +218,16 @@ async function recordReinstatement(
 }
 
 /**
- * Whether a booking failed because of another under its key. The key is what Stripe calls it, so the
- * other was for the very same: of another amount, or of a user who was forgotten since.
+ * Whether a booking failed because of another under its key. The key is what Stripe calls it, so
+ * the other was for the very same: of another amount, or of a user who was forgotten since.
  */
 export function isAlreadyRecorded(error: unknown): boolean {
   return error instanceof ApiError && error.code === "idempotency_key_reused";
 }
 
 /**
- * Forgets what was kept for payments that never came: an account at Stripe may be used for more than
- * this service. A bounded part at each call, going on where it stopped.
+ * Forgets what was kept for payments that never came: an account at Stripe may be used for more
+ * than this service. A bounded part at each call, going on where it stopped.
  */
 export function createReversalSweep(
   { kv, committer, clock }: Pick<Deps, "kv" | "committer" | "clock">,

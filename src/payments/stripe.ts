@@ -19,7 +19,10 @@ export interface CheckoutRequest {
 
 /** An account at Stripe, through the official client. */
 export interface StripeAccount {
-  /** A page at Stripe where this user pays; the same form and amount give the same one. Throws 400, 502. */
+  /**
+   * A page at Stripe where this user pays; the same form and amount give the same one. Throws 400,
+   * 502.
+   */
   createCheckoutSession(checkout: CheckoutRequest): Promise<{ id: string; url: string }>;
   /** The event of a webhook. Throws 400 when it is not signed with the account's secret. */
   readEvent(raw: string, signature: string): Promise<Stripe.Event>;
@@ -131,7 +134,9 @@ export async function openStripe(
   };
 }
 
-/** Why there is no page to pay on. What Stripe says of it is for the log: it may be about its owner. */
+/**
+ * Why there is no page to pay on. What Stripe says of it is for the log: it may be about its owner.
+ */
 function checkoutError(cause: unknown): ApiError {
   const { type, statusCode, message = cause } = Object(cause);
   if (type === "StripeInvalidRequestError" && statusCode === 400) {

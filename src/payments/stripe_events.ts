@@ -7,7 +7,9 @@ export type CheckoutSession = z.output<typeof sessionSchema>;
 /** What an event of Stripe's asks of us: a session to book, or what has become of a payment. */
 export type StripeEvent = { kind: "session"; session: CheckoutSession } | PaymentChange;
 
-/** Money that went back to who had paid, or came to us again: a dispute was won, a refund failed. */
+/**
+ * Money that went back to who had paid, or came to us again: a dispute was won, a refund failed.
+ */
 export type PaymentChange = Reversal | DisputeReinstatement | FailedRefund;
 
 interface Reversal extends StripeEventInfo {
@@ -119,7 +121,9 @@ function eventInfo({ id: eventId, type: reason }: { id: string; type: string }) 
   return { eventId, reason };
 }
 
-/** Whether a refund has come back: a bank may refuse it days after Stripe has told that it is made. */
+/**
+ * Whether a refund has come back: a bank may refuse it days after Stripe has told that it is made.
+ */
 function readRefund(
   event: { id: string; type: string },
   { id: refundId, status, payment_intent: paymentIntent, amount: units }: Refund,

@@ -30,8 +30,8 @@ const paymentSchema = z.object({
 type StoredPayment = z.output<typeof paymentSchema>;
 
 /**
- * All payments at Stripe: the deposit that each made is there. That a deposit has its payment cannot
- * be asked, since it does not keep whether Stripe had told one.
+ * All payments at Stripe: the deposit that each made is there. That a deposit has its payment
+ * cannot be asked, since it does not keep whether Stripe had told one.
  */
 export function scanPayments({ kv }: { kv: Kv }): Scan {
   return scanRows({

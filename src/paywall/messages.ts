@@ -13,8 +13,8 @@ export interface MessageContext {
 }
 
 /**
- * What stands in the way, as people read it: the sentences that go into the chat where a project has
- * none of its own. The ones after an answer begin a paragraph of their own.
+ * What stands in the way, as people read it: the sentences that go into the chat where a project
+ * has none of its own. The ones after an answer begin a paragraph of their own.
  */
 export const standardMessages: Record<MessageReason, string> = {
   insufficient_funds: "You have run out of credit. Top up here to continue: {{url}}",

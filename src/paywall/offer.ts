@@ -15,7 +15,10 @@ export interface Offers {
   offer: Offer;
 }
 
-/** Whoever lacks leave, or has used it up, asks a person for it; whoever lacks anything else tops up. */
+/**
+ * Whoever lacks leave, or has used it up, asks a person for it; whoever lacks anything else tops
+ * up.
+ */
 export function createOffers(
   { links, emit }: { links: Links; emit: EmitEvents },
 ): Offers {

@@ -153,7 +153,9 @@ function readTopUp(form: URLSearchParams, project: Project): { amount: Amount; f
   return { amount, formId };
 }
 
-/** Development's own checkout: books at once, an amount once for each page however often it is sent. */
+/**
+ * Development's own checkout: books at once, an amount once for each page however often it is sent.
+ */
 async function depositInSandbox(
   { recorder }: PaywallDeps,
   { ref, amount, formId }: { ref: AccountRef; amount: Amount; formId: string },

@@ -2,9 +2,9 @@ import { basename, dirname, join, resolve } from "node:path";
 
 /**
  * Makes this process the only one that may use the database file, in a folder that is made where
- * there is none. Gives the file's own path, whatever links lead to it: by that it is to be used from
- * then on. Null when another process has it. Held until the process ends, however it ends. Throws
- * where there can be no such file.
+ * there is none. Gives the file's own path, whatever links lead to it: by that it is to be used
+ * from then on. Null when another process has it. Held until the process ends, however it ends.
+ * Throws where there can be no such file.
  */
 export function lockDatabase(kvPath: string): string | null {
   Deno.mkdirSync(dirname(kvPath), { recursive: true });

@@ -1,11 +1,13 @@
 import type { Clock } from "../base/clock.ts";
 import type { Deps } from "../deps.ts";
 
-/** How long a name's addresses are remembered, in ms: a busy receiver is not asked for each time. */
+/**
+ * How long a name's addresses are remembered, in ms: a busy receiver is not asked for each time.
+ */
 const resolvedMs = 1_000;
 const knownMax = 10_000;
-// Lookups at once: each takes a thread, of 32 that the store's files and all else need too. Whoever was
-// quick the last time waits neither behind who was slow, nor behind who may turn out to be.
+// Lookups at once: each takes a thread, of 32 that the store's files and all else need too. Whoever
+// was quick the last time waits neither behind who was slow, nor behind who may turn out to be.
 const quickLookupsMax = 8;
 const newLookupsMax = 6;
 const slowLookupsMax = 4;

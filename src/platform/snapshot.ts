@@ -1,6 +1,7 @@
 import type { Snapshot } from "../deps.ts";
 
-// Why this is safe beside Deno KV, which has the same file open (tests/cli/backup_test.ts holds it):
+// Why this is safe beside Deno KV, which has the same file open (tests/cli/backup_test.ts holds
+// it):
 //
 // - Consistent: Deno KV keeps the file in WAL mode and makes one SQLite transaction of each atomic
 //   write. All rows are read within one read transaction: the copy is the database as it stood

@@ -50,7 +50,9 @@ export function createWebhookSender(
 ): (request: WebhookHttpRequest) => Promise<WebhookHttpResponse> {
   const lines = new Map<string, Line>();
 
-  /** Connections are kept for one name and address: none is used for a name it was not vetted for. */
+  /**
+   * Connections are kept for one name and address: none is used for a name it was not vetted for.
+   */
   function lineTo(url: URL, address: string): Line {
     const name = `${url.origin} ${address}`;
     const known = lines.get(name);
@@ -84,8 +86,8 @@ export function createWebhookSender(
         signal,
         headers: { ...headers, "content-length": String(bytes.length) },
       });
-      // Deno's own mark of one that was sent again: of itself it sends what breaks, or is given up, on
-      // a kept connection once more, which nobody would have counted as an attempt.
+      // Deno's own mark of one that was sent again: of itself it sends what breaks, or is given up,
+      // on a kept connection once more, which nobody would have counted as an attempt.
       Object.assign(request, { _retrying: true });
       line.underWay++;
       request.once("close", () => line.underWay--);

@@ -14,8 +14,9 @@ export type TokenPrices =
 export const catalogueDate = "2026-09-23";
 
 /**
- * Prices in US dollars from `@pydantic/genai-prices`, all tiers. Null when the model is unknown, has
- * no price for input or output, or charges for more than text tokens: an absent price is never free.
+ * Prices in US dollars from `@pydantic/genai-prices`, all tiers. Null when the model is unknown,
+ * has no price for input or output, or charges for more than text tokens: an absent price is never
+ * free.
  */
 export function cataloguePrice(model: string): { above: number; rates: TokenPrices }[] | null {
   const found = lookUp(model);

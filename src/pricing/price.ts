@@ -235,8 +235,8 @@ const describer = memoizeByObject(({ percent, requestFee }: Price) =>
 );
 
 /**
- * The possible costs of a call, recomputed from its entry. An entry records output only as tokens: a
- * provider may have reported none for text that was produced.
+ * The possible costs of a call, recomputed from its entry. An entry records output only as tokens:
+ * a provider may have reported none for text that was produced.
  */
 export function possibleCosts({ price, ...used }: EntryUsage): Amount[] {
   const part = (name: string) => fromDecimal(price[name] ?? "0");

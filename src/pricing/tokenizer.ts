@@ -19,7 +19,8 @@ const sliceChars = 2 * 1024;
 
 /**
  * The part of a text from an offset that is counted at once. It ends at a space, which no token
- * spans, so that the parts count as much as the whole. Without a space, a cut adds at most one token.
+ * spans, so that the parts count as much as the whole. Without a space, a cut adds at most one
+ * token.
  */
 export function sliceAt(text: string, from: number): string {
   const slice = text.slice(from, from + sliceChars);

@@ -33,8 +33,8 @@ export function estimatedUsage(input: number, output: number, reasoning = 0): To
 
 /**
  * Reads a provider's `usage` as a partition. Null when it is missing or implausible: negative,
- * fractional, not a number, too large. A part larger than its whole is cut to it, so that nothing is
- * billed twice. Zero is a valid count.
+ * fractional, not a number, too large. A part larger than its whole is cut to it, so that nothing
+ * is billed twice. Zero is a valid count.
  */
 export function readUsage(raw: unknown, most: PlausibleUsage): TokenUsage | null {
   const written = readOutput(raw, most);
@@ -92,8 +92,8 @@ export function readOutput(
 }
 
 /**
- * Reasoning that a provider counts beside the completion tokens, as xAI and Gemini do; OpenAI counts
- * it inside. The total reveals it. Cache tokens beside the prompt are not output.
+ * Reasoning that a provider counts beside the completion tokens, as xAI and Gemini do; OpenAI
+ * counts it inside. The total reveals it. Cache tokens beside the prompt are not output.
  */
 function hiddenOutput(raw: JsonObject, counted: number): number {
   const beside = (tokens(raw.cache_creation_input_tokens) ?? 0) +

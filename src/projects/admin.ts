@@ -58,8 +58,8 @@ export interface ProjectAdmin {
   /** Makes a project and its first key, which is returned this once. */
   create(settings: CreateProject, by: AuditActor): Promise<{ project: Project; apiKey: string }>;
   /**
-   * Replaces what `changesOf` gives for the project as it is; where that is nothing, nothing is told
-   * of it. Throws 404, 400, and what that does.
+   * Replaces what `changesOf` gives for the project as it is; where that is nothing, nothing is
+   * told of it. Throws 404, 400, and what that does.
    */
   update(
     projectId: string,
@@ -270,7 +270,9 @@ function given(fields: object): Record<string, unknown> {
 const shownCharsMax = 256;
 const fieldsShownMax = 8;
 
-/** What an update changed, for the audit trail: from what to what, of secrets only that they did. */
+/**
+ * What an update changed, for the audit trail: from what to what, of secrets only that they did.
+ */
 export function describeChanges(
   before: Project,
   after: Project,

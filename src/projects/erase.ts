@@ -13,8 +13,8 @@ export function isKeyOf(key: Pick<ApiKey, "user" | "defaultUser">, user: string)
 }
 
 /**
- * Puts the pseudonym into revoked keys that were a user's, and takes their names out, which may name
- * them too. One in force is for its owner to end.
+ * Puts the pseudonym into revoked keys that were a user's, and takes their names out, which may
+ * name them too. One in force is for its owner to end.
  */
 export function createKeyEraser({ kv, committer }: Pick<Deps, "kv" | "committer">): Eraser {
   return {

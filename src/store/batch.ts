@@ -103,8 +103,8 @@ interface Change {
 }
 
 /**
- * Two writes of the same value to a key are one, unless the later one checks it: of two that claim a
- * row alike, one is too late. Anything else must stay two.
+ * Two writes of the same value to a key are one, unless the later one checks it: of two that claim
+ * a row alike, one is too late. Anything else must stay two.
  */
 function clashes({ changes, checks }: Size, touched: Map<string, Uint8Array | null>): boolean {
   for (const { text } of checks) {

@@ -145,7 +145,8 @@ export function createCommitter(options: CommitterOptions): Committer {
       return settleUnknown(id, error);
     });
     if (version !== null) {
-      // What a remote store may repeat even later still has to meet its marker: the sweep's to remove.
+      // What a remote store may repeat even later still has to meet its marker: the sweep's to
+      // remove.
       lastMarker = asked ? null : id;
       return version;
     }

@@ -1,4 +1,5 @@
-// The keys of events, subscriptions and deliveries: what each holds, who writes it, how long it lives.
+// The keys of events, subscriptions and deliveries: what each holds, who writes it, how long it
+// lives.
 import type { Key } from "./kv.ts";
 
 /**

@@ -26,8 +26,8 @@ export interface ErasedPage {
 }
 
 /**
- * Takes a user out of one kind of records, however many, a bounded page at each call. A page that is
- * done twice, or by two processes at once, comes to the same.
+ * Takes a user out of one kind of records, however many, a bounded page at each call. A page that
+ * is done twice, or by two processes at once, comes to the same.
  */
 export interface Eraser {
   /** What is erased, in the plural. */

@@ -18,8 +18,8 @@ export const apiKeysPrefix = (projectId: string): Key => ["key", projectId];
 export const apiKeyHashKey = (hash: string): Key => ["key_hash", hash];
 
 /**
- * One action of an owner or operator: who, what, to what. Written in the action's own write. `trail`
- * is the project, or the instance for what concerns no project alone. For ever.
+ * One action of an owner or operator: who, what, to what. Written in the action's own write.
+ * `trail` is the project, or the instance for what concerns no project alone. For ever.
  */
 export const auditKey = (trail: string, auditId: string): Key => ["audit", trail, auditId];
 /** All actions of one trail, in order of time. */
@@ -66,8 +66,8 @@ export const idempotencyKey = (projectId: string, operation: string, key: string
 export const idempotencyPrefix: Key = ["idempotency"];
 
 /**
- * Says that an account may hold money, in a wallet for that connection. Written with a hold, removed
- * by the sweep once there is none: how the sweep finds what a dead process left.
+ * Says that an account may hold money, in a wallet for that connection. Written with a hold,
+ * removed by the sweep once there is none: how the sweep finds what a dead process left.
  */
 export const holdingKey = (owner: string, name: string, connectionId: string | null): Key =>
   connectionId === null ? ["holding", owner, name] : ["holding", owner, name, connectionId];
@@ -86,8 +86,8 @@ export const authorizationKey = (projectId: string, user: string): Key => [
 /** All users of a project for whom a person has decided anything. */
 export const authorizationsPrefix = (projectId: string): Key => ["authorization", projectId];
 /**
- * A person's connection -> its project and user. Written with the authorization, and with what is paid
- * into the wallet by it. For ever, under a pseudonym once the user is forgotten.
+ * A person's connection -> its project and user. Written with the authorization, and with what is
+ * paid into the wallet by it. For ever, under a pseudonym once the user is forgotten.
  */
 export const connectionKey = (personId: string, projectId: string, user: string): Key => [
   "connection",
@@ -99,7 +99,9 @@ export const connectionKey = (personId: string, projectId: string, user: string)
 export const connectionsPrefix = (personId: string): Key => ["connection", personId];
 /** All connections, those of one person together. */
 export const allConnectionsPrefix: Key = ["connection"];
-/** A passkey: whose it is, its public key. Written at its registration and by each use. For ever. */
+/**
+ * A passkey: whose it is, its public key. Written at its registration and by each use. For ever.
+ */
 export const passkeyKey = (credentialId: string): Key => ["passkey", credentialId];
 /** A person's passkeys: no value. Written with the passkey. */
 export const personPasskeyKey = (personId: string, credentialId: string): Key => [
@@ -156,8 +158,8 @@ export const stripePaymentsPrefix = (merchantId: string): Key => ["stripe_paymen
 export const allStripePaymentsPrefix: Key = ["stripe_payment"];
 
 /**
- * Money that Stripe paid back of a payment that is not booked yet. Written with its absence checked,
- * removed once it is booked, or by the sweep after 30 days.
+ * Money that Stripe paid back of a payment that is not booked yet. Written with its absence
+ * checked, removed once it is booked, or by the sweep after 30 days.
  */
 export const stripeReversalKey = (
   merchantId: string,
@@ -205,8 +207,8 @@ export const consoleSessionEndKey = (endsAt: number, hash: string): Key => [
 /** All ends of sessions, in order of time. */
 export const consoleSessionEndsPrefix: Key = ["console_session_end"];
 /**
- * That a form of a session was sent: what it makes is made once; and the secret that it made, sealed
- * by the session's cookie. Swept with the session.
+ * That a form of a session was sent: what it makes is made once; and the secret that it made,
+ * sealed by the session's cookie. Swept with the session.
  */
 export const consoleFormKey = (hash: string, id: string): Key => ["console_form", hash, id];
 /** All forms sent in one session. */

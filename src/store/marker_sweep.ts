@@ -7,9 +7,9 @@ const markersPerSweep = 200;
 const markerLifetimeMs = 10 * 60 * 1000;
 
 /**
- * Removes commit markers that dead processes left; a bounded part at each call. A marker's age is how
- * long it was seen here, by the clock that nobody sets: one that went too early would let a write
- * that has landed be told as one that has not.
+ * Removes commit markers that dead processes left; a bounded part at each call. A marker's age is
+ * how long it was seen here, by the clock that nobody sets: one that went too early would let a
+ * write that has landed be told as one that has not.
  */
 export function createMarkerSweep(
   { kv, clock, metrics }: Pick<Deps, "clock" | "metrics"> & { kv: Kv },

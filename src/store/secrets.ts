@@ -14,7 +14,9 @@ export interface Signer {
 
 /** Keeps secrets out of the store in the clear, and derives the keys that sign links. */
 export interface Secrets {
-  /** Encrypts for one place: what is moved to another key does not open. Throws 400 without a key. */
+  /**
+   * Encrypts for one place: what is moved to another key does not open. Throws 400 without a key.
+   */
   seal(secret: string, place: Key): Promise<Sealed>;
   /** The secret again. Throws when no key of ours fits, or the place is another. */
   open(sealed: Sealed, place: Key): Promise<string>;

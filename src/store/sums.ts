@@ -24,12 +24,14 @@ interface Shard {
 const fieldsMax = 24;
 /** Longest name of a field, in bytes of its JSON; longer ones are `…:other` too. */
 const fieldBytesMax = 128;
-/** Rows that are remembered; beyond that all are forgotten, and begun anew when they are added to. */
+/**
+ * Rows that are remembered; beyond that all are forgotten, and begun anew when they are added to.
+ */
 const shardsMax = 10_000;
 
 /**
- * Adds up in memory and writes whole rows with the batches that are written anyway. A row belongs to
- * the process that made it, and to its memory: when that is gone, by a crash or after a write of
+ * Adds up in memory and writes whole rows with the batches that are written anyway. A row belongs
+ * to the process that made it, and to its memory: when that is gone, by a crash or after a write of
  * which nobody knows, another row is begun, and whoever reads adds the rows together.
  */
 export function createSums(newShard: () => string): Sums {

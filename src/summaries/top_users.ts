@@ -44,14 +44,16 @@ const topUsersMax = 100;
 const attemptsMax = 8;
 
 /**
- * Remembers who was seen since the last flush, and merges them into the project's row. A month's use
- * only grows, so a row of 100 always holds the 100 who spent most of those seen: whoever was pushed
- * out had 100 before them, who are still before them.
+ * Remembers who was seen since the last flush, and merges them into the project's row. A month's
+ * use only grows, so a row of 100 always holds the 100 who spent most of those seen: whoever was
+ * pushed out had 100 before them, who are still before them.
  */
 export function createTopUsers({ kv, committer }: Pick<Deps, "kv" | "committer">): TopUsers {
   const seen = new Map<string, PendingTopUsers>();
 
-  /** Whoever is seen late may have been forgotten since: then they have neither account nor leave. */
+  /**
+   * Whoever is seen late may have been forgotten since: then they have neither account nor leave.
+   */
   async function withoutForgotten(projectId: string, ranked: TopUser[], known: Set<string>) {
     const rows = await Promise.all(ranked.map(async ({ user }) => {
       if (known.has(user)) return true;
@@ -103,8 +105,8 @@ export async function readTopUsers(kv: Kv, projectId: string, month: string): Pr
 }
 
 /**
- * Puts the pseudonym into the rows of all months. Those of this month and the last are written anew,
- * named in it or not: so that a merge which has just seen the user alive has to look again.
+ * Puts the pseudonym into the rows of all months. Those of this month and the last are written
+ * anew, named in it or not: so that a merge which has just seen the user alive has to look again.
  */
 export function createTopUsersEraser(
   { kv, committer, clock }: Pick<Deps, "kv" | "committer" | "clock">,

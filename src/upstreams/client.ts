@@ -104,7 +104,9 @@ async function errorText({ body }: UpstreamResponse, signal: AbortSignal): Promi
   }
 }
 
-/** Characters that tell what a body is, after leading spaces; and the most that is read for them. */
+/**
+ * Characters that tell what a body is, after leading spaces; and the most that is read for them.
+ */
 const tellingChars = 8;
 const peekedCharsMax = 4 * 1024;
 

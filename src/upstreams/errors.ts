@@ -108,9 +108,9 @@ export function isOwnerError({ status, type, code, reason }: UpstreamErrorBody):
 }
 
 /**
- * An upstream's error as our caller sees it. Errors about the request are passed on. Errors about the
- * operator's account or key (401, 402, 403, quota) become 502, with their text in the cause. A 429
- * always has `Retry-After`.
+ * An upstream's error as our caller sees it. Errors about the request are passed on. Errors about
+ * the operator's account or key (401, 402, 403, quota) become 502, with their text in the cause. A
+ * 429 always has `Retry-After`.
  */
 export function toCallerError(fault: UpstreamErrorBody, retryAfter: string | null): UpstreamError {
   const { status, message, type, param, code } = fault;

@@ -11,7 +11,9 @@ export type EventRead = EventSourceMessage[] | "silent" | "end";
 
 /** Pulls server-sent events from an upstream, without reading ahead. */
 export interface EventReader {
-  /** Throws 504 after too long a silence, 502 when the stream ends early or an event is too large. */
+  /**
+   * Throws 504 after too long a silence, 502 when the stream ends early or an event is too large.
+   */
   next(): Promise<EventRead>;
   /** Aborts the upstream. */
   cancel(): void;

@@ -22,8 +22,8 @@ const upstreamListMs = 5_000;
 const listLifetimeMs = 60_000;
 
 /**
- * Lists models with a price of their own. Where the project has a price for "*" or uses the catalogue,
- * also the upstream's models that get a price by it.
+ * Lists models with a price of their own. Where the project has a price for "*" or uses the
+ * catalogue, also the upstream's models that get a price by it.
  */
 export function createModels(deps: Deps, findUpstream: FindUpstream): Models {
   const lists = new Map<string, { readAt: number; ids: Promise<string[]> }>();

@@ -19,7 +19,9 @@ export interface Upstream extends DialectSource {
 /** Finds the upstream of a project; null when none is set. */
 export type FindUpstream = (project: Project, model: string) => Promise<Upstream | null>;
 
-/** The project's upstream, else that of the environment; in development also the simulated model. */
+/**
+ * The project's upstream, else that of the environment; in development also the simulated model.
+ */
 export function createUpstreams(deps: Deps, secrets: Secrets): FindUpstream {
   const learnt = new Map<string, KnownDialects>();
   const opened = new WeakMap<Project, Promise<Upstream>>();

@@ -15,8 +15,8 @@ import { emptyWrite } from "../store/kv.ts";
 import { listConnections, markConnection, type WalletConnection } from "./store.ts";
 
 /**
- * People's leave to spend of their wallets. One decision at a time counts for each user. All throw 403
- * `user_being_forgotten` while the user is.
+ * Authorizations to charge a person's wallet. Each user has at most one decided at a time. All
+ * methods throw 403 `user_being_forgotten` while the user is being forgotten.
  */
 export interface Authorizations {
   /** Allows the user to spend; false when the link had ended by then. */

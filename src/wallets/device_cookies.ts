@@ -13,7 +13,10 @@ export interface DeviceCookies {
   personOf(request: Request): Promise<string | null>;
   /** The same, with the leave that the device has. */
   known(request: Request): Promise<KnownDevice | null>;
-  /** Who a device is once it decides, of whom nothing is stored before; null where it sent no cookie. */
+  /**
+   * Who a device is once it decides, of whom nothing is stored before; null where it sent no
+   * cookie.
+   */
   newDevice(request: Request): Promise<KnownDevice | null>;
   /** The cookie of a new one. It is known by it from its first decision on, whatever is lost. */
   newDeviceCookie(): Promise<string>;
@@ -31,7 +34,9 @@ interface KnownDevice {
   grant: DeviceGrant;
 }
 
-/** That a device is its person's: as of when it was asked for, and ended by what ends those of then. */
+/**
+ * That a device is its person's: as of when it was asked for, and ended by what ends those of then.
+ */
 export interface DeviceGrant {
   /** The cookie by which a device has it from now on. */
   cookie(): Promise<string>;

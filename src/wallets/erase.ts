@@ -28,7 +28,9 @@ interface Services {
 }
 
 const rowsPerRead = 200;
-/** The connection that was looked at last; in the wallet of the next one, the entry to go on with. */
+/**
+ * The connection that was looked at last; in the wallet of the next one, the entry to go on with.
+ */
 const placeSchema = z.strictObject({
   after: z.tuple([z.string(), z.string(), z.string()]).nullable(),
   entry: z.string().max(64).nullable(),
@@ -37,8 +39,8 @@ type ErasePlace = z.output<typeof placeSchema>;
 
 /**
  * Takes a user out of the wallets of whoever let them spend: entries, connections and the last
- * decision get the pseudonym, by which what was spent is still found and refunded. Leave to spend has
- * to be ended before, and none can be given meanwhile.
+ * decision get the pseudonym, by which what was spent is still found and refunded. Leave to spend
+ * has to be ended before, and none can be given meanwhile.
  */
 export function createConnectionEraser({ deps, projectCache }: Services): Eraser {
   const { kv, committer } = deps;

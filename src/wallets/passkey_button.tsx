@@ -1,7 +1,9 @@
 /** @jsxImportSource @hono/hono/jsx */
 import { scriptHash } from "../pages/page.tsx";
 
-/** The only script of these pages: makes and uses passkeys, which browsers offer to scripts alone. */
+/**
+ * The only script of these pages: makes and uses passkeys, which browsers offer to scripts alone.
+ */
 export const walletScript = `
 const send = async (path, body) => {
   const answer = await fetch(document.documentElement.dataset.base + path, {

@@ -63,7 +63,9 @@ export function createPasskeys(
     return Math.abs(clock.now() - challengedAt) < challengeLifetimeMs;
   }
 
-  /** With one more; null when it answers what it had answered, or when too much had to be forgotten. */
+  /**
+   * With one more; null when it answers what it had answered, or when too much had to be forgotten.
+   */
   function withAnswer(answered: readonly number[], challengedAt: number): number[] | null {
     // Never told by their order: a clock may be set back, and a person has several devices.
     if (answered.includes(challengedAt)) return null;
@@ -71,7 +73,9 @@ export function createPasskeys(
     return [...answered, challengedAt].slice(-challengesKept);
   }
 
-  /** Checks, and says when the challenge was made. What the library throws is the caller's fault. */
+  /**
+   * Checks, and says when the challenge was made. What the library throws is the caller's fault.
+   */
   async function checked<T extends { verified: boolean }>(
     personId: string | null,
     verify: (expectedChallenge: (challenge: string) => Promise<boolean>) => Promise<T>,

@@ -16,7 +16,9 @@ import type { ProjectCache } from "../projects/project_cache.ts";
 import type { Guard } from "./guard.ts";
 import type { Subscriptions } from "./subscriptions.ts";
 
-/** Brings events to their subscribers. The truth is in the store: whoever is late finds it there. */
+/**
+ * Brings events to their subscribers. The truth is in the store: whoever is late finds it there.
+ */
 export interface Dispatcher {
   /** Events that this process has just committed: they go out at once. */
   wake(events: PendingEvent[]): void;
@@ -64,7 +66,9 @@ export function createDispatcher(services: DispatcherDeps): Dispatcher {
   const expansion = createFanOut(services.deps, { slots, start, onQueued: startQueued });
   const claims = createLeases(services.deps, { slots, results, start });
 
-  /** Keeps a piece of work in sight until it ends; its fault is logged, and found again by polls. */
+  /**
+   * Keeps a piece of work in sight until it ends; its fault is logged, and found again by polls.
+   */
   function track(piece: Promise<unknown>, about: LogFields): void {
     const seen: Promise<unknown> = piece
       .catch((error) => log("error", "webhook_work_failed", { ...about, ...loggedFault(error) }))

@@ -41,7 +41,9 @@ const queueMax = 2_048;
 const queuedMax = 20_000;
 /** Most deliveries under way at once, over all subscriptions; */
 const runningMax = 256;
-/** and so many more for those that have fewer under way than this: slow ones cannot take them all. */
+/**
+ * and so many more for those that have fewer under way than this: slow ones cannot take them all.
+ */
 const reservedSlots = 256;
 const reservedBelow = 2;
 const endpointsMax = 20_000;
@@ -73,8 +75,9 @@ export class Endpoint {
 
 /**
  * The slots that deliveries run in: a cap for each subscription, so that one that hangs costs the
- * others nothing, one over all, and a few slots that all the slow ones of a project cannot take from
- * another. Whoever wants a slot and gets none is hungry, and is served in turn when one comes free.
+ * others nothing, one over all, and a few slots that all the slow ones of a project cannot take
+ * from another. Whoever wants a slot and gets none is hungry, and is served in turn when one comes
+ * free.
  */
 export class DeliverySlots {
   readonly #endpoints = new Map<string, Endpoint>();

@@ -48,7 +48,9 @@ interface Placed {
   where: "slot" | "queue" | "store";
 }
 
-/** Where the endpoint has a slot free, a delivery is claimed as it is made, and goes out at once. */
+/**
+ * Where the endpoint has a slot free, a delivery is claimed as it is made, and goes out at once.
+ */
 export function createFanOut(
   deps: Deps,
   { slots, start, onQueued }: ExpansionDeps,

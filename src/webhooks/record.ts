@@ -34,8 +34,8 @@ const waitingMax = 256;
 
 /**
  * Combines the results of one subscription that come while its last write is under way, so that its
- * health is written once for many: unchecked, so that it never stands in a result's way. What cannot
- * be written is tried again when its lease ends.
+ * health is written once for many: unchecked, so that it never stands in a result's way. What
+ * cannot be written is tried again when its lease ends.
  */
 export function createResultRecorder(
   { kv, committer, log, config, metrics }: Deps,
@@ -82,7 +82,9 @@ export function createResultRecorder(
     return version !== null;
   }
 
-  /** Null where nothing was tried. A success says it all; only failures stand on what was before. */
+  /**
+   * Null where nothing was tried. A success says it all; only failures stand on what was before.
+   */
   async function healthAfter(
     endpoint: Endpoint,
     batch: Waiting[],

@@ -85,7 +85,9 @@ const secretsTried = 20;
 /** Pages of projects that are looked through for them: most may have none. */
 const pagesMax = 50;
 
-/** Tries some of the stored secrets, those of the first projects, so that a wrong key is told early. */
+/**
+ * Tries some of the stored secrets, those of the first projects, so that a wrong key is told early.
+ */
 export function createProbe(kv: Kv, { open }: Pick<Secrets, "open">): () => Promise<Probe> {
   return async () => {
     const probe: Probe = { opened: 0, unreadable: [] };

@@ -144,7 +144,9 @@ const httpDate = new RegExp(
     "[A-Z][a-z]{2} [A-Z][a-z]{2} [ \\d]\\d [\\d:]{8} \\d{4})$",
 );
 
-/** `Retry-After`: seconds or a date (RFC 9110, 10.2.3), as milliseconds from now; null for neither. */
+/**
+ * `Retry-After`: seconds or a date (RFC 9110, 10.2.3), as milliseconds from now; null for neither.
+ */
 export function readRetryAfter(text: string, now: number): number | null {
   if (/^\d{1,9}$/.test(text)) return Number(text) * 1000;
   // Date.parse alone makes a date of nearly anything, such as of "wait 99999".

@@ -3,7 +3,9 @@ import { createHmac } from "node:crypto";
 
 const standardPrefix = "whsec_";
 
-/** `X-Service-Signature`: hex HMAC-SHA256 of the raw body, keyed with the secret as it was shown. */
+/**
+ * `X-Service-Signature`: hex HMAC-SHA256 of the raw body, keyed with the secret as it was shown.
+ */
 export function serviceSignature(secret: string, body: string): string {
   return createHmac("sha256", secret).update(body).digest("hex");
 }

@@ -265,7 +265,9 @@ export function requireSubscriptionSlot(listeners: readonly EventListenerRow[]):
   throw badRequest(null, `A project has at most ${activeMax} active subscriptions.`);
 }
 
-/** As many go on to sign beside the newest: each is one more signature in every delivery's header. */
+/**
+ * As many go on to sign beside the newest: each is one more signature in every delivery's header.
+ */
 const oldSecretsMax = 4;
 
 /** Those that still sign. */

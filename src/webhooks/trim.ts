@@ -18,8 +18,8 @@ const projectsPerSweep = 100;
 /** Removed of one project at a time, so that a busy one keeps no other waiting. */
 const partSize = 40;
 /**
- * How long one sweep goes on while there is more: a fifth of the time from one to the next, in which
- * more is removed than a process delivers meanwhile.
+ * How long one sweep goes on while there is more: a fifth of the time from one to the next, in
+ * which more is removed than a process delivers meanwhile.
  */
 const sweepMs = 3_000;
 const dayMs = 24 * 60 * 60 * 1000;

@@ -31,7 +31,9 @@ export function scanWebhooks(deps: { kv: Kv; clock: Clock }): Scan[] {
 
 const rowsPerRead = 50;
 
-/** All deliveries: every row is there that is to lead to each. Rows too many are found from theirs. */
+/**
+ * All deliveries: every row is there that is to lead to each. Rows too many are found from theirs.
+ */
 export function scanDeliveries({ kv }: { kv: Kv }): Scan {
   return scanRows({
     name: "deliveries",

@@ -163,7 +163,9 @@ function checkError(body: Body): void {
   assert.ok(code === null || typeof code === "string");
 }
 
-/** Posts it, reads the answer to its end, and asserts that it is one that callers can make use of. */
+/**
+ * Posts it, reads the answer to its end, and asserts that it is one that callers can make use of.
+ */
 async function checkAnswer(world: World, endpoint: Endpoint | undefined, raw: BodyInit) {
   assert.ok(endpoint);
   const { path, method = "POST", key = world.apiKey } = endpoint;

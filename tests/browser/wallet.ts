@@ -3,7 +3,9 @@ import type { BrowserContext, CDPSession, Page } from "playwright-core";
 import { assertAccessible, assertFits, picture, visit } from "../support/browser.ts";
 import { adminKey, type Body, createWorld, type World } from "../support/world.ts";
 
-/** A port that nobody listens on: passkeys are bound to the address that the service calls itself. */
+/**
+ * A port that nobody listens on: passkeys are bound to the address that the service calls itself.
+ */
 function freePort(): number {
   using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   return (listener.addr as Deno.NetAddr).port;

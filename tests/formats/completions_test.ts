@@ -89,7 +89,8 @@ Deno.test("completions: without money the text is the message with the link, who
 
 Deno.test("completions: the hold covers every prompt, and the larger of n and best_of", async () => {
   using world = await createWorld();
-  // 3 prompts, 4 candidates of 50 tokens at 0.000002 are 0.0012, and the prompt is some tokens more.
+  // 3 prompts, 4 candidates of 50 tokens at 0.000002 are 0.0012, and the prompt is some tokens
+  // more.
   const fields = { prompt: ["a", "b", "c"], n: 2, best_of: 4, max_tokens: 50 };
   world.upstream.reply(whole("x", { usage: usage(3, 600) }));
   await world.deposit("ada", "0.0012");

@@ -203,7 +203,8 @@ Deno.test("chat: numbers in a part do not make the hold smaller than the text ne
 const bounds: [string, Record<string, unknown>, Record<string, unknown>][] = [
   ["no bound: the model's", {}, { max_tokens: 1000 }],
   ["the caller's", { max_tokens: 50 }, { max_tokens: 50 }],
-  // As a server without the newer field reads it, too: some ignore it, and would write without a bound.
+  // As a server without the newer field reads it, too: some ignore it, and would write without a
+  // bound.
   ["the newer field", { max_completion_tokens: 50 }, { max_tokens: 50 }],
   ["both: the newer", { max_completion_tokens: 40, max_tokens: 50 }, { max_tokens: 40 }],
   ["llama.cpp's", { n_predict: 50 }, { max_tokens: 50 }],

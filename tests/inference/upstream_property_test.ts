@@ -12,7 +12,9 @@ import { createWorld, type World } from "../support/world.ts";
 const headers = { "content-type": "application/json" };
 const whole = await completion({ usage: usage(10, 5, { prompt_tokens_details: {} }) }).json();
 
-/** What may come instead of a completion; `depth` is of one deeper than what can be written again. */
+/**
+ * What may come instead of a completion; `depth` is of one deeper than what can be written again.
+ */
 const anyAnswer: fc.Arbitrary<{ text: string; depth: number }> = fc.oneof(
   { weight: 8, arbitrary: spoiled(whole).map((text) => ({ text, depth: 0 })) },
   {

@@ -18,7 +18,8 @@ import { put, verify } from "../support/verify.ts";
 import { allow, charge, Device, pay, sharedWorld } from "../support/wallets.ts";
 import { createWorld, type World } from "../support/world.ts";
 
-// What stands in the way of money, and what does not: caps, limits, holds of the living and the dead.
+// What stands in the way of money, and what does not: caps, limits, holds of the living and the
+// dead.
 
 /** Holds 1.096 of what there is, in a prompt of so many bytes and 100 tokens. */
 const dear = { models: { "test-model": { input: "1000", output: "10000", maxOutputTokens: 100 } } };

@@ -66,7 +66,9 @@ Deno.test("backup: forty kills in the middle of backups under load; every backup
   assert.ok(copied > 0 && copied < rounds, "some were killed while copying, some while sending");
 });
 
-/** Kills the service some time after a backup was asked for; true when the copy was made by then. */
+/**
+ * Kills the service some time after a backup was asked for; true when the copy was made by then.
+ */
 async function dieInTheMiddle(farebox: Farebox, afterMs: number): Promise<boolean> {
   const asked = farebox.call("/v1/admin/backup", { key: adminKey }).then(async (response) => {
     await response.body?.getReader().read();

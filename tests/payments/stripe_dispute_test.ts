@@ -208,7 +208,9 @@ Deno.test("stripe: what was refunded stays taken when the dispute is won, in any
   await requireSound(world);
 });
 
-/** What Stripe tells of a refund of a whole payment that its bank refuses, in its old and new words. */
+/**
+ * What Stripe tells of a refund of a whole payment that its bank refuses, in its old and new words.
+ */
 function failureOf(session: Session, status = "failed") {
   const refund = { id: `re_${session.id}`, object: "refund", status };
   const tell = (type: string) => {

@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
+import { commentLength } from "../../scripts/shape/comments.ts";
 import { exportDocs } from "../../scripts/shape/docs.ts";
 import { forbiddenGlobals } from "../../scripts/shape/globals.ts";
 import { deadFiles, importCycles, importDirection } from "../../scripts/shape/imports.ts";
 import { kvKeys } from "../../scripts/shape/keys.ts";
+import { uniqueExports } from "../../scripts/shape/names.ts";
 import { fileLength, functionLength } from "../../scripts/shape/size.ts";
 import { type FileRule, parse, type TreeRule, type Violation } from "../../scripts/shape/source.ts";
 import { escapeHatches } from "../../scripts/shape/types.ts";
@@ -283,4 +285,25 @@ Deno.test("docs: re-exports, inner declarations and a name's second half need no
     "/** A. */\nexport function a(x: string): void;\nexport function a(x: number): void;",
   ];
   for (const text of fine) passes(exportDocs, "src/ledger/charge.ts", text);
+});
+
+Deno.test("unique: an exported name stands in one file of src/ only", () => {
+  const one = parse("src/ledger/hold.ts", "export interface Rates {}");
+  const other = parse("src/pricing/price.ts", "export type Rates = 1;");
+  const test = parse("tests/world.ts", "export type Rates = 1;");
+  const found = uniqueExports([one, other, test]);
+  assert.deepEqual(found.map(({ path, line, rule }) => [path, line, rule]), [
+    ["src/pricing/price.ts", 1, "unique"],
+  ]);
+  const pair = "export const a = z.string();\nexport type a = z.output<typeof a>;";
+  assert.deepEqual(uniqueExports([parse("src/base/a.ts", pair)]), []);
+});
+
+Deno.test("comment: a line has at most 100 characters, unless it holds a URL", () => {
+  const line = (length: number) => `// ${"x".repeat(length - 3)}`;
+  passes(commentLength, "src/ledger/hold.ts", line(100));
+  flags(commentLength, "src/ledger/hold.ts", `\n${line(101)}`, 2);
+  flags(commentLength, "tests/world.ts", ` * ${"x".repeat(100)}`);
+  passes(commentLength, "src/ledger/hold.ts", `// https://example.com/${"x".repeat(100)}`);
+  passes(commentLength, "src/ledger/hold.ts", `const a = "${"x".repeat(100)}";`);
 });

@@ -3,8 +3,8 @@ import type { Defect } from "../simulation/defect_seams.ts";
 import { defects } from "../simulation/defects.ts";
 import { prepare, runSeed } from "../simulation/simulation.ts";
 
-// A simulation that finds nothing may be one that looks at nothing: what is broken on purpose has to
-// be found, and within a few seeds.
+// A simulation that finds nothing may be one that looks at nothing: what is broken on purpose has
+// to be found, and within a few seeds.
 
 /** Whether a broken promise is seen within its seeds. */
 async function isFound({ seams, install, seedsMax }: Defect): Promise<boolean> {

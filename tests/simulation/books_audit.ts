@@ -256,7 +256,9 @@ export class BooksAudit {
     books.holds = after;
   }
 
-  /** What expired holds charged, an answer each, is no more than the answers that nobody settled. */
+  /**
+   * What expired holds charged, an answer each, is no more than the answers that nobody settled.
+   */
   #boundExpired(): void {
     const unsettled = new Map<string, bigint>();
     for (const call of this.#model.calls.values()) {

@@ -10,7 +10,10 @@ const deaths: readonly Death[] = ["at once", "before a commit", "after a commit"
 const restartMinMs = 20;
 const restartMaxMs = 12_000;
 
-/** Keeps as many processes running as there should be, lets them die as planned, and starts new ones. */
+/**
+ * Keeps as many processes running as there should be, lets them die as planned, and starts new
+ * ones.
+ */
 export class Crashes {
   count = 0;
   readonly #timeline: Timeline;

@@ -75,8 +75,8 @@ function bytesOf(source: BufferSource): Uint8Array {
 }
 
 /**
- * WebCrypto works on threads and answers when it likes; in a simulation nothing may. Puts what needs
- * no more than a turn in its place, until the returned function is called.
+ * WebCrypto works on threads and answers when it likes; in a simulation nothing may. Puts what
+ * needs no more than a turn in its place, until the returned function is called.
  */
 export function withoutThreads(): () => void {
   const names = Object.keys(plain);

@@ -6,7 +6,9 @@ import type { Write } from "../../src/store/kv.ts";
 import type { MemoryStore } from "./memory_store.ts";
 import type { Violations } from "./violations.ts";
 
-/** Follows who is forgotten: their entries change in names alone, and in the end nothing names them. */
+/**
+ * Follows who is forgotten: their entries change in names alone, and in the end nothing names them.
+ */
 export class ForgottenAudit {
   /** By pseudonym: the users who are being forgotten, or were. */
   readonly #users = new Map<string, string>();
@@ -25,7 +27,10 @@ export class ForgottenAudit {
     }
   }
 
-  /** An entry is written again: with a pseudonym for who is forgotten, and what their app said of it. */
+  /**
+   * An entry is written again: with a pseudonym for who is forgotten, and what their app said of
+   * it.
+   */
   renamed(known: Entry, entry: Entry): void {
     const isFine = this.#users.get(entry.user) === known.user &&
       bookedIn(known) === bookedIn(entry);

@@ -30,8 +30,8 @@ interface Stored {
 
 /**
  * A store in plain JavaScript that behaves as Deno KV does behind our `Kv`: the same order of keys,
- * versions, checks and limits. Its own calls are synchronous, so that a simulation decides when each
- * happens; `kv` is the same as a `Kv`.
+ * versions, checks and limits. Its own calls are synchronous, so that a simulation decides when
+ * each happens; `kv` is the same as a `Kv`.
  */
 export class MemoryStore {
   readonly limits: StoreLimits;

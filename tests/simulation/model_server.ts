@@ -39,7 +39,9 @@ const scenes: readonly [Scene, number][] = [
 const encoder = new TextEncoder();
 const words = "one two three four five six seven eight nine ten ";
 
-/** The model's server: answers, streams, fails and hangs as chance has it, and keeps its own books. */
+/**
+ * The model's server: answers, streams, fails and hangs as chance has it, and keeps its own books.
+ */
 export class ModelServer {
   readonly calls = new Map<string, ModelCall>();
   /** Told when a piece of a stream is about to reach a process. */

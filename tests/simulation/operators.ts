@@ -20,7 +20,9 @@ interface Parts {
   store: MemoryStore;
 }
 
-/** From a user's last request on, before they are forgotten: nothing of theirs is on its way then. */
+/**
+ * From a user's last request on, before they are forgotten: nothing of theirs is on its way then.
+ */
 const goneMinMs = 8_000;
 const forgetWaitMaxMs = 60_000;
 
@@ -98,8 +100,8 @@ export class Operators {
   }
 
   /**
-   * For ever, with what is left of their money. Refused while something of theirs is under way; once
-   * it may have begun, the service is often left to go on with it alone.
+   * For ever, with what is left of their money. Refused while something of theirs is under way;
+   * once it may have begun, the service is often left to go on with it alone.
    */
   async forget(project: Project, user: string): Promise<void> {
     const { timeline, callers, claims, crashes, stripe, people } = this.#parts;

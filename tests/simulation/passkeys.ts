@@ -59,7 +59,9 @@ export class PasskeyUse {
     this.#random = parts.timeline.fork();
   }
 
-  /** One more passkey, or one less; the way back by one that there is; or the end of lost devices. */
+  /**
+   * One more passkey, or one less; the way back by one that there is; or the end of lost devices.
+   */
   async use(person: Person, others: readonly Person[]): Promise<void> {
     const { timeline, callers } = this.#parts;
     const { passkeys } = person;
@@ -112,7 +114,9 @@ export class PasskeyUse {
     passkeys.cameBack(passkey.id, !passkeys.isTaken(passkey.id));
   }
 
-  /** One that is on a lost device, or was; asked for until it is known that it is gone, or given up. */
+  /**
+   * One that is on a lost device, or was; asked for until it is known that it is gone, or given up.
+   */
   async #remove(person: Person, cookie: string): Promise<void> {
     const { timeline, callers, passkeys } = this.#parts;
     const shown = await this.#look(cookie);
@@ -133,7 +137,9 @@ export class PasskeyUse {
     }
   }
 
-  /** Whoever found a lost device has nothing of it; the one that did this stays, by either cookie. */
+  /**
+   * Whoever found a lost device has nothing of it; the one that did this stays, by either cookie.
+   */
   async #signOut(person: Person, cookie: string): Promise<void> {
     const { timeline, callers, passkeys } = this.#parts;
     if (person.isAlone || !await this.#look(cookie)) return;

@@ -83,7 +83,9 @@ export class People {
     await this.#parts.callers.call(`/v1/user/disconnect?user=${user}`, { key, body: {} });
   }
 
-  /** By a link, which somebody else's decision may end meanwhile; also where it is allowed already. */
+  /**
+   * By a link, which somebody else's decision may end meanwhile; also where it is allowed already.
+   */
   async #allow(project: Project, user: string, person: Person | undefined): Promise<void> {
     const { timeline, callers } = this.#parts;
     if (!person) return;

@@ -55,7 +55,9 @@ export class PricesAudit {
     this.#promised.set(holdId, this.#inForce.get(projectId) ?? []);
   }
 
-  /** Whether an answer may cost this; the fee is for output, `mayCostFee` where that is in doubt. */
+  /**
+   * Whether an answer may cost this; the fee is for output, `mayCostFee` where that is in doubt.
+   */
   isDue(holdId: string, due: bigint, used: Used & { mayCostFee: boolean }): boolean {
     const prices = this.#promised.get(holdId) ?? [];
     return prices.some((price) => {

@@ -3,7 +3,10 @@ import type { Write } from "../../src/store/kv.ts";
 import type { Delivery, RedeliveryJob } from "../../src/webhooks/schema.ts";
 import type { Violations } from "./violations.ts";
 
-/** Follows redeliveries of all that failed: each failed one is made pending again, and each job ends. */
+/**
+ * Follows redeliveries of all that failed: each failed one is made pending again, and each job
+ * ends.
+ */
 export class RedeliveryAudit {
   readonly #jobs = new Map<string, RedeliveryJob>();
   /** Deliveries that had failed when a job was begun, and were not made pending again since. */

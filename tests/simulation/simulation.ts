@@ -249,8 +249,8 @@ async function play(parts: Play): Promise<void> {
 const hourMs = 60 * 60 * 1000;
 
 /**
- * Nobody calls for so long that all that is kept for a time is removed: through storms, and while the
- * last of it is delivered again.
+ * Nobody calls for so long that all that is kept for a time is removed: through storms, and while
+ * the last of it is delivered again.
  */
 async function growOld(parts: Play): Promise<void> {
   const { timeline, weather, tempo, violations, crashes, workload } = parts;

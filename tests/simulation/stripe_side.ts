@@ -12,7 +12,9 @@ export interface StripePayment {
   intent: string;
   projectId: string;
   user: string;
-  /** The person's wallet that it is paid into, at this server's own account; null at a project's. */
+  /**
+   * The person's wallet that it is paid into, at this server's own account; null at a project's.
+   */
   wallet: { personId: string; connectionId: string } | null;
   cents: number;
   /** What Stripe has told to be paid back, by refunds and disputes together. */
@@ -85,7 +87,9 @@ export class StripeSide {
     ])();
   }
 
-  /** Nothing, a part, all of it in parts, a refund that fails, or a dispute, also after one or won. */
+  /**
+   * Nothing, a part, all of it in parts, a refund that fails, or a dispute, also after one or won.
+   */
   #paidBack(payment: StripePayment): StripeEvent[] {
     const { timeline } = this.#parts;
     const { cents } = payment;

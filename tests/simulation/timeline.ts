@@ -136,8 +136,9 @@ function isBefore(one: Moment, other: Moment): boolean {
 }
 
 /**
- * Everything that needs no more than a turn of its own has had it. A turn of the event loop, and not
- * of the ticks alone: between turns nobody is told of a promise that was rejected with nobody waiting.
+ * Everything that needs no more than a turn of its own has had it. A turn of the event loop, and
+ * not of the ticks alone: between turns nobody is told of a promise that was rejected with nobody
+ * waiting.
  */
 function atRest(): Promise<void> {
   return new Promise((resolve) => void setImmediate(resolve));

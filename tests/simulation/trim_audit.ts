@@ -14,7 +14,10 @@ export const allTrimmedAfterMs = (retentionDays + 8 + 1) * dayMs;
 /** What is kept for a time only, by the first part of its keys. */
 const passing = ["delivery", "log", "event", "redelivery_job", "chat_replay", "chat_replay_due"];
 
-/** Follows what is removed of deliveries and events: what is old and has ended, and in time all of it. */
+/**
+ * Follows what is removed of deliveries and events: what is old and has ended, and in time all of
+ * it.
+ */
 export class TrimAudit {
   readonly #deliveries: Map<string, Delivery>;
   readonly #violations: Violations;

@@ -118,7 +118,10 @@ export class Workload {
     await this.#subscribe(paid, timeline.pick(eventChoices));
   }
 
-  /** One thing after the other, and now and then several at once; resolves when there were so many calls. */
+  /**
+   * One thing after the other, and now and then several at once; resolves when there were so many
+   * calls.
+   */
   async run(calls: number): Promise<void> {
     const { timeline, callers } = this.#parts;
     const archiveAt = timeline.chance(0.4) ? calls * timeline.between(0.3, 0.8) : Infinity;

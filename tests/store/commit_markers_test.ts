@@ -16,7 +16,8 @@ Deno.test("commit markers: a deposit whose answer was lost is booked once, also 
   using world = await createWorld({
     wrapKv: (kv) => ({
       ...kv,
-      // As a remote store's client does: the answer is lost, the write is sent again, and is refused.
+      // As a remote store's client does: the answer is lost, the write is sent again, and is
+      // refused.
       async atomic(write) {
         const landed = await kv.atomic(write);
         const meanwhile = write.sets.some(({ key }) => key[0] === "entry") ? lost : null;

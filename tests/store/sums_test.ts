@@ -9,7 +9,9 @@ import { createGate, createScriptedStore } from "../support/store.ts";
 const hour: Key = ["sum", "hour"];
 const one = (field: string, key: Key = hour) => ({ key, field, values: [1n, 10n] });
 
-/** Sums whose rows are numbered, and what they would write: the fields of each row by its number. */
+/**
+ * Sums whose rows are numbered, and what they would write: the fields of each row by its number.
+ */
 function openSums() {
   let rows = 0;
   const sums = createSums(() => `${++rows}`);

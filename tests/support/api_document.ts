@@ -22,7 +22,9 @@ interface Address {
   pattern: RegExp;
 }
 
-/** The API document of a server at an address of its own, and what validates against it; made once. */
+/**
+ * The API document of a server at an address of its own, and what validates against it; made once.
+ */
 export function apiDocument() {
   if (made) return made;
   const document: Body = JSON.parse(
@@ -89,8 +91,9 @@ export function operationOf({ method, url }: Request): string[] | null {
 }
 
 /**
- * The same answer, whose status and headers are as the document says; of JSON the body too, and of a
- * stream each event as its reader takes it. Throws what is wrong; of a stream it tells `complain`.
+ * The same answer, whose status and headers are as the document says; of JSON the body too, and of
+ * a stream each event as its reader takes it. Throws what is wrong; of a stream it tells
+ * `complain`.
  */
 export async function checkedAnswer(
   request: Request,
@@ -163,7 +166,9 @@ function checkHeaders(headers: Headers, place: string[], what: string): void {
   }
 }
 
-/** Passes a stream on read by read, and shows its events; nothing is read before it is asked for. */
+/**
+ * Passes a stream on read by read, and shows its events; nothing is read before it is asked for.
+ */
 function checkedEvents(
   body: ReadableStream<Uint8Array>,
   show: (data: string) => void,

@@ -72,7 +72,9 @@ export async function assertAccessible(page: Page): Promise<void> {
   assert.deepEqual(told, []);
 }
 
-/** That the page is no wider than the screen. A phone's own `innerWidth` grows with what it shows. */
+/**
+ * That the page is no wider than the screen. A phone's own `innerWidth` grows with what it shows.
+ */
 export async function assertFits(page: Page): Promise<void> {
   const wide = Number(await page.evaluate("document.documentElement.scrollWidth"));
   const { width } = page.viewportSize() ?? assert.fail("no screen");

@@ -20,7 +20,9 @@ interface Options {
   isVerified?: boolean;
 }
 
-/** A passkey, with the browser and the devices that it is on: the same key gives the same answers. */
+/**
+ * A passkey, with the browser and the devices that it is on: the same key gives the same answers.
+ */
 export class SoftPasskey {
   readonly id: string;
   readonly #origin: string;

@@ -151,7 +151,9 @@ export async function startFarebox(options: StartOptions): Promise<Farebox> {
   };
 }
 
-/** Runs a process that is to end by itself; gives its exit code, what it complained of and its log. */
+/**
+ * Runs a process that is to end by itself; gives its exit code, what it complained of and its log.
+ */
 export async function refusedStart(
   options: StartOptions,
 ): Promise<{ code: number; complaint: string; log: string }> {

@@ -8,7 +8,9 @@ export const goEnv = { CGO_ENABLED: "0" };
 /** Installs in a fourth of pip's time. */
 const installer = "uv==0.13.9";
 
-/** A test that needs a tool, and gets its path; without the tool its name says why it is not run. */
+/**
+ * A test that needs a tool, and gets its path; without the tool its name says why it is not run.
+ */
 export function testWith(
   tool: Toolchain,
   name: string,

@@ -83,7 +83,9 @@ const env = {
   WEBHOOK_MAX_ATTEMPTS: "20",
 };
 
-/** Kills a service at random moments under a load of everything, and then asks whether all holds. */
+/**
+ * Kills a service at random moments under a load of everything, and then asks whether all holds.
+ */
 export async function torture(options: TortureOptions): Promise<Outcome> {
   await using folder = await makeFolder();
   await using receiver = startReceiver();
@@ -203,7 +205,9 @@ async function subscribe(
   };
 }
 
-/** Looks at everything again and again while it is written to; what it says of a dead one counts. */
+/**
+ * Looks at everything again and again while it is written to; what it says of a dead one counts.
+ */
 async function verifyUntilStopped(service: Unsteady) {
   const whole = { pages: 0, faults: [] as string[] };
   while (!service.stopping) {

@@ -57,7 +57,9 @@ const attemptMs = 30_000;
 const messages = [{ role: "user", content: "Hello" }];
 const chatOf = (user: string) => ({ model: "test-model", user, messages, max_tokens: 200 });
 
-/** What a caller does, one after the other; whoever asks with a key may wait for a dead one's hold. */
+/**
+ * What a caller does, one after the other; whoever asks with a key may wait for a dead one's hold.
+ */
 export type Role = "move" | "stream" | "ask";
 
 /** One caller. */

@@ -250,7 +250,8 @@ Deno.test("recovery: however many ready rows there are, what is due is found, an
   await deliver(world);
   world.subscriber.reply(() => ({}));
   await world.clock.advance(3_600_000);
-  // Of other subscriptions, older and on more than one page; and of this one, more than one write takes.
+  // Of other subscriptions, older and on more than one page; and of this one, more than one write
+  // takes.
   const value = new TextEncoder().encode(world.projectId);
   const start = world.clock.now() - 7_200_000;
   const keys = Array.from({ length: 450 }, (_, n) => readyKey(start + n * 1_000, `other_${n}`))

@@ -4,7 +4,7 @@ import { errorFrame, sseDone } from "../openai/sse.ts";
 import { readChoices } from "../openai/response.ts";
 import { ChoiceStreamTransform } from "../openai/stream_transform.ts";
 import { chatChoice } from "./choice.ts";
-import { writePaywall } from "./paywall.ts";
+import { writeChatPaywall } from "./paywall.ts";
 import { mediaParts, promptTexts, templateTokens } from "./prompt.ts";
 import { readChatRequest } from "./request.ts";
 import { writeUpstreamBody } from "./upstream_body.ts";
@@ -22,7 +22,7 @@ export const chatFormat: Format = {
   readResponse: (bytes, options) => readChoices(bytes, options, chatChoice),
   createStream: (options) => new ChoiceStreamTransform(options, chatChoice),
   writeUsage: openAiUsage,
-  writePaywall,
+  writePaywall: writeChatPaywall,
   errorFrame,
   endFrame: sseDone,
 };

@@ -4,10 +4,10 @@ import { noUsage } from "../openai/usage.ts";
 import { sseDone, sseFrame } from "../openai/sse.ts";
 
 /**
- * The paywall as the assistant's message: a normal completion that used nothing, as a stream of three
- * chunks where the caller asked for one. `paywall` is for callers that branch on it.
+ * The paywall as the assistant's message: a normal completion that used nothing, as a stream of
+ * three chunks where the caller asked for one. `paywall` is for callers that branch on it.
  */
-export function writePaywall(
+export function writeChatPaywall(
   { reason, message: content, url }: PaywallMessage,
   { stream, wantsUsage }: ModelRequest,
   { id, created, model }: ResponseHead,

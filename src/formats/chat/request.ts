@@ -21,7 +21,9 @@ const someMessage = { error: "must have at least one message" };
 
 const count = z.int({ error: "must be a whole number" }).nullish();
 
-/** A chat request. Only what the price depends on is read; the rest is for the upstream to judge. */
+/**
+ * A chat request. Only what the price depends on is read; the rest is for the upstream to judge.
+ */
 export const chatSchema = z.looseObject({
   model: z.string().min(1).max(256),
   messages: z.array(messageSchema).min(1, someMessage),
@@ -38,8 +40,8 @@ export const chatSchema = z.looseObject({
   reasoning_effort: z.string().nullish(),
 }).meta({ id: "ChatRequest" });
 
-// A list is judged item by item, to its first fault: zod makes an object of each one in it, which for
-// a body full of them is more than the memory there is.
+// A list is judged item by item, to its first fault: zod makes an object of each one in it, which
+// for a body full of them is more than the memory there is.
 const judgedChat = chatSchema.extend({ messages: z.array(z.unknown()).min(1, someMessage) });
 const judgedMessage = messageSchema.extend({
   content: z.custom<Content>(isContent, {
@@ -53,14 +55,16 @@ function isContent(value: unknown): value is Content {
   return Array.isArray(value) && value.every(isPart);
 }
 
-/** Where a caller may bound the output, the one that counts first. None of them goes on as it came. */
+/**
+ * Where a caller may bound the output, the one that counts first. None of them goes on as it came.
+ */
 export const maxTokensFields = ["max_completion_tokens", "max_tokens", "n_predict"] as const;
 
 const fieldNames = Object.keys(chatSchema.shape);
 
 /**
- * Reads a chat request. Throws 400 for what is malformed, and for fields that would cost what is not
- * priced, unless the project allows them.
+ * Reads a chat request. Throws 400 for what is malformed, and for fields that would cost what is
+ * not priced, unless the project allows them.
  */
 export function readChatRequest(
   body: JsonObject,
@@ -88,7 +92,9 @@ export function readChatRequest(
   };
 }
 
-/** Of thinking, as vendors switch it: `{type: "disabled"}`, `{enabled: false}`, `{effort: "none"}`. */
+/**
+ * Of thinking, as vendors switch it: `{type: "disabled"}`, `{enabled: false}`, `{effort: "none"}`.
+ */
 function isSwitchedOn(value: unknown): boolean {
   if (!isObject(value)) return isSet(value) && value !== false;
   return value.type !== "disabled" && value.enabled !== false && value.effort !== "none";

@@ -62,7 +62,8 @@ function createEchoSkipper(body: JsonObject): (index: number, text: string) => s
   const charsLeft = new Map<number, number>();
   return (index, text) => {
     const prompt = prompts[Math.floor(index / perPrompt)];
-    // The text of token ids is not known: it is counted as output, where the upstream does not count.
+    // The text of token ids is not known: it is counted as output, where the upstream does not
+    // count.
     const left = charsLeft.get(index) ?? (typeof prompt === "string" ? prompt.length : 0);
     charsLeft.set(index, Math.max(0, left - text.length));
     return text.slice(left);

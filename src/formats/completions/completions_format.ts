@@ -6,8 +6,8 @@ import { errorFrame, sseDone } from "../openai/sse.ts";
 import { ChoiceStreamTransform } from "../openai/stream_transform.ts";
 import { openAiUsage } from "../openai/usage.ts";
 import { createCompletionChoice } from "./choice.ts";
-import { writePaywall } from "./paywall.ts";
-import { promptTexts, templateTokens } from "./prompt.ts";
+import { writeCompletionPaywall } from "./paywall.ts";
+import { completionPromptTexts, completionTemplateTokens } from "./prompt.ts";
 import { readCompletionRequest } from "./request.ts";
 
 /** OpenAI's legacy completions: https://platform.openai.com/docs/api-reference/completions */
@@ -17,15 +17,15 @@ export const completionsFormat: Format = {
   maxTokensFields: ["max_tokens"],
   readRequest: readCompletionRequest,
   mediaParts: () => [],
-  promptTexts,
-  templateTokens,
+  promptTexts: completionPromptTexts,
+  templateTokens: completionTemplateTokens,
   writeBody,
   readResponse: (bytes, options) =>
     readChoices(bytes, options, createCompletionChoice(options.request)),
   createStream: (options) =>
     new ChoiceStreamTransform(options, createCompletionChoice(options.request)),
   writeUsage: openAiUsage,
-  writePaywall,
+  writePaywall: writeCompletionPaywall,
   errorFrame,
   endFrame: sseDone,
 };

@@ -4,7 +4,7 @@ import { sseDone, sseFrame } from "../openai/sse.ts";
 import { noUsage } from "../openai/usage.ts";
 
 /** The paywall as a completion's text, that used nothing; `paywall` is for callers that branch. */
-export function writePaywall(
+export function writeCompletionPaywall(
   { reason, message, url }: PaywallMessage,
   { stream, wantsUsage }: ModelRequest,
   { id, created, model }: ResponseHead,

@@ -3,7 +3,7 @@ import type { ModelRequest } from "../../inference/format.ts";
 import { promptsOf } from "./request.ts";
 
 /** The prompts that are text, and what else a model reads: a suffix, a grammar, a JSON schema. */
-export function* promptTexts({ body }: ModelRequest): Generator<string> {
+export function* completionPromptTexts({ body }: ModelRequest): Generator<string> {
   for (const prompt of promptsOf(body)) if (typeof prompt === "string") yield prompt;
   for (const [name, value] of Object.entries(body)) {
     const mayBePrompt = typeof value === "string" || isObject(value) || Array.isArray(value);
@@ -12,7 +12,7 @@ export function* promptTexts({ body }: ModelRequest): Generator<string> {
 }
 
 /** Token ids count as they are; a text prompt may get one token that opens it. */
-export function templateTokens({ body }: ModelRequest): number {
+export function completionTemplateTokens({ body }: ModelRequest): number {
   const prompts = promptsOf(body);
   return prompts.reduce(
     (sum, prompt) => sum + (typeof prompt === "string" ? 1 : prompt.length),

@@ -1,8 +1,8 @@
 import { type Json, type JsonObject } from "../../base/json.ts";
 
 /**
- * What differs between OpenAI's endpoints that answer with `choices`: how a choice holds its text, in
- * a whole response and in a chunk of a stream.
+ * What differs between OpenAI's endpoints that answer with `choices`: how a choice holds its text,
+ * in a whole response and in a chunk of a stream.
  */
 export interface ChoiceShape {
   /** `object` of a whole response and of a chunk. */
@@ -19,7 +19,9 @@ export interface ChoiceShape {
   appendText(choice: JsonObject, text: string): JsonObject;
   /** The choices of two chunks that say what a choice of a whole response says: text, then end. */
   asChunks(choice: JsonObject): [JsonObject, JsonObject];
-  /** A choice of a chunk: the same object where it lacks nothing; null for one that is not valid. */
+  /**
+   * A choice of a chunk: the same object where it lacks nothing; null for one that is not valid.
+   */
   normalizeDelta(choice: Json): JsonObject | null;
   /** All that the model wrote in a choice of a chunk. */
   deltaTextsOf(choice: JsonObject): Iterable<string>;

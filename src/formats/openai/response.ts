@@ -37,7 +37,9 @@ export function readChoices(
   };
 }
 
-/** Parses a body. Checked before anything is charged: it must also be possible to write it again. */
+/**
+ * Parses a body. Checked before anything is charged: it must also be possible to write it again.
+ */
 function readBody(bytes: Uint8Array, apiKey: Secret | null): JsonObject {
   const text = decodeUtf8(bytes) ?? "";
   if (nestsDeeper(text, jsonDepthMax)) throw invalidUpstreamResponse("a response nested too deep");
