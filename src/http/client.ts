@@ -2,6 +2,7 @@ import { encodeUtf8, utf8Length } from "../base/utf8.ts";
 import type { RequestUpstream, UpstreamRequest } from "../deps.ts";
 import { type ConnectionPool, HttpConnection, type HttpSocket } from "./connection.ts";
 import { Pace } from "./pace.ts";
+import type { FindProxy, HttpProxy } from "./proxy.ts";
 
 /** Where a server is. */
 export interface ServerAddress {
@@ -10,8 +11,15 @@ export interface ServerAddress {
   secure: boolean;
 }
 
-/** Connects to a server. Rejects when it cannot be reached, or `signal` is aborted. */
-export type Connect = (server: ServerAddress, signal: AbortSignal) => Promise<HttpSocket>;
+/**
+ * Connects to a server, by TLS where it is secure; with a proxy, through a tunnel. Resolves once
+ * the connection is ready for a request. Rejects when that fails, or `signal` is aborted.
+ */
+export type Connect = (
+  server: ServerAddress,
+  signal: AbortSignal,
+  proxy?: HttpProxy,
+) => Promise<HttpSocket>;
 
 // Many servers close what is idle for 5 s, and a request on its way meanwhile would be lost. Behind
 // TLS there are mostly proxies, which keep connections longer and cost a handshake each.
@@ -25,8 +33,11 @@ const targetsMax = 1_000;
 
 /** A URL as requests to it need it. */
 interface Target {
+  /** Where to connect: the server, or the proxy that passes plain requests on. */
   server: ServerAddress;
-  /** Their first lines, after the method. */
+  /** The proxy to open a tunnel through. */
+  tunnel: HttpProxy | undefined;
+  /** The request's first lines, after the method. */
   lines: string;
   idle: IdleConnections;
 }
@@ -35,15 +46,16 @@ interface Target {
 const staleMs = 1_000;
 
 /**
- * HTTP/1.1 on connections that are kept, one request on each at a time. Follows no redirect, and
- * reads no compression. Sends nothing twice, except where a kept connection ends as soon as it is
- * asked, without a byte of an answer: its server was just closing it, as curl takes it too. A
- * `fetch` would cost a chat as much as all of the ledger does, and put all answers of one server on
- * one connection of HTTP/2.
+ * An HTTP/1.1 client on pooled connections, one request at a time on each. It follows no redirect and
+ * reads no compression. It sends nothing twice, with one exception, which curl makes too: a pooled
+ * connection that closes at once, without a byte of a response, was just being closed by its server.
+ * `fetch` would cost a chat as much CPU as all of the ledger, and multiplex all responses of a server
+ * on one HTTP/2 connection. `findProxy` says which servers are reached through a proxy.
  */
 export function createHttpClient(
   connect: Connect,
   clock: ConnectionPool["clock"],
+  findProxy: FindProxy = () => null,
 ): RequestUpstream {
   const shared = { clock, pace: new Pace(clock) };
   const targets = new Map<string, Target>();
@@ -57,14 +69,23 @@ export function createHttpClient(
     const connections = idle.get(origin) ??
       new IdleConnections(shared, secure ? idleSecureMs : idleMs);
     idle.set(origin, connections);
+    const server = {
+      // An IPv6 address is in brackets only within a URL.
+      hostname: hostname.replace(/^\[(.*)\]$/, "$1"),
+      port: Number(port) || (secure ? 443 : 80),
+      secure,
+    };
+    const proxy = findProxy(server);
+    const forwards = proxy !== null && !secure;
+    const credentials = forwards && proxy.authorization
+      ? `proxy-authorization: ${proxy.authorization}\r\n`
+      : "";
+    // A proxy takes the whole URL of a plain request (RFC 9112, section 3.2.2).
+    const path = `${forwards ? origin : ""}${pathname}${search}`;
     const target = {
-      server: {
-        // An IPv6 address stands in brackets only within a URL.
-        hostname: hostname.replace(/^\[(.*)\]$/, "$1"),
-        port: Number(port) || (secure ? 443 : 80),
-        secure,
-      },
-      lines: ` ${pathname}${search} HTTP/1.1\r\nhost: ${host}\r\nuser-agent: Farebox\r\n`,
+      server: forwards ? { ...proxy, secure: false } : server,
+      tunnel: secure ? proxy ?? undefined : undefined,
+      lines: ` ${path} HTTP/1.1\r\nhost: ${host}\r\nuser-agent: Farebox\r\n${credentials}`,
       idle: connections,
     };
     if (targets.size >= targetsMax) targets.clear();
@@ -73,7 +94,7 @@ export function createHttpClient(
   }
 
   return async (request) => {
-    const { server, lines, idle } = targetOf(request.url);
+    const { server, tunnel, lines, idle } = targetOf(request.url);
     const bytes = encode(request, lines);
     const { signal, onSend } = request;
     const kept = idle.take();
@@ -87,7 +108,7 @@ export function createHttpClient(
         if (!isStale || signal.aborted) throw error;
       }
     }
-    const connection = new HttpConnection(await connect(server, signal), idle);
+    const connection = new HttpConnection(await connect(server, signal, tunnel), idle);
     onSend?.();
     return await connection.ask(bytes, signal);
   };

@@ -2,10 +2,14 @@ import {
   type Attributes,
   type Context,
   context,
+  propagation,
   type Span,
+  type SpanContext,
+  SpanKind,
   SpanStatusCode,
   trace,
 } from "@opentelemetry/api";
+import type { RequestUpstream, UpstreamRequest, UpstreamResponse } from "../deps.ts";
 
 /** One piece of work in a trace, and the steps that it is made of. */
 export class TraceSpan {
@@ -50,6 +54,8 @@ export interface Tracing {
   request(method: string, route: string): string | null;
   /** A piece of work within what runs now. To be found again by `cause`, for a while. */
   within(name: string, cause: string): TraceSpan;
+  /** Makes a request to an upstream in a client span, whose context goes on in `traceparent`. */
+  upstream(request: UpstreamRequest, send: RequestUpstream): Promise<UpstreamResponse>;
   /** A piece of work in a trace of its own, linked to the one that caused it, if it is known. */
   apart(name: string, cause: string | null): TraceSpan;
 }
@@ -84,6 +90,7 @@ export function createTracing(): Tracing | null {
       remember(cause, span);
       return new TraceSpan(span, around);
     },
+    upstream: traceUpstreamRequest,
     apart(name, cause) {
       const known = cause === null ? undefined : causes.get(cause);
       const links = known ? [{ context: known.spanContext() }] : [];
@@ -91,6 +98,43 @@ export function createTracing(): Tracing | null {
       return new TraceSpan(tracer.startSpan(name, { root: true, links }), around);
     },
   };
+}
+
+/** Makes a request in a client span, which ends with the head of the response. */
+export async function traceUpstreamRequest(
+  request: UpstreamRequest,
+  send: RequestUpstream,
+): Promise<UpstreamResponse> {
+  const { url, method } = request;
+  const { hostname, port, protocol, origin, pathname } = new URL(url);
+  const span = tracer.startSpan(method, {
+    kind: SpanKind.CLIENT,
+    attributes: {
+      "http.request.method": method,
+      "url.full": cut(origin + pathname),
+      "server.address": hostname,
+      "server.port": Number(port) || (protocol === "https:" ? 443 : 80),
+    },
+  });
+  const headers = { ...request.headers };
+  propagation.inject(trace.setSpan(context.active(), span), headers);
+  headers.traceparent ??= traceparentOf(span.spanContext());
+  try {
+    const response = await send({ ...request, headers });
+    span.setAttribute("http.response.status_code", response.status);
+    if (response.status >= 400) span.setStatus({ code: SpanStatusCode.ERROR });
+    return response;
+  } catch (error) {
+    span.setStatus({ code: SpanStatusCode.ERROR, message: cut(String(error)) });
+    throw error;
+  } finally {
+    span.end();
+  }
+}
+
+/** https://www.w3.org/TR/trace-context/#traceparent-header */
+function traceparentOf({ traceId, spanId, traceFlags }: SpanContext): string {
+  return `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, "0")}`;
 }
 
 function cut(text: string): string {

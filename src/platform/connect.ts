@@ -1,34 +1,41 @@
 import type { Connect } from "../http/client.ts";
 import type { HttpSocket } from "../http/connection.ts";
+import { openTunnel } from "../http/tunnel.ts";
 
-/** Connects by TCP, and within it by TLS where the server is asked for by https. */
-export const connect: Connect = async ({ hostname, port, secure }, signal) => {
-  const plain = await Deno.connect({ hostname, port, signal });
-  plain.setNoDelay(true);
-  plain.setKeepAlive(true);
-  return secure ? await startTls(plain, hostname, signal) : plain;
-};
-
-async function startTls(plain: Deno.TcpConn, hostname: string, signal: AbortSignal) {
-  let open: HttpSocket = plain;
-  const close = () => {
+/**
+ * Connects by TCP, through a proxy's tunnel where one is given, and by TLS where the server is secure.
+ * `caCerts` are trusted besides the usual authorities.
+ */
+export function createConnect(caCerts: string[] = []): Connect {
+  return async (server, signal, proxy) => {
+    const { hostname, port } = proxy ?? server;
+    const plain = await Deno.connect({ hostname, port, signal });
+    plain.setNoDelay(true);
+    plain.setKeepAlive(true);
+    if (!server.secure) return plain;
+    let open: HttpSocket = plain;
+    const close = () => {
+      try {
+        open.close();
+      } catch {
+        // The TCP connection has become part of the TLS connection, and is closed with it.
+      }
+    };
+    signal.addEventListener("abort", close, { once: true });
     try {
-      open.close();
-    } catch {
-      // The connection that has just become a part of the other is closed with it.
+      signal.throwIfAborted();
+      if (proxy) await openTunnel(plain, server, proxy);
+      const options = { hostname: server.hostname, caCerts, alpnProtocols: ["http/1.1"] };
+      const secure = await Deno.startTls(plain, options);
+      open = secure;
+      signal.throwIfAborted();
+      await secure.handshake();
+      return secure;
+    } catch (error) {
+      close();
+      throw error;
+    } finally {
+      signal.removeEventListener("abort", close);
     }
   };
-  signal.addEventListener("abort", close, { once: true });
-  try {
-    const secure = await Deno.startTls(plain, { hostname, alpnProtocols: ["http/1.1"] });
-    open = secure;
-    signal.throwIfAborted();
-    await secure.handshake();
-    return secure;
-  } catch (error) {
-    close();
-    throw error;
-  } finally {
-    signal.removeEventListener("abort", close);
-  }
 }

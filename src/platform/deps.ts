@@ -5,13 +5,13 @@ import { withDeadline } from "../base/deadline.ts";
 import { createIds } from "../base/ids.ts";
 import { type Config, isDatabaseFile } from "../config.ts";
 import type { Clock } from "../base/clock.ts";
-import type { Deps, Log, ProcessFacts } from "../deps.ts";
-import { askByFetch } from "../http/by_fetch.ts";
+import type { Deps, Log, ProcessFacts, RequestUpstream } from "../deps.ts";
 import { createHttpClient } from "../http/client.ts";
+import { readProxies } from "../http/proxy.ts";
 import { createMetrics } from "../metrics/metrics.ts";
-import { createTracing } from "../metrics/tracing.ts";
+import { createTracing, type Tracing } from "../metrics/tracing.ts";
 import { createAlarm } from "./alarm.ts";
-import { connect } from "./connect.ts";
+import { createConnect } from "./connect.ts";
 import { createLog } from "./log.ts";
 import { createWebhookSender } from "./webhook_sender.ts";
 import { createResolve } from "./resolve.ts";
@@ -65,10 +65,7 @@ export async function createRealDeps(config: Config, store: Deno.Kv): Promise<De
     id,
     randomBytes: (length) => crypto.getRandomValues(new Uint8Array(length)),
     fetch: (url, init) => fetch(url, init),
-    // Only `fetch` traces what it sends, and knows of proxies.
-    requestUpstream: tracing !== null || usesProxy()
-      ? askByFetch((url, init) => fetch(url, init))
-      : createHttpClient(connect, realClock),
+    requestUpstream: openHttpClient(tracing),
     resolve: createResolve(lookUp, realClock),
     sendWebhook: createWebhookSender(),
     alarm: createAlarm(store, realClock, log),
@@ -102,10 +99,11 @@ function trustForNode(): void {
   if (path && !Deno.env.get("NODE_EXTRA_CA_CERTS")) Deno.env.set("NODE_EXTRA_CA_CERTS", path);
 }
 
-/** Whether the environment names a proxy. */
-function usesProxy(): boolean {
-  const names = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"];
-  return names.some((name) => Deno.env.get(name) || Deno.env.get(name.toLowerCase()));
+/** The client for upstreams: through the proxies that the environment names, with its own spans. */
+function openHttpClient(tracing: Tracing | null): RequestUpstream {
+  const findProxy = readProxies((name) => Deno.env.get(name)) ?? undefined;
+  const client = createHttpClient(createConnect(), realClock, findProxy);
+  return tracing ? (request) => tracing.upstream(request, client) : client;
 }
 
 function processFacts(): ProcessFacts {

@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import type { UpstreamRequest, UpstreamResponse } from "../../src/deps.ts";
 import { createHttpClient } from "../../src/http/client.ts";
-import { connect } from "../../src/platform/connect.ts";
+import { createConnect } from "../../src/platform/connect.ts";
 import { eventually } from "../support/process.ts";
+
+const connect = createConnect();
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();

@@ -70,7 +70,7 @@ const errorFrames: { name: string; frame: string; code: string; message: RegExp 
     name: "an error event that is no JSON",
     frame: "event: error\ndata: Error: at line 3\n\n",
     code: "upstream_error",
-    message: /broke off/,
+    message: /closed the connection/,
   },
 ];
 
@@ -91,7 +91,7 @@ for (const { name, frame, code, message } of errorFrames) {
 }
 
 const nothingSaid: [name: string, frames: string, code: string, message: RegExp][] = [
-  ["says only that it is done", "", "upstream_error", /no valid answer/],
+  ["says only that it is done", "", "upstream_error", /invalid response/],
   [
     "says its error in FastChat's shape",
     'data: {"text":"**NETWORK ERROR**","error_code":50002}\n\n',
