@@ -3,8 +3,8 @@ import type { HttpSocket } from "../http/connection.ts";
 import { openTunnel } from "../http/tunnel.ts";
 
 /**
- * Connects by TCP, through a proxy's tunnel where one is given, and by TLS where the server is secure.
- * `caCerts` are trusted besides the usual authorities.
+ * Connects by TCP, through a proxy's tunnel where one is given, and by TLS where the server is
+ * secure. `caCerts` are trusted besides the usual authorities.
  */
 export function createConnect(caCerts: string[] = []): Connect {
   return async (server, signal, proxy) => {

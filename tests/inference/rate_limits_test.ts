@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { afterTaking, rateState } from "../../src/base/rate.ts";
-import { durationText } from "../../src/inference/rate_limiter.ts";
+import { createRateLimiter, durationText } from "../../src/inference/rate_limiter.ts";
 import { chatBody, chatPath, checkBooks } from "../support/books.ts";
 import { allow, Device, pay, sharedWorld } from "../support/wallets.ts";
 import { until } from "../support/chat.ts";
@@ -323,4 +323,25 @@ Deno.test("limits: a charge counts into what a user may spend, and is refused be
   const codes = world.subscriber.received.map(({ body: { event: { data } } }) => data.errorCode);
   assert.deepEqual(codes.filter(Boolean), ["spend_limit", "spend_limit", "insufficient_funds"]);
   await checkBooks(world, "ada");
+});
+
+Deno.test("limits: an entry is dropped for new ones only once its rate is whole again", () => {
+  let now = 0;
+  const limiter = createRateLimiter({ elapsed: () => now });
+  const acquire = (key: string, requestsPerMinute: number) => {
+    const acquired = limiter.acquire(key, {
+      requestsPerMinute,
+      tokensPerMinute: null,
+      concurrent: null,
+    });
+    if ("limited" in acquired) return false;
+    acquired.release();
+    return true;
+  };
+  assert.equal(acquire("used up", 1), true);
+  for (let n = 0; n < 10_000; n++) acquire(`idle ${n}`, 60_000);
+  now = 2_000;
+  // One more than are remembered: those that are idle are dropped.
+  assert.equal(acquire("new", 60_000), true);
+  assert.equal(acquire("used up", 1), false);
 });

@@ -185,3 +185,20 @@ Deno.test("isolation: a hundred slow subscriptions of one project leave slots fo
   slots.take(healthy);
   assert.equal(slots.free(healthy, 0), 0);
 });
+
+Deno.test("breaker: opens when 7 of the last 10 attempts failed, and not at 6", () => {
+  const opensAfter = (outcomes: boolean[]) => {
+    const breaker = new Breaker();
+    for (const ok of outcomes) breaker.record(ok, 0);
+    return breaker.openUntil(0) !== null;
+  };
+  const outcomes = (successes: number, failures: number) => [
+    ...Array(successes).fill(true),
+    ...Array(failures).fill(false),
+  ];
+  assert.equal(opensAfter(outcomes(3, 7)), true);
+  assert.equal(opensAfter(outcomes(4, 6)), false);
+  // The share counts, not the number: 9 of 13 are less than 7 of 10, 10 of 14 are more.
+  assert.equal(opensAfter(outcomes(4, 9)), false);
+  assert.equal(opensAfter(outcomes(4, 10)), true);
+});
