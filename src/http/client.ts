@@ -46,11 +46,11 @@ interface Target {
 const staleMs = 1_000;
 
 /**
- * An HTTP/1.1 client on pooled connections, one request at a time on each. It follows no redirect and
- * reads no compression. It sends nothing twice, with one exception, which curl makes too: a pooled
- * connection that closes at once, without a byte of a response, was just being closed by its server.
- * `fetch` would cost a chat as much CPU as all of the ledger, and multiplex all responses of a server
- * on one HTTP/2 connection. `findProxy` says which servers are reached through a proxy.
+ * An HTTP/1.1 client on pooled connections, one request at a time on each. It follows no redirect
+ * and reads no compression. It sends nothing twice, with one exception, which curl makes too: a
+ * pooled connection that closes at once, without a byte of a response, was just being closed by its
+ * server. `fetch` would cost a chat as much CPU as all of the ledger, and multiplex all responses
+ * of a server on one HTTP/2 connection. `findProxy` says which servers are reached through a proxy.
  */
 export function createHttpClient(
   connect: Connect,

@@ -50,8 +50,8 @@ interface Family {
 }
 
 /**
- * Every metric, and the text that Prometheus reads. Requests touch only plain numbers, which cost some
- * nanoseconds; the text is made when it is read.
+ * Every metric, and the text that Prometheus reads. Requests touch only plain numbers, which cost
+ * some nanoseconds; the text is made when it is read.
  */
 export class MetricsRegistry {
   readonly #families: Family[] = [];

@@ -8,6 +8,7 @@ import {
   least,
   parseAmount,
   toAmount,
+  typedDecimal,
 } from "../../src/base/money.ts";
 import { createWorld, mulberry32 } from "../support/world.ts";
 import { storeAsText } from "../support/books.ts";
@@ -209,3 +210,17 @@ Deno.test("money: the smaller of two is found, also when they are equal", () => 
   assert.equal(least(two, one), one);
   assert.equal(least(two, two), two);
 });
+
+const typedByPeople: [string, string][] = [
+  ["2,5", "2.5"],
+  [" 2.50 ", "2.50"],
+  ["1,000", "1,000"],
+  ["1,000.50", "1.000.50"],
+  ["0,1234", "0.1234"],
+];
+
+for (const [text, expected] of typedByPeople) {
+  Deno.test(`money: '${text}' as people type it is '${expected}'`, () => {
+    assert.equal(typedDecimal(text), expected);
+  });
+}

@@ -235,3 +235,15 @@ Deno.test("backup: a database in memory, or on a server, is refused with what to
   }
   assert.equal((await world.json("/v1/admin/backup")).status, 401);
 });
+
+Deno.test("backup: to ask only for its head does not stand in the way of the next one", async () => {
+  await using folder = await makeFolder();
+  await using farebox = await startFarebox({ folder: folder.path, env: serviceEnv });
+  const headers = { authorization: `Bearer ${serviceEnv.ADMIN_KEY}` };
+  const ask = (method: string) => fetch(`${farebox.url}/v1/admin/backup`, { method, headers });
+  for (const method of ["HEAD", "HEAD", "GET"]) {
+    const response = await ask(method);
+    const { byteLength } = await response.arrayBuffer();
+    assert.deepEqual([response.status, byteLength > 0], [200, method === "GET"]);
+  }
+});

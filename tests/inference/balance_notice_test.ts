@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { formatForPeople, fromDecimal, parseAmount, zero } from "../../src/base/money.ts";
 import { chat, chatStream, usageOf } from "../support/chat.ts";
-import { chunk, completion, helloStream, readEvents, sse } from "../support/upstream.ts";
+import { chunk, completion, helloStream, readEvents, sse, usage } from "../support/upstream.ts";
 import { adminKey, createWorld, type World } from "../support/world.ts";
 
 const link = "https://my.app/topup?user=ada";
@@ -192,4 +192,39 @@ Deno.test("trial: two processes at once grant it once", async () => {
   using other = await createWorld({ shareWith: world });
   await Promise.all([world, other, world, other].map((each) => each.deposit("ada", "1")));
   assert.equal((await world.balance("ada")).balance, "4.5");
+});
+
+const contents: [string, unknown, unknown][] = [
+  ["nothing", null, "string"],
+  ["parts", [{ type: "text", text: "x" }], "object"],
+];
+
+for (const [name, content, kind] of contents) {
+  Deno.test(`chat: a clamped answer of ${name} has the link at its end, too`, async () => {
+    const models = { "test-model": { input: "1", output: "1000", maxOutputTokens: 1000 } };
+    using world = await createWorld({ project: { pricing: { models } } });
+    await world.deposit("ada", "0.05");
+    const message = { role: "assistant", content };
+    const choices = [{ index: 0, message, finish_reason: "length" }];
+    world.upstream.once(() => completion({ choices, usage: usage(5, 40) }));
+    const { body } = await chat(world);
+    const sent = body.choices[0].message.content;
+    assert.equal(typeof sent, kind);
+    assert.match(JSON.stringify(sent), /https?:\/\//);
+    assert.equal((await usageOf(world)).length, 1);
+  });
+}
+
+Deno.test("chat: an answer that a spending limit cut sends nobody to top up", async () => {
+  const models = { "test-model": { input: "1", output: "1000", maxOutputTokens: 1000 } };
+  const limits = { user: { spendPerDay: "0.05" } };
+  using world = await createWorld({ project: { pricing: { models }, limits } });
+  await world.deposit("ada", "100");
+  const message = { role: "assistant", content: "Hello" };
+  const choices = [{ index: 0, message, finish_reason: "length" }];
+  world.upstream.once(() => completion({ choices, usage: usage(5, 40) }));
+  const { body } = await chat(world);
+  const [{ max_tokens: cap }] = world.upstream.calls.map(({ body }) => body);
+  assert.ok(cap < 50, "the limit pays for less than was asked");
+  assert.equal(body.choices[0].message.content, "Hello");
 });

@@ -4,6 +4,8 @@ import { chatBody, chatPath, checkBooks, storeAsText } from "../support/books.ts
 import { settle } from "../support/clock.ts";
 import { chunk, completion, fedStream, usageChunk } from "../support/upstream.ts";
 import { createWorld } from "../support/world.ts";
+import { sharedWorld } from "../support/wallets.ts";
+import { deliver, logs, subscribe } from "../support/webhooks.ts";
 
 const path = "/v1/user/charge";
 
@@ -154,4 +156,33 @@ Deno.test("charge: what only running answers hold is told as that, not as spent"
   assert.match(body.message, /earlier answers are still running/);
   gate.resolve();
   await running;
+});
+
+Deno.test("charge: the events of a refused one carry its metadata, exactly, as do the logs", async () => {
+  using world = await createWorld();
+  await subscribe(world, { events: ["balance.*"] });
+  const raw = '{"user":"ada","amount":"99","metadata":{"order":12345678901234567890}}';
+  assert.equal((await world.json("/v1/user/charge", { raw })).body.success, false);
+  await deliver(world);
+  const told = await logs(world);
+  const types = told.map(({ event }) => event.type).sort();
+  assert.deepEqual(types, ["balance.charge.failed", "balance.depleted"]);
+  const text = await (await world.call("/v1/webhooks/logs")).text();
+  assert.equal(text.split('"metadata":{"order":12345678901234567890}').length, 3);
+});
+
+Deno.test("charge: one that nobody has allowed a wallet for is told as refused, too", async () => {
+  using world = await sharedWorld();
+  await subscribe(world, { events: ["balance.*"] });
+  const body = { user: "ada", amount: "2", metadata: { order: 7 } };
+  assert.equal((await world.json("/v1/user/charge", { body })).body.success, false);
+  await deliver(world);
+  const [told, another] = await logs(world);
+  assert.ok(told && !another);
+  const { type, data, metadata } = told.event;
+  assert.deepEqual([type, metadata], ["balance.charge.failed", { order: 7 }]);
+  assert.deepEqual(
+    [data.walletUserId, data.amount, data.errorCode, data.activityId],
+    [null, "2", "authorization_required", null],
+  );
 });

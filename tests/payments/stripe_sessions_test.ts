@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { readStripeEvent } from "../../src/payments/stripe_events.ts";
 import { allow, Device, pay, sharedWorld, tellServer } from "../support/wallets.ts";
-import { type Body, createWorld } from "../support/world.ts";
+import { type Body, createWorld, type World } from "../support/world.ts";
+import Stripe from "stripe";
+import { forgetWholly } from "../support/forget.ts";
 
 // What is told at one address, of sessions and payments that are none of its own.
 
@@ -141,3 +143,43 @@ Deno.test("stripe: of what is told of a payment, only what moves its money count
     }
   }
 });
+
+const ownerKeys = { secretKey: "sk_test_of_the_owner", webhookSecret: "whsec_of_the_owner" };
+
+async function tellStripe(world: World, event: unknown) {
+  const payload = JSON.stringify(event);
+  const header = await new Stripe("sk_test").webhooks.generateTestHeaderStringAsync({
+    payload,
+    secret: ownerKeys.webhookSecret,
+    timestamp: Math.floor(world.clock.now() / 1000),
+    cryptoProvider: Stripe.createSubtleCryptoProvider(),
+  });
+  const headers = { "stripe-signature": header, "content-length": String(payload.length) };
+  return await world.json(`/v1/stripe/${world.projectId}`, { key: null, raw: payload, headers });
+}
+
+for (const user of ["ada", "7", "test"]) {
+  Deno.test(`stripe: what was paid is not booked again once its user '${user}' is forgotten`, async () => {
+    using world = await createWorld({ project: { stripe: ownerKeys } });
+    const object = {
+      id: "cs_test_a1b7C9d2e3F4",
+      object: "checkout.session",
+      payment_status: "paid",
+      amount_total: 1000,
+      currency: "usd",
+      payment_intent: "pi_1",
+      metadata: {
+        farebox_project: world.projectId,
+        farebox_user: user,
+        farebox_units: "1000",
+      },
+    };
+    const type = "checkout.session.completed";
+    const event = { id: "evt_1", object: "event", type, data: { object } };
+    await tellStripe(world, event);
+    assert.equal((await world.balance(user)).balance, "10");
+    await forgetWholly(world, { forfeit: true }, user);
+    await tellStripe(world, event);
+    assert.equal((await world.balance(user)).balance, "0");
+  });
+}

@@ -1,6 +1,10 @@
 import assert from "node:assert/strict";
 import { chatBody, chatPath } from "../support/books.ts";
-import { createWorld } from "../support/world.ts";
+import { adminKey, createWorld } from "../support/world.ts";
+import { ApiError } from "../../src/base/errors.ts";
+import { measureBody } from "../../src/base/head_response.ts";
+import { rowsPerPage } from "../../src/store/listing.ts";
+import { makeFolder, serviceEnv, startFarebox } from "../support/process.ts";
 
 const openPaths = [
   chatPath,
@@ -115,4 +119,53 @@ Deno.test("headers: a request id that is not 1 to 128 visible ASCII characters i
     assert.equal(response.headers.get("x-request-id"), id);
     await response.body?.cancel();
   }
+});
+
+Deno.test("http: to ask only for its head tells an answer's length, or none where it is not known", async () => {
+  await using folder = await makeFolder();
+  await using farebox = await startFarebox({ folder: folder.path, env: serviceEnv });
+  const made = { key: adminKey, body: { name: "Test" } };
+  const { project, apiKey } = await farebox.json("/v1/admin/projects", made);
+  const headers = { authorization: `Bearer ${adminKey}` };
+  const ask = async (method: string, path: string) => {
+    const response = await fetch(farebox.url + path, { method, headers });
+    const { byteLength } = await response.arrayBuffer();
+    return { status: response.status, byteLength, told: response.headers.get("content-length") };
+  };
+  for (const path of ["/healthz", "/openapi.json", "/v1/admin/projects", "/v1/models", "/wallet"]) {
+    const whole = await ask("GET", path);
+    const { status, byteLength, told } = await ask("HEAD", path);
+    assert.deepEqual([status, byteLength, told], [whole.status, 0, String(whole.byteLength)], path);
+  }
+  await Promise.all(Array.from({ length: rowsPerPage + 1 }, async () => {
+    const body = { user: "ada", amount: "1" };
+    await farebox.json("/v1/user/balance/deposit", { key: apiKey, body });
+  }));
+  const exported = `/v1/admin/projects/${project.id}/export?what=entries`;
+  assert.deepEqual(await ask("HEAD", exported), { status: 200, byteLength: 0, told: null });
+});
+
+Deno.test("http: of an answer to HEAD nothing is left that would wait for its reader", async () => {
+  const endless = () => {
+    const state = { left: false };
+    const body = new ReadableStream<Uint8Array>({
+      pull: (controller) => controller.enqueue(new Uint8Array(10)),
+      cancel: () => void (state.left = true),
+    });
+    return { state, body };
+  };
+  for (const told of [null, "12345"]) {
+    const { state, body } = endless();
+    const answer = new Response(body, { headers: told ? { "content-length": told } : {} });
+    await measureBody(answer);
+    assert.deepEqual([state.left, answer.headers.get("content-length")], [true, told]);
+  }
+});
+
+Deno.test("errors: headers that are added to a fault's leave its own as they are", () => {
+  const own = { "retry-after": "7" };
+  const fault = new ApiError(429, { message: "Too fast.", code: "rate_limited", headers: own });
+  const both = fault.with({ "retry-after": "1", "x-ratelimit-limit-requests": "9" });
+  assert.deepEqual(both.headers, { "retry-after": "7", "x-ratelimit-limit-requests": "9" });
+  assert.deepEqual([both.status, both.body()], [429, fault.body()]);
 });

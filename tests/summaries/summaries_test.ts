@@ -370,3 +370,16 @@ Deno.test("summary: of a long time every hour counts, however many rows are read
   assert.equal(hours.length, 1_010);
   assert.equal(formatAmount(totals.deposits), "1010");
 });
+
+Deno.test("summary: money is counted also in an hour of more models than a row has room for", async () => {
+  const models = { "*": { input: "1", output: "2", maxOutputTokens: 1000 } };
+  using world = await createWorld({ project: { pricing: { models } } });
+  for (let n = 0; n < 30; n++) {
+    if (n === 0) await world.deposit("ada", "100");
+    assert.equal((await chat(world, { model: `m-${n}` })).status, 200);
+  }
+  await world.json("/v1/user/charge", { body: { user: "ada", amount: "7" } });
+  const summary = `/v1/admin/projects/${world.projectId}/summary`;
+  const { body } = await world.json(summary, { key: adminKey });
+  assert.deepEqual([body.totals.deposits, body.totals.charges], ["100", "7"]);
+});

@@ -3,7 +3,7 @@ import { hasIndexedHold } from "../../src/ledger/balance.ts";
 import { chatBody, chatPath } from "../support/books.ts";
 import { textOf } from "../support/console.ts";
 import { createScriptedStore } from "../support/store.ts";
-import { fedStream, readEvents, usage, usageChunk } from "../support/upstream.ts";
+import { completion, fedStream, readEvents, usage, usageChunk } from "../support/upstream.ts";
 import { allow, charge, Device, env, linkFor, pay, sharedWorld } from "../support/wallets.ts";
 import { deliver, subscribe } from "../support/webhooks.ts";
 import { adminKey, createWorld } from "../support/world.ts";
@@ -209,4 +209,31 @@ Deno.test("wallet: no other site makes a browser sign in, or add a passkey", asy
       assert.equal(await ask(`${room}/options`, site), 403, room);
     }
   }
+});
+
+Deno.test("wallet: whoever allows a user anew does not set the project's own limits back", async () => {
+  using world = await sharedWorld({ limits: { user: { spendPerDay: "1" } } });
+  const device = new Device(world);
+  await allow(device);
+  await pay(world);
+  world.upstream.reply(() => completion({ usage: usage(100_000, 1) }));
+  const content = "a".repeat(300_000);
+  const body = chatBody("ada", { messages: [{ role: "user", content }] });
+  const untilRefused = async () => {
+    for (let answers = 0; answers < 15; answers++) {
+      const asked = await world.json(chatPath, { body });
+      if (asked.body.paywall) return [answers, asked.body.paywall.reason];
+    }
+  };
+  const [answers, reason] = await untilRefused() ?? [];
+  assert.ok(Number(answers) > 2);
+  assert.equal(reason, "limit_reached");
+  await world.clock.advance(1_000);
+  // By the body, too: it is a POST like any other.
+  const ended = await world.json("/v1/user/disconnect", { body: { user: "ada" } });
+  assert.equal(ended.body.disconnected, true);
+  assert.equal((await world.json("/v1/user/connect?user=ada")).body.connected, false);
+  await world.clock.advance(1_000);
+  await allow(device, {});
+  assert.deepEqual(await untilRefused(), [0, "limit_reached"]);
 });

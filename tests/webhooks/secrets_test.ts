@@ -3,7 +3,7 @@ import { fromBytes, toBytes } from "../../src/base/json.ts";
 import { subscriptionKey } from "../../src/store/keys.ts";
 import { serviceSignature, standardSignatures } from "../../src/webhooks/signature.ts";
 import { put } from "../support/verify.ts";
-import { deliver, operate, subscribe } from "../support/webhooks.ts";
+import { deliver, operate, subscribe, subscriptionsPath } from "../support/webhooks.ts";
 import { type Body, createWorld, type World } from "../support/world.ts";
 
 /** That the next delivery is signed by all of these, and our own header by this one. */
@@ -57,4 +57,29 @@ Deno.test("secrets: one that was replaced while there was room for one goes on t
   const { oldSecrets, ...rest } = fromBytes<Body>(value ?? assert.fail());
   await put(world, key, toBytes({ ...rest, oldSecret: oldSecrets[0] }));
   await assertSigned(world, [second, first], first);
+});
+
+const badSecrets = ["whsec_!!!!!!!!!!!!!!", "whsec_c2hvcnQ=", "whsec_ab cd"];
+
+for (const secret of badSecrets) {
+  Deno.test(`subscriptions: '${secret}' would sign with another key than it seems, and is refused`, async () => {
+    using world = await createWorld();
+    const body = { url: "https://hooks.example.com/x", events: ["balance.*"], secret };
+    const made = await world.json(subscriptionsPath, { body });
+    assert.deepEqual([made.status, made.body.error.param], [400, "secret"]);
+  });
+}
+
+Deno.test("subscriptions: no more than 100 are active, also by enabling some again", async () => {
+  using world = await createWorld();
+  const [first] = [await subscribe(world)];
+  await world.json(`${subscriptionsPath}/${first?.id}`, { method: "DELETE" });
+  for (let n = 0; n < 100; n++) {
+    await subscribe(world, { url: `https://hooks.example.com/${n}` });
+  }
+  const { status } = await operate(world, `/subscriptions/${first?.id}`, {
+    method: "PATCH",
+    body: { isActive: true },
+  });
+  assert.equal(status, 400);
 });
