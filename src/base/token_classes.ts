@@ -186,8 +186,14 @@ export const pricedClasses = rows.flatMap((row) =>
 export const hourlyValuesLength = Math.max(...rows.map(({ position }) => position)) + 1;
 
 const noTokens = Object.fromEntries(rows.map(({ name }) => [name, 0])) as TokenCounts;
+const noStoredTokens = Object.fromEntries(
+  activeClasses.map(({ field }) => [field, 0]),
+) as StoredTokens;
 const inputClasses = countedClasses.filter(({ side }) => side === "input");
 const outputClasses = countedClasses.filter(({ side }) => side === "output");
+
+// Several of these run for each call: plain loops over a copied object take a tenth of the time that
+// building one from a list does.
 
 /** Tokens of some classes, none of the others. */
 export function tokenCounts(counts: Partial<TokenCounts>): TokenCounts {
@@ -196,25 +202,44 @@ export function tokenCounts(counts: Partial<TokenCounts>): TokenCounts {
 
 /** All tokens of the prompt. */
 export function inputTokensOf(counts: TokenCounts): number {
-  return inputClasses.reduce((sum, { name }) => sum + counts[name], 0);
+  let sum = 0;
+  for (const { name } of inputClasses) sum += counts[name];
+  return sum;
 }
 
 /** All tokens of the response. */
 export function outputTokensOf(counts: TokenCounts): number {
-  return outputClasses.reduce((sum, { name }) => sum + counts[name], 0);
+  let sum = 0;
+  for (const { name } of outputClasses) sum += counts[name];
+  return sum;
 }
 
 /** Tokens as an entry keeps them. */
 export function storeTokens(counts: TokenCounts): StoredTokens {
-  const kept = rows.filter(({ name, active }) => active || counts[name] > 0);
-  return Object.fromEntries(kept.map(({ name, field }) => [field, counts[name]])) as StoredTokens;
+  const stored = { ...noStoredTokens };
+  for (const { name, field } of rows) {
+    if (counts[name] > 0) stored[field] = counts[name];
+  }
+  return stored;
 }
 
 /** Tokens of a stored entry; a class that it does not have is none. */
 export function readTokens(stored: Partial<StoredTokens>): TokenCounts {
-  return Object.fromEntries(
-    rows.map(({ name, field }) => [name, stored[field] ?? 0]),
-  ) as TokenCounts;
+  const counts = { ...noTokens };
+  for (const { name, field } of rows) {
+    const tokens = stored[field];
+    if (tokens !== undefined) counts[name] = tokens;
+  }
+  return counts;
+}
+
+/** All tokens of a stored entry, of both sides or of one. */
+export function storedTotal(stored: Partial<StoredTokens>, side?: TokenClassRow["side"]): number {
+  let sum = 0;
+  for (const row of countedClasses) {
+    if (side === undefined || row.side === side) sum += stored[row.field] ?? 0;
+  }
+  return sum;
 }
 
 /** One value for each active class, by its field in an entry: schemas, examples. */

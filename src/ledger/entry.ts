@@ -1,9 +1,4 @@
-import {
-  inputTokensOf,
-  outputTokensOf,
-  readTokens,
-  type StoredTokens,
-} from "../base/token_classes.ts";
+import { type StoredTokens, storedTotal } from "../base/token_classes.ts";
 import type { JsonObject } from "../base/json.ts";
 import { type Amount, formatAmount } from "../base/money.ts";
 
@@ -77,8 +72,7 @@ export function createEntry(
 
 /** All tokens of an answer. */
 export function totalTokens(usage: EntryUsage): number {
-  const counts = readTokens(usage);
-  return inputTokensOf(counts) + outputTokensOf(counts);
+  return storedTotal(usage);
 }
 
 /** How much an entry moved, never negative. */

@@ -1,4 +1,4 @@
-import { inputTokensOf, outputTokensOf, readTokens } from "../base/token_classes.ts";
+import { storedTotal } from "../base/token_classes.ts";
 import { formatAmount } from "../base/money.ts";
 import { bySystem, type NewEvent, newEvent, type Trigger } from "../events/event.ts";
 import type { JsonObject } from "../base/json.ts";
@@ -72,13 +72,12 @@ function eventsOfKind(
 
 function usageData(entry: Entry, walletUserId: string) {
   const { usage } = entry;
-  const counts = readTokens(usage ?? {});
   return {
     walletUserId,
     activityId: entry.id,
     model: usage?.model ?? null,
-    promptTokens: inputTokensOf(counts),
-    completionTokens: outputTokensOf(counts),
+    promptTokens: storedTotal(usage ?? {}, "input"),
+    completionTokens: storedTotal(usage ?? {}, "output"),
     cost: absoluteAmount(entry),
   };
 }

@@ -1,4 +1,4 @@
-import { readTokens, type StoredTokens, tokenClasses } from "../base/token_classes.ts";
+import { type StoredTokens, tokenClasses } from "../base/token_classes.ts";
 import type { Amount } from "../base/money.ts";
 import { sumKey } from "../store/keys.ts";
 import type { Increment } from "../store/kv.ts";
@@ -19,7 +19,8 @@ interface CountedEntry {
 export const costPosition = 6;
 /** Where a model has what could not be collected. */
 export const shortfallPosition = 7;
-const fixedLength = 8;
+
+const tokenFields = tokenClasses.map(({ field, position }) => ({ field, position }));
 
 const hourMs = 60 * 60 * 1000;
 
@@ -34,16 +35,14 @@ export function countEntryHourly(
 ): Increment {
   const key = sumKey(projectId, startOfHour(at));
   if (!usage) return { key, field: kind, values: [1n, amount, shortfall] };
-  const counts = readTokens(usage);
-  const values: bigint[] = [1n];
-  for (const { name, position } of tokenClasses) {
-    const tokens = counts[name];
+  const values = [1n, 0n, 0n, 0n, 0n, 0n, amount, shortfall];
+  for (const { field, position } of tokenFields) {
+    const tokens = usage[field] ?? 0;
+    if (tokens === 0) continue;
     // Values end with the last class that has any: most models never use the later ones.
-    if (position < fixedLength || tokens > 0) values[position] = BigInt(tokens);
+    while (values.length < position) values.push(0n);
+    values[position] = BigInt(tokens);
   }
-  values[costPosition] = amount;
-  values[shortfallPosition] = shortfall;
-  for (let at = 0; at < values.length; at++) values[at] ??= 0n;
   return { key, field: `model:${usage.model}`, values };
 }
 
