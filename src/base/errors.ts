@@ -24,10 +24,10 @@ export const errorSchema = z.object({
 /** The body of every error. */
 export type ErrorBody = z.output<typeof errorSchema>;
 
-/** The public face of a fault, and what only the log may see. */
+/** The public part of an error, and the cause, which only the log gets. */
 export interface ErrorDetail {
   message: string;
-  /** One of the words that OpenAI clients know, or the upstream's own. */
+  /** A type that OpenAI clients know, or the upstream's own. */
   type?: string;
   code?: string | null;
   param?: string | null;
@@ -37,7 +37,7 @@ export interface ErrorDetail {
 }
 
 /**
- * A fault that a caller sees as a status and OpenAI's error body
+ * An error that a caller sees as a status and OpenAI's error body
  * (`{"error":{message,type,param,code}}`). Expected outcomes, such as an empty balance,
  * are values and never this.
  */
@@ -58,21 +58,21 @@ export class ApiError extends Error {
     this.headers = detail.headers ?? {};
   }
 
-  /** The same, with these headers besides its own. */
+  /** The same error with additional headers; its own take precedence. */
   with(headers: Record<string, string>): ApiError {
     const { status, message, type, code, param, cause } = this;
     const both = { ...headers, ...this.headers };
     return new ApiError(status, { message, type, code, param, cause, headers: both });
   }
 
-  /** The body as it is sent: all four keys, always. */
+  /** The body as it is sent, always with all four keys. */
   body(): ErrorBody {
     const { message, type, param, code } = this;
     return { error: { message, type, param, code } };
   }
 }
 
-/** 400: the field `param` is at fault; `message` names it and what is wrong with its value. */
+/** 400: the field `param` is invalid; `message` names it and what is wrong with its value. */
 export function badRequest(
   param: string | null,
   message: string,
@@ -81,7 +81,7 @@ export function badRequest(
   return new ApiError(400, { message, param, code });
 }
 
-/** 400 for a cursor that no page of that list has given. */
+/** 400: no page of the list returned this cursor. */
 export function badCursor(): ApiError {
   return badRequest("cursor", "'cursor' is not valid.");
 }

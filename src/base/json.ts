@@ -37,13 +37,13 @@ export function parseJson(text: string): Json {
 
 /** Bounds of a JSON text that are found before it is parsed. */
 export interface JsonBounds {
-  /** Levels of objects and arrays: what walks the value or writes it again needs as much stack. */
+  /** Nesting levels: walking or writing the value needs that much stack. */
   depthMax: number;
-  /** Values, those within others among them: each is an object or a call to whatever walks it. */
+  /** Values at all levels: walking the value costs a call for each. */
   valuesMax: number;
 }
 
-/** Which bound a JSON text passes first, or null. An empty object or array counts as two values. */
+/** The bound that a JSON text exceeds first, or null. An empty object or array counts twice. */
 export function boundPassed(
   text: string,
   { depthMax, valuesMax }: JsonBounds,
@@ -78,11 +78,11 @@ function endOfString(text: string, start: number): number {
   }
 }
 
-/** Below this a double has fewer than 15 digits, and soon none. */
+/** Below this a double has fewer than 15 digits. */
 const smallestExact = 1e-290;
 
 /**
- * A number written otherwise than JavaScript would (1.0, 5e-1) stays a number where it is exact.
+ * A number in another notation than JavaScript's (1.0, 5e-1) stays a number if it is exact.
  */
 function keepSource(value: number, source: string): unknown {
   const digits = source.replace(/[eE].*$/, "").replace(/\D/g, "");
@@ -91,22 +91,22 @@ function keepSource(value: number, source: string): unknown {
   return isZero || (inRange && digits.length <= 15) ? value : rawJson.rawJSON(source);
 }
 
-/** JSON as UTF-8 bytes: how every record is stored. */
+/** JSON as UTF-8 bytes, the format of every stored record. */
 export function toBytes(value: unknown): Uint8Array<ArrayBuffer> {
   return encodeUtf8(JSON.stringify(value));
 }
 
-/** Reads what `toBytes` wrote. The caller names the shape that it wrote under this key. */
+/** Reads what `toBytes` wrote. The caller names the type that was written under the key. */
 export function fromBytes<T>(bytes: Uint8Array): T {
   return JSON.parse(decodeOwnUtf8(bytes)) as T;
 }
 
-/** The same, with every number as it was written: for what callers gave us to keep. */
+/** The same, with every number in its original notation: for data that callers gave us. */
 export function fromBytesExactly<T>(bytes: Uint8Array): T {
   return fromTextExactly(decodeOwnUtf8(bytes));
 }
 
-/** The same of a text that has been decoded. */
+/** The same for a decoded text. */
 export function fromTextExactly<T>(text: string): T {
   return parseJson(text) as T;
 }

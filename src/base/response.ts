@@ -3,13 +3,13 @@ import type { ApiError } from "./errors.ts";
 /** Headers of one response, lower case. */
 export type HeaderList = Record<string, string>;
 
-/** Lets pages of any origin call, and read what we say in headers. */
+/** Lets pages of any origin call, and read response headers. */
 export const corsHeaders: HeaderList = {
   "access-control-allow-origin": "*",
   "access-control-expose-headers": "*",
 };
 
-/** A JSON answer. Every answer names its request. */
+/** A JSON response. Every response has a request id. */
 export function jsonResponse(
   status: number,
   body: unknown,
@@ -20,7 +20,7 @@ export function jsonResponse(
   return textResponse(status, JSON.stringify(body), named);
 }
 
-/** An answer that is a text, with these headers. */
+/** A text response with these headers. */
 export function textResponse(status: number, text: string, headers: HeaderList): Response {
   const response = new Response(text, { status });
   // Those given to the constructor become an object of Deno's server at once, whose end its garbage
@@ -33,7 +33,7 @@ export function textResponse(status: number, text: string, headers: HeaderList):
   return response;
 }
 
-/** OpenAI's error body, with the headers that go with the fault. */
+/** OpenAI's error body, with the headers of the error. */
 export function errorResponse(error: ApiError, requestId: string, headers?: HeaderList): Response {
   return jsonResponse(error.status, error.body(), requestId, { ...headers, ...error.headers });
 }

@@ -192,8 +192,8 @@ const noStoredTokens = Object.fromEntries(
 const inputClasses = countedClasses.filter(({ side }) => side === "input");
 const outputClasses = countedClasses.filter(({ side }) => side === "output");
 
-// Several of these run for each call: plain loops over a copied object take a tenth of the time that
-// building one from a list does.
+// Several of these run for each call: plain loops over a copied object take a tenth of the time
+// that building one from a list does.
 
 /** Tokens of some classes, none of the others. */
 export function tokenCounts(counts: Partial<TokenCounts>): TokenCounts {

@@ -22,12 +22,12 @@ const rateHeaders = z.object(Object.fromEntries(
 ));
 /** Headers of a response that was charged, or of the paywall in its place. */
 export const callHeaders = z.object({
-  "X-Service-Activity-Id": text("The activity that the answer is charged by."),
-  "X-Service-Cost": text("Of a whole answer: what was charged, in currency units."),
-  "X-Service-Balance": text("Of a whole answer: the balance after it."),
-  "X-Service-Paywall": text("Why the answer is not the model's: as `paywall.reason`."),
+  "X-Service-Activity-Id": text("The activity that charges the response."),
+  "X-Service-Cost": text("Not when streaming: the charge, in currency units."),
+  "X-Service-Balance": text("Not when streaming: the balance after the charge."),
+  "X-Service-Paywall": text("Why the response is not the model's: as `paywall.reason`."),
   "X-Service-Paywall-Url": text("As `paywall.url`."),
-  "Idempotency-Stored": text("`false`: the answer is too large to be kept under its key."),
+  "Idempotency-Stored": text("`false`: the response is too large to be stored under its key."),
   ...replayedHeader.shape,
   ...rateHeaders.shape,
 });
@@ -36,7 +36,7 @@ const toldWhen = rateHeaders.extend(retryAfterHeader.shape);
 const told = rateHeaders.extend(retryAfterHeader.partial().shape);
 const passed = {
   code: anyCode,
-  when: "The upstream refuses the request; its own words and code.",
+  when: "The upstream refuses the request; its own message and code.",
   headers: told,
 } as const;
 const callErrors: readonly ErrorDoc[] = [
@@ -57,12 +57,16 @@ const callErrors: readonly ErrorDoc[] = [
   { status: 404, code: "model_not_found", when: "The project has no price for the model." },
   { status: 404, ...passed },
   { status: 413, ...passed },
-  { status: 422, code: "idempotency_key_reused", when: "The key came with another body before." },
+  { status: 422, code: "idempotency_key_reused", when: "The key was used with another body." },
   { status: 422, ...passed },
-  { status: 429, code: "rate_limit_exceeded", when: "The user or the key is too fast." },
-  { status: 429, code: "concurrency_limit", when: "Too many answers are running." },
+  {
+    status: 429,
+    code: "rate_limit_exceeded",
+    when: "A rate limit of the user or the key is reached.",
+  },
+  { status: 429, code: "concurrency_limit", when: "Too many requests are running." },
   { status: 429, ...passed, headers: toldWhen },
-  { status: 499, code: null, when: "The caller has left: nobody sees this but the log." },
+  { status: 499, code: null, when: "The client disconnected; only the log shows this." },
   {
     status: 502,
     code: "upstream_error",
@@ -72,12 +76,16 @@ const callErrors: readonly ErrorDoc[] = [
   {
     status: 502,
     code: "upstream_unavailable",
-    when: "The upstream refuses the operator, or the project has none.",
+    when: "The upstream refuses the operator's key or account, or none is configured.",
   },
-  { status: 503, code: "account_contended", when: "Others kept changing the account. Try again." },
+  {
+    status: 503,
+    code: "account_contended",
+    when: "Other requests kept changing the account. Retry.",
+  },
   { status: 503, code: "hold_lost", when: "The hold on the balance could not be kept." },
-  { status: 503, code: "hold_not_renewed", when: "The same, while the answer ran." },
-  { status: 503, code: "answer_too_long", when: "The answer ran for more than an hour." },
+  { status: 503, code: "hold_not_renewed", when: "The same, during the response." },
+  { status: 503, code: "answer_too_long", when: "The response took more than an hour." },
   { status: 503, code: "server_shutdown", when: "The server is being stopped." },
   {
     status: 504,
@@ -122,7 +130,7 @@ const model = {
 const listModels: EndpointDoc = {
   ...tag,
   operationId: "listModels",
-  summary: "List what can be served, and its prices",
+  summary: "List models and their prices",
   answers: {
     200: responseDocs("The models that have a price.", modelsSchema, {
       one: { object: "list", data: [model] },
@@ -131,7 +139,7 @@ const listModels: EndpointDoc = {
 };
 
 const modelPath = z.object({
-  model: z.string().meta({ description: "Its name, with its slashes as they are or escaped." }),
+  model: z.string().meta({ description: "The model's name; slashes may be escaped." }),
 });
 
 const getModel: EndpointDoc = {

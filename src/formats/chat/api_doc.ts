@@ -33,8 +33,8 @@ const chunk = {
 };
 
 const completion: ResponseDoc = {
-  description: "The answer. When the user must top up or give leave it is an assistant message " +
-    "that holds the link.",
+  description: "The response. When the user must top up or authorize, it is an assistant message " +
+    "with the link.",
   content: {
     "application/json": { schema: completionSchema, examples: { answered, paywalled } },
     "text/event-stream": { schema: streamSchema, examples: { chunk } },
@@ -45,14 +45,14 @@ const completion: ResponseDoc = {
 /** `POST /v1/chat/completions`. */
 export const chatApiDoc = callApiDoc("/chat/completions", {
   operationId: "createChatCompletion",
-  summary: "Answer a chat, and charge for it",
+  summary: "Create a chat completion, and charge for it",
   description:
-    "OpenAI's. What the answer may cost at most is held before the model is asked, and " +
-    "the exact cost is charged before its end is said. With `stream` the events are chunks, and " +
-    "the last is `[DONE]`; a fault in mid-stream, or after 2 seconds without an answer, is an event " +
-    "with the body of an error. Fields that are not named here go on to the upstream " +
-    'unchanged, but that keys which are whole numbers, such as `"1"`, come first in their object. ' +
-    "`Idempotency-Key` counts for whole answers, for a day.",
+    "OpenAI's chat completions. A hold for the most that the response can cost is placed before the " +
+    "upstream is called, and the exact cost is charged before the response ends. With `stream` the " +
+    "events are chunks, and the last is `[DONE]`. An error within the stream, or after 2 seconds " +
+    "without a response, is an event with an error body. Fields that are not named here are passed " +
+    'to the upstream unchanged, except that numeric keys, such as `"1"`, come first in their ' +
+    "object. `Idempotency-Key` works for responses that are not streamed, for a day.",
   body: { schema: chatSchema, examples: { whole: ask, streamed: { ...ask, stream: true } } },
   answers: { 200: completion },
 });

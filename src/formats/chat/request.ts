@@ -6,7 +6,7 @@ import { parseWith } from "../../base/request.ts";
 import { isSet, requireExactNames, requirePricedFields } from "../openai/fields.ts";
 import type { ModelRequest } from "../../inference/format.ts";
 
-/** Every author that OpenAI knows. */
+/** Every message role that OpenAI knows. */
 const roles = ["system", "developer", "user", "assistant", "tool", "function"] as const;
 
 const contentPart = z.looseObject({ type: z.string() }).meta({ id: "ContentPart" });
@@ -17,33 +17,37 @@ const messageSchema = z.looseObject({
   content: z.union([z.string(), z.array(contentPart)]).nullish(),
 }).meta({ id: "ChatMessage" });
 
-const someMessage = { error: "must have at least one message" };
+const atLeastOne = { error: "must have at least one message" };
 
 const count = z.int({ error: "must be a whole number" }).nullish();
 
 /**
- * A chat request. Only what the price depends on is read; the rest is for the upstream to judge.
+ * A chat request. Only fields that the price depends on are checked; the upstream checks the rest.
  */
 export const chatSchema = z.looseObject({
   model: z.string().min(1).max(256),
-  messages: z.array(messageSchema).min(1, someMessage),
+  messages: z.array(messageSchema).min(1, atLeastOne),
   user: userField,
   stream: z.boolean().nullish(),
   stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
-  n: z.int().min(1).max(choicesMax).nullish().meta({ description: "How many answers." }),
-  max_tokens: count.meta({ description: "Most output tokens. Zero and less mean no bound." }),
-  max_completion_tokens: count.meta({ description: "The same; it counts before `max_tokens`." }),
-  n_predict: count.meta({ description: "The same, as llama.cpp calls it; it counts last." }),
+  n: z.int().min(1).max(choicesMax).nullish().meta({ description: "Responses to generate." }),
+  max_tokens: count.meta({ description: "Most output tokens. Zero or less is no bound." }),
+  max_completion_tokens: count.meta({
+    description: "The same; takes precedence over `max_tokens`.",
+  }),
+  n_predict: count.meta({
+    description: "The same, as llama.cpp calls it; has the lowest precedence.",
+  }),
   tools: z.array(z.unknown()).nullish(),
   functions: z.array(z.unknown()).nullish(),
   response_format: z.looseObject({ type: z.string() }).nullish(),
   reasoning_effort: z.string().nullish(),
 }).meta({ id: "ChatRequest" });
 
-// A list is judged item by item, to its first fault: zod makes an object of each one in it, which
-// for a body full of them is more than the memory there is.
-const judgedChat = chatSchema.extend({ messages: z.array(z.unknown()).min(1, someMessage) });
-const judgedMessage = messageSchema.extend({
+// Lists are checked item by item, up to the first error: zod makes an object for each error, and a
+// hostile body could contain more of them than there is memory.
+const checkedChat = chatSchema.extend({ messages: z.array(z.unknown()).min(1, atLeastOne) });
+const checkedMessage = messageSchema.extend({
   content: z.custom<Content>(isContent, {
     error: "must be a string or an array of content parts",
   }).nullish(),
@@ -56,24 +60,24 @@ function isContent(value: unknown): value is Content {
 }
 
 /**
- * Where a caller may bound the output, the one that counts first. None of them goes on as it came.
+ * Fields by which a caller may bound the output, in order of precedence. None is passed on as sent.
  */
 export const maxTokensFields = ["max_completion_tokens", "max_tokens", "n_predict"] as const;
 
 const fieldNames = Object.keys(chatSchema.shape);
 
 /**
- * Reads a chat request. Throws 400 for what is malformed, and for fields that would cost what is
- * not priced, unless the project allows them.
+ * Reads a chat request. Throws 400 for a malformed one, and for fields that cost what has no price,
+ * unless they are in `allowedFields`.
  */
 export function readChatRequest(
   body: JsonObject,
   { bytes, allowedFields }: { bytes: number; allowedFields: readonly string[] },
 ): ModelRequest {
   requireExactNames(body, fieldNames);
-  const chat = parseWith(judgedChat, body);
+  const chat = parseWith(checkedChat, body);
   for (const [index, message] of chat.messages.entries()) {
-    parseWith(judgedMessage, message, ["messages", index]);
+    parseWith(checkedMessage, message, ["messages", index]);
   }
   requirePricedFields(body, allowedFields);
   const format = chat.response_format?.type ?? "text";
@@ -93,7 +97,8 @@ export function readChatRequest(
 }
 
 /**
- * Of thinking, as vendors switch it: `{type: "disabled"}`, `{enabled: false}`, `{effort: "none"}`.
+ * Whether a reasoning option of any vendor is on. These are off: `{type: "disabled"}`,
+ * `{enabled: false}`, `{effort: "none"}`.
  */
 function isSwitchedOn(value: unknown): boolean {
   if (!isObject(value)) return isSet(value) && value !== false;

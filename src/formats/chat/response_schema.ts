@@ -2,7 +2,7 @@ import { z } from "zod";
 import { errorSchema } from "../../base/errors.ts";
 import { headFields, paywallSchema, usageSchema } from "../openai/response_schema.ts";
 
-// Servers add fields of their own to every part of an answer; they come through as they are.
+// Servers add fields of their own to every part of a response; they are passed on unchanged.
 
 const content = z.union([z.string(), z.array(z.unknown())]).nullish();
 const messageSchema = z.looseObject({
@@ -10,7 +10,7 @@ const messageSchema = z.looseObject({
   content,
 }).meta({ description: "The assistant's message." });
 
-/** A whole answer, as OpenAI's. */
+/** A whole response, as OpenAI's. */
 export const completionSchema = z.looseObject({
   ...headFields,
   object: z.string().meta({ description: "`chat.completion`" }),
@@ -23,7 +23,7 @@ export const completionSchema = z.looseObject({
   paywall: paywallSchema,
 }).meta({ id: "ChatCompletion" });
 
-/** One event of a streamed answer, as OpenAI's. */
+/** One event of a streamed response, as OpenAI's. */
 export const chunkSchema = z.looseObject({
   ...headFields,
   object: z.string().meta({ description: "`chat.completion.chunk`" }),
@@ -38,5 +38,5 @@ export const chunkSchema = z.looseObject({
   paywall: paywallSchema,
 }).meta({ id: "ChatCompletionChunk" });
 
-/** What a stream's events hold, but for the last, which is `[DONE]`. */
+/** The data of a stream's events, except the last, which is `[DONE]`. */
 export const streamSchema = z.union([chunkSchema, errorSchema]);

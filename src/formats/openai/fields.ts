@@ -2,13 +2,13 @@ import { badRequest } from "../../base/errors.ts";
 import { isObject, type JsonObject } from "../../base/json.ts";
 
 /**
- * Fields whose cost no price here covers: other models and tools of the upstream's own, searches,
- * tiers. The value says which uses of them are meant.
+ * Fields that cost what no price covers: other models, tools that the upstream runs, searches,
+ * service tiers. The function says which values of the field do.
  */
 const unpricedFields = new Map(Object.entries<(value: unknown) => boolean>({
   models: isSet,
   fallbacks: isSet,
-  // Of llama.cpp, where it counts before `n`.
+  // llama.cpp's, which takes precedence over `n`.
   n_cmpl: isSet,
   plugins: isSet,
   web_search_options: isSet,
@@ -23,7 +23,7 @@ const unpricedFields = new Map(Object.entries<(value: unknown) => boolean>({
   tools: (list) => Array.isArray(list) && !list.every(isCallersTool),
 }));
 
-/** A tool that the caller runs; others are run, and charged for, by the upstream. */
+/** Whether the caller runs a tool. Other tools are run and charged by the upstream. */
 function isCallersTool(tool: unknown): boolean {
   if (!isObject(tool)) return true;
   return tool.type === undefined ? isSet(tool.function) : callersTools.has(tool.type);

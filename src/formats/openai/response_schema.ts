@@ -7,14 +7,14 @@ export const usageSchema = z.looseObject({
   prompt_tokens: count,
   completion_tokens: count,
   cost: decimal.meta({ description: "What was charged, in currency units." }),
-}).meta({ id: "ChatUsage", description: "What an answer used, and what it cost." });
+}).meta({ id: "ChatUsage", description: "What a response used, and what it cost." });
 
 /** Marks a response that stands in place of the model's. */
 export const paywallSchema = z.object({
   reason: z.enum(["insufficient_funds", "authorization_required", "limit_reached"]),
-  url: z.string().meta({ description: "Where the user goes to go on." }),
+  url: z.string().meta({ description: "The page where the user can continue." }),
 }).optional().meta({
-  description: "There when the answer is not the model's: the user must act first.",
+  description: "Present when the response stands in place of the model's: the user must act first.",
 });
 
 /** Fields that identify a response. */

@@ -10,23 +10,23 @@ import { sseFrame } from "./sse.ts";
 import { isOwnerError, readUpstreamError, redactKey } from "../../upstreams/errors.ts";
 
 /**
- * Turns an upstream's events into frames for the caller, and meters them on the way. A chunk that
- * needs no change goes on as its own text; one that lacks its name or time gets them. Usage is held
- * back: the caller's is made at the end.
+ * Turns an upstream's events into frames for the caller, and meters them. A chunk that needs no
+ * change is passed on as its own text; a missing id or time is added. Usage is held back until the
+ * end.
  */
 export class ChoiceStreamTransform implements StreamTransform {
-  /** `[DONE]` has come. */
+  /** The upstream has sent `[DONE]`. */
   done = false;
-  /** The upstream's error in mid-stream, ready to be told. */
+  /** An error that the upstream sent within the stream, ready for the caller. */
   error: ApiError | null = null;
   readonly #options: StreamOptions;
   readonly #shape: ChoiceShape;
   #head: JsonObject;
-  /** What the upstream's own chunk of usage says besides, as some say how long it took. */
+  /** Other fields of the upstream's usage chunk, such as timings. */
   #beside: JsonObject = {};
   #seen = new Set<number>();
   #finished = new Set<number>();
-  /** The ends of choices that we have something to say to once all of their text has come. */
+  /** The last chunks of choices that end with a notice, held until all text has arrived. */
   #endings = new Map<number, JsonObject>();
   /** Choices that call a tool. */
   #calling = new Set<number>();
@@ -37,14 +37,14 @@ export class ChoiceStreamTransform implements StreamTransform {
     this.#head = { ...options.head, object: shape.chunkObject };
   }
 
-  /** The frames that these events become; often one each, sometimes none. */
+  /** The frames for these events: often one each, sometimes none. */
   takeAll(events: EventSourceMessage[]): string {
     let frames = "";
     for (const event of events) frames += this.take(event);
     return frames;
   }
 
-  /** The frames that one event becomes. */
+  /** The frames for one event. */
   take({ data, event }: EventSourceMessage): string {
     if (this.done || this.error) return "";
     if (data === "[DONE]") {
@@ -56,25 +56,25 @@ export class ChoiceStreamTransform implements StreamTransform {
       this.error = streamError(data, this.#options.apiKey);
       return "";
     }
-    // Clients stop at what is not JSON, and no upstream means anything by it.
+    // Clients fail on data that is not JSON, and no upstream means anything by it.
     if (!isObject(chunk)) return "";
     return this.#takeChunk(chunk, data);
   }
 
-  /** Whether it has ended without a word: no choice, and no usage. */
+  /** Whether the stream has ended without a choice and without usage. */
   get isEmpty(): boolean {
     const { reported, doubtful } = this.#options.meter;
     return this.done && this.#seen.size === 0 && !reported && !doubtful;
   }
 
-  /** Whether every choice has said how it ended. */
+  /** Whether every choice has a finish reason. */
   get complete(): boolean {
     return this.#seen.size > 0 && [...this.#seen].every((index) => this.#finished.has(index));
   }
 
   /**
-   * Our last words to each choice, by the balance that is left, and its end. Those that have not
-   * ended do so as well, so that clients do not take the stream for broken.
+   * The frames that end every choice, with the notice for the balance that is left. Choices without
+   * an end get one, so that clients do not take the stream for broken.
    */
   finish(reason: "stop" | "length", balance: string): string {
     if (this.#seen.size === 0) this.#seen.add(0);
@@ -93,7 +93,7 @@ export class ChoiceStreamTransform implements StreamTransform {
     return frames;
   }
 
-  /** The upstream's chunk that tells what was used, as `stream_options.include_usage` promises. */
+  /** The usage chunk that `stream_options.include_usage` asks for. */
   usageFrame(usage: JsonObject): string {
     return sseFrame(JSON.stringify({ ...this.#beside, ...this.#head, choices: [], usage }));
   }
@@ -107,7 +107,7 @@ export class ChoiceStreamTransform implements StreamTransform {
       .filter((choice) => choice !== null);
     if (!hasHead(chunk, this.#head)) this.#head = normalizeHead(chunk, this.#head);
     if (chunk.usage) meter.addUsage(chunk.usage);
-    // Of a chunk that says nothing else, usage is told at the end; nonsense is not told at all.
+    // A chunk with usage alone is sent at the end; one with invalid choices alone is dropped.
     if (choices.length === 0 && (chunk.usage || sent.length > 0)) {
       if (chunk.usage) this.#beside = chunk;
       return "";
@@ -146,7 +146,7 @@ export class ChoiceStreamTransform implements StreamTransform {
   }
 }
 
-/** An error frame as our caller sees it; the operator's own troubles are for the log. */
+/** An error event as our caller sees it. Problems of the operator's account are only logged. */
 function streamError(text: string, apiKey: Secret | null): ApiError {
   const fault = readUpstreamError(502, redactKey(text, apiKey));
   const cause = `an error within the stream: ${fault.message}`;
@@ -163,7 +163,7 @@ function streamError(text: string, apiKey: Secret | null): ApiError {
   });
 }
 
-/** In OpenAI's shape, Google's list of such, or as some servers say it that have no key for it. */
+/** Whether a chunk is an error: in OpenAI's shape, in Google's list, or without an `error` key. */
 function isError(chunk: Json | undefined): boolean {
   if (Array.isArray(chunk)) return isError(chunk[0]);
   if (!isObject(chunk)) return false;
