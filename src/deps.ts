@@ -13,20 +13,20 @@ export type Log = (
   fields?: LogFields,
 ) => void;
 
-/** What else a line says: anything but what each line has. */
+/** Additional fields of a log line; the fields that every line has are excluded. */
 export type LogFields = Record<string, unknown> & { time?: never; level?: never; event?: never };
 
-/** A webhook on its way to addresses that have been vetted. */
+/** One HTTP request of a webhook, to addresses that have been checked. */
 export interface WebhookHttpRequest {
   url: URL;
-  /** Where to connect: to one of these and nowhere else, whatever the name stands for by now. */
+  /** Connect only to one of these, whatever the name resolves to by now. */
   addresses: readonly string[];
   headers: Record<string, string>;
   body: string;
   signal: AbortSignal;
 }
 
-/** What a receiver answered; of its body only the head is kept. */
+/** A receiver's response. Only the start of its body is kept. */
 export interface WebhookHttpResponse {
   status: number;
   retryAfter: string | null;
@@ -37,19 +37,19 @@ export interface WebhookHttpResponse {
 export interface UpstreamRequest {
   url: string;
   method: "GET" | "POST";
-  /** By names in small letters. */
+  /** By lower-case names. */
   headers: Record<string, string>;
   body: string | null;
   /** Ends the call, also while its body is read. */
   signal: AbortSignal;
-  /** Told when the server is about to be sent something. */
+  /** Called when the request is about to be sent. */
   onSend?: (() => void) | undefined;
 }
 
-/** An upstream's response. Its body has to be read to its end, or let go. */
+/** An upstream's response. Its body must be read to its end, canceled or finished. */
 export interface UpstreamResponse {
   status: number;
-  /** By its name in small letters; null where there is none. */
+  /** A header by its lower-case name; null where it is absent. */
   header(name: string): string | null;
   body: UpstreamBody;
 }
@@ -57,47 +57,47 @@ export interface UpstreamResponse {
 /** A body that is read at its reader's pace. */
 export interface UpstreamBody {
   /**
-   * The next piece, which is good until the next call; null at the end. Rejects when it breaks off.
+   * The next piece, valid until the next call; null at the end. Rejects when the body ends early.
    */
   read(): Promise<Uint8Array<ArrayBuffer> | null>;
-  /** Lets the server go at once. */
+  /** Closes the connection. */
   cancel(): void;
   /**
-   * Lets the server go whose answer has been read: what little may be left of it can still come.
+   * Releases the connection after the response has been read, and reads a short rest.
    */
   finish(): void;
 }
 
-/** Sends a request, and follows no redirect. Rejects when no answer comes. */
+/** Sends a request without following redirects. Rejects when no response arrives. */
 export type RequestUpstream = (request: UpstreamRequest) => Promise<UpstreamResponse>;
 
 /**
- * A copy of the whole database as it was at one moment. Its room is free once it is read or left.
+ * A consistent copy of the whole database. Its disk space is freed once it is read or canceled.
  */
 export interface Snapshot {
   bytes: number;
   stream: ReadableStream<Uint8Array>;
 }
 
-/** Rings at a time, or does not: nothing may be correct only because it did. */
+/** A wake-up timer shared through the store. Best effort: correctness must not depend on it. */
 export interface Alarm {
-  /** Asks to be rung at that time, in milliseconds since 1970; rings close together are one. */
+  /** Schedules a wake-up, in milliseconds since 1970. Close ones are merged. */
   schedule(at: number): void;
   onWake(wake: () => void): void;
 }
 
-/** What a process knows of itself. */
+/** Facts about this process. */
 export interface ProcessFacts {
   /** In milliseconds since 1970. */
   startedAt: number;
-  /** What it runs on, as names and versions. */
+  /** Runtime components by name, with versions. */
   runtime: Record<string, string>;
   /** In bytes. */
   memory(): { rss: number; heapUsed: number };
   cpuSeconds(): number;
 }
 
-/** The one door to the outside: everything impure or shared that the rooms may use. */
+/** Everything impure or shared that a room may use. */
 export interface Deps {
   config: Config;
   kv: Kv;
@@ -106,21 +106,21 @@ export interface Deps {
   id: MakeId;
   randomBytes(length: number): Uint8Array<ArrayBuffer>;
   fetch: (url: string, init: RequestInit) => Promise<Response>;
-  /** Asks an upstream. */
+  /** Sends a request to an upstream. */
   requestUpstream: RequestUpstream;
-  /** The addresses that a host name stands for now. Throws when there are none. */
+  /** Resolves a host name to IP addresses. Throws when there are none. */
   resolve(host: string): Promise<string[]>;
-  /** Posts one webhook. Follows no redirect. Throws when no answer comes. */
+  /** Sends one webhook without following redirects. Throws when no response arrives. */
   sendWebhook(request: WebhookHttpRequest): Promise<WebhookHttpResponse>;
   alarm: Alarm;
-  /** Copies the database while it works; null where it is no file of this process. */
+  /** Copies the database while it is in use; null where it is not a file of this process. */
   takeSnapshot: (() => Promise<Snapshot>) | null;
   log: Log;
   /** The guides' markdown by the names of their files, such as "going-live". */
   guides: ReadonlyMap<string, string>;
-  /** What is counted, for Prometheus. */
+  /** Metrics for Prometheus. */
   metrics: Metrics;
-  /** Null while nobody traces. */
+  /** Null where tracing is off. */
   tracing: Tracing | null;
   process: ProcessFacts;
 }

@@ -40,11 +40,11 @@ const preflight: Handler = ({ requestId }) => {
   return new Response(null, { status: 204, headers });
 };
 
-/** What is under way now. */
+/** What the process is handling now. */
 export interface Load {
-  /** Requests whose handler runs, but for probes. */
+  /** Requests whose handler runs, without probes. */
   requests: number;
-  /** The streams that go on after their handler's return. */
+  /** Streams whose handler has returned. */
   streams(): number;
 }
 
@@ -118,7 +118,7 @@ interface ServedRoute {
 
 type Begun = Pick<Incoming, "requestId" | "startedAt" | "inTime">;
 
-/** Runs handlers; the one place where what they throw becomes an answer, and where it is logged. */
+/** Runs handlers. The one place where an error becomes a response, and is logged. */
 function createServe(deps: Deps, load: Load) {
   const { clock, config, metrics, tracing } = deps;
   const refused = () => metrics.refusals.overloaded.add();
@@ -191,7 +191,7 @@ function createServe(deps: Deps, load: Load) {
   };
 }
 
-/** `Deno.serve` tells of the connection in what Hono calls the environment. */
+/** `Deno.serve` passes the connection in what Hono calls the environment. */
 function addressOf(env: unknown): string | null {
   const { remoteAddr } = Object(env);
   const hostname = Object(remoteAddr).hostname;
@@ -268,7 +268,7 @@ const invalidHost: Handler = () => {
   throw badRequest("Host", "'Host' must be a host's name or address, and maybe a port.");
 };
 
-/** What a client that was set up in a hurry most likely needs to hear. */
+/** The most likely mistake in a client's configuration. */
 function hintAt(path: string): string {
   if (path.startsWith("/v1/v1/")) return "The base URL may have /v1 twice.";
   if (/^\/(models|user)\b|\/(completions|models)$/.test(path)) {

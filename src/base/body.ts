@@ -1,21 +1,21 @@
 import type { BodyBudget } from "./body_budget.ts";
 import { ApiError } from "./errors.ts";
 
-/** Bodies up to this many bytes are read at once, into room that is set aside before they come. */
+/** Bodies up to this many bytes are read at once, into a buffer allocated before they arrive. */
 const smallBytes = 64 * 1024;
 
 interface Reading {
   /** Most bytes that are read. */
   bytesMax: number;
   tooLarge: () => ApiError;
-  /** Where a body that may be large takes its room. */
+  /** The budget for bodies that may be large. */
   bodies?: BodyBudget | undefined;
 }
 
 /**
- * Reads a body of at most `bytesMax`; else throws what `tooLarge` makes: at once where the request
- * says how long it is. Throws 400 `incomplete_body` where its sender breaks off, and 503 where
- * `bodies` has no room.
+ * Reads a body of at most `bytesMax`. Throws the error of `tooLarge` for a larger one, at once
+ * where the request has a length; 400 `incomplete_body` when the sender disconnects, and 503 when
+ * the budget is used up.
  */
 export async function readBytes(
   request: Request,
@@ -24,18 +24,18 @@ export async function readBytes(
   const length = declaredLength(request);
   if (length > bytesMax) throw tooLarge();
   try {
-    // The server never reads on beyond a length that it has understood, and this is faster.
+    // The server never reads beyond a valid length, and this is faster.
     if (length >= 0 && length <= smallBytes) return new Uint8Array(await request.arrayBuffer());
     if (!request.body) return new Uint8Array();
     const most = length < 0 ? bytesMax : length;
     const reader = request.body.getReader();
-    // What is broken already cannot be cancelled, and need not be.
+    // A broken body cannot be canceled, and need not be.
     const stop = () => void reader.cancel().catch(() => {});
     const take = bodies?.open(request, stop) ?? (() => {});
     return await readGrowing(reader, { most, tooLarge, take }).finally(stop);
   } catch (error) {
     if (error instanceof ApiError) throw error;
-    // Hardly anybody reads this; but it is no fault of ours, and not to be logged as one.
+    // The sender rarely reads this, but it must not be logged as our own error.
     throw new ApiError(400, {
       message: "The connection broke before the body's end.",
       code: "incomplete_body",
@@ -45,14 +45,14 @@ export async function readBytes(
 }
 
 /**
- * -1 where it is not said, or otherwise than once in digits: a header sent twice is "5, 5" here.
+ * The content length; -1 where it is absent or malformed, such as "5, 5" for a repeated header.
  */
 function declaredLength(request: Request): number {
   const text = request.headers.get("content-length") ?? "";
   return /^\d+$/.test(text) ? Number(text) : -1;
 }
 
-/** Holds what has come, and at most as much again: what was only said to come costs nothing. */
+/** Holds what has arrived and at most as much again: an announced length costs nothing. */
 async function readGrowing(
   reader: ReadableStreamDefaultReader<Uint8Array>,
   { most, tooLarge, take }: {
@@ -76,7 +76,7 @@ async function readGrowing(
     bytes.set(chunk, length);
     length = needed;
   }
-  // It may have been stopped, and then is not whole.
+  // Reading may have been stopped, and the body is then incomplete.
   take(0);
   return bytes.subarray(0, length);
 }

@@ -1,30 +1,30 @@
 import { overloaded } from "./errors.ts";
 
-/** What one request's body holds. */
+/** The share of one request's body. */
 interface Share {
   bytes: number;
   ended: boolean;
-  /** Reads no further. */
+  /** Stops reading. */
   stop: () => void;
 }
 
-/** The large bodies of the requests under way: what they hold in memory together has a bound. */
+/** Bounds the memory that large request bodies hold together. */
 export class BodyBudget {
   #bytes = 0;
   readonly #shares = new Map<Request, Share>();
   readonly #bytesMax: number;
   readonly #refused: () => void;
 
-  /** `refused` is told of each body that there was no room for. */
+  /** `refused` is called for each body that does not fit. */
   constructor(bytesMax: number, refused: () => void) {
     this.#bytesMax = bytesMax;
     this.#refused = refused;
   }
 
   /**
-   * Opens a request's share: the returned function takes room for so many bytes more. Both throw
-   * 503 `overloaded` where none is left, and the latter also once the request has ended. Then
-   * `stop` is called: whoever still reads the body holds it, and nobody would count that any more.
+   * Opens a request's share. The returned function reserves more bytes. Both throw 503 `overloaded`
+   * when the budget is used up; the function also once the request has ended. `stop` is then
+   * called, since bytes that are still read would no longer be counted.
    */
   open(request: Request, stop: () => void): (bytes: number) => void {
     if (this.#bytes >= this.#bytesMax) this.#refuse();
@@ -38,14 +38,14 @@ export class BodyBudget {
     };
   }
 
-  /** Gives back what the request held, if anything. */
+  /** Releases the request's share, if any. */
   free(request: Request): void {
-    // Nearly always: small bodies are not in it.
+    // Small bodies, which are most, have no share.
     if (this.#shares.size > 0) this.keep(request)();
   }
 
   /**
-   * Keeps the request's share beyond its handler's return: until the returned function is called.
+   * Keeps the share after the handler returns, until the returned function is called.
    */
   keep(request: Request): () => void {
     const share = this.#shares.get(request);

@@ -7,7 +7,7 @@ interface Timer {
   after(ms: number, work: () => void): () => void;
 }
 
-/** The work's result, or a rejection with what `late` makes once it has taken so long. */
+/** The work's result, or a rejection with the error that `late` makes after `ms`. */
 export function withDeadline<T>(
   { after }: Timer,
   work: Promise<T>,
@@ -26,15 +26,15 @@ export function withDeadline<T>(
 }
 
 /**
- * Waits for bodies, each so long. Rejects with 408 `request_timeout` where one has not come by
- * then.
+ * Waits for request bodies. Rejects with 408 `request_timeout` when one takes longer than
+ * `deadlineMs`.
  */
 export function createBodyDeadline(timer: Timer, deadlineMs: number): InTime {
   const bound = { ms: deadlineMs, late: () => tooLate(deadlineMs) };
   return (reading) => withDeadline(timer, reading, bound);
 }
 
-/** The same, for so many bodies at once: one more is 503, of which `refused` is told. */
+/** The same for at most `most` bodies at once. One more calls `refused` and rejects with 503. */
 export function limitWaitingBodies(
   wait: InTime,
   { most, refused }: { most: number; refused: () => void },

@@ -1,7 +1,7 @@
 /**
- * Sets the length that an answer's body has, and leaves nothing of it: to a HEAD request Hono sends
- * none, and leaves it unread, so whatever stands behind it would wait for its reader. Of a body
- * that comes in more than one piece the length is not known.
+ * Sets the content length of a response to HEAD and cancels its body: Hono sends no body and leaves
+ * it unread, so its source would wait for a reader. The length of a body in several pieces is
+ * unknown.
  */
 export async function measureBody({ body, headers }: Response): Promise<void> {
   if (!body) return;
@@ -13,7 +13,7 @@ export async function measureBody({ body, headers }: Response): Promise<void> {
   else await reader.cancel();
 }
 
-/** Keeps Deno from telling 0 as the length of an answer whose length is not known. */
+/** Keeps Deno from sending a content length of 0 where the length is unknown. */
 export async function withUnknownLength(answering: Response | Promise<Response>) {
   const answer = await answering;
   if (answer.status !== 200 || answer.headers.has("content-length")) return answer;

@@ -1,5 +1,5 @@
-// Bounds of the service that several rooms keep, or that its users meet, by name and unit. A bound
-// that an operator may move is in config.ts.
+// Bounds that several rooms share, or that callers notice, with their units. Bounds that an
+// operator can change are in config.ts.
 
 /** Largest chat request body, in bytes; images travel inside it. */
 export const chatBodyBytesMax = 20 * 1024 * 1024;
@@ -7,10 +7,10 @@ export const chatBodyBytesMax = 20 * 1024 * 1024;
 export const bodyBytesMax = 128 * 1024;
 /** How long a caller may take to send a body, in milliseconds. */
 export const bodyDeadlineMs = 60_000;
-/** The same for the forms of people who are not known yet: they are small. */
+/** The same for forms of unauthenticated senders, which are small. */
 export const strangersBodyDeadlineMs = 10_000;
 /**
- * Such forms that are still on their way hold at most one in so many of the places for requests.
+ * Such forms may use at most one in this many of the requests that the process handles at once.
  */
 export const strangersShare = 4;
 /** Deepest nesting of a JSON body, in levels: far above what any client sends. */
@@ -27,7 +27,7 @@ export const metadataKeysMax = 50;
 export const userIdCharsMax = 128;
 /** The same in UTF-16 code units, of which a character has up to two. */
 export const userIdUnitsMax = 2 * userIdCharsMax;
-/** Longest name of a field at fault that an error tells, in characters: a model's name fits in. */
+/** Longest name of an invalid field in an error, in characters: a model's name fits. */
 export const paramCharsMax = 300;
 /** Longest request id that a caller may choose, in characters. */
 export const requestIdCharsMax = 128;
@@ -35,39 +35,39 @@ export const requestIdCharsMax = 128;
 export const idempotencyKeyCharsMax = 255;
 /** Most holds that one account has at once; the next one is 429 `concurrency_limit`. */
 export const holdsPerAccountMax = 256;
-/** How long a hold counts without being renewed, in milliseconds. */
+/** How long a hold is valid without renewal, in milliseconds. */
 export const holdLifetimeMs = 60_000;
-/** A running answer renews its hold after this long, in milliseconds: well before it ends. */
+/** When a running call renews its hold, in milliseconds: well before it expires. */
 export const holdRenewAfterMs = 20_000;
-/** How long a request waits for one of the holds in its way to end, in milliseconds. */
+/** How long a request waits for another hold to end, in milliseconds. */
 export const holdWaitMs = 2_000;
-/** How long it waits in all while holds before it keep ending, in milliseconds. */
+/** How long it waits in total while other holds keep ending, in milliseconds. */
 export const holdWaitTotalMs = 10_000;
-/** Largest non-streamed answer read from an upstream, in bytes after decompression. */
+/** Largest whole response read from an upstream, in bytes after decompression. */
 export const upstreamBodyBytesMax = 32 * 1024 * 1024;
 /** Largest single server-sent event read from an upstream, in characters. */
 export const upstreamEventCharsMax = 8 * 1024 * 1024;
-/** How often a silent stream says that it lives, in milliseconds. */
+/** How often a silent stream sends a keep-alive, in milliseconds. */
 export const keepAliveMs = 15_000;
-/** Largest answer kept under a chat's idempotency key, in bytes. */
+/** Largest response stored under an idempotency key, in bytes. */
 export const chatReplayBytesMax = 60 * 1024;
-/** How long it is kept, in milliseconds. */
+/** How long it is stored, in milliseconds. */
 export const chatReplayLifetimeMs = 24 * 60 * 60 * 1000;
 /** Most choices (`n`) of one chat: OpenAI's own bound. */
 export const choicesMax = 128;
 /** Rows on one page of any list, at most and by default. */
 export const pageSizeMax = 100;
-/** The page size when none is asked for. */
+/** The default page size. */
 export const pageSizeDefault = 20;
-/** How stale another process's settings or keys may be, in milliseconds. */
+/** How stale cached settings and keys of another process may be, in milliseconds. */
 export const settingsStaleMs = 1_000;
 /** Deadline of one call to the store, in milliseconds. */
 export const storeDeadlineMs = 5_000;
-/** Longest run of one answer, in milliseconds: a reader that never reads on ends here. */
+/** Longest duration of one response, in milliseconds, also for a client that does not read. */
 export const answerLifetimeMs = 60 * 60 * 1000;
-/** How often running answers are looked after, in milliseconds. */
+/** How often running calls are checked, in milliseconds. */
 export const runningTickMs = 5_000;
-/** Most characters of output kept uncounted, in characters: more is counted and dropped. */
+/** Most characters of output kept uncounted: more is counted and dropped. */
 export const uncountedCharsMax = 64 * 1024;
 /** Largest error body read from an upstream, in bytes. */
 export const upstreamErrorBytesMax = 64 * 1024;

@@ -1,5 +1,5 @@
 /**
- * Works something out once for each object, and forgets it with the object, which must not change.
+ * Computes a value once for each object and drops it with the object, which must not change.
  */
 export function memoizeByObject<K extends object, V>(work: (key: K) => V): (key: K) => V {
   const known = new WeakMap<K, { value: V }>();

@@ -21,8 +21,8 @@ export function callerRequestId(request: Request): string | null {
 }
 
 /**
- * A query parameter as a lenient decoder gave it. Throws 400 where the query is not percent-encoded
- * UTF-8: such a decoder gives that as it was sent, which would be another user's name.
+ * A query parameter that a lenient decoder has read. Throws 400 where the query is not
+ * percent-encoded UTF-8: the decoder then leaves it encoded, which would be another user's name.
  */
 export function requireUtf8Query(request: Request, name: string, decoded: string | undefined) {
   if (!decoded?.includes("%")) return decoded;
@@ -34,7 +34,7 @@ export function requireUtf8Query(request: Request, name: string, decoded: string
   return decoded;
 }
 
-/** A cookie's value as it was sent, or null. */
+/** A cookie's value, or null. */
 export function cookieValue(request: Request, name: string): string | null {
   const pairs = (request.headers.get("cookie") ?? "").split(/; */);
   const sent = pairs.find((pair) => pair.startsWith(`${name}=`));
@@ -57,9 +57,8 @@ export async function readJsonBody(
 }
 
 /**
- * The same, for a body that may be left out: no bytes are an object with nothing in it, whatever
- * they are said to be. Whether there are any is only known by reading: over a socket, a POST's
- * `request.body` is never null.
+ * The same for an optional body: an empty one is an empty object, whatever its content type. Only
+ * reading shows whether it is empty: over a socket, a POST's `request.body` is never null.
  */
 export async function readJsonBodyIfAny(request: Request, bytesMax: number): Promise<JsonObject> {
   const bytes = await bytesOf(request, bytesMax);
@@ -87,7 +86,7 @@ function checkType(request: Request): void {
   }
 }
 
-/** Compressed bytes are hardly ever UTF-8, so this is found out where they are not. */
+/** The error for bytes that are not UTF-8, which are often compressed. */
 function notUtf8(encoding: string | null): ApiError {
   if (encoding === null || encoding.toLowerCase() === "identity") {
     return badRequest(null, "The body is not well-formed UTF-8.", "invalid_json");
@@ -121,7 +120,7 @@ function parseBody(text: string): Json {
   try {
     return parseJson(text);
   } catch (error) {
-    // What was thrown quotes the body, which the log must not hold.
+    // The parser's message quotes the body, which must not be logged.
     throw new ApiError(400, {
       message: `We could not parse the JSON body of your request: ${faultIn(text, error)}.`,
       code: null,
@@ -129,7 +128,7 @@ function parseBody(text: string): Json {
   }
 }
 
-/** Where a text stops being JSON, as far as V8 tells. */
+/** Where a text stops being JSON, as far as V8's message says. */
 function faultIn(text: string, error: unknown): string {
   if (text.trim() === "") return "it is empty, and must be a JSON object";
   const [, line, column] = /\(line (\d+) column (\d+)\)$/.exec(String(error)) ?? [];
@@ -138,8 +137,8 @@ function faultIn(text: string, error: unknown): string {
 }
 
 /**
- * Parses with a schema what stands at `place` of a body. Throws 400 whose `param` and message name
- * the first field at fault.
+ * Parses a value at `place` of a body with a schema. Throws 400 whose `param` and message name the
+ * first invalid field.
  */
 export function parseWith<S extends z.ZodType>(
   schema: S,
@@ -166,13 +165,13 @@ export function parseWith<S extends z.ZodType>(
   throw badRequest(param || null, `Invalid '${param}': ${wordsOf(issue)}.`, code);
 }
 
-/** Without the "Invalid" that is said already; and of a record's name, what is wrong with it. */
+/** A schema's message without its leading "Invalid"; for a record's key, what is wrong with it. */
 function wordsOf(issue: z.core.$ZodIssue): string {
   const [ofName] = issue.code === "invalid_key" ? issue.issues : [];
   return (ofName ?? issue).message.replace(/^Invalid (input|option): /, "");
 }
 
-/** A field's place, cut to a length: the names in it are the caller's own. */
+/** A field's place, cut to a length: its names come from the caller. */
 function paramAt(path: readonly PropertyKey[]): string {
   return path.join(".").slice(0, paramCharsMax);
 }
@@ -197,7 +196,7 @@ export function readIdempotencyKey(request: Request): string | null {
   );
 }
 
-/** 422: the key was used with another body, so which of the two is meant cannot be known. */
+/** 422: the idempotency key was used with another body. */
 export function idempotencyKeyReused(): ApiError {
   return new ApiError(422, {
     message: "This Idempotency-Key was used before with another request body.",
@@ -206,7 +205,7 @@ export function idempotencyKeyReused(): ApiError {
   });
 }
 
-/** The page size asked for, 1 to 100. Throws 400 otherwise. */
+/** The requested page size, 1 to 100. Throws 400 otherwise. */
 export function readLimit(text: string | undefined): number {
   if (text === undefined) return pageSizeDefault;
   const limit = /^\d{1,4}$/.test(text) ? Number(text) : 0;

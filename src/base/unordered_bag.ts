@@ -1,6 +1,7 @@
 /**
- * Things that come and go, in no order. A Map or a Set that changes with every request leaves
- * tables behind which keep what was in them alive until the next full garbage collection.
+ * An unordered collection for items that live as long as a request. A Map or a Set that changes
+ * with every request leaves tables behind that keep old items alive until a full garbage
+ * collection.
  */
 export class UnorderedBag<T> implements Iterable<T> {
   readonly #items: { value: T; at: number }[] = [];
@@ -9,7 +10,7 @@ export class UnorderedBag<T> implements Iterable<T> {
     return this.#items.length;
   }
 
-  /** Puts it in; the returned function takes it out again. */
+  /** Adds an item; the returned function removes it. */
   add(value: T): () => void {
     const items = this.#items;
     const item = { value, at: items.length };
@@ -23,7 +24,7 @@ export class UnorderedBag<T> implements Iterable<T> {
     };
   }
 
-  /** Those that are in it now; what comes or goes meanwhile changes nothing. */
+  /** Iterates over the items present now; changes during the iteration have no effect. */
   [Symbol.iterator](): Iterator<T> {
     return this.#items.map(({ value }) => value)[Symbol.iterator]();
   }
