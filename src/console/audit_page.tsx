@@ -39,7 +39,7 @@ function Trail({ actions, nextCursor, cursor, address }: {
   return (
     <>
       <Table
-        caption="What owners and operators changed, newest first; times in UTC"
+        caption="Changes by owners and operators, newest first; times in UTC"
         columns={["When", "What", "To what", "Who", "Details"]}
         rows={actions.map(({ at, action, target, actor, via, detail }) => [
           <TimeCell at={at} />,

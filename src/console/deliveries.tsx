@@ -73,8 +73,8 @@ function Deliveries({ logs, here, isWhole }: {
         "When",
         "Event",
         "Status",
-        { title: "Tries", number: true },
-        { title: "Answer", number: true },
+        { title: "Attempts", number: true },
+        { title: "Response", number: true },
         "Fault",
         "Next try",
       ]}

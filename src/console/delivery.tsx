@@ -31,12 +31,12 @@ export function deliveryPages(door: ConsoleGuard, services: ConsoleDeps) {
           {isActive
             ? <Redeliver delivery={delivery} here={here} formId={deps.id("form")} />
             : <ActivateFirst delivery={delivery} here={here} />}
-          <h2>Tries</h2>
+          <h2>Attempts</h2>
           <Tries delivery={delivery} />
           {delivery.responseHead ? <LastAnswer head={delivery.responseHead} /> : null}
           <h2>Event</h2>
           {eventText === null
-            ? <p class="muted">The event is no longer kept.</p>
+            ? <p class="muted">The event is no longer stored.</p>
             : <Text label="The event as JSON" text={indented(eventText)} />}
         </>,
         { section },
@@ -83,7 +83,7 @@ function Redeliver(
 function ActivateFirst({ delivery, here }: { delivery: Delivery; here: Here }) {
   return (
     <form method="post" action={here(`/webhooks/${delivery.subscriptionId}/enable`)}>
-      <p>The webhook is inactive: nothing goes out.</p>
+      <p>This webhook is inactive. Nothing is sent.</p>
       <button type="submit">Activate the webhook again</button>
     </form>
   );
@@ -96,11 +96,11 @@ function Figures({ delivery }: { delivery: Delivery }) {
       figures={[
         { label: "Status", value: <Status status={status} />, ...(error ? { note: error } : {}) },
         { label: "Event", value: <code>{eventType}</code>, note: `version ${eventVersion}` },
-        { label: "Tries", value: String(attempts) },
-        { label: "Made", value: <TimeCell at={createdAt} /> },
+        { label: "Attempts", value: String(attempts) },
+        { label: "Created", value: <TimeCell at={createdAt} /> },
         ...(nextRetryAt === null
           ? []
-          : [{ label: "Next try", value: <TimeCell at={nextRetryAt} /> }]),
+          : [{ label: "Next attempt", value: <TimeCell at={nextRetryAt} /> }]),
       ]}
     />
   );
@@ -115,8 +115,8 @@ function Tries({ delivery: { history, attempts } }: { delivery: Delivery }) {
       }`}
       columns={[
         "When",
-        { title: "Answer", number: true },
-        { title: "Took, ms", number: true },
+        { title: "Response", number: true },
+        { title: "Duration, ms", number: true },
         "Fault",
       ]}
       rows={history.toReversed().map(({ at, responseCode, latencyMs, error }) => [
@@ -133,8 +133,8 @@ function Tries({ delivery: { history, attempts } }: { delivery: Delivery }) {
 function LastAnswer({ head }: { head: string }) {
   return (
     <>
-      <h2>Beginning of the last answer</h2>
-      <Text label="Beginning of the last answer" text={head} />
+      <h2>Start of the last response</h2>
+      <Text label="Start of the last response" text={head} />
     </>
   );
 }

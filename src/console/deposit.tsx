@@ -68,9 +68,9 @@ export function depositPages(door: ConsoleGuard, { recorder, deps }: ConsoleDeps
 function Archived({ back }: { back: string }) {
   return (
     <>
-      <p>This project is archived: nothing is deposited in it any more.</p>
+      <p>This project is archived and takes no deposits.</p>
       <p>
-        <a href={back}>To the user</a>
+        <a href={back}>Back to the user</a>
       </p>
     </>
   );

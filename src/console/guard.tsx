@@ -128,7 +128,7 @@ export function errorPage(
         <h1>{title}</h1>
         <p>{message}</p>
         <p>
-          <a href={back}>To the console</a>
+          <a href={back}>Back to the console</a>
         </p>
       </main>
     </BarePage>

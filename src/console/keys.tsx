@@ -131,7 +131,7 @@ function Keys({ keys, fault, form, formId, visit: { here } }: {
           more={{ maxlength: "128" }}
         />
         <fieldset>
-          <legend>It may</legend>
+          <legend>Scopes</legend>
           {scopes.map((scope) => (
             <FormCheckbox
               name="scopes"
@@ -145,13 +145,13 @@ function Keys({ keys, fault, form, formId, visit: { here } }: {
           name="user"
           label={labels.user}
           value={form.get("user") ?? ""}
-          hint="For a key in a browser: only with the scope chat alone. Empty for any user."
+          hint="For keys in browsers, with the scope chat alone. Empty for any user."
         />
         <FormField
           name="defaultUser"
           label={labels.defaultUser}
           value={form.get("defaultUser") ?? ""}
-          hint="May stay empty."
+          hint="Optional."
         />
         <button type="submit" class="primary">Create the key</button>
       </form>
@@ -164,7 +164,7 @@ function NewKey({ name, apiKey, back }: { name: string; apiKey: string; back: st
     <>
       <ShownOnce label={`The key ${name ? `“${name}”` : ""}`.trim()} secret={apiKey} />
       <p>
-        <a href={back}>To all keys</a>
+        <a href={back}>Back to API keys</a>
       </p>
     </>
   );

@@ -96,7 +96,7 @@ function Limits({ visit: { project, here }, values, seen, fault }: LimitsView) {
   );
   return (
     <>
-      <p>An empty field is no limit. Days and months are those of UTC.</p>
+      <p>Leave a field empty for no limit. Days and months are in UTC.</p>
       <FormError text={fault} />
       <form method="post" action={here(section)}>
         <Hidden fields={{ seen }} />
@@ -119,7 +119,7 @@ function Limits({ visit: { project, here }, values, seen, fault }: LimitsView) {
           <div class="fields">{rates.map(([name, label]) => number(`key.${name}`, label))}</div>
         </fieldset>
         <fieldset>
-          <legend>Who is too fast gets</legend>
+          <legend>When a rate limit is reached, send</legend>
           <FormCheckbox
             type="radio"
             name="reply"
@@ -131,7 +131,7 @@ function Limits({ visit: { project, here }, values, seen, fault }: LimitsView) {
             type="radio"
             name="reply"
             value="message"
-            label="an assistant message that says so"
+            label="an assistant message"
             on={values("reply") === "message"}
           />
         </fieldset>

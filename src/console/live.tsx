@@ -55,7 +55,7 @@ function Answers({ answers, currency, now, users }: {
 }) {
   return (
     <Table
-      caption="The one that runs longest first"
+      caption="Longest running first"
       columns={[
         "Model",
         "User",

@@ -186,7 +186,7 @@ function OtherLanguage({ action }: { action: string }) {
         <FormField
           name="language"
           label={tagLabel}
-          hint="Such as de or pt-br."
+          hint="For example de or pt-br."
           required
           more={{ pattern: "[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*", maxlength: "35" }}
         />

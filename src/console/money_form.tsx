@@ -84,7 +84,7 @@ export function MoneyForm({ visit, form, fault, action, hidden, amountHint }: {
           hint="Kept with the activity and in the audit trail."
           more={{ maxlength: String(reasonCharsMax) }}
         />
-        <button type="submit" class="primary">Look at it before it is booked</button>
+        <button type="submit" class="primary">Review</button>
       </form>
     </>
   );

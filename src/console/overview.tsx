@@ -75,11 +75,11 @@ function Figures({ visit: { project: { currency } }, summary: { totals } }: Over
         {
           label: "Charged",
           value: money(chargedAmount(totals)),
-          note: "for answers and by charges",
+          note: "for responses and charges",
         },
         { label: "Deposits", value: money(totals.deposits) },
         { label: "Refunds", value: money(totals.refunds) },
-        { label: "Requests", value: count(totals.requests), note: "answered and charged" },
+        { label: "Requests", value: count(totals.requests), note: "charged" },
         { label: "Refused", value: count(totals.refused), note: `${count(totals.failed)} failed` },
         {
           label: "Tokens in",
@@ -91,7 +91,11 @@ function Figures({ visit: { project: { currency } }, summary: { totals } }: Over
           value: count(totals.output),
           note: `${count(totals.reasoning)} of them reasoning`,
         },
-        { label: "Not collected", value: money(totals.shortfall), note: "due beyond the balance" },
+        {
+          label: "Not collected",
+          value: money(totals.shortfall),
+          note: "charges beyond the balance",
+        },
       ]}
     />
   );
@@ -142,7 +146,7 @@ function Charts(
       <BarChart
         id="tokens"
         title="Tokens"
-        says={`${count(input)} tokens went in and ${count(totals.output)} came out in ${time}.`}
+        says={`${count(input)} input and ${count(totals.output)} came out in ${time}.`}
         series={["In", "Out"]}
         bars={barsOf((step) => [step.input, step.output])}
         axis={axis}
@@ -164,14 +168,14 @@ function Models({ visit: { project: { currency } }, summary: { models } }: Overv
     <>
       <h2>By model</h2>
       <Table
-        caption="The dearest first"
+        caption="By cost"
         columns={[
           "Model",
           { title: "Requests", number: true },
           { title: "Tokens in", number: true },
           { title: "Tokens out", number: true },
           { title: "Cost", number: true },
-          "Beside the dearest",
+          "Share",
         ]}
         rows={models.map((totals) => [
           totals.model,
@@ -197,13 +201,13 @@ function Users({ visit: { project: { currency }, here }, month, users }: {
     <>
       <h2>By user</h2>
       <Table
-        caption={`Who spent most in ${month}, UTC`}
+        caption={`Top spenders in ${month}, UTC`}
         columns={[
           "User",
           { title: "Requests", number: true },
           { title: "Tokens", number: true },
           { title: "Spent", number: true },
-          "Beside the first",
+          "Share",
         ]}
         rows={users.map(({ user, requests, tokens, spent }) => [
           <a href={addressOf({ here }, user)}>{user}</a>,
@@ -222,7 +226,7 @@ const shareOf = (part: bigint, whole: bigint) =>
   whole === 0n ? 0 : Number((part * 1000n) / whole) / 1000;
 
 function Refusals({ summary: { refusals, failures } }: OverviewView) {
-  const columns = ["Reason", { title: "Times", number: true }] as const;
+  const columns = ["Reason", { title: "Count", number: true }] as const;
   return (
     <>
       <h2>Refused and failed</h2>

@@ -123,7 +123,7 @@ function Pricing({ visit: { project, here }, form, sample, seen, fault }: Pricin
             more={{ inputmode: "decimal" }}
           />
         </div>
-        <h2>Prices of your own</h2>
+        <h2>Custom prices</h2>
         <p>
           In {currency}{" "}
           per million tokens, without the markup. The model “*” prices every model that has no price
@@ -189,7 +189,7 @@ function SampleFields({ sample }: { sample: SampleText }) {
   );
   return (
     <fieldset>
-      <legend>A sample request, to see the effect on</legend>
+      <legend>Sample request, to see the effect on</legend>
       <div class="fields">
         <FormField name="sampleModel" label="Model" value={sample("sampleModel")} />
         {number("samplePrompt", "Prompt tokens")}
@@ -216,7 +216,7 @@ function AskSave({ visit: { project, here }, form, sample, effects }: {
       {catalogue === null ? null : <p>{catalogue}</p>}
       <Table
         caption={`One answer with ${prompt} prompt tokens, ${cached} of them cached, and ${output} output tokens`}
-        columns={["Model", { title: "Now", number: true }, { title: "Then", number: true }, {
+        columns={["Model", { title: "Now", number: true }, { title: "After", number: true }, {
           title: "Change",
           number: true,
         }]}
@@ -225,12 +225,12 @@ function AskSave({ visit: { project, here }, form, sample, effects }: {
           ? "No model’s price changes by this."
           : "No price of your own changes by this."}
       />
-      <p>Answers that run now are charged at the price they began with.</p>
+      <p>Running requests are charged at the prices that they started with.</p>
       <form method="post" action={here(section)}>
         <Hidden fields={Object.fromEntries([...form].filter(([name]) => name !== "action"))} />
         <p class="actions">
           <button type="submit" name="action" value="save" class="primary">Save the prices</button>
-          <button type="submit" name="action" value="edit">Go on editing</button>
+          <button type="submit" name="action" value="edit">Back</button>
           <a class="button" href={here(section)}>Cancel</a>
         </p>
       </form>

@@ -130,13 +130,13 @@ function Settings({ visit: { project, here }, values, seen, fault }: SettingsVie
           name="trialCredits"
           label={`${labels.trialCredits}, ${currency}`}
           value={values("trialCredits")}
-          hint="Given once, with a user’s first operation. 0 for none."
+          hint="Granted once, with a user’s first operation. 0 for none."
         />
         <FormField
           name="lowBalance"
           label={`${labels.lowBalance}, ${currency}`}
           value={values("lowBalance")}
-          hint="An answer then ends with a warning and the link. Empty for none."
+          hint="Responses then end with a warning and the link. Empty for none."
         />
         <FormField
           name="maxOutputTokens"
@@ -185,7 +185,7 @@ function TopUp({ values, currency }: { values: Values; currency: string }) {
         name="amounts"
         label={`${labels["topUp.amounts"]}, ${currency}`}
         value={values("amounts")}
-        hint="One to six, with blanks between."
+        hint="One to six, separated by spaces."
       />
       <div class="fields">
         <FormField name="min" label={labels["topUp.min"]} value={values("min")} />

@@ -85,7 +85,7 @@ function Balance({ detail }: { detail: UserDetail }) {
     <Stats
       figures={[
         { label: "Balance", value: money(balance) },
-        { label: "Held", value: money(held), note: `${detail.holds.length} running answers` },
+        { label: "Held", value: money(held), note: `${detail.holds.length} running requests` },
         { label: "Available", value: money(available) },
         ...(entries === null ? [] : [{ label: "Activities", value: String(entries) }]),
         ...(permission ? [permission] : []),
@@ -96,7 +96,7 @@ function Balance({ detail }: { detail: UserDetail }) {
 
 function Deposit({ visit: { here, project }, user }: { visit: ProjectVisit; user: string }) {
   if (project.status !== "active") {
-    return <p>This project is archived: nothing is deposited in it any more.</p>;
+    return <p>This project is archived and takes no deposits.</p>;
   }
   return (
     <p>
@@ -113,7 +113,7 @@ function Holds({ detail: { holds, currency } }: { detail: UserDetail }) {
     <>
       <h2>Held</h2>
       <Table
-        caption="For answers that run; what is not renewed ends by itself"
+        caption="For running requests. A hold that is not renewed expires."
         columns={["Request", { title: "Amount", number: true }, "Ends"]}
         rows={holds.map(({ id, amount, expiresAt }) => [
           <code>{id}</code>,

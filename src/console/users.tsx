@@ -53,7 +53,7 @@ function Users({ users, address, isShared, empty }: {
 }) {
   const money = [
     { title: "Balance", number: true },
-    { title: "Exactly", number: true },
+    { title: "Exact balance", number: true },
     { title: "Held", number: true },
   ] as const;
   return (
@@ -82,7 +82,7 @@ function Find({ address }: { address: string }) {
           name="user"
           label="Whole id"
           required
-          hint="Also one who has done nothing yet, to book their first deposit."
+          hint="Also for a new user, to make the first deposit."
         />
         <button type="submit">Open</button>
       </form>

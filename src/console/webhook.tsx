@@ -76,10 +76,10 @@ function Figures({ subscription, state: { running, openUntil } }: {
         {
           label: "Failures in a row",
           value: String(consecutiveFailures),
-          note: "counted in tries",
+          note: "counted in attempts",
         },
         { label: "Last delivered", value: <TimeCell at={lastDeliveredAt} /> },
-        { label: "Under way", value: String(running), note: "from this process" },
+        { label: "In progress", value: String(running), note: "from this process" },
       ]}
     />
   );
@@ -130,7 +130,7 @@ function Actions({ visit: { here }, subscription: { id, isActive }, formId }: {
       {isActive
         ? (
           <>
-            <a class="button" href={at("redeliver")}>Redeliver what failed…</a>
+            <a class="button" href={at("redeliver")}>Redeliver failed…</a>
             <a class="button" href={at("deactivate")}>Deactivate…</a>
           </>
         )

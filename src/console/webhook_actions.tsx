@@ -92,9 +92,9 @@ function secretRotation(door: ConsoleGuard, { subscriptions, deps }: ConsoleDeps
           <Hidden fields={{ formId: deps.id("form") }} />
           <FormField
             name="hours"
-            label="Hours in which both sign"
+            label="Hours during which both secrets sign"
             value={hours}
-            hint="0 to 168. 0 where the old secret has leaked."
+            hint="0 to 168. 0 if the old secret has leaked."
             more={{ inputmode: "numeric" }}
           />
           <p class="actions">
@@ -130,7 +130,7 @@ function secretRotation(door: ConsoleGuard, { subscriptions, deps }: ConsoleDeps
           <>
             <ShownOnce label="The new signing secret" secret={made.secret} signs />
             <p>
-              <a href={address}>To the webhook</a>
+              <a href={address}>Back to the webhook</a>
             </p>
           </>
         );

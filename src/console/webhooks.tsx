@@ -57,7 +57,7 @@ export function webhookPages(door: ConsoleGuard, services: ConsoleDeps) {
             <>
               <ShownOnce label="The signing secret" secret={made.secret} signs />
               <p>
-                <a href={here(`/webhooks/${made.id}`)}>To the webhook</a>
+                <a href={here(`/webhooks/${made.id}`)}>Back to the webhook</a>
               </p>
             </>
           );
@@ -100,7 +100,7 @@ export function HealthBadge({ subscription, openUntil }: {
 }) {
   const { isActive, consecutiveFailures } = subscription;
   if (!isActive) return <Badge>inactive</Badge>;
-  if (openUntil !== null) return <Badge tone="bad">held back</Badge>;
+  if (openUntil !== null) return <Badge tone="bad">paused</Badge>;
   if (consecutiveFailures > 0) return <Badge tone="late">failing</Badge>;
   return <Badge tone="good">active</Badge>;
 }
@@ -155,7 +155,7 @@ function NewWebhook({ visit: { here }, fault, form, formId }: {
           label={labels.url}
           value={value("url")}
           required
-          hint="https, and public."
+          hint="A public https URL."
           more={{ inputmode: "url", maxlength: "2048" }}
         />
         <Events value={value("events", "*")} />
@@ -175,7 +175,9 @@ function NewWebhook({ visit: { here }, fault, form, formId }: {
           >
             {value("customHeaders")}
           </textarea>
-          <span class="hint" id="headers-hint">One a line, as ‘Name: value’. Kept encrypted.</span>
+          <span class="hint" id="headers-hint">
+            One per line, as ‘Name: value’. Stored encrypted.
+          </span>
         </div>
         <button type="submit" class="primary">Create the webhook</button>
       </form>
@@ -191,7 +193,7 @@ function Events({ value }: { value: string }) {
         label={labels.events}
         value={value}
         required
-        hint="Names or families such as balance.*, with blanks between; * alone for all."
+        hint="Event names or families such as balance.*, separated by spaces; * alone for all."
       />
       <details>
         <summary>All events</summary>

@@ -203,7 +203,7 @@ for (const script of [true, false]) {
     await page.getByRole("link", { name: "Deposit USD…" }).click();
     await page.getByLabel("Amount, USD").fill("10,50");
     await page.getByLabel("Reason").fill("Sorry for the outage");
-    await page.getByRole("button", { name: "Look at it before it is booked" }).click();
+    await page.getByRole("button", { name: "Review" }).click();
     await page.waitForSelector("text=The balance of charlie@example.com grows by");
     if (script) {
       await assertAccessible(page);
@@ -214,7 +214,7 @@ for (const script of [true, false]) {
     const after = (await world.balance("charlie@example.com")).balance;
     assert.equal(Math.round((Number(after) - Number(before)) * 1e6), 10.5e6);
     await page.getByRole("link", { name: /^Refund the deposit/ }).first().click();
-    await page.getByRole("button", { name: "Look at it before it is booked" }).click();
+    await page.getByRole("button", { name: "Review" }).click();
     await page.getByRole("button", { name: "Book 10.5 USD" }).click();
     await page.waitForSelector("text=The refund is booked");
     assert.equal((await world.balance("charlie@example.com")).balance, before);

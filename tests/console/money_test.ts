@@ -201,14 +201,14 @@ Deno.test("console: in an archived project nothing can be deposited, but looked 
     ]
   ) {
     assert.equal(refused.status, 403);
-    assert.match(textOf(refused.html), /Users .*This project is archived.*To the user/);
+    assert.match(textOf(refused.html), /Users .*This project is archived.*Back to the user/);
     assert.doesNotMatch(refused.html, /<form[^>]*\/deposit"/);
   }
   const again = await owner.submit("deposit", hiddenFields(booked?.html ?? "", "/deposit"));
   assert.match(textOf(again.html), /it is booked once/);
   const user = await owner.get("users/one?user=ada");
   assert.equal(user.status, 200);
-  assert.match(textOf(user.html), /This project is archived: nothing is deposited/);
+  assert.match(textOf(user.html), /This project is archived and takes no deposits/);
   assert.doesNotMatch(user.html, /\/deposit\?/);
   assert.equal((await world.balance("ada")).balance, "6");
 });

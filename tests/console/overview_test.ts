@@ -24,8 +24,8 @@ Deno.test("console: the overview says what the entries say, by model, user and r
   const { html } = await owner.get("");
   const text = textOf(html);
   // 4 answers of 0.0012 each, and a charge of 1.
-  assert.match(text, /Charged \$1\.00 1\.0048 for answers/);
-  assert.match(text, /Requests 4 answered and charged Refused 1 0 failed/);
+  assert.match(text, /Charged \$1\.00 1\.0048 for responses/);
+  assert.match(text, /Requests 4 charged Refused 1 0 failed/);
   assert.match(text, /Tokens in 4,000 .*Tokens out 400/);
   assert.match(text, /test-model 4 4,000 400 \$0\.00 0\.0048/);
   assert.match(text, /ada 4 4,400 \$1\.00 1\.0048/);
@@ -109,7 +109,7 @@ Deno.test("console: a running answer is seen with what it has used, and its user
   assert.match(textOf(live.html), /1 answer is running.*test-model ada .* 4 \d+ 4 \$0\.00 0\.0000/);
   assert.match(live.headers.get("content-security-policy") ?? "", /script-src 'sha256-/);
   const user = textOf((await owner.get("users/one?user=ada")).html);
-  assert.match(user, /1 running answers.*Held.*req_/);
+  assert.match(user, /1 running requests.*Held.*req_/);
   const stranger = await signedIn(world, other.apiKey);
   const elsewhere = await stranger.get(`/console/projects/${other.projectId}/live`);
   assert.match(textOf(elsewhere.html), /0 answers are running.*Nothing runs now/);

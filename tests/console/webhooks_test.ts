@@ -195,7 +195,7 @@ Deno.test("console: a delivery shows each try and its event, and is sent again",
   const owner = await signedIn(world);
   const page = await owner.get(`deliveries/${failed?.id}`);
   const text = textOf(page.html);
-  assert.match(text, /Tries 2 .*410 \d+ status 410 .*503 \d+ status 503/);
+  assert.match(text, /Attempts 2 .*410 \d+ status 410 .*503 \d+ status 503/);
   assert.match(text, /"type": "balance\.deposit\.created"/);
   assert.doesNotMatch(page.html, /<b>busy/);
   const gate = createGate();
@@ -257,7 +257,7 @@ Deno.test("console: to an inactive webhook nothing goes out; it is to be activat
   assert.match(textOf(webhook.html), /State inactive nothing goes out.*Activate again/);
   assert.doesNotMatch(textOf(webhook.html), /deliveries go out|Redeliver/);
   const delivery = await owner.get(path);
-  assert.match(textOf(delivery.html), /is inactive: nothing goes out\. Activate the webhook again/);
+  assert.match(textOf(delivery.html), /is inactive\. Nothing is sent\. Activate the webhook again/);
   assert.doesNotMatch(textOf(delivery.html), /Redeliver/);
   const since = { ...hiddenFields(all.html, "/redeliver"), since: "2025-12-31T00:00" };
   for (

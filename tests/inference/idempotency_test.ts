@@ -281,7 +281,7 @@ Deno.test("chat replay: of a request that came to no end nothing is left after a
   assert.equal(await marks(), 0);
 });
 
-Deno.test("chat replay: asked of two processes at once it is answered and charged once", async () => {
+Deno.test("chat replay: asked of two processes at once it is charged once", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   using second = await createWorld({ shareWith: world });
