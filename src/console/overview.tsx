@@ -146,7 +146,7 @@ function Charts(
       <BarChart
         id="tokens"
         title="Tokens"
-        says={`${count(input)} input and ${count(totals.output)} came out in ${time}.`}
+        says={`${count(input)} input tokens and ${count(totals.output)} output tokens in ${time}.`}
         series={["In", "Out"]}
         bars={barsOf((step) => [step.input, step.output])}
         axis={axis}
