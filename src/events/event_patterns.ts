@@ -1,7 +1,9 @@
 import { eventTypes } from "./catalogue.ts";
 
-/** Who is told of what: kept with the project's settings, so that every write sees it. */
-export interface EventListenerRow {
+/**
+ * A subscription and its event patterns, stored with the project's settings: every write sees it.
+ */
+export interface SubscribedPatterns {
   subscriptionId: string;
   /** Event names, families (`balance.*`) or `*` alone. */
   events: string[];
@@ -9,7 +11,7 @@ export interface EventListenerRow {
 
 /** The subscriptions that want this event. */
 export function subscriptionsMatching(
-  listeners: readonly EventListenerRow[],
+  listeners: readonly SubscribedPatterns[],
   type: string,
 ): string[] {
   return listeners.filter(({ events }) => events.some((pattern) => matches(pattern, type)))

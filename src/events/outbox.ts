@@ -4,9 +4,9 @@ import { eventKey, outboxKey } from "../store/keys.ts";
 import type { Write } from "../store/kv.ts";
 import { eventVersion, isBillingEvent } from "./catalogue.ts";
 import type { Event, NewEvent } from "./event.ts";
-import { type EventListenerRow, subscriptionsMatching } from "./event_patterns.ts";
+import { type SubscribedPatterns, subscriptionsMatching } from "./event_patterns.ts";
 
-/** Who is still to be told of an event. */
+/** The subscriptions that an event still has to be delivered to. */
 export interface OutboxRow {
   projectId: string;
   eventType: string;
@@ -25,7 +25,7 @@ export interface EventSource {
   id: string;
   ownerUserId: string;
   billingEvents: boolean;
-  listeners: readonly EventListenerRow[];
+  listeners: readonly SubscribedPatterns[];
 }
 
 /**

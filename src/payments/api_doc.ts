@@ -6,7 +6,7 @@ import { idErrors, projectPath } from "../projects/api_doc.ts";
 const stripeReceiptSchema = z.object({
   received: z.literal(true),
   outcome: z.enum(["booked", "debited", "credited", "kept", "ignored"]).meta({
-    description: "`kept`: until the payment that it is about is told of.",
+    description: "`kept`: stored until the payment that it concerns is reported.",
   }),
 });
 /** The answer to an event of Stripe's. */

@@ -8,7 +8,7 @@ export interface Payment {
   activityId: string;
   ref: AccountRef;
   currency: string;
-  /** What Stripe told of it since, in any order; absent where an old version booked it. */
+  /** What Stripe has reported since, in any order; absent in rows of older versions. */
   since?: PaymentTotals;
 }
 

@@ -43,7 +43,7 @@ export const stripeTrigger: Trigger = {
   actorId: "stripe",
 };
 
-/** Far more than a payment has: each is told of at most a few times. */
+/** Far more reversals than a payment has: Stripe reports each at most a few times. */
 const pendingReversalsMax = 100;
 /** For much longer than Stripe goes on telling of a payment: what is left was never ours. */
 const pendingLifetimeMs = 30 * 24 * 60 * 60 * 1000;
@@ -75,7 +75,7 @@ export async function applyReversal(
   }
 }
 
-/** What was told of a payment before it was booked; done twice, it comes to the same. */
+/** Applies reversals that Stripe reported before the payment was booked. Idempotent. */
 export async function applyPendingReversals(
   services: Services,
   merchantId: string,

@@ -95,7 +95,7 @@ export function createLog(
     if (!put(text) || dropped === 0) return;
     const told = dropped;
     dropped = 0;
-    // Where this line was dropped as well, those before it are still to be told of.
+    // Where this line was dropped as well, the count of dropped lines stays to be reported.
     if (!put(lineOf("warn", "log_lines_dropped", { lines: told })) && dropped > 0) dropped = told;
   }
 

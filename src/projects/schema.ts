@@ -2,7 +2,7 @@ import { z } from "zod";
 import { userIdSetting } from "../base/fields.ts";
 import { userIdCharsMax } from "../base/limits.ts";
 import { fromDecimal } from "../base/money.ts";
-import type { EventListenerRow } from "../events/event_patterns.ts";
+import type { SubscribedPatterns } from "../events/event_patterns.ts";
 import type { Sealed } from "../store/secrets.ts";
 import {
   modelPriceSchema,
@@ -233,8 +233,11 @@ export interface Project extends Omit<CreateProject, "upstream" | "stripe"> {
   upstream: UpstreamSettings | null;
   stripe: StripeKeys | null;
   status: "active" | "archived";
-  /** Who is told of its events. Kept by the webhooks room; never shown with the project. */
-  listeners: EventListenerRow[];
+  /**
+   * Active subscriptions and the events they want. Written by webhooks; never shown with the
+   * project.
+   */
+  listeners: SubscribedPatterns[];
   createdAt: string;
   updatedAt: string;
 }

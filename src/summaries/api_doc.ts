@@ -38,7 +38,7 @@ export const summarySchema = z.object({
     description: "Hours in which something happened, in order.",
   }),
   models: z.array(z.object({ model: z.string(), ...totals })).meta({
-    description: "By cost, the dearest first; beyond 24 models of an hour, the rest is `other`.",
+    description: "By cost, highest first; beyond 24 models of an hour, the rest is `other`.",
   }),
   refusals: counted,
   failures: counted,

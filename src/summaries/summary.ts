@@ -28,7 +28,7 @@ export interface Summary {
   totals: SummaryTotals;
   /** Only those in which something happened, in order. `start` is in ms since 1970. */
   hours: { start: number; totals: SummaryTotals }[];
-  /** By cost, the dearest first. Beyond 24 models of an hour, the rest is `other`. */
+  /** By cost, highest first. Beyond 24 models of an hour, the rest is `other`. */
   models: (SummaryTotals & { model: string })[];
   refusals: ReasonCount[];
   failures: ReasonCount[];

@@ -34,7 +34,7 @@ export function createEventReader(
   body: UpstreamBody,
   { clock, idleMs, signal }: ReaderOptions,
 ): EventReader {
-  const patience = new TimedWait<Piece | null>(clock);
+  const timedWait = new TimedWait<Piece | null>(clock);
   // The parser removes a byte order mark at the start; Deno's decoder would also drop later ones.
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   let events: EventSourceMessage[] = [];
@@ -67,7 +67,7 @@ export function createEventReader(
     if (ended) return Promise.resolve("end");
     pending ??= body.read();
     waitMs = Math.min(keepAliveMs, idleMs - silentMs);
-    return patience.wait(pending, waitMs).then(received, brokenOff);
+    return timedWait.wait(pending, waitMs).then(received, brokenOff);
   }
 
   function received(piece: Piece | null | "timeout"): EventRead {
@@ -100,7 +100,7 @@ export function createEventReader(
 
   function end(): void {
     ended = true;
-    patience.end();
+    timedWait.end();
     pending?.catch(() => {});
   }
 

@@ -17,7 +17,7 @@ import type {
 import { newSecret } from "./signature.ts";
 import { listNewestSubscriptions, putSubscription, readHealth, readSubscription } from "./store.ts";
 import type { SubscriptionView } from "./view.ts";
-import type { EventListenerRow } from "../events/event_patterns.ts";
+import type { SubscribedPatterns } from "../events/event_patterns.ts";
 import type { Project } from "../projects/schema.ts";
 
 /** A subscription with its secrets in the clear: for the moment of a delivery. */
@@ -252,15 +252,15 @@ const activeMax = 100;
 
 /** Who listens once this subscription is as it is now. */
 export function withListener(
-  listeners: readonly EventListenerRow[],
+  listeners: readonly SubscribedPatterns[],
   { id, events, isActive }: Subscription,
-): EventListenerRow[] {
+): SubscribedPatterns[] {
   const others = listeners.filter(({ subscriptionId }) => subscriptionId !== id);
   return isActive ? [...others, { subscriptionId: id, events }] : others;
 }
 
 /** Throws 400 where as many listen as may. */
-export function requireSubscriptionSlot(listeners: readonly EventListenerRow[]): void {
+export function requireSubscriptionSlot(listeners: readonly SubscribedPatterns[]): void {
   if (listeners.length < activeMax) return;
   throw badRequest(null, `A project has at most ${activeMax} active subscriptions.`);
 }
