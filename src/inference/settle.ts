@@ -73,8 +73,8 @@ async function charge({ holds, deps: { clock } }: InferenceDeps, settlement: Set
       break;
     } catch (error) {
       const isRefused = error instanceof ApiError && error.status < 500;
-      const patienceMs = isRefused ? refusedForMs : holdLifetimeMs;
-      if (clock.elapsed() - startedAt >= patienceMs) throw error;
+      const retryForMs = isRefused ? refusedForMs : holdLifetimeMs;
+      if (clock.elapsed() - startedAt >= retryForMs) throw error;
       await clock.sleep(Math.min(retryMsMax, firstRetryMs * 2 ** attempt));
     }
   }
