@@ -42,7 +42,7 @@ async function main(): Promise<void> {
   const kvPath = await orExit(() => lock(settings.kvPath));
   const config = Object.freeze({ ...settings, kvPath });
   const store = await orExit(() => openStore(config.kvPath));
-  const deps = await createRealDeps(config, store);
+  const deps = await orExit(() => createRealDeps(config, store));
   const app = await createApp(deps);
   await requireSecrets(app, deps);
   app.dispatcher.listen();
@@ -104,7 +104,7 @@ function lock(kvPath: string): string {
 function open(app: App, deps: Deps): HttpServer {
   const { config } = deps;
   try {
-    return listenHttp(deps, app.fetch, (port) => emit(config, port));
+    return listenHttp(deps, app.fetch, (port) => printAddress(config, port));
   } catch (error) {
     throw new Error(listenFault(config, error));
   }
@@ -140,7 +140,7 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-function emit({ dev, host, baseUrl }: Config, port: number): void {
+function printAddress({ dev, host, baseUrl }: Config, port: number): void {
   const name = host.includes(":") && !host.startsWith("[") ? `[${host}]` : host;
   const url = dev ? baseUrl.replace(/:0$/, `:${port}`) : `http://${name}:${port}`;
   if (!dev) return say(`Farebox listens on ${url}, and calls itself ${baseUrl}`);
