@@ -80,8 +80,8 @@ Deno.test("console: a key is revoked after asking, and revoking one's own ends t
   const out = await owner.submit(`keys/${own.id}/revoke`);
   assert.match(out.location ?? "", /^\/console\/sign-in/);
   for (const id of ["key_00000000000000000000000000", "x"]) {
-    const adminGuard = await signedIn(world, adminKey);
-    assert.equal((await adminGuard.get(`keys/${id}/revoke`)).status, 404);
+    const operator = await signedIn(world, adminKey);
+    assert.equal((await operator.get(`keys/${id}/revoke`)).status, 404);
   }
 });
 

@@ -157,16 +157,16 @@ Deno.test("console: a session ends with its key, everywhere within a second", as
 
 Deno.test("console: an operator's session ends when ADMIN_KEY changes, an owner's does not", async () => {
   using world = await createWorld();
-  const adminGuard = await signedIn(world, adminKey);
+  const operator = await signedIn(world, adminKey);
   const owner = await signedIn(world);
   const env = { ADMIN_KEY: "another-admin-key-of-at-least-32-characters" };
   using restarted = await createWorld({ shareWith: world, env });
-  for (const [before, status] of [[adminGuard, 303], [owner, 200]] as const) {
+  for (const [before, status] of [[operator, 303], [owner, 200]] as const) {
     const after = new Visitor(restarted);
     after.cookie = before.cookie;
     assert.equal((await after.get("audit")).status, status);
   }
-  assert.equal((await adminGuard.get("audit")).status, 200, "where the key is the same");
+  assert.equal((await operator.get("audit")).status, 200, "where the key is the same");
 });
 
 Deno.test("console: an owner sees their own project alone, an operator all of them", async () => {
@@ -187,13 +187,13 @@ Deno.test("console: an owner sees their own project alone, an operator all of th
     assert.equal(answer.status, 404, path);
     assert.doesNotMatch(answer.html, /Other shop/);
   }
-  const adminGuard = await signedIn(world, adminKey);
-  assert.equal((await adminGuard.get("/console")).location, "/console/projects");
-  assert.match(textOf((await adminGuard.get("/console/projects")).html), /Test.*Other shop/);
-  const page = await adminGuard.get(`/console/projects/${other.projectId}/audit`);
+  const operator = await signedIn(world, adminKey);
+  assert.equal((await operator.get("/console")).location, "/console/projects");
+  assert.match(textOf((await operator.get("/console/projects")).html), /Test.*Other shop/);
+  const page = await operator.get(`/console/projects/${other.projectId}/audit`);
   assert.match(textOf(page.html), /Other shop.*project\.created/);
   assert.match(
-    textOf((await adminGuard.get("/console/audit")).html),
+    textOf((await operator.get("/console/audit")).html),
     /console\.signed_in.*Operator/,
   );
 });

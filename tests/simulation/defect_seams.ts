@@ -53,7 +53,7 @@ export function committing(
 }
 
 /** Replaces a method of every draft by what `make` makes of it. */
-export function tx<Name extends "put" | "takeHold" | "credit" | "debit" | "emit" | "finish">(
+export function accountTx<Name extends "put" | "takeHold" | "credit" | "debit" | "emit" | "finish">(
   name: Name,
   make: (
     inner: AccountTx[Name],

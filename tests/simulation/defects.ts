@@ -6,6 +6,7 @@ import type { Committer } from "../../src/store/commit.ts";
 import { emptyWrite, type Key, type Write } from "../../src/store/kv.ts";
 import type { Delivery } from "../../src/webhooks/schema.ts";
 import {
+  accountTx,
   available,
   committing,
   type Defect,
@@ -13,7 +14,6 @@ import {
   isConcerned,
   lacks,
   listing,
-  tx,
   withoutChecks,
   writing,
 } from "./defect_seams.ts";
@@ -93,7 +93,7 @@ export const defects: readonly Defect[] = [
   },
   {
     name: "some holds are never taken away",
-    install: tx("takeHold", (inner) =>
+    install: accountTx("takeHold", (inner) =>
       function (id) {
         const before = [...this.account.holds];
         const hold = inner.call(this, id);
@@ -121,7 +121,7 @@ export const defects: readonly Defect[] = [
   },
   {
     name: "a number of an entry is left out",
-    install: tx("credit", (inner) =>
+    install: accountTx("credit", (inner) =>
       function (...given) {
         if (isConcerned(this.account.last ?? "")) this.account.seq++;
         return inner.apply(this, given);
@@ -130,7 +130,7 @@ export const defects: readonly Defect[] = [
   },
   {
     name: "an answer is charged twice its cost",
-    install: tx("debit", (inner) =>
+    install: accountTx("debit", (inner) =>
       function (amount, entry, origin) {
         const due = entry.kind === "usage" ? toAmount(2n * amount) : amount;
         return inner.call(this, due, entry, origin);
@@ -139,7 +139,7 @@ export const defects: readonly Defect[] = [
   },
   {
     name: "trial credits are given twice",
-    install: tx("credit", (inner) =>
+    install: accountTx("credit", (inner) =>
       function (amount, entry, origin) {
         const first = entry.kind === "deposit" && this.account.seq === 1;
         if (first && this.snapshot.project.trialCredits !== "0") {
@@ -151,7 +151,7 @@ export const defects: readonly Defect[] = [
   },
   {
     name: "an idempotency key is forgotten",
-    install: tx("put", (inner) =>
+    install: accountTx("put", (inner) =>
       function (key, value) {
         if (key[0] !== "idempotency") inner.call(this, key, value);
       }),
@@ -159,7 +159,7 @@ export const defects: readonly Defect[] = [
   },
   {
     name: "what was refunded is forgotten",
-    install: tx("put", (inner) =>
+    install: accountTx("put", (inner) =>
       function (key, value) {
         if (key[0] !== "refunded") inner.call(this, key, value);
       }),
@@ -167,7 +167,7 @@ export const defects: readonly Defect[] = [
   },
   {
     name: "money moves and nobody is told",
-    install: tx("emit", (inner) =>
+    install: accountTx("emit", (inner) =>
       function (...events) {
         if (!isConcerned(this.account.last ?? "")) inner.apply(this, events);
       }),
@@ -175,7 +175,7 @@ export const defects: readonly Defect[] = [
   },
   {
     name: "an event is written without its row in the outbox",
-    install: tx("finish", (inner) =>
+    install: accountTx("finish", (inner) =>
       function () {
         const write = inner.call(this);
         return isConcerned(this.account.last ?? "") ? lacks(write, "outbox") : write;

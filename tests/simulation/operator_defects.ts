@@ -38,7 +38,7 @@ function withoutEventsOf(type: string, write: Write): Write {
 export const operatorDefects: readonly Defect[] = [
   {
     name: "an answer is charged by the prices at its end",
-    install: tx("debit", (inner) =>
+    install: accountTx("debit", (inner) =>
       function (amount, entry, origin) {
         const terms = entry.usage && modelTerms(this.snapshot.project, entry.usage.model);
         if (!entry.usage || !terms) return inner.call(this, amount, entry, origin);
@@ -63,7 +63,7 @@ export const operatorDefects: readonly Defect[] = [
   },
   {
     name: "answers that end after the archiving cost nothing",
-    install: tx("debit", (inner) =>
+    install: accountTx("debit", (inner) =>
       function (amount, entry, origin) {
         const isOver = entry.kind === "usage" && this.snapshot.project.status === "archived";
         return inner.call(this, isOver ? zero : amount, entry, origin);

@@ -6,7 +6,7 @@ import { type Defect, lacks, tx, writing } from "./defect_seams.ts";
 export const stripeDefects: readonly Defect[] = [
   {
     name: "a paid session is booked for each event that tells of it",
-    install: tx("put", (inner) =>
+    install: accountTx("put", (inner) =>
       function (key, value) {
         const isSession = key[0] === "idempotency" && String(key[3]).startsWith("stripe:cs_");
         if (!isSession) inner.call(this, key, value);
@@ -20,7 +20,7 @@ export const stripeDefects: readonly Defect[] = [
   },
   {
     name: "what Stripe pays back and cannot be taken back is not recorded",
-    install: tx("debit", (inner) =>
+    install: accountTx("debit", (inner) =>
       function (amount, entry, origin) {
         const isBack = entry.kind === "refund";
         return inner.call(this, isBack ? least(amount, this.available) : amount, entry, origin);
@@ -29,7 +29,7 @@ export const stripeDefects: readonly Defect[] = [
   },
   {
     name: "what was short stays so when Stripe has it again",
-    install: tx("credit", (inner) =>
+    install: accountTx("credit", (inner) =>
       function (amount, entry, origin) {
         return inner.call(this, amount, entry, origin);
       }),

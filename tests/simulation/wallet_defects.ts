@@ -20,7 +20,7 @@ function readAs(wrong: Partial<Authorization>): Seams {
 export const walletDefects: readonly Defect[] = [
   {
     name: "what is taken of a wallet is not counted",
-    install: tx("put", (inner) =>
+    install: accountTx("put", (inner) =>
       function (key, value) {
         if (key[0] !== "authorization") inner.call(this, key, value);
       }),
