@@ -6,7 +6,7 @@ import type { Event } from "../../src/events/event.ts";
 import type { Project } from "../../src/projects/schema.ts";
 import type { Key, Row, Write } from "../../src/store/kv.ts";
 import type { RedeliveryJob } from "../../src/webhooks/schema.ts";
-import { type Defect, lacks, listing, tx, writing } from "./defect_seams.ts";
+import { accountTx, type Defect, lacks, listing, writing } from "./defect_seams.ts";
 
 /** A project as it was before its end. */
 function reopened(row: Row): Row {

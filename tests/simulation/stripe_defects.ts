@@ -1,6 +1,6 @@
 import { decodeUtf8 } from "../../src/base/utf8.ts";
 import { least } from "../../src/base/money.ts";
-import { type Defect, lacks, tx, writing } from "./defect_seams.ts";
+import { accountTx, type Defect, lacks, writing } from "./defect_seams.ts";
 
 /** Defects in what becomes of payments at Stripe. */
 export const stripeDefects: readonly Defect[] = [

@@ -5,7 +5,7 @@ import {
   encodeAuthorization,
 } from "../../src/ledger/authorization.ts";
 import type { Seams } from "./process.ts";
-import { available, type Defect, is, reading, tx, withoutChecks } from "./defect_seams.ts";
+import { accountTx, available, type Defect, is, reading, withoutChecks } from "./defect_seams.ts";
 
 /** Every leave that is read, as if this were so. */
 function readAs(wrong: Partial<Authorization>): Seams {
