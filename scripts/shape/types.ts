@@ -5,6 +5,7 @@ import { fileNameOf, type FileRule, isInSrc, judgeNodes } from "./source.ts";
 const EDGES: readonly string[] = [
   "src/base/json.ts",
   "src/base/money.ts",
+  "src/base/entry_kinds.ts",
   "src/base/token_classes.ts",
   "src/platform/deps.ts",
 ];

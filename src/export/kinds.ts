@@ -1,4 +1,4 @@
-import { activeClasses } from "../base/token_classes.ts";
+import { entryExportColumns } from "../ledger/activities.ts";
 import type { JsonObject } from "../base/json.ts";
 
 /** What can be exported. */
@@ -8,25 +8,7 @@ export type ExportKind = typeof exportKinds[number];
 
 /** The columns of its CSV: fields of the records, and fields of those. */
 export const exportColumns: Readonly<Record<ExportKind, readonly string[]>> = {
-  entries: [
-    "id",
-    "createdAt",
-    "kind",
-    "user",
-    "amount",
-    "delta",
-    "currency",
-    "balanceAfter",
-    "shortfall",
-    "idempotencyKey",
-    "refundedActivityId",
-    "wallet",
-    "usage.model",
-    "usage.requestId",
-    "usage.source",
-    ...activeClasses.map(({ field }) => `usage.${field}`),
-    "metadata",
-  ],
+  entries: entryExportColumns,
   users: [
     "user",
     "currency",

@@ -23,8 +23,8 @@ export async function createBalanceNotice(
   // A program that parses JSON could not use the notice.
   const mayEndLow = limit !== null && quote.balance - quote.amount < limit && !input.structured;
   if (!quote.cappedByBalance && !mayEndLow) return { atLength: null, atEnd: null };
-  const asked = { obstacle: "insufficient_funds", trigger: userTrigger(user) } as const;
-  const url = await linkFor(project, user, asked);
+  const refused = { reason: "insufficient_funds", trigger: userTrigger(user) } as const;
+  const url = await linkFor(project, user, refused);
   const languages = request.headers.get("accept-language");
   const words = (reason: "cut" | "low_balance"): NoticeText => (balance) =>
     messageFor(project, reason, { url, balance, languages });

@@ -1,9 +1,10 @@
+import { type RefusalReason, refusalReasons } from "../base/refusal_reasons.ts";
 import type { ApiError } from "../base/errors.ts";
 import { corsHeaders, type HeaderList, textResponse } from "../base/response.ts";
 import type { NewEvent } from "../events/event.ts";
 import { balanceDepletedEvent } from "../ledger/events.ts";
 import type { RateLimitState } from "../ledger/hold.ts";
-import { publicReasons, type RefusalReason } from "../ledger/refusal.ts";
+
 import type { BalanceView } from "../ledger/view.ts";
 import { messageFor } from "../paywall/messages.ts";
 import { countRefusalHourly } from "../summaries/hourly_counters.ts";
@@ -98,12 +99,13 @@ async function refuseMoney(
   { reason, balance: { available }, rateLimits }: MoneyRefusal,
 ): Promise<Response> {
   const { user, ref, caller: { snapshot: { project } } } = call;
-  services.deps.metrics.refusedMoney.chat[reason].add();
+  const { code, chat } = refusalReasons[reason];
+  services.deps.metrics.refusedMoney.chat[code].add();
   const url = await linkFor(services, call, reason);
   const spent = { trigger: userTrigger(user), requestedAmount: null, available };
   const depleted = reason === "insufficient_funds" && ref ? [balanceDepletedEvent(ref, spent)] : [];
-  await report(services, call, reason, [callPaywalledEvent(call, reason), ...depleted]);
-  const message = messageFor(project, reason, {
+  await report(services, call, code, [callPaywalledEvent(call, code), ...depleted]);
+  const message = messageFor(project, code, {
     url,
     balance: available,
     languages: languagesOf(call),
@@ -113,7 +115,7 @@ async function refuseMoney(
     { projectId: project.id, user },
     project.limits.user.requestsPerMinute,
   );
-  const paywall = { reason: publicReasons[reason].chat, message, url };
+  const paywall = { reason: chat, message, url };
   return paywallResponse(call, paywall, [...rateLimits, counted]);
 }
 
@@ -132,10 +134,10 @@ async function report(
 function linkFor(
   services: InferenceDeps,
   { caller, user }: InferenceCall,
-  obstacle: RefusalReason,
+  reason: RefusalReason,
 ): Promise<string> {
   const { project } = caller.snapshot;
-  return services.linkFor(project, user, { obstacle, trigger: userTrigger(user) });
+  return services.linkFor(project, user, { reason, trigger: userTrigger(user) });
 }
 
 function languagesOf({ request }: InferenceCall): string | null {

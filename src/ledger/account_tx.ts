@@ -1,4 +1,5 @@
 import { toBytes } from "../base/json.ts";
+import { entryKinds } from "../base/entry_kinds.ts";
 import type { MakeId } from "../base/ids.ts";
 import { type Amount, fromDecimal, least, parseAmount, toAmount, zero } from "../base/money.ts";
 import { bySystem, type NewEvent } from "../events/event.ts";
@@ -282,7 +283,7 @@ export function countEntry(entry: Entry, movement: Movement): Increment {
   const { projectId, delta, shortfall, spending } = movement;
   const { kind, usage, createdAt: at } = entry;
   const amount = toAmount(delta < 0n ? -delta : delta);
-  if (kind === "usage" || kind === "charge" || kind === "expired") {
+  if (entryKinds[kind].direction === "debit") {
     const tokens = usage ? totalTokens(usage) : 0;
     spending.countUse({ requests: usage ? 1 : 0, tokens, spent: amount });
   }

@@ -1,11 +1,12 @@
+import { activeClasses } from "../base/token_classes.ts";
 import { badCursor, badRequest } from "../base/errors.ts";
 import { isId } from "../base/ids.ts";
-import { csvLine } from "../base/csv.ts";
+import { csvLine, csvRecord } from "../base/csv.ts";
 import type { Project } from "../projects/schema.ts";
 import type { Kv, Row } from "../store/kv.ts";
 import { accountLocation, type AccountRef } from "./account.ts";
 import { findAccounts } from "./authorization.ts";
-import { absoluteAmount, type Entry } from "./entry.ts";
+import type { Entry } from "./entry.ts";
 import { decodeEntry, readAccount, readEntry } from "./store.ts";
 import type { JsonObject } from "../base/json.ts";
 import { allConnectionsPrefix, connectionsPrefix, ownEntriesPrefix } from "../store/keys.ts";
@@ -69,36 +70,49 @@ function isOwn({ projectId, user }: Entry, ref: AccountRef): boolean {
   return projectId === ref.projectId && user === ref.user;
 }
 
-const columns = [
-  "id",
-  "createdAt",
-  "kind",
-  "user",
-  "amount",
-  "delta",
-  "currency",
-  "balanceAfter",
-  "shortfall",
-  "idempotencyKey",
-  "model",
-  "metadata",
-] as const;
+interface EntryColumn {
+  /** A field of an activity, or a field of that field. */
+  field: string;
+  /** Its header in the CSV of a user's activities, or null where it is only in the export. */
+  userHeader: string | null;
+}
 
-/** Entries as CSV (RFC 4180), with a header line. */
+const column = (field: string, userHeader: string | null = field): EntryColumn => ({
+  field,
+  userHeader,
+});
+
+/** The columns of entries as CSV, in order: all of them in the export, some in a user's list. */
+const columns: readonly EntryColumn[] = [
+  column("id"),
+  column("createdAt"),
+  column("kind"),
+  column("user"),
+  column("amount"),
+  column("delta"),
+  column("currency"),
+  column("balanceAfter"),
+  column("shortfall"),
+  column("idempotencyKey"),
+  column("refundedActivityId", null),
+  column("wallet", null),
+  column("usage.model", "model"),
+  column("usage.requestId", null),
+  column("usage.source", null),
+  ...activeClasses.map(({ field }) => column(`usage.${field}`, null)),
+  column("metadata"),
+];
+
+/** The columns of exported entries: fields of the records, and fields of those. */
+export const entryExportColumns: readonly string[] = columns.map(({ field }) => field);
+
+const userColumns = columns.filter(({ userHeader }) => userHeader !== null);
+
+/** A user's entries as CSV (RFC 4180), with a header line. */
 export function entriesToCsv(entries: readonly Entry[], currency: string): string {
-  const rows = entries.map((entry) => {
-    const { metadata, usage, createdAt, ...rest } = entry;
-    const row: Record<typeof columns[number], string | null> = {
-      ...rest,
-      currency,
-      amount: absoluteAmount(entry),
-      createdAt: new Date(createdAt).toISOString(),
-      model: usage?.model ?? null,
-      metadata: metadata && JSON.stringify(metadata),
-    };
-    return csvLine(columns.map((column) => row[column]));
-  });
-  return [csvLine(columns), ...rows].join("");
+  const fields = userColumns.map(({ field }) => field);
+  const rows = entries.map((entry) => csvRecord({ ...toActivity(entry, currency) }, fields));
+  return [csvLine(userColumns.map(({ userHeader }) => userHeader)), ...rows].join("");
 }
 
 const connectionsPerRead = 500;

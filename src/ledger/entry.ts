@@ -1,9 +1,7 @@
+import type { EntryKind } from "../base/entry_kinds.ts";
 import { type StoredTokens, storedTotal } from "../base/token_classes.ts";
 import type { JsonObject } from "../base/json.ts";
 import { type Amount, formatAmount } from "../base/money.ts";
-
-/** Why money moved. */
-export type EntryKind = "deposit" | "charge" | "usage" | "refund" | "trial" | "expired";
 
 /** What an answer used and what it was charged by. Token classes never overlap. */
 export interface EntryUsage extends StoredTokens {

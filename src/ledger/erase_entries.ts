@@ -1,3 +1,4 @@
+import { entryKinds } from "../base/entry_kinds.ts";
 import { z } from "zod";
 import { type Json, toBytes } from "../base/json.ts";
 import type { Deps } from "../deps.ts";
@@ -68,9 +69,6 @@ export async function eraseEntryChain(
   return { erased, next };
 }
 
-/** The kinds whose idempotency keys have records of their own, by the operation's name. */
-const keyedKinds: readonly string[] = ["deposit", "charge", "refund"];
-
 /**
  * Whether a key names a user: it is visible ASCII, which many a name fits into only as in a URL.
  */
@@ -86,7 +84,7 @@ async function renameEntry(
 ): Promise<void> {
   const { user, pseudonym } = erasure;
   const { idempotencyKey: key, kind } = entry;
-  const isKeyed = key !== null && keyedKinds.includes(kind);
+  const isKeyed = key !== null && entryKinds[kind].hasKeyRecord;
   // It may be what guards money against being booked twice, so it stays where it names nobody.
   const isOurs = key?.startsWith("stripe:") ?? false;
   const named = !isOurs && key !== null && keyNamesUser(key, user);

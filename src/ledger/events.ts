@@ -3,7 +3,7 @@ import { formatAmount } from "../base/money.ts";
 import { bySystem, type NewEvent, newEvent, type Trigger } from "../events/event.ts";
 import type { JsonObject } from "../base/json.ts";
 import type { Project } from "../projects/schema.ts";
-import type { RefusalReason } from "./refusal.ts";
+import { type RefusalReason, refusalReasons } from "../base/refusal_reasons.ts";
 import { type AccountRef, walletUserOf } from "./account.ts";
 import { absoluteAmount, type Entry } from "./entry.ts";
 
@@ -96,7 +96,7 @@ export function expiredHoldEvent(ref: AccountRef, requestId: string): NewEvent {
 /** A charge that was refused: why, and for want of money also that. */
 export function refusedChargeEvents(
   ref: AccountRef,
-  kind: RefusalReason,
+  reason: RefusalReason,
   { trigger, amount, available, metadata }: {
     trigger: Trigger;
     amount: bigint;
@@ -107,14 +107,14 @@ export function refusedChargeEvents(
   const { user } = ref;
   const subject = { type: "balance" as const, id: user, externalId: user };
   const requestedAmount = formatAmount(amount);
-  const nobodys = kind === "authorization_required" && !ref.wallet;
+  const nobodys = reason === "authorization_required" && !ref.wallet;
   const failed = newEvent("balance.charge.failed", { trigger, subject, metadata }, {
     walletUserId: nobodys ? null : walletUserOf(ref),
     activityId: null,
     amount: requestedAmount,
-    errorCode: kind,
+    errorCode: refusalReasons[reason].code,
   });
-  if (kind !== "insufficient_funds") return [failed];
+  if (reason !== "insufficient_funds") return [failed];
   return [failed, balanceDepletedEvent(ref, { trigger, requestedAmount, available, metadata })];
 }
 

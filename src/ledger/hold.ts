@@ -11,7 +11,8 @@ import { accountLocation, type AccountRef, availableIn, isExpired } from "./acco
 import type { AccountQueue, OpResult } from "./account_queue.ts";
 import type { AccountTx } from "./account_tx.ts";
 import { activityIdOfRequest, type Entry, type EntryUsage, totalTokens } from "./entry.ts";
-import { type RefusalReason, refusalReason } from "./refusal.ts";
+import type { RefusalReason } from "../base/refusal_reasons.ts";
+import { refusalReason } from "./refusal.ts";
 import { decodeEntry } from "./store.ts";
 import { type BalanceView, viewBalance } from "./view.ts";
 
@@ -113,7 +114,7 @@ export function createHolds(queue: AccountQueue, clock: Clock): Holds {
         estimatedBytes: 2048,
         apply: (tx) => applyHold(tx, request, patient),
       });
-      if (held.kind !== "busy" || !patient) return held;
+      if (held.kind !== "held_by_running" || !patient) return held;
       // Whenever an answer before this one ends, the wait for the next one starts anew.
       if (await changedWithin(request.ref, deadline - clock.elapsed())) {
         deadline = Math.min(clock.elapsed() + holdWaitMs, startedAt + holdWaitTotalMs);
@@ -209,7 +210,7 @@ function applyHold<Q extends Quote>(
   if (!quoted || (quoted.reducedByHolds && patient)) {
     const fits = (amount: Amount) =>
       quote({ available: amount, balanceOnly: amount, withoutOwnHolds: amount, balance }) !== null;
-    return refused(tx, quoted ? "busy" : refusalReason(tx, fits));
+    return refused(tx, quoted ? "held_by_running" : refusalReason(tx, fits));
   }
   spending.takeRequest();
   const expiresAt = tx.now + holdLifetimeMs;

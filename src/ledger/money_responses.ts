@@ -1,3 +1,4 @@
+import { type RefusalReason, refusalReasons } from "../base/refusal_reasons.ts";
 import { badRequest, notFound } from "../base/errors.ts";
 import type { Incoming } from "../base/handler.ts";
 import { bodyBytesMax } from "../base/limits.ts";
@@ -13,7 +14,7 @@ import { entriesToCsv, findActivity, listActivities } from "./activities.ts";
 import { findAccount, findLastAccount } from "./authorization.ts";
 import { absoluteAmount, type Entry } from "./entry.ts";
 import { type MoneyRecorder, type Recorded, requireNotReinstatement } from "./record.ts";
-import { type Offer, publicReasons, type RefusalReason } from "./refusal.ts";
+import type { Offer } from "./refusal.ts";
 import { type MoneyBody, moneyBodySchema, type RefundBody, refundBodySchema } from "./schema.ts";
 import {
   type ActivityList,
@@ -111,10 +112,11 @@ async function refusedResponse(
   { project, user, amount, trigger, incoming: { request, requestId } }: RefusedCall,
   { kind, balance }: { kind: RefusalReason; balance: BalanceView },
 ): Promise<Response> {
-  deps.metrics.refusedMoney.charge[kind].add();
-  deps.committer.count(countRefusalHourly(project.id, kind, deps.clock.now()));
+  const { code, charge } = refusalReasons[kind];
+  deps.metrics.refusedMoney.charge[code].add();
+  deps.committer.count(countRefusalHourly(project.id, code, deps.clock.now()));
   const offered = await offer(project, user, {
-    obstacle: kind,
+    reason: kind,
     trigger,
     amount: formatAmount(amount),
     balance: balance.balance,
@@ -122,7 +124,7 @@ async function refusedResponse(
   });
   const body: Refused = {
     success: false,
-    reason: publicReasons[kind].charge,
+    reason: charge,
     ...offered,
     ...balance,
   };

@@ -8,9 +8,11 @@ import { accountKey, entryKey, idempotencyKey, refundedKey } from "../store/keys
 import { accountLocation, type AccountRef, decodeAccount, requireNotClosed } from "./account.ts";
 import type { AccountOp, AccountQueue, OpResult } from "./account_queue.ts";
 import type { AccountTx } from "./account_tx.ts";
-import { absoluteAmount, type Entry, type EntryKind } from "./entry.ts";
+import { entryKinds } from "../base/entry_kinds.ts";
+import { absoluteAmount, type Entry } from "./entry.ts";
 import { type EntryOrigin, refusedChargeEvents } from "./events.ts";
-import { type RefusalReason, refusalReason } from "./refusal.ts";
+import type { RefusalReason } from "../base/refusal_reasons.ts";
+import { refusalReason } from "./refusal.ts";
 import {
   decodeEntry,
   decodeIdempotency,
@@ -106,8 +108,6 @@ export function createMoneyRecorder(kv: Kv, queue: AccountQueue, emit: EmitEvent
   };
 }
 
-const kindsRefundedByCredit: readonly EntryKind[] = ["charge", "usage", "expired"];
-
 function refundOp(refunding: RefundRequest): MoneyOp {
   const { ref, amount, original, origin, paidExternally = false, reads = [], alongside } =
     refunding;
@@ -135,7 +135,7 @@ function refundOp(refunding: RefundRequest): MoneyOp {
       if (refund > left || refund === 0n) throw refundExceedsOriginal(left);
       tx.put(total, toBytes(formatAmount(fromDecimal(absoluteAmount(original)) - left + refund)));
       const entry = { kind: "refund" as const, refundedActivityId: original.id, ...details };
-      const made = kindsRefundedByCredit.includes(original.kind)
+      const made = entryKinds[original.kind].direction === "debit"
         ? tx.credit(refund, entry, origin)
         : tx.debit(refund, entry, origin);
       alongside?.(tx, made);

@@ -82,10 +82,10 @@ function topUp({ deps, auth, offer }: LedgerRouteDeps): Handler {
     const user = endUser(caller, request, { query: query("user") });
     const { project } = caller.snapshot;
     const known = await findAccount(deps.kv, project, user);
-    const obstacle = known ? "insufficient_funds" : "authorization_required";
+    const reason = known ? "insufficient_funds" : "authorization_required";
     const trigger = byKey(caller);
-    const asked = { obstacle, trigger, balance: "0", languages: null } as const;
-    const { url } = await offer(project, user, asked);
+    const refused = { reason, trigger, balance: "0", languages: null } as const;
+    const { url } = await offer(project, user, refused);
     const body: TopUpLink = { url };
     return jsonResponse(200, body, requestId);
   };

@@ -1,3 +1,4 @@
+import { entryKinds } from "../base/entry_kinds.ts";
 import { accountKey, entryKey, idempotencyKey, refundedKey } from "../store/keys.ts";
 import type { Kv, Row } from "../store/kv.ts";
 import {
@@ -7,7 +8,7 @@ import {
   type ScanCounts,
   verifyAtRest,
 } from "../store/scan.ts";
-import { absoluteAmount, type Entry, type EntryKind, type EntryUsage } from "./entry.ts";
+import { absoluteAmount, type Entry, type EntryUsage } from "./entry.ts";
 import {
   parseEntryLink,
   parseStoredAccount,
@@ -19,9 +20,6 @@ import { type Amount, formatAmount, fromDecimal, toAmount, zero } from "../base/
 import type { Account } from "./account.ts";
 import type { ChainWalk } from "./schema.ts";
 import { isReinstatement } from "./record.ts";
-
-/** The kinds that an idempotency key of theirs is kept for: by the operation's name. */
-const keyedKinds: readonly string[] = ["deposit", "charge", "refund"];
 
 /** What is wrong with some entries of one owner, and the entries: null for those not to be read. */
 export async function faultsOfEntries(
@@ -47,7 +45,7 @@ export async function faultsOfEntries(
 }
 
 function isKeyed({ kind, idempotencyKey }: Entry): boolean {
-  return idempotencyKey !== null && keyedKinds.includes(kind);
+  return idempotencyKey !== null && entryKinds[kind].hasKeyRecord;
 }
 
 function recordKeyOf(owner: string, { projectId, kind, idempotencyKey: key }: Entry) {
@@ -259,20 +257,18 @@ function faultsOfPlace(walk: ChainWalk, entry: Entry): string[] {
   return faults;
 }
 
-const creditKinds: readonly EntryKind[] = ["deposit", "trial"];
-const debitKinds: readonly EntryKind[] = ["charge", "usage", "expired"];
-
 function faultsOfKind(entry: Entry): string[] {
   const { kind, usage, refundedActivityId: original } = entry;
   const delta = fromDecimal(entry.delta);
   const faults: string[] = [];
   const say = (wrong: boolean, what: string) => void (wrong && faults.push(`is a ${kind} ${what}`));
-  say(creditKinds.includes(kind) && delta < 0n, `of ${entry.delta}`);
-  say(debitKinds.includes(kind) && delta > 0n, `of ${entry.delta}`);
+  const { direction, hasUsage } = entryKinds[kind];
+  say(direction === "credit" && delta < 0n, `of ${entry.delta}`);
+  say(direction === "debit" && delta > 0n, `of ${entry.delta}`);
   say(!mayBeShort(entry), `with a shortfall of ${entry.shortfall}`);
   say(kind === "refund" && original === null, "of no entry");
   say(kind !== "refund" && original !== null && !isReinstatement(entry), `of entry ${original}`);
-  say((kind === "usage") !== (usage !== null), usage ? "with a usage" : "without its usage");
+  say(hasUsage !== (usage !== null), usage ? "with a usage" : "without its usage");
   return faults;
 }
 
@@ -280,9 +276,10 @@ function faultsOfKind(entry: Entry): string[] {
 function mayBeShort(entry: Entry): boolean {
   const shortfall = fromDecimal(entry.shortfall);
   if (isReinstatement(entry)) return shortfall <= 0n;
-  const { kind } = entry;
-  const isTaken = kind === "refund" ? fromDecimal(entry.delta) <= 0n : debitKinds.includes(kind);
-  return isTaken && kind !== "charge" ? shortfall >= 0n : shortfall === 0n;
+  const { direction, mayFallShort } = entryKinds[entry.kind];
+  const isDebit = direction === "debit" ||
+    (direction === "either" && fromDecimal(entry.delta) <= 0n);
+  return isDebit && mayFallShort ? shortfall >= 0n : shortfall === 0n;
 }
 
 function faultsOfCost({ usage, delta, shortfall }: Entry, costsOf: CostsOf): string[] {

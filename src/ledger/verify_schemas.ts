@@ -1,3 +1,4 @@
+import { entryKindNames } from "../base/entry_kinds.ts";
 import { z } from "zod";
 import { mapPriceFields, mapTokenFields } from "../base/token_classes.ts";
 import { fromBytes, isObject, type JsonObject } from "../base/json.ts";
@@ -38,7 +39,7 @@ const linkSchema = z.object({ seq: z.int().min(1), prev: id.nullable() });
 
 const entrySchema = linkSchema.extend({
   id,
-  kind: z.enum(["deposit", "charge", "usage", "refund", "trial", "expired"]),
+  kind: z.enum(entryKindNames),
   user,
   projectId: id.optional(),
   delta: decimal,

@@ -1,3 +1,4 @@
+import { entryKindNames } from "../base/entry_kinds.ts";
 import { z } from "zod";
 import { mapTokenFields } from "../base/token_classes.ts";
 import { currency, decimal, idOf, metadata, nextCursor, time, userId } from "../base/fields.ts";
@@ -84,7 +85,7 @@ const usageSchema = z.object({
 /** One entry of the ledger, as lists of activities show it. */
 export const activitySchema = z.object({
   id: activityId,
-  kind: z.enum(["deposit", "charge", "usage", "refund", "trial", "expired"]),
+  kind: z.enum(entryKindNames),
   user: userId,
   amount: decimal.meta({ description: "What was moved, never negative." }),
   delta: decimal.meta({

@@ -1,15 +1,15 @@
+import { type EntryKind, entryKindNames } from "../base/entry_kinds.ts";
 import { activeClasses, type StoredTokens } from "../base/token_classes.ts";
 import type { MetricCounter, MetricsRegistry } from "./registry.ts";
 
 /** As much of an entry as is counted; amounts are decimal strings. */
 export interface CountedEntry {
-  kind: (typeof kinds)[number];
+  kind: EntryKind;
   delta: string;
   shortfall: string;
   usage: Partial<StoredTokens> | null;
 }
 
-const kinds = ["deposit", "charge", "usage", "refund", "trial", "expired"] as const;
 const forGraphs = "in units of the currency: a float, for graphs; the ledger is exact";
 
 /** Counts entries once they are in the store. Currencies are those that the runtime knows. */
@@ -37,7 +37,7 @@ export function createEntryMetrics(
 
   function open(currency: string): Record<string, MetricCounter> {
     const made: Record<string, MetricCounter> = { shortfall: shortfall({ currency }) };
-    for (const kind of kinds) {
+    for (const kind of entryKindNames) {
       for (const direction of ["in", "out"]) {
         made[`${direction} ${kind}`] = moved({ kind, direction, currency });
       }

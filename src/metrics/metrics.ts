@@ -1,3 +1,4 @@
+import { mapRefusalCodes } from "../base/refusal_reasons.ts";
 import { batchBuckets, latencyBuckets } from "./buckets.ts";
 import { createEntryMetrics } from "./entry_metrics.ts";
 import { MetricsRegistry } from "./registry.ts";
@@ -126,13 +127,8 @@ function troubleMeters(page: MetricsRegistry) {
     help: "Chats and charges that were not paid for, by reason",
     labels: ["of", "reason"],
   });
-  const reasonsOf = (of: "chat" | "charge") => ({
-    insufficient_funds: refusedMoney({ of, reason: "insufficient_funds" }),
-    authorization_required: refusedMoney({ of, reason: "authorization_required" }),
-    limit_reached: refusedMoney({ of, reason: "limit_reached" }),
-    spend_limit: refusedMoney({ of, reason: "spend_limit" }),
-    busy: refusedMoney({ of, reason: "busy" }),
-  });
+  const reasonsOf = (of: "chat" | "charge") =>
+    mapRefusalCodes((reason) => refusedMoney({ of, reason }));
   return {
     refusals: page.countersBy({
       name: "farebox_refusals_total",

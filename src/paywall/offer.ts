@@ -1,29 +1,30 @@
 import { newEvent, type Trigger } from "../events/event.ts";
-import type { Offer, RefusalReason } from "../ledger/refusal.ts";
+import { type RefusalReason, refusalReasons } from "../base/refusal_reasons.ts";
+import type { Offer } from "../ledger/refusal.ts";
 import type { EmitEvents } from "../projects/commit_with_events.ts";
 import type { Project } from "../projects/schema.ts";
 import type { Links } from "./links.ts";
 import { messageFor } from "./messages.ts";
 
-/** Where a user goes to go on, by what stands in the way, and by whose request. */
+/** Links and messages for refused users, by the reason of the refusal. */
 export interface Offers {
   linkFor(
     project: Project,
     user: string,
-    asked: { obstacle: RefusalReason; trigger: Trigger; amount?: string },
+    refused: { reason: RefusalReason; trigger: Trigger; amount?: string },
   ): Promise<string>;
   offer: Offer;
 }
 
 /**
- * Whoever lacks leave, or has used it up, asks a person for it; whoever lacks anything else tops
- * up.
+ * A user without authorization, or beyond a wallet's daily cap, gets an authorization link; every
+ * other refused user gets a top-up link.
  */
 export function createOffers(
   { links, emit }: { links: Links; emit: EmitEvents },
 ): Offers {
-  const linkFor: Offers["linkFor"] = async (project, user, { obstacle, trigger, amount }) => {
-    if (obstacle !== "authorization_required" && obstacle !== "limit_reached") {
+  const linkFor: Offers["linkFor"] = async (project, user, { reason, trigger, amount }) => {
+    if (reason !== "authorization_required" && reason !== "daily_cap") {
       return await links.topUpUrl(project, user, amount);
     }
     const { url: approvalUrl, requestId } = await links.createAuthorizationLink(project, user);
@@ -37,10 +38,11 @@ export function createOffers(
   };
   return {
     linkFor,
-    async offer(project, user, asked) {
-      const { obstacle, balance, languages } = asked;
-      const url = await linkFor(project, user, asked);
-      return { url, message: messageFor(project, obstacle, { url, balance, languages }) };
+    async offer(project, user, refused) {
+      const { reason, balance, languages } = refused;
+      const { code } = refusalReasons[reason];
+      const url = await linkFor(project, user, refused);
+      return { url, message: messageFor(project, code, { url, balance, languages }) };
     },
   };
 }

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { userIdSetting } from "../base/fields.ts";
 import { userIdCharsMax } from "../base/limits.ts";
+import { refusalReasons } from "../base/refusal_reasons.ts";
 import { fromDecimal } from "../base/money.ts";
 import type { SubscribedPatterns } from "../events/event_patterns.ts";
 import type { Sealed } from "../store/secrets.ts";
@@ -105,12 +106,8 @@ export type KeyLimits = z.output<typeof limitsSchema>["key"];
 
 /** Why a user reads a message of the paywall. */
 export const messageReasons = [
-  "insufficient_funds",
-  "authorization_required",
-  "limit_reached",
-  "spend_limit",
+  ...Object.values(refusalReasons).map(({ code }) => code),
   "rate_limit",
-  "busy",
   "cut",
   "low_balance",
 ] as const;

@@ -34,7 +34,7 @@ export function connectRoutes(
       const ref = await findAccount(deps.kv, project, user);
       if (!ref) {
         const asked = {
-          obstacle: "authorization_required" as const,
+          reason: "authorization_required" as const,
           trigger: byKey(caller),
           balance: "0",
           languages: request.headers.get("accept-language"),

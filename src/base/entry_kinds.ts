@@ -1,0 +1,35 @@
+interface EntryKindRow {
+  /** Which way the kind moves a balance. A refund takes a deposit back, or gives a charge back. */
+  direction: "credit" | "debit" | "either";
+  /** Whether a caller's idempotency key guards it, with a record of its own. */
+  hasKeyRecord: boolean;
+  /** Whether it charges a model's response, and so carries its usage. */
+  hasUsage: boolean;
+  /** Whether it may collect less than was due. A charge is refused instead. */
+  mayFallShort: boolean;
+}
+
+/**
+ * Every kind of ledger entry. The names are stored and public: append rows, never rename one.
+ * Schemas, metrics, refunds, spend limits, erasure and `farebox verify` read this table.
+ */
+export const entryKinds = {
+  /** Money that was paid in, or that the owner gave. */
+  deposit: { direction: "credit", hasKeyRecord: true, hasUsage: false, mayFallShort: false },
+  /** An amount that the owner's own system charged. */
+  charge: { direction: "debit", hasKeyRecord: true, hasUsage: false, mayFallShort: false },
+  /** The price of a model's response. */
+  usage: { direction: "debit", hasKeyRecord: false, hasUsage: true, mayFallShort: true },
+  /** An earlier entry, taken back in whole or in part. */
+  refund: { direction: "either", hasKeyRecord: true, hasUsage: false, mayFallShort: true },
+  /** The project's trial credits, granted with the user's first operation. */
+  trial: { direction: "credit", hasKeyRecord: false, hasUsage: false, mayFallShort: false },
+  /** What was known to be used by a call whose process died before it settled. */
+  expired: { direction: "debit", hasKeyRecord: false, hasUsage: false, mayFallShort: true },
+} as const satisfies Record<string, EntryKindRow>;
+
+/** Why money moved: a row of `entryKinds`. */
+export type EntryKind = keyof typeof entryKinds;
+
+/** The names of all kinds, in the table's order. */
+export const entryKindNames = Object.keys(entryKinds) as [EntryKind, ...EntryKind[]];
