@@ -42,8 +42,11 @@ export interface UpstreamRequest {
   body: string | null;
   /** Ends the call, also while its body is read. */
   signal: AbortSignal;
-  /** Called when the request is about to be sent. */
-  onSend?: (() => void) | undefined;
+  /**
+   * Called with true when the request is about to be sent. Called with false when its server turns
+   * out to have closed a kept connection before; the request is then sent again on a new one.
+   */
+  onSend?: ((sent: boolean) => void) | undefined;
 }
 
 /** An upstream's response. Its body must be read to its end, canceled or finished. */

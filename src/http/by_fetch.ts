@@ -5,7 +5,7 @@ export function askByFetch(
   fetch: (url: string, init: RequestInit) => Promise<Response>,
 ): RequestUpstream {
   return async ({ url, method, headers, body, signal, onSend }) => {
-    onSend?.();
+    onSend?.(true);
     // A redirect would carry the operator's key to another host.
     const response = await fetch(url, { method, headers, body, signal, redirect: "manual" });
     return asUpstreamResponse(response, signal);

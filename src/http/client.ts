@@ -100,16 +100,17 @@ export function createHttpClient(
     const kept = idle.take();
     const askedAt = clock.elapsed();
     if (kept) {
-      onSend?.();
+      onSend?.(true);
       try {
         return await kept.ask(bytes, signal);
       } catch (error) {
         const isStale = !kept.answered && clock.elapsed() - askedAt < staleMs;
         if (!isStale || signal.aborted) throw error;
+        onSend?.(false);
       }
     }
     const connection = new HttpConnection(await connect(server, signal, tunnel), idle);
-    onSend?.();
+    onSend?.(true);
     return await connection.ask(bytes, signal);
   };
 }

@@ -1,9 +1,12 @@
-import type { UpstreamResponse } from "../deps.ts";
+import type { UpstreamRequest, UpstreamResponse } from "../deps.ts";
 import { callUpstream } from "../upstreams/client.ts";
 import type { AdmittedCall } from "./call.ts";
 
 /** Sends an admitted call to its upstream and gives the 200 response, its body unread. */
-export async function forward(call: AdmittedCall, onSend?: () => void): Promise<UpstreamResponse> {
+export async function forward(
+  call: AdmittedCall,
+  onSend?: UpstreamRequest["onSend"],
+): Promise<UpstreamResponse> {
   const { format, input, upstream, quote: { cap }, meter, requestId, request, telemetry } = call;
   return await callUpstream({
     upstream,

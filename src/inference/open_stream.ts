@@ -70,7 +70,7 @@ async function connect(services: InferenceDeps, call: AdmittedCall): Promise<Eve
   const onDisconnect = () => abortUpstream(call);
   request.signal.addEventListener("abort", onDisconnect);
   try {
-    const response = await forward(call, () => void (meter.promptSent = true));
+    const response = await forward(call, (sent) => void (meter.promptSent = sent));
     telemetry.begin("meter");
     return await readerOf(services, call, response);
   } finally {

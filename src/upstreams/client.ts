@@ -1,7 +1,7 @@
 import { ApiError } from "../base/errors.ts";
 import { upstreamErrorBytesMax } from "../base/limits.ts";
 import { decodeUtf8 } from "../base/utf8.ts";
-import type { Deps, UpstreamBody, UpstreamResponse } from "../deps.ts";
+import type { Deps, UpstreamBody, UpstreamRequest, UpstreamResponse } from "../deps.ts";
 import { inflated } from "../http/inflate.ts";
 import {
   correctedDialect,
@@ -33,8 +33,8 @@ export interface UpstreamCall extends DialectCall {
   headers: Record<string, string>;
   /** Ends the call; its reason is the error that the caller gets. */
   signal: AbortSignal;
-  /** Called when the request is about to be sent. */
-  onSend?: (() => void) | undefined;
+  /** Called as the client of src/http/ calls it. */
+  onSend?: UpstreamRequest["onSend"];
 }
 
 /** The span that a call is a part of, where tracing is on. */

@@ -234,7 +234,7 @@ Deno.test("browser: a key is made, shown once and revoked; prices show their eff
   world.seenSecrets.add(apiKey);
   assert.equal((await world.call("/v1/models", { key: apiKey })).status, 200);
   await assertAccessible(page);
-  await page.getByRole("link", { name: "To all keys" }).click();
+  await page.getByRole("link", { name: "Back to API keys" }).click();
   await page.getByRole("link", { name: `Revoke the key …${apiKey.slice(-4)}` }).click();
   await page.getByRole("button", { name: "Revoke the key" }).click();
   await page.waitForSelector("text=The key is revoked");

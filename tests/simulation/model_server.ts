@@ -1,4 +1,5 @@
 import { chunk, completion, usage, usageChunk } from "../support/upstream.ts";
+import type { ScriptedRequest, ScriptedServer } from "../support/scripted_server.ts";
 import type { Holder } from "./store_line.ts";
 import type { Timeline } from "./timeline.ts";
 
@@ -20,7 +21,6 @@ type Scene =
   | "no usage"
   | "500"
   | "429"
-  | "unreachable"
   | "a page"
   | "breaks off"
   | "hangs";
@@ -28,9 +28,8 @@ type Scene =
 const scenes: readonly [Scene, number][] = [
   ["usual", 78],
   ["no usage", 8],
-  ["500", 4],
-  ["429", 2],
-  ["unreachable", 2],
+  ["500", 5],
+  ["429", 3],
   ["a page", 1],
   ["breaks off", 4],
   ["hangs", 1],
@@ -54,9 +53,28 @@ export class ModelServer {
     this.#timeline = timeline;
   }
 
-  fetch(holder: Holder, init: RequestInit): Promise<Response> {
+  /** The server as one process reaches it. */
+  serve(holder: Holder): ScriptedServer {
+    const timeline = this.#timeline;
+    return {
+      accept: () =>
+        new Promise((resolve, reject) => {
+          const refused = timeline.chance(0.03);
+          timeline.after(timeline.between(0.2, 40), () => {
+            if (holder.dead) return;
+            if (refused) reject(new TypeError("connection refused"));
+            else resolve();
+          });
+        }),
+      respond: (request) => this.#respond(holder, request),
+      keepAlive: () => timeline.chance(0.6),
+      dropKept: () => timeline.chance(0.03),
+    };
+  }
+
+  #respond(holder: Holder, request: ScriptedRequest): Promise<Response> {
     if (holder.dead) return new Promise(() => {});
-    const { call, cap, signal } = this.#receive(init);
+    const { call, cap, signal } = this.#receive(request);
     return new Promise((resolve, reject) => {
       signal.addEventListener("abort", () => reject(signal.reason), { once: true });
       if (signal.aborted) return reject(signal.reason);
@@ -69,16 +87,16 @@ export class ModelServer {
         : timeline.between(2, 800);
       timeline.after(ms, () => {
         if (holder.dead) return;
-        if (scene === "unreachable") return reject(new TypeError("connection refused"));
         resolve(this.#answer(holder, { call, cap, scene, signal }));
       });
     });
   }
 
-  #receive(init: RequestInit): { call: ModelCall; cap: number; signal: AbortSignal } {
-    const text = String(init.body);
+  #receive(
+    { body: text, headers, signal }: ScriptedRequest,
+  ): { call: ModelCall; cap: number; signal: AbortSignal } {
     const body = JSON.parse(text);
-    const requestId = new Headers(init.headers).get("x-request-id") ?? "";
+    const requestId = headers.get("x-request-id") ?? "";
     const call: ModelCall = {
       requestId,
       user: body.user,
@@ -89,7 +107,7 @@ export class ModelServer {
     };
     if (this.calls.has(requestId)) this.onRepeated(call);
     this.calls.set(requestId, call);
-    return { call, cap: body.max_tokens, signal: init.signal ?? new AbortController().signal };
+    return { call, cap: body.max_tokens, signal };
   }
 
   #scene(): Scene {

@@ -5,11 +5,12 @@ import { createIds } from "../../src/base/ids.ts";
 import type { Config } from "../../src/config.ts";
 import type { Clock } from "../../src/base/clock.ts";
 import type { Deps } from "../../src/deps.ts";
-import { askByFetch } from "../../src/http/by_fetch.ts";
+import { createHttpClient } from "../../src/http/client.ts";
 import { createMetrics } from "../../src/metrics/metrics.ts";
 import { createCommitter } from "../../src/store/commit.ts";
 import { batchReads } from "../../src/store/read_batcher.ts";
 import { type Bound, guardKv, type Kv } from "../../src/store/kv.ts";
+import { connectToScript } from "../support/scripted_server.ts";
 import type { AlarmQueue } from "./alarm_queue.ts";
 import type { MemoryStore } from "./memory_store.ts";
 import type { ModelServer } from "./model_server.ts";
@@ -178,7 +179,10 @@ function depsOf(life: Life, around: Surroundings): Deps {
     resolve: () => Promise.resolve(["93.184.216.34"]),
     sendWebhook: (request) => receivers.post(life, request),
     fetch: () => Promise.reject(new Error("nothing but models is asked")),
-    requestUpstream: askByFetch((_url, init) => model.fetch(life, init)),
+    requestUpstream: createHttpClient(
+      connectToScript(model.serve(life)),
+      clock,
+    ),
     takeSnapshot: null,
     alarm: around.queue.alarmOf(life),
     log: (level, event, fields) => {

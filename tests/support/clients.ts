@@ -25,8 +25,12 @@ export function direct(world: World): Line {
   return {
     baseURL: "https://upstream.test/v1",
     apiKey: "upstream-secret-key",
-    fetch: async (input, init) =>
-      retryingAtOnce(await world.upstream.answer(new Request(input, init))),
+    fetch: async (input, init) => {
+      const request = new Request(input, init);
+      const { url, method, headers, signal } = request;
+      const body = await request.text();
+      return retryingAtOnce(await world.upstream.answer({ url, method, headers, body, signal }));
+    },
   };
 }
 

@@ -1,3 +1,4 @@
+import type { ScriptedRequest } from "./scripted_server.ts";
 import type { HandClock } from "./clock.ts";
 
 /** A call that the upstream received. */
@@ -18,7 +19,7 @@ export interface UpstreamScript {
   reply(answer: Answerer): void;
   /** Answers one call, before what `reply` says. */
   once(answer: Answerer): void;
-  answer(request: Request): Promise<Response>;
+  answer(request: ScriptedRequest): Promise<Response>;
 }
 
 type Answerer = (call: ReceivedCall) => Response | Promise<Response>;
@@ -31,47 +32,12 @@ export function createUpstreamScript(_clock: HandClock): UpstreamScript {
     calls,
     reply: (answer) => void (usual = answer),
     once: (answer) => void queued.push(answer),
-    async answer(request) {
-      const text = await request.text();
-      const call = {
-        url: request.url,
-        headers: request.headers,
-        body: text ? JSON.parse(text) : null,
-        text,
-        signal: request.signal,
-      };
+    async answer({ url, headers, body: text, signal }) {
+      const call = { url, headers, body: text ? JSON.parse(text) : null, text, signal };
       calls.push(call);
-      const answered = Promise.resolve((queued.shift() ?? usual)(call));
-      return endingWith(await orAborted(answered, request.signal), request.signal);
+      return await (queued.shift() ?? usual)(call);
     },
   };
-}
-
-/** Like fetch: the wait ends when the call is aborted. */
-function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const abort = () => reject(signal.reason);
-    if (signal.aborted) return abort();
-    signal.addEventListener("abort", abort, { once: true });
-    work.then(resolve, reject);
-  });
-}
-
-/** Like fetch: a body whose call is aborted fails at its reader, and lets the server go. */
-function endingWith(response: Response, signal: AbortSignal): Response {
-  if (!response.body) return response;
-  const reader = response.body.getReader();
-  const body = new ReadableStream<Uint8Array>({
-    start: () => signal.addEventListener("abort", () => void reader.cancel(signal.reason)),
-    async pull(controller) {
-      const { done, value } = await orAborted(reader.read(), signal);
-      if (done) controller.close();
-      else controller.enqueue(value);
-    },
-    cancel: (reason) => reader.cancel(reason),
-  }, { highWaterMark: 0 });
-  const { status, headers } = response;
-  return new Response(body, { status, headers });
 }
 
 /** Usage as OpenAI reports it. */

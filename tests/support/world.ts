@@ -3,13 +3,14 @@ import { type App, createApp } from "../../src/app.ts";
 import { createIds } from "../../src/base/ids.ts";
 import { readConfig } from "../../src/config.ts";
 import type { Deps } from "../../src/deps.ts";
-import { askByFetch } from "../../src/http/by_fetch.ts";
+import { createHttpClient } from "../../src/http/client.ts";
 import { createMetrics } from "../../src/metrics/metrics.ts";
 import { createCommitter } from "../../src/store/commit.ts";
 import { batchReads } from "../../src/store/read_batcher.ts";
 import { readGuides } from "../../src/platform/deps.ts";
 import { denoKv, guardKv, type Kv } from "../../src/store/kv.ts";
 import { checkedAnswer } from "./api_document.ts";
+import { connectToScript } from "./scripted_server.ts";
 import { createHandClock, type HandClock } from "./clock.ts";
 import { createStripeDouble, type StripeDouble } from "./stripe.ts";
 import { createSubscriberScript, type SubscriberScript } from "./subscriber.ts";
@@ -79,6 +80,15 @@ export const testPricing = {
   models: { "test-model": { input: "1", output: "2", maxOutputTokens: 1000 } },
 };
 
+/** The HTTP client paces its reads by it: a clock that stands still would stop them. */
+const realClock = {
+  elapsed: () => performance.now(),
+  after(ms: number, work: () => void) {
+    const timer = setTimeout(work, ms);
+    return () => clearTimeout(timer);
+  },
+};
+
 const guides = await readGuides(() => {});
 const stores = new WeakMap<World, Deno.Kv>();
 
@@ -117,7 +127,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     },
     takeSnapshot: options.takeSnapshot ?? null,
     fetch: (url, init) => stripe.answer(new Request(url, init)),
-    requestUpstream: askByFetch((url, init) => upstream.answer(new Request(url, init))),
+    requestUpstream: createHttpClient(connectToScript({ respond: upstream.answer }), realClock),
     log: (level, event, fields) => logged.push({ level, event, ...fields }),
     guides,
     metrics: meter,
