@@ -1,7 +1,7 @@
 import { z } from "zod";
 
-// Every event of the service and what its `data` holds, besides `paywallId` and `ownerUserId`,
-// which all have. The README's table is made from this.
+// Every event of the service and the fields of its `data`, besides `paywallId` and `ownerUserId`,
+// which all have. The table in the README is generated from this.
 
 const text = (example: string, description?: string) =>
   z.string().meta({ example, ...(description ? { description } : {}) });
@@ -12,66 +12,69 @@ const amount = (example: string, description = "A decimal in currency units.") =
 const currency = z.string().regex(/^[a-z]{3}$/).meta({ example: "usd" });
 const walletUserId = id(
   "ada",
-  "The wallet that pays; in the default mode it is named as its user.",
+  "The wallet that pays; in the default mode, its user.",
 );
 const payer = walletUserId.nullable().meta({
   example: "ada",
-  description: "The same; null where no wallet is known that would pay.",
+  description: "The wallet that pays; null where none is known.",
 });
-const externalUserId = id("ada", "The user as the caller names them.");
+const externalUserId = id("ada", "The user, as the caller names them.");
 const activityId = id("act_01K9Z0C8Q4R7T2V5X8Z1B3D5F7");
 const requestId = id("req_01K9Z0C8Q4R7T2V5X8Z1B3D5F7");
 const model = z.string().nullable().meta({
   example: "gpt-4o-mini",
-  description: "Null where only the hold is known that an answer left behind.",
+  description: "Null where only the call's hold is known.",
 });
 const tokens = (example: number) => z.int().min(0).meta({ example });
 const request = { requestId, walletUserId, model };
-const checkoutSessionId = id("cs_live_a1b2c3", "Stripe's id of the checkout.");
+const checkoutSessionId = id("cs_live_a1b2c3", "Stripe's id of the checkout session.");
 const integrationKey = text("stripe");
 const reason = text("insufficient_funds");
 
-/** An event's data, and when the event happens. */
+/** Describes an event's data, and when the event happens. */
 const data = <S extends z.ZodRawShape>(when: string, shape: S) =>
   z.object(shape).meta({ description: when });
 
 /** The `data` of each event, by its type. */
 export const catalogue = {
-  "updated": data("A project's settings or keys have changed.", {
+  "updated": data("A project's settings or keys changed.", {
     changedFields: z.array(z.string()).meta({ example: ["pricing.models"] }),
     summarySections: z.array(z.string()).meta({ example: ["pricing"] }),
   }),
-  "archived": data("A project takes no more chats, charges and deposits.", {
+  "archived": data("A project was archived: it takes no more calls, charges and deposits.", {
     reason: text("archived by its owner"),
   }),
-  "secret.rotated": data("A project has one more API key.", {
-    secretLastFour: text("x7Qa", "The end of the key."),
+  "secret.rotated": data("An API key was created.", {
+    secretLastFour: text("x7Qa", "The last characters of the key."),
     actorId: id("owner"),
     actorType: text("paywall-owner"),
   }),
 
-  "integration.connected": data("A project has got keys of Stripe.", {
+  "integration.connected": data("A project's Stripe keys were set.", {
     integrationKey,
     enabledBy: id("owner"),
   }),
-  "integration.disconnected": data("A project has lost its keys of Stripe.", {
+  "integration.disconnected": data("A project's Stripe keys were removed.", {
     integrationKey,
     disabledBy: id("owner"),
   }),
-  "integration.stripe.webhook.rotated": data("A project has another webhook secret of Stripe.", {
+  "integration.stripe.webhook.rotated": data("A project's Stripe webhook secret was replaced.", {
     webhookId: id("pw_01K9Z0C8Q4R7T2V5X8Z1B3D5F7"),
     url: text("https://farebox.example/v1/stripe/pw_01K9Z0C8Q4R7T2V5X8Z1B3D5F7"),
     secretSuffix: text("x7Qa"),
   }),
 
-  "authorization.requested": data("A user is asked to allow a project to charge their wallet.", {
-    externalUserId,
-    walletUserId: walletUserId.nullable(),
-    requestId: id("areq_01K9Z0C8Q4R7T2V5X8Z1B3D5F7"),
-    approvalUrl: text("https://farebox.example/authorize/eyJhbGciOi"),
-    mode: text("shared"),
-  }),
-  "authorization.completed": data("A user allows a project to charge their wallet.", {
+  "authorization.requested": data(
+    "A user was asked to authorize a project to charge their wallet.",
+    {
+      externalUserId,
+      walletUserId: walletUserId.nullable(),
+      requestId: id("areq_01K9Z0C8Q4R7T2V5X8Z1B3D5F7"),
+      approvalUrl: text("https://farebox.example/authorize/eyJhbGciOi"),
+      mode: text("shared"),
+    },
+  ),
+  "authorization.completed": data("A user authorized a project to charge their wallet.", {
     externalUserId,
     walletUserId,
     connectionId: id("con_01K9Z0C8Q4R7T2V5X8Z1B3D5F7"),
@@ -80,14 +83,14 @@ export const catalogue = {
     externalUserId,
     walletUserId,
   }),
-  "authorization.declined": data("A user does not allow a project to charge their wallet.", {
+  "authorization.declined": data("A user denied a project's request to charge their wallet.", {
     externalUserId,
     walletUserId: walletUserId.nullable(),
     requestId: id("areq_01K9Z0C8Q4R7T2V5X8Z1B3D5F7"),
     reason: text("declined"),
   }),
 
-  "balance.deposit.created": data("Money has come into a balance.", {
+  "balance.deposit.created": data("Money was added to a balance.", {
     walletUserId,
     externalUserId,
     amount: amount("12.5"),
@@ -95,12 +98,12 @@ export const catalogue = {
     source: text("api", "The payment source."),
     activityId,
   }),
-  "balance.topup.link.created": data("A user has begun a checkout.", {
+  "balance.topup.link.created": data("A user started a checkout.", {
     walletUserId,
     redirectUrl: text("https://checkout.stripe.com/c/pay/cs_live_a1b2c3"),
     checkoutSessionId,
   }),
-  "balance.trial.granted": data("A new user has got the project's trial credits.", {
+  "balance.trial.granted": data("A new user received the project's trial credits.", {
     walletUserId,
     credits: amount("1"),
     activityId,
@@ -112,18 +115,21 @@ export const catalogue = {
     amount: amount("0.75"),
     currency,
   }),
-  "balance.charge.completed": data("The same charge is settled: it is, as soon as it is taken.", {
-    walletUserId,
-    activityId,
-    settlementReference: activityId,
-  }),
-  "balance.charge.failed": data("A charge was refused for want of money.", {
+  "balance.charge.completed": data(
+    "The same charge was settled, which is as soon as it is taken.",
+    {
+      walletUserId,
+      activityId,
+      settlementReference: activityId,
+    },
+  ),
+  "balance.charge.failed": data("A charge was refused.", {
     walletUserId: payer,
     activityId: activityId.nullable().meta({ example: null }),
     amount: amount("0.75"),
     errorCode: text("insufficient_funds"),
   }),
-  "balance.refund.created": data("An activity was refunded, in part or whole.", {
+  "balance.refund.created": data("An activity was refunded, in part or in full.", {
     walletUserId,
     externalUserId,
     amount: amount("0.25"),
@@ -131,13 +137,13 @@ export const catalogue = {
     activityId,
     refundedActivityId: id("act_01K9Z0C8Q4R7T2V5X8Z1B3D5F6"),
   }),
-  "balance.depleted": data("A user's money does not suffice for what was asked.", {
+  "balance.depleted": data("A user's balance is too small for what was requested.", {
     walletUserId,
     requestedAmount: amount("0.75", "Null where no amount was named.").nullable(),
     availableBalance: amount("0.5"),
   }),
 
-  "usage.charge.created": data("An answer was charged.", {
+  "usage.charge.created": data("A response was charged.", {
     walletUserId,
     activityId,
     model,
@@ -145,18 +151,18 @@ export const catalogue = {
     completionTokens: tokens(96),
     cost: amount("0.0003588"),
   }),
-  "usage.charge.deferred": data("A streamed answer begins: its charge comes at its end.", {
+  "usage.charge.deferred": data("A streamed response began: it is charged at its end.", {
     deferredRequestId: requestId,
     model,
   }),
-  "usage.rate.limited": data("A user or a key is faster than the project allows.", {
+  "usage.rate.limited": data("A user or a key exceeded a rate limit of the project.", {
     limit: text("requests"),
     date: text("2026-01-31T09:30:00.000Z"),
     model,
     walletUserId: payer,
   }),
 
-  "request.blocked": data("A chat was answered with the paywall's message.", {
+  "request.blocked": data("A call got the paywall's message as its response.", {
     walletUserId: payer,
     reason,
     requestId,
@@ -168,14 +174,14 @@ export const catalogue = {
     walletUserId,
   }),
 
-  "proxy.request.started": data("An answer begins.", request),
-  "proxy.request.completed": data("An answer has come to its end.", request),
-  "proxy.request.canceled": data("The caller left before the end of an answer.", request),
-  "proxy.request.failed": data("An answer failed, or was ended.", {
+  "proxy.request.started": data("A call was admitted and is sent upstream.", request),
+  "proxy.request.completed": data("A call completed.", request),
+  "proxy.request.canceled": data("The caller disconnected before the end of a response.", request),
+  "proxy.request.failed": data("A call failed, or was ended.", {
     ...request,
     errorCode: text("upstream_error"),
   }),
-  "proxy.request.blocked": data("A chat was refused by a limit or a policy.", {
+  "proxy.request.blocked": data("A call was refused by a limit or a policy.", {
     requestId,
     walletUserId: payer,
     reason: text("rate_limit_exceeded"),
@@ -184,15 +190,15 @@ export const catalogue = {
 
 /** The name of an event. */
 export type EventType = keyof typeof catalogue;
-/** What the event of one type says, without what all of them say. */
+/** The data of one type of event, without the common fields. */
 export type EventData<T extends EventType> = z.output<typeof catalogue[T]>;
 
 /** Every event's name. */
 export const eventTypes: readonly string[] = Object.keys(catalogue);
-/** The version of every event so far: a change of shape is another version. */
+/** The version of every event's shape so far. */
 export const eventVersion = "1.0";
 
-/** Whether a project may leave this event out, by its `billingEvents`. */
+/** Whether a project may disable this event by its `billingEvents`. */
 export function isBillingEvent(type: string): boolean {
   return type.startsWith("balance.") || type.startsWith("usage.");
 }

@@ -6,22 +6,22 @@ import type { EventData, EventType } from "./catalogue.ts";
 const triggerSchema = z.object({
   source: z.enum(["api", "proxy", "console", "checkout", "system"]),
   actorType: z.enum(["paywall-owner", "end-user", "system"]),
-  actorId: z.string().meta({ description: "An API key's id, an owner's or an end user's." }),
-}).meta({ id: "Trigger", description: "What made it happen." });
-/** What made it happen. */
+  actorId: z.string().meta({ description: "The id of an API key, of an owner or of an end user." }),
+}).meta({ id: "Trigger", description: "What caused the event." });
+/** What caused an event. */
 export type Trigger = z.output<typeof triggerSchema>;
 
 const subjectSchema = z.object({
   type: z.enum(["project", "balance", "usage", "request", "authorization", "integration"]),
   id: z.string(),
   externalId: z.string().meta({
-    description: "The user as the caller names them; what has no user is named by its own id.",
+    description: "The user, as the caller names them; a subject without a user has its own id.",
   }),
-}).meta({ id: "Subject", description: "What it is about." });
-/** What it is about. */
+}).meta({ id: "Subject", description: "What the event is about." });
+/** What an event is about. */
 export type Subject = z.output<typeof subjectSchema>;
 
-/** Something that happened, before it has a name and a time. */
+/** An event before it has an id and a time. */
 export interface NewEvent<T extends EventType = EventType> {
   type: T;
   trigger: Trigger;
@@ -32,17 +32,17 @@ export interface NewEvent<T extends EventType = EventType> {
 }
 
 const whose = {
-  paywallId: idOf("pw", "The project that it happened in."),
+  paywallId: idOf("pw", "The project that the event happened in."),
   ownerUserId: z.string().meta({ description: "The project's owner." }),
 };
 
-/** An event as subscribers get it, with what its type says in `data`. */
+/** The schema of an event as subscribers receive it, with the `data` of its type. */
 export const eventSchemaOf = <S extends z.ZodObject>(type: z.ZodType<string>, data: S) =>
   z.object({
-    id: idOf("evt", "The event: the same in every delivery of it."),
+    id: idOf("evt", "The event's id, the same in every delivery."),
     ...whose,
     type,
-    version: z.string().meta({ description: "Of the event's shape." }),
+    version: z.string().meta({ description: "The version of the event's shape." }),
     status: z.literal("pending"),
     createdAt: time,
     trigger: triggerSchema,
@@ -52,13 +52,13 @@ export const eventSchemaOf = <S extends z.ZodObject>(type: z.ZodType<string>, da
   });
 /** Any event. */
 export const eventSchema = eventSchemaOf(z.string(), z.looseObject(whose)).meta({ id: "Event" });
-/** An event as subscribers get it. */
+/** An event as subscribers receive it. */
 export type Event = z.output<typeof eventSchema>;
 
-/** What every event's data says. */
+/** The fields of every event's data. */
 export const commonData = whose;
 
-/** An event, its data checked against its type by the compiler. */
+/** Creates an event; the compiler checks its data against its type. */
 export function newEvent<T extends EventType>(
   type: T,
   about: { trigger: Trigger; subject: Subject; metadata?: JsonObject | null },
@@ -68,5 +68,5 @@ export function newEvent<T extends EventType>(
   return { type, trigger, subject, data, metadata: metadata ?? {} };
 }
 
-/** Nobody's doing: what the service ends by itself. */
+/** The trigger of what the service does by itself. */
 export const bySystem: Trigger = { source: "system", actorType: "system", actorId: "farebox" };

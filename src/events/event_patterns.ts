@@ -1,7 +1,8 @@
 import { eventTypes } from "./catalogue.ts";
 
 /**
- * A subscription and its event patterns, stored with the project's settings: every write sees it.
+ * A subscription and its event patterns. Stored with the project's settings, so that every write
+ * sees them.
  */
 export interface SubscribedPatterns {
   subscriptionId: string;
@@ -9,7 +10,7 @@ export interface SubscribedPatterns {
   events: string[];
 }
 
-/** The subscriptions that want this event. */
+/** Returns the subscriptions that match this event. */
 export function subscriptionsMatching(
   listeners: readonly SubscribedPatterns[],
   type: string,
@@ -23,17 +24,17 @@ function matches(pattern: string, type: string): boolean {
   return pattern.endsWith(".*") ? type.startsWith(pattern.slice(0, -1)) : type === pattern;
 }
 
-/** Whether a subscription may name this: an event, a family that has events, or `*`. */
+/** Whether a subscription may use this pattern: an event, a family that has events, or `*`. */
 export function isKnownPattern(pattern: string): boolean {
   return eventTypes.some((type) => matches(pattern, type));
 }
 
-/** The event's name that is spelt most like this one. */
+/** Returns the event name that is spelt most like this one. */
 export function nearestEvent(wrong: string): string {
   return nearestOf(eventTypes, wrong);
 }
 
-/** The event's name or family that is spelt most like this one. */
+/** Returns the event name or family that is spelt most like this one. */
 export function nearestPattern(wrong: string): string {
   const families = eventTypes.flatMap((type) => {
     const parts = type.split(".");
@@ -52,7 +53,7 @@ function nearestOf(names: readonly string[], wrong: string): string {
   return nearest;
 }
 
-/** Levenshtein's distance: the fewest single characters to add, drop or change. */
+/** Levenshtein distance: the fewest single characters to add, remove or replace. */
 function editDistance(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, at) => at);
   for (let i = 1; i <= from.length; i++) {

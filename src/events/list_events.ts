@@ -3,7 +3,7 @@ import { eventsPrefix } from "../store/keys.ts";
 import type { Kv } from "../store/kv.ts";
 import { listByTime, type Listing } from "../store/listing.ts";
 
-/** The events of a project that are still kept, as subscribers got them. */
+/** Lists the stored events of a project, as subscribers received them. */
 export function listEvents(kv: Kv, projectId: string): Listing {
   return (query) =>
     listByTime(kv, {

@@ -6,16 +6,16 @@ import { eventVersion, isBillingEvent } from "./catalogue.ts";
 import type { Event, NewEvent } from "./event.ts";
 import { type SubscribedPatterns, subscriptionsMatching } from "./event_patterns.ts";
 
-/** The subscriptions that an event still has to be delivered to. */
+/** The subscriptions that an event has yet to be delivered to. */
 export interface OutboxRow {
   projectId: string;
   eventType: string;
   eventVersion: string;
-  /** Named with the event, so that whoever does the same twice makes the same deliveries. */
+  /** Ids are assigned with the event, so that repeating a step creates the same deliveries. */
   deliveries: { id: string; subscriptionId: string }[];
 }
 
-/** Reads an outbox row. */
+/** Decodes an outbox row. */
 export function decodeOutbox(bytes: Uint8Array): OutboxRow {
   return fromBytes<OutboxRow>(bytes);
 }
@@ -30,8 +30,8 @@ export interface EventSource {
 
 /**
  * Adds events to the write of what caused them, so that they happen together or not at all. An
- * event that nobody listens to adds nothing. The write must check the project's version: it is what
- * says that these are all who listen.
+ * event without subscribers adds nothing. The write must check the project's version, which
+ * guarantees that these are all subscribers.
  */
 export function appendEvents(
   write: Pick<Write, "sets">,

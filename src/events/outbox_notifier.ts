@@ -10,18 +10,21 @@ export interface PendingEvent {
   /** The event as it is stored: JSON. */
   text: string;
   row: OutboxRow;
-  /** The outbox row's, to check when it is taken away. */
+  /** The version of the outbox row, checked when the row is deleted. */
   version: string;
 }
 
-/** A committer that tells one listener of every event that lands through it. */
+/** A committer that notifies one listener of every event that it commits. */
 export interface OutboxNotifier {
   committer: Committer;
-  /** Who wants to know; before that nobody is told, and the events wait in the store. */
+  /** Registers the listener. Events committed before wait in the store. */
   listen(wake: (events: PendingEvent[]) => void): void;
 }
 
-/** Saves the dispatcher from asking: the store stays the truth, and finds what is not told. */
+/**
+ * Saves the dispatcher from polling. The store stays authoritative: what is not notified is found
+ * there.
+ */
 export function createOutboxNotifier(inner: Committer): OutboxNotifier {
   let wake = (_: PendingEvent[]) => {};
   const committer: Committer = {
@@ -37,7 +40,7 @@ export function createOutboxNotifier(inner: Committer): OutboxNotifier {
   return { committer, listen: (listener) => void (wake = listener) };
 }
 
-/** The events that have landed with a write. What is left of a wide event is not one of them. */
+/** Returns the events that were committed with a write, not the remainder of a wide event. */
 function eventsOf({ sets }: Write, version: string): PendingEvent[] {
   return sets.flatMap(({ key, value }) => {
     if (!isOutboxKey(key)) return [];

@@ -9,20 +9,20 @@ import {
 } from "./period_spend.ts";
 import type { RateCounters } from "./spend_limits.ts";
 
-/** Money put aside for one running answer. Counts for nothing from `expiresAt` on. */
+/** Money set aside for one running call. It no longer counts from `expiresAt` on. */
 export interface Hold {
-  /** Our own id of the request that holds. */
+  /** The id of the request that holds the money. */
   id: string;
   amount: Amount;
   /** In milliseconds since 1970. */
   expiresAt: number;
-  /** What the answer had used when the hold was last renewed: charged if it expires. */
+  /** What the call had used when the hold was last renewed: charged if it expires. */
   used: Amount;
-  /** In a wallet: the connection that holds. */
+  /** In a wallet: the connection that the hold belongs to. */
   connectionId: string | null;
 }
 
-/** One user's money in one project: one record, so that hold, settle and balance touch one key. */
+/** One user's money in one project. One record, so that hold, settle and balance touch one key. */
 export interface Account {
   balance: Amount;
   /** The number of the last entry; entries are numbered without gaps. */
@@ -32,34 +32,36 @@ export interface Account {
   holds: Hold[];
   /** The sum of `holds`. Not stored. */
   held: Amount;
-  /** Whether the sweep knows that this account may hold money. */
+  /** Whether the hold index already lists this account. */
   listed: boolean;
-  /** What its user has used of the project's limits; null where there are none. */
+  /** Usage counted against the project's rate limits; null where there are none. */
   counters: RateCounters | null;
-  /** What its user did this month; null before the first charge, and in a wallet. */
+  /** Usage and spend of this month; null before the first charge, and in a wallet. */
   use: PeriodSpend | null;
-  /** While its user is being forgotten: the name that entries still have which are not renamed. */
+  /** While the user is being forgotten: the name that entries not yet renamed still carry. */
   formerly: string | null;
-  /** Its user is being forgotten, and the money is under another name already. */
+  /** The user is being forgotten, and the money has already moved to another name. */
   closed: boolean;
 }
 
-/** A person's money in one currency, and the connection by which a project's user spends of it. */
+/**
+ * A person's money in one currency, and the connection through which a project's user spends it.
+ */
 export interface WalletRef {
   personId: string;
   currency: string;
   connectionId: string;
 }
 
-/** Whose account, and for whom: an account is made by its first operation. */
+/** Names an account and the user it is used for. The first operation creates the account. */
 export interface AccountRef {
   projectId: string;
   user: string;
-  /** In the shared mode: where the money is. Absent: it is the user's own in this project. */
+  /** The wallet that pays, in the shared mode. Absent: the user's own account in this project. */
   wallet?: WalletRef | undefined;
 }
 
-/** Where an account and its entries are kept. */
+/** Returns where an account and its entries are stored. */
 export function accountLocation(
   { projectId, user, wallet }: AccountRef,
 ): { owner: string; name: string } {
@@ -68,7 +70,7 @@ export function accountLocation(
     : { owner: projectId, name: user };
 }
 
-/** Whose money it is, as events name them. */
+/** Returns the wallet's owner as events name them. */
 export function walletUserOf({ user, wallet }: AccountRef): string {
   return wallet?.personId ?? user;
 }
@@ -93,7 +95,7 @@ interface StoredAccount {
   closed?: true;
 }
 
-/** An account before its first operation. */
+/** Returns an account as it is before its first operation. */
 export function emptyAccount(): Account {
   return {
     balance: zero,
@@ -110,25 +112,25 @@ export function emptyAccount(): Account {
 }
 
 /**
- * Throws for an account that no correct operation leaves: a balance or a hold below zero, `held`
- * that is not the sum of the holds, or more held than there is. Checked at every write and before
- * every decision, so that a defect is a 500 that changes nothing.
+ * Throws for an account that no correct operation leaves: a negative balance or hold, `held` other
+ * than the sum of the holds, or more held than the balance. Runs at every write and before every
+ * decision, so a defect becomes a 500 that changes nothing.
  */
 export function assertAccount({ balance, held, holds }: Account): void {
   let sum: Amount = zero;
   for (const { amount, used } of holds) {
-    if (amount < 0n || used < 0n) throw new Error(`a hold of ${amount}, of which ${used} is used`);
+    if (amount < 0n || used < 0n) throw new Error(`a hold of ${amount} has used ${used}`);
     sum = toAmount(sum + amount);
   }
-  if (sum !== held) throw new Error(`an account holds ${held}, and its holds are ${sum}`);
+  if (sum !== held) throw new Error(`an account holds ${held}, but its holds add up to ${sum}`);
   if (balance < 0n || held > balance) {
-    throw new Error(`an account has a balance of ${balance}, and holds ${held}`);
+    throw new Error(`an account with a balance of ${balance} holds ${held}`);
   }
 }
 
 /**
- * An account as it is stored; amounts are whole 1e-9 units as text. Throws for an unsound account:
- * see `assertAccount`.
+ * Encodes an account for the store; amounts are whole 1e-9 units as text. Throws for an unsound
+ * account: see `assertAccount`.
  */
 export function encodeAccount(account: Account): Uint8Array {
   assertAccount(account);
@@ -163,7 +165,9 @@ export function decodeAccount(bytes: Uint8Array | null): Account {
   return account;
 }
 
-/** Reads an account without judging it, for lists and for `verify`, which reports what is wrong. */
+/**
+ * Reads an account without checking it, for lists and for `verify`, which reports what is wrong.
+ */
 export function parseAccount(bytes: Uint8Array | null): Account {
   if (!bytes) return emptyAccount();
   const { balance, seq, last, holds, listed, counters, use, formerly, closed } = fromBytes<
@@ -190,22 +194,23 @@ export function parseAccount(bytes: Uint8Array | null): Account {
   };
 }
 
-/** Throws 403 `user_being_forgotten` for an account whose money is being moved to another name. */
+/** Throws 403 `user_being_forgotten` for an account whose money is moving to another name. */
 export function requireNotClosed({ closed }: Account): void {
   if (!closed) return;
   throw new ApiError(403, {
-    message: "This user is being forgotten. Until that is done, nothing can be booked for them.",
+    message:
+      "This user is being forgotten. Until that completes, no money can be recorded for them.",
     type: "permission_error",
     code: "user_being_forgotten",
   });
 }
 
-/** Whether a hold counts for nothing any more. */
+/** Whether a hold has expired and no longer counts. */
 export function isExpired({ expiresAt }: Pick<Hold, "expiresAt">, now: number): boolean {
   return expiresAt <= now;
 }
 
-/** What can be spent now: the balance less what is held. */
+/** Returns what can be spent now: the balance less what is held. */
 export function availableIn(account: Pick<Account, "balance" | "held">): Amount {
   return toAmount(account.balance - account.held);
 }

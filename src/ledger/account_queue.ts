@@ -15,17 +15,15 @@ import {
 } from "./account.ts";
 import { AccountTx } from "./account_tx.ts";
 
-/** The one way that money moves: operations of one account, one after the other. */
+/** The only way that money moves: operations on one account, one after the other. */
 export interface AccountQueue {
-  /** Resolves once what the operation decided is durable. Throws 503 when it cannot be. */
+  /** Resolves once the operation's decision is durable. Throws 503 when it cannot be. */
   run<T>(ref: AccountRef, operation: AccountOp<T>): Promise<T>;
-  /** Resolves after the next write to this account from here, or when `signal` aborts. */
+  /** Resolves after this process next writes the account, or when `signal` aborts. */
   changed(ref: AccountRef, signal: AbortSignal): Promise<void>;
 }
 
-/**
- * Operations on one account, for one project's user, that came while its last write was under way.
- */
+/** Operations on one account, for one user, that arrived while the previous write was under way. */
 interface Lane {
   ref: AccountRef;
   waiting: QueuedOp[];
@@ -35,9 +33,10 @@ const attemptsMax = 20;
 const cachedAccountsMax = 20_000;
 
 /**
- * Combines what waits for one account into one write (one read, many operations, one check), so a
- * hot user costs one commit for many requests and never conflicts with itself. The check on the
- * account's version is the truth: another process that wrote in between makes it read again.
+ * Combines the operations that wait for one account into one write (one read, many operations, one
+ * check). A busy user costs one commit for many requests and never conflicts with itself. The check
+ * on the account's version decides: when another process wrote in between, everything is read and
+ * applied again.
  */
 export function createAccountQueue(
   deps: Pick<Deps, "kv" | "committer" | "clock" | "id" | "config" | "randomBytes" | "metrics">,
@@ -97,7 +96,7 @@ export function createAccountQueue(
 
   async function openTx(name: string, ref: AccountRef, batch: QueuedOp[], attempt: number) {
     const known = cache.get(name);
-    // What is decided without a write is believed on a fresh record: then everything was read.
+    // A decision that writes nothing is only trusted on a fresh record, so then everything is read.
     const looksFor = (claim: string) => !claims.isNew(claim) || !known || attempt > 0;
     const { keys, unread } = rowsToRead(batch, looksFor);
     if (ref.wallet) keys.push(authorizationKey(ref.projectId, ref.user));
@@ -136,9 +135,9 @@ export function createAccountQueue(
     }
   }
 
-  /** The one that came first goes first, which spares the map a change for each operation. */
+  /** Evicts the oldest entry first: reordering the map at each operation would cost more. */
   function remember(name: string, account: Account, version: string): void {
-    // One that is closed is opened again by a write that is not made here.
+    // A closed account is reopened by a write that this queue does not make.
     if (account.closed) return void cache.delete(name);
     const known = cache.get(name);
     if (known) return void Object.assign(known, { account, version });
@@ -156,7 +155,7 @@ export function createAccountQueue(
 
   return {
     run<T>(ref: AccountRef, operation: AccountOp<T>): Promise<T> {
-      // A wallet has a lane for each connection: an operation is one of a project.
+      // In a wallet each connection has its own lane, since an operation belongs to one project.
       const laneName = ref.wallet
         ? keyText([accountNameOf(ref), ref.projectId, ref.user, ref.wallet.connectionId])
         : accountNameOf(ref);
@@ -191,38 +190,40 @@ function readRow(row: Row | undefined): { account: Account; version: string | nu
   return { account: decodeAccount(row?.value ?? null), version: row?.version ?? null };
 }
 
-/** What tells accounts apart. */
+/** A name that is unique for each account. */
 function accountNameOf(ref: AccountRef): string {
   const { owner, name } = accountLocation(ref);
   return keyText([owner, name]);
 }
 
-/** 503: others kept changing the account, and nothing was changed. */
+/** 503: other writers kept changing the account. Nothing was changed. */
 export function accountContended(): ApiError {
   return new ApiError(503, {
-    message: "The account is written to from too many places at once. Try again.",
+    message: "Too many concurrent writes to this account. Try again.",
     type: "service_unavailable_error",
     code: "account_contended",
     headers: { "retry-after": "1" },
   });
 }
 
-/** Which rows a write need not look for before it makes them. */
+/** Which rows a write may create without reading them first. */
 export interface SeenKeys {
-  /** Whether nobody has come here with it before, as far as is remembered. Remembers it. */
+  /** Whether this process has not seen the key before, as far as it remembers. Remembers it. */
   isNew(name: string): boolean;
-  /** One that was new here was there already, as after a restart or beside another process. */
+  /**
+   * Reports that a row which was new here existed, as after a restart or beside another process.
+   */
   onCollision(): void;
 }
 
-/** Names that are remembered at least; at most twice as many are. */
+/** The least number of names to remember; at most twice as many are kept. */
 const seenKeysMin = 10_000;
-/** A write that finds such a row makes all of its batch go singly: that must be rare. */
+/** A write that meets an existing row makes its whole batch retry one by one: that must be rare. */
 const cautiousReadsAfterCollision = 10_000;
 
 /**
- * A caller that repeats a request does so soon, and mostly to the process that it asked before.
- * What was not seen here is new until a write's check says otherwise, which spares a read for each.
+ * A caller that repeats a request does so soon, and mostly to the same process. A key that was not
+ * seen here is taken for new until the write's check says otherwise, which saves a read each.
  */
 export function createSeenKeys(): SeenKeys {
   let names = new Set<string>();
@@ -251,47 +252,48 @@ export function createSeenKeys(): SeenKeys {
   };
 }
 
-/** What an operation came to. A refusal is only believed on a record that was read afresh. */
+/** What an operation decided. A refusal is only trusted on a record that was just read. */
 export interface OpResult<T> {
   value: T;
   refused?: boolean;
 }
 
-/** One thing to do to one account. `apply` may run several times; only the last run is written. */
+/** One operation on one account. `apply` may run several times; only the last run is written. */
 export interface AccountOp<T> {
-  /** Rows that it looks at besides the account; the commit checks them too. */
+  /** Rows that it needs besides the account; the commit checks them too. */
   reads: readonly Key[];
-  /** A row that it makes unless it is there: read only where that is likely, but checked always. */
+  /** A row that it creates unless it exists: read only where that is likely, but always checked. */
   uniqueKey?: Key | null;
-  /** About how much it writes, in bytes. */
+  /** Estimated size of its write, in bytes. */
   estimatedBytes: number;
-  /**
-   * It is about holds of before: where no account is, it is for nobody new, and brings no trial.
-   */
+  /** Concerns an existing hold: must not create an account or grant trial credits. */
   existingHoldOnly?: true;
-  /** Decides and alters the draft. What it throws reaches its own caller alone, and undoes it. */
+  /**
+   * Decides, and changes the transaction. What it throws reaches only its own caller, and its
+   * changes are undone.
+   */
   apply(tx: AccountTx): OpResult<T>;
 }
 
-/** An operation that waits for its turn. */
+/** An operation waiting for its turn. */
 export interface QueuedOp {
   operation: Omit<AccountOp<unknown>, "apply">;
   decide(tx: AccountTx): PendingReply;
   reject: (error: unknown) => void;
 }
 
-/** An operation's decision, to be told once it is durable. */
+/** An operation's decision, to be delivered once it is durable. */
 export interface PendingReply {
   reply: () => void;
   refused: boolean;
-  /** It threw, and may have left the draft half changed. */
+  /** It threw, and may have left the transaction half changed. */
   failed: boolean;
 }
 
 const opsPerWriteMax = 64;
 const bytesPerWriteMax = 256 * 1024;
 
-/** As many operations as one write should carry, in order; at least one. */
+/** Takes as many operations as one write should carry, in order; at least one. */
 export function takeBatch(waiting: QueuedOp[], readsMax: number): QueuedOp[] {
   let bytes = 0;
   let reads = 0;
@@ -307,7 +309,7 @@ export function takeBatch(waiting: QueuedOp[], readsMax: number): QueuedOp[] {
   return waiting.splice(0, count);
 }
 
-/** Decides, and keeps what to tell until that is durable. */
+/** Decides, and keeps the reply until the write is durable. */
 export function createDecider<T>(
   operation: AccountOp<T>,
   resolve: (value: T) => void,
@@ -323,7 +325,7 @@ export function createDecider<T>(
   };
 }
 
-/** The rows that operations look at, each once; and those that they claim and need not look at. */
+/** The rows that operations read, each once, and those that they claim without reading. */
 export function rowsToRead(
   batch: QueuedOp[],
   looksFor: (claim: string) => boolean,

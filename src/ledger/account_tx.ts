@@ -41,14 +41,14 @@ interface AccountTxOptions {
 }
 
 /**
- * One account while operations are applied to it, before anything is written. Holds that have
- * expired are ended first; very many of them by several writes. Thrown away when the commit fails.
+ * One account while operations are applied to it, before anything is written. Expired holds are
+ * ended first; a large number of them takes several writes. Discarded when the commit fails.
  */
 export class AccountTx {
   readonly snapshot: ProjectSnapshot;
   readonly now: number;
   readonly account: Account;
-  /** What bounds its user beside the money. */
+  /** The project's and the wallet owner's limits on what this user may spend. */
   readonly spending: SpendLimits;
   readonly entries: Entry[] = [];
   #changed = false;
@@ -74,85 +74,90 @@ export class AccountTx {
     return this.#changed || this.entries.length > 0 || this.spending.changed;
   }
 
-  /** Whether the write is as large as it should become: one operation more could be too much. */
+  /** Whether the write is as large as it should get: another operation could be too much. */
   get isFull(): boolean {
     return isLarge(this.#write);
   }
 
-  /** Whether holds have expired that a later write has to end. */
+  /** Whether expired holds remain for a later write to end. */
   get hasExpired(): boolean {
     return this.ownHolds.some((hold) => isExpired(hold, this.now));
   }
 
-  /** What can be spent now: of a wallet, as much as its owner allows for today. */
+  /** What can be spent now; of a wallet, as much as its owner allows for today. */
   get available(): Amount {
     const own = availableIn(this.account);
     const allowance = this.spending.allowance(this.ownHeld);
     return allowance === null ? own : least(own, allowance);
   }
 
-  /** What of it the project's limits of a day and a month leave. */
+  /** What can be spent within the project's daily and monthly limits. */
   get spendable(): Amount {
     const budget = this.spending.budget(this.ownHeld);
     return budget === null ? this.available : least(this.available, budget);
   }
 
-  /** The same if none of their own answers were running. */
+  /** What could be spent if none of the user's own calls were running. */
   get withoutOwnHolds(): Amount {
     const { spending, account: { balance } } = this;
     return [spending.allowance(zero), spending.budget(zero)]
       .reduce<Amount>((most, bound) => (bound === null ? most : least(most, bound)), balance);
   }
 
-  /** The holds of whom this is for: in a wallet others may hold too. */
+  /** The holds of this user's connection: in a wallet others may hold money too. */
   get ownHolds(): readonly Hold[] {
     const { wallet } = this.#options.ref;
     const { holds } = this.account;
     return wallet ? holds.filter((hold) => hold.connectionId === wallet.connectionId) : holds;
   }
 
-  /** What they hold. */
+  /** The sum of `ownHolds`. */
   get ownHeld(): Amount {
     if (!this.#options.ref.wallet) return this.account.held;
     return this.ownHolds.reduce((sum, { amount }) => toAmount(sum + amount), zero);
   }
 
-  /** A row that the operation asked for in `reads`, with what earlier operations put there. */
+  /**
+   * Returns a row that the operation listed in `reads`, including what earlier operations put
+   * there.
+   */
   row(key: Key): Uint8Array | null {
     return this.#rows.get(key);
   }
 
-  /** Writes a row together with the account; a row that was read must still be as it was. */
+  /**
+   * Writes a row together with the account. The commit fails if a row that was read has changed.
+   */
   put(key: Key, value: Uint8Array): void {
     this.#changed = true;
     this.#rows.put(key, value);
   }
 
-  /** Removes a row together with the account's write. */
+  /** Deletes a row together with the account's write. */
   remove(key: Key): void {
     this.#changed = true;
     this.#rows.remove(key);
   }
 
-  /** Says that something happened, in the same write. */
+  /** Emits events in the same write. */
   emit(...events: NewEvent[]): void {
     const { id, snapshot } = this.#options;
     appendEvents(this.#write, snapshot.project, { events, now: this.now, id });
   }
 
   /**
-   * Adds to the balance and appends the entry that says why, with its events; what was short before
-   * and is `recovered` is less than no shortfall.
+   * Adds to the balance and appends the entry for it, with its events. `recovered` is what was
+   * short before and is no longer due: it makes the entry's shortfall negative.
    */
   credit(amount: Amount, entry: NewEntry, origin: EntryOrigin, recovered: Amount = zero): Entry {
     return this.#append(amount, toAmount(-recovered), { entry, origin });
   }
 
   /**
-   * Takes `amount`, or as much of it as is available, and appends the entry that says why, with its
-   * events; the rest is its shortfall. Takes nothing that is held. What is paid back minds no
-   * limit, nor does what was `promised` by a hold that has just ended: the limit may have been
-   * lowered since.
+   * Takes `amount`, or as much of it as is available, and appends the entry for it, with its
+   * events. What could not be taken is the entry's shortfall. Held money is never taken. A refund
+   * ignores spend limits, and so does the amount `promised` by a hold that has just ended: the
+   * limit may have been lowered since.
    */
   debit(amount: Amount, entry: NewEntry, origin: EntryOrigin, promised: Amount = zero): Entry {
     const own = availableIn(this.account);
@@ -161,25 +166,25 @@ export class AccountTx {
     return this.#append(toAmount(-taken), toAmount(amount - taken), { entry, origin });
   }
 
-  /** Puts money aside. The caller has seen that it is available. */
+  /** Adds a hold. The caller has checked that the amount is available. */
   addHold(hold: Omit<Hold, "connectionId">): void {
     const { ref } = this.#options;
     this.#changed = true;
     this.account.holds.push({ ...hold, connectionId: ref.wallet?.connectionId ?? null });
     this.account.held = toAmount(this.account.held + hold.amount);
-    // A wallet is listed for each connection, which the account does not keep count of.
+    // A wallet is listed once for each connection, and the account does not track that.
     if (this.account.listed && !ref.wallet) return;
     this.account.listed = true;
     this.put(holdIndexKey(ref), toBytes({ ref }));
   }
 
-  /** Says that nothing is held any more for whom this is for. */
+  /** Removes this user from the hold index: nothing is held for them any more. */
   dropFromSweep(): void {
     this.account.listed = false;
     this.remove(holdIndexKey(this.#options.ref));
   }
 
-  /** Takes a hold away; null when it is gone, because it has expired or was settled. */
+  /** Removes and returns a hold; null when it has expired or was settled. */
   takeHold(id: string): Hold | null {
     const hold = this.account.holds.find((hold) => hold.id === id);
     if (!hold || isExpired(hold, this.now)) return null;
@@ -189,7 +194,7 @@ export class AccountTx {
     return hold;
   }
 
-  /** Everything as one write, which holds only for the versions that were read. */
+  /** Returns everything as one write, valid only for the versions that were read. */
   finish(): Write {
     const { ref, version, snapshot, rows } = this.#options;
     const { owner, name } = accountLocation(ref);
@@ -233,7 +238,7 @@ export class AccountTx {
   /** Throws unless the balance moved by exactly what the entries say. */
   #assertEntries(): void {
     const { account } = this.#options;
-    // A closed account has been moved as a whole to another name.
+    // A closed account has moved to another name as a whole.
     if (this.account.closed) return;
     const moved = this.entries.reduce((sum, { delta }) => sum + fromDecimal(delta), 0n);
     if (
@@ -253,14 +258,14 @@ export class AccountTx {
     else Object.assign(this.account, { counters, use });
   }
 
-  /** A user's first operation brings the project's trial credits along. */
+  /** A user's first operation grants the project's trial credits. */
   #grantTrial(): void {
     const { trialCredits, status } = this.snapshot.project;
     const credits = status === "active" ? parseAmount(trialCredits) ?? zero : zero;
     if (credits > 0n) this.credit(credits, { kind: "trial" }, { trigger: bySystem });
   }
 
-  /** Those of other connections are for the sweep, which ends them in their own project's name. */
+  /** Holds of other connections are left to the sweep, which ends them for their own project. */
   #endExpiredHolds(): void {
     for (const { id, used, amount } of takeExpired(this.account, this.ownHolds, this.now)) {
       const entry = { id: activityIdOfRequest(id), metadata: { requestId: id } };
@@ -270,7 +275,7 @@ export class AccountTx {
   }
 }
 
-/** How an entry changed the balance, and what of it could not be taken. */
+/** How an entry changed the balance, and what could not be collected. */
 interface Movement {
   projectId: string;
   delta: Amount;
@@ -278,7 +283,7 @@ interface Movement {
   spending: SpendLimits;
 }
 
-/** Counts an entry in its user's month, and gives what it adds to its project's sums. */
+/** Counts an entry toward its user's month, and returns what it adds to the project's sums. */
 export function countEntry(entry: Entry, movement: Movement): Increment {
   const { projectId, delta, shortfall, spending } = movement;
   const { kind, usage, createdAt: at } = entry;
@@ -290,7 +295,7 @@ export function countEntry(entry: Entry, movement: Movement): Increment {
   return countEntryHourly({ projectId, kind, amount, shortfall, usage, at });
 }
 
-/** The rows beside the account that a draft has read, and what it makes of them in its write. */
+/** The rows beside the account that a transaction has read, and its changes to them. */
 export class TxRows {
   readonly #write: Write;
   readonly #values = new Map<string, Uint8Array | null>();
@@ -301,7 +306,7 @@ export class TxRows {
     for (const { key, value } of rows) this.#values.set(keyText(key), value);
   }
 
-  /** What is there, or will be by this write; null where nothing is, or nothing was read. */
+  /** Returns the row as this write will leave it; null where it is absent or was not read. */
   get(key: Key): Uint8Array | null {
     return this.#values.get(keyText(key)) ?? null;
   }
@@ -327,13 +332,15 @@ export class TxRows {
   }
 }
 
-/** Expired holds that one write ends, with their events for 100 subscriptions: some 400 KiB. */
+/**
+ * Expired holds that one write ends. With their events for 100 subscriptions that is some 400 KiB.
+ */
 const expiredPerWriteMax = 24;
 
 /**
- * Takes expired holds out of an account and gives those that this write is to end, which are some
- * of the `own` ones; all at once, since what one held may pay for another. Of what is left for
- * later writes, no more stays held than will be charged: what was used when it was last renewed.
+ * Removes expired holds from an account and returns those that this write is to end, out of the
+ * `own` ones. All are removed at once, since what one held may pay for another. For those left to
+ * later writes, only what will be charged stays held: their last recorded use.
  */
 export function takeExpired(account: Account, own: readonly Hold[], now: number): Hold[] {
   if (!account.holds.some((hold) => isExpired(hold, now))) return [];

@@ -20,13 +20,16 @@ export interface ActivityPage {
   nextCursor: string | null;
 }
 
-/** Of a wallet that others use too, a page may be shorter: it goes on at the cursor. */
+/**
+ * Reads at most this many entries a page. In a wallet that other projects use too, a page may hold
+ * fewer than asked for; its cursor leads on.
+ */
 const readMax = 500;
 
 /**
  * Walks an account's entries backwards from its last one, or from `cursor`. Entries never change
- * and new ones come before the first page, so pages have no gaps and no repeats.
- * Throws 400 for a cursor that is not this user's.
+ * and new ones come before the first page, so pages have no gaps and no repeats. Throws 400 for a
+ * cursor that does not belong to this user.
  */
 export async function listActivities(
   kv: Kv,
@@ -34,7 +37,7 @@ export async function listActivities(
   { limit, cursor, whole = false }: {
     limit: number;
     cursor: string | undefined;
-    /** Of a wallet: also what was for other projects, which is for its owner's eyes alone. */
+    /** In a wallet: includes entries of other projects, which only the wallet's owner may see. */
     whole?: boolean;
   },
 ): Promise<ActivityPage> {
@@ -46,14 +49,14 @@ export async function listActivities(
     const entry: Entry | null = await readEntry(kv, owner, next);
     const mine = ref.wallet ? entry?.projectId !== undefined : entry?.user === ref.user;
     if (!entry || !mine) throw badCursor();
-    // What other projects took of a wallet is no business of this one.
+    // A project must not see what other projects took from a wallet.
     if (whole || !ref.wallet || isOwn(entry, ref)) entries.push(entry);
     next = entry.prev;
   }
   return { entries, nextCursor: next };
 }
 
-/** A user's activity, in whichever account that ever paid for them; null when it is in none. */
+/** Finds a user's activity in whichever account ever paid for them; null when there is none. */
 export async function findActivity(
   kv: Kv,
   project: Project,
@@ -139,7 +142,10 @@ function listOfOwner(
   return listByTime(kv, { prefix: ownEntriesPrefix(owner), kind: "act", read }, query);
 }
 
-/** A place is a wallet's and an entry's id with a slash between; without an entry, its start. */
+/**
+ * A position is a wallet id and an entry id, separated by a slash; without an entry id, the
+ * wallet's start.
+ */
 async function listOfWallets(
   kv: Kv,
   project: Project,
@@ -156,18 +162,18 @@ async function listOfWallets(
   return { records, next: following && `${following}/` };
 }
 
-/** The first wallet after that one whose person was ever asked by this project, or null. */
+/** The first wallet after the given one that this project was ever connected to, or null. */
 async function nextWallet(
   kv: Kv,
   projectId: string,
   wallet: string | null,
 ): Promise<string | null> {
-  // A character that sorts behind every project's id.
+  // A character that sorts after every project id.
   let after = wallet === null ? null : [...connectionsPrefix(wallet), "~"];
   for (;;) {
     const limit = connectionsPerRead;
     const rows: Row[] = await listAfter(kv, allConnectionsPrefix, { after, limit });
-    // Old versions kept a connection also of whoever has no wallet.
+    // Old versions also kept a connection row for users without a wallet.
     const found = rows.find(({ key }) => key[1] !== "" && key[2] === projectId);
     if (found) return String(found.key[1]);
     const last = rows.at(-1);

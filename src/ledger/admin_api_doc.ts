@@ -16,24 +16,25 @@ const byOperator = { tag: "Users", access: "operator" } as const;
 const projectPath = z.object({ projectId: idOf("pw", "The project.") });
 const userPath = projectPath.extend({
   user: userId.meta({
-    description: "The user, percent-encoded. For one called `.` or `..`, which no address can " +
-      "hold: `-`, and the user as `?user=`.",
+    description:
+      "The user, percent-encoded. For a user called `.` or `..`, which no URL path can " +
+      "contain: `-` here, and the user as `?user=`.",
   }),
 });
 const userQuery = z.object({
-  user: z.string().optional().meta({ description: "Only where the path has `-` for the user." }),
+  user: z.string().optional().meta({ description: "Only with `-` as the user in the path." }),
 });
 
 const badUser: ErrorDoc = {
   status: 400,
   code: "invalid_value",
   when: `The user is not 1 to ${userIdCharsMax} characters of well-formed Unicode without ` +
-    "control characters, or the body names another one.",
+    "control characters, or the body names a different user.",
 };
 const unknown: ErrorDoc = {
   status: 404,
   code: "not_found",
-  when: "There is no such project, or it never had this user.",
+  when: "The project does not exist, or has never had this user.",
 };
 const ids = [badUser, unknown];
 
@@ -58,11 +59,11 @@ const listUsers: EndpointDoc = {
   ...byOperator,
   operationId: "listUsers",
   summary: "List a project's users",
-  description: "In order of their ids. In the shared mode these are the users for whom someone " +
-    "has decided whether their wallet may be spent.",
+  description: "Ordered by id. In the shared mode, lists the users for whom someone " +
+    "has decided whether a wallet may be charged.",
   path: projectPath,
   query: pageQuery.extend({
-    prefix: z.string().optional().meta({ description: "Only users whose ids begin so." }),
+    prefix: z.string().optional().meta({ description: "Only users whose ids start with this." }),
   }),
   answers: {
     200: responseDocs("One page.", z.object({ users: z.array(userSchema), nextCursor }), {
@@ -83,7 +84,7 @@ const getUser: EndpointDoc = {
   path: userPath,
   query: userQuery,
   answers: {
-    200: responseDocs("The user as they stand now.", z.object({ user: userDetailSchema }), {
+    200: responseDocs("The user's current state.", z.object({ user: userDetailSchema }), {
       holding: { user: { ...user, holds: [hold] } },
     }),
   },
@@ -92,11 +93,12 @@ const getUser: EndpointDoc = {
 
 const forgettingSchema = z.object({
   status: z.enum(["done", "running", "waiting"]).meta({
-    description: "`waiting`: for something under way, such as a delivery that is tried again.",
+    description:
+      "`waiting`: until something under way completes, such as a delivery that is being retried.",
   }),
-  pseudonym: z.string().meta({ description: "The random name that stands for the user now." }),
+  pseudonym: z.string().meta({ description: "The random name that replaces the user's id." }),
   erased: z.record(z.string(), z.int()).meta({
-    description: "Records that named the user so far, by what they are.",
+    description: "How many records that named the user have been erased, by kind.",
   }),
 }).meta({ id: "Forgetting" });
 const pseudonym = "forgotten_4x7QaTz0pWm2VbKc9Ld1Re";
@@ -105,32 +107,40 @@ const forgetUser: EndpointDoc = {
   ...byOperator,
   operationId: "forgetUser",
   summary: "Forget a user",
-  description: "Takes the user's id and all that they gave out of everything that is stored. " +
-    "Amounts, kinds and times of money stay, under a random name. It goes on by itself once " +
-    "begun, also after a crash; ask again to see how far it is. There is no way back.",
+  description: "Erases the user's id and everything they provided from all stored data. " +
+    "Amounts, kinds and times of entries stay, under a random name. Once started, the erasure " +
+    "continues by itself, also after a crash; repeat the call to see its progress. It cannot be undone.",
   path: userPath,
   query: userQuery,
   body: { schema: forgetBodySchema, examples: { paidOut: {}, forfeited: { forfeit: true } } },
   answers: {
-    200: responseDocs("Nothing names the user any more.", forgettingSchema, {
+    200: responseDocs("No stored record names the user any more.", forgettingSchema, {
       done: { status: "done", pseudonym, erased: { entries: 3, events: 7 } },
     }),
-    202: responseDocs("It has begun, and goes on.", forgettingSchema, {
+    202: responseDocs("The erasure has started and continues by itself.", forgettingSchema, {
       waiting: { status: "waiting", pseudonym, erased: { entries: 3 } },
     }),
   },
   errors: [
     ...ids,
-    { status: 400, code: "money_held", when: "Answers are running for the user." },
-    { status: 400, code: "balance_not_zero", when: "Money is left, and not to be forfeited." },
-    { status: 400, code: "deliveries_pending", when: "Deliveries of the user's events are." },
-    { status: 400, code: "user_has_keys", when: "An API key that is in force names the user." },
+    { status: 400, code: "money_held", when: "Calls of the user are still running." },
+    {
+      status: 400,
+      code: "balance_not_zero",
+      when: "The user has a balance, and `forfeit` was not set.",
+    },
+    {
+      status: 400,
+      code: "deliveries_pending",
+      when: "Deliveries of the user's events are still pending.",
+    },
+    { status: 400, code: "user_has_keys", when: "An active API key names the user." },
     { status: 400, code: "user_connected", when: "In the shared mode: a wallet is connected." },
     contendedError,
   ],
 };
 
-/** One of the public operations, for the operator and the user of the address. */
+/** One of the public operations, for the operator and the user in the path. */
 function forUser(operation: EndpointDoc, operationId: string): EndpointDoc {
   const { headers: _headers, errors = [], query: _query, ...rest } = operation;
   const own = errors.filter(({ code }) => code !== "user_required" && code !== "user_not_allowed");
@@ -152,7 +162,7 @@ const moving = (operation: EndpointDoc, operationId: string): EndpointDoc => ({
 
 const address = "/v1/admin/projects/:projectId/users";
 
-/** The operations of whoever has `ADMIN_KEY` on a project's users. */
+/** The API documentation of the operator's endpoints for a project's users. */
 export const userApiDoc: EndpointDocs = {
   [address]: { GET: listUsers },
   [`${address}/:user`]: { GET: getUser },

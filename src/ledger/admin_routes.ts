@@ -30,7 +30,7 @@ interface AdminDeps extends LedgerDeps {
 /** The operator, as the cause of an event. */
 const trigger: Trigger = { source: "api", actorType: "paywall-owner", actorId: "operator" };
 
-/** The endpoints about a project's users, for whoever has `ADMIN_KEY`. */
+/** The operator's endpoints for a project's users. They need `ADMIN_KEY`. */
 export function ledgerAdminRoutes(services: AdminDeps) {
   const { adminGuard, projectCache, forget, deps: { kv, clock } } = services;
   const projectOf = async (incoming: Incoming): Promise<Project> =>
@@ -88,12 +88,12 @@ export function ledgerAdminRoutes(services: AdminDeps) {
   };
 }
 
-/** What follows `users/`, still encoded. */
+/** The path segment after `users/`, still encoded. */
 const userSegment = /\/users\/([^/]+)/;
 
 /**
- * The user whom an address names: strict UTF-8, percent-encoded. No address can hold `.` and `..`,
- * which every client takes away before it asks: `-` stands for the one whom the query names.
+ * Returns the user that the path names: strict UTF-8, percent-encoded. No path can hold `.` or
+ * `..`, which clients remove before they send a request: `-` stands for the user in the query.
  * Throws 400.
  */
 function userOf({ path, query }: Incoming): string {
@@ -101,7 +101,7 @@ function userOf({ path, query }: Incoming): string {
   const named = query("user");
   if (named !== undefined) {
     if (segment === "-") return checkUserId(named, "user");
-    throw badRequest("user", "The query names a user only where the path has '-' for them.");
+    throw badRequest("user", "The query may name a user only if the path has '-' for the user.");
   }
   try {
     return checkUserId(decodeURIComponent(segment), "user");
@@ -111,8 +111,8 @@ function userOf({ path, query }: Incoming): string {
   }
 }
 
-/** A body may name the user as the public endpoints' do; it is whom the address names. */
+/** A body may name the user, as on the public endpoints; it must be the user in the path. */
 function requireSame(user: string, named: unknown): void {
   if (named === undefined || named === null || named === user) return;
-  throw badRequest("user", "'user' is another one than in the address.");
+  throw badRequest("user", "'user' differs from the user in the path.");
 }

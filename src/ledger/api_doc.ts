@@ -51,7 +51,7 @@ const activity = {
 const archived: ErrorDoc = {
   status: 403,
   code: "project_archived",
-  when: "The project takes no new money and no new work.",
+  when: "The project is archived: it takes no new money and no new calls.",
 };
 const wrongKey: ErrorDoc = {
   status: 400,
@@ -61,32 +61,33 @@ const wrongKey: ErrorDoc = {
 const keyReused: ErrorDoc = {
   status: 422,
   code: "idempotency_key_reused",
-  when: "The `Idempotency-Key` was used before with another body.",
+  when: "The `Idempotency-Key` was already used with a different body.",
 };
-/** What whatever moves money of an account can meet. */
+/** An error that every operation which moves money can return. */
 export const contendedError: ErrorDoc = {
   status: 503,
   code: "account_contended",
-  when: "Others kept changing the same account. Nothing was changed; try again.",
+  when: "Too many concurrent writes to the same account. Nothing was changed; try again.",
 };
 const moving = [...userErrors, archived, wrongKey, keyReused, contendedError];
 const asked = { tag: "Money", access: "money" } as const;
 const headers = userHeader.extend(idempotencyHeader.shape);
 
-/** A deposit. */
+/** Documents a deposit. */
 export const depositDoc: EndpointDoc = {
   ...asked,
   operationId: "deposit",
   summary: "Credit a user's balance",
-  description: "Call it when your own checkout has succeeded. With an `Idempotency-Key` a retry " +
-    "never pays in twice.",
+  description:
+    "Call it after your own checkout has succeeded. With an `Idempotency-Key`, a retry " +
+    "never credits the user twice.",
   headers,
   body: {
     schema: moneyBodySchema,
     examples: { paid: { user: "ada", amount: "12.50", metadata: { orderId: "order-1042" } } },
   },
   answers: {
-    200: responseDocs("The money is in the balance.", depositedSchema, {
+    200: responseDocs("The deposit is in the balance.", depositedSchema, {
       booked: { ...booked, amount: "12.5", ...balance },
     }, replayedHeader),
   },
@@ -97,13 +98,14 @@ export const depositDoc: EndpointDoc = {
   }],
 };
 
-/** A charge. */
+/** Documents a charge. */
 export const chargeDoc: EndpointDoc = {
   ...asked,
   operationId: "charge",
   summary: "Debit a user's balance once",
-  description: "For what is not metered by tokens. A user who cannot pay is no error: " +
-    "`success` is false, nothing has changed, and `message` holds the link to show.",
+  description:
+    "For anything that is not metered by tokens. A user who cannot pay is not an error: " +
+    "`success` is false, nothing has changed, and `message` contains the link to show.",
   headers,
   body: {
     schema: moneyBodySchema,
@@ -111,7 +113,7 @@ export const chargeDoc: EndpointDoc = {
   },
   answers: {
     200: responseDocs(
-      "The charge was taken, or the user must act first.",
+      "The charge was taken, or the user has to act first.",
       z.union([
         chargedSchema,
         refusedSchema,
@@ -135,20 +137,21 @@ export const chargeDoc: EndpointDoc = {
   errors: moving,
 };
 
-/** A refund. */
+/** Documents a refund. */
 export const refundDoc: EndpointDoc = {
   ...asked,
   operationId: "refund",
-  summary: "Refund an activity, in part or whole",
-  description: "Of a charge or a usage it credits the user; of a deposit it takes back what is " +
-    "still there. In sum never more than the activity itself.",
+  summary: "Refund an activity, in part or in full",
+  description:
+    "Refunding a charge or usage credits the user. Refunding a deposit takes back what has " +
+    "not been spent. All refunds together never exceed the activity.",
   headers,
   body: {
     schema: refundBodySchema,
     examples: { part: { activityId, amount: "0.25" }, whole: { activityId } },
   },
   answers: {
-    200: responseDocs("The refund is booked.", refundedSchema, {
+    200: responseDocs("The refund is recorded.", refundedSchema, {
       booked: {
         ...booked,
         amount: "0.25",
@@ -163,10 +166,18 @@ export const refundDoc: EndpointDoc = {
     {
       status: 400,
       code: "not_refundable",
-      when: "The activity is a refund itself, or gives back what was taken.",
+      when: "The activity is itself a refund, or reverses one.",
     },
-    { status: 400, code: "refund_exceeds_original", when: "Less than that is left to refund." },
-    { status: 400, code: "mode_conflict", when: "It is what a person paid into their wallet." },
+    {
+      status: 400,
+      code: "refund_exceeds_original",
+      when: "The amount exceeds what is left to refund.",
+    },
+    {
+      status: 400,
+      code: "mode_conflict",
+      when: "The activity is a person's payment into their own wallet.",
+    },
     { status: 404, code: "not_found", when: "This user has no such activity." },
   ],
 };
@@ -178,7 +189,7 @@ const getBalance: EndpointDoc = {
   headers: userHeader,
   query: userQuery,
   answers: {
-    200: responseDocs("The balance as it is now; of an unknown user it is zero.", balanceSchema, {
+    200: responseDocs("The current balance; zero for an unknown user.", balanceSchema, {
       some: { user: "ada", currency: "usd", ...balance },
     }),
   },
@@ -188,20 +199,21 @@ const getBalance: EndpointDoc = {
 const getTopUpLink: EndpointDoc = {
   ...asked,
   operationId: "getTopUpLink",
-  summary: "Get the link where a user tops up",
+  summary: "Get a user's top-up link",
   headers: userHeader,
   query: userQuery,
   answers: { 200: responseDocs("The link.", topUpLinkSchema, { hosted: { url: linked } }) },
   errors: userErrors,
 };
 
-/** A page of a user's activities. */
+/** Documents a page of a user's activities. */
 export const listActivitiesDoc: EndpointDoc = {
   ...asked,
   operationId: "listActivities",
-  summary: "List what moved a user's money",
-  description: "Newest first, without gaps or repeats. `Accept: text/csv` gives the same page as " +
-    "CSV (RFC 4180), and the cursor in the header `X-Next-Cursor`.",
+  summary: "List a user's activities",
+  description:
+    "Newest first, without gaps or repeats. `Accept: text/csv` returns the same page as " +
+    "CSV (RFC 4180), with the cursor in the `X-Next-Cursor` header.",
   headers: userHeader,
   query: userQuery.extend(pageQuery.shape),
   answers: {
@@ -223,7 +235,7 @@ export const listActivitiesDoc: EndpointDoc = {
       },
       headers: z.object({
         "X-Next-Cursor": z.string().optional().meta({
-          description: "Of CSV: where the next page starts; absent at the end.",
+          description: "CSV only: where the next page starts; absent on the last page.",
         }),
       }),
     },
@@ -235,7 +247,7 @@ export const listActivitiesDoc: EndpointDoc = {
   }],
 };
 
-/** The operations about a user's money. */
+/** The API documentation of the endpoints for a user's money. */
 export const ledgerApiDoc: EndpointDocs = {
   "/v1/user/balance": { GET: getBalance },
   "/v1/user/balance/topup": { GET: getTopUpLink },

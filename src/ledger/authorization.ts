@@ -8,52 +8,52 @@ import type { Kv } from "../store/kv.ts";
 import type { AccountRef } from "./account.ts";
 import type { RateCounters } from "./spend_limits.ts";
 
-/** A person who pays, or paid, and what their charges are counted under. */
+/** A person who pays, or paid, and the connection that their charges are counted under. */
 export interface Payer {
   personId: string;
   connectionId: string;
 }
 
 /**
- * Who paid before, and what was charged to them on the last day: the day goes on when they return.
+ * A former payer, and what they were charged on the last day: the daily cap applies if they return.
  */
 export interface FormerPayer extends Payer {
-  /** Absent where an old version kept it. */
+  /** Absent in rows of old versions. */
   day?: string;
   spent?: string;
 }
 
-/** What a person allows one user of one project to spend of their wallet. */
+/** What a person allows one user of one project to spend from their wallet. */
 export interface Authorization extends Payer {
   status: "active" | "revoked" | "declined";
-  /** Most in one day, UTC: a decimal string. */
+  /** The most for one day (UTC), as a decimal string. */
   dailyCap: string;
-  /** The day of the last charge, `YYYY-MM-DD`, and what was charged in it. */
+  /** The day of the last charge, `YYYY-MM-DD`, and what was charged on it. */
   day: string;
   spent: string;
-  /** In ms. The person's last decision: links that were made before it have ended. */
+  /** When the person last decided, in ms. Links created before then have expired. */
   decidedAt: number;
-  /** The request that it answered; null when it answered none. */
+  /** The authorization request that was decided; null when there was none. */
   requestId: string | null;
-  /** Who paid for this user before, the last one first; absent when nobody did. */
+  /** Who paid for this user before, most recent first; absent when nobody did. */
   former?: readonly FormerPayer[];
-  /** Of the project's limits; absent where there are none. */
+  /** Counters of the project's limits; absent where there are none. */
   counters?: RateCounters;
-  /** What the user did this month; absent before the first charge. */
+  /** The user's use of this month; absent before the first charge. */
   use?: StoredPeriodSpend;
 }
 
-/** Reads an authorization's row. */
+/** Decodes an authorization's row. */
 export function decodeAuthorization(bytes: Uint8Array): Authorization {
   return fromBytes<Authorization>(bytes);
 }
 
-/** An authorization's row. */
+/** Encodes an authorization's row. */
 export function encodeAuthorization(authorization: Authorization): Uint8Array {
   return toBytes(authorization);
 }
 
-/** The last decision about this user, or null. */
+/** Reads the last decision about this user, or null. */
 export async function readAuthorization(
   kv: Kv,
   projectId: string,
@@ -65,7 +65,10 @@ export async function readAuthorization(
 
 type PayingProject = Pick<Project, "id" | "mode" | "currency">;
 
-/** The user's account in this project; null when a wallet would pay, and nobody allows that. */
+/**
+ * Returns the user's account in this project; null when a wallet would have to pay and no
+ * authorization is active.
+ */
 export function findAccount(
   kv: Kv,
   project: PayingProject,
@@ -74,7 +77,7 @@ export function findAccount(
   return resolveAccount(kv, { project, user, mayHaveEnded: false });
 }
 
-/** As `findAccount`, also when the leave has ended: to give back, or to look, needs none. */
+/** Like `findAccount`, but also after the authorization has ended: refunds and reads need none. */
 export function findLastAccount(
   kv: Kv,
   project: PayingProject,
@@ -83,7 +86,7 @@ export function findLastAccount(
   return resolveAccount(kv, { project, user, mayHaveEnded: true });
 }
 
-/** Every account that this user's charges may be in, the last one first. */
+/** Returns every account that may hold charges of this user, the most recent first. */
 export async function findAccounts(
   kv: Kv,
   { id: projectId, mode, currency }: PayingProject,
@@ -99,7 +102,7 @@ export async function findAccounts(
 
 const formerMax = 20;
 
-/** Who paid before a person who now is to pay. */
+/** Returns the list of former payers for when `personId` becomes the payer. */
 export function formerPayers(last: Authorization | null, personId: string): readonly FormerPayer[] {
   if (last === null) return [];
   const { former = [], connectionId, day, spent } = last;
@@ -123,7 +126,7 @@ async function resolveAccount(
   return { projectId, user, wallet: { personId, currency, connectionId } };
 }
 
-/** What may still be spent today, less what is held. */
+/** Returns what may still be spent today, less what is held. */
 export function allowanceLeft(
   { dailyCap, day, spent }: Authorization,
   { held, now }: { held: Amount; now: number },
@@ -133,7 +136,10 @@ export function allowanceLeft(
   return toAmount(cap > today + held ? cap - today - held : 0n);
 }
 
-/** The authorization after a charge: of who paid before, where that is whose connection it is. */
+/**
+ * Returns the authorization after a charge; the charge counts for a former payer if the connection
+ * is theirs.
+ */
 export function afterCharge(
   authorization: Authorization,
   charge: { connectionId: string; amount: Amount; now: number },

@@ -4,7 +4,7 @@ import type { AccountRef } from "./account.ts";
 import { listHoldIndex, readAccount } from "./store.ts";
 import { settledAt } from "./view.ts";
 
-/** A user's exact balance and what is held of it, read afresh, expired holds counted out. */
+/** Reads a user's exact balance and held amount from the store. Expired holds do not count. */
 export async function readBalance(
   kv: Kv,
   ref: AccountRef,
@@ -13,7 +13,7 @@ export async function readBalance(
   return settledAt(await readAccount(kv, ref), now);
 }
 
-/** Whether a hold still stands. */
+/** Whether a hold is still active. */
 export async function isHoldActive(
   kv: Kv,
   ref: AccountRef,
@@ -25,7 +25,7 @@ export async function isHoldActive(
 
 const holdingPage = 200;
 
-/** Whether money may be held for a user, on whatever account: as far as the sweep has come. */
+/** Whether any account may hold money for a user, according to the hold index. */
 export async function hasIndexedHold(
   kv: Kv,
   { projectId, user }: Pick<AccountRef, "projectId" | "user">,

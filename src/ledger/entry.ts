@@ -3,48 +3,48 @@ import { type StoredTokens, storedTotal } from "../base/token_classes.ts";
 import type { JsonObject } from "../base/json.ts";
 import { type Amount, formatAmount } from "../base/money.ts";
 
-/** What an answer used and what it was charged by. Token classes never overlap. */
+/** What a response used, and the prices it was charged by. Token classes never overlap. */
 export interface EntryUsage extends StoredTokens {
   model: string;
   requestId: string;
-  /** Whether the upstream counted, or we did. */
+  /** Who counted the tokens: the upstream, or Farebox. */
   source: "provider" | "estimated";
-  /** The price used: decimal strings, per million tokens and per request. */
+  /** The prices used: decimal strings, per million tokens and per request. */
   price: Record<string, string>;
 }
 
 /** One immutable movement of one account. Amounts are decimal strings in currency units. */
 export interface Entry {
   id: string;
-  /** Counts an account's entries from 1 without gaps. */
+  /** The entry's number in its account, from 1 without gaps. */
   seq: number;
-  /** The account's entry before this one. */
+  /** The previous entry of the account. */
   prev: string | null;
   kind: EntryKind;
   user: string;
-  /** In a wallet: the project that it was for. */
+  /** In a wallet: the project that the entry belongs to. */
   projectId?: string;
-  /** With the sign with which it changed the balance. */
+  /** The change of the balance, with its sign. */
   delta: string;
   balanceAfter: string;
   heldAfter: string;
-  /** What was due and could not be collected; below zero where such is due no more. */
+  /** What was due and could not be collected; negative where it is no longer due. */
   shortfall: string;
   /** In milliseconds since 1970. */
   createdAt: number;
   idempotencyKey: string | null;
   metadata: JsonObject | null;
   usage: EntryUsage | null;
-  /** Of a refund: the entry that it refunds; of what is given back: the one that was refunded. */
+  /** Of a refund: the refunded entry. Of a reinstatement: the entry whose refund is reversed. */
   refundedActivityId: string | null;
 }
 
-/** What the maker of an entry decides; the account gives the rest. */
+/** What the caller decides about an entry; the account adds the rest. */
 export type NewEntry =
   & Pick<Entry, "kind">
   & Partial<Pick<Entry, "id" | "idempotencyKey" | "metadata" | "usage" | "refundedActivityId">>;
 
-/** An entry as it is kept, of an account as it is after it. */
+/** Builds an entry from the state of its account after it. */
 export function createEntry(
   { id, kind, idempotencyKey, metadata, usage, refundedActivityId }: NewEntry & { id: string },
   account: { seq: number; last: string | null; balance: Amount; held: Amount },
@@ -68,17 +68,19 @@ export function createEntry(
   };
 }
 
-/** All tokens of an answer. */
+/** All tokens of a response. */
 export function totalTokens(usage: EntryUsage): number {
   return storedTotal(usage);
 }
 
-/** How much an entry moved, never negative. */
+/** Returns how much an entry moved, never negative. */
 export function absoluteAmount(entry: Pick<Entry, "delta">): string {
   return entry.delta.replace("-", "");
 }
 
-/** The activity of an answer has the id of its request, so it is known before it is written. */
+/**
+ * Returns the id of the activity that will charge a request, which is known before it is written.
+ */
 export function activityIdOfRequest(requestId: string): string {
   return requestId.replace(/^req_/, "act_");
 }

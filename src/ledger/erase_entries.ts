@@ -10,10 +10,10 @@ import { decodeAccount } from "./account.ts";
 import type { Entry } from "./entry.ts";
 import { decodeIdempotency, encodeIdempotency, readEntry } from "./store.ts";
 
-/** Some entries of one account, from one of them back to the first. */
+/** A part of one account's entries, from one of them back to the first. */
 export interface EntryChain {
   owner: string;
-  /** The entry to begin with; null at the end. */
+  /** The entry to start with; null at the end. */
   from: string | null;
   isTheirs(entry: Entry): boolean;
 }
@@ -22,9 +22,9 @@ const entriesPerWrite = 50;
 const activityPlace = z.string().max(64);
 
 /**
- * Puts the pseudonym into a user's entries, and takes out of them what the user's app said:
- * metadata, and idempotency keys that contain the user's id. Amounts, kinds, times and the order of
- * entries stay, so the books go on to add up.
+ * Replaces the user's id in their entries by the pseudonym, and removes what the user's app
+ * provided: metadata, and idempotency keys that contain the user's id. Amounts, kinds, times and
+ * the order of entries stay, so the books still add up.
  */
 export function createEntryEraser({ kv, committer }: Pick<Deps, "kv" | "committer">): Eraser {
   return {
@@ -40,9 +40,7 @@ export function createEntryEraser({ kv, committer }: Pick<Deps, "kv" | "committe
   };
 }
 
-/**
- * Goes back along a chain until its end or that of the budget; `next` is the entry to go on with.
- */
+/** Walks back along a chain until its end or the budget's; `next` is the entry to continue with. */
 export async function eraseEntryChain(
   { kv, committer }: Pick<Deps, "kv" | "committer">,
   { chain, erasure, budget }: { chain: EntryChain; erasure: Erasure; budget: ScanBudget },
@@ -62,7 +60,7 @@ export async function eraseEntryChain(
     for (const entry of theirs) {
       await renameEntry(kv, write, { owner: chain.owner, entry, erasure });
     }
-    // Nobody else writes an entry again, nor the record of its key.
+    // No one else rewrites an entry or the record of its key.
     await committer.commit(write);
     erased += theirs.length;
   }
@@ -70,7 +68,7 @@ export async function eraseEntryChain(
 }
 
 /**
- * Whether a key names a user: it is visible ASCII, which many a name fits into only as in a URL.
+ * Whether a key contains the user's id. A key is visible ASCII, so the id may be percent-encoded.
  */
 function keyNamesUser(key: string, user: string): boolean {
   const text = key.toLowerCase();
@@ -85,10 +83,11 @@ async function renameEntry(
   const { user, pseudonym } = erasure;
   const { idempotencyKey: key, kind } = entry;
   const isKeyed = key !== null && entryKinds[kind].hasKeyRecord;
-  // It may be what guards money against being booked twice, so it stays where it names nobody.
+  // A Stripe key may prevent a payment from being recorded twice, so it stays where it names no
+  // user.
   const isOurs = key?.startsWith("stripe:") ?? false;
   const named = !isOurs && key !== null && keyNamesUser(key, user);
-  // By its id: numbers begin anew in each wallet that paid for the user.
+  // By the entry's id: entry numbers restart in each wallet that paid for the user.
   const kept = isKeyed ? (named ? `${pseudonym}-${entry.id}` : key) : null;
   const renamed: Entry = { ...entry, user: pseudonym, metadata: null, idempotencyKey: kept };
   write.sets.push({ key: entryKey(owner, entry.id), value: toBytes(renamed) });
@@ -101,7 +100,7 @@ async function renameEntry(
   if (named) write.deletes.push(recordKey);
   write.sets.push({
     key: idempotencyKey(projectId, kind, kept),
-    // The request that it was made by told the user's id, if only by its hash.
+    // The fingerprint of the request includes the user's id, as a hash.
     value: encodeIdempotency({ ...record, fingerprint: "forgotten" }),
   });
 }

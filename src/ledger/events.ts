@@ -7,21 +7,21 @@ import { type RefusalReason, refusalReasons } from "../base/refusal_reasons.ts";
 import { type AccountRef, walletUserOf } from "./account.ts";
 import { absoluteAmount, type Entry } from "./entry.ts";
 
-/** What an entry has to say, who made it, and where a deposit's money came from. */
+/** What caused an entry, and where a deposit's money came from. */
 export interface EntryOrigin {
   trigger: Trigger;
   /** Of a deposit: the payment source. */
   source?: string;
-  /** What else there is to say with the entry. */
+  /** Further events to emit with the entry. */
   extraEvents?: (entry: Entry) => NewEvent[];
 }
 
-/** The events of an entry, to be written with it. */
+/** Returns the events of an entry, to be written with it. */
 export function entryEvents(entry: Entry, about: EntryContext, origin: EntryOrigin): NewEvent[] {
   return [...eventsOfKind(entry, about, origin), ...origin.extraEvents?.(entry) ?? []];
 }
 
-/** Whose entry it is. */
+/** The account and the project of an entry. */
 interface EntryContext {
   ref: AccountRef;
   project: Project;
@@ -82,7 +82,10 @@ function usageData(entry: Entry, walletUserId: string) {
   };
 }
 
-/** An answer whose process died: its hold ended by itself, and no more is known of it. */
+/**
+ * Returns the event of a call whose process died: its hold expired, and nothing more is known of
+ * it.
+ */
 export function expiredHoldEvent(ref: AccountRef, requestId: string): NewEvent {
   const subject = { type: "request" as const, id: requestId, externalId: ref.user };
   return newEvent("proxy.request.failed", { trigger: bySystem, subject }, {
@@ -93,7 +96,7 @@ export function expiredHoldEvent(ref: AccountRef, requestId: string): NewEvent {
   });
 }
 
-/** A charge that was refused: why, and for want of money also that. */
+/** Returns the events of a refused charge; for lack of money that includes `balance.depleted`. */
 export function refusedChargeEvents(
   ref: AccountRef,
   reason: RefusalReason,
@@ -118,7 +121,9 @@ export function refusedChargeEvents(
   return [failed, balanceDepletedEvent(ref, { trigger, requestedAmount, available, metadata })];
 }
 
-/** A user whose money does not suffice; the amount is null where none was named. */
+/**
+ * Returns the event of a user whose balance is too small; the amount is null where none was named.
+ */
 export function balanceDepletedEvent(
   ref: AccountRef,
   { trigger, requestedAmount, available, metadata = null }: {

@@ -18,32 +18,35 @@ import {
   readForgetJob,
 } from "./forget_account.ts";
 
-/** How far the forgetting of a user has come. */
+/** How far the erasure of a user has come. */
 export interface ForgetProgress {
-  /** `waiting`: for something that is under way, as a delivery that is tried again. */
+  /** `waiting`: until something under way completes, such as a delivery that is being retried. */
   status: "done" | "running" | "waiting";
   pseudonym: string;
-  /** Records that named the user so far, by what they are. */
+  /** How many records that named the user have been erased, by kind. */
   erased: Record<string, number>;
 }
 
-/** Takes a user out of everything that is stored. */
+/** Erases a user from everything that is stored. */
 export interface Forget {
   /**
-   * Begins, or goes on, with a bounded part. Throws 400 while anything is under way that needs the
-   * user, or money is left that is not to be forfeited. Once begun it goes on by the sweep.
+   * Starts or continues an erasure, one bounded part at a time. Throws 400 while something under
+   * way needs the user, or while a balance is left that must not be forfeited. Once started, the
+   * sweep continues it.
    */
   run(
     asked: { projectId: string; user: string; forfeit: boolean },
     by: AuditActor,
   ): Promise<ForgetProgress>;
-  /** Goes on with all that were begun; a bounded part at each call. */
+  /** Continues all erasures that were started; one bounded part at each call. */
   sweep(): Promise<void>;
 }
 
 interface ForgetDeps {
   queue: AccountQueue;
-  /** Of the other rooms: those at work while nothing can be booked, and those after it. */
+  /**
+   * Erasers of other modules: those that run while the account is closed, and those that run after.
+   */
   erasers: { closed: readonly Eraser[]; open: readonly Eraser[] };
 }
 
@@ -52,8 +55,8 @@ const callMs = 500;
 const jobsPerSweep = 20;
 
 /**
- * The forgetting of users. The account moves to a random name in one write; all else is done by
- * erasers, one after the other, whose pages can be repeated: so a crash anywhere costs a page.
+ * Creates the erasure of users. The account moves to a random name in one write; erasers do
+ * everything else, one after the other. Their pages can be repeated, so a crash costs one page.
  */
 export function createForget(deps: Deps, { queue, erasers }: ForgetDeps): Forget {
   const { kv, committer, clock, randomBytes, log } = deps;
@@ -68,7 +71,7 @@ export function createForget(deps: Deps, { queue, erasers }: ForgetDeps): Forget
   const reopeningAt = steps.indexOf(reopening);
   let after: Key | null = null;
 
-  /** Behind every event there is, also where some process's clock is, or was, ahead of ours. */
+  /** An id after every existing event, also where some process's clock is or was ahead of ours. */
   async function cutOf(projectId: string): Promise<string> {
     const next = deps.id("evt");
     const [newest] = await kv.list({ prefix: eventsPrefix(projectId), reverse: true, limit: 1 });
@@ -92,11 +95,11 @@ export function createForget(deps: Deps, { queue, erasers }: ForgetDeps): Forget
     const { projectId, pseudonym: target, forfeit } = job;
     const deed = { by, action: "user.forgotten", target, detail: { forfeit } };
     await moveAccount({ deps, queue }, job, auditRow(deps, projectId, deed));
-    // Whoever else began it meanwhile has chosen the name.
+    // Another call that started it at the same time has chosen the name.
     return (await readForgetJob(kv, job.projectId, job.user))?.job ?? job;
   }
 
-  /** One page, and the job's place after it; null once nothing is left to do. */
+  /** Runs one page and returns the job's new position; null when nothing is left to do. */
   async function advance(job: ForgetJob, version: string | null, budget: ScanBudget) {
     const at = Math.max(0, steps.findIndex(({ name }) => name === job.step));
     const step = steps[at];
@@ -110,7 +113,7 @@ export function createForget(deps: Deps, { queue, erasers }: ForgetDeps): Forget
       step: following?.name ?? step.name,
       place: next,
       erased: { ...job.erased, ...(counted > 0 ? { [step.name]: counted } : {}) },
-      // Whoever comes by that name after the reopening is someone new.
+      // Whoever uses the name after the reopening is someone new.
       until: at < reopeningAt ? await cutOf(job.projectId) : job.until,
     };
     const key = forgetJobKey(job.projectId, job.user);
@@ -123,14 +126,14 @@ export function createForget(deps: Deps, { queue, erasers }: ForgetDeps): Forget
     return { job: moved, waiting };
   }
 
-  /** As far as one call goes. */
+  /** Runs as many pages as one call may. */
   async function goOn(begun: ForgetJob): Promise<ForgetProgress> {
     const deadline = clock.elapsed() + callMs;
     const budget = new ScanBudget(readsPerCall, () => clock.elapsed() >= deadline);
     let last = begun;
     do {
       const found = await readForgetJob(kv, begun.projectId, begun.user);
-      // Ended, here or by another process.
+      // Completed, here or by another process.
       if (!found) return { status: "done", pseudonym: last.pseudonym, erased: last.erased };
       const moved = await advance(found.job, found.version, budget);
       last = moved?.job ?? found.job;

@@ -26,12 +26,12 @@ interface Services {
 const attemptsMax = 8;
 
 /**
- * Moves a user's account, if there is one, to their pseudonym, together with the job that does the
- * rest: from here on it goes forward only. Under the old name stays a closed account, which refuses
- * everything until the entries are renamed, so that nothing of the two can get mixed up: in the
- * shared mode too, where it keeps people from letting the user spend. `row` is the audit trail's,
- * written along. Throws 400 while money is held, or is left and not to be forfeited, or while a
- * person lets the user spend.
+ * Moves a user's account, if there is one, to their pseudonym, and creates the job that does the
+ * rest: from here on the erasure only goes forward. A closed account stays under the old name and
+ * refuses everything until the entries are renamed, so that the two cannot mix. In the shared mode
+ * too, where it prevents new grants for the user. `row` is written along, for the audit trail.
+ * Throws 400 while money is held, while a balance is left that must not be forfeited, or while a
+ * person's grant is active.
  */
 export async function moveAccount(
   { deps, queue }: Services,
@@ -48,7 +48,7 @@ export async function moveAccount(
     if (account?.value) {
       return await queue.run({ projectId, user }, {
         reads: [],
-        // As much as any write may carry: it shares its own with no other operation.
+        // The maximum, so that it shares its write with no other operation.
         estimatedBytes: Infinity,
         apply: (tx) => ({ value: applyMove(tx, job, row) }),
       }).catch(ignoreClosed);
@@ -70,16 +70,17 @@ export async function moveAccount(
   throw accountContended();
 }
 
-/** Another call has begun it meanwhile. */
+/** Another call has started the erasure at the same time. */
 function ignoreClosed(error: unknown): void {
   if (error instanceof ApiError && error.code === "user_being_forgotten") return;
   throw error;
 }
 
-/** Throws 400 `user_connected` while a person lets the user spend. */
+/** Throws 400 `user_connected` while a person's grant for this user is active. */
 function requireNoGrant(authorization: Row["value"] | undefined): void {
   if (!authorization || decodeAuthorization(authorization).status !== "active") return;
-  const message = "A person still lets this user spend of their wallet: disconnect them first.";
+  const message =
+    "A person still allows this user to spend from their wallet. Disconnect the user first.";
   throw badRequest(null, message, "user_connected");
 }
 
@@ -88,14 +89,14 @@ function applyMove(tx: AccountTx, job: ForgetJob, row: Write["sets"][number]): v
   const jobKey = forgetJobKey(projectId, user);
   const { account } = tx;
   if (account.holds.length > 0) {
-    throw badRequest(null, "Money is held for answers that are still running.", "money_held");
+    throw badRequest(null, "Money is held for calls that are still running.", "money_held");
   }
   if (account.balance !== 0n && !job.forfeit) {
     const { currency } = tx.snapshot.project;
     throw badRequest(
       "forfeit",
-      `The balance is ${formatAmount(account.balance)} ${currency}: ` +
-        'pay it out first, or say {"forfeit": true}.',
+      `The balance is ${formatAmount(account.balance)} ${currency}. ` +
+        'Pay it out first, or send {"forfeit": true}.',
       "balance_not_zero",
     );
   }
@@ -110,7 +111,7 @@ function applyMove(tx: AccountTx, job: ForgetJob, row: Write["sets"][number]): v
 
 const byOperator: Trigger = { source: "api", actorType: "paywall-owner", actorId: "operator" };
 
-/** Takes what is left as a charge of the owner's, in the pseudonym's name. */
+/** Takes what is left of the balance as a charge by the owner, under the pseudonym. */
 export function createForfeit({ deps, queue }: Services): Eraser {
   return {
     name: "forfeited",
@@ -133,7 +134,7 @@ export function createForfeit({ deps, queue }: Services): Eraser {
   };
 }
 
-/** Ends the move: the old name is free again, and for someone new. */
+/** Ends the move: the old name is free again, for someone new. */
 export function createReopening({ deps: { kv, committer } }: Services): Eraser {
   return {
     name: "accounts",
@@ -158,23 +159,23 @@ export function createReopening({ deps: { kv, committer } }: Services): Eraser {
   };
 }
 
-/** Someone who is being forgotten: what is erased now, and how far it has come. */
+/** An erasure in progress: what is being erased, and how far it has come. */
 export interface ForgetJob extends Erasure {
-  /** Whether what is left of the balance is taken. */
+  /** Whether the remaining balance is forfeited. */
   forfeit: boolean;
-  /** The eraser at work, and its place. */
+  /** The current eraser and its position. */
   step: string;
   place: Json | null;
-  /** Records so far, by what they are. */
+  /** Erased records so far, by kind. */
   erased: Record<string, number>;
 }
 
-/** A job's row. */
+/** Encodes a job's row. */
 export function encodeForgetJob(job: ForgetJob): Uint8Array {
   return toBytes(job);
 }
 
-/** The job and the version to check when it is written again, or null. */
+/** Reads the job and the version to check when it is written again, or null. */
 export async function readForgetJob(
   kv: Kv,
   projectId: string,
@@ -184,7 +185,10 @@ export async function readForgetJob(
   return value && { job: fromBytes<ForgetJob>(value), version };
 }
 
-/** Some of those who are being forgotten, after `after`, and where to go on; null at the end. */
+/**
+ * Lists a page of the erasures in progress, after `after`, and where the next page starts; null at
+ * the end.
+ */
 export async function listForgetJobs(
   kv: Kv,
   after: Key | null,

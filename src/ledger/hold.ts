@@ -16,23 +16,25 @@ import { refusalReason } from "./refusal.ts";
 import { decodeEntry } from "./store.ts";
 import { type BalanceView, viewBalance } from "./view.ts";
 
-/** What an answer would hold of what is available. */
+/** What a call would hold, out of what is available. */
 export interface Quote {
   amount: Amount;
-  /** Much less than it would hold if no other answers held money: worth a wait. */
+  /** Much less than it would hold if no other calls held money: worth waiting for. */
   reducedByHolds: boolean;
 }
 
-/** Instead of a quote: the caller must first count, up to as much as could be paid. */
+/**
+ * Instead of a quote: the caller must count tokens first, up to the most that could be paid for.
+ */
 export type CountFirst = { countTo: number };
 
-/** What a quote is made of. */
+/** What a quote is computed from. */
 export interface AvailableFunds {
   /** What can be spent now. */
   available: Amount;
-  /** What could be if only money counted, and no bound that somebody has set. */
+  /** What could be spent if only the balance mattered, and no limit. */
   balanceOnly: Amount;
-  /** What could be if no other answers of the user held money. */
+  /** What could be spent if none of the user's other calls held money. */
   withoutOwnHolds: Amount;
   balance: Amount;
 }
@@ -40,14 +42,16 @@ export interface AvailableFunds {
 /** A hold to place before an upstream is called. */
 export interface HoldRequest<Q extends Quote> {
   ref: AccountRef;
-  /** Our own id of the request. */
+  /** The request's id. */
   id: string;
-  /** The settings that the quote was made by: they must still be in force. */
+  /** The settings that the quote was computed with: they must still be in force. */
   snapshot: ProjectSnapshot;
   quote(funds: AvailableFunds): Q | CountFirst | null;
-  /** What to say with the hold. */
+  /** Events to emit with the hold. */
   events: readonly NewEvent[];
-  /** Rows written with the hold, unless one is there under `key` that `blocks`. */
+  /**
+   * Rows written with the hold, unless a row under `key` exists for which `blocks` returns true.
+   */
   mark?: {
     key: Key;
     rows: Write["sets"];
@@ -55,13 +59,15 @@ export interface HoldRequest<Q extends Quote> {
   } | null;
 }
 
-/** How a user's rates stand; null where there is no limit. */
+/** The state of a user's rate limits; null where there is no limit. */
 export interface RateLimitState {
   requests: RateState | null;
   tokens: RateState | null;
 }
 
-/** What became of a hold. The last three ask the caller to look again, or to count. */
+/**
+ * The outcome of a request for a hold. The last three tell the caller to read again, or to count.
+ */
 export type HoldResult<Q> =
   | { kind: "held"; quote: Q; rates: RateLimitState }
   | { kind: "rate_limited"; rates: RateLimitState; balance: BalanceView }
@@ -69,7 +75,7 @@ export type HoldResult<Q> =
   | { kind: "count"; countTo: number }
   | { kind: "settings_moved" | "marked" };
 
-/** What an answer came to. */
+/** What a call is charged. */
 export interface Settlement {
   ref: AccountRef;
   id: string;
@@ -77,23 +83,23 @@ export interface Settlement {
   usage: EntryUsage;
   idempotencyKey: string | null;
   trigger: Trigger;
-  /** It was tried before, and nobody knows whether that landed. */
+  /** An earlier attempt to write it had an unknown outcome. */
   isRetry?: boolean;
-  /** What to write and to say with the entry. */
+  /** Writes and emits more together with the entry. */
   alongside?: ((tx: AccountTx, entry: Entry) => void) | undefined;
 }
 
 /** The entry and the balance after it, or `gone`: the hold had expired and was ended. */
 export type SettleResult = { kind: "settled"; entry: Entry } | { kind: "gone" };
 
-/** Holds: placed before an answer, renewed while it runs, settled or released once. */
+/** Holds: placed before a call, renewed while it runs, settled or released once. */
 export interface Holds {
   /**
-   * Places a hold. When only the holds of running answers stand in the way, waits for them.
-   * Throws 429 `concurrency_limit` at 256 holds, or at the project's own limit.
+   * Places a hold. When only the holds of running calls stand in the way, waits for them. Throws
+   * 429 `concurrency_limit` at 256 holds, or at the project's own limit.
    */
   place<Q extends Quote>(request: HoldRequest<Q>): Promise<HoldResult<Q>>;
-  /** Moves the expiry on and records the use so far; false when the hold is gone. */
+  /** Extends the expiry and records the use so far; false when the hold is gone. */
   renew(ref: AccountRef, id: string, used: Amount): Promise<boolean>;
   /** Charges what was used, and ends the hold. */
   settle(settlement: Settlement): Promise<SettleResult>;
@@ -103,7 +109,7 @@ export interface Holds {
 
 const pollMs = 250;
 
-/** Holds over the account queue. */
+/** Creates holds over the account queue. */
 export function createHolds(queue: AccountQueue, clock: Clock): Holds {
   async function place<Q extends Quote>(request: HoldRequest<Q>): Promise<HoldResult<Q>> {
     const startedAt = clock.elapsed();
@@ -115,14 +121,17 @@ export function createHolds(queue: AccountQueue, clock: Clock): Holds {
         apply: (tx) => applyHold(tx, request, patient),
       });
       if (held.kind !== "held_by_running" || !patient) return held;
-      // Whenever an answer before this one ends, the wait for the next one starts anew.
+      // Each time an earlier call ends, the wait starts again.
       if (await changedWithin(request.ref, deadline - clock.elapsed())) {
         deadline = Math.min(clock.elapsed() + holdWaitMs, startedAt + holdWaitTotalMs);
       }
     }
   }
 
-  /** Whether the account changed here in that time; looks up now and then for other processes. */
+  /**
+   * Whether this process changed the account within that time; reads now and then for other
+   * processes.
+   */
   async function changedWithin(ref: AccountRef, ms: number): Promise<boolean> {
     const stop = new AbortController();
     const change = queue.changed(ref, stop.signal).then(() => !stop.signal.aborted);
@@ -156,7 +165,7 @@ export function createHolds(queue: AccountQueue, clock: Clock): Holds {
         apply(tx) {
           const row = tx.row(booked);
           const landed = row && decodeEntry(row);
-          // One that has expired is charged by what was renewed, under the same id.
+          // An expired hold was charged what was last recorded, under the same id.
           if (landed?.kind === "usage") return { value: { kind: "settled", entry: landed } };
           const hold = tx.takeHold(id);
           if (!hold) return { value: { kind: "gone" } };
@@ -236,7 +245,7 @@ function balanceViewOf({ account: { balance, held }, snapshot }: AccountTx): Bal
   return viewBalance(balance, held, snapshot.project.currency);
 }
 
-/** Throws 429 at the project's limit for one user, or at what one account can hold. */
+/** Throws 429 at the project's limit for one user, or at the capacity of one account. */
 function requireHoldCapacity({ account, ownHolds, snapshot, now }: AccountTx): void {
   const { concurrent } = snapshot.project.limits.user;
   const running = ownHolds.filter((hold) => !isExpired(hold, now));

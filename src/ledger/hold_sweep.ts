@@ -6,24 +6,24 @@ import type { AccountRef } from "./account.ts";
 import type { AccountQueue } from "./account_queue.ts";
 import { holdIndexKey, listHoldIndex } from "./store.ts";
 
-/** Looks after the accounts that nobody touches any more. */
+/** Ends the holds of accounts that no request touches any more. */
 export interface HoldSweep {
   /**
-   * Ends holds that a dead process left, and forgets accounts that hold nothing. Each call does a
-   * bounded part and goes on where it stopped.
+   * Ends holds that a dead process left behind, and drops accounts without holds from the index.
+   * Each call does a bounded part and continues where the last one stopped.
    */
   sweep(): Promise<void>;
-  /** The holds that its last round over all accounts has left. */
+  /** The holds that the last complete round left in place. */
   lastRound(): { open: number; oldestMs: number };
 }
 
 const accountsPerPage = 200;
-/** How long one call goes on to the next page. */
+/** How long one call may run before it leaves the next page to the next call. */
 const sweepMs = 2_000;
-/** Most writes for one account: each ends some holds, of at most 256. */
+/** The most writes for one account: each ends some of at most 256 holds. */
 const writesMax = 16;
 
-/** The sweep over the accounts that may hold money. */
+/** Creates the sweep over the accounts in the hold index. */
 export function createHoldSweep(
   { kv, log, clock }: Pick<Deps, "kv" | "log" | "clock">,
   queue: AccountQueue,
@@ -33,8 +33,9 @@ export function createHoldSweep(
   let round = { open: 0, oldestMs: 0 };
 
   /**
-   * What an account holds, once the draft has ended what has expired. One that is no longer listed
-   * is left alone: its user may have been forgotten, and nothing may be written by that name.
+   * Returns what an account holds, after the transaction has ended what has expired. An account
+   * that is no longer in the index is not touched: its user may have been erased, and nothing may
+   * be written under that name.
    */
   function look(ref: AccountRef): Promise<{ holds: string[]; hasExpired: boolean }> {
     const listed = holdIndexKey(ref);

@@ -27,37 +27,38 @@ import {
 } from "./view.ts";
 import type { AccountTx } from "./account_tx.ts";
 
-/** What answers about money stand on. */
+/** What the handlers of money requests depend on. */
 export interface LedgerDeps {
   deps: Deps;
   recorder: MoneyRecorder;
   offer: Offer;
 }
 
-/** Who asks, of which project, by which request. */
+/** The project, the request and the cause of a money operation. */
 export interface MoneyCall {
   project: Project;
   trigger: Trigger;
   incoming: Incoming;
   /**
-   * Whom the audit trail names; absent for a project's own software, whose keys do this all day.
+   * Whom the audit trail names; absent for a project's own software, whose key makes such calls all
+   * day.
    */
   by?: AuditActor;
 }
 
-/** The body of a deposit or a charge. Throws 400, 408, 413, 415. */
+/** Reads the body of a deposit or a charge. Throws 400, 408, 413, 415. */
 export async function readMoneyBody({ request, inTime }: Incoming): Promise<MoneyBody> {
   return parseWith(moneyBodySchema, (await inTime(readJsonBody(request, bodyBytesMax))).value);
 }
 
-/** The body of a refund. Throws 400, 408, 413, 415. */
+/** Reads the body of a refund. Throws 400, 408, 413, 415. */
 export async function readRefundBody({ request, inTime }: Incoming): Promise<RefundBody> {
   return parseWith(refundBodySchema, (await inTime(readJsonBody(request, bodyBytesMax))).value);
 }
 
 /**
- * Deposits or charges, and answers; a charge that is refused for want of money is a 200 with the
- * way out. Throws 400 `mode_conflict`, 403 when archived, 422 `idempotency_key_reused`.
+ * Deposits or charges, and responds. A charge that is refused for lack of money is a 200 with a
+ * link. Throws 400 `mode_conflict`, 403 when archived, 422 `idempotency_key_reused`.
  */
 export async function respondMoney(
   services: LedgerDeps,
@@ -131,17 +132,18 @@ async function refusedResponse(
   return jsonResponse(200, body, requestId);
 }
 
-/** Throws 400 `mode_conflict` where the money is a person's own, and no project's to give. */
+/** Throws 400 `mode_conflict` where the money belongs to a person's wallet, not to the project. */
 function requireOwnMoney({ mode }: Project): void {
   if (mode === "default") return;
-  const message = "In the shared mode users pay into their wallet themselves; send them the link " +
+  const message = "In the shared mode, users pay into their own wallets. Send them the link " +
     "of 'GET /v1/user/balance/topup'.";
   throw badRequest(null, message, "mode_conflict");
 }
 
 /**
- * Refunds an entry, and answers. Without a user it is that of the entry, whoever they are; of a
- * wallet it has to be named. Throws 404 for an entry of another user, 400 beyond what is left, and
+ * Refunds an entry, and responds. Without a user, the entry's own user is meant; in a wallet the
+ * user has to be named. Throws 404 for an entry of another user, 400 beyond what is left to refund,
+ * and
  * 400 `mode_conflict` for what a person paid into a wallet.
  */
 export async function respondRefund(
@@ -173,7 +175,7 @@ export async function respondRefund(
     origin: { trigger },
     ...(by ? { alongside: auditEntry(deps, { by, action: "refund" }) } : {}),
   });
-  if ("balance" in posted) throw new Error("a refund takes what there is");
+  if ("balance" in posted) throw new Error("a refund is not limited by the balance");
   return refundedResponse(project, posted, requestId);
 }
 
@@ -201,7 +203,7 @@ function bookedResponse(
   return jsonResponse(200, body, requestId, replayed);
 }
 
-/** A page of a user's activities, newest first, as JSON or, where it is accepted, as CSV. */
+/** Responds with a page of a user's activities, newest first, as JSON or, if accepted, as CSV. */
 export async function respondActivities(
   { deps }: Pick<LedgerDeps, "deps">,
   { project, user, incoming }: Omit<MoneyCall, "trigger"> & { user: string },
@@ -227,7 +229,7 @@ export async function respondActivities(
   });
 }
 
-/** Writes the row of the audit trail together with an entry that somebody booked by hand. */
+/** Returns what writes the audit row together with an entry that a person recorded by hand. */
 export function auditEntry(
   deps: Pick<Deps, "id" | "clock">,
   { by, action, reason = null }: { by: AuditActor; action: string; reason?: string | null },

@@ -1,25 +1,25 @@
 import { type Amount, toAmount, zero } from "../base/money.ts";
 import { dayOf, monthOf, periodAt } from "../base/period.ts";
 
-/** What one user did in one month, UTC. */
+/** What one user used in one month (UTC). */
 export interface PeriodSpend {
   /** `YYYY-MM`. */
   month: string;
-  /** Answers that were charged. */
+  /** Responses that were charged. */
   requests: number;
-  /** Of all classes. */
+  /** Tokens of all classes. */
   tokens: number;
-  /** By answers and by charges. */
+  /** Spent on responses and on charges. */
   spent: Amount;
-  /** The day of the last one, `YYYY-MM-DD`, UTC, and what was spent in it. */
+  /** The day of the last use, `YYYY-MM-DD` in UTC, and what was spent on it. */
   day: string;
   daySpent: Amount;
 }
 
-/** One answer or charge, as it counts. */
+/** What one response or charge adds. */
 export type PeriodUsage = Pick<PeriodSpend, "requests" | "tokens" | "spent">;
 
-/** As it is kept with the user's account: amounts in 1e-9 units. Old rows have no day. */
+/** As it is stored with the user's account: amounts in 1e-9 units. Old rows have no day. */
 export type StoredPeriodSpend = [
   month: string,
   requests: number,
@@ -29,9 +29,7 @@ export type StoredPeriodSpend = [
   daySpent?: string,
 ];
 
-/**
- * The use after an answer or a charge; each period begins at nothing. `now` is in ms since 1970.
- */
+/** Adds a response or a charge; each period starts at zero. `now` is in ms since 1970. */
 export function addUsage(
   use: PeriodSpend | null,
   { requests, tokens, spent }: PeriodUsage,
@@ -51,7 +49,7 @@ export function addUsage(
   };
 }
 
-/** What was spent in the day and in the month of `now`. */
+/** Returns what was spent in the day and in the month of `now`. */
 export function spentAt(now: number, use: PeriodSpend | null): { day: Amount; month: Amount } {
   return {
     day: use?.day === dayAt(now, use) ? use.daySpent : zero,
@@ -59,14 +57,14 @@ export function spentAt(now: number, use: PeriodSpend | null): { day: Amount; mo
   };
 }
 
-/** A use as it is stored. */
+/** Encodes the use of a period for the store. */
 export function encodePeriodSpend(
   { month, requests, tokens, spent, day, daySpent }: PeriodSpend,
 ): StoredPeriodSpend {
   return [month, requests, tokens, spent.toString(), day, daySpent.toString()];
 }
 
-/** Reads what `encodeUse` made; null where nothing was counted yet. */
+/** Decodes what `encodePeriodSpend` wrote; null where nothing was counted yet. */
 export function decodePeriodSpend(stored: StoredPeriodSpend | undefined): PeriodSpend | null {
   if (!stored) return null;
   const [month, requests, tokens, spent, day = "", daySpent = "0"] = stored;

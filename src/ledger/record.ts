@@ -26,28 +26,30 @@ import { createHash } from "node:crypto";
 import { utf8Length } from "../base/utf8.ts";
 import { idempotencyKeyReused } from "../base/request.ts";
 
-/** The verbs that post one entry each. Throw 422 `idempotency_key_reused`, 403 when archived. */
+/**
+ * The operations that write one entry each. Throw 422 `idempotency_key_reused`, 403 when archived.
+ */
 export interface MoneyRecorder {
   deposit(posting: MoneyRequest): Promise<MoneyResult>;
   charge(posting: MoneyRequest): Promise<MoneyResult>;
-  /** Tells those who listen of a charge that was refused; `charge` does so of its own. */
+  /** Emits the events of a refused charge; `charge` does so itself. */
   emitRefused(posting: MoneyRequest, refused: RefusedMoney): Promise<void>;
-  /** What the same request was answered by before; null when nothing is booked under its key. */
+  /** Returns the earlier result of the same request; null when none is recorded under its key. */
   findRecorded(verb: "charge" | "refund", repeated: RepeatedRequest): Promise<Recorded | null>;
-  /** An entry of that account, or null. */
+  /** Reads an entry of that account, or null. */
   findEntry(ref: AccountRef, activityId: string): Promise<Entry | null>;
-  /** How much of an entry can still be refunded. */
+  /** Returns how much of an entry can still be refunded. */
   refundableAmount(ref: AccountRef, entry: Entry): Promise<Amount>;
   /**
-   * Throws 400 when it would exceed what is left of the original, and for what a person paid into a
-   * wallet, unless it is paid back where it was paid; 404 for another's entry.
+   * Throws 400 when the amount exceeds what is left of the original, and for what a person paid
+   * into a wallet, unless it was paid back outside; 404 for another user's entry.
    */
   refund(refund: RefundRequest): Promise<MoneyResult>;
-  /** Books what is given back of a deposit that was refunded, for who knows that it was in vain. */
+  /** Reverses a refund of a deposit, for example when the refund failed at the payment provider. */
   reinstate(giving: Reinstatement): Promise<MoneyResult>;
 }
 
-/** Deposit, charge and refund over the account queue. */
+/** Creates deposit, charge and refund over the account queue. */
 export function createMoneyRecorder(kv: Kv, queue: AccountQueue, emit: EmitEvents): MoneyRecorder {
   async function recordEntry(
     operationName: string,
@@ -113,15 +115,16 @@ function refundOp(refunding: RefundRequest): MoneyOp {
     refunding;
   const total = refundedKey(ref.projectId, original.id);
   const originalKey = entryKey(accountLocation(ref).owner, original.id);
-  // Whoever is being forgotten has it closed, also where a wallet's account is written to.
+  // While a user is being erased this account is closed, so it is read even when a wallet's account
+  // is written.
   const own = ref.wallet && !paidExternally ? accountKey(ref.projectId, ref.user) : null;
   return {
     fields: requestFields({ activityId: original.id, amount }),
     reads: [total, originalKey, ...reads, ...(own ? [own] : [])],
     apply(tx, details) {
       if (own) requireNotClosed(decodeAccount(tx.row(own)));
-      // Its user may have been forgotten since it was read; who pays it back for Stripe sees to
-      // that.
+      // The user may have been erased since the entry was read. For refunds made at Stripe the
+      // caller checks that.
       const row = tx.row(originalKey);
       if (!paidExternally && row && decodeEntry(row).user !== ref.user) throw notFound("activity");
       const projectId = original.projectId ?? ref.projectId;
@@ -149,11 +152,13 @@ function leftToRefund(original: Entry, refunded: Uint8Array | null): Amount {
   return toAmount(whole - (refunded ? decodeRefunded(refunded) : zero));
 }
 
-/** A wallet is its owner's: no project gives to it, and none takes what was paid in. */
+/**
+ * A wallet's money belongs to its owner: no project deposits into it or refunds a payment from it.
+ */
 function refundOnlyAtStripe(): ApiError {
   return badRequest(
     null,
-    "In the shared mode what was paid into a wallet is paid back at Stripe, by whoever runs this " +
+    "In the shared mode, a payment into a wallet is refunded at Stripe, by whoever runs this " +
       "server.",
     "mode_conflict",
   );
@@ -162,7 +167,7 @@ function refundOnlyAtStripe(): ApiError {
 function refundExceedsOriginal(left: Amount): ApiError {
   return badRequest(
     "amount",
-    `Of this activity, ${formatAmount(left)} is left to refund.`,
+    `Only ${formatAmount(left)} of this activity is left to refund.`,
     "refund_exceeds_original",
   );
 }
@@ -183,14 +188,14 @@ function refusedResult(tx: AccountTx, kind: RefusalReason): MoneyResult {
   return { kind, balance: viewBalance(balance, held, currency) };
 }
 
-/** What was taken back of a deposit and is given back: no more than was taken. */
+/** The reversal of a refund of a deposit: at most what was taken back. */
 export interface Reinstatement extends RefundRequest {
   amount: Amount;
-  /** What was short when it was taken back, and is due no more: no more than was short. */
+  /** The shortfall of that refund that is no longer due: at most what was short. */
   recovered: Amount;
 }
 
-/** How what is given back is booked; that much can be refunded once more. */
+/** Returns how a reversal is recorded; its amount becomes refundable again. */
 export function reinstateOp(giving: Reinstatement): MoneyOp {
   const { ref, amount, recovered, original, origin, reads = [], alongside } = giving;
   const total = refundedKey(ref.projectId, original.id);
@@ -202,25 +207,26 @@ export function reinstateOp(giving: Reinstatement): MoneyOp {
       const refunded = row ? decodeRefunded(row) : zero;
       const entry = { kind: "deposit" as const, refundedActivityId: original.id, ...details };
       const made = tx.credit(amount, entry, origin, recovered);
-      // First, since who asked may see there that it has been given back meanwhile.
+      // First, since the caller may find there that another call has reversed the refund.
       alongside?.(tx, made);
       const left = refunded - amount - recovered;
-      if (left < 0n) throw new Error(`more is given back of ${original.id} than was taken`);
+      if (left < 0n) throw new Error(`more of ${original.id} is reinstated than was refunded`);
       tx.put(total, toBytes(formatAmount(left)));
       return { value: { kind: "booked", entry: made } };
     },
   };
 }
 
-/** Whether it gives back what was taken back of another entry. */
+/** Whether the entry reverses a refund. */
 export function isReinstatement({ kind, refundedActivityId }: Entry): boolean {
   return kind === "deposit" && refundedActivityId !== null;
 }
 
-/** Throws 400 `not_refundable` for what was given back: the deposit that was paid is refunded. */
+/** Throws 400 `not_refundable` for a reversal: the original deposit has to be refunded instead. */
 export function requireNotReinstatement(entry: Entry): void {
   if (!isReinstatement(entry)) return;
-  const message = `This gives back what was taken of ${entry.refundedActivityId}: refund that.`;
+  const message =
+    `This reverses a refund of ${entry.refundedActivityId}: refund that activity instead.`;
   throw badRequest("activityId", message, "not_refundable");
 }
 
@@ -229,22 +235,22 @@ export interface RepeatedRequest extends Pick<MoneyRequest, "metadata" | "key"> 
   projectId: string;
   user: string;
   amount: Amount | null;
-  /** Of a refund: what it is of. */
+  /** For a refund: the refunded activity. */
   activityId?: string;
 }
 
-/** What an entry has of its request. */
+/** What an entry keeps of its request. */
 export type EntryDetails = { idempotencyKey: string | null; metadata: JsonObject | null };
 
-/** How one verb is booked. */
+/** How one operation is recorded. */
 export interface MoneyOp {
-  /** What makes the request the same one again, besides user and metadata. */
+  /** The fields that identify a repetition of the request, besides user and metadata. */
   fields: Record<string, string | null>;
   reads: AccountOp<unknown>["reads"];
   apply(tx: AccountTx, details: EntryDetails): OpResult<MoneyResult>;
 }
 
-/** Looks under the idempotency key first; gives the record that is already there. */
+/** Looks up the idempotency key first; returns the recorded entry if there is one. */
 export function idempotent(
   name: string,
   posting: MoneyRequest | RefundRequest,
@@ -282,7 +288,7 @@ function requireSameFingerprint(known: IdempotencyRecord, fingerprint: string): 
   if (known.fingerprint !== fingerprint) throw idempotencyKeyReused();
 }
 
-/** The fields of a request that have to be the same when it comes again. */
+/** Returns the fields of a request that must be equal when it is repeated. */
 export function requestFields(
   { amount, activityId }: Pick<RepeatedRequest, "amount" | "activityId">,
 ): MoneyOp["fields"] {
@@ -294,7 +300,7 @@ function fingerprintOf(request: Record<string, unknown>): string {
   return createHash("sha256").update(canonicalJson(request)).digest("base64url");
 }
 
-/** The entry that a key stands for. */
+/** Returns the entry that a key stands for. */
 export async function replayEntry(
   kv: Kv,
   { owner, activityId }: IdempotencyRecord,
@@ -305,7 +311,7 @@ export async function replayEntry(
   return { kind: "replayed", entry };
 }
 
-/** What the same request was answered by before, also where nobody pays any more; or null. */
+/** Returns the earlier result of the same request, also where no one pays any more; or null. */
 export async function findRecorded(
   kv: Kv,
   verb: string,
@@ -319,7 +325,7 @@ export async function findRecorded(
   return await replayEntry(kv, record, projectId);
 }
 
-/** A deposit or a charge to make. */
+/** A deposit or a charge to record. */
 export interface MoneyRequest {
   ref: AccountRef;
   amount: Amount;
@@ -329,31 +335,28 @@ export interface MoneyRequest {
   origin: EntryOrigin;
   /** Rows to write with the entry. */
   alongside?: (tx: AccountTx, entry: Entry) => void;
-  /** Rows that `alongside` looks at: the write checks them. */
+  /** Rows that `alongside` reads: the write checks them. */
   reads?: readonly Key[];
-  /** It was paid, or paid back, outside: it is booked also where nothing new is taken. */
+  /** It was paid, or paid back, outside: recorded even where the project takes no new money. */
   paidExternally?: boolean;
 }
 
-/** A refund to make; without an amount, of all that is left. */
+/** A refund to record; without an amount, of all that is left. */
 export interface RefundRequest extends Omit<MoneyRequest, "amount"> {
   amount: Amount | null;
   original: Entry;
 }
 
-/** What was refused, and the balance that it met. */
+/** Why the money was refused, and the balance at that time. */
 export interface RefusedMoney {
   kind: RefusalReason;
   balance: BalanceView;
 }
 
-/**
- * What became of it: booked now, booked before under this key, or refused, by whatever stands in
- * the way.
- */
+/** The outcome: recorded now, recorded before under this key, or refused. */
 export type MoneyResult = Recorded | RefusedMoney;
 
-/** An entry that is in the books; `replayed`: since an earlier request of the same key. */
+/** A recorded entry; `replayed`: by an earlier request with the same key. */
 export interface Recorded {
   kind: "booked" | "replayed";
   entry: Entry;

@@ -5,14 +5,14 @@ import { utf8Length } from "../base/utf8.ts";
 import { metadataBytesMax, metadataKeysMax, userIdUnitsMax } from "../base/limits.ts";
 import { parseAmount } from "../base/money.ts";
 
-/** A decimal amount greater than zero, as a string: decision of the interface, never a number. */
+/** A decimal amount greater than zero, as a string. The interface never takes a number. */
 const amountSchema = z.string({
   error: 'must be a decimal string such as "12.50"',
 }).transform((text, context) => {
   const amount = parseAmount(text);
   if (amount !== null && amount > 0n) return amount;
   context.addIssue(
-    'must be a decimal greater than zero such as "12.50": ' +
+    'must be a decimal greater than zero, such as "12.50": ' +
       "at most 12 digits before the point and 9 after it",
   );
   return z.NEVER;
@@ -38,7 +38,7 @@ const metadataSchema = z.custom<JsonObject>(isObject, { error: "must be a JSON o
 
 const decimal = z.string().regex(/^-?\d{1,40}(\.\d{1,9})?$/);
 
-/** The body of a deposit and of a charge. `user` is checked where users are. */
+/** The body of a deposit and of a charge. `user` is validated by `endUser`. */
 export const moneyBodySchema = z.strictObject({
   user: userField,
   amount: amountSchema,
@@ -47,13 +47,13 @@ export const moneyBodySchema = z.strictObject({
 /** The body of a deposit and of a charge. */
 export type MoneyBody = z.output<typeof moneyBodySchema>;
 
-/** The body of a refund. Without an amount: all that is left of the entry. */
+/** The body of a refund. Without an amount, all that is left of the entry is refunded. */
 export const refundBodySchema = z.strictObject({
   user: userField,
-  activityId: z.string().regex(/^act_[0-9A-HJKMNP-TV-Z]{26}$/, { error: "is no activity's id" })
+  activityId: z.string().regex(/^act_[0-9A-HJKMNP-TV-Z]{26}$/, { error: "is not an activity id" })
     .meta({ description: "The deposit, charge or usage to refund." }),
   amount: amountSchema.optional().meta({
-    description: "In currency units, as a string. Left out: all that is left to refund.",
+    description: "In currency units, as a string. Omitted: all that is left to refund.",
   }),
   metadata: metadataSchema.nullish(),
 }).meta({ id: "RefundRequest" });
@@ -65,47 +65,47 @@ export const forgetBodySchema = z.strictObject({
   forfeit: z.boolean().default(false).meta({ description: "Take what is left of the balance." }),
 });
 
-/** Where a walk over an account's entries stands, from its last one back to its first. */
+/** The position of a walk over an account's entries, from its last one back to its first. */
 const walkSchema = z.strictObject({
   owner: z.string().max(64),
   name: z.string().max(userIdUnitsMax),
   /** The account's last entry when the walk began. */
   last: z.string().max(64).nullable(),
   /**
-   * The entry to look at, the number that it should have and the balance that it should leave; null
-   * where that is not known, since the one after it cannot be read.
+   * The next entry, its expected number and the balance it should leave; null where that is unknown
+   * because the entry after it cannot be read.
    */
   next: z.string().max(64).nullable(),
   seq: z.int(),
   balance: decimal.nullable(),
-  /** What was refunded of entries that are still to come. */
+  /** Refunded amounts of entries that the walk has yet to meet. */
   refunds: z.array(z.tuple([z.string().max(64), decimal])).max(100),
-  /** There were too many of them to carry along, or one that cannot be read. */
+  /** There were too many of them to carry along, or one could not be read. */
   forgotten: z.boolean(),
-  /** The name that entries have which are not renamed yet. */
+  /** The name on entries that are not renamed yet. */
   formerly: z.string().max(userIdUnitsMax).nullable(),
 });
-/** Where a walk over an account's entries stands. */
+/** The position of a walk over an account's entries. */
 export type ChainWalk = z.output<typeof walkSchema>;
 
 const lastSeen = z.tuple([z.string().max(64), z.string().max(userIdUnitsMax)]).nullable();
 
-/** Where the verification of the ledger stands: between two owners, or within one. */
+/** The position of the ledger's verification: between two owners, or within one. */
 export const ledgerPlaceSchema = z.strictObject({
   /** Entries up to this time, in ms, were all written before the verification began. */
   cut: z.number(),
-  /** The last account, and the last entry, that were looked at. */
+  /** The last account, and the last entry, that were checked. */
   account: lastSeen,
   entry: lastSeen,
   owner: z.string().max(64).nullable(),
-  /** The last owner of whom all was looked at. */
+  /** The last owner who was checked completely. */
   done: z.string().max(64).nullable(),
   /** The version of the owner's last move of an account to another name. */
   moved: z.string().max(64).nullable(),
   walk: walkSchema.nullable(),
-  /** Of this owner's entries up to `cut`: those that its accounts lead to, those that there are. */
+  /** This owner's entries up to `cut`: how many its accounts lead to, and how many are stored. */
   chained: z.int(),
   listed: z.int(),
 });
-/** Where the verification of the ledger stands. */
+/** The position of the ledger's verification. */
 export type LedgerPlace = z.output<typeof ledgerPlaceSchema>;

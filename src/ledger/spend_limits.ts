@@ -19,8 +19,8 @@ import {
 } from "./authorization.ts";
 
 /**
- * What is further off was counted by a clock that was ahead, or is forgiven. Requests are never
- * more than a minute off, and what clocks differ by; tokens are taken however few are left.
+ * A counter further in the future was written by a clock that was ahead; it is reset. Requests are
+ * never more than a minute off, plus clock differences; tokens are counted however few are left.
  */
 const debtMaxMs: Readonly<RateCounters> = { requests: 5 * 60_000, tokens: 60 * 60_000 };
 
@@ -33,7 +33,9 @@ interface SpendLimitsOptions {
   now: number;
 }
 
-/** What bounds one user's spending beside the money: a wallet owner's leave, a project's limits. */
+/**
+ * What limits a user's spending besides the balance: a wallet owner's grant, a project's limits.
+ */
 export class SpendLimits {
   changed = false;
   #authorization: Authorization | null;
@@ -52,17 +54,17 @@ export class SpendLimits {
     this.#now = now;
   }
 
-  /** To be kept with the account; null where a wallet pays, or nothing was counted. */
+  /** To be stored with the account; null where a wallet pays, or nothing was counted. */
   get counters(): RateCounters | null {
     return this.#wallet ? null : this.#counters;
   }
 
-  /** What the user did this month, in this project; null before the first charge. */
+  /** What the user used this month, in this project; null before the first charge. */
   get use(): PeriodSpend | null {
     return this.#use;
   }
 
-  /** Beside a wallet, which is for several projects, what counts for one is kept with its leave. */
+  /** A wallet serves several projects, so a user's counters are stored with the grant instead. */
   get row(): Uint8Array | null {
     if (!this.#authorization) return null;
     const counters = this.#counters ? { counters: this.#counters } : {};
@@ -70,28 +72,27 @@ export class SpendLimits {
     return encodeAuthorization({ ...this.#authorization, ...counters, ...use });
   }
 
-  /** Whether new money may be spent: of a wallet, whether its owner allows it. */
+  /** Whether new money may be spent; for a wallet, whether its owner allows it. */
   get authorized(): boolean {
     return !this.#wallet || this.#grant?.status === "active";
   }
 
   /**
-   * What a wallet's owner still allows today, less what is held. Null without a wallet. Under a
-   * leave that has given way to another one nothing more: what is held by then is paid for as it
-   * began.
+   * What a wallet's owner still allows today, less what is held. Null without a wallet. Zero under
+   * a grant that was replaced: calls that it already covers are still paid for.
    */
   allowance(held: Amount): Amount | null {
     if (!this.#wallet) return null;
     return this.#grant ? allowanceLeft(this.#grant, { held, now: this.#now }) : zero;
   }
 
-  /** The user's authorization, if it is about this wallet. */
+  /** The user's authorization, if it concerns this wallet. */
   get #grant(): Authorization | null {
     const isOwn = this.#authorization?.connectionId === this.#wallet?.connectionId;
     return isOwn ? this.#authorization : null;
   }
 
-  /** What the project's limits of a day and a month leave, less what is held; null without any. */
+  /** What the project's daily and monthly limits leave, less what is held; null without limits. */
   budget(held: Amount): Amount | null {
     const { spendPerDay, spendPerMonth } = this.#limits;
     if (spendPerDay === null && spendPerMonth === null) return null;
@@ -101,7 +102,7 @@ export class SpendLimits {
     return today !== null && thisMonth !== null ? least(today, thisMonth) : today ?? thisMonth;
   }
 
-  /** How the user's rates stand; null where there is no limit. */
+  /** The state of the user's rate limits; null where there is no limit. */
   get requests(): RateState | null {
     return this.#rate("requests", this.#limits.requestsPerMinute);
   }
@@ -114,12 +115,12 @@ export class SpendLimits {
     this.#take("requests", this.#limits.requestsPerMinute, 1);
   }
 
-  /** Tokens count once they are known: at an answer's end. */
+  /** Tokens are counted once they are known, when a call ends. */
   countTokens(count: number): void {
     this.#take("tokens", this.#limits.tokensPerMinute, count);
   }
 
-  /** An answer or a charge. */
+  /** Counts a response or a charge. */
   countUse(used: PeriodUsage): void {
     this.#use = addUsage(this.#use, used, this.#now);
     this.changed = true;
@@ -155,12 +156,12 @@ function remainingOf(limit: string | null, spent: Amount, held: Amount): Amount 
   return toAmount(cap > spent + held ? cap - spent - held : 0n);
 }
 
-/** What a user has used of a project's rates. Kept only where there are any. */
+/** What a user has used of a project's rate limits. Stored only where there are limits. */
 export interface RateCounters {
-  /** When requests and tokens will be there again in full, in ms. */
+  /** When the limits of requests and tokens will be fully available again, in ms. */
   requests: number;
   tokens: number;
 }
 
-/** Before anything was counted. */
+/** The counters before anything was counted. */
 export const noRateCounters: RateCounters = { requests: 0, tokens: 0 };

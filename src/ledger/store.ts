@@ -5,53 +5,59 @@ import type { Key, Kv } from "../store/kv.ts";
 import { type Account, accountLocation, type AccountRef, decodeAccount } from "./account.ts";
 import type { Entry } from "./entry.ts";
 
-/** The account as the store has it now, expired holds included. */
+/** Reads the account as it is stored, including expired holds. */
 export async function readAccount(kv: Kv, ref: AccountRef): Promise<Account> {
   const { owner, name } = accountLocation(ref);
   return decodeAccount((await kv.get(accountKey(owner, name))).value);
 }
 
-/** One entry of a project or a person, or null. */
+/** Reads an entry of a project or a person, or null. */
 export async function readEntry(kv: Kv, owner: string, id: string): Promise<Entry | null> {
   const { value } = await kv.get(entryKey(owner, id));
   return value && decodeEntry(value);
 }
 
-/** Reads an entry's bytes. */
+/** Decodes an entry. */
 export function decodeEntry(bytes: Uint8Array): Entry {
   return fromBytesExactly<Entry>(bytes);
 }
 
-/** Reads how much of an entry has been refunded. */
+/** Decodes how much of an entry has been refunded. */
 export function decodeRefunded(bytes: Uint8Array): Amount {
   return fromDecimal(fromBytes<string>(bytes));
 }
 
-/** What an idempotency key stands for. */
+/** The entry that an idempotency key stands for, and the request that created it. */
 export interface IdempotencyRecord {
   activityId: string;
   fingerprint: string;
-  /** Of an entry in a wallet: the wallet's owner. */
+  /** For an entry in a wallet: the wallet's owner. */
   owner?: string;
 }
 
-/** Reads an idempotency record's bytes. */
+/** Decodes an idempotency record. */
 export function decodeIdempotency(bytes: Uint8Array): IdempotencyRecord {
   return fromBytes<IdempotencyRecord>(bytes);
 }
 
-/** An idempotency record's bytes. */
+/** Encodes an idempotency record. */
 export function encodeIdempotency(record: IdempotencyRecord): Uint8Array {
   return toBytes(record);
 }
 
-/** Where it is said that an account may hold money; of a wallet, for each of its connections. */
+/**
+ * Returns the key of the row that marks an account as possibly holding money; one row for each
+ * connection of a wallet.
+ */
 export function holdIndexKey(ref: AccountRef): Key {
   const { owner, name } = accountLocation(ref);
   return holdingKey(owner, name, ref.wallet?.connectionId ?? null);
 }
 
-/** Accounts that may hold money, from `after` on, and where to go on; null at the end. */
+/**
+ * Lists a page of the accounts in the hold index, after `after`, and where the next page starts;
+ * null at the end.
+ */
 export async function listHoldIndex(
   kv: Kv,
   after: Key | null,

@@ -21,7 +21,7 @@ import { type Listing, rowsPerPage } from "../store/listing.ts";
 
 const authorizationSchema = z.object({
   status: z.enum(["active", "revoked", "declined"]),
-  dailyCap: decimal.meta({ description: "Most that the person allows for one day, UTC." }),
+  dailyCap: decimal.meta({ description: "The most that the person allows for one day (UTC)." }),
   decidedAt: time.meta({ description: "The person's last decision." }),
 });
 /** What a person allows, as the project sees it. */
@@ -33,26 +33,26 @@ export const userSchema = z.object({
   currency,
   ...balanceFields,
   entries: z.int().min(0).nullable().meta({
-    description: "How many entries there are; null of a wallet, which is for others too.",
+    description: "The number of entries; null for a wallet, which serves other projects too.",
   }),
   lastActivityId: z.string().nullable(),
   authorization: authorizationSchema.nullable().meta({
-    description: "In the shared mode: what the person whose wallet it is allows.",
+    description: "In the shared mode: what the wallet's owner allows.",
   }),
 }).meta({ id: "User" });
 /** One user of a project, with their money. */
 export type UserView = z.output<typeof userSchema>;
 
-/** The same with the money that is put aside for running answers. */
+/** A user, including the money held for running calls. */
 export const userDetailSchema = userSchema.extend({
   holds: z.array(z.object({ id: z.string(), amount: decimal, expiresAt: time })).meta({
-    description: "Money that is put aside for running answers.",
+    description: "Money held for running calls.",
   }),
 }).meta({ id: "UserDetail" });
-/** The same with the money that is put aside for running answers. */
+/** A user, including the money held for running calls. */
 export type UserDetail = z.output<typeof userDetailSchema>;
 
-/** Which users a page has: those whose ids begin with `prefix`, from `cursor` on. */
+/** Selects a page of users: those whose ids start with `prefix`, from `cursor` on. */
 export interface UserQuery {
   limit: number;
   cursor: string | undefined;
@@ -61,9 +61,9 @@ export interface UserQuery {
 }
 
 /**
- * A page of a project's users, in order of their ids as UTF-8. In the default mode these are the
- * accounts, in the shared mode those for whom a person has decided anything. It costs as many reads
- * as it shows, however many there are. Throws 400 for a cursor that is none.
+ * Returns a page of a project's users, in order of their ids as UTF-8. In the default mode these
+ * are the accounts, in the shared mode those for whom a person has decided anything. It costs as
+ * many reads as it returns users. Throws 400 for an invalid cursor.
  */
 export async function listUsers(
   kv: Kv,
@@ -74,7 +74,7 @@ export async function listUsers(
   const { under, at } = placeOfUsers(project);
   const start = first === "" ? {} : { start: at(first) };
   const rows = await kv.list({ prefix: under, ...start, limit: limit + 1 });
-  // Ids that begin alike stand together, so the first one that does not is the end.
+  // Ids with the same start are adjacent, so the first one that differs ends the page.
   const found = rows.filter((row) => userOf(row).startsWith(prefix));
   const next = found[limit];
   return {
@@ -83,7 +83,7 @@ export async function listUsers(
   };
 }
 
-/** The next users behind that one, as `listUsers` has them; null is the start. */
+/** Returns the users after the given one, as `listUsers` does; null starts at the beginning. */
 export async function listUsersAfter(
   kv: Kv,
   project: Project,
@@ -94,7 +94,7 @@ export async function listUsersAfter(
   return (await readDetails(kv, project, { rows, now })).map(withoutHolds);
 }
 
-/** One user as they stand now. Throws 404 for one that the project has never had. */
+/** Reads one user's current state. Throws 404 for one that the project has never had. */
 export async function readUser(
   kv: Kv,
   project: Project,
@@ -137,7 +137,7 @@ async function readDetails(
     decided.map(({ authorization }) => accountKey(authorization.personId, project.currency)),
   );
   return decided.map(({ user, authorization }, at) => {
-    // Who may not spend of a wallet may not see what is in it.
+    // A project that may not spend from a wallet may not see its balance.
     const { status, connectionId } = authorization;
     const account = parseAccount(status === "active" ? wallets[at]?.value ?? null : null);
     const holds = account.holds.filter((hold) => hold.connectionId === connectionId);
@@ -183,7 +183,7 @@ function readCursor(cursor: string): string {
   throw badCursor();
 }
 
-/** All users of a project with their balances as they count now, in order of their ids. */
+/** Lists all users of a project with their current balances, in order of their ids. */
 export function listAllUsers(kv: Kv, project: Project, now: () => number): Listing {
   return async ({ after }) => {
     const page = { after, limit: rowsPerPage, now: now() };

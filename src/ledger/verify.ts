@@ -37,11 +37,11 @@ import { holdsPerAccountMax } from "../base/limits.ts";
 import { keyText } from "../store/batch.ts";
 import { holdIndexKey } from "./store.ts";
 
-/** Longer than any write may be under way: what is older has landed, or never will. */
+/** Longer than any write can be under way: older ones have landed, or never will. */
 const settledMs = 60_000;
 const entriesPerRead = 100;
 
-/** What the parts of one page share. */
+/** What the steps of one page share. */
 interface Page {
   place: LedgerPlace;
   budget: ScanBudget;
@@ -50,9 +50,8 @@ interface Page {
 }
 
 /**
- * All accounts and entries, owner by owner: each account's entries are walked from its last one,
- * and then all entries there are of the owner are counted, since none may be outside of its
- * accounts.
+ * Verifies all accounts and entries, owner by owner: walks each account's entries from its last
+ * one, then counts all stored entries of the owner, since none may exist outside of its accounts.
  */
 export function scanLedger({ kv, clock }: { kv: Kv; clock: Clock }, costsOf: CostsOf): Scan {
   const start = (): LedgerPlace => ({
@@ -68,7 +67,7 @@ export function scanLedger({ kv, clock }: { kv: Kv; clock: Clock }, costsOf: Cos
   });
 
   async function nextOwner({ done }: LedgerPlace): Promise<string | null> {
-    // Behind all that is of the last one: an account that came meanwhile would lead back to it.
+    // Just after all keys of the last owner: a new account of theirs would lead back to them.
     const after = (prefixOf: (owner: string) => Key) =>
       done === null ? null : prefixOf(`${done}\0`);
     const [inAccounts, inEntries] = await Promise.all([
@@ -80,8 +79,8 @@ export function scanLedger({ kv, clock }: { kv: Kv; clock: Clock }, costsOf: Cos
   }
 
   /**
-   * Begins with an owner anew when one of their accounts was moved to another name meanwhile, which
-   * leads entries from one account to another; false when none was.
+   * Starts again with an owner when one of their accounts was moved to another name during the
+   * walk, which moves entries between accounts. Returns false when none was.
    */
   async function restart({ place }: Page, owner: string): Promise<boolean> {
     const { version: moved } = await kv.get(movedKey(owner));
@@ -91,7 +90,7 @@ export function scanLedger({ kv, clock }: { kv: Kv; clock: Clock }, costsOf: Cos
     return true;
   }
 
-  /** Goes on with one account; false when the owner has no more. */
+  /** Continues with one account; false when the owner has no more. */
   async function walkAccount(page: Page, owner: string): Promise<boolean> {
     const { place, budget, checked, faults } = page;
     if (place.walk === null) {
@@ -116,7 +115,7 @@ export function scanLedger({ kv, clock }: { kv: Kv; clock: Clock }, costsOf: Cos
     return true;
   }
 
-  /** Goes on with the entries; false when the owner has no more. */
+  /** Continues with the entries; false when the owner has no more. */
   async function listEntries(page: Page, owner: string): Promise<boolean> {
     const { place, budget, checked, faults } = page;
     const after = within(owner, place.entry, entryKey);
@@ -139,7 +138,9 @@ export function scanLedger({ kv, clock }: { kv: Kv; clock: Clock }, costsOf: Cos
     const { listed, chained } = place;
     if (listed !== chained) {
       if (await restart(page, owner)) return;
-      faults.push(`owner ${owner}: ${listed} entries are stored, its accounts lead to ${chained}`);
+      faults.push(
+        `owner ${owner}: ${listed} entries are stored, but its accounts lead to ${chained}`,
+      );
     }
     countRows(checked, "owners");
     Object.assign(place, { owner: null, done: owner, chained: 0, listed: 0 });
@@ -163,12 +164,12 @@ export function scanLedger({ kv, clock }: { kv: Kv; clock: Clock }, costsOf: Cos
   };
 }
 
-/** One that cannot be read was not written just now. */
+/** An unreadable entry counts as old: it was not written just now. */
 function isOlder(entry: Entry | null, cut: number): boolean {
   return entry === null || entry.createdAt <= cut;
 }
 
-/** The key of the last one seen, where it is of this owner. */
+/** Returns the key of the last one seen, if it belongs to this owner. */
 function within(
   owner: string,
   seen: [string, string] | null,
@@ -177,10 +178,10 @@ function within(
   return seen?.[0] === owner ? keyOf(...seen) : null;
 }
 
-/** The sweep ends expired holds every few seconds, but many at once take it a while. */
+/** The sweep ends expired holds every few seconds, but a large number takes it a while. */
 const holdGraceMs = 10 * 60 * 1000;
 
-/** What is wrong with an account's own record, its entries aside. */
+/** Returns what is wrong with an account's own record, apart from its entries. */
 export async function faultsOfAccount(
   kv: Kv,
   { key, value }: Row,
@@ -199,24 +200,24 @@ export async function faultsOfAccount(
     (last === null) !== (seq === 0),
     `has ${seq} entries, of which ${last ?? "none"} is the last`,
   );
-  say(last === null && balance !== 0n, `has ${formatAmount(balance)}, and no entry`);
+  say(last === null && balance !== 0n, `has ${formatAmount(balance)}, but no entry`);
   say(holds.length > holdsPerAccountMax, `has ${holds.length} holds`);
-  say(new Set(holds.map(({ id }) => id)).size < holds.length, "has a hold twice");
+  say(new Set(holds.map(({ id }) => id)).size < holds.length, "lists a hold twice");
   for (const { id, amount, used, expiresAt } of holds) {
-    const late = `is still there, ${Math.round((now - expiresAt) / 1000)} s after its end`;
+    const late = `is still there ${Math.round((now - expiresAt) / 1000)} s after its expiry`;
     say(expiresAt < now - holdGraceMs, `has hold ${id}, which ${late}`);
     say(amount < 0n || used < 0n, `has hold ${id}, which is less than zero`);
   }
   countRows(counts, "holds", holds.length);
   if (holds.length > 0) {
-    // The row moves in one write with the account.
+    // The row changes in one write with the account.
     faults.push(
       ...await verifyAtRest(kv, { key, counts }, async (row) => {
         const now = readOrNull(row.value, parseStoredAccount);
         const connections = new Set(now?.holds.map((hold) => hold.connectionId));
         const rows = await kv.getMany([...connections].map((id) => holdingKey(owner, name, id)));
         return rows.some((found) => found.value === null)
-          ? ["has holds that the sweep does not know of"]
+          ? ["has holds, but is missing in the hold index"]
           : [];
       }),
     );
@@ -226,7 +227,7 @@ export async function faultsOfAccount(
 
 const holdRowsPerRead = 100;
 
-/** All rows that lead the sweep to accounts which may hold money: each to the one of its key. */
+/** Verifies the hold index: each row names the account of its key. */
 export function scanHoldIndex({ kv }: { kv: Kv }): Scan {
   return scanRows({
     name: "holding",
@@ -245,12 +246,12 @@ function faultsOf({ key, value }: Row): string[] {
   if (!ref) return [`row ${key.join(" ")} cannot be read`];
   const named = holdIndexKey(ref);
   if (keyText(named) === keyText(key)) return [];
-  return [`row ${key.join(" ")} leads the sweep to ${named.slice(1).join(" ")}`];
+  return [`row ${key.join(" ")} of the hold index names ${named.slice(1).join(" ")}`];
 }
 
 const keysPerRead = 100;
 
-/** All idempotency records: the entry of each exists, and carries its key. */
+/** Verifies all idempotency records: the entry of each exists and carries its key. */
 export function scanIdempotency({ kv }: { kv: Kv }): Scan {
   return scanRows({
     name: "idempotency",
@@ -263,7 +264,7 @@ export function scanIdempotency({ kv }: { kv: Kv }): Scan {
       const faults: string[] = [];
       for (const [at, row] of rows.entries()) {
         if (faultOf(row, entries[at]) === null) continue;
-        // A record that names a user who is forgotten moves, in one write with its entry's key.
+        // A record that names an erased user moves in one write with its entry's key.
         faults.push(
           ...await verifyAtRest(kv, { key: row.key, counts }, async (again) => {
             const fault = faultOf(again, await kv.get(entryKeyOf(again)));

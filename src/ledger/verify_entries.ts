@@ -21,7 +21,9 @@ import type { Account } from "./account.ts";
 import type { ChainWalk } from "./schema.ts";
 import { isReinstatement } from "./record.ts";
 
-/** What is wrong with some entries of one owner, and the entries: null for those not to be read. */
+/**
+ * Returns what is wrong with some entries of one owner, and the entries; null for unreadable ones.
+ */
 export async function faultsOfEntries(
   kv: Kv,
   rows: readonly Row[],
@@ -37,7 +39,7 @@ export async function faultsOfEntries(
   countRows(counts, "entriesWithKey", keyed.length);
   for (const [at, entry] of keyed.entries()) {
     if (faultOfRecord(owner, entry, records[at]) === null) continue;
-    // A user who is forgotten loses keys that name them, in one write with their records.
+    // An erased user's keys that name them are removed in one write with their records.
     const judge = (again: Row) => judgeAgain(kv, owner, again);
     faults.push(...await verifyAtRest(kv, { key: entryKey(owner, entry.id), counts }, judge));
   }
@@ -67,7 +69,7 @@ async function judgeAgain(kv: Kv, owner: string, { value }: Row): Promise<string
   return fault === null ? [] : [fault];
 }
 
-/** Two entries that follow the same one: where a write was lost, both are near each other. */
+/** Finds two entries that follow the same one. Where a write was lost, both are near each other. */
 function forksAmong(owner: string, entries: readonly Entry[]): string[] {
   const follows = ({ prev, projectId, user }: Entry) => prev ?? `nothing ${projectId} ${user}`;
   const byPrevious = Map.groupBy(entries, follows);
@@ -80,11 +82,11 @@ function forksAmong(owner: string, entries: readonly Entry[]): string[] {
 interface Step {
   walk: ChainWalk;
   entry: Entry;
-  /** The record of how much of it has been refunded. */
+  /** The record of how much of the entry has been refunded. */
   total: Uint8Array | null;
 }
 
-/** A walk over an account's entries as the account is now, from its last one to its first. */
+/** Starts a walk over an account's entries, from its last one to its first. */
 export function startWalk({ key }: Row, { last, seq, balance, formerly }: Account): ChainWalk {
   const [owner, name] = [String(key[1]), String(key[2])];
   const refunds: ChainWalk["refunds"] = [];
@@ -102,9 +104,9 @@ export function startWalk({ key }: Row, { last, seq, balance, formerly }: Accoun
 }
 
 /**
- * Walks on until the first entry or the end of the budget: entries never change, so money may move
- * meanwhile. Gives the faults; the walk has ended when its `next` is null. An entry that cannot be
- * read is passed by: it is named where all that are stored are listed.
+ * Walks to the first entry or the end of the budget. Entries never change, so money may move during
+ * the walk. Returns the faults; the walk has ended when its `next` is null. An unreadable entry is
+ * skipped: it is reported where all stored entries are listed.
  */
 export async function continueWalk(
   kv: Kv,
@@ -113,7 +115,7 @@ export async function continueWalk(
     budget: ScanBudget;
     counts: ScanCounts;
     costsOf: CostsOf;
-    /** Null for one that cannot be read. */
+    /** Called with null for an unreadable entry. */
     onEntry(entry: Entry | null): void;
   },
 ): Promise<string[]> {
@@ -154,15 +156,20 @@ export async function continueWalk(
   return faults;
 }
 
-/** To the entry before; from there on by what this one says, so that one fault is told once. */
+/**
+ * Moves to the previous entry, and continues with the values of this one, so that one fault is
+ * reported once.
+ */
 function goBack(walk: ChainWalk, entry: Entry): void {
-  // What does not count down would lead in a circle.
+  // An entry whose number does not decrease would lead in a circle.
   walk.next = entry.seq > 1 && entry.seq <= walk.seq ? entry.prev : null;
   walk.seq = entry.seq - 1;
   walk.balance = formatAmount(fromDecimal(entry.balanceAfter) - fromDecimal(entry.delta));
 }
 
-/** To the entry before one that cannot be read, or is missing, as long as it still leads there. */
+/**
+ * Moves past an entry that is unreadable or missing, as long as it still names the one before it.
+ */
 function passBy(walk: ChainWalk, { value }: Row, counts: ScanCounts): void {
   const link = readOrNull(value, parseEntryLink);
   walk.next = link && link.seq > 1 && link.seq === walk.seq ? link.prev : null;
@@ -172,24 +179,26 @@ function passBy(walk: ChainWalk, { value }: Row, counts: ScanCounts): void {
   forgetRefunds(walk, counts);
 }
 
-/** Refunds come after what they refund, so going back all are met before it is. */
+/** Refunds come after what they refund, so a walk backwards meets all of them first. */
 async function faultsOfRefunds(kv: Kv, { walk, entry, total: stored }: Step): Promise<string[]> {
   const at = walk.refunds.findIndex(([id]) => id === entry.id);
   const [met] = at < 0 ? [] : walk.refunds.splice(at, 1);
   const sum = met ? fromDecimal(met[1]) : zero;
   const total = stored ? readOrNull(stored, parseStoredRefunded) : zero;
-  if (total === null) return ["has a total of its refunds that cannot be read"];
+  if (total === null) return ["has an unreadable total of its refunds"];
   const faults: string[] = [];
   if (total > fromDecimal(absoluteAmount(entry))) {
     faults.push(
-      `of ${absoluteAmount(entry)} is refunded with ${formatAmount(total)}, which is more`,
+      `is refunded with ${formatAmount(total)}, which is more than ${absoluteAmount(entry)}`,
     );
   }
-  // A refund that came after the account was read is in the total, and not among those met.
+  // A refund made after the account was read is in the total, and the walk has not met it.
   if (total !== sum && !walk.forgotten) {
     const newer = await newerRefunds(kv, walk, entry.id);
     if (newer && !sumsOf(sum, newer).includes(total)) {
-      faults.push(`has refunds of ${formatAmount(sum)}, and a total of ${formatAmount(total)}`);
+      faults.push(
+        `has refunds of ${formatAmount(sum)}, but a recorded total of ${formatAmount(total)}`,
+      );
     }
   }
   return faults;
@@ -205,7 +214,9 @@ function noteRefund(walk: ChainWalk, entry: Entry): void {
 
 const carriedRefundsMax = 100;
 
-/** Between two pages only so many are carried along; what is left out is counted, not hidden. */
+/**
+ * Only so many are carried from one page to the next; the rest is counted as unchecked, not hidden.
+ */
 function forgetRefunds(walk: ChainWalk, counts: ScanCounts): void {
   if (walk.forgotten) return;
   walk.refunds = [];
@@ -213,17 +224,17 @@ function forgetRefunds(walk: ChainWalk, counts: ScanCounts): void {
   countRows(counts, "accountsWithRefundsNotSummed");
 }
 
-/** The sum, and the sum after each one more. */
+/** Returns the sum, and the sum after each further amount. */
 function sumsOf(sum: Amount, amounts: readonly Amount[]): Amount[] {
   const sums = [sum];
   for (const amount of amounts) sums.push(toAmount((sums.at(-1) ?? zero) + amount));
   return sums;
 }
 
-/** What an answer may have cost, by what its entry keeps: its price, and what it used. */
+/** Returns what a response may have cost, by the prices and usage that its entry keeps. */
 export type CostsOf = (usage: EntryUsage) => readonly Amount[];
 
-/** What is wrong with an entry, as the walk has come to it; what it refunds is another matter. */
+/** Returns what is wrong with an entry where the walk has met it, apart from its refunds. */
 export function faultsOfEntry(walk: ChainWalk, entry: Entry, costsOf: CostsOf): string[] {
   return [...faultsOfPlace(walk, entry), ...faultsOfKind(entry), ...faultsOfCost(entry, costsOf)];
 }
@@ -238,21 +249,24 @@ function faultsOfPlace(walk: ChainWalk, entry: Entry): string[] {
   const faults: string[] = [];
   const say = (wrong: boolean, what: string) => void (wrong && faults.push(what));
   say(entry.id !== walk.next, `is stored as ${walk.next}`);
-  say(seq !== walk.seq, `has number ${seq}, not ${walk.seq}`);
-  say((prev === null) !== (seq === 1), `is number ${seq} and names ${prev ?? "none"} before it`);
+  say(seq !== walk.seq, `has number ${seq}, but should have ${walk.seq}`);
+  say(
+    (prev === null) !== (seq === 1),
+    `is number ${seq} and names ${prev ?? "none"} as the previous entry`,
+  );
   say(
     walk.balance !== null && balanceAfter !== fromDecimal(walk.balance),
-    `has balanceAfter ${entry.balanceAfter}, not ${walk.balance}`,
+    `has balanceAfter ${entry.balanceAfter}, but should have ${walk.balance}`,
   );
   say(
     seq === 1 && delta !== balanceAfter,
-    `is the first: its delta ${entry.delta} is not the balance after it`,
+    `is the first entry, but its delta ${entry.delta} is not its balanceAfter`,
   );
   say(balanceAfter < 0n, `leaves ${entry.balanceAfter}, less than zero`);
   say(heldAfter < 0n || heldAfter > balanceAfter, `has heldAfter ${entry.heldAfter}`);
   say(
     entry.projectId === undefined && ![walk.name, walk.formerly].includes(entry.user),
-    `is of user ${entry.user}, not ${walk.name}`,
+    `is of user ${entry.user}, but in the account of ${walk.name}`,
   );
   return faults;
 }
@@ -272,7 +286,7 @@ function faultsOfKind(entry: Entry): string[] {
   return faults;
 }
 
-/** Only what is taken can be short, and a charge that could not be taken whole is refused. */
+/** Only a debit can fall short, and a charge that could not be taken whole is refused. */
 function mayBeShort(entry: Entry): boolean {
   const shortfall = fromDecimal(entry.shortfall);
   if (isReinstatement(entry)) return shortfall <= 0n;
@@ -288,15 +302,15 @@ function faultsOfCost({ usage, delta, shortfall }: Entry, costsOf: CostsOf): str
   const costs = costsOf(usage);
   if (costs.some((cost) => cost === due)) return [];
   const cost = formatAmount(costs[0] ?? zero);
-  return [`comes to ${formatAmount(due)}, but its tokens cost ${cost}`];
+  return [`was due ${formatAmount(due)}, but its tokens cost ${cost}`];
 }
 
-/** An account that has grown by more than this while it is looked at is not followed. */
+/** The walk does not follow an account that has grown by more entries than this since it began. */
 const newerMax = 5_000;
 
 /**
- * How much a refund took of its original: also what was no longer there to be taken back. What
- * gives back is less than nothing.
+ * Returns how much a refund took of its original, including what was no longer there to take. A
+ * reinstatement is negative.
  */
 export function refundTotalOf(entry: Entry): Amount {
   const amount = fromDecimal(absoluteAmount(entry));
@@ -304,7 +318,8 @@ export function refundTotalOf(entry: Entry): Amount {
 }
 
 /**
- * The refunds of an entry since the walk began, oldest first; null where they cannot all be read.
+ * Returns the refunds of an entry since the walk began, oldest first; null where they cannot all be
+ * read.
  */
 export async function newerRefunds(
   kv: Kv,

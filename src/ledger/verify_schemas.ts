@@ -8,13 +8,13 @@ import { type Account, type AccountRef, parseAccount } from "./account.ts";
 import type { Entry } from "./entry.ts";
 import { decodeEntry, decodeIdempotency, type IdempotencyRecord } from "./store.ts";
 
-// What the ledger has ever stored, as the verification reads it: it is here that damage shows, and
-// nothing may be made of it that breaks a key or a cursor. Further fields are a later version's.
+// What every version of the ledger has stored, as the verification reads it. Damage shows here, so
+// nothing may pass that would break a key or a cursor. Unknown fields belong to a later version.
 
-/** An id of ours: a cursor carries none that is longer. */
+/** An id. A cursor cannot carry a longer one. */
 const id = z.string().min(1).max(64);
 const user = z.string().min(1).max(userIdUnitsMax);
-/** With room in a cursor for the sum of some. */
+/** Leaves space in a cursor for a sum of several. */
 const decimal = z.string().regex(/^-?\d{1,36}(\.\d{1,9})?$/);
 const units = z.string().regex(/^-?\d{1,45}$/);
 const tokens = z.int().min(0);
@@ -34,7 +34,7 @@ const usageSchema = z.object({
   price: priceSchema,
 });
 
-/** What leads from an entry to the one before it. */
+/** The link from an entry to the previous one. */
 const linkSchema = z.object({ seq: z.int().min(1), prev: id.nullable() });
 
 const entrySchema = linkSchema.extend({
@@ -78,7 +78,7 @@ const idempotencySchema = z.object({
   owner: id.optional(),
 });
 
-/** Whose account, and for whom. */
+/** An account, and the user it is used for. */
 export const accountRefSchema = z.object({
   projectId: id,
   user,
@@ -87,37 +87,37 @@ export const accountRefSchema = z.object({
 
 const holdingSchema = z.object({ ref: accountRefSchema });
 
-/** Reads an entry. This and the others throw for whatever no version of ours has written. */
+/** Parses an entry. This function and the others throw for anything that no version has written. */
 export function parseStoredEntry(bytes: Uint8Array): Entry {
   const entry = decodeEntry(bytes);
   entrySchema.parse(entry);
   return entry;
 }
 
-/** Reads of an entry no more than what leads on to the one before it. */
+/** Parses only an entry's link to the previous one. */
 export function parseEntryLink(bytes: Uint8Array): { seq: number; prev: string | null } {
   return linkSchema.parse(fromBytes<unknown>(bytes));
 }
 
-/** Reads how much of an entry has been refunded. */
+/** Parses how much of an entry has been refunded. */
 export function parseStoredRefunded(bytes: Uint8Array): Amount {
   return fromDecimal(decimal.parse(fromBytes<unknown>(bytes)));
 }
 
-/** Reads an account. */
+/** Parses an account. */
 export function parseStoredAccount(bytes: Uint8Array): Account {
   accountSchema.parse(fromBytes<unknown>(bytes));
   return parseAccount(bytes);
 }
 
-/** Reads what an idempotency key stands for. */
+/** Parses what an idempotency key stands for. */
 export function parseStoredIdempotency(bytes: Uint8Array): IdempotencyRecord {
   const record = decodeIdempotency(bytes);
   idempotencySchema.parse(record);
   return record;
 }
 
-/** Reads which account a row says to hold money. */
+/** Parses which account a row of the hold index names. */
 export function parseHoldIndexRow(bytes: Uint8Array): AccountRef {
   return holdingSchema.parse(fromBytes<unknown>(bytes)).ref;
 }

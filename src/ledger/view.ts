@@ -13,72 +13,77 @@ import {
 import { type Account, availableIn } from "./account.ts";
 import { absoluteAmount, type Entry } from "./entry.ts";
 
-/** A balance as every answer about money shows it. */
+/** A balance as every response about money shows it. */
 export const balanceFields = {
-  balance: decimal.meta({ description: "All there is, in currency units." }),
-  held: decimal.meta({ description: "Set aside for answers that are running." }),
-  available: decimal.meta({ description: "`balance` less `held`: never below zero." }),
-  balanceFormatted: z.string().meta({ description: "The balance for people: `$12.34`." }),
+  balance: decimal.meta({ description: "The whole balance, in currency units." }),
+  held: decimal.meta({ description: "Set aside for running calls." }),
+  available: decimal.meta({ description: "`balance` less `held`: never negative." }),
+  balanceFormatted: z.string().meta({ description: "The balance formatted for people: `$12.34`." }),
 };
 const balanceViewSchema = z.object(balanceFields);
-/** A balance as every answer about money shows it; exact decimal strings, but for the last. */
+/**
+ * A balance as every response about money shows it: exact decimal strings, except for the last
+ * field.
+ */
 export type BalanceView = z.output<typeof balanceViewSchema>;
 
-const activityId = idOf("act", "The activity: one entry of the ledger.");
+const activityId = idOf("act", "The id of the activity, which is one entry of the ledger.");
 
-/** The answer to a deposit. */
+/** The response to a deposit. */
 export const depositedSchema = z.object({
   success: z.literal(true),
   activityId,
   user: userId,
-  amount: decimal.meta({ description: "What was moved, never negative." }),
+  amount: decimal.meta({ description: "The amount that moved, never negative." }),
   currency,
   ...balanceFields,
 }).meta({ id: "Deposited" });
-/** The answer to a deposit. */
+/** The response to a deposit. */
 export type Deposited = z.output<typeof depositedSchema>;
 
-/** The answer to a charge that was taken. */
+/** The response to a charge that was taken. */
 export const chargedSchema = depositedSchema.extend({
-  message: z.string().meta({ description: "A sentence for people." }),
+  message: z.string().meta({ description: "A sentence to show to people." }),
 }).meta({ id: "Charged" });
 
-/** The answer to a charge that was not taken: nothing has changed. */
+/** The response to a refused charge: nothing has changed. */
 export const refusedSchema = z.object({
   success: z.literal(false),
   reason: z.enum(["insufficient_funds", "authorization_required", "limit_reached"]),
-  message: z.string().meta({ description: "The sentence to show to the user; it holds the link." }),
-  url: z.string().meta({ description: "Where the user tops up, or allows the charge." }),
+  message: z.string().meta({
+    description: "The sentence to show to the user; it contains the link.",
+  }),
+  url: z.string().meta({ description: "Where the user tops up, or authorizes the charge." }),
   ...balanceFields,
 }).meta({ id: "Refused" });
-/** The answer to a charge that was not taken. */
+/** The response to a refused charge. */
 export type Refused = z.output<typeof refusedSchema>;
 
-/** The answer to a refund. */
+/** The response to a refund. */
 export const refundedSchema = depositedSchema.extend({
   refundedActivityId: activityId.meta({ description: "What was refunded." }),
   shortfall: decimal.meta({
-    description: "Of a deposit: what the user had spent already, and could not be taken back.",
+    description: "For a deposit: what the user had already spent, which could not be taken back.",
   }),
 }).meta({ id: "Refunded" });
 
-/** The answer to a question for a balance. */
+/** The response to a balance request. */
 export const balanceSchema = z.object({ user: userId, currency, ...balanceFields })
   .meta({ id: "Balance" });
-/** The answer to a question for a balance. */
+/** The response to a balance request. */
 export type Balance = z.output<typeof balanceSchema>;
 
 const tokens = z.int().min(0);
 const tokenFields = mapTokenFields(({ description }) => tokens.meta({ description }));
 const usageSchema = z.object({
   model: z.string(),
-  requestId: z.string().meta({ description: "The `X-Request-Id` of the answer." }),
+  requestId: z.string().meta({ description: "The `X-Request-Id` of the response." }),
   source: z.enum(["provider", "estimated"]).meta({
-    description: "Who counted: the upstream, or Farebox.",
+    description: "Who counted the tokens: the upstream, or Farebox.",
   }),
   ...tokenFields,
   price: z.record(z.string(), z.string()).meta({
-    description: "The price used: decimal strings, per million tokens and per request.",
+    description: "The prices used: decimal strings, per million tokens and per request.",
   }),
 }).meta({ id: "Usage" });
 
@@ -87,21 +92,24 @@ export const activitySchema = z.object({
   id: activityId,
   kind: z.enum(entryKindNames),
   user: userId,
-  amount: decimal.meta({ description: "What was moved, never negative." }),
+  amount: decimal.meta({ description: "The amount that moved, never negative." }),
   delta: decimal.meta({
-    description: "The same, with the sign with which it changed the balance.",
+    description: "The same amount with its sign: how it changed the balance.",
   }),
   currency,
-  balanceAfter: decimal.meta({ description: "The balance right after it." }),
+  balanceAfter: decimal.meta({ description: "The balance right after the entry." }),
   shortfall: decimal.meta({
-    description: "What was due and could not be collected; below zero where such is due no more.",
+    description: "What was due and could not be collected; negative where it is no longer due.",
   }),
   createdAt: time,
   idempotencyKey: z.string().nullable(),
   metadata: metadata.nullable(),
-  usage: usageSchema.nullable().meta({ description: "What an answer used; null for the rest." }),
+  usage: usageSchema.nullable().meta({
+    description: "What a response used; null for other kinds.",
+  }),
   refundedActivityId: activityId.nullable().meta({
-    description: "Of a refund: what it refunds. Of a deposit: what it was taken back of before.",
+    description:
+      "For a refund: the refunded activity. For a deposit that reverses a refund: the original.",
   }),
 }).meta({ id: "Activity" });
 /** One entry of the ledger, as lists of activities show it. */
@@ -113,14 +121,16 @@ export const activitiesSchema = z.object({ activities: z.array(activitySchema), 
 /** A page of activities, newest first. */
 export type ActivityList = z.output<typeof activitiesSchema>;
 
-/** The answer to a question for a link. */
+/** The response to a request for a top-up link. */
 export const topUpLinkSchema = z.object({
-  url: z.string().meta({ description: "Where this user tops up. A hosted page's ends in a week." }),
+  url: z.string().meta({
+    description: "Where this user tops up. The link to a hosted page expires after a week.",
+  }),
 }).meta({ id: "TopUpLink" });
-/** The answer to a question for a link. */
+/** The response to a request for a top-up link. */
 export type TopUpLink = z.output<typeof topUpLinkSchema>;
 
-/** The view of exact amounts. */
+/** Returns the view of exact amounts. */
 export function viewBalance(balance: Amount, held: Amount, currency: string): BalanceView {
   return {
     balance: formatAmount(balance),
@@ -131,7 +141,8 @@ export function viewBalance(balance: Amount, held: Amount, currency: string): Ba
 }
 
 /**
- * An account as it counts at `now`: an expired hold is no hold, and its recorded use is charged.
+ * Returns an account as it counts at `now`: expired holds are gone, and their recorded use is
+ * charged.
  */
 export function settledAt(account: Account, now: number): { balance: Amount; held: Amount } {
   const expired = account.holds.filter((hold) => hold.expiresAt <= now);
@@ -142,12 +153,15 @@ export function settledAt(account: Account, now: number): { balance: Amount; hel
   return { balance: toAmount(account.balance - least(used, spendable)), held };
 }
 
-/** The balance right after an entry, as its maker's answer shows it, also when asked again. */
+/**
+ * Returns the balance right after an entry, as the response that created it shows it, and any
+ * replay of it.
+ */
 export function viewAfter(entry: Entry, currency: string): BalanceView {
   return viewBalance(fromDecimal(entry.balanceAfter), fromDecimal(entry.heldAfter), currency);
 }
 
-/** An entry as callers see it in a list of activities. */
+/** Returns an entry as the list of activities shows it. */
 export function toActivity(entry: Entry, currency: string): Activity {
   return {
     id: entry.id,

@@ -25,22 +25,27 @@ const createSubscription: EndpointDoc = {
     examples: { balances: { url: exampleSubscription.url, events: ["balance.*"] } },
   },
   answers: {
-    201: responseDocs("The subscription, with its secret this once.", madeSubscriptionSchema, {
-      made: {
-        subscription: { ...exampleSubscription, secret: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIk3Y0PQ" },
+    201: responseDocs(
+      "The subscription, with its secret. The secret is shown only here.",
+      madeSubscriptionSchema,
+      {
+        made: {
+          subscription: { ...exampleSubscription, secret: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIk3Y0PQ" },
+        },
       },
-    }),
+    ),
   },
   errors: [
     {
       status: 400,
       code: "invalid_value",
-      when: "The `url` could not be delivered to, or the project has 100 active subscriptions.",
+      when:
+        "The `url` cannot be delivered to, or the project already has 100 active subscriptions.",
     },
     {
       status: 400,
       code: "secrets_key_missing",
-      when: "The server has no `SECRETS_KEY`, so it stores no secrets.",
+      when: "The server has no `SECRETS_KEY`, so it cannot store secrets.",
     },
   ],
 };
@@ -50,18 +55,18 @@ const listSubscriptions: EndpointDoc = {
   operationId: "listSubscriptions",
   summary: "List the project's subscriptions",
   query: z.object({
-    status: z.enum(["active", "inactive"]).optional().meta({ description: "Left out: all." }),
+    status: z.enum(["active", "inactive"]).optional().meta({ description: "Omitted: all." }),
   }),
   answers: {
     200: responseDocs(
-      "All active ones; of the others, those among the newest 500.",
+      "All active subscriptions, and those of the newest 500 others.",
       subscriptionsSchema,
       {
         one: { subscriptions: [exampleSubscription] },
       },
     ),
   },
-  errors: [{ status: 400, code: "invalid_value", when: "`status` is none of these." }],
+  errors: [{ status: 400, code: "invalid_value", when: "`status` is not a known status." }],
 };
 
 const getSubscription: EndpointDoc = {
@@ -81,10 +86,11 @@ const deactivateSubscription: EndpointDoc = {
   ...own,
   operationId: "deactivateSubscription",
   summary: "Deactivate a subscription",
-  description: "The record stays, and an operator can enable it again. A second time is no error.",
+  description:
+    "The record stays, and an operator can enable it again. Repeating the call is not an error.",
   path,
   answers: {
-    200: responseDocs("Nothing is delivered to it any more.", deactivatedSchema, {
+    200: responseDocs("Nothing is delivered to the subscription any more.", deactivatedSchema, {
       ended: { deactivated: true, subscription: { ...exampleSubscription, isActive: false } },
     }),
   },
@@ -94,13 +100,13 @@ const deactivateSubscription: EndpointDoc = {
 const listLogs: EndpointDoc = {
   ...own,
   operationId: "listDeliveries",
-  summary: "List what was delivered, and what was not",
+  summary: "List deliveries",
   description: "Newest first.",
   query: z.object({
-    subscriptionId: z.string().optional().meta({ description: "Of one subscription." }),
+    subscriptionId: z.string().optional().meta({ description: "Only of this subscription." }),
     status: z.enum(["pending", "success", "error"]).optional(),
     eventType: z.string().optional().meta({
-      description: "Of one event's name.",
+      description: "Only of events with this name.",
       example: "balance.depleted",
     }),
     ...pageQuery.shape,
@@ -120,7 +126,10 @@ const listLogs: EndpointDoc = {
   ],
 };
 
-/** The operations about webhooks: of projects, and of the operator on them. */
+/**
+ * The API documentation of the webhook endpoints: for projects, and for the operator on their
+ * behalf.
+ */
 export const webhookApiDoc: EndpointDocs = {
   "/v1/webhooks/subscriptions": { GET: listSubscriptions, POST: createSubscription },
   "/v1/webhooks/subscriptions/:subscriptionId": {

@@ -9,26 +9,26 @@ import type { Delivery } from "./schema.ts";
 import { send } from "./send.ts";
 import type { OpenSubscription } from "./subscriptions.ts";
 
-/** Tries of claimed deliveries. */
+/** Runs attempts of leased deliveries. */
 export interface AttemptRunner {
-  /** Opens the subscription, sends, and records what came of it. */
+  /** Opens the subscription, sends the event, and records the result. */
   run(claimed: LeasedDelivery): Promise<void>;
 }
 
 interface TryDeps {
   slots: DeliverySlots;
   results: ResultRecorder;
-  /** A slot has come free. */
+  /** Called when a slot becomes free. */
   onFree(): void;
 }
 
 type Tracing = NonNullable<Deps["tracing"]>;
 type Span = ReturnType<Tracing["apart"]>;
 
-/** How long an opened subscription is used without looking whether an old secret has ended. */
+/** How long an opened subscription is used before its old secrets are checked for expiry again. */
 const openedMs = 60 * settingsStaleMs;
 
-/** One try after the other of what is claimed: open -> send -> record. */
+/** Creates the runner of attempts: open -> send -> record. */
 export function createAttemptRunner(
   { deps, projectCache, guard, subscriptions }: DispatcherDeps,
   { slots, results, onFree }: TryDeps,
@@ -37,7 +37,10 @@ export function createAttemptRunner(
   const { attemptsMax, backoffBaseMs } = config.webhooks;
   const policy = { attemptsMax, backoffBaseMs };
 
-  /** With its secrets; opened again when its project has moved, which every change of it does. */
+  /**
+   * Returns the subscription with its secrets. Opens it again when its project has changed, which
+   * every change of a subscription causes.
+   */
   async function open(endpoint: Endpoint): Promise<OpenSubscription | null> {
     const { version } = await projectCache.current(endpoint.projectId);
     const { opened } = endpoint;
@@ -78,7 +81,7 @@ export function createAttemptRunner(
     const { endpoint, delivery, eventText } = claimed;
     span?.step("prepare");
     const subscription = await open(endpoint);
-    // Its opening took long, or its turn came late: another has it, or will find it.
+    // Opening took long, or the slot came late: another process holds the lease, or will take it.
     if (!(await claimed.mayBegin())) return;
     if (!subscription?.isActive) {
       const after = endedAsError(delivery, "subscription inactive", clock.now());
@@ -94,10 +97,10 @@ export function createAttemptRunner(
     const [high = 0, low = 0] = randomBytes(2);
     const random = (high * 256 + low) / 65_536;
     const after = afterAttempt(delivery, result, { policy, random });
-    // An endpoint that refuses for good is one that works, as far as the breaker goes.
+    // An endpoint that refuses a delivery permanently works, as far as the breaker is concerned.
     const works = result.error === null || isPermanent(result.responseCode);
     endpoint.breaker.record(works, clock.now());
-    // The endpoint has answered: the next may go out while this result is written.
+    // The endpoint has responded: the next delivery may go out while this result is written.
     if (!results.isBehind(endpoint)) sent();
     await record(claimed, { after, tried: true });
     if (after.status === "pending") alarm.schedule(after.dueAt);
@@ -123,7 +126,7 @@ export function createAttemptRunner(
   };
 }
 
-/** The request that an event is about; the activity of a chat has its request's id. */
+/** Returns the id of the request that caused an event; the activity of a chat contains it. */
 function causeOf(eventText: string): string | null {
   const event = parseJson(eventText);
   const subject = isObject(event) && isObject(event.subject) ? event.subject : {};

@@ -3,26 +3,26 @@ import type { Deps } from "../deps.ts";
 import { outboxGraceMs } from "./fan_out.ts";
 import { countOutbox, listDue, listReady } from "./store.ts";
 
-/** Deliveries that wait in the store. NaN where the store does not answer. */
+/** Deliveries waiting in the store. NaN where the store does not answer. */
 export interface Backlog {
   due: number;
-  /** How long the one that is due longest has waited, in ms. */
+  /** How long the oldest due delivery has waited, in ms. */
   oldestMs: number;
-  /** Events whose deliveries should have been written by now, and are not. */
+  /** Events whose deliveries should have been written by now, but have not. */
   events: number;
 }
 
-// How closely it looks: a very long backlog need not be counted to the end to be seen.
+// How many subscriptions are inspected: a very long backlog is visible without being counted whole.
 const subscriptionsMax = 50;
 const readyRowsMax = 500;
 const dueMax = 1_000;
 const eventsMax = 500;
-/** How long a count is good for, in ms. */
+/** How long a measurement is reused, in ms. */
 const freshMs = 10_000;
 
 const unknown: Backlog = { due: NaN, oldestMs: NaN, events: NaN };
 
-/** Looks at the head of each queue, and not again within ten seconds. */
+/** Measures the head of each queue, at most once in ten seconds. */
 export function createBacklog({ kv, clock }: Pick<Deps, "kv" | "clock">): () => Promise<Backlog> {
   let known: { at: number; backlog: Promise<Backlog> } | null = null;
 

@@ -1,4 +1,4 @@
-/** How many deliveries one subscription has under way at most. */
+/** The most deliveries of one subscription that run at once. */
 export const concurrencyMax = 32;
 const windowMs = 5 * 60 * 1000;
 const windowAttemptsMax = 50;
@@ -8,34 +8,38 @@ const openMinMs = 30_000;
 const openMaxMs = 10 * 60 * 1000;
 
 /**
- * Keeps a failing endpoint from being tried for nothing: after many failures it opens, and uses up
- * no attempts; then one probe goes out, and after its success the number under way doubles with
- * each round of successes. In memory: after a restart a failing endpoint is soon known again.
+ * Stops attempts against a failing endpoint: after many failures it opens, and waiting deliveries
+ * use up no attempts. Then one probe goes out, and after its success the number of concurrent
+ * deliveries doubles with each round of successes. Kept in memory: after a restart a failing
+ * endpoint is soon recognized again.
  */
 export class Breaker {
   #outcomes: { at: number; ok: boolean }[] = [];
   #openUntil = 0;
   #openMs = openMinMs;
-  /** How many may be under way; falls to one for the probe. */
+  /** How many may run at once; one for the probe. */
   #allowed = concurrencyMax;
   /** Successes since the last change of `#allowed`. */
   #successes = 0;
 
-  /** How many may be under way now; 0 while open. */
+  /** How many deliveries may run now; 0 while open. */
   allowed(now: number): number {
     return this.openUntil(now) === null ? this.#allowed : 0;
   }
 
-  /** Until when nothing goes out; null when it is closed. */
+  /** Until when nothing is sent; null while closed. */
   openUntil(now: number): number | null {
     const leftMs = this.#openUntil - now;
-    // What is longer than it can be is of a clock that was set back since.
+    // A longer time than possible means that the clock was set back.
     return leftMs > 0 && leftMs <= openMaxMs ? this.#openUntil : null;
   }
 
-  /** Notes how an attempt ended: whether the endpoint took it, for good or bad. */
+  /**
+   * Records how an attempt ended: whether the endpoint responded, with success or a permanent
+   * error.
+   */
   record(ok: boolean, now: number): void {
-    // What was under way as it opened tells nothing new by failing.
+    // Failures of deliveries that were running when it opened carry no new information.
     if (!ok && this.openUntil(now) !== null) return;
     this.#outcomes.push({ at: now, ok });
     if (this.#outcomes.length > windowAttemptsMax) this.#outcomes.shift();
@@ -46,7 +50,7 @@ export class Breaker {
     this.#openMs = Math.min(this.#openMs * 2, openMaxMs);
     this.#allowed = 1;
     this.#successes = 0;
-    // What comes after is judged by itself, and no more by what led to this.
+    // Later outcomes are judged on their own, not by those that led to this.
     this.#outcomes = [];
   }
 

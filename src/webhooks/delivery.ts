@@ -1,30 +1,30 @@
 import type { Delivery } from "./schema.ts";
 import type { SendResult } from "./send.ts";
 
-/** The rules of retrying. */
+/** When a delivery is retried, and how often. */
 export interface RetryPolicy {
   attemptsMax: number;
   backoffBaseMs: number;
 }
 
-/** A pending delivery is given up after this long, in milliseconds. */
+/** A pending delivery is given up after this time, in ms. */
 const pendingLifetimeMs = 7 * 24 * 60 * 60 * 1000;
-/** Tries that a dying process took with it do not count, up to this many. */
+/** Attempts lost with a dying process do not count, up to this many. */
 const lostClaimsMax = 3;
 const retryAfterMaxMs = 60 * 60 * 1000;
 const historyMax = 20;
 
-/** Answers that no retry would change: the delivery ends at once. */
+/** Response codes that no retry would change: the delivery ends at once. */
 const permanent = [400, 401, 403, 404, 410, 422];
-/** Answers whose `Retry-After` is honoured. */
+/** Response codes whose `Retry-After` is honored. */
 const throttling = [429, 503];
 
-/** Whether no retry would change this answer. */
+/** Whether no retry would change this response. */
 export function isPermanent(responseCode: number | null): boolean {
   return permanent.includes(responseCode ?? 0);
 }
 
-/** A delivery that is due at once. */
+/** Creates a delivery that is due at once. */
 export function newDelivery(
   named: Pick<
     Delivery,
@@ -51,12 +51,15 @@ export function newDelivery(
   };
 }
 
-/** The delivery while one try of it runs; it comes due again by itself when that try is lost. */
+/**
+ * Returns the delivery while an attempt runs; it becomes due again by itself if that attempt is
+ * lost.
+ */
 export function leasedDelivery(delivery: Delivery, lease: string, until: number): Delivery {
   return { ...delivery, lease, dueAt: until, claims: delivery.claims + 1 };
 }
 
-/** Why a pending delivery is not worth another try; null when it is. */
+/** Returns why a pending delivery is not attempted again; null when it is. */
 export function giveUpReason(
   delivery: Delivery,
   { attemptsMax }: RetryPolicy,
@@ -66,15 +69,15 @@ export function giveUpReason(
     return `gave up: not delivered within ${pendingLifetimeMs / 86_400_000} days`;
   }
   if (delivery.claims < attemptsMax + lostClaimsMax) return null;
-  return `gave up: ${delivery.claims} tries, most of which did not come to an end`;
+  return `gave up: ${delivery.claims} attempts, most of which never completed`;
 }
 
-/** The delivery ended without a try. */
+/** Returns the delivery ended without an attempt. */
 export function endedAsError(delivery: Delivery, error: string, now: number): Delivery {
   return { ...delivery, status: "error", lease: null, nextRetryAt: null, error, updatedAt: now };
 }
 
-/** The delivery after a try: done, to be retried, or ended. */
+/** Returns the delivery after an attempt: delivered, to be retried, or failed. */
 export function afterAttempt(
   delivery: Delivery,
   result: Omit<SendResult, "result">,
@@ -101,8 +104,9 @@ export function afterAttempt(
 }
 
 /**
- * How long to wait before the next try: the base doubled with each try used up, spread from half to
- * one and a half by `random` in [0, 1); or what the receiver asked for, where that is longer.
+ * Returns the delay before the next attempt: the base doubled with each attempt used up, multiplied
+ * by 0.5 to 1.5 according to `random` in [0, 1); or the receiver's `Retry-After`, where that is
+ * longer.
  */
 export function retryDelayMs(
   { responseCode, retryAfterMs }: Pick<SendResult, "responseCode" | "retryAfterMs">,
@@ -113,7 +117,7 @@ export function retryDelayMs(
   return Math.max(backoff, Math.min(asked, retryAfterMaxMs));
 }
 
-/** The delivery made pending again, with as many tries as a new one. */
+/** Returns the delivery as pending again, with as many attempts as a new one. */
 export function redelivered(delivery: Delivery, now: number): Delivery {
   return {
     ...delivery,

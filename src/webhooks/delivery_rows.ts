@@ -4,13 +4,13 @@ import type { Key, Write } from "../store/kv.ts";
 import type { Delivery, DeliveryStatus } from "./schema.ts";
 import { encodeDelivery } from "./store.ts";
 
-/** What a listing of the log asks for, besides a status; absent means any. */
+/** The filters of a listing of the log, besides the status; absent means any. */
 export interface LogFilter {
   subscriptionId?: string | undefined;
   eventType?: string | undefined;
 }
 
-/** The name of one combination of filters in the index. */
+/** Returns the name of one combination of filters in the index. */
 export function filterName(
   { subscriptionId, eventType }: LogFilter,
   status: DeliveryStatus,
@@ -18,17 +18,17 @@ export function filterName(
   return `${status} ${subscriptionId ?? "*"} ${eventType ?? "*"}`;
 }
 
-/** Ready rows stand on whole seconds, so that a busy subscription has one, not thousands. */
+/** Ready rows are kept for whole seconds, so a busy subscription has one, not thousands. */
 export const readyGrainMs = 1_000;
 
-/** The moment of the ready row that covers something due then: never later. */
+/** Returns the time of the ready row that covers a delivery due at `dueMs`: never later. */
 export function readyTime(dueMs: number): number {
   return Math.floor(dueMs / readyGrainMs) * readyGrainMs;
 }
 
 /**
- * Adds a delivery's new state to the write, with all that points to it: its place in the due queue
- * and in the log under each combination of filters. `before` is null for a new one.
+ * Adds a delivery's new state to the write, with all rows that point to it: in the due queue, and
+ * in the log under each combination of filters. `before` is null for a new one.
  */
 export function putDelivery(write: Write, before: Delivery | null, after: Delivery): void {
   write.sets.push({ key: deliveryKey(after.projectId, after.id), value: encodeDelivery(after) });
@@ -39,28 +39,29 @@ export function putDelivery(write: Write, before: Delivery | null, after: Delive
   write.sets.push(...kept.filter((row) => !have.has(textOf(row))));
   write.deletes.push(...old.filter((row) => !need.has(textOf(row))).map(({ key }) => key));
   const { subscriptionId, projectId, status, dueAt } = after;
-  // One that had ended may be due again at the very moment that its last lease would have ended.
+  // An ended delivery may become due again at the exact time at which its last lease would have
+  // ended.
   const wasDueThen = before?.status === "pending" && before.dueAt === dueAt;
   if (status !== "pending" || wasDueThen) return;
   const key = readyKey(readyTime(dueAt), subscriptionId);
   write.sets.push({ key, value: encodeUtf8(projectId) });
 }
 
-/** Adds the deletion of all that there is of an ended delivery. */
+/** Adds the deletion of every row of an ended delivery. */
 export function removeDelivery(write: Write, delivery: Delivery): void {
   write.deletes.push(deliveryKey(delivery.projectId, delivery.id));
   write.deletes.push(...pointersTo(delivery).map(({ key }) => key));
 }
 
-/** A row that leads to a delivery. */
+/** A row that points to a delivery. */
 export type Pointer = { key: Key; value: Uint8Array };
 
 const nothing = new Uint8Array();
 const textOf = ({ key }: Pointer) => key.join(" ");
 
 /**
- * Every row that leads to a delivery in this state. One that is in its first try, where most end,
- * has a single row in place of its rows in the log: it is pending for a moment only.
+ * Returns every row that points to a delivery in this state. During the first attempt, in which
+ * most deliveries end, a single row replaces its rows in the log: it is pending only briefly.
  */
 export function pointersTo(delivery: Delivery): Pointer[] {
   const { projectId, subscriptionId, eventType, id, status, dueAt } = delivery;

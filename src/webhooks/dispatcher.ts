@@ -17,40 +17,46 @@ import type { Guard } from "./guard.ts";
 import type { Subscriptions } from "./subscriptions.ts";
 
 /**
- * Brings events to their subscribers. The truth is in the store: whoever is late finds it there.
+ * Delivers events to their subscribers. The store is authoritative: what this process misses,
+ * another one finds there.
  */
 export interface Dispatcher {
-  /** Events that this process has just committed: they go out at once. */
+  /** Delivers events that this process has just committed, without waiting for a poll. */
   wake(events: PendingEvent[]): void;
-  /** Takes up what waits in the store and is due, and resolves when it is under way. */
+  /** Starts what is due in the store, and resolves when it is under way. */
   poll(): Promise<void>;
-  /** From now on polls whenever the store's alarm rings. Before it, nothing is tried unasked. */
+  /**
+   * Polls from now on whenever the store's alarm fires. Before this call, nothing is delivered by
+   * itself.
+   */
   listen(): void;
-  /** How deliveries from this process to a subscription fare at this moment. */
+  /** Returns the current state of this process's deliveries to a subscription. */
   stateOf(subscriptionId: string): EndpointStatus;
-  /** Takes up nothing more; resolves when what is under way has ended. */
+  /** Starts nothing more; resolves when everything under way has ended. */
   stop(): Promise<void>;
   /** Resolves when nothing is under way. */
   idle(): Promise<void>;
-  /** Tries under way, and what is leased and waits in memory. */
+  /** Attempts under way, and leased deliveries that wait in memory. */
   load(): { running: number; queued: number };
 }
 
-/** How deliveries to a subscription fare in one process. */
+/** The state of deliveries to a subscription in one process. */
 export interface EndpointStatus {
-  /** How many are under way. */
+  /** Attempts under way. */
   running: number;
-  /** While nothing goes out, because it kept failing: until when, in ms since 1970; else null. */
+  /** Until when nothing is sent because the endpoint kept failing, in ms since 1970; else null. */
   openUntil: number | null;
 }
 
 const pageSize = 200;
-/** Left of a lease after a try, for its result to be written. */
+/** The part of a lease that is reserved for writing the result of the attempt. */
 const resultMs = 2_000;
-/** A subscription that has more due than slots is looked at again after this long at the latest. */
+/**
+ * A subscription with more due deliveries than slots is served again after this time at the latest.
+ */
 const lookAgainMs = 5_000;
 
-/** The dispatcher: outbox -> deliveries -> tries -> results. */
+/** Creates the dispatcher: outbox -> deliveries -> attempts -> results. */
 export function createDispatcher(services: DispatcherDeps): Dispatcher {
   const { deps: { kv, committer, clock, log, alarm, config, metrics } } = services;
   const readyRowsMax = config.kvChecksMax - 2;
@@ -66,9 +72,7 @@ export function createDispatcher(services: DispatcherDeps): Dispatcher {
   const expansion = createFanOut(services.deps, { slots, start, onQueued: startQueued });
   const claims = createLeases(services.deps, { slots, results, start });
 
-  /**
-   * Keeps a piece of work in sight until it ends; its fault is logged, and found again by polls.
-   */
+  /** Tracks a piece of work until it ends. Its error is logged, and polls find the work again. */
   function track(piece: Promise<unknown>, about: LogFields): void {
     const seen: Promise<unknown> = piece
       .catch((error) => log("error", "webhook_work_failed", { ...about, ...loggedFault(error) }))
@@ -76,7 +80,7 @@ export function createDispatcher(services: DispatcherDeps): Dispatcher {
     work.add(seen);
   }
 
-  /** Claims what is due at one subscription; one at a time for each. */
+  /** Leases the due deliveries of one subscription; one call at a time for each. */
   async function serve(endpoint: Endpoint): Promise<void> {
     if (endpoint.claiming) {
       endpoint.rerun = true;
@@ -93,7 +97,7 @@ export function createDispatcher(services: DispatcherDeps): Dispatcher {
     }
   }
 
-  /** Starts what waits in memory, as far as there are slots; a stop waits for it too. */
+  /** Starts deliveries that wait in memory, as far as slots are free; a stop waits for them too. */
   function startQueued(): void {
     const leaseLeftMin = config.webhooks.timeoutMs + resultMs;
     for (;;) {
@@ -103,7 +107,7 @@ export function createDispatcher(services: DispatcherDeps): Dispatcher {
     }
   }
 
-  /** A slot has come free: for what waits in the store first, since that is older. */
+  /** A slot is free: deliveries in the store go first, since they are older. */
   function onFree(): void {
     const endpoint = stopped ? null : slots.nextHungry(clock.now());
     if (endpoint) track(serve(endpoint), { subscription: endpoint.id });
@@ -122,9 +126,9 @@ export function createDispatcher(services: DispatcherDeps): Dispatcher {
       write.sets.push({ key: readyKey(when, endpoint.id), value });
       if (next !== null && next > now) alarm.schedule(next);
     }
-    // What does not fit is found again at the next poll.
+    // The next poll finds what does not fit.
     for (const { key, version } of rows.slice(0, readyRowsMax)) {
-      // A row of this very second may be written again: it is left for the next poll.
+      // A row of the current second may be written again: it is left for the next poll.
       if (key[1] === when || Number(key[1]) > now - readyGrainMs) continue;
       write.checks.push({ key, version });
       write.deletes.push(key);
@@ -138,7 +142,7 @@ export function createDispatcher(services: DispatcherDeps): Dispatcher {
   }
 
   async function pollOutbox(): Promise<void> {
-    // Younger ones are in the hands of the process that wrote them.
+    // Younger rows belong to the process that wrote them.
     const beforeId = firstIdAt("evt", clock.now() - outboxGraceMs);
     const waiting = await listOutbox(kv, { beforeId, limit: pageSize });
     await Promise.all(waiting.map(async ({ text, ...event }) => {
@@ -199,7 +203,7 @@ export function createDispatcher(services: DispatcherDeps): Dispatcher {
   return dispatcher;
 }
 
-/** What the dispatcher stands on. */
+/** What the dispatcher depends on. */
 export interface DispatcherDeps {
   deps: Deps;
   projectCache: ProjectCache;

@@ -4,21 +4,23 @@ import type { Key } from "../store/kv.ts";
 import type { Delivery } from "./schema.ts";
 import type { OpenSubscription } from "./subscriptions.ts";
 
-/** A delivery that this process holds the lease of. */
+/** A delivery whose lease this process holds. */
 export interface LeasedDelivery {
   endpoint: Endpoint;
   delivery: Delivery;
   eventText: string;
-  /** What its result is written on: its own row, or its event's in the outbox while it has none. */
+  /**
+   * The row that its result is written to: its own, or its event's in the outbox while it has none.
+   */
   row: { key: Key; version: string };
   isWritten: boolean;
-  /** Whether it still is this process's: one that could not be written down in time is not. */
+  /** Whether the lease is still held: if it could not be written in time, it is not. */
   mayBegin(): Promise<boolean>;
-  /** Resolves when `row` is what it stays. */
+  /** Resolves when `row` has its final value. */
   settled(): Promise<void>;
 }
 
-/** One whose claim has been written, under that version. */
+/** Returns a leased delivery whose lease has been written, under that version. */
 export function isWritten(
   { endpoint, delivery, eventText }: Pick<LeasedDelivery, "endpoint" | "delivery" | "eventText">,
   version: string,
@@ -35,35 +37,36 @@ export function isWritten(
   };
 }
 
-// Deliveries that wait for a slot under a lease, at one endpoint and in all: as many as a healthy
-// endpoint takes within the lease. What waits in the store instead costs twice the writes.
+// Leased deliveries that wait for a slot, for one endpoint and in all: as many as a healthy
+// endpoint takes within the lease. Waiting in the store costs twice as many writes.
 const queueMax = 2_048;
 const queuedMax = 20_000;
-/** Most deliveries under way at once, over all subscriptions; */
+/** The most deliveries under way, over all subscriptions, */
 const runningMax = 256;
 /**
- * and so many more for those that have fewer under way than this: slow ones cannot take them all.
+ * and this many more for subscriptions with fewer than `reservedBelow` under way, so that slow
+ * endpoints cannot take every slot.
  */
 const reservedSlots = 256;
 const reservedBelow = 2;
 const endpointsMax = 20_000;
 const claimedAtOnce = 8;
 
-/** What this process knows of one subscription while it delivers to it. */
+/** What this process knows of a subscription while it delivers to it. */
 export class Endpoint {
   readonly projectId: string;
   readonly id: string;
   readonly breaker = new Breaker();
   /** Deliveries under way. */
   running = 0;
-  /** Leased, and waiting for a slot; oldest first. */
+  /** Leased deliveries waiting for a slot; oldest first. */
   readonly queue: LeasedDelivery[] = [];
-  /** Being written, and then to be put into the queue. */
+  /** Deliveries being written, to be queued afterwards. */
   queueing = 0;
-  /** A claim is being made; and one more was asked for meanwhile. */
+  /** A lease is being taken; `rerun`: another was requested during it. */
   claiming = false;
   rerun = false;
-  /** As it was opened last, and at which version of its project. */
+  /** The subscription as it was last opened, and at which version of its project. */
   opened: { version: string; at: number; subscription: Promise<OpenSubscription | null> } | null =
     null;
 
@@ -74,10 +77,10 @@ export class Endpoint {
 }
 
 /**
- * The slots that deliveries run in: a cap for each subscription, so that one that hangs costs the
- * others nothing, one over all, and a few slots that all the slow ones of a project cannot take
- * from another. Whoever wants a slot and gets none is hungry, and is served in turn when one comes
- * free.
+ * The slots that deliveries run in: a cap for each subscription, so that one that hangs does not
+ * affect the others; one over all; and some slots that slow subscriptions of one project cannot
+ * take from another. An endpoint that gets no slot has a backlog, and is served in turn when one
+ * becomes free.
  */
 export class DeliverySlots {
   readonly #endpoints = new Map<string, Endpoint>();
@@ -86,7 +89,7 @@ export class DeliverySlots {
   #running = 0;
   #queued = 0;
 
-  /** The one endpoint of a subscription. */
+  /** Returns the endpoint of a subscription. */
   of(projectId: string, id: string): Endpoint {
     const known = this.#endpoints.get(id);
     if (known) return known;
@@ -96,12 +99,12 @@ export class DeliverySlots {
     return made;
   }
 
-  /** What is known of a subscription, or null where nothing was delivered to it yet. */
+  /** Returns what is known of a subscription, or null where nothing was delivered to it yet. */
   peek(id: string): Endpoint | null {
     return this.#endpoints.get(id) ?? null;
   }
 
-  /** How many more may be started at an endpoint now. */
+  /** Returns how many more deliveries may start at an endpoint now. */
   free(endpoint: Endpoint, now: number): number {
     const own = endpoint.breaker.allowed(now) - endpoint.running;
     const kept = Math.min(
@@ -112,8 +115,8 @@ export class DeliverySlots {
   }
 
   /**
-   * The same for what is new: while older deliveries wait in the store, they may have half of the
-   * slots to themselves, or a steady stream of new ones would keep them waiting.
+   * The same for new deliveries: while older ones wait in the store, those may have half of the
+   * slots, so that a steady stream of new ones cannot keep them waiting.
    */
   freeForNew(endpoint: Endpoint, now: number): number {
     const free = this.free(endpoint, now);
@@ -121,27 +124,27 @@ export class DeliverySlots {
     return Math.min(free, Math.floor(endpoint.breaker.allowed(now) / 2) - endpoint.running);
   }
 
-  /** Whether a new delivery may be leased to wait in memory, instead of in the store. */
+  /** Whether a new delivery may be leased and wait in memory, instead of in the store. */
   hasRoom({ queue, queueing, breaker }: Endpoint, now: number): boolean {
     return queue.length + queueing < queueMax && this.#queued < queuedMax &&
       breaker.allowed(now) > 0;
   }
 
-  /** Puts a leased delivery behind those that wait for a slot. */
+  /** Queues a leased delivery behind those that wait for a slot. */
   enqueue(claimed: LeasedDelivery): void {
     claimed.endpoint.queue.push(claimed);
     this.#queued++;
     this.#queueing.add(claimed.endpoint);
   }
 
-  /** The next leased delivery that may be tried now, in turn among endpoints; in its slot. */
+  /** Takes a slot for the next leased delivery, in turn among endpoints, and returns it. */
   dequeue(now: number, leaseLeftMin: number): LeasedDelivery | null {
     for (const endpoint of this.#queueing) {
       while (this.freeForNew(endpoint, now) > 0) {
         const claimed = endpoint.queue.shift();
         if (!claimed) break;
         this.#queued--;
-        // One that waited too long comes due by itself when its lease ends.
+        // A delivery that waited too long becomes due by itself when its lease ends.
         if (claimed.delivery.dueAt - now < leaseLeftMin) continue;
         this.take(endpoint);
         this.#queueing.delete(endpoint);
@@ -163,17 +166,17 @@ export class DeliverySlots {
     this.#running--;
   }
 
-  /** Whether an endpoint has more due than it had slots for. */
+  /** Records whether an endpoint has more due deliveries than it had slots for. */
   setBacklog(endpoint: Endpoint, hungry: boolean): void {
     this.#hasBacklog.delete(endpoint);
     if (hungry) this.#hasBacklog.add(endpoint);
   }
 
-  /** The endpoint that has been hungry longest and may have a slot now, or null. */
+  /** Returns the endpoint that has had a backlog for longest and may have a slot now, or null. */
   nextHungry(now: number): Endpoint | null {
     for (const endpoint of this.#hasBacklog) {
       const free = this.free(endpoint, now);
-      // Several at once: each claim reads and writes the same few rows for all of them.
+      // Several at once: each lease reads and writes the same few rows for all of them.
       if (free > 0 && free >= Math.min(claimedAtOnce, endpoint.running)) return endpoint;
     }
     return null;
@@ -183,7 +186,7 @@ export class DeliverySlots {
     return this.#running;
   }
 
-  /** Deliveries that wait in memory. */
+  /** Leased deliveries waiting in memory. */
   get queued(): number {
     return this.#queued;
   }

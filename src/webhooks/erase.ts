@@ -29,13 +29,13 @@ import { decodeDelivery, encodeDelivery, readDeliveries, readEventTexts } from "
 type Rooms = Pick<Deps, "kv" | "committer">;
 
 const rowsPerRead = 100;
-/** Of more pending deliveries than this, the forgetting waits where it meets them. */
+/** With more pending deliveries than this, the erasure waits where it meets them. */
 const pendingMax = 1_000;
 const idPlace = z.string().max(64);
 
 /**
- * Takes a user out of events, in this order: the outbox, whose events are still to become
- * deliveries; deliveries, with what receivers answered; and the events themselves.
+ * Erases a user from events, in this order: the outbox, whose events have yet to become deliveries;
+ * deliveries, including receivers' responses; and the events themselves.
  */
 export function createWebhookErasers({ kv, committer }: Rooms): Eraser[] {
   return [
@@ -69,16 +69,16 @@ interface Page {
   budget: ScanBudget;
 }
 
-/** Where an event names users: all else of it may be the same text by chance. */
+/** The fields of an event that name users: anything else in it may be the same text by chance. */
 const namingFields = {
   subject: ["id", "externalId"],
   data: ["externalUserId", "walletUserId"],
   trigger: ["actorId"],
 } as const;
 
-/** The text of an event that says something of the user, else null. */
+/** Returns the text of an event that concerns the user, else null. */
 function textIfAbout(text: string | null, { user }: Erasure): string | null {
-  // As it is within JSON: most events are not even parsed.
+  // As it appears within JSON: most events need not be parsed.
   if (text === null || !text.includes(JSON.stringify(user))) return null;
   const { subject, data, trigger } = JSON.parse(text);
   const names = [subject.externalId, data.externalUserId, data.walletUserId];
@@ -86,19 +86,22 @@ function textIfAbout(text: string | null, { user }: Erasure): string | null {
   return names.includes(user) ? text : null;
 }
 
-/** What others do, as `operator` or `stripe`, is no user's, whatever they are called. */
+/** An actor such as `operator` or `stripe` is not a user, whatever a user is called. */
 function isEndUser(trigger: Json | undefined): boolean {
   return isObject(trigger) && trigger.actorType === "end-user";
 }
 
-/** Whether an event is of someone new by the same name. */
+/** Whether an event concerns someone new under the same name. */
 function isLater(eventId: string, { until }: Erasure): boolean {
   return eventId >= until;
 }
 
 const linkFields: readonly string[] = ["approvalUrl", "redirectUrl"];
 
-/** The event with the pseudonym, without links, which are signed for the user, and metadata. */
+/**
+ * Returns the event with the pseudonym, without metadata and without links, which are signed for
+ * the user.
+ */
 function renamedEvent(text: string, { user, pseudonym }: Erasure): Uint8Array {
   const rename = (part: Json, fields: readonly string[]): Json => {
     if (!isObject(part)) return part;
@@ -120,7 +123,7 @@ function renamedEvent(text: string, { user, pseudonym }: Erasure): Uint8Array {
   });
 }
 
-/** Waits until no event of the user is left whose deliveries are not written yet. */
+/** Waits until all deliveries of the user's events have been written. */
 async function waitForOutbox(kv: Kv, { erasure, place, budget }: Page): Promise<ErasedPage> {
   let after = place === null ? null : outboxKey(readPlace(idPlace, place));
   do {
@@ -142,7 +145,7 @@ function eventOfOutbox({ key, value }: Row) {
   return { projectId, eventId: String(key[1]) };
 }
 
-/** Those of these events that say something of the user. */
+/** Returns those of the events that concern the user. */
 async function eventsAbout<E extends { projectId: string; eventId: string }>(
   kv: Kv,
   events: readonly E[],
@@ -153,7 +156,7 @@ async function eventsAbout<E extends { projectId: string; eventId: string }>(
   return own.filter((_, at) => textIfAbout(texts[at] ?? null, erasure) !== null);
 }
 
-/** What receivers answered may repeat what they were told. */
+/** A receiver's response may repeat what it was sent. */
 async function eraseDeliveries(
   { kv, committer }: Rooms,
   { erasure, place, budget }: Page,
@@ -191,7 +194,7 @@ async function eraseDeliveries(
   return { erased, next: String(after[2]) };
 }
 
-/** Subscribers are still to be told of the user by their name. */
+/** Subscribers have yet to receive events that name the user. */
 async function refusalOf(kv: Kv, erasure: Erasure) {
   const { projectId } = erasure;
   const [waiting, logged, fresh] = await Promise.all([

@@ -1,4 +1,4 @@
-// What the API document shows of this room.
+// Examples for the API documentation of webhooks.
 
 const createdAt = "2026-01-31T09:30:00.000Z";
 const projectId = "pw_01K9Z0C8Q4R7T2V5X8Z1B3D5F7";

@@ -15,33 +15,36 @@ import type { Delivery } from "./schema.ts";
 /** Turns events into deliveries. */
 export interface FanOut {
   /**
-   * For an event that this process has just committed. One for a single subscription goes out with
-   * nothing written: its outbox row holds it until its result, or for a second at the most. Where
-   * its commit took long, another process may have taken it up, and it is claimed first.
+   * Delivers an event that this process has just committed. For a single subscription nothing is
+   * written before the first attempt: the event's outbox row protects it until its result, or for a
+   * second at most. If the commit took long, another process may have started it, so the event is
+   * leased first.
    */
   takeUp(event: PendingEvent): Promise<void>;
   /**
-   * Writes an event's deliveries and takes its outbox row away. Harmless when another has done it.
-   * Throws when the store does not answer: the row stays.
+   * Writes an event's deliveries and deletes its outbox row. Harmless when another process has done
+   * so. Throws when the store does not answer: the row stays.
    */
   expand(event: PendingEvent): Promise<void>;
 }
 
-/** Deliveries in one atomic write; a wider event goes on from the row, which is its cursor. */
+/**
+ * Deliveries in one atomic write; an event with more continues from its row, which is its cursor.
+ */
 const fanOutMax = 16;
-/** How long a first try may last before its delivery is written down. */
+/** How long a first attempt may run before its delivery is written. */
 export const unwrittenMaxMs = 1_000;
-/** From this age on an outbox row is nobody's: that second, and time to write. */
+/** Any process may take an outbox row from this age on: `unwrittenMaxMs`, and time to write. */
 export const outboxGraceMs = 3_000;
 
 interface ExpansionDeps {
   slots: DeliverySlots;
   start(claimed: LeasedDelivery): void;
-  /** Deliveries have been put into queues. */
+  /** Called when deliveries have been queued. */
   onQueued(): void;
 }
 
-/** Where a new delivery waits: nowhere, in this process's memory under a lease, in the store. */
+/** Where a new delivery waits: nowhere, leased in this process's memory, or in the store. */
 interface Placed {
   endpoint: Endpoint;
   delivery: Delivery;
@@ -49,7 +52,8 @@ interface Placed {
 }
 
 /**
- * Where the endpoint has a slot free, a delivery is claimed as it is made, and goes out at once.
+ * Creates the fan-out. Where the endpoint has a free slot, a delivery is leased as it is created,
+ * and sent at once.
  */
 export function createFanOut(
   deps: Deps,
@@ -90,7 +94,7 @@ export function createFanOut(
     if (where === "queue") endpoint.queueing--;
   }
 
-  /** Takes a delivery up without a write; one that lasts is written after all. */
+  /** Starts a delivery without a write; if the attempt lasts, the delivery is written after all. */
   function hold(event: PendingEvent, { endpoint, delivery }: Placed): LeasedDelivery {
     const held: LeasedDelivery = {
       endpoint,
@@ -126,13 +130,13 @@ export function createFanOut(
     write.deletes.push(row.key);
     putDelivery(write, null, delivery);
     const version = await committer.commit(write);
-    // Otherwise another has taken it up: what comes of this try will not count.
+    // Otherwise another process has started it: the result of this attempt will not count.
     if (version === null) return;
     held.row = { key: deliveryKey(delivery.projectId, delivery.id), version };
     held.isWritten = true;
   }
 
-  /** One write: what is left of the event, or null at its end. */
+  /** Performs one write and returns the rest of the event, or null at its end. */
   async function expandPart(event: PendingEvent): Promise<PendingEvent | null> {
     const { id, text, row, version } = event;
     const placed = row.deliveries.slice(0, fanOutMax).map((named) => place(event, named));

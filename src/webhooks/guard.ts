@@ -7,28 +7,28 @@ import type { Clock } from "../base/clock.ts";
 export type Cidr = string;
 
 /**
- * Decides where deliveries may go: public addresses, and what the operator opened. Other ports than
- * those of https, private names and bare addresses are for the latter alone.
+ * Decides which URLs deliveries may be sent to: public addresses, and what the operator allows.
+ * Ports other than those of https, private names and IP addresses need the operator's permission.
  */
 export interface Guard {
-  /** The address of a subscription, normalised. Throws 400 for one that is never delivered to. */
+  /** Parses and normalizes a subscription's URL. Throws 400 for one that deliveries never go to. */
   checkUrl(text: string): URL;
   /**
-   * Throws 400 when the name stands for an address that is refused, or its name servers do not
-   * answer in time; unknown names pass.
+   * Throws 400 when the name resolves to an address that is refused, or its name servers do not
+   * answer in time. Unknown names pass.
    */
   checkNow(url: URL): Promise<void>;
-  /** The addresses to connect to, or why there are none. Asked at every attempt. */
+  /** Returns the addresses to connect to, or why there are none. Called at every attempt. */
   vet(url: URL): Promise<{ addresses: string[] } | { refused: "dns_error" | "blocked_address" }>;
 }
 
-/** Longest address of a subscription. */
+/** The longest URL of a subscription. */
 export const urlCharsMax = 2048;
-/** How long whoever makes a subscription waits for its name's addresses, in milliseconds. */
+/** How long the creation of a subscription waits for the name's addresses, in ms. */
 const lookupMs = 5_000;
 const ports = ["", "443", "8443"];
 
-// Special-purpose ranges (IANA registries), and those that clouds use for their own.
+// Special-purpose ranges (IANA registries), and ranges that clouds use internally.
 const blockedV4 = [
   ["0.0.0.0", 8],
   ["10.0.0.0", 8],
@@ -50,7 +50,9 @@ const blockedV4 = [
   ["224.0.0.0", 4],
   ["240.0.0.0", 4],
 ] as const;
-/** Of IPv6 only global unicast is public, and of that not what embeds or documents. */
+/**
+ * In IPv6 only global unicast is public, except ranges that embed IPv4 or are for documentation.
+ */
 const publicV6 = ["2000::", 3] as const;
 const blockedV6 = [
   ["2001::", 23],
@@ -66,36 +68,36 @@ for (const [net, prefix] of blockedV6) blocked.addSubnet(net, prefix, "ipv6");
 const globalUnicast = new BlockList();
 globalUnicast.addSubnet(...publicV6, "ipv6");
 
-/** Names that never leave a machine, a home or a cloud's network, or are none: of an empty part. */
+/** Names that never leave a machine, a home or a cloud's network, and names with an empty label. */
 const privateName =
   /^[^.]*$|^\.|\.(\.|$)|(^|\.)(localhost|local|internal|home\.arpa|onion|lan|intranet|corp|home)$/;
 
-/** Whether an address is on the public internet. Anything that is no address is not. */
+/** Whether an address is on the public internet. Anything that is not an address is not. */
 export function isPublic(address: string): boolean {
   const family = isIP(address);
   if (family === 4) return !blocked.check(address, "ipv4");
   return family === 6 && globalUnicast.check(address, "ipv6") && !blocked.check(address, "ipv6");
 }
 
-/** The host as it is judged: an address without its brackets, a name without the root's dot. */
+/** Returns the host as it is checked: an address without brackets, a name without the final dot. */
 function hostOf({ hostname }: URL): string {
   return hostname.replace(/^\[|\]$/g, "").replace(/\.$/, "").toLowerCase();
 }
 
-/** Why nothing public may be behind it, but at most what the operator opened; null where it may. */
+/** Returns why only what the operator allows may be behind the URL; null where it may be public. */
 function notForPublic(url: URL): string | null {
   const host = hostOf(url);
-  if (isIP(host)) return "must name a host, not an IP address";
-  if (privateName.test(host)) return `names '${host}', which is not a public host`;
+  if (isIP(host)) return "must contain a host name, not an IP address";
+  if (privateName.test(host)) return `has the host '${host}', which is not public`;
   return ports.includes(url.port) ? null : "must use port 443 or 8443";
 }
 
 interface GuardOptions {
-  /** Opened by the operator, although not public. */
+  /** Networks that the operator allows although they are not public. */
   allowCidrs: readonly Cidr[];
   /** In development this machine may be reached, also without TLS. */
   dev: boolean;
-  /** Our own host: a delivery to it could go round for ever. */
+  /** The service's own host: deliveries to it could loop forever. */
   ownHost: string;
   resolve(host: string): Promise<string[]>;
   clock: Pick<Clock, "after">;
@@ -103,7 +105,7 @@ interface GuardOptions {
 
 const loopback = ["127.0.0.0/8", "::1/128"];
 
-/** A guard by these rules. */
+/** Creates a guard with these rules. */
 export function createGuard(options: GuardOptions): Guard {
   const { allowCidrs, dev, ownHost, resolve, clock } = options;
   const cidrs = dev ? [...allowCidrs, ...loopback] : allowCidrs;
@@ -116,7 +118,7 @@ export function createGuard(options: GuardOptions): Guard {
     const family = isIP(address);
     return family !== 0 && opened.check(address, family === 6 ? "ipv6" : "ipv4");
   };
-  // One address that is refused refuses all: a split answer is an attack, or will be one.
+  // One refused address refuses all: a mixed answer is an attack, or can become one.
   const mayReach = (url: URL, addresses: string[]) =>
     notForPublic(url) === null
       ? addresses.every((address) => isPublic(address) || isOpened(address))
@@ -127,12 +129,12 @@ export function createGuard(options: GuardOptions): Guard {
     return isIP(host) ? [host] : await resolve(url.hostname);
   }
 
-  /** None of a name that is unknown. */
+  /** Resolves a name; an unknown name has no addresses. */
   function addressesInTime(url: URL): Promise<string[]> {
     const late = () =>
       badRequest(
         "url",
-        `'url' names '${url.hostname}', whose name servers did not answer within ` +
+        `'url' has the host '${url.hostname}', whose name servers did not answer within ` +
           `${lookupMs / 1000} seconds. Try again.`,
       );
     return withDeadline(clock, addressesOf(url).catch((): string[] => []), { ms: lookupMs, late });
@@ -147,12 +149,12 @@ export function createGuard(options: GuardOptions): Guard {
       const host = hostOf(url);
       const plainLoopback = dev && url.protocol === "http:" &&
         (host === "localhost" || (isIP(host) !== 0 && isOpened(host)));
-      if (url.protocol !== "https:" && !plainLoopback) throw refuse("must begin with https://");
-      if (url.username || url.password) throw refuse("must not hold credentials");
+      if (url.protocol !== "https:" && !plainLoopback) throw refuse("must start with https://");
+      if (url.username || url.password) throw refuse("must not contain credentials");
       if (text.includes("#")) throw refuse("must not have a fragment");
-      if (host === ownHost && !dev) throw refuse("is an address of this very service");
+      if (host === ownHost && !dev) throw refuse("is a URL of this service itself");
       const reason = notForPublic(url);
-      // Which addresses a name has is looked up later: here it could have one that is opened.
+      // The name is resolved later: it may have an address that the operator allows.
       const couldBeOpened = isIP(host) ? isOpened(host) : cidrs.length > 0;
       if (reason !== null && !couldBeOpened) throw refuse(reason);
       return url;
@@ -160,7 +162,7 @@ export function createGuard(options: GuardOptions): Guard {
     async checkNow(url) {
       const addresses = await addressesInTime(url);
       if (mayReach(url, addresses)) return;
-      const reason = notForPublic(url) ?? `names '${url.hostname}', which is not a public host`;
+      const reason = notForPublic(url) ?? `has the host '${url.hostname}', which is not public`;
       throw badRequest("url", `'url' ${reason}.`);
     },
     async vet(url) {

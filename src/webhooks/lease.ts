@@ -8,9 +8,9 @@ import type { ResultRecorder } from "./record.ts";
 import type { Delivery } from "./schema.ts";
 import { listDue, readDeliveries, readEventTexts } from "./store.ts";
 
-/** Claims of due deliveries. */
+/** Leases of due deliveries. */
 export interface Leases {
-  /** Claims what is due at an endpoint, as far as it has slots, and starts it. */
+  /** Leases what is due at an endpoint, as far as it has slots, and starts it. */
   take(endpoint: Endpoint): Promise<void>;
 }
 
@@ -20,17 +20,17 @@ interface ClaimDeps {
   start(claimed: LeasedDelivery): void;
 }
 
-/** So many of what is due are looked at when no slot is free: some may be given up. */
+/** How many due deliveries are inspected when no slot is free: some may have to be given up. */
 const lookedAtMin = 20;
-/** For the result to be written, also by a store that is slow. */
+/** Time for the result to be written, also by a slow store. */
 const leaseMarginMs = 10_000;
 
-/** How long a try may take before its delivery comes due again, in ms. */
+/** Returns how long an attempt may take before its delivery becomes due again, in ms. */
 export function leaseMs(timeoutMs: number): number {
   return timeoutMs + leaseMarginMs;
 }
 
-/** Claims by check-and-set: of several processes one gets each delivery. */
+/** Takes leases by check-and-set: of several processes, one gets each delivery. */
 export function createLeases(deps: Deps, { slots, results, start }: ClaimDeps): Leases {
   const { kv, committer, clock, config, log, metrics } = deps;
   const { attemptsMax, backoffBaseMs, timeoutMs } = config.webhooks;
@@ -42,7 +42,7 @@ export function createLeases(deps: Deps, { slots, results, start }: ClaimDeps): 
     metrics.repairs.stray_row.add();
   }
 
-  /** Claims one delivery and starts it; false when it was taken or changed meanwhile. */
+  /** Leases one delivery and starts it; false when it was taken or changed in between. */
   async function claim(
     endpoint: Endpoint,
     { value, version }: { value: Delivery; version: string | null },
@@ -56,7 +56,7 @@ export function createLeases(deps: Deps, { slots, results, start }: ClaimDeps): 
     const landed = await committer.commit(write).catch(() => null);
     if (landed === null) slots.release(endpoint);
     else {
-      // Whoever had it before did not come to an end with it.
+      // The previous holder of the lease did not complete it.
       if (value.lease !== null) metrics.repairs.lease.add();
       start(isWritten({ endpoint, delivery, eventText }, landed));
     }
@@ -76,7 +76,7 @@ export function createLeases(deps: Deps, { slots, results, start }: ClaimDeps): 
       );
       const work: Promise<unknown>[] = [];
       const begin = (piece: Promise<unknown>) => {
-        // It may fail before the others have begun: then it still is waited for below.
+        // It may fail before the others have started; it is still awaited below.
         piece.catch(() => {});
         work.push(piece);
       };
@@ -84,13 +84,14 @@ export function createLeases(deps: Deps, { slots, results, start }: ClaimDeps): 
       for (const [at, { key, dueAt }] of due.entries()) {
         const found = deliveries[at];
         if (!found || found.value.status !== "pending" || found.value.dueAt !== dueAt) {
-          // Moved by someone since it was listed, or left over: a row that is right is never here.
+          // The delivery has moved since it was listed, or the row is left over: a correct row
+          // never gets here.
           if (await isStray(found?.value, dueAt)) begin(removeStray(key));
           continue;
         }
         const { value, version } = found;
         const text = texts[at];
-        const reason = text ? giveUpReason(value, policy, now) : "its event is no longer kept";
+        const reason = text ? giveUpReason(value, policy, now) : "its event is no longer stored";
         if (reason !== null && version !== null) {
           const after = endedAsError(value, reason, now);
           const row = { key: deliveryKey(value.projectId, value.id), version };
@@ -104,7 +105,9 @@ export function createLeases(deps: Deps, { slots, results, start }: ClaimDeps): 
     },
   };
 
-  /** Whether a due row that does not fit its delivery is one that nothing will ever take away. */
+  /**
+   * Whether a due row that does not match its delivery is one that nothing else will ever delete.
+   */
   async function isStray(listed: Delivery | undefined, dueAt: number): Promise<boolean> {
     if (!listed) return true;
     const [now] = await readDeliveries(kv, [listed]);

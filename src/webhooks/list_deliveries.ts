@@ -4,7 +4,9 @@ import { listByTime, type Listing } from "../store/listing.ts";
 import { viewDelivery } from "./logs.ts";
 import { decodeDelivery } from "./store.ts";
 
-/** The deliveries of a project that are still kept, as its log shows them, their events named. */
+/**
+ * Lists all stored deliveries of a project as its log shows them, with the names of their events.
+ */
 export function listDeliveries(kv: Kv, projectId: string): Listing {
   return (query) =>
     listByTime(kv, {

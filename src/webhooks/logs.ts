@@ -10,10 +10,10 @@ import type { Delivery, DeliveryStatus } from "./schema.ts";
 import { readDeliveries, readEventTexts } from "./store.ts";
 import type { LogEntry } from "./view.ts";
 
-/** More first tries than any number of processes has under way. */
+/** More first attempts than all processes together have under way. */
 const freshMax = 2_000;
 
-/** What a listing of the log asks for: of every status, or of one. */
+/** Which deliveries a listing of the log returns: of every status, or of one. */
 export interface LogQuery {
   filter: LogFilter;
   status: DeliveryStatus | null;
@@ -21,7 +21,7 @@ export interface LogQuery {
   cursor: string | undefined;
 }
 
-/** The page of the log after `cursor`, newest first. Throws 400 for a cursor that is none. */
+/** Returns the page of the log after `cursor`, newest first. Throws 400 for an invalid cursor. */
 export async function listLogs(
   { kv }: Pick<Deps, "kv">,
   projectId: string,
@@ -30,7 +30,7 @@ export async function listLogs(
   const before = cursor === undefined ? null : readCursor(cursor);
   const page = { before, limit: limit + 1 };
   const read = (of: DeliveryStatus) => listIds(kv, projectId, { filter, status: of, page });
-  // What ends between two reads is found in the later one, what is redelivered in the last.
+  // A delivery that ends between two reads is in the later one, a redelivered one in the last.
   const lists = status === null
     ? [await read("pending"), await read("success"), await read("error"), await read("pending")]
     : [await read(status)];
@@ -46,7 +46,7 @@ export async function listLogs(
   };
 }
 
-/** One delivery with all its tries, and its event as it was. Throws 404. */
+/** Reads one delivery with all its attempts, and the event as it was sent. Throws 404. */
 export async function findDelivery(
   { kv }: Pick<Deps, "kv">,
   projectId: string,
@@ -64,7 +64,7 @@ interface Listing {
   page: { before: string | null; limit: number };
 }
 
-/** Ids of one status, newest first. */
+/** Lists the ids of one status, newest first. */
 async function listIds(
   kv: Kv,
   projectId: string,
@@ -98,7 +98,7 @@ function readCursor(cursor: string): string {
   throw badCursor();
 }
 
-/** A delivery as its owner sees it. */
+/** Returns a delivery as its owner sees it. */
 export function viewDelivery(delivery: Delivery, eventText: string | null): LogEntry {
   const { lastAttempt, nextRetryAt } = delivery;
   const iso = (ms: number) => new Date(ms).toISOString();

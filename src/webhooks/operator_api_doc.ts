@@ -29,11 +29,11 @@ const redelivery = {
 const redeliverAll: EndpointDoc = {
   ...byOperator,
   operationId: "redeliverAll",
-  summary: "Deliver again all that failed at a subscription",
+  summary: "Redeliver everything that failed at a subscription",
   path: subscriptionPath,
   body: { schema: redeliverAllSchema, examples: { day: { since: "2026-01-31T00:00:00Z" } } },
   answers: {
-    202: responseDocs("It has begun, and goes on by itself.", redeliverySchema, {
+    202: responseDocs("The redelivery has started and continues by itself.", redeliverySchema, {
       begun: { redelivery },
     }),
   },
@@ -43,12 +43,16 @@ const redeliverAll: EndpointDoc = {
 const getRedelivery: EndpointDoc = {
   ...byOperator,
   operationId: "getRedelivery",
-  summary: "See how far a redelivery has come",
+  summary: "Read the progress of a redelivery",
   path: projectPath.extend({ jobId: idOf("job", "The redelivery.") }),
   answers: {
-    200: responseDocs("As it stands. It is kept for a week after its end.", redeliverySchema, {
-      done: { redelivery: { ...redelivery, redelivered: 12, status: "done" } },
-    }),
+    200: responseDocs(
+      "The current progress. It is kept for a week after the redelivery ends.",
+      redeliverySchema,
+      {
+        done: { redelivery: { ...redelivery, redelivered: 12, status: "done" } },
+      },
+    ),
   },
   errors: idErrors("redelivery"),
 };
@@ -56,24 +60,24 @@ const getRedelivery: EndpointDoc = {
 const resealSecrets: EndpointDoc = {
   ...byOperator,
   operationId: "resealSecrets",
-  summary: "Encrypt a page of secrets anew",
-  description: "After a change of `SECRETS_KEY`: call it until `nextCursor` is null.",
+  summary: "Re-encrypt a page of secrets",
+  description: "Call it after a change of `SECRETS_KEY`, until `nextCursor` is null.",
   query: z.object({ cursor }),
   answers: {
-    200: responseDocs("How many were under an older key.", resealSchema, {
+    200: responseDocs("How many secrets were encrypted with an older key.", resealSchema, {
       last: { resealed: 3, nextCursor: null },
     }),
   },
   errors: [
     { status: 400, code: "invalid_value", when: "`cursor` is not valid." },
-    { status: 400, code: "secret_unreadable", when: "No key of `SECRETS_KEY` opens a secret." },
+    { status: 400, code: "secret_unreadable", when: "No key of `SECRETS_KEY` decrypts a secret." },
   ],
 };
 
 const operateSubscription: EndpointDoc = {
   ...byOperator,
   operationId: "operateSubscription",
-  summary: "Enable a subscription again, or give it another secret",
+  summary: "Enable a subscription again, or rotate its secret",
   path: subscriptionPath,
   body: {
     schema: operateSubscriptionSchema,
@@ -81,7 +85,7 @@ const operateSubscription: EndpointDoc = {
   },
   answers: {
     200: responseDocs(
-      "As it is now; a new secret is shown this once.",
+      "The subscription. A new secret is shown only here.",
       operatedSubscriptionSchema,
       {
         enabled: { subscription: exampleSubscription },
@@ -91,29 +95,29 @@ const operateSubscription: EndpointDoc = {
   errors: [...idErrors("subscription"), {
     status: 400,
     code: "secrets_key_missing",
-    when: "The server has no `SECRETS_KEY`, so it stores no secrets.",
+    when: "The server has no `SECRETS_KEY`, so it cannot store secrets.",
   }],
 };
 const redeliver: EndpointDoc = {
   ...byOperator,
   operationId: "redeliver",
-  summary: "Deliver one event again",
+  summary: "Redeliver one event",
   path: projectPath.extend({ deliveryId: idOf("dly", "The delivery.") }),
   answers: {
-    202: responseDocs("It is pending again.", redeliveredSchema, {
+    202: responseDocs("The delivery is pending again.", redeliveredSchema, {
       pending: { delivery: { ...exampleLogEntry, status: "pending", event: null } },
     }),
   },
   errors: [...idErrors("delivery"), {
     status: 400,
     code: "delivery_pending",
-    when: "It is still pending: it is tried again by itself.",
+    when: "The delivery is still pending: it is retried by itself.",
   }],
 };
 
 const subscriptionAddress = "/v1/admin/projects/:projectId/subscriptions/:subscriptionId";
 
-/** What an operator does to webhooks, with `ADMIN_KEY`. */
+/** The API documentation of the operator's endpoints for webhooks. They need `ADMIN_KEY`. */
 export const webhookOperatorApiDoc: EndpointDocs = {
   [subscriptionAddress]: { PATCH: operateSubscription },
   [`${subscriptionAddress}/redeliver`]: { POST: redeliverAll },

@@ -5,14 +5,14 @@ import { putDelivery } from "./delivery_rows.ts";
 import type { Delivery, SubscriptionHealth } from "./schema.ts";
 import { putHealth, readHealth } from "./store.ts";
 
-/** How a delivery that was claimed has ended or goes on. */
+/** The new state of a leased delivery. */
 export interface DeliveryResult {
-  /** Null when it is not written yet. */
+  /** Null when the delivery has not been written yet. */
   before: Delivery | null;
-  /** Its row as it was claimed; while it is not written, its event's in the outbox. */
+  /** Its row as it was leased; while it is not written, its event's row in the outbox. */
   row: { key: Key; version: string };
   after: Delivery;
-  /** Whether it was tried, and so says something of its endpoint. */
+  /** Whether an attempt was made, so that the result says something about the endpoint. */
   tried: boolean;
 }
 
@@ -20,22 +20,24 @@ interface Waiting extends DeliveryResult {
   done: () => void;
 }
 
-/** Writes results down. Only who holds the lease writes one: else it changes nothing. */
+/** Writes results. Only the holder of the lease can write one; for anyone else nothing changes. */
 export interface ResultRecorder {
   /** Resolves when the result is durable, or is known to be void. Never throws. */
   record(endpoint: Endpoint, result: DeliveryResult): Promise<void>;
-  /** Whether so many wait at an endpoint that no more may be added before some are written. */
+  /**
+   * Whether so many results wait at an endpoint that some must be written before more are added.
+   */
   isBehind(endpoint: Endpoint): boolean;
 }
 
 const batchSize = 64;
-/** What an unclean end would have to send again at the most, beside what is under way. */
+/** The most that would have to be sent again after a crash, besides what is under way. */
 const waitingMax = 256;
 
 /**
- * Combines the results of one subscription that come while its last write is under way, so that its
- * health is written once for many: unchecked, so that it never stands in a result's way. What
- * cannot be written is tried again when its lease ends.
+ * Combines the results of one subscription that arrive during its last write, so that its health is
+ * written once for many. Health is written unchecked, so it never blocks a result. A result that
+ * cannot be written is attempted again when its lease ends.
  */
 export function createResultRecorder(
   { kv, committer, log, config, metrics }: Deps,
@@ -62,7 +64,7 @@ export function createResultRecorder(
     if (await commit(endpoint, batch)) return;
     for (const waiting of batch) {
       if (await commit(endpoint, [waiting])) continue;
-      // Its lease had ended, and the result is another's to write.
+      // The lease had ended, and another process writes the result.
       const { id: delivery, eventId } = waiting.after;
       log("warn", "webhook_result_void", { delivery, eventId });
     }
@@ -82,9 +84,7 @@ export function createResultRecorder(
     return version !== null;
   }
 
-  /**
-   * Null where nothing was tried. A success says it all; only failures stand on what was before.
-   */
+  /** Null where nothing was attempted. A success replaces the health; only failures add to it. */
   async function healthAfter(
     endpoint: Endpoint,
     batch: Waiting[],
@@ -99,7 +99,7 @@ export function createResultRecorder(
       return { consecutiveFailures: failed, lastDeliveredAt };
     }
     const [before] = await readHealth(kv, [endpoint]);
-    if (!before) throw new Error("a row was asked for, and none came");
+    if (!before) throw new Error("a requested row was not returned");
     return { ...before, consecutiveFailures: before.consecutiveFailures + failed };
   }
 

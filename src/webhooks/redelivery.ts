@@ -17,19 +17,27 @@ import type { Delivery, RedeliveryJob } from "./schema.ts";
 import { readDeliveries, type Versioned } from "./store.ts";
 import { fromBytes, toBytes } from "../base/json.ts";
 
-/** Deliveries made pending again, by an operator or an owner: their audit trail says so. */
+/**
+ * Makes deliveries pending again, for an operator or an owner, and records it in the audit trail.
+ */
 export interface Redelivery {
-  /** One that ended, either way. Throws 404, 400 while it is pending. */
+  /**
+   * Redelivers one that has ended, with or without success. Throws 404, and 400 while it is
+   * pending.
+   */
   one(projectId: string, deliveryId: string, by: AuditActor): Promise<Delivery>;
-  /** All that failed at a subscription since then, by a job that outlives this process. */
+  /**
+   * Redelivers everything that failed at a subscription since a time, by a job that survives this
+   * process.
+   */
   all(projectId: string, meant: FailedSince, by: AuditActor): Promise<RedeliveryJob>;
-  /** The job as it stands. Throws 404. */
+  /** Returns the job's current state. Throws 404. */
   job(projectId: string, jobId: string): Promise<RedeliveryJob>;
-  /** Goes on with the jobs there are; a bounded part at each call. */
+  /** Continues all jobs; a bounded part at each call. */
   sweep(): Promise<void>;
 }
 
-/** What failed at a subscription since a time, in milliseconds since 1970. */
+/** Deliveries that failed at a subscription since a time, in ms since 1970. */
 export interface FailedSince {
   subscriptionId: string;
   since: number;
@@ -39,15 +47,15 @@ const deliveriesPerPart = 8;
 const partsPerSweep = 25;
 const jobsPerSweep = 500;
 const endedJobLifetimeMs = 7 * 24 * 60 * 60 * 1000;
-/** A delivery id of that time that sorts before, or after, all others of it. */
+/** Returns a delivery id of that time which sorts before all others of it. */
 const firstId = (ms: number) => firstIdAt("dly", ms);
 const lastId = (ms: number) => firstIdAt("dly", ms + 1);
 
-/** Redelivery over the store. */
+/** Creates redelivery over the store. */
 export function createRedelivery(deps: Deps, dispatcher: Pick<Dispatcher, "poll">): Redelivery {
   const { kv, committer, clock } = deps;
 
-  /** The next few that failed, and the job's place after them, in one write. */
+  /** Redelivers the next few failed deliveries and moves the job's position, in one write. */
   async function doPart({ value: job, version }: Versioned<RedeliveryJob>): Promise<boolean> {
     const { projectId, subscriptionId } = job;
     const filter = filterName({ subscriptionId }, "error");
@@ -82,7 +90,7 @@ export function createRedelivery(deps: Deps, dispatcher: Pick<Dispatcher, "poll"
     return !done;
   }
 
-  // Each sweep looks at some, and the next one goes on where it stopped.
+  // Each sweep reads some jobs, and the next one continues where it stopped.
   let after: Key | null = null;
 
   async function sweep(): Promise<void> {
@@ -118,7 +126,7 @@ export function createRedelivery(deps: Deps, dispatcher: Pick<Dispatcher, "poll"
         const [found] = await readDeliveries(kv, [{ projectId, id: deliveryId }]);
         if (!found) throw notFound("delivery");
         if (found.value.status === "pending") {
-          const message = "This delivery is still pending: it is tried again by itself.";
+          const message = "This delivery is still pending: it is retried by itself.";
           throw badRequest(null, message, "delivery_pending");
         }
         const again = redelivered(found.value, clock.now());
@@ -168,7 +176,7 @@ export function createRedelivery(deps: Deps, dispatcher: Pick<Dispatcher, "poll"
   };
 }
 
-/** The redelivery, or null. */
+/** Reads the redelivery, or null. */
 export async function readJob(
   kv: Kv,
   projectId: string,
@@ -178,7 +186,10 @@ export async function readJob(
   return value && { value: fromBytes<RedeliveryJob>(value), version };
 }
 
-/** Redeliveries of all projects, from `after` on, and where to go on; null at the end. */
+/**
+ * Lists a page of the redeliveries of all projects, after `after`, and where the next page starts;
+ * null at the end.
+ */
 export async function listJobs(
   kv: Kv,
   after: Key | null,
@@ -199,7 +210,7 @@ export function removeJob(write: Write, { value, version }: Versioned<Redelivery
   write.deletes.push(key);
 }
 
-/** Adds the redelivery to the write, on the version that it was read in. */
+/** Adds the redelivery to the write, checked against the version that was read. */
 export function putJob(write: Write, { value, version }: Versioned<RedeliveryJob>): void {
   const key = redeliveryJobKey(value.projectId, value.id);
   write.checks.push({ key, version });

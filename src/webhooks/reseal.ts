@@ -11,9 +11,9 @@ import type { Sealed, Secrets } from "../store/secrets.ts";
 import type { Subscription } from "./schema.ts";
 import { listSubscriptions, putSubscription, readSubscription } from "./store.ts";
 
-/** How far a walk over all secrets has come. */
+/** The progress of a walk over all secrets. */
 export interface ResealPage {
-  /** Secrets that were under an older key, and no longer are. */
+  /** How many secrets were encrypted with an older key, and no longer are. */
   resealed: number;
   nextCursor: string | null;
 }
@@ -21,8 +21,8 @@ export interface ResealPage {
 const attemptsMax = 8;
 
 /**
- * Puts all stored secrets under the first key of `SECRETS_KEY`, a page of projects at each call, so
- * that the other keys can be taken away. Again is harmless.
+ * Encrypts all stored secrets with the first key of `SECRETS_KEY`, a page of projects at each call,
+ * so that the other keys can be removed. Repeating it is harmless.
  */
 export function createReseal(
   services: ResealDeps,
@@ -74,19 +74,20 @@ async function resealSubscription(
   throw new Error(`subscription ${id} kept changing`);
 }
 
-/** Of some stored secrets, how many the keys of `SECRETS_KEY` open. */
+/** How many of a sample of stored secrets the keys of `SECRETS_KEY` decrypt. */
 export interface Probe {
   opened: number;
-  /** Where those are that no key opens. */
+  /** Where the secrets are that no key decrypts. */
   unreadable: string[];
 }
 
 const secretsTried = 20;
-/** Pages of projects that are looked through for them: most may have none. */
+/** How many pages of projects are searched for secrets: most projects may have none. */
 const pagesMax = 50;
 
 /**
- * Tries some of the stored secrets, those of the first projects, so that a wrong key is told early.
+ * Creates a check of some stored secrets, those of the first projects, so that a wrong key is
+ * noticed early.
  */
 export function createProbe(kv: Kv, { open }: Pick<Secrets, "open">): () => Promise<Probe> {
   return async () => {

@@ -36,7 +36,7 @@ const answer = (status: number, value: unknown, { requestId }: Incoming) =>
   jsonResponse(status, value, requestId, { "cache-control": "no-store" });
 const subscriptionOf = ({ param }: Incoming) => checkId(param("subscriptionId"), "subscription");
 
-/** The endpoints about webhooks: a project's own need the scope `webhooks`. */
+/** The webhook endpoints: a project's own need the scope `webhooks`. */
 export function webhookRoutes(services: WebhookDeps) {
   const { auth, subscriptions } = services;
   const own = (
@@ -73,7 +73,7 @@ export function webhookRoutes(services: WebhookDeps) {
   };
 }
 
-/** What an operator does to a project's webhooks, with `ADMIN_KEY`. */
+/** The operator's endpoints for a project's webhooks. They need `ADMIN_KEY`. */
 function operatorRoutes({ adminGuard, subscriptions, redelivery, reseal }: WebhookDeps) {
   const projectOf = ({ param }: Incoming) => checkId(param("projectId"), "project");
   const by = byOperator("api");
@@ -123,7 +123,10 @@ function logsOf({ deps }: WebhookDeps, { query }: Incoming, projectId: string) {
   if (subscriptionId !== undefined) checkId(subscriptionId, "subscription");
   if (eventType !== undefined && !eventTypes.includes(eventType)) {
     const nearest = nearestEvent(eventType.slice(0, 100));
-    throw badRequest("eventType", `'eventType' is no event's name; the nearest is '${nearest}'.`);
+    throw badRequest(
+      "eventType",
+      `'eventType' is not the name of an event. The closest is '${nearest}'.`,
+    );
   }
   return listLogs(deps, projectId, {
     filter: { subscriptionId, eventType },

@@ -5,13 +5,13 @@ import { isKnownPattern, nearestPattern } from "../events/event_patterns.ts";
 import type { Sealed } from "../store/secrets.ts";
 import { urlCharsMax } from "./guard.ts";
 
-/** Longest description that is kept, in characters; the rest is cut off. */
+/** The longest description that is stored, in characters; the rest is cut off. */
 const descriptionCharsMax = 512;
 const customHeadersMax = 10;
 const headerValueCharsMax = 1024;
 const eventsMax = 100;
 
-// What the connection, our own headers or a cloud's metadata service live by.
+// Headers that belong to the connection, to Farebox, or to a cloud's metadata service.
 const reservedHeader = new RegExp(
   "^(host|connection|keep-alive|te|trailers?|transfer-encoding|upgrade|expect|cookie|set-cookie|" +
     "accept-encoding|user-agent|date|via|forwarded|x-real-ip|age|cache-control|expires|pragma|" +
@@ -20,22 +20,22 @@ const reservedHeader = new RegExp(
     "x-aws-|x-goog-|x-google-|x-gfe-|x-azure-|x-ms-)",
 );
 
-// Not as zod's record, which takes a number of many digits for one, and drops `__proto__`.
+// zod's record would take a number with many digits for a key, and drops `__proto__`.
 const customHeadersSchema = z.custom<Record<string, string>>(isObject, {
-  error: "must be an object of texts",
+  error: "must be an object of strings",
 }).superRefine((headers, context) => {
   const names = Object.keys(headers);
   const fault = (message: string) => context.addIssue({ code: "custom", message });
   if (names.length > customHeadersMax) fault(`must have at most ${customHeadersMax} entries`);
   if (new Set(names.map((name) => name.toLowerCase())).size < names.length) {
-    fault("must not name a header twice");
+    fault("must not contain the same header twice");
   }
   for (const [name, value] of Object.entries(headers)) {
     const shown = name.slice(0, 64);
     if (!/^[A-Za-z0-9][A-Za-z0-9-]{0,63}$/.test(name)) {
-      fault(`must not have the name '${shown}': letters, digits and hyphens, at most 64`);
+      fault(`must not contain the name '${shown}': letters, digits and hyphens, at most 64`);
     } else if (reservedHeader.test(name.toLowerCase())) {
-      fault(`must not have the name '${shown}', which is reserved`);
+      fault(`must not contain the name '${shown}', which is reserved`);
     }
     if (
       typeof value !== "string" || !/^[\x20-\x7e]*$/.test(value) ||
@@ -45,7 +45,7 @@ const customHeadersSchema = z.custom<Record<string, string>>(isObject, {
     }
   }
 }).meta({
-  description: "Sent with every delivery; none that the connection or our own headers live by.",
+  description: "Sent with every delivery. Names that the connection or Farebox uses are reserved.",
   override: {
     type: "object",
     maxProperties: customHeadersMax,
@@ -58,33 +58,35 @@ const customHeadersSchema = z.custom<Record<string, string>>(isObject, {
   },
 });
 
-const eventsSchema = z.array(z.string()).min(1, { error: "must name at least one event" })
-  .max(eventsMax, { error: `must name at most ${eventsMax} events` })
+const eventsSchema = z.array(z.string()).min(1, { error: "must contain at least one event" })
+  .max(eventsMax, { error: `must contain at most ${eventsMax} events` })
   .superRefine((events, context) => {
     if (events.includes("*") && events.length > 1) {
-      context.addIssue("must not mix '*' with other names");
+      context.addIssue("must not combine '*' with other names");
     }
     for (const name of events) {
       if (isKnownPattern(name)) continue;
       const shown = name.slice(0, 100);
-      context.addIssue(`knows no '${shown}'; the nearest name is '${nearestPattern(shown)}'`);
+      context.addIssue(
+        `contains the unknown event '${shown}'; the closest is '${nearestPattern(shown)}'`,
+      );
     }
   }).transform((events) => [...new Set(events)]).meta({
     description: "Event names, families such as `balance.*`, or `*` alone.",
     example: ["balance.*", "proxy.request.failed"],
   });
 
-/** The head of a text, in characters: some take two units of it. */
+/** Cuts a text to a number of characters, some of which take two UTF-16 units. */
 function cut(text: string): string {
   return [...text.slice(0, 2 * descriptionCharsMax)].slice(0, descriptionCharsMax).join("");
 }
 
-/** What comes after the prefix of Standard Webhooks; null for a secret of another kind. */
+/** Returns what follows the prefix of Standard Webhooks; null for another kind of secret. */
 function standardKey(secret: string): string | null {
   return secret.startsWith("whsec_") ? secret.slice("whsec_".length) : null;
 }
 
-/** A signing secret that a caller brings along. */
+/** A signing secret supplied by the caller. */
 export const secretSchema = z.string().regex(/^[\x21-\x7e]{16,256}$/, {
   error: "must be 16 to 256 visible ASCII characters",
 }).refine(
@@ -95,10 +97,10 @@ export const secretSchema = z.string().regex(/^[\x21-\x7e]{16,256}$/, {
   },
 ).meta({
   description:
-    "A signing secret of your own; what follows `whsec_` is base64 of at least 15 bytes.",
+    "A signing secret of your own. After `whsec_` it must be base64 of at least 15 bytes.",
 });
 
-/** The body of `POST /v1/webhooks/subscriptions`; the url is judged by the guard. */
+/** The body of `POST /v1/webhooks/subscriptions`; the guard checks the URL. */
 export const createSubscriptionSchema = z.strictObject({
   url: z.string().meta({
     description: "An HTTPS endpoint at a public address, without credentials or fragment.",
@@ -111,29 +113,29 @@ export const createSubscriptionSchema = z.strictObject({
   customHeaders: customHeadersSchema.nullish(),
   secret: secretSchema.nullish(),
 }).meta({ id: "SubscriptionRequest" });
-/** What makes a subscription. */
+/** The settings of a new subscription. */
 export type CreateSubscription = z.output<typeof createSubscriptionSchema>;
 
 /** The body of the operator's `PATCH …/subscriptions/{id}`. */
 export const operateSubscriptionSchema = z.strictObject({
-  isActive: z.literal(true).optional().meta({ description: "Enables it again." }),
-  rotateSecret: z.literal(true).optional().meta({ description: "Gives it another secret." }),
+  isActive: z.literal(true).optional().meta({ description: "Enables the subscription again." }),
+  rotateSecret: z.literal(true).optional().meta({ description: "Replaces the signing secret." }),
   secret: secretSchema.optional(),
   overlapSeconds: z.int().min(0).max(7 * 86_400).default(86_400).meta({
     description:
-      "How long the old secret goes on signing, in seconds; those before it, no longer than it.",
+      "How long the old secret keeps signing, in seconds. Secrets before it end no later.",
   }),
 }).refine(({ isActive, rotateSecret }) => isActive || rotateSecret, {
   path: ["isActive"],
-  error: "must be true, or rotateSecret must",
+  error: "must be true, unless rotateSecret is",
 }).meta({ id: "SubscriptionChanges" });
-/** What an operator does to a subscription. */
+/** An operator's change to a subscription. */
 export type OperateSubscription = z.output<typeof operateSubscriptionSchema>;
 
 /** The body of the operator's `POST …/subscriptions/{id}/redeliver`. */
 export const redeliverAllSchema = z.strictObject({
   since: z.iso.datetime({ offset: true, error: "must be an ISO 8601 time" }).meta({
-    description: "Failed deliveries from this moment on.",
+    description: "Failed deliveries from this time on.",
     override: withoutPattern,
   }),
 });
@@ -146,41 +148,41 @@ export interface Subscription {
   events: string[];
   isActive: boolean;
   description: string | null;
-  /** The names are shown, the values may be secrets: JSON of all, sealed; null for none. */
+  /** Names are shown, values may be secrets: all as JSON, encrypted; null for none. */
   customHeaders: Sealed | null;
   secret: Sealed;
   secretSuffix: string;
-  /** The secrets before, the last one first: each signs until its end, in ms. */
+  /** Former secrets, most recent first: each signs until its end, in ms. */
   oldSecrets: readonly OldSecret[];
   createdAt: string;
   updatedAt: string;
-  /** The id of the API key that made it, or `operator`. */
+  /** The id of the API key that created it, or `operator`. */
   createdBy: string;
 }
 
-/** A secret that another one has taken the place of. */
+/** A secret that was replaced. */
 export interface OldSecret {
   secret: Sealed;
   endsAt: number;
 }
 
-/** How deliveries to a subscription have fared, counted in attempts. */
+/** The recent success of deliveries to a subscription, counted in attempts. */
 export interface SubscriptionHealth {
   consecutiveFailures: number;
   lastDeliveredAt: string | null;
 }
 
-/** One try of a delivery. */
+/** One attempt of a delivery. */
 export interface Attempt {
   /** In milliseconds since 1970. */
   at: number;
   latencyMs: number;
   responseCode: number | null;
-  /** What was wrong, as a word and a sentence for people; null for a success. */
+  /** The error, as a word and a sentence for people; null for a success. */
   error: string | null;
 }
 
-/** Where a delivery stands. */
+/** The state of a delivery. */
 export type DeliveryStatus = "pending" | "success" | "error";
 
 /** One delivery of one event to one subscription. Times in milliseconds since 1970. */
@@ -192,9 +194,9 @@ export interface Delivery {
   eventType: string;
   eventVersion: string;
   status: DeliveryStatus;
-  /** Tries that have ended, over all redeliveries. */
+  /** Attempts that have ended, over all redeliveries. */
   attempts: number;
-  /** Tries that ended or began, since it last became pending. */
+  /** Attempts that were started since it last became pending. */
   claims: number;
   /** How many of `attempts` were made before it last became pending. */
   attemptsBefore: number;
@@ -202,15 +204,15 @@ export interface Delivery {
   pendingSince: number;
   createdAt: number;
   updatedAt: number;
-  /** While pending: when its next try, or the end of the lease of the running one, is due. */
+  /** While pending: when its next attempt, or the end of the running one's lease, is due. */
   dueAt: number;
-  /** Who tries it now, until `dueAt`. */
+  /** The process that runs the attempt, until `dueAt`. */
   lease: string | null;
   nextRetryAt: number | null;
   lastAttempt: Attempt | null;
-  /** The head of the last answer's body. */
+  /** The start of the last response's body. */
   responseHead: string | null;
-  /** The last tries, newest last. */
+  /** The last attempts, newest last. */
   history: Attempt[];
   error: string | null;
 }
@@ -220,9 +222,9 @@ export interface RedeliveryJob {
   id: string;
   projectId: string;
   subscriptionId: string;
-  /** From this delivery id on. */
+  /** The first delivery id of the range. */
   from: string;
-  /** Up to this one: what fails later is not meant. */
+  /** The last id of the range: later failures are not included. */
   until: string;
   redelivered: number;
   status: "running" | "done";

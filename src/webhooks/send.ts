@@ -4,7 +4,7 @@ import type { Delivery } from "./schema.ts";
 import { serviceSignature, standardSignatures } from "./signature.ts";
 import type { OpenSubscription } from "./subscriptions.ts";
 
-/** What one try came to. Times in milliseconds. */
+/** The result of one attempt. Times in ms. */
 export interface SendResult {
   result: AttemptResult;
   at: number;
@@ -12,23 +12,23 @@ export interface SendResult {
   responseCode: number | null;
   /** Null for a success. */
   error: string | null;
-  /** What the receiver asked for, on 429 and 503. */
+  /** The receiver's `Retry-After`, on 429 and 503. */
   retryAfterMs: number | null;
   bodyHead: string | null;
 }
 
-/** What a try came to, as it is counted. */
+/** The result of an attempt, as metrics count it. */
 export type AttemptResult = keyof Deps["metrics"]["attempts"];
 
-/** One delivery as it goes out. */
+/** A delivery to send. */
 export interface OutgoingWebhook {
   delivery: Delivery;
-  /** The event as it was frozen: JSON. */
+  /** The event as it was stored: JSON. */
   eventText: string;
   subscription: OpenSubscription;
 }
 
-/** Tries once to deliver: vet the address, sign, post, within one deadline. Never throws. */
+/** Makes one attempt: check the addresses, sign, post, all within one deadline. Never throws. */
 export async function send(
   deps: Pick<Deps, "sendWebhook" | "clock" | "config" | "metrics">,
   guard: Guard,
@@ -51,7 +51,7 @@ export async function send(
     };
   };
   const deadline = new AbortController();
-  const timeout = `timeout: no complete answer within ${config.webhooks.timeoutMs} ms`;
+  const timeout = `timeout: no complete response within ${config.webhooks.timeoutMs} ms`;
   const cancel = clock.after(config.webhooks.timeoutMs, () => deadline.abort());
   try {
     const url = new URL(outgoing.subscription.url);
@@ -65,7 +65,7 @@ export async function send(
       body,
       signal: deadline.signal,
     });
-    // Whatever becomes of the call: its place is free after the deadline.
+    // Whatever happens to the call, its slot is free after the deadline.
     const response = await orAborted(answer, deadline.signal);
     return end(judge(response, clock.now()));
   } catch (error) {
@@ -76,10 +76,10 @@ export async function send(
   }
 }
 
-// No address and no detail of one: errors must not map the network behind the service.
+// Errors contain no IP address and no detail: they must not map the network behind the service.
 const refusals = {
   dns_error: "dns_error: the host name could not be resolved",
-  blocked_address: "blocked_address: the host name stands for an address that is not public",
+  blocked_address: "blocked_address: the host name resolves to an address that is not public",
 };
 
 function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
@@ -89,7 +89,7 @@ function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return Promise.race([work, aborted]);
 }
 
-/** The body: about this try, and the event as it was frozen. */
+/** Returns the body: this attempt, and the event as it was stored. */
 function bodyOf({ delivery, eventText }: OutgoingWebhook, at: number): string {
   const about = {
     id: delivery.id,
@@ -101,7 +101,7 @@ function bodyOf({ delivery, eventText }: OutgoingWebhook, at: number): string {
   return `{"delivery":${JSON.stringify(about)},"event":${eventText}}`;
 }
 
-/** The subscriber's own headers first, so that none of ours can be replaced. */
+/** Puts the subscriber's own headers first, so that none of ours can be replaced. */
 function headersOf(
   { delivery, subscription }: OutgoingWebhook,
   body: string,
@@ -110,7 +110,8 @@ function headersOf(
   const timestamp = Math.floor(at / 1000);
   const { id } = delivery;
   const { secrets } = subscription;
-  // The oldest secret signs ours: it can carry one only, which its receiver may not have changed.
+  // `X-Service-Signature` holds one signature, so the oldest secret signs it: the receiver may not
+  // have changed its own yet.
   const oldest = secrets[secrets.length - 1] ?? "";
   return {
     ...subscription.customHeaders,
@@ -132,12 +133,12 @@ function judge({ status, retryAfter, bodyHead }: WebhookHttpResponse, now: numbe
   const answered = { result: classOf(status), responseCode: status, bodyHead };
   if (status >= 200 && status < 300) return answered;
   const error = status >= 300 && status < 400
-    ? `redirect: status ${status}, which is not followed`
+    ? `redirect: status ${status}; redirects are not followed`
     : `status ${status}`;
   return { ...answered, error, retryAfterMs: readRetryAfter(retryAfter ?? "", now) };
 }
 
-// RFC 9110, 5.6.7: the form in use, and two that are only read. All are in GMT, also the last.
+// RFC 9110, 5.6.7: the current format, and two obsolete ones that must be read. All are GMT.
 const httpDate = new RegExp(
   "^([A-Z][a-z]{2}, \\d\\d [A-Z][a-z]{2} \\d{4} [\\d:]{8} GMT|" +
     "[A-Z][a-z]{5,8}, \\d\\d-[A-Z][a-z]{2}-\\d\\d [\\d:]{8} GMT|" +
@@ -145,11 +146,12 @@ const httpDate = new RegExp(
 );
 
 /**
- * `Retry-After`: seconds or a date (RFC 9110, 10.2.3), as milliseconds from now; null for neither.
+ * Parses `Retry-After`: seconds or a date (RFC 9110, 10.2.3). Returns ms from now; null for
+ * neither.
  */
 export function readRetryAfter(text: string, now: number): number | null {
   if (/^\d{1,9}$/.test(text)) return Number(text) * 1000;
-  // Date.parse alone makes a date of nearly anything, such as of "wait 99999".
+  // Date.parse alone accepts nearly anything, such as "wait 99999".
   if (!httpDate.test(text)) return null;
   const date = Date.parse(text.endsWith(" GMT") ? text : `${text} GMT`);
   return Number.isNaN(date) ? null : Math.max(0, date - now);
@@ -170,9 +172,9 @@ function faultOf(error: unknown): Came {
 }
 
 const faults = {
-  connection_refused: "nothing listens there",
-  tls_error: "no secure connection to that name could be made",
-  connection_error: "the connection broke off",
+  connection_refused: "nothing is listening there",
+  tls_error: "no secure connection to that host could be established",
+  connection_error: "the connection was closed early",
 };
 
 function kindOf(error: unknown): keyof typeof faults {

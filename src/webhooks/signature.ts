@@ -4,16 +4,17 @@ import { createHmac } from "node:crypto";
 const standardPrefix = "whsec_";
 
 /**
- * `X-Service-Signature`: hex HMAC-SHA256 of the raw body, keyed with the secret as it was shown.
+ * Returns `X-Service-Signature`: hex HMAC-SHA256 of the raw body, keyed with the secret as it was
+ * shown.
  */
 export function serviceSignature(secret: string, body: string): string {
   return createHmac("sha256", secret).update(body).digest("hex");
 }
 
 /**
- * `webhook-signature` of Standard Webhooks (https://www.standardwebhooks.com, v1): base64
+ * Returns `webhook-signature` of Standard Webhooks (https://www.standardwebhooks.com, v1): base64
  * HMAC-SHA256 of `id.timestamp.body` for each secret, newest first. A secret with the prefix
- * `whsec_` stands for the bytes that its rest spells in base64.
+ * `whsec_` stands for the bytes that the rest encodes in base64.
  */
 export function standardSignatures(
   secrets: readonly string[],
@@ -28,7 +29,7 @@ export function standardSignatures(
   }).join(" ");
 }
 
-/** A secret of our own making: the prefix and 32 random bytes in base64. */
+/** Generates a secret: the prefix and 32 random bytes in base64. */
 export function newSecret(random: Uint8Array): string {
   return standardPrefix + Buffer.from(random).toString("base64");
 }

@@ -19,7 +19,7 @@ import type { Key, Kv, Row, Write } from "../store/kv.ts";
 import { pagesUnder } from "../store/scan.ts";
 import type { Delivery, OldSecret, Subscription, SubscriptionHealth } from "./schema.ts";
 
-/** Rows that one listing reads at once. */
+/** How many rows one listing reads at once. */
 const rowsPerRead = 500;
 
 /** A record and the version to check when it is written again. */
@@ -28,10 +28,12 @@ export interface Versioned<T> {
   version: string | null;
 }
 
-/** An event in the outbox; `text` is null when the event is no longer kept. */
+/** An event in the outbox; `text` is null when the event is no longer stored. */
 export type WaitingEvent = Omit<PendingEvent, "text"> & { text: string | null };
 
-/** Events whose deliveries are not written yet, of ids before that one, oldest first. */
+/**
+ * Lists events whose deliveries are not written yet, with ids before the given one, oldest first.
+ */
 export async function listOutbox(
   kv: Kv,
   { beforeId, limit }: { beforeId: string; limit: number },
@@ -47,7 +49,7 @@ export async function listOutbox(
   return waiting.map((event, at) => ({ ...event, text: texts[at] ?? null }));
 }
 
-/** How many events wait that are older than that; counted up to the limit. */
+/** Counts events that have waited since before then, up to the limit. */
 export async function countOutbox(
   kv: Kv,
   { beforeId, limit }: { beforeId: string; limit: number },
@@ -56,7 +58,7 @@ export async function countOutbox(
   return rows.length;
 }
 
-/** The subscription, or null. */
+/** Reads the subscription, or null. */
 export async function readSubscription(
   kv: Kv,
   projectId: string,
@@ -66,7 +68,7 @@ export async function readSubscription(
   return value && { value: decodeSubscription(value), version };
 }
 
-/** The newest of a project's subscriptions, at most 500, in order of creation. */
+/** Lists the newest of a project's subscriptions, at most 500, in order of creation. */
 export async function listNewestSubscriptions(
   kv: Kv,
   projectId: string,
@@ -76,7 +78,7 @@ export async function listNewestSubscriptions(
   return rows.flatMap(({ value }) => (value ? [decodeSubscription(value)] : [])).reverse();
 }
 
-/** All of a project's subscriptions, in order of creation. */
+/** Lists all of a project's subscriptions, in order of creation. */
 export async function listSubscriptions(
   kv: Kv,
   projectId: string,
@@ -88,7 +90,7 @@ export async function listSubscriptions(
   return found;
 }
 
-/** As it is stored now, or was while there was room for one old secret. */
+/** The stored form, or that of older versions, with one old secret. */
 type StoredSubscription =
   & Omit<Subscription, "oldSecrets">
   & Partial<Pick<Subscription, "oldSecrets">>
@@ -99,7 +101,7 @@ function decodeSubscription(bytes: Uint8Array): Subscription {
   return { ...stored, oldSecrets: oldSecrets ?? (oldSecret ? [oldSecret] : []) };
 }
 
-/** Adds the subscription to the write, on the version that it was read in. */
+/** Adds the subscription to the write, checked against the version that was read. */
 export function putSubscription(
   write: Write,
   subscription: Subscription,
@@ -110,7 +112,7 @@ export function putSubscription(
   write.sets.push({ key, value: toBytes(subscription) });
 }
 
-/** How deliveries to these subscriptions have fared, in their order. */
+/** Reads the health of these subscriptions, in their order. */
 export async function readHealth(
   kv: Kv,
   named: readonly { projectId: string; id: string }[],
@@ -122,7 +124,7 @@ export async function readHealth(
   );
 }
 
-/** Adds the health to the write, whatever it was before. */
+/** Adds the health to the write, without a check. */
 export function putHealth(
   write: Write,
   { projectId, id }: { projectId: string; id: string },
@@ -131,17 +133,17 @@ export function putHealth(
   write.sets.push({ key: subscriptionHealthKey(projectId, id), value: toBytes(health) });
 }
 
-/** A delivery as it is stored. */
+/** Encodes a delivery. */
 export function encodeDelivery(delivery: Delivery): Uint8Array {
   return toBytes(delivery);
 }
 
-/** Reads a delivery's bytes. */
+/** Decodes a delivery. */
 export function decodeDelivery(bytes: Uint8Array): Delivery {
   return fromBytes<Delivery>(bytes);
 }
 
-/** Deliveries by id, in that order; null for those that are gone. */
+/** Reads deliveries by id, in that order; null for those that are gone. */
 export async function readDeliveries(
   kv: Kv,
   named: readonly { projectId: string; id: string }[],
@@ -151,7 +153,7 @@ export async function readDeliveries(
   return rows.map(({ value, version }) => value && { value: decodeDelivery(value), version });
 }
 
-/** The frozen texts of events, in that order; null for those that are gone. */
+/** Reads the stored texts of events, in that order; null for those that are gone. */
 export async function readEventTexts(
   kv: Kv,
   named: readonly { projectId: string; eventId: string }[],
@@ -163,7 +165,7 @@ export async function readEventTexts(
   return rows.map(({ value }) => value && decodeUtf8(value));
 }
 
-/** Oldest events of a project whose ids are before `beforeId`. */
+/** Lists the oldest events of a project whose ids are before `beforeId`. */
 export async function listEventsBefore(
   kv: Kv,
   projectId: string,
@@ -174,7 +176,7 @@ export async function listEventsBefore(
   return rows.map(({ key }) => key);
 }
 
-/** What is due at a subscription until `now`, oldest first. */
+/** Lists what is due at a subscription until `now`, oldest first. */
 export async function listDue(
   kv: Kv,
   subscriptionId: string,
@@ -185,7 +187,7 @@ export async function listDue(
   return rows.map(toDue);
 }
 
-/** When the next thing is due at a subscription, in ms; null for never. */
+/** Returns when the next delivery is due at a subscription, in ms; null for never. */
 export async function nextDue(kv: Kv, subscriptionId: string): Promise<number | null> {
   const [row] = await kv.list({ prefix: duePrefix(subscriptionId), limit: 1 });
   return row ? toDue(row).dueAt : null;
@@ -196,7 +198,7 @@ function toDue({ key, value }: Row) {
   return { key, dueAt: Number(key[2]), id: String(key[3]), projectId };
 }
 
-/** A row that says that a subscription has something due. */
+/** A row that marks a subscription as having something due. */
 export interface ReadyRow {
   key: Key;
   version: string | null;
@@ -204,7 +206,7 @@ export interface ReadyRow {
   projectId: string;
 }
 
-/** Whether a subscription has a ready row at just that ms. */
+/** Whether a subscription has a ready row at exactly that ms. */
 export async function readReady(
   kv: Kv,
   subscriptionId: string,
@@ -213,7 +215,7 @@ export async function readReady(
   return (await kv.get(readyKey(readyMs, subscriptionId))).value !== null;
 }
 
-/** Ready rows up to `now`, oldest first, from `after` on (exclusive). */
+/** Lists ready rows up to `now`, oldest first, from `after` on (exclusive). */
 export async function listReady(
   kv: Kv,
   { now, limit, after }: { now: number; limit: number; after: Key | null },

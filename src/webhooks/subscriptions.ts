@@ -20,31 +20,36 @@ import type { SubscriptionView } from "./view.ts";
 import type { SubscribedPatterns } from "../events/event_patterns.ts";
 import type { Project } from "../projects/schema.ts";
 
-/** A subscription with its secrets in the clear: for the moment of a delivery. */
+/** A subscription with its decrypted secrets, for the time of a delivery. */
 export interface OpenSubscription {
   url: string;
   isActive: boolean;
-  /** Newest first; more than one while they overlap. */
+  /** Newest first; several while they overlap. */
   secrets: string[];
   customHeaders: Record<string, string>;
 }
 
-/** The verbs of subscriptions. All that change one move the project's version, and are audited. */
+/**
+ * The operations on subscriptions. Each change also changes the project's version, and is audited.
+ */
 export interface Subscriptions {
-  /** Makes one, and gives its secret this once. Throws 400. */
+  /** Creates a subscription and returns its secret, which is never shown again. Throws 400. */
   create(
     projectId: string,
     settings: CreateSubscription,
     by: AuditActor,
     alongside?: AlongsideWrite,
   ): Promise<{ view: SubscriptionView; secret: string }>;
-  /** All that are active, and of the others the newest, in order of creation. */
+  /** Lists all active subscriptions, and the newest of the others, in order of creation. */
   list(projectId: string, status: "active" | "inactive" | null): Promise<SubscriptionView[]>;
   /** Throws 404. */
   read(projectId: string, id: string): Promise<SubscriptionView>;
-  /** Ends deliveries; the record stays. Harmless a second time. Throws 404. */
+  /** Ends deliveries; the record stays. Repeating it is harmless. Throws 404. */
   deactivate(projectId: string, id: string, by: AuditActor): Promise<SubscriptionView>;
-  /** Re-enables, rotates the secret; a new secret is given this once. Throws 404, 400. */
+  /**
+   * Enables a subscription again, or replaces its secret, which is then returned once. Throws 404,
+   * 400.
+   */
   operate(
     projectId: string,
     id: string,
@@ -52,7 +57,7 @@ export interface Subscriptions {
     by: AuditActor,
     alongside?: AlongsideWrite,
   ): Promise<{ view: SubscriptionView; secret: string | null }>;
-  /** With its secrets; null when there is none. */
+  /** Reads a subscription with its secrets; null when there is none. */
   open(projectId: string, id: string): Promise<OpenSubscription | null>;
 }
 
@@ -67,7 +72,7 @@ interface SubscriptionDeps {
   guard: Guard;
 }
 
-/** Subscriptions over the store. */
+/** Creates subscriptions over the store. */
 export function createSubscriptions(services: SubscriptionDeps): Subscriptions {
   const { deps, admin, projectCache, secrets, guard } = services;
   const { kv, clock } = deps;
@@ -111,7 +116,7 @@ export function createSubscriptions(services: SubscriptionDeps): Subscriptions {
     );
   }
 
-  /** Changes one subscription, who listens, and the audit trail, in one write. */
+  /** Changes a subscription, the project's listeners and the audit trail in one write. */
   async function change(
     { projectId, id, by }: { projectId: string; id: string; by: AuditActor },
     alter: (
@@ -245,12 +250,12 @@ export function createSubscriptions(services: SubscriptionDeps): Subscriptions {
 const unhurt: SubscriptionHealth = { consecutiveFailures: 0, lastDeliveredAt: null };
 
 function unreachable(): never {
-  throw new Error("what was just written is there");
+  throw new Error("the row that was just written is missing");
 }
 
 const activeMax = 100;
 
-/** Who listens once this subscription is as it is now. */
+/** Returns the project's listeners, with this subscription in its current state. */
 export function withListener(
   listeners: readonly SubscribedPatterns[],
   { id, events, isActive }: Subscription,
@@ -259,23 +264,21 @@ export function withListener(
   return isActive ? [...others, { subscriptionId: id, events }] : others;
 }
 
-/** Throws 400 where as many listen as may. */
+/** Throws 400 when the project has the most active subscriptions it may have. */
 export function requireSubscriptionSlot(listeners: readonly SubscribedPatterns[]): void {
   if (listeners.length < activeMax) return;
   throw badRequest(null, `A project has at most ${activeMax} active subscriptions.`);
 }
 
-/**
- * As many go on to sign beside the newest: each is one more signature in every delivery's header.
- */
+/** How many old secrets keep signing beside the newest: each adds a signature to every delivery. */
 const oldSecretsMax = 4;
 
-/** Those that still sign. */
+/** Returns the old secrets that still sign. */
 export function activeSecrets(secrets: readonly OldSecret[], now: number): OldSecret[] {
   return secrets.filter(({ endsAt }) => endsAt > now);
 }
 
-/** A subscription's old secrets once another takes the newest one's place: none outlives that. */
+/** Returns a subscription's old secrets after the newest is replaced: none outlives that one. */
 export function retiredSecrets(
   { secret, oldSecrets }: Pick<Subscription, "secret" | "oldSecrets">,
   { endsAt, now }: { endsAt: number; now: number },
@@ -288,8 +291,8 @@ export function retiredSecrets(
 }
 
 /**
- * Of a project's subscriptions the newest 500, and those before them that are active, in order of
- * creation: of the ones that have ended there is no end, and each is opened to be shown.
+ * Lists the newest 500 of a project's subscriptions, and older ones that are active, in order of
+ * creation: ended ones are without limit, and each has to be decrypted to be shown.
  */
 export async function listRecentSubscriptions(
   kv: Kv,

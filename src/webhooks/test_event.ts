@@ -8,16 +8,16 @@ import { emptyWrite } from "../store/kv.ts";
 import type { SubscriptionView } from "./view.ts";
 
 /**
- * Sends an event to one subscription and no other, whatever it listens to, the way that every event
- * takes. It is `updated`, which books nothing, of no changed fields, and its metadata says
- * `{"test": true}`. Throws 400 for a subscription that is not active.
+ * Sends an event to one subscription and no other, whatever it listens to, through the usual
+ * pipeline. It is `updated` without changed fields, and its metadata is `{"test": true}`. Throws
+ * 400 for an inactive subscription.
  */
 export async function sendTestEvent(
   { deps, commit }: { deps: Pick<Deps, "id" | "clock">; commit: CommitWithEvents },
   { id: subscriptionId, paywallId, isActive }: SubscriptionView,
   by: AuditActor,
 ): Promise<void> {
-  if (!isActive) throw badRequest(null, "The webhook is not active: nothing is sent to it.");
+  if (!isActive) throw badRequest(null, "The webhook is inactive: nothing is sent to it.");
   await commit(paywallId, async (project) => {
     const trigger = {
       source: by.via,

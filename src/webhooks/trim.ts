@@ -15,26 +15,31 @@ import type { DeliveryStatus } from "./schema.ts";
 import { listEventsBefore, readDeliveries } from "./store.ts";
 
 const projectsPerSweep = 100;
-/** Removed of one project at a time, so that a busy one keeps no other waiting. */
+/**
+ * How many rows are removed from one project before the next one, so that a busy project does not
+ * delay the others.
+ */
 const partSize = 40;
 /**
- * How long one sweep goes on while there is more: a fifth of the time from one to the next, in
- * which more is removed than a process delivers meanwhile.
+ * How long one sweep runs while there is more: a fifth of the interval, in which more is removed
+ * than a process delivers in it.
  */
 const sweepMs = 3_000;
 const dayMs = 24 * 60 * 60 * 1000;
-/** An event outlives its deliveries' retention by the longest that one of them may be pending. */
+/**
+ * An event is kept longer than its deliveries by the longest time that one of them may be pending.
+ */
 const eventGraceMs = 8 * dayMs;
 
 /**
- * Removes ended deliveries that are older than the retention, and events of which none is left.
- * Each call does a bounded part, project by project, and goes on where it stopped.
+ * Removes ended deliveries older than the retention, and events without deliveries. Each call does
+ * a bounded part, project by project, and continues where the last one stopped.
  */
 export function createTrim({ kv, committer, clock, config }: Deps): () => Promise<void> {
   const rowsPerPart = Math.min(partSize, config.kvChecksMax - 2);
   let after: Key | null = null;
 
-  /** Whether it went on, and there may be more. */
+  /** Returns whether there may be more. */
   async function trimDeliveries(
     projectId: string,
     status: DeliveryStatus,
@@ -50,7 +55,7 @@ export function createTrim({ kv, committer, clock, config }: Deps): () => Promis
     const found = await readDeliveries(kv, ids);
     const write = emptyWrite();
     for (const row of found) {
-      // One that was made pending again meanwhile is left.
+      // A delivery that became pending again is kept.
       if (row?.value.status !== status) continue;
       write.checks.push({ key: deliveryKey(projectId, row.value.id), version: row.version });
       removeDelivery(write, row.value);
@@ -66,7 +71,7 @@ export function createTrim({ kv, committer, clock, config }: Deps): () => Promis
     return keys.length === rowsPerPart;
   }
 
-  /** However old, what has not been made into deliveries yet is kept: nobody may have run since. */
+  /** An event without deliveries yet is kept, however old: no process may have run since. */
   async function firstKeptEvent(before: number): Promise<string> {
     const beforeId = firstIdAt("evt", before);
     const [waiting] = await kv.list({ prefix: outboxPrefix, end: outboxKey(beforeId), limit: 1 });

@@ -24,7 +24,10 @@ import { decodeOutbox } from "../events/outbox.ts";
 import { decodeUtf8 } from "../base/utf8.ts";
 import { keyText } from "../store/batch.ts";
 
-/** All that webhooks keep: the outbox, deliveries, and every row that leads to one. */
+/**
+ * Verifies everything that webhooks store: the outbox, deliveries, and every row that points to
+ * one.
+ */
 export function scanWebhooks(deps: { kv: Kv; clock: Clock }): Scan[] {
   return [scanOutbox(deps), scanDeliveries(deps), ...scanPointers(deps)];
 }
@@ -32,7 +35,8 @@ export function scanWebhooks(deps: { kv: Kv; clock: Clock }): Scan[] {
 const rowsPerRead = 50;
 
 /**
- * All deliveries: every row is there that is to lead to each. Rows too many are found from theirs.
+ * Verifies all deliveries: each has all the rows that should point to it. Extra rows are found by
+ * the scans of those rows.
  */
 export function scanDeliveries({ kv }: { kv: Kv }): Scan {
   return scanRows({
@@ -56,7 +60,7 @@ export function scanDeliveries({ kv }: { kv: Kv }): Scan {
   });
 }
 
-/** Null for a delivery that cannot be read. */
+/** Null for an unreadable delivery. */
 function keysTo({ value }: Row): Key[] | null {
   const delivery = readOrNull(value, decodeDelivery);
   return delivery && pointersTo(delivery).map(({ key }) => key);
@@ -68,14 +72,17 @@ async function faultsOfDelivery(kv: Kv, row: Row): Promise<string[]> {
   if (!delivery) return [`${about} cannot be read`];
   const rows = await kv.getMany(keysTo(row) ?? []);
   return rows.filter(({ value }) => value === null)
-    .map(({ key }) => `${about} is ${delivery.status} and has no row ${key.join(" ")}`);
+    .map(({ key }) => `${about} is ${delivery.status}, but has no row ${key.join(" ")}`);
 }
 
 const outboxRowsPerRead = 100;
-/** Rows are taken up within seconds; what a dead process left, at the next start. */
+/** Rows are processed within seconds, or what a dead process left, at the next start. */
 const outboxAgeMaxMs = 2 * 60 * 1000;
 
-/** All events whose deliveries are not written yet: each is there, and has not waited for long. */
+/**
+ * Verifies all events whose deliveries are not written yet: each is stored, and has not waited for
+ * long.
+ */
 export function scanOutbox({ kv, clock }: { kv: Kv; clock: Clock }): Scan {
   async function faultsOf({ key, value }: Row): Promise<string[]> {
     const id = String(key[1]);
@@ -84,9 +91,11 @@ export function scanOutbox({ kv, clock }: { kv: Kv; clock: Clock }): Scan {
     if (!row) return [`${about} cannot be read`];
     const faults: string[] = [];
     const ageMs = clock.now() - timeOfId(id);
-    if (ageMs > outboxAgeMaxMs) faults.push(`${about} waits since ${Math.round(ageMs / 1000)} s`);
+    if (ageMs > outboxAgeMaxMs) {
+      faults.push(`${about} has waited for ${Math.round(ageMs / 1000)} s`);
+    }
     const event = await kv.get(eventKey(row.projectId, id));
-    if (!event.value) faults.push(`${about} is of an event that is not there`);
+    if (!event.value) faults.push(`${about} names an event that is not stored`);
     return faults;
   }
 
@@ -106,11 +115,11 @@ export function scanOutbox({ kv, clock }: { kv: Kv; clock: Clock }): Scan {
 }
 
 const pointersPerRead = 100;
-/** A subscription whose breaker is open is looked at that much later, at the most. */
+/** The longest delay of a subscription whose breaker is open. */
 const readyGraceMs = 11 * 60 * 1000;
 const readyPerRead = 500;
 
-/** All rows that lead to deliveries: each leads to one in the state that it stands for. */
+/** Verifies all rows that point to deliveries: each names one in the state that it stands for. */
 export function scanPointers({ kv, clock }: { kv: Kv; clock: Clock }): Scan[] {
   const rowsOf = (name: string, prefix: Key, of: (row: Row) => Key): Scan =>
     scanRows({
@@ -137,7 +146,7 @@ export function scanPointers({ kv, clock }: { kv: Kv; clock: Clock }): Scan[] {
   ];
 }
 
-/** Rows that should not be there, on a second look too. */
+/** Returns rows that should not exist, on a second read too. */
 async function straysAmong(
   kv: Kv,
   rows: readonly Row[],
@@ -146,7 +155,7 @@ async function straysAmong(
   const deliveries = await kv.getMany(rows.map(deliveryOf));
   const suspects = rows.filter((row, at) => faultsOfRow(row, deliveries[at]?.value).length > 0);
   const found = await Promise.all(suspects.map((row) =>
-    // The row and its delivery only move together.
+    // The row and its delivery only change together.
     verifyAtRest(kv, { key: row.key, counts }, async (again) => {
       const { value } = await kv.get(deliveryOf(again));
       return faultsOfRow(again, value);
@@ -157,12 +166,12 @@ async function straysAmong(
 
 function faultsOfRow({ key }: Row, value: Uint8Array | null | undefined): string[] {
   const delivery = readOrNull(value ?? null, decodeDelivery);
-  if (!delivery) return [`row ${key.join(" ")} leads to a delivery that is not there`];
+  if (!delivery) return [`row ${key.join(" ")} names a delivery that is not stored`];
   if (pointersTo(delivery).some((pointer) => keyText(pointer.key) === keyText(key))) return [];
-  return [`row ${key.join(" ")} leads to a delivery that is ${delivery.status} otherwise`];
+  return [`row ${key.join(" ")} names a delivery that is ${delivery.status} otherwise`];
 }
 
-/** Due rows that no ready row would ever lead the dispatcher to; of each subscription the first. */
+/** Finds due rows that no ready row leads the dispatcher to; the first of each subscription. */
 async function uncovered(
   kv: Kv,
   rows: readonly Row[],
@@ -174,7 +183,7 @@ async function uncovered(
     if (await isCovered(kv, row, now)) return [];
     return await verifyAtRest(kv, { key: row.key, counts }, async (again) => {
       if (await isCovered(kv, again, now)) return [];
-      return [`row ${again.key.join(" ")} is due, and no ready row is as early`];
+      return [`row ${again.key.join(" ")} is due, but no ready row is as early`];
     });
   }));
   return found.flat();
@@ -184,7 +193,7 @@ async function isCovered(kv: Kv, { key }: Row, now: number): Promise<boolean> {
   const [subscriptionId, dueAt] = [String(key[1]), Number(key[2])];
   if (await readReady(kv, subscriptionId, readyTime(dueAt))) return true;
   const until = Math.max(dueAt, now + readyGraceMs);
-  // Ready rows are only ever moved on in time, so going on in time meets them.
+  // Ready rows only move to later times, so a walk in order of time meets them.
   for (let after: Key | null = null;;) {
     const ready = await listReady(kv, { now: until, limit: readyPerRead, after });
     if (ready.some((row) => row.subscriptionId === subscriptionId)) return true;

@@ -2,12 +2,12 @@ import { z } from "zod";
 import { idOf, nextCursor, time } from "../base/fields.ts";
 import { eventSchema } from "../events/event.ts";
 
-const deliveryId = idOf("dly", "The delivery: the same in every try of it.");
+const deliveryId = idOf("dly", "The delivery's id, the same in every attempt.");
 const subscriptionId = idOf("sub", "The subscription.");
 const paywallId = idOf("pw", "The project.");
 
 const health = {
-  consecutiveFailures: z.int().min(0).meta({ description: "Tries in a row that failed." }),
+  consecutiveFailures: z.int().min(0).meta({ description: "Consecutive failed attempts." }),
   lastDeliveredAt: time.nullable().meta({ description: "Null until a delivery succeeds." }),
 };
 
@@ -15,7 +15,7 @@ const health = {
 export const subscriptionSchema = z.object({
   id: subscriptionId,
   paywallId,
-  url: z.string().meta({ description: "The HTTPS endpoint that gets the deliveries." }),
+  url: z.string().meta({ description: "The HTTPS endpoint that receives the deliveries." }),
   events: z.array(z.string()).meta({ description: "Names, families such as `balance.*`, or `*`." }),
   isActive: z.boolean(),
   description: z.string().optional(),
@@ -24,58 +24,60 @@ export const subscriptionSchema = z.object({
   }),
   createdAt: time,
   updatedAt: time,
-  secretSuffix: z.string().meta({ description: "The end of the signing secret." }),
+  secretSuffix: z.string().meta({ description: "The last characters of the signing secret." }),
   createdBy: z.string().meta({
-    description: "The id of the API key that made it; `operator` where the admin key did.",
+    description: "The id of the API key that created it, or `operator`.",
   }),
   ...health,
 }).meta({ id: "Subscription" });
 /** A subscription as its owner sees it. */
 export type SubscriptionView = z.output<typeof subscriptionSchema>;
 
-const secret = z.string().meta({ description: "The signing secret, shown this once." });
+const secret = z.string().meta({ description: "The signing secret, shown only here." });
 const withSecret = subscriptionSchema.extend({ secret }).meta({ id: "NewSubscription" });
 const withNewSecret = subscriptionSchema.extend({ secret: secret.optional() })
   .meta({ id: "OperatedSubscription" });
 
 /** A new subscription. */
 export const madeSubscriptionSchema = z.object({ subscription: withSecret });
-/** One, as it stands. */
+/** One subscription. */
 export const oneSubscriptionSchema = z.object({ subscription: subscriptionSchema });
-/** One, after an operator's change: with its secret where that is a new one. */
+/** A subscription after an operator's change, with its secret if that is new. */
 export const operatedSubscriptionSchema = z.object({ subscription: withNewSecret });
-/** All that were asked for. */
+/** A list of subscriptions. */
 export const subscriptionsSchema = z.object({ subscriptions: z.array(subscriptionSchema) });
-/** One that has ended. */
+/** A deactivated subscription. */
 export const deactivatedSchema = z.object({
   deactivated: z.literal(true),
   subscription: subscriptionSchema,
 });
 
-/** A delivery as it stands in the log, with the event as it was. */
+/** A delivery as the log shows it, with the event as it was sent. */
 export const logEntrySchema = z.object({
   id: deliveryId,
   subscriptionId,
   status: z.enum(["pending", "success", "error"]),
-  attempts: z.int().min(0).meta({ description: "Tries that have ended." }),
+  attempts: z.int().min(0).meta({ description: "Attempts that have ended." }),
   lastAttemptAt: time.nullable(),
   nextRetryAt: time.nullable(),
-  responseCode: z.int().nullable().meta({ description: "What the endpoint last answered." }),
-  responseLatencyMs: z.number().nullable().meta({ description: "How long that took, in ms." }),
-  error: z.string().nullable().meta({ description: "Why the last try failed." }),
+  responseCode: z.int().nullable().meta({ description: "The endpoint's last response code." }),
+  responseLatencyMs: z.number().nullable().meta({
+    description: "How long the last response took, in ms.",
+  }),
+  error: z.string().nullable().meta({ description: "Why the last attempt failed." }),
   createdAt: time,
   updatedAt: time,
   event: eventSchema.nullable().meta({
-    description: "The event as it is sent; null in the answer to a redelivery.",
+    description: "The event as it is sent; null in the response to a redelivery.",
   }),
 }).meta({ id: "LogEntry" });
-/** A delivery as it stands in the log, with the event as it was. */
+/** A delivery as the log shows it, with the event as it was sent. */
 export type LogEntry = z.output<typeof logEntrySchema>;
 
 /** A page of the log, newest first. */
 export const logsSchema = z.object({ logs: z.array(logEntrySchema), nextCursor })
   .meta({ id: "Logs" });
-/** One delivery, made pending again. */
+/** One delivery that was made pending again. */
 export const redeliveredSchema = z.object({ delivery: logEntrySchema });
 
 /** A redelivery of everything that failed at one subscription. */
@@ -84,8 +86,8 @@ export const redeliverySchema = z.object({
     id: idOf("job", "The redelivery."),
     projectId: paywallId,
     subscriptionId,
-    from: z.string().meta({ description: "From this delivery on." }),
-    until: z.string().meta({ description: "Up to this one." }),
+    from: z.string().meta({ description: "The first delivery of the range." }),
+    until: z.string().meta({ description: "The last delivery of the range." }),
     redelivered: z.int().min(0).meta({ description: "How many are pending again so far." }),
     status: z.enum(["running", "done"]),
     createdAt: time,
@@ -93,8 +95,10 @@ export const redeliverySchema = z.object({
   }).meta({ id: "Redelivery" }),
 });
 
-/** How far a walk over all secrets has come. */
+/** The progress of a walk over all secrets. */
 export const resealSchema = z.object({
-  resealed: z.int().min(0).meta({ description: "Secrets that were under an older key." }),
+  resealed: z.int().min(0).meta({
+    description: "How many secrets were encrypted with an older key.",
+  }),
   nextCursor,
 });
