@@ -10,23 +10,23 @@ import { devApiKey, devProjectId } from "./src/projects/auth.ts";
 import { createRealDeps, openStore } from "./src/platform/deps.ts";
 import { devProject } from "./src/projects/dev_project.ts";
 
-/** How often leftovers of dead processes are looked for. */
+/** How often leftovers of dead processes are cleaned up. */
 const sweepEveryMs = 15_000;
-/** How often the store is asked for deliveries that nothing else has told of. */
+/** How often the store is polled for deliveries that no notification announced. */
 const pollEveryMs = 250;
-/** How long a clean stop waits for running answers: Deno Deploy kills after 5 s in all. */
+/** How long a clean stop waits for running calls: Deno Deploy kills after 5 s in all. */
 const finishMs = { usual: 25_000, deploy: 1_000 };
-/** How long it then waits for their charges, and until their callers are told. */
+/** How long it then waits for their charges, and until their callers are notified. */
 const settleMs = 3_000;
 const tellMs = 1_000;
 
-/** What a service's `.env` says of itself, and development beside it must not take for its own. */
+/** Settings in a service's `.env` that development beside it must not use. */
 const notForDev = ["KV_PATH", "BASE_URL"];
 
 const started = Promise.withResolvers<App>();
 
-// Where no process need live, what is due is looked for each minute at least. Deno Deploy reads the
-// schedule from the top of the program, and calls it on whichever instance it likes.
+// Where no process has to stay alive, what is due is processed at least every minute. Deno Deploy
+// reads the schedule from the top of the program, and calls it on any instance.
 if (Deno.env.get("DENO_DEPLOY")) {
   Deno.cron("farebox", "* * * * *", async () => {
     const app = await started.promise;
@@ -54,7 +54,7 @@ async function main(): Promise<void> {
   let stopping = false;
   for (const signal of ["SIGTERM", "SIGINT"] as const) {
     Deno.addSignalListener(signal, () => {
-      // A second signal is someone who will not wait: holds then end by themselves.
+      // At a second signal, exit at once: holds then expire by themselves.
       if (stopping) Deno.exit(130);
       stopping = true;
       stopSweeping();
@@ -64,7 +64,7 @@ async function main(): Promise<void> {
   }
 }
 
-/** Does a step that fails for a wrong setting alone, which its error names. */
+/** Runs a step that only fails because of a wrong setting, which its error names. */
 async function orExit<T>(step: () => T | Promise<T>): Promise<T> {
   try {
     return await step();
@@ -75,7 +75,7 @@ async function orExit<T>(step: () => T | Promise<T>): Promise<T> {
 
 function readSettings(): Config {
   const dev = Deno.args.includes("--dev");
-  // Deno's `process.loadEnvFile` would let the file win over the environment.
+  // With Deno's `process.loadEnvFile` the file would override the environment.
   for (const [name, value] of Object.entries(readEnvFile())) {
     if (dev && notForDev.includes(name)) continue;
     if (!Deno.env.get(name)) Deno.env.set(name, value);
@@ -84,8 +84,8 @@ function readSettings(): Config {
 }
 
 /**
- * One process per database file: a second one would only get "database is locked". Gives where the
- * file is, whatever link was named.
+ * One process per database file: a second one would only get "database is locked". Returns the
+ * file's path with links resolved.
  */
 function lock(kvPath: string): string {
   if (!isDatabaseFile(kvPath)) return kvPath;
@@ -96,7 +96,7 @@ function lock(kvPath: string): string {
     throw new Error(`KV_PATH ${kvPath} cannot be written: ${messageOf(error)}`);
   }
   if (path === null) {
-    throw new Error(`KV_PATH ${kvPath} is in use by another process: stop it first`);
+    throw new Error(`KV_PATH ${kvPath} is in use by another process. Stop it first`);
   }
   return path;
 }
@@ -112,23 +112,23 @@ function open(app: App, deps: Deps): HttpServer {
 
 function listenFault({ host, port }: Config, error: unknown): string {
   if (error instanceof Deno.errors.AddrInUse) {
-    return `PORT ${port} is in use by another process: stop that one, or set another PORT`;
+    return `PORT ${port} is in use by another process. Stop it, or set another PORT`;
   }
   if (error instanceof Deno.errors.AddrNotAvailable) {
-    return `HOST ${host} is no address of this machine`;
+    return `HOST ${host} is not an address of this machine`;
   }
   if (error instanceof Deno.errors.PermissionDenied) {
-    return `PORT ${port} is not for this user to listen on: set one above 1023`;
+    return `PORT ${port} requires privileges that this user does not have. Set one above 1023`;
   }
-  return `HOST ${host} cannot be listened on: ${messageOf(error)}`;
+  return `HOST ${host} cannot be used to listen: ${messageOf(error)}`;
 }
 
-/** With a key that opens nothing, links would not be believed and no delivery could be signed. */
+/** With a wrong key, links would be rejected and no delivery could be signed. */
 async function requireSecrets(app: App, { log }: Deps): Promise<void> {
   const { opened, unreadable } = await app.probeSecrets();
   if (unreadable.length === 0) return;
   if (opened > 0) return log("error", "secrets_unreadable", { of: unreadable.join(" ") });
-  exit("SECRETS_KEY opens none of the secrets in this database");
+  exit("SECRETS_KEY decrypts none of the secrets in this database");
 }
 
 function exit(why: string): never {
@@ -143,19 +143,18 @@ function messageOf(error: unknown): string {
 function printAddress({ dev, host, baseUrl }: Config, port: number): void {
   const name = host.includes(":") && !host.startsWith("[") ? `[${host}]` : host;
   const url = dev ? baseUrl.replace(/:0$/, `:${port}`) : `http://${name}:${port}`;
-  if (!dev) return say(`Farebox listens on ${url}, and calls itself ${baseUrl}`);
-  say(`Farebox listens on ${url}, for development: simulated model, key ${devApiKey}
-
+  if (!dev) return say(`Farebox listens on ${url}. Its public URL is ${baseUrl}`);
+  say(`Farebox listens on ${url} for development, with a simulated model and the key ${devApiKey}
 Try it:
-curl ${url}/v1/chat/completions -H "Authorization: Bearer ${devApiKey}" \\
-  -H "Content-Type: application/json" \\
-  -d '{"model":"sandbox/echo","user":"ada","messages":[{"role":"user","content":"Hello"}]}'
+  curl ${url}/v1/chat/completions -H "Authorization: Bearer ${devApiKey}" \\
+    -H "Content-Type: application/json" \\
+    -d '{"model":"sandbox/echo","user":"ada","messages":[{"role":"user","content":"Hello"}]}'
 
-Look around: ${url}/console (sign in with ${devApiKey}), and ${url}/docs
+Console: ${url}/console (sign in with ${devApiKey}). Documentation: ${url}/docs
 `);
 }
 
-/** Tells people on standard output: who listens there or not, the service works. */
+/** Prints to standard output; the service works whether or not anyone reads it. */
 function say(text: string): void {
   try {
     console.log(text);
@@ -164,7 +163,7 @@ function say(text: string): void {
   }
 }
 
-/** Does a piece of background work now and, some time after its end, again. */
+/** Runs a background task now, and again some time after each end. */
 function repeat(
   { log, clock }: Deps,
   { everyMs, work }: { everyMs: number; work: () => Promise<void> },
@@ -173,7 +172,7 @@ function repeat(
   let stopped = false;
   const round = async () => {
     await work().catch((error) => {
-      // A stop closes the store under work that would take longer; the next sweep goes on with it.
+      // A stop closes the store under work that would take longer; the next sweep continues it.
       if (!stopped) log("error", "background_failed", loggedFault(error));
     });
     if (!stopped) cancel = clock.after(everyMs, round);
@@ -185,7 +184,7 @@ function repeat(
   };
 }
 
-/** Stops accepting, lets answers finish, cuts and charges those that do not, closes the store. */
+/** Stops accepting requests, lets calls finish, cuts and charges the rest, and closes the store. */
 async function stop(door: HttpServer, app: App, deps: Deps) {
   const { clock, committer, config, kv, log } = deps;
   log("info", "stopping", { running: app.running.size });
@@ -199,7 +198,7 @@ async function stop(door: HttpServer, app: App, deps: Deps) {
     }),
   );
   await Promise.race([app.running.idle(), clock.sleep(settleMs)]);
-  // Whoever was cut is still being told.
+  // Callers that were cut are still being notified.
   await Promise.race([closed, clock.sleep(tellMs)]);
   await Promise.race([app.dispatcher.stop(), clock.sleep(settleMs)]);
   await Promise.race([app.flush().catch(() => {}), clock.sleep(settleMs)]);

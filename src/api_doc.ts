@@ -15,7 +15,7 @@ import { formatsApiDoc } from "./route_map.ts";
 import { walletApiDoc } from "./wallets/api_doc.ts";
 import { webhookApiDoc } from "./webhooks/api_doc.ts";
 
-/** What the API document says of every address of the route map that machines call. */
+/** The API documentation of every path that machines call. */
 export const apiDoc: EndpointDocs = {
   ...formatsApiDoc,
   ...modelsApiDoc,

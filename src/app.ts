@@ -64,24 +64,24 @@ import { createTrim } from "./webhooks/trim.ts";
 
 /** The whole service, without a socket. */
 export interface App {
-  /** `connection` is what `Deno.serve` tells of it. */
+  /** `connection` is what `Deno.serve` passes about it. */
   fetch(request: Request, connection?: unknown): Response | Promise<Response>;
-  /** The whole outside: which address leads into which room. */
+  /** Every route and its handlers. */
   routes: Routes;
-  /** The answers under way: a clean stop waits for them. */
+  /** The calls under way: a clean stop waits for them. */
   running: RunningCalls;
   admin: ProjectAdmin;
-  /** The deliveries under way: polled now and then, and stopped last. */
+  /** The deliveries under way: polled regularly, and stopped last. */
   dispatcher: Dispatcher;
   /** Cleans up after dead processes; a bounded part at each call. */
   sweep(): Promise<void>;
-  /** Whether the stored secrets open, by some of them. */
+  /** Checks whether stored secrets can be decrypted, by a sample. */
   probeSecrets(): Promise<Probe>;
-  /** Writes what was only counted so far: the sweep does, and a clean stop. */
+  /** Writes increments that are only counted so far: the sweep does, and a clean stop. */
   flush(): Promise<void>;
 }
 
-/** Puts the rooms together. */
+/** Connects the modules. */
 export async function createApp(outside: Deps): Promise<App> {
   const outboxNotifier = createOutboxNotifier(outside.committer);
   const deps = { ...outside, committer: outboxNotifier.committer };
@@ -130,7 +130,7 @@ export async function createApp(outside: Deps): Promise<App> {
   return { fetch: hono.fetch, routes, running, admin, dispatcher, sweep, probeSecrets, flush };
 }
 
-/** Cleans up, one room after the other. */
+/** Cleans up, one module after the other. */
 function createSweep(
   deps: Deps,
   sweepers: readonly { sweep(): Promise<void> }[],

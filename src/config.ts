@@ -4,7 +4,7 @@ import { chatBodyBytesMax } from "./base/limits.ts";
 import { Secret } from "./base/secret.ts";
 
 const url = z.string().refine((text) => URL.canParse(text) && /^https?:/.test(text), {
-  error: "must be an http or https address",
+  error: "must be an http or https URL",
 }).refine((text) => !URL.canParse(text) || !/[?#]|\/\/[^/]*@/.test(text), {
   error: "must have no query, fragment or credentials",
 }).transform((text) => text.replace(/\/+$/, ""));
@@ -15,7 +15,7 @@ const wholeNumber = (min: number, max: number) =>
 
 const secretsKeys = z.string().transform((text) => text.split(",").map((key) => key.trim()))
   .refine((keys) => keys.every((key) => base64Length(key) === 32), {
-    error: "must be 32 bytes in base64, or several such with commas between",
+    error: "must be 32 bytes in base64, or several of those separated by commas",
   });
 const secret = (text: string) => new Secret(text);
 
@@ -29,7 +29,7 @@ function base64Length(text: string): number {
 
 const cidrs = z.string().transform((text) => text.split(/[\s,]+/).filter(Boolean)).refine(
   (list) => list.every(isCidr),
-  { error: "must be ranges such as 10.0.0.0/8 or fd00::/8, with commas between" },
+  { error: "must be ranges such as 10.0.0.0/8 or fd00::/8, separated by commas" },
 );
 
 function isCidr(text: string): boolean {
@@ -46,7 +46,7 @@ const schema = z.strictObject({
   PORT: wholeNumber(0, 65_535).default(8000),
   BASE_URL: url.optional(),
   KV_PATH: z.string().min(1).refine((path) => !/^(?!https?:)[a-z][a-z\d+.-]*:\/\//i.test(path), {
-    error: "must be a file's path, or the http or https address of a KV server",
+    error: "must be the path of a file, or the http or https URL of a KV server",
   }).optional(),
   KV_CHECKS_MAX: wholeNumber(8, 100).optional(),
   ADMIN_KEY: visible.min(32, { error: "must have at least 32 characters" }).optional(),
@@ -68,48 +68,46 @@ const schema = z.strictObject({
   LOG_LEVEL: z.enum(["debug", "info", "warn", "error"]).default("info"),
 });
 
-/** The names that configure the service; everything else in the environment is not read. */
+/** The names of all settings; nothing else in the environment is read. */
 export const variableNames: readonly string[] = Object.keys(schema.shape);
 
-/** The settings of one process, checked and frozen. */
+/** The settings of one process, validated and frozen. */
 export interface Config {
   readonly dev: boolean;
-  /** On Deno Deploy, where processes come and go, and the platform has a database for them. */
+  /** On Deno Deploy, where processes come and go, and the platform provides their database. */
   readonly deploy: boolean;
   readonly host: string;
   readonly port: number;
-  /** Scheme, host and, if any, port and path: what links start with. */
+  /** The scheme, host and optional port and path that links start with. */
   readonly baseUrl: string;
-  /** A file, an address of a KV server, `:memory:`, or empty for the platform's own database. */
+  /** A file, the URL of a KV server, `:memory:`, or empty for the platform's own database. */
   readonly kvPath: string;
-  /** Most checks in one atomic write that the store allows. */
+  /** The most checks in one atomic write that the store allows. */
   readonly kvChecksMax: number;
   readonly adminKey: Secret | null;
-  /** Opens /metrics, which is off without it. */
+  /** Grants access to /metrics, which is disabled without it. */
   readonly metricsToken: Secret | null;
   readonly upstream: { readonly url: string; readonly apiKey: Secret | null } | null;
-  /** Deadline of a whole non-streamed answer, and of a stream's first byte. */
+  /** The deadline of a complete response, and of a stream's first byte. */
   readonly upstreamTimeoutMs: number;
   /** How long a stream may be silent. */
   readonly upstreamIdleMs: number;
-  /** Most requests under way at once in this process; one more is 503 at once. */
+  /** The most concurrent requests in this process; further ones get 503 at once. */
   readonly requestsMax: number;
-  /**
-   * What the large bodies of the requests under way may hold of memory; one more is 503 at once.
-   */
+  /** The most memory for large bodies of concurrent requests; further ones get 503 at once. */
   readonly bodiesBytesMax: number;
-  /** 32 bytes in base64 each, the one in use first; without any, secrets cannot be stored. */
+  /** 32 bytes in base64 each, the active one first; without any, secrets cannot be stored. */
   readonly secretsKeys: readonly Secret[];
-  /** This server's own account at Stripe, which wallets are paid into by. */
+  /** This server's own Stripe account, for payments into wallets. */
   readonly stripe: { readonly secretKey: Secret; readonly webhookSecret: Secret } | null;
   readonly webhooks: {
-    /** Tries of one delivery before it is given up. */
+    /** The attempts of one delivery before it is given up. */
     readonly attemptsMax: number;
-    /** The wait before the second try, which doubles with each. */
+    /** The delay before the second attempt, which doubles with each. */
     readonly backoffBaseMs: number;
-    /** From the name's lookup to the answer's end. */
+    /** From the DNS lookup to the end of the response. */
     readonly timeoutMs: number;
-    /** Ranges that deliveries may go to, although they are not public. */
+    /** Ranges that deliveries may go to although they are not public. */
     readonly allowCidrs: readonly string[];
     /** How long ended deliveries and their events are kept. */
     readonly retentionDays: number;
@@ -117,12 +115,12 @@ export interface Config {
   readonly logLevel: "debug" | "info" | "warn" | "error";
 }
 
-// Only ever guards a laptop's throw-away database, which is why it may stand here.
+// It only protects a laptop's throw-away database, so it may be public.
 const devSecretsKey = btoa("farebox development secrets key!");
 
 /**
- * Checks the environment. Throws an Error whose message names each variable at fault and why, and
- * never its value.
+ * Validates the environment. Throws an Error that names each invalid variable and why, but never
+ * its value.
  */
 export function readConfig(
   environment: Record<string, string | undefined>,
@@ -145,7 +143,7 @@ export function readConfig(
   const kvPath = env.KV_PATH ?? (deploy ? "" : dev ? "data/dev.kv" : "data/farebox.kv");
   if (deploy && isDatabaseFile(kvPath)) {
     throw new Error(
-      "KV_PATH must not be a file on Deno Deploy: it would be gone with its instance",
+      "KV_PATH must not be a file on Deno Deploy: it would be lost with its instance",
     );
   }
   return Object.freeze({
@@ -180,7 +178,7 @@ type Env = z.output<typeof schema>;
 
 function upstreamOf({ UPSTREAM_URL: url, UPSTREAM_API_KEY: apiKey }: Env): Config["upstream"] {
   if (apiKey && !url) {
-    throw new Error("UPSTREAM_API_KEY is sent to UPSTREAM_URL alone, which is not set");
+    throw new Error("UPSTREAM_API_KEY is only sent to UPSTREAM_URL, which is not set");
   }
   return url ? { url: withVersion(url), apiKey: apiKey ? secret(apiKey) : null } : null;
 }
@@ -188,13 +186,13 @@ function upstreamOf({ UPSTREAM_URL: url, UPSTREAM_API_KEY: apiKey }: Env): Confi
 function stripeOf(env: Env): Config["stripe"] {
   const { STRIPE_SECRET_KEY: secretKey, STRIPE_WEBHOOK_SECRET: webhookSecret } = env;
   if (!secretKey !== !webhookSecret) {
-    throw new Error("STRIPE_SECRET_KEY and STRIPE_WEBHOOK_SECRET need each other");
+    throw new Error("STRIPE_SECRET_KEY and STRIPE_WEBHOOK_SECRET must be set together");
   }
   if (!secretKey || !webhookSecret) return null;
   return { secretKey: secret(secretKey), webhookSecret: secret(webhookSecret) };
 }
 
-/** Development has a key that everyone knows: it must not be reachable from elsewhere. */
+/** Development uses a publicly known key, so it must not be reachable from elsewhere. */
 function requireLoopback(host: string, baseUrl: string): void {
   if (!isLoopback(host)) throw new Error("HOST must be a loopback address in development");
   if (!isLoopback(new URL(baseUrl).hostname)) {
@@ -202,15 +200,12 @@ function requireLoopback(host: string, baseUrl: string): void {
   }
 }
 
-/** Whether the database is a file of this machine, which one process at a time may have. */
+/** Whether the database is a file on this machine, which one process at a time may use. */
 export function isDatabaseFile(kvPath: string): boolean {
   return kvPath !== "" && kvPath !== ":memory:" && !/^[a-z][a-z\d+.-]*:\/\//i.test(kvPath);
 }
 
-/**
- * An address of ours as a path, for a page of ours to lead to: under the path of `BASE_URL`, if
- * any.
- */
+/** Returns a path of this service for links on its pages: under the path of `BASE_URL`, if any. */
 export function publicPath({ baseUrl }: Pick<Config, "baseUrl">, path: string): string {
   return new URL(baseUrl).pathname.replace(/\/$/, "") + path;
 }
@@ -220,7 +215,7 @@ export function isLoopback(host: string): boolean {
   return /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?)$/i.test(host);
 }
 
-/** An upstream's address as clients give it: a bare host means its `/v1`. */
+/** Normalizes an upstream's URL as clients give it: a bare host means its `/v1`. */
 export function withVersion(url: string): string {
   return new URL(url).pathname === "/" ? `${url.replace(/\/+$/, "")}/v1` : url;
 }

@@ -9,8 +9,8 @@ import { createConnectionEraser } from "./wallets/erase.ts";
 import { createWebhookErasers } from "./webhooks/erase.ts";
 
 /**
- * Every place besides the ledger that names users, in the order in which a user who is forgotten is
- * taken out of it: what belongs to money while nothing can be booked, the rest afterwards.
+ * Every place besides the ledger that names users, in the order of erasure: first what belongs to
+ * money, while the account is closed, then the rest.
  */
 export function createErasers(
   deps: Deps,

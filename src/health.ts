@@ -7,12 +7,12 @@ import { jsonResponse } from "./base/response.ts";
 import type { Deps } from "./deps.ts";
 import { readinessKey } from "./store/keys.ts";
 
-/** For those who watch the process: `/healthz` says that it lives, `/readyz` that it can work. */
+/** For monitoring: `/healthz` reports that the process runs, `/readyz` that it can work. */
 export function healthRoutes(deps: Deps): { healthz: Handler; readyz: Handler } {
   let proving: Promise<void> | null = null;
   return {
     healthz: ({ requestId }) => jsonResponse(200, { status: "ok" }, requestId),
-    /** Throws 503 where the store does not work. Those who ask at the same time share one proof. */
+    /** Throws 503 where the store does not work. Concurrent requests share one check. */
     async readyz({ requestId }) {
       proving ??= proveStore(deps).finally(() => (proving = null));
       await proving;
@@ -21,15 +21,15 @@ export function healthRoutes(deps: Deps): { healthz: Handler; readyz: Handler } 
   };
 }
 
-/** A write to the store succeeds and is read back. Throws 503 otherwise. */
+/** Throws 503 unless a write to the store succeeds and can be read back. */
 async function proveStore({ kv, committer }: Deps): Promise<void> {
   const before = await kv.get(readinessKey);
   const set = { key: readinessKey, value: toBytes({}) };
   await committer.commit({ checks: [], sets: [set], deletes: [] });
   const after = await kv.get(readinessKey);
-  // Written by another process meanwhile, it is proof all the same.
+  // A concurrent write by another process is proof as well.
   if (after.version === before.version) {
-    throw storeUnavailable("what was written could not be read");
+    throw storeUnavailable("the written row could not be read back");
   }
 }
 
@@ -37,23 +37,25 @@ const probe = { tag: "Health", access: "anyone" } as const;
 const lives = z.object({ status: z.literal("ok") });
 const works = z.object({ status: z.literal("ready") });
 
-/** The operations of those who watch. */
+/** The API documentation of the health endpoints. */
 export const healthApiDoc: EndpointDocs = {
   "/healthz": {
     GET: {
       ...probe,
       operationId: "isAlive",
-      summary: "Ask whether the process lives",
-      answers: { 200: responseDocs("It does.", lives, { alive: { status: "ok" } }) },
+      summary: "Check whether the process is alive",
+      answers: { 200: responseDocs("The process is alive.", lives, { alive: { status: "ok" } }) },
     },
   },
   "/readyz": {
     GET: {
       ...probe,
       operationId: "isReady",
-      summary: "Ask whether the service can work",
-      description: "A write to the database succeeds and is read back.",
-      answers: { 200: responseDocs("It can.", works, { ready: { status: "ready" } }) },
+      summary: "Check whether the service can work",
+      description: "Writes to the database and reads it back.",
+      answers: {
+        200: responseDocs("The service can work.", works, { ready: { status: "ready" } }),
+      },
     },
   },
 };

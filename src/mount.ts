@@ -265,17 +265,17 @@ const unknownUrl: Handler = ({ request, path }) => {
 };
 
 const invalidHost: Handler = () => {
-  throw badRequest("Host", "'Host' must be a host's name or address, and maybe a port.");
+  throw badRequest("Host", "'Host' must be a host name or address, with an optional port.");
 };
 
 /** The most likely mistake in a client's configuration. */
 function hintAt(path: string): string {
-  if (path.startsWith("/v1/v1/")) return "The base URL may have /v1 twice.";
+  if (path.startsWith("/v1/v1/")) return "The base URL may contain /v1 twice.";
   if (/^\/(models|user)\b|\/(completions|models)$/.test(path)) {
-    return "The base URL has to end in /v1, or in /v1/USER.";
+    return "The base URL must end in /v1, or in /v1/USER.";
   }
   const isOtherOfOpenAi = /^\/v1\/([^/]+\/)?(responses|embeddings|images|audio)\b/;
   if (!isOtherOfOpenAi.test(path)) return "Please check the URL for typos.";
-  return "Of OpenAI's API only chat completions, completions and models are served. In a client " +
+  return "Of OpenAI's API, only chat completions, completions and models are served. In a client " +
     "that offers a choice, such as 'Use Responses API', choose chat completions.";
 }

@@ -7,8 +7,8 @@ import { Page } from "./pages/page.tsx";
 import { pageResponse } from "./pages/response.tsx";
 
 /**
- * For an address that leads nowhere: whoever comes with a browser gets a page, and programs the
- * error's body, as everybody does under `/v1`.
+ * Handles unknown paths: browsers get a page, programs the error body, as everyone does under
+ * `/v1`.
  */
 export function createNotFound(config: Pick<Config, "baseUrl">): (refuse: Handler) => Handler {
   const at = (path: string) => publicPath(config, path);
@@ -21,9 +21,7 @@ export function createNotFound(config: Pick<Config, "baseUrl">): (refuse: Handle
       const isForPeople = accepted.includes("text/html") && !/^\/v1(\/|$)/.test(path);
       if (!(error instanceof ApiError) || !isForPeople) throw error;
       const { status, headers } = error;
-      const message = status === 404
-        ? "Check the address for typos."
-        : "Nothing is shown at this address.";
+      const message = status === 404 ? "Check the URL for typos." : "Nothing is shown at this URL.";
       if (/^\/console(\/|$)/.test(path)) {
         const fault = new ApiError(status, { message, headers });
         return errorPage(fault, { requestId, back: at("/console") });
@@ -34,11 +32,11 @@ export function createNotFound(config: Pick<Config, "baseUrl">): (refuse: Handle
   };
 }
 
-/** The page of an address that leads nowhere: from it owners and programmers find the way. */
+/** The page of an unknown path, which leads owners and developers on. */
 function LostPage(
   { says, console, docs }: { says: string; console: string; docs: string },
 ) {
-  const title = "There is no such page";
+  const title = "Page not found";
   return (
     <Page title={title}>
       <h1>{title}</h1>

@@ -24,7 +24,7 @@ import type { summaryRoutes } from "./summaries/routes.ts";
 import type { Routes } from "./mount.ts";
 import type { connectRoutes } from "./wallets/connect_routes.ts";
 
-/** The handlers of every room. */
+/** The handlers of every module. */
 export interface RouteHandlers {
   webhooks: ReturnType<typeof webhookRoutes>;
   inference: ReturnType<typeof inferenceRoutes>;
@@ -49,7 +49,7 @@ export interface RouteHandlers {
 const cors = true;
 const anonymousBody = true;
 
-/** Every path of the service, and the handler that it leads to. */
+/** Maps every path of the service to its handlers. */
 export function routeMap(handlers: RouteHandlers): Routes {
   const reservedUsers = new Set(["v1", "console", "docs"]);
   const routes: Routes = {
@@ -60,8 +60,8 @@ export function routeMap(handlers: RouteHandlers): Routes {
     ...publicRoutes(handlers),
     ...handlers.console,
   };
-  // A word that stands below /v1 cannot be a user there. `v1` is where a client appends it to a
-  // base URL that has it already: all users would share that user's balance.
+  // A path segment below /v1 cannot name a user there. `v1` itself appears where a client appends
+  // it to a base URL that contains it already: all users would share that user's balance.
   for (const path of Object.keys(routes)) {
     const word = /^\/v1\/([^/:]+)/.exec(path)?.[1];
     if (word) reservedUsers.add(word);
@@ -75,7 +75,7 @@ const formats: Readonly<Record<string, { format: Format; apiDoc: EndpointDocs }>
   "/completions": { format: completionsFormat, apiDoc: completionsApiDoc },
 };
 
-/** What the API document says of these endpoints. */
+/** The API documentation of these endpoints. */
 export const formatsApiDoc: EndpointDocs = Object.assign(
   {},
   ...Object.values(formats).map(({ apiDoc }) => apiDoc),
@@ -103,7 +103,7 @@ function modelRoutes(inference: RouteHandlers["inference"]): Routes {
   };
 }
 
-/** What a project's key opens. */
+/** Paths that need a project's key. */
 function callerRoutes({ connect, ledger, webhooks }: RouteHandlers): Routes {
   return {
     "/v1/user/balance": { GET: ledger.balance },
@@ -127,7 +127,7 @@ function callerRoutes({ connect, ledger, webhooks }: RouteHandlers): Routes {
   };
 }
 
-/** What the operator's key opens. */
+/** Paths that need the operator's key. */
 function operatorRoutes(services: RouteHandlers): Routes {
   const { projects, users, webhooks, verify, summaries, exports, backup } = services;
   return {
@@ -176,7 +176,7 @@ function operatorRoutes(services: RouteHandlers): Routes {
   };
 }
 
-/** What people's links open, what Stripe calls, what readers read, and what probes ask. */
+/** Public paths: people's links, Stripe's webhooks, documentation and probes. */
 function publicRoutes(
   { stripe, paywall, wallets, docs, guides, health, metrics }: RouteHandlers,
 ): Routes {

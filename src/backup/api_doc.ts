@@ -2,7 +2,7 @@ import { z } from "zod";
 import { retryAfterHeader } from "../base/fields.ts";
 import type { EndpointDocs } from "../base/endpoint_doc.ts";
 
-/** The operation of whoever keeps the database safe. */
+/** The API documentation of backups. */
 export const backupApiDoc: EndpointDocs = {
   "/v1/admin/backup": {
     GET: {
@@ -10,28 +10,35 @@ export const backupApiDoc: EndpointDocs = {
       access: "operator",
       operationId: "backup",
       summary: "Take a backup",
-      description: "The whole database as it was at one moment, while it works, and a last line " +
-        "with its length and SHA-256. `deno task farebox backup` checks it, and " +
-        "`deno task farebox restore` puts it in place.",
+      description:
+        "The whole database at one moment, taken while the service runs, and a last line " +
+        "with its length and SHA-256. `deno task farebox backup` verifies it, and " +
+        "`deno task farebox restore` restores it.",
       answers: {
         200: {
           description: "The backup.",
           content: { "application/octet-stream": { schema: z.string(), examples: { some: "…" } } },
           headers: z.object({
             "Content-Length": z.string().meta({ description: "In bytes." }),
-            "Content-Disposition": z.string().meta({ description: "A name with the time in it." }),
+            "Content-Disposition": z.string().meta({
+              description: "A file name that includes the time.",
+            }),
           }),
         },
       },
       errors: [
-        { status: 400, code: "backup_not_here", when: "The database is no file of this server." },
+        {
+          status: 400,
+          code: "backup_not_here",
+          when: "The database is not a file on this server.",
+        },
         {
           status: 429,
           code: "backup_running",
           when: "Another backup is under way.",
           headers: retryAfterHeader,
         },
-        { status: 503, code: "backup_failed", when: "The disk has no room for a second copy." },
+        { status: 503, code: "backup_failed", when: "The disk has no space for a second copy." },
       ],
     },
   },

@@ -5,7 +5,7 @@ import type { AdminGuard } from "../projects/admin_guard.ts";
 import { sealBytes } from "./seal.ts";
 import { sealedStream } from "./stream.ts";
 
-/** `GET /v1/admin/backup`: the whole database as it was at one moment, while it works. */
+/** `GET /v1/admin/backup`: the whole database at one moment, taken while the service runs. */
 export function backupRoutes({ deps, adminGuard }: { deps: Deps; adminGuard: AdminGuard }) {
   const { clock, config, log, takeSnapshot } = deps;
   let isRunning = false;
@@ -47,16 +47,16 @@ export function backupRoutes({ deps, adminGuard }: { deps: Deps; adminGuard: Adm
 
 function notHere({ kvPath }: Config): ApiError {
   const message = kvPath === ":memory:"
-    ? "The database is in memory alone. Set KV_PATH to a file to have one to back up."
-    : "The database is on a server of its own, which alone can copy it consistently. Use that " +
-      "server's backups: of denokv its point-in-time recovery or a copy of its SQLite file made " +
-      "with 'sqlite3 FILE \".backup COPY\"', of Deno Deploy its own backups.";
+    ? "The database is only in memory. Set KV_PATH to a file to make backups possible."
+    : "The database is on a separate server, which alone can copy it consistently. Use that " +
+      "server's backups: for denokv its point-in-time recovery or a copy of its SQLite file made " +
+      "with 'sqlite3 FILE \".backup COPY\"', for Deno Deploy its own backups.";
   return new ApiError(400, { message, code: "backup_not_here" });
 }
 
 function alreadyRunning(): ApiError {
   return new ApiError(429, {
-    message: "A backup is under way, and one at a time is enough. Try again when it has ended.",
+    message: "A backup is already under way. Try again when it has ended.",
     type: "rate_limit_error",
     code: "backup_running",
     headers: { "retry-after": "10" },
@@ -65,8 +65,9 @@ function alreadyRunning(): ApiError {
 
 function noCopy(cause: unknown): ApiError {
   return new ApiError(503, {
-    message: "The database could not be copied: it needs as much room again, beside the file. " +
-      "The service's log says more.",
+    message:
+      "The database could not be copied: it needs the same disk space again, beside the file. " +
+      "See the service's log for details.",
     type: "service_unavailable_error",
     code: "backup_failed",
     cause,

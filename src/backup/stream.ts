@@ -2,10 +2,13 @@ import type { Clock } from "../base/clock.ts";
 import type { Snapshot } from "../deps.ts";
 import { encodeSeal, Sealing } from "./seal.ts";
 
-/** A reader that stands still for so long is gone, in milliseconds: its copy takes up the disk. */
+/** A reader that stops for this long is gone, in ms: its copy occupies the disk. */
 const idleMsMax = 5 * 60_000;
 
-/** The snapshot and then its seal, at the reader's pace. `onEnd` is told once, however it ends. */
+/**
+ * Streams the snapshot and then its seal, at the reader's pace. Calls `onEnd` once, however it
+ * ends.
+ */
 export function sealedStream(
   { stream }: Snapshot,
   clock: Pick<Clock, "after">,
@@ -21,7 +24,7 @@ export function sealedStream(
     if (ended) return;
     ended = true;
     stopWaiting();
-    // What is broken already cannot be cancelled, and need not be.
+    // A broken stream cannot be canceled, and need not be.
     reader.cancel(error).catch(() => {});
     onEnd(sent, error);
   }
@@ -44,11 +47,11 @@ export function sealedStream(
         throw error;
       }
       stopWaiting = clock.after(idleMsMax, () => {
-        const late = new Error(`nobody has read on for ${idleMsMax / 60_000} minutes`);
+        const late = new Error(`the reader stopped for ${idleMsMax / 60_000} minutes`);
         controller.error(late);
         end(late);
       });
     },
-    cancel: (reason) => end(reason ?? new Error("the reader has left")),
+    cancel: (reason) => end(reason ?? new Error("the reader disconnected")),
   }, { highWaterMark: 0 });
 }

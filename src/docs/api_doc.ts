@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { type EndpointDocs, responseDocs } from "../base/endpoint_doc.ts";
 
-const etag = z.object({ ETag: z.string().meta({ description: "Of this document." }) });
+const etag = z.object({ ETag: z.string().meta({ description: "The version of this document." }) });
 
 /** The document describes itself too. */
 export const docsApiDoc: EndpointDocs = {
@@ -12,7 +12,7 @@ export const docsApiDoc: EndpointDocs = {
       operationId: "getApiDocument",
       summary: "Get this document",
       headers: z.object({
-        "If-None-Match": z.string().optional().meta({ description: "The `ETag` you have." }),
+        "If-None-Match": z.string().optional().meta({ description: "The `ETag` of your copy." }),
       }),
       answers: {
         200: responseDocs(
@@ -21,7 +21,7 @@ export const docsApiDoc: EndpointDocs = {
           { document: { openapi: "3.1.1" } },
           etag,
         ),
-        304: { description: "You have it already.", content: {}, headers: etag },
+        304: { description: "Your copy is current.", content: {}, headers: etag },
       },
     },
   },

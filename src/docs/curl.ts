@@ -1,7 +1,7 @@
 import { isObject, type Json, type JsonObject } from "../base/json.ts";
 import type { DocContent, EndpointAuth, EndpointDoc } from "../base/endpoint_doc.ts";
 
-/** A request of an operation as a command to paste, with an example's body. */
+/** Returns an endpoint's request as a command to paste, with an example's body. */
 export function curlExample(
   operation: EndpointDoc,
   { method, path, baseUrl, parameters }: {
@@ -56,7 +56,7 @@ function firstExample({ examples }: DocContent): unknown {
   return Object.values(examples)[0];
 }
 
-/** A word of a POSIX shell, whatever is in it. */
+/** Quotes a word for a POSIX shell. */
 function shellQuote(text: string | Json): string {
   return `'${String(text).replaceAll("'", "'\\''")}'`;
 }

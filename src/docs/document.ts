@@ -17,7 +17,7 @@ import { webhookDocs } from "./webhooks.ts";
 /** An OpenAPI 3.1 document. */
 export type ApiDocument = ReturnType<typeof compose>;
 
-/** The whole API in one document: made of the very schemas that the routes parse with. */
+/** Builds the API document from the schemas that the routes validate with. */
 export function createDocument(
   operations: EndpointDocs,
   { baseUrl }: { baseUrl: string },
@@ -42,8 +42,8 @@ export function createDocument(
 
 const summary = "A prepaid balance in front of any OpenAI-compatible app.";
 const description = "Amounts are decimal strings in the project's currency, never numbers. " +
-  "Every error has the same body. Every answer names its request in `X-Request-Id`: by your own " +
-  "name for it, where you send one in that header.";
+  "Every error has the same body. Every response has its request's id in `X-Request-Id`: the one " +
+  "that you sent in that header, or a generated one.";
 const license = { name: "MIT", identifier: "MIT" };
 
 const securitySchemes = {
@@ -65,7 +65,7 @@ const securitySchemes = {
   },
 } as const;
 
-/** An address of the route map as OpenAPI writes it; a `*` stands for the last path parameter. */
+/** Returns a route's path as OpenAPI writes it; a `*` stands for the last path parameter. */
 export function openApiPath(address: string, { path }: Pick<EndpointDoc, "path">): string {
   const rest = Object.keys(path?.shape ?? {}).at(-1) ?? "";
   return address.replace(/:(\w+)/g, "{$1}").replace("*", `{${rest}}`);
@@ -80,14 +80,14 @@ function securityOf(access: EndpointAuth): Record<string, string[]>[] {
 const requestHeaders = z.object({
   "X-Request-Id": z.string().optional().meta({
     description:
-      `Your own name for the request, which comes back: 1 to ${requestIdCharsMax} visible ` +
-      "ASCII characters. Any other is ignored.",
+      `Your own id for the request, which the response repeats: 1 to ${requestIdCharsMax} visible ` +
+      "ASCII characters. Anything else is ignored.",
     param: { id: "RequestId" },
   }),
 });
 const responseHeaders = z.object({
   "X-Request-Id": z.string().max(requestIdCharsMax).meta({
-    description: "The request's name: yours, or ours.",
+    description: "The request's id: yours, or a generated one.",
     header: { id: "RequestId" },
   }),
 });
@@ -151,15 +151,16 @@ function describeErrors(cases: readonly ErrorDoc[]) {
 }
 
 const about: Record<DocTag, string> = {
-  Chat: "What OpenAI clients call: metered, and paid by the user's balance.",
-  Money: "A user's balance: what goes in, what goes out, and why.",
-  Authorization: "In the shared mode: whether a user allows the project to charge their wallet.",
+  Chat: "What OpenAI clients call: metered, and paid from the user's balance.",
+  Money: "A user's balance: deposits, charges, refunds, and their history.",
+  Authorization:
+    "In the shared mode: whether a user authorizes the project to charge their wallet.",
   Webhooks: "Subscriptions to events, and the log of their deliveries.",
   Projects: "For the operator: projects, their prices and their keys.",
   Users: "For the operator: a project's users and their money.",
-  Operations: "For the operator: deliveries, secrets, backups and the books.",
-  Health: "For whoever watches the process.",
+  Operations: "For the operator: deliveries, secrets, backups and verification.",
+  Health: "For monitoring of the process.",
 };
 
-/** The chapters of the document, in their order. */
+/** The tags of the document, in their order. */
 export const docTags = Object.entries(about).map(([name, description]) => ({ name, description }));

@@ -6,13 +6,13 @@ import { endpointErrors } from "./errors.ts";
 import { schemaFields, schemaName, schemaType } from "./schema_text.ts";
 import { DocCode, DocFields, DocText, DocType, DocValue } from "./text.tsx";
 
-/** An operation, and what the document says of it. */
+/** An endpoint, and its description in the document. */
 export interface DescribedEndpoint {
   operation: EndpointDoc;
   method: string;
   path: string;
   baseUrl: string;
-  /** As in the document, with what it refers to in place. */
+  /** As in the document, with references resolved. */
   described: JsonObject;
   parameters: readonly JsonObject[];
   /** The schema of its body. */
@@ -28,7 +28,7 @@ const authDescriptions: Record<EndpointAuth, string> = {
   anyone: "No key.",
 };
 
-/** All there is to know of one operation. */
+/** Shows everything about one endpoint. */
 export function EndpointSection(given: DescribedEndpoint) {
   const { operation, method, path, described } = given;
   const { operationId, summary, description, access } = operation;
@@ -82,7 +82,7 @@ function Body({ body, operation }: DescribedEndpoint) {
   if (body === null) return null;
   return (
     <>
-      <h4>{operation.body?.optional ? "Body, which may be left out" : "Body"}</h4>
+      <h4>{operation.body?.optional ? "Body (optional)" : "Body"}</h4>
       <Schema schema={body} />
     </>
   );
@@ -111,7 +111,7 @@ function Responses({ responses }: { responses: Json | undefined }) {
         const contents = Object.entries(isObject(answer.content) ? answer.content : {});
         return (
           <>
-            <h4>Answer {status}</h4>
+            <h4>Response {status}</h4>
             <p>
               <DocText text={String(answer.description)} />
             </p>

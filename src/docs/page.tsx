@@ -1,12 +1,12 @@
 /** @jsxImportSource @hono/hono/jsx */
-/** A chapter of a page, and what is in it. */
+/** A chapter of a page, and its links. */
 export interface DocsChapter {
   title: string;
   id: string;
   entries: readonly { id: string; title: string }[];
 }
 
-// Sizes in rem and colours in pairs with a contrast of at least 7 to 1, for light and for dark.
+// Sizes in rem, and pairs of colors with a contrast of at least 7 to 1, for light and dark mode.
 const style = `
 :root { color-scheme: light dark; --line: #8886; --soft: light-dark(#f3f3f6, #232329);
   --ink: light-dark(#1b1b1f, #f2f2f5); --link: light-dark(#06327e, #b8d0fb); }
@@ -48,7 +48,7 @@ td:nth-child(2) { overflow-wrap: anywhere; }
 }
 `;
 
-/** The frame of every page of the documentation; `base` is where this server's addresses start. */
+/** The frame of every page of the documentation; `base` is the base URL of this server. */
 export function DocsPage(
   { title, chapters, base, children }: {
     title: string;

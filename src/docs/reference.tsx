@@ -7,7 +7,7 @@ import { type DocsChapter, DocsPage } from "./page.tsx";
 import { schemaFields } from "./schema_text.ts";
 import { DocFields, DocText, DocValue } from "./text.tsx";
 
-/** The reference of every operation, event and schema, on one page. */
+/** The reference of all endpoints, events and schemas, on one page. */
 export function ReferencePage(
   { operations, document, base }: {
     operations: EndpointDocs;
@@ -15,7 +15,7 @@ export function ReferencePage(
     base: string;
   },
 ) {
-  // As it is served: what the page shows and what machines read is one text.
+  // Serialized as it is served: the page and the document that machines read are the same.
   const served: JsonObject = JSON.parse(JSON.stringify(document));
   const described = describedOperations(operations, served);
   const byTag = docTags.map((tag) => ({
@@ -79,7 +79,7 @@ function describedOperations(operations: EndpointDocs, served: JsonObject): Desc
         path,
         baseUrl,
         described: { ...found, responses: withHeaders(found.responses, served) },
-        // What every request may have is said once, at the top of the page.
+        // Parameters that every request may have are shown once, at the top of the page.
         parameters: parameters.map((one) => inPlace(one, served))
           .filter(({ name }) => name !== "X-Request-Id"),
         body: body.schema === undefined ? null : inPlace(body.schema, served),
@@ -88,7 +88,7 @@ function describedOperations(operations: EndpointDocs, served: JsonObject): Desc
   );
 }
 
-/** The answers, with the headers that they refer to in place. */
+/** Returns the responses with references to headers resolved. */
 function withHeaders(responses: Json | undefined, served: JsonObject): JsonObject {
   return Object.fromEntries(
     entriesOf(responses).map(([status, answer]) => {
@@ -114,8 +114,8 @@ function entriesOf(value: Json | undefined): [string, JsonObject][] {
 }
 
 const firstEvent =
-  "Each delivery is a POST in JSON with two keys: `delivery`, which try it is, and " +
-  "`event`. Check `X-Service-Signature` over the raw body before you believe it, and answer 2xx.";
+  "Each delivery is a POST in JSON with two keys: `delivery`, which describes the attempt, and " +
+  "`event`. Verify `X-Service-Signature` over the raw body before you trust it, and respond with 2xx.";
 
 function Events({ events }: { events: [string, JsonObject][] }) {
   const [first] = events;

@@ -26,7 +26,7 @@ export function docsRoutes(
   return { openapi, reference };
 }
 
-/** Made when it is first asked for, and never again: most processes of a test never are. */
+/** Built at the first request, and then kept: most processes of a test never need it. */
 function once<T>(make: () => T): () => T {
   let made: { value: T } | null = null;
   return () => (made ??= { value: make() }).value;
@@ -34,7 +34,7 @@ function once<T>(make: () => T): () => T {
 
 const sliceBytes = 16 * 1024;
 
-/** The same bytes for all: whoever does not read on keeps a slice of them, and no copy of all. */
+/** Sends the same bytes to all: a slow reader keeps a slice of them, not a copy. */
 function sharedResponse(bytes: Uint8Array<ArrayBuffer>, init: ResponseInit): Response {
   let at = 0;
   const slices = new ReadableStream({
@@ -49,7 +49,9 @@ function sharedResponse(bytes: Uint8Array<ArrayBuffer>, init: ResponseInit): Res
   return response;
 }
 
-/** A text that stays the same as long as the process; whoever has it already gets 304. */
+/**
+ * Returns a text that never changes while the process runs; 304 for a client that has it already.
+ */
 function cached(
   { request, requestId }: Parameters<Handler>[0],
   text: Uint8Array<ArrayBuffer>,

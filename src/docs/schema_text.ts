@@ -1,21 +1,21 @@
 import { isObject, type Json, type JsonObject } from "../base/json.ts";
 
-/** A piece of a type's name: text, or the name of a schema that is shown elsewhere. */
+/** A part of a type's name: text, or the name of a schema that is shown elsewhere. */
 export type TypePart = { text: string } | { schema: string };
 
-/** One field of an object, as people read it. */
+/** A field of an object, as people read it. */
 export interface SchemaField {
   name: string;
   type: TypePart[];
   required: boolean;
-  /** What values are allowed, each a short phrase. */
+  /** The allowed values, each a short phrase. */
   bounds: string[];
   description: string;
-  /** Of an object without a name of its own, or a list of such. */
+  /** The fields of an object without a name of its own, or of a list of such objects. */
   fields: SchemaField[];
 }
 
-/** The fields of an object's schema; none of anything else. */
+/** Returns the fields of an object's schema; none for anything else. */
 export function schemaFields(schema: Json | undefined): SchemaField[] {
   if (!isObject(schema) || !isObject(schema.properties)) return [];
   const required = Array.isArray(schema.required) ? schema.required : [];
@@ -33,7 +33,7 @@ export function schemaFields(schema: Json | undefined): SchemaField[] {
   });
 }
 
-/** What a schema's values are, in words; named schemas by their names. */
+/** Describes a schema's values in words; named schemas by their names. */
 export function schemaType(schema: Json | undefined): TypePart[] {
   if (!isObject(schema)) return [{ text: "anything" }];
   const name = schemaName(schema.$ref);
@@ -54,7 +54,7 @@ export function schemaType(schema: Json | undefined): TypePart[] {
   return [{ text: types.map(String).join(" or ") }];
 }
 
-/** The name of the component that a reference is to; null for none. */
+/** Returns the name of the component that a reference names; null for anything else. */
 export function schemaName(ref: Json | undefined): string | null {
   return typeof ref === "string" ? ref.slice(ref.lastIndexOf("/") + 1) : null;
 }
@@ -64,7 +64,7 @@ function variantsOf({ anyOf, oneOf }: JsonObject): Json[] {
   return Array.isArray(variants) ? variants : [];
 }
 
-/** Of "this, or null": this, whose words are the field's. */
+/** For "this, or null", returns this, with the field's description. */
 function nonNullVariant(schema: JsonObject): JsonObject {
   const [first, second] = variantsOf(schema);
   return isObject(first) && isObject(second) && second.type === "null" ? first : {};
@@ -91,7 +91,7 @@ function boundsOf(schema: JsonObject): string[] {
   const shown = (value: Json | undefined) => `\`${JSON.stringify(value)}\``;
   const bounds = Object.entries(phrases).flatMap(([name, phrase]) => {
     const value = schema[name];
-    // Every whole number of JSON's: that is no bound.
+    // The range of all JSON integers is not a bound.
     if (value === undefined || Math.abs(Number(value)) === Number.MAX_SAFE_INTEGER) return [];
     return [phrase(String(value))];
   });

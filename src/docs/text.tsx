@@ -2,12 +2,12 @@
 import type { Json } from "../base/json.ts";
 import type { SchemaField, TypePart } from "./schema_text.ts";
 
-/** A text whose `pieces` in backticks are code. */
+/** A text in which `backticks` mark code. */
 export function DocText({ text }: { text: string }) {
   return <>{text.split("`").map((part, at) => (at % 2 === 1 ? <code>{part}</code> : part))}</>;
 }
 
-/** Code, which wraps rather than scrolls: on a phone nothing is out of sight. */
+/** Code, which wraps instead of scrolling: on a phone nothing is out of sight. */
 export function DocCode({ text }: { text: string }) {
   return (
     <pre>
@@ -16,7 +16,7 @@ export function DocCode({ text }: { text: string }) {
   );
 }
 
-/** A value as JSON, or a text as it is. */
+/** A value as JSON, or a string as it is. */
 export function DocValue({ value }: { value: Json }) {
   return <DocCode text={typeof value === "string" ? value : JSON.stringify(value, null, 2)} />;
 }
@@ -34,7 +34,7 @@ export function DocType({ parts }: { parts: readonly TypePart[] }) {
   );
 }
 
-/** Fields, and below them theirs. */
+/** Fields, and their own fields below them. */
 export function DocFields({ fields }: { fields: readonly SchemaField[] }) {
   if (fields.length === 0) return null;
   return (

@@ -9,29 +9,32 @@ const paywallId = "pw_01K9Z0C8Q4R7T2V5X8Z1B3D5F7";
 const ownerUserId = "owner";
 
 const deliverySchema = z.object({
-  id: idOf("dly", "The delivery: the same in every try of it."),
-  subscriptionId: idOf("sub", "The subscription that asked for it."),
-  attempts: z.int().min(1).meta({ description: "Which try this is." }),
+  id: idOf("dly", "The delivery's id, the same in every attempt."),
+  subscriptionId: idOf("sub", "The subscription that the delivery is for."),
+  attempts: z.int().min(1).meta({ description: "The number of this attempt." }),
   createdAt: time,
-  updatedAt: time.meta({ description: "When this try was made." }),
-}).meta({ id: "Delivery", description: "What is sent, and which try it is." });
+  updatedAt: time.meta({ description: "When this attempt was made." }),
+}).meta({ id: "Delivery", description: "What is sent, and the number of the attempt." });
 
 const headers = z.object({
   "X-Service-Event": z.string().meta({ description: "The event's type and version: `type@1.0`." }),
   "X-Service-Signature": z.string().regex(/^[0-9a-f]{64}$/).meta({
     description: "HMAC-SHA256 of the raw body, keyed with the subscription's secret, in hex. " +
-      "Compare in constant time. While a secret is being rotated, it is signed with the old one.",
+      "Compare in constant time. While a secret is being rotated, the old one signs.",
   }),
-  "X-Service-Timestamp": time.meta({ description: "When it was signed; refuse what is old." }),
-  "webhook-id": z.string().meta({ description: "The delivery's id, as Standard Webhooks asks." }),
+  "X-Service-Timestamp": time.meta({ description: "When it was signed. Reject old ones." }),
+  "webhook-id": z.string().meta({
+    description: "The delivery's id, as Standard Webhooks requires.",
+  }),
   "webhook-timestamp": z.string().regex(/^\d+$/).meta({ description: "Seconds since 1970." }),
   "webhook-signature": z.string().meta({
-    description: "`v1,` and base64 HMAC-SHA256 of `id.timestamp.body`; one for each live secret, " +
-      "with blanks between.",
+    description:
+      "`v1,` and base64 HMAC-SHA256 of `id.timestamp.body`; one for each active secret, " +
+      "separated by spaces.",
   }),
 });
 
-/** Every event of the catalogue, as OpenAPI's webhooks. */
+/** Returns every event of the catalogue as an OpenAPI webhook. */
 export function webhookDocs(): Record<string, ZodOpenApiPathItemObject> {
   return Object.fromEntries(
     Object.entries(catalogue).map(([type, data]) => [type, itemOf(type, data)]),
@@ -62,8 +65,8 @@ function itemOf(type: string, data: z.ZodObject): ZodOpenApiPathItemObject {
   };
 }
 
-const judged = "Not taken. 400, 401, 403, 404, 410 and 422 end the delivery at once; anything " +
-  "else is tried again, after 30 seconds at first and then twice as long each time.";
+const judged = "Not accepted. 400, 401, 403, 404, 410 and 422 end the delivery at once; anything " +
+  "else is retried, after 30 seconds at first and then twice as long each time.";
 
 const exampleDelivery = {
   id: "dly_01K9Z0C8Q4R7T2V5X8Z1B3D5F7",
@@ -73,7 +76,7 @@ const exampleDelivery = {
   updatedAt: stamp,
 };
 
-/** An event made of its fields' own examples. */
+/** Builds an event from its fields' examples. */
 function exampleOf(type: string, data: z.ZodObject): Record<string, unknown> {
   const fields = Object.entries(data.shape).map(([name, field]) => [name, exampleIn(field)]);
   return {

@@ -3,7 +3,7 @@ import { idOf } from "../base/fields.ts";
 import type { EndpointDocs } from "../base/endpoint_doc.ts";
 import { exportQuerySchema } from "./schema.ts";
 
-/** The operation of whoever takes a project's records elsewhere. */
+/** The API documentation of exports. */
 export const exportApiDoc: EndpointDocs = {
   "/v1/admin/projects/:projectId/export": {
     GET: {
@@ -11,8 +11,8 @@ export const exportApiDoc: EndpointDocs = {
       access: "operator",
       operationId: "exportRecords",
       summary: "Export all records of a kind",
-      description: "However many there are, as a stream. An answer that breaks off is not whole: " +
-        "go on with `after`, the place of the last record that came.",
+      description: "Streams all records, however many. A response that ends early is incomplete: " +
+        "continue with `after`, the position of the last record that arrived.",
       path: z.object({ projectId: idOf("pw", "The project.") }),
       query: z.object(exportQuerySchema.shape),
       answers: {
@@ -29,10 +29,14 @@ export const exportApiDoc: EndpointDocs = {
       },
       errors: [
         { status: 400, code: "missing_required_parameter", when: "`what` is missing." },
-        { status: 400, code: "unknown_parameter", when: "There is no such parameter." },
-        { status: 400, code: "invalid_type", when: "A parameter is of another type." },
-        { status: 400, code: "invalid_value", when: "A parameter is not valid, or given twice." },
-        { status: 404, code: "not_found", when: "There is no such project." },
+        { status: 400, code: "unknown_parameter", when: "The parameter does not exist." },
+        { status: 400, code: "invalid_type", when: "A parameter has the wrong type." },
+        {
+          status: 400,
+          code: "invalid_value",
+          when: "A parameter is not valid, or is given twice.",
+        },
+        { status: 404, code: "not_found", when: "The project does not exist." },
       ],
     },
   },

@@ -62,7 +62,7 @@ export const exportColumns: Readonly<Record<ExportKind, readonly string[]>> = {
   ],
 };
 
-/** Where a record stands: given as `after`, the export goes on behind it. */
+/** Returns a record's position: given as `after`, the export continues after it. */
 export function exportPosition(kind: ExportKind, { user, wallet, id }: JsonObject): string {
   if (kind === "users") return String(user);
   return typeof wallet === "string" ? `${wallet}/${id}` : String(id);

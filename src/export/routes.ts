@@ -54,7 +54,7 @@ export function exportRoutes({ deps, adminGuard, projectCache }: ExportDeps) {
   };
 }
 
-/** The query's parameters, each given once. Throws 400 where one is given twice. */
+/** Returns the query's parameters. Throws 400 where one is given twice. */
 function queryOf(request: Request): Record<string, string> {
   const given = [...new URL(request.url).searchParams];
   const names = given.map(([name]) => name);

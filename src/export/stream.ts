@@ -5,10 +5,9 @@ import { exportColumns } from "./kinds.ts";
 import type { ExportQuery } from "./schema.ts";
 
 /**
- * The records as text, read page by page as the reader asks for them, so that an export of any
- * length takes the memory of one page. The first page is read at once: what is wrong with the
- * question is thrown. A later read that fails breaks the stream off: without its proper end an
- * export is not whole.
+ * Streams the records as text, page by page as the reader consumes them, so that an export of any
+ * length takes the memory of one page. The first page is read at once: a bad request throws. A
+ * later read that fails aborts the stream: an export without its proper end is incomplete.
  */
 export async function exportStream(
   listing: Listing,
@@ -23,7 +22,7 @@ export async function exportStream(
   const read = (place: string | null) => listing({ after: place, from, to });
 
   let page: ListingPage = await read(after ?? null);
-  // Whoever goes on has the head already.
+  // A client that continues an export has the header line already.
   let head = format === "csv" && after === undefined ? csvLine(columns) : "";
   return new ReadableStream({
     async pull(controller) {

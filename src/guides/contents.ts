@@ -1,4 +1,4 @@
-/** The guides in the order of reading, by the names of their files in `guides/`. */
+/** The guides in reading order, by the names of their files in `guides/`. */
 export const guideContents: readonly { title: string; guides: readonly string[] }[] = [
   { title: "Start", guides: ["first-five-minutes", "going-live"] },
   {

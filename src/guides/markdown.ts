@@ -1,6 +1,6 @@
 import { Marked } from "marked";
 
-/** A guide as its page needs it. */
+/** A guide, rendered for its page. */
 export interface Guide {
   /** Its first heading. */
   title: string;
@@ -22,7 +22,7 @@ export function renderGuide(markdown: string, path: string): Guide {
         const inside = this.parser.parseInline(tokens);
         return `<h${depth} id="${anchorOf(text)}">${inside}</h${depth}>\n`;
       },
-      // In reach of the keyboard, as what scrolls must be.
+      // Focusable by keyboard, as everything that scrolls must be.
       code: ({ text }) => `<pre tabindex="0"><code>${escape(text)}\n</code></pre>\n`,
     },
     walkTokens(token) {

@@ -2,7 +2,7 @@
 import { Page } from "../pages/page.tsx";
 import type { Guide } from "./markdown.ts";
 
-/** Links to guides, under what they have in common. */
+/** Links to guides, under a common heading. */
 export interface GuideSection {
   title: string;
   links: { href: string; title: string }[];
@@ -22,10 +22,10 @@ td, th { vertical-align: top; overflow-wrap: anywhere; }
 td:last-child, th:last-child { text-align: left; }
 `;
 
-/** One guide, with the way to the others. */
+/** One guide, with links to the others. */
 export function GuidePage({ title, html, sections, here }: Guide & {
   sections: GuideSection[];
-  /** The address of this guide. */
+  /** The URL of this guide. */
   here: string;
 }) {
   return (
@@ -37,7 +37,7 @@ export function GuidePage({ title, html, sections, here }: Guide & {
   );
 }
 
-/** All guides. */
+/** The list of all guides. */
 export function GuideIndexPage({ sections }: { sections: GuideSection[] }) {
   return (
     <Page title="Guides · Farebox" look={look}>

@@ -8,14 +8,16 @@ import { guideContents } from "./contents.ts";
 import { type Guide, renderGuide } from "./markdown.ts";
 import { GuideIndexPage, GuidePage } from "./page.tsx";
 
-/** The guides as pages: for everyone, without a key. */
+/** The guides as pages: public, without a key. */
 export function guideRoutes({ config, guides }: Deps): { contents: Handler; guide: Handler } {
   const path = publicPath(config, "/docs/guides");
   const rendered = new Map<string, Guide>();
   const open = (name: string): Guide => {
     const markdown = guides.get(name);
     if (markdown === undefined) {
-      throw new ApiError(404, { message: `There is none called '${name}'. All are at ${path}.` });
+      throw new ApiError(404, {
+        message: `No guide is called '${name}'. All guides are at ${path}.`,
+      });
     }
     const guide = rendered.get(name) ?? renderGuide(markdown, path);
     rendered.set(name, guide);
@@ -40,7 +42,7 @@ export function guideRoutes({ config, guides }: Deps): { contents: Handler; guid
         return pageResponse(200, String(page), { requestId });
       },
       config,
-      "There is no such guide",
+      "This guide does not exist",
     ),
   };
 }

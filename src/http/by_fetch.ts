@@ -1,6 +1,6 @@
 import type { RequestUpstream, UpstreamBody, UpstreamResponse } from "../deps.ts";
 
-/** Asks by a `fetch`, such as one that traces, knows of proxies or only plays a server. */
+/** Adapts a `fetch` to an upstream client, such as the sandbox's, which has no network. */
 export function askByFetch(
   fetch: (url: string, init: RequestInit) => Promise<Response>,
 ): RequestUpstream {
@@ -32,7 +32,7 @@ export function readStream(
   signal: AbortSignal,
 ): UpstreamBody {
   const reader = openReader(stream);
-  // A fetch forgets its signal once its response has been collected, so the body is told itself.
+  // A fetch forgets its signal once its response has been collected, so the body listens itself.
   const abort = () => void reader.cancel(signal.reason).catch(() => {});
   signal.addEventListener("abort", abort, { once: true });
   const cancel = () => {
@@ -51,7 +51,7 @@ export function readStream(
   };
 }
 
-/** What pieces are read into, in bytes: left alone, Deno sets 64 KiB aside for each stream. */
+/** The size of the read buffer, in bytes: by default, Deno reserves 64 KiB for each stream. */
 const pieceBytes = 4 * 1024;
 
 type Piece = { done: boolean; value?: Uint8Array<ArrayBuffer> | undefined };
@@ -61,7 +61,7 @@ interface Reader {
   cancel(reason?: unknown): Promise<void>;
 }
 
-/** Reads into one small buffer, over and over, where the stream can do that. */
+/** Reads into one small buffer, over and over, where the stream supports it. */
 function openReader(stream: ReadableStream<Uint8Array<ArrayBuffer>>): Reader {
   try {
     const reader = stream.getReader({ mode: "byob" });
@@ -69,14 +69,14 @@ function openReader(stream: ReadableStream<Uint8Array<ArrayBuffer>>): Reader {
     return {
       async read() {
         const piece = await reader.read(new Uint8Array(buffer));
-        // The piece is good until the next is read, and then its memory is used again.
+        // A chunk is valid until the next is read; then its memory is reused.
         if (piece.value) buffer = piece.value.buffer;
         return piece;
       },
       cancel: (reason) => reader.cancel(reason),
     };
   } catch {
-    // One that was decompressed on its way cannot.
+    // A decompressed stream does not support it.
     const reader = stream.getReader();
     return { read: () => reader.read(), cancel: (reason) => reader.cancel(reason) };
   }

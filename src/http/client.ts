@@ -4,7 +4,7 @@ import { type ConnectionPool, HttpConnection, type HttpSocket } from "./connecti
 import { Pace } from "./pace.ts";
 import type { FindProxy, HttpProxy } from "./proxy.ts";
 
-/** Where a server is. */
+/** The address of a server. */
 export interface ServerAddress {
   hostname: string;
   port: number;
@@ -21,19 +21,20 @@ export type Connect = (
   proxy?: HttpProxy,
 ) => Promise<HttpSocket>;
 
-// Many servers close what is idle for 5 s, and a request on its way meanwhile would be lost. Behind
-// TLS there are mostly proxies, which keep connections longer and cost a handshake each.
+// Many servers close idle connections after 5 s, and a request under way at that moment would be
+// lost. Behind TLS there are mostly proxies, which keep connections longer and cost a handshake
+// each.
 const idleMs = 4_000;
 const idleSecureMs = 30_000;
-/** What a server says of itself may be as late as its answer was. */
+/** The server's keep-alive time counts from its response, which may have arrived this late. */
 const keepAliveSlackMs = 1_000;
-/** Connections that wait for one server at most. */
+/** The most idle connections to one server. */
 const idleMax = 1_000;
 const targetsMax = 1_000;
 
-/** A URL as requests to it need it. */
+/** A URL, prepared for requests to it. */
 interface Target {
-  /** Where to connect: the server, or the proxy that passes plain requests on. */
+  /** Where to connect: the server, or the proxy that forwards plain requests. */
   server: ServerAddress;
   /** The proxy to open a tunnel through. */
   tunnel: HttpProxy | undefined;
@@ -42,15 +43,16 @@ interface Target {
   idle: IdleConnections;
 }
 
-/** So soon after it was asked, a kept connection ends because its server had let it go before. */
+/** If a kept connection fails this soon after a request, its server had already closed it. */
 const staleMs = 1_000;
 
 /**
- * An HTTP/1.1 client on pooled connections, one request at a time on each. It follows no redirect
- * and reads no compression. It sends nothing twice, with one exception, which curl makes too: a
- * pooled connection that closes at once, without a byte of a response, was just being closed by its
- * server. `fetch` would cost a chat as much CPU as all of the ledger, and multiplex all responses
- * of a server on one HTTP/2 connection. `findProxy` says which servers are reached through a proxy.
+ * An HTTP/1.1 client with pooled connections, one request at a time on each. It follows no
+ * redirects and requests no compression. It sends nothing twice, with one exception, which curl
+ * makes too: when a pooled connection closes at once, without a byte of a response, its server was
+ * just closing it. `fetch` would cost a chat as much CPU as the whole ledger, and would multiplex
+ * all responses of a server on one HTTP/2 connection. `findProxy` tells which servers are reached
+ * through a proxy.
  */
 export function createHttpClient(
   connect: Connect,
@@ -70,7 +72,7 @@ export function createHttpClient(
       new IdleConnections(shared, secure ? idleSecureMs : idleMs);
     idle.set(origin, connections);
     const server = {
-      // An IPv6 address is in brackets only within a URL.
+      // An IPv6 address has brackets only in a URL.
       hostname: hostname.replace(/^\[(.*)\]$/, "$1"),
       port: Number(port) || (secure ? 443 : 80),
       secure,
@@ -80,7 +82,7 @@ export function createHttpClient(
     const credentials = forwards && proxy.authorization
       ? `proxy-authorization: ${proxy.authorization}\r\n`
       : "";
-    // A proxy takes the whole URL of a plain request (RFC 9112, section 3.2.2).
+    // A proxy needs the whole URL of a plain request (RFC 9112, section 3.2.2).
     const path = `${forwards ? origin : ""}${pathname}${search}`;
     const target = {
       server: forwards ? { ...proxy, secure: false } : server,
@@ -115,15 +117,15 @@ export function createHttpClient(
   };
 }
 
-/** A connection that nobody uses now. */
+/** A connection without a request. */
 interface Idle {
   connection: HttpConnection;
   waits: boolean;
-  /** Ends its wait for its time to be over. */
+  /** Cancels its idle timeout. */
   stop(): void;
 }
 
-/** The connections to one server that nobody uses now. */
+/** The idle connections to one server. */
 class IdleConnections implements ConnectionPool {
   readonly clock: ConnectionPool["clock"];
   readonly pace: ConnectionPool["pace"];
@@ -136,7 +138,7 @@ class IdleConnections implements ConnectionPool {
     this.#idleMs = idleMs;
   }
 
-  /** The one that was used last: it is the least likely to be ended by its server just now. */
+  /** Takes the one that was used last: its server is the least likely to be closing it. */
   take(): HttpConnection | null {
     const idle = this.#stack.pop();
     if (!idle) return null;
@@ -163,11 +165,13 @@ class IdleConnections implements ConnectionPool {
 
 const sendable = /^[\t\x20-\x7e]*$/;
 
-/** A request as it is sent. Throws for a header that would be another one on its way. */
+/** Encodes a request. Throws for a header value that would start another header. */
 function encode({ method, headers, body }: UpstreamRequest, lines: string): Uint8Array {
   let head = method + lines;
   for (const [name, value] of Object.entries(headers)) {
-    if (!sendable.test(value)) throw new Error(`the header ${name} cannot be sent as it is`);
+    if (!sendable.test(value)) {
+      throw new Error(`the header ${name} contains characters that cannot be sent`);
+    }
     head += `${name}: ${value}\r\n`;
   }
   if (body === null) return encodeUtf8(`${head}\r\n`);

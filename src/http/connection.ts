@@ -4,38 +4,38 @@ import { type BodyFraming, framingOf } from "./framing.ts";
 import { type Head, keepAliveOf, keepsOpen, ProtocolError, readHead } from "./head.ts";
 import type { Pace } from "./pace.ts";
 
-/** What bytes come and go by: a `Deno.Conn`, with TLS or without. */
+/** The transport of a connection: a `Deno.Conn`, with or without TLS. */
 export interface HttpSocket {
-  /** Null at the end. Rejects when it is closed meanwhile. */
+  /** Returns null at the end. Rejects when the socket is closed during the read. */
   read(into: Uint8Array): Promise<number | null>;
   write(bytes: Uint8Array): Promise<number>;
   close(): void;
 }
 
-/** Who takes care of a connection between two requests. */
+/** Keeps connections between two requests. */
 export interface ConnectionPool {
   clock: Pick<Clock, "after" | "elapsed">;
   pace: Pace;
-  /** It may be asked again, for so many ms if its server said so. */
+  /** Takes back a connection for further requests, for this long if its server said so. */
   keep(connection: HttpConnection, keepAliveMs: number | null): void;
 }
 
-// A stream that waits for its next event holds no more than this; what comes faster gets more.
+// A stream that waits for its next event uses no more than this; a faster one gets more.
 const bufferBytes = 4 * 1024;
 const bufferBytesMax = 64 * 1024;
 const headBytesMax = 64 * 1024;
-/** Most heads before the one that answers: a server that never comes to it is left. */
+/** The most interim responses before the final one: a server that sends more is disconnected. */
 const interimHeadsMax = 16;
-/** What is read of a body only for its end's sake, at most: in bytes, and in milliseconds. */
+/** How much of an unwanted body is read to keep the connection: bytes, and milliseconds. */
 const restBytesMax = 16 * 1024;
 const restMs = 1_000;
 
-/** One connection to a server, for one request after the other. */
+/** One connection to a server, for one request after another. */
 export class HttpConnection {
   readonly #socket: HttpSocket;
   readonly #keeper: ConnectionPool;
   #buffer = new Uint8Array(bufferBytes);
-  /** What came and is not used yet is between these. */
+  /** Received and unused bytes are between these. */
   #start = 0;
   #end = 0;
   #reading: Promise<number | null> | null = null;
@@ -49,8 +49,9 @@ export class HttpConnection {
   }
 
   /**
-   * Sends a request and reads the response's head; the body is read by its reader. Rejects when the
-   * server leaves, does not speak HTTP/1.1, or `signal` is aborted, which closes the connection.
+   * Sends a request and reads the response's head; the caller reads the body. Rejects when the
+   * server disconnects, does not speak HTTP/1.1, or `signal` is aborted, which closes the
+   * connection.
    */
   async ask(request: Uint8Array, signal: AbortSignal): Promise<UpstreamResponse> {
     const close = () => this.close();
@@ -59,7 +60,7 @@ export class HttpConnection {
     this.#answered = false;
     try {
       signal.throwIfAborted();
-      // A server may answer before it has read everything, so both go on at once.
+      // A server may respond before it has read everything, so both run at once.
       this.#send(request);
       const head = await this.#readHead();
       return {
@@ -74,13 +75,14 @@ export class HttpConnection {
     }
   }
 
-  /** Whether anything has come since it was last asked. */
+  /** Whether anything has arrived since the last request. */
   get answered(): boolean {
     return this.#answered;
   }
 
   /**
-   * Calls `react` when the server leaves, or speaks, while nobody waits for it; or has done since.
+   * Calls `react` when the server disconnects or sends something between two requests, or already
+   * has.
    */
   whenUnasked(react: () => void): void {
     this.#reading ??= this.#read();
@@ -102,7 +104,7 @@ export class HttpConnection {
       }
       this.#sending = false;
     };
-    // Reading tells the same, and what a server said before it left besides.
+    // Reading fails too, after what the server sent before it disconnected.
     sendAll().catch(() => {});
   }
 
@@ -110,24 +112,24 @@ export class HttpConnection {
     for (let interim = 0; interim <= interimHeadsMax;) {
       const head = this.#end > this.#start ? readHead(this.#unused()) : null;
       if (!head) {
-        if (!await this.#more()) throw new Error("the server left before it answered");
+        if (!await this.#more()) throw new Error("the server disconnected before it responded");
         continue;
       }
       this.#start += head.length;
-      if (head.status === 101) throw new ProtocolError("the server changed the protocol (101)");
-      // Those before the last only say that it is on its way.
+      if (head.status === 101) throw new ProtocolError("the server switched protocols (101)");
+      // Interim responses (1xx) only announce the final one.
       if (head.status >= 200) return head;
       interim++;
     }
-    throw new ProtocolError(`more than ${interimHeadsMax} heads before an answer`);
+    throw new ProtocolError(`more than ${interimHeadsMax} interim responses`);
   }
 
   #body(head: Head, forget: () => void): UpstreamBody {
     const framing = framingOf(head);
-    // The head itself is not held for as long as its body takes.
+    // So that the head is not kept in memory while its body is read.
     const stays = keepsOpen(head);
     const keepAliveMs = keepAliveOf(head);
-    // What mostly comes right after its head is asked for while others look at that.
+    // The body mostly arrives right after the head, so reading starts while the head is processed.
     if (!framing.done && this.#start === this.#end) this.#readAhead();
     let ended = false;
     const end = (close: boolean) => {
@@ -156,7 +158,7 @@ export class HttpConnection {
     };
   }
 
-  /** Reads to a near end, so that the connection can be kept. */
+  /** Reads the end of the body if it is near, so that the connection can be kept. */
   async #readRest(read: UpstreamBody["read"]): Promise<void> {
     const stop = this.#keeper.clock.after(restMs, () => this.close());
     for (let length = 0; length < restBytesMax;) {
@@ -167,19 +169,19 @@ export class HttpConnection {
     stop();
   }
 
-  /** The next of the body; null at its end. */
+  /** Reads the next chunk of the body; null at its end. */
   async #piece(framing: BodyFraming): Promise<Uint8Array<ArrayBuffer> | null> {
     while (!framing.done) {
       const { used, piece } = framing.take(this.#unused());
       this.#start += used;
       if (piece.length > 0) return piece;
       if (framing.done) break;
-      // What fills the buffer is no stream of small pieces.
+      // A read that fills the buffer is not a stream of small events.
       const turn = this.#end < this.#buffer.length ? this.#keeper.pace.turn() : null;
       if (turn) await turn;
       if (await this.#more()) continue;
       if (framing.untilClose) break;
-      throw new Error("the server left in the middle of its answer");
+      throw new Error("the server disconnected in the middle of its response");
     }
     return null;
   }
@@ -188,7 +190,7 @@ export class HttpConnection {
     return this.#buffer.subarray(this.#start, this.#end);
   }
 
-  /** Waits for more; false when nothing more will come. */
+  /** Waits for more; false when the server has closed the connection. */
   async #more(): Promise<boolean> {
     this.#reading ??= this.#read();
     const length = await this.#reading;
@@ -198,7 +200,7 @@ export class HttpConnection {
     return length !== null;
   }
 
-  /** Begins a read that nobody waits for yet: whoever does then is told how it failed. */
+  /** Starts a read that no one waits for yet: whoever waits for it later gets its error. */
   #readAhead(): void {
     this.#reading ??= this.#read();
     this.#reading.catch(() => {});
@@ -210,10 +212,10 @@ export class HttpConnection {
     return this.#socket.read(this.#buffer.subarray(this.#end));
   }
 
-  /** For more after a buffer that came full, and after the part of a head that filled it. */
+  /** Makes space after a read that filled the buffer, and after a partial head that did. */
   #makeRoom(): void {
     const unused = this.#unused();
-    if (unused.length >= headBytesMax) throw new ProtocolError("a head that is too long");
+    if (unused.length >= headBytesMax) throw new ProtocolError("a response head that is too long");
     const length = Math.min(2 * this.#buffer.length, bufferBytesMax);
     const grown = new Uint8Array(Math.max(length, 2 * unused.length));
     grown.set(unused);

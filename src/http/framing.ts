@@ -1,25 +1,25 @@
 import { type Head, latin1Of, listOf, ProtocolError } from "./head.ts";
 
-/** Where the body of a response ends, found while its bytes come. */
+/** Finds the end of a response's body while its bytes arrive. */
 export interface BodyFraming {
-  /** All of the body has been taken. */
+  /** Whether the whole body has been read. */
   readonly done: boolean;
-  /** Whether a connection that ends is how the body ends. */
+  /** Whether the body ends with the connection. */
   readonly untilClose: boolean;
   /**
-   * Takes the body's bytes from the front of what came: `used` of it are done with, and `piece`, a
-   * part of those, is the body's. Throws `ProtocolError`.
+   * Takes the body's bytes from the front of `bytes`: `used` of them are consumed, and `piece`, a
+   * part of those, belongs to the body. Throws `ProtocolError`.
    */
   take(bytes: Uint8Array<ArrayBuffer>): BodyChunk;
 }
 
-/** What a framing took of the bytes that came. */
+/** What was taken from the received bytes. */
 export interface BodyChunk {
   used: number;
   piece: Uint8Array<ArrayBuffer>;
 }
 
-/** How the body of this response is framed (RFC 9112, 6.3). Throws `ProtocolError`. */
+/** Returns the framing of this response's body (RFC 9112, 6.3). Throws `ProtocolError`. */
 export function framingOf({ status, minor, headers }: Head): BodyFraming {
   if (status === 204 || status === 304) return new Counted(0);
   const codings = headers.get("transfer-encoding");
@@ -29,7 +29,7 @@ export function framingOf({ status, minor, headers }: Head): BodyFraming {
 }
 
 function isCoded(codings: string, minor: Head["minor"]): boolean {
-  // Some servers name it twice, where they and what stands before them both do it.
+  // Some servers list a coding twice, where both they and a proxy in front of them add it.
   const applied = new Set(listOf(codings).filter((coding) => coding !== "identity"));
   if (applied.size === 0) return false;
   if (minor === 0 || applied.size > 1 || !applied.has("chunked")) {
@@ -44,7 +44,7 @@ function lengthOf(given: string): number {
   if (digits.test(given)) return Number(given);
   const [length = "", ...others] = new Set(listOf(given));
   if (others.length > 0 || !digits.test(length)) {
-    throw new ProtocolError(`a content-length that is none: ${given}`);
+    throw new ProtocolError(`an invalid content-length: ${given}`);
   }
   return Number(length);
 }
@@ -78,10 +78,10 @@ class UntilClose implements BodyFraming {
 }
 
 const lineFeed = 10;
-/** Longest line that gives a chunk's size, with what extends it, and longest trailer, in bytes. */
+/** The longest line of a chunk's size, with its extensions, and the longest trailer, in bytes. */
 const lineBytesMax = 4 * 1024;
 
-/** Chunks (RFC 9112, 7.1). Their extensions and trailers say nothing that we want to know. */
+/** Chunked coding (RFC 9112, 7.1). Extensions and trailers are ignored. */
 class Chunked implements BodyFraming {
   readonly untilClose = false;
   #part: "size" | "data" | "data's end" | "trailers" | "done" = "size";
@@ -91,7 +91,9 @@ class Chunked implements BodyFraming {
     return this.#part === "done";
   }
 
-  /** Chunks that came together are one piece: their data is moved up, over what separates it. */
+  /**
+   * Chunks that arrive together are one piece: their data is moved together, over their size lines.
+   */
   take(bytes: Uint8Array<ArrayBuffer>): BodyChunk {
     let used = 0;
     let length = 0;
@@ -107,7 +109,7 @@ class Chunked implements BodyFraming {
       }
       const end = bytes.indexOf(lineFeed, used);
       if ((end < 0 ? bytes.length : end) - used > lineBytesMax) {
-        throw new ProtocolError("a line of a chunk that is too long");
+        throw new ProtocolError("a chunk line that is too long");
       }
       if (end < 0) break;
       this.#line(latin1Of(bytes.subarray(used, end)).replace(/\r$/, ""));
@@ -122,12 +124,12 @@ class Chunked implements BodyFraming {
       return;
     }
     if (this.#part === "data's end") {
-      if (line !== "") throw new ProtocolError("a chunk that is longer than it says");
+      if (line !== "") throw new ProtocolError("a chunk that is longer than its size");
       this.#part = "size";
       return;
     }
     const size = /^([0-9a-f]{1,12})[ \t]*(?:;|$)/i.exec(line)?.[1];
-    if (size === undefined) throw new ProtocolError("a chunk without its size");
+    if (size === undefined) throw new ProtocolError("a chunk without a size");
     this.#left = parseInt(size, 16);
     this.#part = this.#left === 0 ? "trailers" : "data";
   }

@@ -1,25 +1,25 @@
 import { Buffer } from "node:buffer";
 
-/** The head of an HTTP/1.1 response (RFC 9112), as far as its reader needs it. */
+/** The head of an HTTP/1.1 response (RFC 9112), as far as it is needed. */
 export interface Head {
   status: number;
   /** The minor version: 1.0 keeps no connection open. */
   minor: 0 | 1;
-  /** By names in small letters; those that came several times are joined by commas. */
+  /** By lower-case name; repeated headers are joined by commas. */
   headers: ReadonlyMap<string, string>;
-  /** How many bytes it is, its empty line among them. */
+  /** Its length in bytes, including the empty line. */
   length: number;
 }
 
-/** A server does not keep to HTTP/1.1, so nothing that it says can be relied on. */
+/** The server violates HTTP/1.1, so nothing that it sends can be relied on. */
 export class ProtocolError extends Error {
   override name = "ProtocolError";
 }
 
 /**
- * Bytes as characters, one each: what a header may hold besides ASCII has no other meaning (RFC
- * 9110, 5.5). A `TextDecoder` of that name reads windows-1252, whose characters no header can hold
- * again.
+ * Decodes each byte as one character: bytes above ASCII in a header have no other meaning (RFC
+ * 9110, 5.5). A `TextDecoder` for latin1 reads windows-1252, whose characters no header may
+ * contain.
  */
 export function latin1Of({ buffer, byteOffset, length }: Uint8Array<ArrayBuffer>): string {
   return Buffer.from(buffer, byteOffset, length).toString("latin1");
@@ -31,26 +31,24 @@ const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 // deno-lint-ignore no-control-regex -- control characters are what is refused
 const controls = /[\x00-\x08\x0a-\x1f\x7f]/;
 
-/**
- * Reads the head that `bytes` begin with; null when it is not all there. Throws `ProtocolError`.
- */
+/** Reads the head at the start of `bytes`; null when it is incomplete. Throws `ProtocolError`. */
 export function readHead(bytes: Uint8Array<ArrayBuffer>): Head | null {
   const text = latin1Of(bytes);
-  // A line may end in LF alone, and empty lines before the first are none (RFC 9112, 2.2).
+  // A line may end in LF alone, and empty lines before the first are ignored (RFC 9112, 2.2).
   const begin = /^[\r\n]*/.exec(text)?.[0].length ?? 0;
   lineEnds.lastIndex = begin;
   const end = lineEnds.exec(text);
   if (!end) return null;
   const [first = "", ...lines] = text.slice(begin, end.index).split(/\r?\n/);
   const [, minor, status] = statusLine.exec(first) ?? [];
-  if (!status) throw new ProtocolError(`no status line of HTTP/1.1: ${first.slice(0, 100)}`);
+  if (!status) throw new ProtocolError(`not a status line of HTTP/1.1: ${first.slice(0, 100)}`);
   const headers = new Map<string, string>();
   for (const line of lines) {
     const colon = line.indexOf(":");
     const name = line.slice(0, Math.max(0, colon)).toLowerCase();
     const value = line.slice(colon + 1).trim();
     if (!token.test(name) || controls.test(value)) {
-      throw new ProtocolError(`a header that is none: ${line.slice(0, 100)}`);
+      throw new ProtocolError(`not a header: ${line.slice(0, 100)}`);
     }
     const before = headers.get(name);
     headers.set(name, before === undefined ? value : `${before}, ${value}`);
@@ -67,7 +65,7 @@ export function keepsOpen({ minor, headers }: Head): boolean {
   return minor === 1 ? !options.includes("close") : options.includes("keep-alive");
 }
 
-/** For how long the server says that it keeps an idle connection, in ms; null when it does not. */
+/** Returns how long the server keeps an idle connection, in ms; null when it does not say. */
 export function keepAliveOf({ headers }: Head): number | null {
   const kept = headers.get("keep-alive");
   if (kept === undefined) return null;
@@ -75,7 +73,7 @@ export function keepAliveOf({ headers }: Head): number | null {
   return seconds === undefined ? null : Number(seconds) * 1000;
 }
 
-/** The members of a header that is a list, in small letters. */
+/** Returns the members of a header that is a list, in lower case. */
 export function listOf(value: string): string[] {
   return value.toLowerCase().split(",").map((member) => member.trim()).filter(Boolean);
 }

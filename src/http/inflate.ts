@@ -2,8 +2,8 @@ import type { UpstreamBody, UpstreamResponse } from "../deps.ts";
 import { readStream } from "./by_fetch.ts";
 
 /**
- * The response as it reads, for a server that compresses although it was asked not to. It is
- * inflated as it is read, and whoever reads it has a bound.
+ * Decompresses the response of a server that compresses although it was asked not to. It is
+ * inflated as it is read, and its reader limits the size.
  */
 export function inflated(response: UpstreamResponse, signal: AbortSignal): UpstreamResponse {
   const encoding = response.header("content-encoding")?.toLowerCase();
@@ -16,7 +16,7 @@ function asStream(body: UpstreamBody): ReadableStream<Uint8Array<ArrayBuffer>> {
   return new ReadableStream({
     async pull(controller) {
       const piece = await body.read();
-      // A piece is good only until the next is read.
+      // A chunk is only valid until the next is read.
       if (piece) controller.enqueue(piece.slice());
       else controller.close();
     },

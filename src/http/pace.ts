@@ -1,14 +1,13 @@
 import type { Clock } from "../base/clock.ts";
 
 const tickMs = 40;
-/** Reads of one tick that do not wait for the next: what is asked little is never waited for. */
+/** How many reads of one tick run without a wait: a client with little to read never waits. */
 const freeReads = 64;
 
 /**
- * Lets every body be read in its turn. Deno completes a read at once that finds something there,
- * ahead of all that are waited for: of 1,000 streams, those that were read last were read again,
- * and others not for seconds. With a pause after a read, more comes with the next, which also costs
- * less.
+ * Gives every body its turn. Deno completes a read at once if data is available, ahead of all reads
+ * that wait: of 1,000 streams, those read last were read again, and others not for seconds. With a
+ * pause after a read, the next one gets more, which also costs less.
  */
 export class Pace {
   readonly #clock: Pick<Clock, "after" | "elapsed">;
@@ -20,7 +19,7 @@ export class Pace {
     this.#clock = clock;
   }
 
-  /** What a read has to wait for; null when it may begin now. */
+  /** Returns what a read has to wait for; null when it may start now. */
   turn(): Promise<void> | null {
     if (!this.#next && this.#clock.elapsed() - this.#startedAt >= tickMs) this.#begin();
     if (this.#reads++ < freeReads) return null;

@@ -6,7 +6,7 @@ const example = `# HELP farebox_answers_running Chats of this process that hold 
 farebox_answers_running 3
 `;
 
-/** What Prometheus reads. */
+/** The API documentation of the metrics. */
 export const metricsApiDoc: EndpointDocs = {
   "/metrics": {
     GET: {
@@ -14,10 +14,10 @@ export const metricsApiDoc: EndpointDocs = {
       access: "metrics",
       operationId: "getMetrics",
       summary: "Get the metrics of the process",
-      description: "For Prometheus, in its text format 0.0.4.",
+      description: "For Prometheus, in text format 0.0.4.",
       answers: {
         200: {
-          description: "Everything that is counted.",
+          description: "All metrics.",
           content: { "text/plain": { schema: z.string(), examples: { page: example } } },
         },
       },

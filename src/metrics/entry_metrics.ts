@@ -2,7 +2,7 @@ import { type EntryKind, entryKindNames } from "../base/entry_kinds.ts";
 import { activeClasses, type StoredTokens } from "../base/token_classes.ts";
 import type { MetricCounter, MetricsRegistry } from "./registry.ts";
 
-/** As much of an entry as is counted; amounts are decimal strings. */
+/** The part of an entry that is counted; amounts are decimal strings. */
 export interface CountedEntry {
   kind: EntryKind;
   delta: string;
@@ -12,7 +12,7 @@ export interface CountedEntry {
 
 const forGraphs = "in units of the currency: a float, for graphs; the ledger is exact";
 
-/** Counts entries once they are in the store. Currencies are those that the runtime knows. */
+/** Counts entries once they are stored. Currencies are those that the runtime knows. */
 export function createEntryMetrics(
   page: MetricsRegistry,
   holdExpired: MetricCounter,

@@ -5,9 +5,9 @@ import { MetricsRegistry } from "./registry.ts";
 import { createRequestMetrics } from "./request_metrics.ts";
 
 /**
- * Everything that is counted, by name; what is looked up when the page is read is in readings.ts.
- * Every label's values come from a list that is known beforehand: nothing that a caller names (a
- * user, project, model or path) is ever one.
+ * All metrics that are counted, by name; values read at request time are in gauges.ts. Every
+ * label's values come from a list known beforehand: nothing that a caller chooses (a user, project,
+ * model or path) becomes one.
  */
 export function createMetrics() {
   const page = new MetricsRegistry();
@@ -23,29 +23,29 @@ export function createMetrics() {
   };
 }
 
-/** What the rooms tell of what they do; each call costs some nanoseconds. */
+/** The metrics that modules update; each call costs some nanoseconds. */
 export type Metrics = ReturnType<typeof createMetrics>;
 
 function chatMeters(page: MetricsRegistry) {
   const upstreamSeconds = page.histograms({
     name: "farebox_upstream_seconds",
-    help: "The wait for an upstream: to the end of a whole answer, to the head of a stream",
+    help: "The wait for an upstream: to the end of a complete response, to the head of a stream",
     labels: ["answer"],
     bounds: latencyBuckets,
   });
   return {
     chats: page.countersBy({
       name: "farebox_chats_total",
-      help: "Chats by how they ended; the first three were sent to a model",
+      help: "Calls by how they ended; the first three were sent upstream",
       label: "outcome",
       values: ["completed", "canceled", "failed", "paywalled", "replayed", "refused"],
     }),
     /**
-     * What a chat takes besides the wait for its model: in this code, and for its caller's body.
+     * What a call takes besides the wait for its upstream: in this code, and for its caller's body.
      */
     addedTime: page.histograms({
       name: "farebox_chat_added_seconds",
-      help: "What this service adds to a charged chat: all but the wait for the upstream",
+      help: "What this service adds to a charged call: everything but the wait for the upstream",
       bounds: latencyBuckets,
     })({}),
     upstreamTime: {
@@ -54,7 +54,7 @@ function chatMeters(page: MetricsRegistry) {
     },
     upstreamFaults: page.countersBy({
       name: "farebox_upstream_faults_total",
-      help: "Calls of an upstream without a whole answer ('ended': broken off from here)",
+      help: "Upstream calls without a complete response ('ended': ended by this service)",
       label: "kind",
       values: [
         ...["refused", "rate_limited", "account", "failed"] as const,
@@ -79,16 +79,16 @@ function commitMeters(page: MetricsRegistry) {
     })({}),
     commitWrites: page.histograms({
       name: "farebox_commit_writes",
-      help: "Writes that went into one atomic write",
+      help: "Writes combined into one atomic write",
       bounds: batchBuckets,
     })({}),
     retriedSingly: page.counters({
       name: "farebox_commit_retries_total",
-      help: "Writes that were sent once more alone, since the batch they were in was refused",
+      help: "Writes that were retried alone, because the batch they were in was refused",
     })({}),
     markers: page.countersBy({
       name: "farebox_commit_markers_total",
-      help: "Outcomes that the store would not tell, found out by the write's marker",
+      help: "Outcomes that the store did not report, resolved by the write's marker",
       label: "outcome",
       values: ["landed", "not_landed", "unknown"],
     }),
@@ -99,13 +99,14 @@ function deliveryMeters(page: MetricsRegistry) {
   return {
     deliveries: page.countersBy({
       name: "farebox_deliveries_total",
-      help: "Webhooks by what a try came to ('errored': given up; 'dropped': ended without a try)",
+      help:
+        "Webhooks by the result of an attempt ('errored': given up; 'dropped': ended without an attempt)",
       label: "outcome",
       values: ["delivered", "retried", "errored", "dropped"],
     }),
     attempts: page.countersBy({
       name: "farebox_delivery_attempts_total",
-      help: "Tries of webhooks by the class of the answer, or by why there was none",
+      help: "Webhook attempts by status class of the response, or by error",
       label: "result",
       values: [
         ...["2xx", "3xx", "4xx", "5xx", "other_status"] as const,
@@ -115,7 +116,7 @@ function deliveryMeters(page: MetricsRegistry) {
     }),
     attemptTime: page.histograms({
       name: "farebox_delivery_attempt_seconds",
-      help: "One try of a webhook, from the look-up of its name to the end of the answer",
+      help: "One webhook attempt, from the DNS lookup to the end of the response",
       bounds: latencyBuckets,
     })({}),
   };
@@ -124,7 +125,7 @@ function deliveryMeters(page: MetricsRegistry) {
 function troubleMeters(page: MetricsRegistry) {
   const refusedMoney = page.counters({
     name: "farebox_money_refusals_total",
-    help: "Chats and charges that were not paid for, by reason",
+    help: "Calls and charges that were not paid for, by reason",
     labels: ["of", "reason"],
   });
   const reasonsOf = (of: "chat" | "charge") =>
@@ -139,7 +140,7 @@ function troubleMeters(page: MetricsRegistry) {
     refusedMoney: { chat: reasonsOf("chat"), charge: reasonsOf("charge") },
     repairs: page.countersBy({
       name: "farebox_repairs_total",
-      help: "What a dead or slow process had left, and this one has put right",
+      help: "What a dead or slow process left behind, and this one repaired",
       label: "what",
       values: [
         ...["hold_expired", "outbox_row", "lease", "redelivery"] as const,

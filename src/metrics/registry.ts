@@ -10,7 +10,7 @@ export class MetricCounter {
 /** The distribution of values over buckets. */
 export class MetricHistogram {
   sum = 0;
-  /** Values in each bucket; the last counts those above all bounds. */
+  /** The number of values in each bucket; the last counts those above all bounds. */
   readonly counts: number[];
   readonly bounds: readonly number[];
 
@@ -32,7 +32,7 @@ export class MetricHistogram {
   }
 }
 
-/** Label values by name. Each must come from a list that is known beforehand. */
+/** Label values by name. Each must come from a list known beforehand. */
 export type MetricLabels = Record<string, string>;
 
 interface FamilyOptions {
@@ -41,7 +41,7 @@ interface FamilyOptions {
   labels?: readonly string[];
 }
 
-/** One metric of the page: its lines are made when the page is read. */
+/** One metric of the page: its lines are written when the page is read. */
 interface Family {
   name: string;
   help: string;
@@ -50,8 +50,8 @@ interface Family {
 }
 
 /**
- * Every metric, and the text that Prometheus reads. Requests touch only plain numbers, which cost
- * some nanoseconds; the text is made when it is read.
+ * All metrics, and the text that Prometheus reads. Requests only touch plain numbers, which cost
+ * some nanoseconds; the text is written when it is read.
  */
 export class MetricsRegistry {
   readonly #families: Family[] = [];
@@ -66,7 +66,7 @@ export class MetricsRegistry {
     return texts.join("\n");
   }
 
-  /** A family of counters: gives a new one with these labels. */
+  /** Declares a family of counters; returns a function that creates one for given labels. */
   counters({ name, help }: FamilyOptions): (labels: MetricLabels) => MetricCounter {
     const cells: { labels: string; counter: MetricCounter }[] = [];
     const samples = () => cells.map(({ labels, counter }) => sample(name, labels, counter.value));
@@ -78,7 +78,7 @@ export class MetricsRegistry {
     };
   }
 
-  /** One counter for each value of the family's only label. */
+  /** Creates one counter for each value of the family's only label. */
   countersBy<V extends string>(
     { name, help, label, values }: {
       name: string;
@@ -93,7 +93,10 @@ export class MetricsRegistry {
     throw new Error(`${name} lacks a value`);
   }
 
-  /** A family of histograms: gives a new one with these labels. One without values is not shown. */
+  /**
+   * Declares a family of histograms; returns a function that creates one for given labels. A
+   * histogram without values is not shown.
+   */
   histograms(
     { name, help, bounds }: FamilyOptions & { bounds: readonly number[] },
   ): (labels: MetricLabels) => MetricHistogram {
@@ -108,19 +111,19 @@ export class MetricsRegistry {
     };
   }
 
-  /** A number that is read when the page is. */
+  /** Declares a number that is read when the page is. */
   gauge(name: string, help: string, read: () => number | Promise<number>): void {
     const samples = async () => [sample(name, "", await read())];
     this.#families.push({ name, help, type: "gauge", samples });
   }
 
-  /** A counter that is kept elsewhere, and read when the page is. */
+  /** Declares a counter that is kept elsewhere, and read when the page is. */
   total(name: string, help: string, read: () => number): void {
     const samples = () => [sample(name, "", read())];
     this.#families.push({ name, help, type: "counter", samples });
   }
 
-  /** Facts that never change, as the labels of a 1. */
+  /** Declares constant facts, as the labels of a 1. */
   facts(name: string, help: string, labels: MetricLabels): void {
     const samples = () => [sample(name, labelText(labels), 1)];
     this.#families.push({ name, help, type: "gauge", samples });

@@ -1,7 +1,7 @@
 import { latencyBuckets } from "./buckets.ts";
 import type { MetricCounter, MetricHistogram, MetricsRegistry } from "./registry.ts";
 
-/** What one kind of request comes to. */
+/** The counters of one kind of request. */
 export interface RequestMetrics {
   seen(status: number, ms: number): void;
 }
@@ -9,18 +9,18 @@ export interface RequestMetrics {
 const methods = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD"];
 const classes = ["2xx", "3xx", "4xx", "5xx"];
 
-/** Counts requests by the address of the route map that they came to, never by their own path. */
+/** Counts requests by their route, never by their own path. */
 export function createRequestMetrics(
   page: MetricsRegistry,
 ): (route: string, method: string) => RequestMetrics {
   const count = page.counters({
     name: "farebox_requests_total",
-    help: "Requests by address in the route map ('other': none), method and class of status",
+    help: "Requests by route ('other': none), method and status class",
     labels: ["route", "method", "status"],
   });
   const time = page.histograms({
     name: "farebox_request_seconds",
-    help: "From a request's arrival to the head of its answer, by address in the route map",
+    help: "From a request's arrival to the head of its response, by route",
     labels: ["route"],
     bounds: latencyBuckets,
   });

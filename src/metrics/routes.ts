@@ -4,7 +4,7 @@ import type { Handler } from "../base/handler.ts";
 import type { Deps } from "../deps.ts";
 import { addGauges, type GaugeReadings } from "./gauges.ts";
 
-/** `GET /metrics` for Prometheus, for whoever has `METRICS_TOKEN`; 404 where none is set. */
+/** `GET /metrics` for Prometheus. It needs `METRICS_TOKEN`; 404 where none is set. */
 export function metricsRoutes(deps: Deps, readings: GaugeReadings): { metrics: Handler } {
   const { config: { metricsToken }, metrics: { page } } = deps;
   addGauges(deps, readings);
@@ -12,7 +12,7 @@ export function metricsRoutes(deps: Deps, readings: GaugeReadings): { metrics: H
     async metrics({ request, requestId }) {
       if (!metricsToken) {
         throw new ApiError(404, {
-          message: "The metrics are off: set METRICS_TOKEN to turn them on.",
+          message: "The metrics are disabled. Set METRICS_TOKEN to enable them.",
           code: "unknown_url",
         });
       }
@@ -27,7 +27,7 @@ function requireToken(request: Request, token: Secret): void {
   const given = /^Bearer (.+)$/i.exec(request.headers.get("authorization") ?? "")?.[1];
   if (given !== undefined && token.is(given)) return;
   throw new ApiError(401, {
-    message: "The metrics need the header 'Authorization: Bearer' with the METRICS_TOKEN.",
+    message: "The metrics need the header 'Authorization: Bearer METRICS_TOKEN'.",
     code: "invalid_api_key",
     headers: { "www-authenticate": "Bearer" },
   });

@@ -11,7 +11,7 @@ import {
 } from "@opentelemetry/api";
 import type { RequestUpstream, UpstreamRequest, UpstreamResponse } from "../deps.ts";
 
-/** One piece of work in a trace, and the steps that it is made of. */
+/** A span of a trace, and its steps. */
 export class TraceSpan {
   readonly #span: Span;
   readonly #context: Context;
@@ -22,14 +22,14 @@ export class TraceSpan {
     this.#context = trace.setSpan(around, span);
   }
 
-  /** Begins a step of it, and ends the one before. */
+  /** Starts a step, and ends the one before. */
   step(name: string): void {
     this.#step?.span.end();
     const span = tracer.startSpan(name, {}, this.#context);
     this.#step = { span, context: trace.setSpan(this.#context, span) };
   }
 
-  /** Does work of the current step: what it asks of other servers belongs to it. */
+  /** Runs work in the current step: calls that it makes belong to it. */
   run<T>(work: () => T): T {
     return context.with(this.#step?.context ?? this.#context, work);
   }
@@ -40,7 +40,7 @@ export class TraceSpan {
     }
   }
 
-  /** Ends it and its last step; with a fault, as one that failed. */
+  /** Ends the span and its last step; with an error, as failed. */
   end(fault: string | null = null): void {
     if (fault !== null) this.#span.setStatus({ code: SpanStatusCode.ERROR, message: cut(fault) });
     this.#step?.span.end();
@@ -50,13 +50,15 @@ export class TraceSpan {
 
 /** Traces, by Deno's own OpenTelemetry. */
 export interface Tracing {
-  /** Names the server's own span by the address of the route map, and gives its trace's id. */
+  /** Names the server's span by the route, and returns its trace's id. */
   request(method: string, route: string): string | null;
-  /** A piece of work within what runs now. To be found again by `cause`, for a while. */
+  /** Starts a span within the current one. It can be found by `cause` for a while. */
   within(name: string, cause: string): TraceSpan;
-  /** Makes a request to an upstream in a client span, whose context goes on in `traceparent`. */
+  /**
+   * Sends a request to an upstream in a client span, whose context is passed on in `traceparent`.
+   */
   upstream(request: UpstreamRequest, send: RequestUpstream): Promise<UpstreamResponse>;
-  /** A piece of work in a trace of its own, linked to the one that caused it, if it is known. */
+  /** Starts a span in a trace of its own, linked to the span of `cause`, if that is known. */
   apart(name: string, cause: string | null): TraceSpan;
 }
 
@@ -64,7 +66,7 @@ const tracer = trace.getTracer("farebox");
 const attributeCharsMax = 200;
 const causesMax = 10_000;
 
-/** Null where Deno does not trace: it does when it starts with `OTEL_DENO=true`. */
+/** Null where Deno does not trace: it does when started with `OTEL_DENO=true`. */
 export function createTracing(): Tracing | null {
   if (!tracer.startSpan("farebox").isRecording()) return null;
   const causes = new Map<string, Span>();
@@ -72,7 +74,7 @@ export function createTracing(): Tracing | null {
   function remember(cause: string, span: Span): void {
     causes.set(cause, span);
     if (causes.size <= causesMax) return;
-    // A Map keeps the order of insertion: the first is the oldest.
+    // A Map keeps insertion order: the first is the oldest.
     for (const oldest of causes.keys()) return void causes.delete(oldest);
   }
 
@@ -100,7 +102,7 @@ export function createTracing(): Tracing | null {
   };
 }
 
-/** Makes a request in a client span, which ends with the head of the response. */
+/** Sends a request in a client span, which ends with the head of the response. */
 export async function traceUpstreamRequest(
   request: UpstreamRequest,
   send: RequestUpstream,

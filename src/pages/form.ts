@@ -5,7 +5,10 @@ import type { Config } from "../config.ts";
 
 const formBytesMax = 4096;
 
-/** The fields of a form of ours. Throws 403 when another site sent it, 413 when it is too large. */
+/**
+ * Reads the fields of one of our forms. Throws 403 when another site sent it, 413 when it is too
+ * large.
+ */
 export async function readForm(
   request: Request,
   site: Pick<Config, "baseUrl">,
@@ -17,9 +20,7 @@ export async function readForm(
   return new URLSearchParams(new TextDecoder().decode(bytes));
 }
 
-/**
- * A page of another site must not send our forms. Browsers say where a form came from. Throws 403.
- */
+/** Throws 403 for a form sent by a page of another site. Browsers state where a form came from. */
 export function requireSameOrigin(request: Request, { baseUrl }: Pick<Config, "baseUrl">): void {
   const site = request.headers.get("sec-fetch-site");
   const isOurs = site === null
@@ -30,8 +31,8 @@ export function requireSameOrigin(request: Request, { baseUrl }: Pick<Config, "b
 }
 
 /**
- * Over plain HTTP, and in old browsers, `Origin` alone says it. Ours is that of `BASE_URL`, or the
- * host that was asked, which no page of another can choose. Programs send none.
+ * Over plain HTTP, and in old browsers, only `Origin` states it. It must equal that of `BASE_URL`,
+ * or the requested host, which no page of another site can choose. Programs send none.
  */
 function isOwnOrigin(request: Request, baseUrl: string): boolean {
   const origin = request.headers.get("origin");

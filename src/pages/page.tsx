@@ -1,7 +1,7 @@
 /** @jsxImportSource @hono/hono/jsx */
 import { createHash } from "node:crypto";
 
-// Sizes in rem and colours in pairs with a contrast of at least 7 to 1, for light and for dark.
+// Sizes in rem, and pairs of colors with a contrast of at least 7 to 1, for light and dark mode.
 const style = `
 :root { color-scheme: light dark; }
 body { font: 1rem/1.5 system-ui, sans-serif; max-width: 30rem; margin: 2rem auto; padding: 0 1rem;
@@ -26,13 +26,13 @@ td:nth-child(2) { overflow-wrap: anywhere; }
 td:last-child, th:last-child { text-align: right; font-variant-numeric: tabular-nums; }
 `;
 
-/** A script's name in a Content-Security-Policy: nothing else runs on the page. */
+/** Returns a script's hash for the Content-Security-Policy: nothing else runs on the page. */
 export function scriptHash(text: string): string {
   return `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
 }
 
 /**
- * The frame of every page; `script` is the only one that runs in it, and reads `base`. `look` is
+ * The frame of every page. `script` is the only one that runs in it, and reads `base`. `look` is
  * CSS of the page's own.
  */
 export function Page({ title, look = "", script, base, children }: {
@@ -58,7 +58,7 @@ export function Page({ title, look = "", script, base, children }: {
   );
 }
 
-/** A page that says one thing, and may lead back. */
+/** A page with one message, and optionally a link back. */
 export function MessagePage(
   { title, text, back }: { title: string; text: string; back?: string },
 ) {

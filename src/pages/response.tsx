@@ -34,7 +34,7 @@ export function pageResponse(
     headers: {
       "content-type": "text/html; charset=utf-8",
       "content-security-policy": policy.join("; "),
-      // With none at all, also our own forms would come from "null".
+      // With no referrer at all, our own forms would also come from "null".
       "referrer-policy": "same-origin",
       "x-content-type-options": "nosniff",
       "cache-control": "no-store",
@@ -46,8 +46,8 @@ export function pageResponse(
 }
 
 /**
- * Leads on from a form; the browser then asks anew, so that going back sends nothing twice.
- * `cookies` are set on the way.
+ * Redirects after a form; the browser then sends a GET, so that going back submits nothing twice.
+ * `cookies` are set with the redirect.
  */
 export function seeOther(
   location: string,
@@ -65,8 +65,8 @@ export function seeOther(
 }
 
 /**
- * Says what a person can read of a fault, with the way back to where they were; faults of ours are
- * thrown on, and logged. `lost` is the title where nothing is found.
+ * Shows what a person may read of an error, with a link back; internal errors are thrown on, and
+ * logged. `lost` is the title of a 404.
  */
 export function asPage(
   handler: Handler,

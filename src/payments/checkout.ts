@@ -5,7 +5,10 @@ import type { Project } from "../projects/schema.ts";
 import { type AccountRef, walletUserOf } from "../ledger/account.ts";
 import { merchantOf, type PaymentDeps } from "./merchant.ts";
 
-/** Makes a checkout at Stripe and says so; the address where this user pays. Throws 400, 502. */
+/**
+ * Creates a Stripe checkout session, emits its event, and returns the URL where the user pays.
+ * Throws 400, 502.
+ */
 export async function startCheckout(
   services: Pick<PaymentDeps, "deps" | "secrets" | "emit">,
   { project, ref, amount, formId, path, requestId }: {
@@ -22,7 +25,7 @@ export async function startCheckout(
   const { user } = ref;
   const checkout = { project, ref, amount, formId, backUrl };
   const { id, url } = await account.createCheckoutSession(checkout).catch((error) => {
-    // Its person reads a page, which has no place for why.
+    // The page shows the person no reason; it goes to the log.
     const cause = String(error instanceof ApiError ? error.cause ?? error : error);
     services.deps.log("warn", "checkout_failed", { requestId, project: project.id, cause });
     throw error;

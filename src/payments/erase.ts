@@ -5,8 +5,8 @@ import { stripePaymentsPrefix } from "../store/keys.ts";
 import type { Payment } from "./payment.ts";
 
 /**
- * Puts the pseudonym into a user's payments at Stripe, of the project's own account and of this
- * server's. The rows stay: a payment that is paid back later is still taken out of the books.
+ * Replaces a user by the pseudonym in their Stripe payments, to the project's own account and to
+ * this server's. The rows stay: a payment that is refunded later is still taken out of the books.
  */
 export function createPaymentErasers({ kv, committer }: Pick<Deps, "kv" | "committer">): Eraser[] {
   const eraserOf = (name: string, merchantOf: (projectId: string) => string): Eraser =>

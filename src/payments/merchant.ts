@@ -12,15 +12,15 @@ import type { Secrets } from "../store/secrets.ts";
 
 /** Who takes a payment: a project, or this server for wallets. */
 export interface Merchant {
-  /** The project's id, or `instance`: what names its payments in the store. */
+  /** The project's id, or `instance`: names its payments in the store. */
   id: string;
   account: StripeAccount;
 }
 
-/** At Stripe, at the project's own checkout, at development's, or nowhere. */
+/** Stripe, the project's own checkout, the one of development, or none. */
 export type CheckoutKind = "stripe" | "own" | "sandbox" | "none";
 
-/** Where a project's users pay. */
+/** Returns where a project's users pay. */
 export function checkoutKindOf(
   { dev, stripe: own }: Pick<Config, "dev" | "stripe">,
   { stripe, topUp, status, mode }: Project,
@@ -31,7 +31,7 @@ export function checkoutKindOf(
   return dev ? "sandbox" : "none";
 }
 
-/** Who takes the payments of a project's users. Throws 400 where nobody does. */
+/** Returns who takes the payments of a project's users. Throws 400 where no one does. */
 export async function merchantOf(
   { deps, secrets }: Pick<PaymentDeps, "deps" | "secrets">,
   { id, mode, stripe }: Project,
@@ -46,14 +46,14 @@ export async function merchantOf(
   return { id, account: await openStripe(deps, keys) };
 }
 
-/** This server as the one who is paid. Throws 400 where it has no account. */
+/** Returns this server as the merchant. Throws 400 where it has no Stripe account. */
 export async function instanceMerchant(deps: PaymentDeps["deps"]): Promise<Merchant> {
   const { stripe } = deps.config;
   if (!stripe) throw badRequest(null, "This server has no Stripe account.");
   return { id: "instance", account: await openStripe(deps, stripe) };
 }
 
-/** What Stripe checkouts and Stripe's webhooks work with. */
+/** What Stripe checkouts and Stripe's webhooks depend on. */
 export interface PaymentDeps {
   deps: Deps;
   projectCache: ProjectCache;

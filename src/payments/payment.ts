@@ -3,7 +3,7 @@ import type { AccountRef } from "../ledger/account.ts";
 import { fromStripeUnits } from "./stripe.ts";
 import type { PaymentChange } from "./stripe_events.ts";
 
-/** What a payment at Stripe has become. */
+/** A Stripe payment, and what has become of it. */
 export interface Payment {
   activityId: string;
   ref: AccountRef;
@@ -12,26 +12,24 @@ export interface Payment {
   since?: PaymentTotals;
 }
 
-/** What has become of a payment, by what Stripe told, and what of that is in the books. */
+/** What Stripe has reported about a payment, and how much of that is recorded in the ledger. */
 export interface PaymentTotals {
   /** By event: what was refunded, in Stripe's units. */
   refunded: Record<string, number>;
-  /**
-   * By refund: what came again of that, because it failed; absent where an old version wrote this.
-   */
+  /** By refund: what came back because the refund failed; absent in rows of old versions. */
   failed?: Record<string, number>;
-  /** By dispute: what was withdrawn, in the same. */
+  /** By dispute: what was withdrawn, in Stripe's units. */
   withdrawn: Record<string, number>;
-  /** The disputes whose money has come again. */
+  /** The disputes whose money was reinstated. */
   reinstated: readonly string[];
-  /** What was taken back in the books, less what was given back; and that with what is short. */
+  /** What the ledger took back, less what it reinstated; including what was short. */
   taken: string;
   booked: string;
-  /** What an old version had booked of this, which kept no account of it; absent where none had. */
+  /** What an old version recorded, which kept no totals; absent where none had. */
   before?: string;
 }
 
-/** Of a payment of which nothing has been told yet. */
+/** The totals of a payment about which nothing has been reported yet. */
 export const emptyPaymentTotals: PaymentTotals = {
   refunded: {},
   failed: {},
@@ -41,7 +39,7 @@ export const emptyPaymentTotals: PaymentTotals = {
   booked: "0",
 };
 
-/** What is known with what is told now; null where that is known already. */
+/** Adds a reported change to the totals; null where it is already included. */
 export function applyChange(
   { since = emptyPaymentTotals }: Payment,
   told: PaymentChange,
@@ -66,7 +64,7 @@ export function applyChange(
   return { ...since, withdrawn: { ...withdrawn, [disputeId]: units } };
 }
 
-/** Whether something was ever taken back for what this is about. */
+/** Whether anything was ever taken back for this refund or dispute. */
 export function wasDebited({ since = emptyPaymentTotals }: Payment, told: PaymentChange): boolean {
   switch (told.kind) {
     case "reversal":
@@ -78,17 +76,17 @@ export function wasDebited({ since = emptyPaymentTotals }: Payment, told: Paymen
   }
 }
 
-/** What the books lack of a payment, by what is known of it. */
+/** What the ledger lacks, compared to what is known of a payment. */
 export interface Outstanding {
   /** To be taken back. */
   take: Amount;
-  /** Taken back before, and to be given back. */
+  /** Taken back before, and to be reinstated. */
   give: Amount;
-  /** Short when it was to be taken back, and due no more. */
+  /** Short when it was taken back, and no longer due. */
   recovered: Amount;
 }
 
-/** What is to be booked, for as much of the whole payment to be taken back, or short, as is due. */
+/** Returns what to record, up to the amount of the whole payment. */
 export function outstanding(since: PaymentTotals, whole: Amount, currency: string): Outstanding {
   const due = returnedAmount(since, whole, currency);
   const [taken, booked] = [fromDecimal(since.taken), fromDecimal(since.booked)];
@@ -105,20 +103,20 @@ function excess(amount: Amount, over: Amount): Amount {
   return amount > over ? toAmount(amount - over) : zero;
 }
 
-/** How much of the whole payment is with its payer again, or with their bank. */
+/** Returns how much of the payment is back with the payer, or with their bank. */
 export function returnedAmount(
   since: PaymentTotals,
   whole: Amount,
   currency: string,
 ): Amount {
   const { refunded, failed = {} } = since;
-  // That one has failed may be told before that it was made.
+  // The failure of a refund may be reported before the refund.
   const paidBack = Math.max(0, sumOf(Object.values(refunded)) - sumOf(Object.values(failed)));
   const back = fromStripeUnits(paidBack, currency) + disputed(since, currency);
   return least(whole, toAmount(back));
 }
 
-/** What banks have of it, for disputes that are not won. */
+/** What banks hold for disputes that are not won. */
 function disputed({ withdrawn, reinstated }: PaymentTotals, currency: string): Amount {
   const open = Object.entries(withdrawn).filter(([id]) => !reinstated.includes(id));
   return fromStripeUnits(sumOf(open.map(([, units]) => units)), currency);

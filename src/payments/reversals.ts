@@ -26,7 +26,7 @@ import {
 import type { PaymentDeps } from "./merchant.ts";
 import type { PaymentChange } from "./stripe_events.ts";
 
-/** A change of a payment that is not booked yet. */
+/** A change of a payment that is not recorded yet. */
 interface PendingReversal {
   reversal: PaymentChange;
   /** In milliseconds since 1970. */
@@ -36,7 +36,7 @@ interface PendingReversal {
 type Services = Pick<PaymentDeps, "deps" | "recorder">;
 type Outcome = StripeReceipt["outcome"];
 
-/** What Stripe does. */
+/** Stripe, as the cause of an event. */
 export const stripeTrigger: Trigger = {
   source: "checkout",
   actorType: "system",
@@ -45,15 +45,15 @@ export const stripeTrigger: Trigger = {
 
 /** Far more reversals than a payment has: Stripe reports each at most a few times. */
 const pendingReversalsMax = 100;
-/** For much longer than Stripe goes on telling of a payment: what is left was never ours. */
+/** Much longer than Stripe keeps reporting about a payment: what remains was never ours. */
 const pendingLifetimeMs = 30 * 24 * 60 * 60 * 1000;
 const rowsPerSweep = 100;
 
 /**
- * Takes back what Stripe has paid back, as far as it is still there; the rest is a shortfall. Gives
- * back what was taken for a dispute that is won. Stripe tells in any order and more than once, so
- * what is booked follows from all that was told; what comes before its payment is kept until that
- * is booked.
+ * Takes back what Stripe has refunded, as far as it has not been spent; the rest is a shortfall.
+ * Reinstates what was taken for a dispute that is won. Stripe reports in any order and repeatedly,
+ * so what is recorded follows from everything that was reported. A change that arrives before its
+ * payment is stored until the payment is recorded.
  */
 export async function applyReversal(
   services: Services,
@@ -91,7 +91,7 @@ export async function applyPendingReversals(
   }
 }
 
-/** False when the payment has been booked meanwhile. */
+/** Returns false when the payment has been recorded in between. */
 async function storePending(
   { committer, clock }: Pick<Deps, "committer" | "clock">,
   { key, merchantId, told }: { key: Key; merchantId: string; told: PaymentChange },
@@ -107,7 +107,7 @@ async function storePending(
   return landed !== null;
 }
 
-/** Brings the books to what is known with this; null, or a throw, where the payment has changed. */
+/** Updates the ledger to this change; null, or a throw, where the payment has changed. */
 async function recordChange(
   services: Services,
   row: Row,
@@ -134,8 +134,8 @@ async function recordChange(
 }
 
 /**
- * Old versions booked disputes and kept no account of them: what was refunded by then may have been
- * for this one, and is not taken again for it.
+ * Old versions recorded disputes without totals: what was refunded by then may have been for this
+ * one, and is not taken again for it.
  */
 async function withLegacyTotals(
   { recorder }: Services,
@@ -156,14 +156,14 @@ interface ReversalContext {
   told: PaymentChange;
 }
 
-/** What is booked of a payment, in one write with what is known of it from then on. */
+/** Returns the entry of a payment's change, written together with the payment's new totals. */
 function reversalRequest(
   { row, payment, original, since, told: { eventId, reason } }: ReversalContext,
 ) {
   const { ref } = payment;
   return (amount: Amount, recovered: Amount = zero): Reinstatement => ({
     ref,
-    // The payment of a user who is being forgotten is renamed before its entry.
+    // The payment of a user who is being erased is renamed before its entry.
     original: { ...original, user: ref.user },
     reads: [row.key],
     alongside(tx, entry) {
@@ -181,7 +181,10 @@ function reversalRequest(
   });
 }
 
-/** The payment has changed, or got a user's pseudonym: nothing is booked by what it was. */
+/**
+ * The payment has changed, or its user was replaced by a pseudonym: the stale state must not be
+ * recorded.
+ */
 class StalePayment extends Error {}
 
 function totalsAfterEntry(since: PaymentTotals, { delta, shortfall }: Entry): PaymentTotals {
@@ -190,9 +193,9 @@ function totalsAfterEntry(since: PaymentTotals, { delta, shortfall }: Entry): Pa
   return { ...since, taken: formatAmount(taken), booked: formatAmount(booked) };
 }
 
-/** False where nothing is left to be refunded. */
+/** Returns false where nothing is left to refund. */
 async function recordRefund({ recorder }: Services, refund: Reinstatement): Promise<boolean> {
-  // The project may have refunded a part of its own: then what is left goes.
+  // The project may have refunded a part itself: then the rest is refunded.
   const attempts: RefundRequest[] = [refund, { ...refund, amount: null }];
   for (const attempt of attempts) {
     try {
@@ -218,16 +221,16 @@ async function recordReinstatement(
 }
 
 /**
- * Whether a booking failed because of another under its key. The key is what Stripe calls it, so
- * the other was for the very same: of another amount, or of a user who was forgotten since.
+ * Whether an operation failed because another is recorded under its key. The key is Stripe's id, so
+ * the other was for the same change: with another amount, or of a user who was erased since.
  */
 export function isAlreadyRecorded(error: unknown): boolean {
   return error instanceof ApiError && error.code === "idempotency_key_reused";
 }
 
 /**
- * Forgets what was kept for payments that never came: an account at Stripe may be used for more
- * than this service. A bounded part at each call, going on where it stopped.
+ * Drops stored changes whose payments never came: a Stripe account may be used for more than this
+ * service. Each call does a bounded part and continues where the last one stopped.
  */
 export function createReversalSweep(
   { kv, committer, clock }: Pick<Deps, "kv" | "committer" | "clock">,

@@ -7,62 +7,62 @@ import type { AccountRef } from "../ledger/account.ts";
 import type { CheckoutSession } from "./stripe_events.ts";
 import type { Project } from "../projects/schema.ts";
 
-/** A payment to make at Stripe. */
+/** A payment to request from Stripe. */
 export interface CheckoutRequest {
   project: Project;
-  /** Whose account the money is for. */
+  /** The account that the money is for. */
   ref: AccountRef;
   amount: Amount;
   formId: string;
   backUrl: string;
 }
 
-/** An account at Stripe, through the official client. */
+/** A Stripe account, through the official client. */
 export interface StripeAccount {
   /**
-   * A page at Stripe where this user pays; the same form and amount give the same one. Throws 400,
-   * 502.
+   * Creates a page at Stripe where this user pays; the same form and amount return the same one.
+   * Throws 400, 502.
    */
   createCheckoutSession(checkout: CheckoutRequest): Promise<{ id: string; url: string }>;
-  /** The event of a webhook. Throws 400 when it is not signed with the account's secret. */
+  /** Reads a webhook's event. Throws 400 when it is not signed with the account's secret. */
   readEvent(raw: string, signature: string): Promise<Stripe.Event>;
 }
 
-// https://docs.stripe.com/currencies: amounts go in the smallest unit, which these have not, or
-// have three digits of, the last of which must be zero.
+// https://docs.stripe.com/currencies: amounts are in the smallest unit. These currencies have none,
+// or three digits of which the last must be zero.
 const zeroDecimalCurrencies = "bif clp djf gnf jpy kmf krw mga pyg rwf vnd vuv xaf xof xpf".split(
   " ",
 );
 const threeDecimalCurrencies = "bhd jod kwd omr tnd".split(" ");
-/** They have no smaller unit any more, and go in hundredths of it all the same. */
+/** They no longer have a smaller unit, but still use hundredths. */
 const wholeUnitCurrencies = ["isk", "ugx"];
 const toleranceSeconds = 300;
 const timeoutMs = 15_000;
 
-/** How many of Stripe's units are one of the currency's. */
+/** Returns how many Stripe units make one of the currency. */
 function unitsPerOne(currency: string): bigint {
   if (zeroDecimalCurrencies.includes(currency)) return 1n;
   return threeDecimalCurrencies.includes(currency) ? 1000n : 100n;
 }
 
-/** How many of them are the least that can be paid. */
+/** Returns the smallest step that can be paid, in Stripe units. */
 function unitsPerStep(currency: string): bigint {
   if (wholeUnitCurrencies.includes(currency)) return 100n;
   return threeDecimalCurrencies.includes(currency) ? 10n : 1n;
 }
 
-/** An amount in Stripe's units; null when it is finer than what can be paid. */
+/** Converts an amount to Stripe's units; null when it is finer than what can be paid. */
 export function toStripeUnits(amount: Amount, currency: string): number | null {
   const scaled = amount * unitsPerOne(currency);
   return scaled % (unit * unitsPerStep(currency)) === 0n ? Number(scaled / unit) : null;
 }
 
-/** Stripe's units as an amount. */
+/** Converts Stripe's units to an amount. */
 export function fromStripeUnits(units: number, currency: string): Amount {
   return toAmount((BigInt(units) * unit) / unitsPerOne(currency));
 }
 
-/** Opens an account. The client is loaded with the first one. */
+/** Opens an account. The client library is loaded with the first one. */
 export async function openStripe(
   deps: Pick<Deps, "fetch" | "clock">,
   { secretKey, webhookSecret }: { secretKey: Secret; webhookSecret: Secret },
@@ -84,7 +84,10 @@ export async function openStripe(
       const { currency, name } = project;
       const unitAmount = toStripeUnits(amount, currency);
       if (unitAmount === null) {
-        throw badRequest("amount", `${formatAmount(amount)} is finer than ${currency} is paid in.`);
+        throw badRequest(
+          "amount",
+          `${formatAmount(amount)} has more decimal places than ${currency} can be paid in.`,
+        );
       }
       const product = { currency, unit_amount: unitAmount, product_data: { name } };
       const session = await open().checkout.sessions.create({
@@ -104,12 +107,12 @@ export async function openStripe(
             : {}),
         },
       }, {
-        // A browser that goes back has the same form for another amount.
+        // A browser that goes back submits the same form with another amount.
         idempotencyKey: `farebox-${project.id}-${formId}-${unitAmount}`,
       }).catch((cause) => {
         throw checkoutError(cause);
       });
-      if (!session.url) throw new Error("Stripe made a session without an address");
+      if (!session.url) throw new Error("Stripe created a session without a URL");
       return { id: session.id, url: session.url };
     },
     async readEvent(raw, signature) {
@@ -125,7 +128,7 @@ export async function openStripe(
         );
       } catch (cause) {
         throw new ApiError(400, {
-          message: "The Stripe-Signature does not fit.",
+          message: "The Stripe-Signature is not valid.",
           code: "invalid_signature",
           cause: cause instanceof Error ? cause.message : cause,
         });
@@ -135,13 +138,14 @@ export async function openStripe(
 }
 
 /**
- * Why there is no page to pay on. What Stripe says of it is for the log: it may be about its owner.
+ * Returns the error of a checkout that could not be created. Stripe's own message goes to the log:
+ * it may concern the owner.
  */
 function checkoutError(cause: unknown): ApiError {
   const { type, statusCode, message = cause } = Object(cause);
   if (type === "StripeInvalidRequestError" && statusCode === 400) {
     return new ApiError(400, {
-      message: "This amount cannot be paid here. Try another one, or ask the app’s owner.",
+      message: "This amount cannot be paid here. Try another amount, or ask the app’s owner.",
       code: "checkout_refused",
       param: "amount",
       cause: message,
@@ -154,12 +158,12 @@ function checkoutError(cause: unknown): ApiError {
   });
 }
 
-/** The project that a session of ours was made for, or null. */
+/** Returns the project that one of our sessions was created for, or null. */
 export function projectIdOfSession({ metadata }: CheckoutSession): string | null {
   return metadata?.farebox_project ?? null;
 }
 
-/** A session of ours that has been paid; null for one that is not paid, or not ours. */
+/** Returns a paid session of ours; null for one that is not paid, or not ours. */
 export function paidSession(
   { id: projectId, currency, mode }: Project,
   session: CheckoutSession,
@@ -173,7 +177,7 @@ export function paidSession(
   if ((wallet !== undefined) !== (mode === "shared")) return null;
   const fits = session.currency === currency && String(amount_total) === metadata.farebox_units;
   if (!fits || typeof amount_total !== "number") {
-    throw badRequest(null, "The session's amount or currency is not the one that was asked for.");
+    throw badRequest(null, "The session's amount or currency is not the one that was requested.");
   }
   const amount = fromStripeUnits(amount_total, currency);
   const ref: AccountRef = { projectId, user, ...(wallet ? { wallet } : {}) };
@@ -181,8 +185,8 @@ export function paidSession(
 }
 
 /**
- * Whether an amount is one that the project takes; it is then worth a checkout. The least and the
- * most are for what is typed: each button that the page offers has to lead on.
+ * Whether the project takes this amount. The minimum and maximum apply to typed amounts: every
+ * amount that the page offers must work.
  */
 export function acceptsAmount(
   { topUp: { amounts, min, max } }: Project,

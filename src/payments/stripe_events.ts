@@ -1,20 +1,18 @@
 import { z } from "zod";
 import { ApiError } from "../base/errors.ts";
 
-/** A checkout session, as far as we read it. */
+/** The fields of a checkout session that are read. */
 export type CheckoutSession = z.output<typeof sessionSchema>;
 
-/** What an event of Stripe's asks of us: a session to book, or what has become of a payment. */
+/** What a Stripe event requires: to record a session, or a change of a payment. */
 export type StripeEvent = { kind: "session"; session: CheckoutSession } | PaymentChange;
 
-/**
- * Money that went back to who had paid, or came to us again: a dispute was won, a refund failed.
- */
+/** Money that went back to the payer, or came back to us: a dispute was won, a refund failed. */
 export type PaymentChange = Reversal | DisputeReinstatement | FailedRefund;
 
 interface Reversal extends StripeEventInfo {
   kind: "reversal";
-  /** Of a dispute: several events tell of each. */
+  /** For a dispute: several events report on each. */
   disputeId?: string;
   units: number;
 }
@@ -26,7 +24,7 @@ interface DisputeReinstatement extends StripeEventInfo {
 
 interface FailedRefund extends StripeEventInfo {
   kind: "failed refund";
-  /** Of a refund: several events tell of each. */
+  /** For a refund: several events report on each. */
   refundId: string;
   units: number;
 }
@@ -38,7 +36,7 @@ interface StripeEventInfo {
   paymentIntent: string;
 }
 
-/** Stripe shows an object by its id, or whole. */
+/** Stripe references an object by its id, or includes it. */
 const stripeReference = z.union([
   z.string(),
   z.looseObject({ id: z.string() }).transform(({ id }) => id),
@@ -86,9 +84,9 @@ const refundEventSchema = z.looseObject({
 });
 
 /**
- * Reads an event whose signature has been checked; null for what is none of ours. Throws 400
- * `unexpected_event` for a shape that we do not know: Stripe then sends it again, and shows the
- * fault to its owner, where a silent yes would lose a payment.
+ * Reads an event whose signature was verified; null for types that are not handled. Throws 400
+ * `unexpected_event` for an unknown shape: Stripe then sends it again and shows the error to the
+ * account's owner, while a silent success would lose a payment.
  */
 export function readStripeEvent(event: { id: string; type: string }): StripeEvent | null {
   switch (event.type) {
@@ -102,7 +100,7 @@ export function readStripeEvent(event: { id: string; type: string }): StripeEven
       if (!paymentIntent || count <= 0) return null;
       return { kind: "reversal", ...eventInfo(event), paymentIntent, units: count };
     }
-    // The last is what older versions of Stripe's API call the one before it.
+    // The last one is the name in older versions of Stripe's API.
     case "refund.failed":
     case "refund.updated":
     case "charge.refund.updated":
@@ -121,9 +119,7 @@ function eventInfo({ id: eventId, type: reason }: { id: string; type: string }) 
   return { eventId, reason };
 }
 
-/**
- * Whether a refund has come back: a bank may refuse it days after Stripe has told that it is made.
- */
+/** Whether a refund came back: a bank may reject it days after Stripe reported it as made. */
 function readRefund(
   event: { id: string; type: string },
   { id: refundId, status, payment_intent: paymentIntent, amount: units }: Refund,
@@ -135,7 +131,9 @@ function readRefund(
 type Refund = z.output<typeof refundEventSchema>["data"]["object"];
 type Dispute = z.output<typeof disputeEventSchema>["data"]["object"];
 
-/** What a dispute has done to the money: an inquiry, whose status is a warning, takes none. */
+/**
+ * Reads what a dispute has done to the money: an inquiry, whose status is a warning, takes none.
+ */
 function readDispute(
   event: { id: string; type: string },
   { id: disputeId, status = "", payment_intent: paymentIntent, amount }: Dispute,
@@ -159,7 +157,9 @@ function parseEvent<T>(schema: z.ZodType<T>, event: { type: string }): T {
   if (parsed.success) return parsed.data;
   const at = parsed.error.issues[0]?.path.join(".") ?? "";
   throw new ApiError(400, {
-    message: `An event '${String(event.type)}' of another shape than Stripe documents, at '${at}'.`,
+    message: `The event '${
+      String(event.type)
+    }' does not have the shape that Stripe documents, at '${at}'.`,
     code: "unexpected_event",
   });
 }

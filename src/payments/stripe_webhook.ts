@@ -24,9 +24,9 @@ import { type CheckoutSession, readStripeEvent } from "./stripe_events.ts";
 const eventBytesMax = 512 * 1024;
 
 /**
- * `POST /v1/stripe/{projectId}`: what Stripe tells of a project's payments; `POST /v1/stripe`: of
- * those into wallets. Each event counts once, whatever is repeated. 400 when it is not signed,
- * which Stripe then sends again.
+ * `POST /v1/stripe/{projectId}`: Stripe's reports about a project's payments; `POST /v1/stripe`:
+ * about payments into wallets. Each event counts once, however often it is sent. 400 when it is not
+ * signed; Stripe then sends it again.
  */
 export function stripeWebhook(services: PaymentDeps): Handler {
   return async ({ request, param, requestId, inTime, bodies }) => {
@@ -40,7 +40,7 @@ export function stripeWebhook(services: PaymentDeps): Handler {
   };
 }
 
-/** The project of the address, or this server where it names none. */
+/** Returns the project in the path, or this server where the path names none. */
 async function merchantOfPath(services: PaymentDeps, projectId: string): Promise<Merchant> {
   if (projectId === "") {
     if (!services.deps.config.stripe) throw notFound("Stripe account of this server");
@@ -71,7 +71,7 @@ async function handleEvent(
     : await applyReversal(services, merchant.id, told);
 }
 
-/** Books a paid session, once; one that is not paid yet comes again when it is. */
+/** Records a paid session, once. A session that is not paid yet is reported again when it is. */
 async function recordPayment(
   services: PaymentDeps,
   merchant: Merchant,
@@ -103,9 +103,9 @@ async function recordPayment(
     reads: ref.wallet ? [own] : [],
     alongside(tx, entry) {
       const { projectId, user, wallet } = ref;
-      // In a wallet, whose account is open, whoever is being forgotten would be named anew.
+      // In a wallet, whose account is open, a user who is being erased would be named again.
       if (wallet) requireNotClosed(decodeAccount(tx.row(own)));
-      // Whoever was forgotten since the session was opened can be found, and forgotten, again.
+      // A user who was erased after the session was opened can be found, and erased, again.
       if (wallet) tx.put(connectionKey(wallet.personId, projectId, user), new Uint8Array());
       if (paymentIntent === null) return;
       const key = stripePaymentKey(merchant.id, paymentIntent);
@@ -120,7 +120,7 @@ async function recordPayment(
   return "booked";
 }
 
-/** The project that a session was made for; null where it is none of this merchant's. */
+/** Returns the project that a session was created for; null where it is not this merchant's. */
 async function projectOfPayment(
   { projectCache }: PaymentDeps,
   { id }: Merchant,
@@ -131,7 +131,7 @@ async function projectOfPayment(
   try {
     return (await projectCache.current(projectId)).project;
   } catch (error) {
-    // Another server may have the same account at Stripe.
+    // Another server may use the same Stripe account.
     if (error instanceof ApiError && error.status === 404) return null;
     throw error;
   }

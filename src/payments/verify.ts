@@ -30,8 +30,8 @@ const paymentSchema = z.object({
 type StoredPayment = z.output<typeof paymentSchema>;
 
 /**
- * All payments at Stripe: the deposit that each made is there. That a deposit has its payment
- * cannot be asked, since it does not keep whether Stripe had told one.
+ * Verifies all Stripe payments: the deposit of each exists. The reverse cannot be checked, since a
+ * deposit does not record whether it came from Stripe.
  */
 export function scanPayments({ kv }: { kv: Kv }): Scan {
   return scanRows({
@@ -41,7 +41,7 @@ export function scanPayments({ kv }: { kv: Kv }): Scan {
     rowsPerRead,
     async look(rows, counts) {
       const payments = rows.map(({ value }) => readOrNull(value, decode));
-      // Written with the payment, and for ever.
+      // The deposit is written with the payment, and never deleted.
       const entries = await kv.getMany(payments.map(entryKeyOf));
       countRows(counts, "payments", rows.length);
       return rows.flatMap((row, at) => {
@@ -65,10 +65,10 @@ function faultOf(payment: StoredPayment | null, found: Row | undefined): string 
   const entry = readOrNull(found?.value ?? null, parseStoredEntry);
   const named = `names entry ${payment.activityId}`;
   if (!entry) return `${named}, which ${found?.value ? "cannot be read" : "is missing"}`;
-  return isItsDeposit(entry, payment) ? null : `${named}, which is no deposit by it`;
+  return isItsDeposit(entry, payment) ? null : `${named}, which is not its deposit`;
 }
 
-/** Users are renamed in one after the other, so they may differ for a while. */
+/** The user is renamed in one after the other, so they may differ for a while. */
 function isItsDeposit(entry: Entry, { ref }: StoredPayment): boolean {
   const projectId = entry.projectId ?? accountLocation(ref).owner;
   return entry.kind === "deposit" && !isReinstatement(entry) && projectId === ref.projectId;

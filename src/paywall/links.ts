@@ -3,34 +3,36 @@ import type { Project } from "../projects/schema.ts";
 import type { Secrets } from "../store/secrets.ts";
 import { createSignedTokens } from "../store/signed_tokens.ts";
 
-/** Who a link is for. */
+/** The user and the project that a link is for. */
 export interface LinkSubject {
   projectId: string;
   user: string;
 }
 
-/** Who is asked for leave to spend, when, and the name of that request. */
+/** A request for authorization: for whom, when, and its id. */
 export interface AuthorizationLink extends LinkSubject {
   requestId: string;
-  /** In ms. A decision ends every link that was made before it. */
+  /** In ms. A decision invalidates every link created before it. */
   issuedAt: number;
 }
 
-/** Makes and reads the links in paywall messages. */
+/** Creates and reads the links in paywall messages. */
 export interface Links {
   /**
-   * Where this user tops up: the project's own address with its placeholders filled in and
+   * Returns where this user tops up: the project's own URL with its placeholders filled in and
    * escaped, or the hosted page. `amount` is a decimal string that the page may suggest.
    */
   topUpUrl(project: Project, user: string, amount?: string): Promise<string>;
-  /** Whom a hosted page's token is for; null when it is forged or has expired. */
+  /** Reads a hosted page's token; null when it is forged or has expired. */
   readTopUpLink(token: string): Promise<LinkSubject | null>;
-  /** Where this user's person allows the project to spend of their wallet. */
+  /**
+   * Creates the link where a person authorizes the project to charge their wallet for this user.
+   */
   createAuthorizationLink(
     project: Project,
     user: string,
   ): Promise<{ url: string; requestId: string }>;
-  /** What an authorization page's token asks for; null when it is forged or has expired. */
+  /** Reads an authorization page's token; null when it is forged or has expired. */
   readAuthorizationLink(token: string): Promise<AuthorizationLink | null>;
 }
 
@@ -41,7 +43,7 @@ interface LinkOptions {
   id: MakeId;
 }
 
-/** An address template with `{user}`, `{project}` and `{amount}` filled in, escaped. */
+/** Fills `{user}`, `{project}` and `{amount}` into a URL template, escaped. */
 export function fillTemplate(
   template: string,
   values: { user: string; project: string; amount: string },
@@ -53,10 +55,10 @@ export function fillTemplate(
   );
 }
 
-/** Long enough to come back to an old chat message, short enough that a leaked one ends. */
+/** Long enough to return to an old chat message, short enough that a leaked link expires. */
 const lifetimeMs = 7 * 24 * 60 * 60 * 1000;
 
-/** Links signed with HMAC-SHA-256, so that no one can make one for another user. */
+/** Creates links signed with HMAC-SHA-256, so that no one can forge one for another user. */
 export async function createLinks({ baseUrl, secrets, now, id }: LinkOptions): Promise<Links> {
   const topUps = await createSignedTokens(secrets, "top-up links");
   const approvals = await createSignedTokens(secrets, "authorization links");

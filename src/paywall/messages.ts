@@ -2,19 +2,19 @@ import { parseAccept } from "@hono/hono/utils/accept";
 import { formatForPeople, fromDecimal } from "../base/money.ts";
 import type { MessageReason, Project } from "../projects/schema.ts";
 
-/** What a message is filled with, and for whom. */
+/** The values of a message's placeholders, and its reader's languages. */
 export interface MessageContext {
-  /** Where the user goes to go on. */
+  /** The link to show. */
   url: string;
-  /** What the user has, as a decimal string. */
+  /** The user's balance, as a decimal string. */
   balance: string;
   /** The caller's `Accept-Language`, or null. */
   languages: string | null;
 }
 
 /**
- * What stands in the way, as people read it: the sentences that go into the chat where a project
- * has none of its own. The ones after an answer begin a paragraph of their own.
+ * The messages of a project that has no texts of its own. The ones that follow a response start a
+ * new paragraph.
  */
 export const standardMessages: Record<MessageReason, string> = {
   insufficient_funds: "You have run out of credit. Top up here to continue: {{url}}",
@@ -24,15 +24,16 @@ export const standardMessages: Record<MessageReason, string> = {
     "Change it here to continue: {{url}}",
   spend_limit: "You have reached the limit of what {{name}} may cost you for now. " +
     "Your balance and what it was used for: {{url}}",
-  rate_limit: "You are faster than {{name}} allows. Wait a minute, then send your message again. " +
+  rate_limit:
+    "You are sending messages faster than {{name}} allows. Wait a minute, then try again. " +
     "Your balance: {{url}}",
-  busy: "Your earlier answers are still running, and hold the rest of your credit. " +
-    "Try again when they have ended, or top up here: {{url}}",
+  busy: "Your earlier answers are still running and hold the rest of your credit. " +
+    "Try again when they have finished, or top up here: {{url}}",
   cut: "Your credit paid for this part of the answer. Top up here to get more: {{url}}",
   low_balance: "Your credit is running low ({{balance}} left). Top up here: {{url}}",
 };
 
-/** The project's own words in the language that suits best, else English ones. */
+/** Returns the project's own text in the language that fits best, else the English one. */
 export function messageFor(
   { name, currency, messages }: Project,
   reason: MessageReason,
@@ -50,7 +51,10 @@ export function messageFor(
   return reason === "cut" || reason === "low_balance" ? `\n\n${text}` : text;
 }
 
-/** The project's languages that the caller wants, best first, then English (RFC 9110, 12.5.4). */
+/**
+ * Returns the project's languages that the caller accepts, best first, then English (RFC 9110,
+ * 12.5.4).
+ */
 function preferred(available: readonly string[], languages: string | null): string[] {
   const wanted = parseAccept(languages ?? "").filter(({ q }) => q > 0)
     .map(({ type }) => type.toLowerCase());

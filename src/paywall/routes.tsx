@@ -26,10 +26,10 @@ import { acceptsAmount } from "../payments/stripe.ts";
 
 const activitiesShown = 20;
 
-/** What the hosted top-up page works with. */
+/** What the hosted top-up page depends on. */
 export interface PaywallDeps extends PaymentDeps {
   links: Links;
-  /** Knows the person whose device sent a request; null for an unknown device. */
+  /** Returns the person whose device sent a request; null for an unknown device. */
   deviceCookies: { personOf(request: Request): Promise<string | null> };
 }
 
@@ -41,7 +41,10 @@ export function paywallRoutes(services: PaywallDeps) {
   };
 }
 
-/** The page's project, user and account. Throws 404 for a link that is forged or has ended. */
+/**
+ * Returns the page's project, user and account. Throws 404 for a link that is forged or has
+ * expired.
+ */
 async function open({ deps, projectCache, links }: PaywallDeps, token: string) {
   const subject = await links.readTopUpLink(token);
   if (!subject) {
@@ -90,15 +93,15 @@ function showTopUp(services: PaywallDeps): Handler {
 }
 
 /**
- * Where the forms may lead on to. Browsers hold every redirect after a form to it: a checkout may
- * send people on to another site, and Stripe's may be at a domain of the owner's.
+ * Returns where the forms may redirect. Browsers check every redirect after a form against this
+ * list: a checkout may redirect to another site, and Stripe's may use a domain of the owner's.
  */
 function targetsOf(kind: CheckoutKind, checkoutUrl: string | null): string[] {
   if (kind !== "stripe" && kind !== "own") return [];
   return checkoutUrl?.startsWith("http:") && kind === "own" ? ["https:", "http:"] : ["https:"];
 }
 
-/** A form of the page: leads to the checkout, which is made now and not before. */
+/** Handles the page's form: creates the checkout session and redirects to it. */
 function startTopUp(services: PaywallDeps): Handler {
   return async ({ request, param, path, requestId, inTime }) => {
     requireSameOrigin(request, services.deps.config);
@@ -106,7 +109,7 @@ function startTopUp(services: PaywallDeps): Handler {
     const kind = checkoutKindOf(services.deps.config, project);
     if (kind === "none") {
       throw new ApiError(405, {
-        message: "Nothing can be paid here.",
+        message: "This app takes no payments.",
         headers: { allow: "GET, HEAD" },
       });
     }
@@ -129,7 +132,7 @@ function startTopUp(services: PaywallDeps): Handler {
       case "own": {
         const { checkoutUrl } = project.topUp;
         const values = { user: ref.user, project: project.id, amount: formatAmount(amount) };
-        // As a URL is written: a header holds no other characters.
+        // Encoded as a URL: a header may not contain other characters.
         return seeOther(new URL(fillTemplate(checkoutUrl ?? "", values)).href, requestId);
       }
       case "sandbox":
@@ -148,13 +151,14 @@ function readTopUp(form: URLSearchParams, project: Project): { amount: Amount; f
   }
   const formId = form.get("formId") ?? "";
   if (!isId("form", formId)) {
-    throw badRequest("formId", "The page is too old. Open it again from your chat.");
+    throw badRequest("formId", "This page has expired. Open it again from your chat.");
   }
   return { amount, formId };
 }
 
 /**
- * Development's own checkout: books at once, an amount once for each page however often it is sent.
+ * The checkout of development: deposits at once, an amount once for each page however often it is
+ * sent.
  */
 async function depositInSandbox(
   { recorder }: PaywallDeps,

@@ -7,21 +7,23 @@ import type { Entry } from "../ledger/entry.ts";
 export interface TopUpView {
   projectName: string;
   user: string;
-  /** Null where it is not for these eyes: a wallet's is for its owner's devices alone. */
+  /**
+   * Null for viewers who may not see it: a wallet's balance is only shown on its owner's devices.
+   */
   balanceFormatted: string | null;
-  /** Where an amount leads: to a checkout, to development's own, or nowhere. */
+  /** Where a chosen amount leads: to a checkout, to development's own, or nowhere. */
   checkout: "checkout" | "sandbox" | "none";
-  /** A new one for each page: the same form sent twice is one checkout. */
+  /** Unique for each page: the same form sent twice is one checkout. */
   formId: string;
-  /** Amounts to choose, as decimal strings and for people. */
+  /** The amounts to choose from, as decimal strings and formatted for people. */
   amounts: { value: string; label: string }[];
-  /** What may be typed instead. */
+  /** The range of amounts that may be typed. */
   range: { min: string; max: string; currency: string };
   /** The last movements, newest first. */
   activities: { at: string; day: string; what: string; amount: string }[];
 }
 
-// The only script: looks now and then whether money has arrived, and shows it in place.
+// The only script: checks regularly whether money has arrived, and updates the page.
 const script = `
 const look = async () => {
   if (document.hidden) return;
@@ -36,7 +38,7 @@ const look = async () => {
 setInterval(look, 3000);
 `;
 
-/** The top-up page's own. */
+/** The hash of the top-up page's script. */
 export const topUpScriptHash = scriptHash(script);
 
 /** The page behind the link of a paywall message. */
@@ -50,7 +52,7 @@ export function TopUpPage(view: TopUpView) {
             Pays into the wallet of{" "}
             <strong>
               <bdi>{view.user}</bdi>
-            </strong>. Its balance is shown on its owner’s own devices only.
+            </strong>. Its balance is only shown on its owner’s own devices.
           </p>
         )
         : (
@@ -67,7 +69,7 @@ export function TopUpPage(view: TopUpView) {
       {view.checkout === "none"
         ? (
           <p>
-            This app takes payments on its own pages. Ask its owner how to top up, then go back to
+            This app takes payments on its own site. Ask its owner how to top up, then return to
             your chat.
           </p>
         )
@@ -105,7 +107,7 @@ function Amounts({ amounts, formId, range, checkout }: TopUpView) {
         />
         <button type="submit">Add</button>
       </form>
-      <p>When it is done, go back to your chat and send your message again.</p>
+      <p>When you are done, go back to your chat and send your message again.</p>
     </>
   );
 }
@@ -115,7 +117,7 @@ export function ActivitySection({ activities }: Pick<TopUpView, "activities">) {
   if (activities.length === 0) return null;
   return (
     <>
-      <h2>Last activities</h2>
+      <h2>Recent activity</h2>
       <table>
         <thead>
           <tr>
@@ -146,10 +148,10 @@ const kinds: Record<Entry["kind"], string> = {
   usage: "Answer",
   refund: "Refund",
   trial: "Trial credit",
-  expired: "Answer, broken off",
+  expired: "Answer, interrupted",
 };
 
-/** An entry as a line of a page. */
+/** Returns an entry as a line of a page. */
 export function activityForPeople({ createdAt, kind, usage, delta }: Entry, currency: string) {
   const at = new Date(createdAt).toISOString();
   const what = usage ? `${kinds[kind]} (${usage.model})` : kinds[kind];

@@ -5,15 +5,15 @@ const grainMs = 1_000;
 const delayMaxMs = 7 * 24 * 60 * 60 * 1000;
 
 /**
- * An alarm on the store's queue: one message for each second that something is due in. A message
- * may be lost, doubled or late, and a store may have no queue at all, since polls find the same.
+ * An alarm on the store's queue: one message for each second in which something is due. A message
+ * may be lost, doubled or late, and a store may have no queue: polls find the same work.
  */
 export function createAlarm(kv: Deno.Kv, clock: Clock, log: Log): Alarm {
   const asked = new Set<number>();
   let works = true;
   return {
     schedule(at) {
-      // Rounded up: whoever is woken finds everything of that second due.
+      // Rounded up: then everything of that second is due when it fires.
       const second = Math.ceil(at / grainMs);
       if (!works || asked.has(second)) return;
       asked.add(second);
@@ -28,7 +28,7 @@ export function createAlarm(kv: Deno.Kv, clock: Clock, log: Log): Alarm {
         if (typeof message === "object" && message !== null) {
           asked.delete(Number(Reflect.get(message, "wake")));
         }
-        // Never waited for: a handler that runs for long would be run again meanwhile.
+        // Never awaited: a handler that runs long is run again meanwhile.
         wake();
       };
       kv.listenQueue(handler).catch((error) => log("info", "no_queue", { cause: String(error) }));

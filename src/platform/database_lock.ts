@@ -1,10 +1,10 @@
 import { basename, dirname, join, resolve } from "node:path";
 
 /**
- * Makes this process the only one that may use the database file, in a folder that is made where
- * there is none. Gives the file's own path, whatever links lead to it: by that it is to be used
- * from then on. Null when another process has it. Held until the process ends, however it ends.
- * Throws where there can be no such file.
+ * Makes this process the only one that may use the database file; creates its folder if needed.
+ * Returns the file's own path, with links resolved: use that from then on. Null when another
+ * process has the lock. The lock is held until the process ends, in any way. Throws when the file
+ * cannot be created.
  */
 export function lockDatabase(kvPath: string): string | null {
   Deno.mkdirSync(dirname(kvPath), { recursive: true });
@@ -13,7 +13,10 @@ export function lockDatabase(kvPath: string): string | null {
   return isLocked ? path : null;
 }
 
-/** The path without links, also of a file that is not there yet: two ways to one file are one. */
+/**
+ * Returns the path with links resolved, also of a file that does not exist yet: two paths to one
+ * file are one.
+ */
 function ownPath(path: string): string {
   try {
     return Deno.realPathSync(path);
@@ -26,7 +29,7 @@ function ownPath(path: string): string {
   return target === null ? place : ownPath(resolve(folder, target));
 }
 
-/** Where a link leads to; null for what is none, or is not there. */
+/** Returns the target of a link; null for anything else. */
 function linkOf(path: string): string | null {
   try {
     return Deno.readLinkSync(path);

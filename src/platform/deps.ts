@@ -20,7 +20,7 @@ import { createCommitter } from "../store/commit.ts";
 import { batchReads } from "../store/read_batcher.ts";
 import { type Bound, denoKv, guardKv } from "../store/kv.ts";
 
-/** Opens the store. Throws an Error that names the setting at fault, and says what is wrong. */
+/** Opens the store. Throws an Error that names the setting and the problem. */
 export async function openStore(kvPath: string): Promise<Deno.Kv> {
   try {
     return await Deno.openKv(kvPath === "" ? undefined : kvPath);
@@ -32,15 +32,15 @@ export async function openStore(kvPath: string): Promise<Deno.Kv> {
 
 async function storeFault(kvPath: string, reason: string): Promise<string> {
   if (reason.includes("DENO_KV_ACCESS_TOKEN")) {
-    return "DENO_KV_ACCESS_TOKEN is required: KV_PATH is the address of a KV server";
+    return "DENO_KV_ACCESS_TOKEN is required, because KV_PATH is the URL of a KV server";
   }
   if (!isDatabaseFile(kvPath)) return `KV_PATH cannot be opened: ${reason}`;
   const found = await Deno.stat(kvPath).catch(() => null);
-  if (found?.isDirectory) return `KV_PATH ${kvPath} is a folder: name a file in it`;
+  if (found?.isDirectory) return `KV_PATH ${kvPath} is a folder. Name a file in it`;
   return `KV_PATH ${kvPath} cannot be opened as a database: ${reason}`;
 }
 
-/** Deps on the real clock, random source, network and store. */
+/** Creates deps with the real clock, random source, network and store. */
 export async function createRealDeps(config: Config, store: Deno.Kv): Promise<Deps> {
   trustForNode();
   const id = createIds(Date.now, randomFraction);
@@ -78,7 +78,7 @@ export async function createRealDeps(config: Config, store: Deno.Kv): Promise<De
   };
 }
 
-/** The files of `guides/`, beside this program. The service does its work without them, too. */
+/** Reads the files of `guides/`, beside this program. The service works without them. */
 export async function readGuides(log: Log): Promise<Deps["guides"]> {
   const folder = new URL("../../guides/", import.meta.url);
   const guides = new Map<string, string>();
@@ -93,13 +93,15 @@ export async function readGuides(log: Log): Promise<Deps["guides"]> {
   return guides;
 }
 
-/** The authority that Deno is told to trust besides the usual ones counts for webhooks too. */
+/** The extra authorities that Deno is told to trust apply to webhooks too. */
 function trustForNode(): void {
   const path = Deno.env.get("DENO_CERT");
   if (path && !Deno.env.get("NODE_EXTRA_CA_CERTS")) Deno.env.set("NODE_EXTRA_CA_CERTS", path);
 }
 
-/** The client for upstreams: through the proxies that the environment names, with its own spans. */
+/**
+ * Creates the client for upstreams, with the proxies that the environment names, and its own spans.
+ */
 function openHttpClient(tracing: Tracing | null): RequestUpstream {
   const findProxy = readProxies((name) => Deno.env.get(name)) ?? undefined;
   const client = createHttpClient(createConnect(), realClock, findProxy);
@@ -119,7 +121,7 @@ function processFacts(): ProcessFacts {
   };
 }
 
-/** The system's own resolver: what it knows, such as its hosts file, counts. */
+/** Uses the system's resolver, including its hosts file. */
 async function lookUp(host: string): Promise<string[]> {
   const answers = await lookup(host, { all: true });
   return answers.map(({ address }) => address);
@@ -146,14 +148,14 @@ const realClock: Clock = {
   },
 };
 
-// Every call of an upstream, a store or a subscriber has a deadline, and so has every piece of a
-// stream; nearly all are taken back. A timer of its own costs each 10 µs, a place in a bag nothing.
+// Every call of an upstream, a store or a subscriber has a deadline, and so has every chunk of a
+// stream; nearly all are canceled. A timer costs 10 µs each, a place in a bag nothing.
 const deadlineFromMs = 1_000;
 const deadlineTickMs = 50;
 const deadlines = new UnorderedBag<{ at: number; work: () => void }>();
 let ticking: ReturnType<typeof setInterval> | null = null;
 
-/** Calls `work` after so long, or up to a tick later. */
+/** Calls `work` after this time, or up to a tick later. */
 function startDeadline(ms: number, work: () => void): () => void {
   const takeBack = deadlines.add({
     at: performance.now() + ms,
@@ -176,11 +178,11 @@ function tick(): void {
 
 const bound: Bound = (work, ms, late) => withDeadline(realClock, work, { ms, late });
 
-// Drawing many random numbers at once costs the crypto call only once for all of them.
+// Drawing many random numbers at once costs one crypto call for all of them.
 const pool = new Uint32Array(1024);
 let poolUsed = pool.length;
 
-/** A random number in [0, 1) from the system's cryptographic source. */
+/** Returns a random number in [0, 1) from the system's cryptographic source. */
 function randomFraction(): number {
   if (poolUsed === pool.length) {
     crypto.getRandomValues(pool);
@@ -189,7 +191,7 @@ function randomFraction(): number {
   return (pool[poolUsed++] ?? 0) / 2 ** 32;
 }
 
-/** The log on standard output; of its own trouble it speaks on standard error. */
+/** Opens the log on standard output; its own problems are reported on standard error. */
 function openLog(least: Config["logLevel"]): Log {
   const { log, flush } = createLog(least, {
     clock: realClock,

@@ -1,8 +1,8 @@
 import { parseEnv } from "node:util";
 
 /**
- * What `.env` in the working directory says, by name; nothing where there is no such file. The
- * environment wins over it. Throws an Error that says why it cannot be read.
+ * Reads `.env` in the working directory; empty where there is no such file. The environment takes
+ * precedence. Throws an Error that tells why the file cannot be read.
  */
 export function readEnvFile(): Record<string, string> {
   try {

@@ -1,18 +1,18 @@
 import { loggedFault } from "../base/errors.ts";
 import type { Deps } from "../deps.ts";
 
-/** Where requests come in. */
+/** The server that receives requests. */
 export interface HttpServer {
-  /** Lets nobody in any more; resolves once all who are in have been answered. */
+  /** Accepts no more connections; resolves once all requests under way have their responses. */
   shutdown(): Promise<void>;
 }
 
 const againAfterMs = 500;
 
 /**
- * Serves requests at the place that the configuration names, of which `onListen` is told once.
- * Where no more connections can be taken, as with too many open files, those that there are go on,
- * and it listens again after a while. Throws where nobody can listen there from the start.
+ * Serves requests at the configured address, which `onListen` receives once. When no more
+ * connections can be accepted, for example with too many open files, the existing ones go on, and
+ * it listens again after a pause. Throws when it cannot listen there at the start.
  */
 export function listenHttp(
   { config, clock, log }: Pick<Deps, "config" | "clock" | "log">,
@@ -27,7 +27,7 @@ export function listenHttp(
   function serve(told: (port: number) => void): void {
     const server = Deno.serve({ hostname, port, onListen: (at) => told(at.port) }, fetch);
     servers.push(server);
-    // It may have been left to the system, which would choose another one now.
+    // The system may have chosen the port, and would choose another one now.
     port = server.addr.port;
     server.finished.catch(serveAgain);
   }

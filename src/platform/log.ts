@@ -2,29 +2,29 @@ import type { Config } from "../config.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Log, LogFields } from "../deps.ts";
 
-/** Where lines go, and who is told when they cannot. */
+/** Where log lines go, and where problems of the log are reported. */
 export interface Outlet {
   clock: Pick<Clock, "now" | "after">;
-  /** Writes some of the bytes, and says how many. Throws where it cannot. */
+  /** Writes some of the bytes, and returns how many. Throws where it cannot. */
   write(bytes: Uint8Array): number;
-  /** Tells people elsewhere. Must not throw. */
+  /** Reports a problem of the log itself. Must not throw. */
   complain(text: string): void;
 }
 
 const levels = ["debug", "info", "warn", "error"];
 const flushAfterMs = 100;
-/** A reader that is too slow is tried again so soon, and so much is kept for it meanwhile. */
+/** How soon a slow reader is tried again, and how much is buffered for it. */
 const retryAfterMs = 10;
 const keptBytesMax = 1024 * 1024;
 const lineEnd = 10;
-// An error does not say how much of a write was taken: Deno has a buffer of its own on standard
-// output. Of whole lines, and no more than this, a pipe takes all or nothing (POSIX's PIPE_BUF).
+// An error does not tell how much was written: Deno has its own buffer on standard output. A pipe
+// takes whole lines up to this size completely or not at all (POSIX's PIPE_BUF).
 const pieceBytesMax = 4096;
 
 /**
- * JSON lines, written together: a line a request must not cost a write each. Whatever becomes of
- * them, nothing throws: lines that cannot be written are dropped, and their number is the first
- * line that can be again. `flush` writes what is there.
+ * Writes JSON lines, several at once: a line for each request must not cost a write each. It never
+ * throws: lines that cannot be written are dropped, and their number is reported by the next line
+ * that can. `flush` writes what is buffered.
  */
 export function createLog(
   least: Config["logLevel"],
@@ -35,7 +35,7 @@ export function createLog(
   let dropped = 0;
   let planned = false;
   let complained = false;
-  /** What was written so far ends with a whole line. */
+  /** Whether the output so far ends with a whole line. */
   let isWhole = true;
   let moment = { at: NaN, text: "" };
 
@@ -45,7 +45,7 @@ export function createLog(
     return `{"time":"${timeText()}","level":"${level}","event":"${event}"${comma}${more}\n`;
   }
 
-  /** Many lines are of one millisecond, whose text costs as much as the rest of a line. */
+  /** Many lines share a millisecond, whose text costs as much as the rest of a line. */
   function timeText(): string {
     const now = clock.now();
     if (now !== moment.at) moment = { at: now, text: new Date(now).toISOString() };
@@ -58,13 +58,13 @@ export function createLog(
   }
 
   function complainOnce(why: string): void {
-    if (!complained) complain(`The log cannot be written, and its lines are dropped: ${why}\n`);
+    if (!complained) complain(`The log cannot be written, so lines are dropped: ${why}\n`);
     complained = true;
   }
 
-  /** Writes what was kept and then this; true when all of it is written. */
+  /** Writes what was buffered and then this; true when everything is written. */
   function put(text: string): boolean {
-    // What was dropped may have been written in part.
+    // The dropped line may have been written in part.
     const head = isWhole || kept.length > 0 ? "" : "\n";
     const bytes = joined(kept, head + text);
     kept = new Uint8Array();
@@ -95,7 +95,7 @@ export function createLog(
     if (!put(text) || dropped === 0) return;
     const told = dropped;
     dropped = 0;
-    // Where this line was dropped as well, the count of dropped lines stays to be reported.
+    // If this line was dropped as well, the number of dropped lines is still to be reported.
     if (!put(lineOf("warn", "log_lines_dropped", { lines: told })) && dropped > 0) dropped = told;
   }
 
@@ -114,7 +114,7 @@ export function createLog(
   };
 }
 
-/** Where the next piece ends: with a line, if one ends soon enough. */
+/** Returns where the next piece ends: with a line, if one ends soon enough. */
 function pieceEnd(bytes: Uint8Array, at: number): number {
   const end = at + pieceBytesMax;
   if (end >= bytes.length) return bytes.length;

@@ -1,19 +1,17 @@
 import type { Clock } from "../base/clock.ts";
 import type { Deps } from "../deps.ts";
 
-/**
- * How long a name's addresses are remembered, in ms: a busy receiver is not asked for each time.
- */
+/** How long a name's addresses are cached, in ms: a busy receiver is not looked up each time. */
 const resolvedMs = 1_000;
 const knownMax = 10_000;
-// Lookups at once: each takes a thread, of 32 that the store's files and all else need too. Whoever
-// was quick the last time waits neither behind who was slow, nor behind who may turn out to be.
+// Concurrent lookups. Each takes one of 32 threads, which the store's files and everything else
+// need too. Names that were quick last time wait neither behind slow ones, nor behind unknown ones.
 const quickLookupsMax = 8;
 const newLookupsMax = 6;
 const slowLookupsMax = 4;
 const slowMs = 500;
 
-/** Finds names' addresses by `lookup`, of which only a few run at once; the others wait. */
+/** Resolves names by `lookup`, of which only a few run at once; the others wait. */
 export function createResolve(
   lookup: (host: string) => Promise<string[]>,
   { elapsed }: Pick<Clock, "elapsed">,
@@ -42,7 +40,7 @@ export function createResolve(
     const before = wasSlow.get(host);
     const turns = before === undefined ? unknown : before ? slow : quick;
     const addresses = turns(() => measured(host));
-    // Whoever else asks meanwhile waits for the same answer.
+    // Concurrent calls share the same lookup.
     const entry = { until: Infinity, addresses };
     known.set(host, entry);
     const ended = () => void (entry.until = elapsed() + resolvedMs);
@@ -51,7 +49,7 @@ export function createResolve(
   };
 }
 
-/** Runs so much work at once; the rest waits for its turn. */
+/** Runs a limited number of tasks at once; the rest wait for their turn. */
 function createTurns(most: number): <T>(work: () => Promise<T>) => Promise<T> {
   const waiting: (() => void)[] = [];
   let running = 0;
@@ -61,7 +59,7 @@ function createTurns(most: number): <T>(work: () => Promise<T>) => Promise<T> {
     try {
       return await work();
     } finally {
-      // Its place is the next one's, or free.
+      // Its slot goes to the next task, or is free.
       const next = waiting.shift();
       if (next) next();
       else running--;

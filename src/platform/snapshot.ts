@@ -14,7 +14,7 @@ import type { Snapshot } from "../deps.ts";
 //
 // `VACUUM INTO` would do as well, but Deno lets it only a process that may do everything.
 
-/** Leftovers of a copy that died with its process. Of this name there is nothing else. */
+/** What a copy that died with its process left behind. Nothing else has this name. */
 const copyOf = (path: string) => `${path}.copying`;
 const companions = ["", "-journal", "-wal", "-shm"];
 
@@ -27,7 +27,10 @@ export async function removeLeftCopies(path: string): Promise<void> {
   }
 }
 
-/** Copies the database at `path` beside itself. The copy's room is free again when it is read. */
+/**
+ * Copies the database at `path` beside itself. The copy's disk space is freed when it has been
+ * read.
+ */
 export async function copyDatabase(path: string): Promise<Snapshot> {
   await removeLeftCopies(path);
   const copy = copyOf(path);
@@ -36,12 +39,12 @@ export async function copyDatabase(path: string): Promise<Snapshot> {
     const file = await Deno.open(copy);
     return { bytes: (await file.stat()).size, stream: file.readable };
   } finally {
-    // Gone by name at once, and from the disk when it is closed, by whatever end.
+    // Its name is removed at once, and its space when it is closed, in any way.
     await removeLeftCopies(path);
   }
 }
 
-/** On a thread of its own: `node:sqlite` keeps the one that it is called on until all is copied. */
+/** In a worker: `node:sqlite` blocks its thread until everything is copied. */
 function runCopy(from: string, to: string): Promise<void> {
   const url = new URL("./snapshot_worker.ts", import.meta.url);
   const worker = new Worker(url, { type: "module" });

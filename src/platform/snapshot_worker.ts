@@ -11,8 +11,8 @@ self.onmessage = ({ data: { from, to } }: MessageEvent<{ from: string; to: strin
 };
 
 /**
- * Row by row into a new file, within one read transaction. A copy of the pages would be faster, and
- * would hold what has been deleted, such as a user who was forgotten: SQLite leaves that in place.
+ * Copies row by row into a new file, within one read transaction. Copying pages would be faster,
+ * but would include deleted data, such as an erased user: SQLite leaves that in place.
  */
 function copy(from: string, to: string): void {
   using source = new DatabaseSync(from, { readOnly: true });

@@ -5,26 +5,27 @@ import { isIP, type LookupFunction, type Socket } from "node:net";
 import { TLSSocket } from "node:tls";
 import type { WebhookHttpRequest, WebhookHttpResponse } from "../deps.ts";
 
-/** Most that is read of an answer's body, and what is kept of it, in bytes. */
+/** How much of a response's body is read, and how much of that is kept, in bytes. */
 const bodyReadMax = 16 * 1024;
 const bodyKeptMax = 1024;
 /**
- * Most that may come for one request, in bytes: also what is no part of an answer, such as endless
- * 103s before it, or what extends a chunk.
+ * The most that may arrive for one request, in bytes: including what is not part of a response,
+ * such as endless
+ * 103s before it, or chunk extensions.
  */
 const receivedMax = 128 * 1024;
-/** Most heads before the one that answers: many of them are small, and each takes its time. */
+/** The most interim responses before the final one: each is small, and takes its time. */
 const interimHeadsMax = 16;
-/** Most lines that are kept, as long as some of them are idle. */
+/** How many lines are kept, as long as some of them are idle. */
 const linesMax = 1_000;
 const idleSocketMs = 30_000;
-/** As many as one subscription uses at once: a handshake costs more than all else of a delivery. */
+/** As many as one subscription uses at once: a handshake costs more than the rest of a delivery. */
 const freeSocketsMax = 64;
 
 /**
- * Asks for the leaf of a peer's certificates alone, which is all that the check of its name reads.
- * The chain is verified before, by the handshake itself; to list it for us, Deno would parse every
- * authority it trusts anew for each connection: 20 ms of 24.
+ * Requests only the leaf of the peer's certificates, which is all that the check of its name reads.
+ * The handshake verifies the chain before. To list the chain, Deno would parse all trusted
+ * authorities for each connection: 20 ms of 24.
  */
 class LeafAgent extends https.Agent {
   override createConnection(
@@ -41,7 +42,7 @@ class LeafAgent extends https.Agent {
 }
 
 /**
- * Posts over `node:https`, which connects to the very address that `lookup` gives, and still
+ * Posts over `node:https`, which connects to the exact address that `lookup` returns, and still
  * checks the certificate against the name. `fetch` cannot do that, and would follow redirects.
  * `ca`, in PEM, is trusted instead of the usual authorities.
  */
@@ -50,9 +51,7 @@ export function createWebhookSender(
 ): (request: WebhookHttpRequest) => Promise<WebhookHttpResponse> {
   const lines = new Map<string, Line>();
 
-  /**
-   * Connections are kept for one name and address: none is used for a name it was not vetted for.
-   */
+  /** Connections are kept per name and address: none is used for a name it was not checked for. */
   function lineTo(url: URL, address: string): Line {
     const name = `${url.origin} ${address}`;
     const known = lines.get(name);
@@ -86,22 +85,22 @@ export function createWebhookSender(
         signal,
         headers: { ...headers, "content-length": String(bytes.length) },
       });
-      // Deno's own mark of one that was sent again: of itself it sends what breaks, or is given up,
-      // on a kept connection once more, which nobody would have counted as an attempt.
+      // Deno's own flag for a request that is a retry: without it, Deno repeats by itself what
+      // fails on a kept connection, which would not be counted as an attempt.
       Object.assign(request, { _retrying: true });
       line.underWay++;
       request.once("close", () => line.underWay--);
       let answer: http.IncomingMessage | null = null;
       request.on("error", (error) => {
-        // What comes behind a whole answer, such as a body behind a 204, is no part of it.
+        // What follows a complete response, such as a body after a 204, is not part of it.
         const isParsing = String(Reflect.get(error, "code")).startsWith("HPE_");
         if (!(isParsing && answer?.complete)) reject(error);
       });
       request.once("socket", (socket) => limitReceived(request, socket));
-      // Another protocol is no answer, and would never be one.
+      // A switch of protocols is not a response, and never leads to one.
       request.once("upgrade", (_response, socket) => {
         socket.destroy();
-        reject(new Error("the receiver changed the protocol (101)"));
+        reject(new Error("the receiver switched protocols (101)"));
       });
       request.once("response", (response) => {
         answer = response;
@@ -120,7 +119,7 @@ export function createWebhookSender(
 /** The connections to one name at one address. */
 interface Line {
   agent: http.Agent;
-  /** Requests that have not ended: to end their connections would fail them. */
+  /** Requests that have not ended: closing their connections would fail them. */
   underWay: number;
 }
 
@@ -149,7 +148,7 @@ function limitReceived(request: http.ClientRequest, socket: Socket): void {
   request.once("close", () => socket.off("data", count));
 }
 
-/** The head of a body; a long one is broken off, which ends its connection. */
+/** Reads the start of a body; a longer one is cut off, which closes its connection. */
 async function readHead(response: http.IncomingMessage): Promise<string> {
   const chunks: Uint8Array[] = [];
   let length = 0;

@@ -29,65 +29,68 @@ import { sealStripe, sealUpstream } from "./reseal.ts";
 import { listApiKeys, putApiKey, putProject, readApiKey } from "./store.ts";
 import { type Json, type JsonObject, parseJson } from "../base/json.ts";
 
-/** Computes what a project becomes and what that causes; may add rows of its own to the write. */
+/** Computes a project's new state and its events; may add rows to the write. */
 export type AlterProject = (
   snapshot: ProjectSnapshot,
   write: Write,
 ) => Promise<AlteredProject> | AlteredProject;
 /**
- * Adds rows of its maker's to the write that makes something with a secret, so that all of it is
- * written or nothing. What it throws ends the deed.
+ * Adds a caller's rows to the write that creates something with a secret, so that all or nothing is
+ * written. What it throws cancels the operation.
  */
 export type AlongsideWrite = (write: Write, made: { id: string; secret: string }) => Promise<void>;
-/** A project as it shall be, and the events of it. */
+/** A project's new state, and the events of the change. */
 export interface AlteredProject {
   project: Project;
   events: readonly NewEvent[];
 }
 
 /**
- * What an operator or an owner does to projects and keys. Every change moves the project's version,
- * and leaves a row in its audit trail that says by whom.
+ * What an operator or an owner may do to projects and keys. Every change moves the project's
+ * version, and writes a row to its audit trail that names the actor.
  */
 export interface ProjectAdmin {
   /**
-   * Commits one change of a project, on the version that it was computed from. The row of the audit
-   * trail is its own affair. Throws 404.
+   * Commits one change of a project, checked against the version that it was computed from. The
+   * caller writes the audit row. Throws 404.
    */
   change(projectId: string, alter: AlterProject): Promise<Project>;
-  /** Makes a project and its first key, which is returned this once. */
+  /** Creates a project and its first key, which is returned only here. */
   create(settings: CreateProject, by: AuditActor): Promise<{ project: Project; apiKey: string }>;
   /**
-   * Replaces what `changesOf` gives for the project as it is; where that is nothing, nothing is
-   * told of it. Throws 404, 400, and what that does.
+   * Applies what `changesOf` returns for the current project; an empty change emits nothing. Throws
+   * 404, 400, and what `changesOf` throws.
    */
   update(
     projectId: string,
     changesOf: (project: Project) => UpdateProject,
     by: AuditActor,
   ): Promise<Project>;
-  /** Ends new chats, charges and deposits; reads go on. Throws 404. */
+  /** Refuses new calls, charges and deposits from now on; reads continue to work. Throws 404. */
   archive(projectId: string, by: AuditActor): Promise<Project>;
-  /** One more key, returned this once. Throws 404. */
+  /** Creates another key, which is returned only here. Throws 404. */
   createKey(
     projectId: string,
     settings: CreateKey,
     by: AuditActor,
     alongside?: AlongsideWrite,
   ): Promise<{ key: ApiKey; apiKey: string }>;
-  /** A project's keys in order of creation, also those that are revoked. */
+  /** Lists a project's keys in order of creation, including revoked ones. */
   keys(projectId: string): Promise<ApiKey[]>;
-  /** Ends a key at once here, within a second elsewhere; also a second time. Throws 404. */
+  /**
+   * Revokes a key: at once in this process, within a second in others. Repeating it is harmless.
+   * Throws 404.
+   */
   revokeKey(projectId: string, keyId: string, by: AuditActor): Promise<ApiKey>;
-  /** Makes the project with this id unless it exists: the fixed one of development. */
+  /** Creates the project with this id unless it exists: the fixed project of development. */
   ensure(projectId: string, settings: CreateProject): Promise<void>;
 }
 
-/** Two operators rarely change one project at once; this many times is then enough. */
+/** Two operators rarely change one project at once, so this many attempts suffice. */
 const attemptsMax = 8;
 const projectBytesMax = 60 * 1024;
 
-/** The admin's verbs over the store. */
+/** Creates the project operations over the store. */
 export function createProjectAdmin(
   deps: Deps,
   { projectCache, secrets }: { projectCache: ProjectCache; secrets: Secrets },
@@ -164,7 +167,7 @@ export function createProjectAdmin(
       const deed = { by, action: "project.created", target, detail: { name, mode, currency } };
       audit(write, project.id, deed);
       write.sets.push(auditRow(deps, null, deed));
-      if ((await deps.committer.commit(write)) === null) throw new Error("a new id was taken");
+      if ((await deps.committer.commit(write)) === null) throw new Error("a new id already exists");
       return { project, apiKey };
     },
     update: (projectId, changesOf, by) =>
@@ -231,7 +234,7 @@ const firstKey: CreateKey = {
   user: null,
 };
 
-/** Throws 400 for what only makes sense where each user's money is the project's to take. */
+/** Throws 400 for settings that only make sense where users' money belongs to the project. */
 function requireMode({ mode, stripe, topUpUrl, topUp, trialCredits }: Project): void {
   if (mode === "default") return;
   const faults = {
@@ -242,7 +245,8 @@ function requireMode({ mode, stripe, topUpUrl, topUp, trialCredits }: Project): 
   };
   const [fault] = Object.entries(faults).find(([, given]) => given) ?? [];
   if (fault === undefined) return;
-  const message = `In the shared mode wallets are paid into through this server: no '${fault}'.`;
+  const message =
+    `In the shared mode, users pay into wallets through this server: '${fault}' cannot be set.`;
   throw badRequest(fault, message, "mode_conflict");
 }
 
@@ -250,10 +254,10 @@ function requireFits(project: Project): void {
   requireMode(project);
   if (JSON.stringify(project).length * 3 < projectBytesMax) return;
   if (utf8Length(JSON.stringify(project)) <= projectBytesMax) return;
-  throw badRequest("pricing", `The project is larger than ${projectBytesMax} bytes.`);
+  throw badRequest("pricing", `The project's settings exceed ${projectBytesMax} bytes.`);
 }
 
-/** The project with what was given in place of what it had; its secrets are sealed elsewhere. */
+/** Returns the project with the given fields replaced; secrets are encrypted elsewhere. */
 export function applyChanges(project: Project, changes: UpdateProject): Project {
   const { upstream: _, stripe: __, pricing = {}, ...settings } = changes;
   return Object.assign({}, project, given(settings), {
@@ -261,17 +265,17 @@ export function applyChanges(project: Project, changes: UpdateProject): Project 
   });
 }
 
-/** The fields that a change gives. */
+/** The fields that a change contains. */
 function given(fields: object): Record<string, unknown> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
-/** Longer values are only said to have changed, in characters of JSON. */
+/** Longer values are only reported as changed, in characters of JSON. */
 const shownCharsMax = 256;
 const fieldsShownMax = 8;
 
 /**
- * What an update changed, for the audit trail: from what to what, of secrets only that they did.
+ * Describes an update for the audit trail: old and new values; of secrets only that they changed.
  */
 export function describeChanges(
   before: Project,
@@ -289,7 +293,7 @@ export function describeChanges(
   return { fields, ...Object.fromEntries(moves) };
 }
 
-/** The value of a field, or of one below `pricing`: as it is stored, which is JSON. */
+/** Returns the stored value of a field, or of a field below `pricing`. */
 function valueAt(project: Project, field: string): Json {
   let at: unknown = project;
   for (const part of field.split(".")) at = Object(at)[part];

@@ -3,15 +3,15 @@ import type { Handler } from "../base/handler.ts";
 import type { Config } from "../config.ts";
 import type { Auth } from "./auth.ts";
 
-/** Lets only the operator through: whoever has `ADMIN_KEY`. Throws 401, 404 where none is set. */
+/** Lets only the operator through, by `ADMIN_KEY`. Throws 401, and 404 where no key is set. */
 export type AdminGuard = (handler: Handler) => Handler;
 
-/** The operator's door. */
+/** Creates the guard of the operator's endpoints. */
 export function createAdminGuard({ adminKey }: Config, auth: Auth): AdminGuard {
   return (handler) => (incoming) => {
     if (!adminKey) {
       throw new ApiError(404, {
-        message: "The admin API is off: set ADMIN_KEY to turn it on.",
+        message: "The admin API is disabled. Set ADMIN_KEY to enable it.",
         code: "unknown_url",
       });
     }
@@ -20,9 +20,9 @@ export function createAdminGuard({ adminKey }: Config, auth: Auth): AdminGuard {
   };
 }
 
-/** An id from an address, as it is. Throws 404 for what cannot be one, 400 for what is too long. */
+/** Returns an id from a URL. Throws 404 for what cannot be an id, 400 for what is too long. */
 export function checkId(id: string, what: string): string {
-  if (id.length > 64) throw badRequest(null, `That is no ${what}'s id.`);
+  if (id.length > 64) throw badRequest(null, `This is not a ${what} id.`);
   if (!/^[a-z]+_[0-9A-Z]+$/.test(id)) throw notFound(what);
   return id;
 }

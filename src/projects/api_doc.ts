@@ -66,36 +66,36 @@ const apiKey = "sk_YourProjectsOwnKey00000000000000000000x7Qa";
 
 const byOperator = { tag: "Projects", access: "operator" } as const;
 
-/** The part of an address that names a project. */
+/** The path parameter that names a project. */
 export const projectPath = z.object({
   projectId: idOf("pw", "The project.").meta({ param: { id: "ProjectId" } }),
 });
-/** What can be wrong with the ids of an address. */
+/** The errors of ids in a path. */
 export const idErrors = (what: string): readonly ErrorDoc[] => [
-  { status: 400, code: "invalid_value", when: "An id in the address is longer than any." },
-  { status: 404, code: "not_found", when: `There is no such ${what}.` },
+  { status: 400, code: "invalid_value", when: "An id in the path is too long." },
+  { status: 404, code: "not_found", when: `The ${what} does not exist.` },
 ];
 
 const settingsErrors: readonly ErrorDoc[] = [
   {
     status: 400,
     code: "mode_conflict",
-    when: "The setting makes no sense in the shared mode, where money is in wallets.",
+    when: "The setting does not apply in the shared mode, where money is in wallets.",
   },
   {
     status: 400,
     code: "secrets_key_missing",
-    when: "The server has no `SECRETS_KEY`, so it stores no secrets.",
+    when: "The server has no `SECRETS_KEY`, so it cannot store secrets.",
   },
 ];
 
 const createProject: EndpointDoc = {
   ...byOperator,
   operationId: "createProject",
-  summary: "Make a project and its first key",
+  summary: "Create a project and its first key",
   body: { schema: createProjectSchema, examples: { priced: settings } },
   answers: {
-    201: responseDocs("The project, and its key this once.", madeProjectSchema, {
+    201: responseDocs("The project, and its key, which is shown only here.", madeProjectSchema, {
       made: { project, apiKey },
     }),
   },
@@ -128,15 +128,15 @@ const updateProject: EndpointDoc = {
   ...byOperator,
   operationId: "updateProject",
   summary: "Change a project's settings",
-  description: "What is given replaces what there was, also as a whole: of `pricing`, each field " +
-    "by itself. Prices count from the next request on.",
+  description: "Given fields replace the current values as a whole; in `pricing`, each field " +
+    "on its own. New prices apply from the next request on.",
   path: projectPath,
   body: {
     schema: updateProjectSchema,
     examples: { limits: { limits: { user: { requestsPerMinute: 20, spendPerDay: "5" } } } },
   },
   answers: {
-    200: responseDocs("The project as it is now.", oneProjectSchema, { project: { project } }),
+    200: responseDocs("The updated project.", oneProjectSchema, { project: { project } }),
   },
   errors: [...idErrors("project"), ...settingsErrors],
 };
@@ -145,10 +145,10 @@ const archiveProject: EndpointDoc = {
   ...byOperator,
   operationId: "archiveProject",
   summary: "Archive a project",
-  description: "Ends new chats, charges and deposits; what there is can still be read.",
+  description: "Refuses new calls, charges and deposits. Existing data can still be read.",
   path: projectPath,
   answers: {
-    200: responseDocs("The project, archived.", oneProjectSchema, {
+    200: responseDocs("The archived project.", oneProjectSchema, {
       archived: { project: { ...project, status: "archived" } },
     }),
   },
@@ -160,20 +160,24 @@ const listKeys: EndpointDoc = {
   operationId: "listKeys",
   summary: "List a project's API keys",
   path: projectPath,
-  answers: { 200: responseDocs("Revoked ones too.", keysSchema, { one: { keys: [key] } }) },
+  answers: { 200: responseDocs("Includes revoked keys.", keysSchema, { one: { keys: [key] } }) },
   errors: idErrors("project"),
 };
 
 const createKey: EndpointDoc = {
   ...byOperator,
   operationId: "createKey",
-  summary: "Make an API key",
+  summary: "Create an API key",
   path: projectPath,
   body: {
     schema: createKeySchema,
     examples: { browser: { name: "browser", scopes: ["chat"], user: "ada" } },
   },
-  answers: { 201: responseDocs("The key, this once.", madeKeySchema, { made: { key, apiKey } }) },
+  answers: {
+    201: responseDocs("The key, which is shown only here.", madeKeySchema, {
+      made: { key, apiKey },
+    }),
+  },
   errors: idErrors("project"),
 };
 
@@ -181,10 +185,11 @@ const revokeKey: EndpointDoc = {
   ...byOperator,
   operationId: "revokeKey",
   summary: "Revoke an API key",
-  description: "At once here, and within a second everywhere. A second time changes nothing.",
+  description:
+    "Takes effect at once on this server, and within a second on others. Repeating it changes nothing.",
   path: projectPath.extend({ keyId: idOf("key", "The key's id.") }),
   answers: {
-    200: responseDocs("The key has ended.", revokedKeySchema, {
+    200: responseDocs("The key is revoked.", revokedKeySchema, {
       revoked: { revoked: true, key: { ...key, revokedAt: createdAt } },
     }),
   },
@@ -212,8 +217,9 @@ const badPage: ErrorDoc = {
 const listAudit: EndpointDoc = {
   ...byOperator,
   operationId: "listAudit",
-  summary: "Read who changed what in a project",
-  description: "By the console and by this API. A row is written with its change, or not at all.",
+  summary: "Read the audit trail of a project",
+  description:
+    "Changes made in the console and by this API. Each row is written together with its change.",
   path: projectPath,
   query: pageQuery,
   answers: { 200: trailPage },
@@ -223,14 +229,14 @@ const listAudit: EndpointDoc = {
 const listInstanceAudit: EndpointDoc = {
   ...byOperator,
   operationId: "listInstanceAudit",
-  summary: "Read who changed what in the instance",
-  description: "What concerns no single project, such as that one was made.",
+  summary: "Read the audit trail of the instance",
+  description: "Actions that concern no single project, such as the creation of one.",
   query: pageQuery,
   answers: { 200: trailPage },
   errors: [badPage],
 };
 
-/** The operations of whoever has `ADMIN_KEY` on projects. */
+/** The API documentation of the operator's endpoints for projects. They need `ADMIN_KEY`. */
 export const projectApiDoc: EndpointDocs = {
   "/v1/admin/projects": { GET: listProjects, POST: createProject },
   "/v1/admin/projects/:projectId": { GET: getProject, PATCH: updateProject },

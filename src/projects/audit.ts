@@ -14,25 +14,25 @@ const bySchema = {
   actor: z.object({
     type: z.enum(["key", "operator"]),
     id: z.string().meta({
-      description: "The API key's id; `operator` for whoever has `ADMIN_KEY`.",
+      description: "The API key's id; `operator` for `ADMIN_KEY`.",
     }),
     suffix: z.string().optional().meta({ description: "The last four characters of the key." }),
   }),
   via: z.enum(["console", "api"]),
 };
 const by = z.object(bySchema);
-/** Who changes something, and through which door. */
+/** Who makes a change, and by which interface. */
 export type AuditActor = z.output<typeof by>;
 
 /** One row of an audit trail. */
 export const auditRowSchema = z.object({
-  id: idOf("aud", "The row's own id."),
+  id: idOf("aud", "The row's id."),
   at: time,
   ...bySchema,
-  action: z.string().meta({ description: "What happened, as `key.revoked`." }),
-  target: z.string().meta({ description: "The id of what it happened to, or the user." }),
+  action: z.string().meta({ description: "The action, such as `key.revoked`." }),
+  target: z.string().meta({ description: "The id of the affected object, or the user." }),
   detail: z.custom<JsonObject>(isObject).meta({
-    description: "What else to know of it: never a secret.",
+    description: "Further details, never a secret.",
     override: { type: "object" },
   }),
 }).meta({ id: "AuditRow" });
@@ -42,23 +42,23 @@ export type AuditRow = z.output<typeof auditRowSchema>;
 /** A page of an audit trail. */
 export const auditSchema = z.object({ actions: z.array(auditRowSchema), nextCursor });
 
-/** What was done, to be written down with it. */
+/** An action to record in the audit trail. */
 export interface AuditAction {
   by: AuditActor;
-  /** What happened, as `key.revoked`. */
+  /** The action, such as `key.revoked`. */
   action: string;
-  /** The id of what it happened to, or the user. */
+  /** The id of the affected object, or the user. */
   target: string;
-  /** What else to know of it: never a secret. What is too large is left out. */
+  /** Further details, never a secret. Omitted when too large. */
   detail?: JsonObject;
 }
 
-/** Whoever has `ADMIN_KEY`. */
+/** Returns the actor for `ADMIN_KEY`. */
 export function byOperator(via: AuditActor["via"]): AuditActor {
   return { actor: { type: "operator", id: "operator" }, via };
 }
 
-/** Whoever has one of the project's keys. */
+/** Returns the actor for one of the project's keys. */
 export function byApiKey(
   { id, suffix }: Pick<ApiKey, "id" | "suffix">,
   via: AuditActor["via"],
@@ -69,8 +69,8 @@ export function byApiKey(
 const detailBytesMax = 4 * 1024;
 
 /**
- * The row that says what was done, for the very write that does it: there is no action without its
- * row, and no row without its action. A project's trail, or with null the instance's own.
+ * Returns the audit row for the write that performs the action: neither exists without the other.
+ * The trail is a project's, or with null the instance's own.
  */
 export function auditRow(
   { id, clock }: Pick<Deps, "id" | "clock">,
@@ -89,7 +89,7 @@ export function auditRow(
   return { key: auditKey(projectId ?? instanceTrail, row.id), value: toBytes(row) };
 }
 
-/** The page of a trail after `cursor`, newest first. Throws 400 for a cursor that is none. */
+/** Returns the page of a trail after `cursor`, newest first. Throws 400 for an invalid cursor. */
 export async function listAudit(
   kv: Kv,
   projectId: string | null,
@@ -99,7 +99,7 @@ export async function listAudit(
     throw badCursor();
   }
   const trail = projectId ?? instanceTrail;
-  // What a page starts before is the last row of the page that came first.
+  // A page starts before the last row of the previous page.
   const end = cursor === undefined ? {} : { end: auditKey(trail, cursor) };
   const rows = await kv.list({
     prefix: auditPrefix(trail),
@@ -113,7 +113,7 @@ export async function listAudit(
   return { actions, nextCursor: rows.length > limit ? actions.at(-1)?.id ?? null : null };
 }
 
-/** All that was done in a project, oldest first. */
+/** Lists all actions in a project, oldest first. */
 export function listActions(kv: Kv, projectId: string): Listing {
   return (query) =>
     listByTime(kv, {

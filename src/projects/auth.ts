@@ -5,35 +5,40 @@ import type { Trigger } from "../events/event.ts";
 import type { ProjectCache, ProjectSnapshot } from "./project_cache.ts";
 import type { ApiKey, Scope } from "./schema.ts";
 
-/** Who calls: a project, by one of its keys. */
+/** The caller: a project, by one of its keys. */
 export interface Caller {
   snapshot: ProjectSnapshot;
   key: Pick<ApiKey, "id" | "suffix" | "scopes" | "defaultUser" | "user">;
 }
 
-/** The fixed key of development. Never stored, and refused from anywhere but this machine. */
+/** The fixed key of development. Never stored, and accepted only from this machine. */
 export const devApiKey = "sk_dev";
-/** The project that it opens. */
+/** The project of the development key. */
 export const devProjectId = "pw_00000000000000000000000DEV";
 
-/** Tells callers apart by their `Authorization: Bearer` header. */
+/** Authenticates callers by their `Authorization: Bearer` header. */
 export interface Auth {
-  /** The caller, if its key has `scope`. Throws 401 without a valid key, 403 without the scope. */
+  /**
+   * Returns the caller, if its key has `scope`. Throws 401 without a valid key, 403 without the
+   * scope.
+   */
   caller(request: Request, scope: Scope): Promise<Caller>;
-  /** Whom a key is of that did not come in the header. Throws 401 for one that opens nothing. */
+  /**
+   * Returns the caller for a key that did not come in the header. Throws 401 for an invalid key.
+   */
   opens(request: Request, apiKey: string): Promise<Caller>;
   /** Throws 401 unless the bearer is `ADMIN_KEY`. */
   admin(request: Request): void;
-  /** Whether a text is `ADMIN_KEY`. */
+  /** Whether a text equals `ADMIN_KEY`. */
   isAdminKey(text: string): boolean;
 }
 
-/** The owner's own system, as the cause of an event. */
+/** Returns the owner's own system as an event's trigger. */
 export function byKey({ key }: Caller): Trigger {
   return { source: "api", actorType: "paywall-owner", actorId: key.id };
 }
 
-/** Auth over the projects' keys. */
+/** Creates authentication by the projects' keys. */
 export function createAuth(config: Config, projectCache: ProjectCache): Auth {
   const isAdminKey = (text: string) => config.adminKey?.is(text) ?? false;
   const opens = (request: Request, apiKey: string) =>
@@ -60,12 +65,12 @@ export function createAuth(config: Config, projectCache: ProjectCache): Auth {
   };
 }
 
-/** Longest key that is looked for, in characters: ours are shorter, and some are remembered. */
+/** The longest key that is looked up, in characters: real keys are shorter, and some are cached. */
 const apiKeyCharsMax = 128;
 const hashes = new Map<string, string>();
 const hashesMax = 1_000;
 
-/** The same as `hashKey`, worked out once for the keys in use. */
+/** Returns the same as `hashKey`, cached for the keys in use. */
 function knownHash(token: string): string {
   const known = hashes.get(token);
   if (known !== undefined) return known;
@@ -84,7 +89,9 @@ async function keyCaller(token: string, projectCache: ProjectCache): Promise<Cal
 
 const proxyHeader = /^((x-)?forwarded|via$|x-real-ip$|cf-)/;
 
-/** A page in a browser or a tunnel would carry these headers: the known key is not for them. */
+/**
+ * A browser page or a tunnel would send these headers: the well-known key must not work for them.
+ */
 async function devCaller(request: Request, projectCache: ProjectCache): Promise<Caller> {
   const { headers } = request;
   const origin = headers.get("origin");
@@ -121,7 +128,7 @@ function invalidKey(): ApiError {
   });
 }
 
-/** How an API key is stored and looked up: SHA-256, in hex. */
+/** Returns the form in which an API key is stored and looked up: SHA-256, in hex. */
 export function hashKey(apiKey: string): string {
   return createHash("sha256").update(apiKey).digest("hex");
 }

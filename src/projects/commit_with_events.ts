@@ -9,14 +9,15 @@ import type { ProjectCache } from "./project_cache.ts";
 import type { Project } from "./schema.ts";
 
 /**
- * Commits events that have no other write to ride on, such as a refusal's. The project is read
- * afresh, so that no subscription is missed that was there before. Throws 503.
+ * Commits events that have no other write to go with, such as a refusal's. The project is read
+ * again first, so that no existing subscription is missed. Throws 503.
  */
 export type EmitEvents = (projectId: string, events: readonly NewEvent[]) => Promise<void>;
 
 /**
- * Commits what belongs to a project but is no money, with its events. `build` reads what it needs
- * and checks it in its write; it runs again when that has moved. Null is nothing to do. Throws 503.
+ * Commits a project's records other than money, with their events. `build` reads what it needs and
+ * checks it in its write; it runs again when that has changed. Null means nothing to do. Throws
+ * 503.
  */
 export type CommitWithEvents = (
   projectId: string,
@@ -25,14 +26,14 @@ export type CommitWithEvents = (
 
 const attemptsMax = 20;
 
-/** Commits over the committer. */
+/** Creates commits with events over the committer. */
 export function createCommitWithEvents(
   { committer, clock, id, randomBytes }: Pick<Deps, "committer" | "clock" | "id" | "randomBytes">,
   projectCache: ProjectCache,
 ): CommitWithEvents {
   return async (projectId, build) => {
     for (let attempt = 0; attempt < attemptsMax; attempt++) {
-      // A user who is charged fast moves their row all the time.
+      // The row of a user who is charged quickly changes all the time.
       if (attempt > 2) await backOff({ clock, randomBytes }, attempt);
       const { project, version } = await projectCache.refresh(projectId);
       const built = await build(project);
@@ -50,7 +51,7 @@ export function createCommitWithEvents(
   };
 }
 
-/** Announcing is committing nothing but events. */
+/** Emitting is a commit of nothing but events. */
 export function createEmit(commit: CommitWithEvents): EmitEvents {
   return (projectId, events) => commit(projectId, async () => ({ write: emptyWrite(), events }));
 }

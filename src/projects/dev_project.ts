@@ -1,6 +1,6 @@
 import { createProjectSchema } from "./schema.ts";
 
-/** The project of development: the simulated model, dear enough that its cost is seen. */
+/** The project of development. The simulated model is expensive enough that its cost is visible. */
 export const devProject = createProjectSchema.parse({
   name: "Development",
   pricing: {
@@ -13,7 +13,7 @@ export const devProject = createProjectSchema.parse({
         maxOutputTokens: 4096,
         mediaTokens: { image_url: 1000 },
         displayName: "Sandbox echo",
-        description: "Simulated model of development: says what it was told",
+        description: "Simulated model of development: repeats what it receives",
       },
     },
   },

@@ -9,7 +9,7 @@ import type { ErrorDoc } from "../base/endpoint_doc.ts";
 /** A path segment that names the user, as sent: percent-encoded. */
 export interface PathUser {
   segment: string;
-  /** Words that are part of a path, and so cannot name a user there. */
+  /** Words that are part of a path, so they cannot name a user there. */
   reserved: ReadonlySet<string>;
 }
 
@@ -21,9 +21,9 @@ export interface UserSources {
 }
 
 /**
- * The end user that a request is about: body, else header, else path, else query, else the key's
- * default. Throws 400 `user_required` when there is none, 400 when one is malformed, 403 when the
- * key is bound to another user.
+ * Returns the end user of a request: from the body, else the header, else the path, else the query,
+ * else the key's default. Throws 400 `user_required` when there is none, 400 when it is malformed,
+ * 403 when the key is bound to a different user.
  */
 export function endUser(caller: Caller, request: Request, sources: UserSources): string {
   const { key, snapshot } = caller;
@@ -38,7 +38,7 @@ export function endUser(caller: Caller, request: Request, sources: UserSources):
   }
   if (key.user !== null && user !== key.user) {
     throw new ApiError(403, {
-      message: "This API key is bound to another user.",
+      message: "This API key is bound to a different user.",
       type: "permission_error",
       code: "user_not_allowed",
       param: "user",
@@ -47,7 +47,10 @@ export function endUser(caller: Caller, request: Request, sources: UserSources):
   return user;
 }
 
-/** How such a request may name its user: a chat's client can often set but a base URL and a key. */
+/**
+ * Returns how such a request may name its user. Many chat clients can only set a base URL and a
+ * key.
+ */
 function waysToName({ method }: Request, sources: UserSources): string {
   const header = "the header 'X-Service-User'";
   if (method === "GET" || method === "HEAD") return `'user' in the query, or ${header}`;
@@ -83,7 +86,7 @@ function fromPath({ segment, reserved }: PathUser): string {
     throw badRequest("user", "The user in the path is not well-formed UTF-8.");
   }
   if (reserved.has(user)) {
-    const doubled = user === "v1" ? " The base URL may have /v1 twice." : "";
+    const doubled = user === "v1" ? " The base URL may contain /v1 twice." : "";
     throw badRequest(
       "user",
       `'${user}' is a reserved word, and cannot be a user in a path.${doubled}`,
@@ -92,15 +95,15 @@ function fromPath({ segment, reserved }: PathUser): string {
   return checkUserId(user, "user");
 }
 
-// How a request names its end user, as the API document tells it; `endUser` reads it.
+// How a request names its end user, for the API documentation; `endUser` reads it.
 
 const user = z.string().min(1).max(userIdCharsMax).optional();
 
 /** The header that names the end user. */
 export const userHeader = z.object({
   "X-Service-User": user.meta({
-    description: "The end user, in UTF-8, where `user` is not given. In a project whose " +
-      "`userSource` is `header` nothing else counts.",
+    description: "The end user, in UTF-8, if `user` is not given. In a project whose " +
+      "`userSource` is `header`, only this header counts.",
     example: "ada",
     param: { id: "ServiceUser" },
   }),
@@ -109,26 +112,26 @@ export const userHeader = z.object({
 /** The query that names the end user of a GET. */
 export const userQuery = z.object({
   user: user.meta({
-    description: "The end user. May be left out where the header `X-Service-User` or the key's " +
+    description: "The end user. May be omitted if the header `X-Service-User` or the key's " +
       "default names one.",
     example: "ada",
     param: { id: "User" },
   }),
 });
 
-/** What can be wrong with the user of a request. */
+/** The errors that concern the user of a request. */
 export const userErrors: readonly ErrorDoc[] = [
-  { status: 400, code: "user_required", when: "No end user is named." },
+  { status: 400, code: "user_required", when: "No end user is given." },
   {
     status: 400,
     code: "invalid_value",
     when: `The user is not 1 to ${userIdCharsMax} characters of well-formed Unicode without ` +
       "control characters.",
   },
-  { status: 403, code: "user_not_allowed", when: "The key is bound to another user." },
+  { status: 403, code: "user_not_allowed", when: "The key is bound to a different user." },
   {
     status: 403,
     code: "user_being_forgotten",
-    when: "The user is being forgotten: until that is done, nothing moves for them.",
+    when: "The user is being forgotten: until that completes, nothing can be recorded for them.",
   },
 ];

@@ -7,14 +7,14 @@ import type { ApiKey } from "./schema.ts";
 import { listApiKeys } from "./store.ts";
 import type { AuditRow } from "./audit.ts";
 
-/** Whether a key is for that user, or for them where a request names none. */
+/** Whether a key is bound to that user, or names them as its default. */
 export function isKeyOf(key: Pick<ApiKey, "user" | "defaultUser">, user: string): boolean {
   return key.user === user || key.defaultUser === user;
 }
 
 /**
- * Puts the pseudonym into revoked keys that were a user's, and takes their names out, which may
- * name them too. One in force is for its owner to end.
+ * Replaces a user by the pseudonym in their revoked keys, and removes those keys' names, which may
+ * name them too. Active keys have to be revoked by the owner first.
  */
 export function createKeyEraser({ kv, committer }: Pick<Deps, "kv" | "committer">): Eraser {
   return {
@@ -41,16 +41,20 @@ export function createKeyEraser({ kv, committer }: Pick<Deps, "kv" | "committer"
       const keys = await listApiKeys(kv, projectId);
       const own = keys.find((key) => key.revokedAt === null && isKeyOf(key, user));
       return own
-        ? badRequest(null, `API key ${own.id} is this user's: revoke it first.`, "user_has_keys")
+        ? badRequest(
+          null,
+          `API key ${own.id} belongs to this user. Revoke it first.`,
+          "user_has_keys",
+        )
         : null;
     },
   };
 }
 
 /**
- * Puts the pseudonym into the rows of what was done for a user, and takes the reason out, which may
- * name them too; and out of those of their keys the keys' names. Who did it, when and how much
- * stays. Runs after the keys have the pseudonym.
+ * Replaces a user by the pseudonym in audit rows about them, and removes the reason, which may name
+ * them too; in rows about their keys, the keys' names. The actor, the time and the amount stay.
+ * Runs after the keys have the pseudonym.
  */
 export function createAuditEraser({ kv, committer }: Pick<Deps, "kv" | "committer">): Eraser {
   const name = "audit rows";
@@ -77,7 +81,7 @@ export function createAuditEraser({ kv, committer }: Pick<Deps, "kv" | "committe
   };
 }
 
-/** The row without what names the user; null where nothing does. */
+/** Returns the row without what names the user; null where nothing does. */
 function withoutUser(
   row: AuditRow,
   { user, pseudonym }: Erasure,

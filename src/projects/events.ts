@@ -8,7 +8,7 @@ function aboutProject({ id, ownerUserId }: Project) {
   } as const;
 }
 
-/** A project's settings or keys have changed. Fields below `pricing` are named with it. */
+/** Returns the event of changed settings or keys. Fields below `pricing` are named with it. */
 export function projectUpdatedEvent(project: Project, fields: string[]): NewEvent {
   const sections = new Set(fields.map((field) => field.split(".", 1)[0] ?? field));
   return newEvent("updated", aboutProject(project), {
@@ -17,26 +17,26 @@ export function projectUpdatedEvent(project: Project, fields: string[]): NewEven
   });
 }
 
-/** The fields that a change gives. */
+/** Returns the names of the fields that a change contains. */
 export function changedFields({ pricing, ...changes }: UpdateProject): string[] {
   const given = (fields: object) =>
     Object.entries(fields).flatMap(([name, value]) => (value === undefined ? [] : [name]));
   return [...given(changes), ...given(pricing ?? {}).map((name) => `pricing.${name}`)];
 }
 
-/** A project takes no more chats, charges and deposits. */
+/** Returns the event of an archived project. */
 export function projectArchivedEvent(project: Project): NewEvent {
   return newEvent("archived", aboutProject(project), { reason: "archived by its owner" });
 }
 
-/** A project has one more API key, of which these are the last four characters. */
+/** Returns the event of a new API key, with the last four characters of the key. */
 export function secretRotatedEvent(project: Project, secretLastFour: string): NewEvent {
   const about = aboutProject(project);
   const { actorId, actorType } = about.trigger;
   return newEvent("secret.rotated", about, { secretLastFour, actorId, actorType });
 }
 
-/** What a change of a project's Stripe keys, before and after it, has to say. */
+/** Returns the events of a change of a project's Stripe keys. */
 export function stripeChangedEvent(
   project: Project,
   { before, after, baseUrl }: {

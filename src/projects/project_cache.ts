@@ -13,28 +13,34 @@ export interface ResolvedApiKey {
 }
 
 /**
- * Projects and keys as they stood at most a second ago. Good enough to admit a request: every write
- * of money checks the project's version, so nothing is charged by stale settings.
+ * Projects and keys as of at most a second ago. That is enough to admit a request: every write of
+ * money checks the project's version, so nothing is charged by stale settings.
  */
 export interface ProjectCache {
-  /** Who a hashed API key is, or null. Revoked keys are found too: the caller decides. */
+  /**
+   * Returns the key with this hash, and its project, or null. Includes revoked keys: the caller
+   * decides.
+   */
   access(hash: string): Promise<ResolvedApiKey | null>;
-  /** The project now, or at most a second ago: then at once. Throws 404. */
+  /**
+   * Returns the project as of now, or of at most a second ago, and then without a promise. Throws
+   * 404.
+   */
   current(projectId: string): Promise<ProjectSnapshot> | ProjectSnapshot;
-  /** Reads the project afresh. Throws 404. */
+  /** Reads the project again. Throws 404. */
   refresh(projectId: string): Promise<ProjectSnapshot>;
-  /** Forgets everything, after a change made here. */
+  /** Drops everything, after a change made in this process. */
   forget(): void;
 }
 
 const entriesMax = 10_000;
 
-/** A directory that remembers what it read for `settingsStaleMs`. */
+/** Creates a cache that keeps what it read for `settingsStaleMs`. */
 export function createProjectCache({ kv, clock }: Pick<Deps, "kv" | "clock">): ProjectCache {
   const byHash = new Map<string, { readAt: number; access: Promise<ResolvedApiKey | null> }>();
   const byId = new Map<string, { readAt: number; snapshot: ProjectSnapshot }>();
 
-  /** Keeps one object per version, so that what is computed from it can be kept with it. */
+  /** Keeps one object per version, so that values computed from it can be cached with it. */
   function remember(snapshot: ProjectSnapshot): ProjectSnapshot {
     const { id } = snapshot.project;
     const known = byId.get(id)?.snapshot;
@@ -56,7 +62,7 @@ export function createProjectCache({ kv, clock }: Pick<Deps, "kv" | "clock">): P
       const known = byHash.get(hash);
       if (known && clock.elapsed() - known.readAt < settingsStaleMs) {
         const access = await known.access;
-        // A project read since then in another version may have revoked this very key.
+        // A version of the project read since then may have revoked this key.
         const { project, version } = access?.snapshot ?? {};
         if (project && byId.get(project.id)?.snapshot.version === version) return access;
       }

@@ -7,10 +7,10 @@ import { type AuditAction, auditRow, byOperator } from "./audit.ts";
 import type { CreateProject, Project, StripeKeys, UpstreamSettings } from "./schema.ts";
 import { listProjects } from "./store.ts";
 
-/** So many projects at each call. */
+/** How many projects each call handles. */
 const pageSize = 20;
 
-/** One page of projects, in order of creation, and where the next one starts. */
+/** Lists one page of projects, in order of creation, and where the next one starts. */
 export async function listProjectsToReseal(
   kv: Kv,
   cursor: string | undefined,
@@ -19,19 +19,22 @@ export async function listProjectsToReseal(
   return { projects: projects.slice(0, pageSize), nextCursor: projects[pageSize]?.id ?? null };
 }
 
-/** What resealing stands on. */
+/** What resealing depends on. */
 export interface ResealDeps {
   deps: Pick<Deps, "kv" | "committer" | "id" | "clock">;
   admin: ProjectAdmin;
   secrets: Secrets;
 }
 
-/** What the audit trail says of a record whose secrets were put under the newest key. */
+/** Returns the audit action of a record whose secrets were encrypted with the newest key. */
 export function resealSecret(target: string, count: number): AuditAction {
   return { by: byOperator("api"), action: "secrets.resealed", target, detail: { count } };
 }
 
-/** Puts a project's secrets under the first key of `SECRETS_KEY`; how many were not. */
+/**
+ * Encrypts a project's secrets with the first key of `SECRETS_KEY`. Returns how many were not
+ * before.
+ */
 export async function resealProject(
   { deps, admin, secrets }: ResealDeps,
   { id, upstream, stripe }: Project,
@@ -61,7 +64,7 @@ export async function resealProject(
   return count;
 }
 
-/** An upstream with its key sealed for this project's row. Throws 400 without `SECRETS_KEY`. */
+/** Encrypts an upstream's key for this project's row. Throws 400 without `SECRETS_KEY`. */
 export async function sealUpstream(
   secrets: Secrets,
   projectId: string,
@@ -72,7 +75,9 @@ export async function sealUpstream(
   return { ...rest, apiKey: apiKey ? await secrets.seal(apiKey, projectKey(projectId)) : null };
 }
 
-/** A Stripe account's keys, sealed for this project's row. Throws 400 without `SECRETS_KEY`. */
+/**
+ * Encrypts the keys of a Stripe account for this project's row. Throws 400 without `SECRETS_KEY`.
+ */
 export async function sealStripe(
   secrets: Secrets,
   projectId: string,

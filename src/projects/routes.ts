@@ -21,7 +21,9 @@ interface AdminDeps {
   projectCache: ProjectCache;
 }
 
-/** The admin API, for whoever has `ADMIN_KEY`; without one set, it is not there. */
+/**
+ * The operator's endpoints for projects. They need `ADMIN_KEY`; without one set, they do not exist.
+ */
 export function projectRoutes(services: AdminDeps) {
   const { admin, deps, projectCache, adminGuard } = services;
   const body = async ({ request, inTime }: Incoming) =>

@@ -21,16 +21,16 @@ export type Scope = typeof scopes[number];
 const httpUrl = z.string().max(2048).refine((text) => {
   const url = URL.parse(text);
   return url !== null && /^https?:$/.test(url.protocol) && !url.username && !url.password;
-}, { error: "must be an http or https address without credentials" });
+}, { error: "must be an http or https URL without credentials" });
 
-// Placeholders stand behind the host: whoever is named in one must not choose where links lead.
+// Placeholders come after the host, so that a value cannot choose where links lead.
 const addressTemplate = z.string().max(2048).refine((text) => {
   const filled = text.replace(/\{(user|project|amount)\}/g, "x");
   return /^https?:\/\/[^/?#{}\\@]+([/?#]|$)/.test(text) && URL.canParse(filled);
 }, {
-  error: "must be an http or https address, with {user}, {project} and {amount} after its host",
+  error: "must be an http or https URL, with {user}, {project} and {amount} only after the host",
 }).refine((text) => !/\{(?!(user|project|amount)\})/.test(text), {
-  error: "knows only {user}, {project} and {amount}",
+  error: "may only contain the placeholders {user}, {project} and {amount}",
 });
 
 const upstreamSchema = z.strictObject({
@@ -48,32 +48,32 @@ const secretText = z.string().min(8).max(512).regex(/^[\x21-\x7e]+$/, {
 
 const stripeSchema = z.strictObject({ secretKey: secretText, webhookSecret: secretText });
 
-/** A project's own account at Stripe, as stored. */
+/** A project's own Stripe account, as stored. */
 export interface StripeKeys {
   secretKey: Sealed;
   webhookSecret: Sealed;
 }
 
 const oneToSix = "must be one to six amounts";
-/** What the hosted page offers. */
+/** The settings of the hosted top-up page. */
 const topUpSchema = z.strictObject({
   amounts: z.array(
-    moneyDecimal("An amount to choose; it may be outside what may be typed.").refine(
+    moneyDecimal("A suggested amount. It may be outside `min` and `max`.").refine(
       (amount) => amount !== "0",
       { error: "must be more than 0" },
     ),
   ).min(1, { error: oneToSix }).max(6, { error: oneToSix }).default(["5", "10", "25"]),
-  min: moneyDecimal("The least that may be typed.").default("1"),
-  max: moneyDecimal("The most that may be typed.").default("1000"),
+  min: moneyDecimal("The least that may be entered.").default("1"),
+  max: moneyDecimal("The most that may be entered.").default("1000"),
   checkoutUrl: addressTemplate.nullable().default(null).meta({
-    description: "Your own checkout, with {user}, {project} and {amount}; else Stripe's.",
+    description: "Your own checkout, with {user}, {project} and {amount}. Default: Stripe's.",
   }),
 }).refine(({ min, max }) => fromDecimal(min) <= fromDecimal(max), {
   path: ["max"],
   error: "must not be less than 'topUp.min'",
-}).meta({ id: "TopUp", description: "What the hosted top-up page offers." });
+}).meta({ id: "TopUp", description: "The settings of the hosted top-up page." });
 
-/** Where a project's chats go, as stored. */
+/** Where a project's calls are sent, as stored. */
 export type UpstreamSettings = Omit<z.output<typeof upstreamSchema>, "apiKey"> & {
   apiKey: Sealed | null;
 };
@@ -83,41 +83,44 @@ const count = z.int().min(1, { error: rate }).max(1_000_000_000, { error: rate }
   .default(null);
 const rates = { requestsPerMinute: count, tokensPerMinute: count, concurrent: count };
 
-/** What one user, and one key, may use. */
+/** The limits of one user, and of one key. */
 const limitsSchema = z.strictObject({
   user: z.strictObject({
     ...rates,
-    spendPerDay: moneyDecimal("Most that a user may spend in a day, UTC.").nullable().default(null),
-    spendPerMonth: moneyDecimal("Most that a user may spend in a month, UTC.").nullable().default(
+    spendPerDay: moneyDecimal("The most that a user may spend in a day (UTC).").nullable().default(
       null,
     ),
+    spendPerMonth: moneyDecimal("The most that a user may spend in a month (UTC).").nullable()
+      .default(
+        null,
+      ),
   }).prefault({}),
   key: z.strictObject(rates).prefault({}),
   reply: z.enum(["error", "message"]).default("error").meta({
-    description: "To whoever is too fast: 429, or an assistant message.",
+    description: "The response to a user over a rate limit: 429, or an assistant message.",
   }),
-}).meta({ id: "Limits", description: "What one user, and one key, may use; null is no limit." });
-/** No limit at all. */
+}).meta({ id: "Limits", description: "The limits of one user, and of one key; null is no limit." });
+/** No limits. */
 export const noLimits = limitsSchema.parse({});
-/** What one user may use. */
+/** The limits of one user. */
 export type UserLimits = z.output<typeof limitsSchema>["user"];
-/** What one key may use. */
+/** The limits of one key. */
 export type KeyLimits = z.output<typeof limitsSchema>["key"];
 
-/** Why a user reads a message of the paywall. */
+/** Why a user gets a message of the paywall. */
 export const messageReasons = [
   ...Object.values(refusalReasons).map(({ code }) => code),
   "rate_limit",
   "cut",
   "low_balance",
 ] as const;
-/** One of them. */
+/** A reason for a message. */
 export type MessageReason = typeof messageReasons[number];
 
 const messageTemplate = z.string().min(1).max(1_000).refine((text) => text.includes("{{url}}"), {
   error: "must contain {{url}}",
 }).refine((text) => !/\{\{(?!(url|name|balance)\}\})/.test(text), {
-  error: "knows only {{url}}, {{name}} and {{balance}}",
+  error: "may only contain {{url}}, {{name}} and {{balance}}",
 });
 
 const currencies = new Set(Intl.supportedValuesOf("currency").map((code) => code.toLowerCase()));
@@ -125,39 +128,42 @@ const currencies = new Set(Intl.supportedValuesOf("currency").map((code) => code
 const settings = {
   name: z.string().trim().min(1, { error: "must not be empty" }).max(128),
   ownerUserId: z.string().min(1).max(userIdCharsMax).meta({
-    description: "Your own id of the project's owner; events carry it.",
+    description: "Your own id of the project's owner. Events contain it.",
   }),
   pricing: pricingSchema,
   upstream: upstreamSchema.nullable().meta({
-    description: "Where chats go; null: to the server's `UPSTREAM_URL`.",
+    description: "Where calls are sent; null: the server's `UPSTREAM_URL`.",
   }),
   topUpUrl: addressTemplate.nullable().meta({
-    description: "Your own page for topping up, with {user}, {project} and {amount}; null: the " +
+    description: "Your own top-up page, with {user}, {project} and {amount}; null: the " +
       "hosted page.",
   }),
   userSource: z.enum(["any", "header"]).meta({
     description: "`header`: only `X-Service-User` names the user.",
   }),
   maxOutputTokens: tokenCount.meta({
-    description: "Most output tokens of one choice of an answer.",
+    description: "The most output tokens of one choice of a response.",
   }),
   allowedFields: z.array(z.string().min(1).max(64)).max(32).meta({
-    description: "Chat fields that cost what has no price here, and are let through all the same.",
+    description:
+      "Request fields that cost extra but have no price here, and that are passed on anyway.",
   }),
-  billingEvents: z.boolean().meta({ description: "Whether `balance.*` and `usage.*` are sent." }),
+  billingEvents: z.boolean().meta({
+    description: "Whether `balance.*` and `usage.*` events are sent.",
+  }),
   messages: z.record(
     z.string().regex(/^[a-z]{2,3}(-[a-z0-9]{2,8})*$/, {
       error: "must be a lowercase language tag",
     }),
     z.partialRecord(z.enum(messageReasons), messageTemplate),
   ).meta({
-    description: "Your own words to users, by lowercase language and reason, with {{url}}, " +
+    description: "Your own messages to users, by lowercase language and reason, with {{url}}, " +
       "{{name}} and {{balance}}.",
   }),
   topUp: topUpSchema,
-  stripe: stripeSchema.nullable().meta({ description: "Your account at Stripe." }),
-  trialCredits: moneyDecimal("Given to each user once, with their first operation."),
-  lowBalance: moneyDecimal("An answer that leaves less than this ends with a warning.").nullable(),
+  stripe: stripeSchema.nullable().meta({ description: "Your Stripe account." }),
+  trialCredits: moneyDecimal("Granted to each user once, with their first operation."),
+  lowBalance: moneyDecimal("A response that leaves less than this ends with a warning.").nullable(),
   limits: limitsSchema,
 };
 
@@ -169,7 +175,7 @@ export const createProjectSchema = z.strictObject({
     error: "must be a lowercase ISO 4217 code",
   }).default("usd"),
   mode: z.enum(["default", "shared"]).default("default").meta({
-    description: "`default`: each user's money is the project's. `shared`: it is in wallets.",
+    description: "`default`: users' money belongs to the project. `shared`: it is in wallets.",
   }),
   pricing: settings.pricing.prefault({}),
   upstream: settings.upstream.default(null),
@@ -185,10 +191,10 @@ export const createProjectSchema = z.strictObject({
   lowBalance: settings.lowBalance.default(null),
   limits: settings.limits.prefault({}),
 }).meta({ id: "NewProject" });
-/** What makes a project. */
+/** The settings of a new project. */
 export type CreateProject = z.output<typeof createProjectSchema>;
 
-/** The body of `PATCH /v1/admin/projects/{id}`: what is given is replaced. */
+/** The body of `PATCH /v1/admin/projects/{id}`: given fields are replaced. */
 export const updateProjectSchema = z.strictObject({
   ...settings,
   pricing: z.strictObject({
@@ -198,18 +204,20 @@ export const updateProjectSchema = z.strictObject({
     models: z.record(z.string().min(1).max(256), modelPriceSchema),
   }).partial(),
 }).partial().meta({ id: "ProjectChanges" });
-/** What changes a project. */
+/** A change of a project's settings. */
 export type UpdateProject = z.output<typeof updateProjectSchema>;
 
-/** What whoever makes an API key says of it. */
+/** The settings of a new API key. */
 export const apiKeyFields = {
   name: z.string().max(128).default(""),
-  scopes: z.array(z.enum(scopes)).min(1, { error: "must hold at least one" }).default([...scopes]),
+  scopes: z.array(z.enum(scopes)).min(1, { error: "must contain at least one" }).default([
+    ...scopes,
+  ]),
   defaultUser: userIdSetting.nullable().default(null).meta({
-    description: "The end user where a request names none.",
+    description: "The end user of requests that name none.",
   }),
   user: userIdSetting.nullable().default(null).meta({
-    description: "The one end user that the key is for. Only with `chat` as its single scope.",
+    description: "The only end user of the key. Requires `chat` as its single scope.",
   }),
 };
 
@@ -218,20 +226,20 @@ export const createKeySchema = z.strictObject(apiKeyFields).refine(
   (key) => key.user === null || key.scopes.every((scope) => scope === "chat"),
   {
     path: ["user"],
-    error: "binds only a key whose single scope is chat",
+    error: "requires that chat is the key's single scope",
   },
 ).meta({ id: "NewApiKey" });
-/** What makes an API key. */
+/** The settings of a new API key, validated. */
 export type CreateKey = z.output<typeof createKeySchema>;
 
-/** A project: its settings and prices. One row; its version moves with every change below it. */
+/** A project: its settings and prices. One row; its version changes with every change below it. */
 export interface Project extends Omit<CreateProject, "upstream" | "stripe"> {
   id: string;
   upstream: UpstreamSettings | null;
   stripe: StripeKeys | null;
   status: "active" | "archived";
   /**
-   * Active subscriptions and the events they want. Written by webhooks; never shown with the
+   * Active subscriptions and the events they match. Written by webhooks; never shown with the
    * project.
    */
   listeners: SubscribedPatterns[];
@@ -239,7 +247,7 @@ export interface Project extends Omit<CreateProject, "upstream" | "stripe"> {
   updatedAt: string;
 }
 
-/** An API key's record. The key itself is nowhere: only its SHA-256, and its end for people. */
+/** An API key's record. The key itself is not stored: only its SHA-256, and its last characters. */
 export interface ApiKey extends CreateKey {
   id: string;
   projectId: string;

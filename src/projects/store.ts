@@ -10,18 +10,18 @@ import type { Kv, Row, Write } from "../store/kv.ts";
 import { pagesUnder } from "../store/scan.ts";
 import { type ApiKey, noLimits, type Project } from "./schema.ts";
 
-/** A project as it stood at one version of its row. */
+/** A project at one version of its row. */
 export interface ProjectSnapshot {
   readonly project: Project;
   readonly version: string;
 }
 
-/** The project, or null when there is none. */
+/** Reads the project, or null when there is none. */
 export async function readProject(kv: Kv, projectId: string): Promise<ProjectSnapshot | null> {
   return toSnapshot(await kv.get(projectKey(projectId)));
 }
 
-/** Projects in order of creation, from `cursor` (an id, inclusive). */
+/** Lists projects in order of creation, from `cursor` (an id, inclusive). */
 export async function listProjects(kv: Kv, limit: number, cursor?: string): Promise<Project[]> {
   const start = cursor ? { start: projectKey(cursor) } : {};
   const rows = await kv.list({ prefix: projectsPrefix, ...start, limit });
@@ -30,7 +30,7 @@ export async function listProjects(kv: Kv, limit: number, cursor?: string): Prom
 
 const keysPerRead = 500;
 
-/** All of the project's keys, in order of creation. */
+/** Lists all of the project's keys, in order of creation. */
 export async function listApiKeys(kv: Kv, projectId: string): Promise<ApiKey[]> {
   const keys: ApiKey[] = [];
   for await (const rows of pagesUnder(kv, apiKeysPrefix(projectId), keysPerRead)) {
@@ -39,7 +39,7 @@ export async function listApiKeys(kv: Kv, projectId: string): Promise<ApiKey[]> 
   return keys;
 }
 
-/** One key's record and the version to check, or null. */
+/** Reads one key's record and the version to check, or null. */
 export async function readApiKey(
   kv: Kv,
   projectId: string,
@@ -49,7 +49,7 @@ export async function readApiKey(
   return row.value && row.version ? { key: fromBytes(row.value), version: row.version } : null;
 }
 
-/** The key that has this hash and its project, or null when either is missing. */
+/** Finds the key with this hash and its project, or null when either is missing. */
 export async function findByHash(
   kv: Kv,
   hash: string,
@@ -66,14 +66,16 @@ export async function findByHash(
   return { key: fromBytes(keyRow.value), snapshot };
 }
 
-/** Adds the project's row to `write`; `version` null makes it, else it must still be that one. */
+/**
+ * Adds the project's row to `write`; a null `version` creates it, otherwise it must be unchanged.
+ */
 export function putProject(write: Write, project: Project, version: string | null): void {
   const key = projectKey(project.id);
   write.checks.push({ key, version });
   write.sets.push({ key, value: toBytes(project) });
 }
 
-/** Adds a key's row to `write` and, when it is new, the way to it from its hash. */
+/** Adds a key's row to `write` and, when it is new, the index row of its hash. */
 export function putApiKey(write: Write, key: ApiKey, hash: string | null): void {
   write.sets.push({ key: apiKeyKey(key.projectId, key.id), value: toBytes(key) });
   if (!hash) return;
@@ -82,7 +84,7 @@ export function putApiKey(write: Write, key: ApiKey, hash: string | null): void 
   write.sets.push({ key: apiKeyHashKey(hash), value: toBytes(pointer) });
 }
 
-/** What rows lack that were written before there was such a setting. */
+/** Defaults for rows that were written before the setting existed. */
 const addedLater = {
   limits: noLimits,
   listeners: [],

@@ -2,9 +2,9 @@ import { z } from "zod";
 import { idOf, nextCursor, time } from "../base/fields.ts";
 import { type ApiKey, apiKeyFields, createProjectSchema, type Project } from "./schema.ts";
 
-const set = z.literal("set").meta({ description: "It is there; it is never shown." });
+const set = z.literal("set").meta({ description: "Whether the secret is set; it is never shown." });
 
-/** A project as an operator sees it: its settings, without the secrets among them. */
+/** A project as an operator sees it: its settings, without secrets. */
 export const projectSchema = createProjectSchema.extend({
   id: idOf("pw", "The project."),
   stripe: z.object({ secretKey: set, webhookSecret: set }).nullable(),
@@ -21,14 +21,14 @@ export const projectSchema = createProjectSchema.extend({
 /** A project as an operator sees it. */
 export type ProjectView = z.output<typeof projectSchema>;
 
-/** The answer to a question for a project, and to every change of one. */
+/** The response to reading or changing a project. */
 export const oneProjectSchema = z.object({ project: projectSchema });
 
 /** A page of projects. */
 export const projectsSchema = z.object({ projects: z.array(projectSchema), nextCursor });
 
 const secretKey = z.string().regex(/^sk_/).meta({
-  description: "The key itself. It is shown this once, and stored only as its SHA-256.",
+  description: "The key itself. It is shown only here, and stored only as its SHA-256.",
 });
 
 /** A new project, with its first key. */
@@ -36,8 +36,8 @@ export const madeProjectSchema = z.object({ project: projectSchema, apiKey: secr
 
 /** An API key as an operator sees it. */
 export const apiKeySchema = z.object({
-  id: idOf("key", "The key's own id, which opens nothing."),
-  projectId: idOf("pw", "The project that it opens."),
+  id: idOf("key", "The key's id, which grants no access."),
+  projectId: idOf("pw", "The project of the key."),
   ...apiKeyFields,
   suffix: z.string().meta({ description: "The key's last four characters, to tell keys apart." }),
   createdAt: time,
@@ -48,10 +48,10 @@ export const apiKeySchema = z.object({
 export const keysSchema = z.object({ keys: z.array(apiKeySchema) });
 /** A new key. */
 export const madeKeySchema = z.object({ key: apiKeySchema, apiKey: secretKey });
-/** A key that has ended. */
+/** A revoked key. */
 export const revokedKeySchema = z.object({ revoked: z.literal(true), key: apiKeySchema });
 
-/** A project as an operator sees it: the upstream's key is only said to be there. */
+/** Returns a project as an operator sees it: of the upstream's key only that it is set. */
 export function viewProject(project: Project): ProjectView {
   const { upstream, stripe, listeners: _, ...rest } = project;
   return {
@@ -61,7 +61,7 @@ export function viewProject(project: Project): ProjectView {
   };
 }
 
-/** A key's record, which shows nothing of the key itself but its end. */
+/** Returns a key's record, which shows only the last characters of the key itself. */
 export function viewKey(key: ApiKey): z.output<typeof apiKeySchema> {
   return key;
 }

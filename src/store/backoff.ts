@@ -3,8 +3,8 @@ import type { Deps } from "../deps.ts";
 const retryBaseMs = 4;
 
 /**
- * Before one more attempt at what others write to as well: from none to twice a growing delay, so
- * that two processes do not meet again and again.
+ * Waits before another attempt to write what others write too: between zero and twice a growing
+ * delay, so that two processes do not collide again and again.
  */
 export async function backOff(
   { clock, randomBytes }: Pick<Deps, "clock" | "randomBytes">,

@@ -5,29 +5,30 @@ export interface PendingWrite {
   write: Write;
   resolve: (version: string | null) => void;
   reject: (error: unknown) => void;
-  /** Measured once, when it is first looked at beside others. */
+  /** Computed once, when the write is first compared with others. */
   size?: Size;
 }
 
-/** Some pending writes as one. */
+/** Several pending writes as one. */
 export interface Batch {
   write: Write;
   members: PendingWrite[];
 }
 
-// Deno KV's limits for one atomic write, less the marker and some room for its own encoding:
+// Deno KV's limits for one atomic write, less the marker and some space for its own encoding:
 // 1,000 mutations, 800 KiB in all, 80 KiB of keys.
 const mutationsMax = 950;
 const bytesMax = 700 * 1024;
 const keyBytesMax = 70 * 1024;
-/** A row of sums is smaller. Counted for each write, although those of a project share one. */
+/** A row of sums is smaller. Counted for each write, although the writes of a project share one. */
 const sumBytesMax = 15 * 1024;
 
 /**
  * Takes as many writes from the head of `queue` as fit into one atomic write. A write stays behind
- * when it changes a key that an earlier member changes otherwise, checks one that an earlier member
- * changes, or expects another version of a checked key: such two can never be one write. So each
- * member is told what it would be told alone, after those before it. Always takes at least one.
+ * when it changes a key that an earlier member changes differently, checks a key that an earlier
+ * member changes, or expects another version of a checked key: such writes can never be one. So
+ * each member gets the result that it would get alone, after those before it. Always takes at least
+ * one.
  */
 export function openBatch(queue: PendingWrite[], checksMax: number): Batch {
   const first = queue[0];
@@ -52,7 +53,7 @@ export function openBatch(queue: PendingWrite[], checksMax: number): Batch {
       break;
     }
     if (!agrees(size, checks) || clashes(size, touched)) {
-      // What comes later must not overtake it.
+      // Later writes must not overtake it.
       for (const { text } of size.changes) touched.set(text, null);
       left.push(pending);
       continue;
@@ -74,23 +75,23 @@ export function openBatch(queue: PendingWrite[], checksMax: number): Batch {
   return batch;
 }
 
-// What one write may have before more is added to it: whatever is added still fits then.
+// The most that one write may contain before more is added: what is added still fits then.
 const largeSets = 400;
 const largeBytes = 350 * 1024;
 
-/** Whether a write has half of what one can have: time to begin another. */
+/** Whether a write has reached half of what fits into one: time to start another. */
 export function isLarge({ sets }: Pick<Write, "sets">): boolean {
   return sets.length > largeSets ||
     sets.reduce((bytes, { value }) => bytes + value.length, 0) > largeBytes;
 }
 
-/** A write as far as it decides with which others it can be one. */
+/** What decides which other writes a write can be combined with. */
 interface Size {
   changes: Change[];
   checks: { text: string; check: Write["checks"][number] }[];
-  /** Rows of sums that it adds to. */
+  /** The rows of sums that it adds to. */
   sums: number;
-  /** In all, and those of keys, as Deno KV counts them: at least so many. */
+  /** The total size, and that of keys, as Deno KV counts them: never an underestimate. */
   bytes: number;
   keyBytes: number;
 }
@@ -103,8 +104,8 @@ interface Change {
 }
 
 /**
- * Two writes of the same value to a key are one, unless the later one checks it: of two that claim
- * a row alike, one is too late. Anything else must stay two.
+ * Two writes of the same value to a key can be combined, unless the later one checks it: of two
+ * equal claims to a row, one is too late. Anything else stays separate.
  */
 function clashes({ changes, checks }: Size, touched: Map<string, Uint8Array | null>): boolean {
   for (const { text } of checks) {
@@ -122,12 +123,12 @@ function isShared(value: Uint8Array, other: Uint8Array | null | undefined): bool
   return other instanceof Uint8Array && sameBytes(value, other);
 }
 
-/** Whether two values are the same, byte for byte. */
+/** Whether two values are equal, byte for byte. */
 export function sameBytes(one: Uint8Array, other: Uint8Array): boolean {
   return one.length === other.length && one.every((byte, at) => byte === other[at]);
 }
 
-/** Whether a write expects no other version of a key than the writes gathered so far. */
+/** Whether a write expects the same version of each key as the writes gathered so far. */
 function agrees({ checks }: Size, gathered: Map<string, Write["checks"][number]>): boolean {
   for (const { text, check } of checks) {
     const known = gathered.get(text);
@@ -145,7 +146,7 @@ function measure({ checks, sets, deletes, additions }: Write): Size {
     size.bytes += keySize(check.key, text);
   }
   for (const { key, value } of sets) {
-    // What is written was mostly checked under the very same key.
+    // Most written keys were checked with the same key object.
     const text = size.checks.find(({ check }) => check.key === key)?.text ?? keyText(key);
     const keyBytes = keySize(key, text);
     size.changes.push({ text, key, value });
@@ -164,14 +165,17 @@ function measure({ checks, sets, deletes, additions }: Write): Size {
 const narrow = /^[\x00-\x7f]*$/;
 
 /**
- * An upper bound of a key's encoded size: 9 bytes a number, 2 around each text, and of that 1 byte
- * for an ASCII character, else 3.
+ * Returns an upper bound of a key's encoded size: 9 bytes for a number, 2 around each text, and in
+ * it 1 byte for an ASCII character, else 3.
  */
 function keySize(key: Key, text: string): number {
   return key.length * 9 + text.length * (narrow.test(text) ? 1 : 3);
 }
 
-/** A key as text, to compare by. Parts cannot run together: ids and users hold no U+0000. */
+/**
+ * Returns a key as text, for comparison. Parts cannot run together: ids and users contain no
+ * U+0000.
+ */
 export function keyText(key: Key): string {
   return key.join("\u0000");
 }

@@ -6,19 +6,19 @@ import { commitMarkerKey } from "./keys.ts";
 import { asStoreFault, emptyWrite, type Increment, type Kv, type Write } from "./kv.ts";
 import { added, createSums } from "./sums.ts";
 
-/** What became of a write: its version, or null when a check failed and nothing was written. */
+/** The result of a write: its version, or null when a check failed and nothing was written. */
 export type CommitResult = string | null;
 
-/** Commits writes, coalescing those that arrive while a commit is under way. */
+/** Commits writes, combining those that arrive during a commit. */
 export interface Committer {
   /**
-   * All of `write` or nothing of it. Null: a check failed. Throws `ApiError` 503 when the store
-   * cannot say, in which case the write has either landed or never will.
+   * Writes all of `write` or nothing. Null: a check failed. Throws `ApiError` 503 when the store
+   * gives no answer; the write has then either landed or never will.
    */
   commit(write: Write): Promise<CommitResult>;
-  /** Counts what has no write of its own: it goes with the next one, or with `flush`. */
+  /** Adds to a sum without a write of its own: it goes with the next write, or with `flush`. */
   count(addition: Increment): void;
-  /** Writes what was only counted so far, if anything. Throws as `commit` does. */
+  /** Writes the increments that are only counted so far, if any. Throws as `commit` does. */
   flush(): Promise<void>;
   /** Resolves when nothing is pending or under way. */
   idle(): Promise<void>;
@@ -37,16 +37,17 @@ interface CommitterOptions {
 
 const landed = new TextEncoder().encode("landed");
 const abandoned = new TextEncoder().encode("abandoned");
-/** How often an outcome that the store would not tell is asked for again. */
+/** How often an unknown outcome is queried again. */
 const resolveAttemptsMax = 3;
-/** Most of what was only counted that goes with one write, which has room for so many rows more. */
+/** The most counted increments that go with one write, which reserves space for that many rows. */
 const ridingMax = 5;
 
 /**
- * The group commit. One atomic write is under way at a time; what arrives meanwhile goes into the
- * next, so an idle service adds no delay and a busy one pays one fsync for many requests. Two at a
- * time, of the same 64 callers, are smaller, cost more, and answer no more a second.
- * A batch that fails a check is retried member by member: one stale member harms no other.
+ * The group commit. One atomic write is under way at a time, and what arrives during it goes into
+ * the next: an idle service adds no delay, and a busy one pays one fsync for many requests. Two at
+ * a time, for the same 64 callers, are smaller, cost more, and complete no more requests a second.
+ * A batch that fails a check is retried member by member: one stale member does not affect the
+ * others.
  */
 export function createCommitter(options: CommitterOptions): Committer {
   const { kv, newBatchId, checksMax, elapsed, meter } = options;
@@ -71,7 +72,7 @@ export function createCommitter(options: CommitterOptions): Committer {
     if (!failed && (outcome !== null || members.length === 1)) {
       return members.forEach((member) => member.resolve(outcome as CommitResult));
     }
-    // A store that does not answer is not asked once more for each member.
+    // A store that does not answer is not called again for each member.
     if (failed && (members.length === 1 || failed.error instanceof ApiError)) {
       return members.forEach((member) => member.reject(asStoreFault(failed.error)));
     }
@@ -82,7 +83,7 @@ export function createCommitter(options: CommitterOptions): Committer {
     }
   }
 
-  /** Sends one atomic write with the sums that it adds to, and with what was counted meanwhile. */
+  /** Sends one atomic write with the sums that it adds to, and the increments counted so far. */
   async function send(write: Write): Promise<CommitResult> {
     const riding = takeCounted();
     const additions = [...write.additions ?? [], ...riding];
@@ -127,8 +128,8 @@ export function createCommitter(options: CommitterOptions): Committer {
   }
 
   /**
-   * Sends one atomic write with a marker. A remote store repeats a write whose answer was lost and
-   * may then say no to what had landed; so after a no or a throw the marker decides.
+   * Sends one atomic write with a marker. A remote store repeats a write whose response was lost,
+   * and may then reject what had landed; so after a rejection or an error the marker decides.
    */
   async function sendMarked(write: Write): Promise<CommitResult> {
     const id = newBatchId();
@@ -145,20 +146,20 @@ export function createCommitter(options: CommitterOptions): Committer {
       return settleUnknown(id, error);
     });
     if (version !== null) {
-      // What a remote store may repeat even later still has to meet its marker: the sweep's to
-      // remove.
+      // What a remote store repeats even later must still meet its marker: the sweep removes it.
       lastMarker = asked ? null : id;
       return version;
     }
     const row = await kv.get(marker).catch(() => null);
-    // Unread, the marker is settled as after a throw; what then has not landed was a no.
+    // If it cannot be read, the marker is settled as after an error; a write that has not landed
+    // was rejected.
     if (!row) return await settleUnknown(id, null);
     return row.value && decodeUtf8(row.value) === "landed" ? row.version : null;
   }
 
   /**
-   * After a throw: writes the marker ourselves. If that succeeds, the write's own check on it can
-   * never pass again, and `cause` is thrown on; if not, the write has landed.
+   * After an error: writes the marker itself. If that succeeds, the write's own check on it can
+   * never pass again, and `cause` is thrown; if not, the write has landed.
    */
   async function settleUnknown(id: string, cause: unknown): Promise<CommitResult> {
     const marker = commitMarkerKey(id);

@@ -5,36 +5,36 @@ import { z } from "zod";
 import type { ApiError } from "../base/errors.ts";
 import { isObject, type Json } from "../base/json.ts";
 
-/** Who is to be forgotten, and the name that stands for them from then on. */
+/** A user to erase, and the name that replaces them. */
 export interface Erasure {
   projectId: string;
   user: string;
-  /** Random: it cannot be worked out from the user. */
+  /** Random: it cannot be derived from the user. */
   pseudonym: string;
-  /** An event's id: from it on, what is said of the user is said of someone new. */
+  /** An event id: from it on, the user's name stands for someone new. */
   until: string;
 }
 
-/** What one page of an eraser came to. */
+/** The result of one page of an eraser. */
 export interface ErasedPage {
-  /** Records that named the user, and no longer do. */
+  /** How many records named the user, and no longer do. */
   erased: number;
-  /** Where to go on; null at the end, or where it waits at the start. */
+  /** Where to continue; null at the end, or when it waits at the start. */
   next: Json | null;
-  /** Something is under way that names the user: come back later, to that place. */
+  /** Something under way names the user: try again later, from the same place. */
   waiting?: boolean;
 }
 
 /**
- * Takes a user out of one kind of records, however many, a bounded page at each call. A page that
- * is done twice, or by two processes at once, comes to the same.
+ * Erases a user from one kind of records, however many, a bounded page at each call. A page that
+ * runs twice, or in two processes at once, has the same result.
  */
 export interface Eraser {
   /** What is erased, in the plural. */
   name: string;
-  /** Why the user cannot be forgotten now, as a 400; null when nothing stands in the way. */
+  /** Returns why the user cannot be erased now, as a 400; null when nothing prevents it. */
   refusal?(erasure: Erasure): Promise<ApiError | null>;
-  /** From `place` on, null being the start. */
+  /** Erases from `place` on; null is the start. */
   page(erasure: Erasure, place: Json | null, budget: ScanBudget): Promise<ErasedPage>;
 }
 
@@ -43,14 +43,14 @@ interface RowEraser {
   kv: Kv;
   committer: Committer;
   prefix(erasure: Erasure): Key;
-  /** What to write in a row's place, and with it; null for a row that does not name the user. */
+  /** Returns what replaces a row; null for a row that does not name the user. */
   rewrite(row: Row, erasure: Erasure): Pick<Write, "sets" | "deletes"> | null;
 }
 
 const rowsPerRead = 100;
 const keyPlace = z.array(z.union([z.string(), z.number()])).min(1).max(4);
 
-/** An eraser of all rows under one prefix, each on its own. */
+/** Creates an eraser of all rows under one prefix, each on its own. */
 export function eraseRows({ name, kv, committer, prefix, rewrite }: RowEraser): Eraser {
   return {
     name,
@@ -69,7 +69,7 @@ export function eraseRows({ name, kv, committer, prefix, rewrite }: RowEraser): 
           changes.map(({ row, change }) => commitUnlessMoved(committer, row, change)),
         );
         erased += landed.filter(Boolean).length;
-        // A row that changed meanwhile is looked at again, with its page.
+        // A row that changed in between is read again, with its page.
         if (landed.includes(false)) {
           return { erased, next: after?.slice(under.length) ?? null, waiting: true };
         }
@@ -82,7 +82,7 @@ export function eraseRows({ name, kv, committer, prefix, rewrite }: RowEraser): 
   };
 }
 
-/** JSON with the pseudonym wherever a whole text is the user's id. */
+/** Returns JSON with the pseudonym in place of every string that equals the user's id. */
 export function renamedUser(
   value: Json,
   { user, pseudonym }: Pick<Erasure, "user" | "pseudonym">,
@@ -97,7 +97,7 @@ export function renamedUser(
   ]));
 }
 
-/** Writes what takes a row's place, if the row is still as it was read. */
+/** Writes a row's replacement, if the row is still as it was read. */
 export async function commitUnlessMoved(
   committer: Committer,
   { key, version }: Pick<Row, "key" | "version">,

@@ -1,7 +1,7 @@
 import { ApiError, storeUnavailable } from "../base/errors.ts";
 import { storeDeadlineMs } from "../base/limits.ts";
 
-/** A key: parts of text, or a number where order by number is wanted. */
+/** A key: strings, or a number where numeric order is needed. */
 export type Key = readonly (string | number)[];
 
 /** A record as read: its bytes and the version that a check names; both null when absent. */
@@ -11,7 +11,7 @@ export interface Row {
   version: string | null;
 }
 
-/** Which rows a listing gives: those under `prefix`, from `start` on (inclusive), up to `end`. */
+/** Which rows a listing returns: those under `prefix`, from `start` on (inclusive), up to `end`. */
 export interface ListOptions {
   prefix: Key;
   start?: Key;
@@ -20,48 +20,52 @@ export interface ListOptions {
   limit: number;
 }
 
-/** Something to add to one field of a sum that the store keeps; whoever reads adds up by place. */
+/** An increment to one field of a stored sum, a vector that is added position by position. */
 export interface Increment {
   key: Key;
   field: string;
   values: readonly bigint[];
 }
 
-/** A plain atomic write: all of it when every checked key still has its version, or nothing. */
+/**
+ * A plain atomic write: everything when every checked key still has its version, otherwise nothing.
+ */
 export interface Write {
   checks: { key: Key; version: string | null }[];
   sets: { key: Key; value: Uint8Array }[];
   deletes: Key[];
-  /** Counted when, and only when, the rest is written. */
+  /** Applied if, and only if, the rest is written. */
   additions?: Increment[];
 }
 
-/** A write that changes nothing yet. */
+/** Returns a write that changes nothing yet. */
 export function emptyWrite(): Write {
   return { checks: [], sets: [], deletes: [] };
 }
 
-/**
- * The part of a key-value store that Farebox stands on, and no more: whatever can do this can
- * carry it.
- */
+/** The part of a key-value store that Farebox needs. Any store that implements it can be used. */
 export interface Kv {
   get(key: Key): Promise<Row>;
-  /** In the order asked for, in as few round trips as the store allows. */
+  /** Returns rows in the requested order, in as few round trips as the store allows. */
   getMany(keys: readonly Key[]): Promise<Row[]>;
   list(options: ListOptions): Promise<Row[]>;
-  /** The new version, or null when a check failed. A throw says nothing of what happened. */
+  /**
+   * Returns the new version, or null when a check failed. When it throws, the outcome is unknown.
+   */
   atomic(write: Write): Promise<string | null>;
   close(): void;
 }
 
-/** Most keys in one `getMany` of Deno KV. */
+/** The most keys in one `getMany` of Deno KV. */
 export const readKeysMax = 10;
 
-/** Waits for `work` so long, then throws what `late` gives; the work itself may still land. */
+/**
+ * Waits for `work` for a limited time, then throws what `late` returns; the work itself may still
+ * complete.
+ */
 export type Bound = <T>(work: Promise<T>, deadlineMs: number, late: () => Error) => Promise<T>;
 
-/** Deno KV, whether a local file or KV Connect. */
+/** Adapts Deno KV: a local file or KV Connect. */
 export function denoKv(kv: Deno.Kv): Kv {
   return {
     get: async (key) => toRow(await kv.get<Uint8Array>(key)),
@@ -92,11 +96,11 @@ export function denoKv(kv: Deno.Kv): Kv {
 }
 
 /**
- * A store whose calls end in time, and whose failed reads are `ApiError` 503. What a failed write
- * means is for the committer to find out, so its own error is passed on.
+ * Adds deadlines to a store, and turns failed reads into `ApiError` 503. The committer has to find
+ * out what a failed write means, so its error is passed on.
  */
 export function guardKv(kv: Kv, bound: Bound): Kv {
-  const late = () => storeUnavailable(`no answer within ${storeDeadlineMs} ms`);
+  const late = () => storeUnavailable(`no response within ${storeDeadlineMs} ms`);
   const inTime = <T>(work: Promise<T>): Promise<T> => bound(work, storeDeadlineMs, late);
   const read = <T>(work: Promise<T>): Promise<T> =>
     inTime(work).catch((error) => {
@@ -111,7 +115,7 @@ export function guardKv(kv: Kv, bound: Bound): Kv {
   };
 }
 
-/** What the store threw, as the 503 that callers see; its own words stay in the log. */
+/** Returns a store's error as the 503 that callers see; its own message goes to the log. */
 export function asStoreFault(error: unknown): ApiError {
   return error instanceof ApiError ? error : storeUnavailable(error);
 }

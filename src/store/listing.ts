@@ -2,34 +2,34 @@ import { firstIdAt, type IdKind } from "../base/ids.ts";
 import type { JsonObject } from "../base/json.ts";
 import type { Key, Kv, Row } from "./kv.ts";
 
-/** Which records are asked for. */
+/** Which records to list. */
 export interface ListingQuery {
-  /** The place of the last one that is known; null for the first page. */
+  /** The position of the last known record; null for the first page. */
   after: string | null;
-  /** By when they were made: from that millisecond on, up to this one (exclusive). */
+  /** Limits the time of creation: from this millisecond on, up to that one (exclusive). */
   from: number | null;
   to: number | null;
 }
 
-/** Some records, possibly none, and the place after them; null at the end. */
+/** Some records, possibly none, and the position after them; null at the end. */
 export interface ListingPage {
   records: JsonObject[];
   next: string | null;
 }
 
-/** All records of one kind of a project, in an order that never changes, page by page. */
+/** Lists all records of one kind of a project, in an order that never changes, page by page. */
 export type Listing = (query: ListingQuery) => Promise<ListingPage>;
 
-/** Rows that one page reads: few enough that a listing at full speed keeps nobody waiting. */
+/** How many rows one page reads: few enough that a listing at full speed delays no one. */
 export const rowsPerPage = 200;
 
-// What an entry is named after may have begun long before it: an answer runs for up to an hour, and
-// one that died with the machine is charged when the machine is back.
+// An entry's id may be much older than the entry: a response runs for up to an hour, and one that
+// died with the machine is charged when the machine is back.
 const earlierMs = 7 * 24 * 60 * 60 * 1000;
 /** A clock may have been set back. */
 const laterMs = 60 * 60 * 1000;
 
-/** The rows under a prefix whose keys end in an id: in order of time, place by place. */
+/** Lists the rows under a prefix whose keys end in an id, in order of time. */
 export async function listByTime(
   kv: Kv,
   { prefix, kind, read }: {
@@ -42,7 +42,7 @@ export async function listByTime(
   const first = from === null ? "" : firstIdAt(kind, from - earlierMs);
   const end = to === null ? pastAll : firstIdAt(kind, to + laterMs);
   const known = after === null || after < first ? null : after;
-  // The store refuses a range that ends before it starts.
+  // The store rejects a range that ends before it starts.
   if ((known ?? first) >= end) return { records: [], next: null };
   const rows = await kv.list({
     prefix,
@@ -60,5 +60,5 @@ export async function listByTime(
   return { records, next: last && rows.length === rowsPerPage ? String(last.key.at(-1)) : null };
 }
 
-/** Sorts behind every id. */
+/** Sorts after every id. */
 const pastAll = "~";

@@ -3,13 +3,13 @@ import { commitMarkersPrefix } from "./keys.ts";
 import type { Kv } from "./kv.ts";
 
 const markersPerSweep = 200;
-/** Far longer than any write may be under way, so that no marker is still needed. */
+/** Far longer than any write can be under way: no marker is needed any more. */
 const markerLifetimeMs = 10 * 60 * 1000;
 
 /**
- * Removes commit markers that dead processes left; a bounded part at each call. A marker's age is
- * how long it was seen here, by the clock that nobody sets: one that went too early would let a
- * write that has landed be told as one that has not.
+ * Removes commit markers that dead processes left behind; a bounded part at each call. A marker's
+ * age is how long this process has seen it, by a clock that no one sets: removing one too early
+ * would let a write that landed be reported as failed.
  */
 export function createMarkerSweep(
   { kv, clock, metrics }: Pick<Deps, "clock" | "metrics"> & { kv: Kv },

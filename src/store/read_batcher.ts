@@ -7,10 +7,10 @@ interface Asked {
 }
 
 /**
- * A store whose reads go together: what is asked for while a read is under way goes with the next
- * one, as with the group commit. Each call of a store costs as much as reading many rows, and a
- * local one does one thing at a time. What was asked for together is never read further apart than
- * without this. A read waits at most for another's deadline, and then for its own.
+ * Combines reads: those requested during a read go together with the next one, as in the group
+ * commit. A call of a store costs as much as reading many rows, and a local one does one thing at a
+ * time. Keys requested together are never read further apart than without this. A read waits at
+ * most for the deadline of the one before it, and then for its own.
  */
 export function batchReads(kv: Kv): Kv {
   const waiting: Asked[] = [];
@@ -51,7 +51,7 @@ export function batchReads(kv: Kv): Kv {
   };
 }
 
-/** As many calls together as one read of the store takes, and no call torn apart. */
+/** As many requests as one read of the store takes, and never a part of one. */
 function groupsOf(asked: readonly Asked[]): Asked[][] {
   const groups: Asked[][] = [];
   let size = Infinity;

@@ -3,26 +3,26 @@ import { badCursor } from "../base/errors.ts";
 import type { Json } from "../base/json.ts";
 import type { Key, Kv, Row } from "./kv.ts";
 
-/** What was looked at, by its name, and how often. */
+/** How many records were checked, by kind. */
 export type ScanCounts = Record<string, number>;
 
-/** What one page of a scan has found. */
+/** The result of one page of a scan. */
 export interface ScanPage {
   checked: ScanCounts;
   /** Sentences that name the record and what is wrong with it. */
   faults: string[];
-  /** Where to go on; null at the end. */
+  /** Where to continue; null at the end. */
   next: Json | null;
 }
 
 /** Goes through records of the store, however many, a bounded page at each call. */
 export interface Scan {
   name: string;
-  /** From `place` on, null being the start. Throws 400 for a place that it never gave. */
+  /** Scans from `place` on; null is the start. Throws 400 for an invalid place. */
   page(place: Json | null, budget: ScanBudget): Promise<ScanPage>;
 }
 
-/** How much one call may still do: reads count, and time. */
+/** How much one call may still do: a number of reads, and a time. */
 export class ScanBudget {
   #readsLeft: number;
   readonly #isLate: () => boolean;
@@ -41,7 +41,7 @@ export class ScanBudget {
   }
 }
 
-/** What a record says; null for one that cannot be read, which is a fault like any other. */
+/** Parses a record; null for an unreadable one, which is reported as a fault. */
 export function readOrNull<T>(
   value: Uint8Array | null,
   decode: (bytes: Uint8Array) => T,
@@ -58,17 +58,19 @@ export function countRows(counts: ScanCounts, what: string, by = 1): void {
   counts[what] = (counts[what] ?? 0) + by;
 }
 
-/** The rows after `after`, or the first ones. */
+/** Lists the rows after `after`, or the first ones. */
 export function listAfter(
   kv: Kv,
   prefix: Key,
   { after, limit }: { after: Key | null; limit: number },
 ): Promise<Row[]> {
-  // No key of ours is the beginning of another one under the same prefix.
+  // No key is a prefix of another one under the same prefix.
   return kv.list({ prefix, ...(after ? { start: [...after, ""] } : {}), limit });
 }
 
-/** All rows under a prefix, so many at each read: what is added meanwhile at the end comes too. */
+/**
+ * Yields all rows under a prefix, page by page, including rows added at the end in the meantime.
+ */
 export async function* pagesUnder(kv: Kv, prefix: Key, limit: number): AsyncGenerator<Row[]> {
   for (let after: Key | null = null;;) {
     const rows: Row[] = await listAfter(kv, prefix, { after, limit });
@@ -79,13 +81,13 @@ export async function* pagesUnder(kv: Kv, prefix: Key, limit: number): AsyncGene
   }
 }
 
-/** The rest of a key after a prefix: where a scan of the rows under it goes on. */
+/** The rest of a key after a prefix: the position of a scan of the rows under it. */
 const keyPlace = z.array(z.union([z.string(), z.number()])).min(1).max(4)
   .refine((parts) => parts.join("").length <= keyCharsMax);
-/** No key of ours is longer, and none that is could be read. */
+/** No key is longer; a longer one could not be read. */
 const keyCharsMax = 600;
 
-/** Reads a place. Throws 400 for one that does not fit the schema. */
+/** Parses a place. Throws 400 for one that does not match the schema. */
 export function readPlace<S extends z.ZodType>(schema: S, place: Json): z.output<S> {
   const read = schema.safeParse(place);
   if (read.success) return read.data;
@@ -97,11 +99,11 @@ interface RowScan {
   kv: Kv;
   prefix: Key;
   rowsPerRead: number;
-  /** The faults of some rows; counts what it looks at. */
+  /** Returns the faults of some rows; counts what it checks. */
   look(rows: Row[], counts: ScanCounts): Promise<string[]>;
 }
 
-/** A scan of all rows under one prefix. */
+/** Creates a scan of all rows under one prefix. */
 export function scanRows({ name, kv, prefix, rowsPerRead, look }: RowScan): Scan {
   return {
     name,
@@ -123,9 +125,9 @@ export function scanRows({ name, kv, prefix, rowsPerRead, look }: RowScan): Scan
 }
 
 /**
- * Judges a record by others that only ever change in one write with it, while they may change: the
- * verdict counts when the record's version is the same after as before. Of one that never rests
- * nothing is said, but it is counted.
+ * Checks a record against others that only change in one write with it, while they may change: the
+ * result counts when the record's version is the same after as before. A record that keeps changing
+ * is not judged, but it is counted.
  */
 export async function verifyAtRest(
   kv: Kv,

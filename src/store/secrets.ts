@@ -3,44 +3,44 @@ import type { Secret } from "../base/secret.ts";
 import type { Key } from "./kv.ts";
 import { keyText } from "./batch.ts";
 
-/** A secret as it is stored: AES-256-GCM, nonce before ciphertext, in base64. */
+/** A stored secret: AES-256-GCM, nonce before ciphertext, in base64. */
 export type Sealed = { sealed: string };
 
-/** Signs and checks texts for one purpose. */
+/** Signs and verifies texts for one purpose. */
 export interface Signer {
   sign(text: string): Promise<Uint8Array>;
   verify(text: string, signature: Uint8Array<ArrayBuffer>): Promise<boolean>;
 }
 
-/** Keeps secrets out of the store in the clear, and derives the keys that sign links. */
+/** Encrypts secrets for the store, and derives the keys that sign links. */
 export interface Secrets {
-  /**
-   * Encrypts for one place: what is moved to another key does not open. Throws 400 without a key.
-   */
+  /** Encrypts for one row: moved to another key, it does not decrypt. Throws 400 without a key. */
   seal(secret: string, place: Key): Promise<Sealed>;
-  /** The secret again. Throws when no key of ours fits, or the place is another. */
+  /** Decrypts a secret. Throws when no key fits, or the row is another. */
   open(sealed: Sealed, place: Key): Promise<string>;
   /**
-   * The same under the first key; null when it is under that one already. Throws 400
-   * `secret_unreadable` when no key of ours fits.
+   * Encrypts again with the first key; null when it already is. Throws 400
+   * `secret_unreadable` when no key fits.
    */
   reseal(sealed: Sealed, place: Key): Promise<Sealed | null>;
-  /** HMAC-SHA-256 for one purpose, by a key derived with HKDF-SHA-256 (RFC 5869). */
+  /**
+   * Returns an HMAC-SHA-256 signer for one purpose, with a key derived by HKDF-SHA-256 (RFC 5869).
+   */
   signer(purpose: string): Promise<Signer>;
 }
 
 const encoder = new TextEncoder();
 const nonceBytes = 12;
 
-/** What one of the keys can do. */
+/** The operations of one key. */
 interface Opened {
   aes: CryptoKey;
   hmac(purpose: string): Promise<CryptoKey>;
 }
 
 /**
- * Secrets under keys of 32 bytes in base64: the first one seals and signs, all of them open and
- * verify, so that one can take another's place. Without any, storing a secret is refused.
+ * Creates secrets with keys of 32 bytes in base64: the first one encrypts and signs, all of them
+ * decrypt and verify, so that keys can be rotated. Without any, storing a secret is refused.
  */
 export async function createSecrets(
   keys: readonly Secret[],
@@ -76,14 +76,14 @@ export async function createSecrets(
     async seal(secret, place) {
       if (keys.length > 0) return await seal(secret, place);
       throw new ApiError(400, {
-        message: "This server has no SECRETS_KEY, so it stores no secrets.",
+        message: "This server has no SECRETS_KEY, so it cannot store secrets.",
         code: "secrets_key_missing",
       });
     },
     open: (sealed, place) =>
       Promise.any([first, ...others].map((key) => openWith(key, sealed, place)))
         .catch((error) => {
-          throw new Error("no key of SECRETS_KEY opens this secret here", { cause: error });
+          throw new Error("no key of SECRETS_KEY decrypts this secret here", { cause: error });
         }),
     async reseal(sealed, place) {
       const isCurrent = await openWith(first, sealed, place).then(() => true, () => false);
@@ -117,9 +117,9 @@ export async function createSecrets(
 
 function unreadable(place: Key, cause: unknown): ApiError {
   return new ApiError(400, {
-    message: `No key of SECRETS_KEY opens a secret of '${
+    message: `No key of SECRETS_KEY decrypts a secret of '${
       place.at(-1)
-    }': put back the one that does.`,
+    }'. Restore the key that does.`,
     code: "secret_unreadable",
     cause,
   });

@@ -1,16 +1,16 @@
 import { fromBase64Url, toBase64Url } from "../base/base64.ts";
 import type { Secrets } from "./secrets.ts";
 
-/** Text that nobody else can make: a JSON value and its HMAC-SHA-256, in base64url. */
+/** A text that no one else can create: a JSON value and its HMAC-SHA-256, in base64url. */
 export interface SignedTokens {
   make(value: unknown): Promise<string>;
-  /** The value; null when the token is forged or torn. */
+  /** Returns the value; null when the token is forged or damaged. */
   read(token: string): Promise<unknown>;
 }
 
 const encoder = new TextEncoder();
 
-/** Tokens for one purpose: one made for another does not count. */
+/** Creates tokens for one purpose: a token for another is rejected. */
 export async function createSignedTokens(secrets: Secrets, purpose: string): Promise<SignedTokens> {
   const signer = await secrets.signer(purpose);
   return {

@@ -6,33 +6,37 @@ import type { Increment, Key, Write } from "./kv.ts";
 /** Sums by field; each a vector of whole numbers, such as a count and an amount in 1e-9 units. */
 export type Sum = Map<string, readonly bigint[]>;
 
-/** Sums that are kept as rows: how the store can tell totals without reading what they are of. */
+/** Sums stored as rows: totals are available without reading the records that they count. */
 export interface Sums {
-  /** The rows that hold after these additions, and what to call once they have landed. */
+  /** Returns the rows after these increments, and what to call once they are committed. */
   after(additions: readonly Increment[]): { sets: Write["sets"]; committed(): void };
-  /** Nobody knows whether the rows for these additions landed: they are not written to again. */
+  /** The outcome of the write is unknown: its rows are not written to again. */
   abandon(additions: readonly Increment[]): void;
 }
 
-/** One row of a sum: nobody else writes it, so no write has to check it. */
+/** One row of a sum. No other process writes it, so no write has to check it. */
 interface Shard {
   key: Key;
   fields: Sum;
 }
 
-/** Most fields of a row with the same first part (`model:…`); what comes later is `model:other`. */
+/**
+ * The most fields of a row with the same first part (`model:…`); further ones are counted as
+ * `model:other`.
+ */
 const fieldsMax = 24;
-/** Longest name of a field, in bytes of its JSON; longer ones are `…:other` too. */
+/** The longest name of a field, in bytes of its JSON; longer ones are counted as `…:other`. */
 const fieldBytesMax = 128;
 /**
- * Rows that are remembered; beyond that all are forgotten, and begun anew when they are added to.
+ * How many rows are kept in memory; beyond that all are dropped, and later increments start new
+ * rows.
  */
 const shardsMax = 10_000;
 
 /**
- * Adds up in memory and writes whole rows with the batches that are written anyway. A row belongs
- * to the process that made it, and to its memory: when that is gone, by a crash or after a write of
- * which nobody knows, another row is begun, and whoever reads adds the rows together.
+ * Adds up in memory, and writes whole rows with batches that are written anyway. A row belongs to
+ * the process that created it, and to its memory: when that is lost, by a crash or after a write of
+ * unknown outcome, another row is started, and readers add the rows together.
  */
 export function createSums(newShard: () => string): Sums {
   const shards = new Map<string, Shard>();
@@ -69,23 +73,23 @@ export function createSums(newShard: () => string): Sums {
   };
 }
 
-/** The sum of two vectors as a new one; what is missing from the shorter one counts as zero. */
+/** Returns the sum of two vectors; missing positions of the shorter one count as zero. */
 export function added(one: readonly bigint[], other: readonly bigint[]): bigint[] {
   const [longer, shorter] = one.length < other.length ? [other, one] : [one, other];
   return longer.map((value, at) => value + (shorter[at] ?? 0n));
 }
 
-/** Reads a row of a sum. */
+/** Decodes a row of a sum. */
 export function decodeSum(bytes: Uint8Array): Sum {
   const fields = Object.entries(fromBytes<Record<string, string[]>>(bytes));
   return new Map(fields.map(([field, values]) => [field, values.map(BigInt)]));
 }
 
-/** A row is small, however many names callers think of. */
+/** Keeps a row small, however many names callers use. */
 function boundedField(fields: Sum, field: string): string {
   if (fields.has(field)) return field;
   const group = field.slice(0, field.indexOf(":") + 1);
-  // Of names that callers do not think of, such as "deposit", there are few.
+  // Names that callers do not choose, such as "deposit", are few.
   if (group === "") return field;
   let alike = 0;
   for (const name of fields.keys()) if (name.startsWith(group)) alike++;

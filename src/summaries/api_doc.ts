@@ -7,20 +7,20 @@ const count = z.int().min(0);
 const amount = (what: string) => decimal.meta({ description: what });
 
 const totals = {
-  requests: count.meta({ description: "Answers that were charged." }),
+  requests: count.meta({ description: "Responses that were charged." }),
   failed: count.meta({
-    description: "Answers that a fault ended; some were charged for what they had produced.",
+    description: "Calls that ended with an error; some were charged for what they had produced.",
   }),
   refused: count.meta({
-    description: "Requests that were refused, for want of money or by a limit.",
+    description: "Requests that were refused, for lack of money or by a limit.",
   }),
   ...mapTokenNames(({ description }) => count.meta({ description })),
-  cost: amount("What answers were charged."),
-  shortfall: amount("What was due and could not be collected; less what is due no more."),
+  cost: amount("What was charged for responses."),
+  shortfall: amount("What was due and could not be collected, less what is no longer due."),
   deposits: amount("What was paid in."),
-  charges: amount("What was charged besides answers."),
+  charges: amount("What was charged besides responses."),
   refunds: amount("What was refunded."),
-  trials: amount("Trial credits that were given."),
+  trials: amount("Trial credits that were granted."),
 };
 const totalsSchema = z.object(totals).meta({ id: "Totals" });
 const counted = z.array(z.object({
@@ -48,8 +48,8 @@ export const summarySchema = z.object({
       user: userId,
       requests: count,
       tokens: count,
-      spent: amount("What answers and charges took in that month."),
-    })).meta({ description: "The 100 who spent most, as of some 15 s ago." }),
+      spent: amount("What responses and charges cost in that month."),
+    })).meta({ description: "The 100 users who spent most, up to 15 s old." }),
   }),
 });
 
@@ -93,26 +93,26 @@ const getSummary: EndpointDoc = {
   tag: "Operations",
   access: "operator",
   operationId: "getSummary",
-  summary: "Read what was used, paid and refused",
-  description: "Sums that are kept as money moves, so a long time costs no more than its hours. " +
-    "Refusals and failures may come some 15 s late.",
+  summary: "Read a summary of usage, payments and refusals",
+  description: "Sums are kept as money moves, so a long period costs no more than its hours. " +
+    "Refusals and failures may appear up to 15 s late.",
   path: z.object({ projectId: idOf("pw", "The project.") }),
   query: z.object({
-    from: moment("The first hour; a day before `to` when left out"),
-    to: moment("The end, not included; now when left out"),
+    from: moment("The first hour. Default: a day before `to`"),
+    to: moment("The end, exclusive. Default: now"),
   }),
   answers: { 200: responseDocs("The summary.", summarySchema, { day: example }) },
   errors: [
     {
       status: 400,
       code: "invalid_value",
-      when: "`from` or `to` is no time, or they are too far apart.",
+      when: "`from` or `to` is not a time, or they are too far apart.",
     },
-    { status: 404, code: "not_found", when: "There is no such project." },
+    { status: 404, code: "not_found", when: "The project does not exist." },
   ],
 };
 
-/** The operations about summaries. */
+/** The API documentation of summaries. */
 export const summaryApiDoc: EndpointDocs = {
   "/v1/admin/projects/:projectId/summary": { GET: getSummary },
 };

@@ -5,15 +5,15 @@ import type { Kv, Row } from "../store/kv.ts";
 import { added, decodeSum, type Sum } from "../store/sums.ts";
 import { costPosition, shortfallPosition, startOfHour } from "./hourly_counters.ts";
 
-/** What a project's users did. Tokens are counts, the rest of the lower half amounts. */
+/** What a project's users did. Tokens are counts; the last five fields are amounts. */
 export interface SummaryTotals extends TokenCounts {
-  /** Answers that were charged. */
+  /** Responses that were charged. */
   requests: number;
-  /** Answers that a fault ended; of these some were charged for what they had produced. */
+  /** Calls that ended with an error; some were charged for what they had produced. */
   failed: number;
-  /** Requests that were refused, for want of money or by a limit. */
+  /** Requests that were refused, for lack of money or by a limit. */
   refused: number;
-  /** What answers were charged, also those that ended with their process. */
+  /** What responses were charged, including those that ended with their process. */
   cost: Amount;
   /** What was due and could not be collected. */
   shortfall: Amount;
@@ -23,10 +23,10 @@ export interface SummaryTotals extends TokenCounts {
   trials: Amount;
 }
 
-/** A project in a time, hour by hour, and by what it was about. */
+/** A project's sums over a time: in total, by hour, by model and by reason. */
 export interface Summary {
   totals: SummaryTotals;
-  /** Only those in which something happened, in order. `start` is in ms since 1970. */
+  /** Only hours in which something happened, in order. `start` is in ms since 1970. */
   hours: { start: number; totals: SummaryTotals }[];
   /** By cost, highest first. Beyond 24 models of an hour, the rest is `other`. */
   models: (SummaryTotals & { model: string })[];
@@ -34,7 +34,7 @@ export interface Summary {
   failures: ReasonCount[];
 }
 
-/** How often, by reason; the most frequent first. */
+/** How often a reason occurred; the most frequent first. */
 export interface ReasonCount {
   reason: string;
   count: number;
@@ -43,8 +43,8 @@ export interface ReasonCount {
 const pageRows = 500;
 
 /**
- * Adds up the sums that were kept of the hours from `from` until before `to`, in ms: exactly what
- * the entries say, at the cost of a row for each hour. Counted refusals may be 15 s late.
+ * Adds up the stored sums of the hours from `from` until before `to`, in ms. The result equals the
+ * sum of the entries, at the cost of one row for each hour. Counted refusals may be 15 s late.
  */
 export async function readSummary(
   kv: Kv,
@@ -110,7 +110,7 @@ function countedOf(sum: Sum, group: string): ReasonCount[] {
   return counted.sort((one, other) => other.count - one.count);
 }
 
-/** The tokens in a model's values. */
+/** Returns the tokens in a model's values. */
 function tokensIn(values: readonly bigint[]): TokenCounts {
   const counts: Partial<TokenCounts> = {};
   for (const { name, position } of tokenClasses) counts[name] = Number(values[position] ?? 0n);
@@ -137,7 +137,7 @@ function totalsOf(sum: Sum): SummaryTotals {
   };
 }
 
-/** The fields of one group, added up. */
+/** Adds up the fields of one group. */
 function sumOf(sum: Sum, group: string): readonly bigint[] {
   let total: readonly bigint[] = [];
   for (const [field, values] of sum) {

@@ -6,11 +6,14 @@ import { accountKey, authorizationKey, topUsersKey, topUsersPrefix } from "../st
 import type { Kv } from "../store/kv.ts";
 import { monthOf } from "../base/period.ts";
 
-/** Knows who spends most, without reading every account. */
+/** Tracks who spends most, without reading every account. */
 export interface TopUsers {
-  /** A user's use in this month so far, as it has just been written. */
+  /** Called with a user's use of this month so far, after it was written. */
   observe(projectId: string, user: string, use: MonthSpend): void;
-  /** Writes what was seen. What is not written when a process dies is seen with the next charge. */
+  /**
+   * Writes what was observed. What a dying process does not write is observed again with the next
+   * charge.
+   */
   flush(): Promise<void>;
 }
 
@@ -20,7 +23,7 @@ interface MonthSpend {
   month: string;
   /** Charged requests. */
   requests: number;
-  /** Of all classes. */
+  /** Tokens of all classes. */
   tokens: number;
   spent: Amount;
 }
@@ -32,7 +35,7 @@ export interface TopUser extends Omit<MonthSpend, "month"> {
 
 type StoredUser = [user: string, requests: number, tokens: number, spent: string];
 
-/** Who was seen of one project in one month since the last flush. */
+/** The users of one project observed in one month since the last flush. */
 interface PendingTopUsers {
   projectId: string;
   month: string;
@@ -40,19 +43,19 @@ interface PendingTopUsers {
 }
 
 const topUsersMax = 100;
-/** Two processes rarely meet at one row; this many times is then enough. */
+/** Two processes rarely write the same row at once, so this many attempts suffice. */
 const attemptsMax = 8;
 
 /**
- * Remembers who was seen since the last flush, and merges them into the project's row. A month's
- * use only grows, so a row of 100 always holds the 100 who spent most of those seen: whoever was
- * pushed out had 100 before them, who are still before them.
+ * Collects the users observed since the last flush, and merges them into the project's row. A
+ * month's use only grows, so a row of 100 always holds the 100 who spent most of those observed:
+ * anyone pushed out had 100 ahead of them, who are still ahead.
  */
 export function createTopUsers({ kv, committer }: Pick<Deps, "kv" | "committer">): TopUsers {
   const seen = new Map<string, PendingTopUsers>();
 
   /**
-   * Whoever is seen late may have been forgotten since: then they have neither account nor leave.
+   * A user observed late may have been erased since: then they have neither an account nor a grant.
    */
   async function withoutForgotten(projectId: string, ranked: TopUser[], known: Set<string>) {
     const rows = await Promise.all(ranked.map(async ({ user }) => {
@@ -99,14 +102,15 @@ export function createTopUsers({ kv, committer }: Pick<Deps, "kv" | "committer">
   };
 }
 
-/** The users who spent most in a month, `YYYY-MM`, UTC; at most 100, as of some 15 s ago. */
+/** Reads the users who spent most in a month (`YYYY-MM`, UTC); at most 100, up to 15 s old. */
 export async function readTopUsers(kv: Kv, projectId: string, month: string): Promise<TopUser[]> {
   return decode((await kv.get(topUsersKey(projectId, month))).value);
 }
 
 /**
- * Puts the pseudonym into the rows of all months. Those of this month and the last are written
- * anew, named in it or not: so that a merge which has just seen the user alive has to look again.
+ * Replaces a user by the pseudonym in the rows of all months. The rows of this month and the last
+ * are rewritten even if they do not name the user, so that a concurrent merge which has just read
+ * the user has to read again.
  */
 export function createTopUsersEraser(
   { kv, committer, clock }: Pick<Deps, "kv" | "committer" | "clock">,
@@ -123,7 +127,7 @@ export function createTopUsersEraser(
     },
   });
 
-  /** False when a merge came in between. */
+  /** Returns false when a merge came in between. */
   async function writeAnew(erasure: Erasure, month: string): Promise<boolean> {
     const row = await kv.get(topUsersKey(erasure.projectId, month));
     const value = encode(rename(decode(row.value), erasure));

@@ -11,11 +11,11 @@ import { scanWebhooks } from "../webhooks/verify.ts";
 import type { VerifiedPage } from "./api_doc.ts";
 import { decodeVerifyCursor, encodeVerifyCursor } from "./schema.ts";
 
-/** One call does so much and no more, so that nobody else waits for it. */
+/** One call does a limited amount of work, so that no other request has to wait for it. */
 const readsPerCall = 2_000;
 const callMs = 200;
 
-/** `GET /v1/admin/verify`: checks what the store must always hold, page by page, while it works. */
+/** `GET /v1/admin/verify`: checks the store's invariants, page by page, while the service runs. */
 export function verifyRoutes({ deps, adminGuard }: { deps: Deps; adminGuard: AdminGuard }) {
   const scans = [
     scanLedger(deps, possibleCosts),

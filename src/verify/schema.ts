@@ -6,20 +6,20 @@ import { decodeUtf8 } from "../base/utf8.ts";
 
 const cursorCharsMax = 32 * 1024;
 
-/** Which scan goes on, and where. */
+/** The current scan, and its position. */
 const positionSchema = z.strictObject({ scan: z.string(), place: z.json().nullable() });
-/** Which scan goes on, and where. */
+/** The current scan, and its position. */
 export interface VerifyPosition {
   scan: string;
   place: Json | null;
 }
 
-/** A position as callers carry it from page to page. */
+/** Encodes a position as a cursor. */
 export function encodeVerifyCursor(position: VerifyPosition): string {
   return Buffer.from(JSON.stringify(position)).toString("base64url");
 }
 
-/** Reads a cursor. Throws 400 for one that `encodeCursor` never made. */
+/** Decodes a cursor. Throws 400 for an invalid one. */
 export function decodeVerifyCursor(cursor: string): VerifyPosition {
   try {
     if (cursor.length > cursorCharsMax) throw new RangeError("too long");

@@ -3,17 +3,23 @@ import { userField } from "../base/fields.ts";
 import { type EndpointDoc, type EndpointDocs, responseDocs } from "../base/endpoint_doc.ts";
 import { userErrors, userHeader, userQuery } from "../projects/end_user.ts";
 
-const message = z.string().meta({ description: "A sentence for people." });
+const message = z.string().meta({ description: "A sentence to show to people." });
 
 const connectedSchema = z.object({
   connected: z.literal(true),
   message,
-  connectedUser: z.string().meta({ description: "The wallet; in the default mode, the user." }),
+  connectedUser: z.string().meta({
+    description: "The wallet's owner; in the default mode, the user.",
+  }),
 });
 const unconnectedSchema = z.object({
   connected: z.literal(false),
-  url: z.string().meta({ description: "Where a person allows it. It ends in a week." }),
-  message: z.string().meta({ description: "The sentence to show to the user; it holds the link." }),
+  url: z.string().meta({
+    description: "Where the user authorizes charges. The link expires after a week.",
+  }),
+  message: z.string().meta({
+    description: "The sentence to show to the user; it contains the link.",
+  }),
 });
 /** Whether a user has allowed a project to charge them. */
 export type ConnectionStatus =
@@ -21,10 +27,10 @@ export type ConnectionStatus =
   | z.output<typeof unconnectedSchema>;
 
 const disconnectedSchema = z.object({ disconnected: z.literal(true), message });
-/** The end of what a user had allowed. */
+/** The response to the end of a user's authorization. */
 export type DisconnectResult = z.output<typeof disconnectedSchema>;
 
-/** Whose leave is to end. */
+/** The body that names the user whose authorization is to end. */
 export const disconnectBodySchema = z.looseObject({ user: userField });
 
 const asked = {
@@ -38,22 +44,27 @@ const link = "https://farebox.example/authorize/eyJhbGciOi";
 const connect: EndpointDoc = {
   ...asked,
   operationId: "getConnection",
-  summary: "Ask whether a user may be charged, or get the link",
+  summary: "Check whether a user may be charged, or get the link",
   description: "In the default mode every user is connected.",
   answers: {
-    200: responseDocs("Whether, or where.", z.union([connectedSchema, unconnectedSchema]), {
-      connected: {
-        connected: true,
-        message: "This app needs no authorization.",
-        connectedUser: "ada",
+    200: responseDocs(
+      "Whether the user is connected, and if not, the link.",
+      z.union([connectedSchema, unconnectedSchema]),
+      {
+        connected: {
+          connected: true,
+          message: "This app needs no authorization.",
+          connectedUser: "ada",
+        },
+        asked: {
+          connected: false,
+          url: link,
+          message:
+            "My app needs your permission to charge your wallet. Grant it here to continue: " +
+            link,
+        },
       },
-      asked: {
-        connected: false,
-        url: link,
-        message: "My app needs your permission to charge your wallet. Give it here to continue: " +
-          link,
-      },
-    }),
+    ),
   },
   errors: userErrors,
 };
@@ -61,28 +72,28 @@ const connect: EndpointDoc = {
 const disconnect: EndpointDoc = {
   ...asked,
   operationId: "disconnect",
-  summary: "End a user's permission",
-  description: "Again is no error.",
+  summary: "End a user's authorization",
+  description: "Repeating the call is not an error.",
   answers: {
-    200: responseDocs("The project may not charge the wallet.", disconnectedSchema, {
+    200: responseDocs("The project may not charge the wallet any more.", disconnectedSchema, {
       ended: { disconnected: true, message: "The app may no longer charge this user's wallet." },
     }),
   },
   errors: [...userErrors, {
     status: 400,
     code: "mode_conflict",
-    when: "In the default mode users give no permission, so there is none to end.",
+    when: "In the default mode users give no authorization, so there is none to end.",
   }],
 };
 
-/** The operations about a user's leave to be charged. */
+/** The API documentation of the endpoints for a user's authorization. */
 export const walletApiDoc: EndpointDocs = {
   "/v1/user/connect": { GET: connect },
   "/v1/user/disconnect": {
     GET: {
       ...disconnect,
       operationId: "disconnectByGet",
-      summary: "End a user's permission, for tools that can only GET",
+      summary: "End a user's authorization, for tools that can only send GET",
     },
     POST: {
       ...disconnect,

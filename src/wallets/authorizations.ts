@@ -15,39 +15,44 @@ import { emptyWrite } from "../store/kv.ts";
 import { listConnections, markConnection, type WalletConnection } from "./store.ts";
 
 /**
- * Authorizations to charge a person's wallet. Each user has at most one decided at a time. All
- * methods throw 403 `user_being_forgotten` while the user is being forgotten.
+ * Authorizations to charge a person's wallet. Each user has at most one at a time. All methods
+ * throw 403 `user_being_forgotten` while the user is being erased.
  */
 export interface Authorizations {
-  /** Allows the user to spend; false when the link had ended by then. */
+  /** Allows the user to spend; false when the link had already expired or been used. */
   approve(
     approval: AuthorizationLink,
     by: { personId: string; dailyCap: Amount },
   ): Promise<boolean>;
-  /** Refuses; what another person had allowed stays. False when the link had ended by then. */
+  /**
+   * Declines; another person's authorization stays. False when the link had expired or been used.
+   */
   decline(approval: AuthorizationLink, personId: string | null): Promise<boolean>;
-  /** Ends what was allowed; false when nothing was, or by another person than `personId`. */
+  /**
+   * Ends an authorization; false when there was none, or it was given by a person other than
+   * `personId`.
+   */
   revoke(
     subject: LinkSubject,
     by: { personId: string | null; trigger: Trigger },
   ): Promise<boolean>;
-  /** Another cap for what this person allows; false when they allow nothing there. */
+  /** Changes the cap of an authorization; false when this person has none there. */
   setCap(subject: LinkSubject, by: { personId: string; dailyCap: Amount }): Promise<boolean>;
-  /** What a person has ever decided about. */
+  /** Lists everything that a person has ever decided about. */
   ofPerson(personId: string): Promise<WalletConnection[]>;
 }
 
-/** An end user on one of the pages. */
+/** Returns the trigger of an end user on one of the pages. */
 export function personTrigger(personId: string): Trigger {
   return { source: "checkout", actorType: "end-user", actorId: personId };
 }
 
-/** Authorizations over the project's own writes. */
+/** Creates authorizations over the project's writes. */
 export function createAuthorizations(
   { kv, clock, id }: Pick<Deps, "kv" | "clock" | "id">,
   commit: CommitWithEvents,
 ): Authorizations {
-  /** Writes what `decide` makes of the last decision; false when it makes nothing of it. */
+  /** Writes what `decide` returns for the last decision; false when it returns nothing. */
   async function decide(
     { projectId, user }: LinkSubject,
     decision: (last: Authorization | null) => {
@@ -62,7 +67,7 @@ export function createAuthorizations(
       const made = decision(found?.value ? decodeAuthorization(found.value) : null);
       done = made !== null;
       if (!made) return null;
-      // Closed while the user is being forgotten: whoever comes meanwhile would get mixed up.
+      // Closed while the user is being erased: a new decision would mix with the old records.
       requireNotClosed(decodeAccount(own?.value ?? null));
       const { next, events } = made;
       const write = emptyWrite();
@@ -70,7 +75,7 @@ export function createAuthorizations(
         if (row) write.checks.push({ key: row.key, version: row.version });
       }
       write.sets.push({ key, value: encodeAuthorization(next) });
-      // Whoever has no wallet and says no has nothing to be found again.
+      // A person without a wallet who declines has nothing to find again.
       if (next.personId !== "") {
         markConnection(write, connectionKey(next.personId, projectId, user));
       }
@@ -79,7 +84,10 @@ export function createAuthorizations(
     return done;
   }
 
-  /** Never before what it follows, also where a clock was set back: a link is for one decision. */
+  /**
+   * Never earlier than the decision before, also where a clock was set back: a link is for one
+   * decision.
+   */
   function decidedAt(approval: AuthorizationLink | null, last: Authorization | null): number {
     return Math.max(clock.now(), approval?.issuedAt ?? 0, last?.decidedAt ?? 0);
   }
@@ -93,7 +101,7 @@ export function createAuthorizations(
       decide(approval, (last) => {
         if (isLinkSuperseded(approval, last)) return null;
         const { user, requestId } = approval;
-        // Whoever returns goes on where they stopped: a day has one cap.
+        // A person who returns continues where they stopped: a day has one cap.
         const own = last?.personId === personId
           ? last
           : last?.former?.find((payer) => payer.personId === personId);
@@ -109,7 +117,7 @@ export function createAuthorizations(
           decidedAt: decidedAt(approval, last),
           requestId,
           ...(former.length > 0 ? { former } : {}),
-          // What the project's own limits count is the user's, whoever pays.
+          // The counters of the project's own limits belong to the user, whoever pays.
           ...(last?.counters ? { counters: last.counters } : {}),
           ...(last?.use ? { use: last.use } : {}),
         };
@@ -167,7 +175,7 @@ export function createAuthorizations(
   };
 }
 
-/** Whether a decision has been made since the link was. */
+/** Whether a decision has been made since the link was created. */
 export function isLinkSuperseded(
   { issuedAt }: AuthorizationLink,
   last: Authorization | null,

@@ -2,43 +2,43 @@
 import { Page } from "../pages/page.tsx";
 import { PasskeyButton, walletScript as script } from "./passkey_button.tsx";
 
-/** What the authorization page asks. */
+/** What the authorization page shows. */
 export interface AuthorizeView {
-  /** Where this server's addresses start. */
+  /** The base URL of this server. */
   base: string;
   projectName: string;
   user: string;
   currency: string;
-  /** The wallet of this device: what is in it; null where there is none yet. */
+  /** The balance of this device's wallet; null where it has none yet. */
   balance: string | null;
-  /** Caps to choose, as decimal strings and for people. */
+  /** The caps to choose from, as decimal strings and formatted for people. */
   caps: { value: string; label: string }[];
-  /** What is allowed now; null when nothing is, or by another wallet. */
+  /** The current cap; null when nothing is authorized, or by another wallet. */
   cap: string | null;
 }
 
-/** The page behind the link of a message that asks for leave to spend. */
+/** The page behind the link of a message that asks for authorization. */
 export function AuthorizePage(view: AuthorizeView) {
   const { base, projectName, user, currency, balance, caps, cap } = view;
   return (
     <Page title={`${projectName} asks for permission`} script={script} base={base}>
       <h1>{projectName} asks for permission</h1>
       <p>
-        It wants to charge your wallet for what{" "}
+        It will charge your wallet for what{" "}
         <strong>
           <bdi>{user}</bdi>
         </strong>{" "}
-        uses, never more in one day than you say here. You can end that at any time.
+        uses, up to the daily limit you choose here. You can end this at any time.
       </p>
       {balance === null ? <NoWallet /> : (
         <p>
           Your wallet: <strong>{balance}</strong>
         </p>
       )}
-      {cap === null ? null : <p>Now allowed: {cap} a day.</p>}
+      {cap === null ? null : <p>Current limit: {cap} per day.</p>}
       <form method="post">
         <fieldset>
-          <legend>Most in one day</legend>
+          <legend>Daily limit</legend>
           {caps.map(({ value, label }, index) => (
             <label>
               <input type="radio" name="cap" value={value} checked={index === 0} /> {label}
@@ -57,16 +57,16 @@ export function AuthorizePage(view: AuthorizeView) {
 function NoWallet() {
   return (
     <>
-      <p>This device has no wallet yet: you get one when you allow this.</p>
+      <p>This device has no wallet yet. You get one when you allow this.</p>
       <PasskeyButton />
     </>
   );
 }
 
-/** What a link that was used says: to whom allowed it, to another's device, to whom said no. */
+/** What a used link shows: to the person who authorized, to another device, or to who declined. */
 export type AuthorizeDecision = "approved" | "elsewhere" | "declined";
 
-/** What has become of a request for leave. */
+/** The page that shows the outcome of an authorization request. */
 export function AuthorizeResultPage(
   { base, decided, projectName, cap, topUpUrl }: {
     base: string;
@@ -78,7 +78,7 @@ export function AuthorizeResultPage(
 ) {
   const title = {
     approved: `${projectName} may charge your wallet`,
-    elsewhere: "This link was used",
+    elsewhere: "This link has been used",
     declined: "Not allowed",
   }[decided];
   const wallet = <a href={`${base}/wallet`}>Your wallet</a>;
@@ -87,7 +87,7 @@ export function AuthorizeResultPage(
       <h1>{title}</h1>
       {decided !== "approved" ? null : (
         <>
-          <p>Up to {cap} a day. Go back to your chat and send your message again.</p>
+          <p>Up to {cap} per day. Go back to your chat and send your message again.</p>
           <p>
             <a href={topUpUrl}>Add money</a> — {wallet}
           </p>
@@ -97,8 +97,8 @@ export function AuthorizeResultPage(
         <>
           <p>
             {projectName}{" "}
-            may charge the wallet of the device that allowed it. This device does not know that
-            wallet: if it is the one that allowed it, its cookies were removed since.
+            may charge the wallet of the device that allowed it. This device is not connected to
+            that wallet. If it is the same device, its cookies have been removed since.
           </p>
           <p>{wallet}</p>
         </>

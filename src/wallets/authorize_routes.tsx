@@ -18,7 +18,9 @@ import type { DeviceCookies } from "./device_cookies.ts";
 import type { ProjectCache } from "../projects/project_cache.ts";
 import type { Passkeys } from "./passkeys.ts";
 
-/** The page where a person allows a project to charge their wallet. Reading it changes nothing. */
+/**
+ * The page where a person authorizes a project to charge their wallet. Reading it changes nothing.
+ */
 export function authorizeRoutes(services: WalletDeps): { show: Handler; decide: Handler } {
   const { config } = services.deps;
   return { show: asPage(show(services), config), decide: asPage(decide(services), config) };
@@ -98,8 +100,8 @@ function show(services: WalletDeps): Handler {
   };
 
   /**
-   * With the page and not with the decision, whose answer may be lost: nobody else could ever open
-   * the wallet. What only looks at links is none the wiser by it, and nothing is stored.
+   * Set with the page, not with the decision, whose response may be lost: then no one could ever
+   * open the wallet. A link preview learns nothing from it, and nothing is stored.
    */
   async function newcomersCookie(request: Request): Promise<string | undefined> {
     const has = await services.deviceCookies.newDevice(request);
@@ -117,7 +119,7 @@ function show(services: WalletDeps): Handler {
   }
 }
 
-/** Whoever declines what another person allows is told of their own wallet. */
+/** Someone who declines what another person authorized is shown their own wallet. */
 function decidedFor(
   { status, personId: payer }: Authorization,
   { personId, hasDeclined }: { personId: string | null; hasDeclined: boolean },
@@ -145,7 +147,7 @@ function decide(services: WalletDeps): Handler {
           needCookies();
         const dailyCap = parseDailyCap(form.get("other") || form.get("cap"));
         const done = await authorizations.approve(approval, { personId, dailyCap });
-        // Sent twice, or from two tabs: the first one counts, and the page says what it was.
+        // Sent twice, or from two tabs: the first decision counts, and the page shows it.
         const cookies = done ? [await grant.cookie()] : [];
         return seeOther(publicPath(deps.config, path), requestId, cookies);
       }
@@ -157,21 +159,21 @@ function decide(services: WalletDeps): Handler {
 
 function needCookies(): never {
   throw new ApiError(400, {
-    message: "Your browser sent no cookie, and by nothing else could you open your wallet again. " +
-      "Allow cookies for this site, and decide once more.",
+    message: "Your browser sent no cookie, and without one you could not open your wallet again. " +
+      "Allow cookies for this site, then decide again.",
   });
 }
 
 const capMax = 1_000_000;
 
-/** A cap as a person typed it. Throws 400. */
+/** Parses a cap as a person typed it. Throws 400. */
 export function parseDailyCap(text: string | null): Amount {
   const cap = parseAmount(typedDecimal(text ?? ""));
   if (cap !== null && cap > 0n && cap <= BigInt(capMax) * 1_000_000_000n) return cap;
-  throw badRequest("cap", `Choose an amount above 0, and of ${capMax} at the most.`);
+  throw badRequest("cap", `Choose an amount above 0 and at most ${capMax}.`);
 }
 
-/** What the pages of wallets stand on. */
+/** What the wallet pages depend on. */
 export interface WalletDeps {
   deps: Deps;
   projectCache: ProjectCache;

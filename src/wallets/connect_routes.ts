@@ -20,8 +20,8 @@ interface ConnectDeps {
 }
 
 /**
- * Whether a user has allowed a project to charge them, and the end of it. In the default mode there
- * is nothing to allow: `connect` says so, and `disconnect` is 400 `mode_conflict`.
+ * Whether a user has authorized a project to charge them, and the end of it. In the default mode
+ * there is nothing to authorize: `connect` reports so, and `disconnect` is 400 `mode_conflict`.
  */
 export function connectRoutes(
   { deps, auth, authorizations, offer }: ConnectDeps,
@@ -57,7 +57,8 @@ export function connectRoutes(
         const message = "In the default mode users give no authorization, so there is none to end.";
         throw badRequest(null, message, "mode_conflict");
       }
-      // Who has nothing to say but the user may leave the body out, and name them elsewhere.
+      // A caller with nothing to send except the user may omit the body and name the user
+      // elsewhere.
       const sent = await inTime(readJsonBodyIfAny(request, bodyBytesMax));
       const user = endUser(caller, request, {
         body: parseWith(disconnectBodySchema, sent).user,

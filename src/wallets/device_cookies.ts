@@ -7,65 +7,74 @@ import { emptyWrite } from "../store/kv.ts";
 import type { Secrets } from "../store/secrets.ts";
 import { createSignedTokens } from "../store/signed_tokens.ts";
 
-/** Recognises a person who comes back on the same device. */
+/** Recognizes a person who returns on the same device. */
 export interface DeviceCookies {
-  /** The person whose device sent this, or null. */
+  /** Returns the person whose device sent the request, or null. */
   personOf(request: Request): Promise<string | null>;
-  /** The same, with the leave that the device has. */
+  /** The same, with the device's grant. */
   known(request: Request): Promise<KnownDevice | null>;
   /**
-   * Who a device is once it decides, of whom nothing is stored before; null where it sent no
+   * Returns the identity that a device without a wallet gets when it decides; null where it sent no
    * cookie.
    */
   newDevice(request: Request): Promise<KnownDevice | null>;
-  /** The cookie of a new one. It is known by it from its first decision on, whatever is lost. */
+  /**
+   * Returns the cookie of a new device. The device is known by it from its first decision on,
+   * whatever response is lost.
+   */
   newDeviceCookie(): Promise<string>;
-  /** Leave for one more device of this person: to be had before it is decided that it gets any. */
+  /**
+   * Prepares a grant for another device of this person, before it is decided whether it gets one.
+   */
   grantFor(personId: string): Promise<DeviceGrant>;
-  /** Ends all cookies of the person whose device sent this, but its own. Null when nobody's did. */
+  /**
+   * Invalidates all cookies of the person whose device sent this, except its own. Null when it is
+   * no one's.
+   */
   signOutOthers(request: Request): Promise<{ cookie: string } | null>;
-  /** The cookies that end that. */
+  /** The cookies that make a device forget its wallet. */
   readonly clearingCookies: readonly string[];
 }
 
-/** A person whose device it is. */
+/** The person that a device belongs to. */
 interface KnownDevice {
   personId: string;
   grant: DeviceGrant;
 }
 
 /**
- * That a device is its person's: as of when it was asked for, and ended by what ends those of then.
+ * That a device belongs to a person, as of when the grant was prepared: signing out the others
+ * after that invalidates it too.
  */
 export interface DeviceGrant {
-  /** The cookie by which a device has it from now on. */
+  /** Returns the cookie by which the device is known from now on. */
   cookie(): Promise<string>;
 }
 
-/** Which of a person's cookies count. None is stored until the first were ended. */
+/** Which of a person's cookies are valid. Nothing is stored until cookies are first invalidated. */
 interface Epoch {
-  /** That of those which count. */
+  /** The epoch of the valid cookies. */
   number: number;
   /**
-   * The one of before that counts on, as its hash: of the device that ended the others, since the
-   * answer with its new one may be lost.
+   * The hash of one older cookie that stays valid: that of the device which signed out the others,
+   * since the response with its new cookie may be lost.
    */
   kept: string | null;
 }
 
-/** A cookie that was read. */
+/** A cookie that was received. */
 interface ReceivedCookie {
   personId: string;
   epoch: number;
   hash: string;
 }
 
-/** As long as browsers keep a cookie at all (RFC 6265bis: 400 days). */
+/** The longest that browsers keep a cookie (RFC 6265bis: 400 days). */
 const lifetimeMs = 400 * 24 * 60 * 60 * 1000;
 
 /**
- * A signed, http-only cookie. `Lax`, because a link in a chat comes from another site; what it asks
- * for is posted by forms, which are refused from there.
+ * Creates signed, http-only cookies. `Lax`, because a link in a chat comes from another site.
+ * Decisions are posted by forms, which are refused from other sites.
  */
 export async function createDeviceCookies(
   { kv, committer, clock, id, config: { baseUrl } }: Pick<
@@ -77,10 +86,10 @@ export async function createDeviceCookies(
   const tokens = await createSignedTokens(secrets, "device cookies");
   const newcomers = await createSignedTokens(secrets, "newcomers' cookies");
   const secure = baseUrl.startsWith("https:");
-  // The prefix keeps other hosts of the same site from setting it; it asks for https.
+  // The prefix keeps other hosts of the same site from setting the cookie; it requires https.
   const prefix = secure ? "__Host-farebox" : "farebox";
   const name = `${prefix}_wallet`;
-  // One of its own: a page that is slow to come must not take a wallet's place.
+  // A separate cookie: a page that arrives late must not replace a wallet's cookie.
   const newcomersName = `${prefix}_newcomer`;
   const cookie = (value: string, maxAge: number, of = name) =>
     `${of}=${value}; Path=/; Max-Age=${maxAge}; HttpOnly; SameSite=Lax${secure ? "; Secure" : ""}`;
@@ -103,7 +112,7 @@ export async function createDeviceCookies(
   }
 
   async function make(personId: string, epoch: number): Promise<string> {
-    // No two are alike: one that is kept is no other device's.
+    // Each cookie is unique, so one that stays valid cannot be another device's.
     const token = await tokens.make([personId, clock.now(), epoch, id("dev")]);
     return cookie(token, lifetimeMs / 1000);
   }
@@ -128,7 +137,7 @@ export async function createDeviceCookies(
     return other && await hasDecided(other.personId) ? other : null;
   }
 
-  /** The answer to that, with the device's own cookie, may have been lost. */
+  /** The response to the decision, with the device's own cookie, may have been lost. */
   async function hasDecided(personId: string): Promise<boolean> {
     return (await kv.list({ prefix: connectionsPrefix(personId), limit: 1 })).length > 0;
   }
@@ -153,7 +162,7 @@ export async function createDeviceCookies(
       for (;;) {
         const { version, ...now } = await epochOf(personId);
         if (!counts(sent, now)) return null;
-        // One that was kept has ended the others before: what is sent twice ends them once.
+        // This cookie has already signed out the others: a repeated request does so once.
         if (sent.epoch !== now.number) return { cookie: await make(personId, now.number) };
         const next: Epoch = { number: now.number + 1, kept: hash };
         const checks = [{ key, version }];

@@ -29,7 +29,7 @@ interface Services {
 
 const rowsPerRead = 200;
 /**
- * The connection that was looked at last; in the wallet of the next one, the entry to go on with.
+ * The last connection that was erased, and within the next one's wallet the entry to continue with.
  */
 const placeSchema = z.strictObject({
   after: z.tuple([z.string(), z.string(), z.string()]).nullable(),
@@ -38,16 +38,19 @@ const placeSchema = z.strictObject({
 type ErasePlace = z.output<typeof placeSchema>;
 
 /**
- * Takes a user out of the wallets of whoever let them spend: entries, connections and the last
- * decision get the pseudonym, by which what was spent is still found and refunded. Leave to spend
- * has to be ended before, and none can be given meanwhile.
+ * Erases a user from the wallets that paid for them: entries, connections and the last decision get
+ * the pseudonym, so that what was spent can still be found and refunded. The authorization must end
+ * before, and none can be given during the erasure.
  */
 export function createConnectionEraser({ deps, projectCache }: Services): Eraser {
   const { kv, committer } = deps;
   const walletOf = async (projectId: string, personId: string) =>
     accountKey(personId, (await projectCache.current(projectId)).project.currency);
 
-  /** The wallet of one connection, from an entry on; the entry to go on with, or null. */
+  /**
+   * Erases from the wallet of one connection, from an entry on. Returns the entry to continue with,
+   * or null.
+   */
   async function eraseWallet(row: Row, erasure: Erasure, { place, budget }: Step) {
     const { projectId, user } = erasure;
     const owner = String(row.key[1]);
@@ -62,7 +65,7 @@ export function createConnectionEraser({ deps, projectCache }: Services): Eraser
     return await eraseEntryChain(deps, { chain, erasure, budget });
   }
 
-  /** Renames the connection, or the decision; false when that changed meanwhile. */
+  /** Renames the connection, or the decision; false when it was changed in between. */
   async function rename({ projectId, user, pseudonym }: Erasure, connection: Row | null) {
     const found = await readAuthorization(kv, projectId, user);
     const key = authorizationKey(projectId, user);
@@ -73,7 +76,7 @@ export function createConnectionEraser({ deps, projectCache }: Services): Eraser
       const owner = String(connection.key[1]);
       if (owner !== "") markConnection(write, connectionKey(owner, projectId, pseudonym));
     } else if (found && hasPayer(found.authorization)) {
-      // The request that it answered was asked for by name.
+      // The authorization request was made for the user by name.
       const value = encodeAuthorization({ ...found.authorization, requestId: null });
       write.sets.push({ key: authorizationKey(projectId, pseudonym), value });
     }
@@ -113,17 +116,17 @@ export function createConnectionEraser({ deps, projectCache }: Services): Eraser
 
   async function refusal({ projectId, user }: Erasure): Promise<ApiError | null> {
     const found = await readAuthorization(kv, projectId, user);
-    // Whom a person still lets spend is refused by the move itself.
+    // The move of the account itself refuses a user with an active authorization.
     if (!found || found.authorization.status === "active") return null;
     // In any wallet: another person may have paid before.
     if (!(await hasIndexedHold(kv, { projectId, user }))) return null;
-    return badRequest(null, "Money is held for answers that are still running.", "money_held");
+    return badRequest(null, "Money is held for calls that are still running.", "money_held");
   }
 
   return { name: "walletEntries", page, refusal };
 }
 
-/** Whether a person's wallet is named, or was. */
+/** Whether a person's wallet pays, or ever paid. */
 function hasPayer({ personId, former = [] }: Authorization): boolean {
   return personId !== "" || former.length > 0;
 }

@@ -2,7 +2,8 @@
 import { scriptHash } from "../pages/page.tsx";
 
 /**
- * The only script of these pages: makes and uses passkeys, which browsers offer to scripts alone.
+ * The only script of these pages. It creates and uses passkeys, which browsers offer to scripts
+ * alone.
  */
 export const walletScript = `
 const send = async (path, body) => {
@@ -40,14 +41,14 @@ offer("use-passkey", async (format, credentials) => {
 });
 `;
 
-/** The script's name in a Content-Security-Policy. */
+/** The script's hash for the Content-Security-Policy. */
 export const walletScriptHash = scriptHash(walletScript);
 
-/** Leads to the wallet that a passkey is of. */
+/** The button that opens the wallet of a passkey. */
 export function PasskeyButton() {
   return (
     <>
-      <button type="button" id="use-passkey" hidden>Use your wallet of another device</button>
+      <button type="button" id="use-passkey" hidden>Use a wallet from another device</button>
       <p id="said" role="alert"></p>
     </>
   );

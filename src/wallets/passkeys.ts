@@ -15,42 +15,44 @@ import { z } from "zod";
 
 /** A person's way back to their wallet on another device (https://www.w3.org/TR/webauthn-3). */
 export interface Passkeys {
-  /** What a browser needs to make one. Throws 400 where there are too many. */
+  /** Returns what a browser needs to create a passkey. Throws 400 at the maximum number. */
   registration(personId: string): Promise<unknown>;
-  /** Takes up what the browser made of it. Throws 400 when it does not fit. */
+  /** Stores the passkey that the browser created. Throws 400 when the response is not valid. */
   register(personId: string, response: RegistrationResponseJSON): Promise<void>;
-  /** What a browser needs to use one. */
+  /** Returns what a browser needs to use a passkey. */
   challenge(): Promise<unknown>;
   /**
-   * Leave for the person whose passkey answered the challenge, as it was before the answer counted.
-   * Throws 400 when it does not fit, or was used before.
+   * Returns a grant for the person whose passkey answered the challenge, prepared before the answer
+   * counted. Throws 400 when the answer is not valid, or was used before.
    */
   signIn<L>(
     response: AuthenticationResponseJSON,
     leaveOf: (personId: string) => Promise<L>,
   ): Promise<L>;
-  /** It opens this person's wallet no more; one of nobody's, or another's, stays as it is. */
+  /**
+   * Removes a person's passkey; one that is unknown or belongs to another person is left as it is.
+   */
   remove(personId: string, credentialId: string): Promise<void>;
 }
 
-/** How long a person may take. */
+/** How long a person may take to answer a challenge. */
 const challengeLifetimeMs = 5 * 60 * 1000;
-/** Answers of a passkey that are remembered; it gives no more in the lifetime of a challenge. */
+/** How many answers of a passkey are remembered; it gives no more during a challenge's lifetime. */
 const challengesKept = 32;
 
-/** Passkeys by the library; challenges are signed, so that none has to be stored. */
+/** Creates passkeys with the library. Challenges are signed, so none has to be stored. */
 export function createPasskeys(
   { kv, committer, clock, config }: Pick<Deps, "kv" | "committer" | "clock" | "config">,
   tokens: SignedTokens,
 ): Passkeys {
   const { hostname: rpID, origin } = new URL(config.baseUrl);
 
-  /** For one person, or to find out whose it is. */
+  /** For one person, or to find out who the person is. */
   async function makeChallenge(personId: string | null): Promise<Uint8Array<ArrayBuffer>> {
     return new TextEncoder().encode(await tokens.make([personId, clock.now()]));
   }
 
-  /** When a challenge was made; null when it is not one of ours, or too old. */
+  /** Returns when a challenge was created; null when it is forged or expired. */
   async function readChallenge(text: string, personId: string | null): Promise<number | null> {
     const bytes = fromBase64Url(text);
     const value = bytes && (await tokens.read(new TextDecoder().decode(bytes)));
@@ -58,23 +60,25 @@ export function createPasskeys(
     return isFresh(value[1]) ? value[1] : null;
   }
 
-  /** The clock may be behind the one by which the challenge was made. */
+  /** The clock may be behind the one by which the challenge was created. */
   function isFresh(challengedAt: number): boolean {
     return Math.abs(clock.now() - challengedAt) < challengeLifetimeMs;
   }
 
   /**
-   * With one more; null when it answers what it had answered, or when too much had to be forgotten.
+   * Adds an answered challenge; null when it was answered before, or when too many had to be
+   * dropped.
    */
   function withAnswer(answered: readonly number[], challengedAt: number): number[] | null {
-    // Never told by their order: a clock may be set back, and a person has several devices.
+    // Order cannot tell: a clock may be set back, and a person has several devices.
     if (answered.includes(challengedAt)) return null;
     if (answered.slice(0, 1 - challengesKept).some(isFresh)) return null;
     return [...answered, challengedAt].slice(-challengesKept);
   }
 
   /**
-   * Checks, and says when the challenge was made. What the library throws is the caller's fault.
+   * Verifies, and returns when the challenge was created. What the library throws is the caller's
+   * error.
    */
   async function checked<T extends { verified: boolean }>(
     personId: string | null,
@@ -125,7 +129,7 @@ export function createPasskeys(
         answered: [],
       };
       const landed = await committer.commit(passkeyWrite(credential.id, passkey, null));
-      if (landed === null) throw invalidPasskey("it is known already");
+      if (landed === null) throw invalidPasskey("it is already registered");
     },
     async challenge() {
       const { generateAuthenticationOptions } = await library();
@@ -155,7 +159,8 @@ export function createPasskeys(
       );
       const answered = withAnswer(passkey.answered, challengedAt);
       if (!answered) throw invalidPasskey("used before");
-      // Whoever signs the others out, or takes this passkey away, meanwhile, ends this as well.
+      // If others are signed out, or this passkey is removed, in the meantime, this sign-in fails
+      // too.
       const leave = await leaveOf(passkey.personId);
       const { newCounter: counter } = result.authenticationInfo;
       const used = { ...passkey, counter, answered };
@@ -174,14 +179,14 @@ export function createPasskeys(
   };
 }
 
-/** Loaded with the first use: most servers have no wallets. */
+/** Loaded at first use: most servers have no wallets. */
 function library() {
   return import("@simplewebauthn/server");
 }
 
 function tooManyPasskeys(): ApiError {
   return new ApiError(400, {
-    message: `You have ${passkeysMax} passkeys: remove one first.`,
+    message: `You have ${passkeysMax} passkeys. Remove one first.`,
     code: "too_many_passkeys",
   });
 }
@@ -194,16 +199,16 @@ function invalidPasskey(cause?: unknown): ApiError {
   });
 }
 
-/** Whether it is a credential's id: at most 1,023 bytes (WebAuthn 3, 4), in base64url. */
+/** Whether it is a credential id: at most 1,023 bytes (WebAuthn 3, 4), in base64url. */
 export function isCredentialId(id: unknown): id is string {
   return typeof id === "string" && /^[\w-]{1,1364}$/.test(id);
 }
 
 const isNamed = (value: unknown) =>
   typeof value === "object" && value !== null && isCredentialId(Reflect.get(value, "id"));
-const error = "must be what the browser made of the passkey, as JSON";
+const error = "must be the browser's passkey response, as JSON";
 
-/** What a browser makes of `navigator.credentials.create`; the library checks what it reads. */
+/** The result of `navigator.credentials.create`; the library checks the fields that it reads. */
 export const registrationSchema = z.custom<RegistrationResponseJSON>(isNamed, { error });
-/** What a browser makes of `navigator.credentials.get`; the library checks what it reads. */
+/** The result of `navigator.credentials.get`; the library checks the fields that it reads. */
 export const authenticationSchema = z.custom<AuthenticationResponseJSON>(isNamed, { error });

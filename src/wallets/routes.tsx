@@ -23,7 +23,7 @@ import { listCurrencies, listPasskeys } from "./store.ts";
 
 const activitiesShown = 20;
 
-/** The pages of people with wallets, and the calls of their script. */
+/** The wallet pages, and the endpoints of their script. */
 export function walletRoutes(services: WalletDeps) {
   const { show, decide } = authorizeRoutes(services);
   return {
@@ -45,7 +45,7 @@ function showWallet(services: WalletDeps): Handler {
     }
     const { personId, grant } = known;
     const page = <WalletPage {...await viewWallet(services, personId)} />;
-    // A device that is used stays known, however long ago its person gave it leave.
+    // A device in use stays known, however long ago it got its grant.
     const cookie = await grant.cookie();
     return pageResponse(200, String(page), { requestId, script, cookie });
   };
@@ -55,7 +55,7 @@ async function viewWallet(services: WalletDeps, personId: string): Promise<Walle
   const { deps: { kv, clock }, authorizations, projectCache, links } = services;
   const all = await authorizations.ofPerson(personId);
   const connections: WalletView["connections"] = [];
-  // Also those that no app may spend of any more.
+  // Includes currencies that no app may spend any more.
   const currencies = new Set(await listCurrencies(kv, personId));
   for (const connection of all) {
     const { projectId, user, authorization } = connection;
@@ -108,7 +108,7 @@ function changeWallet(services: WalletDeps): Handler {
   return async ({ request, path, requestId, inTime }) => {
     const form = await inTime(readForm(request, deps.config));
     const personId = await deviceCookies.personOf(request);
-    if (personId === null) throw new ApiError(403, { message: "This device knows no wallet." });
+    if (personId === null) throw new ApiError(403, { message: "This device has no wallet." });
     switch (form.get("action")) {
       case "leave":
         if (!form.has("confirmed") && (await listPasskeys(deps.kv, personId)).length === 0) {
@@ -154,11 +154,11 @@ function readCredentialId(form: URLSearchParams): string {
   throw new ApiError(400, { message: "Choose one of your passkeys." });
 }
 
-/** What the page's script calls: JSON in and out, from our own pages alone. */
+/** What the page's script calls: JSON in and out, from our own pages only. */
 function passkeyRoutes({ deps, deviceCookies, passkeys }: WalletDeps) {
   const own = async (request: Request): Promise<string> => {
     const personId = await deviceCookies.personOf(request);
-    if (personId === null) throw new ApiError(403, { message: "This device knows no wallet." });
+    if (personId === null) throw new ApiError(403, { message: "This device has no wallet." });
     return personId;
   };
   const call =

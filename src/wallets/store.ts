@@ -18,15 +18,15 @@ export interface WalletConnection extends LinkSubject {
 }
 
 const connectionsPerRead = 100;
-/** Far more than there are in use. */
+/** Far more currencies than exist in use. */
 const currenciesMax = 100;
 
-/** Adds to the write that a person was asked there. */
+/** Adds to the write that a person was connected there. */
 export function markConnection(write: Write, key: Key): void {
   write.sets.push({ key, value: new Uint8Array() });
 }
 
-/** What still is this person's, all of it: each can be ended. */
+/** Lists everything that is still a person's: each can be ended. */
 export async function listConnections(kv: Kv, personId: string): Promise<WalletConnection[]> {
   const own: WalletConnection[] = [];
   for await (const rows of pagesUnder(kv, connectionsPrefix(personId), connectionsPerRead)) {
@@ -42,7 +42,7 @@ export async function listConnections(kv: Kv, personId: string): Promise<WalletC
   return own;
 }
 
-/** The currencies that a person has money in, or had. */
+/** Lists the currencies that a person has or had money in. */
 export async function listCurrencies(kv: Kv, personId: string): Promise<string[]> {
   const rows = await kv.list({ prefix: ownAccountsPrefix(personId), limit: currenciesMax });
   return rows.map(({ key }) => String(key[2]));
@@ -55,11 +55,11 @@ export interface Passkey {
   publicKey: string;
   counter: number;
   createdAt: number;
-  /** The last challenges that it answered, each by when it was made: none counts twice. */
+  /** The last challenges that it answered, each by its creation time: none counts twice. */
   answered: number[];
 }
 
-/** The passkey, or null. */
+/** Reads the passkey, or null. */
 export async function readPasskey(
   kv: Kv,
   credentialId: string,
@@ -68,7 +68,7 @@ export async function readPasskey(
   return value && { passkey: decodePasskey(value), version };
 }
 
-/** Older versions kept when the last challenge was made, and no other. */
+/** Older versions stored only when the last challenge was created. */
 function decodePasskey(value: Uint8Array): Passkey {
   type Stored = Omit<Passkey, "answered"> & { answered?: number[]; challengedAt?: number };
   const { challengedAt, answered = [], ...passkey } = fromBytes<Stored>(value);
@@ -78,7 +78,7 @@ function decodePasskey(value: Uint8Array): Passkey {
   };
 }
 
-/** The write of a passkey, on the version that it was read in. */
+/** Returns the write of a passkey, checked against the version that was read. */
 export function passkeyWrite(
   credentialId: string,
   passkey: Passkey,
@@ -90,17 +90,17 @@ export function passkeyWrite(
   return { ...emptyWrite(), checks: [{ key, version }], sets };
 }
 
-/** The write that removes a passkey in the version that it was read in. */
+/** Returns the write that removes a passkey, checked against the version that was read. */
 export function passkeyRemoval(credentialId: string, personId: string, version: string | null) {
   const key = passkeyKey(credentialId);
   const deletes = [key, personPasskeyKey(personId, credentialId)];
   return { ...emptyWrite(), checks: [{ key, version }], deletes };
 }
 
-/** Most passkeys of a person; two that are added at once may make them one more. */
+/** The most passkeys of a person; two added at once may exceed it by one. */
 export const passkeysMax = 20;
 
-/** A person's passkeys, oldest first. */
+/** Lists a person's passkeys, oldest first. */
 export async function listPasskeys(
   kv: Kv,
   personId: string,

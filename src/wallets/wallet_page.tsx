@@ -3,9 +3,9 @@ import { ActivitySection, type TopUpView } from "../paywall/top_up_page.tsx";
 import { Page } from "../pages/page.tsx";
 import { PasskeyButton, walletScript as script } from "./passkey_button.tsx";
 
-/** What the wallet's own page shows. */
+/** What the wallet page shows. */
 export interface WalletView {
-  /** Where this server's addresses start. */
+  /** The base URL of this server. */
   base: string;
   balances: string[];
   connections: {
@@ -18,16 +18,16 @@ export interface WalletView {
     topUpUrl: string;
   }[];
   activities: TopUpView["activities"];
-  /** Times are for people, in UTC; `usedAt` is null before the first use. */
+  /** Times are formatted for people, in UTC; `usedAt` is null before the first use. */
   passkeys: { id: string; addedAt: string; usedAt: string | null }[];
 }
 
-/** A person's wallet: balances, who may spend of it, what was spent. */
+/** A person's wallet: balances, who may charge it, and what was spent. */
 export function WalletPage({ base, balances, connections, activities, passkeys }: WalletView) {
   return (
     <Page title="Your wallet" script={script} base={base}>
       <h1>Your wallet</h1>
-      {balances.length === 0 ? <p>Nothing is in it yet.</p> : null}
+      {balances.length === 0 ? <p>It is empty.</p> : null}
       {balances.map((balance) => <p class="balance" key={balance}>{balance}</p>)}
       <h2>Who may charge it</h2>
       {connections.length === 0 ? <p>Nobody.</p> : null}
@@ -41,22 +41,22 @@ export function WalletPage({ base, balances, connections, activities, passkeys }
       <h2>On another device</h2>
       <p>
         {passkeys.length === 0
-          ? "Only the devices that you used know your wallet. A passkey lets you back in from another."
+          ? "Only devices that you have used are connected to your wallet. A passkey lets you in from any other."
           : "Your passkey opens this wallet on other devices."}
       </p>
       {passkeys.map((passkey) => <PasskeyForm key={passkey.id} {...passkey} />)}
       <button type="button" id="add-passkey" hidden>Add a passkey</button>
       <p id="said" role="alert"></p>
-      <h2>A device that you lost, or share</h2>
+      <h2>Lost or shared devices</h2>
       <p>
-        Whoever holds a device that knows your wallet can spend of it. Of one that you lost, remove
-        the passkey too.
+        Anyone with a device that is connected to your wallet can spend from it. If you lost a
+        device, remove its passkey too.
       </p>
       <form method="post">
         <button type="submit" name="action" value="sign-out-others">
           Sign out all other devices
         </button>
-        <button type="submit" name="action" value="leave">Forget it on this device</button>
+        <button type="submit" name="action" value="leave">Forget the wallet on this device</button>
       </form>
     </Page>
   );
@@ -66,7 +66,7 @@ function PasskeyForm({ id, addedAt, usedAt }: WalletView["passkeys"][number]) {
   return (
     <form method="post">
       <p>
-        Added {addedAt}, {usedAt === null ? "not used yet" : `used last ${usedAt}`} (UTC)
+        Added {addedAt}, {usedAt === null ? "not used yet" : `last used ${usedAt}`} (UTC)
       </p>
       <input type="hidden" name="passkey" value={id} />
       <button type="submit" name="action" value="remove-passkey">
@@ -84,7 +84,7 @@ function ConnectionForm(
     <section>
       <h3>{name}</h3>
       <p>
-        As <bdi>{user}</bdi>: {isActive ? `${spent} of ${cap} today` : "not allowed any more"}.
+        As <bdi>{user}</bdi>: {isActive ? `${spent} of ${cap} today` : "no longer allowed"}.
       </p>
       {isActive
         ? (
@@ -95,7 +95,7 @@ function ConnectionForm(
             <form method="post">
               <input type="hidden" name="projectId" value={projectId} />
               <input type="hidden" name="user" value={user} />
-              <label for={field}>Most in one day</label>
+              <label for={field}>Daily limit</label>
               <input id={field} name="cap" inputmode="decimal" />
               <button type="submit" name="action" value="cap">Change</button>
               <button type="submit" name="action" value="revoke">End permission of {name}</button>
@@ -107,43 +107,43 @@ function ConnectionForm(
   );
 }
 
-/** The wallet's page on a device that knows none. */
+/** The wallet page on a device without a wallet. */
 export function NoWalletPage({ base }: Pick<WalletView, "base">) {
   return (
     <Page title="Your wallet" script={script} base={base}>
       <h1>Your wallet</h1>
       <p>
-        This device knows no wallet. You get one when an app asks for permission; a passkey opens
-        yours here.
+        This device has no wallet. You get one when an app asks for permission. With a passkey you
+        can open yours here.
       </p>
       <PasskeyButton />
     </Page>
   );
 }
 
-/** Asks before a wallet is forgotten on a device, where no passkey leads back to it. */
+/** Asks for confirmation before a device forgets a wallet that has no passkey. */
 export function ConfirmForgetPage({ base, balances, connections }: WalletView) {
-  const title = "Forget your wallet for good?";
+  const title = "Forget your wallet permanently?";
   const active = connections.filter(({ isActive }) => isActive);
   return (
     <Page title={title}>
       <h1>{title}</h1>
       <p>
-        It has no passkey: once this device has forgotten it, nothing leads back to it but another
-        device that you used it on.
+        It has no passkey. Once this device has forgotten it, only another device that you used it
+        on can open it.
       </p>
       {balances.length === 0 ? null : (
         <p>
-          Out of reach then: <strong>{balances.join(", ")}</strong>.
+          You would lose access to: <strong>{balances.join(", ")}</strong>.
         </p>
       )}
       {active.length === 0 ? null : (
         <>
-          <p>These may go on charging it, and you could not end that any more:</p>
+          <p>These apps could still charge it, and you could not stop them:</p>
           <ul>
             {active.map(({ name, user, cap }) => (
               <li>
-                {name}, as <bdi>{user}</bdi>: up to {cap} a day
+                {name}, as <bdi>{user}</bdi>: up to {cap} per day
               </li>
             ))}
           </ul>
@@ -151,7 +151,7 @@ export function ConfirmForgetPage({ base, balances, connections }: WalletView) {
       )}
       <form method="post">
         <input type="hidden" name="confirmed" value="yes" />
-        <button type="submit" name="action" value="leave">Forget it for good</button>
+        <button type="submit" name="action" value="leave">Forget it permanently</button>
       </form>
       <p>
         <a href={`${base}/wallet`}>Back to your wallet</a>, where you can add a passkey.

@@ -201,7 +201,11 @@ export class BooksAudit {
     const before = this.#refunded.get(original) ?? 0n;
     const left = before - fromDecimal(entry.delta) + fromDecimal(entry.shortfall);
     this.#refunded.set(original, left);
-    this.#must(left >= 0n, "no more is given back than was taken", () => JSON.stringify(entry));
+    this.#must(
+      left >= 0n,
+      "no more is given back is reinstated than was refunded",
+      () => JSON.stringify(entry),
+    );
   }
 
   #usage(entry: Entry): void {

@@ -89,7 +89,7 @@ const unreadableDamages: Damage[] = [
   [
     "a refunded total that cannot be read",
     (world, { charged }) => put(world, refundedKey(world.projectId, charged), toBytes(0.75)),
-    told("has a total of its refunds that cannot be read$"),
+    told("has an unreadable total of its refunds$"),
   ],
 ];
 
@@ -146,13 +146,13 @@ const costDamages: Damage[] = [
 
 const holdingDamages: Damage[] = [
   [
-    "a row that leads the sweep to another account",
+    "a row that of the hold index names another account",
     (world) => {
       const ref = { projectId: world.projectId, user: "adx" };
       return put(world, holdingKey(world.projectId, "ada", null), toBytes({ ref }));
     },
     ({ projectId }) =>
-      new RegExp(`^row holding ${projectId} ada leads the sweep to ${projectId} adx$`),
+      new RegExp(`^row holding ${projectId} ada of the hold index names ${projectId} adx$`),
   ],
   [
     "a row that leads the sweep nowhere",
@@ -175,11 +175,11 @@ Deno.test("verify: what is behind a record that cannot be read is looked at all 
   await editEntry(world, first, () => ({ delta: "4" }));
   const { faults } = await verify(world);
   assert.deepEqual(faults.map((fault) => fault.replace(/act_\w+/, "…")), [
-    `account ${projectId}/ada: entry … is the first: its delta 4 is not the balance after it`,
+    `account ${projectId}/ada: entry … is the first entry, but its delta 4 is not its balanceAfter`,
     `account ${projectId}/bob cannot be read`,
     `account ${projectId}/zoe: entry … has balanceAfter 1, not 0.000000002`,
     `owner ${projectId}: entry … cannot be read`,
-    `owner ${projectId}: 10 entries are stored, its accounts lead to 9`,
+    `owner ${projectId}: 10 entries are stored, but its accounts lead to 9`,
     `idempotency key charge-1 of a charge in ${projectId} names entry …, which cannot be read`,
   ]);
 });

@@ -180,7 +180,7 @@ const accountDamages: Damage[] = [
       await putHolding(world);
       await edit<StoredAccount>(world, ada(world), (was) => ({ ...was, holds }));
     },
-    ofAda("has hold req_1, which is still there, 3600 s after its end"),
+    ofAda("has hold req_1, which is still there 3600 s after its expiry"),
   ],
   [
     "a hold that no sweep would find",
@@ -189,7 +189,7 @@ const accountDamages: Damage[] = [
       await remove(world, holdingKey(world.projectId, "ada", null));
       await edit<StoredAccount>(world, ada(world), (was) => ({ ...was, holds }));
     },
-    ofAda("has holds that the sweep does not know of"),
+    ofAda("has holds, but is missing in the hold index"),
   ],
   [
     "a balance that no entry gave",
@@ -197,7 +197,7 @@ const accountDamages: Damage[] = [
       const account = { balance: "1000000000", seq: 0, last: null, holds: [], listed: false };
       return put(world, accountKey(world.projectId, "zoe"), toBytes(account));
     },
-    ({ projectId }) => new RegExp(`^account ${projectId}/zoe has 1, and no entry`),
+    ({ projectId }) => new RegExp(`^account ${projectId}/zoe has 1, but no entry`),
   ],
   [
     "an account that cannot be read",
@@ -230,7 +230,7 @@ const entryDamages: Damage[] = [
   [
     "a first entry that starts from something",
     editEntry("first", () => ({ delta: "4" })),
-    entryTold("first", " is the first: its delta 4 "),
+    entryTold("first", " is the first entry, but its delta 4 "),
   ],
   [
     "an entry below zero",
@@ -294,17 +294,17 @@ const recordDamages: Damage[] = [
   [
     "a refunded total that its refunds do not sum to",
     (world, { charged }) => edit(world, refundedKey(world.projectId, charged), () => "0.7"),
-    entryTold("charged", " has refunds of 0.75, and a total of 0.7"),
+    entryTold("charged", " has refunds of 0.75, but a recorded total of 0.7"),
   ],
   [
     "a refunded total that is gone",
     (world, { charged }) => remove(world, refundedKey(world.projectId, charged)),
-    entryTold("charged", " has refunds of 0.75, and a total of 0"),
+    entryTold("charged", " has refunds of 0.75, but a recorded total of 0"),
   ],
   [
     "more refunded than there was",
     (world, { charged }) => edit(world, refundedKey(world.projectId, charged), () => "2.1"),
-    entryTold("charged", " of 2 is refunded with 2.1, which is more"),
+    entryTold("charged", " of 2  than 2.1"),
   ],
 ];
 

@@ -32,7 +32,7 @@ const damages: Damage[] = [
       const [due] = await keysUnder(world, allDuePrefix);
       await remove(world, due ?? assert.fail());
     },
-    () => /^delivery dly_\S+ of pw_\S+ is pending and has no row due sub_/,
+    () => /^delivery dly_\S+ of pw_\S+ is pending , but has no row due sub_/,
   ],
   [
     "a second due row of a delivery",
@@ -41,7 +41,7 @@ const damages: Damage[] = [
       const key = dueKey(subscriptionId, dueAt + 1, id);
       await put(world, key, new TextEncoder().encode(projectId));
     },
-    () => /^row due sub_\S+ \d+ dly_\S+ leads to a delivery that is pending otherwise/,
+    () => /^row due sub_\S+ \d+ dly_\S+ names a delivery that is pending otherwise/,
   ],
   [
     "a due row of no delivery",
@@ -49,14 +49,14 @@ const damages: Damage[] = [
       const { id, projectId } = await pendingDelivery(world);
       await remove(world, deliveryKey(projectId, id));
     },
-    () => /^row due sub_\S+ \d+ dly_\S+ leads to a delivery that is not there/,
+    () => /^row due sub_\S+ \d+ dly_\S+ names a delivery that is not stored/,
   ],
   [
     "a due row that no ready row leads to",
     async (world) => {
       for (const key of await keysUnder(world, readyPrefix)) await remove(world, key);
     },
-    () => /^row due sub_\S+ \d+ dly_\S+ is due, and no ready row is as early/,
+    () => /^row due sub_\S+ \d+ dly_\S+ is due, but no ready row is as early/,
   ],
   [
     "a delivery that cannot be read",
@@ -72,7 +72,7 @@ const damages: Damage[] = [
       const [row] = await keysUnder(world, allLogsPrefix);
       await remove(world, row ?? assert.fail());
     },
-    () => /^delivery dly_\S+ of pw_\S+ is error and has no row log pw_\S+ error \* \*/,
+    () => /^delivery dly_\S+ of pw_\S+ is error , but has no row log pw_\S+ error \* \*/,
   ],
   [
     "a log row of another status",
@@ -80,7 +80,7 @@ const damages: Damage[] = [
       const { id, projectId } = await pendingDelivery(world);
       await put(world, logKey(projectId, filterName({}, "success"), id), new Uint8Array());
     },
-    () => /^row log pw_\S+ success \* \* dly_\S+ leads to a delivery that is pending otherwise/,
+    () => /^row log pw_\S+ success \* \* dly_\S+ names a delivery that is pending otherwise/,
   ],
   [
     "an outbox row of no event",
@@ -88,7 +88,7 @@ const damages: Damage[] = [
       const [key] = await keepOutboxRow(world);
       await remove(world, eventKey(world.projectId, String(key?.[1])));
     },
-    () => /^outbox row evt_\S+ is of an event that is not there/,
+    () => /^outbox row evt_\S+ names an event that is not stored/,
   ],
   [
     "an outbox row that nobody takes up",

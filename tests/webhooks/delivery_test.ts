@@ -246,6 +246,6 @@ Deno.test("delivery: a call that fails says why, and leaves no deadline behind",
   await world.deposit("ada", "5");
   await deliver(world);
   const [entry] = await logs(world);
-  assert.equal(entry?.error, "connection_refused: nothing listens there");
+  assert.equal(entry?.error, "connection_refused: nothing is listening there");
   assert.equal(world.clock.waiting, waiting);
 });
