@@ -90,7 +90,7 @@ Deno.test("browser: leave is given, money paid in, and the chat answers; back on
   await other.click("#use-passkey");
   await other.waitForSelector("text=As ada");
   await other.click("text=End permission of Helper");
-  await other.waitForSelector("text=not allowed any more");
+  await other.waitForSelector("text=no longer allowed");
   assert.equal((await ask(world)).paywall.reason, "authorization_required");
   assert.deepEqual(complaints, []);
   for (const url of requests) assert.ok(url.startsWith(`http://localhost:${port}/`), url);
@@ -136,15 +136,15 @@ Deno.test("browser: a wallet without a passkey is forgotten for good only after 
   await page.goto((await ask(world)).paywall.url);
   await page.getByRole("button", { name: "Allow", exact: true }).click();
   await page.goto(`http://localhost:${port}/wallet`);
-  await page.getByRole("button", { name: "Forget it on this device" }).click();
-  await page.waitForSelector("text=Forget your wallet for good?");
+  await page.getByRole("button", { name: "Forget the wallet on this device" }).click();
+  await page.waitForSelector("text=Forget your wallet permanently?");
   await assertAccessible(page);
   await assertFits(page);
   await picture(page, "wallet-forget");
   await page.getByRole("link", { name: "Back to your wallet" }).click();
   await page.waitForSelector("text=As ada");
-  await page.getByRole("button", { name: "Forget it on this device" }).click();
-  await page.getByRole("button", { name: "Forget it for good" }).click();
+  await page.getByRole("button", { name: "Forget the wallet on this device" }).click();
+  await page.getByRole("button", { name: "Forget it permanently" }).click();
   await page.waitForSelector("text=This device knows no wallet");
   assert.deepEqual(complaints, []);
 });

@@ -192,7 +192,7 @@ Deno.test("backup: a reader that stands still for five minutes is left, and its 
   assert.equal(isFree, false);
   await clock.advance(60_000);
   assert.equal(isFree, true);
-  await assert.rejects(reader.read(), /nobody has read on for 5 minutes/);
+  await assert.rejects(reader.read(), /the reader stopped for 5 minutes/);
   assert.ok(logged.some(({ event, sent }) => event === "backup_cut" && sent === 20));
   assert.equal((await ask(world)).status, 200);
 });

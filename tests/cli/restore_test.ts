@@ -77,7 +77,7 @@ Deno.test("restore: where KV_PATH is a link, what it leads to is locked, kept an
       assert.match(refused.complaint, /is in use by a running service: stop it first/);
       const env = { ...serviceEnv, KV_PATH: path };
       const second = await refusedStart({ folder: other.path, env });
-      assert.match(second.complaint, /^KV_PATH \S+ is in use by another process: stop it first$/m);
+      assert.match(second.complaint, /^KV_PATH \S+ is in use by another process. Stop it first$/m);
     }
     assert.equal((await readShop(farebox, shop)).users[0]?.balance, "3");
   }

@@ -65,7 +65,7 @@ Deno.test("guides: an unknown guide is a page that says so", async () => {
   const response = await world.call("/docs/guides/%3Cb%3Enone", { key: null });
   assert.equal(response.status, 404);
   const html = await response.text();
-  assert.match(html, /<h1>There is no such guide<\/h1>/);
+  assert.match(html, /<h1>This guide does not exist<\/h1>/);
   assert.match(html, /There is none called &#39;&lt;b&gt;none&#39;/);
 });
 

@@ -99,7 +99,7 @@ async function assertServes(child: Deno.ChildProcess, url: string) {
   child.kill("SIGTERM");
   assert.equal((await child.status).code, 0);
   const complaint = await new Response(child.stderr).text();
-  assert.match(complaint, /^The log cannot be written, and its lines are dropped: .*\n$/);
+  assert.match(complaint, /^The log cannot be written, so lines are dropped: .*\n$/);
 }
 
 /** Starts a service whose standard output is `output`, or a pipe that nobody reads. */

@@ -157,7 +157,7 @@ Deno.test("process: a second one on the same file refuses to start, and says why
   assert.equal(code, 1);
   assert.match(
     complaint,
-    /^Farebox cannot start:\nKV_PATH \S+ is in use by another process: stop it first$/m,
+    /^Farebox cannot start:\nKV_PATH \S+ is in use by another process. Stop it first$/m,
   );
   assert.ok(complaint.includes(databaseOf(folder.path)));
   assert.equal((await farebox.call("/healthz")).status, 200);
@@ -170,7 +170,7 @@ Deno.test("process: a link to a database that is still to be made leads to the s
   await Deno.symlink("farebox.kv", link);
   await using farebox = await startFarebox({ ...options, env: { KV_PATH: link } });
   const { complaint } = await refusedStart(options);
-  assert.match(complaint, /is in use by another process: stop it first$/m);
+  assert.match(complaint, /is in use by another process. Stop it first$/m);
   assert.equal((await farebox.call("/healthz")).status, 200);
 });
 

@@ -62,9 +62,9 @@ Deno.test("start: a place that cannot be listened on is told by its setting", as
   using taken = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const cases: [Record<string, string>, RegExp][] = [
     [{ PORT: String(taken.addr.port) }, /^PORT \d+ is in use by another process: .*PORT$/],
-    [{ HOST: "192.0.2.5" }, /^HOST 192\.0\.2\.5 is no address of this machine$/],
-    [{ HOST: "farebox.invalid" }, /^HOST farebox\.invalid cannot be listened on: /],
-    [{ HOST: "a b" }, /^HOST a b cannot be listened on: /],
+    [{ HOST: "192.0.2.5" }, /^HOST 192\.0\.2\.5 is not an address of this machine$/],
+    [{ HOST: "farebox.invalid" }, /^HOST farebox\.invalid cannot be used to listen: /],
+    [{ HOST: "a b" }, /^HOST a b cannot be used to listen: /],
   ];
   for (const [env, told] of cases) {
     await assertRefused(folder.path, { ...serviceEnv, ...env }, told);
@@ -99,7 +99,7 @@ Deno.test("start: a database that cannot be opened is told by its setting", asyn
     ["/proc/farebox.kv", /^KV_PATH \/proc\/farebox\.kv cannot be written: /],
     ["/proc/none/farebox.kv", /^KV_PATH \/proc\/none\/farebox\.kv cannot be written: /],
     [at("text.kv/farebox.kv"), /^KV_PATH \S+ cannot be written: .*mkdir/],
-    [at("folder"), /^KV_PATH \S+folder is a folder: name a file in it$/],
+    [at("folder"), /^KV_PATH \S+folder is a folder. Name a file in it$/],
     [at("text.kv"), /^KV_PATH \S+text\.kv cannot be opened as a database: file is not a database$/],
     ["https://127.0.0.1:9", /^DENO_KV_ACCESS_TOKEN is required: KV_PATH is /],
     ["ftp://127.0.0.1:9", /^KV_PATH must be a file.s path, or /],

@@ -326,7 +326,7 @@ Deno.test("bad input: a browser at a wrong address gets a page, and a program ne
   for (const path of ["/", "/nosuch", "/topup", "/docs/nosuch", "/console/nosuch", "/v1x"]) {
     const { status, response, text } = await open(path);
     assert.deepEqual([status, response.headers.get("content-type")], [404, html], path);
-    assert.match(text, /<h1>There is no such page<\/h1>.*href="\/console"/s, path);
+    assert.match(text, /<h1>Page not found<\/h1>.*href="\/console"/s, path);
     assert.doesNotMatch(text, /URL|GET/);
     assert.equal(JSON.parse((await open(path, {})).text).error.code, "unknown_url");
   }

@@ -230,7 +230,7 @@ Deno.test("verify: a payment at Stripe leads to the deposit that it made", async
   const { value } = await world.deps.kv.get(key);
   for (
     const [change, wanted] of [
-      [{ activityId: charged }, `names entry ${charged}, which is no deposit by it`],
+      [{ activityId: charged }, `names entry ${charged}, which is not its deposit`],
       [{ activityId: "act_GONE" }, "names entry act_GONE, which is missing"],
       [{ ref: { projectId: world.projectId } }, "cannot be read"],
       [{ since: { taken: "x" } }, "cannot be read"],

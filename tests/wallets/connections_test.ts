@@ -80,7 +80,7 @@ Deno.test("wallet: a link that was used says on other devices that it is allowed
     const text = textOf((await each.get(link)).html);
     assert.match(
       text,
-      /This link was used Helper may charge the wallet of the device that allowed/,
+      /This link has been used Helper may charge the wallet of the device that allowed/,
     );
     assert.doesNotMatch(text, /Not allowed|\$/);
   }
@@ -188,7 +188,7 @@ Deno.test("wallet: its page shows what each app may take and took, of today and 
   await world.clock.advance(24 * 60 * 60 * 1000);
   await world.json("/v1/user/disconnect", { body: { user: "ada" } });
   const later = (await shown()).text;
-  assert.match(later, /As ada : not allowed any more/);
+  assert.match(later, /As ada : no longer allowed/);
   assert.match(later, /As eve : \$0\.00 of \$10\.00 today/);
   for (let n = 0; n < 20; n++) await charge(world, "0.1", { user: "eve", key: other.apiKey });
   assert.deepEqual((await shown()).moves, Array(20).fill("-0.1"));

@@ -40,7 +40,7 @@ Deno.test("wallet: the cap is its own person's to see and to set, while the leav
     device.post("/wallet", { action: "cap", projectId: world.projectId, user: "ada", cap });
   const link = await linkForMore(world);
   assert.doesNotMatch((await other.get(link)).html, /Now allowed/);
-  assert.match((await grace.get(link)).html, /Now allowed: \$5\.00/);
+  assert.match((await grace.get(link)).html, /Current limit: \$5\.00/);
   await set(other, "15");
   assert.equal((await charge(world, "9")).success, false, "it is another person's");
   await set(grace, "15");

@@ -84,7 +84,7 @@ Deno.test("newcomers: a link that two devices open is decided by one, and the ot
   await one.post(link, approve);
   const { status, set, location } = await other.post(link, { ...approve, cap: "9999" });
   assert.deepEqual([status, set, location], [303, null, link]);
-  assert.match((await other.get(link)).html, /This link was used/);
+  assert.match((await other.get(link)).html, /This link has been used/);
   assert.match((await one.get(link)).html, /Up to \$10\.00 a day/);
   assert.deepEqual([await ends(one), await ends(other)], [false, true]);
 });

@@ -105,7 +105,7 @@ Deno.test("wallet: no more is spent in a day than its owner allows, at once or o
   assert.equal((await charge(world, "3")).success, true, "the next day is another one");
   assert.equal((await charge(world, "0.1")).success, false);
   const link = pathOf((await charge(world, "0.1")).url);
-  assert.match((await device.get(link)).html, /Now allowed: \$3\.00/);
+  assert.match((await device.get(link)).html, /Current limit: \$3\.00/);
   await device.post(link, { decision: "approve", other: "3,5", cap: "5" });
   assert.equal((await charge(world, "0.5")).success, true, "the typed amount counts");
   assert.equal((await charge(world, "0.1")).success, false);
