@@ -19,7 +19,7 @@ export function auditPage(door: ConsoleGuard, { deps }: ConsoleDeps): Handler {
   });
 }
 
-/** The trail of what concerns no project alone, for the operator. */
+/** The trail of actions that concern no single project, for the operator. */
 export function instanceAuditPage(door: ConsoleGuard, { deps }: ConsoleDeps): Handler {
   return door.signedIn(async ({ session, incoming, at, page }) => {
     if (session.projectId !== null) throw notFound("page");
@@ -40,7 +40,7 @@ function Trail({ actions, nextCursor, cursor, address }: {
     <>
       <Table
         caption="Changes by owners and operators, newest first; times in UTC"
-        columns={["When", "What", "To what", "Who", "Details"]}
+        columns={["When", "What", "Target", "Who", "Details"]}
         rows={actions.map(({ at, action, target, actor, via, detail }) => [
           <TimeCell at={at} />,
           <code>{action}</code>,

@@ -9,15 +9,15 @@ export interface BarChartView {
   /** Unique on the page. */
   id: string;
   title: string;
-  /** What the chart shows, in a sentence that says its main figures. */
+  /** A sentence that states what the chart shows, with its main figures. */
   says: string;
   series: readonly string[];
   bars: readonly Bar[];
-  /** A value of the axis, for people. */
+  /** Formats a value of the axis for people. */
   axis: (value: number) => string;
 }
 
-/** One bar: its names, and of each series how high, and its figure for the table. */
+/** One bar: its names, and for each series its height and its figure for the table. */
 export interface Bar {
   label: string;
   /** Below the bar: at most five characters. */
@@ -26,16 +26,16 @@ export interface Bar {
   figures: readonly Child[];
 }
 
-/** `left` is the least, and grows with the labels of the axis. */
+/** `left` is the minimum, and grows with the labels of the axis. */
 const size = { width: 440, height: 200, left: 46, right: 4, top: 18, bottom: 22 };
-/** As wide as a digit of the widest usual font of a system is at 12 pixels; and in bold. */
+/** The width of a digit in the widest usual system font at 12 pixels; regular and bold. */
 const charWidth = { regular: 8, bold: 9 };
 const labelsMax = 7;
 const ticksMax = 4;
 
 /**
- * A chart drawn here, which needs no script. Series differ by pattern as well as by colour, the
- * highest bar is labelled, and the same figures are in a table below.
+ * A chart drawn on the server, which needs no script. Series differ by pattern as well as by color,
+ * the highest bar is labelled, and a table below contains the same figures.
  */
 export function BarChart(view: BarChartView) {
   const { id, title, says, series, bars } = view;
@@ -132,7 +132,7 @@ function Axis({ ticks, left }: { ticks: { at: number; text: string }[]; left: nu
   );
 }
 
-/** Above the middle of its bar, or as far to that side as there is room. */
+/** Centered above its bar, or as close to that as there is space. */
 function Peak(
   { text, middle, y, left }: { text: string; middle: number; y: number; left: number },
 ) {
@@ -146,7 +146,7 @@ function Peak(
   return <text x={x} y={y} text-anchor={anchor} class="peak">{text}</text>;
 }
 
-/** Where each part of a stack begins and ends. */
+/** Returns where each part of a stack starts and ends. */
 function stacked(values: readonly number[]): [from: number, to: number][] {
   let top = 0;
   return values.map((value) => [top, top += value]);
@@ -157,7 +157,7 @@ const colours = ["var(--series-1)", "var(--series-2)", "var(--series-3)"];
 const fillOf = (id: string, series: number) =>
   series === 0 ? "var(--series-1)" : `url(#${id}-pattern-${series})`;
 
-/** Hatched one way and the other: told apart without colours. */
+/** Hatched in two directions, to be distinguishable without colors. */
 function Patterns({ id }: { id: string }) {
   return (
     <defs>
@@ -191,7 +191,7 @@ function Legend({ id, series }: { id: string; series: readonly string[] }) {
   );
 }
 
-/** A share of the whole as a bar beside its figure, which says the same. */
+/** A share of the whole as a bar beside its figure. */
 export function Share({ part }: { part: number }) {
   return (
     <svg viewBox="0 0 100 10" width="100" height="10" aria-hidden="true">

@@ -9,7 +9,7 @@ import type { Redelivery } from "../webhooks/redelivery.ts";
 import type { Subscriptions } from "../webhooks/subscriptions.ts";
 import type { ConsoleSessions } from "./session.ts";
 
-/** What the console stands on. */
+/** What the console depends on. */
 export interface ConsoleDeps {
   deps: Deps;
   projectCache: ProjectCache;

@@ -18,7 +18,7 @@ export function deliveriesPage(door: ConsoleGuard, services: ConsoleDeps): Handl
   });
 }
 
-/** The deliveries of a project, or to one subscription, by the status in the page's address. */
+/** The deliveries of a project, or to one subscription, filtered by the status in the URL. */
 export async function deliveryList(
   { deps }: ConsoleDeps,
   { project, incoming, here }: ProjectVisit,
@@ -54,7 +54,7 @@ export async function deliveryList(
   );
 }
 
-/** A delivery's status in a word and a colour. */
+/** A delivery's status as a word and a color. */
 export function Status({ status }: { status: DeliveryStatus }) {
   const tone = status === "success" ? "good" : status === "error" ? "bad" : "late";
   return <Badge tone={tone}>{status}</Badge>;
@@ -63,7 +63,7 @@ export function Status({ status }: { status: DeliveryStatus }) {
 function Deliveries({ logs, here, isWhole }: {
   logs: LogEntry[];
   here: (path: string) => string;
-  /** Whatever their status. */
+  /** Whether all statuses are shown. */
   isWhole: boolean;
 }) {
   return (
@@ -76,20 +76,20 @@ function Deliveries({ logs, here, isWhole }: {
         { title: "Attempts", number: true },
         { title: "Response", number: true },
         "Fault",
-        "Next try",
+        "Next attempt",
       ]}
       rows={logs.map((entry) => [
         <a href={here(`/deliveries/${entry.id}`)}>
           <TimeCell at={entry.createdAt} />
         </a>,
-        <code>{entry.event?.type ?? "no longer kept"}</code>,
+        <code>{entry.event?.type ?? "no longer stored"}</code>,
         <Status status={entry.status} />,
         entry.attempts,
         entry.responseCode ?? "none",
         entry.error ?? "",
         entry.nextRetryAt === null ? "" : <TimeCell at={entry.nextRetryAt} />,
       ])}
-      empty={isWhole ? "There is no delivery yet." : "There is no such delivery."}
+      empty={isWhole ? "No deliveries yet." : "No deliveries with this status."}
     />
   );
 }

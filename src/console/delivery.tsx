@@ -13,7 +13,7 @@ import type { ConsoleDeps } from "./console_deps.ts";
 
 const section = "/webhooks";
 
-/** One delivery: each of its tries, and the event as it was sent. */
+/** One delivery: all its attempts, and the event as it was sent. */
 export function deliveryPages(door: ConsoleGuard, services: ConsoleDeps) {
   const { deps, redelivery, sessions } = services;
   return {
@@ -50,7 +50,7 @@ export function deliveryPages(door: ConsoleGuard, services: ConsoleDeps) {
         return go(here(`/deliveries/${id}`), "already-sent");
       }
       await redelivery.one(project.id, id, session.by).catch((error) => {
-        // From two pages: it is on its way since the first one.
+        // A second tab: the first one has already made it pending.
         if (!(error instanceof ApiError && error.code === "delivery_pending")) throw error;
       });
       return go(here(`/deliveries/${id}`), "redelivering");
@@ -58,7 +58,7 @@ export function deliveryPages(door: ConsoleGuard, services: ConsoleDeps) {
   };
 }
 
-/** The delivery in the page's address, and whether anything goes to its webhook. Throws 404. */
+/** Returns the delivery in the URL, and whether its webhook is active. Throws 404. */
 async function open({ deps, subscriptions }: ConsoleDeps, { project, incoming }: ProjectVisit) {
   const id = checkId(incoming.param("deliveryId"), "delivery");
   const found = await findDelivery(deps, project.id, id);
@@ -111,7 +111,7 @@ function Tries({ delivery: { history, attempts } }: { delivery: Delivery }) {
   return (
     <Table
       caption={`Newest first; times in UTC${
-        before > 0 ? `; ${before} older ones are not kept` : ""
+        before > 0 ? `; ${before} older ones are not stored` : ""
       }`}
       columns={[
         "When",
@@ -125,7 +125,7 @@ function Tries({ delivery: { history, attempts } }: { delivery: Delivery }) {
         latencyMs,
         error ?? "none",
       ])}
-      empty="It was not tried yet."
+      empty="No attempts yet."
     />
   );
 }
@@ -143,7 +143,7 @@ function Text({ label, text }: { label: string; text: string }) {
   return <pre tabindex={0} role="region" aria-label={label}>{text}</pre>;
 }
 
-/** With every number as it was sent. */
+/** Keeps every number as it was sent. */
 function indented(json: string): string {
   return JSON.stringify(parseJson(json), null, 2);
 }

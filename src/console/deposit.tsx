@@ -10,7 +10,7 @@ import { addressOf } from "./user.tsx";
 
 const section = "/users";
 
-/** A deposit by hand: filled in, asked back, booked once. */
+/** A manual deposit: filled in, confirmed, recorded once. */
 export function depositPages(door: ConsoleGuard, { recorder, deps }: ConsoleDeps) {
   function ask(visit: ProjectVisit, form: URLSearchParams, fault: string | null): Response {
     const user = userOf(visit, form);
@@ -37,18 +37,18 @@ export function depositPages(door: ConsoleGuard, { recorder, deps }: ConsoleDeps
         const back = addressOf(visit, user);
         const wish = readMoneyForm(form);
         const { amount } = wish;
-        if (amount === null) throw badRequest("amount", "‘Amount’ is missing.");
+        if (amount === null) throw badRequest("amount", "‘Amount’ is required.");
         if (!wish.confirmed) {
           requireActive(visit.project);
           const says = (
             <>
-              The balance of <bdi>{user}</bdi> grows by
+              The balance of <bdi>{user}</bdi> increases by
             </>
           );
           const formId = deps.id("form");
           const common = { visit, says, amount, wish, back, formId, hidden: { user } };
           const asked = <ConfirmMoney {...common} action={here("/deposit")} />;
-          return page("Book this deposit?", asked, { section });
+          return page("Record this deposit?", asked, { section });
         }
         const details = recordedResult(deps, visit, {
           action: "deposit",
@@ -76,7 +76,7 @@ function Archived({ back }: { back: string }) {
   );
 }
 
-/** Throws 400 for no user's id, 404 where users pay into wallets of their own. */
+/** Throws 400 for an invalid user id, 404 where users pay into their own wallets. */
 function userOf({ project }: ProjectVisit, form: URLSearchParams): string {
   if (project.mode !== "default") throw notFound("page");
   return checkUserId(form.get("user"), "user");

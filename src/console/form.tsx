@@ -1,7 +1,7 @@
 /** @jsxImportSource @hono/hono/jsx */
 import type { Child } from "@hono/hono/jsx";
 
-/** One line to fill in, with its label above and a hint below. */
+/** An input with its label above and a hint below. */
 export function FormField({ name, label, value = "", hint, type = "text", required, more = {} }: {
   name: string;
   label: string;
@@ -9,7 +9,7 @@ export function FormField({ name, label, value = "", hint, type = "text", requir
   hint?: Child;
   type?: "text" | "search" | "url" | "password" | "datetime-local";
   required?: boolean;
-  /** Attributes of the input beside these. */
+  /** Further attributes of the input. */
   more?: Record<string, string>;
 }) {
   return (
@@ -30,7 +30,7 @@ export function FormField({ name, label, value = "", hint, type = "text", requir
   );
 }
 
-/** Something that is on or off; with `value`, one of several of that name. */
+/** A checkbox, or with `value` one of several of the same name. */
 export function FormCheckbox({ name, label, on, value = "on", type = "checkbox" }: {
   name: string;
   label: Child;
@@ -46,7 +46,7 @@ export function FormCheckbox({ name, label, on, value = "on", type = "checkbox" 
   );
 }
 
-/** Fields that go along unseen. */
+/** Hidden fields. */
 export function Hidden({ fields }: { fields: Record<string, string> }) {
   return (
     <>
@@ -57,12 +57,12 @@ export function Hidden({ fields }: { fields: Record<string, string> }) {
   );
 }
 
-/** What is wrong with what was filled in. */
+/** The error of a submitted form. */
 export function FormError({ text }: { text: string | null }) {
   return text === null ? null : <p class="alert" role="alert">{text}</p>;
 }
 
-/** Asks before something is done: what exactly will happen, a button that does it, a way back. */
+/** Asks for confirmation: what exactly will happen, a button that does it, a link back. */
 export function Confirm({ says, button, action, back, fields = {}, danger = true }: {
   says: Child;
   button: string;
@@ -85,15 +85,15 @@ export function Confirm({ says, button, action, back, fields = {}, danger = true
   );
 }
 
-/** A secret that is shown to who made it, and not again; one that `signs` deliveries is kept. */
+/** A secret that is shown once, to who created it; one that `signs` deliveries is stored. */
 export function ShownOnce(
   { label, secret, signs = false }: { label: string; secret: string; signs?: boolean },
 ) {
-  const kept = signs ? " and stored encrypted, to sign deliveries with" : "";
+  const kept = signs ? " and is stored encrypted, to sign deliveries with" : "";
   return (
     <>
       <p>
-        <strong>{label}.</strong> It is shown this once{kept}: copy it now.
+        <strong>{label}.</strong> It is shown only here{kept}: copy it now.
       </p>
       <code class="secret" id="secret">{secret}</code>
     </>

@@ -3,7 +3,7 @@ import type { Project } from "../projects/schema.ts";
 import { flashText } from "./flash.ts";
 import { style } from "./style.ts";
 
-/** The bare page: what people see who are not signed in, and what the frame is drawn on. */
+/** The bare page: for visitors who are not signed in, and as the base of the frame. */
 export function BarePage({ title, script, children }: {
   title: string;
   script?: string | undefined;
@@ -39,18 +39,18 @@ const sections = [
   ["/audit", "Audit trail"],
 ] as const;
 
-/** Where a page stands, for the frame around it. */
+/** The position of a page, for the frame around it. */
 export interface NavItem {
-  /** The address of a page of the console. */
+  /** Returns the URL of a page of the console. */
   at(path: string): string;
   isOperator: boolean;
   project: Project | null;
-  /** Of the section shown, as the navigation has it; null for none. */
+  /** The current section of the navigation; null for none. */
   section: string | null;
   flash: string | undefined;
 }
 
-/** A page of the console with its frame: who, where, what else there is. */
+/** A page of the console with its frame: account, project and navigation. */
 export function ConsolePage({ title, place, script, children }: {
   title: string;
   place: NavItem;

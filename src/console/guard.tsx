@@ -11,48 +11,48 @@ import { BarePage, ConsolePage, type NavItem } from "./frame.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
 import type { ConsoleSession } from "./session.ts";
 
-/** A request of somebody who is signed in. */
+/** A request of a signed-in visitor. */
 export interface ConsoleVisit {
   incoming: Incoming;
   session: ConsoleSession;
-  /** The address of a page of the console. */
+  /** Returns the URL of a page of the console. */
   at(path: string): string;
-  /** The fields of the form that was sent. Throws 413 when it is too large. */
+  /** Returns the submitted form's fields. Throws 413 when it is too large. */
   form(): Promise<URLSearchParams>;
-  /** Answers with a page in the frame. */
+  /** Responds with a page in the frame. */
   page(title: string, children: unknown, options?: PageOptions): Response;
-  /** Leads on to a page of the console, which says what was done. */
+  /** Redirects to a page of the console, which shows a message. */
   go(address: string, flash: Flash): Response;
 }
 
 /** The same, on the pages of a project. */
 export interface ProjectVisit extends ConsoleVisit {
   project: Project;
-  /** The address of a page of the project. */
+  /** Returns the URL of a page of the project. */
   here(path: string): string;
 }
 
 interface PageOptions {
-  /** Of the section it belongs to, as the navigation has it. */
+  /** The section that it belongs to in the navigation. */
   section?: string;
   script?: { text: string; hash: string };
-  /** What is wrong with the form that was sent; the page shows it. */
+  /** The error of the submitted form, which the page shows. */
   fault?: string | null;
   status?: number;
 }
 
-/** Lets in who is signed in; the others are led to the sign-in. */
+/** Admits signed-in visitors; others are redirected to the sign-in. */
 export interface ConsoleGuard {
-  /** For anybody who is signed in. */
+  /** For anyone who is signed in. */
   signedIn(answer: (visit: ConsoleVisit) => Promise<Response> | Response): Handler;
-  /** For who may see the project in the address; for others there is no such page. */
+  /** For visitors who may see the project in the URL; for others the page does not exist. */
   project(answer: (visit: ProjectVisit) => Promise<Response> | Response): Handler;
 }
 
 /** The prices of as many models as the page shows, with long names. */
 const formBytesMax = 512 * 1024;
 
-/** The door of the console. */
+/** Creates the guard of the console. */
 export function createConsoleGuard({ deps, projectCache, sessions }: ConsoleDeps): ConsoleGuard {
   const at = (path: string) => publicPath(deps.config, `/console${path}`);
 
@@ -116,12 +116,12 @@ export function createConsoleGuard({ deps, projectCache, sessions }: ConsoleDeps
   };
 }
 
-/** A fault as a page of its own. */
+/** Shows an error as a page of its own. */
 export function errorPage(
   { status, message, headers }: ApiError,
   { requestId, back }: { requestId: string; back: string },
 ): Response {
-  const title = status === 404 ? "There is no such page" : "That did not work";
+  const title = status === 404 ? "Page not found" : "That did not work";
   const page = (
     <BarePage title={title}>
       <main class="lone">

@@ -19,7 +19,7 @@ const labels = {
   defaultUser: "User when a request names none",
 };
 
-/** A project's API keys: the list, a new one, the end of one. */
+/** A project's API keys: listing, creating and revoking them. */
 export function keyPages(door: ConsoleGuard, services: ConsoleDeps) {
   const { admin, deps } = services;
 
@@ -70,7 +70,7 @@ export function keyPages(door: ConsoleGuard, services: ConsoleDeps) {
   };
 }
 
-/** Throws 400 for settings that make no key. */
+/** Throws 400 for invalid settings of a key. */
 function readKey(form: URLSearchParams): CreateKey {
   const fields = {
     name: submittedText(form, "name") ?? "",
@@ -79,7 +79,10 @@ function readKey(form: URLSearchParams): CreateKey {
     defaultUser: submittedText(form, "defaultUser"),
   };
   if (fields.scopes.length === 0) {
-    throw badRequest("scopes", "‘It may’ needs at least one: a key without any opens nothing.");
+    throw badRequest(
+      "scopes",
+      "‘It may’ needs at least one scope: a key without any grants no access.",
+    );
   }
   for (const name of ["user", "defaultUser"] as const) {
     if (fields[name] !== null) checkUserId(fields[name], name);
@@ -107,7 +110,7 @@ function Keys({ keys, fault, form, formId, visit: { here } }: {
             : <Badge tone="bad">revoked</Badge>,
           key.scopes.join(", "),
           key.user === null
-            ? key.defaultUser === null ? "any" : `any, else ${key.defaultUser}`
+            ? key.defaultUser === null ? "any" : `any; default ${key.defaultUser}`
             : `only ${key.user}`,
           <TimeCell at={key.createdAt} />,
           key.revokedAt === null
@@ -118,7 +121,7 @@ function Keys({ keys, fault, form, formId, visit: { here } }: {
             )
             : <TimeCell at={key.revokedAt} />,
         ])}
-        empty="There is no key yet."
+        empty="No keys yet."
       />
       <h2>Create a key</h2>
       <FormError text={fault} />
@@ -145,7 +148,7 @@ function Keys({ keys, fault, form, formId, visit: { here } }: {
           name="user"
           label={labels.user}
           value={form.get("user") ?? ""}
-          hint="For keys in browsers, with the scope chat alone. Empty for any user."
+          hint="For keys used in browsers, with chat as their only scope. Empty for any user."
         />
         <FormField
           name="defaultUser"
@@ -179,7 +182,8 @@ function AskRevoke({ visit, meant }: { visit: ProjectVisit; meant: ApiKey }) {
         The key {name ? <strong>{name}</strong> : null} that ends in <code>…{suffix}</code> and may
         {" "}
         {scopes.join(", ")}{" "}
-        stops within a second. Whatever uses it gets 401 from then on. This cannot be undone.
+        stops working within a second. Requests that use it get 401 from then on. This cannot be
+        undone.
       </p>
       {session.by.actor.id === id
         ? <p>You are signed in with this key, so you will be signed out.</p>

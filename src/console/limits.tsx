@@ -11,20 +11,20 @@ const section = "/limits";
 const part: SettingsPart = ({ limits }) => limits;
 
 const rates = [
-  ["requestsPerMinute", "Requests a minute"],
-  ["tokensPerMinute", "Tokens a minute"],
-  ["concurrent", "Answers at once"],
+  ["requestsPerMinute", "Requests per minute"],
+  ["tokensPerMinute", "Tokens per minute"],
+  ["concurrent", "Concurrent responses"],
 ] as const;
 const spending = [
-  ["spendPerDay", "Spending a day"],
-  ["spendPerMonth", "Spending a month"],
+  ["spendPerDay", "Spending per day"],
+  ["spendPerMonth", "Spending per month"],
 ] as const;
 const labels = Object.fromEntries([
   ...[...rates, ...spending].map(([name, label]) => [`limits.user.${name}`, label]),
   ...rates.map(([name, label]) => [`limits.key.${name}`, label]),
 ]);
 
-/** What a project's users and keys may use. */
+/** The limits of a project's users and keys. */
 export function limitPages(door: ConsoleGuard, services: ConsoleDeps) {
   const page = (visit: ProjectVisit, view: Omit<LimitsView, "visit">) =>
     visit.page("Limits", <Limits visit={visit} {...view} />, {
@@ -60,7 +60,7 @@ interface LimitsView {
   fault: string | null;
 }
 
-/** What a field of the form shows. */
+/** Returns what a field of the form shows. */
 type Values = (name: string) => string;
 
 function valuesOf({ limits: { user, key, reply } }: Project): Values {
@@ -82,7 +82,7 @@ function readLimits(form: URLSearchParams): { limits: Record<string, unknown> } 
   return { limits: { user, key: ratesOf("key"), reply: submittedText(form, "reply") ?? "error" } };
 }
 
-/** Null where none is filled in. Throws 400 for nothing at all, which many write for no limit. */
+/** Returns null for an empty field. Throws 400 for zero, which many write for no limit. */
 function rateOf(form: URLSearchParams, name: string, label: string): number | null {
   const rate = integerText(form, name, label);
   if (rate !== 0) return rate;
@@ -119,12 +119,12 @@ function Limits({ visit: { project, here }, values, seen, fault }: LimitsView) {
           <div class="fields">{rates.map(([name, label]) => number(`key.${name}`, label))}</div>
         </fieldset>
         <fieldset>
-          <legend>When a rate limit is reached, send</legend>
+          <legend>When a rate limit is reached, respond with</legend>
           <FormCheckbox
             type="radio"
             name="reply"
             value="error"
-            label="the error 429, as OpenAI’s clients expect"
+            label="error 429, as OpenAI’s clients expect"
             on={values("reply") !== "message"}
           />
           <FormCheckbox

@@ -8,7 +8,7 @@ import type { ConsoleDeps } from "./console_deps.ts";
 
 const shownMax = 100;
 
-// Asks for this very page now and then, and shows its list in place.
+// Fetches this page regularly, and replaces its list in place.
 const script = `
 const look = async () => {
   if (document.hidden) return;
@@ -22,7 +22,7 @@ setInterval(look, 2000);
 `;
 const liveScript = { text: script, hash: scriptHash(script) };
 
-/** The answers that run at this moment. */
+/** The calls that are running now. */
 export function livePage(door: ConsoleGuard, { running, deps }: ConsoleDeps): Handler {
   return door.project(async ({ project, here, page }) => {
     const { shown, count } = await running.ofProject(project.id, shownMax);
@@ -33,13 +33,13 @@ export function livePage(door: ConsoleGuard, { running, deps }: ConsoleDeps): Ha
       <>
         <div id="live">
           <p role="status">
-            {count === 1 ? "1 answer is" : `${count} answers are`} running.
-            {count > shown.length ? ` The ${shown.length} that run longest are shown.` : null}
+            {count === 1 ? "1 response is" : `${count} responses are`} running.
+            {count > shown.length ? ` The ${shown.length} longest-running ones are shown.` : null}
           </p>
           <Answers answers={shown} {...about} />
         </div>
         <p class="muted">
-          Of this process alone. Shown anew every two seconds where scripts run; else reload.
+          Of this process only. Updated every two seconds if scripts run; otherwise reload.
         </p>
       </>,
       { section: "/live", script: liveScript },
@@ -74,7 +74,7 @@ function Answers({ answers, currency, now, users }: {
         used.output.toLocaleString("en-US"),
         <MoneyCell amount={used.cost} currency={currency} />,
       ])}
-      empty="Nothing runs now."
+      empty="Nothing is running."
     />
   );
 }

@@ -11,16 +11,16 @@ const section = "/messages";
 const firstLanguage = "en";
 
 const occasions: Record<MessageReason, string> = {
-  insufficient_funds: "The credit is used up",
-  authorization_required: "A wallet’s owner has not allowed it",
-  limit_reached: "The daily limit of a wallet’s owner is reached",
-  spend_limit: "The project’s limit for a day or a month is reached",
+  insufficient_funds: "The user has run out of credit",
+  authorization_required: "The wallet’s owner has not authorized it",
+  limit_reached: "The daily limit of the wallet’s owner is reached",
+  spend_limit: "The project’s daily or monthly limit is reached",
   rate_limit: "Too many messages in a minute",
-  busy: "Answers that still run hold the rest of the credit",
-  cut: "After an answer that the credit ended",
-  low_balance: "After an answer, when the credit runs low",
+  busy: "Running requests hold the rest of the credit",
+  cut: "After a response that the balance cut short",
+  low_balance: "After a response, when the credit runs low",
 };
-const tagLabel = "Tag of the language";
+const tagLabel = "Language tag";
 
 function labelsIn(language: string): FieldLabels {
   const ofWords = messageReasons.map((
@@ -31,7 +31,7 @@ function labelsIn(language: string): FieldLabels {
 
 const ofWallets: readonly MessageReason[] = ["authorization_required", "limit_reached"];
 
-/** What users read in the chat instead of an answer, or below it, in the owner's own words. */
+/** The owner's own texts that users see in the chat, in place of a response or below it. */
 export function messagePages(door: ConsoleGuard, services: ConsoleDeps) {
   const page = (visit: ProjectVisit, shown: Shown, fault: string | null) =>
     visit.page("Messages", <Messages {...{ visit, shown, fault }} />, {
@@ -78,7 +78,7 @@ function wordsIn({ messages }: Project, language: string): Partial<Record<Messag
   return Object.hasOwn(messages, language) ? messages[language] ?? {} : {};
 }
 
-/** All languages, with what was filled in for one of them; a language without words is none. */
+/** Returns all languages, with the submitted texts of one; a language without texts is dropped. */
 function withWords(
   { messages }: Project,
   language: string,
@@ -107,10 +107,10 @@ function Messages({ visit: { project, here }, shown: { language, words, seen }, 
   return (
     <>
       <p>
-        What your users read in the chat. Where you fill in nothing they read English, yours or
-        ours. <code>{"{{url}}"}</code> becomes the link, and has to be there;{" "}
-        <code>{"{{name}}"}</code> becomes the project’s name, <code>{"{{balance}}"}</code>{" "}
-        what the user has.
+        What your users see in the chat. Where you leave a field empty, they see the English text,
+        yours or ours. <code>{"{{url}}"}</code> is replaced by the link, and is required;{" "}
+        <code>{"{{name}}"}</code> by the project’s name, <code>{"{{balance}}"}</code>{" "}
+        by the user’s balance.
       </p>
       <Languages {...{ project, here, language }} />
       <h2>{nameOf(language)}</h2>
@@ -138,14 +138,14 @@ function Message({ project, reason, text }: {
       </textarea>
       <span class="hint" id={`${reason}-hint`}>
         {text === ""
-          ? `Otherwise: ${wordsIn(project, firstLanguage)[reason] ?? standardMessages[reason]}`
-          : `Reads: ${sampleOf(project, text)}`}
+          ? `Default: ${wordsIn(project, firstLanguage)[reason] ?? standardMessages[reason]}`
+          : `Preview: ${sampleOf(project, text)}`}
       </span>
     </div>
   );
 }
 
-/** How a text of the owner's reads, with values that stand for a user's. */
+/** Returns the owner's text with example values. */
 function sampleOf(project: Project, text: string): string {
   const messages = { [firstLanguage]: { busy: text } };
   const url = "https://…";
@@ -162,8 +162,8 @@ function Languages({ project, here, language }: {
   return (
     <>
       <p>
-        Whoever sends <code>Accept-Language</code>{" "}
-        gets the language that suits best, everybody else English.
+        Users whose client sends <code>Accept-Language</code>{" "}
+        get the language that fits best; everyone else gets English.
       </p>
       <ul>
         {known.map((one) => (
@@ -181,7 +181,7 @@ function Languages({ project, here, language }: {
 function OtherLanguage({ action }: { action: string }) {
   return (
     <>
-      <h2>Another language</h2>
+      <h2>Add a language</h2>
       <form method="get" action={action}>
         <FormField
           name="language"
@@ -198,7 +198,7 @@ function OtherLanguage({ action }: { action: string }) {
 
 const names = new Intl.DisplayNames("en", { type: "language", fallback: "code" });
 
-/** A language in words; what is no language tag stands for itself. */
+/** Returns a language's name; an invalid tag is shown as it is. */
 function nameOf(language: string): string {
   try {
     return `${names.of(language) ?? language} (${language})`;

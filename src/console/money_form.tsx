@@ -11,24 +11,24 @@ import { MoneyCell } from "./parts.tsx";
 
 const reasonCharsMax = 500;
 
-/** What the form of a deposit or refund asks for. */
+/** The input of a deposit or refund form. */
 export interface MoneyFormInput {
-  /** Null where none is filled in. */
+  /** Null where the field is empty. */
   amount: Amount | null;
   reason: string | null;
-  /** Whether it was asked back, and said yes. */
+  /** Whether the review was confirmed. */
   confirmed: boolean;
 }
 
-/** Reads the form. Throws 400 for an amount that is none. */
+/** Reads the form. Throws 400 for an invalid amount. */
 export function readMoneyForm(form: URLSearchParams): MoneyFormInput {
   const typed = submittedText(form, "amount");
   const amount = parseAmount(decimalText(form, "amount"));
   if (typed !== null && (amount === null || amount === 0n)) {
     throw badRequest(
       "amount",
-      "‘Amount’ must be greater than zero, with at most 12 digits before the point and 9 behind " +
-        `it, and is '${typed.slice(0, 40)}'.`,
+      "‘Amount’ must be greater than zero, with at most 12 digits before the point and 9 after " +
+        `it, not '${typed.slice(0, 40)}'.`,
     );
   }
   const reason = submittedText(form, "reason")?.slice(0, reasonCharsMax) ?? null;
@@ -36,8 +36,9 @@ export function readMoneyForm(form: URLSearchParams): MoneyFormInput {
 }
 
 /**
- * What is booked with the money: why and by whom, in its metadata and, in the same write, in the
- * audit trail. The form's id is the idempotency key, so that a form sent twice is booked once.
+ * Returns what is recorded with the money: the reason and the actor, in its metadata and, in the
+ * same write, in the audit trail. The form's id is the idempotency key, so that a form sent twice
+ * is recorded once.
  */
 export function recordedResult(
   deps: Deps,
@@ -54,14 +55,16 @@ export function recordedResult(
   };
 }
 
-/** The fields of a deposit or refund; sending them asks back before anything is booked. */
+/**
+ * The fields of a deposit or refund; submitting them leads to a review before anything is recorded.
+ */
 export function MoneyForm({ visit, form, fault, action, hidden, amountHint }: {
   visit: ProjectVisit;
   form: URLSearchParams;
   fault: string | null;
   action: string;
   hidden: Record<string, string>;
-  /** Where the amount may be left out: what that means. */
+  /** What an empty amount means, where it is allowed. */
   amountHint: string | null;
 }) {
   return (
@@ -81,7 +84,7 @@ export function MoneyForm({ visit, form, fault, action, hidden, amountHint }: {
           name="reason"
           label="Reason"
           value={form.get("reason") ?? ""}
-          hint="Kept with the activity and in the audit trail."
+          hint="Stored with the activity and in the audit trail."
           more={{ maxlength: String(reasonCharsMax) }}
         />
         <button type="submit" class="primary">Review</button>
@@ -90,7 +93,7 @@ export function MoneyForm({ visit, form, fault, action, hidden, amountHint }: {
   );
 }
 
-/** Asks back: what exactly will be booked. */
+/** The review: what exactly will be recorded. */
 export function ConfirmMoney({ visit, says, amount, wish, action, back, hidden, formId }: {
   visit: ProjectVisit;
   /** A sentence that ends with the amount. */
@@ -119,9 +122,9 @@ export function ConfirmMoney({ visit, says, amount, wish, action, back, hidden, 
           <MoneyCell amount={amount} currency={currency} />
         </strong>.
       </p>
-      <p>{wish.reason === null ? "No reason is given." : `Reason: ${wish.reason}`}</p>
+      <p>{wish.reason === null ? "No reason given." : `Reason: ${wish.reason}`}</p>
     </>
   );
-  const button = `Book ${exact} ${currency.toUpperCase()}`;
+  const button = `Record ${exact} ${currency.toUpperCase()}`;
   return <Confirm says={text} {...{ button, action, back, fields }} danger={false} />;
 }

@@ -21,7 +21,7 @@ import {
 
 const usersShown = 20;
 
-/** What a project earned and used lately, by the sums that are kept of each hour. */
+/** What a project charged and used in a recent period, by its hourly sums. */
 export function overviewPage(door: ConsoleGuard, { deps: { kv, clock } }: ConsoleDeps): Handler {
   return door.project(async (visit) => {
     const { project, incoming, page } = visit;
@@ -82,14 +82,14 @@ function Figures({ visit: { project: { currency } }, summary: { totals } }: Over
         { label: "Requests", value: count(totals.requests), note: "charged" },
         { label: "Refused", value: count(totals.refused), note: `${count(totals.failed)} failed` },
         {
-          label: "Tokens in",
+          label: "Input tokens",
           value: count(inputTokensOf(totals)),
-          note: `${count(totals.cachedInput)} from the cache`,
+          note: `${count(totals.cachedInput)} cached`,
         },
         {
-          label: "Tokens out",
+          label: "Output tokens",
           value: count(totals.output),
-          note: `${count(totals.reasoning)} of them reasoning`,
+          note: `${count(totals.reasoning)} reasoning`,
         },
         {
           label: "Not collected",
@@ -136,7 +136,7 @@ function Charts(
       <BarChart
         id="requests"
         title="Requests"
-        says={`${count(totals.requests)} requests were answered in ${time}, ${
+        says={`${count(totals.requests)} requests were served in ${time}, ${
           count(totals.failed)
         } failed and ${count(totals.refused)} were refused.`}
         series={["Answered", "Failed", "Refused"]}
@@ -155,7 +155,7 @@ function Charts(
   );
 }
 
-/** Below the bars of one day is the hour, of more the month and day. */
+/** Below the bars is the hour for one day, and the month and day for longer periods. */
 function namesOf(start: number, { days, stepMs }: Range): { label: string; tick: string } {
   const [date = "", time = ""] = new Date(start).toISOString().slice(0, 16).split("T");
   const hours = stepMs < 24 * 60 * 60 * 1000;
@@ -172,8 +172,8 @@ function Models({ visit: { project: { currency } }, summary: { models } }: Overv
         columns={[
           "Model",
           { title: "Requests", number: true },
-          { title: "Tokens in", number: true },
-          { title: "Tokens out", number: true },
+          { title: "Input tokens", number: true },
+          { title: "Output tokens", number: true },
           { title: "Cost", number: true },
           "Share",
         ]}
@@ -185,7 +185,7 @@ function Models({ visit: { project: { currency } }, summary: { models } }: Overv
           <MoneyCell amount={totals.cost} currency={currency} />,
           <Share part={shareOf(totals.cost, most)} />,
         ])}
-        empty="No model answered in this time."
+        empty="No responses in this period."
       />
     </>
   );
@@ -216,7 +216,7 @@ function Users({ visit: { project: { currency }, here }, month, users }: {
           <MoneyCell amount={spent} currency={currency} />,
           <Share part={shareOf(spent, most)} />,
         ])}
-        empty="Nobody spent anything in this month."
+        empty="No spending in this month."
       />
     </>
   );
@@ -234,13 +234,13 @@ function Refusals({ summary: { refusals, failures } }: OverviewView) {
         caption="Refused, by reason"
         columns={columns}
         rows={refusals.map(({ reason, count: times }) => [<code>{reason}</code>, count(times)])}
-        empty="Nothing was refused in this time."
+        empty="Nothing was refused in this period."
       />
       <Table
         caption="Failed, by code"
         columns={columns}
         rows={failures.map(({ reason, count: times }) => [<code>{reason}</code>, count(times)])}
-        empty="Nothing failed in this time."
+        empty="Nothing failed in this period."
       />
     </>
   );

@@ -2,7 +2,7 @@
 import type { Child } from "@hono/hono/jsx";
 import { type Amount, formatAmount, formatForPeople } from "../base/money.ts";
 
-/** A moment, in ISO 8601 or in ms: to the second, in UTC, as logs have it. */
+/** A time, given in ISO 8601 or in ms: to the second, in UTC, as in logs. */
 export function TimeCell({ at }: { at: string | number | null }) {
   if (at === null) return <span class="muted">never</span>;
   const iso = new Date(at).toISOString();
@@ -21,7 +21,7 @@ export function MoneyCell({ amount, currency }: { amount: Amount; currency: stri
   );
 }
 
-/** A state in a word and a colour. */
+/** A state as a word and a color. */
 export function Badge(
   { tone = "", children }: { tone?: "good" | "bad" | "late" | ""; children?: unknown },
 ) {
@@ -47,8 +47,8 @@ export function Stats({ figures }: { figures: { label: string; value: Child; not
 export type Column = string | { title: string; number: true };
 
 /**
- * A table that scrolls within itself where the screen is too narrow. The first cell of a row names
- * it. Without rows it says what `empty` says.
+ * A table that scrolls by itself where the screen is too narrow. The first cell of a row names it.
+ * Without rows it shows `empty`.
  */
 export function Table({ caption, columns, rows, empty }: {
   caption: string;
@@ -87,7 +87,7 @@ export function Table({ caption, columns, rows, empty }: {
   );
 }
 
-/** The way to older rows, where there are any, and back to the newest. */
+/** Links to older rows, where there are any, and back to the newest. */
 export function Pager({ older, newest, words = { older: "Older", newest: "Newest" } }: {
   older: string | null;
   newest: string | null;
@@ -102,7 +102,7 @@ export function Pager({ older, newest, words = { older: "Older", newest: "Newest
   );
 }
 
-/** Choices of which one is shown. */
+/** Links that select what is shown. */
 export function Tabs(
   { label, tabs }: { label: string; tabs: { title: string; href: string; shown: boolean }[] },
 ) {

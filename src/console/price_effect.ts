@@ -6,16 +6,16 @@ import type { Pricing } from "../projects/price_schema.ts";
 import type { Project } from "../projects/schema.ts";
 import type { Sample } from "./price_form.ts";
 
-/** What one answer costs now and would cost then; null where the model is not served. */
+/** What one response costs now and after the change; null where the model is not served. */
 export interface PriceEffect {
   model: string;
   now: Amount | null;
   then: Amount | null;
-  /** The difference, for people; empty where it is served at one of the two only. */
+  /** The difference, for people; empty where only one of the two exists. */
   change: string;
 }
 
-/** What a change of prices does: to some models by a sample, to those of the catalogue in words. */
+/** The effect of a change of prices: on some models by a sample, on the catalogue's in words. */
 export interface PriceEffects {
   models: PriceEffect[];
   /** Null where nothing changes for them. */
@@ -23,11 +23,12 @@ export interface PriceEffects {
 }
 
 const modelsShownMax = 30;
-/** The catalogue cannot list its own: a few that most people know, of several providers. */
+/** The catalogue cannot be listed as a whole: a few well-known models of several providers. */
 const wellKnown = ["gpt-5", "gpt-4o-mini", "claude-sonnet-4-5", "gemini-2.5-flash"];
 
 /**
- * What a sample request costs before and after a change of prices: by the model asked for first.
+ * Computes what a sample request costs before and after a change of prices, starting with the
+ * requested model.
  */
 export function effectsOf(project: Project, pricing: Pricing, sample: Sample): PriceEffects {
   const changed = { ...project, pricing };
@@ -48,7 +49,7 @@ export function effectsOf(project: Project, pricing: Pricing, sample: Sample): P
   return { models: [...models].map(effectOf), catalogue };
 }
 
-/** Those whose own price changed; all of them where the fee of a request did. */
+/** Returns the models whose own price changed; all of them where the request fee did. */
 function changedModels(before: Pricing, after: Pricing): string[] {
   const names = new Set([...Object.keys(before.models), ...Object.keys(after.models)]);
   const isFeeMoved = before.requestFee !== after.requestFee;
@@ -58,13 +59,13 @@ function changedModels(before: Pricing, after: Pricing): string[] {
   );
 }
 
-/** What becomes of the models of the catalogue that have no price of their own here. */
+/** Describes what changes for models of the catalogue that have no price of their own. */
 function catalogueEffect(project: Project, after: Pricing): string | null {
   const before = project.pricing;
   const reaches = ({ catalogue, models }: Pricing) =>
     catalogue && project.currency === "usd" && models["*"] === undefined;
   const says = (what: string) =>
-    `Every model of the built-in catalogue ${what}, but for those with a price of your own.`;
+    `Every model of the built-in catalogue ${what}, except those with a price of your own.`;
   if (reaches(before) && reaches(after)) {
     const isMoved = before.markupPercent !== after.markupPercent ||
       before.requestFee !== after.requestFee;
@@ -77,7 +78,7 @@ function catalogueEffect(project: Project, after: Pricing): string | null {
   );
 }
 
-/** By the very functions that charge. */
+/** Uses the same functions that charge. */
 function costOf(project: Project, { model, prompt, cached, output }: Sample): Amount | null {
   const terms = modelTerms(project, model);
   if (!terms) return null;

@@ -4,15 +4,15 @@ import type { Pricing } from "../projects/price_schema.ts";
 import type { Project } from "../projects/schema.ts";
 import { decimalText, integerText, submittedText } from "./fields.ts";
 
-/** What is filled in for one model. */
+/** The fields of one model. */
 export interface ModelRow extends Record<ActivePriceField, string> {
-  /** Its name when the form was opened: what the form does not show of it is kept. */
+  /** Its name when the form was opened: settings that the form does not show are kept. */
   was: string;
   name: string;
   maxOutputTokens: string;
 }
 
-/** What is filled in for prices. */
+/** The fields of the price form. */
 export interface PriceForm {
   catalogue: boolean;
   markupPercent: string;
@@ -20,20 +20,20 @@ export interface PriceForm {
   models: ModelRow[];
 }
 
-/** Rows for models that are to be added. */
+/** How many empty rows are shown for new models. */
 const emptyRows = 3;
-/** More than these are edited by the API. */
+/** Projects with more models are edited by the API. */
 export const modelsMax = 200;
 
 const noModel: ModelRow = { was: "", name: "", ...mapPriceFields(() => ""), maxOutputTokens: "" };
 const columns = Object.keys(noModel);
 
-/** The name of a field of the form, of the row at a place. */
+/** Returns the name of a form field, for the row at a position. */
 export function fieldName(at: number, column: keyof ModelRow): string {
   return `model.${at}.${column}`;
 }
 
-/** The form as a project's prices fill it in. */
+/** Fills the form with a project's prices. */
 export function priceFormOf({ pricing }: Project): PriceForm {
   const { catalogue, markupPercent, requestFee, models } = pricing;
   const rows = Object.entries(models).slice(0, modelsMax).map(([name, price]): ModelRow => ({
@@ -47,7 +47,7 @@ export function priceFormOf({ pricing }: Project): PriceForm {
   return { catalogue, markupPercent, requestFee, models: [...rows, ...added] };
 }
 
-/** The form as it was sent. */
+/** Reads the submitted form. */
 export function readPriceForm(form: URLSearchParams): PriceForm {
   const models: ModelRow[] = [];
   for (let at = 0; at < modelsMax + emptyRows && form.has(fieldName(at, "name")); at++) {
@@ -63,13 +63,13 @@ export function readPriceForm(form: URLSearchParams): PriceForm {
 }
 
 /**
- * The prices that a form stands for, as `PATCH` would give them: the schema judges them. What the
- * form does not show of a model stays as it was. Throws 400 for a model that is named twice, and
- * for a new one without a name.
+ * Returns the submitted prices as `PATCH` would receive them; the schema validates them. Settings
+ * of a model that the form does not show are kept. Throws 400 for a duplicate model, and for a new
+ * one without a name.
  */
 export function pricingOf(form: URLSearchParams, before: Pricing): Record<string, unknown> {
   const { catalogue, models } = readPriceForm(form);
-  // What does not fit on the page is not lost.
+  // Models that do not fit on the page are kept.
   const unseen = new Map(Object.entries(before.models).slice(modelsMax));
   const named = new Map<string, Record<string, unknown>>();
   models.forEach((row, at) => {
@@ -79,7 +79,7 @@ export function pricingOf(form: URLSearchParams, before: Pricing): Record<string
       return;
     }
     if (named.has(name) || unseen.has(name)) {
-      throw badRequest("name", `The model '${name}' is there twice.`);
+      throw badRequest("name", `The model '${name}' is listed twice.`);
     }
     named.set(name, priceOf(form, at, before.models[row.was] ?? {}));
   });
@@ -91,13 +91,13 @@ export function pricingOf(form: URLSearchParams, before: Pricing): Record<string
   };
 }
 
-/** Whether anything besides its name is filled in. */
+/** Whether any field besides the name is filled in. */
 function isPriced({ was: _, name: __, ...prices }: ModelRow): boolean {
   return Object.values(prices).some((text) => text.trim() !== "");
 }
 
 function priceOf(form: URLSearchParams, at: number, kept: object): Record<string, unknown> {
-  const most = integerText(form, fieldName(at, "maxOutputTokens"), "Most output");
+  const most = integerText(form, fieldName(at, "maxOutputTokens"), "Max. output");
   const fields = {
     ...kept,
     ...mapPriceFields(({ price }) => decimalText(form, fieldName(at, price)) ?? undefined),
@@ -106,7 +106,7 @@ function priceOf(form: URLSearchParams, at: number, kept: object): Record<string
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
-/** A request whose price is shown before and after a change. */
+/** A request whose cost is shown before and after a change. */
 export interface Sample {
   model: string;
   prompt: number;
@@ -114,16 +114,19 @@ export interface Sample {
   output: number;
 }
 
-/** What a sample is where nothing is filled in. */
+/** The defaults of the sample. */
 export const defaultSample = { prompt: 1_000, cached: 0, output: 500 };
 
-/** Reads it; what is not filled in is usual. Throws 400 for what is no number. */
+/** Reads the sample; empty fields get the defaults. Throws 400 for an invalid number. */
 export function readSample(form: URLSearchParams): Sample {
   const prompt = integerText(form, "samplePrompt", "Prompt tokens") ?? defaultSample.prompt;
-  const cached = integerText(form, "sampleCached", "Of them cached") ?? defaultSample.cached;
+  const cached = integerText(form, "sampleCached", "Cached prompt tokens") ?? defaultSample.cached;
   const output = integerText(form, "sampleOutput", "Output tokens") ?? defaultSample.output;
   if (Math.max(prompt, output) > 10_000_000 || cached > prompt) {
-    throw badRequest("sample", "A sample has at most 10,000,000 tokens, and of them some cached.");
+    throw badRequest(
+      "sample",
+      "A sample has at most 10,000,000 tokens, some of which may be cached.",
+    );
   }
   return { model: submittedText(form, "sampleModel") ?? "", prompt, cached, output };
 }

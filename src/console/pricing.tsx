@@ -26,11 +26,11 @@ import { fingerprintAfter, fingerprintOf, saveSettings, type SettingsPart } from
 
 const section = "/pricing";
 const part: SettingsPart = ({ pricing }) => pricing;
-const labels = { markupPercent: "Markup on catalogue prices", requestFee: "Fee of each answer" };
-/** What the fields of the sample show, by their names. */
+const labels = { markupPercent: "Markup on catalogue prices", requestFee: "Fee per response" };
+/** Returns what a field of the sample shows, by its name. */
 type SampleText = (name: string) => string;
 
-/** What a project charges; a change shows what it does to a sample request before it is saved. */
+/** The project's prices; a change shows its effect on a sample request before it is saved. */
 export function pricingPages(door: ConsoleGuard, services: ConsoleDeps) {
   const page = (visit: ProjectVisit, view: Omit<PricingView, "visit">) =>
     visit.page("Pricing", <Pricing visit={visit} {...view} />, {
@@ -126,14 +126,14 @@ function Pricing({ visit: { project, here }, form, sample, seen, fault }: Pricin
         <h2>Custom prices</h2>
         <p>
           In {currency}{" "}
-          per million tokens, without the markup. The model “*” prices every model that has no price
-          of its own. An empty name takes a model away.
+          per million tokens, without the markup. The model “*” sets the price of every model
+          without a price of its own. An empty name removes a model.
         </p>
         <Models models={form.models} />
         <NotShown project={project} />
         <SampleFields sample={sample} />
         <button type="submit" name="action" value="effect" class="primary">
-          See the effect before saving
+          Preview the effect
         </button>
       </form>
     </>
@@ -143,11 +143,11 @@ function Pricing({ visit: { project, here }, form, sample, seen, fault }: Pricin
 const columns = [
   ["name", "Model"],
   ...Object.values(mapPriceFields(({ price, label }) => [price, label] as const)),
-  ["maxOutputTokens", "Most output"],
+  ["maxOutputTokens", "Max. output"],
 ] as const;
 
 function Models({ models }: { models: ModelRow[] }) {
-  const caption = "An empty price of cached input or of writing the cache is that of input";
+  const caption = "Empty prices of cached input and cache writes default to the input price";
   return (
     <div class="scroll" role="region" aria-label="Prices of models" tabindex={0}>
       <table class="inputs">
@@ -180,7 +180,7 @@ function Models({ models }: { models: ModelRow[] }) {
 
 function NotShown({ project: { pricing } }: { project: Project }) {
   const more = Object.keys(pricing.models).length - modelsMax;
-  return more > 0 ? <p>{more} more models are kept as they are: edit them by the API.</p> : null;
+  return more > 0 ? <p>{more} more models are not shown: edit them by the API.</p> : null;
 }
 
 function SampleFields({ sample }: { sample: SampleText }) {
@@ -189,11 +189,11 @@ function SampleFields({ sample }: { sample: SampleText }) {
   );
   return (
     <fieldset>
-      <legend>Sample request, to see the effect on</legend>
+      <legend>Sample request for the preview</legend>
       <div class="fields">
         <FormField name="sampleModel" label="Model" value={sample("sampleModel")} />
         {number("samplePrompt", "Prompt tokens")}
-        {number("sampleCached", "Of them cached")}
+        {number("sampleCached", "Cached prompt tokens")}
         {number("sampleOutput", "Output tokens")}
       </div>
     </fieldset>
@@ -215,15 +215,13 @@ function AskSave({ visit: { project, here }, form, sample, effects }: {
     <>
       {catalogue === null ? null : <p>{catalogue}</p>}
       <Table
-        caption={`One answer with ${prompt} prompt tokens, ${cached} of them cached, and ${output} output tokens`}
+        caption={`One response with ${prompt} prompt tokens (${cached} of them cached) and ${output} output tokens`}
         columns={["Model", { title: "Now", number: true }, { title: "After", number: true }, {
           title: "Change",
           number: true,
         }]}
         rows={models.map(({ model, now, then, change }) => [model, cost(now), cost(then), change])}
-        empty={catalogue === null
-          ? "No model’s price changes by this."
-          : "No price of your own changes by this."}
+        empty={catalogue === null ? "No model’s price changes." : "None of your own prices change."}
       />
       <p>Running requests are charged at the prices that they started with.</p>
       <form method="post" action={here(section)}>

@@ -8,7 +8,7 @@ import type { ConsoleGuard } from "./guard.tsx";
 import { Badge, Pager, Table, TimeCell } from "./parts.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
 
-/** `/console`: leads an owner to the project, an operator to all of them. */
+/** `/console`: redirects an owner to the project, an operator to the list of projects. */
 export function consoleHome(door: ConsoleGuard): Handler {
   return door.signedIn(({ session, at, incoming }) => {
     const { projectId } = session;
@@ -38,7 +38,7 @@ export function projectsPage(door: ConsoleGuard, { deps }: ConsoleDeps): Handler
             ownerUserId,
             <TimeCell at={createdAt} />,
           ])}
-          empty="There is no project yet."
+          empty="No projects yet."
         />
         <Pager
           older={nextCursor === null ? null : at(`/projects?cursor=${nextCursor}`)}

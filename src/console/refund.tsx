@@ -13,9 +13,9 @@ import type { ConsoleDeps } from "./console_deps.ts";
 import { addressOf } from "./user.tsx";
 
 const section = "/users";
-const nothingLeft = "All of it is refunded: nothing is left to give or take back.";
+const nothingLeft = "It is fully refunded: nothing is left.";
 
-/** A refund by hand, in part or whole: filled in, asked back, booked once. */
+/** A manual refund, in part or in full: filled in, reviewed, recorded once. */
 export function refundPages(door: ConsoleGuard, services: ConsoleDeps) {
   const { recorder, deps } = services;
 
@@ -28,7 +28,7 @@ export function refundPages(door: ConsoleGuard, services: ConsoleDeps) {
       fault,
       action: visit.here("/refund"),
       hidden: hiddenOf(original),
-      amountHint: `Empty for all that is left: ${formatAmount(left)}.`,
+      amountHint: `Leave empty to refund all that is left: ${formatAmount(left)}.`,
     };
     const page = (
       <>
@@ -64,7 +64,7 @@ export function refundPages(door: ConsoleGuard, services: ConsoleDeps) {
           const asked = (
             <ConfirmMoney {...common} formId={deps.id("form")} action={here("/refund")} />
           );
-          return page("Book this refund?", asked, { section });
+          return page("Record this refund?", asked, { section });
         }
         const { amount, reason } = wish;
         const details = recordedResult(deps, visit, { action: "refund", reason, form });
@@ -75,7 +75,7 @@ export function refundPages(door: ConsoleGuard, services: ConsoleDeps) {
   };
 }
 
-/** Throws 404 for what is no activity of that user, 400 for what was given back. */
+/** Throws 404 for an activity that is not the user's, 400 for a reversal. */
 async function findOriginal(
   { deps }: ConsoleDeps,
   { project }: ProjectVisit,
@@ -100,12 +100,12 @@ function Says({ original: { kind, user } }: { original: Entry }) {
     ? (
       <>
         This {kind} is taken back: the balance of{" "}
-        <bdi>{user}</bdi>, as far as it is available, falls by
+        <bdi>{user}</bdi>decreases, as far as it is available, by
       </>
     )
     : (
       <>
-        This {kind} is given back: the balance of <bdi>{user}</bdi> grows by
+        This {kind} is refunded: the balance of <bdi>{user}</bdi> increases by
       </>
     );
 }

@@ -23,7 +23,7 @@ import { webhookPages } from "./webhooks.tsx";
 
 type PageRoutes = Record<string, { GET?: Handler; POST?: Handler; anonymousBody?: true }>;
 
-/** Which page is where. Forms are posted to the address that shows them. */
+/** Maps the console's paths to pages. Forms are posted to the path that shows them. */
 export function consoleRoutes(services: ConsoleDeps): PageRoutes {
   const door = createConsoleGuard(services);
   const { show, signIn, signOut } = signInRoutes(services);

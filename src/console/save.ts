@@ -6,23 +6,23 @@ import { type Project, type UpdateProject, updateProjectSchema } from "../projec
 import type { ProjectVisit } from "./guard.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
 
-/** What of a project's settings one form gives as a whole. */
+/** The part of a project's settings that one form edits. */
 export type SettingsPart = (project: Project) => unknown;
 
-/** A part of the settings as it is, in short: goes along with the form that shows it. */
+/** Returns a fingerprint of a part of the settings, which the form sends along. */
 export function fingerprintOf(part: SettingsPart, project: Project): string {
   return createHash("sha256").update(canonicalJson(part(project))).digest("base64url");
 }
 
-/** What the form of a fault goes on with: what it was opened on, or what it is told to look at. */
+/** Returns the fingerprint for a form that is shown again with an error. */
 export function fingerprintAfter(form: URLSearchParams, error: ApiError): string {
   return error instanceof ChangedMeanwhile ? error.seen : form.get("seen") ?? "";
 }
 
 /**
- * Saves what a form of the project's settings changed, and leads back to it. Throws 400 for
- * what the schema refuses, and when its part has changed since the form was opened: what someone
- * else did must not be undone unseen.
+ * Saves a settings form, and redirects back to it. Throws 400 for invalid values, and when the
+ * settings have changed since the form was opened: another person's change must not be overwritten
+ * unseen.
  */
 export async function saveSettings(
   { admin }: ConsoleDeps,
@@ -31,18 +31,18 @@ export async function saveSettings(
     section: string;
     part: SettingsPart;
     form: URLSearchParams;
-    /** What the form makes of a project, as `PATCH` would be given it. */
+    /** Returns the change that the form makes, as `PATCH` would receive it. */
     changes(project: Project): Record<string, unknown>;
   },
 ): Promise<Response> {
   const isAsSeen = (current: Project) => form.get("seen") === fingerprintOf(part, current);
   const wanted = (current: Project) => {
-    // What is as it was is not judged: older versions may have taken what is refused now.
+    // Unchanged values are not validated: older versions may have accepted what is invalid now.
     const moves = parseWith(updateProjectSchema, moved(current, changes(current)));
     return changesOf(current, moves);
   };
   if (isEmpty(wanted(project))) {
-    // Where it was pressed twice, the first one did it.
+    // After a double click, the first one saved it.
     return go(here(section), isAsSeen(project) ? "unchanged" : "saved");
   }
   await admin.update(project.id, (current) => {
@@ -53,21 +53,21 @@ export async function saveSettings(
   return go(here(section), "saved");
 }
 
-/** Somebody else saved the same part since the form was opened. */
+/** Someone else saved the same settings since the form was opened. */
 class ChangedMeanwhile extends ApiError {
   readonly seen: string;
 
   constructor(seen: string) {
     super(400, {
-      message: "The project has changed since you opened this page. What you filled in is still " +
-        "here: compare it with how things stand, and save again.",
+      message: "The project has changed since you opened this page. Your input is still " +
+        "here: compare it with the current settings, and save again.",
       param: "seen",
     });
     this.seen = seen;
   }
 }
 
-/** Of what a form gives, only what is not so already. */
+/** Returns only what differs from the current settings. */
 function changesOf(project: Project, { pricing, ...fields }: UpdateProject): UpdateProject {
   const prices = moved(project.pricing, pricing ?? {});
   const own = isEmpty(prices) ? {} : { pricing: prices };

@@ -21,33 +21,33 @@ import {
   type SessionHolder,
 } from "./store.ts";
 
-/** Somebody who is signed in. */
+/** A signed-in visitor. */
 export interface ConsoleSession {
-  /** SHA-256 of the cookie, in hex: what the session is stored under. */
+  /** SHA-256 of the cookie, in hex: the key of the session's row. */
   hash: string;
   by: AuditActor;
-  /** The only project that it opens; null opens all. */
+  /** The only project that it may access; null for all. */
   projectId: string | null;
-  /** Seals for this browser alone: by its cookie, which nobody has who has the store. */
+  /** Encrypts for this browser only: with its cookie, which the store does not contain. */
   sealer(): Promise<Secrets>;
 }
 
-/** Who is signed in to the console. */
+/** The sessions of the console. */
 export interface ConsoleSessions {
   /**
-   * Signs in with a project's key that has all scopes, or with `ADMIN_KEY`; gives the cookie. The
-   * session that the browser had before ends. Throws 401, 403 for a key with less than all scopes.
+   * Signs in with a project's key that has all scopes, or with `ADMIN_KEY`; returns the cookie. The
+   * browser's earlier session ends. Throws 401, and 403 for a key without all scopes.
    */
   start(request: Request, key: string): Promise<{ cookie: string; projectId: string | null }>;
-  /** Whose session the request carries: null when it has ended or what it was opened with has. */
+  /** Returns the request's session: null when it has ended, or the key it was opened with has. */
   of(request: Request): Promise<ConsoleSession | null>;
-  /** Ends it at once, everywhere. */
+  /** Ends a session at once, in every process. */
   end(session: ConsoleSession): Promise<void>;
-  /** The cookie that forgets. */
+  /** The cookie that clears the session. */
   readonly forgotten: string;
-  /** Whether this form of the session is sent for the first time; from then on it was sent. */
+  /** Marks this form of the session as sent; returns whether it was the first time. */
   claim(session: ConsoleSession, formId: string): Promise<boolean>;
-  /** Removes what has ended; a bounded part at each call. */
+  /** Removes expired sessions; a bounded part at each call. */
   sweep(): Promise<void>;
 }
 
@@ -55,15 +55,13 @@ const lifetimeMs = 12 * 60 * 60 * 1000;
 const idBytes = 32;
 const sweptAtOnce = 100;
 
-/**
- * Sessions as rows of the store, so that they end on the server and not in a browser's goodwill.
- */
+/** Keeps sessions as rows of the store, so that they end on the server. */
 export function createSessions(
   { deps, auth, projectCache }: { deps: Deps; auth: Auth; projectCache: ProjectCache },
 ): ConsoleSessions {
   const { kv, committer, clock, config } = deps;
   const secure = config.baseUrl.startsWith("https:");
-  // The prefix keeps other hosts of the same site from setting it; it asks for https.
+  // The prefix keeps other hosts of the same site from setting the cookie; it requires https.
   const name = secure ? "__Host-farebox_console" : "farebox_console";
   const cookie = (value: string, maxAge: number) =>
     `${name}=${value}; Path=/; Max-Age=${maxAge}; HttpOnly; SameSite=Strict${
@@ -84,7 +82,7 @@ export function createSessions(
     return { kind: "key", keyHash: hashKey(key), ...held };
   }
 
-  /** Nobody can go back from it to the key, who has the store but not the cookie. */
+  /** The key cannot be derived from it by someone who has the store but not the cookie. */
   function digestOf(id: string): string {
     return createHmac("sha256", id).update(config.adminKey?.reveal() ?? "").digest("hex");
   }
@@ -149,7 +147,7 @@ export function createSessions(
       ) {
         const write = emptyWrite();
         const forms = await listForms(kv, hash, sweptAtOnce);
-        // With more, its end stays, and is found again.
+        // If there are more, the session's end row stays, and the next sweep finds it.
         if (forms.length === sweptAtOnce) write.deletes.push(...forms);
         else removeOtherSessions(write, { hash, endsAt, forms });
         await committer.commit(write);

@@ -14,15 +14,15 @@ const labels = {
   name: "Name",
   trialCredits: "Trial credits of a new user",
   lowBalance: "Warn below this balance",
-  maxOutputTokens: "Most output tokens of an answer",
-  topUpUrl: "Your own page, instead of ours",
+  maxOutputTokens: "Max. output tokens of a response",
+  topUpUrl: "Your own top-up page, instead of ours",
   "topUp.checkoutUrl": "Your own checkout, behind the hosted page",
   "topUp.amounts": "Amounts to choose from",
   "topUp.min": "Least",
   "topUp.max": "Most",
 };
 
-/** A project's other settings, and its end. */
+/** A project's other settings, and archiving it. */
 export function settingPages(door: ConsoleGuard, services: ConsoleDeps) {
   const page = (visit: ProjectVisit, view: Omit<SettingsView, "visit">) =>
     visit.page("Settings", <Settings visit={visit} {...view} />, {
@@ -53,8 +53,8 @@ export function settingPages(door: ConsoleGuard, services: ConsoleDeps) {
       const says = (
         <p>
           <strong>{project.name}</strong>{" "}
-          takes no new chats, charges and deposits from then on: callers get 403. Answers that run
-          are finished and charged, paid checkouts are booked, balances and this console stay. It
+          refuses new calls, charges and deposits from then on: callers get 403. Running calls are
+          finished and charged, paid checkouts are recorded, balances and this console remain. It
           cannot be undone.
         </p>
       );
@@ -70,7 +70,7 @@ export function settingPages(door: ConsoleGuard, services: ConsoleDeps) {
   };
 }
 
-/** What a field of the form shows. */
+/** Returns what a field of the form shows. */
 type Values = (name: string) => string;
 
 interface SettingsView {
@@ -80,7 +80,7 @@ interface SettingsView {
   fault: string | null;
 }
 
-/** What the form shows of a project. */
+/** Returns the form's values for a project. */
 function fieldsOf(project: Project): Record<string, string | null> {
   const { name, topUpUrl, topUp, lowBalance, trialCredits, maxOutputTokens } = project;
   return {
@@ -97,7 +97,7 @@ function fieldsOf(project: Project): Record<string, string | null> {
   };
 }
 
-/** The fields as `PATCH` would give them; the schema judges them. */
+/** Returns the fields as `PATCH` would receive them; the schema validates them. */
 function readSettings(form: URLSearchParams, project: Project): Record<string, unknown> {
   return {
     name: submittedText(form, "name") ?? "",
@@ -167,19 +167,19 @@ function Settings({ visit: { project, here }, values, seen, fault }: SettingsVie
 function TopUp({ values, currency }: { values: Values; currency: string }) {
   return (
     <fieldset>
-      <legend>Topping up</legend>
+      <legend>Top-up</legend>
       <FormField
         name="topUpUrl"
         label={labels.topUpUrl}
         type="text"
         value={values("topUpUrl")}
-        hint="{user}, {project} and {amount} are filled in. Empty for the hosted page."
+        hint="{user}, {project} and {amount} are replaced. Empty for the hosted page."
       />
       <FormField
         name="checkoutUrl"
         label={labels["topUp.checkoutUrl"]}
         value={values("checkoutUrl")}
-        hint="The same placeholders. Empty for Stripe, where its keys are set."
+        hint="With the same placeholders. Empty for Stripe, if its keys are set."
       />
       <FormField
         name="amounts"
@@ -195,7 +195,7 @@ function TopUp({ values, currency }: { values: Values; currency: string }) {
   );
 }
 
-/** What cannot be changed here. */
+/** The settings that cannot be changed here. */
 function About(
   { project: { id, upstream, stripe, userSource, ownerUserId } }: { project: Project },
 ) {
@@ -206,9 +206,9 @@ function About(
         <li>
           Project: <code>{id}</code>, of <code>{ownerUserId}</code>
         </li>
-        <li>Model server: {upstream === null ? "the instance’s" : <code>{upstream.url}</code>}</li>
+        <li>Upstream: {upstream === null ? "the instance’s" : <code>{upstream.url}</code>}</li>
         <li>Stripe: {stripe === null ? "not connected" : "connected"}</li>
-        <li>Users are named {userSource === "header" ? "in a header only" : "anywhere"}</li>
+        <li>Users are named {userSource === "header" ? "only by the header" : "anywhere"}</li>
       </ul>
     </>
   );

@@ -11,7 +11,7 @@ import { FormError, FormField, Hidden } from "./form.tsx";
 import { BarePage } from "./frame.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
 
-/** The way into the console and out of it. */
+/** Signing in to the console, and out of it. */
 export function signInRoutes({ deps, sessions }: ConsoleDeps) {
   const attempts = createSignInThrottle(deps.clock);
   const at = (path: string) => publicPath(deps.config, `/console${path}`);
@@ -22,7 +22,7 @@ export function signInRoutes({ deps, sessions }: ConsoleDeps) {
     const html = <SignInPage {...view} said={flashText(query("flash"))} />;
     const response = pageResponse(fault?.status ?? 200, String(html), { requestId });
     for (const [name, value] of Object.entries(fault?.headers ?? {})) {
-      // A browser would ask for a password of its own.
+      // The browser would show its own password prompt.
       if (name !== "www-authenticate") response.headers.set(name, value);
     }
     return response;
@@ -49,8 +49,8 @@ export function signInRoutes({ deps, sessions }: ConsoleDeps) {
   };
 
   /**
-   * What a wrong key is told. A right one is never counted, nor refused for what others tried:
-   * behind a proxy all have one address.
+   * Counts a failed attempt. A right key is never counted, nor refused for others' attempts: behind
+   * a proxy all have one address.
    */
   function counted(fault: unknown, address: string | null): unknown {
     if (!(fault instanceof ApiError) || fault.status >= 500) return fault;
@@ -58,7 +58,7 @@ export function signInRoutes({ deps, sessions }: ConsoleDeps) {
     return waitMs > 0 ? tooMany(waitMs) : fault;
   }
 
-  /** Only to a page of the console: a link must not lead elsewhere by way of the sign-in. */
+  /** Accepts only a path of the console: a link must not redirect elsewhere after the sign-in. */
   function placeOf(to: string): string | null {
     const isOurs = /^\/console(?!\/sign-)(\/[\w-]+)+(\?[\w.~%!*'()&=+-]*)?$/.test(to);
     return isOurs ? publicPath(deps.config, to) : null;
@@ -108,7 +108,7 @@ function SignInPage({ action, to, fault, said }: {
             label="Key"
             type="password"
             required
-            hint="An API key of your project that has all scopes; or, for all projects, ADMIN_KEY."
+            hint="An API key of your project that has all scopes. Operators: ADMIN_KEY, for all projects."
             more={{ autocomplete: "current-password", autofocus: "" }}
           />
           <button type="submit" class="primary">Sign in</button>

@@ -1,25 +1,30 @@
 import { afterTaking, rateState } from "../base/rate.ts";
 import type { Clock } from "../base/clock.ts";
 
-/** How often somebody may fail to sign in. */
+/** Limits failed attempts to sign in. */
 export interface SignInThrottle {
-  /** Counts one more try from there: 0, or how long to wait in ms, and then it does not count. */
+  /**
+   * Counts an attempt from an address; returns 0, or how long to wait in ms, and then it is not
+   * counted.
+   */
   take(address: string | null): number;
 }
 
-/** Tries in a minute: of one address, and of all together. */
+/** Attempts per minute: of one address, and of all together. */
 const perAddress = 10;
 const overall = 300;
 const addressesMax = 10_000;
 
-/** Failures in this process, in memory: keys are too long to be guessed, so few are enough. */
+/**
+ * Counts failures of this process, in memory: keys are too long to be guessed, so this suffices.
+ */
 export function createSignInThrottle({ elapsed: now }: Pick<Clock, "elapsed">): SignInThrottle {
   const usedUp = new Map<string, number>();
   let allUsedUp = 0;
 
   function forgetOld(): void {
     for (const [address, until] of usedUp) if (until <= now()) usedUp.delete(address);
-    // So many at once are an attack, which the limit over all bounds.
+    // So many addresses at once are an attack, which the limit over all bounds.
     if (usedUp.size >= addressesMax) usedUp.clear();
   }
 

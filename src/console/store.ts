@@ -10,7 +10,7 @@ import {
 import type { Key, Kv, Write } from "../store/kv.ts";
 import type { Sealed } from "../store/secrets.ts";
 
-/** Who signed in, and by what it is known that they still may: never a key itself. */
+/** Who signed in, and how to check that they still may: never a key itself. */
 export type SessionHolder =
   | { kind: "key"; keyHash: string; projectId: string; actor: AuditRow["actor"] }
   /** The fixed key of development. */
@@ -24,7 +24,7 @@ export interface StoredSession {
   endsAt: number;
 }
 
-/** The session under that hash, or null. */
+/** Reads the session with that hash, or null. */
 export async function readSession(kv: Kv, hash: string): Promise<StoredSession | null> {
   const { value } = await kv.get(consoleSessionKey(hash));
   return value && fromBytes<StoredSession>(value);
@@ -38,12 +38,14 @@ export function putSession(write: Write, hash: string, session: StoredSession): 
   );
 }
 
-/** Adds a session's end to the write; what is left of it goes when it would have ended. */
+/**
+ * Adds the end of a session to the write; its other rows are removed when it would have expired.
+ */
 export function removeSession(write: Write, hash: string): void {
   write.deletes.push(consoleSessionKey(hash));
 }
 
-/** Adds the removal of all that is left of a session that has ended to the write. */
+/** Adds the removal of an expired session's remaining rows to the write. */
 export function removeOtherSessions(
   write: Write,
   { hash, endsAt, forms }: { hash: string; endsAt: number; forms: readonly Key[] },
@@ -52,7 +54,7 @@ export function removeOtherSessions(
   write.deletes.push(consoleSessionEndKey(endsAt, hash), ...forms);
 }
 
-/** Sessions that have ended by `now`, oldest first. */
+/** Lists sessions that have expired by `now`, oldest first. */
 export async function listEnded(
   kv: Kv,
   { now, limit }: { now: number; limit: number },
@@ -62,14 +64,12 @@ export async function listEnded(
   return rows.map(({ key }) => ({ endsAt: Number(key[1]), hash: String(key[2]) }));
 }
 
-/** Some of the forms that were sent in a session. */
+/** Lists some of the forms that were sent in a session. */
 export async function listForms(kv: Kv, hash: string, limit: number): Promise<Key[]> {
   return (await kv.list({ prefix: consoleFormsPrefix(hash), limit })).map(({ key }) => key);
 }
 
-/**
- * Adds to the write that a form was sent, which holds only for the first time, and what it made.
- */
+/** Adds to the write that a form was sent, which succeeds only once, and what it created. */
 export function putSubmittedForm(
   write: Write,
   { hash, formId, made = null }: { hash: string; formId: string; made?: SealedSubmission | null },
@@ -79,12 +79,14 @@ export function putSubmittedForm(
   write.sets.push({ key, value: made ? toBytes(made) : new Uint8Array() });
 }
 
-/** What was made by a form: sealed, and when, in milliseconds since 1970. */
+/** What a form created: encrypted, and when, in ms since 1970. */
 export interface SealedSubmission extends Sealed {
   at: number;
 }
 
-/** Whether a form was sent, and what it made that is kept; null where it was not. */
+/**
+ * Returns whether a form was sent, and what it created if that is stored; null where it was not.
+ */
 export async function readSubmittedForm(
   kv: Kv,
   { hash, formId }: { hash: string; formId: string },

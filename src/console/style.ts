@@ -1,5 +1,5 @@
-// Sizes in rem, and colours in pairs with a contrast of at least 4.5 to 1, for light and for dark.
-// What a colour says, a word beside it says too.
+// Sizes in rem, and pairs of colors with a contrast of at least 4.5 to 1, for light and dark mode.
+// Every color is accompanied by a word.
 
 /** The style of every page of the console. */
 export const style = `

@@ -6,20 +6,21 @@ import type { ConsoleVisit } from "./guard.tsx";
 import { formIdOf } from "./fields.ts";
 import { putSubmittedForm, readSubmittedForm } from "./store.ts";
 
-/** What a form made, with the secret that is shown to who sent it. */
+/** What a form created, with the secret that is shown to who sent it. */
 export interface SubmittedOnce {
   id: string;
   secret: string;
 }
 
-/** As long as a browser may still send what was clicked twice, or somebody reload the page. */
+/** How long a browser may repeat a double click, or someone may reload the page. */
 const shownAgainMs = 5 * 60 * 1000;
 
 /**
- * Makes something with a secret, once for each form. The same form sent again in the session, also
- * while the first is under way, gives the same for a few minutes: a browser shows only the answer
- * to its last click. Null where that is over, or the form was for something else. Throws what
- * `make` does; then nothing was made.
+ * Creates something with a secret, once for each form. The same form sent again in the session,
+ * also during the first one, returns the same result for a few minutes: a browser shows only the
+ * response to its last click. Null after that time, or when the form was for something else. Throws
+ * what
+ * `make` throws; then nothing was created.
  */
 export async function submitOnce(
   { kv, clock }: Pick<Deps, "kv" | "clock">,
@@ -35,11 +36,11 @@ export async function submitOnce(
 
   if (await readSubmittedForm(kv, place) === null) {
     await make(async (write, { id, secret }) => {
-      if (await readSubmittedForm(kv, place)) throw new Error("this form was sent meanwhile");
+      if (await readSubmittedForm(kv, place)) throw new Error("this form was sent concurrently");
       const { sealed } = await sealer.seal(JSON.stringify([asked, id, secret]), key);
       putSubmittedForm(write, { ...place, made: { sealed, at: clock.now() } });
     }).catch(async (error) => {
-      // Whatever it is: the deed and its form are one write, which landed.
+      // The action and its form are one write, which has landed.
       if (await readSubmittedForm(kv, place) === null) throw error;
     });
   }

@@ -2,7 +2,7 @@ import { inputTokensOf, outputTokensOf } from "../base/token_classes.ts";
 import { type Amount, toAmount, zero } from "../base/money.ts";
 import type { SummaryTotals } from "../summaries/summary.ts";
 
-/** A time to look back over, in steps of so long. */
+/** A period that ends now, in steps of equal length. */
 export interface Range {
   days: number;
   title: string;
@@ -12,7 +12,7 @@ export interface Range {
 const hourMs = 60 * 60 * 1000;
 const dayMs = 24 * hourMs;
 
-/** The times that the overview offers; the first is shown first. */
+/** The periods that the overview offers; the first is the default. */
 export const ranges: readonly [Range, ...Range[]] = [
   { days: 1, title: "24 hours", stepMs: hourMs },
   { days: 7, title: "7 days", stepMs: 6 * hourMs },
@@ -20,7 +20,7 @@ export const ranges: readonly [Range, ...Range[]] = [
   { days: 90, title: "90 days", stepMs: 3 * dayMs },
 ];
 
-/** What happened in one step of a range. */
+/** What happened in one step of a period. */
 export interface TimeStep {
   /** In milliseconds since 1970. */
   start: number;
@@ -29,11 +29,11 @@ export interface TimeStep {
   refused: number;
   input: number;
   output: number;
-  /** What users were charged: for answers and by manual charges. */
+  /** What users were charged: for responses and by manual charges. */
   charged: Amount;
 }
 
-/** The steps of a range that ends now, on whole hours or days of UTC, oldest first. */
+/** Returns the steps of a period that ends now, on whole hours or days in UTC, oldest first. */
 export function timeSteps(
   hours: readonly { start: number; totals: SummaryTotals }[],
   { from, to, stepMs }: { from: number; to: number; stepMs: number },
@@ -47,7 +47,7 @@ export function timeSteps(
   return steps;
 }
 
-/** Where a range begins that ends with the step which `now` is in. */
+/** Returns the start of a period that ends with the step of `now`. */
 export function rangeStart({ days, stepMs }: Range, now: number): number {
   const grain = Math.min(stepMs, dayMs);
   const end = now - (now % grain) + grain;
@@ -68,7 +68,7 @@ function addTo(step: TimeStep, totals: SummaryTotals): void {
   step.charged = toAmount(step.charged + chargedAmount(totals));
 }
 
-/** What users were charged: for answers and by manual charges. */
+/** Returns what users were charged: for responses and by manual charges. */
 export function chargedAmount({ cost, charges }: SummaryTotals): Amount {
   return toAmount(cost + charges);
 }

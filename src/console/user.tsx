@@ -17,7 +17,7 @@ import type { ConsoleDeps } from "./console_deps.ts";
 
 const entriesPerPage = 25;
 
-/** A user's money, what is held of it, and how it came and went. */
+/** A user's balance, holds and activities. */
 export function userPage(
   door: ConsoleGuard,
   { deps: { kv, clock }, recorder }: ConsoleDeps,
@@ -57,16 +57,16 @@ export function userPage(
 
 interface Line {
   entry: Entry;
-  /** How much can still be refunded; null for what no refund is made of. */
+  /** How much can still be refunded; null for what cannot be refunded. */
   left: Amount | null;
 }
 
-/** The address of a user's page. */
+/** Returns the path of a user's page. */
 export function addressOf({ here }: Pick<ProjectVisit, "here">, user: string): string {
   return here(`/users/one?user=${encodeURIComponent(user)}`);
 }
 
-/** Whom nobody has heard of yet has nothing, and can be given something. */
+/** An unknown user has no balance yet, and can receive a first deposit. */
 function orNew(error: unknown, { currency }: Project, user: string): UserDetail {
   if (!(error instanceof ApiError && error.status === 404)) throw error;
   const none = { entries: null, lastActivityId: null, authorization: null, holds: [] };
@@ -79,7 +79,7 @@ function Balance({ detail }: { detail: UserDetail }) {
   const permission = authorization && {
     label: "Permission",
     value: authorization.status,
-    note: `up to ${authorization.dailyCap} a day`,
+    note: `up to ${authorization.dailyCap} per day`,
   };
   return (
     <Stats
@@ -147,7 +147,7 @@ function Activities({ visit, lines }: { visit: ProjectVisit; lines: Line[] }) {
         <About entry={entry} />,
         left === null ? "" : <RefundLink visit={visit} entry={entry} left={left} />,
       ])}
-      empty="There is no activity yet."
+      empty="No activities yet."
     />
   );
 }
@@ -175,8 +175,8 @@ function About(
       <code>{id}</code>
       {usage === null ? null : (
         <div>
-          {usage.model}: {inputTokensOf(counts)} tokens in, {outputTokensOf(counts)} out,{" "}
-          {usage.source}
+          {usage.model}: {inputTokensOf(counts)} input tokens, {outputTokensOf(counts)}{" "}
+          output tokens, {usage.source}
         </div>
       )}
       <Shortfall amount={shortfall} />
@@ -192,11 +192,11 @@ function About(
 
 function Shortfall({ amount }: { amount: string }) {
   if (amount === "0") return null;
-  if (amount.startsWith("-")) return <div>{amount.slice(1)} is due no more</div>;
+  if (amount.startsWith("-")) return <div>{amount.slice(1)} is no longer due</div>;
   return <div class="bad">{amount} could not be collected</div>;
 }
 
-/** What was paid into a wallet is paid back at Stripe. */
+/** Payments into a wallet are refunded at Stripe. */
 function isRefundable(entry: Entry): boolean {
   const isWalletDeposit = entry.kind === "deposit" && entry.projectId !== undefined;
   return entry.kind !== "refund" && !isReinstatement(entry) && absoluteAmount(entry) !== "0" &&

@@ -9,7 +9,7 @@ import type { ConsoleDeps } from "./console_deps.ts";
 
 const usersPerPage = 50;
 
-/** A project's users in order of their ids, or those whose ids begin with something. */
+/** A project's users in order of their ids, or those whose ids start with a prefix. */
 export function usersPage(door: ConsoleGuard, { deps: { kv, clock } }: ConsoleDeps): Handler {
   return door.project(async ({ project, incoming, here, page }) => {
     const prefix = incoming.query("prefix")?.trim() ?? "";
@@ -22,16 +22,14 @@ export function usersPage(door: ConsoleGuard, { deps: { kv, clock } }: ConsoleDe
       "Users",
       <>
         <form method="get" action={here("/users")} role="search" class="actions">
-          <FormField name="prefix" label="Ids that begin with" type="search" value={prefix} />
+          <FormField name="prefix" label="Ids that start with" type="search" value={prefix} />
           <button type="submit">Search</button>
         </form>
         <Users
           users={users}
           address={here("/users/one")}
           isShared={project.mode === "shared"}
-          empty={prefix === "" && cursor === undefined
-            ? "Nobody has used this project yet."
-            : "There is no such user."}
+          empty={prefix === "" && cursor === undefined ? "No users yet." : "No such user."}
         />
         <Pager
           older={nextCursor === null ? null : here(`/users?cursor=${nextCursor}${query}`)}
@@ -72,7 +70,7 @@ function Users({ users, address, isShared, empty }: {
   );
 }
 
-/** Opens a user by the whole id, also one who has done nothing yet. */
+/** Opens a user by the complete id, including one who has done nothing yet. */
 function Find({ address }: { address: string }) {
   return (
     <>
@@ -80,9 +78,9 @@ function Find({ address }: { address: string }) {
       <form method="get" action={address} class="actions">
         <FormField
           name="user"
-          label="Whole id"
+          label="Complete id"
           required
-          hint="Also for a new user, to make the first deposit."
+          hint="A new user’s id works too, to make the first deposit."
         />
         <button type="submit">Open</button>
       </form>

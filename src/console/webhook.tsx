@@ -11,7 +11,7 @@ import { Stats, TimeCell } from "./parts.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
 import { HealthBadge } from "./webhooks.tsx";
 
-/** One webhook: how it fares, what can be done with it, what was delivered. */
+/** One webhook: its health, its actions, and its deliveries. */
 export function webhookPage(door: ConsoleGuard, services: ConsoleDeps): Handler {
   const { subscriptions, dispatcher, redelivery, deps } = services;
   return door.project(async (visit) => {
@@ -41,7 +41,7 @@ export function webhookPage(door: ConsoleGuard, services: ConsoleDeps): Handler 
   });
 }
 
-/** The subscription in the page's address. Throws 404. */
+/** Returns the subscription id in the URL. Throws 404. */
 export function subscriptionOf({ incoming }: Pick<ProjectVisit, "incoming">): string {
   return checkId(incoming.param("subscriptionId"), "subscription");
 }
@@ -49,8 +49,8 @@ export function subscriptionOf({ incoming }: Pick<ProjectVisit, "incoming">): st
 function Progress({ job: { status, redelivered } }: { job: RedeliveryJob }) {
   return (
     <p class="flash" role="status">
-      {redelivered} deliveries were sent on their way again.{" "}
-      {status === "done" ? "That was all." : "It goes on; reload to see how far it is."}
+      {redelivered} deliveries are pending again.{" "}
+      {status === "done" ? "That was all." : "The rest follows; reload to see the progress."}
     </p>
   );
 }
@@ -60,9 +60,9 @@ function Figures({ subscription, state: { running, openUntil } }: {
   state: EndpointStatus;
 }) {
   const { isActive, consecutiveFailures, lastDeliveredAt } = subscription;
-  const held = !isActive ? "nothing goes out" : openUntil === null ? "deliveries go out" : (
+  const held = !isActive ? "nothing is sent" : openUntil === null ? "deliveries are sent" : (
     <>
-      it keeps failing: nothing goes out until <TimeCell at={openUntil} />
+      it keeps failing: nothing is sent until <TimeCell at={openUntil} />
     </>
   );
   return (
@@ -74,7 +74,7 @@ function Figures({ subscription, state: { running, openUntil } }: {
           note: held,
         },
         {
-          label: "Failures in a row",
+          label: "Consecutive failures",
           value: String(consecutiveFailures),
           note: "counted in attempts",
         },
@@ -93,7 +93,7 @@ function About({ subscription }: { subscription: SubscriptionView }) {
     <ul>
       {description === undefined ? null : <li>{description}</li>}
       <li>
-        <code>{id}</code>, made <TimeCell at={createdAt} /> by <code>{createdBy}</code>
+        <code>{id}</code>, created <TimeCell at={createdAt} /> by <code>{createdBy}</code>
       </li>
       <li>
         Events: {events.map((name) => (
@@ -106,7 +106,7 @@ function About({ subscription }: { subscription: SubscriptionView }) {
       <li>
         Secret ends in <code>…{secretSuffix}</code>
       </li>
-      {headers.length === 0 ? null : <li>Headers of your own: {headers.join(", ")}</li>}
+      {headers.length === 0 ? null : <li>Custom headers: {headers.join(", ")}</li>}
     </ul>
   );
 }

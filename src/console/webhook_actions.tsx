@@ -14,7 +14,7 @@ import { subscriptionOf } from "./webhook.tsx";
 const section = "/webhooks";
 const overlapHours = 24;
 
-/** What can be done with a webhook. What cannot be taken back asks first. */
+/** The actions on a webhook. Those that cannot be undone ask for confirmation. */
 export function webhookActions(door: ConsoleGuard, services: ConsoleDeps) {
   const { subscriptions, sessions } = services;
 
@@ -31,8 +31,9 @@ export function webhookActions(door: ConsoleGuard, services: ConsoleDeps) {
       const says = (
         <p>
           Nothing is sent to <code>{url}</code>{" "}
-          any more, and what is still pending ends as an error. Events that happen meanwhile are not
-          kept for it. The webhook and its deliveries stay, and it can be activated again.
+          any more, and pending deliveries end as errors. Events that happen while it is inactive
+          are not stored for it. The webhook and its deliveries remain, and it can be activated
+          again.
         </p>
       );
       const confirm = { says, button: "Deactivate", action: `${address}/deactivate` };
@@ -61,7 +62,7 @@ export function webhookActions(door: ConsoleGuard, services: ConsoleDeps) {
   };
 }
 
-/** What was wrong with the form when it was sent, if it was. */
+/** The error of the submitted form, if any. */
 interface Again {
   fault: string | null;
 }
@@ -81,12 +82,12 @@ function secretRotation(door: ConsoleGuard, { subscriptions, deps }: ConsoleDeps
       <>
         <FormError text={fault} />
         <p>
-          A new secret is made and shown once. The one that ends in <code>…{secretSuffix}</code>
+          A new secret is created and shown once. The one that ends in <code>…{secretSuffix}</code>
           {" "}
-          goes on signing beside it for the hours below, and signs <code>X-Service-Signature</code>
-          {" "}
-          alone until then: a program that checks that header has to accept both. After them, what
-          knows only the old one refuses deliveries.
+          keeps signing beside it for the hours below, and is the only one to sign{" "}
+          <code>X-Service-Signature</code>{" "}
+          until then: a receiver that checks that header must accept both. After that, receivers
+          that only know the old one reject deliveries.
         </p>
         <form method="post" action={`${address}/rotate`}>
           <Hidden fields={{ formId: deps.id("form") }} />
@@ -157,8 +158,9 @@ function failedRedelivery(
         <FormError text={fault} />
         <p>
           Every delivery to <code>{url}</code>{" "}
-          that was made since then and ended as an error is sent again, with as many tries as a new
-          one. A receiver that took some of them before gets them twice, under the same delivery id.
+          that was created since then and ended as an error is sent again, with as many attempts as
+          a new one. A receiver that accepted some of them before gets them twice, with the same
+          delivery id.
         </p>
         <form method="post" action={`${address}/redeliver`}>
           <Hidden fields={{ formId: deps.id("form") }} />
@@ -176,7 +178,7 @@ function failedRedelivery(
         </form>
       </>
     );
-    return visit.page("Redeliver what failed?", page, {
+    return visit.page("Redeliver failed deliveries?", page, {
       section,
       fault,
     });
@@ -191,7 +193,7 @@ function failedRedelivery(
         const { subscription: { id: subscriptionId, isActive }, address } = await open(visit);
         if (!isActive) return go(address, "webhook-inactive");
         const since = Date.parse(`${submittedText(form, "since")}Z`);
-        if (Number.isNaN(since)) throw badRequest("since", "‘Since’ is no time.");
+        if (Number.isNaN(since)) throw badRequest("since", "‘Since’ is not a valid time.");
         if (!await sessions.claim(session, formIdOf(form))) return go(address, "already-sent");
         const job = await redelivery.all(project.id, { subscriptionId, since }, session.by);
         return seeOther(`${address}?job=${job.id}`, incoming.requestId);

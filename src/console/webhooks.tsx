@@ -17,10 +17,10 @@ const labels = {
   url: "Address",
   events: "Events",
   description: "Description",
-  customHeaders: "Headers of your own",
+  customHeaders: "Custom headers",
 };
 
-/** A project's webhooks, and a new one. */
+/** A project's webhooks, and creating one. */
 export function webhookPages(door: ConsoleGuard, services: ConsoleDeps) {
   const { subscriptions, dispatcher, deps } = services;
 
@@ -70,7 +70,7 @@ export function webhookPages(door: ConsoleGuard, services: ConsoleDeps) {
   };
 }
 
-/** Throws 400 for settings that make no subscription. */
+/** Throws 400 for invalid settings of a subscription. */
 function readSubscription(form: URLSearchParams): CreateSubscription {
   const headers = (submittedText(form, "customHeaders") ?? "").split(/\r?\n/).filter((line) =>
     line.trim()
@@ -79,11 +79,17 @@ function readSubscription(form: URLSearchParams): CreateSubscription {
     const colon = line.indexOf(":");
     const name = line.slice(0, Math.max(colon, 0)).trim();
     if (name !== "") return [name, line.slice(colon + 1).trim()];
-    throw badRequest("customHeaders", "Each header stands on a line of its own, as ‘Name: value’.");
+    throw badRequest(
+      "customHeaders",
+      "Each header must be on a line of its own, as ‘Name: value’.",
+    );
   });
   const names = new Set(customHeaders.map(([name = ""]) => name.toLowerCase()));
   if (names.size < customHeaders.length) {
-    throw badRequest("customHeaders", `‘${labels.customHeaders}’ must not name a header twice.`);
+    throw badRequest(
+      "customHeaders",
+      `‘${labels.customHeaders}’ must not contain the same header twice.`,
+    );
   }
   return parseWith(createSubscriptionSchema, {
     url: submittedText(form, "url") ?? "",
@@ -93,7 +99,7 @@ function readSubscription(form: URLSearchParams): CreateSubscription {
   });
 }
 
-/** How a subscription fares, in a word. */
+/** A subscription's health, as a word. */
 export function HealthBadge({ subscription, openUntil }: {
   subscription: SubscriptionView;
   openUntil: number | null;
@@ -117,7 +123,7 @@ function Webhooks({ visit: { here }, all, stateOf }: {
         "Address",
         "State",
         "Events",
-        { title: "Failures in a row", number: true },
+        { title: "Consecutive failures", number: true },
         "Last delivered",
       ]}
       rows={all.map((subscription) => [
@@ -132,7 +138,7 @@ function Webhooks({ visit: { here }, all, stateOf }: {
         subscription.consecutiveFailures,
         <TimeCell at={subscription.lastDeliveredAt} />,
       ])}
-      empty="There is no webhook yet."
+      empty="No webhooks yet."
     />
   );
 }

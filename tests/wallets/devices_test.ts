@@ -269,7 +269,10 @@ Deno.test("devices: a wallet without a passkey is forgotten after asking, and sa
   const asked = await device.post("/wallet", { action: "leave" });
   assert.deepEqual([asked.status, asked.set], [200, null]);
   const text = textOf(asked.html);
-  assert.match(text, /no passkey.*You would lose access to: \$50\.00 .*Helper, as ada.*up to \$100\.00/);
+  assert.match(
+    text,
+    /no passkey.*You would lose access to: \$50\.00 .*Helper, as ada.*up to \$100\.00/,
+  );
   assert.match(asked.html, /<a href="\/wallet">/);
   assert.equal(await isKnown(device), true, "asking forgets nothing");
   const fields = [...asked.html.matchAll(/name="(\w+)" value="(\w+)"/g)];
