@@ -196,7 +196,7 @@ for (const script of [true, false]) {
     const { page, url } = visitor;
     await signIn(page, url, world.apiKey);
     await page.getByRole("link", { name: "Users" }).click();
-    await page.getByLabel("Ids that begin with").fill("char");
+    await page.getByLabel("Ids that start with").fill("char");
     await page.getByRole("button", { name: "Search" }).click();
     await page.getByRole("link", { name: "charlie@example.com" }).click();
     const before = (await world.balance("charlie@example.com")).balance;
@@ -240,9 +240,9 @@ Deno.test("browser: a key is made, shown once and revoked; prices show their eff
   await page.waitForSelector("text=The key is revoked");
   assert.equal((await world.call("/v1/models", { key: apiKey })).status, 401);
   await page.getByRole("link", { name: "Pricing" }).click();
-  await page.getByLabel("Fee of each answer, USD").fill("0.002");
+  await page.getByLabel("Fee per response, USD").fill("0.002");
   await page.getByLabel("Model", { exact: true }).fill("gpt-4o-mini");
-  await page.getByRole("button", { name: "See the effect before saving" }).click();
+  await page.getByRole("button", { name: "Preview the effect" }).click();
   await page.waitForSelector("text=gpt-4o-mini");
   await assertAccessible(page);
   await assertFits(page);

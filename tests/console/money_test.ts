@@ -26,7 +26,7 @@ Deno.test("console: a deposit is asked back exactly, booked once, and leaves its
   assert.equal((await world.balance(user)).balance, "0", "asking books nothing");
   const form = { ...hiddenFields(asked.html, "/deposit"), user };
   const done = await owner.submit("deposit", form);
-  assert.match(textOf(done.html), /The deposit is booked.*\$12\.34 12\.345678/);
+  assert.match(textOf(done.html), /The deposit is recorded.*\$12\.34 12\.345678/);
   const again = await owner.submit("deposit", form);
   assert.match(textOf(again.html), /it is booked once/);
   assert.equal((await world.balance(user)).balance, "12.345678");
@@ -58,7 +58,7 @@ Deno.test("console: an id that turns the direction of writing turns no amount be
     const page = await owner.get(`refund?${new URLSearchParams(form)}`);
     assert.ok(page.html.includes(`by ${isolated},`));
     const { html } = await owner.post("refund", form);
-    const end = kind === "charge" ? " grows by" : ", as far as it is available, falls by";
+    const end = kind === "charge" ? " grows by" : "decreases, as far as it is available, by";
     assert.ok(html.includes(`the balance of ${isolated}${end}`), html);
   }
 });
@@ -110,7 +110,7 @@ Deno.test("console: a refund in part is booked once, and never more than is left
   const owner = await signedIn(world);
   const named = { user: "ada", activityId: charge?.id };
   const page = await owner.get(`refund?user=ada&activityId=${charge?.id}`);
-  assert.match(textOf(page.html), /The charge of 4 by ada.*Empty for all that is left: 4\./);
+  assert.match(textOf(page.html), /The charge of 4 by ada.*Leave empty to refund all that is left: 4\./);
   const asked = await owner.post("refund", { ...named, amount: "1.5", reason: "half" });
   assert.match(textOf(asked.html), /given back: the balance of ada grows by \$1\.50 \./);
   const form = hiddenFields(asked.html, "/refund");
@@ -164,7 +164,7 @@ Deno.test("console: users are found by how they begin, page by page, with their 
   assert.match(textOf((await owner.get("users?prefix=nobody")).html), /There is no such user/);
   using fresh = await createWorld();
   const empty = textOf((await (await signedIn(fresh)).get("users")).html);
-  assert.match(empty, /Nobody has used this project yet\./);
+  assert.match(empty, /No users yet\./);
   assert.equal((await owner.get("users?cursor=x")).status, 400);
 });
 

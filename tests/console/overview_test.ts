@@ -34,7 +34,7 @@ Deno.test("console: the overview says what the entries say, by model, user and r
   assert.match(text, /2026-01-01 02:00 1 0 1/);
   const charts = html.match(/<svg[^>]*role="img"[^>]*aria-labelledby="(\w+)-title \1-says"/g);
   assert.equal(charts?.length, 3);
-  assert.match(html, /<desc id="requests-says">4 requests were answered in 24 hours, 0 failed/);
+  assert.match(html, /<desc id="requests-says">4 requests were served in 24 hours, 0 failed/);
 });
 
 Deno.test("console: a time without anything is empty, and unknown times are the first one", async () => {

@@ -110,12 +110,12 @@ Deno.test("console: limits are saved, and only what changed is in the audit trai
   assert.equal((await lastAction(world)).id, before);
   const wrong = await owner.post("limits", { ...current, "key.concurrent": "many" });
   assert.equal(wrong.status, 400);
-  assert.match(textOf(wrong.html), /‘Answers at once’ must be a whole number, and is 'many'/);
+  assert.match(textOf(wrong.html), /‘Concurrent responses’ must be a whole number, not 'many'/);
   assert.match(wrong.html, /value="many"/);
   const little = await owner.post("limits", { ...current, "user.spendPerDay": "-1" });
-  assert.match(textOf(little.html), /‘Spending a day’ must be a decimal string/);
+  assert.match(textOf(little.html), /‘Spending per day’ must be a decimal string/);
   const none = await owner.post("limits", { ...current, "user.tokensPerMinute": "0" });
-  assert.match(textOf(none.html), /‘Tokens a minute’ must be at least 1\. An empty field is no l/);
+  assert.match(textOf(none.html), /‘Tokens per minute’ must be at least 1\. An empty field is no l/);
 });
 
 Deno.test("console: what someone else saved meanwhile is not undone unseen", async () => {
@@ -174,11 +174,11 @@ Deno.test("console: settings are saved as the admin API would, and faults are to
   const bad: [name: string, value: string, says: RegExp][] = [
     ["name", "", /‘Name’ must not be empty\./],
     ["lowBalance", "-1", /‘Warn below this balance’ must be a decimal string/],
-    ["topUpUrl", "javascript:alert(1)", /‘Your own page, instead of ours’ must be an http/],
+    ["topUpUrl", "javascript:alert(1)", /‘Your own top-up page, instead of ours’ must be an http/],
     ["amounts", "", /‘Amounts to choose from’ must be one to six amounts/],
     ["amounts", "1 2 3 4 5 6 7", /‘Amounts to choose from’ must be one to six amounts/],
     ["amounts", "5,10,25", /‘Amounts to choose from’ must be a decimal string/],
-    ["maxOutputTokens", "0", /‘Most output tokens of an answer’ must be at least 1/],
+    ["maxOutputTokens", "0", /‘Max. output tokens of a response’ must be at least 1/],
   ];
   for (const [name, value, says] of bad) {
     const answer = await owner.post("settings", { ...form, [name]: value });
@@ -205,7 +205,7 @@ Deno.test("console: an owner's own words are filled in by language, and users ge
     insufficient_funds: "Kein Geld, {{user}}",
   });
   assert.equal(bad.status, 400);
-  assert.match(textOf(bad.html), /‘The credit is used up’ must contain \{\{url\}\}/);
+  assert.match(textOf(bad.html), /‘The user has run out of credit’ must contain \{\{url\}\}/);
   assert.match(bad.html, /Kein Geld, \{\{user\}\}/, "what was typed is still there");
   const words = "Guthaben {{balance}} bei {{name}}: {{url}}";
   const saved = await owner.submit("messages", { ...hidden, insufficient_funds: words });
@@ -224,7 +224,7 @@ Deno.test("console: an owner's own words are filled in by language, and users ge
   const none = hiddenFields(odd.html, "/messages");
   const refused = await owner.post("messages", { ...none, cut: "{{url}}" });
   assert.equal(refused.status, 400);
-  assert.match(textOf(refused.html), /‘Tag of the language’ must be a lowercase language tag/);
+  assert.match(textOf(refused.html), /‘Language tag’ must be a lowercase language tag/);
   assert.ok(!odd.html.includes("<b>"));
   assert.equal((await owner.get("messages?language=constructor")).status, 200);
 });

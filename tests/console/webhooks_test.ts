@@ -242,7 +242,7 @@ Deno.test("console: a delivery shows the numbers of its event as they were sent"
   }
 });
 
-Deno.test("console: to an inactive webhook nothing goes out; it is to be activated again first", async () => {
+Deno.test("console: to an inactive webhook nothing is sent; it is to be activated again first", async () => {
   using world = await createWorld();
   const { id } = await subscribe(world);
   world.subscriber.reply(() => ({ status: 410 }));
@@ -254,8 +254,8 @@ Deno.test("console: to an inactive webhook nothing goes out; it is to be activat
   const [one, all] = [await owner.get(path), await owner.get(`webhooks/${id}/redeliver`)];
   await owner.submit(`webhooks/${id}/deactivate`);
   const webhook = await owner.get(`webhooks/${id}`);
-  assert.match(textOf(webhook.html), /State inactive nothing goes out.*Activate again/);
-  assert.doesNotMatch(textOf(webhook.html), /deliveries go out|Redeliver/);
+  assert.match(textOf(webhook.html), /State inactive nothing is sent.*Activate again/);
+  assert.doesNotMatch(textOf(webhook.html), /deliveries are sent|Redeliver/);
   const delivery = await owner.get(path);
   assert.match(textOf(delivery.html), /is inactive\. Nothing is sent\. Activate the webhook again/);
   assert.doesNotMatch(textOf(delivery.html), /Redeliver/);

@@ -60,6 +60,6 @@ export class StripeAudit {
     const due = told < whole ? told : whole;
     must(taken + short >= due, "what Stripe pays back is taken back, or recorded as short");
     must(taken <= due, "what was taken is given back when Stripe has it again");
-    must(taken + short <= due, "what was short is due no more when Stripe has it again");
+    must(taken + short <= due, "what was short is no longer due when Stripe has it again");
   }
 }
