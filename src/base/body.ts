@@ -37,7 +37,7 @@ export async function readBytes(
     if (error instanceof ApiError) throw error;
     // The sender rarely reads this, but it must not be logged as our own error.
     throw new ApiError(400, {
-      message: "The connection broke before the body's end.",
+      message: "The connection closed before the end of the body.",
       code: "incomplete_body",
       cause: error,
     });

@@ -1,6 +1,6 @@
 import { isObject, type Json, type JsonObject } from "./json.ts";
 
-/** One line of CSV (RFC 4180), with its end; null is an empty cell. */
+/** Returns one line of CSV (RFC 4180), with its line end; null is an empty cell. */
 export function csvLine(cells: readonly (string | null)[]): string {
   return cells.map(csvCell).join(",") + "\r\n";
 }
@@ -14,12 +14,12 @@ function csvCell(value: string | null): string {
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
-/** What a cell of ours says: the text that it was made of, without what keeps it from being run. */
+/** Returns the original text of a cell, without the apostrophe that `csvLine` may have added. */
 export function csvText(cell: string): string {
   return /^'+[=+@\t\r-]/.test(cell) ? cell.slice(1) : cell;
 }
 
-/** A record as a line of CSV; a column such as `usage.model` is the field of a field. */
+/** Returns a record as a line of CSV; a column such as `usage.model` is a field of a field. */
 export function csvRecord(record: JsonObject, columns: readonly string[]): string {
   return csvLine(columns.map((column) => {
     const value = column.split(".").reduce<Json | undefined>(

@@ -57,7 +57,7 @@ export function limitWaitingBodies(
 
 function tooLate(deadlineMs: number): ApiError {
   return new ApiError(408, {
-    message: `The body did not come within ${deadlineMs / 1000} seconds.`,
+    message: `The body did not arrive within ${deadlineMs / 1000} seconds.`,
     code: "request_timeout",
   });
 }

@@ -1,6 +1,6 @@
 import type { z } from "zod";
 
-/** A chapter of the API document. */
+/** A tag of the API document. */
 export type DocTag =
   | "Chat"
   | "Money"
@@ -12,12 +12,12 @@ export type DocTag =
   | "Health";
 
 /**
- * Whose key opens an operation: a project's with that scope, the operator's, Prometheus' token, or
- * none is needed.
+ * Which key an endpoint needs: a project's with that scope, the operator's, Prometheus' token, or
+ * none.
  */
 export type EndpointAuth = "chat" | "money" | "webhooks" | "operator" | "metrics" | "anyone";
 
-/** Real values, by what they show. */
+/** Example values, by what they show. */
 export type DocExamples = Readonly<Record<string, unknown>>;
 
 /** A body in one media type. For a stream of events: the schema of one event's data. */
@@ -26,7 +26,7 @@ export interface DocContent {
   examples: DocExamples;
 }
 
-/** An answer that is no error. */
+/** A successful response. */
 export interface ResponseDoc {
   description: string;
   /** By media type. */
@@ -34,19 +34,22 @@ export interface ResponseDoc {
   headers?: z.ZodObject;
 }
 
-/** An error that an operation can give, and when. */
+/** An error that an endpoint can return, and when. */
 export interface ErrorDoc {
   status: number;
   /** `anyCode` where another server chooses it. */
   code: string | null | typeof anyCode;
   when: string;
-  /** That it has; the others of its status may have them or not, where they are optional. */
+  /**
+   * Headers of this error; other errors of the same status may have them or not, if they are
+   * optional.
+   */
   headers?: z.ZodObject;
 }
-/** The code is not ours to say. */
+/** The code is another server's. */
 export const anyCode: unique symbol = Symbol("any code");
 
-/** What one method of one address does: everything that the API document says of it. */
+/** The documentation of one method of one path. */
 export interface EndpointDoc {
   /** Its name in generated clients. */
   operationId: string;
@@ -57,20 +60,22 @@ export interface EndpointDoc {
   path?: z.ZodObject;
   query?: z.ZodObject;
   headers?: z.ZodObject;
-  /** The schema that the route parses the body with, and whether it may be left out. */
+  /** The schema that the route validates the body with, and whether the body is optional. */
   body?: DocContent & { optional?: boolean };
   answers: Readonly<Record<number, ResponseDoc>>;
-  /** Its own; those that every operation with such a body or key can give are added. */
+  /**
+   * The endpoint's own errors; those common to every endpoint with such a body or key are added.
+   */
   errors?: readonly ErrorDoc[];
 }
 
-/** The methods that operations have. */
+/** The methods that endpoints have. */
 export type HttpMethod = "GET" | "POST" | "PATCH" | "DELETE";
 
-/** Operations by address, written as in the route map, and method. */
+/** Endpoints by path, as in the route map, and method. */
 export type EndpointDocs = Readonly<Record<string, Partial<Record<HttpMethod, EndpointDoc>>>>;
 
-/** An answer in JSON alone. */
+/** Documents a response in JSON. */
 export function responseDocs(
   description: string,
   schema: z.ZodType,

@@ -5,8 +5,8 @@ export const errorSchema = z.object({
   error: z.object({
     message: z.string().meta({ description: "For people. Names the field and what is wrong." }),
     type: z.string().meta({ description: "The kind of the error, in OpenAI's words." }),
-    param: z.string().nullable().meta({ description: "The field at fault." }),
-    code: z.string().nullable().meta({ description: "For programs: what has happened." }),
+    param: z.string().nullable().meta({ description: "The invalid field." }),
+    code: z.string().nullable().meta({ description: "For programs: what happened." }),
   }),
 }).meta({
   id: "Error",
@@ -102,7 +102,7 @@ export function storeUnavailable(cause: unknown): ApiError {
   });
 }
 
-/** 503, said at once: a queue without bound would answer nobody in time. */
+/** 503, returned at once: an unbounded queue would serve no one in time. */
 export function overloaded(): ApiError {
   return new ApiError(503, {
     message: "The service is at its limit. Try again shortly.",
@@ -112,7 +112,7 @@ export function overloaded(): ApiError {
   });
 }
 
-/** What the log says of a fault: its code, and what is behind it, which callers never see. */
+/** Returns what the log records of an error: its code, and its cause, which callers never see. */
 export function loggedFault(fault: unknown): { code: string | null; cause: string | undefined } {
   if (!(fault instanceof ApiError)) return { code: "internal_error", cause: causeText(fault) };
   const { code, cause } = fault;

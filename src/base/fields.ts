@@ -8,7 +8,8 @@ import {
   userIdUnitsMax,
 } from "./limits.ts";
 
-// What bodies, answers and events are made of, each with its unit: the words of the API document.
+// The fields that bodies, responses and events consist of, each with its unit, as the API document
+// describes them.
 
 /** An exact decimal in currency units, of any size. */
 export const decimal = z.string().regex(/^-?\d+(\.\d{1,9})?$/).meta({
@@ -16,13 +17,13 @@ export const decimal = z.string().regex(/^-?\d+(\.\d{1,9})?$/).meta({
 });
 
 /**
- * For a moment in the document: the format says it, and the pattern of every date is a page long.
+ * Omits the pattern of a time: the format states it, and the pattern of every date is a page long.
  */
 export const withoutPattern = ({ jsonSchema }: { jsonSchema: { pattern?: string } }): void => {
   delete jsonSchema.pattern;
 };
 
-/** A moment, in UTC. */
+/** A time, in UTC. */
 export const time = z.iso.datetime().meta({
   description: "ISO 8601, in UTC, to the millisecond.",
   override: withoutPattern,
@@ -33,18 +34,18 @@ export const currency = z.string().regex(/^[a-z]{3}$/).meta({
   description: "The project's currency: ISO 4217, in lower case.",
 });
 
-/** An id that we made: its kind, and a ULID. */
+/** An id that Farebox generated: its kind, and a ULID. */
 export const idOf = (kind: string, what: string) =>
   z.string().regex(new RegExp(`^${kind}_[0-9A-Z]+$`)).meta({ description: what });
 
-/** An end user as the caller names them, as answers show it. */
+/** An end user as the caller names them, in responses. */
 export const userId = z.string().meta({
   description: "The end user, by the caller's own stable and pseudonymous id.",
 });
 
-/** The `user` of a body, as it is described; `checkUserId` judges it. */
+/** The `user` of a body, for the documentation; `checkUserId` validates it. */
 export const userField = z.unknown().optional().meta({
-  description: "The end user: a stable, pseudonymous id of your own. May be left out where the " +
+  description: "The end user: a stable, pseudonymous id of your own. May be omitted if the " +
     "header `X-Service-User` or the key's default names one.",
   override: {
     type: ["string", "null"],
@@ -54,56 +55,56 @@ export const userField = z.unknown().optional().meta({
   },
 });
 
-/** An end user that a setting names, as it is described; `checkUserId` judges it. */
+/** An end user in a setting, for the documentation; `checkUserId` validates it. */
 export const userIdSetting = z.string().min(1).max(userIdUnitsMax).meta({
   override: ({ jsonSchema }: { jsonSchema: { maxLength?: number } }) =>
     void (jsonSchema.maxLength = userIdCharsMax),
 });
 
-/** What a caller gave us to keep, as it was. */
+/** The caller's metadata, unchanged. */
 export const metadata = z.custom<JsonObject>(isObject).meta({
-  description: "The caller's own references, as they were given.",
+  description: "The caller's own references, unchanged.",
   override: { type: "object" },
 });
 
 /** Where the next page starts. */
 export const nextCursor = z.string().nullable().meta({
-  description: "Give it as `cursor` for the next page; null at the end.",
+  description: "Pass it as `cursor` for the next page; null at the end.",
 });
 
 /** Where a page starts. */
 export const cursor = z.string().min(1).optional().meta({
-  description: "The `nextCursor` of the page before.",
+  description: "The `nextCursor` of the previous page.",
 });
 
-/** The query of a list: how many, and from where on. */
+/** The query of a list: its page size and cursor. */
 export const pageQuery = z.object({
   limit: z.int().min(1).max(pageSizeMax).default(pageSizeDefault).meta({
-    description: "Most entries on the page.",
+    description: "The most entries on the page.",
   }),
   cursor,
 });
 
-/** The header that makes a repeated request one operation. */
+/** The header that makes repeated requests one operation. */
 export const idempotencyHeader = z.object({
   "Idempotency-Key": z.string().regex(new RegExp(`^[\\x21-\\x7e]{1,${idempotencyKeyCharsMax}}$`))
     .optional().meta({
-      description: "Names this operation: the same request again gets the first answer again, " +
+      description: "Identifies this operation: a repeated request gets the first response again, " +
         "with `Idempotent-Replayed: true`. Strongly recommended.",
       example: "order-1042",
       param: { id: "IdempotencyKey" },
     }),
 });
 
-/** The header of an error that says when to try again. */
+/** The header of an error that tells when to retry. */
 export const retryAfterHeader = z.object({
-  "Retry-After": z.string().meta({ description: "When to try again: seconds, or a date." }),
+  "Retry-After": z.string().meta({ description: "When to retry: seconds, or a date." }),
 });
 
-/** The header of an answer that was given before. */
+/** The header of a replayed response. */
 export const replayedHeader = z.object({
   "Idempotent-Replayed": z.literal("true").optional().meta({
-    description: "The first answer to this `Idempotency-Key`, given again.",
+    description: "This is the first response to this `Idempotency-Key`, replayed.",
     header: { id: "IdempotentReplayed" },
   }),
 });

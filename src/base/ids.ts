@@ -21,13 +21,13 @@ export type IdKind =
   | "per"
   | "aud";
 
-/** Makes ids `kind_ULID`, ordered by time within one process. */
+/** Generates ids `kind_ULID`, ordered by time within one process. */
 export type MakeId = (kind: IdKind) => string;
 
 /**
- * Ids from a clock in milliseconds and a random source in [0, 1).
- * https://github.com/ulid/spec: 48 bits of time, then 80 random bits that only count up
- * within one millisecond.
+ * Creates a generator of ids from a clock in ms and a random source in [0, 1).
+ * https://github.com/ulid/spec: 48 bits of time, then 80 random bits that only count up within one
+ * millisecond.
  */
 export function createIds(now: () => number, random: () => number): MakeId {
   const next = monotonicFactory(random);
@@ -35,8 +35,8 @@ export function createIds(now: () => number, random: () => number): MakeId {
 }
 
 /**
- * An id that sorts before all others of that kind and millisecond: to look from there on. No id is
- * of a time before 1970.
+ * Returns an id that sorts before all others of that kind and millisecond, as the start of a
+ * listing. No id is older than 1970.
  */
 export function firstIdAt(kind: IdKind, ms: number): string {
   return `${kind}_${encodeTime(Math.max(0, ms), 10)}${"0".repeat(16)}`;
@@ -50,14 +50,16 @@ export function isId(kind: IdKind, text: string): boolean {
   return text.startsWith(`${kind}_`) && ulid.test(text.slice(kind.length + 1));
 }
 
-/** When an id was made, in milliseconds since 1970. */
+/** Returns when an id was generated, in milliseconds since 1970. */
 export function timeOfId(id: string): number {
   return decodeTime(id.slice(id.indexOf("_") + 1));
 }
 
 const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/** Bytes as base62, of a length that only depends on theirs (43 characters for 32 bytes). */
+/**
+ * Encodes bytes as base62, with a length that only depends on theirs (43 characters for 32 bytes).
+ */
 export function toBase62(bytes: Uint8Array): string {
   let value = 0n;
   for (const byte of bytes) value = (value << 8n) | BigInt(byte);

@@ -1,9 +1,9 @@
-// Bounds that several rooms share, or that callers notice, with their units. Bounds that an
+// Bounds that several modules share, or that callers notice, with their units. Bounds that an
 // operator can change are in config.ts.
 
 /** Largest chat request body, in bytes; images travel inside it. */
 export const chatBodyBytesMax = 20 * 1024 * 1024;
-/** Largest body of any other endpoint, in bytes: 16 KiB of metadata fit with room to spare. */
+/** Largest body of any other endpoint, in bytes: 16 KiB of metadata fit easily. */
 export const bodyBytesMax = 128 * 1024;
 /** How long a caller may take to send a body, in milliseconds. */
 export const bodyDeadlineMs = 60_000;

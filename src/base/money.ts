@@ -1,8 +1,8 @@
 declare const amountBrand: unique symbol;
 
 /**
- * A decimal as people type it: with a comma too, but not one that may group thousands ("1,000"),
- * which stays as it is and so is no decimal.
+ * Returns a decimal as people type it with a point: a comma is accepted too, unless it may group
+ * thousands ("1,000"): then the text is returned unchanged, and is not a valid decimal.
  */
 export function typedDecimal(text: string): string {
   return text.trim().replace(/,(?!\d{3}$)/, ".");
@@ -14,7 +14,7 @@ export type Amount = bigint & { readonly [amountBrand]: true };
 /** One currency unit: 1e9. */
 export const unit = 1_000_000_000n;
 
-/** Nothing. */
+/** An amount of zero. */
 export const zero: Amount = toAmount(0n);
 
 /** States that `value` already counts 1e-9 units. */
@@ -25,8 +25,8 @@ export function toAmount(value: bigint): Amount {
 const decimal = /^(\d{1,12})(?:\.(\d{1,9}))?$/;
 
 /**
- * Reads a decimal string of at most 12 digits before and 9 after the point, exactly.
- * Null for anything else: a sign, an exponent, blanks, a tenth decimal, a JSON number.
+ * Reads a decimal string of at most 12 digits before and 9 after the point, exactly. Null for
+ * anything else: a sign, an exponent, spaces, a tenth decimal, a JSON number.
  */
 export function parseAmount(text: unknown): Amount | null {
   if (typeof text !== "string") return null;
@@ -45,8 +45,8 @@ export function formatAmount(amount: bigint): string {
 }
 
 /**
- * Divides and rounds up. The one rounding of the whole service: a charge that a price gives
- * goes up to the next 1e-9, so that use is never free by rounding.
+ * Divides and rounds up. The only rounding of the whole service: a charge computed from a price
+ * rounds up to the next 1e-9, so that use is never free by rounding.
  */
 export function divideRoundingUp(dividend: bigint, divisor: bigint): Amount {
   return toAmount((dividend + divisor - 1n) / divisor);
@@ -59,7 +59,9 @@ export function least(a: Amount, b: Amount): Amount {
 
 const formats = new Map<string, Intl.NumberFormat>();
 
-/** For people, in the currency's own digits, cut rather than rounded up: `"$12.34"`. */
+/**
+ * Formats for people, with the currency's number of digits, cut rather than rounded up: `"$12.34"`.
+ */
 export function formatForPeople(amount: Amount, currency: string): string {
   let format = formats.get(currency);
   if (!format) {

@@ -2,9 +2,10 @@ const dayMs = 24 * 60 * 60 * 1000;
 const lengths = { day: "YYYY-MM-DD".length, month: "YYYY-MM".length };
 
 /**
- * The day or the month, UTC, in which something counts at `now` (ms since 1970). `last` is the one
- * that was counted in last: where another process's clock has begun the next one, it goes on, for
- * each begins once. What is later still is of a clock that was wrong, and is left.
+ * Returns the day or the month (UTC) in which something counts at `now` (ms since 1970). `last` is
+ * the period counted in last: if another process's clock has started the next one, that period
+ * continues, since each starts only once. A period further in the future was counted by a wrong
+ * clock and is ignored.
  */
 export function periodAt(now: number, unit: "day" | "month", last: string): string {
   const of = (ms: number) => new Date(ms).toISOString().slice(0, lengths[unit]);

@@ -14,14 +14,14 @@ import {
   requestIdCharsMax,
 } from "./limits.ts";
 
-/** The caller's own request id when it is 1 to 128 visible ASCII characters, else null. */
+/** Returns the caller's own request id when it is 1 to 128 visible ASCII characters, else null. */
 export function callerRequestId(request: Request): string | null {
   const id = request.headers.get("x-request-id");
   return id && id.length <= requestIdCharsMax && /^[\x21-\x7e]+$/.test(id) ? id : null;
 }
 
 /**
- * A query parameter that a lenient decoder has read. Throws 400 where the query is not
+ * Checks a query parameter that a lenient decoder has read. Throws 400 where the query is not
  * percent-encoded UTF-8: the decoder then leaves it encoded, which would be another user's name.
  */
 export function requireUtf8Query(request: Request, name: string, decoded: string | undefined) {
@@ -34,7 +34,7 @@ export function requireUtf8Query(request: Request, name: string, decoded: string
   return decoded;
 }
 
-/** A cookie's value, or null. */
+/** Returns a cookie's value, or null. */
 export function cookieValue(request: Request, name: string): string | null {
   const pairs = (request.headers.get("cookie") ?? "").split(/; */);
   const sent = pairs.find((pair) => pair.startsWith(`${name}=`));
@@ -42,10 +42,9 @@ export function cookieValue(request: Request, name: string): string | null {
 }
 
 /**
- * Reads a JSON object of at most `bytesMax`, and how long it was; `bodies` gives the room for a
- * large one, or throws 503. Throws 415 when it is not said
- * to be JSON, 413 when it is too large, 400 when it is not well-formed UTF-8, not JSON, nested too
- * deep, or not an object.
+ * Reads a JSON object of at most `bytesMax`, and its length; `bodies` reserves memory for a large
+ * one, or throws 503. Throws 415 when its type is not JSON, 413 when it is too large, 400 when it
+ * is not well-formed UTF-8, not JSON, nested too deep, or not an object.
  */
 export async function readJsonBody(
   request: Request,
@@ -92,7 +91,9 @@ function notUtf8(encoding: string | null): ApiError {
     return badRequest(null, "The body is not well-formed UTF-8.", "invalid_json");
   }
   return new ApiError(415, {
-    message: `A body has to come as it is, without Content-Encoding '${encoding.slice(0, 64)}'.`,
+    message: `The body must not be compressed or encoded (Content-Encoding '${
+      encoding.slice(0, 64)
+    }').`,
     code: "unsupported_media_type",
     // RFC 9110, 12.5.3
     headers: { "accept-encoding": "identity" },
@@ -113,7 +114,7 @@ function objectIn(bytes: Uint8Array, { headers }: Request): { value: JsonObject;
 
 const boundsTold = {
   depthMax: `The body nests deeper than ${jsonDepthMax} levels.`,
-  valuesMax: `The body holds more than ${jsonValuesMax} values.`,
+  valuesMax: `The body contains more than ${jsonValuesMax} values.`,
 };
 
 function parseBody(text: string): Json {
@@ -128,12 +129,12 @@ function parseBody(text: string): Json {
   }
 }
 
-/** Where a text stops being JSON, as far as V8's message says. */
+/** Returns where a text stops being JSON, as far as V8's message tells. */
 function faultIn(text: string, error: unknown): string {
-  if (text.trim() === "") return "it is empty, and must be a JSON object";
+  if (text.trim() === "") return "it is empty, but must be a JSON object";
   const [, line, column] = /\(line (\d+) column (\d+)\)$/.exec(String(error)) ?? [];
   if (line === undefined) return "it must be a JSON object";
-  return `it must be a JSON object, and is no JSON at line ${line}, column ${column}`;
+  return `it must be a JSON object, but line ${line}, column ${column} is not JSON`;
 }
 
 /**

@@ -1,10 +1,10 @@
-/** In a path's place where a request has none that could be relied on. */
+/** The path of a request that has none that can be relied on. */
 export const invalidHostPath = "*";
 
 /**
- * Finds a request's path, with doubled and trailing slashes, which base URLs often bring about,
- * taken away. The server puts the Host before the path as it came: one with a slash in it would
- * choose another path. `noPath` where it is no host.
+ * Finds a request's path, without the doubled and trailing slashes that base URLs often cause.
+ * Deno's server prepends the Host header to the path unchanged: a Host with a slash in it would
+ * choose another path. `noPath` where the Host is not valid.
  */
 export function createRequestPath(): (request: Pick<Request, "url" | "headers">) => string {
   let known = "";
@@ -18,13 +18,13 @@ export function createRequestPath(): (request: Pick<Request, "url" | "headers">)
       known = authority;
     }
     const host = headers.get("host");
-    // Nearly always they are the same; there is none in HTTP/2, where it is part of the address.
+    // Nearly always they are the same; HTTP/2 has no Host header, since it is part of the URL.
     if (host && host !== authority && !isHost(host)) return invalidHostPath;
     return normalPath(url, start);
   };
 }
 
-/** A name or an address, and maybe a port. */
+/** A name or an IP address, with an optional port. */
 function isHost(text: string): boolean {
   return /^([\w.-]+|\[[\da-f:.]+\])(:\d*)?$/i.test(text) && URL.canParse(`http://${text}/`);
 }

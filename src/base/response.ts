@@ -23,12 +23,12 @@ export function jsonResponse(
 /** A text response with these headers. */
 export function textResponse(status: number, text: string, headers: HeaderList): Response {
   const response = new Response(text, { status });
-  // Those given to the constructor become an object of Deno's server at once, whose end its garbage
-  // collector then has to watch: 3 of the 25 µs that an answer takes.
+  // Headers given to the constructor become an object of Deno's server at once, which its garbage
+  // collector then has to track: 3 of the 25 µs that a response takes.
   for (const [name, value] of Object.entries(headers)) response.headers.set(name, value);
-  // With a length, Deno's server writes a head and a body of more than 512 bytes one by one, and
-  // each write costs 8 of the 120 µs that a chat takes. To HTTP/1.0 and HTTP/2 it still tells the
-  // length.
+  // With a content length, Deno's server writes the head and a body of more than 512 bytes
+  // separately, and each write costs 8 of the 120 µs that a chat takes. For HTTP/1.0 and HTTP/2 it
+  // still sends the length.
   response.headers.set("transfer-encoding", "chunked");
   return response;
 }
@@ -39,15 +39,15 @@ export function errorResponse(error: ApiError, requestId: string, headers?: Head
 }
 
 /**
- * A header value as the text that its bytes spell in strict UTF-8; null when they do not.
- * Fetch hands header bytes over as Latin-1.
+ * Decodes a header value as strict UTF-8; null when it is not. Fetch passes header bytes on as
+ * Latin-1.
  */
 export function headerText(value: string): string | null {
   // deno-lint-ignore no-control-regex -- this is what ASCII is
   if (/^[\x00-\x7f]*$/.test(value)) return value;
   try {
     const bytes = Uint8Array.from(value, (character) => character.charCodeAt(0));
-    // A byte order mark is a character like any other here: it makes another name.
+    // A byte order mark counts as a character: it makes a different name.
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
     return null;

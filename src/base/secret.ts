@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 
-/** Text that no log, error or JSON shows by accident: only `reveal` gives it. */
+/** Text that no log, error or JSON shows by accident: only `reveal` returns it. */
 export class Secret {
   readonly #text: string;
 
@@ -13,7 +13,10 @@ export class Secret {
     return this.#text;
   }
 
-  /** Compares in a time that does not tell where two texts differ, nor how long the secret is. */
+  /**
+   * Compares in a time that depends neither on where two texts differ, nor on how long the secret
+   * is.
+   */
   is(text: string): boolean {
     return timingSafeEqual(digest(text), digest(this.#text));
   }

@@ -1,16 +1,18 @@
 /** One class of tokens. */
 export interface TokenClassRow {
-  /** In the program, in sums and in the summary API. */
+  /** Its name in the program, in sums and in the summary API. */
   name: string;
-  /** In an entry's `usage`, in the API and in CSV. */
+  /** Its field in an entry's `usage`, in the API and in CSV. */
   field: string;
-  /** The label value of metrics. */
+  /** Its label value in metrics. */
   metric: string;
-  /** On pages. */
+  /** Its title on pages. */
   label: string;
   description: string;
   side: "input" | "output";
-  /** Another class that counts these tokens already: they are neither summed nor charged again. */
+  /**
+   * Another class that includes these tokens already: they are neither summed nor charged again.
+   */
   within?: string;
   /** The field of a price for these tokens, per million. Absent where they are not charged. */
   price?: string;
@@ -20,13 +22,16 @@ export interface TokenClassRow {
   priceElse?: string;
   /** The place in an hourly counter's values. Stored: append only, and never reuse one. */
   position: number;
-  /** Reported by a reader of usage, and so part of schemas, CSV, forms and metrics. */
+  /**
+   * Whether any reader of usage reports it, which makes it part of schemas, CSV, forms and metrics.
+   */
   active: boolean;
 }
 
 /**
- * Every class of tokens that a provider may count apart, in the order in which people read them.
- * Adding one is a row here, and a line where usage is read. Classes do not overlap, but for those
+ * Every class of tokens that a provider may count separately, in the order in which people read
+ * them. Adding one takes a row here, and a line where usage is read. Classes do not overlap, except
+ * those
  * `within` another. Positions 0, 6 and 7 of an hourly counter are a count and two amounts.
  */
 export const tokenClasses = [
@@ -35,7 +40,7 @@ export const tokenClasses = [
     field: "uncachedInputTokens",
     metric: "input",
     label: "Input",
-    description: "Prompt tokens that no cache had.",
+    description: "Prompt tokens that were not cached.",
     side: "input",
     price: "input",
     position: 1,
@@ -82,7 +87,7 @@ export const tokenClasses = [
     field: "audioInputTokens",
     metric: "audio_input",
     label: "Audio input",
-    description: "Prompt tokens of sound.",
+    description: "Audio tokens of the prompt.",
     side: "input",
     price: "audioInput",
     priceElse: "input",
@@ -94,7 +99,7 @@ export const tokenClasses = [
     field: "imageInputTokens",
     metric: "image_input",
     label: "Image input",
-    description: "Prompt tokens of images.",
+    description: "Image tokens of the prompt.",
     side: "input",
     price: "imageInput",
     priceElse: "input",
@@ -106,7 +111,7 @@ export const tokenClasses = [
     field: "outputTokens",
     metric: "output",
     label: "Output",
-    description: "Output tokens, with reasoning tokens among them.",
+    description: "Output tokens, including reasoning tokens.",
     side: "output",
     price: "output",
     position: 4,
@@ -117,7 +122,7 @@ export const tokenClasses = [
     field: "audioOutputTokens",
     metric: "audio_output",
     label: "Audio output",
-    description: "Output tokens of sound.",
+    description: "Audio tokens of the output.",
     side: "output",
     price: "audioOutput",
     priceElse: "output",
@@ -129,7 +134,7 @@ export const tokenClasses = [
     field: "imageOutputTokens",
     metric: "image_output",
     label: "Image output",
-    description: "Output tokens of images.",
+    description: "Image tokens of the output.",
     side: "output",
     price: "imageOutput",
     priceElse: "output",
@@ -141,7 +146,7 @@ export const tokenClasses = [
     field: "reasoningTokens",
     metric: "reasoning",
     label: "Reasoning",
-    description: "Reasoning tokens, inside `output`, and charged with it.",
+    description: "Reasoning tokens: part of `output`, and charged with it.",
     side: "output",
     within: "output",
     position: 5,
@@ -160,23 +165,21 @@ export type RequiredPriceField = Exclude<
   Extract<Row, { price: string }>,
   { priceElse: string }
 >["price"];
-/** Tokens of each class. */
+/** Token counts of each class. */
 export type TokenCounts = Record<TokenClass, number>;
 
 type ActiveField = Extract<Row, { active: true }>["field"];
-/**
- * Tokens as an entry keeps them. Classes that are not active are there only where there were any.
- */
+/** Token counts as an entry stores them. Inactive classes appear only where there were any. */
 export type StoredTokens =
   & Record<ActiveField, number>
   & { [Field in Exclude<Row["field"], ActiveField>]?: number };
 
-// As rows of the general type: some properties are absent from some rows.
+// Rows as the general type: some properties are missing in some rows.
 const rows: readonly (TokenClassRow & Pick<Row, "name" | "field">)[] = tokenClasses;
 
-/** The classes that usage is read into now. */
+/** The classes that readers of usage report now. */
 export const activeClasses = rows.filter(({ active }) => active);
-/** The classes that make up all tokens: those that no other class counts already. */
+/** The classes that add up to all tokens: those that no other class includes. */
 export const countedClasses = rows.filter(({ within }) => within === undefined);
 /** The classes that have a price of their own. */
 export const pricedClasses = rows.flatMap((row) =>
@@ -195,26 +198,26 @@ const outputClasses = countedClasses.filter(({ side }) => side === "output");
 // Several of these run for each call: plain loops over a copied object take a tenth of the time
 // that building one from a list does.
 
-/** Tokens of some classes, none of the others. */
+/** Returns counts of some classes, with zero for the others. */
 export function tokenCounts(counts: Partial<TokenCounts>): TokenCounts {
   return { ...noTokens, ...counts };
 }
 
-/** All tokens of the prompt. */
+/** Returns all tokens of the prompt. */
 export function inputTokensOf(counts: TokenCounts): number {
   let sum = 0;
   for (const { name } of inputClasses) sum += counts[name];
   return sum;
 }
 
-/** All tokens of the response. */
+/** Returns all tokens of the response. */
 export function outputTokensOf(counts: TokenCounts): number {
   let sum = 0;
   for (const { name } of outputClasses) sum += counts[name];
   return sum;
 }
 
-/** Tokens as an entry keeps them. */
+/** Returns the counts as an entry stores them. */
 export function storeTokens(counts: TokenCounts): StoredTokens {
   const stored = { ...noStoredTokens };
   for (const { name, field } of rows) {
@@ -223,7 +226,7 @@ export function storeTokens(counts: TokenCounts): StoredTokens {
   return stored;
 }
 
-/** Tokens of a stored entry; a class that it does not have is none. */
+/** Returns the counts of a stored entry; a class that it lacks is zero. */
 export function readTokens(stored: Partial<StoredTokens>): TokenCounts {
   const counts = { ...noTokens };
   for (const { name, field } of rows) {
@@ -233,7 +236,7 @@ export function readTokens(stored: Partial<StoredTokens>): TokenCounts {
   return counts;
 }
 
-/** All tokens of a stored entry, of both sides or of one. */
+/** Returns all tokens of a stored entry, of both sides or of one. */
 export function storedTotal(stored: Partial<StoredTokens>, side?: TokenClassRow["side"]): number {
   let sum = 0;
   for (const row of countedClasses) {
@@ -242,7 +245,7 @@ export function storedTotal(stored: Partial<StoredTokens>, side?: TokenClassRow[
   return sum;
 }
 
-/** One value for each active class, by its field in an entry: schemas, examples. */
+/** Builds one value for each active class, by its field in an entry: for schemas and examples. */
 export function mapTokenFields<T>(make: (row: TokenClassRow) => T): Record<ActiveField, T> {
   return Object.fromEntries(activeClasses.map((row) => [row.field, make(row)])) as Record<
     ActiveField,
@@ -250,7 +253,7 @@ export function mapTokenFields<T>(make: (row: TokenClassRow) => T): Record<Activ
   >;
 }
 
-/** One value for each active class, by its name: schemas, sums. */
+/** Builds one value for each active class, by its name: for schemas and sums. */
 export function mapTokenNames<T>(make: (row: TokenClassRow) => T): Record<ActiveClass, T> {
   return Object.fromEntries(activeClasses.map((row) => [row.name, make(row)])) as Record<
     ActiveClass,
@@ -262,12 +265,14 @@ type ActiveClass = Extract<Row, { active: true }>["name"];
 
 /** A price field of an active class. */
 export type ActivePriceField = Extract<Extract<Row, { price: string }>, { active: true }>["price"];
-/** A price field of an active class that a price may leave out. */
+/** A price field of an active class that a price may omit. */
 export type OptionalPriceField = Exclude<ActivePriceField, RequiredPriceField>;
 
 type PricedRow<Field> = TokenClassRow & { price: Field };
 
-/** One value for each price field of an active class: columns of a form, parts of a description. */
+/**
+ * Builds one value for each price field of an active class: for columns of a form and descriptions.
+ */
 export function mapPriceFields<T>(
   make: (row: PricedRow<ActivePriceField>) => T,
 ): Record<ActivePriceField, T> {
@@ -278,7 +283,7 @@ export function mapPriceFields<T>(
   >;
 }
 
-/** The same for those fields that a price may leave out. */
+/** The same for fields that a price may omit. */
 export function mapOptionalPriceFields<T>(
   make: (row: PricedRow<ActivePriceField>) => T,
 ): Record<OptionalPriceField, T> {

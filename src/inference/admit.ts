@@ -16,7 +16,9 @@ import type { Permit } from "./rate_limiter.ts";
 import type { Refusal } from "./refuse.ts";
 import { UsageMeter } from "./usage_meter.ts";
 
-/** What became of a call. `settings_moved`: the settings changed and have to be read again. */
+/**
+ * The outcome of an admission. `settings_moved`: the settings changed and have to be read again.
+ */
 export type Admission =
   | { kind: "admitted"; admitted: AdmittedCall }
   | { kind: "refused"; refusal: Refusal }

@@ -15,9 +15,9 @@ const tag = { tag: "Chat", access: "chat" } as const;
 const text = (description: string) => z.string().optional().meta({ description });
 const rateHeaders = z.object(Object.fromEntries(
   ["requests", "tokens"].flatMap((what) => [
-    [`x-ratelimit-limit-${what}`, text(`Most ${what} a minute.`)],
+    [`x-ratelimit-limit-${what}`, text(`The most ${what} a minute.`)],
     [`x-ratelimit-remaining-${what}`, text(`How many ${what} are left.`)],
-    [`x-ratelimit-reset-${what}`, text(`When all ${what} are free again: \`1.5s\`.`)],
+    [`x-ratelimit-reset-${what}`, text(`When all ${what} are available again: \`1.5s\`.`)],
   ]),
 ));
 /** Headers of a response that was charged, or of the paywall in its place. */
@@ -52,7 +52,7 @@ const callErrors: readonly ErrorDoc[] = [
     when: "A content part has no bound on its tokens, so it cannot be priced.",
   },
   { status: 400, ...passed },
-  { status: 403, code: "project_archived", when: "The project takes no new work." },
+  { status: 403, code: "project_archived", when: "The project is archived." },
   { status: 403, code: "user_being_forgotten", when: "The user is being forgotten." },
   { status: 404, code: "model_not_found", when: "The project has no price for the model." },
   { status: 404, ...passed },

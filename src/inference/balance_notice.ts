@@ -38,7 +38,7 @@ export async function createBalanceNotice(
   };
 }
 
-/** The notice for a choice, by its finish reason; null where it ends in a tool call. */
+/** Returns the notice for a choice, by its finish reason; null where it ends in a tool call. */
 export function noticeFor(
   reason: Json | undefined,
   { atLength, atEnd }: BalanceNotice,

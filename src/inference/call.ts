@@ -23,7 +23,7 @@ import type { RunningCalls } from "./running.ts";
 import type { CallTelemetry } from "./telemetry.ts";
 import type { UsageMeter } from "./usage_meter.ts";
 
-/** What the pipeline works with. */
+/** What the pipeline depends on. */
 export interface InferenceDeps {
   deps: Deps;
   auth: Auth;
@@ -34,7 +34,7 @@ export interface InferenceDeps {
   rateLimiter: RateLimiter;
   /** Requests that wait for the response under their idempotency key: how many, by the key. */
   waiters: Map<string, number>;
-  /** The link that a refused user is sent to. */
+  /** Returns the link that a refused user gets. */
   linkFor: Offers["linkFor"];
 }
 
@@ -67,7 +67,7 @@ export interface InferenceCall {
 export interface AdmittedCall extends InferenceCall {
   ref: AccountRef;
   permit: Permit;
-  /** The rate limits that apply to it, as they stand. */
+  /** The state of the rate limits that apply to it. */
   rateLimits: readonly RateLimitState[];
   quote: CallQuote;
   meter: UsageMeter;
@@ -118,12 +118,12 @@ export function startDeadline({ deps }: InferenceDeps, { controller }: AdmittedC
   );
 }
 
-/** What the call costs with this usage. */
+/** Returns what the call costs with this usage. */
 export function callCost({ terms, meter }: AdmittedCall, usage: TokenUsage): Amount {
   return usageCost(terms.price, usage, meter.producedOutput);
 }
 
-/** Whether output may have used up the hold: looks at lengths alone, and is mostly false. */
+/** Whether output may have used up the hold: compares lengths only, and is mostly false. */
 export function mayExceedHold({ meter, quote, input }: AdmittedCall): boolean {
   return !meter.surelyWithin(quote.cap * input.choices);
 }
@@ -136,14 +136,14 @@ export async function exceedsHold({ meter, quote, terms }: AdmittedCall): Promis
   return output >= affordableOutput(terms.price, { spendable, input, choices: 1 });
 }
 
-/** The ending of a call that failed with this error. */
+/** Returns the ending of a call that failed with this error. */
 export function failedEnding(error: unknown): Extract<CallEnding, { kind: "failed" }> {
   if (!(error instanceof ApiError)) return { kind: "failed", errorCode: "internal_error" };
   // An upstream's refusal often has no code of its own.
   return { kind: "failed", errorCode: error.code ?? error.type };
 }
 
-/** `usage` for the caller, with the cost that was charged. */
+/** Returns `usage` for the caller, with the cost that was charged. */
 export function usageBody(
   { format, meter }: AdmittedCall,
   { usage, entry }: { usage: TokenUsage; entry: Entry },

@@ -14,7 +14,7 @@ export function abortUpstream(call: AdmittedCall): void {
   call.controller.abort(call.meter.promptSent ? callerDisconnected : callerDisconnectedEarly);
 }
 
-/** The ending of a call: completed without an error, canceled by its client, or failed. */
+/** Returns the ending of a call: completed without an error, canceled by its client, or failed. */
 export function endingOf(fault: unknown): CallEnding {
   if (!fault) return { kind: "completed" };
   const left = fault === callerDisconnected || fault === callerDisconnectedEarly;

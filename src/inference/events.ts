@@ -1,12 +1,12 @@
 import { type AccountRef, walletUserOf } from "../ledger/account.ts";
 import { type NewEvent, newEvent, type Trigger } from "../events/event.ts";
 
-/** How a call ended, as its events say it. */
+/** How a call ended, as its events report it. */
 export type CallEnding =
   | { kind: "completed" | "canceled" }
   | { kind: "failed"; errorCode: string };
 
-/** As much of a call as its events say. */
+/** The part of a call that its events report. */
 export interface CallFacts {
   /** Our own id. */
   id: string;

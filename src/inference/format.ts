@@ -23,7 +23,7 @@ export interface ModelRequest {
   asksReasoning: boolean;
   /** The field `user`, unchecked. */
   user: unknown;
-  /** The body that goes on to the upstream. */
+  /** The body that is passed on to the upstream. */
   body: JsonObject;
   /** Length of the body as received, in bytes. */
   bytes: number;
@@ -46,7 +46,7 @@ export interface ResponseHead {
   model: string;
 }
 
-/** What a refused user is told in place of the model's response. */
+/** What a refused user gets in place of the model's response. */
 export interface PaywallMessage {
   /** Public refusal reason. */
   reason: string;
@@ -85,7 +85,7 @@ export interface StreamTransform {
   readonly isEmpty: boolean;
   /** Whether every output has ended. */
   readonly complete: boolean;
-  /** Frames for these events, possibly "". */
+  /** Returns frames for these events, possibly "". */
   takeAll(events: EventSourceMessage[]): string;
   /** Frames that end every output, with the notice that `balance` calls for. */
   finish(reason: "stop" | "length", balance: string): string;
@@ -94,8 +94,8 @@ export interface StreamTransform {
 }
 
 /**
- * A wire format: everything about one kind of endpoint that the pipeline does not know. Adding an
- * endpoint means implementing this in a folder of `formats/` and naming it in the route map.
+ * A wire format: everything about one kind of endpoint that the pipeline does not know. To add an
+ * endpoint, implement this interface in a folder of `formats/` and add it to the route map.
  */
 export interface Format {
   /** The upstream's endpoint, below its base URL: `/chat/completions`. */

@@ -2,7 +2,7 @@ import type { UpstreamRequest, UpstreamResponse } from "../deps.ts";
 import { callUpstream } from "../upstreams/client.ts";
 import type { AdmittedCall } from "./call.ts";
 
-/** Sends an admitted call to its upstream and gives the 200 response, its body unread. */
+/** Sends an admitted call to its upstream and returns the 200 response, its body unread. */
 export async function forward(
   call: AdmittedCall,
   onSend?: UpstreamRequest["onSend"],
@@ -23,7 +23,7 @@ export async function forward(
   }, telemetry.span);
 }
 
-/** The caller's headers that go on to an upstream; no others do. */
+/** The caller's headers that are passed on to an upstream; no others are. */
 function passedHeaders(request: Request): Record<string, string> {
   const beta = request.headers.get("openai-beta");
   return beta && /^[\x20-\x7e]+$/.test(beta) ? { "openai-beta": beta } : {};

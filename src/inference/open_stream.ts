@@ -13,9 +13,9 @@ const statusWaitMs = 2_000;
 
 /**
  * Opens the upstream's stream of events. Throws an error that becomes a status. When the upstream
- * has not answered after 2 s, gives a reader that throws the error later: our response then begins,
- * since only a response tells us that its client disconnected, and nobody should keep the model
- * working.
+ * has not responded after 2 s, returns a reader that throws the error later: our response then
+ * begins, since only a response reveals that its client disconnected, and the model should not keep
+ * working for no one.
  */
 export async function openStream(
   services: InferenceDeps,
@@ -32,7 +32,7 @@ export async function openStream(
   return reader === "timeout" ? openWithKeepAlive(opening, statusWait) : reader;
 }
 
-/** Reports silence until the upstream answers, so that keep-alives are sent. */
+/** Reports silence until the upstream responds, so that keep-alives are sent. */
 function openWithKeepAlive(
   opening: Promise<EventReader>,
   statusWait: TimedWait<EventReader>,

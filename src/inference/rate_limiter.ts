@@ -20,8 +20,8 @@ export interface RateLimiter {
   /** A permit, or the limits that are exceeded. Throws 429 `concurrency_limit`. */
   acquire(keyId: string, limits: KeyLimits): Permit | { limited: RateLimitState };
   /**
-   * Counts a refused request toward its user's rate, since no hold is written for it. Gives the
-   * limits as they stand after it.
+   * Counts a refused request toward its user's rate, since no hold is written for it. Returns the
+   * state of the limits after it.
    */
   countRefused(ref: EndUserRef, perMinute: number | null): RateLimitState;
   /** The limits of a user whose refused requests have used up the rate; else null. */
@@ -66,7 +66,7 @@ export function createRateLimiter({ elapsed: now }: Pick<Clock, "elapsed">): Rat
   const nameOf = ({ projectId, user }: EndUserRef) => keyText([projectId, user]);
 
   function forgetIdle(): void {
-    // With very many busy entries, not again for each new one.
+    // With very many busy entries, not repeated for each new one.
     mayForgetAt = now() + forgetEveryMs;
     for (const [keyId, { requests, tokens, running }] of rateLimiter) {
       if (running === 0 && requests <= now() && tokens <= now()) rateLimiter.delete(keyId);

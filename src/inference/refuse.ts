@@ -14,7 +14,7 @@ import type { PaywallMessage } from "./format.ts";
 import { exceededLimit, rateHeaders, rateLimitedError } from "./rate_limiter.ts";
 import { streamHeaders } from "./stream_headers.ts";
 
-/** Why a call is refused, and the rate limits as they stand. */
+/** Why a call is refused, and the state of the rate limits. */
 export type Refusal = MoneyRefusal | RateRefusal | ConcurrencyRefusal;
 
 /** The user cannot pay, or may not. */
@@ -40,7 +40,8 @@ interface ConcurrencyRefusal {
 }
 
 /**
- * Counts a refusal, emits its events, and gives the paywall's message as a normal response. Throws
+ * Counts a refusal, emits its events, and returns the paywall's message as a normal response.
+ * Throws
  * 429 for too many calls at once, and for a rate limit where the project wants an error.
  */
 export async function refuse(

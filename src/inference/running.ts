@@ -85,7 +85,7 @@ export function createRunningCalls(
   let ticking = false;
   let streams = 0;
   const moment = (): Moment => ({ at: clock.now(), elapsed: clock.elapsed() });
-  /** Time since then, by whichever clock says more. */
+  /** Returns the time since then, by whichever clock reports more. */
   const since = ({ at, elapsed }: Moment) => Math.max(clock.now() - at, clock.elapsed() - elapsed);
 
   function tick(): void {

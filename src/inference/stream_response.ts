@@ -122,7 +122,7 @@ class ResponseStream {
     }, { highWaterMark: 0 });
   }
 
-  /** Aborts the upstream, or goes on reading it to charge exactly, as the abort policy says. */
+  /** Aborts the upstream, or keeps reading it to charge exactly, depending on the abort policy. */
   #onDisconnect(): void {
     this.#isReadable = false;
     if (this.#ended) return;
@@ -147,7 +147,7 @@ class ResponseStream {
     if (this.#isReadable) controller.close();
   }
 
-  /** Forwards events until the stream ends; gives the upstream's error, or null. */
+  /** Forwards events until the stream ends; returns the upstream's error, or null. */
   async #forwardEvents(send: (frames: string) => void): Promise<ApiError | null> {
     const { reader, call } = this.#options;
     for (;;) {
@@ -169,7 +169,7 @@ class ResponseStream {
     await new Promise<void>((resolve) => (this.#resume = resolve));
   }
 
-  /** Settles the call and gives the last frames. Runs once. */
+  /** Settles the call and returns the last frames. Runs once. */
   async #end(fault: unknown): Promise<string> {
     this.#ended = true;
     const { services, call, reader, stopWatching } = this.#options;

@@ -13,7 +13,7 @@ import {
 
 interface MeterOptions {
   choices: number;
-  /** The most that we believe of a provider's usage. */
+  /** The most that a provider's usage may report to be believed. */
   plausible: PlausibleUsage;
   /** Counts the prompt ourselves, and stops beyond `most`. Called only when needed. */
   countInput: (most?: number) => Promise<number>;

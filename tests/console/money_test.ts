@@ -110,7 +110,10 @@ Deno.test("console: a refund in part is booked once, and never more than is left
   const owner = await signedIn(world);
   const named = { user: "ada", activityId: charge?.id };
   const page = await owner.get(`refund?user=ada&activityId=${charge?.id}`);
-  assert.match(textOf(page.html), /The charge of 4 by ada.*Leave empty to refund all that is left: 4\./);
+  assert.match(
+    textOf(page.html),
+    /The charge of 4 by ada.*Leave empty to refund all that is left: 4\./,
+  );
   const asked = await owner.post("refund", { ...named, amount: "1.5", reason: "half" });
   assert.match(textOf(asked.html), /given back: the balance of ada grows by \$1\.50 \./);
   const form = hiddenFields(asked.html, "/refund");

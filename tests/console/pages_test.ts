@@ -115,7 +115,10 @@ Deno.test("console: limits are saved, and only what changed is in the audit trai
   const little = await owner.post("limits", { ...current, "user.spendPerDay": "-1" });
   assert.match(textOf(little.html), /‘Spending per day’ must be a decimal string/);
   const none = await owner.post("limits", { ...current, "user.tokensPerMinute": "0" });
-  assert.match(textOf(none.html), /‘Tokens per minute’ must be at least 1\. An empty field is no l/);
+  assert.match(
+    textOf(none.html),
+    /‘Tokens per minute’ must be at least 1\. An empty field is no l/,
+  );
 });
 
 Deno.test("console: what someone else saved meanwhile is not undone unseen", async () => {
