@@ -143,8 +143,8 @@ function messageOf(error: unknown): string {
 function printAddress({ dev, host, baseUrl }: Config, port: number): void {
   const name = host.includes(":") && !host.startsWith("[") ? `[${host}]` : host;
   const url = dev ? baseUrl.replace(/:0$/, `:${port}`) : `http://${name}:${port}`;
-  if (!dev) return say(`Farebox listens on ${url}. Its public URL is ${baseUrl}`);
-  say(`Farebox listens on ${url} for development, with a simulated model and the key ${devApiKey}
+  if (!dev) return say(`Farebox listens on ${url} (public URL: ${baseUrl})`);
+  say(`Farebox listens on ${url}, in development with the simulated model and key ${devApiKey}
 Try it:
   curl ${url}/v1/chat/completions -H "Authorization: Bearer ${devApiKey}" \\
     -H "Content-Type: application/json" \\

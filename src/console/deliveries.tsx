@@ -75,7 +75,7 @@ function Deliveries({ logs, here, isWhole }: {
         "Status",
         { title: "Attempts", number: true },
         { title: "Response", number: true },
-        "Fault",
+        "Error",
         "Next attempt",
       ]}
       rows={logs.map((entry) => [

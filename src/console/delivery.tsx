@@ -117,7 +117,7 @@ function Tries({ delivery: { history, attempts } }: { delivery: Delivery }) {
         "When",
         { title: "Response", number: true },
         { title: "Duration, ms", number: true },
-        "Fault",
+        "Error",
       ]}
       rows={history.toReversed().map(({ at, responseCode, latencyMs, error }) => [
         <TimeCell at={at} />,

@@ -93,7 +93,7 @@ export function ShownOnce(
   return (
     <>
       <p>
-        <strong>{label}.</strong> It is shown only here{kept}: copy it now.
+        <strong>{label}.</strong> It is shown only once{kept}: copy it now.
       </p>
       <code class="secret" id="secret">{secret}</code>
     </>

@@ -99,8 +99,8 @@ function Says({ original: { kind, user } }: { original: Entry }) {
   return kind === "deposit" || kind === "trial"
     ? (
       <>
-        This {kind} is taken back: the balance of{" "}
-        <bdi>{user}</bdi>decreases, as far as it is available, by
+        This {kind} is taken back: the balance of <bdi>{user}</bdi>{" "}
+        decreases, as far as it is available, by
       </>
     )
     : (

@@ -14,7 +14,7 @@ import type { ConsoleDeps } from "./console_deps.ts";
 const section = "/webhooks";
 
 const labels = {
-  url: "Address",
+  url: "URL",
   events: "Events",
   description: "Description",
   customHeaders: "Custom headers",
@@ -120,7 +120,7 @@ function Webhooks({ visit: { here }, all, stateOf }: {
     <Table
       caption="Newest first"
       columns={[
-        "Address",
+        "URL",
         "State",
         "Events",
         { title: "Consecutive failures", number: true },

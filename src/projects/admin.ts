@@ -55,7 +55,7 @@ export interface ProjectAdmin {
    * caller writes the audit row. Throws 404.
    */
   change(projectId: string, alter: AlterProject): Promise<Project>;
-  /** Creates a project and its first key, which is returned only here. */
+  /** Creates a project and its first key, which is returned only once. */
   create(settings: CreateProject, by: AuditActor): Promise<{ project: Project; apiKey: string }>;
   /**
    * Applies what `changesOf` returns for the current project; an empty change emits nothing. Throws
@@ -68,7 +68,7 @@ export interface ProjectAdmin {
   ): Promise<Project>;
   /** Refuses new calls, charges and deposits from now on; reads continue to work. Throws 404. */
   archive(projectId: string, by: AuditActor): Promise<Project>;
-  /** Creates another key, which is returned only here. Throws 404. */
+  /** Creates another key, which is returned only once. Throws 404. */
   createKey(
     projectId: string,
     settings: CreateKey,

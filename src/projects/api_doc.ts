@@ -95,7 +95,7 @@ const createProject: EndpointDoc = {
   summary: "Create a project and its first key",
   body: { schema: createProjectSchema, examples: { priced: settings } },
   answers: {
-    201: responseDocs("The project, and its key, which is shown only here.", madeProjectSchema, {
+    201: responseDocs("The project, and its key, which is shown only once.", madeProjectSchema, {
       made: { project, apiKey },
     }),
   },
@@ -174,7 +174,7 @@ const createKey: EndpointDoc = {
     examples: { browser: { name: "browser", scopes: ["chat"], user: "ada" } },
   },
   answers: {
-    201: responseDocs("The key, which is shown only here.", madeKeySchema, {
+    201: responseDocs("The key, which is shown only once.", madeKeySchema, {
       made: { key, apiKey },
     }),
   },

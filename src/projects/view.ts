@@ -28,7 +28,7 @@ export const oneProjectSchema = z.object({ project: projectSchema });
 export const projectsSchema = z.object({ projects: z.array(projectSchema), nextCursor });
 
 const secretKey = z.string().regex(/^sk_/).meta({
-  description: "The key itself. It is shown only here, and stored only as its SHA-256.",
+  description: "The key itself. It is shown only once, and stored only as its SHA-256.",
 });
 
 /** A new project, with its first key. */

@@ -26,7 +26,7 @@ const createSubscription: EndpointDoc = {
   },
   answers: {
     201: responseDocs(
-      "The subscription, with its secret. The secret is shown only here.",
+      "The subscription, with its secret. The secret is shown only once.",
       madeSubscriptionSchema,
       {
         made: {

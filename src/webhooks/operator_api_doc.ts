@@ -85,7 +85,7 @@ const operateSubscription: EndpointDoc = {
   },
   answers: {
     200: responseDocs(
-      "The subscription. A new secret is shown only here.",
+      "The subscription. A new secret is shown only once.",
       operatedSubscriptionSchema,
       {
         enabled: { subscription: exampleSubscription },

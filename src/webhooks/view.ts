@@ -33,7 +33,7 @@ export const subscriptionSchema = z.object({
 /** A subscription as its owner sees it. */
 export type SubscriptionView = z.output<typeof subscriptionSchema>;
 
-const secret = z.string().meta({ description: "The signing secret, shown only here." });
+const secret = z.string().meta({ description: "The signing secret, shown only once." });
 const withSecret = subscriptionSchema.extend({ secret }).meta({ id: "NewSubscription" });
 const withNewSecret = subscriptionSchema.extend({ secret: secret.optional() })
   .meta({ id: "OperatedSubscription" });

@@ -204,19 +204,19 @@ for (const script of [true, false]) {
     await page.getByLabel("Amount, USD").fill("10,50");
     await page.getByLabel("Reason").fill("Sorry for the outage");
     await page.getByRole("button", { name: "Review" }).click();
-    await page.waitForSelector("text=The balance of charlie@example.com grows by");
+    await page.waitForSelector("text=The balance of charlie@example.com increases by");
     if (script) {
       await assertAccessible(page);
       await picture(page, "console-deposit-confirm");
     }
-    await page.getByRole("button", { name: "Book 10.5 USD" }).dblclick();
+    await page.getByRole("button", { name: "Record 10.5 USD" }).dblclick();
     await page.waitForSelector("[role=status]:has-text('booked')");
     const after = (await world.balance("charlie@example.com")).balance;
     assert.equal(Math.round((Number(after) - Number(before)) * 1e6), 10.5e6);
     await page.getByRole("link", { name: /^Refund the deposit/ }).first().click();
     await page.getByRole("button", { name: "Review" }).click();
-    await page.getByRole("button", { name: "Book 10.5 USD" }).click();
-    await page.waitForSelector("text=The refund is booked");
+    await page.getByRole("button", { name: "Record 10.5 USD" }).click();
+    await page.waitForSelector("text=The refund is recorded");
     assert.equal((await world.balance("charlie@example.com")).balance, before);
     assert.deepEqual(visitor.complaints, []);
   });
@@ -261,7 +261,7 @@ Deno.test("browser: a test event is sent and its delivery looked at", async () =
   await page.getByRole("link", { name: "Webhooks" }).click();
   await page.getByRole("link", { name: "https://crm.example.com/in" }).click();
   await page.getByRole("button", { name: "Send a test event" }).click();
-  await page.waitForSelector("text=A test event is on its way");
+  await page.waitForSelector("text=The test event was sent");
   await world.clock.advance(11 * 60_000);
   await deliver(world);
   await page.reload();
@@ -280,7 +280,7 @@ Deno.test("browser: what runs is shown anew without a reload", async () => {
   const { page, url } = visitor;
   await signIn(page, url, world.apiKey);
   await page.getByRole("link", { name: "Live" }).click();
-  await page.waitForSelector("text=Nothing runs now");
+  await page.waitForSelector("text=Nothing is running");
   const navigations: string[] = [];
   page.on("framenavigated", (frame) => navigations.push(frame.url()));
   const stream = fedStream();
@@ -288,14 +288,14 @@ Deno.test("browser: what runs is shown anew without a reload", async () => {
   const running = await world.call(chatPath, { body: chatBody("ada", { stream: true }) });
   const text = running.text();
   stream.send(chunk({ content: "One two three four" }));
-  await page.waitForSelector("text=1 answer is running", { timeout: 10_000 });
+  await page.waitForSelector("text=1 response is running", { timeout: 10_000 });
   await assertAccessible(page);
   await picture(page, "console-live-running");
   stream.send(chunk({}, "stop"));
   stream.send("[DONE]");
   stream.end();
   await text;
-  await page.waitForSelector("text=Nothing runs now", { timeout: 10_000 });
+  await page.waitForSelector("text=Nothing is running", { timeout: 10_000 });
   assert.deepEqual([navigations, visitor.complaints], [[], []]);
 });
 

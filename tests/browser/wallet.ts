@@ -85,7 +85,7 @@ Deno.test("browser: leave is given, money paid in, and the chat answers; back on
 
   const other = await otherDevice(page.context(), authenticator);
   await other.goto(`http://localhost:${port}/wallet`);
-  await other.waitForSelector("text=This device knows no wallet");
+  await other.waitForSelector("text=This device has no wallet");
   await assertAccessible(other);
   await other.click("#use-passkey");
   await other.waitForSelector("text=As ada");
@@ -113,16 +113,16 @@ Deno.test("browser: a lost device is shut out, by its cookie and by its passkey"
   await lost.waitForSelector("text=As ada");
 
   await page.reload();
-  await page.waitForSelector("text=used last");
+  await page.waitForSelector("text=last used");
   await picture(page, "wallet-devices");
   await page.getByRole("button", { name: "Remove the passkey of" }).click();
-  await page.waitForSelector("text=A passkey lets you back in from another");
+  await page.waitForSelector("text=A passkey lets you in from any other");
   await page.getByRole("button", { name: "Sign out all other devices" }).click();
   await page.waitForLoadState();
   await assertAccessible(page);
   assert.match(await page.content(), /As <bdi>ada/);
   await lost.reload();
-  await lost.waitForSelector("text=This device knows no wallet");
+  await lost.waitForSelector("text=This device has no wallet");
   await lost.click("#use-passkey");
   await lost.waitForSelector("text=This passkey could not be used");
   assert.deepEqual(complaints, []);
@@ -145,7 +145,7 @@ Deno.test("browser: a wallet without a passkey is forgotten for good only after 
   await page.waitForSelector("text=As ada");
   await page.getByRole("button", { name: "Forget the wallet on this device" }).click();
   await page.getByRole("button", { name: "Forget it permanently" }).click();
-  await page.waitForSelector("text=This device knows no wallet");
+  await page.waitForSelector("text=This device has no wallet");
   assert.deepEqual(complaints, []);
 });
 
@@ -223,7 +223,7 @@ Deno.test("browser: leave can be given and refused without JavaScript, in the da
   await page.click("text=Back");
   await page.getByLabel("Another amount").fill("2.50");
   await page.getByRole("button", { name: "Allow", exact: true }).click();
-  await page.waitForSelector("text=Up to $2.50 a day");
+  await page.waitForSelector("text=Up to $2.50 per day");
 });
 
 const json = { "content-type": "application/json" };

@@ -26,7 +26,7 @@ Deno.test("console: the overview says what the entries say, by model, user and r
   // 4 answers of 0.0012 each, and a charge of 1.
   assert.match(text, /Charged \$1\.00 1\.0048 for responses/);
   assert.match(text, /Requests 4 charged Refused 1 0 failed/);
-  assert.match(text, /Tokens in 4,000 .*Tokens out 400/);
+  assert.match(text, /Input tokens 4,000 .*Output tokens 400/);
   assert.match(text, /test-model 4 4,000 400 \$0\.00 0\.0048/);
   assert.match(text, /ada 4 4,400 \$1\.00 1\.0048/);
   assert.match(text, /insufficient_funds 1/);
@@ -43,7 +43,7 @@ Deno.test("console: a time without anything is empty, and unknown times are the 
   for (const path of ["", "?days=7", "?days=30", "?days=90", "?days=x"]) {
     const { status, html } = await owner.get(path);
     assert.equal(status, 200, path);
-    assert.match(textOf(html), /No model answered in this time/);
+    assert.match(textOf(html), /No responses in this period/);
     assert.doesNotMatch(html, /NaN|Infinity|undefined/);
   }
 });
@@ -106,18 +106,21 @@ Deno.test("console: a running answer is seen with what it has used, and its user
   await world.clock.advance(4_000);
   const owner = await signedIn(world);
   const live = await owner.get("live");
-  assert.match(textOf(live.html), /1 answer is running.*test-model ada .* 4 \d+ 4 \$0\.00 0\.0000/);
+  assert.match(
+    textOf(live.html),
+    /1 response is running.*test-model ada .* 4 \d+ 4 \$0\.00 0\.0000/,
+  );
   assert.match(live.headers.get("content-security-policy") ?? "", /script-src 'sha256-/);
   const user = textOf((await owner.get("users/one?user=ada")).html);
   assert.match(user, /1 running requests.*Held.*req_/);
   const stranger = await signedIn(world, other.apiKey);
   const elsewhere = await stranger.get(`/console/projects/${other.projectId}/live`);
-  assert.match(textOf(elsewhere.html), /0 answers are running.*Nothing runs now/);
+  assert.match(textOf(elsewhere.html), /0 responses are running.*Nothing is running/);
   stream.send(chunk({}, "stop"));
   stream.send(usageChunk());
   stream.send("[DONE]");
   stream.end();
   await text;
   await settle();
-  assert.match(textOf((await owner.get("live")).html), /0 answers are running/);
+  assert.match(textOf((await owner.get("live")).html), /0 responses are running/);
 });

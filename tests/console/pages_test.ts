@@ -36,7 +36,7 @@ Deno.test("console: a key is made and shown once, works, and a second click make
   const again = await owner.post("keys", { ...form, scopes: "money" });
   assert.ok(again.html.includes(apiKey), "whose answer is the one that a browser shows");
   const other = await owner.post("keys", { ...form, scopes: "chat" });
-  assert.match(textOf((await owner.get(other.location ?? "")).html), /is done once at most/);
+  assert.match(textOf((await owner.get(other.location ?? "")).html), /is processed only once/);
   const { keys } = (await operate(world, "/keys", { method: "GET" })).body;
   assert.deepEqual(keys.map(({ id }: Body) => id).slice(1), [target]);
 });
@@ -47,7 +47,10 @@ Deno.test("console: what is wrong with a new key is said on the form, which keep
   const hidden = () => owner.get("keys").then(({ html }) => hiddenFields(html, "/keys"));
   for (
     const [fields, says] of [
-      [{ name: "till", scopes: "money", user: "ada" }, /‘Only for this user’ binds only a key/],
+      [
+        { name: "till", scopes: "money", user: "ada" },
+        /‘Only for this user’ requires that chat is the key/,
+      ],
       [{ name: "till" }, /‘It may’ needs at least one/],
       [{ name: "till", scopes: "all" }, /scopes/],
       [{ name: "x".repeat(200), scopes: "chat" }, /name/],
@@ -201,7 +204,7 @@ Deno.test("console: an owner's own words are filled in by language, and users ge
   using world = await createWorld({ project: { messages: { fr: { cut: "Plus : {{url}}" } } } });
   const owner = await signedIn(world);
   const page = await owner.get("messages?language=DE");
-  assert.match(textOf(page.html), /German \(de\).*Otherwise: You have run out of credit/s);
+  assert.match(textOf(page.html), /German \(de\).*Default: You have run out of credit/s);
   const hidden = hiddenFields(page.html, "/messages");
   const bad = await owner.post("messages", {
     ...hidden,
@@ -235,7 +238,7 @@ Deno.test("console: an owner's own words are filled in by language, and users ge
 Deno.test("console: archiving asks first, and then the project takes no more chats", async () => {
   using world = await createWorld();
   const owner = await signedIn(world);
-  assert.match(textOf((await owner.get("archive")).html), /takes no new chats.*cannot be undone/);
+  assert.match(textOf((await owner.get("archive")).html), /refuses new calls.*cannot be undone/);
   assert.equal((await project(world)).status, "active");
   await owner.submit("archive");
   assert.equal((await project(world)).status, "archived");
@@ -308,7 +311,7 @@ Deno.test("console: what the form does not show of a model stays, and faulty pri
     [{ "model.0.input": "free" }, /models\.renamed\.input/],
     [{ "model.0.output": "" }, /models\.renamed\.output/],
     [{ markupPercent: "-5" }, /‘Markup on catalogue prices’ must be/],
-    [{ "model.1.name": "renamed", "model.1.input": "1", "model.1.output": "1" }, /there twice/],
+    [{ "model.1.name": "renamed", "model.1.input": "1", "model.1.output": "1" }, /listed twice/],
     [{ "model.1.name": " ", "model.1.output": "1" }, /A model needs a name/],
     [{ samplePrompt: "1", sampleCached: "2" }, /sample/],
   ];

@@ -125,7 +125,7 @@ Deno.test("console: a form that is sent after the session's end is told to have 
   const sent = await owner.post("settings", { name: "Lost" });
   assert.deepEqual([sent.status, sent.location], [303, "/console/sign-in?flash=session-ended"]);
   const page = textOf((await owner.get(sent.location ?? "")).html);
-  assert.match(page, /You were no longer signed in, so nothing was done/);
+  assert.match(page, /Your session had ended, so nothing was changed/);
   assert.doesNotMatch(textOf((await owner.get("/console/sign-in")).html), /no longer signed in/);
 });
 

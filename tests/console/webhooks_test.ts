@@ -27,7 +27,7 @@ Deno.test("console: a webhook is made with its secret shown once, and by a secon
   const [secret = ""] = /whsec_[A-Za-z0-9+/=]+/.exec(made.html) ?? [];
   world.seenSecrets.add(secret);
   assert.ok(secret);
-  assert.match(textOf(made.html), /shown this once and stored encrypted, to sign deliveries/);
+  assert.match(textOf(made.html), /shown only once and is stored encrypted, to sign deliveries/);
   const [subscription, ...others] = (await world.json("/v1/webhooks/subscriptions")).body
     .subscriptions;
   assert.deepEqual(others, []);
@@ -37,8 +37,8 @@ Deno.test("console: a webhook is made with its secret shown once, and by a secon
   assert.doesNotMatch(page.html, new RegExp(secret.slice(0, 20)));
   assert.ok((await owner.post("webhooks", form)).html.includes(secret));
   const bad: [fields: Record<string, string>, says: RegExp][] = [
-    [{ url: "http://hooks.example.com" }, /‘Address’ must begin with https/],
-    [{ url: "https://10.0.0.1/" }, /‘Address’ must name a host/],
+    [{ url: "http://hooks.example.com" }, /‘URL’ must start with https/],
+    [{ url: "https://10.0.0.1/" }, /‘URL’ must contain a host name/],
     [{ events: "balance.deposit.craeted" }, /‘Events’ knows no .* nearest name/],
     [{ customHeaders: "none" }, /on a line of its own/],
     [{ customHeaders: "Host: x" }, /reserved/],
@@ -111,7 +111,10 @@ Deno.test("console: a test event goes to one webhook alone, marked, whatever it 
   await subscribe(world, { url: "https://b.example.com/", events: ["*"] });
   const owner = await signedIn(world);
   const form = hiddenFields((await owner.get(`webhooks/${id}`)).html, "/test");
-  assert.match(textOf((await owner.submit(`webhooks/${id}/test`, form)).html), /on its way/);
+  assert.match(
+    textOf((await owner.submit(`webhooks/${id}/test`, form)).html),
+    /test event was sent/,
+  );
   await owner.submit(`webhooks/${id}/test`, form);
   await deliver(world);
   const [sent, ...others] = world.subscriber.received;
@@ -166,7 +169,7 @@ Deno.test("console: a secret is rotated after asking; both sign for the hours th
   const [secret = ""] = /whsec_[A-Za-z0-9+/=]+/.exec(made.html) ?? [];
   world.seenSecrets.add(secret);
   assert.ok(secret && secret !== old);
-  assert.match(textOf(made.html), /shown this once and stored encrypted, to sign deliveries/);
+  assert.match(textOf(made.html), /shown only once and is stored encrypted, to sign deliveries/);
   const again = await owner.post(`webhooks/${id}/rotate`, { ...form, hours: "1" });
   assert.ok(again.html.includes(secret));
   await world.deposit("ada", "1");
@@ -204,13 +207,17 @@ Deno.test("console: a delivery shows each try and its event, and is sent again",
   const form = hiddenFields(page.html, `/${path}`);
   const other = hiddenFields((await owner.get(path)).html, `/${path}`);
   const again = await owner.submit(path, form);
-  assert.match(textOf(again.html), /on its way again/);
-  assert.match(textOf((await owner.submit(path, other)).html), /on its way again/, "of two pages");
+  assert.match(textOf(again.html), /being retried/);
+  assert.match(textOf((await owner.submit(path, other)).html), /being retried/, "of two pages");
   gate.open();
   await deliver(world);
   assert.match(textOf((await owner.get(path)).html), /Status success/);
   const sent = world.subscriber.received.length;
-  assert.match(textOf((await owner.submit(path, form)).html), /sent before/, "by a double click");
+  assert.match(
+    textOf((await owner.submit(path, form)).html),
+    /already submitted/,
+    "by a double click",
+  );
   await deliver(world);
   assert.equal(world.subscriber.received.length, sent);
   const [row, before] = await actions(world);
@@ -267,13 +274,13 @@ Deno.test("console: to an inactive webhook nothing is sent; it is to be activate
       await owner.get((await owner.get(`webhooks/${id}/redeliver`)).location ?? ""),
     ]
   ) {
-    assert.match(textOf(told.html), /inactive, so nothing was sent on its way/);
+    assert.match(textOf(told.html), /inactive, so nothing was sent/);
   }
   assert.equal((await logs(world, "&status=error")).length, 1);
   assert.equal((await actions(world))[0]?.action, "webhook.deactivated");
   await owner.submit(`webhooks/${id}/enable`);
   const again = hiddenFields((await owner.get(path)).html, `/${path}`);
-  assert.match(textOf((await owner.submit(path, again)).html), /on its way again/);
+  assert.match(textOf((await owner.submit(path, again)).html), /being retried/);
 });
 
 Deno.test("console: deliveries are listed by status, page by page, and all that failed go out again", async () => {
@@ -281,7 +288,7 @@ Deno.test("console: deliveries are listed by status, page by page, and all that 
   const { id } = await subscribe(world, { events: ["balance.deposit.created"] });
   world.subscriber.reply(() => ({ status: 410 }));
   const owner = await signedIn(world);
-  assert.match(textOf((await owner.get("deliveries")).html), /There is no delivery yet/);
+  assert.match(textOf((await owner.get("deliveries")).html), /No deliveries yet/);
   for (let n = 0; n < 30; n++) await world.deposit("ada", "1");
   await deliver(world);
   world.subscriber.reply(() => ({}));
@@ -292,7 +299,7 @@ Deno.test("console: deliveries are listed by status, page by page, and all that 
   assert.equal(second.html.match(/status 410/g)?.length, 5);
   assert.match(
     textOf((await owner.get(`deliveries?status=success`)).html),
-    /There is no such delivery/,
+    /No deliveries with this status/,
   );
   assert.match(textOf((await owner.get("webhooks")).html), /held back|failing/);
   const form = hiddenFields((await owner.get(`webhooks/${id}/redeliver`)).html, "/redeliver");

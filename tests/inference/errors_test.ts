@@ -177,7 +177,7 @@ Deno.test("chat errors: a body that is not JSON is told where, and is not quoted
   assert.match(await told('{"model":"m",\n "user":"ada",}'), /no JSON at line 2, column 15\.$/);
   assert.match(await told("{'model':'m'}"), /no JSON at line 1, column 2\.$/);
   assert.match(await told('{"model":'), /: it must be a JSON object/);
-  assert.match(await told(" "), /: it is empty, and must be a JSON object\.$/);
+  assert.match(await told(" "), /: it is empty, but must be a JSON object\.$/);
   const own = "secret (line 7 column 7)";
   for (const raw of [own, `{"a": ${own}`, `${own}}`]) {
     assert.doesNotMatch(await told(raw), /secret|7/);

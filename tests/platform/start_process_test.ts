@@ -23,7 +23,7 @@ Deno.test("start: the environment wins over .env, for the service and for its co
   ];
   await Deno.writeTextFile(`${folder.path}/.env`, lines.join("\n"));
   await using farebox = await startFarebox({ folder: folder.path, env: serviceEnv });
-  assert.match(farebox.output(), /calls itself http:\/\/127\.0\.0\.1:9$/m);
+  assert.match(farebox.output(), /\(public URL: http:\/\/127\.0\.0\.1:9\)$/m);
   assert.equal((await farebox.call("/metrics", { key: metricsToken })).status, 200);
   const ran = await runFarebox(["verify"], { folder: folder.path, url: farebox.url });
   assert.equal(ran.code, 0, ran.complaint);
