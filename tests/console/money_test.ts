@@ -131,7 +131,7 @@ Deno.test("console: a refund in part is booked once, and never more than is left
   const confirmed = hiddenFields(tooMuch.html, "/refund");
   const refused = await owner.post("refund", confirmed);
   assert.equal(refused.status, 400);
-  assert.match(textOf(refused.html), /2\.5 is left to refund/);
+  assert.match(textOf(refused.html), /Only 2\.5 of this activity is left to refund/);
   const back = await owner.post("refund", { user: "ada", activityId: deposit?.id, amount: "20" });
   assert.match(textOf(back.html), /taken back: the balance of ada , as far as it is available/);
   assert.equal((await world.balance("ada")).balance, "7.5");

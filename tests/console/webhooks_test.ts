@@ -39,7 +39,7 @@ Deno.test("console: a webhook is made with its secret shown once, and by a secon
   const bad: [fields: Record<string, string>, says: RegExp][] = [
     [{ url: "http://hooks.example.com" }, /‘URL’ must start with https/],
     [{ url: "https://10.0.0.1/" }, /‘URL’ must contain a host name/],
-    [{ events: "balance.deposit.craeted" }, /‘Events’ knows no .* nearest name/],
+    [{ events: "balance.deposit.craeted" }, /‘Events’ contains the unknown event .* closest/],
     [{ customHeaders: "none" }, /on a line of its own/],
     [{ customHeaders: "Host: x" }, /reserved/],
     [{ customHeaders: "X-Team: a\nX-Team: b" }, /must not contain the same header twice/],
@@ -308,7 +308,7 @@ Deno.test("console: deliveries are listed by status, page by page, and all that 
   assert.equal(wrong.status, 400);
   const since = { ...form, since: "2025-12-31T00:00" };
   const asked = await owner.submit(`webhooks/${id}/redeliver`, since);
-  assert.match(textOf(asked.html), /deliveries were sent on their way again/);
+  assert.match(textOf(asked.html), /deliveries are pending again/);
   assert.match(
     (await owner.post(`webhooks/${id}/redeliver`, since)).location ?? "",
     /already-sent/,
