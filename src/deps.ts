@@ -100,7 +100,7 @@ export interface ProcessFacts {
   cpuSeconds(): number;
 }
 
-/** Everything impure or shared that a room may use. */
+/** Everything impure or shared that a module may use. */
 export interface Deps {
   config: Config;
   kv: Kv;

@@ -26,7 +26,7 @@ import { filterName } from "./delivery_rows.ts";
 import type { Delivery } from "./schema.ts";
 import { decodeDelivery, encodeDelivery, readDeliveries, readEventTexts } from "./store.ts";
 
-type Rooms = Pick<Deps, "kv" | "committer">;
+type WebhookEraserDeps = Pick<Deps, "kv" | "committer">;
 
 const rowsPerRead = 100;
 /** With more pending deliveries than this, the erasure waits where it meets them. */
@@ -37,7 +37,7 @@ const idPlace = z.string().max(64);
  * Erases a user from events, in this order: the outbox, whose events have yet to become deliveries;
  * deliveries, including receivers' responses; and the events themselves.
  */
-export function createWebhookErasers({ kv, committer }: Rooms): Eraser[] {
+export function createWebhookErasers({ kv, committer }: WebhookEraserDeps): Eraser[] {
   return [
     {
       name: "outbox",
@@ -158,7 +158,7 @@ async function eventsAbout<E extends { projectId: string; eventId: string }>(
 
 /** A receiver's response may repeat what it was sent. */
 async function eraseDeliveries(
-  { kv, committer }: Rooms,
+  { kv, committer }: WebhookEraserDeps,
   { erasure, place, budget }: Page,
 ): Promise<ErasedPage> {
   const { projectId } = erasure;
