@@ -73,6 +73,8 @@ interface WorldOptions {
   takeSnapshot?: Deps["takeSnapshot"];
   /** Another world's store, as a second process on it. */
   shareWith?: World;
+  /** A database that exists already; else a new one in memory. The world closes it. */
+  database?: Deno.Kv;
 }
 
 /** A million tokens in for 1, out for 2: so one token is 0.000001 and 0.000002. */
@@ -102,7 +104,8 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   const alarm = { asked: [] as number[], ring() {} };
   const logged: Record<string, unknown>[] = [];
   const config = readConfig(dev ? env : { ...productionEnv, ...env }, { dev });
-  const store = (shareWith && stores.get(shareWith)) ?? await Deno.openKv(":memory:");
+  const store = options.database ?? (shareWith && stores.get(shareWith)) ??
+    await Deno.openKv(":memory:");
   const kv = batchReads(guardKv(wrapKv(denoKv(store)), (work) => work));
   const id = createIds(clock.now, random);
   const meter = createMetrics();
