@@ -12,8 +12,8 @@ import {
 } from "./source.ts";
 
 /**
- * What each room may import, beside itself. `config`, `deps` and the like are the files of those
- * names in `src/`. `src/app.ts` is in no row: it imports everything, and no room imports it.
+ * What each module may import, beside itself. `config`, `deps` and the like are the files of those
+ * names in `src/`. `src/app.ts` is in no row: it imports everything, and no module imports it.
  */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   base: [],
@@ -85,41 +85,41 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 };
 
 const APP = "src/app.ts";
-/** What puts the rooms together: it imports routes, and no room imports it. */
+/** What puts the modules together: it imports routes, and no module imports it. */
 const TOP: readonly string[] = [APP, "src/route_map.ts", "src/api_doc.ts"];
 const ENTRANCES: readonly string[] = ["main.ts", APP];
 
 type Import = { target: string; line: number; typeOnly: boolean };
 
-/** Imports go down the table only; routes belong to the app, and a store to its own room. */
+/** Imports go down the table only; routes belong to the app, and a store to its own module. */
 export const importDirection: FileRule = (source) => {
   const { path } = source;
-  const room = roomOf(path);
-  if (room !== undefined && !TOP.includes(path) && MAY_IMPORT[room] === undefined) {
-    const message = `room "${room}" is not in the table of scripts/shape/imports.ts`;
+  const module = moduleOf(path);
+  if (module !== undefined && !TOP.includes(path) && MAY_IMPORT[module] === undefined) {
+    const message = `module "${module}" is not in the table of scripts/shape/imports.ts`;
     return [{ path, line: 1, rule: "imports", message }];
   }
   return importsOf(source).flatMap((entry) => {
-    const message = faultOf(path, room, entry);
+    const message = faultOf(path, module, entry);
     return message === undefined ? [] : [{ path, line: entry.line, rule: "imports", message }];
   });
 };
 
-function faultOf(path: string, room: string | undefined, entry: Import): string | undefined {
+function faultOf(path: string, module: string | undefined, entry: Import): string | undefined {
   const { target, typeOnly } = entry;
   if (TOP.includes(path)) return undefined;
   if (/^routes\.tsx?$/.test(fileNameOf(target))) return `only ${APP} imports routes, not ${path}`;
-  // main.ts, tests and scripts stand outside of the house and may look into every room.
-  if (room === undefined) return undefined;
+  // main.ts, tests and scripts stand outside of these rules and may import every module.
+  if (module === undefined) return undefined;
 
   if (TOP.includes(target)) return `only main.ts, tests and scripts import ${APP}`;
-  const other = roomOf(target);
+  const other = moduleOf(target);
   if (other === undefined) return `src/ imports nothing from outside of it, as ${target} is`;
-  if (other === room) return undefined;
+  if (other === module) return undefined;
   if (fileNameOf(target) === "store.ts") return `${other}'s store is for ${other} alone`;
-  const allowed = MAY_IMPORT[room] ?? [];
-  if (!allowed.includes(other)) return `${room} may not import ${other}: ${listOf(allowed)}`;
-  if (room === "deps" && !typeOnly) return `deps.ts imports types only, from ${target} too`;
+  const allowed = MAY_IMPORT[module] ?? [];
+  if (!allowed.includes(other)) return `${module} may not import ${other}: ${listOf(allowed)}`;
+  if (module === "deps" && !typeOnly) return `deps.ts imports types only, from ${target} too`;
   return undefined;
 }
 
@@ -128,7 +128,7 @@ function listOf(allowed: readonly string[]): string {
 }
 
 /** `src/ledger/entries.ts` -> `ledger`, `src/deps.ts` -> `deps`, outside of src/ -> undefined. */
-function roomOf(path: string): string | undefined {
+function moduleOf(path: string): string | undefined {
   return /^src\/([^/.]+)/.exec(path)?.[1];
 }
 

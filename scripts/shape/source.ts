@@ -52,7 +52,7 @@ export function lineAt(source: Source, offset: number): number {
   return source.ast.getLineAndCharacterOfPosition(offset).line + 1;
 }
 
-/** Whether the file is part of the service's rooms. */
+/** Whether the file is part of the service's modules. */
 export function isInSrc(path: string): boolean {
   return path.startsWith("src/");
 }
