@@ -1,6 +1,6 @@
 /**
  * `deno task farebox …`: the operator's commands, over the admin API of a running service.
- * `--help` says which there are.
+ * `--help` lists them.
  */
 import { Command, CommanderError } from "commander";
 import { addBackup } from "./farebox/backup.ts";
@@ -17,7 +17,7 @@ import { openEnvironment } from "./farebox/settings.ts";
 import { addUsers } from "./farebox/users.ts";
 import { addVerify } from "./farebox/verify.ts";
 
-/** One group of commands. `open` gives what they work with, once the options are known. */
+/** Adds a group of commands. `open` returns their context, once the options are parsed. */
 export type AddCommands = (program: Command, open: () => Context) => void;
 
 const groups: readonly AddCommands[] = [
@@ -35,40 +35,40 @@ const groups: readonly AddCommands[] = [
 
 const notes = `
 Settings, from the environment or from .env:
-  ADMIN_KEY    the service's own, needed by all commands but restore
-  FAREBOX_URL  where the service is; else http://localhost:PORT, else BASE_URL
+  ADMIN_KEY    the service's admin key, needed by all commands except restore
+  FAREBOX_URL  the URL of the service; default: http://localhost:PORT, or BASE_URL
 
 Results go to standard output, everything else to standard error. With --json a result is one
-JSON document, and a list is one document a line.
+JSON document, and a list is one document per line.
 
 Exit codes:
-  0  done
-  1  refused or failed; for 'verify': something is wrong
-  2  the command was not understood
-  3  the service does not answer, or cannot now`;
+  0  success
+  1  refused or failed; for 'verify': faults were found
+  2  invalid usage
+  3  the service does not respond, or cannot at the moment`;
 
-/** All commands. */
+/** Creates all commands. */
 export function createProgram(): Command {
   const program = new Command("farebox")
     .description("Operate a running Farebox, through its admin API.")
-    .option("--url <address>", "where the service is")
-    .option("--json", "print for programs")
-    .option("--yes", "do not ask before what cannot be undone")
+    .option("--url <url>", "the URL of the service")
+    .option("--json", "print JSON, for programs")
+    .option("--yes", "do not ask for confirmation")
     .addHelpText("after", notes)
-    .showHelpAfterError("(--help says what there is)")
+    .showHelpAfterError("(run with --help for usage)")
     .exitOverride();
   const open = () => openContext(openEnvironment(), program.opts<Given>());
   for (const add of groups) add(program, open);
   return program;
 }
 
-/** Runs one command; gives what the process ends with. */
+/** Runs one command; returns the exit code. */
 export async function run(args: readonly string[]): Promise<number> {
   try {
     await createProgram().parseAsync(args, { from: "user" });
     return exitCodes.ok;
   } catch (error) {
-    // Commander has said by then what it did not understand, or printed the help.
+    // Commander has already printed the error, or the help.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : exitCodes.usage;
     if (!(error instanceof Failure)) throw error;
     console.error(error.message);

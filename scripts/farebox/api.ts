@@ -2,28 +2,28 @@ import { isObject } from "../../src/base/json.ts";
 import { Refusal, Unreachable } from "./failure.ts";
 import type { Settings } from "./settings.ts";
 
-/** JSON as it came: what a command reads of it, it knows from the interface. */
+/** A response's JSON; a command knows the fields that it reads from the interface. */
 // deno-lint-ignore no-explicit-any -- an answer's shape is the service's word
 export type Body = Record<string, any>;
 
-/** What goes along with a call. */
+/** Options of a call. */
 export interface CallOptions {
   method?: "GET" | "POST" | "PATCH" | "DELETE";
-  /** Sent as JSON. Without a `method` it makes the call a POST. */
+  /** Sent as JSON. Without a `method`, the call becomes a POST. */
   body?: unknown;
   query?: Record<string, string | number | undefined>;
   headers?: Record<string, string>;
-  /** How long the head of the answer may take; 30 seconds where nothing is said. */
+  /** How long the head of the response may take; 30 seconds by default. */
   timeoutMs?: number;
 }
 
-/** The service's admin API, as its operator. */
+/** The service's admin API, called as its operator. */
 export interface Api {
-  /** The answer's JSON. Throws `Refusal`, `Unreachable`. */
+  /** Returns the response's JSON. Throws `Refusal`, `Unreachable`. */
   json(path: string, options?: CallOptions): Promise<Body>;
-  /** The answer as it is, for bodies that are long or no JSON. Throws as `json` does. */
+  /** Returns the response itself, for long bodies or other formats. Throws as `json` does. */
   raw(path: string, options?: CallOptions & { stream?: BodyInit }): Promise<Response>;
-  /** All items of a paged list, page by page, up to `limit`; where to go on is its return value. */
+  /** Yields all items of a paged list, page by page, up to `limit`; returns the next cursor. */
   pages(
     path: string,
     list: { name: string; limit: number; query?: CallOptions["query"] },
@@ -33,7 +33,7 @@ export interface Api {
 const timeoutMsDefault = 30_000;
 const pageSize = 100;
 
-/** The API at an address. The key goes there and nowhere else. */
+/** Creates the API at a URL. The key is only sent there. */
 export function createApi({ url, adminKey }: Settings): Api {
   async function raw(path: string, options: CallOptions & { stream?: BodyInit } = {}) {
     const { body, stream, query = {}, headers, timeoutMs = timeoutMsDefault } = options;
@@ -70,7 +70,7 @@ export function createApi({ url, adminKey }: Settings): Api {
     const response = await raw(path, options);
     const answer = await response.json().catch(() => null);
     if (isObject(answer)) return answer;
-    throw notFarebox(url, "no JSON object");
+    throw notFarebox(url, "not a JSON object");
   }
 
   return {
@@ -92,7 +92,7 @@ export function createApi({ url, adminKey }: Settings): Api {
   };
 }
 
-/** The items of a page. Throws `Unreachable` where it is no page of ours. */
+/** Returns the items of a page. Throws `Unreachable` where it is not a page of Farebox. */
 function listIn(page: Body, name: string, url: string): Body[] {
   const { [name]: items, nextCursor } = page;
   const isPage = Array.isArray(items) && items.every(isObject) &&
@@ -101,34 +101,36 @@ function listIn(page: Body, name: string, url: string): Body[] {
   throw notFarebox(url, `JSON without a list of ${name}`);
 }
 
-/** An answer that is no success, as what the command ends with. */
+/** Converts an error response to the command's failure. */
 async function faultOf(response: Response, url: string): Promise<Refusal | Unreachable> {
   const { status } = response;
   const body: Body | null = await response.json().catch(() => null);
   const error = body?.error;
   if (typeof error?.message !== "string") {
-    return notFarebox(url, `${status} without an error of Farebox`);
+    return notFarebox(url, `${status} without a Farebox error`);
   }
-  if (status === 503) return new Unreachable(`The service at ${url} cannot now: ${error.message}`);
+  if (status === 503) {
+    return new Unreachable(`The service at ${url} cannot handle it now: ${error.message}`);
+  }
   const hint = hints[error.code ?? ""] ?? "";
   return new Refusal(status, { message: `${error.message}${hint}`, code: error.code ?? null });
 }
 
 const hints: Record<string, string> = {
-  invalid_api_key: " ADMIN_KEY must be the one that the service was started with.",
+  invalid_api_key: " ADMIN_KEY must be the key that the service was started with.",
 };
 
 function notFarebox(url: string, what: string): Unreachable {
-  return new Unreachable(`What answers at ${url} is not Farebox: it sent ${what}.`);
+  return new Unreachable(`The server at ${url} is not Farebox: it sent ${what}.`);
 }
 
 function noAnswer(url: string, error: unknown, lateAfterMs: number | null): Unreachable {
   if (lateAfterMs !== null) {
-    return new Unreachable(`The service at ${url} did not answer in ${lateAfterMs / 1000} s.`);
+    return new Unreachable(`The service at ${url} did not respond within ${lateAfterMs / 1000} s.`);
   }
   const why = error instanceof Error ? String(error.cause ?? error.message) : String(error);
   return new Unreachable(
-    `The service does not answer at ${url}: is it running, and is this its address? ` +
+    `The service does not respond at ${url}. Is it running, and is the URL right? ` +
       `Set it with --url or FAREBOX_URL. (${why})`,
   );
 }

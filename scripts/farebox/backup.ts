@@ -5,19 +5,19 @@ import type { Context } from "./context.ts";
 import { Unreachable } from "./failure.ts";
 import { openOutput } from "./output_file.ts";
 
-/** The service answers once it has its copy, which takes as long as its disk does. */
+/** The service responds once it has its copy, which takes as long as its disk needs. */
 const copyMs = 30 * 60_000;
 
 const notes = `
-The backup is the whole database as it stood at one moment, of all projects; the service goes on
-meanwhile. Balances and secrets are in it: keep it as safe as the database itself, and SECRETS_KEY,
-which opens the secrets, elsewhere. FILE is there only once it is whole and was checked.`;
+The backup is the whole database at one moment, with all projects; the service keeps running.
+It contains balances and secrets: keep it as safe as the database itself, and keep SECRETS_KEY,
+which decrypts the secrets, elsewhere. FILE is created only once it is complete and verified.`;
 
 /** `farebox backup` */
 export function addBackup(program: Command, open: () => Context): void {
   program.command("backup")
-    .description("a consistent copy of the whole database, while the service runs")
-    .requiredOption("--out <file>", "where to; - is standard output")
+    .description("take a consistent copy of the whole database, while the service runs")
+    .requiredOption("--out <file>", "the file to write; - for standard output")
     .addHelpText("after", notes)
     .action(async ({ out }: { out: string }) => {
       const context = open();
@@ -26,7 +26,7 @@ export function addBackup(program: Command, open: () => Context): void {
       const { sha256 } = await output.fill(async () => {
         const response = await context.api.raw("/v1/admin/backup", { timeoutMs: copyMs });
         const seal = await receive(response, context, (piece) => output.write(piece));
-        if (!output.isStdout) checkDatabase(output.partPath, "What came");
+        if (!output.isStdout) checkDatabase(output.partPath, "The response");
         return seal;
       });
       const ms = Math.round(performance.now() - startedAt);
@@ -34,12 +34,12 @@ export function addBackup(program: Command, open: () => Context): void {
       if (output.isStdout) context.note(told);
       else {
         const result = { file: out, bytes: output.bytes, sha256, ms };
-        context.print(result, `${told}, in ${out}. It is whole: 'restore' would take it.`);
+        context.print(result, `${told}, in ${out}. It is complete: 'restore' will accept it.`);
       }
     });
 }
 
-/** Passes all bytes on, and checks their seal. */
+/** Passes all bytes on, and verifies their seal. */
 async function receive(
   { body, headers, url }: Response,
   { progress }: Context,
@@ -52,11 +52,11 @@ async function receive(
   for (;;) {
     const { done, value } = await reader.read().catch((error) => {
       throw new Unreachable(
-        `The connection to ${new URL(url).origin} broke after ${megabytes(received)}: ` +
-          `${error.message}. Nothing was kept; ask again.`,
+        `The connection to ${new URL(url).origin} closed after ${megabytes(received)}: ` +
+          `${error.message}. Nothing was kept; try again.`,
       );
     });
-    if (done) return seal.end("What came");
+    if (done) return seal.end("The response");
     seal.add(value);
     await write(value);
     received += value.length;

@@ -2,12 +2,12 @@ import { DatabaseSync } from "node:sqlite";
 import { decodeSeal, type Seal, sealBytes, Sealing } from "../../src/backup/seal.ts";
 import { refused } from "./failure.ts";
 
-/** Tells a backup's bytes from the seal at their end, piece by piece. */
+/** Separates a backup's bytes from the seal at their end, chunk by chunk. */
 export class SealReader {
   readonly #sealing = new Sealing();
   #tail = new Uint8Array();
 
-  /** Takes the next piece; gives what is known by now to come before the seal. */
+  /** Takes the next chunk; returns what is known to come before the seal. */
   add(piece: Uint8Array): Uint8Array {
     const all = new Uint8Array(this.#tail.length + piece.length);
     all.set(this.#tail);
@@ -19,22 +19,25 @@ export class SealReader {
     return known;
   }
 
-  /** The seal, once all has been added. Throws `Failure` where it is missing or says otherwise. */
+  /**
+   * Returns the seal, once everything has been added. Throws `Failure` where it is missing or does
+   * not match.
+   */
   end(name: string): Seal {
     const said = decodeSeal(this.#tail);
     if (!said) {
-      throw refused(`${name} is no backup, or not all of one: its last line is missing.`);
+      throw refused(`${name} is not a backup, or not a complete one: its last line is missing.`);
     }
     const found = this.#sealing.end();
     if (found.bytes === said.bytes && found.sha256 === said.sha256) return said;
     throw refused(
       `${name} is damaged: it has ${found.bytes} bytes with the SHA-256 ${found.sha256}, ` +
-        `and was made with ${said.bytes} and ${said.sha256}.`,
+        `but was created with ${said.bytes} and ${said.sha256}.`,
     );
   }
 }
 
-/** Has SQLite look at every page. Throws `Failure` when it is no sound database of ours. */
+/** Has SQLite check every page. Throws `Failure` when it is not a sound Farebox database. */
 export function checkDatabase(path: string, name: string): void {
   let faults: string[];
   try {
@@ -49,5 +52,5 @@ export function checkDatabase(path: string, name: string): void {
   } catch (error) {
     faults = [error instanceof Error ? error.message : String(error)];
   }
-  throw refused(`${name} is no sound database of Farebox: ${faults.slice(0, 3).join("; ")}.`);
+  throw refused(`${name} is not a sound Farebox database: ${faults.slice(0, 3).join("; ")}.`);
 }

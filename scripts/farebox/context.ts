@@ -12,41 +12,41 @@ export interface Given {
   yes?: boolean;
 }
 
-/** The person or program that runs a command. */
+/** The terminal or program that runs a command. */
 export interface Terminal {
   /** Whether a program reads the output. */
   isJson: boolean;
-  /** The command's one result on standard output: `value` as JSON, or `text` for people. */
+  /** Prints the command's result to standard output: `value` as JSON, or `text` for people. */
   print(value: unknown, text: string | (() => string)): void;
-  /** Items of a list as they come: a line of JSON each, or a table of `columns`. */
+  /** Prints items of a list as they arrive: one line of JSON each, or a table of `columns`. */
   printRows(items: readonly Body[], columns: Columns): void;
-  /** A line on standard error. */
+  /** Prints a line to standard error. */
   note(text: string): void;
-  /** The same, at most once a second: that a long run is seen to go on. */
+  /** The same, at most once a second, to show the progress of a long run. */
   progress(text: () => string): void;
-  /** Goes on after a yes, or with `--yes`. Throws when it is no, or nobody can be asked. */
+  /** Continues after a yes, or with `--yes`. Throws for a no, or without a terminal. */
   confirm(question: string): Promise<void>;
 }
 
-/** What a command works with: the service, and who runs it. */
+/** What a command works with: the service, and the terminal. */
 export interface Context extends Terminal {
-  /** Where the service is. */
+  /** The service's URL and key. */
   settings: Settings;
   api: Api;
 }
 
-/** What stands above a column, and what in it. */
+/** The titles of columns, and what they show. */
 export type Columns = Record<string, (item: Body) => unknown>;
 
 const progressMs = 1_000;
 
-/** The context of one command. Throws where settings are missing. */
+/** Opens the context of one command. Throws where settings are missing. */
 export function openContext(lookup: Lookup, given: Given): Context {
   const settings = readSettings(lookup, given);
   return { settings, api: createApi(settings), ...openTerminal(given) };
 }
 
-/** Who runs a command that needs no service. */
+/** Opens the terminal for a command that needs no service. */
 export function openTerminal(given: Given): Terminal {
   const isJson = given.json ?? false;
   let progressAt = performance.now();
@@ -63,7 +63,7 @@ export function openTerminal(given: Given): Terminal {
       if (isJson) return items.forEach((item) => console.log(JSON.stringify(item)));
       const cells = items.map((item) => Object.values(columns).map((of) => formatValue(of(item))));
       const table = formatTable(Object.keys(columns), cells);
-      // The head is said once, however many pages there are.
+      // The head is printed once, however many pages there are.
       if (!headed || items.length > 0) {
         console.log(headed ? table.slice(table.indexOf("\n") + 1) : table);
       }
@@ -77,14 +77,14 @@ export function openTerminal(given: Given): Terminal {
     async confirm(question) {
       if (given.yes) return;
       if (!Deno.stdin.isTerminal()) {
-        throw usage(`${question}\nNobody can be asked here: say --yes to do it.`);
+        throw usage(`${question}\nThere is no terminal to confirm this. Use --yes.`);
       }
       const terminal = createInterface({ input: process.stdin, output: process.stderr });
-      // Whoever ends the input instead of answering says no.
+      // Ending the input instead of answering means no.
       const closed = new Promise<string>((resolve) => terminal.once("close", () => resolve("")));
       const answer = await Promise.race([terminal.question(`${question} [y/N] `), closed]);
       terminal.close();
-      if (!/^y(es)?$/i.test(answer.trim())) throw refused("Nothing was done.");
+      if (!/^y(es)?$/i.test(answer.trim())) throw refused("Canceled. Nothing was done.");
     },
   };
 }

@@ -20,19 +20,19 @@ interface ExportOptions {
   out: string;
 }
 
-/** How often in a row a connection may break without a single record. */
+/** How many connections in a row may break without a single record. */
 const attemptsMax = 5;
 const pauseMs = 1_000;
 
 /** `farebox export` */
 export function addExport(program: Command, open: () => Context): void {
   program.command("export <project>")
-    .description("all records of one kind, as JSON lines or CSV")
+    .description("export all records of one kind, as JSON lines or CSV")
     .addOption(new Option("--what <kind>", "which").choices(exportKinds).default("entries"))
     .addOption(new Option("--format <format>", "how").choices(["jsonl", "csv"]).default("jsonl"))
-    .option("--from <time>", "made from then on: ISO 8601, or a date (UTC)")
-    .option("--to <time>", "made before then")
-    .option("--out <file>", "where to; - is standard output", "-")
+    .option("--from <time>", "created from this time on: ISO 8601, or a date (UTC)")
+    .option("--to <time>", "created before this time")
+    .option("--out <file>", "the file to write; - for standard output", "-")
     .action(async (project: string, options: ExportOptions) => {
       const context = open();
       const startedAt = performance.now();
@@ -50,8 +50,8 @@ export function addExport(program: Command, open: () => Context): void {
 }
 
 /**
- * Asks for JSON lines, whatever is to be written: each says where it stands, so that a connection
- * that breaks is followed by one that goes on right there.
+ * Requests JSON lines, whatever is written: each contains its position, so that after a broken
+ * connection the next one continues there.
  */
 async function exportTo(
   output: OutputFile,
@@ -82,20 +82,22 @@ async function exportTo(
       return records;
     } catch (error) {
       if (!(error instanceof Unreachable) || attempt >= attemptsMax) throw error;
-      note(`${error.message} Going on after ${count(records)} ${what}.`);
+      note(`${error.message} Continuing after ${count(records)} ${what}.`);
       attempt++;
       await new Promise((resolve) => setTimeout(resolve, pauseMs));
     }
   }
 }
 
-/** Whole lines as they come. Throws `Unreachable` where they end before their end. */
+/** Yields complete lines as they arrive. Throws `Unreachable` where they end early. */
 async function* readLines({ body, url }: Response): AsyncGenerator<string[]> {
   let rest = "";
   const reader = (body ?? new Blob().stream()).pipeThrough(new TextDecoderStream()).getReader();
   for (;;) {
     const { done, value } = await reader.read().catch((error) => {
-      throw new Unreachable(`The connection to ${new URL(url).origin} broke: ${error.message}.`);
+      throw new Unreachable(
+        `The connection to ${new URL(url).origin} closed early: ${error.message}.`,
+      );
     });
     if (done) return;
     const lines = (rest + value).split("\n");
@@ -106,7 +108,7 @@ async function* readLines({ body, url }: Response): AsyncGenerator<string[]> {
 
 function readRecord(line: string): JsonObject {
   const record: Json = parseJson(line);
-  if (!isObject(record)) throw new Unreachable("What answers is not Farebox: it sent no records.");
+  if (!isObject(record)) throw new Unreachable("The server is not Farebox: it sent no records.");
   return record;
 }
 

@@ -1,7 +1,7 @@
-/** What the process ends with. */
+/** The exit codes of the process. */
 export const exitCodes = { ok: 0, refused: 1, usage: 2, unreachable: 3 } as const;
 
-/** A command that could not be done: what was wrong, for people, and what the process ends with. */
+/** A command that failed: the error for people, and the exit code. */
 export class Failure extends Error {
   readonly exitCode: number;
 
@@ -12,7 +12,7 @@ export class Failure extends Error {
   }
 }
 
-/** The service understood and said no. */
+/** The service understood the request and refused it. */
 export class Refusal extends Failure {
   readonly status: number;
   readonly code: string | null;
@@ -25,7 +25,7 @@ export class Refusal extends Failure {
   }
 }
 
-/** Nobody answers, or not in time: what was asked for may or may not have been done. */
+/** No response, or not in time: the request may or may not have been processed. */
 export class Unreachable extends Failure {
   constructor(message: string) {
     super(exitCodes.unreachable, message);
@@ -33,12 +33,12 @@ export class Unreachable extends Failure {
   }
 }
 
-/** The command was not understood; what to type instead is in the message. */
+/** Creates the failure of an invalid command; the message tells what to type instead. */
 export function usage(message: string): Failure {
   return new Failure(exitCodes.usage, message);
 }
 
-/** The command was understood, and could not be done. */
+/** Creates the failure of a valid command that could not be carried out. */
 export function refused(message: string): Failure {
   return new Failure(exitCodes.refused, message);
 }

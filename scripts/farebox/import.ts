@@ -11,7 +11,7 @@ interface ImportOptions {
   skipBad?: boolean;
 }
 
-/** Deposits under way at once. */
+/** Concurrent deposits. */
 const concurrency = 16;
 const attemptsMax = 6;
 const pauseMs = 1_000;
@@ -19,27 +19,27 @@ const badShownMax = 100;
 
 const notes = `
 FILE is CSV whose first line is user,amount or user,amount,metadata, or JSON lines of
-{"user":"ada","amount":"12.50","metadata":{…}}. Amounts are decimals, as text.
-All lines are checked before any is booked. A run that was cut can be repeated: each line of a
-file is booked once, however often. Change a line and the file is another one: put lines that
-were skipped, put right, into a file of their own.`;
+{"user":"ada","amount":"12.50","metadata":{…}}. Amounts are decimal strings.
+All lines are validated before any is deposited. An interrupted run can be repeated: each line of a
+file is deposited once. A changed file counts as a different one: put skipped and corrected lines
+into a file of their own.`;
 
 /** `farebox import` */
 export function addImport(program: Command, open: () => Context): void {
   program.command("import <project> <file>")
     .description("deposit opening balances from a file")
     .addOption(
-      new Option("--format <format>", "how FILE is written, where its name does not say")
+      new Option("--format <format>", "the format of FILE, if its name does not tell")
         .choices(["csv", "jsonl"]),
     )
-    .option("--skip-bad", "book the good lines although there are bad ones")
+    .option("--skip-bad", "deposit the valid lines although there are invalid ones")
     .addHelpText("after", notes)
     .action(async (project: string, path: string, options: ImportOptions) => {
       const context = open();
       const file = await readImportFile(path, options.format ?? formatOf(path));
       tellBad(context, file.bad);
       if (file.bad.length > 0 && !options.skipBad) {
-        throw refused(`Nothing was booked: ${bad(file)}. Put them right, or say --skip-bad.`);
+        throw refused(`Nothing was deposited: ${bad(file)}. Correct them, or use --skip-bad.`);
       }
       const currency = await checkProject(context.api, project);
       const sum = file.rows.reduce((total, { amount }) => total + amount, 0n);
@@ -51,11 +51,11 @@ export function addImport(program: Command, open: () => Context): void {
       context.print(
         result,
         () =>
-          `${booked} booked, ${before} booked before, ${file.empty} with nothing to book` +
-          (file.bad.length > 0 ? `, ${file.bad.length} bad lines skipped` : ""),
+          `${booked} deposited, ${before} deposited before, ${file.empty} with nothing to deposit` +
+          (file.bad.length > 0 ? `, ${file.bad.length} invalid lines skipped` : ""),
       );
       if (failed.length > 0) {
-        throw refused(`${failed.length} lines were refused. Run it again to book what is left.`);
+        throw refused(`${failed.length} lines were refused. Run it again to deposit the rest.`);
       }
     });
 }
@@ -63,11 +63,11 @@ export function addImport(program: Command, open: () => Context): void {
 function formatOf(path: string): "csv" | "jsonl" {
   if (/\.csv$/i.test(path)) return "csv";
   if (/\.(jsonl|ndjson)$/i.test(path)) return "jsonl";
-  throw usage(`What is ${path}? Say --format csv or --format jsonl.`);
+  throw usage(`The format of ${path} is unknown. Use --format csv or --format jsonl.`);
 }
 
 function bad({ bad }: ImportFile): string {
-  return bad.length === 1 ? "1 line is bad" : `${bad.length} lines are bad`;
+  return bad.length === 1 ? "1 line is invalid" : `${bad.length} lines are invalid`;
 }
 
 function tellBad({ note }: Context, lines: ImportFile["bad"]): void {
@@ -75,19 +75,19 @@ function tellBad({ note }: Context, lines: ImportFile["bad"]): void {
   if (lines.length > badShownMax) note(`… and ${lines.length - badShownMax} more`);
 }
 
-/** The project's currency. Throws where deposits would all be refused. */
+/** Returns the project's currency. Throws where all deposits would be refused. */
 async function checkProject(api: Api, id: string): Promise<string> {
   const { project } = await api.json(projectPath(id));
   if (project.mode !== "default") {
-    throw refused(`In ${id} users pay into their own wallets: nobody else can deposit.`);
+    throw refused(`In ${id}, users pay into their own wallets: no one else can deposit.`);
   }
-  if (project.status !== "active") throw refused(`${id} is archived, and takes no deposits.`);
+  if (project.status !== "active") throw refused(`${id} is archived and takes no deposits.`);
   return project.currency;
 }
 
 interface Booked {
   booked: number;
-  /** By an earlier run of this very file. */
+  /** By an earlier run of the same file. */
   before: number;
   failed: { line: number; reason: string }[];
 }
@@ -118,17 +118,17 @@ async function bookAll(context: Context, project: string, file: ImportFile): Pro
   const broken = ends.find((end) => end.status === "rejected");
   if (!broken) return done;
   const { reason } = broken;
-  const state = `${done.booked + done.before} of ${file.rows.length} lines are booked: ` +
-    "run it again, and the rest will be.";
+  const state = `${done.booked + done.before} of ${file.rows.length} lines are deposited. ` +
+    "Run it again to deposit the rest.";
   if (reason instanceof Unreachable) throw new Unreachable(`${reason.message} ${state}`);
   throw reason instanceof Refusal ? refused(`${reason.message} ${state}`) : reason;
 }
 
-/** The next line would hear the same, unless it is about this line's user alone. */
+/** The next line would fail in the same way, unless the error concerns only this line's user. */
 const isForAll = ({ status, code }: Refusal) =>
   [401, 403, 404].includes(status) && code !== "user_being_forgotten";
 
-/** Deposits one line; true when an earlier run had. The same call again books nothing twice. */
+/** Deposits one line; true when an earlier run had. Repeating the call deposits nothing twice. */
 async function bookOne(
   api: Api,
   project: string,

@@ -12,35 +12,33 @@ import { refused } from "./failure.ts";
 
 /** One deposit to make. */
 export interface ImportRow {
-  /** Of the file, from 1. */
+  /** Its number in the file, from 1. */
   line: number;
   user: string;
   amount: Amount;
   metadata: JsonObject | null;
 }
 
-/** A file that was read to its end. */
+/** A file that was read completely. */
 export interface ImportFile {
-  /** Names the file's content: the same bytes have the same name. */
+  /** Identifies the file's content: the same bytes have the same id. */
   id: string;
   rows: ImportRow[];
-  /** Lines whose amount is nothing: there is nothing to book for them. */
+  /** Lines with an amount of zero: there is nothing to deposit. */
   empty: number;
   bad: { line: number; reason: string }[];
 }
 
-/** More than fits into one text. */
+/** More than fits into one string. */
 const bytesMax = 256 * 1024 * 1024;
 const columns = ["user", "amount", "metadata"];
 
-/**
- * Reads and checks all lines of a file. Throws `Failure` where it cannot be read as lines at all.
- */
+/** Reads and validates all lines of a file. Throws `Failure` where it has no readable lines. */
 export async function readImportFile(path: string, format: "csv" | "jsonl"): Promise<ImportFile> {
   const bytes = await Deno.readFile(path).catch((error) => {
     throw refused(`${path} cannot be read: ${error.message}`);
   });
-  if (bytes.length > bytesMax) throw refused(`${path} is larger than 256 MiB: split it.`);
+  if (bytes.length > bytesMax) throw refused(`${path} is larger than 256 MiB. Split it.`);
   const text = decodeUtf8(bytes);
   if (text === null) throw refused(`${path} is not well-formed UTF-8.`);
   const id = createHash("sha256").update(bytes).digest("hex").slice(0, 32);
@@ -50,7 +48,7 @@ export async function readImportFile(path: string, format: "csv" | "jsonl"): Pro
     try {
       const row = readRow(fields(), line);
       const before = lineOf.get(row.user);
-      if (before !== undefined) throw new Fault(`the user is the one of line ${before}`);
+      if (before !== undefined) throw new Fault(`the user is the same as in line ${before}`);
       lineOf.set(row.user, line);
       if (row.amount === zero) file.empty++;
       else file.rows.push(row);
@@ -62,7 +60,7 @@ export async function readImportFile(path: string, format: "csv" | "jsonl"): Pro
   return file;
 }
 
-/** What is wrong with one line. */
+/** The error of one line. */
 class Fault extends Error {}
 
 interface Line {
@@ -74,7 +72,7 @@ interface Line {
 function readRow(fields: Record<string, unknown>, line: number): ImportRow {
   const user = checkUserId(fields.user, "user");
   const metadata = isObject(fields.metadata) ? fields.metadata : null;
-  // Whoever has nothing is as they would be without a deposit.
+  // A user with nothing is the same with or without a deposit.
   const isNothing = typeof fields.amount === "string" && /^0(\.0{1,9})?$/.test(fields.amount);
   if (isNothing) return { line, user, amount: zero, metadata };
   return { line, user, amount: toAmount(parseWith(moneyBodySchema, fields).amount), metadata };
@@ -85,18 +83,18 @@ function* csvLines(text: string, path: string): Generator<Line> {
   const names = head?.record ?? [];
   const unknown = names.find((name) => !columns.includes(name));
   if (!names.includes("user") || !names.includes("amount") || unknown !== undefined) {
-    throw refused(`${path} must begin with a line that names its columns: user,amount[,metadata].`);
+    throw refused(`${path} must start with a line that names its columns: user,amount[,metadata].`);
   }
   for (const { record, info: { lines: line } } of records) {
     yield {
       line,
       fields() {
         if (record.length !== names.length) {
-          throw new Fault(`it has ${record.length} cells, and the first line ${names.length}`);
+          throw new Fault(`it has ${record.length} cells, but the first line ${names.length}`);
         }
         const fields = Object.fromEntries(names.map((name, at) => [name, record[at] ?? ""]));
         const { metadata, user = "", ...others } = fields;
-        // As an export writes whoever is named like a formula, "+49…" for one.
+        // An export escapes user ids that look like a formula, such as "+49…".
         const rest = { user: csvText(user), ...others };
         return metadata ? { ...rest, metadata: readJson(metadata, "metadata") } : rest;
       },
@@ -114,7 +112,7 @@ function parseCsv(text: string, path: string): { record: string[]; info: { lines
     }) as unknown as { record: string[]; info: { lines: number } }[];
   } catch (error) {
     if (!(error instanceof CsvError)) throw error;
-    // Where quotes do not match, nobody knows where the next line begins.
+    // With unbalanced quotes, the start of the next line is unknown.
     throw refused(`${path} is not well-formed CSV: ${error.message}`);
   }
 }
@@ -129,7 +127,7 @@ function* jsonLines(text: string): Generator<Line> {
       line: at,
       fields() {
         const fields = readJson(each, "it");
-        if (!isObject(fields)) throw new Fault("it is no JSON object");
+        if (!isObject(fields)) throw new Fault("it is not a JSON object");
         return fields;
       },
     };

@@ -13,7 +13,7 @@ interface CreateOptions {
 /** `farebox keys …` */
 export function addKeys(program: Command, open: () => Context): void {
   const keys = program.command("keys").description("the API keys of a project");
-  keys.command("list <project>").description("all keys, also revoked ones")
+  keys.command("list <project>").description("list all keys, including revoked ones")
     .action(async (project: string) => {
       const { api, printRows } = open();
       const found = await api.json(`${projectPath(project)}/keys`);
@@ -27,31 +27,35 @@ export function addKeys(program: Command, open: () => Context): void {
         REVOKED: ({ revokedAt }) => revokedAt,
       });
     });
-  keys.command("create <project>").description("one more key, which is shown this once")
-    .option("--name <name>", "to tell it apart")
-    .option("--scope <scope>", "chat, money or webhooks, once for each; else all", alsoNamed)
-    .option("--user <user>", "binds a chat key to one user")
-    .option("--default-user <user>", "whose a call is that names nobody")
+  keys.command("create <project>").description("create a key, which is shown only once")
+    .option("--name <name>", "a name to recognize it by")
+    .option(
+      "--scope <scope>",
+      "chat, money or webhooks; repeat for several, omit for all",
+      alsoNamed,
+    )
+    .option("--user <user>", "bind a chat key to one user")
+    .option("--default-user <user>", "the user of calls that name none")
     .action(async (project: string, { name, scope, user, defaultUser }: CreateOptions) => {
       const { api, print, note } = open();
       const body = { name, scopes: scope, user, defaultUser };
       const made = await api.json(`${projectPath(project)}/keys`, { body });
       print(made, () => formatFields({ ...made.key, apiKey: made.apiKey }));
-      note("The API key is shown this once: keep it.");
+      note("The API key is shown only once: store it now.");
     });
   keys.command("revoke <project> <key>").description(
-    "end a key; calls with it are 401 from then on",
+    "revoke a key; calls with it get 401 from then on",
   )
     .action(async (project: string, key: string) => {
       const { api, print, confirm } = open();
-      await confirm(`Revoke ${key} of ${project}? Whoever uses it is locked out.`);
+      await confirm(`Revoke ${key} of ${project}? Programs that use it are locked out.`);
       const path = `${projectPath(project)}/keys/${encodeURIComponent(key)}`;
       const { key: revoked } = await api.json(path, { method: "DELETE" });
-      print(revoked, () => `${revoked.id} is revoked since ${revoked.revokedAt}.`);
+      print(revoked, () => `${revoked.id} was revoked at ${revoked.revokedAt}.`);
     });
 }
 
-/** One more value of an option that may be given several times. */
+/** Adds a value to an option that may be repeated. */
 function alsoNamed(value: string, before: string[] = []): string[] {
   return [...before, value];
 }

@@ -11,21 +11,21 @@ export interface ListOptions {
 
 interface List {
   path: string;
-  /** The field of the answer that holds the items. */
+  /** The field of the response that contains the items. */
   name: string;
   columns: Columns;
   query?: CallOptions["query"];
 }
 
-/** Adds to a command what all lists take. */
+/** Adds the options of all lists to a command. */
 export function listing(command: Command): Command {
   return command
-    .option("--limit <n>", "at most so many", readCount, 100)
-    .option("--all", "however many there are")
-    .option("--cursor <cursor>", "go on where an earlier list ended");
+    .option("--limit <n>", "the most items to print", readCount, 100)
+    .option("--all", "print all items")
+    .option("--cursor <cursor>", "continue where an earlier list ended");
 }
 
-/** Prints a list page by page, and says on standard error when there is more. */
+/** Prints a list page by page, and reports on standard error when there is more. */
 export async function printList(
   { api, note, printRows }: Context,
   { limit, all, cursor }: ListOptions,
@@ -42,12 +42,12 @@ export async function printList(
       printRows(value, columns);
       continue;
     }
-    if (value !== null) note(`There is more: go on with --cursor ${value}, or ask for --all.`);
+    if (value !== null) note(`There is more. Continue with --cursor ${value}, or use --all.`);
     return;
   }
 }
 
 function readCount(text: string): number {
   if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
-  throw new InvalidArgumentError("It must be a whole number from 1 on.");
+  throw new InvalidArgumentError("It must be a whole number of at least 1.");
 }

@@ -24,8 +24,8 @@ export function addMoney(program: Command, open: () => Context): void {
     );
   keyed(
     program.command("refund <project> <user> <activity>")
-      .description("undo an activity, in part or whole")
-      .option("--amount <amount>", "a part of it; else all that is left"),
+      .description("refund an activity, in part or in full")
+      .option("--amount <amount>", "a part of it; default: all that is left"),
   ).action((project: string, user: string, activityId: string, options: MoneyOptions) =>
     book(open(), "refund", {
       project,
@@ -38,8 +38,8 @@ export function addMoney(program: Command, open: () => Context): void {
 
 function keyed(command: Command): Command {
   return command
-    .option("--metadata <json>", "kept with the activity; - reads it from standard input")
-    .option("--idempotency-key <key>", "books once, however often it is run; else a new one");
+    .option("--metadata <json>", "stored with the activity; - reads it from standard input")
+    .option("--idempotency-key <key>", "makes repeated runs count once; default: a new one");
 }
 
 interface Booking {
@@ -66,10 +66,10 @@ async function book(
   }).catch((error) => {
     if (!(error instanceof Unreachable)) throw error;
     throw new Unreachable(
-      `${error.message}\nWhether it was booked is not known. To be sure that it is booked once, ` +
-        `run the same again with --idempotency-key ${key}`,
+      `${error.message}\nIt is unknown whether it was recorded. To record it exactly once, ` +
+        `repeat the command with --idempotency-key ${key}`,
     );
   });
   print(answer, () => formatFields(answer));
-  if (!answer.success) throw refused(`Nothing was taken: ${answer.reason}.`);
+  if (!answer.success) throw refused(`Nothing was charged: ${answer.reason}.`);
 }

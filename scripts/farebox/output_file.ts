@@ -1,24 +1,28 @@
 import { dirname } from "node:path";
 import { type Failure, refused } from "./failure.ts";
 
-/** Where a long result goes: a file that is there only once it is whole, or standard output. */
+/** A long result's destination: a file that exists only once it is complete, or standard output. */
 export interface OutputFile {
   isStdout: boolean;
-  /** Written so far. */
+  /** Bytes written so far. */
   bytes: number;
-  /** Where it is until it is whole. */
+  /** The path of the incomplete file. */
   partPath: string;
   write(data: string | Uint8Array): Promise<void>;
   /**
-   * Does the work that writes; then the file is on the disk, under its name. Or it is not there.
+   * Runs the work that writes; afterwards the file is on the disk, under its name, or does not
+   * exist.
    */
   fill<T>(work: () => Promise<T>): Promise<T>;
 }
 
-/** The file at `path`, or standard output for `-`. Throws `Failure` where it cannot be written. */
+/**
+ * Opens the file at `path`, or standard output for `-`. Throws `Failure` where it cannot be
+ * written.
+ */
 export async function openOutput(path: string): Promise<OutputFile> {
   const isStdout = path === "-";
-  // Each run has one of its own: two that write to one path must not write into one file.
+  // Unique for each run: two runs with one path must not write into one file.
   const partPath = `${path}.${crypto.randomUUID().slice(0, 8)}.part`;
   const file = isStdout ? Deno.stdout : await createFile(partPath);
   const putInPlace = async (whole: Deno.FsFile) => {
@@ -54,7 +58,7 @@ export async function openOutput(path: string): Promise<OutputFile> {
   return output;
 }
 
-/** Writes all of it. Throws `Failure` where the disk is full, or nobody reads on. */
+/** Writes everything. Throws `Failure` where the disk is full, or the reader is gone. */
 export async function writeAll(
   file: { write(bytes: Uint8Array): Promise<number> },
   bytes: Uint8Array,
@@ -67,14 +71,17 @@ export async function writeAll(
   }
 }
 
-/** Makes a rename last: it is an entry of the folder. */
+/** Makes a rename durable: it is an entry of the folder. */
 export async function syncFolder(path: string): Promise<void> {
   const folder = await Deno.open(dirname(path));
   await folder.sync();
   folder.close();
 }
 
-/** A new file for its owner alone. Throws `Failure` where there is one, or it cannot be. */
+/**
+ * Creates a new file that only its owner can read. Throws `Failure` where it exists, or cannot be
+ * created.
+ */
 export async function createFile(path: string): Promise<Deno.FsFile> {
   try {
     return await Deno.open(path, { createNew: true, write: true, mode: 0o600 });

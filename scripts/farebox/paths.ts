@@ -1,19 +1,19 @@
 import { usage } from "./failure.ts";
 
-/** A project's address in the admin API. */
+/** Returns a project's path in the admin API. */
 export function projectPath(project: string): string {
   return `/v1/admin/projects/${encodeURIComponent(project)}`;
 }
 
 /**
- * A user's address, and what their name needs in the query: `.` and `..` would be taken for steps
- * of the path.
+ * Returns a user's path, and the query that some ids need: `.` and `..` would be taken for path
+ * segments.
  */
 export function userAddress(
   project: string,
   user: string,
 ): { path: string; query: Record<string, string> } {
-  if (user === "" || !user.isWellFormed()) throw usage("A user's id is text, and not empty.");
+  if (user === "" || !user.isWellFormed()) throw usage("A user id must be a non-empty text.");
   const users = `${projectPath(project)}/users`;
   return user === "." || user === ".."
     ? { path: `${users}/-`, query: { user } }

@@ -19,29 +19,31 @@ const all = "/v1/admin/projects";
 
 /** `farebox projects …` */
 export function addProjects(program: Command, open: () => Context): void {
-  const projects = program.command("projects").description("projects: what each app is charged by");
-  listing(projects.command("list").description("all projects, oldest first"))
+  const projects = program.command("projects").description("manage projects");
+  listing(projects.command("list").description("list all projects, oldest first"))
     .action((options: ListOptions) => list(open(), options));
-  projects.command("get <project>").description("one project with all its settings")
+  projects.command("get <project>").description("show a project with all its settings")
     .action(async (id: string) => {
       const context = open();
       printProject(context, (await context.api.json(projectPath(id))).project);
     });
-  settable(projects.command("create").description("make a project; its first key is shown once"))
-    .option("--currency <code>", "an ISO 4217 code such as eur; for ever. Default: usd")
-    .option("--mode <mode>", "default, or shared for wallets; for ever")
+  settable(
+    projects.command("create").description("create a project; its first key is shown only once"),
+  )
+    .option("--currency <code>", "an ISO 4217 code such as eur; cannot be changed. Default: usd")
+    .option("--mode <mode>", "default, or shared for wallets; cannot be changed")
     .action((options: Settings) => create(open(), options));
-  settable(projects.command("update <project>").description("replace what is given"))
+  settable(projects.command("update <project>").description("replace the given settings"))
     .action((id: string, options: Settings) => update(open(), id, options));
   projects.command("archive <project>")
-    .description("end new chats, charges and deposits; it cannot be undone")
+    .description("refuse new calls, charges and deposits; cannot be undone")
     .action((id: string) => archive(open(), id));
 }
 
 function settable(command: Command): Command {
   return command
-    .option("--name <name>", "what people read")
-    .option("--owner <user>", "the owner's user id, as events name it")
+    .option("--name <name>", "the project's name, as people see it")
+    .option("--owner <user>", "the owner's user id, as events contain it")
     .option("--settings <json>", "any settings; - reads them from standard input");
 }
 
@@ -75,13 +77,13 @@ async function create(context: Context, options: Settings): Promise<void> {
   if (body.name === undefined) throw usage("A project needs a --name.");
   const { project, apiKey } = await context.api.json(all, { body });
   printProject(context, project, { apiKey });
-  context.note("The API key is shown this once: keep it.");
+  context.note("The API key is shown only once: store it now.");
 }
 
 async function update(context: Context, id: string, options: Settings): Promise<void> {
   const body = await bodyOf(options);
   if (Object.keys(body).length === 0) {
-    throw usage("Nothing to change: give --name, --owner or --settings.");
+    throw usage("Nothing to change. Use --name, --owner or --settings.");
   }
   const { project } = await context.api.json(projectPath(id), { method: "PATCH", body });
   printProject(context, project);
@@ -90,7 +92,7 @@ async function update(context: Context, id: string, options: Settings): Promise<
 async function archive(context: Context, id: string): Promise<void> {
   const { project } = await context.api.json(projectPath(id));
   await context.confirm(
-    `Archive ${id} (${project.name})? It takes no money and no chats any more.`,
+    `Archive ${id} (${project.name})? It will refuse deposits, charges and calls.`,
   );
   const answer = await context.api.json(`${projectPath(id)}/archive`, { method: "POST" });
   context.print(answer.project, () => `${id} is archived.`);

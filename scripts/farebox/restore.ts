@@ -10,50 +10,50 @@ import { createFile, syncFolder, writeAll } from "./output_file.ts";
 import { openEnvironment } from "./settings.ts";
 
 const notes = `
-Stop the service first, and run this as its user; it needs no network. The present database is kept beside
-the new one, as KV_PATH.before-restore-TIME. What happened after the backup is not in it: money
-that moved since then moves back, and deliveries that were pending are sent again.`;
+Stop the service first, and run this as its user; it needs no network. The current database is kept
+beside the new one, as KV_PATH.before-restore-TIME. The backup does not contain what happened after
+it: later deposits and charges are lost, and deliveries that were pending are sent again.`;
 
 /** `farebox restore` */
 export function addRestore(program: Command): void {
   program.command("restore <file>")
-    .description("put a backup in the place of the database, while the service is stopped")
-    .option("--kv-path <path>", "the database; else KV_PATH, else data/farebox.kv")
+    .description("replace the database by a backup, while the service is stopped")
+    .option("--kv-path <path>", "the database; default: KV_PATH, or data/farebox.kv")
     .addHelpText("after", notes)
     .action(async (file: string, options: { kvPath?: string }) => {
       const lookup = openEnvironment();
       const path = options.kvPath ?? lookup("KV_PATH") ?? "data/farebox.kv";
       const terminal = openTerminal(program.opts<Given>());
       const kept = await restore({ file, path }, terminal);
-      const beside = kept === null ? "" : `\nThe one before it is ${kept}.`;
+      const beside = kept === null ? "" : `\nThe previous database is ${kept}.`;
       terminal.print(
         { restored: path, from: file, kept },
-        `${path} is what ${file} holds.${beside}\n` +
-          "Next: start the service, then check it with 'deno task verify-ledger'.",
+        `${path} is restored from ${file}.${beside}\n` +
+          "Next: start the service, then verify it with 'deno task verify-ledger'.",
       );
     });
 }
 
-/** Puts the backup in its place; gives where the database before it is now, if there was any. */
+/** Restores the backup; returns where the previous database is now, if there was one. */
 async function restore(
   { file, path: named }: { file: string; path: string },
   { confirm, note }: Terminal,
 ): Promise<string | null> {
   if (!isDatabaseFile(named)) {
-    throw refused(`${named} is no database file: restore it with its own server's means.`);
+    throw refused(`${named} is not a database file. Restore it with its own server's tools.`);
   }
-  // A link to the database stays one: what it leads to is what is put in place.
+  // A link to the database remains one: its target is replaced.
   const path = lock(named);
   if (path === null) {
-    throw refused(`${named} is in use by a running service: stop it first. Nothing was touched.`);
+    throw refused(`${named} is in use by a running service. Stop it first. Nothing was changed.`);
   }
   const ready = `${path}.restoring`;
   try {
     await copyChecked(file, ready);
     checkDatabase(ready, file);
-    note(`${file} is whole.`);
+    note(`${file} is complete.`);
     const old = existsSync(path) || existsSync(`${path}-wal`);
-    if (old) await confirm(`Put it in the place of the database ${path}, which is kept?`);
+    if (old) await confirm(`Replace the database ${path}? It is kept beside the new one.`);
     if (existsSync(path)) await giveSameOwner(path, ready);
     const kept = old ? await keepAside(path) : null;
     await Deno.rename(ready, path);
@@ -72,13 +72,13 @@ function lock(path: string): string | null {
   }
 }
 
-/** Copies what the backup holds, without its seal, checking it on the way. */
+/** Copies the backup without its seal, verifying it on the way. */
 async function copyChecked(from: string, to: string): Promise<void> {
   const source = await Deno.open(from).catch((error) => {
     throw refused(`${from} cannot be read: ${error.message}`);
   });
   if ((await source.stat()).isDirectory) throw refused(`${from} cannot be read: it is a folder.`);
-  // A run that was killed may have left one; no other runs now, since this one has the lock.
+  // A killed run may have left one; no other is running, since this one has the lock.
   await removeIfThere(to);
   using target = await createFile(to);
   const seal = new SealReader();
@@ -89,7 +89,7 @@ async function copyChecked(from: string, to: string): Promise<void> {
   await target.sync();
 }
 
-/** Whoever could read the one before, and that is the service, can read the new one. */
+/** Whoever could read the previous database, which includes the service, can read the new one. */
 async function giveSameOwner(from: string, to: string): Promise<void> {
   const [before, after] = [await Deno.stat(from), await Deno.stat(to)];
   try {
@@ -99,16 +99,16 @@ async function giveSameOwner(from: string, to: string): Promise<void> {
     }
   } catch {
     throw refused(
-      `What is restored would not be its owner's, who has ${from} now: run it as the owner of ` +
-        `${from}, or as root. Nothing was touched.`,
+      `The restored file would not belong to the owner of ${from}. Run it as the owner of ` +
+        `${from}, or as root. Nothing was changed.`,
     );
   }
 }
 
 /**
- * Gives the present database a second name, so that until the new one takes its place, in one step,
- * it is still there under its own. Its WAL file must be gone by then: SQLite would take it for the
- * new one's, and ruin that.
+ * Gives the current database a second name, so that it still exists under its own until the new one
+ * replaces it in one step. Its WAL file must be gone by then: SQLite would take it for the new
+ * one's, and damage that.
  */
 async function keepAside(path: string): Promise<string> {
   const kept = `${path}.before-restore-${new Date().toISOString().replace(/[:.]/g, "-")}`;
@@ -116,20 +116,20 @@ async function keepAside(path: string): Promise<string> {
     await Deno.link(path, kept);
     return kept;
   }
-  // Not a database that SQLite can open: its files are kept as they are, together.
+  // SQLite cannot open it: its files are kept as they are, together.
   for (const end of ["", "-shm", "-wal"]) {
     if (existsSync(path + end)) await Deno.rename(path + end, kept + end);
   }
   return kept;
 }
 
-/** Moves what is in the WAL file into the database, as its next start would; false if it cannot. */
+/** Moves the WAL file's content into the database, as its next start would; false if it cannot. */
 function foldWal(path: string): boolean {
   if (!existsSync(path)) return false;
   try {
     const database = new DatabaseSync(path);
     database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
-    // The last one to close a database removes both of its companions.
+    // The last one to close a database removes both companion files.
     database.close();
   } catch {
     return false;

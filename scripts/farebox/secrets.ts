@@ -3,9 +3,13 @@ import type { Context } from "./context.ts";
 
 /** `farebox secrets …` */
 export function addSecrets(program: Command, open: () => Context): void {
-  const secrets = program.command("secrets").description("secrets that the service stores");
+  const secrets = program.command("secrets").description(
+    "manage the secrets that the service stores",
+  );
   secrets.command("reseal")
-    .description("put them under the first key of SECRETS_KEY, so that the others can go")
+    .description(
+      "encrypt all secrets with the first key of SECRETS_KEY, so that the others can be removed",
+    )
     .action(async () => {
       const { api, print, progress } = open();
       let resealed = 0;
@@ -20,6 +24,9 @@ export function addSecrets(program: Command, open: () => Context): void {
         progress(() => `${resealed} secrets so far`);
       }
       const one = resealed === 1;
-      print({ resealed }, `${resealed} ${one ? "secret was" : "secrets were"} under another key.`);
+      print(
+        { resealed },
+        `${resealed} ${one ? "secret was" : "secrets were"} encrypted with another key.`,
+      );
     });
 }

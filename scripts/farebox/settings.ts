@@ -1,17 +1,17 @@
 import { readEnvFile } from "../../src/platform/env_file.ts";
 import { usage } from "./failure.ts";
 
-/** Where the service is, and the operator's key. */
+/** The service's URL, and the operator's key. */
 export interface Settings {
   /** Without a slash at its end. */
   url: string;
   adminKey: string;
 }
 
-/** A variable of the environment, else of the file `.env` in the working directory. */
+/** Reads a variable from the environment, else from the file `.env` in the working directory. */
 export type Lookup = (name: string) => string | undefined;
 
-/** The environment over `.env`, as the service itself reads them. */
+/** The environment takes precedence over `.env`, as for the service itself. */
 export function openEnvironment(): Lookup {
   const file = fileOrUsage();
   return (name) => Deno.env.get(name) || file[name] || undefined;
@@ -25,16 +25,19 @@ function fileOrUsage(): Record<string, string> {
   }
 }
 
-/** The settings; `--url` wins. Throws what to do where one is missing or cannot be meant. */
+/**
+ * Reads the settings; `--url` takes precedence. Throws an error that tells what to do where one is
+ * missing or invalid.
+ */
 export function readSettings(lookup: Lookup, given: { url?: string | undefined }): Settings {
   const adminKey = lookup("ADMIN_KEY");
   if (!adminKey) {
     throw usage(
-      "ADMIN_KEY is not set, in the environment or in .env. It is the service's own ADMIN_KEY.",
+      "ADMIN_KEY is not set, in the environment or in .env. It must be the service's own ADMIN_KEY.",
     );
   }
   const [port, baseUrl] = [lookup("PORT"), lookup("BASE_URL")];
-  // A port of this machine's own is nearer than the address that users come by.
+  // A port on this machine is closer than the URL that users call.
   const here = port || !baseUrl ? `http://localhost:${port || 8000}` : baseUrl;
   return { adminKey, url: checkUrl(given.url ?? lookup("FAREBOX_URL") ?? here) };
 }
@@ -44,5 +47,5 @@ function checkUrl(text: string): string {
   if (url && /^https?:$/.test(url.protocol) && !url.search && !url.hash && !url.username) {
     return url.href.replace(/\/+$/, "");
   }
-  throw usage(`'${text}' is no address of a service: give one such as http://localhost:8000.`);
+  throw usage(`'${text}' is not the URL of a service. Use one such as http://localhost:8000.`);
 }

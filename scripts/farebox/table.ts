@@ -1,4 +1,4 @@
-/** Rows under a head, in columns as wide as they need; columns of numbers stand to the right. */
+/** Formats rows under a head, in columns as wide as needed; numbers are aligned to the right. */
 export function formatTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const lines = [head, ...rows].map((row) => row.map(printable));
   const widths = head.map((_, at) => Math.max(...lines.map((line) => (line[at] ?? "").length)));
@@ -12,22 +12,22 @@ export function formatTable(head: readonly string[], rows: readonly (readonly st
   ).join("\n");
 }
 
-/** One record, a field a line. */
+/** Formats one record, a field per line. */
 export function formatFields(fields: Record<string, unknown>): string {
   const rows = Object.entries(fields).map(([name, value]) => [name, formatValue(value)] as const);
   const width = Math.max(0, ...rows.map(([name]) => name.length));
   return rows.map(([name, value]) => `${name.padEnd(width)}  ${printable(value)}`).join("\n");
 }
 
-/** A value in one line: text as it is, nothing as a dash, the rest as JSON. */
+/** Formats a value on one line: text as it is, null as a dash, the rest as JSON. */
 export function formatValue(value: unknown): string {
   if (value === null || value === undefined) return "-";
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
 /**
- * Without what would move the cursor or turn lines around on a terminal: names of users and
- * projects are other people's text.
+ * Removes what would move the cursor or reverse lines on a terminal: names of users and projects
+ * are other people's text.
  */
 export function printable(text: string): string {
   return text.replace(

@@ -7,22 +7,28 @@ import { formatFields, formatTable, printable } from "./table.ts";
 
 /** `farebox users …` */
 export function addUsers(program: Command, open: () => Context): void {
-  const users = program.command("users").description("the users of a project, and their money");
-  listing(users.command("list <project>").description("all users, in order of their ids"))
-    .option("--prefix <text>", "only those whose ids begin so")
+  const users = program.command("users").description("manage the users of a project");
+  listing(users.command("list <project>").description("list all users, in order of their ids"))
+    .option("--prefix <text>", "only users whose ids start with this")
     .action((project: string, options: ListOptions & { prefix?: string }) =>
       list(open(), project, options)
     );
-  users.command("get <project> <user>").description("one user, with the holds of running answers")
+  users.command("get <project> <user>").description("show a user, with the holds of running calls")
     .action((project: string, user: string) => get(open(), project, user));
-  listing(users.command("activities <project> <user>").description("what moved, newest first"))
+  listing(
+    users.command("activities <project> <user>").description(
+      "list a user's activities, newest first",
+    ),
+  )
     .action((project: string, user: string, options: ListOptions) =>
       activities(open(), { project, user, options })
     );
   users.command("forget <project> <user>")
-    .description("take a user out of all that is stored, for ever; what was booked stays, unnamed")
+    .description(
+      "erase a user from all stored data; ledger entries stay under a random name; cannot be undone",
+    )
     .option("--forfeit", "take what is left of the balance")
-    .option("--no-wait", "begin it, and let the service go on alone")
+    .option("--no-wait", "start it, and let the service continue alone")
     .action((project: string, user: string, options: ForgetOptions) =>
       forget(open(), { project, user, options })
     );
@@ -99,7 +105,7 @@ async function forget(
 ): Promise<void> {
   const { path, query } = userAddress(project, user);
   const more = options.forfeit ? " What is left of the balance is taken." : "";
-  await confirm(`Forget '${printable(user)}' of ${project}? It cannot be undone.${more}`);
+  await confirm(`Erase '${printable(user)}' from ${project}? This cannot be undone.${more}`);
   const body = { forfeit: options.forfeit ?? false };
   for (;;) {
     const answer = await api.json(`${path}/forget`, { body, query }).catch(inOurWords);
@@ -111,10 +117,10 @@ async function forget(
   }
 }
 
-/** The service names the field of its body that is the command's `--forfeit`. */
+/** The service's message names the body field that corresponds to `--forfeit`. */
 function inOurWords(error: unknown): never {
   if (!(error instanceof Refusal) || error.code !== "balance_not_zero") throw error;
-  throw refused(error.message.replace('{"forfeit": true}', "--forfeit"));
+  throw refused(error.message.replace('send {"forfeit": true}', "use --forfeit"));
 }
 
 /** `{ entries: 2, events: 5 }` -> `2 entries, 5 events` */

@@ -6,7 +6,7 @@ import { refused } from "./failure.ts";
 /** `farebox verify` */
 export function addVerify(program: Command, open: () => Context): void {
   program.command("verify")
-    .description("check the whole database, while the service works; ends with 1 at any fault")
+    .description("verify the whole database, while the service runs; exits with 1 at any fault")
     .action(async () => {
       const { settings, print, progress } = open();
       const verdict = await verifyLedger({
@@ -19,6 +19,6 @@ export function addVerify(program: Command, open: () => Context): void {
       });
       print(verdict, () => describeVerdict(verdict));
       const { length } = verdict.faults;
-      if (length > 0) throw refused(`Something is wrong: ${length} faults are listed above.`);
+      if (length > 0) throw refused(`${length} faults were found; they are listed above.`);
     });
 }
