@@ -1,4 +1,4 @@
-// `deno task bench [part…] [--long] [--json file]`: every figure that the README claims.
+// `deno task bench [part…] [--long] [--json file]`: measures every figure that the README states.
 import { describeMachine, type Figure } from "./bench/figures.ts";
 import { benchChat } from "./bench/chat.ts";
 import { benchGrowth } from "./bench/growth.ts";

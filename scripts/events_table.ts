@@ -1,11 +1,11 @@
-// Writes the README's table of events from their schemas: `deno run -A scripts/events_table.ts`.
+// Generates the README's table of events from their schemas: `deno run -A scripts/events_table.ts`.
 import { z } from "zod";
 import { catalogue } from "../src/events/catalogue.ts";
 
 const readme = new URL("../README.md", import.meta.url);
 const marked = /(<!-- events -->\n)[^]*?(<!-- \/events -->)/;
 
-/** The table of all events and their data, in Markdown. */
+/** Returns the table of all events and their data, in Markdown. */
 export function eventsTable(): string {
   const rows = Object.entries(catalogue).map(([type, schema]) => {
     const { properties = {} } = z.toJSONSchema(schema);
@@ -18,7 +18,7 @@ export function eventsTable(): string {
   return markdown([["Event", "`data`, besides `paywallId` and `ownerUserId`"], ...rows]);
 }
 
-/** What there is to say of a field that is no plain text. */
+/** Returns the note of a field that is not a plain string. */
 function noteOf(property: unknown): string {
   const { type, anyOf, items } = Object(property);
   const types = Array.isArray(anyOf) ? anyOf.map((one) => one.type) : type;

@@ -1,7 +1,7 @@
 /**
- * Takes out of ./deno.json what neither the service nor the operator's commands import. Deno
- * fetches every package that its configuration names, used or not: most of an image would be
- * compilers and browsers' drivers.
+ * Removes from ./deno.json what neither the service nor the operator's commands import. Deno
+ * downloads every package that its configuration names, used or not: most of an image would be
+ * compilers and browser drivers.
  */
 const specifier = /\b(?:from |import\()"([^."][^"]*)"/g;
 

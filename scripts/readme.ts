@@ -1,5 +1,5 @@
-// Runs the README as a stranger would: each block marked `run` is executed against a fresh
-// `deno task dev`, and what it prints is compared with the block that follows.
+// Runs the README as a reader would: each block marked `run` is executed against a new
+// `deno task dev`, and its output is compared with the block that follows.
 import { fileURLToPath } from "node:url";
 import { matches, readSnippets, type Snippet } from "./snippets.ts";
 
@@ -51,7 +51,7 @@ async function tsCommand(code: string): Promise<{ name: string; args: string[] }
   return { name: Deno.execPath(), args: ["run", "-A", "--config", `${root}deno.json`, file] };
 }
 
-/** Resolves once the service has said where it listens. Throws when it does not. */
+/** Resolves once the service has printed its URL. Throws when it does not. */
 async function announced(stdout: ReadableStream<Uint8Array>): Promise<void> {
   const deadline = setTimeout(() => service.kill("SIGKILL"), startMs);
   let text = "";
@@ -62,7 +62,7 @@ async function announced(stdout: ReadableStream<Uint8Array>): Promise<void> {
     text += value;
   }
   clearTimeout(deadline);
-  // What it prints from here on is read, so that it never waits for us.
+  // Its later output is read and discarded, so that it never blocks.
   (async () => {
     while (!(await reader.read()).done);
   })();

@@ -1,6 +1,6 @@
 /**
- * `deno task shape`: keeps the house in the shape that the design gives it, by reading the code's
- * syntax alone. Prints one `path:line rule: message` a violation, and exits 1 when there is any.
+ * `deno task shape`: enforces the rules of the codebase's structure, by its syntax alone. Prints
+ * one `path:line rule: message` per violation, and exits 1 if there is any.
  */
 import { exportDocs } from "./shape/docs.ts";
 import { commentLength } from "./shape/comments.ts";
@@ -35,7 +35,7 @@ const TREE_RULES: readonly TreeRule[] = [importCycles, deadFiles, uniqueExports]
 
 async function main(): Promise<number> {
   const paths = ["main.ts"];
-  // A folder that is missing throws: a check that looked at nothing must not pass.
+  // A missing folder throws: a check that has read nothing must not pass.
   for (const folder of ["src", "scripts", "tests"]) paths.push(...await filesUnder(folder));
 
   const code = paths.filter((path) => /\.tsx?$/.test(path)).sort(compare);

@@ -1,16 +1,17 @@
 /**
- * `deno task simulate`: the whole service, seed by seed, with crashes, storms and lost alarms.
- * `--seeds N` runs so many (10,000), `--from N` begins there, `--seed N` replays one and shows its
- * last steps. Exits 1 when a promise was broken.
+ * `deno task simulate`: runs the whole service in simulated time, seed by seed, with crashes,
+ * storms and lost alarms.
+ * `--seeds N` runs that many (10,000), `--from N` starts there, `--seed N` replays one and prints
+ * its last steps. Exits 1 when a promise was broken.
  */
 import { parseArgs } from "node:util";
 import process from "node:process";
 import { prepare, runSeed, type SeedResult } from "../tests/simulation/simulation.ts";
 
 const seedsDefault = 10_000;
-/** Seeds that a worker gets at once. */
+/** How many seeds a worker gets at once. */
 const share = 8;
-/** After so many broken seeds there is enough to look at. */
+/** Stops after this many broken seeds. */
 const brokenMax = 10;
 const tellEveryMs = 15_000;
 
@@ -34,7 +35,7 @@ function wholeNumber(name: string, text: string): number {
   Deno.exit(2);
 }
 
-/** One seed again, with its last steps. */
+/** Replays one seed, with its last steps. */
 async function replay(seed: number): Promise<number> {
   await prepare();
   const result = await runSeed(seed);
@@ -43,13 +44,13 @@ async function replay(seed: number): Promise<number> {
   const minutes = Math.round(simulatedMs / 60_000);
   console.log(
     `seed ${seed}: ${calls} calls, ${crashes} crashes, ${entries} entries, ${deliveries} ` +
-      `deliveries in ${posts} tries, ${minutes} simulated minutes, trace ${hash}`,
+      `deliveries in ${posts} attempts, ${minutes} simulated minutes, trace ${hash}`,
   );
   if (result.violation) tellBroken(result);
   return result.violation ? 1 : 0;
 }
 
-/** Every seed from there on, on all cores. */
+/** Runs every seed from there on, on all cores. */
 async function runAll(from: number, count: number): Promise<number> {
   const startedAt = performance.now();
   const sum = { seeds: 0, calls: 0, crashes: 0, entries: 0, posts: 0 };

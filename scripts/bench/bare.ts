@@ -1,6 +1,6 @@
-// What a proxy without metering costs: the same JSON parsed both ways, or a stream passed on
-// unread, and nothing else; on GET, a stream that says nothing. Says its port; its argument is the
-// upstream's.
+// The cost of a proxy without metering: the same JSON parsed both ways, or a stream proxied unread,
+// and nothing else; on GET, a stream without data. Prints its port; its argument is the upstream's
+// port.
 const [upstream = ""] = Deno.args;
 Deno.serve({
   hostname: "127.0.0.1",

@@ -2,15 +2,15 @@ import { type Figure, median, show } from "./figures.ts";
 import { type Load, type Loaded, runLoad, startProcess } from "./processes.ts";
 import { makeFolder, type Service, startService } from "./service.ts";
 
-// Many short turns: a neighbour on the machine then slows both sides, and not one of them.
+// Many short turns: other load on the machine then slows both sides, not one of them.
 const turns = 7;
-/** How long each of them is. */
+/** The length of a turn. */
 export const turnSeconds = 3;
-/** V8 goes on compiling what is hot for about so long. */
+/** V8 keeps compiling hot code for about this long. */
 export const warmUpSeconds = 20;
 const path = "/v1/chat/completions";
 
-/** A load of chats on whoever listens there. */
+/** Describes a load of chats on the server at a port. */
 export function chatLoad(
   at: { port: number; key?: string },
   { users = 500, connections = 64, seconds = turnSeconds }: Partial<Load>,
@@ -19,7 +19,7 @@ export function chatLoad(
   return { port: at.port, path, headers, kind: "chat", users, connections, seconds };
 }
 
-/** A service whose model is that upstream, with money for so many users. */
+/** Starts a service with that upstream, and with balances for this many users. */
 export async function startPaid(upstreamPort: number, folder: string, users = 500) {
   const service = await startService({
     UPSTREAM_URL: `http://127.0.0.1:${upstreamPort}/v1`,
@@ -37,13 +37,13 @@ export async function startPaid(upstreamPort: number, folder: string, users = 50
   return Object.assign(service, { port: Number(new URL(service.url).port) });
 }
 
-/** What a load came to in the median of its turns. */
+/** The results of a load, as the median of its turns. */
 export interface Measured extends Loaded {
-  /** How many times as many a second as the first load, in the median of the turns. */
+  /** Throughput relative to the first load, as the median of the turns. */
   ofFirst: number;
 }
 
-/** Measures each in turn, several times; the median of each. */
+/** Measures loads in turns, several times; returns the median of each. */
 export async function inTurn(loads: Load[]): Promise<Measured[]> {
   const measured: Loaded[][] = loads.map(() => []);
   for (const load of loads) await runLoad({ ...load, seconds: warmUpSeconds });
@@ -62,7 +62,7 @@ export async function inTurn(loads: Load[]): Promise<Measured[]> {
   }));
 }
 
-/** Metered chats against a proxy that only parses the same JSON; then the peers. */
+/** Measures metered chats against a proxy that only parses the same JSON; then against peers. */
 export async function benchChat(): Promise<Figure[]> {
   await using upstream = await startProcess("upstream.ts");
   await using bare = await startProcess("bare.ts", upstream.port);
@@ -87,7 +87,7 @@ export async function benchChat(): Promise<Figure[]> {
   return [...figures, ...(await fileSize(service, folder.path, many.requests + hot.requests))];
 }
 
-/** What the database has grown to, for each chat. */
+/** Returns the size of the database for each chat. */
 async function fileSize(
   service: Service,
   folder: string,

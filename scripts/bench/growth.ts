@@ -13,7 +13,7 @@ const entriesEach = 10;
 const accountsPerWrite = 40;
 const oneUnit = 1_000_000_000n;
 
-/** Writes so many accounts with ten deposits each, as the service itself would have. */
+/** Writes accounts with ten deposits each, in the form that the service writes. */
 async function fill(path: string, projectId: string, accounts: number): Promise<void> {
   const store = await Deno.openKv(path);
   const kv = denoKv(store);
@@ -73,7 +73,7 @@ function monthOf({ projectId }: Service): string {
   return `/v1/admin/projects/${projectId}/summary?from=${from}`;
 }
 
-/** What each thing costs with few accounts and with many, asked for in turn. */
+/** Measures what each operation costs with few accounts and with many, in turns. */
 export async function benchGrowth(long: boolean): Promise<Figure[]> {
   const many = long ? 100_000 : 10_000;
   await using upstream = await startProcess("upstream.ts");

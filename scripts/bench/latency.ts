@@ -5,18 +5,21 @@ import { makeFolder } from "./service.ts";
 import { isWhole } from "./whole.ts";
 
 const rounds = 2_000;
-/** V8 goes on compiling what is hot for about so long, in milliseconds. */
+/** V8 keeps compiling hot code for about this long, in ms. */
 const warmUpMs = 20_000;
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-/** One connection, kept: a client that adds next to nothing of its own. */
+/** One kept connection: a client that adds almost nothing itself. */
 async function connect(port: number, key: string) {
   const connection = await Deno.connect({ hostname: "127.0.0.1", port });
   connection.setNoDelay(true);
   const buffer = new Uint8Array(64 * 1024);
   return {
-    /** Until the whole answer is there, or its first data when it is streamed; in ms. */
+    /**
+     * Returns the time until the response is complete, or until its first data when streamed, in
+     * ms.
+     */
     async ask(stream: boolean): Promise<number> {
       const messages = [{ role: "user", content: "Hello, what is the weather in Paris?" }];
       const body = JSON.stringify({
@@ -47,7 +50,8 @@ async function connect(port: number, key: string) {
 }
 
 /**
- * The two durable writes of an answer by themselves, on this disk: nobody who makes them adds less.
+ * Measures the two durable writes of a call by themselves, on this disk: the minimum that any
+ * ledger adds.
  */
 async function writesAlone(): Promise<Figure> {
   using folder = makeFolder();
@@ -64,7 +68,10 @@ async function writesAlone(): Promise<Figure> {
   return { name: "two writes to the store alone, p50", value: percentile(taken, 0.5), unit: "ms" };
 }
 
-/** What the service adds to a call, one at a time: to the whole answer, and to the first token. */
+/**
+ * Measures what the service adds to a single call: to the complete response, and to the first
+ * token.
+ */
 export async function benchLatency(): Promise<Figure[]> {
   const figures: Figure[] = [await writesAlone()];
   for (const stream of [false, true]) {
@@ -85,7 +92,7 @@ export async function benchLatency(): Promise<Figure[]> {
     }
     const added = (share: number) =>
       percentile(taken.through, share) - percentile(taken.direct, share);
-    const what = stream ? "first token" : "whole answer";
+    const what = stream ? "first token" : "complete response";
     const [p50, p99] = [added(0.5), added(0.99)];
     figures.push({
       name: `added to the ${what}, p50`,

@@ -1,4 +1,4 @@
-// The load: so many connections, each one request after the other, raw. Its argument is a `Load` as
+// The load generator: raw connections, each one request after another. Its argument is a `Load` as
 // JSON; it prints a `Loaded` as JSON.
 import type { Load, Loaded } from "./processes.ts";
 import { isWhole } from "./whole.ts";

@@ -10,7 +10,7 @@ const perWrite = 60;
 const policy = { attemptsMax: 8, backoffBaseMs: 30_000 };
 const types = ["balance.deposit.created", "usage.charge.created", "proxy.request.started"];
 
-/** Writes so many ended deliveries of a project, as the service itself would have. */
+/** Writes ended deliveries of a project, in the form that the service writes. */
 async function fill(path: string, projectId: string, count: number): Promise<void> {
   const store = await Deno.openKv(path);
   const kv = denoKv(store);
@@ -50,7 +50,7 @@ const queries = [
   "?subscriptionId=sub_00000000000000000000000001&limit=100",
 ];
 
-/** A service with so many entries in its log. */
+/** Starts a service with this many entries in its log. */
 async function filled(folder: string, count: number): Promise<Service> {
   let before: { projectId: string; key: string };
   {
@@ -64,7 +64,7 @@ async function filled(folder: string, count: number): Promise<Service> {
 const rounds = 200;
 const warmUp = 40;
 
-/** Pages of the log with few entries and with many, asked for in turn. */
+/** Measures pages of the log with few entries and with many, in turns. */
 export async function benchLogs(long: boolean): Promise<Figure[]> {
   const many = long ? 1_000_000 : 50_000;
   using fewFolder = makeFolder();

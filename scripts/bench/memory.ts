@@ -7,10 +7,10 @@ const chatsMin = 300_000;
 const chatsMinLong = 1_000_000;
 const turnSeconds = 10;
 const readEveryMs = 500;
-/** The first of so many parts is compared with none: it may be growing still. */
+/** The first part is not compared: memory may still be growing in it. */
 const parts = 5;
 
-/** The memory of a service over very many chats: whatever were kept of each would be seen. */
+/** Measures a service's memory over very many chats: anything kept for each would show. */
 export async function benchMemory(long: boolean): Promise<Figure[]> {
   await using upstream = await startProcess("upstream.ts");
   using folder = makeFolder();

@@ -18,7 +18,7 @@ const entry = {
   },
 };
 
-/** What counting costs of the main thread: all of what one chat and its two commits tell. */
+/** Measures what counting costs the main thread: all metrics of one chat and its two commits. */
 export function benchMetrics(): Promise<Figure[]> {
   const metrics = createMetrics();
   const clock = {

@@ -3,7 +3,7 @@ import { type Figure, show } from "./figures.ts";
 import { type Load, startProcess } from "./processes.ts";
 import { makeFolder, startService } from "./service.ts";
 
-/** Deposits and charges, each with an idempotency key. */
+/** Measures deposits and charges, each with an idempotency key. */
 export async function benchMoney(): Promise<Figure[]> {
   using folder = makeFolder();
   await using service = await startService({ LOG_LEVEL: "info" }, folder.path);

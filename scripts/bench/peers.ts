@@ -5,7 +5,7 @@ import { firstMatch, makeFolder } from "./service.ts";
 
 const gateway = "@portkey-ai/gateway@1.15.2";
 
-/** A gateway that does not meter, from npm; needs Node's `npx`. */
+/** Starts a gateway from npm that does not meter; needs Node's `npx`. */
 async function startGateway() {
   const port = freePort();
   const child = new Deno.Command("npx", {
@@ -28,7 +28,7 @@ function freePort(): number {
   return (listener.addr as Deno.NetAddr).port;
 }
 
-/** Metered chats against a gateway that a user would pick instead, which does not meter. */
+/** Measures metered chats against a well-known gateway that does not meter. */
 export async function benchPeers(): Promise<Figure[]> {
   await using upstream = await startProcess("upstream.ts");
   await using peer = await startGateway();

@@ -1,6 +1,6 @@
 import { firstMatch } from "./service.ts";
 
-/** What to ask for, how often at once and for how long. */
+/** The kind, concurrency and duration of a load. */
 export interface Load {
   port: number;
   path: string;
@@ -12,7 +12,7 @@ export interface Load {
   seconds: number;
 }
 
-/** What came of it. Latencies in milliseconds. */
+/** The results. Latencies in ms. */
 export interface Loaded {
   perSecond: number;
   p50: number;
@@ -23,7 +23,7 @@ export interface Loaded {
 
 const here = (name: string) => new URL(name, import.meta.url).pathname;
 
-/** A process of the bench that says its port. */
+/** Starts a process of the benchmark, which prints its port. */
 export async function startProcess(name: string, ...args: (string | number)[]) {
   const child = new Deno.Command(Deno.execPath(), {
     args: ["run", "-A", here(name), ...args.map(String)],
@@ -40,7 +40,7 @@ export async function startProcess(name: string, ...args: (string | number)[]) {
   };
 }
 
-/** Runs a load in a process of its own. Throws when an answer was not a success. */
+/** Runs a load in its own process. Throws when a response was not a success. */
 export async function runLoad(load: Load): Promise<Loaded> {
   const { stdout, stderr, success } = await new Deno.Command(Deno.execPath(), {
     args: ["run", "-A", here("load.ts"), JSON.stringify(load)],

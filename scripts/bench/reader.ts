@@ -1,5 +1,4 @@
-// What a deposit costs of which nothing is booked: its JSON is read, and answered with. Says its
-// port.
+// The cost of a deposit without a ledger: its JSON is parsed, and a response sent. Prints its port.
 Deno.serve({
   hostname: "127.0.0.1",
   port: 0,

@@ -1,5 +1,5 @@
-// A subscriber over TLS in a process of its own. Says its port, then answers commands on standard
-// input: "report" gives what was received since the last one as a line of JSON.
+// A subscriber over TLS in its own process. Prints its port, then reads commands from standard
+// input: "report" prints what was received since the last one as a line of JSON.
 const [certPath = "", keyPath = ""] = Deno.args;
 const now = () => performance.timeOrigin + performance.now();
 

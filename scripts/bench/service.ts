@@ -1,24 +1,22 @@
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
-/** Of every measured service. */
+/** The admin key of every measured service. */
 export const adminKey = "bench-admin-key-of-at-least-32-characters";
 
-/**
- * A service in a process of its own, on a database file of its own, for as long as it is measured.
- */
+/** A service in its own process, with its own database file, for the time of a measurement. */
 export interface Service extends AsyncDisposable {
   url: string;
-  /** Of its first project. */
+  /** The key of its first project. */
   key: string;
   projectId: string;
   pid: number;
   json(path: string, body?: unknown, key?: string): Promise<Record<string, unknown>>;
-  /** Its memory in MiB, as the system counts it. */
+  /** Its memory in MiB, as the system reports it. */
   rssMiB(): number;
 }
 
-/** Starts one, by the same command as `deno task start`, with one project. */
+/** Starts a service, by the same command as `deno task start`, with one project. */
 export async function startService(env: Record<string, string>, folder: string): Promise<Service> {
   const { tasks } = JSON.parse(Deno.readTextFileSync(`${root}deno.json`));
   const [, ...args] = tasks.start.command.split(" ");
@@ -68,13 +66,16 @@ export async function startService(env: Record<string, string>, folder: string):
   return service;
 }
 
-/** A process's memory in MiB, as the system counts it. */
+/** Returns a process's memory in MiB, as the system reports it. */
 export function rssMiB(pid: number): number {
   const status = Deno.readTextFileSync(`/proc/${pid}/status`);
   return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024;
 }
 
-/** The first group of what a process says first; what it says later is read, and left. */
+/**
+ * Returns the first group of the first match in a process's output; later output is read and
+ * discarded.
+ */
 export async function firstMatch(output: ReadableStream<Uint8Array>, wanted: RegExp) {
   const reader = output.getReader();
   const decoder = new TextDecoder();
@@ -90,7 +91,7 @@ export async function firstMatch(output: ReadableStream<Uint8Array>, wanted: Reg
   }
 }
 
-/** A folder for one measurement, removed after it. */
+/** Creates a folder for one measurement, removed after it. */
 export function makeFolder(): { path: string } & Disposable {
   const path = Deno.makeTempDirSync({ prefix: "farebox-bench-" });
   return { path, [Symbol.dispose]: () => Deno.removeSync(path, { recursive: true }) };

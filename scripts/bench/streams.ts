@@ -6,7 +6,7 @@ import { makeFolder, rssMiB } from "./service.ts";
 const count = 1_000;
 const tokens = 500;
 const perSecond = 50;
-/** Between two tokens, which come every 20 ms, no reader waits longer. */
+/** Tokens come every 20 ms: a reader that waits longer than this has stalled. */
 const stallMs = 2_000;
 const silentMs = 2_000;
 
@@ -53,9 +53,9 @@ interface Target {
   pid: number;
 }
 
-/** A thousand streams at once: how each was read, and what each took of memory, in KiB. */
+/** Reads a thousand streams at once; returns how each was read, and the memory of each, in KiB. */
 async function readAll({ url, key, pid }: Target): Promise<{ read: Read[]; eachKiB: number }> {
-  // As hot as it will be.
+  // Warms up the process.
   await Promise.all(Array.from({ length: 100 }, (_, n) => readStream(url, key, n)));
   const memory = watchMemory(pid);
   const reading = Array.from({ length: count }, (_, n) => readStream(url, key, n));
@@ -63,7 +63,9 @@ async function readAll({ url, key, pid }: Target): Promise<{ read: Read[]; eachK
   return { read, eachKiB: memory.eachKiB() };
 }
 
-/** A thousand responses that stream and never say a thing: what Deno takes for each, in KiB. */
+/**
+ * Measures a thousand streaming responses without data: the memory that Deno uses for each, in KiB.
+ */
 async function openSilent(): Promise<number> {
   await using bare = await startProcess("bare.ts", "none");
   const leave = new AbortController();
@@ -76,7 +78,7 @@ async function openSilent(): Promise<number> {
   return memory.eachKiB();
 }
 
-/** The most that a process takes beyond what it has now. */
+/** Tracks the peak of a process's memory above its current value. */
 function watchMemory(pid: number) {
   const before = rssMiB(pid);
   let most = before;
@@ -84,7 +86,7 @@ function watchMemory(pid: number) {
   return { stop: () => clearInterval(watch), eachKiB: () => ((most - before) * 1024) / count };
 }
 
-/** A thousand streams at once: none stalls, and what each costs in memory. */
+/** Measures a thousand streams at once: none stalls, and the memory of each. */
 export async function benchStreams(): Promise<Figure[]> {
   await using upstream = await startProcess("upstream.ts", tokens, perSecond);
   await using bare = await startProcess("bare.ts", upstream.port);
@@ -109,8 +111,8 @@ export async function benchStreams(): Promise<Figure[]> {
     },
     { name: "not complete", value: torn, unit: "", bar: "none", ok: torn === 0 },
     { name: "memory of each", value: eachKiB, unit: "KiB", bar: "under 60", ok: eachKiB < 60 },
-    { name: "of each that is only passed on, unread", value: unread.eachKiB, unit: "KiB" },
-    { name: "of each that Deno keeps open and says nothing", value: silentKiB, unit: "KiB" },
+    { name: "of each that is only proxied", value: unread.eachKiB, unit: "KiB" },
+    { name: "of each that Deno keeps open, without data", value: silentKiB, unit: "KiB" },
   ];
   figures.forEach(show);
   return figures;

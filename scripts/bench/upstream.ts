@@ -1,5 +1,5 @@
-// A model's server that costs next to nothing: raw connections, one answer prepared. Says its port.
-// Streams when it is asked to: so many tokens, so many a second (by its arguments).
+// An upstream that costs almost nothing: raw connections, one prepared response. Prints its port.
+// Streams on request: number of tokens and tokens per second are its arguments.
 const [tokens = 100, perSecond = 50] = Deno.args.map(Number);
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();

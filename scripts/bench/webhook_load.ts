@@ -4,7 +4,7 @@ export const tls = (name: string) =>
   new URL(`../../tests/fixtures/tls/${name}`, import.meta.url).pathname;
 const now = () => performance.timeOrigin + performance.now();
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
-/** Over so many users every load is spread. */
+/** Every load is spread over this many users. */
 export const users = 500;
 
 export interface Report {
@@ -58,7 +58,7 @@ export async function startReceiver() {
 
 export type Receiver = Awaited<ReturnType<typeof startReceiver>>;
 
-/** Deposits at a steady rate for so long; what each caller waited, from the scheduled time. */
+/** Sends deposits at a steady rate; returns what each caller waited, from the scheduled time. */
 export async function depositAt(
   service: Service,
   { rate, seconds }: { rate: number; seconds: number },
@@ -80,7 +80,10 @@ export async function depositAt(
   return acks;
 }
 
-/** Waits until so many have come, or no more come. Throws when sent and received do not balance. */
+/**
+ * Waits until the expected number has arrived, or no more arrive. Throws when sent and received
+ * differ.
+ */
 export async function balance(receiver: Receiver, expected: number): Promise<Report> {
   let all: Report = { received: 0, duplicates: 0, latencies: [] };
   let still = 0;

@@ -14,13 +14,13 @@ async function subscribe(service: Service, url: string): Promise<void> {
 
 const warmUpSeconds = 5;
 
-/** Delivery and acknowledgement at a steady rate. */
+/** Measures delivery and acknowledgement at a steady rate. */
 async function atRate(rate: number, seconds: number): Promise<Figure[]> {
   using folder = makeFolder();
   await using receiver = await startReceiver();
   await using service = await startService(env, folder.path);
   await subscribe(service, receiver.url);
-  // As hot as it will be: a process that has just started compiles what it runs.
+  // Warms up: a process that has just started compiles what it runs.
   await depositAt(service, { rate, seconds: warmUpSeconds });
   const warmUp = rate * warmUpSeconds;
   await balance(receiver, warmUp);
@@ -45,7 +45,7 @@ async function atRate(rate: number, seconds: number): Promise<Figure[]> {
   ];
 }
 
-/** What others wait for their deliveries while so many hang at one endpoint, and without. */
+/** Measures what other deliveries wait while some hang at one endpoint, and without those. */
 async function isolation(hanging: number): Promise<Figure[]> {
   const p95: number[] = [];
   for (const hung of [0, hanging]) {
@@ -81,7 +81,7 @@ async function isolation(hanging: number): Promise<Figure[]> {
   ];
 }
 
-/** As many deposits as 64 callers can make, and how fast their events go out. */
+/** Measures the most deposits that 64 callers can make, and how fast their events are delivered. */
 async function atMost(events: number): Promise<Figure[]> {
   using folder = makeFolder();
   await using receiver = await startReceiver();
@@ -107,7 +107,7 @@ async function atMost(events: number): Promise<Figure[]> {
   const seconds = (now() - startedAt) / 1000;
   return [
     {
-      name: "events a second from deposit to receiver, at most",
+      name: "most events a second from deposit to receiver",
       value: made / seconds,
       unit: "/s",
     },
@@ -116,14 +116,14 @@ async function atMost(events: number): Promise<Figure[]> {
   ];
 }
 
-/** How fast a backlog drains that came while the subscriber was away. */
+/** Measures how fast a backlog drains that grew while the subscriber was down. */
 async function drain(pending: number): Promise<Figure[]> {
   using folder = makeFolder();
   await using receiver = await startReceiver();
   const port = Number(new URL(receiver.url).port);
   const away = { ...env, WEBHOOK_BACKOFF_BASE_MS: "3600000" };
   await using service = await startService(away, folder.path);
-  // Nothing listens there, so all but the breaker's probes stay pending.
+  // Nothing listens there, so everything except the breaker's probes stays pending.
   const gate = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const closedPort = (gate.addr as Deno.NetAddr).port;
   gate.close();
@@ -154,7 +154,7 @@ async function drain(pending: number): Promise<Figure[]> {
   }];
 }
 
-/** Passes connections on, as an endpoint that has come back. */
+/** Forwards connections, like an endpoint that has come back. */
 function relay(from: number, to: number): Deno.Listener {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: from });
   (async () => {
@@ -167,7 +167,7 @@ function relay(from: number, to: number): Deno.Listener {
   return listener;
 }
 
-/** All figures of deliveries; `long` takes some minutes more. */
+/** Measures all figures of deliveries; `long` takes some minutes more. */
 export async function benchWebhooks(long: boolean): Promise<Figure[]> {
   const figures: Figure[] = [];
   const parts = [

@@ -1,4 +1,4 @@
-/** Whether an HTTP/1.1 answer is all there: by its length, or by its last chunk. */
+/** Whether an HTTP/1.1 response is complete: by its length, or by its last chunk. */
 export function isWhole(text: string): boolean {
   const end = text.indexOf("\r\n\r\n");
   if (end < 0) return false;

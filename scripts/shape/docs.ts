@@ -2,8 +2,8 @@ import ts from "typescript";
 import { type FileRule, isInSrc, lineAt, startOf } from "./source.ts";
 
 /**
- * Every export has its contract directly above it. One is enough for overloads, and for a type that
- * shares its name with the value that it is inferred from.
+ * Every export has a doc comment directly above it. One is enough for overloads, and for a type
+ * that shares its name with the schema that it is inferred from.
  */
 export const exportDocs: FileRule = (source) => {
   const { path, text, ast } = source;
@@ -20,7 +20,7 @@ export const exportDocs: FileRule = (source) => {
     }));
 };
 
-/** Re-exports carry the words of what they pass on, and are exempt. */
+/** Re-exports have the doc comment of what they export, and are exempt. */
 function isExportedDeclaration(node: ts.Statement): boolean {
   if (ts.isExportAssignment(node)) return true;
   if (!ts.canHaveModifiers(node)) return false;
@@ -37,7 +37,7 @@ function namesOf(node: ts.Statement): string[] {
   return isNamed && node.name ? [node.name.getText()] : [];
 }
 
-/** A blank line ends the bond: what stands above it speaks of the whole file. */
+/** A comment followed by a blank line concerns the whole file. */
 function hasDoc(text: string, node: ts.Statement): boolean {
   const comments = ts.getLeadingCommentRanges(text, node.pos) ?? [];
   const doc = comments.findLast(({ pos }) => text.startsWith("/**", pos));

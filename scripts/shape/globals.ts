@@ -1,7 +1,7 @@
 import ts from "typescript";
 import { dottedName, type FileRule, isInSrc, judgeNodes, nodesOf } from "./source.ts";
 
-/** The one file of src/ that may touch the outside: it builds the real Deps. */
+/** The only file of src/ that may use the outside: it creates the real Deps. */
 const DOOR = "src/platform/deps.ts";
 
 const FORBIDDEN_MEMBERS: readonly string[] = [
@@ -19,14 +19,15 @@ const FORBIDDEN_NAMES: readonly string[] = ["fetch", "setTimeout", "setInterval"
 type OwnName = { name: string; scope: ts.Node };
 
 /**
- * Time, randomness, network, environment and storage come in by deps, so that tests can move them.
+ * Time, randomness, network, environment and storage come through deps, so that tests can control
+ * them.
  */
 export const forbiddenGlobals: FileRule = (source) => {
   if (!isInSrc(source.path) || source.path === DOOR) return [];
   const ownNames = ownNamesOf(source.ast);
   return judgeNodes(source, "global", (node) => {
     const name = clockOf(node) ?? memberOf(node) ?? bareNameOf(node, ownNames);
-    return name && `${name} goes around Deps, the one door to the outside`;
+    return name && `${name} bypasses Deps, the only way to the outside`;
   });
 };
 
@@ -45,7 +46,7 @@ function memberOf(node: ts.Node): string | undefined {
   return name && [...FORBIDDEN_MEMBERS, ...FORBIDDEN_NAMES].includes(name) ? name : undefined;
 }
 
-/** Passing the global on, as in `{ fetch }`, is the same hole as calling it. */
+/** Passing the global on, as in `{ fetch }`, bypasses deps like calling it. */
 function bareNameOf(node: ts.Node, ownNames: readonly OwnName[]): string | undefined {
   if (!ts.isIdentifier(node) || !FORBIDDEN_NAMES.includes(node.text)) return undefined;
   if (!isRead(node) || isOwn(node, ownNames)) return undefined;
@@ -66,8 +67,8 @@ function isRead(identifier: ts.Identifier): boolean {
 }
 
 /**
- * Where a forbidden name means something of the file's own. Imports are left out on purpose:
- * `setTimeout` from `node:timers` is the outside as well.
+ * Names that are shadowed in the file. Imports are left out on purpose: `setTimeout` from
+ * `node:timers` is the outside as well.
  */
 function ownNamesOf(ast: ts.SourceFile): OwnName[] {
   return nodesOf(ast).flatMap((node) => {

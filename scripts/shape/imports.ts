@@ -85,13 +85,13 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 };
 
 const APP = "src/app.ts";
-/** What puts the modules together: it imports routes, and no module imports it. */
+/** The files that connect the modules: they import routes, and no module imports them. */
 const TOP: readonly string[] = [APP, "src/route_map.ts", "src/api_doc.ts"];
 const ENTRANCES: readonly string[] = ["main.ts", APP];
 
 type Import = { target: string; line: number; typeOnly: boolean };
 
-/** Imports go down the table only; routes belong to the app, and a store to its own module. */
+/** Imports only go down the table; only the app imports routes, and only a module its own store. */
 export const importDirection: FileRule = (source) => {
   const { path } = source;
   const module = moduleOf(path);
@@ -124,7 +124,7 @@ function faultOf(path: string, module: string | undefined, entry: Import): strin
 }
 
 function listOf(allowed: readonly string[]): string {
-  return allowed.length === 0 ? "it imports nothing of ours" : `only ${allowed.join(", ")}`;
+  return allowed.length === 0 ? "it imports nothing of this project" : `only ${allowed.join(", ")}`;
 }
 
 /** `src/ledger/entries.ts` -> `ledger`, `src/deps.ts` -> `deps`, outside of src/ -> undefined. */
@@ -156,10 +156,10 @@ export const importCycles: TreeRule = (sources) => {
   return found;
 };
 
-/** Every file of src/ is reached from main.ts or the app, be it for a type only. */
+/** Every file of src/ is reachable from main.ts or the app, if only for a type. */
 export const deadFiles: TreeRule = (sources) => {
   const byPath = new Map(sources.map((source) => [source.path, source]));
-  // A set's iteration visits what is added meanwhile, so this loop walks the whole graph.
+  // Iterating a set includes what is added during the loop, so this walks the whole graph.
   const reached = new Set(ENTRANCES);
   for (const path of reached) {
     const source = byPath.get(path);
@@ -176,7 +176,8 @@ export const deadFiles: TreeRule = (sources) => {
 };
 
 /**
- * The file's imports of other files of ours: static, re-exporting, dynamic, in types, of workers.
+ * Returns a file's imports of other project files: static, re-exports, dynamic, in types, of
+ * workers.
  */
 function importsOf(source: Source): Import[] {
   return nodesOf(source.ast).flatMap((node) => {

@@ -1,15 +1,13 @@
 import ts from "typescript";
 import { type FileRule, isInSrc, judgeNodes } from "./source.ts";
 
-/**
- * The files that spell KV keys, so that they alone show what is stored: the second of deliveries.
- */
+/** The files that build KV keys, so that they alone show what is stored. */
 const HOMES: readonly string[] = ["src/store/keys.ts", "src/store/delivery_keys.ts"];
 
 const KV_METHODS: readonly string[] = ["get", "getMany", "set", "delete", "list"];
 const KV_PROPERTIES: readonly string[] = ["key", "prefix"];
 
-/** Keys are made by the functions of keys.ts, never written out where they are used. */
+/** Keys are built by the functions of keys.ts, never written out where they are used. */
 export const kvKeys: FileRule = (source) => {
   if (!isInSrc(source.path) || HOMES.includes(source.path)) return [];
   return judgeNodes(source, "key", (node) => {
@@ -23,7 +21,8 @@ function isKeyArgument(node: ts.Node): boolean {
   const method = node.expression.name.text;
   const key = arrayIn(node.arguments[0]);
   if (!key || !KV_METHODS.includes(method)) return false;
-  // getMany takes an array of keys: fine when keys.ts made them, not when they are arrays too.
+  // getMany takes an array of keys: allowed when keys.ts built them, not when they are array
+  // literals.
   return method !== "getMany" || key.elements.some(arrayIn);
 }
 

@@ -1,7 +1,7 @@
 import ts from "typescript";
 import { isInSrc, lineAt, type Source, startOf, type TreeRule, type Violation } from "./source.ts";
 
-/** An exported name means one thing in all of src/: a reader need not look where it came from. */
+/** An exported name is unique in src/: a reader need not check where it was imported from. */
 export const uniqueExports: TreeRule = (sources) => {
   const homes = new Map<string, string>();
   const found: Violation[] = [];

@@ -26,7 +26,7 @@ function limitsOf(path: string): Limits {
   return isInSrc(path) || path === "main.ts" ? SERVICE : TESTS_AND_SCRIPTS;
 }
 
-/** A file is one idea, so it stays short enough to be read in one sitting. */
+/** A file is about one topic, and short enough to be read in one sitting. */
 export const fileLength: FileRule = ({ path, text }) => {
   const { fileLinesMax } = limitsOf(path);
   const lines = text.replace(/\n$/, "").split("\n").length;
@@ -35,7 +35,7 @@ export const fileLength: FileRule = ({ path, text }) => {
   return [{ path, line: 1, rule: "length", message }];
 };
 
-/** A function is one screen of its own lines. */
+/** A function fits on one screen. */
 export const functionLength: FileRule = (source) => {
   const { functionLinesMax, testLinesMax } = limitsOf(source.path);
   return judgeNodes(source, "length", (node) => {
@@ -48,8 +48,8 @@ export const functionLength: FileRule = (source) => {
 };
 
 /**
- * From the first line to the last, less the longer functions within: each of those is measured for
- * itself, so that a factory is not charged for the closures that it returns.
+ * The lines of a function, less the longer functions inside it: each of those is measured on its
+ * own, so that a factory is not charged for the closures that it returns.
  */
 function ownLines(source: Source, node: ts.Node): number {
   let lines = linesOf(source, node);
@@ -60,7 +60,7 @@ function ownLines(source: Source, node: ts.Node): number {
   return lines;
 }
 
-/** The outermost functions inside of `node`; those deeper down are part of these. */
+/** Returns the outermost functions inside `node`; deeper ones are part of these. */
 function functionsWithin(node: ts.Node): ts.Node[] {
   const found: ts.Node[] = [];
   ts.forEachChild(node, (child) => {

@@ -1,18 +1,18 @@
 import ts from "typescript";
 
-/** One parsed file of ours; `path` starts at the top of the repository and uses `/`. */
+/** One parsed file; `path` is relative to the repository and uses `/`. */
 export type Source = { path: string; text: string; ast: ts.SourceFile };
 
 /** One broken rule at one line, counted from 1. */
 export type Violation = { path: string; line: number; rule: string; message: string };
 
-/** A rule that one file alone keeps or breaks. */
+/** A rule about single files. */
 export type FileRule = (source: Source) => Violation[];
 
-/** A rule that only all files together can keep or break. */
+/** A rule about all files together. */
 export type TreeRule = (sources: readonly Source[]) => Violation[];
 
-/** Parses without checking types; a file that does not parse is left for `deno check` to refuse. */
+/** Parses without checking types; `deno check` rejects a file that does not parse. */
 export function parse(path: string, text: string): Source {
   const withParents = true;
   return { path, text, ast: ts.createSourceFile(path, text, ts.ScriptTarget.Latest, withParents) };
@@ -29,7 +29,7 @@ export function nodesOf(root: ts.Node): ts.Node[] {
   return nodes;
 }
 
-/** A violation for each node that `judge` has a message for. */
+/** Returns a violation for each node that `judge` returns a message for. */
 export function judgeNodes(
   source: Source,
   rule: string,
@@ -42,7 +42,7 @@ export function judgeNodes(
   });
 }
 
-/** Where a node begins, after the comments before it. */
+/** Returns where a node begins, after the comments before it. */
 export function startOf(node: ts.Node): number {
   return node.getStart();
 }
@@ -57,7 +57,7 @@ export function isInSrc(path: string): boolean {
   return path.startsWith("src/");
 }
 
-/** The last part of a path: `src/ledger/store.ts` -> `store.ts`. */
+/** Returns the last part of a path: `src/ledger/store.ts` -> `store.ts`. */
 export function fileNameOf(path: string): string {
   return path.slice(path.lastIndexOf("/") + 1);
 }

@@ -1,7 +1,7 @@
 import ts from "typescript";
 import { fileNameOf, type FileRule, isInSrc, judgeNodes } from "./source.ts";
 
-/** What comes from outside is unknown until it is read here, so a cast may be needed. */
+/** Outside values are `unknown` until they are parsed in these files, so a cast may be needed. */
 const EDGES: readonly string[] = [
   "src/base/json.ts",
   "src/base/money.ts",
@@ -11,7 +11,7 @@ const EDGES: readonly string[] = [
 ];
 const EDGE_NAMES: readonly string[] = ["schema.ts", "store.ts"];
 
-/** Inside of the edges types are trusted, so nothing there may talk the compiler out of a doubt. */
+/** Inside of these edges types are trusted, so nothing there may override the compiler. */
 export const escapeHatches: FileRule = (source) => {
   if (!isInSrc(source.path) || isEdge(source.path)) return [];
   return judgeNodes(source, "types", (node) => {

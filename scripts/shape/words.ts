@@ -10,7 +10,7 @@ import {
   type Violation,
 } from "./source.ts";
 
-/** Names that say where code was put, not what it is; whatever is put there stays lost. */
+/** Names that state where code was put instead of what it is. */
 const EMPTY_NAMES: readonly string[] = [
   "utils",
   "helpers",
@@ -20,19 +20,19 @@ const EMPTY_NAMES: readonly string[] = [
   "index",
 ];
 
-/** Takes a path alone, since the files of src/ that are not code have names too. */
+/** Takes a path only, since files of src/ that are not code have names too. */
 export function fileNames(path: string): Violation[] {
   if (!isInSrc(path) && !/\.tsx?$/.test(path)) return [];
   const stem = fileNameOf(path).replace(/\..*$/, "");
   const at = { path, line: 1, rule: "name" };
   if (isInSrc(path) && path.split("/").concat(stem).some((name) => EMPTY_NAMES.includes(name))) {
-    return [{ ...at, message: "name it by what it holds: a word of the interface or a verb" }];
+    return [{ ...at, message: "name it by what it contains: a noun of the domain, or a verb" }];
   }
   if (/^[a-z0-9]+(_[a-z0-9]+)*$/.test(stem)) return [];
   return [{ ...at, message: `"${stem}" is not in snake_case` }];
 }
 
-/** What is left to do is done or written down elsewhere; strings may hold anything. */
+/** Unfinished work belongs elsewhere, not in comments; strings may contain anything. */
 export const unfinishedWork: FileRule = (source) => {
   const literals = nodesOf(source.ast).filter(isLiteralText);
   return [...source.text.matchAll(/\b(TODO|FIXME|XXX)\b/g)]

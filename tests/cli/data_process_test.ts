@@ -64,7 +64,7 @@ Deno.test("export command: writes what the service says, also over connections t
   const ran = await run([...args, ...out, "--json"], proxy.url);
   assert.equal(ran.code, 0, ran.complaint);
   assert.equal(proxy.cuts, 2);
-  assert.equal(ran.complaint.match(/broke: .* Going on after \d+ entries\.$/gm)?.length, 2);
+  assert.equal(ran.complaint.match(/broke: .* Continuing after \d+ entries\.$/gm)?.length, 2);
   assert.equal(JSON.parse(ran.printed).records, 450);
   assert.equal(await read("entries.csv"), await said("csv"));
   assert.deepEqual(files(), ["entries.csv"]);
@@ -208,11 +208,11 @@ Deno.test("import command: names every bad line, and books nothing while there i
     /^line 3: 'user' must not be empty\.$/,
     /^line 4: Invalid 'amount': must be a decimal greater than zero/,
     /^line 5: Invalid 'amount'/,
-    /^line 7: the user is the one of line 2$/,
-    /^line 8: it has 2 cells, and the first line 3$/,
+    /^line 7: the user is the same as in line 2$/,
+    /^line 8: it has 2 cells, but the first line 3$/,
     /^line 10: Invalid 'metadata': must be a JSON object/,
     /^line 11: Invalid 'metadata': must be at most 16384 bytes/,
-    /^Nothing was booked: 7 lines are bad\. Put them right, or say --skip-bad\.$/,
+    /^Nothing was deposited: 7 lines are bad\. Correct them, or use --skip-bad\.$/,
   ];
   for (const [at, line] of expected.entries()) assert.match(told[at] ?? "", line);
   assert.deepEqual(await balances(), {});
@@ -221,7 +221,7 @@ Deno.test("import command: names every bad line, and books nothing while there i
   assert.equal(skipped.code, 0, skipped.complaint);
   assert.match(
     skipped.printed,
-    /^3 booked, 0 booked before, 1 with nothing to book, 7 bad lines skipped$/m,
+    /^3 booked, 0 deposited before, 1 with nothing to deposit, 7 invalid lines skipped$/m,
   );
   assert.deepEqual(await balances(), { "..": "4", "ada": "1.5", "cyd": "2" });
   const { entries } = await readShop(farebox, shop);

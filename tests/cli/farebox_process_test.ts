@@ -62,7 +62,7 @@ Deno.test("farebox: projects and keys are made, listed, changed and ended", asyn
   const balance = () => farebox.call("/v1/user/balance?user=ada", { key: key.apiKey });
   assert.equal((await balance()).status, 200);
   const revoked = await run(["keys", "revoke", id, key.key.id, "--yes"]);
-  assert.match(revoked.printed, /^key_\w+ is revoked since/);
+  assert.match(revoked.printed, /^key_\w+ was revoked at/);
   assert.equal((await balance()).status, 401);
 
   assertEnds(await run(["projects", "archive", id]), 2, /^Archive pw_\w+ \(Market\)\?/);
@@ -83,7 +83,7 @@ Deno.test("farebox: money is booked once, and shown with its users and activitie
   const refunded = await json("refund", id, "ada", charged.activityId, "--amount", "0.5");
   assert.equal(refunded.balance, "3.5");
   const short = await run(["charge", id, "ada", "100", "--json"]);
-  assertEnds(short, 1, /^Nothing was taken: insufficient_funds\./);
+  assertEnds(short, 1, /^Nothing was charged: insufficient_funds\./);
   assert.equal(JSON.parse(short.printed).success, false);
 
   const list = await run(["users", "list", id, "--json"]);
@@ -163,10 +163,10 @@ Deno.test("farebox: what is not understood ends with 2, and says what to type", 
       ],
       [
         ["projects", "create", "--name", "x", "--settings", "/nofile"],
-        /its value is no JSON: Unexpected token '\/'\. A file goes in by --settings - < FILE\n$/,
+        /its value is no JSON: Unexpected token '\/'\. To pass a file, use --settings - < FILE\n$/,
       ],
       [["deposit", "pw_1", "ada", "1", "--metadata", "[]"], /its value is another kind of JSON\./],
-      [["projects", "create", "--name", "x", "--settings", "-"], /what came on standard input/],
+      [["projects", "create", "--name", "x", "--settings", "-"], /standard input/],
       [["deposit", "pw_1", "ada"], /missing required argument 'amount'/],
       [["users", "get", "pw_1", ""], /A user's id is text/],
       [["verify", "--url", "farebox.example"], /'farebox\.example' is no address/],
@@ -212,16 +212,16 @@ Deno.test("farebox: a refusal ends with 1, an absent service with 3, and each sa
 
   const url = closedUrl();
   const absent = await runFarebox(["projects", "list"], { folder: folder.path, url });
-  assertEnds(absent, 3, new RegExp(`^The service does not answer at ${url}: is it running`));
+  assertEnds(absent, 3, new RegExp(`^The service does not respond at ${url}: is it running`));
   const unknown = await runFarebox(["deposit", id, "ada", "1"], { folder: folder.path, url });
-  assertEnds(unknown, 3, /run the same again with --idempotency-key farebox-[\w-]{36}\n$/);
+  assertEnds(unknown, 3, /repeat the command with --idempotency-key farebox-[\w-]{36}\n$/);
   await using other = startOther();
   const foreign = await runFarebox(["projects", "list"], { folder: folder.path, url: other.url });
   assertEnds(foreign, 3, /is not Farebox: it sent 404/);
   for (const sent of ['{"status":"ok"}', '{"projects":{}}', '{"projects":[1]}', "[]", "<html>"]) {
     other.answer = () => new Response(sent);
     const ran = await runFarebox(["projects", "list"], { folder: folder.path, url: other.url });
-    assertEnds(ran, 3, /^What answers at \S+ is not Farebox: it sent (no JSON|JSON without).*\n$/);
+    assertEnds(ran, 3, /^The server at \S+ is not Farebox: it sent (no JSON|JSON without).*\n$/);
   }
   await fileSettings(farebox, folder.path);
 });
