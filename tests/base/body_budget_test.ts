@@ -30,7 +30,7 @@ const posted = (body: ReadableStream<Uint8Array>, length?: number) =>
     headers: length === undefined ? {} : { "content-length": String(length) },
   });
 
-Deno.test("bodies: a large one is read as it was sent, however it is cut", async () => {
+Deno.test("bodies: a large body is read as it was sent, however it is split", async () => {
   const random = mulberry32(3);
   const whole = Uint8Array.from({ length: 300_000 }, () => Math.floor(random() * 256));
   for (const longest of [whole.length, 100_000, 5_000]) {
@@ -48,7 +48,7 @@ Deno.test("bodies: a large one is read as it was sent, however it is cut", async
   }
 });
 
-Deno.test("bodies: one that is too large is read no further, and one that breaks off is 400", async () => {
+Deno.test("bodies: a body that is too large is read no further, and one that ends early is 400", async () => {
   let left = false;
   const endless = new ReadableStream<Uint8Array>({
     pull: (controller) => controller.enqueue(new Uint8Array(10_000)),
@@ -71,7 +71,7 @@ Deno.test("bodies: one that is too large is read no further, and one that breaks
   await settle();
 });
 
-Deno.test("bodies: a share that is kept is given back once, however often that is asked for", async () => {
+Deno.test("bodies: a share that is kept is released once, however often release is called", async () => {
   const bodies = new BodyBudget(100_000, () => {});
   const open = (length: number) => {
     const request = posted(pieces([new Uint8Array(length)], true), length);
@@ -86,7 +86,7 @@ Deno.test("bodies: a share that is kept is given back once, however often that i
   assert.equal((await open(100_000).read).length, 100_000);
 });
 
-Deno.test("bodies: what they hold together is bounded, and free again when a request ends", async () => {
+Deno.test("bodies: their total memory is bounded, and released when a request ends", async () => {
   let refused = 0;
   const bodies = new BodyBudget(300_000, () => refused++);
   const open = (length: number, ends: boolean) => {
@@ -110,7 +110,7 @@ Deno.test("bodies: what they hold together is bounded, and free again when a req
   assert.equal((await open(300_000, true).read).length, 300_000);
 });
 
-Deno.test("bodies: one that has not come when its request ends is left, and holds nothing", async () => {
+Deno.test("bodies: a body that has not arrived when its request ends is abandoned, and holds no memory", async () => {
   let refused = 0;
   const bodies = new BodyBudget(300_000, () => refused++);
   const left = Promise.withResolvers<void>();
@@ -139,7 +139,7 @@ function sendChat(world: World, bytes: number, { ends = true, stream = false } =
   return world.call(completionsPath, { raw: pieces([encoder.encode(text)], ends), headers });
 }
 
-Deno.test("bodies: a chat for whose body there is no room is 503 at once, and small ones go on", async () => {
+Deno.test("bodies: a chat whose body does not fit is 503 at once, and small ones continue", async () => {
   using world = await createWorld({ env: { BODIES_BYTES_MAX: `${20 * mebibyte}` } });
   await world.deposit("ada", "100");
   const slow = sendChat(world, 15 * mebibyte, { ends: false });
@@ -154,7 +154,7 @@ Deno.test("bodies: a chat for whose body there is no room is 503 at once, and sm
   assert.equal((await sendChat(world, 8 * mebibyte)).status, 200, "there is room again");
 });
 
-Deno.test("bodies: a stream's keeps its room until the stream ends", async () => {
+Deno.test("bodies: a stream's share is kept until the stream ends", async () => {
   using world = await createWorld({ env: { BODIES_BYTES_MAX: `${20 * mebibyte}` } });
   await world.deposit("ada", "100");
   const fed = fedStream();
@@ -170,7 +170,7 @@ Deno.test("bodies: a stream's keeps its room until the stream ends", async () =>
   assert.equal((await sendChat(world, 8 * mebibyte)).status, 200);
 });
 
-Deno.test("bodies: what is only said to come costs no memory", async () => {
+Deno.test("bodies: an announced length costs no memory", async () => {
   await using folder = await makeFolder();
   await using farebox = await startFarebox({ folder: folder.path, dev: true });
   const { hostname, port } = new URL(farebox.url);

@@ -192,7 +192,7 @@ async function checkAccounts(world: World): Promise<void> {
   }
 }
 
-Deno.test("body: any JSON that is nearly right is answered, or refused as OpenAI would, everywhere", async () => {
+Deno.test("body: any JSON that is nearly valid gets a response or a refusal as OpenAI's, on every endpoint", async () => {
   const { world, endpoints } = await openWorld();
   using _ = world;
   const cases = fc.constantFrom(...endpoints.keys()).chain((at) =>
@@ -208,7 +208,7 @@ Deno.test("body: any JSON that is nearly right is answered, or refused as OpenAI
   await checkAccounts(world);
 });
 
-Deno.test("body: any JSON at all is answered, or refused as OpenAI would, everywhere", async () => {
+Deno.test("body: any JSON gets a response or a refusal as OpenAI's, on every endpoint", async () => {
   const { world, endpoints } = await openWorld();
   using _ = world;
   await always(
@@ -220,7 +220,7 @@ Deno.test("body: any JSON at all is answered, or refused as OpenAI would, everyw
   await checkAccounts(world);
 });
 
-Deno.test("body: any bytes are refused as OpenAI would, everywhere", async () => {
+Deno.test("body: any bytes are refused as OpenAI refuses them, on every endpoint", async () => {
   const { world, endpoints } = await openWorld();
   using _ = world;
   const bytes = fc.oneof(
@@ -235,7 +235,7 @@ Deno.test("body: any bytes are refused as OpenAI would, everywhere", async () =>
   );
 });
 
-Deno.test("body: the bodies that are spoiled here are right before", async () => {
+Deno.test("body: the bodies that these tests spoil are valid before", async () => {
   const { world, endpoints } = await openWorld();
   using _ = world;
   for (const { path, body, method = "POST", key = world.apiKey } of endpoints) {
@@ -244,7 +244,7 @@ Deno.test("body: the bodies that are spoiled here are right before", async () =>
   }
 });
 
-Deno.test("body: a project made or changed by anything it takes goes on answering chats", async () => {
+Deno.test("body: a project created or changed with any accepted settings keeps serving chats", async () => {
   const { world } = await openWorld();
   using _ = world;
   let made = 0;
@@ -275,7 +275,7 @@ Deno.test("body: a project made or changed by anything it takes goes on answerin
   await checkAccounts(world);
 });
 
-Deno.test("body: what failed since any moment is redelivered, or it is no moment", async () => {
+Deno.test("body: redelivery accepts any valid time, and refuses anything else", async () => {
   const { world, endpoints } = await openWorld();
   using _ = world;
   const endpoint = endpoints.at(-1);

@@ -9,7 +9,7 @@ const awkward = fc.string({
   maxLength: 8,
 });
 
-Deno.test("csv: any text is read as it was written, and none is run as a formula", async () => {
+Deno.test("csv: any text is read back as it was written, and none runs as a formula", async () => {
   await always(
     2_000,
     fc.property(fc.array(awkward, { minLength: 1, maxLength: 4 }), (texts) => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { withDeadline } from "../../src/base/deadline.ts";
 
-Deno.test("deadline: what ends in time leaves no timer behind, and what does not is told as late", async () => {
+Deno.test("deadline: work that ends in time leaves no timer behind, and other work is reported as late", async () => {
   const timers: (() => void)[] = [];
   const timer = {
     after(_ms: number, work: () => void) {

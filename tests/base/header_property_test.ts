@@ -34,7 +34,7 @@ const trimmed = (value: string) => value.replace(/^[\t ]+|[\t ]+$/g, "");
 const visible = (value: string) =>
   [...value].every((character) => character >= "!" && character <= "~");
 
-Deno.test("header: an Idempotency-Key is kept as it is, or refused, whatever its bytes", () =>
+Deno.test("header: an Idempotency-Key is kept unchanged or refused, whatever its bytes", () =>
   always(
     1_000,
     fc.property(keyLike, (value) => {
@@ -51,7 +51,7 @@ Deno.test("header: an Idempotency-Key is kept as it is, or refused, whatever its
     }),
   ));
 
-Deno.test("header: a request id is echoed as it is, or not at all", () =>
+Deno.test("header: a request id is echoed unchanged, or not at all", () =>
   always(
     1_000,
     fc.property(keyLike, (value) => {
@@ -61,7 +61,7 @@ Deno.test("header: a request id is echoed as it is, or not at all", () =>
     }),
   ));
 
-Deno.test("header: a text in UTF-8 is read from its bytes, and other bytes are no text", () =>
+Deno.test("header: UTF-8 text is read from its bytes, and other bytes are not text", () =>
   always(
     2_000,
     fc.property(wellFormedText, fc.uint8Array({ maxLength: 12 }), (text, bytes) => {
@@ -81,7 +81,7 @@ const isUser = (text: string) =>
     return code < 0x20 || (code >= 0x7f && code < 0xa0);
   });
 
-Deno.test("header: a user's id is kept as it is, or refused; and nothing else is one", () =>
+Deno.test("header: a user id is kept unchanged or refused, and anything else is not a user id", () =>
   always(
     2_000,
     fc.property(
@@ -103,7 +103,7 @@ function parsed(text: string): unknown {
   return JSON.parse(text);
 }
 
-Deno.test("header: X-Service-User with any bytes names the very user that they spell, or is a 400", async () => {
+Deno.test("header: X-Service-User with any bytes names exactly the user that they encode, or is a 400", async () => {
   using world = await createWorld();
   let users = 0;
   await always(
@@ -128,7 +128,7 @@ Deno.test("header: X-Service-User with any bytes names the very user that they s
   assert.ok(users > 50, `${users} users were named`);
 });
 
-Deno.test("header: a user named in a path, a query, a header or a body is one and the same", async () => {
+Deno.test("header: a user named in a path, a query, a header or a body is the same user", async () => {
   using world = await createWorld();
   const reserved = ["chat", "models", "user", "webhooks", "admin", "console", "docs", "v1"];
   // Of the path a browser makes no more than what leads there: it goes up at segments of dots.
@@ -226,7 +226,7 @@ const goodHeaders = fc.uniqueArray(fc.tuple(goodName, goodValue), {
   selector: ([name]) => name.toLowerCase(),
 });
 
-Deno.test("header: custom headers go out as they were given, beside all of ours", async () => {
+Deno.test("header: custom headers are sent unchanged, beside all of ours", async () => {
   using world = await createWorld();
   await always(
     40,
@@ -249,7 +249,7 @@ Deno.test("header: custom headers go out as they were given, beside all of ours"
   );
 });
 
-Deno.test("header: custom headers with one that is not allowed are refused", async () => {
+Deno.test("header: custom headers that contain a reserved one are refused", async () => {
   using world = await createWorld();
   const twice = goodHeaders.filter(([first]) => first !== undefined)
     .map(([[name, value] = ["", ""], ...rest]) => [[name, value], [flipped(name), value], ...rest]);
@@ -275,7 +275,7 @@ function flipped(name: string): string {
   return upper === name ? name.toLowerCase() : upper;
 }
 
-Deno.test("header: nothing but an object of texts is custom headers", async () => {
+Deno.test("header: only an object of strings is accepted as custom headers", async () => {
   using world = await createWorld();
   await always(
     200,
@@ -313,7 +313,7 @@ function httpDates(date: Date): string[] {
   ];
 }
 
-Deno.test("header: Retry-After is so many seconds, or until a date in any of its three forms", () =>
+Deno.test("header: Retry-After is a number of seconds, or a date in any of its three forms", () =>
   always(
     1_000,
     fc.property(fc.nat(999_999_999), date, (seconds, date) => {
@@ -324,7 +324,7 @@ Deno.test("header: Retry-After is so many seconds, or until a date in any of its
     }),
   ));
 
-Deno.test("header: any other Retry-After says nothing", () =>
+Deno.test("header: any other Retry-After is ignored", () =>
   always(
     2_000,
     fc.property(

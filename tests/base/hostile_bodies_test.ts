@@ -18,7 +18,7 @@ const lists: [string, Json, string][] = [
 ];
 
 for (const [name, messages, param] of lists) {
-  Deno.test(`hostile bodies: of ${name} no more is judged than the first at fault`, () => {
+  Deno.test(`hostile bodies: ${name} is validated only up to the first error`, () => {
     const read = () => readChatRequest({ model: "m", messages }, { bytes: 1, allowedFields: [] });
     assert.throws(read, (error) => error instanceof ApiError && error.param === param);
   });
@@ -37,7 +37,7 @@ const bounds = (projectId: string) => ({
 const unclear = ["5, 5", "5,5", "0x5", "", " ", "-1"];
 
 for (const length of unclear) {
-  Deno.test(`hostile bodies: of a length given as '${length}' no more is read than the limit`, async () => {
+  Deno.test(`hostile bodies: with a content length of '${length}', no more than the limit is read`, async () => {
     using world = await createWorld({ project: { stripe } });
     for (const [path, bytesMax] of Object.entries(bounds(world.projectId))) {
       let read = 0;
@@ -56,7 +56,7 @@ for (const length of unclear) {
   });
 }
 
-Deno.test("hostile bodies: a length beyond the limit is refused before anything is read", async () => {
+Deno.test("hostile bodies: a content length beyond the limit is refused before anything is read", async () => {
   const request = new Request("http://localhost/", {
     method: "POST",
     body: "{}",
@@ -67,7 +67,7 @@ Deno.test("hostile bodies: a length beyond the limit is refused before anything 
   assert.equal(request.bodyUsed, false);
 });
 
-Deno.test("hostile bodies: more values than any client sends are refused before they are made", async () => {
+Deno.test("hostile bodies: more values than any client sends are refused before they are parsed", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   const chatWith = (list: string) =>
@@ -83,7 +83,7 @@ Deno.test("hostile bodies: more values than any client sends are refused before 
   assert.equal(status, 200);
 });
 
-Deno.test("hostile bodies: what stands in a text counts as no value", () => {
+Deno.test("hostile bodies: characters inside a string do not count as values", () => {
   const bounds = { depthMax: 2, valuesMax: 4 };
   for (const text of ['["a,b,c,d,e"]', '{"a":[1,2]}', '["\\",","[[[{{{"]', "[1,2,3]"]) {
     assert.equal(boundPassed(text, bounds), null, text);

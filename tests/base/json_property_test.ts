@@ -19,7 +19,7 @@ const encoder = new TextEncoder();
 /** What JSON.parse makes of it; a zero has no sign when it is written again. */
 const plain = (text: string): unknown => JSON.parse(text, (_key, value) => value === 0 ? 0 : value);
 
-Deno.test("json: any JSON that is read and written again says the same", () =>
+Deno.test("json: any JSON that is parsed and written again is equal", () =>
   always(
     300,
     fc.property(jsonText, (text) => {
@@ -62,7 +62,7 @@ Deno.test("json: any number keeps its exact value, however many digits it has", 
     }),
   ));
 
-Deno.test("json: what JSON.parse refuses is refused", () =>
+Deno.test("json: what JSON.parse rejects is rejected", () =>
   always(
     1_000,
     fc.property(
@@ -93,7 +93,7 @@ function depthOf(value: unknown): number {
   return 1 + Object.values(value).reduce((most: number, item) => Math.max(most, depthOf(item)), 0);
 }
 
-Deno.test("json: how deep a text nests is what its value does, whatever its strings hold", () =>
+Deno.test("json: the nesting depth of a text equals that of its value, whatever its strings contain", () =>
   always(
     1_000,
     fc.property(jsonText, fc.nat(8), anyText, (text, max, any) => {
@@ -108,7 +108,7 @@ Deno.test("json: how deep a text nests is what its value does, whatever its stri
     }),
   ));
 
-Deno.test("json: as many values as are allowed are let through, and no more", () => {
+Deno.test("json: the allowed number of values is accepted, and no more", () => {
   for (let count = 2; count < 50; count++) {
     const passed = (item: string, valuesMax: number) =>
       boundPassed(`[${Array(count).fill(item)}]`, { depthMax: 9, valuesMax });
@@ -128,7 +128,7 @@ function turned(value: unknown): unknown {
   );
 }
 
-Deno.test("json: canonical text is the same for the same value, and another for another", () =>
+Deno.test("json: canonical text is equal for equal values, and differs for others", () =>
   always(
     200,
     fc.property(jsonText, jsonText, (one, other) => {
@@ -142,7 +142,7 @@ Deno.test("json: canonical text is the same for the same value, and another for 
     }),
   ));
 
-Deno.test("json: bytes are UTF-8 when they are what their text is written as", () =>
+Deno.test("json: bytes are UTF-8 exactly when their text encodes to them", () =>
   always(
     2_000,
     fc.property(fc.uint8Array({ maxLength: 8 }), anyText, (bytes, text) => {
@@ -158,7 +158,7 @@ Deno.test("json: bytes are UTF-8 when they are what their text is written as", (
     }),
   ));
 
-Deno.test("json: a text's bytes are its UTF-8, and stay so while others are written", () => {
+Deno.test("json: a text's bytes are its UTF-8, and stay so while other texts are written", () => {
   const written: [Uint8Array, string][] = [];
   // Of three bytes a character at most, and around the length from which a text has its own buffer.
   const long = fc.tuple(fc.constantFrom("a", "é", "語", "\ud800", "😀"), fc.nat(2_100))
@@ -190,7 +190,7 @@ const anyBody = fc.oneof(
   }),
 );
 
-Deno.test("json: any bytes are a JSON object of their length, or a 400 or 413, in parts or not", () =>
+Deno.test("json: any bytes are a JSON object of their length, or a 400 or 413, split or not", () =>
   always(
     350,
     fc.asyncProperty(anyBody, fc.integer({ min: 1, max: 50 }), async (bytes, part) => {

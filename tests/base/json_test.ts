@@ -17,7 +17,7 @@ const exactNumbers = [
   "1.7976931348623159e308",
 ];
 
-Deno.test("json: a number that a double would change is given back as it was written", () => {
+Deno.test("json: a number that a double would change is written back as it was sent", () => {
   for (const number of exactNumbers) {
     for (const text of [number, `[${number}]`, `{"a":{"b":[1,${number}]}}`]) {
       assert.equal(JSON.stringify(parseJson(text)), text);
@@ -71,13 +71,13 @@ Deno.test("json: canonical text does not depend on the order of keys, at any dep
   assert.notEqual(exact('{"seed":12345678901234567890}'), exact('{"seed":12345678901234567891}'));
 });
 
-Deno.test("json: a number too small for a double is given back as it was written", () => {
+Deno.test("json: a number too small for a double is written back as it was sent", () => {
   for (const number of ["1e-400", "-1e-400", "[1.5E-400]"]) {
     assert.equal(JSON.stringify(parseJson(number)), number);
   }
 });
 
-Deno.test("json: a number too big for a double is no JSON object", async () => {
+Deno.test("json: a number too big for a double is not a JSON object", async () => {
   using world = await createWorld();
   for (const number of exactNumbers) {
     const raw = `{"user":"ada","amount":"1","metadata":${number}}`;
@@ -88,7 +88,7 @@ Deno.test("json: a number too big for a double is no JSON object", async () => {
   assert.equal((await world.balance("ada")).balance, "0");
 });
 
-Deno.test("json: UTF-8 that is not well-formed is told from text", () => {
+Deno.test("json: ill-formed UTF-8 is distinguished from text", () => {
   const bytes = (...values: number[]) => decodeUtf8(Uint8Array.from(values));
   assert.equal(bytes(0xc3, 0xa9), "é");
   assert.equal(bytes(), "");
@@ -99,7 +99,7 @@ Deno.test("json: UTF-8 that is not well-formed is told from text", () => {
   }
 });
 
-Deno.test("json: a chat's big numbers reach the upstream as they were written", async () => {
+Deno.test("json: a chat's big numbers reach the upstream unchanged", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   for (const number of exactNumbers) {
@@ -111,7 +111,7 @@ Deno.test("json: a chat's big numbers reach the upstream as they were written", 
   }
 });
 
-Deno.test("json: an answer's big numbers reach the caller as they were written", async () => {
+Deno.test("json: a response's big numbers reach the caller unchanged", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   for (const number of exactNumbers) {
@@ -129,7 +129,7 @@ Deno.test("json: an answer's big numbers reach the caller as they were written",
   }
 });
 
-Deno.test("json: metadata comes back untouched, to the last digit of its numbers", async () => {
+Deno.test("json: metadata is returned unchanged, to the last digit of its numbers", async () => {
   using world = await createWorld();
   for (const number of exactNumbers) {
     const user = `user ${number}`;

@@ -34,7 +34,7 @@ const signed = fc.bigInt({ min: -(10n ** 40n), max: 10n ** 40n });
 const digits = (min: number, max: number) =>
   fc.string({ unit: fc.constantFrom(..."0123456789"), minLength: min, maxLength: max });
 
-Deno.test("money: any decimal of 12 and 9 digits is read as exactly what it says", () =>
+Deno.test("money: any decimal of 12 and 9 digits is parsed to exactly its value", () =>
   always(
     2_000,
     fc.property(digits(1, 12), fc.option(digits(1, 9), { nil: null }), (whole, fraction) => {
@@ -48,7 +48,7 @@ Deno.test("money: any decimal of 12 and 9 digits is read as exactly what it says
     }),
   ));
 
-Deno.test("money: any amount is written in one way, and read back as itself", () =>
+Deno.test("money: any amount is written in one way, and parsed back to itself", () =>
   always(
     2_000,
     fc.property(amount, (value) => {
@@ -77,7 +77,7 @@ const nearly = fc.tuple(amount, fc.nat(22), fc.nat(1), fc.constantFrom("", ..."0
     return text.slice(0, where) + put + text.slice(where + dropped);
   });
 
-Deno.test("money: a text is an amount only as 1 to 12 digits, and 1 to 9 after a point", () =>
+Deno.test("money: a text is an amount only with 1 to 12 digits, and 1 to 9 after a point", () =>
   always(
     3_000,
     fc.property(
@@ -100,7 +100,7 @@ Deno.test("money: a text is an amount only as 1 to 12 digits, and 1 to 9 after a
     ),
   ));
 
-Deno.test("money: nothing but a text is an amount, whatever it says", () =>
+Deno.test("money: only a string is an amount", () =>
   always(
     1_000,
     fc.property(fc.oneof(fc.anything(), jsonText.map((text) => JSON.parse(text))), (value) => {
@@ -121,7 +121,7 @@ Deno.test("money: the sum of texts is the text of the sum, in any order", () =>
     }),
   ));
 
-Deno.test("money: the one division gives the least whole number that is enough", () =>
+Deno.test("money: the only division returns the least whole number that is enough", () =>
   always(
     1_000,
     fc.property(
@@ -137,7 +137,7 @@ Deno.test("money: the one division gives the least whole number that is enough",
 
 const currencies = Intl.supportedValuesOf("currency").map((code) => code.toLowerCase());
 
-Deno.test("money: people see the digits that their currency has, and no more than they have", () =>
+Deno.test("money: people see the digits that their currency has, and never more money than they have", () =>
   always(
     1_000,
     fc.property(amount, fc.constantFrom(...currencies), (value, currency) => {
@@ -170,7 +170,7 @@ const usage: fc.Arbitrary<TokenUsage> = fc.record({
   output: tokens,
 }).map((counts) => ({ ...tokenCounts(counts), source: "provider" }));
 
-Deno.test("money: an answer costs its tokens' prices, rounded up once, and the fee", () =>
+Deno.test("money: a response costs its tokens' prices, rounded up once, and the fee", () =>
   always(
     1_000,
     fc.property(price, usage, fc.boolean(), (price, used, produced) => {
@@ -190,7 +190,7 @@ Deno.test("money: an answer costs its tokens' prices, rounded up once, and the f
     }),
   ));
 
-Deno.test("money: what is held for an answer pays for it, and fits into what there is", () =>
+Deno.test("money: what is held for a call covers its cost, and fits into the balance", () =>
   always(
     1_000,
     fc.property(price, usage, amount, (price, used, spendable) => {
@@ -208,7 +208,7 @@ Deno.test("money: what is held for an answer pays for it, and fits into what the
     }),
   ));
 
-Deno.test("money: the most input that an answer leaves money for leaves it for that answer", () =>
+Deno.test("money: the most input that an output leaves money for still leaves it for that output", () =>
   always(
     1_000,
     fc.property(

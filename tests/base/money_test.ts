@@ -30,7 +30,7 @@ const amounts: [text: string, units: bigint, formatted: string][] = [
   ["9007199.254740993", 9_007_199_254_740_993n, "9007199.254740993"],
 ];
 
-Deno.test("money: a decimal string is read exactly, and written without trailing zeros", () => {
+Deno.test("money: a decimal string is parsed exactly, and written without trailing zeros", () => {
   for (const [text, expected, formatted] of amounts) {
     assert.equal(parseAmount(text), expected, text);
     assert.equal(formatAmount(expected), formatted, text);
@@ -94,13 +94,13 @@ const hostileValues: unknown[] = [
   undefined,
 ];
 
-Deno.test("money: anything but a plain decimal string is no amount", () => {
+Deno.test("money: anything but a plain decimal string is not an amount", () => {
   for (const value of hostileValues) {
     assert.equal(parseAmount(value), null, JSON.stringify(String(value).slice(0, 40)));
   }
 });
 
-Deno.test("money: no endpoint takes a hostile amount, nor zero, and nothing changes", async () => {
+Deno.test("money: no endpoint accepts a hostile amount or zero, and nothing changes", async () => {
   using world = await createWorld();
   await world.deposit("ada", "5");
   const before = await storeAsText(world);
@@ -126,7 +126,7 @@ Deno.test("money: no endpoint takes a hostile amount, nor zero, and nothing chan
   assert.equal(await storeAsText(world), before);
 });
 
-Deno.test("money: what is written is read back as the same amount", () => {
+Deno.test("money: what is written is parsed back as the same amount", () => {
   const random = mulberry32(42);
   for (let round = 0; round < 2000; round++) {
     const digits = 1 + Math.floor(random() * 20);
@@ -138,7 +138,7 @@ Deno.test("money: what is written is read back as the same amount", () => {
   }
 });
 
-Deno.test("money: a sign is written and read back, and zero has none", () => {
+Deno.test("money: a sign is written and parsed back, and zero has none", () => {
   const signed: [bigint, string][] = [
     [-1n, "-0.000000001"],
     [-500_000_000n, "-0.5"],
@@ -152,7 +152,7 @@ Deno.test("money: a sign is written and read back, and zero has none", () => {
   }
 });
 
-Deno.test("money: the one division rounds up, and only what is not whole", () => {
+Deno.test("money: the only division rounds up, and only fractions", () => {
   const divisions: [dividend: bigint, divisor: bigint, quotient: bigint][] = [
     [0n, 1_000_000n, 0n],
     [1n, 1_000_000n, 1n],
@@ -167,7 +167,7 @@ Deno.test("money: the one division rounds up, and only what is not whole", () =>
   }
 });
 
-Deno.test("money: an answer's charge is rounded up once, over all its tokens", async () => {
+Deno.test("money: a response's charge is rounded up once, over all its tokens", async () => {
   using world = await createWorld({
     // 10 tokens in and 5 out: 10 * 0.033 and 5 * 0.101 of a billionth of a unit, together 0.835.
     project: {
@@ -186,7 +186,7 @@ Deno.test("money: an answer's charge is rounded up once, over all its tokens", a
   assert.equal((await world.balance("ada")).balance, "0.999999999");
 });
 
-Deno.test("money: people see their currency's own digits, cut and never rounded up", () => {
+Deno.test("money: people see their currency's number of digits, cut and never rounded up", () => {
   const shown: [amount: string, currency: string, text: string][] = [
     ["12.345", "usd", "$12.34"],
     ["12.349999999", "usd", "$12.34"],
@@ -203,7 +203,7 @@ Deno.test("money: people see their currency's own digits, cut and never rounded 
   }
 });
 
-Deno.test("money: the smaller of two is found, also when they are equal", () => {
+Deno.test("money: the smaller of two amounts is found, also when they are equal", () => {
   const one: Amount = units(1n);
   const two: Amount = units(2n);
   assert.equal(least(one, two), one);
@@ -220,7 +220,7 @@ const typedByPeople: [string, string][] = [
 ];
 
 for (const [text, expected] of typedByPeople) {
-  Deno.test(`money: '${text}' as people type it is '${expected}'`, () => {
+  Deno.test(`money: '${text}' as people type it is read as '${expected}'`, () => {
     assert.equal(typedDecimal(text), expected);
   });
 }

@@ -23,7 +23,7 @@ async function read(connection: Deno.TcpConn): Promise<string> {
   }
 }
 
-Deno.test("callers: three hundred that never end their headers or bodies keep nobody waiting", async () => {
+Deno.test("callers: three hundred connections that never complete headers or bodies delay no one", async () => {
   await using folder = await makeFolder();
   await using farebox = await startFarebox({ folder: folder.path, dev: true });
   const openings = [
@@ -48,7 +48,7 @@ Deno.test("callers: three hundred that never end their headers or bodies keep no
   }
 });
 
-Deno.test("callers: headers beyond all measure are refused, and the next caller is served", async () => {
+Deno.test("callers: oversized headers are refused, and the next caller is served", async () => {
   await using folder = await makeFolder();
   await using farebox = await startFarebox({ folder: folder.path, dev: true });
   const head = "GET /healthz HTTP/1.1\r\nHost: x\r\n";

@@ -9,7 +9,7 @@ Deno.test("token classes: names, fields, labels and positions are unique, and no
   for (const { position } of rows) assert.ok(![0, 6, 7].includes(position), String(position));
 });
 
-Deno.test("token classes: what a price leaves out, or a class is within, is in the table", () => {
+Deno.test("token classes: fallback prices and enclosing classes are in the table", () => {
   const rows: readonly TokenClassRow[] = tokenClasses;
   const prices = new Set(rows.map(({ price }) => price));
   const names = new Set(rows.map(({ name }) => name));
@@ -19,7 +19,7 @@ Deno.test("token classes: what a price leaves out, or a class is within, is in t
   }
 });
 
-Deno.test("token classes: positions that are stored never change", () => {
+Deno.test("token classes: stored positions never change", () => {
   const stored = Object.fromEntries(tokenClasses.map(({ name, position }) => [name, position]));
   const first = { uncachedInput: 1, cachedInput: 2, cacheWrite: 3, output: 4, reasoning: 5 };
   const later = { cacheWriteHour: 8, audioInput: 9, imageInput: 10, audioOutput: 11 };

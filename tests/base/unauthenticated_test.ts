@@ -24,7 +24,7 @@ const pages: [path: string, headers: Record<string, string>][] = [
   ["/v1/stripe", json],
 ];
 
-Deno.test("strangers: their forms that never end leave the places to those who have a key", async () => {
+Deno.test("unauthenticated: forms that never complete leave capacity to callers with a key", async () => {
   const stripe = { STRIPE_SECRET_KEY: "sk_test_x", STRIPE_WEBHOOK_SECRET: "whsec_x" };
   using world = await createWorld({
     env: { REQUESTS_MAX: "8", METRICS_TOKEN: metricsToken, ...stripe },
@@ -53,7 +53,7 @@ Deno.test("strangers: their forms that never end leave the places to those who h
 });
 
 for (const [path, headers] of pages) {
-  Deno.test(`strangers: a body of theirs comes soon, or is 408: ${path}`, async () => {
+  Deno.test(`unauthenticated: a body must arrive soon, or is 408: ${path}`, async () => {
     const stripe = { STRIPE_SECRET_KEY: "sk_test_x", STRIPE_WEBHOOK_SECRET: "whsec_x" };
     using world = await createWorld({ env: stripe });
     const slow = sendSlowly(world, path, headers);
@@ -65,7 +65,7 @@ for (const [path, headers] of pages) {
   });
 }
 
-Deno.test("probes: those that wait for the store take no places", async () => {
+Deno.test("probes: those that wait for the store take no capacity", async () => {
   const store = createScriptedStore();
   using world = await createWorld({ env: { REQUESTS_MAX: "2" }, wrapKv: store.wrap });
   const gate = Promise.withResolvers<void>();

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { UnorderedBag } from "../../src/base/unordered_bag.ts";
 import { always } from "../support/property.ts";
 
-Deno.test("bag: holds what was put in and not taken out, in whatever order", async () => {
+Deno.test("bag: contains what was added and not removed, in any order", async () => {
   const step = fc.record({ adds: fc.boolean(), which: fc.nat() });
   await always(
     500,

@@ -104,7 +104,7 @@ Deno.test("browser: no figure of a chart is cut off, however small, large or lon
   }
 });
 
-Deno.test("browser: on a phone the words above a table are all there, however wide it is", async () => {
+Deno.test("browser: on a phone the caption of a table is fully visible, however wide the table is", async () => {
   using world = await busyWorld();
   await using visitor = await visit(world);
   const { page, url } = visitor;
@@ -128,7 +128,7 @@ Deno.test("browser: on a phone the words above a table are all there, however wi
   assert.ok(wider > 5, "tables that are wider than the screen were among them");
 });
 
-Deno.test("browser: names without a blank in them fit a phone on every page of the console", async () => {
+Deno.test("browser: names without spaces fit a phone on every page of the console", async () => {
   const long = "d".repeat(100);
   using world = await busyWorld({ name: `Shop${long}`, description: long });
   await world.deposit(long, "5");
@@ -167,7 +167,7 @@ Deno.test("browser: an operator at a desk opens any project from the list", asyn
   assert.deepEqual(visitor.complaints, []);
 });
 
-Deno.test("browser: a wrong key is refused, and after ten told to wait; the right one is not", async () => {
+Deno.test("browser: a wrong key is refused, and throttled after ten; the right one is not", async () => {
   using world = await createWorld({ env });
   await using visitor = await visit(world);
   const { page, url } = visitor;
@@ -190,7 +190,7 @@ Deno.test("browser: a wrong key is refused, and after ten told to wait; the righ
 
 for (const script of [true, false]) {
   const how = script ? "" : ", without JavaScript";
-  Deno.test(`browser: money is booked once, also by a double click${how}`, async () => {
+  Deno.test(`browser: a deposit is recorded once, also after a double click${how}`, async () => {
     using world = await busyWorld();
     await using visitor = await visit(world, { script });
     const { page, url } = visitor;
@@ -222,7 +222,7 @@ for (const script of [true, false]) {
   });
 }
 
-Deno.test("browser: a key is made, shown once and revoked; prices show their effect", async () => {
+Deno.test("browser: a key is created, shown once and revoked; prices show their effect", async () => {
   using world = await busyWorld();
   await using visitor = await visit(world);
   const { page, url } = visitor;
@@ -252,7 +252,7 @@ Deno.test("browser: a key is made, shown once and revoked; prices show their eff
   assert.deepEqual(visitor.complaints, []);
 });
 
-Deno.test("browser: a test event is sent and its delivery looked at", async () => {
+Deno.test("browser: a test event is sent and its delivery inspected", async () => {
   using world = await busyWorld();
   await using visitor = await visit(world);
   const { page, url } = visitor;
@@ -273,7 +273,7 @@ Deno.test("browser: a test event is sent and its delivery looked at", async () =
   assert.deepEqual(visitor.complaints, []);
 });
 
-Deno.test("browser: what runs is shown anew without a reload", async () => {
+Deno.test("browser: running calls are updated without a reload", async () => {
   using world = await createWorld({ env });
   await world.deposit("ada", "5");
   await using visitor = await visit(world);
@@ -299,7 +299,7 @@ Deno.test("browser: what runs is shown anew without a reload", async () => {
   assert.deepEqual([navigations, visitor.complaints], [[], []]);
 });
 
-Deno.test("browser: the keyboard alone goes from the sign-in to a page's content and back out", async () => {
+Deno.test("browser: the keyboard alone leads from the sign-in to a page's content and back out", async () => {
   using world = await createWorld({ env });
   await using visitor = await visit(world, { screen: "desktop" });
   const { page, url } = visitor;

@@ -12,7 +12,7 @@ const kinds: { screen: Screen; scheme: "light" | "dark" }[] = [
 ];
 
 for (const { screen, scheme } of kinds) {
-  Deno.test(`browser: the reference is accessible on a ${screen} in ${scheme}, and asks no one else`, async () => {
+  Deno.test(`browser: the reference is accessible on a ${screen} in ${scheme}, and calls no other server`, async () => {
     using world = await createWorld();
     await using visitor = await visit(world, { screen, scheme });
     const { page } = visitor;
@@ -30,7 +30,7 @@ for (const { screen, scheme } of kinds) {
   });
 }
 
-Deno.test("browser: the reference has every operation, event and schema, and no link leads nowhere", async () => {
+Deno.test("browser: the reference has every endpoint, event and schema, and no broken link", async () => {
   using world = await createWorld();
   await using visitor = await visit(world, { screen: "desktop", script: false });
   const { page } = visitor;
@@ -57,7 +57,7 @@ Deno.test("browser: the reference has every operation, event and schema, and no 
   levels.reduce((before, level) => (assert.ok(level <= before + 1, `h${level}`), level), 0);
 });
 
-Deno.test("browser: the reference is used by keyboard alone", async () => {
+Deno.test("browser: the reference is usable by keyboard alone", async () => {
   using world = await createWorld();
   await using visitor = await visit(world, { screen: "desktop", script: false });
   const { page } = visitor;

@@ -26,7 +26,7 @@ async function linked(world: World, url: string, user?: string): Promise<string>
 }
 
 for (const script of [true, false]) {
-  Deno.test(`browser: from the paywall message to the paid answer, on a phone${script ? "" : ", without JavaScript"}`, async () => {
+  Deno.test(`browser: from the paywall message to the paid response, on a phone${script ? "" : ", without JavaScript"}`, async () => {
     using world = await devWorld();
     await using visitor = await visit(world, { script });
     const { page } = visitor;
@@ -51,7 +51,7 @@ for (const script of [true, false]) {
   });
 }
 
-Deno.test("browser: a double click and two tabs are one deposit each page", async () => {
+Deno.test("browser: a double click and two tabs make one deposit per page", async () => {
   using world = await devWorld();
   await using visitor = await visit(world);
   const { page } = visitor;
@@ -65,7 +65,7 @@ Deno.test("browser: a double click and two tabs are one deposit each page", asyn
   await second.waitForSelector("text=$15.00");
 });
 
-Deno.test("browser: an id without a blank in it fits a phone", async () => {
+Deno.test("browser: an id without spaces fits a phone", async () => {
   using world = await devWorld();
   await using visitor = await visit(world);
   const { page, url } = visitor;
@@ -77,7 +77,7 @@ Deno.test("browser: an id without a blank in it fits a phone", async () => {
   await picture(page, "topup-long");
 });
 
-Deno.test("browser: money that arrives is shown without a reload", async () => {
+Deno.test("browser: a payment that arrives is shown without a reload", async () => {
   using world = await devWorld();
   await using visitor = await visit(world);
   const { page } = visitor;
@@ -99,7 +99,7 @@ function elsewhere(answer: (request: Request) => Response) {
   return { origin: `http://127.0.0.1:${server.addr.port}`, close: () => server.shutdown() };
 }
 
-Deno.test("browser: an own checkout may lead on to another site, as payment services are", async () => {
+Deno.test("browser: an own checkout may redirect to another site, as payment services do", async () => {
   const payment = elsewhere((request) =>
     new Response(`<h1>Pay ${new URL(request.url).search}</h1>`, {
       headers: { "content-type": "text/html" },
@@ -124,7 +124,7 @@ Deno.test("browser: an own checkout may lead on to another site, as payment serv
 });
 
 for (const scheme of ["light", "dark"] as const) {
-  Deno.test(`browser: the page is accessible in ${scheme}, by keyboard too, and asks no one else`, async () => {
+  Deno.test(`browser: the page is accessible in ${scheme}, by keyboard too, and calls no other server`, async () => {
     using world = await devWorld();
     await using visitor = await visit(world, { scheme });
     const { page } = visitor;

@@ -55,7 +55,7 @@ async function otherDevice(context: BrowserContext, from: { session: CDPSession;
   return page;
 }
 
-Deno.test("browser: leave is given, money paid in, and the chat answers; back on another device", async () => {
+Deno.test("browser: a user authorizes, pays in and gets the response; then returns on another device", async () => {
   const port = freePort();
   using world = await sharedWorld(port);
   await using visitor = await visit(world, { port });
@@ -128,7 +128,7 @@ Deno.test("browser: a lost device is shut out, by its cookie and by its passkey"
   assert.deepEqual(complaints, []);
 });
 
-Deno.test("browser: a wallet without a passkey is forgotten for good only after asking", async () => {
+Deno.test("browser: a wallet without a passkey is forgotten only after a confirmation", async () => {
   const port = freePort();
   using world = await sharedWorld(port);
   await using visitor = await visit(world, { port });
@@ -149,7 +149,7 @@ Deno.test("browser: a wallet without a passkey is forgotten for good only after 
   assert.deepEqual(complaints, []);
 });
 
-Deno.test("browser: an id without a blank in it fits a phone where leave is given", async () => {
+Deno.test("browser: an id without spaces fits a phone on the authorization page", async () => {
   const port = freePort();
   using world = await sharedWorld(port);
   await using visitor = await visit(world, { port });
@@ -165,7 +165,7 @@ Deno.test("browser: an id without a blank in it fits a phone where leave is give
   await picture(page, "wallet-long");
 });
 
-Deno.test("browser: a passkey of nobody's, and an answer that is sent twice, open nothing", async () => {
+Deno.test("browser: an unknown passkey, and a response sent twice, open nothing", async () => {
   const port = freePort();
   using world = await sharedWorld(port);
   await using visitor = await visit(world, { port });
@@ -203,7 +203,7 @@ Deno.test("browser: a passkey of nobody's, and an answer that is sent twice, ope
   await foreign.body?.cancel();
 });
 
-Deno.test("browser: leave can be given and refused without JavaScript, in the dark", async () => {
+Deno.test("browser: an authorization can be given and declined without JavaScript, in dark mode", async () => {
   const port = freePort();
   using world = await sharedWorld(port);
   await using visitor = await visit(world, { port, script: false, scheme: "dark" });

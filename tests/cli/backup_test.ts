@@ -31,7 +31,7 @@ async function deposit(farebox: Farebox, key: string, amount: string): Promise<v
   await farebox.json("/v1/user/balance/deposit", { key, body: { user: "ada", amount } });
 }
 
-Deno.test("backup: made under load, it is the ledger as it was at one moment, and verifies", async () => {
+Deno.test("backup: taken under load, it is the ledger at one moment, and verifies", async () => {
   await using folder = await makeFolder();
   await using upstream = startSlowUpstream(() => 5);
   const env = { UPSTREAM_URL: upstream.url };
@@ -49,7 +49,7 @@ Deno.test("backup: made under load, it is the ledger as it was at one moment, an
   await using elsewhere = await makeFolder();
   const restored = await restore(backup, elsewhere.path, []);
   assert.equal(restored.code, 0, restored.complaint);
-  assert.match(restored.printed, /Next: start the service, then check it with 'deno task verify-/);
+  assert.match(restored.printed, /Next: start the service, then verify it with 'deno task verify-/);
   await using again = await start(elsewhere.path, env);
   await assertVerified(again);
   const restoredBooks = await readShop(again, shop);
@@ -59,7 +59,7 @@ Deno.test("backup: made under load, it is the ledger as it was at one moment, an
   await deposit(again, shop.key, "1");
 });
 
-Deno.test("backup: of a user who was forgotten before it, it holds nothing", async () => {
+Deno.test("backup: it contains nothing of a user who was erased before", async () => {
   await using folder = await makeFolder();
   await using farebox = await start(folder.path);
   const { projectId, key } = await openShop(farebox);
@@ -77,7 +77,7 @@ Deno.test("backup: of a user who was forgotten before it, it holds nothing", asy
   assert.ok(!new TextDecoder("latin1").decode(backup).includes("ada.lovelace"));
 });
 
-Deno.test("backup: SQLite's locks on the database stand as before, so it is safe beside Deno KV", async () => {
+Deno.test("backup: SQLite's locks on the database stay as they were, so it is safe beside Deno KV", async () => {
   await using folder = await makeFolder();
   await using farebox = await start(folder.path);
   const { key } = await openShop(farebox);
@@ -94,7 +94,7 @@ Deno.test("backup: SQLite's locks on the database stand as before, so it is safe
   await deposit(farebox, key, "1");
 });
 
-Deno.test("backup: a service killed while it copies loses nothing, and leaves nothing behind", async () => {
+Deno.test("backup: a service killed during a copy loses nothing, and leaves nothing behind", async () => {
   await using folder = await makeFolder();
   await fillUp(folder.path, 30);
   const copy = `${databaseOf(folder.path)}.copying`;
@@ -117,7 +117,7 @@ Deno.test("backup: a service killed while it copies loses nothing, and leaves no
   await backUp(farebox, folder.path);
 });
 
-Deno.test("backup: a reader that leaves frees the disk; meanwhile there is one backup at a time", async () => {
+Deno.test("backup: a reader that disconnects frees the disk; only one backup runs at a time", async () => {
   await using folder = await makeFolder();
   await fillUp(folder.path, 20);
   await using farebox = await start(folder.path);
@@ -152,7 +152,7 @@ function openCopies({ pid }: Farebox): number {
   return links.filter((link) => link.includes(".copying")).length;
 }
 
-Deno.test("backup: a connection that breaks leaves no file, and says so", async () => {
+Deno.test("backup: a broken connection leaves no file, and is reported", async () => {
   await using folder = await makeFolder();
   await fillUp(folder.path, 5);
   await using farebox = await start(folder.path);
@@ -161,7 +161,7 @@ Deno.test("backup: a connection that breaks leaves no file, and says so", async 
   const args = ["backup", "--out", out, "--json"];
   const cut = await runFarebox(args, { folder: folder.path, url: proxy.url });
   assert.equal(cut.code, 3, cut.complaint);
-  assert.match(cut.complaint, /broke after \d+\.\d MB: .* Nothing was kept; ask again\./);
+  assert.match(cut.complaint, /closed after \d+\.\d MB: .* Nothing was kept; try again\./);
   assert.ok(!filesIn(folder.path).some((name) => name.includes("backup")));
   const whole = await runFarebox(args, { folder: folder.path, url: proxy.url });
   assert.equal(whole.code, 0, whole.complaint);
@@ -174,7 +174,7 @@ Deno.test("backup: a connection that breaks leaves no file, and says so", async 
 
 const ask = (world: World) => world.call("/v1/admin/backup", { key: adminKey });
 
-Deno.test("backup: a reader that stands still for five minutes is left, and its copy's room is free", async () => {
+Deno.test("backup: a reader that stops for five minutes is disconnected, and the disk space is freed", async () => {
   let isFree = false;
   const stream = () =>
     new ReadableStream<Uint8Array>({
@@ -209,7 +209,7 @@ Deno.test("backup: a copy that fails is a clear error, and the next one may work
   using world = await createWorld({ takeSnapshot });
   const refused = await ask(world);
   assert.equal(refused.status, 503);
-  assert.match((await refused.json()).error.message, /needs as much room again/);
+  assert.match((await refused.json()).error.message, /needs the same disk space again/);
   failing = false;
   const whole = await ask(world);
   assert.equal(whole.headers.get("content-length"), "103");
@@ -219,14 +219,14 @@ Deno.test("backup: a copy that fails is a clear error, and the next one may work
   );
 });
 
-Deno.test("backup: a database in memory, or on a server, is refused with what to use instead", async () => {
+Deno.test("backup: a database in memory or on a server is refused, with the alternative", async () => {
   using world = await createWorld();
   const { status, body } = await world.json("/v1/admin/backup", { key: adminKey });
   assert.deepEqual([status, body.error.code], [400, "backup_not_here"]);
   for (
     const [kvPath, told] of [
       [":memory:", /Set KV_PATH to a file/],
-      ["https://kv.example", /denokv .*, of Deno Deploy its own backups\.$/],
+      ["https://kv.example", /denokv .*, for Deno Deploy its own backups\.$/],
     ] as const
   ) {
     using other = await createWorld({ env: { KV_PATH: kvPath } });
@@ -236,7 +236,7 @@ Deno.test("backup: a database in memory, or on a server, is refused with what to
   assert.equal((await world.json("/v1/admin/backup")).status, 401);
 });
 
-Deno.test("backup: to ask only for its head does not stand in the way of the next one", async () => {
+Deno.test("backup: a HEAD request does not block the next backup", async () => {
   await using folder = await makeFolder();
   await using farebox = await startFarebox({ folder: folder.path, env: serviceEnv });
   const headers = { authorization: `Bearer ${serviceEnv.ADMIN_KEY}` };

@@ -51,7 +51,7 @@ async function depositMany(farebox: Farebox, key: string, count: number): Promis
   }));
 }
 
-Deno.test("export command: writes what the service says, also over connections that break", async () => {
+Deno.test("export command: writes what the service sends, also over connections that break", async () => {
   await using office = await openOffice();
   const { farebox, shop, run, read, files } = office;
   await depositMany(farebox, shop.key, 450);
@@ -64,7 +64,10 @@ Deno.test("export command: writes what the service says, also over connections t
   const ran = await run([...args, ...out, "--json"], proxy.url);
   assert.equal(ran.code, 0, ran.complaint);
   assert.equal(proxy.cuts, 2);
-  assert.equal(ran.complaint.match(/broke: .* Continuing after \d+ entries\.$/gm)?.length, 2);
+  assert.equal(
+    ran.complaint.match(/closed early: .* Continuing after \d+ entries\.$/gm)?.length,
+    2,
+  );
   assert.equal(JSON.parse(ran.printed).records, 450);
   assert.equal(await read("entries.csv"), await said("csv"));
   assert.deepEqual(files(), ["entries.csv"]);
@@ -75,7 +78,7 @@ Deno.test("export command: writes what the service says, also over connections t
   assert.match(printed.complaint, /^450 entries in \d+\.\d s$/m);
 });
 
-Deno.test("export command: what fails leaves no file, and an earlier one as it was", async () => {
+Deno.test("export command: a failed run leaves no file, and an earlier file as it was", async () => {
   await using office = await openOffice();
   const { shop, run, write, read, files } = office;
   await write("users.csv", "before");
@@ -96,7 +99,7 @@ Deno.test("export command: what fails leaves no file, and an earlier one as it w
   assert.deepEqual(files(), ["users.csv"]);
 });
 
-Deno.test("export command: runs that overlap and write to one file do not touch each other's", async () => {
+Deno.test("export command: overlapping runs that write to one file do not disturb each other", async () => {
   await using folder = await makeFolder();
   const path = `${folder.path}/users.jsonl`;
   const [first, second, third] = [
@@ -115,7 +118,7 @@ Deno.test("export command: runs that overlap and write to one file do not touch 
   assert.deepEqual(filesIn(folder.path), ["users.jsonl"]);
 });
 
-Deno.test("export command: a full disk, and a reader that has left, are said in one line", async () => {
+Deno.test("export command: a full disk, and a reader that is gone, are reported in one line", async () => {
   using full = await Deno.open("/dev/full", { write: true });
   const bytes = new TextEncoder().encode("text");
   const told = (error: Failure) =>
@@ -125,7 +128,7 @@ Deno.test("export command: a full disk, and a reader that has left, are said in 
   await assert.rejects(writeAll(left, bytes, "out"), told);
 });
 
-Deno.test("import command: books every line once, however often it is run, and cut", async () => {
+Deno.test("import command: deposits every line once, however often it runs or is interrupted", async () => {
   await using office = await openOffice();
   const { shop, run, write, balances } = office;
   const users = Array.from({ length: 120 }, (_, n) => `user-${n}`);
@@ -133,7 +136,10 @@ Deno.test("import command: books every line once, however often it is run, and c
   const args = ["import", shop.projectId, "users.csv", "--json"];
   const asked = await run(args);
   assert.equal(asked.code, 2);
-  assert.match(asked.complaint, /^Deposit 7200 usd to 120 users of pw_\w+\?\nNobody can be asked/m);
+  assert.match(
+    asked.complaint,
+    /^Deposit 7200 usd to 120 users of pw_\w+\?\nThere is no terminal/m,
+  );
   assert.deepEqual(await balances(), {});
 
   // Calls are answered and booked, and their callers never hear of it.
@@ -161,7 +167,7 @@ Deno.test("import command: books every line once, however often it is run, and c
   assert.deepEqual(await balances(), expected);
 });
 
-Deno.test("import command: books to the users that an export names, also like a formula", async () => {
+Deno.test("import command: deposits to the users that an export names, also names like a formula", async () => {
   await using office = await openOffice();
   const { shop, run, write, read, balances } = office;
   const users = ["+4915112345678", "-A1", "'=odd", "'plain"];
@@ -178,7 +184,7 @@ Deno.test("import command: books to the users that an export names, also like a 
   assert.deepEqual(await balances(), Object.fromEntries(users.map((user) => [user, "3"])));
 });
 
-Deno.test("import command: names every bad line, and books nothing while there is one", async () => {
+Deno.test("import command: reports every invalid line, and deposits nothing while there is one", async () => {
   await using office = await openOffice();
   const { farebox, shop, run, write, balances } = office;
   const big = JSON.stringify(JSON.stringify({ note: "x".repeat(17_000) }));
@@ -212,7 +218,7 @@ Deno.test("import command: names every bad line, and books nothing while there i
     /^line 8: it has 2 cells, but the first line 3$/,
     /^line 10: Invalid 'metadata': must be a JSON object/,
     /^line 11: Invalid 'metadata': must be at most 16384 bytes/,
-    /^Nothing was deposited: 7 lines are bad\. Correct them, or use --skip-bad\.$/,
+    /^Nothing was deposited: 7 lines are invalid\. Correct them, or use --skip-bad\.$/,
   ];
   for (const [at, line] of expected.entries()) assert.match(told[at] ?? "", line);
   assert.deepEqual(await balances(), {});
@@ -228,7 +234,7 @@ Deno.test("import command: names every bad line, and books nothing while there i
   assert.deepEqual(entries.find(({ user }) => user === "cyd")?.metadata, { plan: "pro" });
 });
 
-Deno.test("import command: reads JSON lines as they are, to the last digit", async () => {
+Deno.test("import command: reads JSON lines exactly, to the last digit", async () => {
   await using office = await openOffice();
   const { farebox, shop, run, write, balances } = office;
   const lines = [
@@ -258,7 +264,7 @@ Deno.test("import command: reads JSON lines as they are, to the last digit", asy
   assert.match(bad.complaint, /^line 4: Unknown parameter: 'x'\.$/m);
 });
 
-Deno.test("import command: users who are being forgotten keep none of the others back", async () => {
+Deno.test("import command: users who are being erased do not hold up the others", async () => {
   await using folder = await makeFolder();
   const start = () => startFarebox({ folder: folder.path, env: serviceEnv });
   const begun = await start();
@@ -275,7 +281,7 @@ Deno.test("import command: users who are being forgotten keep none of the others
   assert.equal(ran.code, 1);
   assert.equal(ran.complaint.match(/^line \d+: This user is being forgotten\./gm)?.length, 20);
   assert.match(ran.complaint, /^20 lines were refused\./m);
-  assert.match(ran.printed, /^2 booked, 0 booked before/);
+  assert.match(ran.printed, /^2 deposited, 0 deposited before/);
   const { users } = await readShop(farebox, shop);
   const paid = users.filter(({ balance }) => balance === "2").map(({ user }) => user);
   assert.deepEqual(paid.sort(), ["ada", "bob"]);
@@ -288,7 +294,7 @@ async function closeAccounts(folder: string, projectId: string, users: string[])
   for (const user of users) await kv.set(accountKey(projectId, user), closed);
 }
 
-Deno.test("import command: a file that is none, or a project that takes nothing, is refused", async () => {
+Deno.test("import command: an unknown file format, or a project that takes nothing, is refused", async () => {
   await using office = await openOffice();
   const { farebox, shop, run, write } = office;
   const make = async (body: Body): Promise<string> =>
@@ -302,7 +308,7 @@ Deno.test("import command: a file that is none, or a project that takes nothing,
     [shared, "users.csv", 1, /pay into their own wallets/],
     [archived, "users.csv", 1, /is archived/],
     [shop.projectId, "missing.csv", 1, /missing\.csv cannot be read/],
-    [shop.projectId, "users.txt", 2, /Say --format csv or --format jsonl/],
+    [shop.projectId, "users.txt", 2, /Use --format csv or --format jsonl/],
   ];
   for (const [project, file, code, told] of cases) {
     const ran = await run(["import", project, file, "--yes"]);
@@ -311,14 +317,14 @@ Deno.test("import command: a file that is none, or a project that takes nothing,
   }
 });
 
-Deno.test("import command: a file that cannot be read as lines is refused as a whole", async () => {
+Deno.test("import command: a file without readable lines is refused as a whole", async () => {
   await using folder = await makeFolder();
   const path = `${folder.path}/file`;
   const cases: [string | Uint8Array, RegExp][] = [
     ['user,amount\n"ada,1\nbob,2\n', /is not well-formed CSV: .*line/],
-    ["name,amount\nada,1\n", /must begin with a line that names its columns/],
-    ["user,amount,note\nada,1,x\n", /must begin with a line that names its columns/],
-    ["", /must begin with a line that names its columns/],
+    ["name,amount\nada,1\n", /must start with a line that names its columns/],
+    ["user,amount,note\nada,1,x\n", /must start with a line that names its columns/],
+    ["", /must start with a line that names its columns/],
     [new Uint8Array([0x75, 0xff]), /is not well-formed UTF-8/],
   ];
   for (const [content, told] of cases) {

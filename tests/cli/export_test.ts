@@ -27,7 +27,7 @@ async function exportedCsv(world: World, query: string): Promise<string> {
   return await response.text();
 }
 
-Deno.test("export: every entry of a project once, in order of time, as the activities show it", async () => {
+Deno.test("export: contains every entry of a project once, in order of time, as the activities show it", async () => {
   using world = await createWorld();
   for (let n = 1; n <= 450; n++) await world.deposit(`user-${n % 7}`, `${n}`);
   await world.json(chatPath, { body: chatBody("user-1") });
@@ -44,7 +44,7 @@ Deno.test("export: every entry of a project once, in order of time, as the activ
   assert.deepEqual(ofOne.map(({ wallet: _, ...entry }) => entry), activities);
 });
 
-Deno.test("export: goes on after any record, with neither gap nor repeat", async () => {
+Deno.test("export: continues after any record, without gap or repeat", async () => {
   using world = await createWorld();
   for (let n = 1; n <= 230; n++) await world.deposit(`user ${n}`, `${n}`);
   for (const kind of ["entries", "users"] as const) {
@@ -60,7 +60,7 @@ Deno.test("export: goes on after any record, with neither gap nor repeat", async
   }
 });
 
-Deno.test("export: a range counts by when an entry was made, its start and not its end", async () => {
+Deno.test("export: a range selects by an entry's time, with its start and without its end", async () => {
   using world = await createWorld();
   for (let n = 1; n <= 5; n++) {
     await world.deposit("ada", `${n}`);
@@ -77,7 +77,7 @@ Deno.test("export: a range counts by when an entry was made, its start and not i
   assert.deepEqual(await amounts("to=2026-01-01"), []);
 });
 
-Deno.test("export: a range without a moment in it is an empty last page", async () => {
+Deno.test("export: an empty range is an empty last page", async () => {
   using world = await createWorld();
   await world.json("/v1/webhooks/subscriptions", {
     body: { url: "https://subscriber.test/hook", events: ["*"] },
@@ -104,7 +104,7 @@ Deno.test("export: a range without a moment in it is an empty last page", async 
   }
 });
 
-Deno.test("export: whoever has no wallet and says no is in nobody's way", async () => {
+Deno.test("export: a person without a wallet who declines does not block it", async () => {
   using world = await sharedWorld();
   await allow(new Device(world), { user: "bob" });
   await pay(world, { user: "bob" });
@@ -118,7 +118,7 @@ Deno.test("export: whoever has no wallet and says no is in nobody's way", async 
   assert.deepEqual(await exported(world, "what=entries"), entries);
 });
 
-Deno.test("export: users show exact balances, by name", async () => {
+Deno.test("export: users have exact balances, in order of their ids", async () => {
   using world = await createWorld();
   await world.deposit("ada", "999999999999.123456789");
   await world.deposit("Zoë, “the user”", "0.000000001");
@@ -140,7 +140,7 @@ Deno.test("export: users show exact balances, by name", async () => {
   assert.match(csv, /\r\n"Zoë, “the user”",usd,0\.000000001,0,/);
 });
 
-Deno.test("export: events and deliveries, as subscribers and the log have them", async () => {
+Deno.test("export: events and deliveries are as subscribers and the log show them", async () => {
   using world = await createWorld();
   const { body } = await world.json("/v1/webhooks/subscriptions", {
     body: { url: "https://subscriber.test/hook", events: ["balance.deposit.created"] },
@@ -162,7 +162,7 @@ Deno.test("export: events and deliveries, as subscribers and the log have them",
   assert.equal(JSON.parse(row?.at(-2) ?? "").amount, "1");
 });
 
-Deno.test("export: the audit trail, as its page has it, goes on after any row", async () => {
+Deno.test("export: the audit trail is as its page shows it, and continues after any row", async () => {
   using world = await createWorld();
   for (const trialCredits of ["1", "2", "3"]) {
     await operate(world, "", { method: "PATCH", body: { trialCredits } });
@@ -182,7 +182,7 @@ Deno.test("export: the audit trail, as its page has it, goes on after any row", 
   assert.deepEqual(JSON.parse(rows[3]?.detail).trialCredits, { from: "2", to: "3" });
 });
 
-Deno.test("export: in the shared mode, what a project's users spent and paid, of every wallet", async () => {
+Deno.test("export: in the shared mode, contains what a project's users spent and paid, of every wallet", async () => {
   using world = await sharedWorld();
   const second = await world.makeProject({ mode: "shared" });
   for (const user of ["ada", "bob"]) {
@@ -217,7 +217,7 @@ Deno.test("export: in the shared mode, what a project's users spent and paid, of
   );
 });
 
-Deno.test("export: CSV survives any text, and no cell is run as a formula", async () => {
+Deno.test("export: CSV preserves any text, and no cell runs as a formula", async () => {
   using world = await createWorld();
   const users = ["=1+1", "@SUM(A1)", "+1", "-A1", 'say "no", please', "a;b", "日本"];
   for (const user of users) {
@@ -235,7 +235,7 @@ Deno.test("export: CSV survives any text, and no cell is run as a formula", asyn
   }
 });
 
-Deno.test("export: what is asked wrongly is refused before anything is sent", async () => {
+Deno.test("export: an invalid query is refused before anything is sent", async () => {
   using world = await createWorld();
   const faults: Record<string, string> = {
     "": "what",
@@ -280,7 +280,7 @@ Deno.test("export: reads no further than its reader, and ends with it", async ()
   assert.ok(reads <= 3, `${reads} reads`);
 });
 
-Deno.test("export: a store that fails in the middle breaks it off, and the log says so", async () => {
+Deno.test("export: a store that fails in the middle aborts the stream, and is logged", async () => {
   let failing = false;
   const wrapKv = (kv: Kv): Kv => ({
     ...kv,
@@ -302,7 +302,7 @@ function numbersTo(count: number): string[] {
   return Array.from({ length: count }, (_, at) => `${at + 1}`);
 }
 
-Deno.test("export: a wallet behind very many that are no business of the project's is found", async () => {
+Deno.test("export: a wallet is found behind very many that do not concern the project", async () => {
   using world = await sharedWorld();
   await allow(new Device(world));
   await pay(world);

@@ -28,14 +28,14 @@ function assertEnds(ran: Ran, code: number, complaint: RegExp): void {
 
 const linesOf = (text: string) => text.trimEnd().split("\n");
 
-Deno.test("farebox: projects and keys are made, listed, changed and ended", async () => {
+Deno.test("farebox: projects and keys are created, listed, changed and ended", async () => {
   await using office = await openOffice();
   const { run, json, farebox } = office;
   const settings = JSON.stringify({ pricing: { requestFee: "0.01" } });
   const made = await run(["projects", "create", "--name", "Shop", "--settings", "-", "--json"], {
     input: settings,
   });
-  assertEnds(made, 0, /shown this once/);
+  assertEnds(made, 0, /shown only once/);
   const { id, apiKey, pricing } = JSON.parse(made.printed);
   assert.match(apiKey, /^sk_\w{30,}$/);
   assert.equal(pricing.requestFee, "0.01");
@@ -69,7 +69,7 @@ Deno.test("farebox: projects and keys are made, listed, changed and ended", asyn
   assert.equal((await json("projects", "archive", id, "--yes")).status, "archived");
 });
 
-Deno.test("farebox: money is booked once, and shown with its users and activities", async () => {
+Deno.test("farebox: deposits are recorded once, and shown with users and activities", async () => {
   await using office = await openOffice();
   const { run, json } = office;
   const { id } = await json("projects", "create", "--name", "Shop");
@@ -108,7 +108,7 @@ Deno.test("farebox: money is booked once, and shown with its users and activitie
   );
 });
 
-Deno.test("farebox: a user is forgotten when it is asked for and nothing is left", async () => {
+Deno.test("farebox: a user is erased after a confirmation, when nothing is left", async () => {
   await using office = await openOffice();
   const { run, json } = office;
   const { id } = await json("projects", "create", "--name", "Shop");
@@ -116,12 +116,12 @@ Deno.test("farebox: a user is forgotten when it is asked for and nothing is left
   assertEnds(
     await run(["users", "forget", id, "ada"]),
     2,
-    /^Forget 'ada' of pw_\w+\? It cannot be/,
+    /^Erase 'ada' from pw_\w+\? This cannot be/,
   );
   assertEnds(
     await run(["users", "forget", id, "ada", "--yes"]),
     1,
-    /^The balance is 5 usd: pay it out first, or say --forfeit\.\n$/,
+    /^The balance is 5 usd. Pay it out first, or use --forfeit\.\n$/,
   );
   const ran = await run(["users", "forget", id, "ada", "--yes", "--forfeit"]);
   assertEnds(ran, 0, /^$/);
@@ -134,7 +134,7 @@ Deno.test("farebox: a user is forgotten when it is asked for and nothing is left
   assert.deepEqual((await json("verify")).faults, []);
 });
 
-Deno.test("farebox: verify and the resealing of secrets say what they came to", async () => {
+Deno.test("farebox: verify and resealing report their results", async () => {
   await using office = await openOffice();
   const { run, json } = office;
   const { id } = await json("projects", "create", "--name", "Shop");
@@ -146,7 +146,7 @@ Deno.test("farebox: verify and the resealing of secrets say what they came to", 
   assert.deepEqual(await json("secrets", "reseal"), { resealed: 0 });
 });
 
-Deno.test("farebox: what is not understood ends with 2, and says what to type", async () => {
+Deno.test("farebox: invalid usage exits with 2, and tells what to type", async () => {
   await using folder = await makeFolder();
   const at = { folder: folder.path, url: "http://127.0.0.1:9" };
   for (
@@ -159,11 +159,11 @@ Deno.test("farebox: what is not understood ends with 2, and says what to type", 
       [["projects", "create"], /A project needs a --name/],
       [
         ["projects", "create", "--name", "x", "--settings", "{bad"],
-        /^--settings must be a JSON object; its value is no JSON: .*at position 1 .*- < FILE\n$/,
+        /^--settings must be a JSON object; its value is not JSON: .*at position 1 .*- < FILE\n$/,
       ],
       [
         ["projects", "create", "--name", "x", "--settings", "/nofile"],
-        /its value is no JSON: Unexpected token '\/'\. To pass a file, use --settings - < FILE\n$/,
+        /its value is not JSON: Unexpected token '\/'\. To pass a file, use --settings - < FILE\n$/,
       ],
       [["deposit", "pw_1", "ada", "1", "--metadata", "[]"], /its value is another kind of JSON\./],
       [["projects", "create", "--name", "x", "--settings", "-"], /standard input/],
@@ -186,7 +186,7 @@ Deno.test("farebox: what is not understood ends with 2, and says what to type", 
   assert.match(help.printed, /Exit codes:\n {2}0 {2}done\n {2}1 .*\n {2}2 .*\n {2}3 /);
 });
 
-Deno.test("farebox: a refusal ends with 1, an absent service with 3, and each says why", async () => {
+Deno.test("farebox: a refusal exits with 1, an unreachable service with 3, and each tells why", async () => {
   await using office = await openOffice();
   const { run, json, farebox, folder } = office;
   const { id } = await json("projects", "create", "--name", "Shop");
@@ -207,7 +207,7 @@ Deno.test("farebox: a refusal ends with 1, an absent service with 3, and each sa
   }
   const env = { ADMIN_KEY: "another-key-of-at-least-32-characters" };
   const wrong = await run(["projects", "list"], { env });
-  assertEnds(wrong, 1, /ADMIN_KEY must be the one that the service was started with/);
+  assertEnds(wrong, 1, /ADMIN_KEY must be the key that the service was started with/);
   assert.ok(!`${wrong.printed}${wrong.complaint}`.includes(env.ADMIN_KEY));
 
   const url = closedUrl();

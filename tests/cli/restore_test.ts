@@ -38,7 +38,7 @@ async function backedUp() {
   return { folder, shop, backup, [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose]() };
 }
 
-Deno.test("restore: puts the backup in the database's place, and keeps what was there, whole", async () => {
+Deno.test("restore: replaces the database by the backup, and keeps the previous one", async () => {
   await using made = await backedUp();
   const { folder, shop, backup } = made;
   await Deno.writeTextFile(`${databaseOf(folder.path)}.restoring`, "left by one that was killed");
@@ -63,7 +63,7 @@ Deno.test("restore: puts the backup in the database's place, and keeps what was 
   assert.equal(await balanceIn(), "3", "the one before it, with what was in its WAL file");
 });
 
-Deno.test("restore: where KV_PATH is a link, what it leads to is locked, kept and put in place", async () => {
+Deno.test("restore: if KV_PATH is a link, its target is locked, kept and replaced", async () => {
   await using made = await backedUp();
   const { folder, shop, backup } = made;
   await using other = await makeFolder();
@@ -74,7 +74,7 @@ Deno.test("restore: where KV_PATH is a link, what it leads to is locked, kept an
     for (const path of [databaseOf(other.path), `${other.path}/folder/farebox.kv`]) {
       const args = ["restore", backup, "--yes", "--kv-path", path];
       const refused = await runFarebox(args, { folder: folder.path });
-      assert.match(refused.complaint, /is in use by a running service: stop it first/);
+      assert.match(refused.complaint, /is in use by a running service\. Stop it first/);
       const env = { ...serviceEnv, KV_PATH: path };
       const second = await refusedStart({ folder: other.path, env });
       assert.match(second.complaint, /^KV_PATH \S+ is in use by another process. Stop it first$/m);
@@ -89,7 +89,7 @@ Deno.test("restore: where KV_PATH is a link, what it leads to is locked, kept an
   assert.equal((await readShop(farebox, shop)).users[0]?.balance, "1");
 });
 
-Deno.test("restore: refuses what is no whole backup, and asks before all else; nothing is touched", async () => {
+Deno.test("restore: refuses an incomplete backup, and asks before it changes anything", async () => {
   await using made = await backedUp();
   const { folder, backup } = made;
   const good = await Deno.readFile(backup);
@@ -99,7 +99,12 @@ Deno.test("restore: refuses what is no whole backup, and asks before all else; n
   await Deno.writeFile(changed, flipped(good, good.length >> 1));
   const before = await contentOf(folder.path);
   const cases: [string, string[], number, RegExp][] = [
-    [cut, ["--yes"], 1, /cut\.backup is no backup, or not all of one: its last line is missing/],
+    [
+      cut,
+      ["--yes"],
+      1,
+      /cut\.backup is not a backup, or not a complete one: its last line is missing/,
+    ],
     [changed, ["--yes"], 1, /changed\.backup is damaged: it has \d+ bytes with the SHA-256/],
     [`${folder.path}/none`, ["--yes"], 1, /none cannot be read/],
     [backup, [], 2, /which is kept\?\nNobody can be asked here: say --yes/],
@@ -118,7 +123,7 @@ Deno.test("restore: refuses what is no whole backup, and asks before all else; n
   assert.equal((await readShop(farebox, made.shop)).users[0]?.balance, "3");
 });
 
-Deno.test("restore: whatever is cut off, changed or added, the seal tells", () => {
+Deno.test("restore: the seal reveals anything cut off, changed or added", () => {
   const content = crypto.getRandomValues(new Uint8Array(1_000));
   const sealing = new Sealing();
   sealing.add(content);
@@ -136,11 +141,11 @@ Deno.test("restore: whatever is cut off, changed or added, the seal tells", () =
     assert.deepEqual(read(good, pieceBytes), [...content]);
   }
   for (let at = 0; at < good.length; at++) {
-    assert.throws(() => read(flipped(good, at), 64), /It is (damaged|no backup)/);
-    assert.throws(() => read(good.subarray(0, at), 64), /It is (damaged|no backup)/);
+    assert.throws(() => read(flipped(good, at), 64), /It is (damaged|not a backup)/);
+    assert.throws(() => read(good.subarray(0, at), 64), /It is (damaged|not a backup)/);
     assert.throws(
       () => read(new Uint8Array([...good].toSpliced(at, 1)), 64),
-      /It is (damaged|no backup)/,
+      /It is (damaged|not a backup)/,
     );
   }
   assert.throws(() => read(new Uint8Array([...good, 10]), 64), /It is no backup/);
@@ -151,7 +156,7 @@ function flipped(bytes: Uint8Array, at: number): Uint8Array {
   return bytes.with(at, (bytes[at] ?? 0) ^ 1);
 }
 
-Deno.test("restore: a database that cannot be opened any more is kept too, with its companions", async () => {
+Deno.test("restore: a database that can no longer be opened is kept too, with its companion files", async () => {
   await using made = await backedUp();
   const { folder, shop, backup } = made;
   const path = databaseOf(folder.path);
@@ -183,7 +188,7 @@ testWith(
     const args = ["restore", backup, "--yes", "--kv-path", path];
     const ran = await runFarebox(args, { folder: folder.path, by });
     assert.equal(ran.code, 1, ran.complaint);
-    assert.match(ran.complaint, /run it as the owner of \S+farebox\.kv, or as root\. Nothing was/);
+    assert.match(ran.complaint, /Run it as the owner of \S+farebox\.kv, or as root\. Nothing was/);
     assert.doesNotMatch(ran.complaint, /^ +at /m);
     assert.deepEqual(await contentOf(folder.path), before);
   },
@@ -194,7 +199,7 @@ Deno.test("restore: a database on a server is refused", async () => {
   const env = { KV_PATH: "https://kv.example", ADMIN_KEY: "" };
   const ran = await runFarebox(["restore", "x"], { folder: folder.path, env });
   assert.equal(ran.code, 1);
-  assert.match(ran.complaint, /is no database file/);
+  assert.match(ran.complaint, /is not a database file/);
 });
 
 /** Every file of a folder, by name. */

@@ -8,7 +8,7 @@ import { makeProject } from "../support/traffic.ts";
 const run = (folder: string, args: string[], env: Record<string, string>) =>
   runFarebox(["verify", ...args], { folder, env: { ADMIN_KEY: "", ...env } });
 
-Deno.test("verify process: the script says what it looked at, and exits 1 when anything is wrong", async () => {
+Deno.test("verify process: the script reports what it checked, and exits with 1 at any fault", async () => {
   await using folder = await makeFolder();
   const { ADMIN_KEY } = serviceEnv;
   const start = () => startFarebox({ folder: folder.path, env: serviceEnv });
@@ -28,7 +28,7 @@ Deno.test("verify process: the script says what it looked at, and exits 1 when a
     for (
       const [args, env, exitCode, told] of [
         [[], {}, 2, /ADMIN_KEY is not set/],
-        [["--url", farebox.url], { ADMIN_KEY: other }, 1, /ADMIN_KEY must be the one/],
+        [["--url", farebox.url], { ADMIN_KEY: other }, 1, /ADMIN_KEY must be the key/],
         [["--url", "http://127.0.0.1:9", "--nonsense"], { ADMIN_KEY }, 2, /--nonsense/],
       ] as const
     ) {

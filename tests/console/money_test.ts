@@ -10,7 +10,7 @@ async function lastAction(world: World): Promise<Body> {
   return (await world.json(path, { key: adminKey })).body.actions[0];
 }
 
-Deno.test("console: a deposit is asked back exactly, booked once, and leaves its reason and row", async () => {
+Deno.test("console: a deposit is reviewed exactly, recorded once, and leaves its reason and audit row", async () => {
   using world = await createWorld();
   await subscribe(world, { events: ["balance.deposit.created"] });
   const owner = await signedIn(world);
@@ -44,7 +44,7 @@ Deno.test("console: a deposit is asked back exactly, booked once, and leaves its
   assert.deepEqual([event.trigger.source, event.data.source], ["console", "console"]);
 });
 
-Deno.test("console: an id that turns the direction of writing turns no amount beside it", async () => {
+Deno.test("console: an id with right-to-left characters reverses no amount beside it", async () => {
   using world = await createWorld();
   const user = "ada\u202e";
   await world.deposit(user, "10");
@@ -63,7 +63,7 @@ Deno.test("console: an id that turns the direction of writing turns no amount be
   }
 });
 
-Deno.test("console: the row of a deposit is in the deposit's own write", async () => {
+Deno.test("console: the audit row of a deposit is in the deposit's own write", async () => {
   const writes: string[][] = [];
   using world = await createWorld({
     wrapKv: (kv) => ({
@@ -82,7 +82,7 @@ Deno.test("console: the row of a deposit is in the deposit's own write", async (
   assert.ok(own?.includes("audit") && own.includes("account"), own?.join());
 });
 
-Deno.test("console: amounts that are none are told on the form, and nothing is booked", async () => {
+Deno.test("console: invalid amounts are reported on the form, and nothing is recorded", async () => {
   using world = await createWorld();
   const owner = await signedIn(world);
   for (const amount of ["", "0", "-1", "1e3", "1.1234567890", "free", "1,2,3"]) {
@@ -102,7 +102,7 @@ Deno.test("console: amounts that are none are told on the form, and nothing is b
   assert.equal((await world.balance("ada")).balance, "0");
 });
 
-Deno.test("console: a refund in part is booked once, and never more than is left", async () => {
+Deno.test("console: a partial refund is recorded once, and never exceeds what is left", async () => {
   using world = await createWorld();
   await world.deposit("ada", "10");
   await world.json("/v1/user/charge", { body: { user: "ada", amount: "4" } });
@@ -137,7 +137,7 @@ Deno.test("console: a refund in part is booked once, and never more than is left
   assert.equal((await world.balance("ada")).balance, "7.5");
 });
 
-Deno.test("console: what is another user's or project's cannot be refunded", async () => {
+Deno.test("console: another user's or project's activity cannot be refunded", async () => {
   using world = await createWorld();
   await world.deposit("ada", "10");
   const [entry] = await world.activities("ada");
@@ -151,7 +151,7 @@ Deno.test("console: what is another user's or project's cannot be refunded", asy
   assert.equal((await owner.get("refund?user=ada&activityId=act_1")).status, 404);
 });
 
-Deno.test("console: users are found by how they begin, page by page, with their money", async () => {
+Deno.test("console: users are found by prefix, page by page, with their balances", async () => {
   using world = await createWorld();
   for (let n = 0; n < 60; n++) await world.deposit(`user-${String(n).padStart(2, "0")}`, "2.5");
   await world.deposit("ada", "0.123456789");
@@ -171,7 +171,7 @@ Deno.test("console: users are found by how they begin, page by page, with their 
   assert.equal((await owner.get("users?cursor=x")).status, 400);
 });
 
-Deno.test("console: a user's page shows what is held, and each activity with what it was for", async () => {
+Deno.test("console: a user's page shows holds, and each activity with its purpose", async () => {
   using world = await createWorld();
   await world.deposit("ada", "5");
   await world.json(chatPath, { body: chatBody("ada") });
@@ -189,7 +189,7 @@ Deno.test("console: a user's page shows what is held, and each activity with wha
   assert.match(textOf((await owner.get(next.replaceAll("&amp;", "&"))).html), /deposit 5 \$5\.00/);
 });
 
-Deno.test("console: in an archived project nothing can be deposited, but looked at", async () => {
+Deno.test("console: an archived project takes no deposits, but can be viewed", async () => {
   using world = await createWorld();
   await world.deposit("ada", "5");
   const owner = await signedIn(world);
@@ -219,7 +219,7 @@ Deno.test("console: in an archived project nothing can be deposited, but looked 
   assert.equal((await world.balance("ada")).balance, "6");
 });
 
-Deno.test("console: what is refunded as a whole is offered for no other refund", async () => {
+Deno.test("console: a fully refunded activity is not offered for another refund", async () => {
   using world = await createWorld();
   await world.deposit("ada", "10");
   const { body: charge } = await world.json("/v1/user/charge", {
@@ -250,7 +250,7 @@ Deno.test("console: what is refunded as a whole is offered for no other refund",
   assert.equal((await world.balance("ada")).balance, "10");
 });
 
-Deno.test("console: a shared project's money is its users' own: no deposit by hand", async () => {
+Deno.test("console: in a shared project users' money is their own: no manual deposit", async () => {
   using world = await createWorld({ project: { mode: "shared" } });
   const owner = await signedIn(world);
   assert.equal((await owner.get("deposit?user=ada")).status, 404);
@@ -258,7 +258,7 @@ Deno.test("console: a shared project's money is its users' own: no deposit by ha
   assert.doesNotMatch((await owner.get("users/one?user=ada")).html, /Deposit/);
 });
 
-Deno.test("console: of a wallet a charge can be refunded, and no deposit", async () => {
+Deno.test("console: in a wallet a charge can be refunded, and no deposit", async () => {
   using world = await sharedWorld();
   await allow(new Device(world));
   await pay(world, { amount: "20" });

@@ -9,7 +9,7 @@ import { createWorld } from "../support/world.ts";
 
 const hourMs = 60 * 60 * 1000;
 
-Deno.test("console: the overview says what the entries say, by model, user and reason", async () => {
+Deno.test("console: the overview equals the entries, by model, user and reason", async () => {
   using world = await createWorld();
   await world.deposit("ada", "5");
   await world.deposit("bob", "0.00001");
@@ -37,7 +37,7 @@ Deno.test("console: the overview says what the entries say, by model, user and r
   assert.match(html, /<desc id="requests-says">4 requests were served in 24 hours, 0 failed/);
 });
 
-Deno.test("console: a time without anything is empty, and unknown times are the first one", async () => {
+Deno.test("console: an empty period shows zeros, and an unknown period the default", async () => {
   using world = await createWorld();
   const owner = await signedIn(world);
   for (const path of ["", "?days=7", "?days=30", "?days=90", "?days=x"]) {
@@ -48,7 +48,7 @@ Deno.test("console: a time without anything is empty, and unknown times are the 
   }
 });
 
-Deno.test("console: below a chart of one day are hours, of more different days", async () => {
+Deno.test("console: a chart of one day is labelled with hours, longer ones with days", async () => {
   using world = await createWorld();
   const owner = await signedIn(world);
   for (const days of [1, 7, 30, 90]) {
@@ -93,7 +93,7 @@ const nothing = {
   trials: 0n as never,
 };
 
-Deno.test("console: a running answer is seen with what it has used, and its user's hold", async () => {
+Deno.test("console: a running call is shown with what it has used, and its user's hold", async () => {
   using world = await createWorld();
   await world.deposit("ada", "5");
   const other = await world.makeProject();

@@ -21,7 +21,7 @@ async function byOwner(world: World): Promise<Body> {
   return { actor: { type: "key", id: own.id, suffix: own.suffix }, via: "console" };
 }
 
-Deno.test("console: a key is made and shown once, works, and a second click makes no other", async () => {
+Deno.test("console: a key is created and shown once, works, and a second click creates no other", async () => {
   using world = await createWorld();
   const owner = await signedIn(world);
   const form = { ...hiddenFields((await owner.get("keys")).html, "/keys"), name: "till" };
@@ -41,7 +41,7 @@ Deno.test("console: a key is made and shown once, works, and a second click make
   assert.deepEqual(keys.map(({ id }: Body) => id).slice(1), [target]);
 });
 
-Deno.test("console: what is wrong with a new key is said on the form, which keeps what was typed", async () => {
+Deno.test("console: errors of a new key are shown on the form, which keeps the input", async () => {
   using world = await createWorld();
   const owner = await signedIn(world);
   const hidden = () => owner.get("keys").then(({ html }) => hiddenFields(html, "/keys"));
@@ -65,7 +65,7 @@ Deno.test("console: what is wrong with a new key is said on the form, which keep
   assert.equal((await operate(world, "/keys", { method: "GET" })).body.keys.length, 1);
 });
 
-Deno.test("console: a key is revoked after asking, and revoking one's own ends the session", async () => {
+Deno.test("console: a key is revoked after a confirmation, and revoking one's own ends the session", async () => {
   using world = await createWorld();
   const { body: { key } } = await operate(world, "/keys", { body: { name: "till" } });
   const owner = await signedIn(world);
@@ -88,7 +88,7 @@ Deno.test("console: a key is revoked after asking, and revoking one's own ends t
   }
 });
 
-Deno.test("console: limits are saved, and only what changed is in the audit trail", async () => {
+Deno.test("console: limits are saved, and the audit trail has only what changed", async () => {
   using world = await createWorld();
   const owner = await signedIn(world);
   const hidden = hiddenFields((await owner.get("limits")).html, "/limits");
@@ -124,7 +124,7 @@ Deno.test("console: limits are saved, and only what changed is in the audit trai
   );
 });
 
-Deno.test("console: what someone else saved meanwhile is not undone unseen", async () => {
+Deno.test("console: a concurrent change by someone else is not overwritten unseen", async () => {
   using world = await createWorld();
   const owner = await signedIn(world);
   const hidden = hiddenFields((await owner.get("settings")).html, "/settings");
@@ -140,7 +140,7 @@ Deno.test("console: what someone else saved meanwhile is not undone unseen", asy
   assert.deepEqual([name, trialCredits], ["Shop", "0"]);
 });
 
-Deno.test("console: what an older version took does not keep the rest of a form from being saved", async () => {
+Deno.test("console: a value that an older version accepted does not keep the rest of a form from being saved", async () => {
   using world = await createWorld();
   const key = projectKey(world.projectId);
   const { value } = await world.deps.kv.get(key);
@@ -162,7 +162,7 @@ Deno.test("console: what an older version took does not keep the rest of a form 
   assert.equal((await owner.post("settings", { ...worse, min: "6000" })).status, 400);
 });
 
-Deno.test("console: settings are saved as the admin API would, and faults are told", async () => {
+Deno.test("console: settings are saved as by the admin API, and errors are shown", async () => {
   using world = await createWorld();
   const owner = await signedIn(world);
   const page = await owner.get("settings");
@@ -200,7 +200,7 @@ Deno.test("console: settings are saved as the admin API would, and faults are to
   assert.deepEqual(detail.lowBalance, { from: null, to: "1.5" });
 });
 
-Deno.test("console: an owner's own words are filled in by language, and users get them", async () => {
+Deno.test("console: an owner's own messages are entered by language, and users get them", async () => {
   using world = await createWorld({ project: { messages: { fr: { cut: "Plus : {{url}}" } } } });
   const owner = await signedIn(world);
   const page = await owner.get("messages?language=DE");
@@ -235,7 +235,7 @@ Deno.test("console: an owner's own words are filled in by language, and users ge
   assert.equal((await owner.get("messages?language=constructor")).status, 200);
 });
 
-Deno.test("console: archiving asks first, and then the project takes no more chats", async () => {
+Deno.test("console: archiving asks for confirmation, and then the project refuses calls", async () => {
   using world = await createWorld();
   const owner = await signedIn(world);
   assert.match(textOf((await owner.get("archive")).html), /refuses new calls.*cannot be undone/);
@@ -246,7 +246,7 @@ Deno.test("console: archiving asks first, and then the project takes no more cha
   assert.doesNotMatch((await owner.get("settings")).html, /Archive this project/);
 });
 
-Deno.test("console: the effect of prices is shown by what charges, before they are saved", async () => {
+Deno.test("console: the effect of prices is computed by what charges, before they are saved", async () => {
   using world = await createWorld();
   const owner = await signedIn(world);
   const { html } = await owner.get("pricing");
@@ -294,7 +294,7 @@ Deno.test("console: the effect of prices is shown by what charges, before they a
   ]);
 });
 
-Deno.test("console: what the form does not show of a model stays, and faulty prices are told", async () => {
+Deno.test("console: settings of a model that the form does not show are kept, and invalid prices are reported", async () => {
   const model = { input: "1", output: "2", mediaTokens: { image_url: 1000 }, displayName: "Mine" };
   using world = await createWorld({ project: { pricing: { models: { m: model } } } });
   const owner = await signedIn(world);
@@ -330,7 +330,7 @@ Deno.test("console: what the form does not show of a model stays, and faulty pri
   assert.deepEqual((await project(world)).pricing.models, {});
 });
 
-Deno.test("console: a message of several lines stays as it is, though browsers send other ends of lines", async () => {
+Deno.test("console: a message of several lines is unchanged, although browsers send other line ends", async () => {
   using world = await createWorld();
   const messages = { en: { insufficient_funds: "Out of credit.\nTop up: {{url}}" } };
   const path = `/v1/admin/projects/${world.projectId}`;

@@ -39,7 +39,7 @@ Deno.test("console: prices of more models than the page shows are kept, and none
   assert.deepEqual([nameOf(0), nameOf(modelsMax + 1), "added"].map(inputOf), ["3", "1", "5"]);
 });
 
-Deno.test("console: what was typed of the sample stays, whatever is wrong with it", async () => {
+Deno.test("console: the input of the sample is kept, whatever is invalid in it", async () => {
   using world = await createWorld();
   const owner = await signedIn(world);
   const { html } = await owner.get("pricing");
@@ -60,7 +60,7 @@ Deno.test("console: what was typed of the sample stays, whatever is wrong with i
   }
 });
 
-Deno.test("console: the effect on the catalogue's models is shown by some, and said of all", async () => {
+Deno.test("console: the effect on the catalogue is shown for some models, and described for all", async () => {
   const pricing = { catalogue: true, models: { "gpt-5": price } };
   using world = await createWorld({ project: { pricing } });
   const owner = await signedIn(world);
@@ -97,7 +97,7 @@ Deno.test("console: the effect on the catalogue's models is shown by some, and s
   assert.match(await effect({}), /No model’s price changes/);
 });
 
-Deno.test("console: what is set of a catalogue that a project does not serve has no effect", async () => {
+Deno.test("console: catalogue settings of a project that does not use it have no effect", async () => {
   const pricing = { catalogue: true, models: { "*": price } };
   using world = await createWorld({ project: { pricing } });
   using abroad = await createWorld({ project: { currency: "eur", pricing: { catalogue: true } } });

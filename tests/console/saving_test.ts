@@ -12,7 +12,7 @@ function assertStale({ status, html }: Shown): void {
   assert.match(textOf(html), /has changed since you opened this page/);
 }
 
-Deno.test("console: of two tabs that save one part at once, the second is told, also in one moment", async () => {
+Deno.test("console: of two tabs that save the same settings, the second gets a conflict, also at the same time", async () => {
   using world = await createWorld();
   const owner = await signedIn(world);
   const { seen = "" } = hiddenFields((await owner.get("limits")).html, "/limits");
@@ -25,7 +25,7 @@ Deno.test("console: of two tabs that save one part at once, the second is told, 
   assertStale(answers.find(({ status }) => status === 400) ?? assert.fail());
 });
 
-Deno.test("console: a form that is sent twice at once is one change, told once", async () => {
+Deno.test("console: a form submitted twice at once is one change, reported once", async () => {
   using world = await createWorld();
   const owner = await signedIn(world);
   const { seen = "" } = hiddenFields((await owner.get("limits")).html, "/limits");
@@ -37,7 +37,7 @@ Deno.test("console: a form that is sent twice at once is one change, told once",
   assert.deepEqual(changes.map(({ detail }: Body) => detail.fields), [["limits"]]);
 });
 
-Deno.test("console: words in two languages that are saved at once both stay", async () => {
+Deno.test("console: texts in two languages that are saved at once are both kept", async () => {
   using world = await createWorld();
   const owner = await signedIn(world);
   const forms = await Promise.all(["de", "fr"].map(async (language) => {
@@ -50,7 +50,7 @@ Deno.test("console: words in two languages that are saved at once both stay", as
   assert.deepEqual([messages.de.busy, messages.fr.busy], ["{{url}} de", "{{url}} fr"]);
 });
 
-Deno.test("console: a slip in a form does not hide what someone else saved meanwhile", async () => {
+Deno.test("console: an input error does not hide a concurrent change by someone else", async () => {
   using world = await createWorld();
   const owner = await signedIn(world);
   const form = { ...hiddenFields((await owner.get("limits")).html, "/limits"), reply: "error" };
@@ -65,7 +65,7 @@ Deno.test("console: a slip in a form does not hide what someone else saved meanw
   assert.deepEqual([user.requestsPerMinute, user.spendPerDay], [20, null]);
 });
 
-Deno.test("console: nor does going on editing prices", async () => {
+Deno.test("console: nor does continuing to edit prices", async () => {
   using world = await createWorld({ project: { pricing: { models: {}, requestFee: "0" } } });
   const owner = await signedIn(world);
   const opened = {
@@ -82,7 +82,7 @@ Deno.test("console: nor does going on editing prices", async () => {
   assert.equal((await project(world)).pricing.markupPercent, "9");
 });
 
-Deno.test("console: a second click on Save is saved too, and other parts stand in nobody's way", async () => {
+Deno.test("console: a second click on Save saves too, and other settings do not conflict", async () => {
   using world = await createWorld();
   const owner = await signedIn(world);
   const hidden = hiddenFields((await owner.get("limits")).html, "/limits");
@@ -93,7 +93,7 @@ Deno.test("console: a second click on Save is saved too, and other parts stand i
   }
 });
 
-Deno.test("console: an amount that may be of thousands is refused, not taken for less", async () => {
+Deno.test("console: an amount that may contain a thousands separator is refused, not taken for less", async () => {
   using world = await createWorld();
   const owner = await signedIn(world);
   const hidden = hiddenFields((await owner.get("settings")).html, "/settings");

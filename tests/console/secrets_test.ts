@@ -44,7 +44,7 @@ async function timesDone(world: World, action: string): Promise<number> {
 }
 
 for (const [name, fill] of Object.entries(forms)) {
-  Deno.test(`console: ${name}, clicked twice, is one, and its secret is on the last page too`, async () => {
+  Deno.test(`console: ${name}, clicked twice, creates one, and its secret is on the last page too`, async () => {
     const gate = createGate();
     const store = createScriptedStore();
     using world = await createWorld({ wrapKv: store.wrap });
@@ -65,7 +65,7 @@ for (const [name, fill] of Object.entries(forms)) {
     assert.equal(await timesDone(world, action), 1);
   });
 
-  Deno.test(`console: the secret of ${name} is shown again for a few minutes, to the same browser alone`, async () => {
+  Deno.test(`console: the secret of ${name} is shown again for a few minutes, only to the same browser`, async () => {
     using world = await createWorld();
     const owner = await signedIn(world);
     const { path, form, action } = await fill(world, owner);
@@ -85,7 +85,7 @@ for (const [name, fill] of Object.entries(forms)) {
     assert.notEqual(secretOf(world, await elsewhere.post(path, form)), secret);
   });
 
-  Deno.test(`console: ${name} that the store refused is made when the form is sent again`, async () => {
+  Deno.test(`console: ${name} that the store refused is created when the form is sent again`, async () => {
     let down = false;
     using world = await createWorld({
       wrapKv: (kv) => ({

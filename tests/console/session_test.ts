@@ -6,7 +6,7 @@ import { adminKey, type Body, createWorld } from "../support/world.ts";
 
 const hourMs = 60 * 60 * 1000;
 
-Deno.test("console: who is not signed in is led to the sign-in, and from there to the page", async () => {
+Deno.test("console: a visitor without a session is redirected to the sign-in, and from there to the page", async () => {
   using world = await createWorld();
   const visitor = new Visitor(world);
   const { status, location } = await visitor.get("audit");
@@ -21,7 +21,7 @@ Deno.test("console: who is not signed in is led to the sign-in, and from there t
   assert.match(textOf((await visitor.get(to)).html), /Audit trail.*console\.signed_in.*console/);
 });
 
-Deno.test("console: the sign-in leads to the page as it was asked for, also after a wrong key", async () => {
+Deno.test("console: the sign-in redirects to the requested page, also after a wrong key", async () => {
   using world = await createWorld();
   const visitor = new Visitor(world);
   const asked = `/console/projects/${world.projectId}/users?q=a%20b%26c&limit=5`;
@@ -34,7 +34,7 @@ Deno.test("console: the sign-in leads to the page as it was asked for, also afte
   assert.deepEqual([signed.status, signed.location], [303, asked]);
 });
 
-Deno.test("console: the sign-in leads nowhere else than to the console", async () => {
+Deno.test("console: the sign-in redirects only to pages of the console", async () => {
   using world = await createWorld();
   for (
     const to of [
@@ -58,7 +58,7 @@ Deno.test("console: the sign-in leads nowhere else than to the console", async (
   }
 });
 
-Deno.test("console: the cookie is for this host and this site alone, and is stored as a hash", async () => {
+Deno.test("console: the cookie is for this host and site only, and is stored as a hash", async () => {
   using world = await createWorld();
   const visitor = new Visitor(world);
   const { headers } = await visitor.signIn();
@@ -82,7 +82,7 @@ Deno.test("console: the cookie is for this host and this site alone, and is stor
   );
 });
 
-Deno.test("console: a wrong key, one that is revoked and one that lacks a scope open nothing", async () => {
+Deno.test("console: a wrong key, a revoked key and one that lacks a scope open nothing", async () => {
   using world = await createWorld();
   const chatOnly = (await operate(world, "/keys", { body: { scopes: ["chat"] } })).body;
   const revoked = (await operate(world, "/keys", { body: {} })).body;
@@ -106,7 +106,7 @@ Deno.test("console: a wrong key, one that is revoked and one that lacks a scope 
   }
 });
 
-Deno.test("console: a session ends after 12 hours, also when its cookie is kept, and is swept", async () => {
+Deno.test("console: a session ends after 12 hours, even if its cookie is kept, and is swept", async () => {
   using world = await createWorld();
   const owner = await signedIn(world);
   await world.clock.advance(12 * hourMs - 1);
@@ -118,7 +118,7 @@ Deno.test("console: a session ends after 12 hours, also when its cookie is kept,
   assert.deepEqual(left, []);
 });
 
-Deno.test("console: a form that is sent after the session's end is told to have done nothing", async () => {
+Deno.test("console: a form sent after the session's end reports that nothing was changed", async () => {
   using world = await createWorld();
   const owner = await signedIn(world);
   await world.clock.advance(12 * hourMs);
@@ -169,7 +169,7 @@ Deno.test("console: an operator's session ends when ADMIN_KEY changes, an owner'
   assert.equal((await operator.get("audit")).status, 200, "where the key is the same");
 });
 
-Deno.test("console: an owner sees their own project alone, an operator all of them", async () => {
+Deno.test("console: an owner sees only their own project, an operator all projects", async () => {
   using world = await createWorld();
   const other = await world.makeProject({ name: "Other shop" });
   const owner = await signedIn(world);
@@ -198,7 +198,7 @@ Deno.test("console: an owner sees their own project alone, an operator all of th
   );
 });
 
-Deno.test("console: forms of other sites are refused, and change nothing", async () => {
+Deno.test("console: forms from other sites are refused, and change nothing", async () => {
   using world = await createWorld();
   const owner = await signedIn(world);
   for (const site of ["cross-site", "same-site"]) {
@@ -212,7 +212,7 @@ Deno.test("console: forms of other sites are refused, and change nothing", async
   assert.equal((await owner.get("audit")).status, 200);
 });
 
-Deno.test("console: wrong keys are limited by address; the right one signs in all the same", async () => {
+Deno.test("console: wrong keys are limited by address; the right one still signs in", async () => {
   using world = await createWorld();
   const owner = await signedIn(world);
   const attacker = new Visitor(world, "203.0.113.9");
@@ -233,7 +233,7 @@ Deno.test("console: wrong keys are limited by address; the right one signs in al
   assert.equal((await attacker.signIn("sk_14")).status, 401);
 });
 
-Deno.test("console: wrong keys from everywhere are limited too, and sessions go on", async () => {
+Deno.test("console: wrong keys from many addresses are limited too, and sessions continue", async () => {
   using world = await createWorld();
   const owner = await signedIn(world);
   let limited = 0;
@@ -245,14 +245,14 @@ Deno.test("console: wrong keys from everywhere are limited too, and sessions go 
   assert.equal((await owner.get("audit")).status, 200);
 });
 
-Deno.test("console: an archived project can be looked at", async () => {
+Deno.test("console: an archived project can be viewed", async () => {
   using world = await createWorld();
   await operate(world, "/archive");
   const owner = await signedIn(world);
   assert.match(textOf((await owner.get("audit")).html), /archived.*project\.archived/);
 });
 
-Deno.test("console: in development the known key opens it from this machine alone", async () => {
+Deno.test("console: in development the well-known key works only from this machine", async () => {
   using world = await createWorld({ dev: true });
   const { devProject } = await import("../../src/projects/dev_project.ts");
   const { devApiKey, devProjectId } = await import("../../src/projects/auth.ts");
@@ -268,7 +268,7 @@ Deno.test("console: in development the known key opens it from this machine alon
   assert.equal(tunnelled.status, 303);
 });
 
-Deno.test("console: signing in again ends the session before it", async () => {
+Deno.test("console: signing in again ends the previous session", async () => {
   using world = await createWorld();
   const owner = await signedIn(world);
   const { cookie } = owner;

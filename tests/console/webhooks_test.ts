@@ -13,7 +13,7 @@ async function read(world: World, id: string): Promise<Body> {
   return (await world.json(`/v1/webhooks/subscriptions/${id}`)).body.subscription;
 }
 
-Deno.test("console: a webhook is made with its secret shown once, and by a second click no other", async () => {
+Deno.test("console: a webhook is created with its secret shown once, and a second click creates no other", async () => {
   using world = await createWorld();
   const owner = await signedIn(world);
   const form = {
@@ -53,7 +53,7 @@ Deno.test("console: a webhook is made with its secret shown once, and by a secon
   }
 });
 
-Deno.test("console: a form that is sent twice at once, while the store is busy, counts once", async () => {
+Deno.test("console: a form submitted twice at once, while the store is busy, counts once", async () => {
   const gate = createGate();
   const store = createScriptedStore();
   using world = await createWorld({ wrapKv: store.wrap });
@@ -90,7 +90,7 @@ async function settled(done: () => boolean): Promise<void> {
   }
 }
 
-Deno.test("console: a line of many blanks for a webhook's header takes no time to be refused", async () => {
+Deno.test("console: a line of many spaces for a webhook's header is refused quickly", async () => {
   using world = await createWorld();
   const owner = await signedIn(world);
   const form = {
@@ -105,7 +105,7 @@ Deno.test("console: a line of many blanks for a webhook's header takes no time t
   assert.ok(ms < 5_000, `${ms} ms`);
 });
 
-Deno.test("console: a test event goes to one webhook alone, marked, whatever it listens to", async () => {
+Deno.test("console: a test event goes only to one webhook, marked, whatever it listens to", async () => {
   using world = await createWorld();
   const { id } = await subscribe(world, { url: "https://a.example.com/", events: ["usage.*"] });
   await subscribe(world, { url: "https://b.example.com/", events: ["*"] });
@@ -134,7 +134,7 @@ Deno.test("console: a test event goes to one webhook alone, marked, whatever it 
   assert.match(page, /updated success 1 200/);
 });
 
-Deno.test("console: a webhook is deactivated after asking, and activated again", async () => {
+Deno.test("console: a webhook is deactivated after a confirmation, and activated again", async () => {
   using world = await createWorld();
   const { id } = await subscribe(world);
   const owner = await signedIn(world);
@@ -157,7 +157,7 @@ Deno.test("console: a webhook is deactivated after asking, and activated again",
   ]);
 });
 
-Deno.test("console: a secret is rotated after asking; both sign for the hours that were asked for", async () => {
+Deno.test("console: a secret is rotated after a confirmation; both sign for the requested hours", async () => {
   using world = await createWorld();
   const { id, secret: old } = await subscribe(world);
   const owner = await signedIn(world);
@@ -184,7 +184,7 @@ Deno.test("console: a secret is rotated after asking; both sign for the hours th
   assert.deepEqual([row?.action, row?.detail.secretSuffix], ["webhook.rotated", secret.slice(-6)]);
 });
 
-Deno.test("console: a delivery shows each try and its event, and is sent again", async () => {
+Deno.test("console: a delivery shows each attempt and its event, and can be redelivered", async () => {
   using world = await createWorld();
   const { id } = await subscribe(world);
   world.subscriber.reply(() => ({ status: 503, bodyHead: "<b>busy</b>" }));
@@ -249,7 +249,7 @@ Deno.test("console: a delivery shows the numbers of its event as they were sent"
   }
 });
 
-Deno.test("console: to an inactive webhook nothing is sent; it is to be activated again first", async () => {
+Deno.test("console: nothing is sent to an inactive webhook until it is activated again", async () => {
   using world = await createWorld();
   const { id } = await subscribe(world);
   world.subscriber.reply(() => ({ status: 410 }));
@@ -283,7 +283,7 @@ Deno.test("console: to an inactive webhook nothing is sent; it is to be activate
   assert.match(textOf((await owner.submit(path, again)).html), /being retried/);
 });
 
-Deno.test("console: deliveries are listed by status, page by page, and all that failed go out again", async () => {
+Deno.test("console: deliveries are listed by status, page by page, and all failed ones can be redelivered", async () => {
   using world = await createWorld();
   const { id } = await subscribe(world, { events: ["balance.deposit.created"] });
   world.subscriber.reply(() => ({ status: 410 }));

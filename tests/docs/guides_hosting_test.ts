@@ -28,21 +28,21 @@ async function run([name = "", ...args]: string[], cwd?: string) {
   return { success: output.success, text: textOf(output) };
 }
 
-Deno.test("hosting: Docker's language tools find nothing wrong with the Dockerfile", () => {
+Deno.test("hosting: Docker's linters find nothing wrong with the Dockerfile", () => {
   assert.deepEqual(validate(dockerfile), []);
   assert.deepEqual(instructions("USER"), ["deno"]);
 });
 
-Deno.test("hosting: the image has the version of Deno that everything is tested with", () => {
+Deno.test("hosting: the image has the version of Deno that all tests use", () => {
   assert.deepEqual(instructions("FROM"), [`denoland/deno:${Deno.version.deno}`]);
 });
 
-Deno.test("hosting: what .dockerignore lets through is what the image copies", async () => {
+Deno.test("hosting: what .dockerignore admits is what the image copies", async () => {
   const let_through = [...(await readFile(".dockerignore")).matchAll(/^!(.+)$/gm)];
   assert.deepEqual(let_through.map(([, path]) => path).sort(), sources().sort());
 });
 
-Deno.test("hosting: what the image copies is enough to start, to answer its probe and to show guides", async () => {
+Deno.test("hosting: what the image copies suffices to start, to answer its probe and to show guides", async () => {
   await using folder = await makeFolder();
   for (const copied of sources()) {
     await Deno.mkdir(dirname(`${folder.path}/${copied}`), { recursive: true });
@@ -77,13 +77,13 @@ Deno.test("hosting: what the image copies is enough to start, to answer its prob
   assert.equal((await run(probeHere)).success, false, "nothing listens any more");
 });
 
-Deno.test("hosting: the systemd unit starts what `deno task start` starts", async () => {
+Deno.test("hosting: the systemd unit runs what `deno task start` runs", async () => {
   const [, command] = /^ExecStart=\S+ (.+)$/m.exec(await snippetOf("systemd", "systemd")) ?? [];
   const { tasks } = JSON.parse(await readFile("deno.json"));
   assert.equal(`deno ${command}`, tasks.start.command);
 });
 
-Deno.test("hosting: one binary has V8 set as `deno task start` sets it", async () => {
+Deno.test("hosting: the single binary has the V8 flags of `deno task start`", async () => {
   const { tasks } = JSON.parse(await readFile("deno.json"));
   const [started, compiled] = [tasks.start, tasks.compile].map(({ command }) =>
     command.split(" ").filter((arg: string) => arg.startsWith("--v8-flags="))
@@ -109,7 +109,7 @@ testWith(
   },
 );
 
-Deno.test("hosting: every setting that the guides name is one that the service reads", async () => {
+Deno.test("hosting: every setting in the guides is one that the service reads", async () => {
   const others = [/^DENO_/, /^(ENABLE_)?FORWARD_USER_INFO_/, /^WEBHOOK_SECRET$/];
   for await (const { name } of Deno.readDir(`${root}guides`)) {
     const text = await readFile(`guides/${name}`);

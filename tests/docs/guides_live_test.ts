@@ -31,7 +31,7 @@ testWith(
   },
 );
 
-Deno.test("going live: the backup of a running service starts again with what was booked before it", async () => {
+Deno.test("going live: the backup of a running service starts with everything recorded before it", async () => {
   await using folder = await makeFolder();
   await using elsewhere = await makeFolder();
   await using service = await startFarebox({ folder: folder.path, env: serviceEnv });

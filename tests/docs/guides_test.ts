@@ -5,7 +5,7 @@ import { createWorld } from "../support/world.ts";
 
 const names = guideContents.flatMap(({ guides }) => guides);
 
-Deno.test("guides: every file of guides/ is in the contents, once", async () => {
+Deno.test("guides: every file of guides/ is listed once", async () => {
   const files: string[] = [];
   for await (const { name } of Deno.readDir(new URL("../../guides", import.meta.url))) {
     files.push(name);
@@ -13,7 +13,7 @@ Deno.test("guides: every file of guides/ is in the contents, once", async () => 
   assert.deepEqual(files.sort(), names.map((name) => `${name}.md`).sort());
 });
 
-Deno.test("guides: the contents lead to every guide, and every guide to all others", async () => {
+Deno.test("guides: the list links to every guide, and every guide to all others", async () => {
   using world = await createWorld();
   for (const path of ["/docs/guides", ...names.map((name) => `/docs/guides/${name}`)]) {
     const response = await world.call(path, { key: null });
@@ -26,7 +26,7 @@ Deno.test("guides: the contents lead to every guide, and every guide to all othe
   }
 });
 
-Deno.test("guides: a page loads nothing and runs nothing, and its links lead somewhere", async () => {
+Deno.test("guides: a page loads nothing and runs nothing, and its links work", async () => {
   using world = await createWorld();
   for (const name of names) {
     const response = await world.call(`/docs/guides/${name}`, { key: null });
@@ -60,16 +60,16 @@ Deno.test("guides: under a BASE_URL with a path, links stay under it", async () 
   assert.doesNotMatch(html, /href="\/docs/);
 });
 
-Deno.test("guides: an unknown guide is a page that says so", async () => {
+Deno.test("guides: an unknown guide is a page that explains it", async () => {
   using world = await createWorld();
   const response = await world.call("/docs/guides/%3Cb%3Enone", { key: null });
   assert.equal(response.status, 404);
   const html = await response.text();
   assert.match(html, /<h1>This guide does not exist<\/h1>/);
-  assert.match(html, /There is none called &#39;&lt;b&gt;none&#39;/);
+  assert.match(html, /No guide is called &#39;&lt;b&gt;none&#39;/);
 });
 
-Deno.test("guides: every piece of code is run by a test, or says that it cannot be", async () => {
+Deno.test("guides: every code block is run by a test, or is marked as not testable", async () => {
   const output = ["json", "text"];
   const marks = ["run", "webhook", "nginx", "systemd", "backup", "restore", "live", "elsewhere"];
   for (const name of names) {

@@ -158,7 +158,7 @@ for (const operation of operations) {
   const special = given[described.operationId] ?? {};
   const content = described.requestBody?.content["application/json"];
 
-  Deno.test(`openapi: ${method.toUpperCase()} ${path} answers as it is written`, async () => {
+  Deno.test(`openapi: ${method.toUpperCase()} ${path} responds as documented`, async () => {
     const { world, ids } = await prepare(special);
     using _ = world;
     if (special.call) return assert.equal((await special.call(world)).status, 200);
@@ -175,7 +175,7 @@ for (const operation of operations) {
     }
   });
 
-  Deno.test(`openapi: ${method.toUpperCase()} ${path} refuses as it is written`, async () => {
+  Deno.test(`openapi: ${method.toUpperCase()} ${path} refuses as documented`, async () => {
     const { world, ids } = await prepare({ ...special, before: () => Promise.resolve() });
     using _ = world;
     const body = content && Object.values<Body>(content.examples)[0]?.value;
@@ -221,7 +221,7 @@ for (const operation of operations) {
   });
 }
 
-Deno.test("openapi: what a subscriber gets is checked by the document too", async () => {
+Deno.test("openapi: what a subscriber receives is checked against the document too", async () => {
   const { world } = await prepare({});
   using _ = world;
   await world.json("/v1/user/charge", { body: { user: "ada", amount: "0.5" } });
@@ -236,7 +236,7 @@ Deno.test("openapi: what a subscriber gets is checked by the document too", asyn
   assert.match(faultOfDelivery({ ...headers, "x-service-signature": "no" }, body), /pattern/);
 });
 
-Deno.test("openapi: an answer that is not in the document is found out", async () => {
+Deno.test("openapi: an undocumented response is detected", async () => {
   const request = new Request("http://localhost/v1/user/balance?user=ada");
   const complaints: string[] = [];
   const check = (body: unknown, status = 200, headers: HeadersInit = { "x-request-id": "r" }) =>

@@ -26,7 +26,7 @@ Deno.test("openapi: the document is valid OpenAPI 3.1", async () => {
   assert.ok(valid, JSON.stringify(errors));
 });
 
-Deno.test("openapi: every address that machines call has its operation, and no other has one", async () => {
+Deno.test("openapi: every path that machines call is documented, and no other", async () => {
   using world = await createWorld();
   const known = (all: Record<string, object>) =>
     Object.entries(all).flatMap(([address, methods]) =>
@@ -41,7 +41,7 @@ Deno.test("openapi: every address that machines call has its operation, and no o
   for (const page of pages) assert.ok(routes[page], `${page} is no address any more`);
 });
 
-Deno.test("openapi: names of operations are unique, and every path parameter is described", () => {
+Deno.test("openapi: operation ids are unique, and every path parameter is described", () => {
   const { document } = apiDocument();
   const names: string[] = [];
   for (const [address, methods] of Object.entries(apiDoc)) {
@@ -58,7 +58,7 @@ Deno.test("openapi: names of operations are unique, and every path parameter is 
   assert.equal(new Set(names).size, names.length);
 });
 
-Deno.test("openapi: every example is one that its schema takes, and every body has one", () => {
+Deno.test("openapi: every example is valid for its schema, and every body has one", () => {
   let checked = 0;
   const check = (...place: string[]) => {
     const examples = at(...place, "examples") ?? {};
@@ -94,7 +94,7 @@ Deno.test("openapi: every example is one that its schema takes, and every body h
   }
 });
 
-Deno.test("openapi: it is served to any page, once for each that asks, and says where the server is", async () => {
+Deno.test("openapi: it is served to any origin, once per copy, and names the server", async () => {
   using world = await createWorld();
   const { status, body, response } = await world.json("/openapi.json", { key: null });
   assert.equal(status, 200);
@@ -110,7 +110,7 @@ Deno.test("openapi: it is served to any page, once for each that asks, and says 
   assert.equal(preflight.status, 204);
 });
 
-Deno.test("openapi: what the document admits is not refused for its form, nor the other way round", async () => {
+Deno.test("openapi: what the document allows is not refused for its form, and vice versa", async () => {
   using world = await createWorld();
   await world.deposit("ada", "5");
   const schema = validatorAt("components", "schemas", "MoneyRequest");
@@ -138,7 +138,7 @@ Deno.test("openapi: what the document admits is not refused for its form, nor th
   assert.ok(cursors > 8, `${cursors}`);
 });
 
-Deno.test("openapi: users and subscriptions have the bounds in it that they are judged by", async () => {
+Deno.test("openapi: users and subscriptions are documented with the bounds that are enforced", async () => {
   using world = await createWorld();
   await world.deposit("ada", "5");
   const [path, url] = ["/v1/webhooks/subscriptions", "https://hooks.test/"];
@@ -161,7 +161,7 @@ Deno.test("openapi: users and subscriptions have the bounds in it that they are 
   }
 });
 
-Deno.test("openapi: a summary's times and a request's own name are as they are taken", async () => {
+Deno.test("openapi: a summary's times and a request's own id are documented as they are parsed", async () => {
   using world = await createWorld();
   const { ajv } = apiDocument();
   const path = "/v1/admin/projects/{projectId}/summary";
@@ -186,7 +186,7 @@ Deno.test("openapi: a summary's times and a request's own name are as they are t
   }
 });
 
-Deno.test("openapi: who does not read on holds a slice of the document or its page, and no more", async () => {
+Deno.test("openapi: a slow reader holds a slice of the document or its page, and no more", async () => {
   using world = await createWorld();
   // As it is served: a world's own app reads each answer first.
   const app = await createApp({ ...world.deps, metrics: createMetrics() });

@@ -6,20 +6,20 @@ const cellsOf = (table: string) =>
   table.split("\n").filter((line) => !/^\|[\s|-]+$/.test(line))
     .map((line) => line.split("|").map((cell) => cell.trim()));
 
-Deno.test("readme: its table of events is the one of the schemas", async () => {
+Deno.test("readme: its table of events is generated from the schemas", async () => {
   const text = await Deno.readTextFile(new URL("../../README.md", import.meta.url));
   const [, table = ""] = /<!-- events -->\n\n?([^]*?)\n\n?<!-- \/events -->/.exec(text) ?? [];
   assert.deepEqual(cellsOf(table), cellsOf(eventsTable()));
 });
 
-Deno.test("readme: its links to files lead to files", async () => {
+Deno.test("readme: its links to files work", async () => {
   const text = await Deno.readTextFile(new URL("../../README.md", import.meta.url));
   const links = [...text.matchAll(/\]\((?!https?:|#)([^)#]+)/g)].map(([, link = ""]) => link);
   assert.ok(links.length > 0);
   for (const link of links) await Deno.stat(new URL(`../../${link}`, import.meta.url));
 });
 
-Deno.test("readme: its links into guides lead to headings that are there", async () => {
+Deno.test("readme: its links into guides lead to existing headings", async () => {
   const text = await Deno.readTextFile(new URL("../../README.md", import.meta.url));
   const links = [...text.matchAll(/\]\((guides\/[^)#]+)#([^)]+)\)/g)];
   assert.ok(links.length >= 3, "a stream, a balance and the activities");
@@ -33,7 +33,7 @@ Deno.test("readme: its links into guides lead to headings that are there", async
 /** What a heading is called in an address, as GitHub does. */
 const placeOf = (title: string) => title.toLowerCase().replace(/[^\w -]/g, "").replaceAll(" ", "-");
 
-Deno.test("readme: the operator's commands are commands, with the options that they have", async () => {
+Deno.test("readme: the operator's commands exist, with their options", async () => {
   const text = await Deno.readTextFile(new URL("../../README.md", import.meta.url));
   const lines = [...text.matchAll(/^deno task farebox (.+)$/gm)].map(([, line = ""]) => line);
   assert.ok(lines.length > 5);

@@ -51,7 +51,7 @@ Deno.test("completions: a whole response is passed on and charged by its usage",
   assert.equal((await usageOf(world)).length, 1);
 });
 
-Deno.test("completions: a stream is metered, and its usage comes only where it was asked for", async () => {
+Deno.test("completions: a stream is metered, and its usage is sent only if requested", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   const chunks = [
@@ -71,7 +71,7 @@ Deno.test("completions: a stream is metered, and its usage comes only where it w
   assert.deepEqual(world.upstream.calls[0]?.body.stream_options, { include_usage: true });
 });
 
-Deno.test("completions: without money the text is the message with the link, whole and streamed", async () => {
+Deno.test("completions: without a balance the text is the message with the link, whole and streamed", async () => {
   using world = await createWorld();
   const { status, body: got, response } = await complete(world);
   assert.equal(status, 200);
@@ -104,7 +104,7 @@ Deno.test("completions: the hold covers every prompt, and the larger of n and be
   assert.deepEqual((await usageOf(world, "eve")).map(({ amount }) => amount), ["0.001203"]);
 });
 
-Deno.test("completions: where the upstream counts nothing, an echoed prompt is no output", async () => {
+Deno.test("completions: where the upstream reports no usage, an echoed prompt is not output", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   const prompt = "word ".repeat(100);
@@ -122,7 +122,7 @@ Deno.test("completions: where the upstream counts nothing, an echoed prompt is n
   assert.deepEqual(entries.map(({ usage }) => usage.source), ["estimated", "estimated"]);
 });
 
-Deno.test("completions: token ids are a prompt, and count as many tokens as they are", async () => {
+Deno.test("completions: token ids are a prompt, and count as that many tokens", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   world.upstream.reply(() => Response.json({ ...head, choices: [choice("Hi", "stop")] }));
@@ -131,7 +131,7 @@ Deno.test("completions: token ids are a prompt, and count as many tokens as they
   assert.deepEqual((await usageOf(world)).map(({ usage }) => usage.uncachedInputTokens), [3, 3]);
 });
 
-Deno.test("completions: what is malformed is a 400 that names the field", async () => {
+Deno.test("completions: a malformed request is a 400 that names the field", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   for (

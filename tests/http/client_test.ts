@@ -122,7 +122,7 @@ async function textOf({ body }: UpstreamResponse): Promise<string> {
 
 const ok = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
-Deno.test("http: one connection serves one request after the other, another one those beside it", async () => {
+Deno.test("http: one connection serves one request after another, a second one concurrent requests", async () => {
   using server = startServer((line) => line.send(ok));
   const { ask } = startClient();
   const body = '{"text":"zoë €"}';
@@ -141,7 +141,7 @@ Deno.test("http: one connection serves one request after the other, another one 
   assert.match(server.connections[1]?.received ?? "", /^GET \/beside .*\r\n\r\nGET \/next /s);
 });
 
-Deno.test("http: a server may say 16 times that it is on its way, and no more", async () => {
+Deno.test("http: a server may send 16 interim responses, and no more", async () => {
   let times = 16;
   using server = startServer((line) =>
     line.send("HTTP/1.1 103 On its way\r\n\r\n".repeat(times) + ok)
@@ -149,10 +149,10 @@ Deno.test("http: a server may say 16 times that it is on its way, and no more", 
   const { ask } = startClient();
   assert.equal(await textOf(await ask(server.url)), "ok");
   times++;
-  await assert.rejects(ask(server.url), /more than 16 heads/);
+  await assert.rejects(ask(server.url), /more than 16 interim responses/);
 });
 
-Deno.test("http: a connection that its server has left is not asked", async () => {
+Deno.test("http: a connection that its server has closed is not used", async () => {
   using server = startServer(async (line) => {
     await line.send(ok);
     line.close();
@@ -165,7 +165,7 @@ Deno.test("http: a connection that its server has left is not asked", async () =
   assert.equal(server.connections.length, 3);
 });
 
-Deno.test("http: of the connections that are kept, the one that its server leaves goes alone", async () => {
+Deno.test("http: of the kept connections, only the one that its server closes is dropped", async () => {
   using server = startServer((line) => line.send(ok));
   const { ask } = startClient();
   const together = () =>
@@ -180,7 +180,7 @@ Deno.test("http: of the connections that are kept, the one that its server leave
   assert.equal(server.connections.length, 4, "two are used again");
 });
 
-Deno.test("http: of the connections that are kept, the one whose time is over goes alone", async () => {
+Deno.test("http: of the kept connections, only the expired one is dropped", async () => {
   const short = ok.replace("\r\n", "\r\nkeep-alive: timeout=2\r\n");
   using server = startServer((line) => line.send(line === server.connections[0] ? short : ok));
   const { ask, pass } = startClient();
@@ -194,7 +194,7 @@ Deno.test("http: of the connections that are kept, the one whose time is over go
   assert.equal(server.connections.length, 2, "the other is used again");
 });
 
-Deno.test("http: a kept connection that ends as soon as it is asked is none; its request goes by another", async () => {
+Deno.test("http: if a kept connection closes as soon as it is used, its request goes by another", async () => {
   using server = startServer((line) => {
     if (line === server.connections[0] && line.received.includes("/second")) return line.close();
     return line.send(ok);
@@ -223,7 +223,7 @@ for (
     }],
   ] as const
 ) {
-  Deno.test(`http: what was sent by a connection ${what} is sent once, also when its server leaves`, async () => {
+  Deno.test(`http: a request sent on a connection ${what} is sent once, also when its server closes`, async () => {
     const client = startClient();
     using server = startServer(async (line) => {
       await leave(line, client);
@@ -258,7 +258,7 @@ for (
   });
 }
 
-Deno.test("http: a call that is aborted ends its connection, before an answer and in its middle", async () => {
+Deno.test("http: an aborted call closes its connection, before a response and in the middle of one", async () => {
   const half = "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf";
   using server = startServer((line) => line.received.includes("/half") && line.send(half));
   const { ask } = startClient();
@@ -279,7 +279,7 @@ Deno.test("http: a call that is aborted ends its connection, before an answer an
   await assert.rejects(ask(server.url, { signal: AbortSignal.abort() }));
 });
 
-Deno.test("http: an answer to a body that is still being sent is read, and its connection not kept", async () => {
+Deno.test("http: a response to a body that is still being sent is read, and its connection not kept", async () => {
   const answer = "HTTP/1.1 413 Too Large\r\ncontent-length: 3\r\n\r\nbig";
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const url = `http://127.0.0.1:${(listener.addr as Deno.NetAddr).port}`;
@@ -295,7 +295,7 @@ Deno.test("http: an answer to a body that is still being sent is read, and its c
   listener.close();
 });
 
-Deno.test("http: a body that is let go ends its connection, one that is finished may keep it", async () => {
+Deno.test("http: a canceled body closes its connection, a finished one may keep it", async () => {
   const head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n";
   using server = startServer((line) => line.send(head));
   const { ask, pass } = startClient();
@@ -319,16 +319,19 @@ Deno.test("http: a body that is let go ends its connection, one that is finished
   });
 });
 
-Deno.test("http: a header that would become another is not sent", async () => {
+Deno.test("http: a header value that would start another header is not sent", async () => {
   using server = startServer((line) => line.send(ok));
   const { ask } = startClient();
   for (const value of ["a\r\nb: c", "a\nb", "zoë", "\0"]) {
-    await assert.rejects(ask(server.url, { headers: { "x-a": value } }), /x-a cannot be sent/);
+    await assert.rejects(
+      ask(server.url, { headers: { "x-a": value } }),
+      /x-a contains characters that cannot be sent/,
+    );
   }
   assert.equal(server.connections.length, 0);
 });
 
-Deno.test("http: small reads beyond some wait for their turn, so that others have theirs", async () => {
+Deno.test("http: beyond a number, small reads wait for their turn, so that others get theirs", async () => {
   using server = startServer(async (line) => {
     await line.send("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n");
     for (let n = 0; n < 80; n++) {

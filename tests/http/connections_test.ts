@@ -100,7 +100,7 @@ const settled = () => new Promise((resolve) => setTimeout(resolve, 0));
 const ok = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 const chunked = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
 
-Deno.test("http: a server is where its address says, and behind TLS kept for longer", async () => {
+Deno.test("http: a server is reached at its URL's address, and kept for longer behind TLS", async () => {
   for (
     const [url, server, keptMs] of [
       ["http://a.test/v1", { hostname: "a.test", port: 80, secure: false }, 4_000],
@@ -121,7 +121,7 @@ Deno.test("http: a server is where its address says, and behind TLS kept for lon
   }
 });
 
-Deno.test("http: a request that is taken in pieces is sent whole, and once", async () => {
+Deno.test("http: a request that the socket takes in parts is sent whole, and once", async () => {
   const { ask, lines } = startClient(({ say }) => say(ok), 3);
   const body = "What is the weather like in Zurich today?";
   assert.equal(await textOf(await ask("http://a.test/", { method: "POST", body })), "ok");
@@ -131,7 +131,7 @@ Deno.test("http: a request that is taken in pieces is sent whole, and once", asy
   );
 });
 
-Deno.test("http: a call that is aborted once it is over does not end the next one on its connection", async () => {
+Deno.test("http: aborting a call after its end does not affect the next one on its connection", async () => {
   let says = ok;
   const { ask, lines } = startClient(({ say }) => say(says));
   const first = new AbortController();
@@ -144,7 +144,7 @@ Deno.test("http: a call that is aborted once it is over does not end the next on
   assert.equal(lines.length, 1);
 });
 
-Deno.test("http: a call that is given up before it begins is not sent, also where a connection waits", async () => {
+Deno.test("http: a call aborted before it starts is not sent, also where a connection is kept", async () => {
   const { ask, lines } = startClient(({ say }) => say(ok));
   await textOf(await ask("http://a.test/first"));
   const refused = ask("http://a.test/second", { signal: AbortSignal.abort(new Error("gone")) });
@@ -152,7 +152,7 @@ Deno.test("http: a call that is given up before it begins is not sent, also wher
   assert.doesNotMatch(lines.map(({ sent }) => sent).join(""), /second/);
 });
 
-Deno.test("http: before anything is sent, that is told: by a new connection, a kept one, and one instead of it", async () => {
+Deno.test("http: onSend is called before anything is sent: on a new connection, a kept one, and its replacement", async () => {
   const { ask, lines } = startClient((line) => {
     if (line.sent.includes("/third") && lines.length === 1) line.closed = true;
     line.say(ok);
@@ -173,7 +173,7 @@ Deno.test("http: before anything is sent, that is told: by a new connection, a k
   assert.equal(lines.length, 2);
 });
 
-Deno.test("http: of what is left of a finished body 16 KiB are read, and the connection ended", async () => {
+Deno.test("http: 16 KiB of a finished body's rest are read, and then the connection is closed", async () => {
   const { ask, lines } = startClient(({ say }) => say(chunked));
   const { body } = await ask("http://a.test/");
   body.finish();
@@ -185,7 +185,7 @@ Deno.test("http: of what is left of a finished body 16 KiB are read, and the con
   assert.equal(lines[0]?.closed, true);
 });
 
-Deno.test("http: a connection that was kept for the end of a body in time is not ended later", async () => {
+Deno.test("http: a connection kept after a body's end in time is not closed later", async () => {
   const { ask, lines, timers } = startClient(({ say }) => say(`${chunked}2\r\nok\r\n`));
   const { body } = await ask("http://a.test/");
   await body.read();
@@ -197,7 +197,7 @@ Deno.test("http: a connection that was kept for the end of a body in time is not
   assert.deepEqual([lines.length, timers.length], [1, 0], "nor that, once it is asked again");
 });
 
-Deno.test("http: a body that was let go is at its end, also while it was waited for", async () => {
+Deno.test("http: a canceled body is at its end, also while it was being read", async () => {
   const { ask } = startClient(({ say }) => say(`${chunked}2\r\nok\r\n`));
   const { body } = await ask("http://a.test/");
   await body.read();
@@ -241,7 +241,7 @@ Deno.test("http: a large body waits for no turn, however many reads it takes", a
   assert.equal(length, size);
 });
 
-Deno.test("http: reads have their turn anew with each tick, and those beyond wait for the next, each time", async () => {
+Deno.test("http: reads get new turns with each tick, and further ones wait for the next", async () => {
   const { clock, time, timers } = createTimers();
   const pace = new Pace(clock);
   const free = () => {

@@ -36,7 +36,7 @@ async function compressed(format: "gzip" | "deflate", encoding: string) {
   return { state, response };
 }
 
-Deno.test("http: what a server compresses unasked is inflated, by either name, however it is written", async () => {
+Deno.test("http: a response that is compressed unasked is inflated, under either name of the coding", async () => {
   for (
     const [format, name] of [["gzip", "gzip"], ["deflate", "deflate"], ["gzip", "GZip"]] as const
   ) {
@@ -47,7 +47,7 @@ Deno.test("http: what a server compresses unasked is inflated, by either name, h
   assert.equal(inflated(response, unaborted), response, "what it cannot read it leaves alone");
 });
 
-Deno.test("http: whoever lets go of what is inflated lets go of its server", async () => {
+Deno.test("http: canceling an inflated body cancels the server's response", async () => {
   const { response, state } = await compressed("gzip", "gzip");
   const { body } = inflated(response, unaborted);
   await body.read();
@@ -68,12 +68,12 @@ async function askOf(body: ReadableStream<Uint8Array<ArrayBuffer>>, signal: Abor
   return { asked, ...await ask({ ...request, method: "GET" }) };
 }
 
-Deno.test("http: a fetch follows no redirect, which would carry the key elsewhere", async () => {
+Deno.test("http: a fetch follows no redirect, which would send the key elsewhere", async () => {
   const { asked } = await askOf(new ReadableStream(), unaborted);
   assert.deepEqual(asked.map(({ redirect }) => redirect), ["manual"]);
 });
 
-Deno.test("http: a body that was fetched ends with its call, also where its server minds that", async () => {
+Deno.test("http: a fetched body ends with its call, also where its server ignores the abort", async () => {
   let reason: unknown = null;
   const call = new AbortController();
   const silent = new ReadableStream<Uint8Array<ArrayBuffer>>({

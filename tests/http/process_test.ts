@@ -18,7 +18,7 @@ async function chat(farebox: Farebox, key: string, stream = false) {
   return { status: response.status, text: await response.text() };
 }
 
-Deno.test("http: a model's server is asked by TLS, by the name that its certificate is for", async () => {
+Deno.test("http: an upstream is called by TLS, with the host name that its certificate is for", async () => {
   await using server = Deno.serve({
     hostname: "127.0.0.1",
     port: 0,
@@ -48,7 +48,7 @@ Deno.test("http: a model's server is asked by TLS, by the name that its certific
   }
 });
 
-Deno.test("http: where a proxy is set, the model's server is asked by it", async () => {
+Deno.test("http: if a proxy is set, the upstream is called through it", async () => {
   const asked: string[] = [];
   await using proxy = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, (request) => {
     asked.push(request.url);

@@ -55,7 +55,7 @@ Deno.test("proxy: NO_PROXY names hosts, domains, ports, addresses, or everything
   }
 });
 
-Deno.test("proxy: what is no URL, or of a scheme that is not supported, names its variable", () => {
+Deno.test("proxy: an invalid URL, or an unsupported scheme, is an error that names its variable", () => {
   for (
     const [url, said] of [["socks5://p", /ALL_PROXY.*socks5/], ["http://", /ALL_PROXY/]] as const
   ) {
@@ -137,7 +137,7 @@ Deno.test("proxy: a secure upstream is reached through a tunnel, with the proxy'
   ]);
 });
 
-Deno.test("proxy: one that refuses is named with its status, and nothing was sent", async () => {
+Deno.test("proxy: a proxy that refuses is reported with its status, and nothing was sent", async () => {
   using proxy = startProxy("HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", 0);
   let sent = false;
   const client = clientBy({ ...proxy.proxy, authorization: null });
@@ -165,7 +165,7 @@ Deno.test("proxy: a plain request goes to the proxy with its whole URL", async (
 
 for (const through of ["no proxy", "a tunnel", "a proxy that does not answer"]) {
   for (const kind of ["plain", "traced"]) {
-    Deno.test(`http: who leaves a TLS handshake that never ends was sent nothing: ${through}, ${kind}`, async () => {
+    Deno.test(`http: nothing counts as sent during a TLS handshake that never completes: ${through}, ${kind}`, async () => {
       // It accepts the connection, and never answers the handshake.
       using silent = startProxy(null, 0);
       using tunnel = startProxy("HTTP/1.1 200 OK\r\n\r\n", silent.proxy.port);

@@ -125,7 +125,7 @@ Deno.test("config: on Deno Deploy the database is the platform's, and never a fi
   for (const KV_PATH of ["file:///tmp/farebox.kv", "postgres://kv.test/farebox", "s3://kv.test"]) {
     assert.throws(
       () => readConfig({ ...environment, KV_PATH }, { dev: false }),
-      /KV_PATH must be a file's path/,
+      /KV_PATH must be the path of a file/,
     );
   }
   const elsewhere = readConfig({ ...environment, KV_PATH: "https://kv.test" }, { dev: false });

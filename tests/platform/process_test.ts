@@ -222,7 +222,7 @@ Deno.test("process: a SECRETS_KEY that opens nothing refuses to start, and says 
   for (const wrong of [other, ""]) {
     const { code, complaint } = await refusedStart(options(wrong));
     assert.deepEqual([code, wrong], [1, wrong], complaint);
-    assert.match(complaint, /cannot start:\nSECRETS_KEY opens none of the secrets/);
+    assert.match(complaint, /cannot start:\nSECRETS_KEY decrypts none of the secrets/);
   }
   await using changed = await startFarebox(options(`${other},${serviceEnv.SECRETS_KEY}`));
   assert.equal((await changed.call("/readyz")).status, 200);

@@ -61,7 +61,7 @@ Deno.test("start: a place that cannot be listened on is told by its setting", as
   await using folder = await makeFolder();
   using taken = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const cases: [Record<string, string>, RegExp][] = [
-    [{ PORT: String(taken.addr.port) }, /^PORT \d+ is in use by another process: .*PORT$/],
+    [{ PORT: String(taken.addr.port) }, /^PORT \d+ is in use by another process\. .*PORT$/],
     [{ HOST: "192.0.2.5" }, /^HOST 192\.0\.2\.5 is not an address of this machine$/],
     [{ HOST: "farebox.invalid" }, /^HOST farebox\.invalid cannot be used to listen: /],
     [{ HOST: "a b" }, /^HOST a b cannot be used to listen: /],
@@ -101,7 +101,7 @@ Deno.test("start: a database that cannot be opened is told by its setting", asyn
     [at("text.kv/farebox.kv"), /^KV_PATH \S+ cannot be written: .*mkdir/],
     [at("folder"), /^KV_PATH \S+folder is a folder. Name a file in it$/],
     [at("text.kv"), /^KV_PATH \S+text\.kv cannot be opened as a database: file is not a database$/],
-    ["https://127.0.0.1:9", /^DENO_KV_ACCESS_TOKEN is required: KV_PATH is /],
+    ["https://127.0.0.1:9", /^DENO_KV_ACCESS_TOKEN is required, because KV_PATH is /],
     ["ftp://127.0.0.1:9", /^KV_PATH must be a file.s path, or /],
   ];
   for (const [KV_PATH, told] of cases) {
@@ -144,5 +144,5 @@ Deno.test("start: with a SECRETS_KEY that opens nothing, no delivery is tried", 
   const wrong = { ...env, SECRETS_KEY: btoa("fedcba9876543210fedcba9876543210") };
   const { code, complaint, log } = await refusedStart({ folder: folder.path, env: wrong });
   assert.deepEqual([code, log], [1, ""], complaint);
-  assert.match(complaint, /cannot start:\nSECRETS_KEY opens none of the secrets/);
+  assert.match(complaint, /cannot start:\nSECRETS_KEY decrypts none of the secrets/);
 });
