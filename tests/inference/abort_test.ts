@@ -35,7 +35,7 @@ function finish(fed: FedStream): void {
   fed.send("[DONE]");
 }
 
-Deno.test("chat abort: a caller who leaves lets the upstream go, and pays for what came", async () => {
+Deno.test("chat abort: a caller who disconnects ends the upstream's response, and pays for what arrived", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   const { fed, reader } = await streaming(world, ["Hello", " there", ","]);
@@ -55,7 +55,7 @@ Deno.test("chat abort: a caller who leaves lets the upstream go, and pays for wh
   });
 });
 
-Deno.test("chat abort: a caller who leaves while the next piece is awaited pays for what came", async () => {
+Deno.test("chat abort: a caller who disconnects while the next chunk is awaited pays for what arrived", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   const { fed, reader } = await streaming(world, ["Hello there"]);
@@ -68,7 +68,7 @@ Deno.test("chat abort: a caller who leaves while the next piece is awaited pays 
   assert.equal((await world.balance("ada")).held, "0");
 });
 
-Deno.test("chat abort: who leaves after a usage that came early pays for what came since, too", async () => {
+Deno.test("chat abort: after an early usage report, a caller who disconnects also pays for later output", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   const { fed, reader } = await streaming(world, []);
@@ -83,7 +83,7 @@ Deno.test("chat abort: who leaves after a usage that came early pays for what ca
   assert.equal((await usageOf(world))[0]?.amount, "0.000016"); // 10 of prompt and 3 * 2
 });
 
-Deno.test("chat abort: who leaves a stream with usage on every chunk pays by the last one", async () => {
+Deno.test("chat abort: with usage on every chunk, a caller who disconnects pays by the last report", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   const { fed, reader } = await streaming(world, []);
@@ -99,7 +99,7 @@ Deno.test("chat abort: who leaves a stream with usage on every chunk pays by the
   assert.equal((await usageOf(world))[0]?.amount, "0.000018"); // 10 of prompt and 4 * 2
 });
 
-Deno.test("chat abort: who leaves before the first token pays for the prompt", async () => {
+Deno.test("chat abort: a caller who disconnects before the first token pays for the prompt", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   const { fed, reader } = await streaming(world, []);
@@ -111,7 +111,7 @@ Deno.test("chat abort: who leaves before the first token pays for the prompt", a
   assert.equal((await world.balance("ada")).held, "0");
 });
 
-Deno.test("chat abort: who leaves before the upstream's headers pays for the prompt", async () => {
+Deno.test("chat abort: a caller who disconnects before the upstream's headers pays for the prompt", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   const left = new AbortController();
@@ -126,7 +126,7 @@ Deno.test("chat abort: who leaves before the upstream's headers pays for the pro
   assert.equal(world.app.running.size, 0);
 });
 
-Deno.test("chat abort: who has left before the upstream is called does not hold on to it", async () => {
+Deno.test("chat abort: a caller who has disconnected before the upstream is called leaves no call behind", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   world.upstream.reply(() => new Promise(() => {}));
@@ -139,7 +139,7 @@ Deno.test("chat abort: who has left before the upstream is called does not hold 
 });
 
 for (const stage of ["before", "during"]) {
-  Deno.test(`chat abort: an answer that is not streamed, left ${stage}, is charged exactly`, async () => {
+  Deno.test(`chat abort: a response that is not streamed, abandoned ${stage}, is charged exactly`, async () => {
     using world = await createWorld();
     await world.deposit("ada", "1");
     const left = new AbortController();
@@ -170,7 +170,7 @@ const drains: [string, Record<string, unknown>, Record<string, unknown>][] = [
 ];
 
 for (const [name, project, fields] of drains) {
-  Deno.test(`chat abort: with ${name} the answer is drained and charged exactly`, async () => {
+  Deno.test(`chat abort: with ${name} the response is drained and charged exactly`, async () => {
     using world = await createWorld({ project });
     await world.deposit("ada", "1");
     const { fed, reader } = await streaming(world, ["Hello"], fields);
@@ -186,7 +186,7 @@ for (const [name, project, fields] of drains) {
   });
 }
 
-Deno.test("chat abort: who leaves a model that thinks before its headers pays for all of it", async () => {
+Deno.test("chat abort: a caller who leaves a reasoning model before its headers pays for all of it", async () => {
   const models = { "test-model": { ...price, reasoning: true } };
   using world = await createWorld({ project: { pricing: { models } } });
   await world.deposit("ada", "1");
@@ -202,7 +202,7 @@ Deno.test("chat abort: who leaves a model that thinks before its headers pays fo
   assert.equal((await world.balance("ada")).held, "0");
 });
 
-Deno.test("chat abort: a price that says estimate wins over reasoning", async () => {
+Deno.test("chat abort: a price with onAbort estimate takes precedence over reasoning", async () => {
   const models = { "test-model": { ...price, reasoning: true, onAbort: "estimate" } };
   using world = await createWorld({ project: { pricing: { models } } });
   await world.deposit("ada", "1");
@@ -213,7 +213,7 @@ Deno.test("chat abort: a price that says estimate wins over reasoning", async ()
   assert.equal((await usageOf(world))[0]?.usage.source, "estimated"); // case 51
 });
 
-Deno.test("chat abort: a drained upstream that goes silent is let go at its limit", async () => {
+Deno.test("chat abort: a drained upstream that goes silent is aborted at its limit", async () => {
   using world = await createWorld({ env: { UPSTREAM_IDLE_MS: "30000" } });
   await world.deposit("ada", "1");
   const { fed, reader } = await streaming(world, ["Hello there"], { reasoning_effort: "low" });
@@ -225,7 +225,7 @@ Deno.test("chat abort: a drained upstream that goes silent is let go at its limi
   assert.equal((await world.balance("ada")).held, "0");
 });
 
-Deno.test("chat abort: leaving at the very end charges once", async () => {
+Deno.test("chat abort: disconnecting at the very end charges once", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   for (let reads = 0; reads < 8; reads++) {
@@ -266,7 +266,7 @@ const stopping = new ApiError(503, {
   code: "server_shutdown",
 });
 
-Deno.test("chat abort: an answer that is cut short tells its reader, and what came is charged", async () => {
+Deno.test("chat abort: a response that is cut short tells its reader, and what arrived is charged", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   const { fed, reader } = await streaming(world, ["Hello there"]);
@@ -280,7 +280,7 @@ Deno.test("chat abort: an answer that is cut short tells its reader, and what ca
   assert.equal((await world.balance("ada")).held, "0");
 });
 
-Deno.test("chat abort: who leaves before the model answers lets it go, and pays for the prompt", async () => {
+Deno.test("chat abort: a caller who leaves before the model responds ends the call, and pays for the prompt", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   world.upstream.once(() => new Promise(() => {}));
@@ -297,7 +297,7 @@ Deno.test("chat abort: who leaves before the model answers lets it go, and pays 
   assert.equal((await world.balance("ada")).held, "0");
 });
 
-Deno.test("chat abort: an answer that comes late is passed on whole", async () => {
+Deno.test("chat abort: a late response is passed on whole", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   world.upstream.once(async () => {
@@ -311,7 +311,7 @@ Deno.test("chat abort: an answer that comes late is passed on whole", async () =
   assert.equal((await usageOf(world))[0]?.usage.source, "provider");
 });
 
-Deno.test("chat abort: an answer that is cut short ends also when its reader does not read on", async () => {
+Deno.test("chat abort: a response that is cut short ends even if its reader does not read on", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   const { fed } = await streaming(world, ["Hello there"]);
@@ -323,7 +323,7 @@ Deno.test("chat abort: an answer that is cut short ends also when its reader doe
   assert.equal((await world.balance("ada")).held, "0");
 });
 
-Deno.test("chat abort: an answer that is not streamed and cut short is free", async () => {
+Deno.test("chat abort: a response that is not streamed and cut short is free", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   world.upstream.once(() => {

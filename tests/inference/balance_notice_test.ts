@@ -30,7 +30,7 @@ for (
     [";;;,,=", `Helper: $0.00 left. Go to ${link}`],
   ] as const
 ) {
-  Deno.test(`messages: a caller of '${languages}' reads the project's words for it`, async () => {
+  Deno.test(`messages: a caller with '${languages}' gets the project's message in it`, async () => {
     using world = await speakingWorld();
     const headers = languages === null ? {} : { "accept-language": languages };
     const { body } = await chat(world, {}, { headers });
@@ -43,7 +43,7 @@ for (
   });
 }
 
-Deno.test("messages: a template without the link, or with what nothing fills, is 400", async () => {
+Deno.test("messages: a template without the link, or with an unknown placeholder, is 400", async () => {
   using world = await createWorld();
   const path = `/v1/admin/projects/${world.projectId}`;
   for (
@@ -63,7 +63,7 @@ Deno.test("messages: a template without the link, or with what nothing fills, is
   }
 });
 
-Deno.test("messages: an answer warns of a low balance, whole and streamed, and not before", async () => {
+Deno.test("messages: a response warns of a low balance, whole and streamed, and not earlier", async () => {
   using world = await createWorld({ project: { lowBalance: "1", messages } });
   await world.deposit("ada", "1.00003");
   const headers = { "accept-language": "de" };
@@ -89,7 +89,7 @@ Deno.test("messages: an answer warns of a low balance, whole and streamed, and n
   assert.equal((await chat(world, json)).body.choices[0].message.content, "Hello there");
 });
 
-Deno.test("messages: a streamed answer warns where it brings the balance below, and not before", async () => {
+Deno.test("messages: a streamed response warns when it brings the balance below, and not earlier", async () => {
   using world = await createWorld({ project: { lowBalance: "1" } });
   await world.deposit("ada", "1.00003");
   for (const isLow of [false, true]) {
@@ -104,7 +104,7 @@ Deno.test("messages: a streamed answer warns where it brings the balance below, 
   }
 });
 
-Deno.test("messages: a warning and a cut tell the balance that the answer leaves", async () => {
+Deno.test("messages: a warning and a cut state the balance after the response", async () => {
   const words = { low_balance: "Left: {{balance}}. {{url}}", cut: "Cut at {{balance}}. {{url}}" };
   const pricing = { models: { "test-model": { input: "1000", output: "2000" } } };
   const project = { lowBalance: "50", messages: { en: words }, pricing };
@@ -127,7 +127,7 @@ Deno.test("messages: a warning and a cut tell the balance that the answer leaves
   assert.equal(await left("bob"), "$0.00");
 });
 
-Deno.test("messages: a balance of more digits than one deposit has is told as it is", async () => {
+Deno.test("messages: a balance with more digits than one deposit has is stated exactly", async () => {
   const words = { spend_limit: "Left: {{balance}}. {{url}}" };
   const limits = { user: { spendPerDay: "0.000001" } };
   using world = await createWorld({
@@ -147,7 +147,7 @@ for (
     ["that ends in a piece of its own", [["Hello", null], [null, "length"]], "Hello", "length"],
   ] satisfies [string, [string | null, string | null][], string, string][]
 ) {
-  Deno.test(`messages: a warning stands once, behind all of the text, in a stream ${name}`, async () => {
+  Deno.test(`messages: a warning appears once, after all of the text, in a stream ${name}`, async () => {
     using world = await createWorld({ project: { lowBalance: "5" } });
     await world.deposit("ada", "1");
     const deltas = pieces.map(([content, end]) => chunk(content === null ? {} : { content }, end));
@@ -162,7 +162,7 @@ for (
   });
 }
 
-Deno.test("trial: a user's first operation brings the credits, once, and says so", async () => {
+Deno.test("trial: a user's first operation grants the credits, once, and emits the event", async () => {
   using world = await createWorld({ project: { trialCredits: "0.5" } });
   const answers = await Promise.all(Array.from({ length: 5 }, () => chat(world)));
   assert.deepEqual(answers.map(({ body }) => body.paywall), Array(5).fill(undefined));
@@ -172,7 +172,7 @@ Deno.test("trial: a user's first operation brings the credits, once, and says so
   assert.equal((await usageOf(world)).length, 5);
 });
 
-Deno.test("trial: it pays a first charge, and is there after a first refusal or deposit", async () => {
+Deno.test("trial: it pays for a first charge, and is granted after a first refusal or deposit", async () => {
   using world = await createWorld({ project: { trialCredits: "0.5" } });
   const charge = (user: string, amount: string) =>
     world.json("/v1/user/charge", { body: { user, amount } });
@@ -200,7 +200,7 @@ const contents: [string, unknown, unknown][] = [
 ];
 
 for (const [name, content, kind] of contents) {
-  Deno.test(`chat: a clamped answer of ${name} has the link at its end, too`, async () => {
+  Deno.test(`chat: a clamped response of ${name} has the link at its end, too`, async () => {
     const models = { "test-model": { input: "1", output: "1000", maxOutputTokens: 1000 } };
     using world = await createWorld({ project: { pricing: { models } } });
     await world.deposit("ada", "0.05");
@@ -215,7 +215,7 @@ for (const [name, content, kind] of contents) {
   });
 }
 
-Deno.test("chat: an answer that a spending limit cut sends nobody to top up", async () => {
+Deno.test("chat: a response cut by a spending limit sends no one to top up", async () => {
   const models = { "test-model": { input: "1", output: "1000", maxOutputTokens: 1000 } };
   const limits = { user: { spendPerDay: "0.05" } };
   using world = await createWorld({ project: { pricing: { models }, limits } });

@@ -6,7 +6,7 @@ import { completion, helloStream, usage } from "../support/upstream.ts";
 /** 10 tokens in at 0.000001 and 5 out at 0.000002. */
 const helloCost = "0.00002";
 
-Deno.test("chat: an answer is OpenAI's, and costs exactly what the price says", async () => {
+Deno.test("chat: a response is OpenAI's, and costs exactly what the price states", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   const { status, body, response } = await chat(world);
@@ -97,7 +97,7 @@ const messages = [
   { role: "function", name: "old", content: "44" },
 ];
 
-Deno.test("chat: messages of every role and shape go on byte for byte", async () => {
+Deno.test("chat: messages of every role and shape are passed on byte for byte", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   const { status } = await chat(world, { messages });
@@ -106,7 +106,7 @@ Deno.test("chat: messages of every role and shape go on byte for byte", async ()
   assert.ok(text.includes(`"messages":${JSON.stringify(messages)}`), text); // case 15
 });
 
-Deno.test("chat: fields that we do not use go on as they were written", async () => {
+Deno.test("chat: fields that Farebox does not use are passed on unchanged", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   const fields = [
@@ -126,7 +126,7 @@ Deno.test("chat: fields that we do not use go on as they were written", async ()
   for (const field of fields) assert.ok(text.includes(field), `${field} in ${text}`); // case 16
 });
 
-Deno.test("chat: fields of the answer that we do not know come back unchanged", async () => {
+Deno.test("chat: unknown fields of the response are returned unchanged", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   const extra = { service_tier: "default", system_fingerprint: "fp", vendor: { trace: [1] } };
@@ -228,7 +228,7 @@ for (const [name, asked, sent] of bounds) {
   });
 }
 
-Deno.test("chat: tool calls and a JSON format come through whole", async () => {
+Deno.test("chat: tool calls and a JSON format are passed through whole", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   const tool_calls = [{
@@ -274,7 +274,7 @@ function compressed(response: Response, encoding: "gzip" | "deflate"): Response 
 }
 
 for (const encoding of ["gzip", "deflate"] as const) {
-  Deno.test(`chat: an upstream answer in ${encoding} is passed on plain, without its headers`, async () => {
+  Deno.test(`chat: an upstream response in ${encoding} is passed on plain, without its headers`, async () => {
     using world = await createWorld();
     await world.deposit("ada", "1");
     world.upstream.once(() => compressed(completion(), encoding));
@@ -290,7 +290,7 @@ for (const encoding of ["gzip", "deflate"] as const) {
   });
 }
 
-Deno.test("chat: a compressed answer that inflates beyond the bound is 502, and frees its hold", async () => {
+Deno.test("chat: a compressed response that inflates beyond the bound is 502, and releases its hold", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   const bomb = new ReadableStream<Uint8Array<ArrayBuffer>>({
@@ -320,7 +320,7 @@ Deno.test("chat: the price at admission is the price charged", async () => {
   assert.equal((await world.balance("ada")).balance, "0.99798");
 });
 
-Deno.test("chat: a request that meets new prices while it is admitted pays the new ones", async () => {
+Deno.test("chat: a request whose prices change during admission pays the new ones", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   await chat(world);
@@ -338,7 +338,7 @@ Deno.test("chat: a request that meets new prices while it is admitted pays the n
   assert.deepEqual(charged.sort(), [helloCost, ...costs].sort());
 });
 
-Deno.test("chat: an archived project takes no new chats, and its running answer settles", async () => {
+Deno.test("chat: an archived project takes no new chats, and its running call settles", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   world.upstream.once(async () => {

@@ -54,7 +54,7 @@ function slicesOf(text: string): string[] {
   return slices;
 }
 
-Deno.test("counting: slices of prose count as much as the whole", () => {
+Deno.test("counting: slices of prose count as many tokens as the whole", () => {
   const texts = [
     "The quick brown fox isn't as lazy as the dog, is it?\n\n  And again.\n",
     "const x = { a: [1, 2] };\n\tif (x.a[0] === 1) {\n    return `${x}`; // why\n}\n",
@@ -70,7 +70,7 @@ Deno.test("counting: slices of prose count as much as the whole", () => {
   }
 });
 
-Deno.test("counting: no slice ends within a character, and each cut adds a token at most", () => {
+Deno.test("counting: no slice ends within a character, and each cut adds at most a token", () => {
   for (const unit of ["\ud83d\ude42", "a\ud83d\ude42", "\u65e5\u672c\u8a9e"]) {
     const long = unit.repeat(10_000);
     const slices = slicesOf(long);
@@ -80,7 +80,7 @@ Deno.test("counting: no slice ends within a character, and each cut adds a token
   }
 });
 
-Deno.test("counting: others never wait long, however many are counted at once", async () => {
+Deno.test("counting: others never wait long, however many prompts are counted at once", async () => {
   const read = readMessages(manyMessages(1_000));
   const counted = Array.from({ length: 3 }, () => {
     const stretch = new TimeSlice(realClock);
@@ -150,7 +150,7 @@ function quoteFor(tokens: number, prompt: Partial<PromptSize>, its = terms) {
   return quoteCall(asked, its, size)(funds);
 }
 
-Deno.test("counting: it goes as far as the shortest answer leaves money for, and no further again", () => {
+Deno.test("counting: it stops at what the shortest response leaves money for, and does not go further again", () => {
   assert.deepEqual(quoteFor(1_000, {}), { countTo: 990 });
   assert.equal(quoteFor(9, {}), null);
   assert.equal(quoteFor(1_000, { atLeast: 991 }), null, "what is known of it is too much already");
@@ -173,7 +173,7 @@ Deno.test("counting: a prompt that costs nothing is not counted", () => {
   assert.equal(quoteFor(9, {}, { ...terms, price }), null);
 });
 
-Deno.test("counting: an answer that is counted twice at once is counted once, and wholly", async () => {
+Deno.test("counting: a response that is counted twice at once is counted once, and completely", async () => {
   const text = randomWords(100_000);
   const plausible = plausibleUsage(1, 1);
   const countInput = () => Promise.resolve(0);

@@ -39,7 +39,7 @@ Deno.test("chat: a value that a server quotes does not end others' exact usage",
 });
 
 for (const param of ["max_completion_tokens_", "max_completion_tokens"]) {
-  Deno.test(`chat: what a server says of ${param} in one request does not end a model for others`, async () => {
+  Deno.test(`chat: what a server says about ${param} in one request does not block a model for others`, async () => {
     using world = await createWorld({ project: { pricing: { models } } });
     await world.deposit("ada", "1");
     world.upstream.reply(({ body }) => {
@@ -77,7 +77,7 @@ Deno.test("chat: a server that changes its mind about the field of the bound is 
   }
 });
 
-Deno.test("chat: what was learnt of a server outlasts a change of its project's settings", async () => {
+Deno.test("chat: what was learned about a server survives a change of its project's settings", async () => {
   using world = await createWorld({ project: { upstream: { url: "https://models.test/v1" } } });
   await world.deposit("ada", "1");
   world.upstream.reply(({ body }) =>
@@ -94,7 +94,7 @@ Deno.test("chat: what was learnt of a server outlasts a change of its project's 
   assert.deepEqual(asked, [true, false, false]);
 });
 
-Deno.test("chat: a model that refuses stream_options ends no other's exact usage", async () => {
+Deno.test("chat: a model that refuses stream_options does not end others' exact usage", async () => {
   const price = { input: "1", output: "2" };
   using world = await createWorld({ project: { pricing: { models: { old: price, new: price } } } });
   await world.deposit("ada", "1");
@@ -176,7 +176,7 @@ const noRoom: [whose: string, message: (asked: number) => string, sent: number[]
 ];
 
 for (const [whose, message, sent] of noRoom) {
-  Deno.test(`chat: of ${whose} what is left beside the prompt is asked for`, async () => {
+  Deno.test(`chat: ${whose} is asked for what is left beside the prompt`, async () => {
     for (const behind of [false, true]) {
       using world = await createWorld({ project: { pricing: { models: unbound } } });
       await world.deposit("ada", "1");
@@ -204,7 +204,7 @@ for (
     [40_000, [16_384], 400],
   ] as const
 ) {
-  Deno.test(`chat: beside ${words} words that vLLM does not count, our own count says what is left`, async () => {
+  Deno.test(`chat: beside ${words} words that vLLM does not count, our own count tells what is left`, async () => {
     using world = await createWorld({ project: { pricing: { models: unbound } } });
     await world.deposit("ada", "1");
     world.upstream.reply(({ body }) => {
@@ -225,7 +225,7 @@ for (
 }
 
 for (const [whose, message, param, most, remembers] of tooLong) {
-  Deno.test(`chat: where nobody set a bound, ${whose}'s "too long" is answered by a shorter one`, async () => {
+  Deno.test(`chat: where no one set a bound, ${whose}'s "too long" leads to a shorter one`, async () => {
     using world = await createWorld({ project: { pricing: { models: unbound } } });
     await world.deposit("ada", "1");
     world.upstream.reply(({ body }) =>
@@ -243,7 +243,7 @@ for (const [whose, message, param, most, remembers] of tooLong) {
   });
 }
 
-Deno.test("chat: what a server leaves for an answer beside one prompt bounds no other", async () => {
+Deno.test("chat: what a server leaves for output beside one prompt does not bound others", async () => {
   using world = await createWorld({ project: { pricing: { models: unbound } } });
   await world.deposit("ada", "1");
   world.upstream.reply(({ body }) => {
@@ -261,7 +261,7 @@ Deno.test("chat: what a server leaves for an answer beside one prompt bounds no 
   assert.ok(long < 7_000 && short > 15_000, bounds.join());
 });
 
-Deno.test("chat: a prompt that is too long by itself is the caller's to mend, and asked for once", async () => {
+Deno.test("chat: a prompt that is too long by itself is the caller's error, and is sent once", async () => {
   using world = await createWorld({ project: { pricing: { models: unbound } } });
   await world.deposit("ada", "1");
   const message = "This model's maximum context length is 4096 tokens. However, you requested " +
@@ -283,7 +283,7 @@ const refusals: [string, unknown][] = [
 ];
 
 for (const [whose, told] of refusals) {
-  Deno.test(`chat: a refusal of stream_options in ${whose} shape is understood, and learnt`, async () => {
+  Deno.test(`chat: a refusal of stream_options in ${whose} format is understood, and learned`, async () => {
     using world = await createWorld();
     await world.deposit("ada", "1");
     world.upstream.reply(({ body }) =>
@@ -297,7 +297,7 @@ for (const [whose, told] of refusals) {
   });
 }
 
-Deno.test("chat: what FastAPI's servers find wrong is told, with the field", async () => {
+Deno.test("chat: errors of FastAPI servers are passed on, with the field", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   const detail = [{ loc: ["body", "top_k"], msg: "Input should be a valid integer" }];
@@ -311,7 +311,7 @@ Deno.test("chat: what FastAPI's servers find wrong is told, with the field", asy
 });
 
 for (const name of ["Model", "N", "MAX_TOKENS", "max_token\u017f", "Service_Tier"]) {
-  Deno.test(`chat: '${name}', which some servers take for its small letters, is refused`, async () => {
+  Deno.test(`chat: '${name}', which some servers read like its lower-case form, is refused`, async () => {
     using world = await createWorld();
     await world.deposit("ada", "1");
     const { status, body } = await chat(world, { [name]: 60 });
@@ -320,7 +320,7 @@ for (const name of ["Model", "N", "MAX_TOKENS", "max_token\u017f", "Service_Tier
   });
 }
 
-Deno.test("chat: thoughts that are sent under two names are counted once", async () => {
+Deno.test("chat: reasoning that is sent under two names is counted once", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   const thought = (text: string) => chunk({ reasoning: text, reasoning_content: text });
@@ -332,7 +332,7 @@ Deno.test("chat: thoughts that are sent under two names are counted once", async
   assert.equal((await usageOf(world))[0]?.usage.outputTokens, 302);
 });
 
-Deno.test("chat: thoughts beside an empty text of the other name are counted", async () => {
+Deno.test("chat: reasoning beside an empty text of the other name is counted", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   const thought = chunk({ reasoning: " a thought of seven words in a row", reasoning_content: "" });
@@ -342,7 +342,7 @@ Deno.test("chat: thoughts beside an empty text of the other name are counted", a
   assert.deepEqual([source, outputTokens], ["estimated", 8]);
 });
 
-Deno.test("chat: thoughts in parts, as Mistral sends them, are paid by who leaves", async () => {
+Deno.test("chat: reasoning in parts, as Mistral sends it, is paid for by a caller who disconnects", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   const fed = fedStream();
@@ -377,7 +377,7 @@ for (
     reasoning: { effort: "none" },
   }]
 ) {
-  Deno.test(`chat: ${JSON.stringify(off)} asks for no thoughts, so a short answer is worth having`, async () => {
+  Deno.test(`chat: ${JSON.stringify(off)} disables reasoning, so a short response is worth starting`, async () => {
     using world = await createWorld();
     await world.deposit("ada", "0.0005");
     assert.equal((await chat(world, off)).body.paywall, undefined);
@@ -388,7 +388,7 @@ for (
 for (
   const model of ["gpt-4o-search-preview", "gpt-4o-mini-search-preview", "gemini-2.5-flash-image"]
 ) {
-  Deno.test(`chat: the catalogue serves no ${model}, whose searches or images it has no price for`, async () => {
+  Deno.test(`chat: the catalogue does not serve ${model}, whose searches or images it has no price for`, async () => {
     using world = await createWorld({ project: { pricing: { catalogue: true, models: {} } } });
     await world.deposit("ada", "1");
     assert.equal((await chat(world, { model })).status, 404);

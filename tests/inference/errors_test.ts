@@ -5,7 +5,7 @@ import { createWorld, type World } from "../support/world.ts";
 
 const errorKeys = ["message", "type", "param", "code"];
 
-Deno.test("chat errors: without a key it is 401 in OpenAI's shape, and nothing is sent", async () => {
+Deno.test("chat errors: without a key it is 401 in OpenAI's format, and nothing is sent", async () => {
   using world = await createWorld();
   const { status, body, response } = await chat(world, {}, { key: null });
   assert.equal(status, 401); // case 1
@@ -19,7 +19,7 @@ Deno.test("chat errors: without a key it is 401 in OpenAI's shape, and nothing i
   assert.equal(world.upstream.calls.length, 0);
 });
 
-Deno.test("chat errors: a wrong key is 401, and is not told again", async () => {
+Deno.test("chat errors: a wrong key is 401, and is not repeated", async () => {
   using world = await createWorld();
   const key = "sk_wrongwrongwrongwrongwrongwrongwrongwrongwrong";
   const { status, body } = await chat(world, {}, { key });
@@ -31,14 +31,14 @@ Deno.test("chat errors: a wrong key is 401, and is not told again", async () => 
 });
 
 for (const scheme of ["bearer", "BEARER", "Bearer   "]) {
-  Deno.test(`chat errors: '${scheme}' before the key is as good as Bearer`, async () => { // case 3
+  Deno.test(`chat errors: '${scheme}' before the key works like Bearer`, async () => { // case 3
     using world = await createWorld();
     const headers = { authorization: `${scheme} ${world.apiKey} ` };
     assert.equal((await chat(world, {}, { key: null, headers })).status, 200);
   });
 }
 
-Deno.test("chat errors: what Google's server says in a list is told, but for the owner's key", async () => {
+Deno.test("chat errors: Google's errors in a list are passed on, except about the owner's key", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   const refuse = (error: Record<string, unknown>) =>
@@ -57,7 +57,7 @@ Deno.test("chat errors: what Google's server says in a list is told, but for the
   assert.ok(!JSON.stringify(body).includes("API key"));
 });
 
-Deno.test("chat errors: a compressed body is 415, and says what can be sent", async () => {
+Deno.test("chat errors: a compressed body is 415, and the error tells what to send", async () => {
   using world = await createWorld();
   const zipped = new Blob([JSON.stringify(chatBody())]).stream()
     .pipeThrough(new CompressionStream("gzip"));
@@ -73,7 +73,7 @@ Deno.test("chat errors: a compressed body is 415, and says what can be sent", as
   assert.equal(response.headers.get("accept-encoding"), "identity");
 });
 
-Deno.test("chat errors: an endpoint that is not there is 404 JSON", async () => {
+Deno.test("chat errors: an unknown endpoint is 404 JSON", async () => {
   using world = await createWorld();
   for (const path of ["/v1/responses", "/v1/embeddings", "/nothing"]) {
     const { status, body, response } = await world.json(path, { body: {} });
@@ -96,7 +96,7 @@ Deno.test("chat errors: an endpoint that is not there is 404 JSON", async () => 
   assert.equal(response.headers.get("allow"), "POST, OPTIONS");
 });
 
-Deno.test("chat errors: browsers may ask, and may read every answer", async () => {
+Deno.test("chat errors: browsers may call, and may read every response", async () => {
   using world = await createWorld();
   for (const path of [completionsPath, "/v1/models", "/v1/models/a", "/v1/ada/chat/completions"]) {
     const preflight = await world.call(path, {
@@ -138,7 +138,7 @@ for (const path of ["/v1/chat/completions/", "//v1/chat/completions", "/v1//chat
   });
 }
 
-Deno.test("chat errors: a caller's request id comes back, one of ours else", async () => {
+Deno.test("chat errors: a caller's request id is returned, else a generated one", async () => {
   using world = await createWorld();
   const own = await chat(world, {}, { headers: { "x-request-id": "abc-123" } });
   assert.equal(own.response.headers.get("x-request-id"), "abc-123");
@@ -170,7 +170,7 @@ for (const [name, raw, code] of notParsed) {
   });
 }
 
-Deno.test("chat errors: a body that is not JSON is told where, and is not quoted", async () => {
+Deno.test("chat errors: a body that is not JSON gets its position, and is not quoted", async () => {
   using world = await createWorld();
   const told = async (raw: string) =>
     (await world.json(completionsPath, { raw })).body.error.message;
@@ -184,7 +184,7 @@ Deno.test("chat errors: a body that is not JSON is told where, and is not quoted
   }
 });
 
-Deno.test("chat errors: a body that is not said to be JSON is 415", async () => {
+Deno.test("chat errors: a body without a JSON content type is 415", async () => {
   using world = await createWorld();
   const options = { body: chatBody(), headers: { "content-type": "text/plain" } };
   assert.equal((await world.json(completionsPath, options)).status, 415);
@@ -240,7 +240,7 @@ for (const [name, fields, param, expected = 400] of invalid) {
   });
 }
 
-Deno.test("chat errors: fields that the project allows go on", async () => {
+Deno.test("chat errors: fields that the project allows are passed on", async () => {
   using world = await createWorld({ project: { allowedFields: ["service_tier"] } });
   await world.deposit("ada", "1");
   assert.equal((await chat(world, { service_tier: "priority" })).status, 200);
@@ -254,7 +254,7 @@ async function rejectsAsTooLarge(world: World, raw: BodyInit, headers = {}) {
   assert.deepEqual([status, body.error.code], [413, "request_too_large"]); // case 14
 }
 
-Deno.test("chat errors: a body over the limit is 413, said or not, and the next one is served", async () => {
+Deno.test("chat errors: a body over the limit is 413, announced or not, and the next one is served", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   await rejectsAsTooLarge(world, "{}", { "content-length": String(bodyBytesMax + 1) });
@@ -270,7 +270,7 @@ Deno.test("chat errors: a body over the limit is 413, said or not, and the next 
   assert.equal((await chat(world)).status, 200);
 });
 
-Deno.test("chat errors: an upstream that is silent is 504 in time, and the hold is released", async () => {
+Deno.test("chat errors: a silent upstream is 504 at the deadline, and the hold is released", async () => {
   using world = await createWorld({ env: { UPSTREAM_TIMEOUT_MS: "10000" } });
   await world.deposit("ada", "1");
   world.upstream.reply(() => new Promise(() => {}));
@@ -285,7 +285,7 @@ Deno.test("chat errors: an upstream that is silent is 504 in time, and the hold 
   assert.ok(world.upstream.calls.every(({ signal }) => signal.aborted));
 });
 
-Deno.test("chat errors: an answer that is still being read at the deadline is 504", async () => {
+Deno.test("chat errors: a response that is still being read at the deadline is 504", async () => {
   using world = await createWorld({ env: { UPSTREAM_TIMEOUT_MS: "10000" } });
   await world.deposit("ada", "1");
   world.upstream.once(() => new Response(new ReadableStream()));
@@ -308,7 +308,7 @@ Deno.test("chat errors: an upstream that cannot be reached is 502", async () => 
 });
 
 for (const [ms, status] of [[1_900, 400], [2_100, 200]] as const) {
-  Deno.test(`chat errors: a stream that is refused after ${ms} ms is told so with ${status}`, async () => {
+  Deno.test(`chat errors: a stream that is refused after ${ms} ms is reported with ${status}`, async () => {
     using world = await createWorld();
     await world.deposit("ada", "1");
     world.upstream.once(async () => {
@@ -325,7 +325,7 @@ for (const [ms, status] of [[1_900, 400], [2_100, 200]] as const) {
   });
 }
 
-Deno.test("chat errors: what is missing, of the wrong type and out of range are told apart", async () => {
+Deno.test("chat errors: missing values, wrong types and values out of range are distinguished", async () => {
   using world = await createWorld();
   const told = async (fields: Record<string, unknown>) => {
     const { code, param } = (await chat(world, fields)).body.error;

@@ -13,7 +13,7 @@ const keyed = { headers: { "idempotency-key": "ask-1" } };
 const day = 24 * 60 * 60 * 1000;
 const kept = ["x-service-activity-id", "x-service-cost", "x-service-balance", "content-type"];
 
-Deno.test("chat replay: the same key and body gives the first answer again, for nothing", async () => {
+Deno.test("chat replay: the same key and body returns the first response again, for free", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   const first = await chat(world, {}, keyed);
@@ -52,7 +52,7 @@ for (
     ["a number that a double cannot hold", { seed: 2 ** 60 }],
   ] as const
 ) {
-  Deno.test(`chat replay: the same key with ${name} is 422, running or done`, async () => {
+  Deno.test(`chat replay: the same key with ${name} is 422, running or completed`, async () => {
     using world = await createWorld();
     for (const user of ["ada", "bob"]) await world.deposit(user, "1");
     let during = { status: 0, body: { error: { code: "" } } };
@@ -70,7 +70,7 @@ for (
   });
 }
 
-Deno.test("chat replay: who asks again while the first one runs waits for its answer", async () => {
+Deno.test("chat replay: a repeated request waits for the response of the first one", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   world.upstream.once(async () => {
@@ -86,7 +86,7 @@ Deno.test("chat replay: who asks again while the first one runs waits for its an
   assert.equal((await world.balance("ada")).balance, "0.99998");
 });
 
-Deno.test("chat replay: so does who asks again for what a wallet pays", async () => {
+Deno.test("chat replay: so does a repeated request that a wallet pays for", async () => {
   using world = await sharedWorld();
   await allow(new Device(world));
   await pay(world);
@@ -100,7 +100,7 @@ Deno.test("chat replay: so does who asks again for what a wallet pays", async ()
   assert.equal(world.upstream.calls.length, 1);
 });
 
-Deno.test("chat replay: of those who wait for one answer, eight do, and who has left does not", async () => {
+Deno.test("chat replay: up to eight wait for one response, and a disconnected caller does not count", async () => {
   using world = await createWorld({ env: { REQUESTS_MAX: "12" } });
   await world.deposit("ada", "1");
   const { promise, resolve } = Promise.withResolvers<Response>();
@@ -123,7 +123,7 @@ Deno.test("chat replay: of those who wait for one answer, eight do, and who has 
   assert.equal(world.upstream.calls.length, 1);
 });
 
-Deno.test("chat replay: an answer is kept for a day, and then the key is new", async () => {
+Deno.test("chat replay: a response is kept for a day, and then the key is new", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   await chat(world, {}, keyed);
@@ -137,7 +137,7 @@ Deno.test("chat replay: an answer is kept for a day, and then the key is new", a
   assert.equal(world.upstream.calls.length, 2);
 });
 
-Deno.test("chat replay: a day is a day also before the sweep, and sweeps leave newer answers", async () => {
+Deno.test("chat replay: a day is a day also before the sweep, and sweeps keep newer responses", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   await chat(world, {}, keyed);
@@ -150,7 +150,7 @@ Deno.test("chat replay: a day is a day also before the sweep, and sweeps leave n
   assert.equal(world.upstream.calls.length, 2);
 });
 
-Deno.test("chat replay: an answer too large to keep says so, and is asked for again", async () => {
+Deno.test("chat replay: a response too large to store is marked so, and repeated upstream", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   const sized = (content: string) =>
@@ -169,7 +169,7 @@ Deno.test("chat replay: an answer too large to keep says so, and is asked for ag
   assert.equal((await usageOf(world)).length, 3);
 });
 
-Deno.test("chat replay: an answer is given again though its model is served no more", async () => {
+Deno.test("chat replay: a response is replayed even if its model is no longer served", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   const first = await chat(world, {}, keyed);
@@ -184,7 +184,7 @@ Deno.test("chat replay: an answer is given again though its model is served no m
   assert.deepEqual([again.status, again.body], [200, first.body]);
 });
 
-Deno.test("chat replay: what was not charged is not kept", async () => {
+Deno.test("chat replay: what was not charged is not stored", async () => {
   using world = await createWorld();
   const walled = await chat(world, {}, keyed);
   assert.ok(walled.body.paywall);
@@ -234,7 +234,7 @@ for (
   });
 }
 
-Deno.test("chat replay: the mark of a process that died ends with its hold", async () => {
+Deno.test("chat replay: the mark of a dead process ends with its hold", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   using dead = await createWorld({ shareWith: world });
@@ -258,7 +258,7 @@ Deno.test("chat replay: the mark of a process that died ends with its hold", asy
   });
 });
 
-Deno.test("chat replay: of a request that came to no end nothing is left after a day", async () => {
+Deno.test("chat replay: a request that never completed leaves nothing behind after a day", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   using lost = await createWorld({ shareWith: world });
@@ -281,7 +281,7 @@ Deno.test("chat replay: of a request that came to no end nothing is left after a
   assert.equal(await marks(), 0);
 });
 
-Deno.test("chat replay: asked of two processes at once it is charged once", async () => {
+Deno.test("chat replay: sent to two processes at once, it is charged once", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   using second = await createWorld({ shareWith: world });
@@ -298,7 +298,7 @@ Deno.test("chat replay: asked of two processes at once it is charged once", asyn
   assert.equal((await world.balance("ada")).balance, "0.99998");
 });
 
-Deno.test("chat replay: a repeated request counts into no limit of its key, running or done", async () => {
+Deno.test("chat replay: a repeated request counts toward no limit of its key, running or completed", async () => {
   const limits = { key: { requestsPerMinute: 1, concurrent: 1 } };
   using world = await createWorld({ project: { limits } });
   await world.deposit("ada", "1");

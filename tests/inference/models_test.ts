@@ -83,7 +83,7 @@ for (const id of ["unknown", "*", "constructor", "__proto__", "%E0%A4%A", "test-
   });
 }
 
-Deno.test("models: they need a key with the scope chat", async () => {
+Deno.test("models: they require a key with the scope chat", async () => {
   using world = await createWorld();
   for (const path of ["/v1/models", "/v1/models/test-model"]) {
     assert.equal((await world.json(path, { key: null })).status, 401, path); // case 1
@@ -97,14 +97,14 @@ Deno.test("models: they need a key with the scope chat", async () => {
   assert.deepEqual([status, refused.error.code], [403, "insufficient_scope"]);
 });
 
-Deno.test("models: the address with a user in it lists the same", async () => {
+Deno.test("models: the path with a user in it lists the same", async () => {
   using world = await createWorld();
   const plain = await world.json("/v1/models");
   const personal = await world.json("/v1/ada/models");
   assert.deepEqual(personal.body, plain.body);
 });
 
-Deno.test("models: where any model has a price, the upstream's are listed, a minute at a time", async () => {
+Deno.test("models: if any model has a price, the upstream's are listed, cached for a minute", async () => {
   using world = await createWorld({ project: { pricing: { models: { "*": price, own: price } } } });
   world.upstream.reply(listing(["alpha", "own", 7, "beta"]));
   const ids = async () =>
@@ -139,7 +139,7 @@ for (const [name, answer] of noList) {
   });
 }
 
-Deno.test("models: two projects on one address do not see through each other's key", async () => {
+Deno.test("models: two projects with one upstream URL do not see through each other's key", async () => {
   using world = await createWorld();
   const at = (apiKey: string) => ({
     upstream: { url: "https://shared.test/v1", apiKey },
@@ -155,7 +155,7 @@ Deno.test("models: two projects on one address do not see through each other's k
   assert.deepEqual(await idOf(second.apiKey), ["public"]);
 });
 
-Deno.test("models: with the catalogue, only what it prices is listed, marked with its day", async () => {
+Deno.test("models: with the catalogue, only models that it prices are listed, with its date", async () => {
   using world = await createWorld({
     project: { pricing: { catalogue: true, markupPercent: "50", models: {} } },
   });
@@ -168,7 +168,7 @@ Deno.test("models: with the catalogue, only what it prices is listed, marked wit
   assert.match(model.catalogue_date, /^\d{4}-\d\d-\d\d$/);
 });
 
-Deno.test("models: a server that compresses the list unasked is read all the same", async () => {
+Deno.test("models: a list that is compressed unasked is read", async () => {
   using world = await createWorld({ project: { pricing: { models: { "*": price } } } });
   world.upstream.reply(() => {
     const { body } = listing(["small"])();
@@ -179,7 +179,7 @@ Deno.test("models: a server that compresses the list unasked is read all the sam
   assert.deepEqual(body.data.map(({ id }: { id: string }) => id), ["small"]);
 });
 
-Deno.test("models: a server that refuses to list them is told of in the log", async () => {
+Deno.test("models: a server that refuses to list models is logged", async () => {
   using world = await createWorld({ project: { pricing: { models: { "*": price } } } });
   world.upstream.reply(() => Response.json({ error: { message: "wrong key" } }, { status: 401 }));
   assert.deepEqual((await world.json("/v1/models")).body.data, []);
@@ -187,7 +187,7 @@ Deno.test("models: a server that refuses to list them is told of in the log", as
   assert.match(JSON.stringify(told), /status 401/);
 });
 
-Deno.test("models: without the catalogue only the project's own prices serve", async () => {
+Deno.test("models: without the catalogue only the project's own prices apply", async () => {
   const asked = { model: "gpt-4o", messages: [{ role: "user", content: "Hi" }], user: "ada" };
   for (const [catalogue, status] of [[true, 200], [false, 404]] as const) {
     using world = await createWorld({ project: { pricing: { catalogue, models: {} } } });

@@ -16,7 +16,7 @@ function linkIn(text: string): string {
   return url;
 }
 
-Deno.test("chat paywall: who has no money gets a normal completion with the link", async () => {
+Deno.test("chat paywall: a user without a balance gets a normal completion with the link", async () => {
   using world = await createWorld();
   const { status, body, response } = await chat(world);
   assert.equal(status, 200); // case 56
@@ -84,7 +84,7 @@ const structured: Record<string, unknown>[] = [
 
 for (const fields of structured) {
   const [name] = Object.keys(fields);
-  Deno.test(`chat paywall: with ${name} it is text all the same, also when a little could be paid`, async () => {
+  Deno.test(`chat paywall: with ${name} it is text too, even if a little could be paid`, async () => {
     using world = await createWorld();
     assert.match((await chat(world, fields)).body.choices[0].message.content, link); // case 58
     // Enough for 500 tokens, which is less than a whole answer may need.
@@ -98,7 +98,7 @@ for (const fields of structured) {
   });
 }
 
-Deno.test("chat paywall: the link is its user's own, and cannot be made for another", async () => {
+Deno.test("chat paywall: the link is its user's own, and cannot be forged for another", async () => {
   using world = await createWorld();
   const urls: string[] = [];
   for (const user of ["ada", "bob <b>"]) {
@@ -129,7 +129,7 @@ Deno.test("chat paywall: the link is its user's own, and cannot be made for anot
   assert.equal((await world.call(urls[0] ?? "", { key: null })).status, 404);
 });
 
-Deno.test("chat paywall: a deposit opens it for the same request", async () => {
+Deno.test("chat paywall: after a deposit the same request is served", async () => {
   using world = await createWorld();
   assert.ok((await chat(world)).body.paywall);
   await world.deposit("ada", "1");
@@ -139,7 +139,7 @@ Deno.test("chat paywall: a deposit opens it for the same request", async () => {
   assert.equal(response.headers.get("x-service-paywall"), null);
 });
 
-Deno.test("chat paywall: the project's own address is filled in, escaped", async () => {
+Deno.test("chat paywall: the project's own URL is filled in, escaped", async () => {
   const topUpUrl = "https://pay.test/u/{user}?p={project}&a={amount}";
   using world = await createWorld({ project: { topUpUrl } });
   const { body, response } = await chat(world, { user: "a b/\u00e9?" });
@@ -149,7 +149,7 @@ Deno.test("chat paywall: the project's own address is filled in, escaped", async
   assert.equal(response.headers.get("x-service-paywall-url"), expected);
 });
 
-Deno.test("chat paywall: no address that a project can set makes it a 5xx", async () => {
+Deno.test("chat paywall: no URL that a project can set makes it a 5xx", async () => {
   using world = await createWorld();
   for (
     const topUpUrl of ["https://{user}.pay.test/", "https://pay.test/#{user}", "http://{user}"]
@@ -167,7 +167,7 @@ Deno.test("chat paywall: no address that a project can set makes it a 5xx", asyn
 /** What Ada's body costs at most to send, counted: 8 tokens, a tenth more, and 16. */
 const promptRoom = 25;
 
-Deno.test("chat paywall: who can pay a short answer gets a short answer, and the link at its end", async () => {
+Deno.test("chat paywall: a user who can pay for a short response gets one, with the link at its end", async () => {
   using world = await createWorld();
   await world.deposit("ada", "0.0003");
   const cap = Math.floor((300 - promptRoom) / 2);
@@ -188,7 +188,7 @@ Deno.test("chat paywall: who can pay a short answer gets a short answer, and the
   assert.ok(Number((await world.balance("ada")).balance) >= 0);
 });
 
-Deno.test("chat paywall: a clamped stream that runs into its bound ends with the link", async () => {
+Deno.test("chat paywall: a clamped stream that reaches its bound ends with the link", async () => {
   using world = await createWorld();
   await world.deposit("ada", "0.0003");
   world.upstream.once(() => sse([chunk({ content: "A long story" }), chunk({}, "length")]));
@@ -200,7 +200,7 @@ Deno.test("chat paywall: a clamped stream that runs into its bound ends with the
   assert.equal((await usageOf(world))[0]?.usage.outputTokens, 3, "our own text is not charged");
 });
 
-Deno.test("chat paywall: an answer that ends by itself, or at the caller's bound, has no link", async () => {
+Deno.test("chat paywall: a response that ends by itself, or at the caller's bound, has no link", async () => {
   using world = await createWorld();
   await world.deposit("ada", "0.0003");
   assert.equal((await chat(world)).body.choices[0].message.content, "Hello there");
@@ -224,7 +224,7 @@ for (const [name, millionths, answered] of edges) {
   });
 }
 
-Deno.test("chat paywall: closed to a short answer of a model that thinks before it writes", async () => {
+Deno.test("chat paywall: closed to a short response of a model that reasons before it writes", async () => {
   const thinker = { ...testPricing.models["test-model"], reasoning: true };
   using world = await createWorld({ project: { pricing: { models: { "test-model": thinker } } } });
   await world.deposit("ada", "0.0005");
@@ -232,7 +232,7 @@ Deno.test("chat paywall: closed to a short answer of a model that thinks before 
   assert.equal(world.upstream.calls.length, 0);
 });
 
-Deno.test("chat paywall: fifty at once with money for ten never spend more than there is", async () => {
+Deno.test("chat paywall: fifty calls at once with money for ten never spend more than the balance", async () => {
   using world = await createWorld();
   const bytes = JSON.stringify(chatBody({ max_tokens: 5 })).length;
   const amount = ((bytes + 10) * 10 / 1e6).toFixed(6);
@@ -274,13 +274,13 @@ async function queued(afterMs: number): Promise<{ second: Body; waited: number }
   return { second: body, waited };
 }
 
-Deno.test("chat paywall: a request waits for the holds of answers that end soon", async () => {
+Deno.test("chat paywall: a request waits for the holds of calls that end soon", async () => {
   const { second, waited } = await queued(1_000);
   assert.equal(second.paywall, undefined); // case 62
   assert.ok(waited >= 1_000 && waited < 1_500, `${waited} ms`);
 });
 
-Deno.test("chat paywall: after two seconds it says that earlier answers are still running", async () => {
+Deno.test("chat paywall: after two seconds it reports that earlier calls are still running", async () => {
   const { second, waited } = await queued(30_000);
   assert.match(second.choices[0].message.content, /^Your earlier answers are still running/);
   linkIn(second.choices[0].message.content);

@@ -19,7 +19,7 @@ async function told(world: World, user: string, more: Record<string, unknown> = 
 
 const limits = { user: { requestsPerMinute: 60 }, key: { requestsPerMinute: 600 } };
 
-Deno.test("rates: a paywall says how they stand, by whichever leaves less", async () => {
+Deno.test("rate headers: a paywall response has them, for the limit with less remaining", async () => {
   using world = await createWorld({ project: { limits } });
   for (const [stream, left, reset] of [[false, "59", "1s"], [true, "58", "2s"]] as const) {
     const { status, rates } = await told(world, "eve", { stream });
@@ -30,7 +30,7 @@ Deno.test("rates: a paywall says how they stand, by whichever leaves less", asyn
   assert.deepEqual((await told(narrow, "eve")).rates, ["3", "2", "20s"]);
 });
 
-Deno.test("rates: an answer says how they stand, streamed or not", async () => {
+Deno.test("rate headers: a response has them, streamed or not", async () => {
   using world = await createWorld({ project: { limits } });
   await world.deposit("ada", "1");
   for (const [stream, left, reset] of [[false, "59", "1s"], [true, "58", "2s"]] as const) {
@@ -38,7 +38,7 @@ Deno.test("rates: an answer says how they stand, streamed or not", async () => {
   }
 });
 
-Deno.test("rates: so does one for want of leave, and one that says that somebody is too fast", async () => {
+Deno.test("rate headers: so does one for a missing authorization, and one for an exceeded rate", async () => {
   using world = await sharedWorld({ limits });
   await linkFor(world, "eve");
   assert.deepEqual((await told(world, "eve")).rates, ["60", "59", "1s"]);
@@ -51,7 +51,7 @@ Deno.test("rates: so does one for want of leave, and one that says that somebody
 });
 
 for (const stream of [false, true]) {
-  Deno.test(`rates: what a model's server refuses says how they stand${stream ? ", streamed" : ""}`, async () => {
+  Deno.test(`rate headers: an upstream's refusal has them${stream ? ", streamed" : ""}`, async () => {
     using world = await createWorld({ project: { limits } });
     await world.deposit("ada", "10");
     let left = 60;
@@ -63,7 +63,7 @@ for (const stream of [false, true]) {
   });
 }
 
-Deno.test("rates: a 429 of a model's server says when to try again, whatever that says", async () => {
+Deno.test("rate headers: an upstream's 429 has a Retry-After, whatever it contains", async () => {
   using world = await createWorld();
   await world.deposit("ada", "10");
   for (
@@ -81,7 +81,7 @@ Deno.test("rates: a 429 of a model's server says when to try again, whatever tha
   }
 });
 
-Deno.test("rates: where there is no limit nothing is told, nor by what counts for nothing", async () => {
+Deno.test("rate headers: without a limit there are none, nor for what does not count", async () => {
   using world = await createWorld();
   await world.deposit("ada", "10");
   assert.deepEqual((await told(world, "ada")).rates, [null, null, null]);

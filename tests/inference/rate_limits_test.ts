@@ -43,7 +43,7 @@ Deno.test("rate: a minute's worth at once, then one by one, and all of it after 
   });
 });
 
-Deno.test("rate: at any limit exactly so many are there at once, and only who has none left waits", () => {
+Deno.test("rate: with any limit exactly that many are available at once, then a caller waits", () => {
   const now = 1_234.567;
   for (let limit = 1; limit <= 300; limit++) {
     let usedUp = 0;
@@ -70,7 +70,7 @@ Deno.test("rate: durations are written as OpenAI writes them", () => {
   for (const [ms, text] of table) assert.equal(durationText(ms), text);
 });
 
-Deno.test("limits: a user has so many requests a minute, told in headers, then 429", async () => {
+Deno.test("limits: a user has a number of requests a minute, stated in headers, then 429", async () => {
   using world = await limited({ user: { requestsPerMinute: 3 } });
   await subscribe(world, { events: ["usage.rate.limited", "proxy.request.blocked"] });
   await world.deposit("ada", "10");
@@ -109,7 +109,7 @@ Deno.test("limits: a user has so many requests a minute, told in headers, then 4
   await checkBooks(world, "ada");
 });
 
-Deno.test("limits: who has no money has no more requests a minute, and leaves the key's to others", async () => {
+Deno.test("limits: a user without a balance has the same rate, and does not use up the key's", async () => {
   using world = await limited({
     user: { requestsPerMinute: 3 },
     key: { requestsPerMinute: 5 },
@@ -123,7 +123,7 @@ Deno.test("limits: who has no money has no more requests a minute, and leaves th
 });
 
 for (const reply of ["error", "message"]) {
-  Deno.test(`limits: who was too fast has as many requests a minute as before, with ${reply}`, async () => {
+  Deno.test(`limits: a user who exceeded the rate has the same requests a minute as before, with ${reply}`, async () => {
     using world = await limited({ user: { requestsPerMinute: 1 }, reply });
     await world.deposit("ada", "10");
     const answered: boolean[] = [];
@@ -150,7 +150,7 @@ Deno.test("limits: tokens count once they are used", async () => {
   assert.equal((await ask(world)).status, 200);
 });
 
-Deno.test("limits: a project may rather say it in the chat", async () => {
+Deno.test("limits: a project may respond with a message in the chat instead", async () => {
   using world = await limited({ user: { requestsPerMinute: 1 }, reply: "message" });
   await subscribe(world, { events: ["usage.rate.limited", "request.blocked"] });
   await world.deposit("ada", "10");
@@ -164,7 +164,7 @@ Deno.test("limits: a project may rather say it in the chat", async () => {
   assert.deepEqual(world.subscriber.types().sort(), ["request.blocked", "usage.rate.limited"]);
 });
 
-Deno.test("limits: what a user may spend in a day and a month is never exceeded, and is a message", async () => {
+Deno.test("limits: a user's daily and monthly spending is never exceeded, and leads to a message", async () => {
   using world = await createWorld({
     project: {
       limits: { user: { spendPerDay: "0.003", spendPerMonth: "0.005" } },
@@ -190,7 +190,7 @@ Deno.test("limits: what a user may spend in a day and a month is never exceeded,
   await checkBooks(world, "ada");
 });
 
-Deno.test("limits: a key's requests and answers at once are bounded over all its users", async () => {
+Deno.test("limits: a key's requests and concurrent calls are limited over all its users", async () => {
   using world = await limited({ key: { requestsPerMinute: 4, concurrent: 2 } });
   for (const user of ["ada", "bob", "eve"]) await world.deposit(user, "10");
   const gate = Promise.withResolvers<void>();
@@ -215,7 +215,7 @@ Deno.test("limits: a key's requests and answers at once are bounded over all its
   assert.equal(other.status, 200, "another key has its own");
 });
 
-Deno.test("limits: a key's answers at once are bounded also where nothing else of it is", async () => {
+Deno.test("limits: a key's concurrent calls are limited even without its other limits", async () => {
   using world = await limited({ key: { concurrent: 1 } });
   await world.deposit("ada", "10");
   const gate = Promise.withResolvers<void>();
@@ -230,7 +230,7 @@ Deno.test("limits: a key's answers at once are bounded also where nothing else o
   assert.equal((await running).status, 200);
 });
 
-Deno.test("limits: a place is given back by answers that fail, are left, or are refused", async () => {
+Deno.test("limits: a permit is released by calls that fail, are abandoned, or are refused", async () => {
   using world = await limited({ key: { concurrent: 1 }, user: { concurrent: 1 } });
   await world.deposit("ada", "10");
   world.upstream.reply(() => Response.json({ error: { message: "down" } }, { status: 500 }));
@@ -241,7 +241,7 @@ Deno.test("limits: a place is given back by answers that fail, are left, or are 
   for (let n = 0; n < 3; n++) assert.equal((await ask(world)).status, 200);
 });
 
-Deno.test("limits: one user's answers at once are bounded in every process", async () => {
+Deno.test("limits: one user's concurrent calls are limited across processes", async () => {
   using world = await limited({ user: { concurrent: 1 } });
   using other = await createWorld({ shareWith: world });
   await world.deposit("ada", "10");
@@ -262,7 +262,7 @@ Deno.test("limits: one user's answers at once are bounded in every process", asy
   assert.equal((await running).status, 200);
 });
 
-Deno.test("limits: those of one project's user bound that project's part of a wallet alone", async () => {
+Deno.test("limits: the limits of one project's user only limit that project's part of a wallet", async () => {
   using world = await sharedWorld({ limits: { user: { requestsPerMinute: 1 } } });
   const other = await world.makeProject({ name: "Painter", mode: "shared" });
   const device = new Device(world);
@@ -277,7 +277,7 @@ Deno.test("limits: those of one project's user bound that project's part of a wa
   }
 });
 
-Deno.test("limits: what is no limit is 400 with the field's name", async () => {
+Deno.test("limits: an invalid limit is 400 with the field's name", async () => {
   using world = await createWorld();
   const path = `/v1/admin/projects/${world.projectId}`;
   for (
@@ -299,7 +299,7 @@ Deno.test("limits: what is no limit is 400 with the field's name", async () => {
   }
 });
 
-Deno.test("limits: a charge counts into what a user may spend, and is refused beyond it", async () => {
+Deno.test("limits: a charge counts toward what a user may spend, and is refused beyond it", async () => {
   const spend = { spendPerDay: "3", spendPerMonth: "5" };
   using world = await createWorld({ project: { limits: { user: spend } } });
   await subscribe(world, { events: ["balance.charge.failed", "balance.depleted"] });
@@ -325,7 +325,7 @@ Deno.test("limits: a charge counts into what a user may spend, and is refused be
   await checkBooks(world, "ada");
 });
 
-Deno.test("limits: an entry is dropped for new ones only once its rate is whole again", () => {
+Deno.test("limits: an entry is dropped for new ones only once its rate is fully available again", () => {
   let now = 0;
   const limiter = createRateLimiter({ elapsed: () => now });
   const acquire = (key: string, requestsPerMinute: number) => {

@@ -44,7 +44,7 @@ function watched(renew: Holds["renew"]) {
   return { advance, cuts, end };
 }
 
-Deno.test("running: an answer is cut after an hour, and told that it took too long", async () => {
+Deno.test("running: a response is cut after an hour, and reports that it took too long", async () => {
   const { advance, cuts, end } = watched(() => Promise.resolve(true));
   await advance(answerLifetimeMs);
   assert.equal(cuts.length, 0);
@@ -62,7 +62,7 @@ for (
     ["cannot be renewed", never, "hold_not_renewed"],
   ] as const
 ) {
-  Deno.test(`running: an answer whose hold ${name} is cut before it would have ended`, async () => {
+  Deno.test(`running: a call whose hold ${name} is cut before it would have ended`, async () => {
     const { advance, cuts, end } = watched(renew);
     await advance(58_000);
     end();

@@ -91,7 +91,7 @@ const stream = fc.record({
   return { bytes: encoder.encode(mark + text.slice(0, text.length - missing)), events };
 });
 
-Deno.test("sse: any events are read as they were written, however their bytes are cut", () =>
+Deno.test("sse: any events are read as they were written, however their bytes are split", () =>
   always(
     400,
     fc.asyncProperty(stream, cuts, async ({ bytes, events }, places) => {
@@ -133,7 +133,7 @@ const anyBytes = fc.array(
   { maxLength: 20 },
 ).map((parts) => Uint8Array.from(parts.flat()));
 
-Deno.test("sse: any bytes at all give the same events in one piece, in parts and byte by byte", () =>
+Deno.test("sse: any bytes give the same events in one piece, in parts and byte by byte", () =>
   always(
     250,
     fc.asyncProperty(anyBytes, cuts, async (bytes, places) => {
@@ -153,7 +153,7 @@ const chunkLike = fc.oneof(
   spoiled({ error: { message: "no", code: 5, type: null } }),
 );
 
-Deno.test("sse: whatever an upstream's events hold, its caller reads whole events of JSON", () =>
+Deno.test("sse: whatever an upstream's events contain, the caller reads complete events of JSON", () =>
   always(
     400,
     fc.asyncProperty(
@@ -184,7 +184,7 @@ Deno.test("sse: whatever an upstream's events hold, its caller reads whole event
     ),
   ));
 
-Deno.test("sse: any data is one event again, line for line", () =>
+Deno.test("sse: any data is one event again, line by line", () =>
   always(
     500,
     fc.asyncProperty(anyText, async (text) => {
@@ -210,7 +210,7 @@ const answer = fc.array(piece, { minLength: 1, maxLength: 4 }).map((pieces) => {
   return { bytes: encoder.encode(text), content: pieces.map(([content]) => content).join("") };
 });
 
-Deno.test("sse: a streamed answer says and costs the same, however its bytes arrive", async () => {
+Deno.test("sse: a streamed response has the same content and cost, however its bytes arrive", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1000");
   await always(

@@ -16,7 +16,7 @@ async function assertCharged(world: World, amounts: string[]): Promise<void> {
   assert.equal((await world.balance("ada")).held, "0");
 }
 
-Deno.test("chat stream end: an upstream that dies is told in a frame, and what came is charged", async () => {
+Deno.test("chat stream end: a dying upstream is reported in a frame, and what arrived is charged", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   const fed = fedStream();
@@ -39,7 +39,7 @@ Deno.test("chat stream end: an upstream that dies is told in a frame, and what c
   assert.equal((await usageOf(world))[0]?.usage.source, "estimated");
 });
 
-Deno.test("chat stream end: an upstream that dies before it said anything is free", async () => {
+Deno.test("chat stream end: an upstream that dies before any output is free", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   const fed = fedStream();
@@ -75,7 +75,7 @@ const errorFrames: { name: string; frame: string; code: string; message: RegExp 
 ];
 
 for (const { name, frame, code, message } of errorFrames) {
-  Deno.test(`chat stream end: ${name} becomes one frame of OpenAI's, and what came is charged`, async () => {
+  Deno.test(`chat stream end: ${name} becomes one frame of OpenAI's, and what arrived is charged`, async () => {
     using world = await createWorld();
     await world.deposit("ada", "1");
     const hello = `data: ${JSON.stringify(chunk({ content: "Hello there" }))}\n\n`;
@@ -133,7 +133,7 @@ const ownersFaults = [
 ];
 
 for (const error of ownersFaults) {
-  Deno.test(`chat stream end: a frame about the owner's account (${error.code}) is for the owner's log`, async () => {
+  Deno.test(`chat stream end: an error about the owner's account (${error.code}) goes to the owner's log`, async () => {
     using world = await createWorld();
     await world.deposit("ada", "1");
     world.upstream.once(() => sse([{ error }]));
@@ -178,7 +178,7 @@ Deno.test("chat stream end: a silent upstream is kept alive, then ended, then ch
   await assertCharged(world, [producedCost]);
 });
 
-Deno.test("chat stream end: an upstream that only sends comments keeps nobody waiting without a sign", async () => {
+Deno.test("chat stream end: an upstream that only sends comments does not suppress keep-alives", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   const { readable, writable } = new TransformStream<Uint8Array>();
@@ -200,7 +200,7 @@ Deno.test("chat stream end: an upstream that only sends comments keeps nobody wa
   await reader.leave();
 });
 
-Deno.test("chat stream end: a long answer keeps its hold as long as it lives", async () => {
+Deno.test("chat stream end: a long response keeps its hold as long as it runs", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   const fed = fedStream();
@@ -254,7 +254,7 @@ for (const { name, sent, done, finish } of endings) {
   });
 }
 
-Deno.test("chat stream end: neither finish_reason nor [DONE] is a broken answer", async () => {
+Deno.test("chat stream end: neither finish_reason nor [DONE] is a broken response", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   world.upstream.once(() => sse([chunk({ content: "Hello there" })], { done: false }));
@@ -263,7 +263,7 @@ Deno.test("chat stream end: neither finish_reason nor [DONE] is a broken answer"
   await assertCharged(world, [producedCost]);
 });
 
-Deno.test("chat stream end: data that is no JSON is left out, since clients would stop at it", async () => {
+Deno.test("chat stream end: data that is not JSON is dropped, since clients would fail on it", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   world.upstream.once(() =>
@@ -273,7 +273,7 @@ Deno.test("chat stream end: data that is no JSON is left out, since clients woul
   assert.deepEqual(events, [chunk({ content: "Hi" }), chunk({}, "stop"), "[DONE]"]);
 });
 
-Deno.test("chat stream end: what comes after [DONE] is neither read nor charged", async () => {
+Deno.test("chat stream end: what follows [DONE] is neither read nor charged", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   world.upstream.once(() =>
@@ -312,7 +312,7 @@ Deno.test("chat stream end: an upstream that ignores its bound is stopped when t
   assert.equal(entry?.shortfall, "0");
 });
 
-Deno.test("chat stream end: an error frame that repeats the operator's key is told without it", async () => {
+Deno.test("chat stream end: the operator's key is removed from an error frame that repeats it", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   world.upstream.once(() =>
@@ -323,7 +323,7 @@ Deno.test("chat stream end: an error frame that repeats the operator's key is to
   assert.doesNotMatch(text + JSON.stringify(world.logged), /upstream-secret-key/);
 });
 
-Deno.test("chat stream end: pieces with an empty reason do not make a broken stream a whole one", async () => {
+Deno.test("chat stream end: chunks with an empty finish reason do not complete a broken stream", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   world.upstream.once(() =>
@@ -338,7 +338,7 @@ Deno.test("chat stream end: pieces with an empty reason do not make a broken str
   await assertCharged(world, [producedCost]);
 });
 
-Deno.test("chat stream end: a text that comes with its end is said once, before our own words", async () => {
+Deno.test("chat stream end: text that comes with its end is sent once, before our own notice", async () => {
   using world = await createWorld({ project: { lowBalance: "5" } });
   await world.deposit("ada", "1");
   world.upstream.once(() =>
@@ -352,7 +352,7 @@ Deno.test("chat stream end: a text that comes with its end is said once, before 
   assert.deepEqual(choices.map(({ finish_reason }) => finish_reason), [null, null, null, "stop"]);
 });
 
-Deno.test("chat stream end: an empty list of calls is no call", async () => {
+Deno.test("chat stream end: an empty list of calls is not a call", async () => {
   using world = await createWorld({ project: { lowBalance: "5" } });
   await world.deposit("ada", "1");
   world.upstream.once(() => sse([chunk({ content: "Hi", tool_calls: [] })]));
@@ -361,7 +361,7 @@ Deno.test("chat stream end: an empty list of calls is no call", async () => {
   assert.match(events.at(-3).choices[0].delta.content, /running low/);
 });
 
-Deno.test("chat stream end: a call that is told after a stop is how it ends, and stays alone", async () => {
+Deno.test("chat stream end: a call that follows a stop is how it ends, and stays alone", async () => {
   using world = await createWorld({ project: { lowBalance: "5" } });
   await world.deposit("ada", "1");
   const call = { index: 0, id: "c", type: "function", function: { name: "f", arguments: "{}" } };
@@ -372,7 +372,7 @@ Deno.test("chat stream end: a call that is told after a stop is how it ends, and
   assert.doesNotMatch(text, /running low/);
 });
 
-Deno.test("chat stream end: an answer that had ended ends, also where an error comes after", async () => {
+Deno.test("chat stream end: a completed response stays completed, even if an error follows", async () => {
   using world = await createWorld({ project: { lowBalance: "5" } });
   await world.deposit("ada", "1");
   const late = { error: { message: "late", code: "x" } };
@@ -381,7 +381,7 @@ Deno.test("chat stream end: an answer that had ended ends, also where an error c
   assert.match(text, /Hi[^]*running low[^]*"finish_reason":"stop"[^]*"code":"x"/);
 });
 
-Deno.test("chat stream end: a tool call without its end ends as one", async () => {
+Deno.test("chat stream end: a tool call without an end ends as one", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   const call = { index: 0, id: "c", type: "function", function: { name: "f", arguments: "{}" } };

@@ -30,7 +30,7 @@ async function assertChargedOnce(world: World, amount = "0.00002"): Promise<void
 
 for (const stream_options of [undefined, null, {}, { include_usage: false }]) {
   const said = JSON.stringify(stream_options) ?? "nothing";
-  Deno.test(`chat stream: with stream_options ${said} no usage is shown, and it is charged`, async () => {
+  Deno.test(`chat stream: with stream_options ${said} no usage is sent, and it is charged`, async () => {
     using world = await createWorld();
     await world.deposit("ada", "1");
     world.upstream.once(helloStream);
@@ -54,7 +54,7 @@ for (const stream_options of [undefined, null, {}, { include_usage: false }]) {
   });
 }
 
-Deno.test("chat stream: usage comes once, last, when it was asked for", async () => {
+Deno.test("chat stream: usage is sent once, last, if it was requested", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   world.upstream.once(helloStream);
@@ -70,7 +70,7 @@ Deno.test("chat stream: usage comes once, last, when it was asked for", async ()
   await assertChargedOnce(world);
 });
 
-Deno.test("chat stream: what the upstream says beside the usage reaches the caller", async () => {
+Deno.test("chat stream: what the upstream sends beside the usage reaches the caller", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   const beside = { timings: { predicted_ms: 12 }, citations: ["https://a.test/"] };
@@ -81,7 +81,7 @@ Deno.test("chat stream: what the upstream says beside the usage reaches the call
   assert.deepEqual(last, { ...usageChunk({ ...usage(10, 5), cost: "0.00002" }), ...beside });
 });
 
-Deno.test("chat stream: a chunk that says something beside choices and usage goes on", async () => {
+Deno.test("chat stream: a chunk with something beside choices and usage is passed on", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   // As Azure sends it first.
@@ -90,7 +90,7 @@ Deno.test("chat stream: a chunk that says something beside choices and usage goe
   assert.deepEqual((await readEvents(await chatStream(world)))[0], judged);
 });
 
-Deno.test("chat stream: other stream options go on", async () => {
+Deno.test("chat stream: other stream options are passed on", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   world.upstream.once(helloStream);
@@ -139,7 +139,7 @@ for (const [name, sent] of reportings) {
   });
 }
 
-Deno.test("chat stream: several choices keep their places, and are charged together", async () => {
+Deno.test("chat stream: several choices keep their positions, and are charged together", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   const part = (index: number, delta: Record<string, unknown>, finish: string | null = null) => ({
@@ -155,7 +155,7 @@ Deno.test("chat stream: several choices keep their places, and are charged toget
   await assertChargedOnce(world, "0.000026"); // case 31, case 44: 10 + 2 * 4 * 2
 });
 
-Deno.test("chat stream: a server that answers JSON is streamed all the same", async () => {
+Deno.test("chat stream: JSON from a server that ignores stream is streamed", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   world.upstream.reply(() => completion());
@@ -171,7 +171,7 @@ Deno.test("chat stream: a server that answers JSON is streamed all the same", as
 });
 
 for (const type of [null, "text/plain", "application/octet-stream", "application/json"]) {
-  Deno.test(`chat stream: events that are said to be ${type ?? "nothing"} are events all the same`, async () => {
+  Deno.test(`chat stream: events with the type ${type ?? "nothing"} are read as events`, async () => {
     using world = await createWorld();
     await world.deposit("ada", "1");
     world.upstream.once(() => {
@@ -186,7 +186,7 @@ for (const type of [null, "text/plain", "application/octet-stream", "application
 }
 
 for (const first of ["\n", " \n\n", "d", "data:"]) {
-  Deno.test(`chat stream: events that come with ${JSON.stringify(first)} first, and unlabelled, are events`, async () => {
+  Deno.test(`chat stream: unlabelled events that start with ${JSON.stringify(first)} are read as events`, async () => {
     using world = await createWorld();
     await world.deposit("ada", "1");
     world.upstream.once(async () => {
@@ -202,7 +202,7 @@ for (const first of ["\n", " \n\n", "d", "data:"]) {
   });
 }
 
-Deno.test("chat stream: the choices of a JSON answer are told once, with their log probabilities", async () => {
+Deno.test("chat stream: the choices of a JSON response are sent once, with their log probabilities", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   const message = { role: "assistant", content: "Hi" };
@@ -219,7 +219,7 @@ Deno.test("chat stream: the choices of a JSON answer are told once, with their l
   ]);
 });
 
-Deno.test("chat stream: tool calls in a JSON answer get the indexes that deltas need", async () => {
+Deno.test("chat stream: tool calls in a JSON response get the indexes that deltas need", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   const call = { id: "c", type: "function", function: { name: "f", arguments: "{}" } };
@@ -232,7 +232,7 @@ Deno.test("chat stream: tool calls in a JSON answer get the indexes that deltas 
   assert.equal(events[1].choices[0].finish_reason, "tool_calls");
 });
 
-Deno.test("chat stream: deltas of tool calls go on as they came", async () => {
+Deno.test("chat stream: deltas of tool calls are passed on unchanged", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   const deltas = [
@@ -260,7 +260,7 @@ const awkwardFrames = [
 ].join("");
 
 for (const size of [1, 2, 3, 7, 64, 1e6]) {
-  Deno.test(`chat stream: frames of any kind, cut every ${size} bytes, give the same deltas`, async () => {
+  Deno.test(`chat stream: frames of any kind, split every ${size} bytes, give the same deltas`, async () => {
     using world = await createWorld();
     await world.deposit("ada", "1");
     const bytes = new TextEncoder().encode(awkwardFrames);
@@ -275,7 +275,7 @@ for (const size of [1, 2, 3, 7, 64, 1e6]) {
   });
 }
 
-Deno.test("chat stream: an event of a megabyte passes, one beyond the limit breaks the stream", async () => {
+Deno.test("chat stream: an event of a megabyte passes, one beyond the limit ends the stream", async () => {
   using world = await createWorld();
   await world.deposit("ada", "5");
   const large = "word ".repeat(200_000);
@@ -289,7 +289,7 @@ Deno.test("chat stream: an event of a megabyte passes, one beyond the limit brea
   assert.deepEqual(events.map((event) => event.error.code), ["upstream_error"]);
 });
 
-Deno.test("chat stream: what has come is passed on before the next piece comes", async () => {
+Deno.test("chat stream: what has arrived is passed on before the next chunk arrives", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   const fed = fedStream();
@@ -324,7 +324,7 @@ Deno.test("chat stream: the charge is stored before the last frame is sent", asy
   assert.equal(lastFrames, 1);
 });
 
-Deno.test("chat stream: all of it in one piece ends where it says, and is not cut", async () => {
+Deno.test("chat stream: a stream in one piece ends where it should, and is not cut", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   const sent = [chunk({ content: "Hi" }), "[DONE]", chunk({ content: " more" })];

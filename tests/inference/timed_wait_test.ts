@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { TimedWait } from "../../src/base/timed_wait.ts";
 import { createHandClock } from "../support/clock.ts";
 
-Deno.test("patience: what comes in time is the result, and leaves nothing running", async () => {
+Deno.test("timed wait: what arrives in time is the result, and leaves no timer behind", async () => {
   const clock = createHandClock();
   const patience = new TimedWait<string>(clock);
   assert.equal(await patience.wait(Promise.resolve("a piece"), 1_000), "a piece");
@@ -11,7 +11,7 @@ Deno.test("patience: what comes in time is the result, and leaves nothing runnin
   assert.equal(clock.waiting, 0);
 });
 
-Deno.test("patience: each wait has its whole time, whatever rings for those before it", async () => {
+Deno.test("timed wait: each wait has its full time, whatever fires for earlier ones", async () => {
   const clock = createHandClock();
   const patience = new TimedWait<string>(clock);
   await patience.wait(Promise.resolve("first"), 1_000);
@@ -22,7 +22,7 @@ Deno.test("patience: each wait has its whole time, whatever rings for those befo
   assert.equal((await second) - startedAt, 1_000);
 });
 
-Deno.test("patience: a shorter wait ends before the timer of a longer one rings", async () => {
+Deno.test("timed wait: a shorter wait ends before the timer of a longer one fires", async () => {
   const clock = createHandClock();
   const patience = new TimedWait<string>(clock);
   await patience.wait(Promise.resolve("first"), 10_000);
@@ -32,7 +32,7 @@ Deno.test("patience: a shorter wait ends before the timer of a longer one rings"
   assert.equal(clock.waiting, 0);
 });
 
-Deno.test("patience: what comes after its wait was given up is there for the next one", async () => {
+Deno.test("timed wait: what arrives after its timeout is available to the next wait", async () => {
   const clock = createHandClock();
   const patience = new TimedWait<string>(clock);
   const work = Promise.withResolvers<string>();

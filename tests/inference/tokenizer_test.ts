@@ -51,7 +51,7 @@ const hostile: [string, string][] = [
 ];
 
 for (const [name, text] of hostile) {
-  Deno.test(`tokenizer: ${name}: no throw, no more tokens than bytes, and soon`, () => {
+  Deno.test(`tokenizer: ${name}: never throws, counts no more tokens than bytes, and is fast`, () => {
     const startedAt = performance.now();
     const tokens = count(text);
     const ms = performance.now() - startedAt;
@@ -62,7 +62,7 @@ for (const [name, text] of hostile) {
   });
 }
 
-Deno.test("tokenizer: with room, cut runs never count less than the encoding does", () => {
+Deno.test("tokenizer: with the margin, cut runs never count less than the encoding does", () => {
   for (const unit of ["x", "ab1", " ", "\u65e5", "=-", "Mississippi", "\ud83d\ude42"]) {
     for (const length of [63, 64, 65, 128, 129, 500, 1_500]) {
       const text = `Say ${times(unit, length)} again`;
@@ -99,7 +99,7 @@ Deno.test("tokenizer: a prompt counts its text, its names, its calls and its too
   }
 });
 
-Deno.test("tokenizer: hostile prompts of those who can pay little are answered, one and all", async () => {
+Deno.test("tokenizer: hostile prompts of users who can pay little all get a response", async () => {
   const models = { "test-model": { ...testPricing.models["test-model"], maxOutputTokens: 100 } };
   using world = await createWorld({ project: { pricing: { models } } });
   await world.deposit("ada", "0.2");
@@ -113,7 +113,7 @@ Deno.test("tokenizer: hostile prompts of those who can pay little are answered, 
   assert.ok(performance.now() - startedAt < 5_000);
 });
 
-Deno.test("tokenizer: an answer that is one run of millions is counted, and charged", async () => {
+Deno.test("tokenizer: a response that is one run of millions is counted, and charged", async () => {
   using world = await createWorld();
   await world.deposit("ada", "100");
   const message = { role: "assistant", content: "a".repeat(7_000_000) };

@@ -61,7 +61,7 @@ async function openWorld(): Promise<World & Disposable> {
 const balanceOf = async (world: World) =>
   parseAmount((await world.balance("ada")).balance) ?? toAmount(-1n);
 
-Deno.test("upstream: whatever answers a chat is an answer that is paid, or a 502 that is not", async () => {
+Deno.test("upstream: any response to a chat is a valid one that is paid for, or a 502 that is not", async () => {
   using world = await openWorld();
   let answered = 0;
   await always(
@@ -101,7 +101,7 @@ const anyChunk = fc.oneof(
   { weight: 1, arbitrary: jsonText },
 );
 
-Deno.test("upstream: whatever is streamed ends in [DONE] or an error, and is charged once at most", async () => {
+Deno.test("upstream: any stream ends in [DONE] or an error, and is charged at most once", async () => {
   using world = await openWorld();
   let done = 0;
   await always(
@@ -137,7 +137,7 @@ Deno.test("upstream: whatever is streamed ends in [DONE] or an error, and is cha
   await checkBooks(world, "ada");
 });
 
-Deno.test("upstream: whatever error a server answers with is told as an error, and costs nothing", async () => {
+Deno.test("upstream: any error of a server is passed on as an error, and costs nothing", async () => {
   using world = await openWorld();
   const fault = spoiled({ error: { message: "no", type: "invalid", param: "model", code: "no" } });
   await always(

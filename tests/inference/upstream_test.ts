@@ -131,7 +131,7 @@ for (const { name, status, error, retryAfter, expected, told } of refusals) {
   });
 }
 
-Deno.test("chat upstream: where there is none, that is said, and nothing is charged", async () => {
+Deno.test("chat upstream: a missing upstream is reported, and nothing is charged", async () => {
   using world = await createWorld({ env: { UPSTREAM_URL: "", UPSTREAM_API_KEY: "" } });
   await world.deposit("ada", "1");
   for (const stream of [false, true]) {
@@ -145,7 +145,7 @@ Deno.test("chat upstream: where there is none, that is said, and nothing is char
   assert.equal(world.upstream.calls.length, 0);
 });
 
-Deno.test("chat upstream: the operator's key is cut from what is passed on", async () => {
+Deno.test("chat upstream: the operator's key is removed from what is passed on", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   const message = "Incorrect: upstream-secret-key";
@@ -204,7 +204,7 @@ for (const [name, answer] of nonsense) {
   });
 }
 
-Deno.test("chat upstream: an answer larger than the limit is 502 and free", async () => {
+Deno.test("chat upstream: a response larger than the limit is 502 and free", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   const part = new Uint8Array(1024 * 1024).fill(0x20);
@@ -239,7 +239,7 @@ function refuse(message: string, param: string | null, code: string | null): Res
 }
 
 for (const status of [400, 422]) {
-  Deno.test(`chat upstream: one that refuses stream_options (${status}) is asked once more`, async () => {
+  Deno.test(`chat upstream: one that refuses stream_options (${status}) is called once more`, async () => {
     using world = await createWorld();
     await world.deposit("ada", "1");
     world.upstream.reply(({ body }) =>
@@ -292,7 +292,7 @@ Deno.test("chat upstream: one caller's bad stream_options do not end others' exa
   assert.equal((await usageOf(world))[0]?.usage.source, "provider");
 });
 
-Deno.test("chat upstream: one that wants the newer field for the bound is asked once more", async () => {
+Deno.test("chat upstream: one that wants the newer field for the bound is called once more", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   world.upstream.reply(({ body }) =>
@@ -307,7 +307,7 @@ Deno.test("chat upstream: one that wants the newer field for the bound is asked 
   assert.equal((await usageOf(world)).length, 2);
 });
 
-Deno.test("chat upstream: where its owner has said which field bounds an answer, no other is tried", async () => {
+Deno.test("chat upstream: if the owner has set the field of the bound, no other is tried", async () => {
   const upstream = { url: "https://models.test/v1", maxTokensField: "max_tokens" };
   using world = await createWorld({ project: { upstream } });
   await world.deposit("ada", "1");
@@ -318,7 +318,7 @@ Deno.test("chat upstream: where its owner has said which field bounds an answer,
   assert.deepEqual(world.upstream.calls.map(({ body }) => body.max_tokens), [5]);
 });
 
-Deno.test("chat upstream: an answer that comes in many pieces is whole", async () => {
+Deno.test("chat upstream: a response that arrives in many chunks is complete", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   const content = Array.from({ length: 2_000 }, (_, n) => `word ${n}`).join(" ");

@@ -53,7 +53,7 @@ function checkClasses(usage: TokenUsage, most: { input: number; output: number }
   assert.ok(reasoning <= output, "reasoning is inside the output");
 }
 
-Deno.test("usage: any JSON is a partition of plausible counts, or is not believed", () =>
+Deno.test("usage: any JSON is a partition of plausible counts, or is rejected", () =>
   always(
     2_000,
     fc.property(anyUsage, bound, (text, most) => {
@@ -76,7 +76,7 @@ Deno.test("usage: any JSON is a partition of plausible counts, or is not believe
     }),
   ));
 
-Deno.test("usage: whole counts within the bound are always believed", () =>
+Deno.test("usage: whole counts within the bound are always accepted", () =>
   always(
     1_000,
     fc.property(bound, fc.nat(), fc.nat(), optional, optional, (most, prompt, output, ...parts) => {
@@ -90,7 +90,7 @@ Deno.test("usage: whole counts within the bound are always believed", () =>
     }),
   ));
 
-Deno.test("usage: the meter tells of one answer's tokens only, whatever is reported, and when", () =>
+Deno.test("usage: the meter counts one response's tokens only, whatever is reported, and when", () =>
   always(
     200,
     fc.asyncProperty(

@@ -104,7 +104,7 @@ for (const { name, used, cost } of reports) {
   });
 }
 
-Deno.test("chat usage: of a prompt that is not what was sent our count is charged, and it is logged", async () => {
+Deno.test("chat usage: if the reported prompt is not what was sent, our count is charged and logged", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   // As gateways do that search, or add texts of their own.
@@ -134,7 +134,7 @@ const outside: [string, Record<string, unknown>, [output: number, reasoning: num
 ];
 
 for (const [name, more, expected] of outside) {
-  Deno.test(`chat usage: thoughts that are counted beside the answer are charged: ${name}`, async () => {
+  Deno.test(`chat usage: reasoning that is counted beside the output is charged: ${name}`, async () => {
     using world = await createWorld();
     await world.deposit("ada", "1");
     world.upstream.once(() => completion({ usage: { ...usage(32, 9), ...more } }));
@@ -195,7 +195,7 @@ Deno.test("chat usage: tool calls are counted where usage is absent", async () =
   assert.equal((await usageOf(world))[0]?.amount, body.usage.cost);
 });
 
-Deno.test("chat usage: two answers hold twice, and usage of one does not hide the other", async () => {
+Deno.test("chat usage: two choices hold twice, and usage of one does not hide the other", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   const content = "one two three four five six seven eight";
@@ -216,7 +216,7 @@ Deno.test("chat usage: two answers hold twice, and usage of one does not hide th
   assert.equal((await usageOf(world))[0]?.usage.source, "estimated");
 });
 
-Deno.test("chat usage: the total of several answers is charged once where it is reported", async () => {
+Deno.test("chat usage: the total of several choices is charged once where it is reported", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   const choices = [0, 1].map((index) => ({ index, message: { content: "Hello there" } }));
@@ -231,7 +231,7 @@ Deno.test("chat usage: the total of several answers is charged once where it is 
   assert.deepEqual([body.usage.completion_tokens, body.usage.cost], [13, "0.000036"]);
 });
 
-Deno.test("chat usage: what many answers together report is believed", async () => {
+Deno.test("chat usage: what many choices report together is accepted", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   world.upstream.once(() => completion({ usage: usage(10, 60_000) }));
@@ -269,7 +269,7 @@ const nanoPrice: Price = {
   percent: 100n * 10n ** 9n,
 };
 
-Deno.test("chat usage: a million answers of one cheap token sum up without drift", () => {
+Deno.test("chat usage: a million responses of one cheap token sum up without drift", () => {
   const one = readUsage(usage(1, 0), { input: 1, output: 0 });
   assert.ok(one);
   let sum = 0n;
@@ -277,7 +277,7 @@ Deno.test("chat usage: a million answers of one cheap token sum up without drift
   assert.equal(formatAmount(sum), "0.015"); // case 66
 });
 
-Deno.test("chat usage: what costs less than the smallest unit costs one of it", async () => {
+Deno.test("chat usage: what costs less than the smallest unit costs one unit", async () => {
   const models = { "test-model": { input: "0.0000001", output: "0", maxOutputTokens: 10 } };
   using world = await createWorld({ project: { pricing: { models } } });
   await world.deposit("ada", "0.001");
@@ -289,7 +289,7 @@ Deno.test("chat usage: what costs less than the smallest unit costs one of it", 
 });
 
 for (const told of [0, 1]) {
-  Deno.test(`chat usage: text that comes after a word of ${told} tokens is charged by our own count`, async () => {
+  Deno.test(`chat usage: text after a report of ${told} tokens is charged by our own count`, async () => {
     using world = await createWorld();
     await world.deposit("ada", "1");
     const text = Array.from({ length: 50 }, () => chunk({ content: " hello world" }));
@@ -300,7 +300,7 @@ for (const told of [0, 1]) {
   });
 }
 
-Deno.test("chat usage: an empty text after the word of usage leaves it the last word", async () => {
+Deno.test("chat usage: an empty text after the usage report does not replace it", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   const text = Array.from({ length: 50 }, () => chunk({ content: " hello world" }));

@@ -108,14 +108,14 @@ Deno.test("chat user: a header that is not UTF-8 is 400", async () => {
 });
 
 for (const word of ["chat", "models", "user", "webhooks", "admin", "v1"]) {
-  Deno.test(`chat user: '${word}' in the path is reserved, and no user`, async () => {
+  Deno.test(`chat user: '${word}' in the path is reserved, and not a user`, async () => {
     using world = await createWorld();
     const { status } = await world.json(`/v1/${word}/chat/completions`, { body: chatBody(nobody) });
     assert.equal(status, 400);
   });
 }
 
-Deno.test("chat user: a base URL with /v1 twice works for who is named, and is no user", async () => {
+Deno.test("chat user: a base URL with /v1 twice works if a user is named, and is not a user", async () => {
   using world = await createWorld();
   const path = "/v1/v1/chat/completions";
   assert.equal((await world.json(path, { body: chatBody() })).status, 200);
@@ -136,7 +136,7 @@ Deno.test("chat user: with userSource header, only the header counts", async () 
   assert.equal(bob.balance, "0.99998");
 });
 
-Deno.test("chat user: a key's default user pays when nobody is named", async () => {
+Deno.test("chat user: a key's default user pays when no one is named", async () => {
   using world = await createWorld();
   await world.deposit("house", "1");
   const key = await makeKey(world, { defaultUser: "house" });
@@ -144,7 +144,7 @@ Deno.test("chat user: a key's default user pays when nobody is named", async () 
   assert.equal((await world.balance("house")).balance, "0.99998");
 });
 
-Deno.test("chat user: a key bound to one user answers for no other", async () => {
+Deno.test("chat user: a key bound to one user is refused for any other", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   await world.deposit("bob", "1");

@@ -22,7 +22,7 @@ const operation = fc.record({
   alone: fc.boolean(),
 });
 
-Deno.test("account: what fails half way leaves nothing behind, and harms no other", () =>
+Deno.test("account: an operation that fails half way leaves nothing behind, and harms no other", () =>
   always(
     30,
     fc.asyncProperty(fc.array(operation, { maxLength: 12 }), async (operations) => {
@@ -78,7 +78,7 @@ const use = fc.record(
   { noNullPrototype: true },
 );
 
-Deno.test("account: any account is read as it was stored, and what is held is the sum", () =>
+Deno.test("account: any account is read as it was stored, and held is the sum of its holds", () =>
   always(
     500,
     fc.property(
@@ -131,7 +131,7 @@ for (const [name, fault] of Object.entries(unsound)) {
   });
 }
 
-Deno.test("account: a stored one that is unsound takes no operation, and verify reports it", async () => {
+Deno.test("account: a stored account that is unsound accepts no operation, and verify reports it", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   const key = accountKey(world.projectId, "ada");

@@ -6,7 +6,7 @@ async function page(world: World, query: string) {
   return await world.json(`/v1/user/activities?user=ada&${query}`);
 }
 
-Deno.test("activities: newest first, each with all that the interface names", async () => {
+Deno.test("activities: newest first, each with every field of the interface", async () => {
   using world = await createWorld();
   const deposit = await world.json("/v1/user/balance/deposit", {
     body: { user: "ada", amount: "2", metadata: { order: "o-1" } },
@@ -69,7 +69,7 @@ Deno.test("activities: pages have no gaps and no repeats while entries arrive", 
   assert.deepEqual(seen, Array.from({ length: 25 }, (_, index) => `${25 - index}`));
 });
 
-Deno.test("activities: a last page that is just full has no next one", async () => {
+Deno.test("activities: a last page that is exactly full has no next one", async () => {
   using world = await createWorld();
   for (let n = 1; n <= 4; n++) await world.deposit("ada", `${n}`);
   const first = await page(world, "limit=2");
@@ -80,14 +80,14 @@ Deno.test("activities: a last page that is just full has no next one", async () 
   assert.deepEqual((await page(world, "limit=4")).body.nextCursor, null);
 });
 
-Deno.test("activities: of a user never heard of are none", async () => {
+Deno.test("activities: an unknown user has none", async () => {
   using world = await createWorld();
   const { status, body } = await page(world, "");
   assert.equal(status, 200);
   assert.deepEqual(body, { activities: [], nextCursor: null });
 });
 
-Deno.test("activities: the limit is a whole number from 1 to 100, and 20 when not given", async () => {
+Deno.test("activities: the limit is a whole number from 1 to 100, and 20 by default", async () => {
   using world = await createWorld();
   for (let n = 1; n <= 101; n++) await world.deposit("ada", `${n}`);
   for (const [query, count] of [["", 20], ["limit=1", 1], ["limit=99", 99], ["limit=100", 100]]) {
@@ -116,7 +116,7 @@ Deno.test("activities: the limit is a whole number from 1 to 100, and 20 when no
   }
 });
 
-Deno.test("activities: a cursor that is not this user's is 400, and tells nothing", async () => {
+Deno.test("activities: another user's cursor is 400, and reveals nothing", async () => {
   using world = await createWorld();
   const other = await world.makeProject();
   await world.deposit("ada", "1");
@@ -145,7 +145,7 @@ Deno.test("activities: a cursor that is not this user's is 400, and tells nothin
   }
 });
 
-Deno.test("activities: as CSV, one line each under a header, quoted where needed", async () => {
+Deno.test("activities: CSV has one line each below a header, quoted where needed", async () => {
   using world = await createWorld();
   await world.json("/v1/user/balance/deposit", {
     body: { user: "ada", amount: "2", metadata: { note: 'a "b", c' } },
@@ -177,7 +177,7 @@ Deno.test("activities: as CSV, one line each under a header, quoted where needed
 
 const formulas = ["=1+1", "+1+1", "-1+1", "@SUM(A1)", '=HYPERLINK("http://x","y")', "=1,2", "-A1"];
 
-Deno.test("activities: no cell of the CSV is run as a formula", async () => {
+Deno.test("activities: no cell of the CSV runs as a formula", async () => {
   using world = await createWorld();
   for (const [index, text] of formulas.entries()) {
     const user = text;

@@ -68,7 +68,7 @@ Deno.test("users: a user shows the balance, the number of entries and the last o
   assert.deepEqual((await get(world, "/ada")).body.user, { ...body.users[0], holds: [] });
 });
 
-Deno.test("users: a prefix lists those whose ids begin with it, and no others", async () => {
+Deno.test("users: a prefix lists those whose ids start with it, and no others", async () => {
   using world = await createWorld();
   for (const user of ["a", "team:1", "team:2", "team:2:x", "team:", "teal", "u"]) {
     await world.deposit(user, "1");
@@ -112,7 +112,7 @@ Deno.test("users: a page among 100,000 accounts reads no more rows than it shows
   }
 });
 
-Deno.test("users: an id of any characters is reached by its address", async () => {
+Deno.test("users: an id of any characters is reachable by its path", async () => {
   using world = await createWorld();
   for (const user of strangeUsers) {
     const dots = user === "." || user === "..";
@@ -126,7 +126,7 @@ Deno.test("users: an id of any characters is reached by its address", async () =
   assert.equal((await get(world, "")).body.users.length, strangeUsers.length);
 });
 
-Deno.test("users: an address that names no user is 400, one of nobody 404", async () => {
+Deno.test("users: a path that names no user is 400, an unknown user 404", async () => {
   using world = await createWorld();
   for (const path of ["/%ff", "/a%00b", `/${"x".repeat(129)}`, "/%ED%A0%80", "/ada?user=bob"]) {
     const { status, body } = await get(world, path);
@@ -164,7 +164,7 @@ Deno.test("users: open holds are listed until they end", async () => {
   assert.deepEqual((await get(world, "/ada")).body.user.holds, []);
 });
 
-Deno.test("users: the operator's deposit, charge and refund are the public ones, in their name", async () => {
+Deno.test("users: the operator's deposit, charge and refund are the public ones, in the operator's name", async () => {
   using world = await createWorld();
   await subscribe(world);
   const headers = { "idempotency-key": "op-1" };
@@ -234,7 +234,7 @@ Deno.test("users: another user's activity, another name in the body and bad amou
   assert.equal(await storeAsText(world), before);
 });
 
-Deno.test("users: an archived project takes no deposit and no charge of the operator's either", async () => {
+Deno.test("users: an archived project accepts no deposit and no charge of the operator either", async () => {
   using world = await createWorld();
   await world.deposit("ada", "5");
   await operate(world, "/archive");
@@ -245,7 +245,7 @@ Deno.test("users: an archived project takes no deposit and no charge of the oper
   assert.equal((await get(world, "/ada")).body.user.balance, "5");
 });
 
-Deno.test("users: only the operator is let in, and the log names no user", async () => {
+Deno.test("users: only the operator is admitted, and the log names no user", async () => {
   using world = await createWorld();
   await world.deposit("ada", "5");
   for (const path of ["", "/ada", "/ada/activities"]) {
@@ -267,7 +267,7 @@ Deno.test("users: only the operator is let in, and the log names no user", async
   assert.ok(!JSON.stringify(world.logged).includes("ada"));
 });
 
-Deno.test("users: of a wallet a project sees whom it may charge, and nothing of others' use", async () => {
+Deno.test("users: in a wallet a project sees whom it may charge, and nothing of others' use", async () => {
   using world = await sharedWorld();
   const device = new Device(world);
   await allow(device, { cap: "4" });
@@ -294,7 +294,7 @@ Deno.test("users: of a wallet a project sees whom it may charge, and nothing of 
   assert.equal(refused.body.reason, "authorization_required");
 });
 
-Deno.test("users: of a wallet's holds a project sees its own", async () => {
+Deno.test("users: in a wallet a project sees its own holds", async () => {
   using world = await sharedWorld();
   const device = new Device(world);
   const other = await world.makeProject({ name: "Other", mode: "shared" });

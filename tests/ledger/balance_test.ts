@@ -8,7 +8,7 @@ import { fedStream } from "../support/upstream.ts";
 import { put } from "../support/verify.ts";
 import { createWorld } from "../support/world.ts";
 
-Deno.test("balance: exact strings to reckon with, and one for people", async () => {
+Deno.test("balance: exact strings for programs, and one for people", async () => {
   using world = await createWorld();
   await world.deposit("ada", "12.345678901");
   const { status, body } = await world.json("/v1/user/balance?user=ada");
@@ -23,14 +23,14 @@ Deno.test("balance: exact strings to reckon with, and one for people", async () 
   });
 });
 
-Deno.test("balance: of a user never heard of is zero, and reading it makes no account", async () => {
+Deno.test("balance: an unknown user's is zero, and reading it creates no account", async () => {
   using world = await createWorld();
   const before = await storeAsText(world);
   assert.deepEqual(await world.balance("nobody"), { balance: "0", held: "0", available: "0" });
   assert.equal(await storeAsText(world), before);
 });
 
-Deno.test("balance: shows what a running answer holds, and frees it at its end", async () => {
+Deno.test("balance: shows what a running call holds, and releases it at its end", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   const stream = fedStream();
@@ -50,7 +50,7 @@ Deno.test("balance: shows what a running answer holds, and frees it at its end",
   assert.equal((await world.balance("ada")).held, "0");
 });
 
-Deno.test("balance: is held to the last digit beyond what a double can", async () => {
+Deno.test("balance: is exact to the last digit, beyond what a double can hold", async () => {
   using world = await createWorld();
   for (let i = 0; i < 3; i++) await world.deposit("ada", "999999999999.999999999");
   const { body } = await world.json("/v1/user/balance?user=ada");
@@ -60,7 +60,7 @@ Deno.test("balance: is held to the last digit beyond what a double can", async (
   assert.equal((await world.balance("ada")).balance, "3000000000000");
 });
 
-Deno.test("balance: two users are never mixed up, however alike their ids", async () => {
+Deno.test("balance: two users are never confused, however similar their ids", async () => {
   using world = await createWorld();
   const users = [
     "ada",
@@ -91,7 +91,7 @@ Deno.test("balance: a user has one for each project", async () => {
   assert.equal(body.balanceFormatted, "¥0");
 });
 
-Deno.test("balance: the top-up link is for the user who is asked about", async () => {
+Deno.test("balance: the top-up link is for the requested user", async () => {
   using world = await createWorld();
   const { status, body } = await world.json("/v1/user/balance/topup?user=ada");
   assert.equal(status, 200);
@@ -101,7 +101,7 @@ Deno.test("balance: the top-up link is for the user who is asked about", async (
   assert.match(await page.text(), /\bada\b/);
 });
 
-Deno.test("balance: whoever holds money is found among however many who do", async () => {
+Deno.test("balance: a user who holds money is found among however many who do", async () => {
   using world = await createWorld();
   const hold = async (projectId: string, user: string) => {
     await put(world, holdingKey(projectId, user, null), toBytes({ ref: { projectId, user } }));

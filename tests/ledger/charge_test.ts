@@ -9,7 +9,7 @@ import { deliver, logs, subscribe } from "../support/webhooks.ts";
 
 const path = "/v1/user/charge";
 
-Deno.test("charge: takes the amount to the last digit, and says so", async () => {
+Deno.test("charge: takes the amount to the last digit, and reports it", async () => {
   using world = await createWorld();
   await world.deposit("ada", "10");
   const { status, body } = await world.json(path, {
@@ -49,7 +49,7 @@ Deno.test("charge: the whole balance can be taken, and not a billionth more", as
   await checkBooks(world, "ada");
 });
 
-Deno.test("charge: what the balance lacks is a 200 whose message holds the link", async () => {
+Deno.test("charge: beyond the balance it is a 200 whose message contains the link", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1.5");
   const before = await storeAsText(world);
@@ -69,7 +69,7 @@ Deno.test("charge: what the balance lacks is a 200 whose message holds the link"
   assert.equal(await storeAsText(world), before, "a refused charge writes nothing");
 });
 
-Deno.test("charge: a user who was never heard of is refused, and gets no account", async () => {
+Deno.test("charge: an unknown user is refused, and gets no account", async () => {
   using world = await createWorld();
   const before = await storeAsText(world);
   const { status, body } = await world.json(path, { body: { user: "new", amount: "1" } });
@@ -79,7 +79,7 @@ Deno.test("charge: a user who was never heard of is refused, and gets no account
   assert.equal(await storeAsText(world), before);
 });
 
-Deno.test("charge: a refused one is not remembered, so its key succeeds after a top-up", async () => {
+Deno.test("charge: a refused one is not recorded, so its key succeeds after a top-up", async () => {
   using world = await createWorld();
   const options = {
     body: { user: "ada", amount: "3" },
@@ -97,7 +97,7 @@ Deno.test("charge: a refused one is not remembered, so its key succeeds after a 
   assert.equal((await world.balance("ada")).balance, "1");
 });
 
-Deno.test("charge: the project's own address is filled in and escaped", async () => {
+Deno.test("charge: the project's own URL is filled in and escaped", async () => {
   using world = await createWorld({
     project: { topUpUrl: "https://shop.test/pay/{project}?u={user}&a={amount}#{user}" },
   });
@@ -111,7 +111,7 @@ Deno.test("charge: the project's own address is filled in and escaped", async ()
   assert.ok(body.message.includes(body.url));
 });
 
-Deno.test("charge: never touches what a running answer holds", async () => {
+Deno.test("charge: never touches what a running call holds", async () => {
   using world = await createWorld();
   await world.deposit("ada", "0.001");
   const stream = fedStream();
@@ -141,7 +141,7 @@ Deno.test("charge: never touches what a running answer holds", async () => {
   await checkBooks(world, "ada");
 });
 
-Deno.test("charge: what only running answers hold is told as that, not as spent", async () => {
+Deno.test("charge: an amount that only running calls hold is reported as that, not as spent", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   const gate = Promise.withResolvers<void>();
@@ -158,7 +158,7 @@ Deno.test("charge: what only running answers hold is told as that, not as spent"
   await running;
 });
 
-Deno.test("charge: the events of a refused one carry its metadata, exactly, as do the logs", async () => {
+Deno.test("charge: the events of a refused one carry its metadata, exactly, and so do the logs", async () => {
   using world = await createWorld();
   await subscribe(world, { events: ["balance.*"] });
   const raw = '{"user":"ada","amount":"99","metadata":{"order":12345678901234567890}}';
@@ -171,7 +171,7 @@ Deno.test("charge: the events of a refused one carry its metadata, exactly, as d
   assert.equal(text.split('"metadata":{"order":12345678901234567890}').length, 3);
 });
 
-Deno.test("charge: one that nobody has allowed a wallet for is told as refused, too", async () => {
+Deno.test("charge: one without an authorization is reported as refused, too", async () => {
   using world = await sharedWorld();
   await subscribe(world, { events: ["balance.*"] });
   const body = { user: "ada", amount: "2", metadata: { order: 7 } };

@@ -222,7 +222,7 @@ function parseCsv(text: string): string[][] {
   return rows;
 }
 
-Deno.test("cursor: a page as CSV says what it says as JSON, and no cell runs in a spreadsheet", async () => {
+Deno.test("cursor: a page as CSV has the content of its JSON, and no cell runs in a spreadsheet", async () => {
   // deno-lint-ignore no-control-regex -- control characters are what is refused
   const user = wellFormedText.map((text) => text.replace(/[\u0000-\u001f\u007f-\u009f]/g, ""))
     .filter((text) => text !== "" && text.length <= 128);

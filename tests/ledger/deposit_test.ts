@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createWorld } from "../support/world.ts";
 
-Deno.test("deposit: credits the user, and says so exactly", async () => {
+Deno.test("deposit: credits the user, and reports it exactly", async () => {
   using world = await createWorld();
   const { status, body } = await world.json("/v1/user/balance/deposit", {
     body: { user: "ada", amount: "12.345", metadata: { order: "o-1" } },
@@ -21,7 +21,7 @@ Deno.test("deposit: credits the user, and says so exactly", async () => {
   });
 });
 
-Deno.test("deposit: the same key and body replays the first answer", async () => {
+Deno.test("deposit: the same key and body replays the first response", async () => {
   using world = await createWorld();
   const options = {
     body: { user: "ada", amount: "5" },

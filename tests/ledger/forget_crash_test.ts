@@ -53,7 +53,7 @@ async function countWrites(): Promise<number> {
   return writes();
 }
 
-Deno.test("forget: whoever dies at any write, the sweep or another call ends what was begun", async () => {
+Deno.test("forget: after a crash at any write, the sweep or another call completes the erasure", async () => {
   const writesInAll = await countWrites();
   assert.ok(writesInAll > 20, `${writesInAll} writes`);
   for (let n = 1; n <= writesInAll; n++) {
@@ -79,7 +79,7 @@ Deno.test("forget: whoever dies at any write, the sweep or another call ends wha
   }
 });
 
-Deno.test("forget: what looks after holds, and comes too late, does not bring the name back", async () => {
+Deno.test("forget: a late sweep of holds does not bring the name back", async () => {
   using world = await createWorld({ project: { trialCredits: "3" } });
   await world.deposit(ada, "1");
   assert.equal((await chat(world, { user: ada })).status, 200);

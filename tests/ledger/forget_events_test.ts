@@ -18,7 +18,7 @@ async function eventsOf(world: World): Promise<Body[]> {
   return text.trim().split("\n").map((line) => JSON.parse(line));
 }
 
-Deno.test("forget: an event keeps its amounts, also of a user who is called like one", async () => {
+Deno.test("forget: an event keeps its amounts, even if the user is called like one", async () => {
   using world = await createWorld();
   await subscribe(world);
   await world.json("/v1/user/balance/deposit", { body: { user: "5", amount: "5" } });
@@ -40,7 +40,7 @@ Deno.test("forget: an event keeps its amounts, also of a user who is called like
 });
 
 for (const user of ["operator", "stripe", "farebox"]) {
-  Deno.test(`forget: a user who is called ${user} leaves what others did as it is`, async () => {
+  Deno.test(`forget: a user who is called ${user} leaves others' actions unchanged`, async () => {
     const stripe = { secretKey: "sk_test_of_the_owner", webhookSecret: "whsec_of_the_owner" };
     using world = await createWorld({ project: { stripe, trialCredits: "1" } });
     await subscribe(world);
@@ -66,7 +66,7 @@ for (const user of ["operator", "stripe", "farebox"]) {
   });
 }
 
-Deno.test("forget: the events of a wallet's authorization name nobody any more", async () => {
+Deno.test("forget: the events of a wallet's authorization name no one any more", async () => {
   using world = await sharedWorld();
   await subscribe(world);
   const device = new Device(world);

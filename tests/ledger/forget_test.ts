@@ -32,7 +32,7 @@ async function depositOften(world: World, user: string, times: number): Promise<
   }
 }
 
-Deno.test("forget: nothing that is stored names the user any more, and the books add up", async () => {
+Deno.test("forget: no stored record names the user any more, and the books add up", async () => {
   using world = await createWorld();
   await makePeople(world);
   const others = await rowsAsTextOf(world, bob);
@@ -65,7 +65,7 @@ Deno.test("forget: nothing that is stored names the user any more, and the books
   assert.deepEqual((await verify(world)).faults, []);
 });
 
-Deno.test("forget: the log goes on to show what was delivered, of nobody by name", async () => {
+Deno.test("forget: the log still shows what was delivered, without the name", async () => {
   using world = await createWorld();
   await makePeople(world);
   const before = (await logs(world)).filter(({ event }) => JSON.stringify(event).includes(ada));
@@ -81,7 +81,7 @@ Deno.test("forget: the log goes on to show what was delivered, of nobody by name
   }
 });
 
-Deno.test("forget: the name is another one each time", async () => {
+Deno.test("forget: the pseudonym is different each time", async () => {
   using world = await createWorld();
   const names = new Set<string>();
   for (let time = 0; time < 3; time++) {
@@ -92,7 +92,7 @@ Deno.test("forget: the name is another one each time", async () => {
   assert.equal((await usersOf(world)).length, 3);
 });
 
-Deno.test("forget: a balance has to be paid out or given up first", async () => {
+Deno.test("forget: a balance has to be paid out or forfeited first", async () => {
   using world = await createWorld();
   await world.deposit(ada, "1.5");
   const { message, param } = await refuses(world, "balance_not_zero");
@@ -103,7 +103,7 @@ Deno.test("forget: a balance has to be paid out or given up first", async () => 
   assert.equal((await checkBooks(world, pseudonym)).length, 2, "nothing is left to be taken");
 });
 
-Deno.test("forget: a running answer has to end first", async () => {
+Deno.test("forget: a running call has to end first", async () => {
   using world = await createWorld();
   await world.deposit(ada, "1");
   const stream = fedStream();
@@ -119,7 +119,7 @@ Deno.test("forget: a running answer has to end first", async () => {
   assert.deepEqual(await rowsNaming(world, ada), []);
 });
 
-Deno.test("forget: what subscribers are still to hear has to be delivered first", async () => {
+Deno.test("forget: pending deliveries have to be completed first", async () => {
   using world = await createWorld();
   await subscribe(world);
   await world.deposit("someone", "1");
@@ -137,7 +137,7 @@ Deno.test("forget: what subscribers are still to hear has to be delivered first"
   assert.deepEqual(await rowsNaming(world, ada), []);
 });
 
-Deno.test("forget: a key in force that is the user's has to be revoked first", async () => {
+Deno.test("forget: an active key of the user has to be revoked first", async () => {
   using world = await createWorld();
   const { body: { key } } = await operate(world, "/keys", {
     body: { name: `for ${ada}`, defaultUser: ada },
@@ -149,7 +149,7 @@ Deno.test("forget: a key in force that is the user's has to be revoked first", a
   assert.deepEqual(await rowsNaming(world, ada), []);
 });
 
-Deno.test("forget: who was never heard of is forgotten too, and again does no harm", async () => {
+Deno.test("forget: an unknown user is erased too, and repeating it is harmless", async () => {
   using world = await createWorld();
   await world.deposit(bob, "1");
   // That it was asked for stays in the audit trail, and rows of top users are written anew.
@@ -162,7 +162,7 @@ Deno.test("forget: who was never heard of is forgotten too, and again does no ha
   }
 });
 
-Deno.test("forget: what is malformed is 400, and an unknown project 404", async () => {
+Deno.test("forget: malformed input is 400, and an unknown project 404", async () => {
   using world = await createWorld();
   for (const body of [{ forfeit: "yes" }, { force: true }]) {
     assert.equal((await forget(world, body)).status, 400);
@@ -174,7 +174,7 @@ Deno.test("forget: what is malformed is 400, and an unknown project 404", async 
   assert.equal(unknown.status, 404);
 });
 
-Deno.test("forget: others who keep changing the account are 503, and nothing has begun", async () => {
+Deno.test("forget: contention on the account is 503, and nothing has started", async () => {
   const store = createScriptedStore();
   using world = await createWorld({ wrapKv: store.wrap });
   await world.deposit(ada, "1");
@@ -191,7 +191,7 @@ Deno.test("forget: others who keep changing the account are 503, and nothing has
   }
 });
 
-Deno.test("forget: until it is done nothing is booked, and then someone new may come", async () => {
+Deno.test("forget: until it completes nothing is recorded, and then someone new may come", async () => {
   const store = createScriptedStore();
   using world = await createWorld({ wrapKv: store.wrap, project: { trialCredits: "3" } });
   await world.deposit(ada, "1");
@@ -222,7 +222,7 @@ Deno.test("forget: until it is done nothing is booked, and then someone new may 
   assert.deepEqual((await verify(next)).faults, []);
 });
 
-Deno.test("forget: who was never heard of does not get mixed up with who comes meanwhile", async () => {
+Deno.test("forget: an unknown user does not get mixed up with someone who comes meanwhile", async () => {
   const forgetter = createScriptedStore();
   using world = await createWorld({ wrapKv: forgetter.wrap });
   using between = await createWorld({ shareWith: world, seed: 2 });
@@ -246,7 +246,7 @@ Deno.test("forget: who was never heard of does not get mixed up with who comes m
   assert.equal((await forgetWholly(world, { forfeit: true })).erased.accounts, 1);
 });
 
-Deno.test("forget: thousands of records are taken in parts, which the sweep goes on with", async () => {
+Deno.test("forget: thousands of records are erased in parts, which the sweep continues", async () => {
   using world = await createWorld();
   await depositOften(world, ada, 2_500);
   const { status, body } = await forget(world, { forfeit: true });
@@ -257,7 +257,7 @@ Deno.test("forget: thousands of records are taken in parts, which the sweep goes
   assert.equal((await checkBooks(world, body.pseudonym)).length, 2_501);
 });
 
-Deno.test("forget: a verification that has begun goes on to hold", async () => {
+Deno.test("forget: a verification that has started still succeeds", async () => {
   using world = await createWorld();
   await Promise.all([depositOften(world, ada, 1_100), depositOften(world, "zoe", 1_100)]);
   await world.clock.advance(61_000);
@@ -278,7 +278,7 @@ Deno.test("forget: a verification that has begun goes on to hold", async () => {
   }
 });
 
-Deno.test("forget: a payment that is paid back later is still taken out of the books", async () => {
+Deno.test("forget: a payment that is refunded later is still taken out of the books", async () => {
   using world = await createWorld();
   await makePeople(world);
   const { pseudonym } = await forgetWholly(world, { forfeit: true });
@@ -289,7 +289,7 @@ Deno.test("forget: a payment that is paid back later is still taken out of the b
   assert.deepEqual([body.user, body.amount, body.shortfall], [pseudonym, "0", "5"]);
 });
 
-Deno.test("forget: a key that names the user as in a URL is renamed, too", async () => {
+Deno.test("forget: a key that names the user percent-encoded is renamed, too", async () => {
   using world = await createWorld();
   const user = "Ada Lovelace";
   const { status } = await world.json("/v1/user/balance/deposit", {

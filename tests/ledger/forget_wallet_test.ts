@@ -50,13 +50,13 @@ async function makeShared() {
   return { world, device };
 }
 
-Deno.test("forget: leave to spend of a wallet has to be ended first", async () => {
+Deno.test("forget: an authorization to charge a wallet has to be ended first", async () => {
   using world = (await makeShared()).world;
   const { status, body } = await forget(world);
   assert.deepEqual([status, body.error.code], [400, "user_connected"]);
 });
 
-Deno.test("forget: of a wallet only the project's own user is taken out", async () => {
+Deno.test("forget: in a wallet only the project's own user is erased", async () => {
   const { world, device } = await makeShared();
   using _ = world;
   await disconnect(world);
@@ -79,7 +79,7 @@ Deno.test("forget: of a wallet only the project's own user is taken out", async 
   assert.deepEqual((await verify(world)).faults, []);
 });
 
-Deno.test("forget: whoever was forgotten may be connected again, as someone new", async () => {
+Deno.test("forget: an erased user may be connected again, as someone new", async () => {
   const { world, device } = await makeShared();
   using _ = world;
   await disconnect(world);
@@ -95,7 +95,7 @@ Deno.test("forget: whoever was forgotten may be connected again, as someone new"
   assert.deepEqual((await verify(world)).faults, []);
 });
 
-Deno.test("forget: what was spent of a wallet is exported and refunded under the pseudonym", async () => {
+Deno.test("forget: what was spent from a wallet is exported and refunded under the pseudonym", async () => {
   using world = await sharedWorld();
   const [first, second] = [new Device(world), new Device(world)];
   const charged: string[] = [];
@@ -123,7 +123,7 @@ Deno.test("forget: what was spent of a wallet is exported and refunded under the
   assert.deepEqual((await verify(world)).faults, []);
 });
 
-Deno.test("forget: keys that name the user stay apart, also where two wallets paid", async () => {
+Deno.test("forget: keys that name the user stay distinct, also where two wallets paid", async () => {
   using world = await sharedWorld();
   for (const key of [`${ada}-1`, `${ada}-2`]) {
     await allow(new Device(world), { user: ada });
@@ -140,7 +140,7 @@ Deno.test("forget: keys that name the user stay apart, also where two wallets pa
   assert.equal(new Set(keys).size, 4);
 });
 
-Deno.test("forget: who pays late into a wallet by a forgotten name can be forgotten again", async () => {
+Deno.test("forget: a late payment into a wallet under an erased name can be erased again", async () => {
   using world = await sharedWorld();
   await allow(new Device(world), { user: ada });
   const { session, event } = await pay(world, { user: ada, amount: "10" });
@@ -157,7 +157,7 @@ Deno.test("forget: who pays late into a wallet by a forgotten name can be forgot
   assert.equal((await exportedEntries(world)).length, 2);
 });
 
-Deno.test("forget: not while money is held in the wallet of a person who paid before", async () => {
+Deno.test("forget: refused while money is held in the wallet of a person who paid before", async () => {
   const { world } = await makeShared();
   using _ = world;
   const gate = createGate();
@@ -181,7 +181,7 @@ Deno.test("forget: not while money is held in the wallet of a person who paid be
   assert.deepEqual(await rowsNaming(world, ada), []);
 });
 
-Deno.test("forget: what Stripe pays back meanwhile is booked, and names nobody", async () => {
+Deno.test("forget: what Stripe refunds meanwhile is recorded, and names no one", async () => {
   const forgetter = createScriptedStore();
   using world = await createWorld({ env, project: { mode: "shared" }, wrapKv: forgetter.wrap });
   const device = new Device(world);
@@ -221,7 +221,7 @@ Deno.test("forget: what Stripe pays back meanwhile is booked, and names nobody",
   assert.deepEqual((await verify(world)).faults, []);
 });
 
-Deno.test("forget: nobody is connected or paid for by that name until it is done", async () => {
+Deno.test("forget: no one is connected or paid for by that name until it completes", async () => {
   const forgetter = createScriptedStore();
   using world = await createWorld({ env, project: { mode: "shared" }, wrapKv: forgetter.wrap });
   const device = new Device(world);
@@ -257,7 +257,7 @@ Deno.test("forget: nobody is connected or paid for by that name until it is done
   assert.deepEqual((await verify(world)).faults, []);
 });
 
-Deno.test("forget: what was being booked, or allowed, for that name as it began is told that it is too late", async () => {
+Deno.test("forget: an operation or authorization under way for that name is refused as too late", async () => {
   const forgetter = createScriptedStore();
   using world = await createWorld({ env, project: { mode: "shared" }, wrapKv: forgetter.wrap });
   const device = new Device(world);
@@ -321,7 +321,7 @@ Deno.test("forget: no refund brings the name back into a wallet while its entrie
   assert.deepEqual((await verify(world)).faults, []);
 });
 
-Deno.test("forget: whoever is connected while it begins is not forgotten", async () => {
+Deno.test("forget: a user who is connected while it starts is not erased", async () => {
   const forgetter = createScriptedStore();
   using world = await createWorld({ env, project: { mode: "shared" }, wrapKv: forgetter.wrap });
   using between = await createWorld({ env, shareWith: world, seed: 2 });

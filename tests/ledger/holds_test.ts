@@ -32,7 +32,7 @@ async function startStream(world: World, user: string) {
 /** What one chat of `chatBody` holds, as available before and after shows. */
 const holdUnits = BigInt(JSON.stringify(chatBody("ada", { stream: true })).length + 200) * 1000n;
 
-Deno.test("holds: a long streamed answer renews its hold, and is charged exactly", async () => {
+Deno.test("holds: a long streamed response renews its hold, and is charged exactly", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   const { stream, events } = await startStream(world, "ada");
@@ -58,7 +58,7 @@ Deno.test("holds: a long streamed answer renews its hold, and is charged exactly
   assert.deepEqual(entries.map(({ kind }) => kind), ["deposit", "usage"]);
 });
 
-Deno.test("holds: a short answer is one hold and one charge, and no renewal", async () => {
+Deno.test("holds: a short response is one hold and one charge, and no renewal", async () => {
   const store = createScriptedStore();
   using world = await createWorld({ wrapKv: store.wrap });
   await world.deposit("ada", "1");
@@ -81,7 +81,7 @@ async function dyingProcess(world: World, store: { dead: boolean }) {
   return hold;
 }
 
-Deno.test("holds: an expired hold counts for nothing at a read, but for the use it recorded", async () => {
+Deno.test("holds: an expired hold does not count at a read, except for its recorded use", async () => {
   const store = createScriptedStore();
   using world = await createWorld({ wrapKv: store.wrap });
   using other = await createWorld({ shareWith: world });
@@ -118,7 +118,7 @@ Deno.test("holds: the next operation leaves an expired entry for the recorded us
   assert.equal((await storedAccount(other, "ada")).holds.length, 0);
 });
 
-Deno.test("holds: what was used beyond a hold is charged the same at a read and by the record", async () => {
+Deno.test("holds: use beyond a hold is charged the same at a read and by the record", async () => {
   const store = createScriptedStore();
   using world = await createWorld({ wrapKv: store.wrap });
   using other = await createWorld({ shareWith: world });
@@ -142,7 +142,7 @@ Deno.test("holds: what was used beyond a hold is charged the same at a read and 
   await checkBooks(other, "ada");
 });
 
-Deno.test("holds: the sweep reaches accounts that nobody touches any more", async () => {
+Deno.test("holds: the sweep reaches accounts that no one touches any more", async () => {
   const store = createScriptedStore();
   using world = await createWorld({ wrapKv: store.wrap });
   using other = await createWorld({ shareWith: world });
@@ -157,7 +157,7 @@ Deno.test("holds: the sweep reaches accounts that nobody touches any more", asyn
   assert.equal(listed.length, 0, "an account without holds is forgotten");
 });
 
-Deno.test("holds: the sweep leaves a standing hold alone", async () => {
+Deno.test("holds: the sweep leaves an active hold alone", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   const { response, events } = await startStream(world, "ada");
@@ -170,7 +170,7 @@ Deno.test("holds: the sweep leaves a standing hold alone", async () => {
 });
 
 for (const [pace, sweeps] of [["that has the time", 1], ["that is slow", 2]] as const) {
-  Deno.test(`holds: a sweep ${pace} reaches 250 accounts in ${sweeps}, and goes on where it stopped`, async () => {
+  Deno.test(`holds: a sweep ${pace} reaches 250 accounts in ${sweeps}, and continues where it stopped`, async () => {
     const store = createScriptedStore();
     using world = await createWorld({ wrapKv: store.wrap });
     using other = await createWorld({ shareWith: world, wrapKv: slowList });
@@ -199,7 +199,7 @@ for (const [pace, sweeps] of [["that has the time", 1], ["that is slow", 2]] as 
   });
 }
 
-Deno.test("holds: a sweep at the same moment as a new hold does not hide it from later sweeps", async () => {
+Deno.test("holds: a sweep at the same time as a new hold does not hide it from later sweeps", async () => {
   const store = createScriptedStore();
   using world = await createWorld({ wrapKv: store.wrap });
   using other = await createWorld({ shareWith: world });
@@ -229,7 +229,7 @@ Deno.test("holds: a sweep at the same moment as a new hold does not hide it from
   assert.equal((await storedAccount(other, "ada")).holds.length, 0, "the sweep reached it");
 });
 
-Deno.test("holds: an answer whose renewals fail is cut before its hold ends", async () => {
+Deno.test("holds: a call whose renewals fail is cut before its hold ends", async () => {
   const store = createScriptedStore();
   using world = await createWorld({ wrapKv: store.wrap });
   await world.deposit("ada", "1");
@@ -314,7 +314,7 @@ async function oneUnderWay(world: World) {
   return await startStream(world, "ada");
 }
 
-Deno.test("holds: a request waits 2 s for running answers, then says that they are running", async () => {
+Deno.test("holds: a request waits 2 s for running calls, then reports that they are running", async () => {
   using world = await createWorld();
   const { stream, events } = await oneUnderWay(world);
   let answered = false;
@@ -336,7 +336,7 @@ Deno.test("holds: a request waits 2 s for running answers, then says that they a
   await events;
 });
 
-Deno.test("holds: a request that waits is answered as soon as the one before it ends", async () => {
+Deno.test("holds: a waiting request is served as soon as the one before it ends", async () => {
   using world = await createWorld();
   const { stream, events } = await oneUnderWay(world);
   const second = world.json(chatPath, { body: chatBody("ada") });
@@ -357,7 +357,7 @@ Deno.test("holds: a request that waits is answered as soon as the one before it 
   await checkBooks(world, "ada");
 });
 
-Deno.test("holds: one that ended in another process is seen by a request that waits", async () => {
+Deno.test("holds: a hold that ends in another process is noticed by a waiting request", async () => {
   using world = await createWorld();
   using other = await createWorld({ shareWith: world });
   const { stream, events } = await oneUnderWay(world);
@@ -373,7 +373,7 @@ Deno.test("holds: one that ended in another process is seen by a request that wa
   await checkBooks(world, "ada");
 });
 
-Deno.test("holds: who is simply out of money does not wait", async () => {
+Deno.test("holds: a user who is simply out of money does not wait", async () => {
   using world = await createWorld();
   await world.deposit("ada", "0.000020");
   const { body } = await world.json(chatPath, { body: chatBody("ada") });

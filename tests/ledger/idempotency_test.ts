@@ -28,7 +28,7 @@ const sameAgain: [
   }],
 ];
 
-Deno.test("idempotency: what is meant is compared, not how it is written", async () => {
+Deno.test("idempotency: requests are compared by meaning, not by spelling", async () => {
   using world = await createWorld();
   const [first] = sameAgain;
   const original = await world.json(depositPath, keyed("order-1", first?.[1]));
@@ -82,7 +82,7 @@ Deno.test("idempotency: a key belongs to one project and one operation", async (
   assert.equal((await world.balance("ada")).balance, "0");
 });
 
-Deno.test("idempotency: a key of money never expires", async () => {
+Deno.test("idempotency: a key of a money operation never expires", async () => {
   using world = await createWorld();
   const options = keyed("order-1", { user: "ada", amount: "5" });
   const first = await world.json(depositPath, options);
@@ -93,7 +93,7 @@ Deno.test("idempotency: a key of money never expires", async () => {
   assert.equal((await world.balance("ada")).balance, "5");
 });
 
-Deno.test("idempotency: an archived project still says what it booked before", async () => {
+Deno.test("idempotency: an archived project still replays what it recorded before", async () => {
   using world = await createWorld();
   const options = keyed("order-1", { user: "ada", amount: "5" });
   const first = await world.json(depositPath, options);
@@ -104,7 +104,7 @@ Deno.test("idempotency: an archived project still says what it booked before", a
   assert.deepEqual(later.body, first.body);
 });
 
-Deno.test("idempotency: 30 at once under one key are booked once, in one process and in two", async () => {
+Deno.test("idempotency: 30 at once under one key are recorded once, in one process and in two", async () => {
   for (const processes of [1, 2]) {
     using world = await createWorld();
     using second = await createWorld({ shareWith: world });

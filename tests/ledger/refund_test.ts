@@ -51,7 +51,7 @@ Deno.test("refund: of a charge, in parts and then the rest, credits the user", a
   await checkBooks(world, "ada");
 });
 
-Deno.test("refund: of an answer gives back what it cost", async () => {
+Deno.test("refund: of a response returns what it cost", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   const answer = await world.call(chatPath, { body: chatBody("ada") });
@@ -82,7 +82,7 @@ Deno.test("refund: of a deposit takes what is available, and records the shortfa
   await checkBooks(world, "ada");
 });
 
-Deno.test("refund: of a deposit in part, where all of it is there, leaves no shortfall", async () => {
+Deno.test("refund: of a deposit in part, where all of it is available, leaves no shortfall", async () => {
   using world = await createWorld();
   const { deposit } = await spend(world);
   const { body } = await refund(world, { user: "ada", activityId: deposit, amount: "2.5" });
@@ -91,7 +91,7 @@ Deno.test("refund: of a deposit in part, where all of it is there, leaves no sho
   assert.equal(body.balance, "3.5");
 });
 
-Deno.test("refund: of a deposit leaves alone what a running answer holds", async () => {
+Deno.test("refund: of a deposit does not touch what a running call holds", async () => {
   using world = await createWorld();
   const deposit = await world.json("/v1/user/balance/deposit", {
     body: { user: "ada", amount: "0.001" },
@@ -109,7 +109,7 @@ Deno.test("refund: of a deposit leaves alone what a running answer holds", async
   await checkBooks(world, "ada");
 });
 
-Deno.test("refund: 20 at once never give back more than the original", async () => {
+Deno.test("refund: 20 at once never return more than the original", async () => {
   for (const keyed of [false, true]) {
     using world = await createWorld();
     const { charge } = await spend(world);
@@ -147,7 +147,7 @@ Deno.test("refund: 20 of the whole at once, from two processes, are one", async 
   assert.equal(entries.filter(({ kind }) => kind === "refund").length, 1);
 });
 
-Deno.test("refund: what cannot be refunded is told from what is malformed, and changes nothing", async () => {
+Deno.test("refund: what cannot be refunded is distinguished from malformed input, and changes nothing", async () => {
   using world = await createWorld();
   const { charge } = await spend(world);
   const part = await refund(world, { activityId: charge, amount: "1" });
@@ -176,7 +176,7 @@ Deno.test("refund: what cannot be refunded is told from what is malformed, and c
   assert.equal(await storeAsText(world), before);
 });
 
-Deno.test("refund: a user named by the header is held to, as one in the body is", async () => {
+Deno.test("refund: a user named by the header is enforced, like one in the body", async () => {
   using world = await createWorld();
   const { charge } = await spend(world);
   const sent = (user: string) =>
@@ -197,7 +197,7 @@ async function inAnotherProject(world: World): Promise<{ activityId: string }> {
   return { activityId: body.activityId };
 }
 
-Deno.test("refund: the same key replays the first answer, and refunds once", async () => {
+Deno.test("refund: the same key replays the first response, and refunds once", async () => {
   using world = await createWorld();
   const { charge } = await spend(world);
   const body = { user: "ada", activityId: charge, amount: "1" };

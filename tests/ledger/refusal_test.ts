@@ -43,7 +43,7 @@ function heldBy({ holds }: Account) {
   return holds.reduce((sum, { amount }) => toAmount(sum + amount), toAmount(0n));
 }
 
-Deno.test("obstacle: a cap that is lowered under a running answer leaves what was promised for it", async () => {
+Deno.test("refusal: a cap lowered during a call does not affect what was held for it", async () => {
   using world = await sharedWorld({ pricing: dear });
   const device = new Device(world);
   await allow(device, { cap: "10" });
@@ -65,7 +65,7 @@ for (
     ["a day's limit", { limits: { user: { spendPerDay: "1.1" } } }, "100"],
   ] as const
 ) {
-  Deno.test(`obstacle: where only a running answer stands in the way of ${what}, the next one waits`, async () => {
+  Deno.test(`refusal: if only a running call prevents ${what}, the next one waits`, async () => {
     using world = await createWorld({ project: { pricing: dear, ...settings } });
     await world.deposit("ada", money);
     const { answer, held, gate } = running(world, 2);
@@ -79,7 +79,7 @@ for (
   });
 }
 
-Deno.test("obstacle: near a limit, with nothing running, nobody waits", async () => {
+Deno.test("refusal: near a limit, with nothing running, no one waits", async () => {
   const limits = { user: { spendPerDay: "0.5" } };
   using world = await createWorld({ project: { pricing: dear, limits } });
   await world.deposit("ada", "100");
@@ -89,7 +89,7 @@ Deno.test("obstacle: near a limit, with nothing running, nobody waits", async ()
   assert.equal(body.usage.cost, "0.03");
 });
 
-Deno.test("obstacle: beyond a cap, the leave is what is wanted, also while something little is held", async () => {
+Deno.test("refusal: beyond a cap the reason is the authorization, even while little is held", async () => {
   using world = await sharedWorld();
   await allow(new Device(world), { cap: "3" });
   await pay(world, { amount: "50" });
@@ -109,7 +109,7 @@ function deadHold(world: World, amount: Amount, connectionId: string | null): Ho
   return { id: world.deps.id("req"), amount, used: zero, expiresAt, connectionId };
 }
 
-Deno.test("obstacle: dead holds stand in nobody's way, however many they are", async () => {
+Deno.test("refusal: dead holds prevent nothing, however many there are", async () => {
   using world = await createWorld();
   await world.deposit("ada", "40");
   const account = await storedAccount(world, "ada");
@@ -124,7 +124,7 @@ Deno.test("obstacle: dead holds stand in nobody's way, however many they are", a
   assert.equal((await world.json("/v1/user/charge", { body })).body.success, true);
 });
 
-Deno.test("obstacle: another connection's dead hold stands in no way in a wallet", async () => {
+Deno.test("refusal: another connection's dead hold prevents nothing in a wallet", async () => {
   using world = await sharedWorld();
   const device = new Device(world);
   for (const user of ["ada", "bob"]) await allow(device, { user, cap: "100" });
@@ -144,7 +144,7 @@ Deno.test("obstacle: another connection's dead hold stands in no way in a wallet
   assert.equal((await charge(second, "5")).success, true);
 });
 
-Deno.test("obstacle: a refund that meets a whole forgetting is of nobody any more", async () => {
+Deno.test("refusal: a refund after a complete erasure belongs to no one any more", async () => {
   const store = createScriptedStore();
   const project = { trialCredits: "2" };
   using world = await createWorld({ project, wrapKv: store.wrap });
@@ -171,7 +171,7 @@ Deno.test("obstacle: a refund that meets a whole forgetting is of nobody any mor
   assert.deepEqual((await verify(world)).faults, []);
 });
 
-Deno.test("obstacle: dead holds are no answers that run, where only so many may", async () => {
+Deno.test("refusal: dead holds do not count as running calls toward the limit", async () => {
   using world = await createWorld({ project: { limits: { user: { concurrent: 1 } } } });
   await world.deposit("ada", "40");
   const account = await storedAccount(world, "ada");
@@ -181,7 +181,7 @@ Deno.test("obstacle: dead holds are no answers that run, where only so many may"
   assert.equal((await world.json(chatPath, { body: chatBody("ada") })).status, 200);
 });
 
-Deno.test("obstacle: some have expired: those end, and what the others hold stays held", () => {
+Deno.test("refusal: expired holds end, and what the others hold stays held", () => {
   const now = 1_000;
   const hold = (id: string, amount: string, expiresAt: number): Hold => (
     { id, amount: fromDecimal(amount), expiresAt, used: zero, connectionId: null }
@@ -206,7 +206,7 @@ async function squeezed(world: World) {
   return { first, second: chat(world, { max_tokens: 1_000 }), gate };
 }
 
-Deno.test("obstacle: who would get much less for an answer under way waits for its end", async () => {
+Deno.test("refusal: a call that would get much less for a running one waits for its end", async () => {
   using world = await createWorld();
   const { first, second, gate } = await squeezed(world);
   await world.clock.advance(500);
@@ -217,7 +217,7 @@ Deno.test("obstacle: who would get much less for an answer under way waits for i
   assert.ok(world.upstream.calls[1]?.body.max_tokens > 900);
 });
 
-Deno.test("obstacle: nobody waits longer than 10 s, however often something ends before", async () => {
+Deno.test("refusal: no one waits longer than 10 s, however often something ends before", async () => {
   using world = await createWorld({ project: { pricing: dear } });
   await world.deposit("ada", "1.1");
   const { answer, held, gate } = running(world, 2);
@@ -233,7 +233,7 @@ Deno.test("obstacle: nobody waits longer than 10 s, however often something ends
   await Promise.all([answer, next]);
 });
 
-Deno.test("obstacle: of dead holds left for later no more stays held than was held", () => {
+Deno.test("refusal: dead holds left for later keep no more held than before", () => {
   const dead = (n: number): Hold => (
     {
       id: `${n}`,
@@ -248,7 +248,7 @@ Deno.test("obstacle: of dead holds left for later no more stays held than was he
   assert.equal(account.held, BigInt(30 - ending.length) * fromDecimal("1"));
 });
 
-Deno.test("obstacle: when something ends, whoever waits goes on for 2 s from then", async () => {
+Deno.test("refusal: when a call ends, a waiting one continues for 2 s from then", async () => {
   using world = await createWorld({ project: { pricing: dear } });
   await world.deposit("ada", "1.1");
   const { answer, held, gate } = running(world, 2);
@@ -265,7 +265,7 @@ Deno.test("obstacle: when something ends, whoever waits goes on for 2 s from the
   await Promise.all([answer, next]);
 });
 
-Deno.test("obstacle: who has waited 2 s in vain for more gets the shorter answer", async () => {
+Deno.test("refusal: after 2 s of waiting for more, the shorter response starts", async () => {
   using world = await createWorld();
   const { first, second, gate } = await squeezed(world);
   await world.clock.advance(2_100);

@@ -26,7 +26,7 @@ function countLooks(): { looks: number; wrap(kv: Kv): Kv } {
   return counted;
 }
 
-Deno.test("claims: a new key is not looked for, a key of before is", async () => {
+Deno.test("seen keys: a new key is not read, a known one is", async () => {
   const counted = countLooks();
   using world = await createWorld({ wrapKv: counted.wrap });
   await world.deposit("ada", "1");
@@ -39,7 +39,7 @@ Deno.test("claims: a new key is not looked for, a key of before is", async () =>
   assert.equal((await world.balance("ada")).balance, "21");
 });
 
-Deno.test("claims: what another process booked is found by the write, and then looked for", async () => {
+Deno.test("seen keys: what another process recorded is found by the write, and then read", async () => {
   const counted = countLooks();
   using other = await createWorld();
   using world = await createWorld({ shareWith: other, wrapKv: counted.wrap });
@@ -61,7 +61,7 @@ Deno.test("claims: what another process booked is found by the write, and then l
   await checkBooks(world, "ada");
 });
 
-Deno.test("claims: a charge that took the last money is not refused when it comes again", async () => {
+Deno.test("seen keys: a charge that took the last money is not refused when it is repeated", async () => {
   using other = await createWorld();
   using world = await createWorld({ shareWith: other });
   await other.deposit("ada", "5");
@@ -73,7 +73,7 @@ Deno.test("claims: a charge that took the last money is not refused when it come
   assert.equal((await world.balance("ada")).balance, "1");
 });
 
-Deno.test("claims: a key that another process used for something else is 422", async () => {
+Deno.test("seen keys: a key that another process used for something else is 422", async () => {
   using other = await createWorld();
   using world = await createWorld({ shareWith: other });
   await send(other, depositPath, "order-1", "5");
@@ -84,7 +84,7 @@ Deno.test("claims: a key that another process used for something else is 422", a
   assert.equal((await world.balance("ada")).balance, "6");
 });
 
-Deno.test("claims: names are remembered for at least 10,000 others; a surprise is over after as many", () => {
+Deno.test("seen keys: names are remembered for at least 10,000 others; caution ends after as many", () => {
   const claims = createSeenKeys();
   assert.equal(claims.isNew("first"), true);
   for (let n = 0; n < 10_000; n++) assert.equal(claims.isNew(`other-${n}`), true);

@@ -68,7 +68,7 @@ function spentIn(at: string, use: PeriodSpend | null): [day: string, month: stri
   return [formatAmount(day), formatAmount(month)];
 }
 
-Deno.test("spend limits: a day and a month begin at nothing, each for itself", () => {
+Deno.test("spend limits: a day and a month each start at zero", () => {
   assert.deepEqual(spentIn("2026-01-30", null), ["0", "0"]);
   let use = counted(null, "2026-01-30T23:59:59.999Z", "3");
   use = counted(use, "2026-01-30T23:59:59.999Z", "0.5");
@@ -83,7 +83,7 @@ Deno.test("spend limits: a day and a month begin at nothing, each for itself", (
   assert.deepEqual([use.month, use.requests, use.tokens], ["2026-02", 1, 2]);
 });
 
-Deno.test("spend limits: what one clock has begun goes on by one that is behind, unless it was far ahead", () => {
+Deno.test("spend limits: a period started by one clock continues by a slower one, unless it was far ahead", () => {
   let use = counted(null, "2026-02-01T00:00:01Z", "3");
   const behind = "2026-01-31T23:59:59Z";
   assert.deepEqual(spentIn(behind, use), ["3", "3"]);
@@ -95,13 +95,13 @@ Deno.test("spend limits: what one clock has begun goes on by one that is behind,
   assert.deepEqual(counted(ahead, behind, "1"), counted(null, behind, "1"));
 });
 
-Deno.test("spend limits: of what an older version counted, the month counts and no day", () => {
+Deno.test("spend limits: of an older version's counters, the month counts and the day does not", () => {
   const use = decodePeriodSpend(["2026-01", 7, 8, "5000000000"]);
   assert.deepEqual(spentIn("2026-01-30", use), ["0", "5"]);
   assert.deepEqual(spentIn("2026-01-30", counted(use, "2026-01-30", "1")), ["1", "6"]);
 });
 
-Deno.test("spend limits: an answer that is longer than was asked for takes no more than the limit", async () => {
+Deno.test("spend limits: a response longer than requested takes no more than the limit", async () => {
   using world = await createWorld({ project: { limits: { user: { spendPerDay: "0.001" } } } });
   await world.deposit("ada", "10");
   world.upstream.reply(() => completion({ usage: usage(10, 20_000) }));
@@ -110,7 +110,7 @@ Deno.test("spend limits: an answer that is longer than was asked for takes no mo
   assert.deepEqual([entry?.amount, entry?.shortfall], ["0.001", "0.03901"]);
 });
 
-Deno.test("spend limits: one that is set during a day counts what the day and the month have cost", async () => {
+Deno.test("spend limits: a limit set during a day includes what the day and the month have cost", async () => {
   for (const limit of ["spendPerDay", "spendPerMonth"]) {
     using world = await createWorld();
     await world.deposit("ada", "100");
@@ -122,7 +122,7 @@ Deno.test("spend limits: one that is set during a day counts what the day and th
   }
 });
 
-Deno.test("spend limits: an answer that outlasts its leave counts into the day of who gave it", async () => {
+Deno.test("spend limits: a call that outlasts its authorization counts toward the day of its grantor", async () => {
   using world = await sharedWorld({ pricing });
   const grace = new Device(world);
   await allow(grace, { cap: "8" });
@@ -135,7 +135,7 @@ Deno.test("spend limits: an answer that outlasts its leave counts into the day o
   assert.equal((await charge(world, "1")).success, true);
 });
 
-Deno.test("spend limits: an answer that outlasts its leave counts where its person gives leave anew", async () => {
+Deno.test("spend limits: a call that outlasts its authorization counts when the person grants again", async () => {
   using world = await sharedWorld({ pricing });
   const grace = new Device(world);
   await allow(grace, { cap: "8" });
@@ -159,7 +159,7 @@ Deno.test("spend limits: and takes no more of their wallet than it held", async 
   assert.match(html, /-8 usd/);
 });
 
-Deno.test("spend limits: a clock that was ahead once shuts nobody out for as long", async () => {
+Deno.test("spend limits: a clock that was once ahead does not lock anyone out for as long", async () => {
   using world = await createWorld({ project: { limits: { user: { requestsPerMinute: 60 } } } });
   await world.deposit("ada", "10");
   const day = 24 * 60 * 60_000;
@@ -169,7 +169,7 @@ Deno.test("spend limits: a clock that was ahead once shuts nobody out for as lon
   assert.equal((await chat(world)).status, 200);
 });
 
-Deno.test("spend limits: at the most answers at once the next is refused at once, whatever money is there", async () => {
+Deno.test("spend limits: at the most concurrent calls the next is refused at once, whatever the balance", async () => {
   using world = await createWorld({ project: { limits: { user: { concurrent: 1 } }, pricing } });
   await world.deposit("ada", "8");
   const answer = await begin(world);
@@ -179,7 +179,7 @@ Deno.test("spend limits: at the most answers at once the next is refused at once
   await checkBooks(world, "ada");
 });
 
-Deno.test("spend limits: one beyond what is there lends nobody money", async () => {
+Deno.test("spend limits: a limit above the balance lends no one money", async () => {
   const limits = { user: { spendPerDay: "50" } };
   using world = await createWorld({ project: { limits, pricing } });
   await world.deposit("ada", "5");
@@ -192,7 +192,7 @@ Deno.test("spend limits: one beyond what is there lends nobody money", async () 
   await checkBooks(world, "ada");
 });
 
-Deno.test("spend limits: what another user holds of the same wallet counts into nobody else's cap", async () => {
+Deno.test("spend limits: what another user holds of the same wallet does not count toward others' caps", async () => {
   using world = await sharedWorld({ pricing });
   const grace = new Device(world);
   for (const user of ["ada", "bob"]) await allow(grace, { user, cap: "8" });
@@ -205,7 +205,7 @@ Deno.test("spend limits: what another user holds of the same wallet counts into 
   await answer.end(8);
 });
 
-Deno.test("spend limits: what a user spent this month counts on when a person allows it anew", async () => {
+Deno.test("spend limits: this month's spending still counts after a new authorization", async () => {
   using world = await sharedWorld({ limits: { user: { spendPerMonth: "5" } } });
   const grace = new Device(world);
   await allow(grace);
@@ -216,7 +216,7 @@ Deno.test("spend limits: what a user spent this month counts on when a person al
   assert.equal((await charge(world, "1")).success, true);
 });
 
-Deno.test("spend limits: what a user asked this minute counts on when a person allows it anew", async () => {
+Deno.test("spend limits: this minute's requests still count after a new authorization", async () => {
   using world = await sharedWorld({ pricing, limits: { user: { requestsPerMinute: 2 } } });
   const grace = new Device(world);
   await allow(grace);
@@ -227,14 +227,14 @@ Deno.test("spend limits: what a user asked this minute counts on when a person a
   assert.deepEqual([status, body.error?.code], [429, "rate_limit_exceeded"]);
 });
 
-Deno.test("spend limits: where there are none, nothing is counted for them", async () => {
+Deno.test("spend limits: without limits, nothing is counted for them", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   await chat(world);
   assert.equal((await storedAccount(world, "ada")).counters, null);
 });
 
-Deno.test("spend limits: what a running answer holds is not there for anything else", async () => {
+Deno.test("spend limits: what a running call holds is not available to anything else", async () => {
   const limits = { user: { spendPerDay: "10" } };
   using world = await createWorld({ project: { limits, pricing } });
   await world.deposit("ada", "100");

@@ -28,7 +28,7 @@ const seed = 20261121;
 const loadCount = 200;
 const killWithinMs = 1_500;
 
-Deno.test("backup: forty kills in the middle of backups under load; every backup is of one moment", async () => {
+Deno.test("backup: forty kills during backups under load; every backup is of one moment", async () => {
   await using folder = await makeFolder();
   await using upstream = startSlowUpstream(() => 5);
   const env = { ...serviceEnv, UPSTREAM_URL: upstream.url };

@@ -14,7 +14,7 @@ async function paidProject(farebox: Farebox): Promise<string> {
   return key;
 }
 
-Deno.test("process: a stop cuts what runs for too long, says so, and charges it", async () => {
+Deno.test("process: a stop cuts calls that run too long, reports it, and charges them", async () => {
   await using folder = await makeFolder();
   await using upstream = startSlowUpstream(() => minuteMs);
   const env = { ...serviceEnv, UPSTREAM_URL: upstream.url };

@@ -3,7 +3,7 @@
 import { killInTheMiddle } from "../support/killed.ts";
 import { sleep } from "../support/traffic.ts";
 
-Deno.test("process: what a killed one held comes free by itself, after its minute", async () => {
+Deno.test("process: what a killed process held is released by itself, after its minute", async () => {
   await killInTheMiddle(async ({ farebox }) => {
     await sleep(60_000);
     return farebox;

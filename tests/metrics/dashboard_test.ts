@@ -27,7 +27,7 @@ interface Dashboard {
   panels: { title: string; targets: { expr: string; legendFormat: string }[] }[];
 }
 
-Deno.test("dashboard: its queries ask for what there is, and show all of it", async () => {
+Deno.test("dashboard: its queries use existing metrics, and show all of them", async () => {
   using world = await usedWorld();
   const page = await scrape(world);
   const names = new Set([...page.series.keys()].map((series) => series.replace(/\{.*/, "")));
@@ -51,7 +51,7 @@ Deno.test("dashboard: its queries ask for what there is, and show all of it", as
   for (const family of page.types.keys()) assert.ok(shown.has(family), `${family} is not shown`);
 });
 
-Deno.test("alerts: they watch what there is, with the labels that there are", async () => {
+Deno.test("alerts: they use existing metrics, with existing labels", async () => {
   using world = await usedWorld();
   const { series } = await scrape(world);
   const keys = [...series.keys()];

@@ -374,7 +374,7 @@ async function answered(world: World, answer: () => Response | Promise<Response>
   await chat(world);
 }
 for (const [what, { moves, world: options, poor, happens }] of Object.entries(table)) {
-  Deno.test(`metrics: what moves with ${what}`, async () => {
+  Deno.test(`metrics: what changes with ${what}`, async () => {
     using world = await openMetered(options);
     if (!poor) await world.deposit("ada", "1");
     const before = await scrape(world);
@@ -388,7 +388,7 @@ for (const [what, { moves, world: options, poor, happens }] of Object.entries(ta
   });
 }
 
-Deno.test("metrics: everything that is counted is in the table, or is read when the page is", async () => {
+Deno.test("metrics: everything that is counted is in the table, or is read with the page", async () => {
   using world = await openMetered();
   const page = await scrape(world);
   const moved = Object.values(table).flatMap(({ moves }) => Object.keys(moves));

@@ -9,7 +9,7 @@ import { createWorld } from "../support/world.ts";
 // Loaded once: a hand-moved clock would run ahead of the import.
 await loadTokenizer();
 
-Deno.test("metrics: what is under way is read when the page is", async () => {
+Deno.test("metrics: work under way is read with the page", async () => {
   using world = await openMetered();
   await world.deposit("ada", "1");
   await subscribe(world);
@@ -32,7 +32,7 @@ Deno.test("metrics: what is under way is read when the page is", async () => {
   assert.equal(series.get('farebox_build_info{deno="2.9.6",v8="14.0"}'), 1);
 });
 
-Deno.test("metrics: the backlog is counted in the store, and not more often than every ten seconds", async () => {
+Deno.test("metrics: the backlog is counted in the store, at most every ten seconds", async () => {
   using world = await openMetered();
   await subscribe(world);
   world.subscriber.reply(() => ({ status: 503 }));
@@ -53,7 +53,7 @@ Deno.test("metrics: the backlog is counted in the store, and not more often than
   assert.equal(await due(), 0);
 });
 
-Deno.test("metrics: events that nobody has taken up are counted", async () => {
+Deno.test("metrics: events that no process has taken are counted", async () => {
   using world = await openMetered();
   await subscribe(world);
   world.store.atomic = async (write, real) => {
@@ -66,7 +66,7 @@ Deno.test("metrics: events that nobody has taken up are counted", async () => {
   assert.equal((await scrape(world)).series.get("farebox_events_waiting"), 1);
 });
 
-Deno.test("metrics: without its store the page says so, and is still a page", async () => {
+Deno.test("metrics: without its store the page reports that, and is still served", async () => {
   using world = await openMetered();
   world.store.dead = true;
   const { series } = await scrape(world);
@@ -74,7 +74,7 @@ Deno.test("metrics: without its store the page says so, and is still a page", as
   assert.equal(series.get("farebox_answers_running"), 0);
 });
 
-Deno.test("metrics: what callers name makes no series", async () => {
+Deno.test("metrics: values that callers choose create no series", async () => {
   using world = await openMetered();
   await world.deposit("ada", "1");
   await chat(world);
@@ -96,7 +96,7 @@ Deno.test("metrics: what callers name makes no series", async () => {
   assert.equal(await seen(), before);
 });
 
-Deno.test("metrics: they need their token", async () => {
+Deno.test("metrics: they require their token", async () => {
   using world = await openMetered();
   const status = async (key: string | null) => (await world.json("/metrics", { key })).status;
   for (const key of [null, "", world.apiKey, `${metricsToken}x`, metricsToken.slice(1)]) {
@@ -107,14 +107,14 @@ Deno.test("metrics: they need their token", async () => {
   assert.equal(response.headers.get("www-authenticate"), "Bearer");
 });
 
-Deno.test("metrics: without METRICS_TOKEN there are none", async () => {
+Deno.test("metrics: without METRICS_TOKEN they are disabled", async () => {
   using world = await createWorld();
   const { status, body } = await world.json("/metrics", { key: metricsToken });
   assert.equal(status, 404);
   assert.match(body.error.message, /METRICS_TOKEN/);
 });
 
-Deno.test("metrics: an overloaded process still shows them", async () => {
+Deno.test("metrics: an overloaded process still serves them", async () => {
   using world = await openMetered({ env: { REQUESTS_MAX: "1" } });
   await world.deposit("ada", "1");
   await whileAnswering(world, () => scrape(world));
