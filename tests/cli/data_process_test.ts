@@ -227,7 +227,7 @@ Deno.test("import command: reports every invalid line, and deposits nothing whil
   assert.equal(skipped.code, 0, skipped.complaint);
   assert.match(
     skipped.printed,
-    /^3 booked, 0 deposited before, 1 with nothing to deposit, 7 invalid lines skipped$/m,
+    /^3 deposited, 0 deposited before, 1 with nothing to deposit, 7 invalid lines skipped$/m,
   );
   assert.deepEqual(await balances(), { "..": "4", "ada": "1.5", "cyd": "2" });
   const { entries } = await readShop(farebox, shop);

@@ -58,7 +58,7 @@ Deno.test("farebox: projects and keys are created, listed, changed and ended", a
   assert.match(keys.printed, /web +\w{4} +chat,money +- +\S+ +-$/m);
   assert.ok(!keys.printed.includes(key.apiKey));
   const asked = await run(["keys", "revoke", id, key.key.id]);
-  assertEnds(asked, 2, /^Revoke key_.*\?.*\nNobody can be asked here: say --yes/);
+  assertEnds(asked, 2, /^Revoke key_.*\?.*\nThere is no terminal to confirm this/);
   const balance = () => farebox.call("/v1/user/balance?user=ada", { key: key.apiKey });
   assert.equal((await balance()).status, 200);
   const revoked = await run(["keys", "revoke", id, key.key.id, "--yes"]);
@@ -168,7 +168,7 @@ Deno.test("farebox: invalid usage exits with 2, and tells what to type", async (
       [["deposit", "pw_1", "ada", "1", "--metadata", "[]"], /its value is another kind of JSON\./],
       [["projects", "create", "--name", "x", "--settings", "-"], /standard input/],
       [["deposit", "pw_1", "ada"], /missing required argument 'amount'/],
-      [["users", "get", "pw_1", ""], /A user's id is text/],
+      [["users", "get", "pw_1", ""], /A user id must be/],
       [["verify", "--url", "farebox.example"], /'farebox\.example' is no address/],
     ] as const
   ) {

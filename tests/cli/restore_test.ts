@@ -107,7 +107,7 @@ Deno.test("restore: refuses an incomplete backup, and asks before it changes any
     ],
     [changed, ["--yes"], 1, /changed\.backup is damaged: it has \d+ bytes with the SHA-256/],
     [`${folder.path}/none`, ["--yes"], 1, /none cannot be read/],
-    [backup, [], 2, /which is kept\?\nNobody can be asked here: say --yes/],
+    [backup, [], 2, /It is kept beside the new one\.\nThere is no terminal to confirm this/],
   ];
   for (const [file, args, code, told] of cases) {
     const ran = await restore(file, folder.path, args);
@@ -148,7 +148,7 @@ Deno.test("restore: the seal reveals anything cut off, changed or added", () => 
       /It is (damaged|not a backup)/,
     );
   }
-  assert.throws(() => read(new Uint8Array([...good, 10]), 64), /It is no backup/);
+  assert.throws(() => read(new Uint8Array([...good, 10]), 64), /It is not a backup/);
 });
 
 /** The same with one bit of that byte the other way. */

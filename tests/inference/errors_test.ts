@@ -86,10 +86,10 @@ Deno.test("chat errors: an unknown endpoint is 404 JSON", async () => {
   assert.match(await hint("/v1/ada/embeddings"), /only chat completions/);
   const wrongBases = ["", "/V1", "/api/v1", "/v1/chat/completions", "/v1/of/ada"];
   for (const base of wrongBases) {
-    assert.match(await hint(`${base}/chat/completions`), /base URL has to end in \/v1/, base);
+    assert.match(await hint(`${base}/chat/completions`), /base URL must end in \/v1/, base);
   }
-  assert.match(await hint("/v1/chat/completions/models"), /base URL has to end in \/v1/);
-  assert.match(await hint("/v1/v1/user/charge"), /may have \/v1 twice/);
+  assert.match(await hint("/v1/chat/completions/models"), /base URL must end in \/v1/);
+  assert.match(await hint("/v1/v1/user/charge"), /may contain \/v1 twice/);
   assert.match(await hint("/v1/usr/balance"), /typos/);
   const { status, body, response } = await world.json(completionsPath);
   assert.deepEqual([status, body.error.code], [405, "method_not_allowed"]); // case 6
@@ -174,7 +174,10 @@ Deno.test("chat errors: a body that is not JSON gets its position, and is not qu
   using world = await createWorld();
   const told = async (raw: string) =>
     (await world.json(completionsPath, { raw })).body.error.message;
-  assert.match(await told('{"model":"m",\n "user":"ada",}'), /no JSON at line 2, column 15\.$/);
+  assert.match(
+    await told('{"model":"m",\n "user":"ada",}'),
+    /but line 2, column 15 is not JSON\.$/,
+  );
   assert.match(await told("{'model':'m'}"), /no JSON at line 1, column 2\.$/);
   assert.match(await told('{"model":'), /: it must be a JSON object/);
   assert.match(await told(" "), /: it is empty, but must be a JSON object\.$/);

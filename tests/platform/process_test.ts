@@ -28,7 +28,7 @@ Deno.test("process: development starts within 3 s, and its first request works a
   assert.ok(farebox.startedInMs < 3_000, `started in ${farebox.startedInMs} ms`);
   const output = farebox.output();
   assert.match(output, new RegExp(`^Farebox listens on ${farebox.url}, .*key sk_dev$`, "m"));
-  const command = /Try it:\n(curl [^]*?)\n\n/.exec(output)?.[1];
+  const command = /Try it:\n {2}(curl [^]*?)\n\n/.exec(output)?.[1];
   assert.ok(command, output);
 
   const unpaid = await paste(command);
@@ -38,8 +38,9 @@ Deno.test("process: development starts within 3 s, and its first request works a
   assert.ok(link.startsWith(`${farebox.url}/topup/`), link);
   const page = await fetch(link);
   assert.equal(page.status, 200);
-  const places = /Look around: (\S+) \(sign in with sk_dev\), and (\S+)/.exec(output)?.slice(1) ??
-    [];
+  const places =
+    /Console: (\S+) \(sign in with sk_dev\)\. Documentation: (\S+)/.exec(output)?.slice(1) ??
+      [];
   assert.equal(places.length, 2, output);
   for (const place of places) assert.equal((await fetch(place)).status, 200, place);
   assert.match(await page.text(), /<html/);

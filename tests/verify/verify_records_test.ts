@@ -130,17 +130,17 @@ const costDamages: Damage[] = [
   [
     "an answer of more tokens than were charged",
     ofAnswer(() => ({ outputTokens: 1_000_005 })),
-    told("comes to 0.00002, but its tokens cost 2.00002$"),
+    told("was due 0.00002, but its tokens cost 2.00002$"),
   ],
   [
     "an answer of another price than was charged",
     ofAnswer(({ price }) => ({ price: { ...price, requestFee: "0.5" } })),
-    told("comes to 0.00002, but its tokens cost 0.50002$"),
+    told("was due 0.00002, but its tokens cost 0.50002$"),
   ],
   [
     "an answer that was short of what it did not cost",
     async (world) => editEntry(world, await answerId(world), () => ({ shortfall: "1" })),
-    told("comes to 1.00002, but its tokens cost 0.00002$"),
+    told("was due 1.00002, but its tokens cost 0.00002$"),
   ],
 ];
 
@@ -177,7 +177,7 @@ Deno.test("verify: what is behind a record that cannot be read is looked at all 
   assert.deepEqual(faults.map((fault) => fault.replace(/act_\w+/, "…")), [
     `account ${projectId}/ada: entry … is the first entry, but its delta 4 is not its balanceAfter`,
     `account ${projectId}/bob cannot be read`,
-    `account ${projectId}/zoe: entry … has balanceAfter 1, not 0.000000002`,
+    `account ${projectId}/zoe: entry … has balanceAfter 1, but should have 0.000000002`,
     `owner ${projectId}: entry … cannot be read`,
     `owner ${projectId}: 10 entries are stored, but its accounts lead to 9`,
     `idempotency key charge-1 of a charge in ${projectId} names entry …, which cannot be read`,

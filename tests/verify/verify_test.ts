@@ -92,7 +92,7 @@ Deno.test("verify: long accounts go page by page, while money moves between the 
     if (n < 3) await move(world, "/v1/user/refund", refund);
     // Whoever comes once all accounts were looked at does not lead back to them.
     if (n === 1) await world.deposit("zoe", "1");
-    assert.ok(n < 50, "it comes to an end");
+    assert.ok(n < 50, "it was due an end");
   }
   assert.equal(entries, 1_500);
   assert.deepEqual((await verify(world)).faults, []);
@@ -147,7 +147,9 @@ const accountDamages: Damage[] = [
     "a balance that its entries do not sum to",
     (world) => edit<StoredAccount>(world, ada(world), (was) => ({ ...was, balance: "1" })),
     ({ projectId }) =>
-      new RegExp(`^account ${projectId}/ada: entry act_\\S+ has balanceAfter .*, not 0.000000001$`),
+      new RegExp(
+        `^account ${projectId}/ada: entry act_\\S+ has balanceAfter .*, but should have 0.000000001$`,
+      ),
   ],
   [
     "a balance below zero",
@@ -157,7 +159,8 @@ const accountDamages: Damage[] = [
   [
     "a seq that its entries do not have",
     (world) => edit<StoredAccount>(world, ada(world), (was) => ({ ...was, seq: was.seq + 1 })),
-    ({ projectId }) => new RegExp(`${projectId}/ada: entry act_\\S+ has number 8, not 9`),
+    ({ projectId }) =>
+      new RegExp(`${projectId}/ada: entry act_\\S+ has number 8, but should have 9`),
   ],
   [
     "a last entry that is not there",
@@ -220,12 +223,12 @@ const entryDamages: Damage[] = [
   [
     "an entry of another amount",
     editEntry("charged", () => ({ delta: "-1" })),
-    entryTold("second", " has balanceAfter 12.5, not "),
+    entryTold("second", " has balanceAfter 12.5, but should have "),
   ],
   [
     "an entry with another balance after it",
     editEntry("charged", () => ({ balanceAfter: "10.6" })),
-    entryTold("charged", " has balanceAfter 10.6, not 10.5"),
+    entryTold("charged", " has balanceAfter 10.6, but should have 10.5"),
   ],
   [
     "a first entry that starts from something",
@@ -240,12 +243,12 @@ const entryDamages: Damage[] = [
   [
     "an entry with a number twice",
     editEntry("charged", () => ({ seq: 2 })),
-    entryTold("charged", " has number 2, not 3"),
+    entryTold("charged", " has number 2, but should have 3"),
   ],
   [
     "an entry that names another before it",
     editEntry("charged", (_) => ({ prev: null })),
-    entryTold("charged", " is number 3 and names none before it"),
+    entryTold("charged", " is number 3 and names none as the previous entry"),
   ],
   [
     "an entry outside of the account, as a lost update leaves one",
@@ -304,7 +307,7 @@ const recordDamages: Damage[] = [
   [
     "more refunded than there was",
     (world, { charged }) => edit(world, refundedKey(world.projectId, charged), () => "2.1"),
-    entryTold("charged", " of 2  than 2.1"),
+    entryTold("charged", " is refunded with 2.1, which is more than 2"),
   ],
 ];
 

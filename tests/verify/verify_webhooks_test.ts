@@ -32,7 +32,7 @@ const damages: Damage[] = [
       const [due] = await keysUnder(world, allDuePrefix);
       await remove(world, due ?? assert.fail());
     },
-    () => /^delivery dly_\S+ of pw_\S+ is pending , but has no row due sub_/,
+    () => /^delivery dly_\S+ of pw_\S+ is pending, but has no row due sub_/,
   ],
   [
     "a second due row of a delivery",
@@ -72,7 +72,7 @@ const damages: Damage[] = [
       const [row] = await keysUnder(world, allLogsPrefix);
       await remove(world, row ?? assert.fail());
     },
-    () => /^delivery dly_\S+ of pw_\S+ is error , but has no row log pw_\S+ error \* \*/,
+    () => /^delivery dly_\S+ of pw_\S+ is error, but has no row log pw_\S+ error \* \*/,
   ],
   [
     "a log row of another status",
@@ -96,7 +96,7 @@ const damages: Damage[] = [
       await keepOutboxRow(world);
       await world.clock.advance(180_000);
     },
-    () => /^outbox row evt_\S+ waits since 180 s/,
+    () => /^outbox row evt_\S+ has waited for 180 s/,
   ],
 ];
 

@@ -54,7 +54,7 @@ Deno.test("devices: a passkey that is removed opens nothing, and no other goes w
   const { phone, laptop, passkey } = await begin(world);
   const second = await addPasskey(laptop, 2);
   const { html } = await laptop.get("/wallet");
-  assert.match(html, /used last 20\d\d-\d\d-\d\d \d\d:\d\d/);
+  assert.match(html, /last used 20\d\d-\d\d-\d\d \d\d:\d\d/);
   assert.match(html, /not used yet/);
   const form = { action: "remove-passkey", passkey: passkey.id };
   for (let times = 0; times < 2; times++) {

@@ -61,7 +61,7 @@ Deno.test("newcomers: looking at a link stores nothing, and gives nobody a walle
   );
   assert.equal((await device.get(link)).headers.get("set-cookie"), null, "once is enough");
   const html = (await device.get("/wallet")).html;
-  assert.match(html, /knows no wallet/);
+  assert.match(html, /has no wallet/);
   const [, token = ""] = cookie?.split("=") ?? [];
   for (const sent of [cookie ?? "", `__Host-farebox_wallet=${token}`]) {
     const headers = { cookie: sent };
@@ -85,7 +85,7 @@ Deno.test("newcomers: a link that two devices open is decided by one, and the ot
   const { status, set, location } = await other.post(link, { ...approve, cap: "9999" });
   assert.deepEqual([status, set, location], [303, null, link]);
   assert.match((await other.get(link)).html, /This link has been used/);
-  assert.match((await one.get(link)).html, /Up to \$10\.00 a day/);
+  assert.match((await one.get(link)).html, /Up to \$10\.00 per day/);
   assert.deepEqual([await ends(one), await ends(other)], [false, true]);
 });
 

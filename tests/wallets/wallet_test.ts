@@ -284,9 +284,9 @@ Deno.test("wallet: only its owner's device sees what is in it", async () => {
   assert.match(seen, /Add \$5\.00/, "and may pay in");
   stranger.cookie = (device.cookie ?? "").replace(/.$/, (end) => (end === "A" ? "B" : "A"));
   assert.doesNotMatch((await stranger.get(pathOf(body.url))).html, /\$7\.00/, "forged");
-  assert.match((await stranger.get("/wallet")).html, /knows no wallet/);
+  assert.match((await stranger.get("/wallet")).html, /has no wallet/);
   await world.clock.advance(400 * dayMs);
-  assert.match((await device.get("/wallet")).html, /knows no wallet/, "too long ago");
+  assert.match((await device.get("/wallet")).html, /has no wallet/, "too long ago");
 });
 
 Deno.test("wallet: money comes through the server's own account at Stripe alone, once", async () => {

@@ -100,7 +100,7 @@ Deno.test("logs: 20 entries unless said, 100 at most, and what is no filter is 4
     assert.deepEqual([answer.status, answer.body.error?.param], [400, param], query);
   }
   const { body: family } = await world.json("/v1/webhooks/logs?eventType=balance.deposit.*");
-  assert.match(family.error.message, /nearest is 'balance\.[a-z.]+'/, "one that would be taken");
+  assert.match(family.error.message, /closest is 'balance\.[a-z.]+'/, "one that is accepted");
   const foreign = await world.json("/v1/webhooks/logs?subscriptionId=sub_0");
   assert.deepEqual([foreign.status, foreign.body.logs], [200, []]);
 });

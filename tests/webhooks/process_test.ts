@@ -133,7 +133,7 @@ Deno.test("webhook process: a receiver that answers with another protocol has fa
     body: "{}",
     signal: signal(),
   });
-  await assert.rejects(posted, /changed the protocol/);
+  await assert.rejects(posted, /switched protocols/);
   (await serving).close();
   listener.close();
 });

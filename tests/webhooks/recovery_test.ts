@@ -137,7 +137,7 @@ Deno.test("recovery: a delivery that kills every process that tries it is given 
   assert.equal(tries, 6, "an unwritten one, two attempts, and three that death took");
   const [entry] = await logs(world);
   assert.equal(entry?.status, "error");
-  assert.match(entry?.error, /did not come to an end/);
+  assert.match(entry?.error, /never completed/);
   await assertClean(world);
 });
 

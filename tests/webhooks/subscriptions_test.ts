@@ -64,7 +64,7 @@ const bad: [label: string, fields: Record<string, unknown>, param: string, says?
   ["events as text", { events: "*" }, "events"],
   ["events that are missing", { events: undefined }, "events"],
   ["101 events", { events: Array(101).fill("archived") }, "events"],
-  ["* with others", { events: ["*", "archived"] }, "events", /mix/],
+  ["* with others", { events: ["*", "archived"] }, "events", /combine/],
   [
     "an unknown event",
     { events: ["balance.deposit.craeted"] },
