@@ -43,7 +43,7 @@ function toSpan({ name, traceId, spanId, parentSpanId, links, attributes }: Body
   };
 }
 
-Deno.test("tracing: a chat and its delivery, step by step", async () => {
+Deno.test("tracing: a chat and its delivery are traced step by step", async () => {
   await using folder = await makeFolder();
   await using collector = startCollector();
   await using upstream = startSlowUpstream(() => 5);

@@ -36,7 +36,7 @@ async function fragileWallet() {
 
 const told = ({ status, body }: { status: number; body: Body }) => [status, body.outcome];
 
-Deno.test("stripe: a payment that is told while settings cannot be read is not taken for told", async () => {
+Deno.test("stripe: a payment reported while settings cannot be read is not acknowledged", async () => {
   const { world, event, session, refuse, heal } = await fragileWallet();
   using _ = world;
   const object = { ...session, id: "cs_later", payment_intent: "pi_later", payment_status: "paid" };
@@ -49,7 +49,7 @@ Deno.test("stripe: a payment that is told while settings cannot be read is not t
   assert.equal((await world.balance("ada")).balance, "20");
 });
 
-Deno.test("stripe: what is paid back while the books cannot be read is not taken for told", async () => {
+Deno.test("stripe: a refund reported while the ledger cannot be read is not acknowledged", async () => {
   const { world, event, session, refuse, heal } = await fragileWallet();
   using _ = world;
   const object = { payment_intent: session.payment_intent, amount_refunded: 400 };
@@ -61,13 +61,13 @@ Deno.test("stripe: what is paid back while the books cannot be read is not taken
   assert.equal((await world.balance("ada")).balance, "6");
 });
 
-Deno.test("stripe: a server without an account there is told nothing", async () => {
+Deno.test("stripe: a server without a Stripe account accepts no events", async () => {
   using world = await createWorld();
   const event = { id: "evt_1", object: "event", type: "checkout.session.completed", data: {} };
   assert.equal((await tellServer(world, event)).status, 404);
 });
 
-Deno.test("stripe: what was paid is booked in an archived project too, without trial credits", async () => {
+Deno.test("stripe: a payment is recorded in an archived project too, without trial credits", async () => {
   const stripe = { secretKey: "sk_test_of_the_owner", webhookSecret: "whsec_of_the_owner" };
   using world = await createWorld({ project: { stripe, trialCredits: "1" } });
   const { event, answer } = await pay(world, { amount: "10" });
@@ -79,7 +79,7 @@ Deno.test("stripe: what was paid is booked in an archived project too, without t
   assert.equal((await world.balance("ada")).balance, "10");
 });
 
-Deno.test("stripe: what is given back while the books cannot be read is not taken for told", async () => {
+Deno.test("stripe: a reinstatement reported while the ledger cannot be read is not acknowledged", async () => {
   const { world, event, session, refuse, heal } = await fragileWallet();
   using _ = world;
   const dispute = (type: string, status: string) => ({
@@ -98,7 +98,7 @@ Deno.test("stripe: what is given back while the books cannot be read is not take
   assert.equal((await world.balance("ada")).balance, "10");
 });
 
-Deno.test("stripe: what is paid back as its payment is booked is taken back, and not kept for ever", async () => {
+Deno.test("stripe: a refund reported during its payment is taken back, and not stored forever", async () => {
   const { world, event, session, between } = await fragileWallet();
   using _ = world;
   using other = await createWorld({ env, shareWith: world });
@@ -118,7 +118,7 @@ Deno.test("stripe: what is paid back as its payment is booked is taken back, and
   assert.equal((await world.balance("ada")).balance, "16");
 });
 
-Deno.test("stripe: of two things that are told at once, neither is lost", async () => {
+Deno.test("stripe: of two events at the same time, neither is lost", async () => {
   const store = createScriptedStore();
   using world = await createWorld({ env, project: { mode: "shared" }, wrapKv: store.wrap });
   await allow(new Device(world));
@@ -138,7 +138,7 @@ Deno.test("stripe: of two things that are told at once, neither is lost", async 
   assert.equal((await world.balance("ada")).balance, "10");
 });
 
-Deno.test("stripe: of a payment that the project has refunded in part, what is left goes", async () => {
+Deno.test("stripe: if the project has refunded a part of a payment, the rest is taken", async () => {
   const stripe = { secretKey: "sk_test_of_the_owner", webhookSecret: "whsec_of_the_owner" };
   using world = await createWorld({ project: { stripe } });
   const { event, session } = await pay(world, { amount: "10" });
@@ -158,7 +158,7 @@ Deno.test("stripe: of a payment that the project has refunded in part, what is l
   assert.deepEqual(told(await tell(again)), [200, "ignored"], "nothing is left");
 });
 
-Deno.test("stripe: of very many that wait for a payment, each that is too old is forgotten", async () => {
+Deno.test("stripe: of very many changes that wait for a payment, each one that is too old is dropped", async () => {
   using world = await createWorld();
   const keep = (n: number, keptAt: number) =>
     put(world, stripeReversalKey("instance", `pi_${1_000 + n}`, "evt_1"), toBytes({ keptAt }));

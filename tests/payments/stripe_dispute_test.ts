@@ -86,7 +86,7 @@ function ordersOf<T>(items: readonly T[]): T[][] {
   );
 }
 
-Deno.test("stripe: a dispute that is won gives back what was taken, once, in any order", async () => {
+Deno.test("stripe: a won dispute reinstates what was taken, once, in any order", async () => {
   using world = await walletWorld();
   const { session: one } = await pay(world);
   const names = Object.keys(disputeOf(one)) as (keyof ReturnType<typeof disputeOf>)[];
@@ -106,7 +106,7 @@ Deno.test("stripe: a dispute that is won gives back what was taken, once, in any
   await requireSound(world);
 });
 
-Deno.test("stripe: what Stripe tells of one dispute at once is taken once, and given back once", async () => {
+Deno.test("stripe: concurrent events of one dispute take once, and reinstate once", async () => {
   using world = await walletWorld();
   const { created, withdrawn, won, reinstated } = disputeOf((await pay(world)).session);
   for (
@@ -119,7 +119,7 @@ Deno.test("stripe: what Stripe tells of one dispute at once is taken once, and g
   await requireSound(world);
 });
 
-Deno.test("stripe: what is won back before its payment is told of comes to nothing", async () => {
+Deno.test("stripe: a dispute won before its payment is reported has no effect", async () => {
   using world = await walletWorld();
   const { session, event } = await pay(world);
   const later = { ...session, id: "cs_later", payment_intent: "pi_later" };
@@ -139,7 +139,7 @@ Deno.test("stripe: what is won back before its payment is told of comes to nothi
   await requireSound(world);
 });
 
-Deno.test("stripe: no more is given back than was there to be taken, and it is taken again", async () => {
+Deno.test("stripe: no more is reinstated than could be taken, and it can be taken again", async () => {
   using world = await walletWorld();
   const { session } = await pay(world);
   assert.equal((await charge(world, "7")).success, true);
@@ -157,7 +157,7 @@ Deno.test("stripe: no more is given back than was there to be taken, and it is t
   await requireSound(world);
 });
 
-Deno.test("stripe: a payment of which nothing was there to be taken is whole when its dispute is won", async () => {
+Deno.test("stripe: a payment of which nothing could be taken is whole when its dispute is won", async () => {
   using world = await walletWorld();
   const { session } = await pay(world);
   assert.equal((await charge(world, "10")).success, true);
@@ -177,7 +177,7 @@ Deno.test("stripe: a payment of which nothing was there to be taken is whole whe
   await requireSound(world);
 });
 
-Deno.test("stripe: of a payment that is refunded in part, only that stays short when the dispute is won", async () => {
+Deno.test("stripe: of a partly refunded payment, only the refund stays short when the dispute is won", async () => {
   using world = await walletWorld();
   const { session } = await pay(world);
   assert.equal((await charge(world, "9")).success, true);
@@ -191,7 +191,7 @@ Deno.test("stripe: of a payment that is refunded in part, only that stays short 
   await requireSound(world);
 });
 
-Deno.test("stripe: what was refunded stays taken when the dispute is won, in any order", async () => {
+Deno.test("stripe: a refund stays taken when the dispute is won, in any order", async () => {
   using world = await walletWorld();
   let balance = 0;
   for (let order = 0; order < 6; order++) {
@@ -225,7 +225,7 @@ function failureOf(session: Session, status = "failed") {
   ];
 }
 
-Deno.test("stripe: a refund that fails gives back what was taken, once, in any order", async () => {
+Deno.test("stripe: a failed refund reinstates what was taken, once, in any order", async () => {
   using world = await walletWorld();
   let balance = 0;
   for (const [at, status] of ["failed", "canceled"].entries()) {
@@ -240,7 +240,7 @@ Deno.test("stripe: a refund that fails gives back what was taken, once, in any o
   await requireSound(world);
 });
 
-Deno.test("stripe: a refund that goes on, or well, gives nothing back; one after a failure is taken", async () => {
+Deno.test("stripe: a pending or successful refund reinstates nothing; one after a failure is taken", async () => {
   using world = await walletWorld();
   const { session } = await pay(world);
   const [made, failed] = failureOf(session);
@@ -281,7 +281,7 @@ Deno.test("stripe: what an old version took for a dispute is not taken again", a
   assert.equal(await balanceOf(world), "5");
 });
 
-Deno.test("stripe: a refund that fails is given back beside a dispute that an old version took for", async () => {
+Deno.test("stripe: a failed refund is reinstated beside a dispute that an old version took for", async () => {
   using world = await walletWorld();
   const { session } = await pay(world);
   await tellAll(world, [refundOf(session, 500)]);
@@ -302,7 +302,7 @@ Deno.test("stripe: a refund that fails is given back beside a dispute that an ol
   assert.deepEqual(balances, ["5", "0", "5"]);
 });
 
-Deno.test("stripe: what is refunded of a payment of an old version is taken back all the same", async () => {
+Deno.test("stripe: a refund of a payment recorded by an old version is taken back", async () => {
   using world = await walletWorld();
   const { session } = await pay(world);
   await tellAll(world, [refundOf(session, 400)]);
@@ -311,7 +311,7 @@ Deno.test("stripe: what is refunded of a payment of an old version is taken back
   assert.equal(await balanceOf(world), "3");
 });
 
-Deno.test("stripe: what an old version took is not given back of what was refunded since", async () => {
+Deno.test("stripe: what an old version took is not reinstated from later refunds", async () => {
   using world = await walletWorld();
   const { session } = await pay(world);
   await tellAll(world, [refundOf(session, 400)]);
@@ -332,7 +332,7 @@ Deno.test("stripe: what an old version took is not given back of what was refund
   assert.deepEqual(balances, ["6", "3", "3"]);
 });
 
-Deno.test("stripe: who was forgotten is given back under their pseudonym", async () => {
+Deno.test("stripe: an erased user's reinstatement is recorded under the pseudonym", async () => {
   const stripe = { secretKey: "sk_test_of_the_owner", webhookSecret: "whsec_of_the_owner" };
   using world = await createWorld({ project: { stripe } });
   const payment = { farebox_project: world.projectId, farebox_user: "ada", farebox_units: "1000" };
@@ -354,7 +354,7 @@ Deno.test("stripe: who was forgotten is given back under their pseudonym", async
   await requireSound(world);
 });
 
-Deno.test("stripe: what a bank has is not given back for what else is told of the payment", async () => {
+Deno.test("stripe: what a bank holds is not reinstated by other events of the payment", async () => {
   const failed = { id: "re_1", object: "refund", amount: 500, status: "failed" };
   for (
     const [type, object] of [["refund.failed", failed], ["charge.refunded", {

@@ -30,7 +30,7 @@ const amount = fc.oneof(
     .map(([value, zeros]) => value * 10n ** BigInt(zeros)),
 ).map(toAmount);
 
-Deno.test("stripe: an amount goes to Stripe exactly, or not at all where it is too fine", () =>
+Deno.test("stripe: an amount is sent to Stripe exactly, or not at all if it is too fine", () =>
   always(
     2_000,
     fc.property(amount, currency, (amount, currency) => {
@@ -45,7 +45,7 @@ Deno.test("stripe: an amount goes to Stripe exactly, or not at all where it is t
     }),
   ));
 
-Deno.test("stripe: any number of its units is an exact amount", () =>
+Deno.test("stripe: any number of Stripe's units is an exact amount", () =>
   always(
     1_000,
     fc.property(fc.nat(Number.MAX_SAFE_INTEGER), currency, (units, currency) => {
@@ -63,7 +63,7 @@ Deno.test("stripe: two payments are worth their sum", () =>
     }),
   ));
 
-Deno.test("stripe: a project takes what it offers, and from its least to its most, and never nothing", () =>
+Deno.test("stripe: a project accepts the amounts it offers, and those from its minimum to its maximum", () =>
   always(
     500,
     fc.property(fc.nat(100), fc.nat(100), fc.nat(100), fc.nat(100), (min, max, offered, asked) => {
@@ -75,7 +75,7 @@ Deno.test("stripe: a project takes what it offers, and from its least to its mos
     }),
   ));
 
-Deno.test("stripe: whatever is posted without Stripe's signature is a 400, and books nothing", async () => {
+Deno.test("stripe: anything posted without Stripe's signature is a 400, and records nothing", async () => {
   const stripe = { secretKey: "sk_test_of_the_owner", webhookSecret: "whsec_of_the_owner" };
   using world = await createWorld({ project: { stripe } });
   const signature = fc.oneof(

@@ -12,7 +12,7 @@ const secretOf = (name: string) => (
 );
 const told = ({ status, body }: { status: number; body: Body }) => [status, body.outcome];
 
-Deno.test("stripe: an owner's own account books nothing in another owner's project", async () => {
+Deno.test("stripe: an owner's own account records nothing in another owner's project", async () => {
   using world = await createWorld({ project: { stripe: secretOf("one") } });
   const other = await world.makeProject({ stripe: secretOf("other") });
   const { event } = await pay(world, { amount: "10" });
@@ -49,7 +49,7 @@ Deno.test("stripe: a session without the wallet that it pays into is ignored", a
   assert.equal((await world.balance("ada")).balance, "10");
 });
 
-Deno.test("stripe: what a bank pays days later is booked when it has, once", async () => {
+Deno.test("stripe: a bank transfer is recorded when it arrives, days later, once", async () => {
   using world = await createWorld({ project: { stripe: secretOf("one") } });
   const { event, session } = await pay(world, { amount: "10", secret: "whsec_other" });
   const tell = (type: string, payment_status: string) => {
@@ -71,7 +71,7 @@ Deno.test("stripe: what a bank pays days later is booked when it has, once", asy
   assert.equal((await world.balance("ada")).balance, "10");
 });
 
-Deno.test("stripe: what has no payment is booked, and what is told of none is ignored", async () => {
+Deno.test("stripe: a session without a payment is recorded, and changes without one are ignored", async () => {
   using world = await sharedWorld();
   await allow(new Device(world));
   const { event, session } = await pay(world, { amount: "10" });
@@ -92,7 +92,7 @@ Deno.test("stripe: what has no payment is booked, and what is told of none is ig
   }
 });
 
-Deno.test("stripe: of two disputes that are both won, all is given back", async () => {
+Deno.test("stripe: of two disputes that are both won, everything is reinstated", async () => {
   using world = await sharedWorld();
   await allow(new Device(world));
   const { event, session } = await pay(world, { amount: "10" });
@@ -109,7 +109,7 @@ Deno.test("stripe: of two disputes that are both won, all is given back", async 
   assert.deepEqual(balances, ["6", "0", "4", "10"]);
 });
 
-Deno.test("stripe: of what is told of a payment, only what moves its money counts", () => {
+Deno.test("stripe: of the events of a payment, only those that move its money count", () => {
   const read = (type: string, object: Body, previous_attributes?: Body) => {
     const data = { object: { id: "x_1", payment_intent: "pi_1", ...object }, previous_attributes };
     const event = { id: "evt_1", type, data };
@@ -159,7 +159,7 @@ async function tellStripe(world: World, event: unknown) {
 }
 
 for (const user of ["ada", "7", "test"]) {
-  Deno.test(`stripe: what was paid is not booked again once its user '${user}' is forgotten`, async () => {
+  Deno.test(`stripe: a payment is not recorded again after its user '${user}' is erased`, async () => {
     using world = await createWorld({ project: { stripe: ownerKeys } });
     const object = {
       id: "cs_test_a1b7C9d2e3F4",

@@ -78,7 +78,7 @@ async function tell(
 
 const paid = (session: Session): Session => ({ ...session, payment_status: "paid" });
 
-Deno.test("stripe: a paid session is booked, whatever is repeated, and the chat goes on", async () => {
+Deno.test("stripe: a paid session is recorded once, whatever is repeated, and the chat continues", async () => {
   using world = await payingWorld();
   await subscribe(world, { events: ["balance.*", "stripe.*"] });
   const session = await checkout(world);
@@ -107,7 +107,7 @@ Deno.test("stripe: a paid session is booked, whatever is repeated, and the chat 
   assert.deepEqual(entry?.metadata, { source: "stripe", checkoutSessionId: session.id });
 });
 
-Deno.test("stripe: the same form twice is one session, and opening the page makes none", async () => {
+Deno.test("stripe: the same form twice is one session, and opening the page creates none", async () => {
   using world = await payingWorld();
   const path = await pagePath(world);
   const page = await (await world.call(path, { key: null })).text();
@@ -124,7 +124,7 @@ Deno.test("stripe: the same form twice is one session, and opening the page make
   assert.equal(world.stripe.sessions.size, 2, "another page is another checkout");
 });
 
-Deno.test("stripe: what is not signed by the project's secret, or is old, changes nothing", async () => {
+Deno.test("stripe: an event with a wrong or old signature changes nothing", async () => {
   using world = await payingWorld();
   const session = paid(await checkout(world));
   const old = { at: world.clock.now() - 301_000 };
@@ -143,7 +143,7 @@ Deno.test("stripe: what is not signed by the project's secret, or is old, change
   assert.equal((await world.balance("ada")).balance, "0");
 });
 
-Deno.test("stripe: a session that is not ours, or of another amount or currency, is not booked", async () => {
+Deno.test("stripe: a session that is not ours, or of another amount or currency, is not recorded", async () => {
   using world = await payingWorld();
   const session = paid(await checkout(world));
   const completed = "checkout.session.completed";
@@ -177,7 +177,7 @@ Deno.test("stripe: a session of another server with the same account is ignored"
   assert.deepEqual([status, body.outcome], [200, "ignored"]);
 });
 
-Deno.test("stripe: refunds and disputes take back what is there, and record the rest", async () => {
+Deno.test("stripe: refunds and disputes take back what is available, and record the rest", async () => {
   using world = await payingWorld();
   const session = paid(await checkout(world));
   await tell(world, "checkout.session.completed", session);
@@ -204,7 +204,7 @@ Deno.test("stripe: refunds and disputes take back what is there, and record the 
   assert.equal((await tell(world, "charge.dispute.created", unknown)).body.outcome, "kept");
 });
 
-Deno.test("stripe: a dispute after a part was refunded takes the rest, and may come again", async () => {
+Deno.test("stripe: a dispute after a partial refund takes the rest, and may be reversed", async () => {
   using world = await payingWorld();
   const session = paid(await checkout(world));
   await tell(world, "checkout.session.completed", session);
@@ -218,7 +218,7 @@ Deno.test("stripe: a dispute after a part was refunded takes the rest, and may c
   assert.deepEqual(taken, ["7", "3", "10"]);
 });
 
-Deno.test("stripe: what comes again after its user was forgotten is taken, and brings nobody back", async () => {
+Deno.test("stripe: a reinstatement after its user was erased is recorded, and brings no one back", async () => {
   using world = await payingWorld({ trialCredits: "1" });
   const session = paid(await checkout(world));
   const refunded = { payment_intent: session.payment_intent, amount_refunded: 300 };
@@ -233,7 +233,7 @@ Deno.test("stripe: what comes again after its user was forgotten is taken, and b
   assert.deepEqual(await rowsNaming(world, '"ada"'), []);
 });
 
-Deno.test("stripe: what is paid back before its payment is told of is taken back with it", async () => {
+Deno.test("stripe: a refund reported before its payment is taken back with it", async () => {
   using world = await payingWorld();
   const session = paid(await checkout(world));
   const charge = { payment_intent: session.payment_intent, amount_refunded: 300 };
@@ -251,7 +251,7 @@ Deno.test("stripe: what is paid back before its payment is told of is taken back
   assert.deepEqual(await keysUnder(world, allStripeReversalsPrefix), []);
 });
 
-Deno.test("stripe: what is paid back of a payment that never comes is kept for a month", async () => {
+Deno.test("stripe: a refund of a payment that never comes is stored for a month", async () => {
   using world = await payingWorld();
   await tell(world, "charge.refunded", { payment_intent: "pi_other", amount_refunded: 5 });
   const day = 24 * 60 * 60 * 1000;
@@ -273,7 +273,7 @@ const oddObjects: [label: string, object: unknown][] = [
   ["amounts that are texts", { payment_intent: "pi_1", amount: "5", amount_refunded: "5" }],
 ];
 for (const [label, object] of oddObjects) {
-  Deno.test(`stripe: ${label} in a signed event is a clear 400, not a silent yes`, async () => {
+  Deno.test(`stripe: ${label} in a signed event is a clear 400, not a silent success`, async () => {
     using world = await payingWorld();
     for (
       const type of [
@@ -291,7 +291,7 @@ for (const [label, object] of oddObjects) {
   });
 }
 
-Deno.test("stripe: a paid checkout is booked also when the project has been archived since", async () => {
+Deno.test("stripe: a paid checkout is recorded even if the project has been archived since", async () => {
   using world = await payingWorld();
   const session = paid(await checkout(world));
   await world.json(`/v1/admin/projects/${world.projectId}/archive`, {
@@ -303,7 +303,7 @@ Deno.test("stripe: a paid checkout is booked also when the project has been arch
   assert.equal((await choose(world, await pagePath(world), "5", "form_0")).status, 405);
 });
 
-Deno.test("stripe: when it does not answer, the person reads so, and nothing is made", async () => {
+Deno.test("stripe: when it does not respond, the person is told, and nothing is created", async () => {
   using world = await payingWorld();
   world.stripe.failsWith = 500;
   const response = await choose(world, await pagePath(world), "5");
@@ -311,7 +311,7 @@ Deno.test("stripe: when it does not answer, the person reads so, and nothing is 
   assert.match(await response.text(), /payment service did not answer/);
 });
 
-Deno.test("stripe: who comes back and takes another amount pays that one, each once", async () => {
+Deno.test("stripe: a person who goes back and chooses another amount pays that one, each once", async () => {
   using world = await payingWorld();
   const path = await pagePath(world);
   const formId = formIdOf(await (await world.call(path, { key: null })).text());
@@ -330,7 +330,7 @@ Deno.test("stripe: who comes back and takes another amount pays that one, each o
   assert.equal((await world.balance("ada")).balance, "15");
 });
 
-Deno.test("stripe: an amount that it refuses is told to the person, its own words to the log", async () => {
+Deno.test("stripe: a refused amount is reported to the person, Stripe's message to the log", async () => {
   using world = await payingWorld();
   world.stripe.refusesWith = "Amount must convert to at least 50 cents.";
   const response = await choose(world, await pagePath(world), "5");
@@ -343,7 +343,7 @@ Deno.test("stripe: an amount that it refuses is told to the person, its own word
   assert.equal(line?.project, world.projectId);
 });
 
-Deno.test("stripe: its keys are sealed, and never shown", async () => {
+Deno.test("stripe: its keys are encrypted, and never shown", async () => {
   using world = await payingWorld();
   const path = `/v1/admin/projects/${world.projectId}`;
   const { body } = await world.json(path, { key: adminKey });
@@ -356,7 +356,7 @@ Deno.test("stripe: its keys are sealed, and never shown", async () => {
   assert.equal(foreign.status, 404);
 });
 
-Deno.test("stripe: amounts go in the currency's smallest unit, exactly or not at all", () => {
+Deno.test("stripe: amounts are sent in the currency's smallest unit, exactly or not at all", () => {
   const table: [amount: bigint, currency: string, units: number | null][] = [
     [10n * unit, "usd", 1000],
     [unit / 100n, "usd", 1],
@@ -374,7 +374,7 @@ Deno.test("stripe: amounts go in the currency's smallest unit, exactly or not at
   }
 });
 
-Deno.test("stripe: the page may lead on to a domain of the owner's at Stripe", async () => {
+Deno.test("stripe: the page may redirect to a domain of the owner's at Stripe", async () => {
   using world = await payingWorld();
   const response = await world.call(await pagePath(world), { key: null });
   await response.text();
@@ -382,7 +382,7 @@ Deno.test("stripe: the page may lead on to a domain of the owner's at Stripe", a
   assert.match(policy, /form-action 'self' https:;/);
 });
 
-Deno.test("stripe: what is finer than the currency is paid in opens no checkout", async () => {
+Deno.test("stripe: an amount with too many decimals for the currency opens no checkout", async () => {
   using world = await payingWorld();
   assert.equal((await choose(world, await pagePath(world), "10.005")).status, 400);
   assert.equal(world.stripe.sessions.size, 0);

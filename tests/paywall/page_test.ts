@@ -43,7 +43,7 @@ async function devBalance(world: World, user: string): Promise<string> {
 
 const formIdOf = (html: string) => /name="formId" value="([^"]+)"/.exec(html)?.[1] ?? "";
 
-Deno.test("paywall page: shows its user's balance, is kept by no one and loads nothing", async () => {
+Deno.test("paywall page: shows its user's balance, is not cached and loads nothing", async () => {
   using world = await createWorld();
   await world.deposit("ada", "12.345");
   const path = await pathFor(world, "ada");
@@ -63,7 +63,7 @@ Deno.test("paywall page: shows its user's balance, is kept by no one and loads n
   assert.equal(await storeAsText(world), before, "reading changes nothing");
 });
 
-Deno.test("paywall page: a user's id is text on it, whatever it holds", async () => {
+Deno.test("paywall page: a user's id is shown as text, whatever it contains", async () => {
   using world = await createWorld({ project: { name: "<b>Shop</b>" } });
   const user = `<script>alert("1")</script>&'`;
   const { status, html } = await open(world, await pathFor(world, user));
@@ -111,7 +111,7 @@ Deno.test("paywall page: another server's link is forged here", async () => {
   assert.equal((await open(world, await pathFor(other, "ada"))).status, 404);
 });
 
-Deno.test("paywall page: a link ends after a week", async () => {
+Deno.test("paywall page: a link expires after a week", async () => {
   using world = await createWorld();
   const path = await pathFor(world, "ada");
   await world.clock.advance(weekMs - 1);
@@ -120,7 +120,7 @@ Deno.test("paywall page: a link ends after a week", async () => {
   assert.equal((await open(world, path)).status, 404);
 });
 
-Deno.test("paywall page: in production nothing can be paid on it", async () => {
+Deno.test("paywall page: in production without a checkout nothing can be paid on it", async () => {
   using world = await createWorld();
   const path = await pathFor(world, "ada");
   const before = await storeAsText(world);
@@ -130,7 +130,7 @@ Deno.test("paywall page: in production nothing can be paid on it", async () => {
   assert.equal(await storeAsText(world), before);
 });
 
-Deno.test("paywall page: development's checkout books once for each page, however often it is sent", async () => {
+Deno.test("paywall page: development's checkout deposits once for each page, however often it is sent", async () => {
   using world = await devWorld();
   const path = await pathFor(world, "ada");
   const { html } = await open(world, path);
@@ -149,7 +149,7 @@ Deno.test("paywall page: development's checkout books once for each page, howeve
   assert.equal(await devBalance(world, "ada"), "15");
 });
 
-Deno.test("paywall page: development's checkout books each amount of a page that somebody went back to", async () => {
+Deno.test("paywall page: development's checkout deposits each amount of a page that someone went back to", async () => {
   using world = await devWorld();
   const path = await pathFor(world, "ada");
   const formId = formIdOf((await open(world, path)).html);
@@ -159,7 +159,7 @@ Deno.test("paywall page: development's checkout books each amount of a page that
   assert.equal(await devBalance(world, "ada"), "15");
 });
 
-Deno.test("paywall page: the checkout takes amounts within its range, for its own user, and nothing else", async () => {
+Deno.test("paywall page: the checkout accepts amounts within its range, for its own user, and nothing else", async () => {
   using world = await devWorld();
   const path = await pathFor(world, "ada");
   const before = await storeAsText(world);
@@ -199,7 +199,7 @@ const origins: [origin: string | null, status: number][] = [
   ["null", 403],
 ];
 
-Deno.test("paywall page: a form that does not say its site comes from our origin, or from no page", async () => {
+Deno.test("paywall page: a form without Sec-Fetch-Site must come from our origin, or from no page", async () => {
   const checkoutUrl = "https://my.app/pay";
   using world = await createWorld({ project: { topUp: { checkoutUrl } } });
   const path = await pathFor(world, "ada");
@@ -215,7 +215,7 @@ Deno.test("paywall page: a form that does not say its site comes from our origin
   }
 });
 
-Deno.test("paywall page: a form that another site sends is refused", async () => {
+Deno.test("paywall page: a form sent by another site is refused", async () => {
   using world = await devWorld();
   const path = await pathFor(world, "ada");
   const formId = formIdOf((await open(world, path)).html);
@@ -254,7 +254,7 @@ Deno.test("paywall page: the owner's own checkout gets the amount, the user and 
   assert.equal(response.headers.get("location"), expected);
 });
 
-Deno.test("paywall page: each amount that it offers leads on, whatever may be typed", async () => {
+Deno.test("paywall page: each offered amount works, whatever range may be typed", async () => {
   const checkoutUrl = "https://my.app/pay?a={amount}";
   const topUp = { amounts: ["5", "500"], min: "10", max: "100", checkoutUrl };
   using world = await createWorld({ project: { topUp } });
@@ -272,7 +272,7 @@ Deno.test("paywall page: each amount that it offers leads on, whatever may be ty
   }
 });
 
-Deno.test("paywall page: the way back from a fault is below the server's own path", async () => {
+Deno.test("paywall page: the link back from an error is below the server's own path", async () => {
   using world = await createWorld({
     env: { BASE_URL: "https://shop.example.com/pay/" },
     project: { topUp: { checkoutUrl: "https://shop.example.com/buy?a={amount}" } },

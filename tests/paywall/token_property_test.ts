@@ -26,7 +26,7 @@ const devices = await createDeviceCookies({ ...world.deps, clock }, secrets);
 
 const alphabet = [..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"];
 
-Deno.test("token: bytes are text again, and no other text is those bytes", () =>
+Deno.test("token: bytes are decoded to themselves, and no other text decodes to them", () =>
   always(
     1_000,
     fc.property(
@@ -85,7 +85,7 @@ function damaged(token: string, { kind, at, by }: { kind: string; at: number; by
   }
 }
 
-Deno.test("token: one with a character changed, lost or added is no token", () =>
+Deno.test("token: a token with a character changed, lost or added is rejected", () =>
   always(
     700,
     fc.asyncProperty(fc.array(wellFormedText, { maxLength: 3 }), damage, async (value, how) => {
@@ -95,7 +95,7 @@ Deno.test("token: one with a character changed, lost or added is no token", () =
     }),
   ));
 
-Deno.test("token: each other last character is refused, though it may spell the same bytes", () =>
+Deno.test("token: each other last character is rejected, though it may encode the same bytes", () =>
   always(
     50,
     fc.asyncProperty(fc.nat(), async (value) => {
@@ -107,7 +107,7 @@ Deno.test("token: each other last character is refused, though it may spell the 
     }),
   ));
 
-Deno.test("token: a payload never goes with the signature of another", () =>
+Deno.test("token: a payload is never valid with the signature of another", () =>
   always(
     200,
     fc.asyncProperty(wellFormedText, wellFormedText, async (one, other) => {
@@ -120,7 +120,7 @@ Deno.test("token: a payload never goes with the signature of another", () =>
 
 const hostedProject = { id: "pw_1", topUpUrl: null } as Project;
 
-Deno.test("token: a link leads to its own project and user, until its time is over", () =>
+Deno.test("token: a link leads to its own project and user, until it expires", () =>
   always(
     100,
     fc.asyncProperty(wellFormedText, async (user) => {
@@ -159,7 +159,7 @@ const decoy = fc.oneof(
   headerValue.filter((text) => !text.includes("farebox")),
 );
 
-Deno.test("token: a device is recognised by its cookie among any others", () =>
+Deno.test("token: a device is recognized by its cookie among any others", () =>
   always(
     300,
     fc.asyncProperty(fc.uuid(), decoy, decoy, async (person, before, after) => {
@@ -169,7 +169,7 @@ Deno.test("token: a device is recognised by its cookie among any others", () =>
     }),
   ));
 
-Deno.test("token: no cookie but a whole one is anybody's, whatever its bytes are", () =>
+Deno.test("token: no cookie except a complete one belongs to anyone, whatever its bytes are", () =>
   always(
     500,
     fc.asyncProperty(fc.uuid(), damage, headerValue, async (person, how, value) => {
@@ -186,7 +186,7 @@ Deno.test("token: no cookie but a whole one is anybody's, whatever its bytes are
 // A segment of nothing but dots is a way up, however it is escaped.
 const user = wellFormedText.filter((text) => !/^\.{0,2}$/.test(text));
 
-Deno.test("token: an address says who and how much, and is otherwise as it was written", () =>
+Deno.test("token: a filled URL names the user and the amount, and is otherwise unchanged", () =>
   always(
     300,
     fc.property(user, anyText.map((text) => text.toWellFormed()), (user, amount) => {
@@ -200,7 +200,7 @@ Deno.test("token: an address says who and how much, and is otherwise as it was w
     }),
   ));
 
-Deno.test("token: whoever is named in an address does not choose where it leads", async () => {
+Deno.test("token: a value in a URL cannot choose where it leads", async () => {
   using world = await createWorld();
   const path = `/v1/admin/projects/${world.projectId}`;
   const pieces = fc.constantFrom(

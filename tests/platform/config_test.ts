@@ -46,7 +46,7 @@ const refused: [name: string, values: string[], beside?: Record<string, string>]
   ["LOG_LEVEL", ["loud", "INFO", "warning"]],
 ];
 
-Deno.test("config: a value at fault is refused with its variable's name, and is not told", () => {
+Deno.test("config: an invalid value is refused with its variable's name, and is not repeated", () => {
   for (const [name, values, beside] of refused) {
     for (const value of values) {
       const environment = { ...production, ...beside, [name]: value };
@@ -64,7 +64,7 @@ Deno.test("config: a value at fault is refused with its variable's name, and is 
   }
 });
 
-Deno.test("config: every variable at fault is named at once", () => {
+Deno.test("config: every invalid variable is named at once", () => {
   const environment = {
     ...production,
     PORT: "x",
@@ -136,7 +136,7 @@ Deno.test("config: on Deno Deploy the database is the platform's, and never a fi
   );
 });
 
-Deno.test("config: what is given is used, and frozen", () => {
+Deno.test("config: given values are used, and frozen", () => {
   const config = readConfig({
     HOST: "0.0.0.0",
     PORT: "0",
@@ -202,7 +202,7 @@ Deno.test("config: what is given is used, and frozen", () => {
   );
 });
 
-Deno.test("config: a variable that is set to nothing is not set", () => {
+Deno.test("config: an empty variable is not set", () => {
   const empty = Object.fromEntries(variableNames.map((name) => [name, ""]));
   const config = readConfig({ ...empty, ...production }, { dev: false });
   assert.deepEqual(config, readConfig(production, { dev: false }));
@@ -222,7 +222,7 @@ const notLoopback = [
   "::2",
 ];
 
-Deno.test("config: development starts on loopback alone", () => {
+Deno.test("config: development starts on loopback only", () => {
   for (const host of notLoopback.filter((name) => name !== "")) {
     assert.throws(() => readConfig({ HOST: host }, { dev: true }), /HOST/, host);
   }
@@ -245,7 +245,7 @@ Deno.test("config: development starts on loopback alone", () => {
   }
 });
 
-Deno.test("config: development needs nothing, and keeps its own database", () => {
+Deno.test("config: development needs no settings, and keeps its own database", () => {
   const config = readConfig({}, { dev: true });
   assert.equal(config.dev, true);
   assert.equal(config.baseUrl, "http://localhost:8000");

@@ -21,7 +21,7 @@ async function exhaust(farebox: Farebox): Promise<void> {
   for (const connection of connections) connection.close();
 }
 
-Deno.test("listen: with too many files open it goes on with what runs, and listens again", {
+Deno.test("listen: with too many open files it continues existing connections, and listens again", {
   ignore,
 }, async () => {
   await using folder = await makeFolder();

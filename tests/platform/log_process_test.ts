@@ -20,7 +20,7 @@ function openLog(take: (bytes: Uint8Array) => number) {
 const eventsIn = (text: string) =>
   text.split("\n").flatMap((line) => line.endsWith("}") ? [JSON.parse(line).event] : []);
 
-Deno.test("log: on a full disk lines are dropped, which is said at once, and counted later", async () => {
+Deno.test("log: on a full disk lines are dropped, which is reported at once, and counted later", async () => {
   let room = Infinity;
   const { log, clock, complaints, written } = openLog((bytes) => {
     if (room === 0) throw new Error("No space left on device");
@@ -46,7 +46,7 @@ Deno.test("log: on a full disk lines are dropped, which is said at once, and cou
   assert.equal(complaints.length, 2, "a new trouble is said anew");
 });
 
-Deno.test("log: for a reader that is too slow lines are kept, up to a bound", async () => {
+Deno.test("log: for a slow reader lines are buffered, up to a bound", async () => {
   let room = 100;
   const { log, clock, complaints, written } = openLog((bytes) => {
     if (room === 0) throw new Deno.errors.WouldBlock("Resource temporarily unavailable");
@@ -117,7 +117,7 @@ async function serveWithoutLog(output?: string) {
   }
 }
 
-Deno.test("log: a service whose log nobody reads any more serves on, and stops as ever", async () => {
+Deno.test("log: a service whose log has no reader any more keeps serving, and stops as usual", async () => {
   await serveWithoutLog();
 });
 

@@ -7,7 +7,7 @@ import { createWorld } from "../support/world.ts";
 
 const named = { headers: { "x-request-id": "the-callers-own" } };
 
-Deno.test("log: what a chat leaves behind names its request, as its answer does", async () => {
+Deno.test("log: a chat's lines name its request, as its response does", async () => {
   const store = createScriptedStore();
   using world = await createWorld({ wrapKv: store.wrap });
   await world.deposit("ada", "1");
@@ -39,7 +39,7 @@ Deno.test("log: what a chat leaves behind names its request, as its answer does"
   assert.match(String(failed.cause), /connection refused/, "what callers are not told");
 });
 
-Deno.test("log: a stream that cannot be charged says what is behind it", async () => {
+Deno.test("log: a stream that cannot be charged logs the cause", async () => {
   const store = createScriptedStore();
   using world = await createWorld({ wrapKv: store.wrap });
   await world.deposit("ada", "1");
@@ -54,7 +54,7 @@ Deno.test("log: a stream that cannot be charged says what is behind it", async (
   assert.match(String(line?.cause), /^TypeError: error sending request: connection refused\n/);
 });
 
-Deno.test("log: a webhook that is given up names its delivery and event", async () => {
+Deno.test("log: a webhook that is given up is logged with its delivery and event", async () => {
   using world = await createWorld();
   await subscribe(world);
   world.subscriber.reply(() => ({ status: 410 }));
@@ -82,7 +82,7 @@ const broken: [what: string, body: string][] = [
 ];
 
 for (const [what, raw] of broken) {
-  Deno.test(`log: of ${what} that is no JSON no piece is kept`, async () => {
+  Deno.test(`log: nothing of ${what} that is not JSON is logged`, async () => {
     using world = await createWorld();
     const { status } = await world.json("/v1/chat/completions", { raw });
     assert.equal(status, 400);
@@ -98,7 +98,7 @@ const answers: [what: string, body: string][] = [
 ];
 
 for (const [what, body] of answers) {
-  Deno.test(`log: of a model's answer that ${what} no text is kept`, async () => {
+  Deno.test(`log: no text of a model's response that ${what} is logged`, async () => {
     using world = await createWorld();
     await world.deposit("ada", "1");
     world.upstream.reply(() => {
@@ -109,7 +109,7 @@ for (const [what, body] of answers) {
   });
 }
 
-Deno.test("log: of an error within a stream what the server says of it is kept, and no text", async () => {
+Deno.test("log: of an error within a stream, the server's message is logged, and no text", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   const error = { message: "out of memory", code: 500 };

@@ -26,7 +26,7 @@ async function paidProject(farebox: Farebox, url?: string): Promise<string> {
   return key;
 }
 
-Deno.test("process: a caller that leaves lets the model's server go, also after a collection", async () => {
+Deno.test("process: a caller that disconnects ends the upstream's call, also after a garbage collection", async () => {
   await using folder = await makeFolder();
   await using upstream = startSlowUpstream(() => 20_000);
   const huge = { hostname: "127.0.0.1", port: 0, onListen() {} };
@@ -53,7 +53,7 @@ Deno.test("process: a caller that leaves lets the model's server go, also after 
   assert.equal(entries[1]?.usage.source, "estimated");
 });
 
-Deno.test("process: who leaves before a model's server answers, or before it was asked, is noticed", async () => {
+Deno.test("process: a disconnect before the upstream responds, or before it is called, is noticed", async () => {
   await using folder = await makeFolder();
   const stop = new AbortController();
   const local = { hostname: "127.0.0.1", port: 0, onListen() {}, signal: stop.signal };

@@ -60,7 +60,7 @@ async function paste(command: string) {
 }
 
 for (const signal of ["SIGTERM", "SIGINT"] as const) {
-  Deno.test(`process: ${signal} lets a running stream finish, charges it, then ends with 0`, async () => {
+  Deno.test(`process: ${signal} lets a running stream finish, charges it, then exits with 0`, async () => {
     await using folder = await makeFolder();
     await using farebox = await startFarebox({ folder: folder.path, dev: true });
     await farebox.json("/v1/user/balance/deposit", { body: { user: "ada", amount: "9" } });
@@ -109,7 +109,7 @@ async function isClosed({ url }: Farebox): Promise<boolean> {
   }
 }
 
-Deno.test("process: SIGTERM lets a running whole answer finish; a second one ends at once", async () => {
+Deno.test("process: SIGTERM lets a running complete response finish; a second one exits at once", async () => {
   await using folder = await makeFolder();
   await using upstream = startSlowUpstream((n) => (n === 0 ? 800 : 60_000));
   const env = { ...serviceEnv, UPSTREAM_URL: upstream.url };
@@ -142,7 +142,7 @@ Deno.test("process: SIGTERM lets a running whole answer finish; a second one end
   assert.equal((await accountsHolding(folder.path)).size, 1);
 });
 
-Deno.test("process: killed in the middle of many answers, it loses no money and holds none", async () => {
+Deno.test("process: killed during many responses, it loses no money and keeps no hold", async () => {
   await killInTheMiddle(async ({ farebox, folder, start }) => {
     farebox.signal("SIGTERM");
     assert.equal((await farebox.ended).code, 0);
@@ -151,7 +151,7 @@ Deno.test("process: killed in the middle of many answers, it loses no money and 
   });
 });
 
-Deno.test("process: a second one on the same file refuses to start, and says why", async () => {
+Deno.test("process: a second one on the same file refuses to start, and tells why", async () => {
   await using folder = await makeFolder();
   await using farebox = await startFarebox({ folder: folder.path, dev: true });
   const { code, complaint } = await refusedStart({ folder: folder.path, dev: true });
@@ -164,7 +164,7 @@ Deno.test("process: a second one on the same file refuses to start, and says why
   assert.equal((await farebox.call("/healthz")).status, 200);
 });
 
-Deno.test("process: a link to a database that is still to be made leads to the same lock", async () => {
+Deno.test("process: a link to a database that does not exist yet leads to the same lock", async () => {
   await using folder = await makeFolder();
   const options = { folder: folder.path, dev: true };
   const link = `${folder.path}/link.kv`;
@@ -175,7 +175,7 @@ Deno.test("process: a link to a database that is still to be made leads to the s
   assert.equal((await farebox.call("/healthz")).status, 200);
 });
 
-Deno.test("process: a value at fault refuses to start, named and not repeated", async () => {
+Deno.test("process: an invalid value refuses to start, named and not repeated", async () => {
   await using folder = await makeFolder();
   const secret = "short-and-secret";
   const faults: Record<string, Record<string, string>> = {
@@ -205,7 +205,7 @@ Deno.test("process: a value at fault refuses to start, named and not repeated", 
   assert.match(open.complaint, /^HOST must be a loopback address/m);
 });
 
-Deno.test("process: a SECRETS_KEY that opens nothing refuses to start, and says so", async () => {
+Deno.test("process: a SECRETS_KEY that decrypts nothing refuses to start, and tells so", async () => {
   await using folder = await makeFolder();
   const options = (secretsKey: string) => ({
     folder: folder.path,
@@ -229,7 +229,7 @@ Deno.test("process: a SECRETS_KEY that opens nothing refuses to start, and says 
   assert.equal((await changed.call("/readyz")).status, 200);
 });
 
-Deno.test("process: an answer goes in chunks, and with its length to whoever knows no chunks", async () => {
+Deno.test("process: a response is sent in chunks, and with its length to a client without chunks", async () => {
   await using folder = await makeFolder();
   await using farebox = await startFarebox({ folder: folder.path, dev: true });
   const models = (version: string) =>
@@ -250,7 +250,7 @@ Deno.test("process: an answer goes in chunks, and with its length to whoever kno
   assert.doesNotMatch(oldHead, /transfer-encoding/);
 });
 
-Deno.test("process: a body that is too large is answered 413 while it is sent, and all goes on", async () => {
+Deno.test("process: a body that is too large gets 413 while it is sent, and the service continues", async () => {
   await using folder = await makeFolder();
   await using farebox = await startFarebox({ folder: folder.path, dev: true });
   await using connection = await connect(farebox);
@@ -271,7 +271,7 @@ Deno.test("process: a body that is too large is answered 413 while it is sent, a
   assert.equal((await farebox.call("/healthz")).status, 200);
 });
 
-Deno.test("process: a slow reader holds the model's server back, and gets all of it", async () => {
+Deno.test("process: a slow reader slows the upstream down, and gets everything", async () => {
   await using folder = await makeFolder();
   const pieces = 4_000;
   await using upstream = startLongUpstream({ pieces, pieceChars: 4_096 });
@@ -331,7 +331,7 @@ async function connect({ url }: Farebox) {
   };
 }
 
-Deno.test("process: where the platform has a database, it is used without being named", async () => {
+Deno.test("process: if the platform has a database, it is used without being named", async () => {
   await using folder = await makeFolder();
   const env = {
     ...serviceEnv,

@@ -37,7 +37,7 @@ Deno.test("resolve: no more than six new names are looked up at once; the others
   assert.deepEqual((await all).length, 20);
 });
 
-Deno.test("resolve: new names whose servers hang keep none waiting that was quick before", async () => {
+Deno.test("resolve: new names whose servers hang do not delay names that were quick before", async () => {
   const { clock, asked, resolve, answer } = createNameServers();
   const quick = names("quick", 20);
   const first = Promise.all(quick.map(resolve));
@@ -57,7 +57,7 @@ Deno.test("resolve: new names whose servers hang keep none waiting that was quic
   await never;
 });
 
-Deno.test("resolve: names that were slow take at most four places, and leave the others theirs", async () => {
+Deno.test("resolve: names that were slow use at most four slots, and leave the others theirs", async () => {
   const { clock, asked, resolve, answer } = createNameServers();
   const slow = names("slow", 6);
   const first = Promise.all(slow.map(resolve));
@@ -76,7 +76,7 @@ Deno.test("resolve: names that were slow take at most four places, and leave the
   await Promise.all([again, quick]);
 });
 
-Deno.test("resolve: a name is looked up once for all that ask, and again a second after", async () => {
+Deno.test("resolve: a name is looked up once for concurrent callers, and again a second later", async () => {
   const { clock, asked, resolve, answer } = createNameServers();
   const waiting = [resolve("a.example.com")];
   await clock.advance(3_000);

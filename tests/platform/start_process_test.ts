@@ -11,7 +11,7 @@ import {
 import { receiverEnv, startReceiver } from "../support/receiver.ts";
 import { makeProject, sleep } from "../support/traffic.ts";
 
-Deno.test("start: the environment wins over .env, for the service and for its commands", async () => {
+Deno.test("start: the environment takes precedence over .env, for the service and for its commands", async () => {
   await using folder = await makeFolder();
   const metricsToken = "a-token-of-the-file";
   const lines = [
@@ -29,7 +29,7 @@ Deno.test("start: the environment wins over .env, for the service and for its co
   assert.equal(ran.code, 0, ran.complaint);
 });
 
-Deno.test("start: development beside a service's .env keeps off its database and its address", async () => {
+Deno.test("start: development beside a service's .env does not use its database and URL", async () => {
   await using folder = await makeFolder();
   const lines = ["KV_PATH=farebox.kv", "BASE_URL=https://farebox.example", "LOG_LEVEL=error"];
   await Deno.writeTextFile(`${folder.path}/.env`, lines.join("\n"));
@@ -42,7 +42,7 @@ Deno.test("start: development beside a service's .env keeps off its database and
   assert.ok(filesIn(`${folder.path}/data`).includes("dev.kv"));
 });
 
-Deno.test("start: a .env that cannot be read is told, and one without sense is passed over", async () => {
+Deno.test("start: an unreadable .env is reported, and unknown lines are ignored", async () => {
   await using folder = await makeFolder();
   const path = `${folder.path}/.env`;
   await Deno.mkdir(path);
@@ -57,7 +57,7 @@ Deno.test("start: a .env that cannot be read is told, and one without sense is p
   assert.match(loud.complaint, /^Farebox cannot start:\nLOG_LEVEL /);
 });
 
-Deno.test("start: a place that cannot be listened on is told by its setting", async () => {
+Deno.test("start: an address that cannot be used to listen is reported by its setting", async () => {
   await using folder = await makeFolder();
   using taken = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const cases: [Record<string, string>, RegExp][] = [
@@ -71,7 +71,7 @@ Deno.test("start: a place that cannot be listened on is told by its setting", as
   }
 });
 
-Deno.test("start: an address of IPv6 is said as it stands in a link", {
+Deno.test("start: an IPv6 address is printed as in a link", {
   ignore: !hasIpv6(),
 }, async () => {
   await using folder = await makeFolder();
@@ -90,7 +90,7 @@ function hasIpv6(): boolean {
   }
 }
 
-Deno.test("start: a database that cannot be opened is told by its setting", async () => {
+Deno.test("start: a database that cannot be opened is reported by its setting", async () => {
   await using folder = await makeFolder();
   const at = (name: string) => `${folder.path}/${name}`;
   await Deno.mkdir(at("folder"));
@@ -117,7 +117,7 @@ async function assertRefused(folder: string, env: Record<string, string>, told: 
   assert.match(why, told);
 }
 
-Deno.test("start: with a SECRETS_KEY that opens nothing, no delivery is tried", async () => {
+Deno.test("start: with a SECRETS_KEY that decrypts nothing, no delivery is attempted", async () => {
   await using folder = await makeFolder();
   await using receiver = startReceiver();
   receiver.answer = () => new Response("no", { status: 500 });

@@ -27,7 +27,7 @@ async function changed(path: string, text: string, by: string): Promise<string> 
   );
 }
 
-Deno.test("token classes: one row, and one line where usage is read, are a new class everywhere", async () => {
+Deno.test("token classes: one row, and one line where usage is read, add a class everywhere", async () => {
   const folder = await Deno.makeTempDir();
   try {
     const files = {

@@ -20,7 +20,7 @@ async function makeKey(world: World, settings: Record<string, unknown> = {}): Pr
   return body.apiKey;
 }
 
-Deno.test("api keys: one is shown once, and the list only tells them apart", async () => {
+Deno.test("api keys: a key is shown once, and the list only distinguishes them", async () => {
   using world = await createWorld();
   const made = await keys(world, "", { body: { name: "browser", scopes: ["chat"] } });
   assert.equal(made.status, 201);
@@ -48,7 +48,7 @@ Deno.test("api keys: one is shown once, and the list only tells them apart", asy
   }
 });
 
-Deno.test("api keys: all are listed and looked at, however many there are", async () => {
+Deno.test("api keys: all are listed and read, however many there are", async () => {
   using world = await createWorld();
   const { projectId, deps: { kv } } = world;
   const [first] = await kv.list({ prefix: apiKeysPrefix(projectId), limit: 1 });
@@ -75,7 +75,7 @@ const scopeTable: [scopes: string[], allowed: Record<string, boolean>][] = [
   [["chat", "money"], { chat: true, models: true, deposit: true, balance: true }],
 ];
 
-Deno.test("api keys: a key can do what its scopes say, and else is 403", async () => {
+Deno.test("api keys: a key can do what its scopes allow, and else is 403", async () => {
   using world = await createWorld();
   for (const [scopes, allowed] of scopeTable) {
     const key = await makeKey(world, { scopes });
@@ -119,7 +119,7 @@ const doors: Record<string, [method: string, path: string][]> = {
   ],
 };
 
-Deno.test("api keys: every way in is shut to a key without its scope", async () => {
+Deno.test("api keys: every endpoint refuses a key without its scope", async () => {
   using world = await createWorld();
   for (const scope of Object.keys(doors)) {
     const key = await makeKey(world, { scopes: [scope] });
@@ -134,13 +134,13 @@ Deno.test("api keys: every way in is shut to a key without its scope", async () 
   }
 });
 
-Deno.test("api keys: made without scopes, one has them all", async () => {
+Deno.test("api keys: created without scopes, a key has them all", async () => {
   using world = await createWorld();
   const { body } = await keys(world, "", { body: {} });
   assert.deepEqual(body.key.scopes, ["chat", "money", "webhooks"]);
 });
 
-Deno.test("api keys: one bound to a user speaks for that user alone", async () => {
+Deno.test("api keys: a key bound to a user acts only for that user", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   await world.deposit("bob", "1");
@@ -163,7 +163,7 @@ Deno.test("api keys: one bound to a user speaks for that user alone", async () =
   assert.equal((await world.balance("bob")).balance, "1");
 });
 
-Deno.test("api keys: a default user stands in where none is named", async () => {
+Deno.test("api keys: a default user is used where none is named", async () => {
   using world = await createWorld();
   const key = await makeKey(world, { defaultUser: "ada" });
   await world.json(depositPath, { key, body: { amount: "1" } });
@@ -189,7 +189,7 @@ const badKeys: [label: string, settings: Record<string, unknown>][] = [
   ["a name that is too long", { name: "n".repeat(129) }],
 ];
 
-Deno.test("api keys: settings at fault are 400, and make no key", async () => {
+Deno.test("api keys: invalid settings are 400, and create no key", async () => {
   using world = await createWorld();
   for (const [label, body] of badKeys) {
     const { status } = await keys(world, "", { body });
@@ -217,7 +217,7 @@ Deno.test("api keys: a revoked one stops at once here, and within a second elsew
   assert.equal((await world.json("/v1/user/balance?user=ada")).status, 200, "others go on");
 });
 
-Deno.test("api keys: another project's key, user and records are not there", async () => {
+Deno.test("api keys: another project's key, user and records do not exist", async () => {
   using world = await createWorld();
   const other = await world.makeProject();
   await world.deposit("ada", "5");
@@ -236,7 +236,7 @@ Deno.test("api keys: another project's key, user and records are not there", asy
   assert.equal((await world.balance("ada")).balance, "5");
 });
 
-Deno.test("api keys: a missing, malformed or unknown one is 401 everywhere, and says how", async () => {
+Deno.test("api keys: a missing, malformed or unknown one is 401 everywhere, and tells how to send one", async () => {
   using world = await createWorld();
   const routes: [path: string, body?: unknown][] = [
     [chatPath, chatBody("ada")],
@@ -284,7 +284,7 @@ Deno.test("api keys: a missing, malformed or unknown one is 401 everywhere, and 
   assert.equal((await world.balance("ada")).balance, "0");
 });
 
-Deno.test("api keys: a text longer than any of them is 401, and is neither looked for nor kept", async () => {
+Deno.test("api keys: a text longer than any key is 401, and is neither looked up nor cached", async () => {
   const store = createScriptedStore();
   using world = await createWorld({ wrapKv: store.wrap });
   let reads = 0;

@@ -12,7 +12,7 @@ async function trail(world: World, query = ""): Promise<Body> {
 
 const byOperator = { actor: { type: "operator", id: "operator" }, via: "api" };
 
-Deno.test("audit: every change of an operator has its row, newest first, and says by whom", async () => {
+Deno.test("audit: every change by an operator has its row, newest first, with the actor", async () => {
   using world = await createWorld();
   const { projectId } = world;
   await operate(world, "", { method: "PATCH", body: { name: "Shop", trialCredits: "1" } });
@@ -80,7 +80,7 @@ Deno.test("audit: every change of an operator has its row, newest first, and say
   }
 });
 
-Deno.test("audit: what changes nothing leaves no row, and neither does what is refused", async () => {
+Deno.test("audit: what changes nothing leaves no row, and neither does a refusal", async () => {
   using world = await createWorld();
   const { body: { key } } = await operate(world, "/keys", { body: {} });
   const subscription = await subscribe(world);
@@ -103,7 +103,7 @@ Deno.test("audit: what changes nothing leaves no row, and neither does what is r
   ]);
 });
 
-Deno.test("audit: it never holds a secret, and a large change is named but not repeated", async () => {
+Deno.test("audit: it never contains a secret, and a large change is named but not repeated", async () => {
   using world = await createWorld();
   const secrets = ["upstream-key-of-this-project", "sk_test_very_secret", "whsec_very_secret_too"];
   const [apiKey, secretKey, webhookSecret] = secrets;
@@ -147,7 +147,7 @@ Deno.test("audit: it is read in pages without gaps or repeats, also while rows a
   }
 });
 
-Deno.test("audit: projects have trails of their own, the instance has one, keys open neither", async () => {
+Deno.test("audit: projects have their own trails, the instance has one, and keys open neither", async () => {
   using world = await createWorld();
   const { projectId: other } = await world.makeProject({ name: "Other" });
   assert.deepEqual((await trail(world)).actions.length, 1);
@@ -182,7 +182,7 @@ Deno.test("audit: an action whose write does not land leaves no row either", asy
   assert.deepEqual((await trail(world)).actions.length, 1);
 });
 
-Deno.test("audit: an operator's money by the API has its rows, a project's own key none", async () => {
+Deno.test("audit: an operator's money operations by the API have rows, a project's own key none", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   const users = "/users/ada";
@@ -206,7 +206,7 @@ Deno.test("audit: an operator's money by the API has its rows, a project's own k
   ]);
 });
 
-Deno.test("audit: who is forgotten is named by no row, and that they were is one", async () => {
+Deno.test("audit: an erased user is named by no row, and the erasure has one", async () => {
   using world = await createWorld();
   await operate(world, "/users/ada/deposit", { body: { amount: "5" } });
   const forgotten = await operate(world, "/users/ada/forget", { body: { forfeit: true } });

@@ -9,7 +9,7 @@ import { adminKey, type Body, createWorld, type World } from "../support/world.t
 const change = (world: World, projectId: string, body: Body) =>
   world.json(`/v1/admin/projects/${projectId}`, { method: "PATCH", key: adminKey, body });
 
-Deno.test("projects: every setting that a change may give is kept, and no other moves", async () => {
+Deno.test("projects: every setting of a change is kept, and no other changes", async () => {
   const stripe = { secretKey: "sk_test_of_the_owner", webhookSecret: "whsec_of_the_owner" };
   using world = await createWorld({ project: { stripe } });
   const path = `/v1/admin/projects/${world.projectId}`;
@@ -53,7 +53,7 @@ Deno.test("projects: every setting that a change may give is kept, and no other 
   }
 });
 
-Deno.test("projects: of what two operators change at once, in one process or two, all stays", async () => {
+Deno.test("projects: of two concurrent changes, in one process or two, both are kept", async () => {
   const store = createScriptedStore();
   using world = await createWorld({ wrapKv: store.wrap });
   using other = await createWorld({ shareWith: world, seed: 2 });
@@ -78,7 +78,7 @@ Deno.test("projects: of what two operators change at once, in one process or two
   ]);
 });
 
-Deno.test("projects: no change makes one larger than a record can hold, in whatever letters", async () => {
+Deno.test("projects: no change exceeds what a record can hold, in any script", async () => {
   using world = await createWorld();
   const pricing = (n: number, letter: string) => ({
     models: Object.fromEntries(
@@ -101,7 +101,7 @@ Deno.test("projects: no change makes one larger than a record can hold, in whate
   }
 });
 
-Deno.test("projects: what is changed is on the pages of this process at once", async () => {
+Deno.test("projects: a change is visible on this process's pages at once", async () => {
   using world = await createWorld();
   const { body } = await world.json("/v1/user/balance/topup?user=ada");
   const title = async () => {
@@ -113,7 +113,7 @@ Deno.test("projects: what is changed is on the pages of this process at once", a
   assert.equal(await title(), "Renamed");
 });
 
-Deno.test("projects: one that an older version has made lacks nothing, and goes on", async () => {
+Deno.test("projects: a project created by an older version lacks nothing, and works", async () => {
   using world = await createWorld();
   const path = `/v1/admin/projects/${world.projectId}`;
   const read = async () => (await world.json(path, { key: adminKey })).body.project;

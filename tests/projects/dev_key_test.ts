@@ -65,7 +65,7 @@ Deno.test("dev key: is refused under a foreign host name", async () => {
   for (const origin of origins) assert.equal((await ask(world, {}, origin)).status, 401, origin);
 });
 
-Deno.test("dev key: is no key outside development, even where the project is there", async () => {
+Deno.test("dev key: is not a key outside development, even if the project exists", async () => {
   using world = await createWorld();
   await world.app.admin.ensure(devProjectId, devProject);
   assert.equal((await ask(world)).status, 401);
@@ -87,7 +87,7 @@ Deno.test("dev key: is never stored", async () => {
   }
 });
 
-Deno.test("dev key: making the project again leaves what is there", async () => {
+Deno.test("dev key: creating the project again leaves it unchanged", async () => {
   using world = await devWorld();
   await world.json("/v1/user/balance/deposit", {
     key: devApiKey,
@@ -98,7 +98,7 @@ Deno.test("dev key: making the project again leaves what is there", async () => 
   assert.equal(body.balance, "1");
 });
 
-Deno.test("dev key: where no server is set, it is said which model answers without one", async () => {
+Deno.test("dev key: without an upstream, the error names the model that works", async () => {
   using world = await createWorld({ dev: true, env: { UPSTREAM_URL: "", UPSTREAM_API_KEY: "" } });
   await world.app.admin.ensure(devProjectId, devProject);
   const response = await world.app.fetch(

@@ -123,7 +123,7 @@ Deno.test("end user: a malformed one, or none, is 400 and costs nothing", async 
   assert.equal(await storeAsText(world), before);
 });
 
-Deno.test("end user: a path's reserved words are no users, however they are written", async () => {
+Deno.test("end user: a path's reserved words are not users, however they are written", async () => {
   using world = await createWorld();
   const words = ["chat", "models", "user", "webhooks", "admin", "%63hat", "%75ser", "ch%61t"];
   for (const path of words) {
@@ -158,7 +158,7 @@ Deno.test("end user: money endpoints take body or header; reads take header or q
   }
 });
 
-Deno.test("end user: a query that is not percent-encoded UTF-8 is 400, and no other user's", async () => {
+Deno.test("end user: a query that is not percent-encoded UTF-8 is 400, and not another user's", async () => {
   using world = await createWorld();
   for (const name of ["%FF", "a%2", "%", "a%ED%A0%80"]) {
     const { status, body } = await world.json(`/v1/user/balance?user=${name}`);
@@ -169,7 +169,7 @@ Deno.test("end user: a query that is not percent-encoded UTF-8 is 400, and no ot
   assert.equal(body.user, "100% %FF");
 });
 
-Deno.test("end user: whoever names none is told where this very request could", async () => {
+Deno.test("end user: a request without one is told where this very request could name it", async () => {
   using world = await createWorld();
   const told = async (path: string, body?: unknown) =>
     (await world.json(path, body === undefined ? {} : { body })).body.error.message;
@@ -183,7 +183,7 @@ Deno.test("end user: whoever names none is told where this very request could", 
   assert.match(chat, /or a key with a default user\.$/);
 });
 
-Deno.test("end user: where a project says so, only the header counts", async () => {
+Deno.test("end user: if a project requires it, only the header counts", async () => {
   using world = await createWorld({ project: { userSource: "header" } });
   const { body: made } = await world.json(`/v1/admin/projects/${world.projectId}/keys`, {
     key: adminKey,

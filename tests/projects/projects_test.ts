@@ -16,7 +16,7 @@ function admin(world: World, path: string, options: Record<string, unknown> = {}
   return world.json(`${projectsPath}${path}`, { key: adminKey, ...options });
 }
 
-Deno.test("projects: creating one gives its settings and a first key", async () => {
+Deno.test("projects: creating one returns its settings and a first key", async () => {
   using world = await createWorld();
   const { status, body, response } = await admin(world, "", {
     body: { name: " Shop ", ownerUserId: "owner-1", currency: "eur", pricing: testPricing },
@@ -53,7 +53,7 @@ Deno.test("projects: creating one gives its settings and a first key", async () 
   assert.equal((await world.json("/v1/user/balance?user=a", { key: body.apiKey })).status, 200);
 });
 
-Deno.test("projects: the list goes through all of them by cursor, in order of creation", async () => {
+Deno.test("projects: the list pages through all of them by cursor, in order of creation", async () => {
   using world = await createWorld();
   const ids = [world.projectId];
   for (let n = 0; n < 6; n++) {
@@ -158,7 +158,7 @@ function upstream(settings: Record<string, unknown>) {
   return { name: "x", upstream: settings };
 }
 
-Deno.test("projects: settings at fault are 400, named, and change nothing", async () => {
+Deno.test("projects: invalid settings are 400, named, and change nothing", async () => {
   using world = await createWorld();
   const before = await storeAsText(world);
   for (const [label, body, param] of badSettings) {
@@ -176,7 +176,7 @@ Deno.test("projects: settings at fault are 400, named, and change nothing", asyn
   assert.equal(await storeAsText(world), before);
 });
 
-Deno.test("projects: a fault is said once, and of a name what is wrong with it", async () => {
+Deno.test("projects: an error is reported once, and for a name with what is wrong with it", async () => {
   using world = await createWorld();
   const told = async (settings: Body) =>
     (await admin(world, "", { body: { name: "x", ...settings } })).body.error.message;
@@ -209,7 +209,7 @@ Deno.test("projects: more than a record can hold is 400", async () => {
   assert.equal(status, 400);
 });
 
-Deno.test("projects: the admin API is for the admin key alone", async () => {
+Deno.test("projects: the admin API requires the admin key", async () => {
   using world = await createWorld();
   const routes: [method: string, path: string][] = [
     ["GET", ""],
@@ -244,7 +244,7 @@ Deno.test("projects: unknown ids are 404", async () => {
   }
 });
 
-Deno.test("projects: an archived one takes no chats, charges or deposits, and says why", async () => {
+Deno.test("projects: an archived one takes no chats, charges or deposits, and tells why", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   const charge = await world.json("/v1/user/charge", { body: { user: "ada", amount: "0.25" } });
@@ -341,7 +341,7 @@ Deno.test("projects: without a SECRETS_KEY an upstream's key is refused", async 
   assert.equal((await admin(world, "", { body: { name: "x" } })).status, 201);
 });
 
-Deno.test("projects: a sealed secret opens in its own place, under its own key, and nowhere else", async () => {
+Deno.test("projects: an encrypted secret decrypts in its own row, with its own key, and nowhere else", async () => {
   const random = (length: number) => crypto.getRandomValues(new Uint8Array(length));
   const key = btoa("0123456789abcdef0123456789abcdef");
   const secrets = await createSecrets([new Secret(key)], random);
@@ -358,7 +358,7 @@ Deno.test("projects: a sealed secret opens in its own place, under its own key, 
   await assert.rejects(secrets.open(forged, place));
 });
 
-Deno.test("projects: what an older version let in is read, and goes on", async () => {
+Deno.test("projects: settings that an older version accepted are read, and work", async () => {
   using world = await createWorld();
   const row = await world.deps.kv.get(projectKey(world.projectId));
   const old = { amounts: ["5"], min: "10", max: "2", checkoutUrl: "https://a.test/{usr}" };

@@ -12,7 +12,7 @@ const oldKey = btoa("0123456789abcdef0123456789abcdef");
 const newKey = btoa("fedcba9876543210fedcba9876543210");
 const stripeKeys = { secretKey: "sk_test_of_the_owner", webhookSecret: "whsec_of_the_owner" };
 
-Deno.test("secret: nothing shows it but reveal", () => {
+Deno.test("secret: only reveal shows it", () => {
   const secret = new Secret("s3cret-text");
   assert.equal(secret.reveal(), "s3cret-text");
   const shown = [
@@ -27,7 +27,7 @@ Deno.test("secret: nothing shows it but reveal", () => {
   for (const text of shown) assert.ok(!text.includes("s3cret"), text);
 });
 
-Deno.test("secret: a world that logs one is found out", async () => {
+Deno.test("secret: a test world that logs one fails", async () => {
   const world = await createWorld();
   world.deps.log("info", "careless", { header: `Bearer ${world.apiKey}` });
   assert.throws(() => world[Symbol.dispose](), /a secret was logged/);
@@ -47,7 +47,7 @@ async function opensAll(world: World, topUpPath: string): Promise<boolean> {
   return page.status === 200 && world.subscriber.received.length > before && chat.status === 200;
 }
 
-Deno.test("secrets: SECRETS_KEY is changed without a moment in which anything does not open", async () => {
+Deno.test("secrets: SECRETS_KEY is rotated without a moment in which anything does not decrypt", async () => {
   using world = await createWorld({
     env: { SECRETS_KEY: oldKey },
     project: { upstream: { url: "https://own.test/v1", apiKey: "own-secret" }, stripe: stripeKeys },
@@ -77,7 +77,7 @@ Deno.test("secrets: SECRETS_KEY is changed without a moment in which anything do
   assert.equal((await done.json("/v1/admin/secrets/reseal", { method: "POST" })).status, 401);
 });
 
-Deno.test("secrets: those of the last of many projects are tried too", async () => {
+Deno.test("secrets: those of the last of many projects are probed too", async () => {
   using world = await createWorld({ env: { SECRETS_KEY: oldKey } });
   for (let n = 0; n < 24; n++) await world.makeProject();
   await world.makeProject({ stripe: stripeKeys });
@@ -85,7 +85,7 @@ Deno.test("secrets: those of the last of many projects are tried too", async () 
   assert.equal((await changed.app.probeSecrets()).unreadable.length, 2);
 });
 
-Deno.test("secrets: one that no key opens is named, and the others go on to open", async () => {
+Deno.test("secrets: one that no key decrypts is named, and the others still decrypt", async () => {
   using world = await createWorld({
     env: { SECRETS_KEY: oldKey },
     project: { stripe: stripeKeys },
@@ -105,7 +105,7 @@ Deno.test("secrets: one that no key opens is named, and the others go on to open
   assert.ok(body.error.message.includes(world.projectId));
 });
 
-Deno.test("secrets: all of many projects are resealed, a page at a time", async () => {
+Deno.test("secrets: all secrets of many projects are resealed, a page at a time", async () => {
   using world = await createWorld({ env: { SECRETS_KEY: oldKey } });
   for (let n = 0; n < 45; n++) {
     await world.makeProject({ upstream: { url: "https://own.test/v1", apiKey: `secret-${n}` } });
@@ -125,7 +125,7 @@ Deno.test("secrets: all of many projects are resealed, a page at a time", async 
   assert.deepEqual([resealed, pages], [45, 3]);
 });
 
-Deno.test("overload: one request more than the most is 503 at once, and leaves nothing", async () => {
+Deno.test("overload: one request more than the maximum is 503 at once, and leaves nothing behind", async () => {
   using world = await createWorld({ env: { REQUESTS_MAX: "3" } });
   await world.deposit("ada", "10");
   const gate = Promise.withResolvers<void>();
@@ -147,7 +147,7 @@ Deno.test("overload: one request more than the most is 503 at once, and leaves n
   assert.equal((await world.json(chatPath, { body: chatBody("ada") })).status, 200);
 });
 
-Deno.test("overload: streams count until they end, also those that come together", async () => {
+Deno.test("overload: streams count until they end, also those that start together", async () => {
   using world = await createWorld({ env: { REQUESTS_MAX: "3" } });
   await world.deposit("ada", "10");
   const frames = [
@@ -179,7 +179,7 @@ Deno.test("overload: streams count until they end, also those that come together
   assert.equal((await world.json("/v1/user/balance?user=ada")).status, 200);
 });
 
-Deno.test("slow bodies: what does not come in time is 408, and holds nothing", async () => {
+Deno.test("slow bodies: a body that does not arrive in time is 408, and holds no memory", async () => {
   using world = await createWorld();
   await world.deposit("ada", "10");
   for (const path of [chatPath, "/v1/user/charge", "/v1/webhooks/subscriptions"]) {
@@ -195,7 +195,7 @@ Deno.test("slow bodies: what does not come in time is 408, and holds nothing", a
   assert.deepEqual(await world.balance("ada"), { balance: "10", held: "0", available: "10" });
 });
 
-Deno.test("slow bodies: one whose sender breaks off is no fault of the service", async () => {
+Deno.test("slow bodies: one whose sender disconnects is not an error of the service", async () => {
   for (const headers of [{ "content-length": "1000" }, {}]) {
     const body = new ReadableStream({
       start(controller) {

@@ -73,7 +73,7 @@ const notJsonObjects: [label: string, raw: BodyInit][] = [
   ["an object nested 20,000 deep", deepObject],
 ];
 
-Deno.test("bad input: a body that is no JSON object is 400 at every endpoint", async () => {
+Deno.test("bad input: a body that is not a JSON object is 400 at every endpoint", async () => {
   using world = await openWorld();
   await refuses(
     world,
@@ -123,7 +123,7 @@ function keysOf(count: number): Record<string, number> {
   return Object.fromEntries(Array.from({ length: count }, (_, n) => [`key${n}`, n]));
 }
 
-Deno.test("bad input: fields at fault are 400 at deposit and charge, and change nothing", async () => {
+Deno.test("bad input: invalid fields are 400 at deposit and charge, and change nothing", async () => {
   using world = await openWorld();
   await refuses(
     world,
@@ -138,7 +138,7 @@ Deno.test("bad input: fields at fault are 400 at deposit and charge, and change 
   );
 });
 
-Deno.test("bad input: metadata nested too deep to be written again is 400, and no 500", async () => {
+Deno.test("bad input: metadata nested too deep to be written again is 400, and not 500", async () => {
   using world = await openWorld();
   const raw = (metadata: string) => `{"user":"ada","amount":"1","metadata":${metadata}}`;
   await refuses(world, [
@@ -155,7 +155,7 @@ Deno.test("bad input: metadata nested too deep to be written again is 400, and n
   ]);
 });
 
-Deno.test("bad input: metadata up to its limits is taken", async () => {
+Deno.test("bad input: metadata up to its limits is accepted", async () => {
   using world = await openWorld();
   const overhead = JSON.stringify({ text: "" }).length;
   for (
@@ -200,7 +200,7 @@ const badChats: [label: string, fields: Record<string, unknown>][] = [
   ["a web search", { web_search_options: {} }],
 ];
 
-Deno.test("bad input: a chat at fault is 400, holds nothing and is not sent", async () => {
+Deno.test("bad input: an invalid chat is 400, holds nothing and is not sent", async () => {
   using world = await openWorld();
   await refuses(
     world,
@@ -223,7 +223,7 @@ Deno.test("bad input: a chat at fault is 400, holds nothing and is not sent", as
   ]);
 });
 
-Deno.test("bad input: a body that is not said to be JSON is 415", async () => {
+Deno.test("bad input: a body without a JSON content type is 415", async () => {
   using world = await openWorld();
   const types = [
     "text/plain",
@@ -258,7 +258,7 @@ Deno.test("bad input: a body that is not said to be JSON is 415", async () => {
   }
 });
 
-Deno.test("bad input: a body over the limit is 413, told by its length or by what comes", async () => {
+Deno.test("bad input: a body over the limit is 413, by its length or by what arrives", async () => {
   using world = await openWorld();
   const large = (length: number) =>
     JSON.stringify({ ...money, metadata: { x: "x".repeat(length) } });
@@ -294,7 +294,7 @@ function endless(): ReadableStream<Uint8Array> {
   });
 }
 
-Deno.test("bad input: unknown addresses are 404, with a key and without", async () => {
+Deno.test("bad input: unknown paths are 404, with a key and without", async () => {
   using world = await openWorld();
   const paths = [
     "/",
@@ -316,7 +316,7 @@ Deno.test("bad input: unknown addresses are 404, with a key and without", async 
   }
 });
 
-Deno.test("bad input: a browser at a wrong address gets a page, and a program never", async () => {
+Deno.test("bad input: a browser at an unknown path gets a page, and a program never", async () => {
   using world = await openWorld();
   const accept = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
   const open = async (path: string, headers: Record<string, string> = { accept }) => {
@@ -357,7 +357,7 @@ const allowed: [path: string, methods: string[]][] = [
   ["/v1/admin/projects", ["GET", "POST"]],
 ];
 
-Deno.test("bad input: a method that an address does not have is 405 with Allow", async () => {
+Deno.test("bad input: a method that a path does not have is 405 with Allow", async () => {
   using world = await openWorld();
   const before = await storeAsText(world);
   for (const [path, methods] of allowed) {
@@ -375,7 +375,7 @@ Deno.test("bad input: a method that an address does not have is 405 with Allow",
   assert.equal(await storeAsText(world), before);
 });
 
-Deno.test("bad input: an address works with doubled and trailing slashes", async () => {
+Deno.test("bad input: a path works with doubled and trailing slashes", async () => {
   using world = await openWorld();
   for (
     const path of ["/v1//chat/completions", "/v1/chat/completions/", "//v1/chat//completions//"]

@@ -171,7 +171,7 @@ for (
 ) {
   for (const [client, ask] of Object.entries(askers)) {
     for (const [name, { answer, options }] of Object.entries(scenarios)) {
-      Deno.test(`clients: ${client} makes the same of ${name}, ${kind}, as without us`, async () => {
+      Deno.test(`clients: ${client} gets the same result from ${name}, ${kind}, as without Farebox`, async () => {
         using world = await worldWithMoney();
         world.upstream.reply(answer);
         const expected = await verdictOf(ask, direct(world), options);
@@ -193,7 +193,7 @@ const repaired: Record<string, { answer: () => Response; text: string }> = {
 
 for (const [client, ask] of Object.entries(streamAskers)) {
   for (const [name, { answer, text }] of Object.entries(repaired)) {
-    Deno.test(`clients: ${client} gets a whole answer out of ${name}`, async () => {
+    Deno.test(`clients: ${client} gets a complete response from ${name}`, async () => {
       using world = await worldWithMoney();
       world.upstream.once(answer);
       const verdict = await ask(throughService(world));
@@ -215,7 +215,7 @@ for (const [kind, askers] of [["whole", wholeAskers], ["streamed", streamAskers]
       });
     }
 
-    Deno.test(`clients: ${client} retries two faults (${kind}), and one answer is charged`, async () => {
+    Deno.test(`clients: ${client} retries two errors (${kind}), and one response is charged`, async () => {
       using world = await worldWithMoney();
       const fault = refusal(500, { message: "oh" });
       world.upstream.once(fault);
@@ -242,7 +242,7 @@ Deno.test("clients: openai lists and finds the models", async () => {
   await assert.rejects(client.models.retrieve("none"), OpenAI.NotFoundError);
 });
 
-Deno.test("clients: openai's request id is the one of our answer", async () => {
+Deno.test("clients: openai's request id is that of the response", async () => {
   using world = await worldWithMoney();
   const client = openaiClient(throughService(world));
   const body = { model: "test-model", messages: [{ role: "user" as const, content: "Hi" }] };
@@ -256,7 +256,7 @@ Deno.test("clients: openai's request id is the one of our answer", async () => {
   });
 });
 
-Deno.test("clients: who breaks off openai's stream pays for what was read", async () => {
+Deno.test("clients: a caller who aborts openai's stream pays for what was read", async () => {
   using world = await worldWithMoney();
   world.upstream.once(helloStream);
   const stream = await openaiClient(throughService(world)).chat.completions.create({

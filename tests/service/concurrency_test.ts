@@ -72,7 +72,7 @@ Deno.test("concurrency: the same through two processes on one store", async () =
   await checkBooks(world, "ada");
 });
 
-Deno.test("concurrency: a user whose answers cost little gets more than were held for at once", async () => {
+Deno.test("concurrency: a user whose responses cost little gets more than could be held for at once", async () => {
   using world = await createWorld({ project: wholeAnswers });
   // 10 * 0.000001 + 5 * 0.000002 each, of far more that is held.
   await world.deposit("ada", formatAmount(2n * answerUnits));
@@ -127,7 +127,7 @@ Deno.test("concurrency: the same from two processes, each with its own key twice
   assert.equal((await checkBooks(world, "ada")).length, 50);
 });
 
-Deno.test("concurrency: 300 users at once do not get in each other's way", async () => {
+Deno.test("concurrency: 300 users at once do not affect each other", async () => {
   using world = await createWorld();
   const users = Array.from({ length: 300 }, (_, n) => `user-${n}`);
   await Promise.all(users.map((user) => world.deposit(user, "1")));
@@ -139,7 +139,7 @@ Deno.test("concurrency: 300 users at once do not get in each other's way", async
   for (const user of users) assert.equal((await world.balance(user)).balance, "0.99998");
 });
 
-Deno.test("concurrency: where others are always faster nothing is booked, and the caller may try again", async () => {
+Deno.test("concurrency: if others are always faster nothing is recorded, and the caller may retry", async () => {
   const store = createScriptedStore();
   using world = await createWorld({ wrapKv: store.wrap });
   await world.deposit("ada", "1");
@@ -157,7 +157,7 @@ Deno.test("concurrency: where others are always faster nothing is booked, and th
   assert.deepEqual([booked.status, booked.body.balance], [200, "0.75"]);
 });
 
-Deno.test("concurrency: nobody is refused an answer for what another process has booked since", async () => {
+Deno.test("concurrency: no one is refused because of what another process has recorded since", async () => {
   using world = await createWorld();
   using other = await createWorld({ shareWith: world });
   await other.deposit("ada", "0.00001");
@@ -170,7 +170,7 @@ Deno.test("concurrency: nobody is refused an answer for what another process has
   assert.equal(body.paywall, undefined);
 });
 
-Deno.test("concurrency: an answer costs what another process has just set as its price", async () => {
+Deno.test("concurrency: a response costs what another process has just set as its price", async () => {
   using world = await createWorld();
   using other = await createWorld({ shareWith: world });
   await world.deposit("ada", "1");

@@ -21,7 +21,7 @@ const closedPaths = [
   "/v1/admin/projects",
 ];
 
-Deno.test("headers: a browser may call chat and models from any origin, after asking", async () => {
+Deno.test("headers: a browser may call chat and models from any origin, after a preflight", async () => {
   using world = await createWorld();
   for (const path of openPaths) {
     const response = await world.call(path, {
@@ -45,7 +45,7 @@ Deno.test("headers: a browser may call chat and models from any origin, after as
   }
 });
 
-Deno.test("headers: answers and errors of chat and models can be read by a page", async () => {
+Deno.test("headers: responses and errors of chat and models can be read by a page", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   const headers = { origin: "https://app.example" };
@@ -65,7 +65,7 @@ Deno.test("headers: answers and errors of chat and models can be read by a page"
   }
 });
 
-Deno.test("headers: money and administration are not open to pages of other origins", async () => {
+Deno.test("headers: money and administration are closed to pages of other origins", async () => {
   using world = await createWorld();
   for (const path of closedPaths) {
     for (const method of ["OPTIONS", "GET", "POST"]) {
@@ -94,7 +94,7 @@ const someOfEach: [method: string, path: string, key?: null][] = [
   ["POST", chatPath],
 ];
 
-Deno.test("headers: every answer names its request, by the caller's own id where there is one", async () => {
+Deno.test("headers: every response names its request, by the caller's own id if there is one", async () => {
   using world = await createWorld();
   for (const [method, path, key] of someOfEach) {
     const options = { method, ...(key === null ? { key } : {}) };
@@ -121,7 +121,7 @@ Deno.test("headers: a request id that is not 1 to 128 visible ASCII characters i
   }
 });
 
-Deno.test("http: to ask only for its head tells an answer's length, or none where it is not known", async () => {
+Deno.test("http: HEAD reports a response's length, or none where it is unknown", async () => {
   await using folder = await makeFolder();
   await using farebox = await startFarebox({ folder: folder.path, env: serviceEnv });
   const made = { key: adminKey, body: { name: "Test" } };
@@ -145,7 +145,7 @@ Deno.test("http: to ask only for its head tells an answer's length, or none wher
   assert.deepEqual(await ask("HEAD", exported), { status: 200, byteLength: 0, told: null });
 });
 
-Deno.test("http: of an answer to HEAD nothing is left that would wait for its reader", async () => {
+Deno.test("http: a response to HEAD leaves nothing behind that would wait for a reader", async () => {
   const endless = () => {
     const state = { left: false };
     const body = new ReadableStream<Uint8Array>({
@@ -162,7 +162,7 @@ Deno.test("http: of an answer to HEAD nothing is left that would wait for its re
   }
 });
 
-Deno.test("errors: headers that are added to a fault's leave its own as they are", () => {
+Deno.test("errors: additional headers do not replace those of an error", () => {
   const own = { "retry-after": "7" };
   const fault = new ApiError(429, { message: "Too fast.", code: "rate_limited", headers: own });
   const both = fault.with({ "retry-after": "1", "x-ratelimit-limit-requests": "9" });

@@ -3,14 +3,14 @@ import { createScriptedStore } from "../support/store.ts";
 import { storedRows } from "../support/books.ts";
 import { createWorld } from "../support/world.ts";
 
-Deno.test("health: the process says that it lives, without a key", async () => {
+Deno.test("health: the process reports that it is alive, without a key", async () => {
   using world = await createWorld();
   const { status, body } = await world.json("/healthz", { key: null });
   assert.equal(status, 200);
   assert.deepEqual(body, { status: "ok" });
 });
 
-Deno.test("health: it is ready when what it writes can be read, and leaves no trace but one row", async () => {
+Deno.test("health: it is ready when what it writes can be read, and leaves only one row behind", async () => {
   using world = await createWorld();
   const before = (await storedRows(world)).length;
   for (let n = 0; n < 3; n++) {
@@ -21,7 +21,7 @@ Deno.test("health: it is ready when what it writes can be read, and leaves no tr
   assert.equal((await storedRows(world)).length, before);
 });
 
-Deno.test("health: without its store it lives, and is not ready", async () => {
+Deno.test("health: without its store it is alive, and not ready", async () => {
   const store = createScriptedStore();
   using world = await createWorld({ wrapKv: store.wrap });
   store.dead = true;
@@ -42,7 +42,7 @@ Deno.test("health: a store that writes but cannot be read is not ready", async (
   assert.equal((await world.json("/readyz", { key: null })).status, 503);
 });
 
-Deno.test("health: a store that loses what it is given is not ready", async () => {
+Deno.test("health: a store that loses writes is not ready", async () => {
   const store = createScriptedStore();
   using world = await createWorld({ wrapKv: store.wrap });
   assert.equal((await world.json("/readyz", { key: null })).status, 200);
@@ -50,7 +50,7 @@ Deno.test("health: a store that loses what it is given is not ready", async () =
   assert.equal((await world.json("/readyz", { key: null })).status, 503, "an old row is no proof");
 });
 
-Deno.test("health: without its store, money is 503, and nothing is told of the cause", async () => {
+Deno.test("health: without its store, money is 503, and the cause is not revealed", async () => {
   const store = createScriptedStore();
   using world = await createWorld({ wrapKv: store.wrap });
   await world.deposit("ada", "1");

@@ -38,7 +38,7 @@ async function ask(url: string, lines: string[]): Promise<string> {
   return await new Response(connection.readable).text();
 }
 
-Deno.test("host: one that is none is 400, leads nowhere else, and is no fault of the service", async () => {
+Deno.test("host: an invalid one is 400, leads nowhere else, and is not an error of the service", async () => {
   await using folder = await makeFolder();
   await using farebox = await startFarebox({
     folder: folder.path,

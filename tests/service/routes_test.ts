@@ -25,7 +25,7 @@ Deno.test("routes: every parameter that opens a page or names a person is secret
   }
 });
 
-Deno.test("routes: a word that stands below /v1 names no user in a path", async () => {
+Deno.test("routes: a path segment below /v1 names no user in a path", async () => {
   using world = await createWorld();
   const words = Object.keys(world.app.routes).flatMap((path) => {
     const word = /^\/v1\/([^/:]+)/.exec(path)?.[1];

@@ -27,7 +27,7 @@ async function startStream(world: World) {
   return { stream, events };
 }
 
-Deno.test("set clock: a key that was revoked elsewhere is refused within a second all the same", async () => {
+Deno.test("set clock: a key that was revoked elsewhere is refused within a second", async () => {
   using world = await createWorld();
   using other = await createWorld({ shareWith: world });
   const { body: { key, apiKey } } = await operate(world, "/keys", { body: {} });
@@ -41,7 +41,7 @@ Deno.test("set clock: a key that was revoked elsewhere is refused within a secon
 });
 
 for (const byMs of [-dayMs, -60_000, 20_000]) {
-  Deno.test(`set clock: an answer that is running when it is set by ${byMs} ms is charged exactly`, async () => {
+  Deno.test(`set clock: a response during which it is set by ${byMs} ms is charged exactly`, async () => {
     using world = await createWorld();
     const { stream, events } = await startStream(world);
     world.clock.set(byMs);
@@ -62,7 +62,7 @@ for (const byMs of [-dayMs, -60_000, 20_000]) {
   });
 }
 
-Deno.test("set clock: an answer whose hold ended by the new time is cut soon, as after a long sleep", async () => {
+Deno.test("set clock: a call whose hold has expired by the new time is cut soon, as after a long sleep", async () => {
   using world = await createWorld();
   const { events } = await startStream(world);
   world.clock.set(600_000);
@@ -73,7 +73,7 @@ Deno.test("set clock: an answer whose hold ended by the new time is cut soon, as
   await checkBooks(world, "ada");
 });
 
-Deno.test("set clock: a key at its rate waits for no more than its minute", async () => {
+Deno.test("set clock: a key at its rate waits no longer than its minute", async () => {
   const limits = { key: { requestsPerMinute: 2 } };
   using world = await createWorld({ project: { limits } });
   await world.deposit("ada", "1");
@@ -85,7 +85,7 @@ Deno.test("set clock: a key at its rate waits for no more than its minute", asyn
   assert.equal(await status(), 200);
 });
 
-Deno.test("set clock: a receiver that failed is not held back until the old time comes again", async () => {
+Deno.test("set clock: a receiver that failed is not paused until the old time returns", async () => {
   using world = await createWorld();
   await subscribe(world);
   world.subscriber.reply(() => ({ status: 500 }));
@@ -103,7 +103,7 @@ Deno.test("set clock: a receiver that failed is not held back until the old time
   assert.deepEqual(told.map(({ externalUserId }) => externalUserId), ["bob"]);
 });
 
-Deno.test("set clock: no try takes less than no time", async () => {
+Deno.test("set clock: no attempt takes less than no time", async () => {
   using world = await createWorld();
   await subscribe(world);
   world.subscriber.reply(async () => {
@@ -116,7 +116,7 @@ Deno.test("set clock: no try takes less than no time", async () => {
   assert.deepEqual((await logs(world)).map(({ responseLatencyMs }) => responseLatencyMs), [0]);
 });
 
-Deno.test("set clock: who is forgotten is taken out of events that were named ahead of time too", async () => {
+Deno.test("set clock: an erased user is removed from events with ids ahead of time too", async () => {
   using world = await createWorld();
   await subscribe(world);
   await world.deposit(ada, "1");
@@ -127,7 +127,7 @@ Deno.test("set clock: who is forgotten is taken out of events that were named ah
   assert.deepEqual(await rowsNaming(after, ada), []);
 });
 
-Deno.test("set clock: a day that has begun does not end again, and its cap is for once", async () => {
+Deno.test("set clock: a day that has started does not end again, and its cap applies once", async () => {
   using world = await sharedWorld();
   await allow(new Device(world), { cap: "5" });
   await pay(world, { amount: "20" });
@@ -142,7 +142,7 @@ Deno.test("set clock: a day that has begun does not end again, and its cap is fo
   assert.equal(await taken("5"), true, "the next one");
 });
 
-Deno.test("set clock: what counts in a day or a month goes on in the next one where that has begun", () => {
+Deno.test("set clock: what counts in a day or a month continues in the next one if that has started", () => {
   const now = Date.UTC(2026, 0, 31, 23, 59);
   for (
     const [unit, last, expected] of [

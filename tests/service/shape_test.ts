@@ -27,7 +27,7 @@ function lines(count: number): string {
   return "work();\n".repeat(count);
 }
 
-Deno.test("imports: a room imports the rooms below it, and none above", () => {
+Deno.test("imports: a module imports the modules below it, and none above", () => {
   passes(importDirection, "src/ledger/charge.ts", `import { a } from "../base/money.ts";`);
   passes(importDirection, "src/ledger/charge.ts", `import { a } from "../events/outbox.ts";`);
   passes(importDirection, "src/ledger/charge.ts", `import { a } from "../deps.ts";`);
@@ -38,7 +38,7 @@ Deno.test("imports: a room imports the rooms below it, and none above", () => {
   flags(importDirection, "src/store/commit.ts", `\nimport { a } from "../events/outbox.ts";`, 2);
 });
 
-Deno.test("imports: base imports nothing of ours, not even deps", () => {
+Deno.test("imports: base imports nothing of the project, not even deps", () => {
   passes(importDirection, "src/base/ids.ts", `import { a } from "./money.ts";`);
   flags(importDirection, "src/base/ids.ts", `import type { Deps } from "../deps.ts";`);
 });
@@ -52,7 +52,7 @@ Deno.test("imports: types, re-exports and dynamic imports go the same way as val
   flags(importDirection, path, `type A = import("../ledger/entries.ts").A;`);
 });
 
-Deno.test("imports: only the app imports routes, and no room imports the app", () => {
+Deno.test("imports: only the app imports routes, and no module imports the app", () => {
   passes(importDirection, "src/app.ts", `import { routes } from "./chat/routes.ts";`);
   flags(importDirection, "src/inference/admit.ts", `import { routes } from "./routes.ts";`);
   flags(
@@ -65,7 +65,7 @@ Deno.test("imports: only the app imports routes, and no room imports the app", (
   flags(importDirection, "src/console/page.ts", `import { createApp } from "../app.ts";`);
 });
 
-Deno.test("imports: a store is for its own room alone", () => {
+Deno.test("imports: a store is for its own module only", () => {
   passes(importDirection, "src/projects/keys.ts", `import { a } from "./store.ts";`);
   passes(importDirection, "src/ledger/charge.ts", `import { a } from "../store/commit.ts";`);
   flags(importDirection, "src/ledger/charge.ts", `import { a } from "../projects/store.ts";`);
@@ -78,12 +78,12 @@ Deno.test("imports: deps takes types only, and only from base, store and config"
   flags(importDirection, "src/deps.ts", `import type { A } from "./ledger/entries.ts";`);
 });
 
-Deno.test("imports: src/ imports nothing from outside of it, and has no unknown room", () => {
+Deno.test("imports: src/ imports nothing from outside of it, and has no unknown module", () => {
   flags(importDirection, "src/base/ids.ts", `import { a } from "../../tests/world.ts";`);
   flags(importDirection, "src/billing/invoice.ts", `export const a = 1;`);
 });
 
-Deno.test("cycle: a round of imports is named, a round through a type is none", () => {
+Deno.test("cycle: a cycle of imports is reported, a cycle through a type is not", () => {
   const files = {
     "src/a.ts": `import { b } from "./b.ts";`,
     "src/b.ts": `import { type X, c } from "./c.ts";`,
@@ -101,7 +101,7 @@ Deno.test("cycle: a round of imports is named, a round through a type is none", 
   }
 });
 
-Deno.test("dead: a file that neither main.ts nor the app reaches is found", () => {
+Deno.test("dead: a file that neither main.ts nor the app reaches is reported", () => {
   const found = judgeTree(deadFiles, {
     "main.ts": `import { app } from "./src/app.ts";`,
     "src/app.ts": `import type { A } from "./ledger/types.ts";`,
@@ -115,7 +115,7 @@ Deno.test("dead: a file that neither main.ts nor the app reaches is found", () =
   assert.deepEqual(found.map(({ path }) => path), ["src/ledger/lost.ts"]);
 });
 
-Deno.test("global: time, randomness, network, environment and storage come by deps", () => {
+Deno.test("global: time, randomness, network, environment and storage come through deps", () => {
   const forbidden = [
     "Date.now()",
     `Date["now"]()`,
@@ -141,7 +141,7 @@ Deno.test("global: time, randomness, network, environment and storage come by de
   }
 });
 
-Deno.test("global: what only shares a forbidden name is fine", () => {
+Deno.test("global: a name that only equals a forbidden one is allowed", () => {
   const allowed = [
     "new Date(ms)",
     "deps.fetch(url)",
@@ -155,7 +155,7 @@ Deno.test("global: what only shares a forbidden name is fine", () => {
   for (const text of allowed) passes(forbiddenGlobals, "src/chat/forward.ts", text);
 });
 
-Deno.test("global: a parameter named fetch covers its own function and no other", () => {
+Deno.test("global: a parameter named fetch shadows it in its own function only", () => {
   const text = "function send(fetch: Fetch) { fetch(url); }\nfetch(url);";
   flags(forbiddenGlobals, "src/chat/forward.ts", text, 2);
 });
@@ -177,7 +177,7 @@ Deno.test("length: 50 lines a function in the service, 80 in tests, whatever its
   flags(functionLength, "src/ledger/charge.ts", `class A {\nf() {\n${lines(49)}}\n}`, 2);
 });
 
-Deno.test("length: a factory is not charged for the longer functions that it holds", () => {
+Deno.test("length: a factory is not charged for the longer functions that it contains", () => {
   const closure = `() => {\n${lines(30)}}`;
   const factory = `function make() {\nreturn {\na: ${closure},\nb: ${closure},\n};\n}`;
   passes(functionLength, "src/ledger/charge.ts", factory);
@@ -199,7 +199,7 @@ Deno.test("length: a test's own body may have 120 lines", () => {
   }
 });
 
-Deno.test("key: KV keys are spelled in keys.ts alone", () => {
+Deno.test("key: KV keys are built in keys.ts only", () => {
   const forbidden = [
     `kv.get(["account", id])`,
     `kv.set(["account", id] as const, value)`,
@@ -233,7 +233,7 @@ Deno.test("types: any, ! and casts stay at the edges", () => {
   }
 });
 
-Deno.test("name: files are snake_case words that say what they hold", () => {
+Deno.test("name: files are snake_case words that describe their content", () => {
   for (const path of ["src/store/group_commit.ts", "src/console/page.tsx", "tests/README.md"]) {
     assert.deepEqual(fileNames(path), [], path);
   }
@@ -249,7 +249,7 @@ Deno.test("name: files are snake_case words that say what they hold", () => {
   for (const path of refused) assert.equal(fileNames(path).length, 1, path);
 });
 
-Deno.test("unfinished: work that is left to do is found in comments, not in strings", () => {
+Deno.test("unfinished: unfinished work is found in comments, not in strings", () => {
   for (const word of ["TODO", "FIXME", "XXX"]) {
     flags(unfinishedWork, "scripts/readme.ts", `\n// ${word}: later`, 2);
     flags(unfinishedWork, "src/inference/admit.ts", `const a = 1; /* ${word} */`);
@@ -287,7 +287,7 @@ Deno.test("docs: re-exports, inner declarations and a name's second half need no
   for (const text of fine) passes(exportDocs, "src/ledger/charge.ts", text);
 });
 
-Deno.test("unique: an exported name stands in one file of src/ only", () => {
+Deno.test("unique: an exported name is in one file of src/ only", () => {
   const one = parse("src/ledger/hold.ts", "export interface Rates {}");
   const other = parse("src/pricing/price.ts", "export type Rates = 1;");
   const test = parse("tests/world.ts", "export type Rates = 1;");

@@ -15,7 +15,7 @@ Deno.test("simulation: whatever crashes, fails, comes late or twice, every promi
   restore();
 });
 
-Deno.test("simulation: a seed is always the same, and no other", async () => {
+Deno.test("simulation: a seed always runs the same way, and differently from others", async () => {
   const restore = await prepare();
   const [first, again, other] = [await runSeed(7), await runSeed(7), await runSeed(8)];
   assert.deepEqual(again, first);
@@ -23,7 +23,7 @@ Deno.test("simulation: a seed is always the same, and no other", async () => {
   restore();
 });
 
-Deno.test("simulate: the task shares seeds among its workers, and says how they went", async () => {
+Deno.test("simulate: the task distributes seeds among its workers, and reports the results", async () => {
   const args = ["task", "simulate", "--seeds", "10", "--from", "501"];
   const child = new Deno.Command(Deno.execPath(), {
     args,

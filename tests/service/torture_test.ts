@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { torture } from "../support/torture.ts";
 
-Deno.test("torture: kills under a load of everything lose nothing, and book nothing twice", async () => {
+Deno.test("torture: kills under a mixed load lose nothing, and record nothing twice", async () => {
   const outcome = await torture({
     seconds: 6,
     seed: Date.now(),

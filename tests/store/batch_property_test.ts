@@ -59,7 +59,7 @@ function stateAfter(writes: readonly Write[]): Record<string, number | null> {
 
 const groups = fc.array(fc.array(write.map(waiting), { maxLength: 6 }), { maxLength: 5 });
 
-Deno.test("batch: any writes are all taken, once, and leave what they would one after the other", () =>
+Deno.test("batch: any writes are all taken, once, with the same result as one after the other", () =>
   always(
     1_000,
     fc.property(groups, (groups) => {
@@ -98,7 +98,7 @@ Deno.test("batch: one write is exactly its members', and no two of them clash", 
     }),
   ));
 
-Deno.test("batch: each member would be told the same one after the other", () =>
+Deno.test("batch: each member gets the result that it would get one after the other", () =>
   always(
     1_000,
     fc.property(groups, (groups) => {
@@ -150,7 +150,7 @@ type Sized = typeof sized extends fc.Arbitrary<infer T> ? T : never;
 const sizes = fc.tuple(sized, fc.nat(60), fc.array(sized, { maxLength: 10 }))
   .map(([size, count, others]) => [...Array<Sized>(count).fill(size), ...others]);
 
-Deno.test("batch: whatever is gathered, the store takes it as one write", async () => {
+Deno.test("batch: whatever is gathered, the store accepts it as one write", async () => {
   using world = await createWorld();
   let serial = 0;
   let gathered = 0;
@@ -180,7 +180,7 @@ Deno.test("batch: whatever is gathered, the store takes it as one write", async 
   assert.ok(gathered > 40, `${gathered} were of several`);
 });
 
-Deno.test("batch: fewer checks than are allowed, with room for the marker's own", () =>
+Deno.test("batch: fewer checks than are allowed, with space for the marker's own", () =>
   always(
     300,
     fc.property(

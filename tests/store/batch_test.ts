@@ -50,7 +50,7 @@ const limits: [label: string, queue: () => PendingWrite[], batches: number][] = 
   ["deletes of 1.8 KB keys", () => many(500, (n) => deleting(n, 1800)), 2],
 ];
 
-Deno.test("batch: closes before it is more than the store takes, and the store takes it", async () => {
+Deno.test("batch: closes before it exceeds the store's limits, and the store accepts it", async () => {
   for (const [label, queue, count] of limits) {
     using world = await createWorld();
     const batches = drain(queue());
@@ -62,7 +62,7 @@ Deno.test("batch: closes before it is more than the store takes, and the store t
   }
 });
 
-Deno.test("batch: all that its writes add is in it, with room for rows of sums as large as they may be", async () => {
+Deno.test("batch: includes all increments of its writes, with space for the largest rows of sums", async () => {
   using world = await createWorld();
   const queue = many(200, (n) =>
     pending({
@@ -78,7 +78,7 @@ Deno.test("batch: all that its writes add is in it, with room for rows of sums a
   }
 });
 
-Deno.test("batch: closes on checks, and leaves room for the marker's own", () => {
+Deno.test("batch: closes on checks, and leaves space for the marker's own", () => {
   for (const checksMax of [10, 100]) {
     const queue = many(250, (n) =>
       pending({
@@ -91,7 +91,7 @@ Deno.test("batch: closes on checks, and leaves room for the marker's own", () =>
   }
 });
 
-Deno.test("batch: a check that many share is one check", () => {
+Deno.test("batch: a check shared by many is one check", () => {
   const queue = many(300, (n) =>
     pending({
       checks: [{ key: ["project"], version: "1" }],
@@ -130,7 +130,7 @@ Deno.test("batch: two writes of the same value to one key are one, and set it on
   assert.deepEqual([batch?.members.length, batch?.write.sets.length, more.length], [3, 1, 0]);
 });
 
-Deno.test("batch: of writes that claim one row alike, one lands and is told so", async () => {
+Deno.test("batch: of writes that claim one row alike, one lands, and its caller gets that result", async () => {
   using world = await createWorld();
   const key = ["claimed"];
   const claim = () =>
@@ -151,7 +151,7 @@ Deno.test("batch: writes of one key keep their order, and let others pass", () =
   assert.deepEqual(batches.map(({ members }) => members), [[a, c], [b], [d]]);
 });
 
-Deno.test("batch: a write that waits for its turn is not passed by a later one of its keys", () => {
+Deno.test("batch: a waiting write is not overtaken by a later one of its keys", () => {
   const value = new Uint8Array(1);
   // The second waits for the first, on "a"; the third must wait for the second, on "b".
   const [first, second, third] = [

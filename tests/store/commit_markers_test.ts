@@ -11,7 +11,7 @@ async function ahead(world: World, work: () => Promise<void>): Promise<void> {
   world.clock.set(-late);
 }
 
-Deno.test("commit markers: a deposit whose answer was lost is booked once, also beside a clock that is ahead", async () => {
+Deno.test("commit markers: a deposit whose response was lost is recorded once, also beside a clock that is ahead", async () => {
   let lost: (() => Promise<void>) | null = null;
   using world = await createWorld({
     wrapKv: (kv) => ({
@@ -36,7 +36,7 @@ Deno.test("commit markers: a deposit whose answer was lost is booked once, also 
   assert.equal((await checkBooks(world, "ada")).length, 2);
 });
 
-Deno.test("commit markers: nor does a machine that slept while a write was under way book it twice", async () => {
+Deno.test("commit markers: a machine that slept during a write does not record it twice either", async () => {
   let sleeps = false;
   using world: World = await createWorld({
     wrapKv: (kv) => ({

@@ -40,7 +40,7 @@ function holdBack(store: ScriptedStore) {
   return gate;
 }
 
-Deno.test("commit: writes that arrive while one is under way are one atomic write", async () => {
+Deno.test("commit: writes that arrive during another one are combined into one atomic write", async () => {
   using world = await openStore();
   const gate = holdBack(world.store);
   const first = world.committer.commit(set(["row", 0], "0"));
@@ -63,7 +63,7 @@ Deno.test("commit: an idle store gets a write at once, on its own", async () => 
   assert.equal(world.store.writes.length, 3);
 });
 
-Deno.test("commit: a failed check harms only its own member", async () => {
+Deno.test("commit: a failed check affects only its own member", async () => {
   using world = await openStore();
   const version = await world.committer.commit(set(["row", "stale"], "old"));
   await world.committer.commit(set(["row", "stale"], "new"));
@@ -85,7 +85,7 @@ Deno.test("commit: a failed check harms only its own member", async () => {
   assert.equal(await read(world, ["row", "b"]), "x");
 });
 
-Deno.test("commit: one bad member, too large for the store, harms no other", async () => {
+Deno.test("commit: one invalid member, too large for the store, does not affect others", async () => {
   using world = await openStore();
   const gate = holdBack(world.store);
   const first = world.committer.commit(set(["row", "first"], "x"));
@@ -163,7 +163,7 @@ for (const [how, fail] of Object.entries(failures)) {
     assert.notEqual(next, null, "its version is the row's own");
   });
 
-  Deno.test(`commit: 20 deposits whose write ${how} are booked once each`, async () => {
+  Deno.test(`commit: 20 deposits whose write ${how} are recorded once each`, async () => {
     using world = await openStore();
     const gate = holdBack(world.store);
     const users = Array.from({ length: 20 }, (_, n) => `user-${n}`);
@@ -197,7 +197,7 @@ Deno.test("commit: a write that throws and did not land is refused, and never la
   assert.notEqual(await world.committer.commit(set(["row"], "y")), null, "the next one lands");
 });
 
-Deno.test("commit: members of a batch that did not land are tried again, each alone", async () => {
+Deno.test("commit: members of a batch that did not land are retried, each alone", async () => {
   using world = await openStore();
   const gate = holdBack(world.store);
   const first = world.committer.commit(set(["row", "first"], "x"));
@@ -213,7 +213,7 @@ Deno.test("commit: members of a batch that did not land are tried again, each al
   assert.equal(await read(world, ["row", "a"]), "x");
 });
 
-Deno.test("commit: members that did not land are tried again, also where the fence's own answer was lost", async () => {
+Deno.test("commit: members that did not land are retried, also if the fence's own response was lost", async () => {
   using world = await openStore();
   const gate = holdBack(world.store);
   const first = world.committer.commit(set(["row", "first"], "x"));
@@ -231,7 +231,7 @@ Deno.test("commit: members that did not land are tried again, also where the fen
   assert.equal(await read(world, ["row", "a"]), "x");
 });
 
-Deno.test("commit: a check that failed is told as that, also where the marker is not read at first", async () => {
+Deno.test("commit: a failed check is reported as that, also if the marker is not readable at first", async () => {
   using world = await openStore();
   await world.committer.commit(set(["row"], "x"));
   world.store.get = () => {
@@ -243,7 +243,7 @@ Deno.test("commit: a check that failed is told as that, also where the marker is
   assert.equal(await read(world, ["row"]), "x");
 });
 
-Deno.test("commit: a write that landed, and is repeated when others have come after it, changes nothing", async () => {
+Deno.test("commit: a landed write that is repeated after later ones changes nothing", async () => {
   using world = await openStore();
   let repeat: () => Promise<string | null> = () => Promise.reject(new Error("never sent"));
   world.store.atomic = async (write, real) => {
@@ -272,7 +272,7 @@ Deno.test("commit: a write that lands late, after it was given up, changes nothi
   assert.equal(await read(world, ["row"]), null);
 });
 
-Deno.test("commit: a store that stays away is 503, and is not asked for ever", async () => {
+Deno.test("commit: an unavailable store is 503, and is not called forever", async () => {
   using world = await openStore();
   world.store.atomic = () => Promise.reject(new TypeError("connection refused"));
   await assert.rejects(
@@ -284,7 +284,7 @@ Deno.test("commit: a store that stays away is 503, and is not asked for ever", a
   assert.notEqual(await world.committer.commit(set(["row"], "y")), null);
 });
 
-Deno.test("commit: a store that stays away is not asked once more for each of those who wait", async () => {
+Deno.test("commit: an unavailable store is not called again for each waiting write", async () => {
   using world = await openStore();
   const gate = holdBack(world.store);
   const first = world.committer.commit(set(["row", "first"], "x"));
@@ -300,7 +300,7 @@ Deno.test("commit: a store that stays away is not asked once more for each of th
   assert.ok(world.store.writes.length <= 10, `${world.store.writes.length} writes`);
 });
 
-Deno.test("commit: a store that only ever says no, after a throw, is not asked for ever", async () => {
+Deno.test("commit: a store that only refuses, after an error, is not called forever", async () => {
   using world = await openStore();
   let asked = 0;
   world.store.atomic = () => {
@@ -313,14 +313,14 @@ Deno.test("commit: a store that only ever says no, after a throw, is not asked f
   assert.ok(asked <= 10, `asked ${asked} times`);
 });
 
-Deno.test("commit: markers do not pile up", async () => {
+Deno.test("commit: markers do not accumulate", async () => {
   using world = await openStore();
   for (let n = 0; n < 20; n++) await world.committer.commit(set(["row"], `${n}`));
   const markers = await world.deps.kv.list({ prefix: commitMarkersPrefix, limit: 100 });
   assert.equal(markers.length, 1);
 });
 
-Deno.test("commit: markers that a dead process left are swept, and no young one", async () => {
+Deno.test("commit: markers of a dead process are swept, and no young one", async () => {
   using world = await createWorld();
   using dead = await createWorld({ shareWith: world });
   await dead.deps.committer.commit(set(["row"], "x"));

@@ -15,7 +15,7 @@ const never = () => new Promise<never>(() => {});
 const silent: Kv = { get: never, getMany: never, list: never, atomic: never, close() {} };
 
 for (const [what, call] of Object.entries(calls)) {
-  Deno.test(`store: ${what} that is not answered within 5 s is 503`, async () => {
+  Deno.test(`store: ${what} without a response within 5 s is 503`, async () => {
     const waited: number[] = [];
     const bound: Bound = async (_work, deadlineMs, late) => {
       waited.push(deadlineMs);

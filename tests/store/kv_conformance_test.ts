@@ -257,7 +257,7 @@ function randomKey(random: () => number): Key {
   return Array.from({ length: 1 + Math.floor(random() * 3) }, part);
 }
 
-Deno.test("both stores say the same, whatever is asked", async () => {
+Deno.test("both stores return the same results for the same calls", async () => {
   const random = mulberry32(20_261_121);
   const upTo = (n: number) => Math.floor(random() * n);
   const real = denoKv(await Deno.openKv(":memory:"));

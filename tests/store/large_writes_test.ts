@@ -42,7 +42,7 @@ for (const [holds, subscriptions] of [[256, 1], [80, 100]] as const) {
   });
 }
 
-Deno.test("large writes: many charges at once, each told to many, are all booked", async () => {
+Deno.test("large writes: many concurrent charges, each with many subscribers, are all recorded", async () => {
   using world = await createWorld();
   await subscribeOften(world, 100);
   await world.deposit("ada", "1000");

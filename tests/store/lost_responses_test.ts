@@ -5,7 +5,7 @@ import { settle } from "../support/clock.ts";
 import { createScriptedStore } from "../support/store.ts";
 import { createWorld } from "../support/world.ts";
 
-Deno.test("lost answers: who leaves before the model answers, while the store is away, leaves nothing behind", async () => {
+Deno.test("lost responses: a caller who disconnects before the model responds, while the store is unavailable, leaves nothing behind", async () => {
   await loadTokenizer();
   const store = createScriptedStore();
   const project = { limits: { key: { concurrent: 1 } } };
@@ -29,7 +29,7 @@ Deno.test("lost answers: who leaves before the model answers, while the store is
   assert.equal((await world.json(chatPath, { body: chatBody("ada") })).status, 200);
 });
 
-Deno.test("lost answers: an answer whose charge landed unknown is given to its caller", async () => {
+Deno.test("lost responses: a response whose charge landed with an unknown outcome is delivered", async () => {
   const store = createScriptedStore();
   using world = await createWorld({ wrapKv: store.wrap });
   await world.deposit("ada", "10");

@@ -32,7 +32,7 @@ function createSlowStore() {
 
 const turn = () => new Promise((resolve) => setTimeout(resolve, 0));
 
-Deno.test("gather: what is asked for during a read goes with the next one", async () => {
+Deno.test("read batcher: keys requested during a read go with the next one", async () => {
   const { kv, reads } = createSlowStore();
   const first = kv.get(key(1));
   const others = [kv.get(key(2)), kv.getMany([key(3), key(4)]), kv.get(key(2))];
@@ -47,7 +47,7 @@ Deno.test("gather: what is asked for during a read goes with the next one", asyn
   assert.deepEqual(Object(pair).map(({ value }: { value: Uint8Array }) => value[0]), [3, 4]);
 });
 
-Deno.test("gather: a read that fails fails for those who asked, and for nobody after them", async () => {
+Deno.test("read batcher: a failed read fails for its own callers, and for no later ones", async () => {
   const { kv, reads } = createSlowStore();
   const first = kv.get(key(1));
   const together = [kv.get(key(2)), kv.getMany([key(3), key(4)])];
@@ -66,7 +66,7 @@ Deno.test("gather: a read that fails fails for those who asked, and for nobody a
   assert.deepEqual((await later).value, valueOf(6), "nor when nothing was under way");
 });
 
-Deno.test("gather: everyone gets what they asked for, no call torn apart, few together", async () => {
+Deno.test("read batcher: every caller gets its keys, no call is split, and reads are few", async () => {
   const calls = fc.array(fc.array(fc.nat(120), { maxLength: 15 }), { minLength: 1, maxLength: 30 });
   await always(
     200,

@@ -25,7 +25,7 @@ async function storeOf(count: number): Promise<Kv> {
   return kv;
 }
 
-Deno.test("scan: a record is blamed only for what it says while it rests", async () => {
+Deno.test("scan: a record is only judged by what it contains while it rests", async () => {
   const kv = await storeOf(1);
   const judged = async (changes: number) => {
     const counts: ScanCounts = {};
@@ -46,7 +46,7 @@ Deno.test("scan: a record is blamed only for what it says while it rests", async
   assert.deepEqual(await verifyAtRest(kv, gone, () => Promise.resolve(["is not there"])), []);
 });
 
-Deno.test("scan: a page ends when its time is over, and the next one goes on behind it", async () => {
+Deno.test("scan: a page ends when its time is over, and the next one continues after it", async () => {
   const kv = await storeOf(25);
   const seen: Key[] = [];
   const scan = scanRows({
@@ -67,7 +67,7 @@ Deno.test("scan: a page ends when its time is over, and the next one goes on beh
   assert.deepEqual(seen, Array.from({ length: 25 }, (_, n) => row(n)));
 });
 
-Deno.test("scan: pages hold every row once, also where the last one is full", async () => {
+Deno.test("scan: pages contain every row once, also if the last one is full", async () => {
   for (const count of [0, 1, 10, 11, 20]) {
     const kv = await storeOf(count);
     const pages = await Array.fromAsync(pagesUnder(kv, ["row"], 10));
@@ -77,7 +77,7 @@ Deno.test("scan: pages hold every row once, also where the last one is full", as
   }
 });
 
-Deno.test("listing: what was made in a range is in it, though its id is days older, or an hour newer", async () => {
+Deno.test("listing: a range contains what was created in it, though its id is days older, or an hour newer", async () => {
   const { kv } = new MemoryStore();
   const hourMs = 3_600_000;
   const from = 100 * 24 * hourMs;
@@ -103,7 +103,7 @@ Deno.test("listing: what was made in a range is in it, though its id is days old
   assert.equal(next, null);
 });
 
-Deno.test("forget: a row that changes while it is rewritten is looked at again, and none is left out", async () => {
+Deno.test("forget: a row that changes while it is rewritten is read again, and none is skipped", async () => {
   const kv = await storeOf(150);
   const committer: Committer = {
     commit: (write) => kv.atomic(write),
@@ -132,7 +132,7 @@ Deno.test("forget: a row that changes while it is rewritten is looked at again, 
   assert.ok(rows.every(({ value }) => value?.[0] === 9));
 });
 
-Deno.test("contention: before another attempt there is a pause by chance, from none to twice a delay that grows", async () => {
+Deno.test("contention: before another attempt there is a random pause, from zero to twice a growing delay", async () => {
   const slept = async (byte: number, attempt: number) => {
     let ms = -1;
     const clock = {

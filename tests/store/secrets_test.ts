@@ -8,7 +8,7 @@ const place = ["project", "prj_1"];
 const open = (...keys: Secret[]) =>
   createSecrets(keys, (length) => crypto.getRandomValues(new Uint8Array(length)));
 
-Deno.test("secrets: a key can take another's place: what the old one sealed and signed still holds", async () => {
+Deno.test("secrets: a key can be replaced: what the old one encrypted and signed is still valid", async () => {
   const [before, during, after] = await Promise.all([open(old), open(fresh, old), open(fresh)]);
   const sealed = await before.seal("sk-upstream", place);
   assert.equal(await during.open(sealed, place), "sk-upstream");
@@ -35,7 +35,7 @@ Deno.test("secrets: a key can take another's place: what the old one sealed and 
   ]);
 });
 
-Deno.test("secrets: what is under the first key already is not sealed anew", async () => {
+Deno.test("secrets: what is already under the first key is not encrypted again", async () => {
   const secrets = await open(fresh, old);
   const sealed = await secrets.seal("sk-upstream", place);
   assert.equal(await secrets.reseal(sealed, place), null);

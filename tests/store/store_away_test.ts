@@ -41,7 +41,7 @@ async function streamInto(world: Awaited<ReturnType<typeof fragileWorld>>, secon
 }
 
 for (const seconds of [1, 20, 45]) {
-  Deno.test(`store away: a stream that ends while it is gone for ${seconds} s is charged when it is back`, async () => {
+  Deno.test(`store unavailable: a stream that ends during an outage of ${seconds} s is charged after it`, async () => {
     using world = await fragileWorld();
     const told = await streamInto(world, seconds);
     assert.equal(told.at(-1), "[DONE]");
@@ -53,7 +53,7 @@ for (const seconds of [1, 20, 45]) {
   });
 }
 
-Deno.test("store away: an answer that is not streamed comes once it is charged", async () => {
+Deno.test("store unavailable: a response that is not streamed is delivered once it is charged", async () => {
   using world = await fragileWorld();
   world.upstream.once(() => {
     world.store.dead = true;
@@ -67,7 +67,7 @@ Deno.test("store away: an answer that is not streamed comes once it is charged",
   assert.equal((await world.balance("ada")).balance, "0.998992");
 });
 
-Deno.test("store away: for longer than a hold lives, the log has what was not charged", async () => {
+Deno.test("store unavailable: if it outlasts a hold, the log has what was not charged", async () => {
   using world = await fragileWorld();
   const told = await streamInto(world, 90);
   assert.notEqual(told.at(-1), "[DONE]");
@@ -78,7 +78,7 @@ Deno.test("store away: for longer than a hold lives, the log has what was not ch
   assert.equal(lost.code, "store_unavailable");
 });
 
-Deno.test("store away: a key opens again at once when it is back", async () => {
+Deno.test("store unavailable: a key works again as soon as it is back", async () => {
   using world = await fragileWorld();
   await world.clock.advance(2_000);
   world.store.dead = true;

@@ -24,7 +24,7 @@ function openSums() {
   return { sums, after };
 }
 
-Deno.test("sums: a row holds what has landed and what is added, and nothing that has not", () => {
+Deno.test("sums: a row contains what has landed and what is added, and nothing else", () => {
   const { sums, after } = openSums();
   after("deposit", "deposit").landed();
   after("deposit", "charge");
@@ -36,7 +36,7 @@ Deno.test("sums: a row holds what has landed and what is added, and nothing that
   assert.deepEqual([anew.row, anew.fields], ["2", { charge: [1n, 10n] }]);
 });
 
-Deno.test("sums: a row that is full of one kind still counts what it knows, and other kinds", () => {
+Deno.test("sums: a row that is full of one kind still counts known fields, and other kinds", () => {
   const { after } = openSums();
   const models = Array.from({ length: 24 }, (_, n) => `model:${n}`);
   after(...models).landed();
@@ -47,14 +47,14 @@ Deno.test("sums: a row that is full of one kind still counts what it knows, and 
   assert.equal(Object.keys(fields).length, 27);
 });
 
-Deno.test("sums: a name of up to 126 bytes is kept, a longer one is counted among others", () => {
+Deno.test("sums: a name of up to 126 bytes is kept, a longer one is counted as other", () => {
   const { after } = openSums();
   const [longest, longer] = ["m".repeat(120), "m".repeat(119) + "é"].map((name) => `model:${name}`);
   const { fields } = after(String(longest), String(longer));
   assert.deepEqual(Object.keys(fields), [longest, "model:other"]);
 });
 
-Deno.test("sums: ten thousand rows are remembered, and no more", () => {
+Deno.test("sums: ten thousand rows are kept in memory, and no more", () => {
   const { sums, after } = openSums();
   assert.equal(after("deposit").row, "1");
   for (let n = 0; n < 9_999; n++) sums.after([one("deposit", ["sum", n])]);
@@ -92,7 +92,7 @@ const row = (name: string): Write => ({
   sets: [{ key: ["row", name], value: new Uint8Array() }],
 });
 
-Deno.test("sums: what was only counted is counted once, whatever becomes of the write that it goes with", async () => {
+Deno.test("sums: a separate increment is counted once, whatever happens to the write that carries it", async () => {
   const { store, committer, totals } = openCommitter();
   await committer.commit(row("there"));
   committer.count(one("refusal:a"));
@@ -113,7 +113,7 @@ Deno.test("sums: what was only counted is counted once, whatever becomes of the 
   assert.deepEqual(await totals(), { "refusal:a": 3n });
 });
 
-Deno.test("sums: of what was only counted, five go with one write, and all of it in the end", async () => {
+Deno.test("sums: of separate increments, five go with one write, and all of them in the end", async () => {
   const { store, committer, totals } = openCommitter();
   for (let n = 0; n < 12; n++) committer.count(one(`refusal:${n}`, ["sum", n]));
   await committer.flush();
@@ -122,7 +122,7 @@ Deno.test("sums: of what was only counted, five go with one write, and all of it
   assert.equal(Object.keys(await totals()).length, 12);
 });
 
-Deno.test("sums: writes that are gathered into one add what each of them adds", async () => {
+Deno.test("sums: combined writes add what each of them adds", async () => {
   const { store, committer, totals } = openCommitter();
   const gate = createGate();
   store.atomic = async (write, real) => {

@@ -43,7 +43,7 @@ async function assertAddsUp(world: World, users: string[]): Promise<void> {
 const charge = (world: World, user: string, amount: string) =>
   world.json("/v1/user/charge", { body: { user, amount } });
 
-Deno.test("summary: money and tokens are exactly what the entries say", async () => {
+Deno.test("summary: money and tokens equal the entries exactly", async () => {
   using world = await createWorld({ project: { trialCredits: "0.5" } });
   await world.deposit("ada", "1");
   await world.deposit("bob", "2");
@@ -59,7 +59,7 @@ Deno.test("summary: money and tokens are exactly what the entries say", async ()
   assert.equal(models[0]?.cost, totals.cost);
 });
 
-Deno.test("summary: tokens of every class, and what fell short of every kind, have their places", async () => {
+Deno.test("summary: tokens of every class, and shortfalls of every kind, have their positions", async () => {
   using world = await createWorld();
   const { projectId, deps: { committer } } = world;
   const usage = {
@@ -92,7 +92,7 @@ Deno.test("summary: tokens of every class, and what fell short of every kind, ha
   );
 });
 
-Deno.test("top users: what an older sight of a user says is not taken for the newer", async () => {
+Deno.test("top users: an older observation of a user does not replace a newer one", async () => {
   using world = await createWorld();
   const { projectId, deps: { kv, committer } } = world;
   await world.deposit("ada", "1");
@@ -106,7 +106,7 @@ Deno.test("top users: what an older sight of a user says is not taken for the ne
   assert.deepEqual([await see("3", 3), await see("2", 2), await see("3", 4)], [[3], [3], [4]]);
 });
 
-Deno.test("summary: each hour has its own, and a time takes whole hours of it", async () => {
+Deno.test("summary: each hour has its own row, and a period covers whole hours", async () => {
   using world = await createWorld();
   const start = world.clock.now();
   await world.deposit("ada", "1");
@@ -144,7 +144,7 @@ Deno.test("summary: refusals and failures are counted by reason", async () => {
   assert.deepEqual([totals.requests, totals.refused, totals.failed], [1, 3, 1]);
 });
 
-Deno.test("summary: a refusal waits for nobody: it goes with the next write, or the sweep", async () => {
+Deno.test("summary: a refusal waits for nothing: it goes with the next write, or the sweep", async () => {
   using world = await createWorld({ project: { billingEvents: false } });
   const commits = world.deps.metrics.commits.landed.value;
   await charge(world, "ada", "1");
@@ -183,7 +183,7 @@ const faults: [
 ];
 
 for (const [label, fault] of faults) {
-  Deno.test(`summary: a store that ${label} leaves the sums as the entries are`, async () => {
+  Deno.test(`summary: a store that ${label} leaves the sums equal to the entries`, async () => {
     const store = createScriptedStore();
     using world = await createWorld({ wrapKv: store.wrap });
     await world.deposit("ada", "1");
@@ -199,7 +199,7 @@ for (const [label, fault] of faults) {
   });
 }
 
-Deno.test("summary: a write of which nobody knows whether it landed is counted if it did", async () => {
+Deno.test("summary: a write of unknown outcome is counted if it landed", async () => {
   const store = createScriptedStore();
   using world = await createWorld({ wrapKv: store.wrap });
   await world.deposit("ada", "1");
@@ -233,7 +233,7 @@ Deno.test("summary: however many models callers name, an hour's row stays small"
   assert.ok((rows[0]?.value?.length ?? Infinity) < 8 * 1024);
 });
 
-Deno.test("summary: the longest names that callers can think of keep a row in its bounds", async () => {
+Deno.test("summary: the longest names that callers can use keep a row within its bounds", async () => {
   using world = await createWorld();
   const add = (group: string, values: readonly bigint[]) => {
     for (let n = 0; n < 60; n++) {
@@ -251,7 +251,7 @@ Deno.test("summary: the longest names that callers can think of keep a row in it
   assert.deepEqual([totals.refused, totals.failed], [60, 60]);
 });
 
-Deno.test("top users: the 100 who spent most this month, whichever process saw them", async () => {
+Deno.test("top users: the 100 who spent most this month, whichever process observed them", async () => {
   using first = await createWorld();
   using second = await createWorld({ shareWith: first });
   const names = Array.from({ length: 130 }, (_, n) => `user${n}`);
@@ -276,7 +276,7 @@ Deno.test("top users: the 100 who spent most this month, whichever process saw t
 
 for (const isFirst of [true, false]) {
   const row = isFirst ? "the first row" : "a row";
-  Deno.test(`top users: ${row} that is written late brings back nobody who was forgotten`, async () => {
+  Deno.test(`top users: ${row} that is written late brings back no erased user`, async () => {
     const store = createScriptedStore();
     using late = await createWorld({ wrapKv: store.wrap });
     for (const user of ["ada", "bob"]) await late.deposit(user, "1");
@@ -304,7 +304,7 @@ for (const isFirst of [true, false]) {
   });
 }
 
-Deno.test("top users: a month begins with nothing, and counts requests and tokens", async () => {
+Deno.test("top users: a month starts at zero, and counts requests and tokens", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   await chat(world);
@@ -320,7 +320,7 @@ Deno.test("top users: a month begins with nothing, and counts requests and token
   assert.equal(formatAmount(february?.spent ?? 0n), "0.00004");
 });
 
-Deno.test("summary: the operator reads it, for any time that makes sense", async () => {
+Deno.test("summary: the operator reads it, for any valid period", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   await chat(world);
@@ -356,7 +356,7 @@ Deno.test("summary: the operator reads it, for any time that makes sense", async
   assert.equal(unknown.status, 404);
 });
 
-Deno.test("summary: of a long time every hour counts, however many rows are read for it", async () => {
+Deno.test("summary: of a long period every hour counts, however many rows are read for it", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   const [row] = await world.deps.kv.list({ prefix: sumsPrefix(world.projectId), limit: 2 });
@@ -371,7 +371,7 @@ Deno.test("summary: of a long time every hour counts, however many rows are read
   assert.equal(formatAmount(totals.deposits), "1010");
 });
 
-Deno.test("summary: money is counted also in an hour of more models than a row has room for", async () => {
+Deno.test("summary: money is counted also in an hour of more models than fit into a row", async () => {
   const models = { "*": { input: "1", output: "2", maxOutputTokens: 1000 } };
   using world = await createWorld({ project: { pricing: { models } } });
   for (let n = 0; n < 30; n++) {

@@ -89,7 +89,7 @@ export type Damage = [
 ];
 
 export function testDamage([name, harm, told]: Damage): void {
-  Deno.test(`verify: ${name} is told`, async () => {
+  Deno.test(`verify: ${name} is reported`, async () => {
     using world = await createWorld();
     const busy = await makeBusy(world);
     await world.clock.advance(61_000);

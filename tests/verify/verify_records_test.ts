@@ -163,7 +163,7 @@ const holdingDamages: Damage[] = [
 
 [unreadableDamages, kindDamages, costDamages, holdingDamages].flat().forEach(testDamage);
 
-Deno.test("verify: what is behind a record that cannot be read is looked at all the same", async () => {
+Deno.test("verify: what follows an unreadable record is checked too", async () => {
   using world = await createWorld();
   const { projectId } = world;
   const { first, charged } = await makeBusy(world);
@@ -184,7 +184,7 @@ Deno.test("verify: what is behind a record that cannot be read is looked at all 
   ]);
 });
 
-Deno.test("verify: answers of every price cost what their entries say, also of who is forgotten", async () => {
+Deno.test("verify: responses of every price cost what their entries state, also of erased users", async () => {
   const models = { ...testPricing.models, dear: { input: "0.000000001", output: "70000" } };
   const pricing = { catalogue: true, markupPercent: "33.3", requestFee: "0.001", models };
   using world = await createWorld({ project: { pricing } });
@@ -218,7 +218,7 @@ Deno.test("verify: answers of every price cost what their entries say, also of w
 
 const longPrompt = [{ role: "user", content: "word ".repeat(150_000) }];
 
-Deno.test("verify: a payment at Stripe leads to the deposit that it made", async () => {
+Deno.test("verify: a Stripe payment leads to its deposit", async () => {
   using world = await sharedWorld();
   await allow(new Device(world));
   const { session } = await pay(world);

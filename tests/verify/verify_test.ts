@@ -26,7 +26,7 @@ import { adminKey, createWorld, type World } from "../support/world.ts";
 
 type StoredAccount = { balance: string; seq: number; last: string; holds: unknown[] };
 
-Deno.test("verify: a busy ledger holds, while deliveries are pending, done and failed", async () => {
+Deno.test("verify: a busy ledger is sound, while deliveries are pending, done and failed", async () => {
   using world = await createWorld();
   const { first } = await makeBusy(world);
   assert.deepEqual((await verify(world)).faults, []);
@@ -46,7 +46,7 @@ Deno.test("verify: a busy ledger holds, while deliveries are pending, done and f
   assert.equal(dueRows, 2, "two deliveries wait for a retry");
 });
 
-Deno.test("verify: wallets hold, whose entries several projects made", async () => {
+Deno.test("verify: wallets with entries of several projects are sound", async () => {
   using world = await sharedWorld();
   const other = await world.makeProject({ name: "Other", mode: "shared" });
   const device = new Device(world);
@@ -70,7 +70,7 @@ Deno.test("verify: wallets hold, whose entries several projects made", async () 
   });
 });
 
-Deno.test("verify: long accounts go page by page, while money moves between the pages", async () => {
+Deno.test("verify: long accounts are verified page by page, while money moves between the pages", async () => {
   using world = await createWorld();
   const amount = "1";
   const ids: string[] = [];
@@ -313,7 +313,7 @@ const recordDamages: Damage[] = [
 
 for (const damage of [...accountDamages, ...entryDamages, ...recordDamages]) testDamage(damage);
 
-Deno.test("verify: only the operator may ask, and only for pages that there are", async () => {
+Deno.test("verify: only the operator may call it, and only with valid cursors", async () => {
   using world = await createWorld();
   for (const key of [null, world.apiKey, "wrong"]) {
     const { status, body } = await world.json(verifyPath, { key });

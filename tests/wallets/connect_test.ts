@@ -24,7 +24,7 @@ Deno.test("connect: in the default mode there is nothing to disconnect", async (
   }
 });
 
-Deno.test("connect: over a socket too, a body that says nothing may be left out", async () => {
+Deno.test("connect: over a socket too, an empty body may be omitted", async () => {
   using world = await sharedWorld();
   await using server = Deno.serve(
     { hostname: "127.0.0.1", port: 0, onListen() {} },

@@ -8,7 +8,7 @@ import { allow, charge, Device, env, linkFor, pay, sharedWorld } from "../suppor
 import { deliver, subscribe } from "../support/webhooks.ts";
 import { adminKey, createWorld } from "../support/world.ts";
 
-Deno.test("wallet: every permission is seen and can be ended, however many there are", async () => {
+Deno.test("wallet: every authorization is shown and can be ended, however many there are", async () => {
   using world = await sharedWorld();
   const [device, other] = [new Device(world), new Device(world)];
   const users = Array.from({ length: 103 }, (_, n) => `u${n + 100}`);
@@ -28,7 +28,7 @@ Deno.test("wallet: every permission is seen and can be ended, however many there
   assert.equal((await charge(world, "1", { user: last.user })).reason, "authorization_required");
 });
 
-Deno.test("wallet: a cap is changed also while its user is charged fast", async () => {
+Deno.test("wallet: a cap can be changed while its user is charged rapidly", async () => {
   const store = createScriptedStore();
   using world = await createWorld({ env, project: { mode: "shared" }, wrapKv: store.wrap });
   const device = new Device(world);
@@ -49,7 +49,7 @@ Deno.test("wallet: a cap is changed also while its user is charged fast", async 
   assert.match((await device.get("/wallet")).html, /of \$20\.00 today/);
 });
 
-Deno.test("wallet: who is asked for leave is told of as asked by whoever made the request", async () => {
+Deno.test("wallet: an authorization request names who made the request", async () => {
   using world = await sharedWorld();
   await subscribe(world, { events: ["authorization.requested"] });
   await charge(world, "1");
@@ -68,7 +68,7 @@ Deno.test("wallet: who is asked for leave is told of as asked by whoever made th
   assert.deepEqual(triggers.map(told).sort(), [byKey, byKey, byKey, byUser].map(told).sort());
 });
 
-Deno.test("wallet: a link that was used says on other devices that it is allowed, and for whom", async () => {
+Deno.test("wallet: a used link tells other devices that it was authorized, and for whom", async () => {
   using world = await sharedWorld();
   const [device, stranger, other] = [new Device(world), new Device(world), new Device(world)];
   await allow(other, { user: "bob" });
@@ -89,7 +89,7 @@ Deno.test("wallet: a link that was used says on other devices that it is allowed
   assert.equal((await stranger.get(link)).status, 404);
 });
 
-Deno.test("wallet: what each user holds of it holds is listed, for the sweep and for who forgets a user", async () => {
+Deno.test("wallet: what each user holds of it is indexed, for the sweep and for erasures", async () => {
   using world = await sharedWorld();
   const device = new Device(world);
   const users = ["ada", "bob"];
@@ -117,7 +117,7 @@ Deno.test("wallet: what each user holds of it holds is listed, for the sweep and
   await Promise.all(answers);
 });
 
-Deno.test("wallet: a cap that is set as another process books a charge forgets nothing of it", async () => {
+Deno.test("wallet: a cap set while another process records a charge loses nothing of it", async () => {
   const store = createScriptedStore();
   using world = await createWorld({ env, project: { mode: "shared" }, wrapKv: store.wrap });
   using other = await createWorld({ env, shareWith: world });
@@ -135,7 +135,7 @@ Deno.test("wallet: a cap that is set as another process books a charge forgets n
   assert.equal((await charge(world, "1")).success, true);
 });
 
-Deno.test("wallet: leave that ends while a request is under way allows nothing more", async () => {
+Deno.test("wallet: an authorization that ends during a request authorizes nothing more", async () => {
   const store = createScriptedStore();
   using world = await createWorld({ env, project: { mode: "shared" }, wrapKv: store.wrap });
   using other = await createWorld({ env, shareWith: world });
@@ -211,7 +211,7 @@ Deno.test("wallet: no other site makes a browser sign in, or add a passkey", asy
   }
 });
 
-Deno.test("wallet: whoever allows a user anew does not set the project's own limits back", async () => {
+Deno.test("wallet: a new authorization of a user does not reset the project's own limits", async () => {
   using world = await sharedWorld({ limits: { user: { spendPerDay: "1" } } });
   const device = new Device(world);
   await allow(device);

@@ -17,7 +17,7 @@ async function linkForMore(world: World): Promise<string> {
   return pathOf((await charge(world, "9")).url);
 }
 
-Deno.test("wallet: who pays may say no when asked for more, and nobody else for them", async () => {
+Deno.test("wallet: only the payer may decline a request for more", async () => {
   using world = await sharedWorld();
   const [grace, other] = [new Device(world), new Device(world)];
   await allow(other, { user: "bob" });
@@ -30,7 +30,7 @@ Deno.test("wallet: who pays may say no when asked for more, and nobody else for 
   }
 });
 
-Deno.test("wallet: the cap is its own person's to see and to set, while the leave stands", async () => {
+Deno.test("wallet: only its own person sees and sets the cap, while the authorization is active", async () => {
   using world = await sharedWorld();
   const [grace, other] = [new Device(world), new Device(world)];
   await allow(other, { user: "bob" });
@@ -51,7 +51,7 @@ Deno.test("wallet: the cap is its own person's to see and to set, while the leav
   assert.equal((await charge(world, "1")).success, false);
 });
 
-Deno.test("wallet: leave is ended once, and only where there was some", async () => {
+Deno.test("wallet: an authorization is ended once, and only if there was one", async () => {
   using world = await sharedWorld();
   await subscribe(world, { events: ["authorization.revoked"] });
   const disconnect = async () =>
@@ -68,7 +68,7 @@ Deno.test("wallet: leave is ended once, and only where there was some", async ()
   assert.deepEqual(world.subscriber.types(), ["authorization.revoked"]);
 });
 
-Deno.test("wallet: a no to what has ended brings nothing back, whoever says it", async () => {
+Deno.test("wallet: declining an expired request brings nothing back, whoever declines", async () => {
   using world = await sharedWorld();
   const [grace, other] = [new Device(world), new Device(world)];
   await allow(other, { user: "bob" });
@@ -85,7 +85,7 @@ Deno.test("wallet: a no to what has ended brings nothing back, whoever says it",
 
 for (const setBackMs of [0, 60_000]) {
   const when = setBackMs === 0 ? "at once" : "where the clock was set back too";
-  Deno.test(`wallet: whoever ends the leave ends every link that asked for it, ${when}`, async () => {
+  Deno.test(`wallet: ending an authorization invalidates every link that requested it, ${when}`, async () => {
     using world = await sharedWorld();
     const grace = new Device(world);
     await allow(grace, { cap: "8" });
@@ -107,14 +107,14 @@ for (const setBackMs of [0, 60_000]) {
   });
 }
 
-Deno.test("wallet: whoever has none and says no is kept among nobody's wallets", async () => {
+Deno.test("wallet: a person without a wallet who declines is not stored", async () => {
   using world = await sharedWorld();
   await new Device(world).post(await linkFor(world), { decision: "decline" });
   assert.equal((await keysUnder(world, authorizationsPrefix(world.projectId))).length, 1);
   assert.deepEqual(await keysUnder(world, allConnectionsPrefix), []);
 });
 
-Deno.test("wallet: of who paid before, the last 20 are kept, each of them once", () => {
+Deno.test("wallet: of former payers, the last 20 are kept, each of them once", () => {
   const payer = (n: number) => ({ personId: `per_${n}`, connectionId: `con_${n}` });
   const last: Authorization = {
     ...payer(0),

@@ -49,7 +49,7 @@ async function begin(world: World) {
   return { phone, laptop, passkey };
 }
 
-Deno.test("devices: a passkey that is removed opens nothing, and no other goes with it", async () => {
+Deno.test("devices: a removed passkey opens nothing, and no other is affected", async () => {
   using world = await sharedWorld();
   const { phone, laptop, passkey } = await begin(world);
   const second = await addPasskey(laptop, 2);
@@ -86,7 +86,7 @@ Deno.test("devices: a passkey that is used while it is removed is removed", asyn
   assert.equal(await comeBack(passkey, new Device(world)), 400);
 });
 
-Deno.test("devices: nobody removes another person's passkey, nor one that is none", async () => {
+Deno.test("devices: no one removes another person's passkey, nor an unknown one", async () => {
   using world = await sharedWorld();
   const { passkey } = await begin(world);
   const stranger = new Device(world);
@@ -101,7 +101,7 @@ Deno.test("devices: nobody removes another person's passkey, nor one that is non
   assert.equal(await comeBack(passkey, new Device(world)), 200);
 });
 
-Deno.test("devices: whoever signs the others out is alone, until one comes back", async () => {
+Deno.test("devices: a device that signs the others out is the only one, until another returns", async () => {
   using world = await sharedWorld();
   const { phone, laptop, passkey } = await begin(world);
   assert.equal((await laptop.post("/wallet", { action: "sign-out-others" })).status, 303);
@@ -120,7 +120,7 @@ Deno.test("devices: whoever signs the others out is alone, until one comes back"
   assert.deepEqual([await isKnown(phone), await isKnown(laptop)], [true, false]);
 });
 
-Deno.test("devices: one whose answer was lost is still known, and can end the others again", async () => {
+Deno.test("devices: a device whose response was lost is still known, and can sign the others out again", async () => {
   using world = await sharedWorld();
   const { phone, laptop, passkey } = await begin(world);
   const before = laptop.cookie;
@@ -136,7 +136,7 @@ Deno.test("devices: one whose answer was lost is still known, and can end the ot
   assert.deepEqual([await isKnown(phone), await isKnown(laptop)], [false, true]);
 });
 
-Deno.test("devices: a press that is sent again gives the cookie that was lost, and ends nobody new", async () => {
+Deno.test("devices: a repeated request returns the lost cookie, and signs no one else out", async () => {
   using world = await sharedWorld();
   const { phone, laptop, passkey } = await begin(world);
   const before = laptop.cookie;
@@ -170,7 +170,7 @@ Deno.test("devices: of two that sign each other out at once, one is left", async
 });
 
 for (const way of ["shows its wallet", "allows a charge", "comes back by a passkey"] as const) {
-  Deno.test(`devices: one that ${way} while it is signed out gets no cookie that counts`, async () => {
+  Deno.test(`devices: one that ${way} while it is signed out gets no valid cookie`, async () => {
     using world = await sharedWorld();
     const { phone, laptop, passkey } = await begin(world);
     const slow = createScriptedStore();
@@ -205,7 +205,7 @@ for (const way of ["shows its wallet", "allows a charge", "comes back by a passk
   });
 }
 
-Deno.test("devices: a button that is pressed twice at once signs nobody out who pressed it", async () => {
+Deno.test("devices: a button pressed twice at once does not sign out the device that pressed it", async () => {
   using first = await sharedWorld();
   using second = await createWorld({ shareWith: first });
   const { phone, laptop } = await begin(first);
@@ -219,7 +219,7 @@ Deno.test("devices: a button that is pressed twice at once signs nobody out who 
   assert.equal(await isKnown(phone), false);
 });
 
-Deno.test("devices: a cookie of an older version counts until the others are signed out", async () => {
+Deno.test("devices: a cookie of an older version is valid until the others are signed out", async () => {
   using world = await sharedWorld();
   const { phone, laptop } = await begin(world);
   const tokens = await createSignedTokens(await secretsOf(world), "device cookies");
@@ -232,7 +232,7 @@ Deno.test("devices: a cookie of an older version counts until the others are sig
   assert.equal(await isKnown(phone), false);
 });
 
-Deno.test("devices: one that is used stays known, and one that is not ends after 400 days", async () => {
+Deno.test("devices: a device in use stays known, and an unused one expires after 400 days", async () => {
   using world = await sharedWorld();
   const { phone, laptop } = await begin(world);
   const use = async () => {
@@ -250,7 +250,7 @@ Deno.test("devices: one that is used stays known, and one that is not ends after
   assert.equal(await isKnown(laptop), true);
 });
 
-Deno.test("devices: a person has at most 20 passkeys, and makes room by removing one", async () => {
+Deno.test("devices: a person has at most 20 passkeys, and can replace one by removing it", async () => {
   using world = await sharedWorld();
   const device = new Device(world);
   await allow(device);
@@ -261,7 +261,7 @@ Deno.test("devices: a person has at most 20 passkeys, and makes room by removing
   assert.ok(await addPasskey(device, 21) instanceof SoftPasskey);
 });
 
-Deno.test("devices: a wallet without a passkey is forgotten after asking, and says what is lost", async () => {
+Deno.test("devices: a wallet without a passkey is forgotten after a confirmation that states the loss", async () => {
   using world = await sharedWorld();
   const device = new Device(world);
   await allow(device, { cap: "100" });
@@ -281,7 +281,7 @@ Deno.test("devices: a wallet without a passkey is forgotten after asking, and sa
   assert.equal(await isKnown(device), false);
 });
 
-Deno.test("devices: a wallet that a passkey leads back to is forgotten at once", async () => {
+Deno.test("devices: a wallet with a passkey is forgotten at once", async () => {
   using world = await sharedWorld();
   const { laptop, passkey } = await begin(world);
   assert.equal((await laptop.post("/wallet", { action: "leave" })).status, 303);

@@ -24,7 +24,7 @@ for (
     "another person pays": (world: World) => handOver(world, { cap: "5" }),
   })
 ) {
-  Deno.test(`wallet: what is repeated gives the first answer, also when ${what}`, async () => {
+  Deno.test(`wallet: a repeated request gets the first response, also when ${what}`, async () => {
     using world = await sharedWorld();
     await allow(new Device(world));
     await pay(world, { amount: "20" });
@@ -54,7 +54,7 @@ for (
   });
 }
 
-Deno.test("wallet: what another person paid before can still be given back, to them", async () => {
+Deno.test("wallet: what another person paid before can still be refunded, to them", async () => {
   using world = await sharedWorld();
   const [first, second] = [new Device(world), new Device(world)];
   const charged: string[] = [];
@@ -83,7 +83,7 @@ Deno.test("wallet: what another person paid before can still be given back, to t
   assert.equal((await world.json("/v1/user/refund", { body: stranger })).status, 404);
 });
 
-Deno.test("wallet: a day's cap does not begin anew when its person returns on that day", async () => {
+Deno.test("wallet: a day's cap does not restart when its person returns on that day", async () => {
   using world = await sharedWorld();
   const [first, second] = [new Device(world), new Device(world)];
   await allow(first, { cap: "3" });
@@ -101,7 +101,7 @@ Deno.test("wallet: a day's cap does not begin anew when its person returns on th
   assert.equal((await charge(world, "3")).success, true);
 });
 
-Deno.test("wallet: what is given back needs no leave", async () => {
+Deno.test("wallet: a refund needs no authorization", async () => {
   using world = await sharedWorld();
   const device = new Device(world);
   await allow(device);
@@ -116,7 +116,7 @@ Deno.test("wallet: what is given back needs no leave", async () => {
   assert.match((await device.get("/wallet")).html, /\$20\.00/);
 });
 
-Deno.test("wallet: an answer is paid by the wallet that it began with, and counts for no other", async () => {
+Deno.test("wallet: a call is paid by the wallet that it started with, and counts for no other", async () => {
   using world = await sharedWorld({
     pricing: { models: { "test-model": { input: "1000", output: "10000", maxOutputTokens: 100 } } },
   });
@@ -147,7 +147,7 @@ Deno.test("wallet: an answer is paid by the wallet that it began with, and count
   assert.equal(own.body.balance, "4.99");
 });
 
-Deno.test("wallet: no project gives back what another one took, also from a user of that name", async () => {
+Deno.test("wallet: no project refunds what another one took, even from a user of the same name", async () => {
   using world = await sharedWorld();
   const other = await world.makeProject({ name: "Painter", mode: "shared" });
   const device = new Device(world);
@@ -162,7 +162,7 @@ Deno.test("wallet: no project gives back what another one took, also from a user
   assert.deepEqual([own.status, own.body.balance], [200, "20"]);
 });
 
-Deno.test("wallet: neither a closed app, nor a cap out of range, nor no button at all is leave", async () => {
+Deno.test("wallet: neither a closed app, nor an invalid cap, nor a missing button authorizes anything", async () => {
   using world = await sharedWorld();
   const device = new Device(world);
   const link = await linkFor(world);
@@ -178,7 +178,7 @@ Deno.test("wallet: neither a closed app, nor a cap out of range, nor no button a
   assert.equal((await world.json("/v1/user/connect?user=ada")).body.connected, false);
 });
 
-Deno.test("wallet: a page to pay on that outlives the leave shows and books nothing", async () => {
+Deno.test("wallet: a top-up page that outlives the authorization shows and records nothing", async () => {
   using world = await sharedWorld();
   const device = new Device(world);
   await allow(device);
@@ -189,7 +189,7 @@ Deno.test("wallet: a page to pay on that outlives the leave shows and books noth
   assert.equal(world.stripe.sessions.size, 0);
 });
 
-Deno.test("wallet: of any who ever paid, what they were charged can be given back to them", async () => {
+Deno.test("wallet: everyone who ever paid can be refunded what they were charged", async () => {
   using world = await sharedWorld();
   const devices = [1, 2, 3].map(() => new Device(world));
   const charged: string[] = [];
@@ -207,7 +207,7 @@ Deno.test("wallet: of any who ever paid, what they were charged can be given bac
   }
 });
 
-Deno.test("wallet: a key that was never used is no answer of before, where nobody pays", async () => {
+Deno.test("wallet: an unused key replays nothing where no one pays", async () => {
   using world = await sharedWorld();
   const sent = { body: { user: "ada", amount: "2" }, headers: keyed };
   const { status, body } = await world.json("/v1/user/charge", sent);

@@ -18,7 +18,7 @@ async function cutOff(world: World, user = "ada") {
 const ends = async (device: Device) =>
   (await device.get("/wallet")).html.includes("This device knows no wallet");
 
-Deno.test("newcomers: whoever misses the answer has the wallet all the same, and sends the form again", async () => {
+Deno.test("newcomers: a person who misses the response has the wallet, and can send the form again", async () => {
   using world = await sharedWorld();
   const { device, link } = await cutOff(world);
   const again = await device.post(link, approve);
@@ -34,7 +34,7 @@ Deno.test("newcomers: whoever misses the answer has the wallet all the same, and
   assert.match((await device.get("/wallet")).html, /\$49\.00/);
 });
 
-Deno.test("newcomers: whoever misses the answer finds the wallet at its own address too", async () => {
+Deno.test("newcomers: a person who misses the response finds the wallet at its own URL too", async () => {
   using world = await sharedWorld();
   const { device } = await cutOff(world);
   const { html, headers } = await device.get("/wallet");
@@ -48,7 +48,7 @@ Deno.test("newcomers: whoever misses the answer finds the wallet at its own addr
   );
 });
 
-Deno.test("newcomers: looking at a link stores nothing, and gives nobody a wallet", async () => {
+Deno.test("newcomers: opening a link stores nothing, and creates no wallet", async () => {
   using world = await sharedWorld();
   const link = await linkFor(world);
   const before = await storeAsText(world);
@@ -74,7 +74,7 @@ Deno.test("newcomers: looking at a link stores nothing, and gives nobody a walle
   assert.equal(await storeAsText(world), before);
 });
 
-Deno.test("newcomers: a link that two devices open is decided by one, and the other has no wallet", async () => {
+Deno.test("newcomers: a link opened by two devices is decided by one, and the other has no wallet", async () => {
   using world = await sharedWorld();
   const link = await linkFor(world);
   const [one, other] = [new Device(world), new Device(world)];
@@ -110,7 +110,7 @@ Deno.test("newcomers: a browser without cookies is told that it needs one, and m
   assert.equal((await send({ decision: "decline" })).status, 303);
 });
 
-Deno.test("newcomers: a page that is slow to come takes no wallet's place, and leaving forgets both", async () => {
+Deno.test("newcomers: a late page does not replace a wallet, and leaving forgets both", async () => {
   using world = await sharedWorld();
   const late = new Device(world);
   await late.get(await linkFor(world, "bob"));
@@ -130,7 +130,7 @@ Deno.test("newcomers: a page that is slow to come takes no wallet's place, and l
   assert.equal(await ends(second), true);
 });
 
-Deno.test("newcomers: one that was signed out from elsewhere is out by either cookie", async () => {
+Deno.test("newcomers: a device signed out from elsewhere is signed out with either cookie", async () => {
   using world = await sharedWorld();
   const { device } = await cutOff(world);
   const { headers } = await device.get("/wallet");

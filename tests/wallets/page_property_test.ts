@@ -45,7 +45,7 @@ function checkLogged(world: World, told: string): void {
   assert.deepEqual(faults, [], told);
 }
 
-Deno.test("page: whatever a browser makes of a passkey is taken or refused, and never fails", async () => {
+Deno.test("page: any passkey response of a browser is accepted or refused, and never fails", async () => {
   using world = await sharedWorld();
   const device = new Device(world);
   await allow(device);
@@ -118,7 +118,7 @@ async function postForm(world: World, path: string, raw: string, headers = {}) {
   return response;
 }
 
-Deno.test("page: any form of a wallet is done or refused, and never fails", async () => {
+Deno.test("page: any form of a wallet is processed or refused, and never fails", async () => {
   using world = await sharedWorld();
   const device = new Device(world);
   await allow(device);
@@ -138,7 +138,7 @@ Deno.test("page: any form of a wallet is done or refused, and never fails", asyn
   );
 });
 
-Deno.test("page: any form of a request for leave is decided or refused, and never fails", async () => {
+Deno.test("page: any form of an authorization request is decided or refused, and never fails", async () => {
   using world = await sharedWorld();
   let users = 0;
   await always(
@@ -155,7 +155,7 @@ Deno.test("page: any form of a request for leave is decided or refused, and neve
   );
 });
 
-Deno.test("page: any form of the top-up page leads on or is refused, wherever the project sells", async () => {
+Deno.test("page: any form of the top-up page redirects or is refused, wherever the project sells", async () => {
   using world = await createWorld();
   const path = `/v1/admin/projects/${world.projectId}`;
   const formId = "form_00000000000000000000000001";

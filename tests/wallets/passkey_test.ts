@@ -73,7 +73,7 @@ for (const step of [0, 1] as const) {
   });
 }
 
-Deno.test("passkey: an answer counts once, also when it is sent several times at once", async () => {
+Deno.test("passkey: a response counts once, even if it is sent several times at once", async () => {
   using world = await sharedWorld();
   const { passkey } = await begin(world);
   const response = passkey.answered(await ask(world));
@@ -82,7 +82,7 @@ Deno.test("passkey: an answer counts once, also when it is sent several times at
   assert.equal(await answer(world, response), refused);
 });
 
-Deno.test("passkey: is made once, and by whom it was asked for alone", async () => {
+Deno.test("passkey: is registered once, and only by the person who requested it", async () => {
   using world = await sharedWorld();
   const { device, passkey } = await begin(world);
   const other = new Device(world);
@@ -119,7 +119,7 @@ const wrong: Record<string, { origin: string; site?: string; isVerified?: boolea
 };
 
 for (const [what, options] of Object.entries(wrong)) {
-  Deno.test(`passkey: what ${what} makes is none, and opens nothing`, async () => {
+  Deno.test(`passkey: what ${what} creates is rejected, and opens nothing`, async () => {
     using world = await sharedWorld();
     const { device, passkey } = await begin(world);
     const same = new SoftPasskey(new Uint8Array(32).fill(1), options);
@@ -133,7 +133,7 @@ for (const [what, options] of Object.entries(wrong)) {
   });
 }
 
-Deno.test("passkey: no other key opens the wallet by its name", async () => {
+Deno.test("passkey: no other key opens the wallet with its id", async () => {
   using world = await sharedWorld();
   const { passkey } = await begin(world);
   const thief = new SoftPasskey(new Uint8Array(32).fill(2), { origin });
@@ -154,7 +154,7 @@ Deno.test("passkey: a copy of one that counts its uses opens nothing", async () 
   assert.equal(await signIn(world, copy), refused);
 });
 
-Deno.test("passkey: a browser is asked who uses it, and for none that it has", async () => {
+Deno.test("passkey: a browser is asked for any passkey, without a list of them", async () => {
   using world = await sharedWorld();
   const { device, passkey } = await begin(world);
   const { body } = await send(world, "/wallet/passkeys/options", {}, device.cookie);
@@ -165,7 +165,7 @@ Deno.test("passkey: a browser is asked who uses it, and for none that it has", a
   assert.deepEqual([asked.body.userVerification, asked.body.rpId], ["required", "farebox.test"]);
 });
 
-Deno.test("passkey: two devices may ask at the same time, and answer in any order", async () => {
+Deno.test("passkey: two devices may start at the same time, and finish in any order", async () => {
   using world = await sharedWorld();
   const { passkey } = await begin(world);
   const first = await ask(world);
@@ -178,7 +178,7 @@ Deno.test("passkey: two devices may ask at the same time, and answer in any orde
   }
 });
 
-Deno.test("passkey: a challenge ends after five minutes, and is for signing in alone", async () => {
+Deno.test("passkey: a challenge expires after five minutes, and is for signing in only", async () => {
   using world = await sharedWorld();
   const { device, passkey } = await begin(world);
   const challenge = await ask(world);
@@ -188,7 +188,7 @@ Deno.test("passkey: a challenge ends after five minutes, and is for signing in a
   assert.equal(await answer(world, passkey.answered(challenge)), refused);
 });
 
-Deno.test("passkey: no more than 32 answers in the time of a challenge, and none of them again", async () => {
+Deno.test("passkey: at most 32 responses in a challenge's lifetime, and none of them twice", async () => {
   using world = await sharedWorld();
   const { passkey } = await begin(world);
   const responses = [];
@@ -206,7 +206,7 @@ Deno.test("passkey: no more than 32 answers in the time of a challenge, and none
   assert.equal(fromBytes<Body>(value ?? assert.fail()).answered.length, 32);
 });
 
-Deno.test("passkey: one that was used by a clock far ahead opens the wallet when that is set back", async () => {
+Deno.test("passkey: one used by a clock far ahead opens the wallet when that is set back", async () => {
   using world = await sharedWorld();
   const { passkey } = await begin(world);
   const response = passkey.answered(await ask(world));
@@ -222,7 +222,7 @@ Deno.test("passkey: one that was used by a clock far ahead opens the wallet when
   assert.match(await signIn(world, passkey), /=/);
 });
 
-Deno.test("passkey: whose challenge was made by a clock that is ahead is let in by one that is behind", async () => {
+Deno.test("passkey: a challenge created by a clock that is ahead is accepted by one that is behind", async () => {
   using world = await sharedWorld();
   const { device, passkey } = await begin(world);
   world.clock.set(minuteMs);
@@ -235,7 +235,7 @@ Deno.test("passkey: whose challenge was made by a clock that is ahead is let in 
   assert.equal(made.status, 200);
 });
 
-Deno.test("passkey: what an older version has stored opens the wallet, and repeats nothing", async () => {
+Deno.test("passkey: one stored by an older version opens the wallet, and its responses count once", async () => {
   using world = await sharedWorld();
   const { passkey } = await begin(world);
   const response = passkey.answered(await ask(world));

@@ -20,7 +20,7 @@ import { adminKey, type Body, createWorld } from "../support/world.ts";
 
 const dayMs = 24 * 60 * 60 * 1000;
 
-Deno.test("wallet: a chat without leave asks for it, and is answered once it is given and paid", async () => {
+Deno.test("wallet: a chat without an authorization requests it, and is served once it is given and paid", async () => {
   using world = await sharedWorld();
   await subscribe(world, { events: ["authorization.*", "request.blocked", "balance.*"] });
   const asked = await world.json(chatPath, { body: chatBody("ada") });
@@ -111,7 +111,7 @@ Deno.test("wallet: no more is spent in a day than its owner allows, at once or o
   assert.equal((await charge(world, "0.1")).success, false);
 });
 
-Deno.test("wallet: a running answer's hold counts against the cap", async () => {
+Deno.test("wallet: a running call's hold counts against the cap", async () => {
   using world = await sharedWorld({
     pricing: { models: { "test-model": { input: "1000", output: "10000", maxOutputTokens: 100 } } },
   });
@@ -130,7 +130,7 @@ Deno.test("wallet: a running answer's hold counts against the cap", async () => 
   assert.equal((await charge(world, "2.9")).success, true);
 });
 
-Deno.test("wallet: two projects in two processes at once take what is there, and no more", async () => {
+Deno.test("wallet: two projects in two processes at once take what is available, and no more", async () => {
   using world = await sharedWorld();
   const other = await world.makeProject({ name: "Painter", mode: "shared" });
   const device = new Device(world);
@@ -161,7 +161,7 @@ Deno.test("wallet: two projects in two processes at once take what is there, and
   assert.equal(decodeAccount(account?.value ?? null).balance, 0n);
 });
 
-Deno.test("wallet: a link counts once also where the clock was set back meanwhile", async () => {
+Deno.test("wallet: a link counts once even if the clock was set back meanwhile", async () => {
   using world = await sharedWorld();
   const device = new Device(world);
   const link = await linkFor(world);
@@ -210,7 +210,7 @@ Deno.test("wallet: a link counts once, for its user, and ends with any later dec
   assert.equal((await device.get(old)).status, 404, "expired");
 });
 
-Deno.test("wallet: what is declined charges nothing, and may be asked again", async () => {
+Deno.test("wallet: a declined request charges nothing, and may be repeated", async () => {
   using world = await sharedWorld();
   await subscribe(world, { events: ["authorization.*"] });
   const device = new Device(world);
@@ -239,7 +239,7 @@ Deno.test("wallet: what is declined charges nothing, and may be asked again", as
   assert.ok(world.subscriber.types().includes("authorization.declined"));
 });
 
-Deno.test("wallet: leave ends by the project's call and by its owner's hand", async () => {
+Deno.test("wallet: an authorization ends by the project's call and by its owner", async () => {
   using world = await sharedWorld();
   await subscribe(world, { events: ["authorization.revoked"] });
   const device = new Device(world);
@@ -271,7 +271,7 @@ Deno.test("wallet: leave ends by the project's call and by its owner's hand", as
   ]);
 });
 
-Deno.test("wallet: only its owner's device sees what is in it", async () => {
+Deno.test("wallet: only its owner's device sees its balance", async () => {
   using world = await sharedWorld();
   const device = new Device(world);
   await allow(device);
@@ -289,7 +289,7 @@ Deno.test("wallet: only its owner's device sees what is in it", async () => {
   assert.match((await device.get("/wallet")).html, /has no wallet/, "too long ago");
 });
 
-Deno.test("wallet: money comes through the server's own account at Stripe alone, once", async () => {
+Deno.test("wallet: money comes only through the server's own Stripe account, once", async () => {
   using world = await sharedWorld();
   const body = { user: "ada", amount: "5" };
   const direct = await world.json("/v1/user/balance/deposit", { body });
@@ -320,7 +320,7 @@ Deno.test("wallet: money comes through the server's own account at Stripe alone,
   assert.match((await device.get("/wallet")).html, /\$10\.00/);
 });
 
-Deno.test("wallet: what was paid in is taken back by Stripe alone, and whatever the day's cap", async () => {
+Deno.test("wallet: payments are only refunded by Stripe, whatever the day's cap", async () => {
   using world = await sharedWorld();
   const device = new Device(world);
   await allow(device, { cap: "3" });
@@ -349,7 +349,7 @@ Deno.test("wallet: what was paid in is taken back by Stripe alone, and whatever 
   assert.deepEqual([last?.amount, last?.shortfall, last?.balanceAfter], ["7", "3", "0"]);
 });
 
-Deno.test("wallet: a project's mode is fixed, and takes no money of its own", async () => {
+Deno.test("wallet: a project's mode is fixed, and it accepts no money of its own", async () => {
   using world = await sharedWorld();
   const make = (fields: Record<string, unknown>) =>
     world.json("/v1/admin/projects", {
@@ -374,7 +374,7 @@ Deno.test("wallet: a project's mode is fixed, and takes no money of its own", as
   assert.equal((await patch({ lowBalance: "1" })).status, 200);
 });
 
-Deno.test("wallet: what a dead process held is freed and charged in its own project's name", async () => {
+Deno.test("wallet: what a dead process held is released and charged in its own project's name", async () => {
   const store = createScriptedStore();
   using world = await createWorld({ env, project: { mode: "shared" }, wrapKv: store.wrap });
   const other = await world.makeProject({ name: "Painter", mode: "shared" });

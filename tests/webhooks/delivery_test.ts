@@ -49,7 +49,7 @@ Deno.test("delivery: a deposit reaches its subscriber, with the contract's body 
 });
 
 for (const secret of [undefined, "a-secret-of-my-own", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"]) {
-  Deno.test(`delivery: verifiers of others accept it (${secret ?? "our own secret"})`, async () => {
+  Deno.test(`delivery: independent verifiers accept it (${secret ?? "our own secret"})`, async () => {
     using world = await createWorld();
     await world.clock.advance(Date.now() - world.clock.now());
     const made = await subscribe(world, secret ? { secret } : {});
@@ -74,7 +74,7 @@ for (const secret of [undefined, "a-secret-of-my-own", "whsec_MfKQ9r8GKYqrTwjUPD
   });
 }
 
-Deno.test("delivery: a failure is retried after 30 s, doubling, eight times, never early", async () => {
+Deno.test("delivery: an error is retried after 30 s, doubling, eight times, never early", async () => {
   using world = await createWorld();
   await subscribe(world);
   world.subscriber.reply(() => ({ status: 500, bodyHead: "oh no" }));
@@ -192,7 +192,7 @@ Deno.test("delivery: health counts failed attempts, and a success clears it", as
   assert.equal(lastDeliveredAt, new Date(world.clock.now()).toISOString());
 });
 
-Deno.test("delivery: what is pending at a deactivated subscription ends as error", async () => {
+Deno.test("delivery: pending deliveries of a deactivated subscription end as errors", async () => {
   using world = await createWorld();
   const { id } = await subscribe(world);
   world.subscriber.reply(() => ({ status: 500 }));
@@ -220,7 +220,7 @@ Deno.test("delivery: after seven days a pending delivery is given up", async () 
   assert.match(entry?.error, /7 days/);
 });
 
-Deno.test("delivery: an address that turns private is refused at the attempt, and never reached", async () => {
+Deno.test("delivery: a name whose address becomes private is refused at the attempt, and never reached", async () => {
   using world = await createWorld();
   await subscribe(world);
   for (const addresses of [["10.0.0.1"], ["93.184.216.34", "127.0.0.1"], ["::ffff:127.0.0.1"]]) {
@@ -238,7 +238,7 @@ Deno.test("delivery: an address that turns private is refused at the attempt, an
   assert.equal(world.subscriber.received.length, 0);
 });
 
-Deno.test("delivery: a call that fails says why, and leaves no deadline behind", async () => {
+Deno.test("delivery: a failed call reports why, and leaves no deadline behind", async () => {
   using world = await createWorld();
   await subscribe(world);
   const waiting = world.clock.waiting;

@@ -36,7 +36,7 @@ async function listeningWorld(options = {}): Promise<World> {
 const charge = (world: World, amount: string) =>
   world.json("/v1/user/charge", { body: { user: "ada", amount, metadata: { job: "j-1" } } });
 
-Deno.test("events: money says what happened, with the operation's metadata", async () => {
+Deno.test("events: money operations emit them, with the operation's metadata", async () => {
   using world = await listeningWorld();
   assert.deepEqual(typesOf(await eventsOf(world, () => world.deposit("ada", "5"))), [
     "balance.deposit.created",
@@ -55,7 +55,7 @@ Deno.test("events: money says what happened, with the operation's metadata", asy
   assert.deepEqual([refunded.data.amount, refunded.data.refundedActivityId], ["0.5", activityId]);
 });
 
-Deno.test("events: the same request again says nothing again", async () => {
+Deno.test("events: a repeated request emits nothing again", async () => {
   using world = await listeningWorld();
   const once = () =>
     world.json("/v1/user/balance/deposit", {
@@ -91,7 +91,7 @@ Deno.test("events: a chat starts, is charged, and completes", async () => {
   ]);
 });
 
-Deno.test("events: a chat that fails, is left, or is walled says so", async () => {
+Deno.test("events: a chat that fails, is abandoned, or gets the paywall emits that", async () => {
   using world = await listeningWorld();
   const walled = await eventsOf(world, () => chat(world));
   assert.deepEqual(typesOf(walled), ["balance.depleted", "request.blocked"]);
@@ -126,7 +126,7 @@ Deno.test("events: a chat that fails, is left, or is walled says so", async () =
   ]);
 });
 
-Deno.test("events: an answer whose process died is told as failed when its hold ends", async () => {
+Deno.test("events: a call whose process died is reported as failed when its hold expires", async () => {
   const store = createScriptedStore();
   using world = await createWorld({ wrapKv: store.wrap });
   await subscribe(world);
@@ -143,7 +143,7 @@ Deno.test("events: an answer whose process died is told as failed when its hold 
   assert.equal(failed.data.errorCode, "hold_expired");
 });
 
-Deno.test("events: a limit that refuses is told as blocked", async () => {
+Deno.test("events: a refusal by a limit is reported as blocked", async () => {
   using world = await listeningWorld();
   await world.deposit("ada", "1000");
   const release = Promise.withResolvers<void>();
@@ -181,7 +181,7 @@ Deno.test("events: changes of a project and its keys", async () => {
   assert.deepEqual(await eventsOf(world, () => admin("POST", "/archive")), []);
 });
 
-Deno.test("events: a Stripe account comes, changes its webhook's secret, and goes", async () => {
+Deno.test("events: a Stripe account is connected, changes its webhook's secret, and is removed", async () => {
   using world = await createWorld();
   await subscribe(world, { events: ["integration.*"] });
   const path = `/v1/admin/projects/${world.projectId}`;
@@ -210,7 +210,7 @@ Deno.test("events: a Stripe account comes, changes its webhook's secret, and goe
   assert.equal(rotated?.data.url, `https://farebox.test/v1/stripe/${world.projectId}`);
 });
 
-Deno.test("events: families and names select, and billingEvents takes the billing away", async () => {
+Deno.test("events: families and names select, and billingEvents disables billing events", async () => {
   using world = await createWorld();
   const one = await subscribe(world, { events: ["balance.deposit.created"] });
   const family = await subscribe(world, { events: ["balance.charge.*", "proxy.*"] });
@@ -238,7 +238,7 @@ Deno.test("events: families and names select, and billingEvents takes the billin
   assert.deepEqual(typesOf(quiet), ["proxy.request.completed", "proxy.request.started"]);
 });
 
-Deno.test("events: what nobody listens to costs no write", async () => {
+Deno.test("events: an event without subscribers costs no write", async () => {
   const store = createScriptedStore();
   using world = await createWorld({ wrapKv: store.wrap });
   await subscribe(world, { events: ["archived"] });
@@ -251,7 +251,7 @@ Deno.test("events: what nobody listens to costs no write", async () => {
   assert.ok(!written.includes("outbox"));
 });
 
-Deno.test("events: a subscription that was answered misses nothing after, in any process", async () => {
+Deno.test("events: a new subscription misses nothing after its response, in any process", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
   using other = await createWorld({ shareWith: world });
@@ -276,7 +276,7 @@ Deno.test("events: a subscription that was answered misses nothing after, in any
   }
 });
 
-Deno.test("events: a metadata of 16 KiB travels whole", async () => {
+Deno.test("events: metadata of 16 KiB is delivered whole", async () => {
   using world = await listeningWorld();
   const metadata = { text: "\u20ac".repeat(5_400) };
   const [event] = await eventsOf(

@@ -73,7 +73,7 @@ const guardWith = (addresses: string[]) =>
     clock: createHandClock(),
   });
 
-Deno.test("guard: an IPv4 address is public exactly where it is in no special range", () =>
+Deno.test("guard: an IPv4 address is public exactly when it is in no special range", () =>
   always(
     3_000,
     fc.property(anyV4, (value) => {
@@ -98,7 +98,7 @@ Deno.test("guard: an IPv6 address outside of 2000::/3 is not public, nor one tha
     }),
   ));
 
-Deno.test("guard: no spelling of an address of any kind is taken for a host", () =>
+Deno.test("guard: no spelling of any IP address is taken for a host name", () =>
   always(
     250,
     fc.asyncProperty(anyV4, async (value) => {
@@ -113,7 +113,7 @@ Deno.test("guard: no spelling of an address of any kind is taken for a host", ()
     }),
   ));
 
-Deno.test("guard: one address in a name's answer that is not public refuses them all", () =>
+Deno.test("guard: one address of a name that is not public refuses them all", () =>
   always(
     500,
     fc.asyncProperty(
@@ -170,7 +170,7 @@ const nearUrl = fc.tuple(
   fc.constantFrom("", "", "#", "#part"),
 ).map((parts) => parts.join(""));
 
-Deno.test("guard: any text is a public https address that is kept as it is, or a 400 of the url", () =>
+Deno.test("guard: any text is a public https URL that is kept unchanged, or a 400 of the url", () =>
   always(
     1_000,
     fc.property(
@@ -206,7 +206,7 @@ const publicName = fc.tuple(
 )
   .map(([labels, end]) => [...labels, end].join("."));
 
-Deno.test("guard: any public name is taken, on the ports of https, however it is written", () =>
+Deno.test("guard: any public name is accepted, on the ports of https, however it is written", () =>
   always(
     300,
     fc.property(
@@ -222,7 +222,7 @@ Deno.test("guard: any public name is taken, on the ports of https, however it is
     ),
   ));
 
-Deno.test("guard: any text posted as an address makes a subscription or a 400", async () => {
+Deno.test("guard: any text posted as a URL creates a subscription or a 400", async () => {
   using world = await createWorld();
   world.subscriber.names.set("hooks.example.com", ["93.184.216.34"]);
   await always(

@@ -69,7 +69,7 @@ const refusedUrls = [
   "https://farebox.test/loop",
 ];
 
-Deno.test("guard: what could not be delivered is refused at creation, naming the url", async () => {
+Deno.test("guard: a URL that could not be delivered to is refused at creation, naming the field", async () => {
   using world = await createWorld();
   for (const url of refusedUrls) {
     const { status, body } = await world.json(subscriptionsPath, { body: { url, events: ["*"] } });
@@ -81,7 +81,7 @@ Deno.test("guard: what could not be delivered is refused at creation, naming the
   assert.deepEqual((await world.json(subscriptionsPath)).body.subscriptions, []);
 });
 
-Deno.test("guard: public names on 443 and 8443 are taken, and names that are not known yet", async () => {
+Deno.test("guard: public names on 443 and 8443 are accepted, and names that do not resolve yet", async () => {
   using world = await createWorld();
   world.subscriber.names.set("soon.example.com", []);
   for (
@@ -95,7 +95,7 @@ Deno.test("guard: public names on 443 and 8443 are taken, and names that are not
   ) assert.equal((await subscribe(world, { url })).url, url);
 });
 
-Deno.test("guard: the operator's ranges are open, at creation and at the attempt, and no others", async () => {
+Deno.test("guard: the operator's ranges are allowed, at creation and at the attempt, and no others", async () => {
   using world = await createWorld({ env: { WEBHOOK_ALLOW_CIDRS: "10.1.0.0/16, fd00:1::/32" } });
   world.subscriber.names.set("n8n.internal", ["10.1.2.3"]);
   world.subscriber.names.set("other.internal", ["10.2.2.3"]);
@@ -121,7 +121,7 @@ const odd = [
 ]
   .concat("https://localhost/", "https://metadata.google.internal/", "https://x.internal.:8080/");
 
-Deno.test("guard: opening a range opens no port and no private name of any other address", async () => {
+Deno.test("guard: allowing a range allows no port and no private name of any other address", async () => {
   let addresses: string[] = [];
   const guard = createGuard({
     allowCidrs: ["10.1.0.0/16"],
@@ -165,7 +165,7 @@ Deno.test("guard: in development this machine may be reached, also without TLS",
   }
 });
 
-Deno.test("guard: addresses are asked for at every attempt", async () => {
+Deno.test("guard: addresses are resolved at every attempt", async () => {
   const answers = [["93.184.216.34"], ["127.0.0.1"], [], ["93.184.216.34"]];
   const guard = createGuard({
     allowCidrs: [],
@@ -181,7 +181,7 @@ Deno.test("guard: addresses are asked for at every attempt", async () => {
   assert.deepEqual(await guard.vet(url), { addresses: ["93.184.216.34"] });
 });
 
-Deno.test("guard: a name whose servers do not answer within five seconds is refused at creation", async () => {
+Deno.test("guard: a name whose servers do not respond within five seconds is refused at creation", async () => {
   const clock = createHandClock();
   const guard = createGuard({
     allowCidrs: [],

@@ -7,7 +7,7 @@ import { deliver, logs, operate, subscribe } from "../support/webhooks.ts";
 
 const minute = 60_000;
 
-Deno.test("isolation: an endpoint that hangs takes its own slots only, and the others go on", async () => {
+Deno.test("isolation: an endpoint that hangs uses only its own slots, and the others continue", async () => {
   using world = await createWorld();
   const hanging = await subscribe(world, { url: "https://hanging.example.com/" });
   const healthy = await subscribe(world, { url: "https://healthy.example.com/" });
@@ -19,7 +19,7 @@ Deno.test("isolation: an endpoint that hangs takes its own slots only, and the o
   assert.deepEqual([got(hanging.id), got(healthy.id)], [concurrencyMax, 60]);
 });
 
-Deno.test("isolation: what waits for a slot goes out as soon as one is free, oldest first", async () => {
+Deno.test("isolation: a waiting delivery is sent as soon as a slot is free, oldest first", async () => {
   using world = await createWorld();
   await subscribe(world);
   const gate = Promise.withResolvers<void>();
@@ -46,7 +46,7 @@ Deno.test("isolation: what waits for a slot goes out as soon as one is free, old
   }
 });
 
-Deno.test("isolation: a success of what was under way as the breaker opened closes it at once", () => {
+Deno.test("isolation: a success of a delivery that was running as the breaker opened closes it at once", () => {
   const breaker = new Breaker();
   for (let n = 0; n < 10; n++) breaker.record(false, 0);
   assert.deepEqual([breaker.allowed(1), breaker.openUntil(1)], [0, 30_000]);
@@ -55,7 +55,7 @@ Deno.test("isolation: a success of what was under way as the breaker opened clos
   assert.equal(breaker.allowed(2), 2);
 });
 
-Deno.test("isolation: what waits in the store goes out as soon as a slot is free, too", async () => {
+Deno.test("isolation: a delivery waiting in the store is sent as soon as a slot is free, too", async () => {
   using world = await createWorld();
   await subscribe(world);
   world.subscriber.reply(() => ({ status: 404 }));
@@ -91,7 +91,7 @@ Deno.test("isolation: while older ones wait in the store, new ones leave half of
   assert.equal(slots.freeForNew(endpoint, 0), concurrencyMax / 2);
 });
 
-Deno.test("isolation: a failing endpoint is left alone, which uses up no attempts", async () => {
+Deno.test("isolation: a failing endpoint is paused, which uses up no attempts", async () => {
   using world = await createWorld();
   await subscribe(world);
   world.subscriber.reply(() => ({ status: 500 }));
@@ -137,7 +137,7 @@ Deno.test("breaker: opens at ten attempts of which most failed, and starts slowl
   assert.equal(breaker.allowed(now), concurrencyMax, "the past is forgotten");
 });
 
-Deno.test("breaker: once its probe has come through, a few failures among many do not open it", () => {
+Deno.test("breaker: after its probe has succeeded, a few failures among many do not open it", () => {
   const breaker = new Breaker();
   let now = 0;
   for (let n = 0; n < 10; n++) breaker.record(false, now);

@@ -4,7 +4,7 @@ import { createGate, createScriptedStore } from "../support/store.ts";
 import { createWorld } from "../support/world.ts";
 import { deliver, logs, subscribe } from "../support/webhooks.ts";
 
-Deno.test("recovery: who hears late that its event has landed leaves it to who took it up", async () => {
+Deno.test("recovery: a process that learns late that its event has landed leaves it to the one that took it", async () => {
   const store = createScriptedStore();
   using world = await createWorld({ wrapKv: store.wrap });
   await subscribe(world);

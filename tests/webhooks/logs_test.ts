@@ -4,7 +4,7 @@ import { createScriptedStore } from "../support/store.ts";
 import { createWorld } from "../support/world.ts";
 import { deliver, logs, subscribe, subscriptionsPath } from "../support/webhooks.ts";
 
-Deno.test("logs: an entry tells of the delivery, and holds the event as it was sent", async () => {
+Deno.test("logs: an entry describes the delivery, and contains the event as it was sent", async () => {
   using world = await createWorld();
   const { id: subscriptionId } = await subscribe(world);
   await world.deposit("ada", "5");
@@ -77,7 +77,7 @@ Deno.test("logs: pages neither skip nor repeat while new entries arrive", async 
   assert.deepEqual(seen, before);
 });
 
-Deno.test("logs: 20 entries unless said, 100 at most, and what is no filter is 400", async () => {
+Deno.test("logs: 20 entries by default, 100 at most, and an invalid filter is 400", async () => {
   using world = await createWorld();
   await subscribe(world);
   for (let n = 0; n < 21; n++) await world.deposit("ada", "1");
@@ -105,7 +105,7 @@ Deno.test("logs: 20 entries unless said, 100 at most, and what is no filter is 4
   assert.deepEqual([foreign.status, foreign.body.logs], [200, []]);
 });
 
-Deno.test("logs: another project sees none of it", async () => {
+Deno.test("logs: another project sees nothing of it", async () => {
   using world = await createWorld();
   const other = await world.makeProject();
   const { id } = await subscribe(world);
@@ -117,7 +117,7 @@ Deno.test("logs: another project sees none of it", async () => {
   }
 });
 
-Deno.test("logs: ended deliveries are kept for the retention, then they and their events are gone", async () => {
+Deno.test("logs: ended deliveries are kept for the retention, then they and their events are deleted", async () => {
   using world = await createWorld({ env: { WEBHOOK_RETENTION_DAYS: "2" } });
   await subscribe(world);
   for (let n = 0; n < 120; n++) await world.deposit("ada", "1");
@@ -141,7 +141,7 @@ Deno.test("logs: ended deliveries are kept for the retention, then they and thei
   assert.equal((await world.deps.kv.list({ prefix: ["log"], limit: 5 })).length, 0);
 });
 
-Deno.test("logs: sweeps come to every project, however many there are", async () => {
+Deno.test("logs: sweeps reach every project, however many there are", async () => {
   using world = await createWorld({ env: { WEBHOOK_RETENTION_DAYS: "2" } });
   for (let n = 0; n < 99; n++) await world.makeProject();
   const last = await world.makeProject();
@@ -195,7 +195,7 @@ Deno.test("logs: a sweep removes all that is old, or as much as it has time for,
   assert.deepEqual(await both(), [0, 0]);
 });
 
-Deno.test("logs: a delivery that is under way for the first time is found by its filters alone", async () => {
+Deno.test("logs: a delivery in its first attempt is found by its filters only", async () => {
   using world = await createWorld();
   const [own, other] = [await subscribe(world), await subscribe(world)];
   world.subscriber.reply(() => new Promise(() => {}));

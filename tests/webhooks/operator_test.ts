@@ -14,7 +14,7 @@ import {
 
 const leaseMs = 25_000;
 
-Deno.test("operator: a deactivated subscription is re-enabled, and hears again", async () => {
+Deno.test("operator: a deactivated subscription is enabled again, and receives events again", async () => {
   using world = await createWorld();
   const { id } = await subscribe(world);
   await world.call(`${subscriptionsPath}/${id}`, { method: "DELETE" });
@@ -39,7 +39,7 @@ Deno.test("operator: a deactivated subscription is re-enabled, and hears again",
   assert.deepEqual(world.subscriber.received.map(({ body }) => body.event.data.amount), ["2"]);
 });
 
-Deno.test("operator: one delivery goes out again, under its own id, with as many tries", async () => {
+Deno.test("operator: one delivery is sent again, under its own id, with as many attempts", async () => {
   using world = await createWorld();
   await subscribe(world);
   world.subscriber.reply(() => ({ status: 404 }));
@@ -59,7 +59,7 @@ Deno.test("operator: one delivery goes out again, under its own id, with as many
   assert.equal((await operate(world, "/deliveries/dly_0/redeliver")).status, 404);
 });
 
-Deno.test("operator: one goes out again also at the moment that its last lease would have ended", async () => {
+Deno.test("operator: one can be sent again at the exact time at which its last lease would have ended", async () => {
   using world = await createWorld();
   await subscribe(world);
   await world.deposit("ada", "1");
@@ -75,7 +75,7 @@ Deno.test("operator: one goes out again also at the moment that its last lease w
   await assertClean(world);
 });
 
-Deno.test("operator: all that failed since a time goes out again, also after a crash in between", async () => {
+Deno.test("operator: all that failed since a time is sent again, also after a crash in between", async () => {
   const store = createScriptedStore();
   using world = await createWorld({ wrapKv: store.wrap });
   const { id } = await subscribe(world);

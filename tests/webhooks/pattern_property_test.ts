@@ -49,7 +49,7 @@ function means(pattern: string, type: string): boolean {
     family.every((word, at) => type.split(".")[at] === word);
 }
 
-Deno.test("pattern: a listener hears of what it names, of its families' events, or of all", () =>
+Deno.test("pattern: a subscription gets the events it names, those of its families, or all", () =>
   always(
     2_000,
     fc.property(
@@ -67,13 +67,13 @@ Deno.test("pattern: a listener hears of what it names, of its families' events, 
     ),
   ));
 
-Deno.test("pattern: a text is known when it is an event, a family that has events, or all", () =>
+Deno.test("pattern: a text is known when it is an event, a family that has events, or *", () =>
   always(
     3_000,
     fc.property(pattern, (text) => assert.equal(isKnownPattern(text), known.includes(text))),
   ));
 
-Deno.test("pattern: the nearest name to any text is a known one, and to a known one is itself", () =>
+Deno.test("pattern: the closest name to any text is a known one, and to a known one is itself", () =>
   always(
     150,
     fc.property(pattern, (text) => {
@@ -83,7 +83,7 @@ Deno.test("pattern: the nearest name to any text is a known one, and to a known 
     }),
   ));
 
-Deno.test("pattern: of a name with one letter wrong, the nearest is no further off than it", () =>
+Deno.test("pattern: of a name with one wrong letter, the closest is no further off than it", () =>
   always(
     300,
     fc.property(type, fc.nat(), fc.constantFrom("", "x", "_"), (type, at, put) => {
@@ -103,7 +103,7 @@ function oneApart(one: string, other: string): boolean {
   );
 }
 
-Deno.test("pattern: a subscription takes known names, and is told which of its others is unknown", async () => {
+Deno.test("pattern: a subscription accepts known names, and reports which one is unknown", async () => {
   using world = await createWorld();
   const repeated = fc.array(fc.constantFrom(...known.slice(0, 4)), { minLength: 1, maxLength: 5 });
   await always(

@@ -46,7 +46,7 @@ Deno.test("webhook process: a delivery over TLS, retried by the clock, through a
   assert.deepEqual([logs[0].status, logs[0].attempts], ["success", 1], "a stop waits for it");
 });
 
-Deno.test("webhook process: the connection goes to the vetted address, TLS checked against the name", async () => {
+Deno.test("webhook process: the connection goes to the checked address, TLS verified against the name", async () => {
   await using receiver = startReceiver();
   const post = createWebhookSender(await Deno.readTextFile(caPath));
   const to = (host: string) => ({
@@ -117,7 +117,7 @@ Deno.test("webhook process: a body that drips is cut by the one deadline", async
   clearInterval(timer ?? undefined);
 });
 
-Deno.test("webhook process: a receiver that answers with another protocol has failed, at once", async () => {
+Deno.test("webhook process: a receiver that switches protocols has failed, at once", async () => {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const port = (listener.addr as Deno.NetAddr).port;
   const serving = listener.accept().then(async (connection) => {

@@ -66,13 +66,13 @@ const floods: [what: string, head: string, text: string][] = [
 ];
 
 for (const [what, head, text] of floods) {
-  Deno.test(`webhook receiver: one that sends ${what} without end is left`, async () => {
+  Deno.test(`webhook receiver: one that sends ${what} without end is disconnected`, async () => {
     using receiver = startBare(() => floodOf(head, text));
     await assert.rejects(send(createWebhookSender(), receiver.port), /sent too much/);
   });
 }
 
-Deno.test("webhook receiver: what comes is counted for each request, and a few hints are no flood", async () => {
+Deno.test("webhook receiver: what arrives is counted for each request, and a few hints are accepted", async () => {
   const hint = "HTTP/1.1 103 Early Hints\r\nlink: <a>\r\n\r\n";
   const long = `HTTP/1.1 200 OK\r\ncontent-length: 9000\r\n\r\n${"x".repeat(9_000)}`;
   using receiver = startBare(() => [hint.repeat(16), long]);
@@ -81,7 +81,7 @@ Deno.test("webhook receiver: what comes is counted for each request, and a few h
   assert.equal(receiver.connections.length, 1);
 });
 
-Deno.test("webhook receiver: one that says more than 16 times that it is on its way is left", async () => {
+Deno.test("webhook receiver: one that sends more than 16 interim responses is disconnected", async () => {
   using receiver = startBare(() => ["HTTP/1.1 102 Processing\r\n\r\n".repeat(17), ok]);
   await assert.rejects(send(createWebhookSender(), receiver.port), /sent too much/);
 });
@@ -131,7 +131,7 @@ function startFickle(later: "hangs" | "leaves") {
 }
 
 for (const later of ["hangs", "leaves"] as const) {
-  Deno.test(`webhook receiver: one that ${later} after a first request is posted to once more, and not twice`, async () => {
+  Deno.test(`webhook receiver: one that ${later} after a first request gets the next one once, not twice`, async () => {
     using receiver = startFickle(later);
     const post = createWebhookSender();
     assert.equal((await send(post, receiver.port)).status, 200);
@@ -151,7 +151,7 @@ for (
     ["more than it said", "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nokay"],
   ] as const
 ) {
-  Deno.test(`webhook receiver: one that sends ${what} has taken it all the same`, async () => {
+  Deno.test(`webhook receiver: one that sends ${what} has accepted the delivery`, async () => {
     using receiver = startBare(() => [answer]);
     const { status } = await send(createWebhookSender(), receiver.port, "hooks.test", 2_000);
     assert.equal(Math.floor(status / 100), 2);

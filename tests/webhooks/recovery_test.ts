@@ -57,7 +57,7 @@ Deno.test("recovery: an event that waited longer than events are kept is deliver
   assert.deepEqual((await storedRows(survivor)).filter(({ key }) => key[0] === "event"), []);
 });
 
-Deno.test("recovery: what could be neither begun nor written in time is left to the others", async () => {
+Deno.test("recovery: what could be neither started nor written in time is left to the others", async () => {
   const store = createScriptedStore();
   using world = await createWorld({ wrapKv: store.wrap });
   await subscribe(world);
@@ -84,7 +84,7 @@ Deno.test("recovery: what could be neither begun nor written in time is left to 
   await assertClean(survivor);
 });
 
-Deno.test("recovery: a delivery whose process dies while it is under way goes out again", async () => {
+Deno.test("recovery: a delivery whose process dies while it is under way is sent again", async () => {
   const store = createScriptedStore();
   using world = await createWorld({ wrapKv: store.wrap });
   await subscribe(world);
@@ -113,7 +113,7 @@ Deno.test("recovery: a delivery whose process dies while it is under way goes ou
   await assertClean(survivor);
 });
 
-Deno.test("recovery: a delivery that kills every process that tries it is given up", async () => {
+Deno.test("recovery: a delivery that kills every process that attempts it is given up", async () => {
   using world = await createWorld({ env: { WEBHOOK_MAX_ATTEMPTS: "2" } });
   await subscribe(world);
   let tries = 0;
@@ -211,7 +211,7 @@ Deno.test("recovery: a store that fails now and then loses no event and no resul
   await assertClean(world);
 });
 
-Deno.test("recovery: a store that refuses while leftovers are removed ends nothing else", async () => {
+Deno.test("recovery: a store that refuses while leftovers are removed stops nothing else", async () => {
   const store = createScriptedStore();
   using world = await createWorld({ wrapKv: store.wrap });
   const { id } = await subscribe(world);
@@ -242,7 +242,7 @@ Deno.test("recovery: a store that refuses while leftovers are removed ends nothi
   await assertClean(world);
 });
 
-Deno.test("recovery: however many ready rows there are, what is due is found, and all of them go", async () => {
+Deno.test("recovery: however many ready rows there are, what is due is found, and all of them are removed", async () => {
   using world = await createWorld();
   const { id } = await subscribe(world);
   world.subscriber.reply(() => ({ status: 500 }));
@@ -281,7 +281,7 @@ Deno.test("recovery: an event with more subscriptions than one write takes reach
   await assertClean(world);
 });
 
-Deno.test("recovery: a clean stop delivers what it has taken up, and leaves the rest to the next", async () => {
+Deno.test("recovery: a clean stop delivers what it has started, and leaves the rest to the next process", async () => {
   using world = await createWorld();
   await subscribe(world);
   const gate = Promise.withResolvers<void>();

@@ -60,7 +60,7 @@ function gated({ deps }: World) {
   return { committer, counts, gate };
 }
 
-Deno.test("results: many that come during one write share the next few, and are bounded", async () => {
+Deno.test("results: many that arrive during one write share the next few, and are bounded", async () => {
   using world = await createWorld();
   const endpoint = new Endpoint(world.projectId, "sub_test");
   const all: DeliveryResult[] = [];
@@ -79,7 +79,7 @@ Deno.test("results: many that come during one write share the next few, and are 
   assert.ok(counts.commits <= 7, `${counts.commits} writes`);
 });
 
-Deno.test("results: what another process writes of the same subscription stands in no one's way", async () => {
+Deno.test("results: what another process writes of the same subscription does not conflict", async () => {
   using world = await createWorld();
   using other = await createWorld({ shareWith: world });
   const endpoint = new Endpoint(world.projectId, "sub_test");
@@ -93,7 +93,7 @@ Deno.test("results: what another process writes of the same subscription stands 
   assert.equal(counts.commits, 1);
 });
 
-Deno.test("results: tries that failed in a row are counted across writes and processes", async () => {
+Deno.test("results: consecutive failures are counted across writes and processes", async () => {
   using world = await createWorld();
   using other = await createWorld({ shareWith: world });
   const endpoint = new Endpoint(world.projectId, "sub_test");
@@ -113,7 +113,7 @@ Deno.test("results: tries that failed in a row are counted across writes and pro
   assert.deepEqual(await health(), { consecutiveFailures: 3, lastDeliveredAt });
 });
 
-Deno.test("results: of many tries the last twenty are kept, and all are counted", async () => {
+Deno.test("results: of many attempts the last twenty are kept, and all are counted", async () => {
   using world = await createWorld();
   let { after } = await claim(world, new Endpoint(world.projectId, "sub_test"));
   const policy = { attemptsMax: 50, backoffBaseMs: 30_000 };
@@ -125,7 +125,7 @@ Deno.test("results: of many tries the last twenty are kept, and all are counted"
   assert.deepEqual(after.history.map(({ at }) => at), Array.from({ length: 20 }, (_, n) => 11 + n));
 });
 
-Deno.test("results: one that another has written first is void, and counts as nothing", async () => {
+Deno.test("results: a result that another process has written first is void, and not counted", async () => {
   using world = await createWorld();
   const endpoint = new Endpoint(world.projectId, "sub_test");
   const [own, lost] = [await claim(world, endpoint), await claim(world, endpoint)];

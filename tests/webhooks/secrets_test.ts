@@ -37,7 +37,7 @@ Deno.test("secrets: a rotated one overlaps with those before it, each until its 
   await assertSigned(world, [third], third);
 });
 
-Deno.test("secrets: none outlives the one that took its place, and at most five sign", async () => {
+Deno.test("secrets: none outlives the one that replaced it, and at most five sign", async () => {
   using world = await createWorld();
   const { id } = await subscribe(world);
   await rotate(world, id, 3600);
@@ -48,7 +48,7 @@ Deno.test("secrets: none outlives the one that took its place, and at most five 
   await assertSigned(world, all.slice(0, 5), String(all[4]));
 });
 
-Deno.test("secrets: one that was replaced while there was room for one goes on to sign", async () => {
+Deno.test("secrets: one replaced by a version that stored only one old secret still signs", async () => {
   using world = await createWorld();
   const { id, secret: first } = await subscribe(world);
   const second = await rotate(world, id, 3600);

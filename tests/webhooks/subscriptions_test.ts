@@ -12,7 +12,7 @@ async function read(world: World, id: string) {
   return await world.json(`${subscriptionsPath}/${id}`);
 }
 
-Deno.test("subscriptions: a description has as many characters as are said, whatever they are", async () => {
+Deno.test("subscriptions: a description is limited in characters, whatever they are", async () => {
   using world = await createWorld();
   for (const [given, kept] of [["😀".repeat(600), 512], ["é".repeat(511) + "😀z", 512]] as const) {
     const { description = "" } = await subscribe(world, { description: given });
@@ -21,7 +21,7 @@ Deno.test("subscriptions: a description has as many characters as are said, what
   }
 });
 
-Deno.test("subscriptions: one is made with all its fields, and shows its secret this once", async () => {
+Deno.test("subscriptions: one is created with all its fields, and shows its secret only once", async () => {
   using world = await createWorld();
   const made = await subscribe(world, {
     events: ["balance.*", "archived", "balance.*"],
@@ -106,7 +106,7 @@ function reserved(name: string): [string, Record<string, unknown>, string] {
   return [`the reserved header ${name}`, { customHeaders: { [name]: "v" } }, "customHeaders"];
 }
 
-Deno.test("subscriptions: what is at fault is 400 with the field's name, and makes nothing", async () => {
+Deno.test("subscriptions: an invalid field is 400 with its name, and creates nothing", async () => {
   using world = await createWorld();
   for (const [label, fields, param, says] of bad) {
     const body = { url, events: ["*"], ...fields };
@@ -117,7 +117,7 @@ Deno.test("subscriptions: what is at fault is 400 with the field's name, and mak
   assert.deepEqual((await world.json(subscriptionsPath)).body, { subscriptions: [] });
 });
 
-Deno.test("subscriptions: a deactivated one stays, is told apart, and hears nothing", async () => {
+Deno.test("subscriptions: a deactivated one is kept, marked, and receives nothing", async () => {
   using world = await createWorld();
   const [first, second] = [await subscribe(world), await subscribe(world)];
   for (let time = 0; time < 2; time++) {
@@ -140,7 +140,7 @@ Deno.test("subscriptions: a deactivated one stays, is told apart, and hears noth
   assert.deepEqual(told, [second.id]);
 });
 
-Deno.test("subscriptions: they are a project's own, need its key and the scope webhooks", async () => {
+Deno.test("subscriptions: they belong to a project, and need its key with the scope webhooks", async () => {
   using world = await createWorld();
   const other = await world.makeProject();
   const { id } = await subscribe(world);
@@ -176,13 +176,13 @@ Deno.test("subscriptions: a project has at most 100 active ones", async () => {
   await subscribe(world);
 });
 
-Deno.test("subscriptions: without SECRETS_KEY none is made", async () => {
+Deno.test("subscriptions: without SECRETS_KEY none is created", async () => {
   using world = await createWorld({ env: { SECRETS_KEY: "" } });
   const { status, body } = await world.json(subscriptionsPath, { body: { url, events: ["*"] } });
   assert.deepEqual([status, body.error.code], [400, "secrets_key_missing"]);
 });
 
-Deno.test("subscriptions: of those that have ended the newest are listed, of the active ones all", async () => {
+Deno.test("subscriptions: of deactivated ones the newest are listed, of active ones all", async () => {
   using world = await createWorld();
   const { id: first } = await subscribe(world);
   const { id: ended } = await subscribe(world);
