@@ -169,7 +169,7 @@ Deno.test("farebox: invalid usage exits with 2, and tells what to type", async (
       [["projects", "create", "--name", "x", "--settings", "-"], /standard input/],
       [["deposit", "pw_1", "ada"], /missing required argument 'amount'/],
       [["users", "get", "pw_1", ""], /A user id must be/],
-      [["verify", "--url", "farebox.example"], /'farebox\.example' is no address/],
+      [["verify", "--url", "farebox.example"], /'farebox\.example' is not the URL/],
     ] as const
   ) {
     const ran = await runFarebox(args, at);
@@ -212,7 +212,7 @@ Deno.test("farebox: a refusal exits with 1, an unreachable service with 3, and e
 
   const url = closedUrl();
   const absent = await runFarebox(["projects", "list"], { folder: folder.path, url });
-  assertEnds(absent, 3, new RegExp(`^The service does not respond at ${url}: is it running`));
+  assertEnds(absent, 3, new RegExp(`^The service does not respond at ${url}. Is it running`));
   const unknown = await runFarebox(["deposit", id, "ada", "1"], { folder: folder.path, url });
   assertEnds(unknown, 3, /repeat the command with --idempotency-key farebox-[\w-]{36}\n$/);
   await using other = startOther();

@@ -119,7 +119,7 @@ Deno.test("restore: refuses an incomplete backup, and asks before it changes any
   await using farebox = await start(folder.path);
   const ran = await restore(backup, folder.path);
   assert.equal(ran.code, 1);
-  assert.match(ran.complaint, /farebox\.kv is in use by a running service: stop it first/);
+  assert.match(ran.complaint, /farebox\.kv is in use by a running service\. Stop it first/);
   assert.equal((await readShop(farebox, made.shop)).users[0]?.balance, "3");
 });
 

@@ -133,7 +133,10 @@ Deno.test("console: a partial refund is recorded once, and never exceeds what is
   assert.equal(refused.status, 400);
   assert.match(textOf(refused.html), /Only 2\.5 of this activity is left to refund/);
   const back = await owner.post("refund", { user: "ada", activityId: deposit?.id, amount: "20" });
-  assert.match(textOf(back.html), /taken back: the balance of ada , as far as it is available/);
+  assert.match(
+    textOf(back.html),
+    /taken back: the balance of ada decreases, as far as it is available/,
+  );
   assert.equal((await world.balance("ada")).balance, "7.5");
 });
 

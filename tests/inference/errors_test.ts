@@ -178,7 +178,7 @@ Deno.test("chat errors: a body that is not JSON gets its position, and is not qu
     await told('{"model":"m",\n "user":"ada",}'),
     /but line 2, column 15 is not JSON\.$/,
   );
-  assert.match(await told("{'model':'m'}"), /no JSON at line 1, column 2\.$/);
+  assert.match(await told("{'model':'m'}"), /line 1, column 2 is not JSON\.$/);
   assert.match(await told('{"model":'), /: it must be a JSON object/);
   assert.match(await told(" "), /: it is empty, but must be a JSON object\.$/);
   const own = "secret (line 7 column 7)";

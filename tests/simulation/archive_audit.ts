@@ -27,7 +27,7 @@ export class ArchiveAudit {
       const { id, status } = fromBytes<Project>(value);
       if (status === "archived") this.#archiving.push(id);
       const stays = status === "archived" || !this.#archived.has(id);
-      this.#violations.must(stays, "what is archived stays archived", () => id);
+      this.#violations.must(stays, "an archived project stays archived", () => id);
     }
   }
 

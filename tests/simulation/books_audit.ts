@@ -111,7 +111,7 @@ export class BooksAudit {
       key[0] === "account" && key[1] === owner && key[2] === from
     );
     const isClosed = left !== undefined && decodeAccount(left.value).closed;
-    this.#must(isClosed, "who is forgotten has one account", () => name);
+    this.#must(isClosed, "an erased user has one account", () => name);
   }
 
   /** Reads everything that is stored, and adds it up anew. */
@@ -153,10 +153,10 @@ export class BooksAudit {
     books.balance += fromDecimal(entry.delta);
     books.seq = entry.seq;
     books.last = entry.id;
-    must(books.balance >= 0n, "nothing below zero");
+    must(books.balance >= 0n, "no balance is negative");
     must(fromDecimal(entry.balanceAfter) === books.balance, "entries sum to the balance");
-    must(fromDecimal(entry.heldAfter) <= books.balance, "nothing eats into a hold");
-    must(fromDecimal(entry.shortfall) >= 0n || isReinstatement(entry), "nothing below zero");
+    must(fromDecimal(entry.heldAfter) <= books.balance, "nothing takes held money");
+    must(fromDecimal(entry.shortfall) >= 0n || isReinstatement(entry), "no balance is negative");
     this.entries.set(entry.id, entry);
     this.#oncePerKey(books, entry);
     if (entry.kind === "trial") must(entry.seq === 1, "trial credits come once");
@@ -212,8 +212,8 @@ export class BooksAudit {
     const about = () => JSON.stringify(entry);
     const { usage } = entry;
     const call = this.#model.calls.get(usage?.requestId ?? "");
-    if (!usage || !call) return this.#must(false, "a charge is for an answer", about);
-    this.#must(!this.#charged.has(call.requestId), "an answer is charged once", about);
+    if (!usage || !call) return this.#must(false, "a charge is for a call", about);
+    this.#must(!this.#charged.has(call.requestId), "a call is charged once", about);
     this.#charged.add(call.requestId);
     const input = usage.uncachedInputTokens + usage.cachedInputTokens + usage.cacheWriteTokens;
     const { outputTokens } = usage;
@@ -240,7 +240,11 @@ export class BooksAudit {
     this.#must(account.holds.length <= holdsPerAccountMax, "holds are bounded", () => name);
     const isForgotten = account.closed || account.formerly !== null;
     const isFree = account.holds.length === 0 && (!account.closed || seq === 0);
-    this.#must(isFree || !isForgotten, "nothing is booked for who is being forgotten", () => name);
+    this.#must(
+      isFree || !isForgotten,
+      "nothing is recorded for a user who is being erased",
+      () => name,
+    );
   }
 
   #placeHold(hold: Hold, owner: string): void {

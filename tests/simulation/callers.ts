@@ -120,7 +120,7 @@ export class Callers {
     const { violations } = this.#options;
     violations.must(
       status !== 500,
-      "the service has no fault of its own",
+      "the service has no internal error",
       () => `${method} ${path}`,
     );
     return response;

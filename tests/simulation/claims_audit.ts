@@ -56,11 +56,11 @@ export class ClaimsAudit {
     const isKnown = claim.outcomes.some(({ kind }) => kind === "booked");
     claim.outcomes.push(outcome);
     const isSame = !isKnown || outcome.kind === "booked" || outcome.kind === "unknown";
-    this.#must(isSame, "the same key gives the same answer", () => JSON.stringify(claim));
+    this.#must(isSame, "the same key gives the same response", () => JSON.stringify(claim));
     if (claim.afterEnd) this.#mustBeRefused(claim, outcome);
     if (outcome.kind !== "booked") return;
     const known = this.#books.entries.has(outcome.activityId);
-    this.#must(known, "what is acknowledged is durable", () => JSON.stringify(claim));
+    this.#must(known, "an acknowledged operation is durable", () => JSON.stringify(claim));
   }
 
   /** With the reason; or for want of money, by settings of a second ago. */
@@ -101,12 +101,12 @@ export class ClaimsAudit {
           activityId === first.activityId &&
           (amount === null || amount === absoluteAmount(entry ?? zero))
         ),
-        "the same key gives the same answer",
+        "the same key gives the same response",
       );
       return;
     }
     const known = outcomes.length > 0 && outcomes.every(({ kind }) => kind !== "unknown");
-    if (known) must(entries.length === 0, "what was refused or failed left nothing");
+    if (known) must(entries.length === 0, "a refused or failed operation leaves nothing");
     must(
       entries.length <= (idempotencyKey === null ? outcomes.length : 1),
       "nothing is booked twice",

@@ -77,7 +77,7 @@ export const defects: readonly Defect[] = [
     seedsMax: 5,
   },
   {
-    name: "a write that seems to have failed is sent again as it was",
+    name: "a write of unknown outcome is sent again unchanged",
     seams: {
       kv: (kv) => ({
         ...kv,
@@ -92,7 +92,7 @@ export const defects: readonly Defect[] = [
     seedsMax: 5,
   },
   {
-    name: "some holds are never taken away",
+    name: "some holds are never removed",
     install: accountTx("takeHold", (inner) =>
       function (id) {
         const before = [...this.account.holds];
@@ -106,21 +106,21 @@ export const defects: readonly Defect[] = [
     seedsMax: 5,
   },
   {
-    name: "a charge takes what others hold",
+    name: "a charge takes money that others hold",
     install: available(function () {
       return this.account.balance;
     }),
     seedsMax: 10,
   },
   {
-    name: "a charge takes more than there is",
+    name: "a charge takes more than the balance",
     install: available(function () {
       return availableIn(this.account) + 1_000_000n;
     }),
     seedsMax: 5,
   },
   {
-    name: "a number of an entry is left out",
+    name: "a number of an entry is skipped",
     install: accountTx("credit", (inner) =>
       function (...given) {
         if (isConcerned(this.account.last ?? "")) this.account.seq++;
@@ -129,7 +129,7 @@ export const defects: readonly Defect[] = [
     seedsMax: 5,
   },
   {
-    name: "an answer is charged twice its cost",
+    name: "a response is charged twice its cost",
     install: accountTx("debit", (inner) =>
       function (amount, entry, origin) {
         const due = entry.kind === "usage" ? toAmount(2n * amount) : amount;
@@ -158,7 +158,7 @@ export const defects: readonly Defect[] = [
     seedsMax: 5,
   },
   {
-    name: "what was refunded is forgotten",
+    name: "the refunded total is forgotten",
     install: accountTx("put", (inner) =>
       function (key, value) {
         if (key[0] !== "refunded") inner.call(this, key, value);
@@ -166,7 +166,7 @@ export const defects: readonly Defect[] = [
     seedsMax: 20,
   },
   {
-    name: "money moves and nobody is told",
+    name: "money moves without an event",
     install: accountTx("emit", (inner) =>
       function (...events) {
         if (!isConcerned(this.account.last ?? "")) inner.apply(this, events);
@@ -183,19 +183,19 @@ export const defects: readonly Defect[] = [
     seedsMax: 5,
   },
   {
-    name: "what dead processes left in the outbox is not looked for",
+    name: "the outbox of dead processes is not swept",
     seams: listing((options, kv) =>
       options.prefix[0] === "outbox" ? Promise.resolve([]) : kv.list(options)
     ),
     seedsMax: 10,
   },
   {
-    name: "what is due is not made ready",
+    name: "due deliveries get no ready row",
     seams: writing((write) => lacks(write, "ready")),
     seedsMax: 5,
   },
   {
-    name: "what a write counts is counted although its store said no",
+    name: "a rejected write's increments are counted",
     seams: committing(async (inner, write) => {
       const version = await inner.commit(write);
       if (version === null) write.additions?.forEach((addition) => inner.count(addition));
@@ -204,7 +204,7 @@ export const defects: readonly Defect[] = [
     seedsMax: 10,
   },
   {
-    name: "a process goes on with the sums of the one before it",
+    name: "a process continues the sums of the previous one",
     seams: writing((write) => ({
       ...write,
       sets: write.sets.map(({ key, value }) => ({
@@ -215,7 +215,7 @@ export const defects: readonly Defect[] = [
     seedsMax: 5,
   },
   {
-    name: "holds of accounts that nobody touches are not looked for",
+    name: "holds of idle accounts are not swept",
     seams: listing((options, kv) =>
       options.prefix[0] === "holding" ? Promise.resolve([]) : kv.list(options)
     ),
@@ -237,7 +237,7 @@ export const defects: readonly Defect[] = [
     seedsMax: 5,
   },
   {
-    name: "a lease binds nobody",
+    name: "a lease excludes no one",
     seams: withoutChecks(is("delivery", "outbox")),
     seedsMax: 40,
   },
@@ -255,7 +255,7 @@ export const defects: readonly Defect[] = [
     seedsMax: 10,
   },
   {
-    name: "a write is begun that nobody waits for",
+    name: "a write is started that nothing awaits",
     seams: committing((inner, write) => {
       const version = inner.commit(write);
       version.then(() => {});

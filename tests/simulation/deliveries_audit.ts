@@ -154,7 +154,7 @@ export class DeliveriesAudit {
     const type = entryEvents[kind];
     if (this.#listenersTo(projectId ?? owner, type).length === 0) return;
     const told = events.some((event) => event.type === type && event.data.activityId === id);
-    this.#must(told, "money is told of in the same write", () => `${type} of ${id}`);
+    this.#must(told, "money emits its event in the same write", () => `${type} of ${id}`);
   }
 
   /** The end of a project is told of as it comes. */
@@ -162,7 +162,7 @@ export class DeliveriesAudit {
     const { before, after } = this.#projectOf(id);
     if (before.status === after.status || this.#listenersTo(id, "archived").length === 0) return;
     const told = events.some(({ type, paywallId }) => type === "archived" && paywallId === id);
-    this.#must(told, "archiving is told of in the same write", () => id);
+    this.#must(told, "archiving emits its event in the same write", () => id);
   }
 
   /** A delivery's new state. */
@@ -175,12 +175,12 @@ export class DeliveriesAudit {
     const used = after.attempts - after.attemptsBefore;
     this.#must(used <= this.#rules.attemptsMax, "attempts within the maximum", about);
     const steps = after.attempts - attempts;
-    this.#must(steps === 0 || steps === 1, "one result for one try", about);
+    this.#must(steps === 0 || steps === 1, "one result for one attempt", about);
     const again = after.attemptsBefore > (before?.attemptsBefore ?? 0);
     const ended = before && before.status !== "pending";
     const stays = before?.status === after.status && steps === 0;
     const isFine = !ended || stays || again || isReopened(before, after);
-    this.#must(isFine, "what has ended stays ended", about);
+    this.#must(isFine, "an ended delivery stays ended", about);
     if (steps === 1) this.#count(after, about);
   }
 
@@ -190,7 +190,7 @@ export class DeliveriesAudit {
     const begun = posts.filter((one) => !one.counted && one.startedAt === lastAttempt?.at);
     // By a coarse clock two began at one moment.
     const post = begun.find(({ status }) => status === lastAttempt?.responseCode) ?? begun[0];
-    this.#must(post !== undefined, "one result for one try", about);
+    this.#must(post !== undefined, "one result for one attempt", about);
     if (!post) return;
     post.counted = true;
     const agrees = lastAttempt?.responseCode === post.status || lastAttempt?.responseCode === null;
@@ -220,9 +220,9 @@ export class DeliveriesAudit {
       this.#must(asked, "retries are never early", about);
       return;
     }
-    this.#must(post.attempt === before.attempt, "one result for one try", about);
+    this.#must(post.attempt === before.attempt, "one result for one attempt", about);
     const excused = this.#faultAt >= before.startedAt - excuseMs || toleranceMs > clocksAgreeMs;
-    this.#must(excused, "no try is repeated without a reason", about);
+    this.#must(excused, "no attempt is repeated without a reason", about);
   }
 
   atTheEnd(): void {

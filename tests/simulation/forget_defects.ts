@@ -4,14 +4,14 @@ import { type Defect, isConcerned, listing, writing } from "./defect_seams.ts";
 /** Defects in how users are forgotten. */
 export const forgetDefects: readonly Defect[] = [
   {
-    name: "a forgetting that was begun is not looked for",
+    name: "an erasure in progress is not continued",
     seams: listing((options, kv) =>
       options.prefix[0] === "forget_job" ? Promise.resolve([]) : kv.list(options)
     ),
     seedsMax: 60,
   },
   {
-    name: "some entries go on to name who was forgotten",
+    name: "some entries still name an erased user",
     seams: writing((write) => {
       if (write.sets.some(({ key }) => key[0] === "account")) return write;
       const kept = write.sets.filter(({ key }) => key[0] !== "entry" || !isConcerned(`${key[2]}`));
@@ -20,17 +20,17 @@ export const forgetDefects: readonly Defect[] = [
     seedsMax: 40,
   },
   {
-    name: "what receivers are told goes on to name who was forgotten",
+    name: "events still name an erased user",
     seams: neverWrittenAgain("event", { madeWith: "outbox" }),
     seedsMax: 40,
   },
   {
-    name: "payments go on to name who was forgotten",
+    name: "payments still name an erased user",
     seams: neverWrittenAgain("stripe_payment", { madeWith: "entry" }),
     seedsMax: 80,
   },
   {
-    name: "who is forgotten keeps their old account as well",
+    name: "an erased user keeps the old account as well",
     seams: writing((write) => ({
       ...write,
       sets: write.sets.filter(({ key, value }) =>

@@ -35,7 +35,7 @@ export class ForgottenAudit {
     const isFine = this.#users.get(entry.user) === known.user &&
       bookedIn(known) === bookedIn(entry);
     const about = () => `${JSON.stringify(known)} -> ${JSON.stringify(entry)}`;
-    this.#violations.must(isFine, "what is booked stays booked", about);
+    this.#violations.must(isFine, "a recorded entry stays recorded", about);
   }
 
   /** Nobody comes back by the name of someone who was forgotten: not in a simulation. */
@@ -47,7 +47,7 @@ export class ForgottenAudit {
       for (const user of users) {
         const isNamed = key.includes(user) || text.includes(user);
         const about = () => `${key.join(" ")}: ${text} names ${user}`;
-        this.#violations.must(!isNamed, "nothing names who was forgotten", about);
+        this.#violations.must(!isNamed, "nothing names an erased user", about);
       }
     }
   }

@@ -37,7 +37,7 @@ function withoutEventsOf(type: string, write: Write): Write {
 /** Defects in what operators do while everything runs. */
 export const operatorDefects: readonly Defect[] = [
   {
-    name: "an answer is charged by the prices at its end",
+    name: "a response is charged by the prices at its end",
     install: accountTx("debit", (inner) =>
       function (amount, entry, origin) {
         const terms = entry.usage && modelTerms(this.snapshot.project, entry.usage.model);
@@ -51,7 +51,7 @@ export const operatorDefects: readonly Defect[] = [
     seedsMax: 10,
   },
   {
-    name: "whether a project is archived is not looked at",
+    name: "an archived project is not refused",
     seams: {
       kv: (kv) => ({
         ...kv,
@@ -62,7 +62,7 @@ export const operatorDefects: readonly Defect[] = [
     seedsMax: 10,
   },
   {
-    name: "answers that end after the archiving cost nothing",
+    name: "responses that end after the archiving cost nothing",
     install: accountTx("debit", (inner) =>
       function (amount, entry, origin) {
         const isOver = entry.kind === "usage" && this.snapshot.project.status === "archived";
@@ -71,22 +71,22 @@ export const operatorDefects: readonly Defect[] = [
     seedsMax: 20,
   },
   {
-    name: "archiving is told to nobody",
+    name: "archiving emits no event",
     seams: writing((write) => withoutEventsOf("archived", write)),
     seedsMax: 40,
   },
   {
-    name: "redeliveries that were begun are not looked for",
+    name: "redeliveries in progress are not continued",
     seams: listing((options, kv) => isJob(options.prefix) ? Promise.resolve([]) : kv.list(options)),
     seedsMax: 10,
   },
   {
-    name: "a redelivery is over before it has begun",
+    name: "a redelivery ends before it has started",
     seams: writing((write) => ({ ...write, sets: write.sets.map(asDone) })),
     seedsMax: 10,
   },
   {
-    name: "what failed is pending again, and never due",
+    name: "a redelivered delivery is pending, and never due",
     seams: writing((write) =>
       write.sets.some(({ key }) => isJob(key)) ? lacks(write, "due") : write
     ),

@@ -5,7 +5,7 @@ import { type Defect, is, lacks, reading, withoutChecks, writing } from "./defec
 /** Defects in how people come back to their wallets. */
 export const passkeyDefects: readonly Defect[] = [
   {
-    name: "a passkey's answer counts as often as it is sent",
+    name: "a passkey response counts as often as it is sent",
     seams: reading((row) => {
       if (row.key[0] !== "passkey" || !row.value) return row;
       return { ...row, value: toBytes({ ...fromBytes<Passkey>(row.value), answered: [] }) };
@@ -18,7 +18,7 @@ export const passkeyDefects: readonly Defect[] = [
     seedsMax: 60,
   },
   {
-    name: "a person does not know of their passkeys",
+    name: "a person's passkeys are not listed",
     seams: writing((write) => lacks(write, "person_passkey")),
     seedsMax: 20,
   },
@@ -45,7 +45,7 @@ export const passkeyDefects: readonly Defect[] = [
     seedsMax: 60,
   },
   {
-    name: "a passkey is taken up and not kept",
+    name: "a registered passkey is not stored",
     seams: writing((write) => lacks(lacks(write, "passkey"), "person_passkey")),
     seedsMax: 20,
   },

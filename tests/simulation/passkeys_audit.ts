@@ -70,7 +70,7 @@ export class PasskeysAudit {
     const made = this.#made.get(id);
     if (!made) return;
     const isFine = status !== 400 || made.sent;
-    this.#must(isFine, "a new passkey is taken up", () => id);
+    this.#must(isFine, "a new passkey is registered", () => id);
     made.sent = true;
     if (status === 200) made.taken = true;
   }
@@ -115,7 +115,7 @@ export class PasskeysAudit {
   /** An answer to a challenge has let somebody in. */
   letIn(id: string, challenge: string): void {
     const answer = `${id} ${challenge}`;
-    this.#must(!this.#used.has(answer), "a passkey's answer counts once", () => answer);
+    this.#must(!this.#used.has(answer), "a passkey response counts once", () => answer);
     this.#used.add(answer);
   }
 
@@ -128,18 +128,18 @@ export class PasskeysAudit {
 
   /** What came of one that is used in calm weather, again and again. */
   cameBack(id: string, isLetIn: boolean): void {
-    this.#must(isLetIn, "a passkey that was taken up lets its person in", () => id);
+    this.#must(isLetIn, "a registered passkey opens its wallet", () => id);
   }
 
   /** What came of an answer that is sent long after it was asked for, or of a stranger's. */
   mustNotCount(status: number | null, what: string): void {
-    this.#must(status !== 200, "what a passkey was not asked for does not count", () => what);
+    this.#must(status !== 200, "an unrequested passkey response does not count", () => what);
   }
 
   /** What came of a device's question that has signed out the others of its person. */
   mustBeKnown(status: number | null, cookie: string): void {
     const isKnown = status === null || status === 200 || status >= 500;
-    this.#must(isKnown, "the device that signs the others out stays known", () => cookie);
+    this.#must(isKnown, "the device that signs out the others stays known", () => cookie);
   }
 
   /** What was taken up is kept, and what was removed does not come again. */
@@ -149,7 +149,7 @@ export class PasskeysAudit {
       this.#must(isGone, "a passkey that is removed stays away", () => id);
     }
     for (const id of this.taken()) {
-      this.#must(this.#stored.has(id), "a passkey that was taken up is kept", () => id);
+      this.#must(this.#stored.has(id), "a registered passkey is kept", () => id);
     }
   }
 

@@ -41,7 +41,7 @@ export class RedeliveryAudit {
     const goesOn = before.status === "running" && job.from >= before.from;
     const counts = job.redelivered - before.redelivered <= this.#reopened;
     const about = () => `${JSON.stringify(before)} -> ${JSON.stringify(job)}`;
-    this.#violations.must(goesOn, "a redelivery goes forward, to one end", about);
+    this.#violations.must(goesOn, "a redelivery only moves forward, to one end", about);
     this.#violations.must(counts, "a redelivery counts what it does", about);
   }
 
@@ -59,6 +59,6 @@ export class RedeliveryAudit {
 
   atTheEnd(): void {
     const [left] = this.#owed;
-    this.#violations.must(!left, "what failed is delivered again", () => JSON.stringify(left));
+    this.#violations.must(!left, "failed deliveries are redelivered", () => JSON.stringify(left));
   }
 }

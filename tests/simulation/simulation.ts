@@ -68,7 +68,7 @@ export async function runSeed(seed: number, seams: Seams = {}): Promise<SeedResu
   const unhandled = (event: PromiseRejectionEvent) => {
     event.preventDefault();
     const why = () => `nobody waits for ${event.reason?.stack ?? event.reason}`;
-    violations.must(false, "the service has no fault of its own", why);
+    violations.must(false, "the service has no internal error", why);
   };
   globalThis.addEventListener("unhandledrejection", unhandled);
   try {
@@ -121,7 +121,7 @@ async function simulate({ seed, seams, timeline, violations }: Begun): Promise<S
     },
     log(process, level, event, fields) {
       if (level === "error" && event === "request" && fields?.status === 500) {
-        violations.must(false, "the service has no fault of its own", () => String(fields.cause));
+        violations.must(false, "the service has no internal error", () => String(fields.cause));
       }
       if (level !== "info") timeline.trace.note(timeline.elapsed, `${process} ${level} ${event}`);
     },

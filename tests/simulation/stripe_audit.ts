@@ -29,7 +29,7 @@ export class StripeAudit {
     const fine = answer === null || answer.status === 200 || answer.status === 503 ||
       (answer.status === 403 && JSON.stringify(answer.body).includes("user_being_forgotten"));
     const about = () => `${JSON.stringify(event)}: ${JSON.stringify(answer)}`;
-    this.#violations.must(fine, "what Stripe tells is taken", about);
+    this.#violations.must(fine, "Stripe's events are accepted", about);
   }
 
   atTheEnd(store: MemoryStore): void {
@@ -58,8 +58,8 @@ export class StripeAudit {
     const short = back.reduce((sum, { shortfall }) => sum + fromDecimal(shortfall), 0n);
     const told = BigInt(payment.centsBack - payment.centsWon) * unitsPerCent;
     const due = told < whole ? told : whole;
-    must(taken + short >= due, "what Stripe pays back is taken back, or recorded as short");
-    must(taken <= due, "what was taken is given back when Stripe has it again");
-    must(taken + short <= due, "what was short is no longer due when Stripe has it again");
+    must(taken + short >= due, "a Stripe refund is taken back, or recorded as a shortfall");
+    must(taken <= due, "what was taken is reinstated");
+    must(taken + short <= due, "a shortfall is no longer due after a reinstatement");
   }
 }

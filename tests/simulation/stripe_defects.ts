@@ -5,7 +5,7 @@ import { accountTx, type Defect, lacks, writing } from "./defect_seams.ts";
 /** Defects in what becomes of payments at Stripe. */
 export const stripeDefects: readonly Defect[] = [
   {
-    name: "a paid session is booked for each event that tells of it",
+    name: "a paid session is recorded for each event about it",
     install: accountTx("put", (inner) =>
       function (key, value) {
         const isSession = key[0] === "idempotency" && String(key[3]).startsWith("stripe:cs_");
@@ -14,12 +14,12 @@ export const stripeDefects: readonly Defect[] = [
     seedsMax: 10,
   },
   {
-    name: "what Stripe pays back before its payment is booked is forgotten",
+    name: "a refund before its payment is recorded is forgotten",
     seams: writing((write) => lacks(write, "stripe_reversal")),
     seedsMax: 10,
   },
   {
-    name: "what Stripe pays back and cannot be taken back is not recorded",
+    name: "a refund that cannot be taken back is not recorded",
     install: accountTx("debit", (inner) =>
       function (amount, entry, origin) {
         const isBack = entry.kind === "refund";
@@ -28,7 +28,7 @@ export const stripeDefects: readonly Defect[] = [
     seedsMax: 20,
   },
   {
-    name: "what was short stays so when Stripe has it again",
+    name: "a shortfall stays due after a reinstatement",
     install: accountTx("credit", (inner) =>
       function (amount, entry, origin) {
         return inner.call(this, amount, entry, origin);
@@ -36,7 +36,7 @@ export const stripeDefects: readonly Defect[] = [
     seedsMax: 200,
   },
   {
-    name: "what is told of a payment since is forgotten each time",
+    name: "the changes of a payment are forgotten each time",
     seams: writing((write) => {
       const isNew = write.sets.some(({ value }) => decodeUtf8(value)?.includes("stripe:cs_"));
       return isNew ? write : lacks(write, "stripe_payment");

@@ -60,7 +60,7 @@ export class TrimAudit {
     const about = () => `${id}: ${JSON.stringify(delivery)}`;
     const isOld = timeOfId(String(id)) < this.#now() - retentionDays * dayMs + this.#toleranceMs;
     const hasEnded = delivery !== undefined && delivery.status !== "pending";
-    this.#violations.must(isOld && hasEnded, "only what is old and has ended is removed", about);
+    this.#violations.must(isOld && hasEnded, "only old and ended records are removed", about);
     this.#deliveries.delete(String(id));
   }
 
@@ -68,7 +68,7 @@ export class TrimAudit {
   atTheEnd(store: MemoryStore): void {
     for (const name of passing) {
       const [left] = store.list({ prefix: [name], limit: 1 });
-      this.#violations.must(!left, "what is old is removed", () => JSON.stringify(left?.key));
+      this.#violations.must(!left, "old records are removed", () => JSON.stringify(left?.key));
     }
   }
 }

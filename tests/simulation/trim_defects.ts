@@ -11,14 +11,14 @@ const behindAll = (end: Key = []): Key => [...end.slice(0, -1), "~"];
 /** Defects in how what is old is removed. */
 export const trimDefects: readonly Defect[] = [
   {
-    name: "what is old is not removed",
+    name: "old records are not removed",
     seams: listing((options, kv) =>
       isTrims(options, "log") ? Promise.resolve([]) : kv.list(options)
     ),
     seedsMax: 5,
   },
   {
-    name: "what has ended is removed at once",
+    name: "ended deliveries are removed at once",
     seams: listing((options, kv) =>
       kv.list(isTrims(options, "log") ? { ...options, end: behindAll(options.end) } : options)
     ),

@@ -19,7 +19,7 @@ function readAs(wrong: Partial<Authorization>): Seams {
 /** Defects in what people allow, and what is taken of their wallets. */
 export const walletDefects: readonly Defect[] = [
   {
-    name: "what is taken of a wallet is not counted",
+    name: "what is taken from a wallet is not counted",
     install: accountTx("put", (inner) =>
       function (key, value) {
         if (key[0] !== "authorization") inner.call(this, key, value);
@@ -27,24 +27,24 @@ export const walletDefects: readonly Defect[] = [
     seedsMax: 10,
   },
   {
-    name: "a wallet's cap is for each answer, not for a day",
+    name: "a wallet's cap applies to each response, not to a day",
     install: available(function () {
       return availableIn(this.account);
     }),
     seedsMax: 80,
   },
   {
-    name: "whether leave to spend has ended is not looked at",
+    name: "an ended authorization is not refused",
     seams: readAs({ status: "active" }),
     seedsMax: 20,
   },
   {
-    name: "a link decides as often as it is pressed",
+    name: "a link decides as often as it is submitted",
     seams: readAs({ decidedAt: 0 }),
     seedsMax: 60,
   },
   {
-    name: "a person's leave is written on one that may be stale",
+    name: "an authorization is written on a row that may be stale",
     seams: withoutChecks(is("authorization")),
     seedsMax: 60,
   },

@@ -52,7 +52,11 @@ export class WalletsAudit {
     const { id, connectionId } = hold;
     if (connectionId === null) return;
     this.#holds.set(id, hold);
-    this.#must(this.#active.has(connectionId), "no wallet is spent of without leave", () => id);
+    this.#must(
+      this.#active.has(connectionId),
+      "no wallet is charged without an authorization",
+      () => id,
+    );
   }
 
   /** The entries of the write, once all of them are known. */
@@ -71,7 +75,7 @@ export class WalletsAudit {
       const about = () => `${JSON.stringify(entry)} ${JSON.stringify(decided)}`;
       if (kind === "charge") {
         const allowed = decided?.personId === owner && this.#active.has(decided.connectionId);
-        this.#must(allowed, "no wallet is spent of without leave", about);
+        this.#must(allowed, "no wallet is charged without an authorization", about);
       }
       // What began before a payer gave way to another one is still theirs.
       const payer = payersOf(decided).find(({ connectionId }) => connectionId === connection);

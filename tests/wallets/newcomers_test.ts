@@ -16,7 +16,7 @@ async function cutOff(world: World, user = "ada") {
 }
 
 const ends = async (device: Device) =>
-  (await device.get("/wallet")).html.includes("This device knows no wallet");
+  (await device.get("/wallet")).html.includes("This device has no wallet");
 
 Deno.test("newcomers: a person who misses the response has the wallet, and can send the form again", async () => {
   using world = await sharedWorld();
@@ -121,7 +121,7 @@ Deno.test("newcomers: a late page does not replace a wallet, and leaving forgets
   const { html } = await device.get("/wallet");
   assert.match(html, /As <bdi>ada/);
   assert.match(html, /As <bdi>bob/);
-  assert.equal(await ends(late), true, "nobody was made of it");
+  assert.equal(await ends(late), true, "no wallet was created with it");
   const { device: second } = await cutOff(world, "eve");
   second.cookie = device.cookie;
   await second.post("/wallet", { action: "leave", confirmed: "yes" });
