@@ -183,7 +183,7 @@ Deno.test("farebox: invalid usage exits with 2, and tells what to type", async (
   );
   const help = await runFarebox(["--help"], at);
   assertEnds(help, 0, /^$/);
-  assert.match(help.printed, /Exit codes:\n {2}0 {2}done\n {2}1 .*\n {2}2 .*\n {2}3 /);
+  assert.match(help.printed, /Exit codes:\n {2}0 {2}success\n {2}1 .*\n {2}2 .*\n {2}3 /);
 });
 
 Deno.test("farebox: a refusal exits with 1, an unreachable service with 3, and each tells why", async () => {
@@ -221,7 +221,7 @@ Deno.test("farebox: a refusal exits with 1, an unreachable service with 3, and e
   for (const sent of ['{"status":"ok"}', '{"projects":{}}', '{"projects":[1]}', "[]", "<html>"]) {
     other.answer = () => new Response(sent);
     const ran = await runFarebox(["projects", "list"], { folder: folder.path, url: other.url });
-    assertEnds(ran, 3, /^The server at \S+ is not Farebox: it sent (no JSON|JSON without).*\n$/);
+    assertEnds(ran, 3, /^The server at \S+ is not Farebox: it sent (not a JSON object|JSON without).*\n$/);
   }
   await fileSettings(farebox, folder.path);
 });
