@@ -221,7 +221,11 @@ Deno.test("farebox: a refusal exits with 1, an unreachable service with 3, and e
   for (const sent of ['{"status":"ok"}', '{"projects":{}}', '{"projects":[1]}', "[]", "<html>"]) {
     other.answer = () => new Response(sent);
     const ran = await runFarebox(["projects", "list"], { folder: folder.path, url: other.url });
-    assertEnds(ran, 3, /^The server at \S+ is not Farebox: it sent (not a JSON object|JSON without).*\n$/);
+    assertEnds(
+      ran,
+      3,
+      /^The server at \S+ is not Farebox: it sent (not a JSON object|JSON without).*\n$/,
+    );
   }
   await fileSettings(farebox, folder.path);
 });

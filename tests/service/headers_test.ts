@@ -37,7 +37,8 @@ Deno.test("headers: a browser may call chat and models from any origin, after a 
     assert.equal(response.headers.get("access-control-allow-origin"), "*", path);
     const methods = response.headers.get("access-control-allow-methods") ?? "";
     assert.match(methods, /POST/, path);
-    // A wildcard does not cover Authorization (https://fetch.spec.whatwg.org/#http-new-header-syntax).
+    // A wildcard does not cover Authorization
+    // (https://fetch.spec.whatwg.org/#http-new-header-syntax).
     const headers = response.headers.get("access-control-allow-headers")?.toLowerCase() ?? "";
     assert.match(headers, /authorization/, path);
     assert.equal(response.headers.get("access-control-allow-credentials"), null, path);

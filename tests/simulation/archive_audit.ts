@@ -4,13 +4,15 @@ import type { Project } from "../../src/projects/schema.ts";
 import type { Write } from "../../src/store/kv.ts";
 import type { Violations } from "./violations.ts";
 
-/** Refused once a project is archived; what was paid, used, given back or forfeited is booked. */
+/**
+ * Refused once a project is archived; payments, usage, reinstatements and forfeits are recorded.
+ */
 const refusedKinds: readonly Entry["kind"][] = ["deposit", "charge", "trial"];
 
-/** Follows which projects are archived: these take nothing new, and stay archived. */
+/** Tracks which projects are archived: these take nothing new, and stay archived. */
 export class ArchiveAudit {
   readonly #archived = new Set<string>();
-  /** By the write that lands just now: what else is in it may have come before. */
+  /** Archived by the current write: its other rows may have come before. */
   #archiving: string[] = [];
   readonly #violations: Violations;
 
@@ -18,7 +20,7 @@ export class ArchiveAudit {
     this.#violations = violations;
   }
 
-  /** One write that has landed; before its entries and holds are looked at. */
+  /** Called with each write that has landed, before its entries and holds. */
   landed({ sets }: Write): void {
     for (const id of this.#archiving) this.#archived.add(id);
     this.#archiving = [];
@@ -31,14 +33,14 @@ export class ArchiveAudit {
     }
   }
 
-  /** An entry that has just been booked. */
+  /** Called with each new entry. */
   booked(projectId: string, entry: Entry): void {
     const { kind, metadata } = entry;
     const isOld = metadata?.source === "stripe" || metadata?.reason === "forfeited";
     if (refusedKinds.includes(kind) && !isOld) this.#mustBeOpen(projectId, JSON.stringify(entry));
   }
 
-  /** A hold that has just been placed. */
+  /** Called with each new hold. */
   held(projectId: string, holdId: string): void {
     this.#mustBeOpen(projectId, holdId);
   }

@@ -13,7 +13,7 @@ import { PricesAudit } from "./prices_audit.ts";
 import type { Violations } from "./violations.ts";
 import { WalletsAudit } from "./wallets_audit.ts";
 
-/** One account as its writes so far make it. */
+/** One account as its writes so far have left it. */
 interface Books {
   name: string;
   balance: bigint;
@@ -22,7 +22,7 @@ interface Books {
   holds: Set<string>;
 }
 
-/** Follows every write of money as it lands, and keeps books of its own. */
+/** Tracks every write of money as it lands, and keeps its own ledger. */
 export class BooksAudit {
   readonly entries = new Map<string, Entry>();
   readonly #prices = new PricesAudit();
@@ -34,7 +34,7 @@ export class BooksAudit {
   readonly #refunded = new Map<string, bigint>();
   readonly #endedHolds = new Set<string>();
   readonly #charged = new Set<string>();
-  /** By user: what ended holds charged that no usage tells of. */
+  /** By user: what expired holds charged without a usage. */
   readonly #expired = new Map<string, bigint>();
   readonly #model: ModelServer;
   readonly #violations: Violations;
@@ -47,7 +47,7 @@ export class BooksAudit {
     this.#wallets = new WalletsAudit(violations);
   }
 
-  /** One write that has landed. */
+  /** Called with each write that has landed. */
   landed(write: Write): void {
     const { sets } = write;
     this.#prices.landed(write);
@@ -86,7 +86,7 @@ export class BooksAudit {
     }
   }
 
-  /** In their order; one that is there already is written again only for who is forgotten. */
+  /** In order; an existing entry is only written again for an erased user. */
   #newEntries({ sets }: Write): { owner: string; entry: Entry }[] {
     const made: { owner: string; entry: Entry }[] = [];
     for (const { key, value } of sets) {
@@ -99,7 +99,7 @@ export class BooksAudit {
     return made.sort((one, other) => one.entry.seq - other.entry.seq);
   }
 
-  /** The account of who is forgotten goes on under another name, whole; the old one is closed. */
+  /** An erased user's account continues under another name as a whole; the old one is closed. */
   #move([, owner = "", to = ""]: Key, from: string, { sets }: Write): void {
     const name = `${owner} ${to}`;
     if (this.#accounts.has(name)) return;
@@ -114,7 +114,7 @@ export class BooksAudit {
     this.#must(isClosed, "an erased user has one account", () => name);
   }
 
-  /** Reads everything that is stored, and adds it up anew. */
+  /** Reads everything that is stored, and adds it up again. */
   atTheEnd(store: MemoryStore): void {
     const byAccount = new Map<string, Entry[]>();
     for (const { key, value } of store.list({ prefix: ["entry"], limit: 100_000 })) {
@@ -221,7 +221,7 @@ export class BooksAudit {
       ? call.reported?.input === input && call.reported.output === outputTokens
       : input <= call.promptBytes && outputTokens <= call.producedBytes;
     this.#must(fair, "a charge is within what the upstream's usage allows", about);
-    // A piece that came as the answer was cut may have been left unread.
+    // A chunk that arrived as the response was cut may not have been read.
     const used = { input, output: outputTokens, mayCostFee: call.producedBytes > 0 };
     const asPriced = this.#prices.isDue(entry.id.replace(/^act_/, "req_"), dueOf(entry), used);
     this.#must(asPriced, "a charge and its shortfall are the cost at its hold's price", about);
@@ -264,9 +264,7 @@ export class BooksAudit {
     books.holds = after;
   }
 
-  /**
-   * What expired holds charged, an answer each, is no more than the answers that nobody settled.
-   */
+  /** Expired holds charge, one call each, no more than the calls that were never settled. */
   #boundExpired(): void {
     const unsettled = new Map<string, bigint>();
     for (const call of this.#model.calls.values()) {
@@ -306,7 +304,7 @@ function add(sums: Map<string, bigint>, name: string, amount: bigint): void {
   sums.set(name, (sums.get(name) ?? 0n) + amount);
 }
 
-/** What an entry took and what it could not. */
+/** What an entry took, and what it could not take. */
 function dueOf({ delta, shortfall }: Entry): bigint {
   return fromDecimal(shortfall) - fromDecimal(delta);
 }

@@ -13,7 +13,7 @@ export interface Project {
   users: string[];
   /** Whether its money is in people's wallets. */
   shared: boolean;
-  /** Ids of its active subscriptions, as far as their making was acknowledged. */
+  /** Ids of its active subscriptions, as far as their creation was acknowledged. */
   subscriptions: string[];
   /** Whether its archiving was acknowledged. */
   archived: boolean;
@@ -23,7 +23,7 @@ interface CallersOptions {
   timeline: Timeline;
   claims: ClaimsAudit;
   violations: Violations;
-  /** A process that lives; null when none does. */
+  /** Returns a process that is alive; null when there is none. */
   living(): Process | null;
 }
 
@@ -31,7 +31,7 @@ type Answered = { status: number; headers: Headers; body: Record<string, unknown
 
 const messages = [{ role: "user", content: "How many words do you know?" }];
 
-/** Everyone who calls the service: what they ask for, how they try again, when they leave. */
+/** All callers of the service: what they request, how they retry, when they disconnect. */
 export class Callers {
   calls = 0;
   underWay = 0;
@@ -41,7 +41,7 @@ export class Callers {
     this.#options = options;
   }
 
-  /** Calls once; null when the connection broke, or there was nobody to connect to. */
+  /** Sends one request; null when the connection broke, or there was no process. */
   async call(
     path: string,
     { method = "POST", key, body, headers = {} }: {
@@ -59,7 +59,7 @@ export class Callers {
     return { status: response.status, headers: response.headers, body: JSON.parse(text ?? "") };
   }
 
-  /** Opens one of the pages, or sends its form; the answer's headers, or null as with `call`. */
+  /** Opens a page, or sends its form; returns the response's headers, or null as for `call`. */
   async visit(
     path: string,
     { form = null, cookie }: { form?: Record<string, string> | null; cookie: string | null },
@@ -79,7 +79,7 @@ export class Callers {
     return response?.headers ?? null;
   }
 
-  /** A process that lives: as a load balancer does, waits a while for one. */
+  /** Returns a process that is alive; like a load balancer, waits a while for one. */
   async #connect(): Promise<Process | null> {
     const { timeline, living } = this.#options;
     for (let tries = 0; tries < 40; tries++) {
@@ -126,7 +126,7 @@ export class Callers {
     return response;
   }
 
-  /** A deposit, charge or refund: under a key, it is tried until its outcome is known. */
+  /** A deposit, charge or refund: with a key, it is repeated until its outcome is known. */
   async money(
     project: Project,
     wish: {
@@ -135,7 +135,7 @@ export class Callers {
       amount: bigint | null;
       activityId?: string;
       keyed: boolean;
-      /** Another claim's key, used again for this. */
+      /** Another claim's key, reused for this one. */
       usedKey?: string;
     },
   ): Promise<void> {
@@ -171,7 +171,7 @@ export class Callers {
     this.#end(claim);
   }
 
-  /** Whole chats under a key are tried again too; others are asked once. */
+  /** Complete chats with a key are repeated too; others are sent once. */
   async chat(project: Project, user: string, { keyed }: { keyed: boolean }): Promise<void> {
     const { timeline, claims } = this.#options;
     const idempotencyKey = keyed ? `key-${claims.claims.length + 1}` : null;
@@ -203,7 +203,7 @@ export class Callers {
     return name;
   }
 
-  /** A stream, read to its end or left in the middle. */
+  /** A stream, read to its end or abandoned in the middle. */
   async stream(project: Project, user: string): Promise<void> {
     const { timeline, claims } = this.#options;
     const claim = openChat(claims, project, { user, idempotencyKey: null });
@@ -247,12 +247,12 @@ export class Callers {
       if (read === died) return { kind: "unknown" };
       if (read.done) break;
       text += decoder.decode(read.value, { stream: true });
-      // Some read slowly.
+      // Some callers read slowly.
       if (timeline.chance(0.1)) await timeline.pause(timeline.between(1, 400));
     }
     if (response.headers.has("x-service-paywall")) return { kind: "refused" };
     const activityId = response.headers.get("x-service-activity-id") ?? "";
-    // What ends without [DONE] ends with an error: what was produced before it may be charged.
+    // A stream without [DONE] ends with an error: what was produced before may be charged.
     if (!text.endsWith("data: [DONE]\n\n")) return { kind: "unknown" };
     return { kind: "booked", activityId, amount: /"cost":"([\d.]+)"/.exec(text)?.[1] ?? null };
   }
@@ -264,12 +264,12 @@ export class Callers {
       if (tries > 0) await timeline.pause(timeline.between(5, 3_000));
       const outcome = await attempt();
       claims.told(claim, outcome);
-      // Now and then what is known is asked again.
+      // Now and then a completed request is repeated.
       if (outcome.kind !== "unknown" && !timeline.chance(0.1)) return;
     }
   }
 
-  /** Something that an operator does. */
+  /** An action of an operator. */
   operate(method: string, path: string, body: unknown): Promise<Answered | null> {
     return this.call(`/v1/admin/projects${path}`, { method, key: adminKey, body });
   }

@@ -2,33 +2,35 @@ import { absoluteAmount, type Entry } from "../../src/ledger/entry.ts";
 import type { BooksAudit } from "./books_audit.ts";
 import type { Violations } from "./violations.ts";
 
-/** What a caller was told of one try. */
+/** The response that a caller got to one attempt. */
 export type Outcome =
-  /** 200, and what it says of the entry; `amount` is null where the answer does not say. */
+  /**
+   * 200, and what it states about the entry; `amount` is null where the response does not state it.
+   */
   | { kind: "booked"; activityId: string; amount: string | null }
-  /** 200, and that nothing was taken. */
+  /** 200, and nothing was taken. */
   | { kind: "refused" }
   | { kind: "failed"; status: number }
-  /** 503, a broken connection, or a caller who left: it may have happened or not. */
+  /** 503, a broken connection, or a caller who disconnected: the outcome is unknown. */
   | { kind: "unknown" };
 
-/** One thing that a caller wants, in as many tries as it takes. */
+/** One operation that a caller wants, in as many attempts as it takes. */
 export interface Claim {
   n: number;
   kind: "deposit" | "charge" | "refund" | "chat";
   projectId: string;
   user: string;
   idempotencyKey: string | null;
-  /** Whether it is something new, wanted of a project that was archived before. */
+  /** Whether it is a new operation on a project that was archived before. */
   afterEnd: boolean;
-  /** Of a chat: the ids of its tries. */
+  /** For a chat: the ids of its attempts. */
   requestIds: string[];
   outcomes: Outcome[];
-  /** Whether its caller has given up, or knows. */
+  /** Whether its caller has given up, or knows the outcome. */
   ended: boolean;
 }
 
-/** Compares what callers were told with what is in the books. */
+/** Compares the responses that callers got with the ledger. */
 export class ClaimsAudit {
   readonly claims: Claim[] = [];
   readonly #books: BooksAudit;
@@ -46,12 +48,12 @@ export class ClaimsAudit {
     return opened;
   }
 
-  /** Whether something is still wanted for this user. */
+  /** Whether an operation for this user is still under way. */
   isBusy(user: string): boolean {
     return this.claims.some((claim) => claim.user === user && !claim.ended);
   }
 
-  /** What a caller has just been told: what is acknowledged is durable by then. */
+  /** Called with a caller's response: what is acknowledged must be durable by then. */
   told(claim: Claim, outcome: Outcome): void {
     const isKnown = claim.outcomes.some(({ kind }) => kind === "booked");
     claim.outcomes.push(outcome);
@@ -63,7 +65,7 @@ export class ClaimsAudit {
     this.#must(known, "an acknowledged operation is durable", () => JSON.stringify(claim));
   }
 
-  /** With the reason; or for want of money, by settings of a second ago. */
+  /** With this reason; or for lack of money, by settings that are a second old. */
   #mustBeRefused(claim: Claim, outcome: Outcome): void {
     const saysWhy = claim.kind === "chat" || outcome.kind !== "failed" || outcome.status === 403;
     const isRefused = outcome.kind !== "booked" && saysWhy;

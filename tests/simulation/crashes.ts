@@ -3,17 +3,14 @@ import type { Process } from "./process.ts";
 import type { Holder } from "./store_line.ts";
 import type { Timeline } from "./timeline.ts";
 
-/** When in its work a process dies. */
+/** The moment of a process's death. */
 type Death = "at once" | "before a commit" | "after a commit" | "in a stream" | "in a forgetting";
 const deaths: readonly Death[] = ["at once", "before a commit", "after a commit", "in a stream"];
 
 const restartMinMs = 20;
 const restartMaxMs = 12_000;
 
-/**
- * Keeps as many processes running as there should be, lets them die as planned, and starts new
- * ones.
- */
+/** Keeps a number of processes running, kills them as planned, and starts new ones. */
 export class Crashes {
   count = 0;
   readonly #timeline: Timeline;
@@ -42,7 +39,7 @@ export class Crashes {
     for (const slot of this.#slots.keys()) await this.#fill(slot);
   }
 
-  /** A process that lives, or null. */
+  /** Returns a process that is alive, or null. */
   living(): Process | null {
     const living = this.#slots.filter((process) => process !== null);
     return living.length > 0 ? this.#timeline.pick(living) : null;
@@ -52,7 +49,7 @@ export class Crashes {
     return this.#slots.every((process) => process !== null);
   }
 
-  /** So many deaths within this time from now, in any moment of their victims' work. */
+  /** Plans this many deaths within this time, at any moment of their work. */
   plan(count: number, withinMs: number): void {
     this.#planned = count;
     for (let n = 0; n < count; n++) {
@@ -66,12 +63,12 @@ export class Crashes {
     }
   }
 
-  /** One more, for whoever forgets a user next, in the middle of that. */
+  /** Plans another death for the next erasure, in the middle of it. */
   planForgetting(): void {
     this.#armed.push("in a forgetting");
   }
 
-  /** Those that are still to come happen now, as soon as there is somebody to die. */
+  /** Pending deaths happen now, as soon as a process is alive. */
   async finish(): Promise<void> {
     this.#disarm();
     while (this.count < this.#planned) {
@@ -82,7 +79,7 @@ export class Crashes {
     this.#disarm();
   }
 
-  /** A forgetting may be yet to come, and is cut then. */
+  /** An erasure may still come, and is interrupted then. */
   #disarm(): void {
     this.#armed = this.#armed.filter((death) => death === "in a forgetting");
   }
@@ -97,13 +94,13 @@ export class Crashes {
   #strike(death: Death, holder: Holder): void {
     const at = this.#armed.indexOf(death);
     const victim = this.#slots.find((process) => process?.is(holder));
-    // Not always at the first chance, or only what is frequent would ever be cut.
+    // Not always at the first opportunity, or only frequent moments would ever be interrupted.
     if (at < 0 || !victim || !this.#timeline.chance(0.2)) return;
     this.#armed.splice(at, 1);
     this.#kill(victim);
   }
 
-  /** One clean stop within this time, and a new process in its place. */
+  /** Plans one clean stop within this time, and a new process in its place. */
   planLeave(withinMs: number): void {
     this.#timeline.after(this.#timeline.between(0, withinMs), async () => {
       const leaver = this.living();
@@ -111,7 +108,7 @@ export class Crashes {
       const slot = this.#slots.indexOf(leaver);
       this.#slots[slot] = null;
       await leaver.leave();
-      // What it did not end in time is as after a crash.
+      // What it did not complete in time is as after a crash.
       this.#onDeath();
       this.#fill(slot);
     });

@@ -12,7 +12,7 @@ import {
 
 type Opaque = { bytes: Uint8Array };
 
-/** What the service uses of WebCrypto, as plain functions of the same results. */
+/** The parts of WebCrypto that the service uses, as synchronous functions with the same results. */
 const plain = {
   async importKey(format: string, key: Uint8Array | JsonWebKey): Promise<Opaque> {
     if (key instanceof Uint8Array) return { bytes: key };
@@ -58,7 +58,7 @@ const plain = {
     signature: Uint8Array,
     data: Uint8Array,
   ) {
-    // A passkey's: always on Ed25519, where the same key and data give the same signature.
+    // A passkey's signature: Ed25519, where the same key and data give the same signature.
     if (algorithm !== "HMAC") {
       const publicKey = { key: Buffer.from(key.bytes), format: "der", type: "spki" } as const;
       return verify(null, data, publicKey, signature);
@@ -75,8 +75,8 @@ function bytesOf(source: BufferSource): Uint8Array {
 }
 
 /**
- * WebCrypto works on threads and answers when it likes; in a simulation nothing may. Puts what
- * needs no more than a turn in its place, until the returned function is called.
+ * WebCrypto works on threads and completes at any time, which a simulation cannot allow. Replaces
+ * it by functions that complete within a turn, until the returned function is called.
  */
 export function withoutThreads(): () => void {
   const names = Object.keys(plain);

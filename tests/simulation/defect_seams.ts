@@ -3,13 +3,13 @@ import type { Committer } from "../../src/store/commit.ts";
 import type { Key, Kv, ListOptions, Row, Write } from "../../src/store/kv.ts";
 import type { Seams } from "./process.ts";
 
-/** A fault put in on purpose, at a seam of the service and never inside of it. */
+/** A planted defect, at a seam of the service and never inside of it. */
 export interface Defect {
   name: string;
   seams?: Seams;
-  /** Changes something that all processes share; the returned function takes that back. */
+  /** Changes something that all processes share; the returned function undoes it. */
   install?: () => () => void;
-  /** Most seeds in which it has to be found. */
+  /** The most seeds within which it must be found. */
   seedsMax: number;
 }
 
@@ -18,7 +18,7 @@ export function writing(change: (write: Write) => Write): Seams {
   return { kv: (kv) => ({ ...kv, atomic: (write) => kv.atomic(change(write)) }) };
 }
 
-/** Writes without what some of their checks say. */
+/** Writes without some of their checks. */
 export function withoutChecks(of: (key: Key) => boolean): Seams {
   return writing((write) => ({ ...write, checks: write.checks.filter(({ key }) => !of(key)) }));
 }
@@ -34,12 +34,12 @@ export function reading(change: (row: Row) => Row): Seams {
   };
 }
 
-/** Does something else in place of a listing. */
+/** Replaces a listing. */
 export function listing(change: (options: ListOptions, kv: Kv) => ReturnType<Kv["list"]>): Seams {
   return { kv: (kv) => ({ ...kv, list: (options) => change(options, kv) }) };
 }
 
-/** Does something else in place of a commit. */
+/** Replaces a commit. */
 export function committing(
   commit: (inner: Committer, write: Write) => ReturnType<Committer["commit"]>,
 ) {
@@ -52,7 +52,7 @@ export function committing(
   } satisfies Seams;
 }
 
-/** Replaces a method of every draft by what `make` makes of it. */
+/** Replaces a method of every account transaction by what `make` returns. */
 export function accountTx<Name extends "put" | "takeHold" | "credit" | "debit" | "emit" | "finish">(
   name: Name,
   make: (
@@ -67,7 +67,7 @@ export function accountTx<Name extends "put" | "takeHold" | "credit" | "debit" |
   };
 }
 
-/** What is available, in place of what there is. */
+/** Returns what is available, in place of the balance. */
 export function available(get: (this: AccountTx) => bigint): () => () => void {
   return () => {
     const inner = Object.getOwnPropertyDescriptor(AccountTx.prototype, "available");
@@ -84,5 +84,5 @@ export const lacks = (write: Write, name: string): Write => ({
   sets: write.sets.filter(({ key }) => key[0] !== name),
 });
 
-/** Whether this id is one of those that a defect concerns: one in eight. */
+/** Whether this id is one of those that a defect affects: one in eight. */
 export const isConcerned = (id: string) => "0123".includes(id.at(-1) ?? "");

@@ -26,7 +26,7 @@ import { walletDefects } from "./wallet_defects.ts";
 
 const isMarker = ([name]: Key) => name === "commit";
 
-/** After a result, writes it once more, as one more try. */
+/** Writes a result once more, as another attempt. */
 async function countTwice(inner: Committer, write: Write): Promise<string | null> {
   const version = await inner.commit(write);
   for (const { key, value } of version === null ? [] : write.sets) {
@@ -39,13 +39,13 @@ async function countTwice(inner: Committer, write: Write): Promise<string | null
   return version;
 }
 
-/** Says that it has landed, and then sends it. */
+/** Reports the write as landed, and then sends it. */
 function boast(inner: Committer, write: Write): Promise<string | null> {
   inner.commit(write).catch(() => {});
   return Promise.resolve("00000000000000000000");
 }
 
-/** Every defect that the simulation is known to find. */
+/** Every defect that the simulation must find. */
 export const defects: readonly Defect[] = [
   {
     name: "no write checks anything but its marker",

@@ -20,29 +20,32 @@ const entryEvents: Record<Entry["kind"], string> = {
   trial: "balance.trial.granted",
 };
 
-/** A store's fault this long before may still be what a try was repeated for, in ms. */
+/** A store error this long before an attempt may be the reason for its repetition, in ms. */
 const excuseMs = 45_000;
 
 interface Rules {
   attemptsMax: number;
   backoffBaseMs: number;
-  /** By how much any process's clock may be wrong. */
+  /** How wrong any process's clock may be. */
   clockErrorMaxMs: number;
 }
 
-/** Clocks that differ by more than this take each other's tries for ended, and repeat them. */
+/**
+ * Clocks that differ by more than this make processes take others' attempts for ended, and repeat
+ * them.
+ */
 const clocksAgreeMs = 2_000;
 
-/** Follows events from the writes that cause them to the receivers' own ledgers. */
+/** Tracks events from the writes that cause them to the receivers' own ledgers. */
 export class DeliveriesAudit {
   readonly #store: MemoryStore;
   readonly #receivers: Receivers;
   readonly #violations: Violations;
   readonly #rules: Rules;
-  /** Who was listening when an event landed, by event and subscription. */
+  /** The subscriptions when an event landed, by event and subscription. */
   readonly #expected = new Map<string, { eventId: string; subscriptionId: string }>();
   readonly #deliveries = new Map<string, Delivery>();
-  /** Entries and events that were seen before: what is written again is only renamed. */
+  /** Entries and events that were seen before: writing them again only renames. */
   readonly #known = new Set<string>();
   readonly #redeliveries: RedeliveryAudit;
   readonly #trim: TrimAudit;
@@ -74,12 +77,12 @@ export class DeliveriesAudit {
     return this.#expected.size;
   }
 
-  /** A crash, or a fault of the store: a reason to try again what was tried. */
+  /** A crash, or an error of the store: a reason to repeat an attempt. */
   fault(): void {
     this.#faultAt = this.#now();
   }
 
-  /** Whether nothing is left to deliver again. */
+  /** Whether nothing is left to redeliver. */
   get isQuiet(): boolean {
     return this.#redeliveries.isQuiet;
   }
@@ -127,8 +130,8 @@ export class DeliveriesAudit {
   }
 
   /**
-   * Who listens to it, whichever way this write is read: where it also changes who listens, what
-   * it says of money happened before that or after it.
+   * Its subscriptions, in either reading of this write: if it also changes them, its events may
+   * have happened before or after that.
    */
   #listenersTo(projectId: string, type: string): string[] {
     const { before, after } = this.#projectOf(projectId);
@@ -149,7 +152,7 @@ export class DeliveriesAudit {
     }
   }
 
-  /** An entry's event is written with it, where somebody listens. */
+  /** An entry's event is written with it, if there is a subscriber. */
   #told(owner: string, { id, kind, projectId }: Entry, events: Event[]): void {
     const type = entryEvents[kind];
     if (this.#listenersTo(projectId ?? owner, type).length === 0) return;
@@ -157,7 +160,7 @@ export class DeliveriesAudit {
     this.#must(told, "money emits its event in the same write", () => `${type} of ${id}`);
   }
 
-  /** The end of a project is told of as it comes. */
+  /** The archiving of a project emits its event with the same write. */
   #archived(id: string, events: Event[]): void {
     const { before, after } = this.#projectOf(id);
     if (before.status === after.status || this.#listenersTo(id, "archived").length === 0) return;
@@ -165,7 +168,7 @@ export class DeliveriesAudit {
     this.#must(told, "archiving emits its event in the same write", () => id);
   }
 
-  /** A delivery's new state. */
+  /** Called with a delivery's new state. */
   #moved(after: Delivery): void {
     const before = this.#deliveries.get(after.id);
     this.#deliveries.set(after.id, after);
@@ -184,11 +187,11 @@ export class DeliveriesAudit {
     if (steps === 1) this.#count(after, about);
   }
 
-  /** The result of a try is of one that the receiver knows, and of no other result. */
+  /** The result of an attempt belongs to one that the receiver knows, and to no other result. */
   #count({ id, lastAttempt }: Delivery, about: () => string): void {
     const posts = this.#receivers.posts.get(id) ?? [];
     const begun = posts.filter((one) => !one.counted && one.startedAt === lastAttempt?.at);
-    // By a coarse clock two began at one moment.
+    // By a coarse clock two attempts started at the same time.
     const post = begun.find(({ status }) => status === lastAttempt?.responseCode) ?? begun[0];
     this.#must(post !== undefined, "one result for one attempt", about);
     if (!post) return;
@@ -251,7 +254,7 @@ export class DeliveriesAudit {
     );
   }
 
-  /** Once everything is old. */
+  /** Called once everything is old. */
   atTheVeryEnd(): void {
     this.#trim.atTheEnd(this.#store);
   }

@@ -1,7 +1,7 @@
 import { decodeAccount } from "../../src/ledger/account.ts";
 import { type Defect, isConcerned, listing, writing } from "./defect_seams.ts";
 
-/** Defects in how users are forgotten. */
+/** Defects in the erasure of users. */
 export const forgetDefects: readonly Defect[] = [
   {
     name: "an erasure in progress is not continued",
@@ -41,7 +41,7 @@ export const forgetDefects: readonly Defect[] = [
   },
 ];
 
-/** Rows of that kind stay as they were made. */
+/** Rows of that kind stay unchanged. */
 function neverWrittenAgain(kind: string, { madeWith }: { madeWith: string }) {
   return writing((write) => {
     if (write.sets.some(({ key }) => key[0] === madeWith)) return write;

@@ -6,11 +6,9 @@ import type { Write } from "../../src/store/kv.ts";
 import type { MemoryStore } from "./memory_store.ts";
 import type { Violations } from "./violations.ts";
 
-/**
- * Follows who is forgotten: their entries change in names alone, and in the end nothing names them.
- */
+/** Tracks erased users: their entries only change in names, and in the end nothing names them. */
 export class ForgottenAudit {
-  /** By pseudonym: the users who are being forgotten, or were. */
+  /** By pseudonym: the users who are being erased, or were. */
   readonly #users = new Map<string, string>();
   readonly #violations: Violations;
 
@@ -18,7 +16,7 @@ export class ForgottenAudit {
     this.#violations = violations;
   }
 
-  /** One write that has landed; before its entries are looked at. */
+  /** Called with each write that has landed, before its entries. */
   landed({ sets }: Write): void {
     for (const { key, value } of sets) {
       if (key[0] !== "forget_job") continue;
@@ -28,8 +26,7 @@ export class ForgottenAudit {
   }
 
   /**
-   * An entry is written again: with a pseudonym for who is forgotten, and what their app said of
-   * it.
+   * An entry that is written again: with a pseudonym for the user, and without the app's metadata.
    */
   renamed(known: Entry, entry: Entry): void {
     const isFine = this.#users.get(entry.user) === known.user &&
@@ -38,7 +35,7 @@ export class ForgottenAudit {
     this.#violations.must(isFine, "a recorded entry stays recorded", about);
   }
 
-  /** Nobody comes back by the name of someone who was forgotten: not in a simulation. */
+  /** In a simulation, no one returns under the name of an erased user. */
   atTheEnd(store: MemoryStore): void {
     const users = new Set(this.#users.values());
     if (users.size === 0) return;
@@ -53,7 +50,7 @@ export class ForgottenAudit {
   }
 }
 
-/** Everything but whose it is, and what their app said of it. */
+/** Everything except the user, and what their app provided. */
 function bookedIn(entry: Entry): string {
   return JSON.stringify({ ...entry, user: null, metadata: null, idempotencyKey: null });
 }

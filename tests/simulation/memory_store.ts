@@ -1,6 +1,6 @@
 import type { Key, Kv, ListOptions, Row, Write } from "../../src/store/kv.ts";
 
-/** The limits of one atomic write and one key, as Deno KV 2.9 has them; all in bytes or counts. */
+/** The limits of one atomic write and one key, as in Deno KV 2.9; in bytes or counts. */
 export interface StoreLimits {
   checks: number;
   mutations: number;
@@ -11,7 +11,7 @@ export interface StoreLimits {
   readKeyBytes: number;
 }
 
-/** What a local file of Deno KV allows. */
+/** The limits of a local file of Deno KV. */
 export const denoLimits: StoreLimits = {
   checks: 100,
   mutations: 1_000,
@@ -36,7 +36,7 @@ interface Stored {
 export class MemoryStore {
   readonly limits: StoreLimits;
   readonly kv: Kv;
-  /** Told of every write that lands, before its caller is. */
+  /** Called with every write that lands, before its caller gets the result. */
   onLanded: (write: Write, version: string) => void = () => {};
   readonly #rows = new Map<string, Stored>();
   /** The encoded keys, in order. */
@@ -87,7 +87,7 @@ export class MemoryStore {
     return rows;
   }
 
-  /** All of the write, or null when a check fails; throws when it is beyond a limit. */
+  /** Writes everything, or returns null when a check fails; throws when it exceeds a limit. */
   commit(write: Write): string | null {
     this.#mustBeOpen();
     const { checks, sets, deletes } = this.#encoded(write);
@@ -107,7 +107,7 @@ export class MemoryStore {
     return version;
   }
 
-  /** Where a key is, or would be put. */
+  /** Returns where a key is, or would be inserted. */
   #position(encoded: string): number {
     let low = 0;
     let high = this.#order.length;
@@ -119,7 +119,7 @@ export class MemoryStore {
     return low;
   }
 
-  /** The selector's bounds; what `denoKv` passes on decides, so both ends leave the prefix out. */
+  /** The selector's bounds; what `denoKv` passes on decides, so both ends omit the prefix. */
   #range({ prefix, start, end }: {
     prefix: Key;
     start: Key | undefined;
@@ -146,7 +146,7 @@ export class MemoryStore {
     if (this.#closed) throw new Deno.errors.BadResource("Bad resource ID");
   }
 
-  /** The same with its keys encoded; throws when it is beyond a limit. */
+  /** Returns the same write with its keys encoded; throws when it exceeds a limit. */
   #encoded(write: Write) {
     const { limits } = this;
     if (write.checks.length > limits.checks) {
@@ -186,7 +186,7 @@ export class MemoryStore {
   }
 }
 
-// A buffer of its own for each value costs more than all the rest of a read.
+// A separate buffer for each value would cost more than the rest of a read.
 const poolBytes = 64 * 1024;
 const pooledMax = 4 * 1024;
 let pool = new Uint8Array(poolBytes);
@@ -222,8 +222,9 @@ const plain = /^[\x01-\x7f]*$/;
 const double = new DataView(new ArrayBuffer(8));
 
 /**
- * A key as Deno KV orders it, one character a byte: a text is 0x02, its UTF-8 with 0x00 written as
- * 0x00 0xff, 0x00; a number is 0x21 and its double, big-endian, with the sign made to sort.
+ * Encodes a key in Deno KV's order, one character per byte: a string is 0x02, its UTF-8 with 0x00
+ * written as
+ * 0x00 0xff, 0x00; a number is 0x21 and its double, big-endian, with the sign changed to sort.
  */
 export function encodeKey(key: Key): string {
   let encoded = "";

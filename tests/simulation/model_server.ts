@@ -3,16 +3,16 @@ import type { ScriptedRequest, ScriptedServer } from "../support/scripted_server
 import type { Holder } from "./store_line.ts";
 import type { Timeline } from "./timeline.ts";
 
-/** One call as the model's server knows it: what it may be charged for. */
+/** One call as the upstream knows it: what it may be charged for. */
 export interface ModelCall {
   requestId: string;
   user: string;
   stream: boolean;
-  /** Bytes of the request: no tokenizer makes more tokens of it. */
+  /** Bytes of the request: no tokenizer counts more tokens. */
   promptBytes: number;
-  /** Bytes of output that have left the server. */
+  /** Bytes of output that the upstream has sent. */
   producedBytes: number;
-  /** Tokens as it reports them, once it has. */
+  /** Tokens as the upstream reports them, once it has. */
   reported: { input: number; output: number } | null;
 }
 
@@ -38,14 +38,12 @@ const scenes: readonly [Scene, number][] = [
 const encoder = new TextEncoder();
 const words = "one two three four five six seven eight nine ten ";
 
-/**
- * The model's server: answers, streams, fails and hangs as chance has it, and keeps its own books.
- */
+/** The upstream: responds, streams, fails and hangs at random, and keeps its own ledger. */
 export class ModelServer {
   readonly calls = new Map<string, ModelCall>();
-  /** Told when a piece of a stream is about to reach a process. */
+  /** Called when a chunk of a stream is about to reach a process. */
   onPiece: (holder: Holder) => void = () => {};
-  /** Told of a second call for one request. */
+  /** Called with a second call for one request. */
   onRepeated: (call: ModelCall) => void = () => {};
   readonly #timeline: Timeline;
 
@@ -53,7 +51,7 @@ export class ModelServer {
     this.#timeline = timeline;
   }
 
-  /** The server as one process reaches it. */
+  /** Returns the server as one process reaches it. */
   serve(holder: Holder): ScriptedServer {
     const timeline = this.#timeline;
     return {
@@ -135,7 +133,7 @@ export class ModelServer {
       return new Response("<html>", { headers: { "content-type": "text/html" } });
     }
     const timeline = this.#timeline;
-    // Now and then a server does not keep to what it was told.
+    // Now and then a server ignores the bound.
     const output = timeline.chance(0.04) ? 2 * cap : timeline.whole(1, Math.min(cap, 120));
     const tokens = { input: timeline.whole(8, 60), output };
     if (call.stream) return this.#stream(holder, { call, tokens, scene, signal });

@@ -8,7 +8,7 @@ import type { Key, Row, Write } from "../../src/store/kv.ts";
 import type { RedeliveryJob } from "../../src/webhooks/schema.ts";
 import { accountTx, type Defect, lacks, listing, writing } from "./defect_seams.ts";
 
-/** A project as it was before its end. */
+/** A project as it was before it was archived. */
 function reopened(row: Row): Row {
   if (row.key[0] !== "project" || !row.value) return row;
   const project = fromBytes<Project>(row.value);
@@ -17,7 +17,7 @@ function reopened(row: Row): Row {
 
 const isJob = ([name]: Key) => name === "redelivery_job";
 
-/** A redelivery's row as if nothing were left to do. */
+/** A redelivery's row, as if nothing were left to do. */
 function asDone({ key, value }: Write["sets"][number]) {
   if (!isJob(key)) return { key, value };
   return { key, value: toBytes({ ...fromBytes<RedeliveryJob>(value), status: "done" }) };
@@ -34,7 +34,7 @@ function withoutEventsOf(type: string, write: Write): Write {
   return { ...write, sets };
 }
 
-/** Defects in what operators do while everything runs. */
+/** Defects in what operators do while the service runs. */
 export const operatorDefects: readonly Defect[] = [
   {
     name: "a response is charged by the prices at its end",

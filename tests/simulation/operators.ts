@@ -20,13 +20,11 @@ interface Parts {
   store: MemoryStore;
 }
 
-/**
- * From a user's last request on, before they are forgotten: nothing of theirs is on its way then.
- */
+/** From a user's last request to their erasure: by then nothing of theirs is under way. */
 const goneMinMs = 8_000;
 const forgetWaitMaxMs = 60_000;
 
-/** A project's prices: some do not divide evenly, one gives the output away. */
+/** A project's prices: some do not divide evenly, one has free output. */
 const priceLists = [
   { fee: "0.000005", input: "1", output: "2" },
   { fee: "0.000002", input: "1.500007", output: "1.25" },
@@ -34,7 +32,7 @@ const priceLists = [
   { fee: "0.000007", input: "2", output: "0" },
 ];
 
-/** What a project charges at first. */
+/** The initial prices of a project. */
 export const firstPricing = pricingOf(0);
 
 function pricingOf(at: number) {
@@ -42,7 +40,7 @@ function pricingOf(at: number) {
   return { requestFee: fee, models: { [modelName]: { ...rates, maxOutputTokens: 1_000 } } };
 }
 
-/** What operators do to projects while these are in use. */
+/** The actions of operators on projects in use. */
 export class Operators {
   readonly #parts: Parts;
 
@@ -55,7 +53,7 @@ export class Operators {
     await callers.operate("PATCH", `/${id}`, { name: `Name ${timeline.whole(1, 9)}` });
   }
 
-  /** Just when answers begin. */
+  /** Just when calls start. */
   async changePrices(project: Project, user: string): Promise<void> {
     const { timeline, callers } = this.#parts;
     const chats = this.#chats(project, user);
@@ -65,7 +63,7 @@ export class Operators {
     await chats;
   }
 
-  /** For ever, and just when answers begin; tried until it is known. */
+  /** Archives a project just when calls start; repeated until the outcome is known. */
   async archive(project: Project, user: string): Promise<void> {
     const { timeline, callers } = this.#parts;
     const chats = this.#chats(project, user);
@@ -78,7 +76,7 @@ export class Operators {
     await chats;
   }
 
-  /** One of its last deliveries made pending again; refused while it is pending. */
+  /** Redelivers one of its last deliveries; refused while that is pending. */
   async redeliver(project: Project): Promise<void> {
     const { timeline, callers } = this.#parts;
     const last = this.#lastDeliveries(project);
@@ -87,7 +85,7 @@ export class Operators {
     await callers.operate("POST", path, {});
   }
 
-  /** All that failed at one of its subscriptions: since the start, or only of late. */
+  /** Redelivers all that failed at one of its subscriptions: since the start, or recently. */
   async redeliverAll(project: Project): Promise<void> {
     const { timeline, callers } = this.#parts;
     const failed = this.#lastDeliveries(project).filter(({ status }) => status === "error");
@@ -100,8 +98,8 @@ export class Operators {
   }
 
   /**
-   * For ever, with what is left of their money. Refused while something of theirs is under way;
-   * once it may have begun, the service is often left to go on with it alone.
+   * Erases a user, forfeiting what is left. Refused while something of theirs is under way; once it
+   * may have started, the service is often left to continue alone.
    */
   async forget(project: Project, user: string): Promise<void> {
     const { timeline, callers, claims, crashes, stripe, people } = this.#parts;

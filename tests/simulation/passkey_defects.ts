@@ -2,7 +2,7 @@ import { fromBytes, toBytes } from "../../src/base/json.ts";
 import type { Passkey } from "../../src/wallets/store.ts";
 import { type Defect, is, lacks, reading, withoutChecks, writing } from "./defect_seams.ts";
 
-/** Defects in how people come back to their wallets. */
+/** Defects in how people return to their wallets. */
 export const passkeyDefects: readonly Defect[] = [
   {
     name: "a passkey response counts as often as it is sent",

@@ -6,15 +6,15 @@ import type { Callers } from "./callers.ts";
 import type { PasskeysAudit } from "./passkeys_audit.ts";
 import type { Timeline } from "./timeline.ts";
 
-/** Whoever holds the device: its cookie, once they have a wallet, and what they come back by. */
+/** A person's device: its cookie, once there is a wallet, and their passkeys. */
 export interface Person {
   cookie: string | null;
-  /** What the first page gave that asked them, on this device. */
+  /** The cookie of the first page that asked them, on this device. */
   newcomer: string | null;
   passkeys: SoftPasskey[];
   /** Cookies of devices that they lost. */
   lost: string[];
-  /** They are signing their other devices out. */
+  /** They are signing out their other devices. */
   isAlone: boolean;
 }
 
@@ -27,7 +27,7 @@ interface Parts {
 const origin = "https://farebox.test";
 const passkeysMax = 3;
 const triesMax = 3;
-/** In calm weather: a write that came late may still be in the way of a few. */
+/** Without faults: a late write may still interfere with a few. */
 const refusalsMax = 6;
 
 const named = z.object({ id: z.string() });
@@ -38,20 +38,20 @@ const optionsSchema = z.object({
 });
 const challengeSchema = z.object({ challenge: z.string() });
 
-/** Whose a cookie is: a device that forgets its wallet may get another. */
+/** The owner of a cookie: a device that forgets its wallet may get another. */
 function personIn(cookie: string): string {
   const payload = cookie.slice(cookie.indexOf("=") + 1).split(".")[0] ?? "";
   return JSON.parse(new TextDecoder().decode(fromBase64Url(payload) ?? undefined))[0];
 }
 
-/** How people come back to their wallets: from another device, or after they had left. */
+/** How people return to their wallets: from another device, or after they had left. */
 export class PasskeyUse {
   readonly #parts: Parts;
-  /** What keys are made of. */
+  /** The random source of keys. */
   readonly #random: () => number;
-  /** Passkeys that the service has said that it removed. */
+  /** Passkeys whose removal the service has acknowledged. */
   readonly #removed: SoftPasskey[] = [];
-  /** Answers that were never sent. */
+  /** Passkey responses that were never sent. */
   readonly #leftovers: AuthenticationResponseJSON[] = [];
 
   constructor(parts: Parts) {
@@ -59,9 +59,7 @@ export class PasskeyUse {
     this.#random = parts.timeline.fork();
   }
 
-  /**
-   * One more passkey, or one less; the way back by one that there is; or the end of lost devices.
-   */
+  /** Adds or removes a passkey, signs in with one, or signs out lost devices. */
   async use(person: Person, others: readonly Person[]): Promise<void> {
     const { timeline, callers } = this.#parts;
     const { passkeys } = person;
@@ -83,7 +81,7 @@ export class PasskeyUse {
     }
   }
 
-  /** Everyone, by each passkey that was taken up, now that nothing fails any more. */
+  /** Signs everyone in with each registered passkey, now that nothing fails any more. */
   async useAll(persons: readonly Person[]): Promise<void> {
     for (const person of persons) {
       for (const passkey of person.passkeys) {
@@ -110,17 +108,15 @@ export class PasskeyUse {
       if (outcome === "refused") refusals++;
       await timeline.pause(timeline.between(1_000, 6_000));
     }
-    // A removal may have been under way when everyone began to come back.
+    // A removal may have been under way when the sign-ins started.
     passkeys.cameBack(passkey.id, !passkeys.isTaken(passkey.id));
   }
 
-  /**
-   * One that is on a lost device, or was; asked for until it is known that it is gone, or given up.
-   */
+  /** Removes the passkey of a lost device; repeated until it is known to be gone, or given up. */
   async #remove(person: Person, cookie: string): Promise<void> {
     const { timeline, callers, passkeys } = this.#parts;
     const shown = await this.#look(cookie);
-    // One that is being added meanwhile may come after its removal.
+    // A passkey that is being added at the same time may come after its removal.
     const there = person.passkeys.filter(({ id }) => shown && passkeys.isTaken(id, shown.personId));
     if (there.length === 0) return;
     const passkey = timeline.pick(there);
@@ -138,7 +134,8 @@ export class PasskeyUse {
   }
 
   /**
-   * Whoever found a lost device has nothing of it; the one that did this stays, by either cookie.
+   * The cookie of a lost device no longer works; the device that signed it out stays, with either
+   * cookie.
    */
   async #signOut(person: Person, cookie: string): Promise<void> {
     const { timeline, callers, passkeys } = this.#parts;
@@ -166,7 +163,7 @@ export class PasskeyUse {
     person.isAlone = false;
   }
 
-  /** Long after they were asked for. */
+  /** Long after they were requested. */
   async sendLeftovers(): Promise<void> {
     for (const response of this.#leftovers.splice(0)) {
       const answer = await this.#send("/wallet/sign-in", response);
@@ -174,7 +171,7 @@ export class PasskeyUse {
     }
   }
 
-  /** Tried until it is known what came of it, and kept by the device in any case. */
+  /** Repeated until the outcome is known, and kept by the device in any case. */
   async #add(person: Person, others: readonly Person[]): Promise<void> {
     const { timeline, passkeys } = this.#parts;
     const { cookie } = person;
@@ -211,7 +208,7 @@ export class PasskeyUse {
       return "left";
     }
     const answers = [this.#answer(person, passkey, { challenge, response })];
-    // Some press twice, and some are overheard.
+    // Some press twice, and some responses are replayed.
     if (timeline.chance(0.4)) {
       await timeline.pause(timeline.pick([0, 0, timeline.between(0, 2_000)]));
       answers.push(this.#answer(person, passkey, { challenge, response }));
@@ -239,7 +236,7 @@ export class PasskeyUse {
     return "in";
   }
 
-  /** As whom the service knows a device, and what it needs to make a passkey there. */
+  /** Returns the person that the service knows a device as, and the options to create a passkey. */
   async #look(cookie: string): Promise<{ challenge: string; personId: string } | null> {
     const { passkeys } = this.#parts;
     const taken = passkeys.taken();

@@ -14,16 +14,16 @@ interface Parts {
   store: MemoryStore;
 }
 
-/** The people who own wallets: what they allow, on the pages of the service, and take back. */
+/** The people who own wallets: what they authorize and revoke, on the service's pages. */
 export class People {
   readonly #parts: Parts;
   readonly #persons: readonly Person[] = [
     { cookie: null, newcomer: null, passkeys: [], lost: [], isAlone: false },
     { cookie: null, newcomer: null, passkeys: [], lost: [], isAlone: false },
   ];
-  /** In some seeds: elsewhere a device never forgets. */
+  /** In some seeds; in the others a device never forgets. */
   #passkeys: PasskeyUse | null = null;
-  /** Users about whom something is being decided. */
+  /** Users about whom a decision is under way. */
   readonly #deciding = new Map<string, number>();
 
   constructor(parts: Parts) {
@@ -35,34 +35,34 @@ export class People {
     this.#passkeys = new PasskeyUse(this.#parts);
   }
 
-  /** Everyone comes back by each passkey, now that nothing fails any more. */
+  /** Signs everyone in with each passkey, now that nothing fails any more. */
   async comeBack(): Promise<void> {
     await this.#passkeys?.useAll(this.#persons);
   }
 
-  /** What nobody had sent is sent long after it was asked for. */
+  /** Sends responses that were never sent, long after they were requested. */
   async comeLate(): Promise<void> {
     await this.#passkeys?.sendLeftovers();
   }
 
-  /** Whether something is still being decided about this user. */
+  /** Whether a decision about this user is still under way. */
   isDeciding(user: string): boolean {
     return (this.#deciding.get(user) ?? 0) > 0;
   }
 
-  /** The wallet that pays for a user now, or null. */
+  /** Returns the wallet that pays for a user now, or null. */
   walletOf({ id }: Project, user: string): Pick<Authorization, "personId" | "connectionId"> | null {
     const { value } = this.#parts.store.read(authorizationKey(id, user));
     const authorization = value && decodeAuthorization(value);
     return authorization?.status === "active" ? authorization : null;
   }
 
-  /** Lets a user spend for the first time, of the first person's wallet. */
+  /** Authorizes a user for the first time, with the first person's wallet. */
   async begin(project: Project, user: string): Promise<void> {
     await this.#allow(project, user, this.#persons[0]);
   }
 
-  /** Something about one user, by one of the people or by the project. */
+  /** Decides something about one user, as one of the people or the project. */
   async decide(project: Project, user: string): Promise<void> {
     const { timeline } = this.#parts;
     const person = this.#persons[timeline.chance(0.8) ? 0 : 1];
@@ -78,13 +78,14 @@ export class People {
     this.#deciding.set(user, (this.#deciding.get(user) ?? 0) - 1);
   }
 
-  /** The project lets go of its user's wallet. */
+  /** The project ends its user's authorization. */
   async disconnect({ apiKey: key }: Project, user: string): Promise<void> {
     await this.#parts.callers.call(`/v1/user/disconnect?user=${user}`, { key, body: {} });
   }
 
   /**
-   * By a link, which somebody else's decision may end meanwhile; also where it is allowed already.
+   * By a link, which another person's decision may invalidate meanwhile; also when it is authorized
+   * already.
    */
   async #allow(project: Project, user: string, person: Person | undefined): Promise<void> {
     const { timeline, callers } = this.#parts;
@@ -97,7 +98,7 @@ export class People {
     const decision = person.cookie === null || timeline.chance(0.9) ? "approve" : "decline";
     const form = { decision, cap: this.#cap() };
     const link = new URL(answer.body.url).pathname;
-    // Some press twice, or let somebody else have the link.
+    // Some press twice, or give the link to someone else.
     const again = timeline.chance(0.3) ? timeline.pick(this.#persons) : null;
     for (const whoever of again ? [person, again] : [person]) {
       if (whoever.cookie === null) await this.#look(whoever, link);
@@ -108,7 +109,7 @@ export class People {
     }
   }
 
-  /** Whoever is new opens the page first: it gives them what they decide by. */
+  /** A new person opens the page first: it sets the cookie that they decide with. */
   async #look(person: Person, link: string): Promise<void> {
     if (person.newcomer !== null) return;
     const headers = await this.#parts.callers.visit(link, { cookie: null });

@@ -5,36 +5,36 @@ import type { Authorization } from "../../src/ledger/authorization.ts";
 import type { Project } from "../../src/projects/schema.ts";
 import type { Write } from "../../src/store/kv.ts";
 
-/** Of a million tokens, and of an answer with output; in 1e-9 units. */
+/** Per million tokens, and per response with output; in 1e-9 units. */
 interface Price {
   input: bigint;
   output: bigint;
   fee: bigint;
 }
 
-/** What an answer used. */
+/** What a call used. */
 interface Used {
   input: number;
   output: number;
 }
 
-/** The one model of every simulation. */
+/** The only model of every simulation. */
 export const modelName = "test-model";
 const million = 1_000_000n;
 
 /**
- * Follows what projects charge, and keeps with each hold the price that it landed under: whatever
- * is changed while an answer runs, that is what it costs.
+ * Tracks what projects charge, and keeps the price that applied to each hold: whatever changes
+ * during a call, that is what it costs.
  */
 export class PricesAudit {
   /** By project; two while a write lands that changes it and may also place holds. */
   readonly #inForce = new Map<string, Price[]>();
   readonly #promised = new Map<string, readonly Price[]>();
-  /** In a wallet, whose user holds. */
+  /** In a wallet: the user of the hold. */
   readonly #connections = new Map<string, string>();
   readonly #dearest: Price = { input: 0n, output: 0n, fee: 0n };
 
-  /** One write that has landed; before its holds are looked at. */
+  /** Called with each write that has landed, before its holds. */
   landed({ sets }: Write): void {
     for (const [id, prices] of this.#inForce) this.#inForce.set(id, prices.slice(-1));
     for (const { key, value } of sets) {
@@ -45,19 +45,17 @@ export class PricesAudit {
     }
   }
 
-  /** The project of a hold on an account of this owner's. */
+  /** Returns the project of a hold on an account of this owner's. */
   projectOf({ connectionId }: Hold, owner: string): string {
     return connectionId === null ? owner : this.#connections.get(connectionId) ?? "";
   }
 
-  /** A hold that has just been placed. */
+  /** Called with each new hold. */
   promise(projectId: string, holdId: string): void {
     this.#promised.set(holdId, this.#inForce.get(projectId) ?? []);
   }
 
-  /**
-   * Whether an answer may cost this; the fee is for output, `mayCostFee` where that is in doubt.
-   */
+  /** Whether a call may cost this; the fee is for output, `mayCostFee` where that is unknown. */
   isDue(holdId: string, due: bigint, used: Used & { mayCostFee: boolean }): boolean {
     const prices = this.#promised.get(holdId) ?? [];
     return prices.some((price) => {
@@ -67,7 +65,7 @@ export class PricesAudit {
     });
   }
 
-  /** The most that such an answer ever cost in any project. */
+  /** Returns the most that such a call ever cost in any project. */
   mostFor(used: Used): bigint {
     return costOf(this.#dearest, used) + this.#dearest.fee;
   }

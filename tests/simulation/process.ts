@@ -18,7 +18,7 @@ import type { Receivers } from "./receivers.ts";
 import { createStoreLine, type Holder, type LineEvents, type Weather } from "./store_line.ts";
 import type { Timeline } from "./timeline.ts";
 
-/** Everything around the processes, which outlives each of them. */
+/** The environment of the processes, which outlives each of them. */
 export interface Surroundings {
   timeline: Timeline;
   store: MemoryStore;
@@ -28,37 +28,37 @@ export interface Surroundings {
   receivers: Receivers;
   queue: AlarmQueue;
   config: Config;
-  /** By how much the clock of each process may be wrong, in ms. */
+  /** How wrong the clock of each process may be, in ms. */
   clockErrorMaxMs: number;
-  /** How coarse they are, in ms: by such clocks much happens at one moment. */
+  /** The resolution of clocks, in ms: with a coarse one much happens at the same time. */
   clockGrainMs: number;
-  /** How often a process looks for what is due and for leftovers, and how soon its clock is set. */
+  /** How often a process polls and sweeps, and how soon its clock is corrected. */
   tempo: Tempo;
   seams: Seams;
-  /** What a process says to its log. */
+  /** Called with each log line of a process. */
   log(process: string, level: string, event: string, fields?: Record<string, unknown>): void;
 }
 
-/** How often something happens to each process, in ms. */
+/** Intervals of a process, in ms. */
 export interface Tempo {
   pollEveryMs: number;
   sweepEveryMs: number;
-  /** Its clock, where it is wrong: the longest that it stays as wrong. */
+  /** The longest time that a wrong clock keeps its error. */
   clockSetMaxMs: number;
 }
 
-/** Where a defect can be put in on purpose, for one process. */
+/** Where a defect can be planted, for one process. */
 export interface Seams {
   /** The store, inside of its deadlines. */
   kv?: (kv: Kv, timeline: Timeline) => Kv;
-  /** Everything that the process is given. */
+  /** Everything that the process depends on. */
   deps?: (deps: Deps) => Deps;
 }
 
-/** Longest that each part of a clean stop may take, in ms: as in main.ts. */
+/** The longest that each part of a clean stop may take, in ms: as in main.ts. */
 const leaveMs = 3_000;
 
-/** What a call comes to when its process dies first. */
+/** The result of a call whose process dies first. */
 export const died = Symbol("died");
 
 /** One process of the service, as main.ts runs it. After its death it does nothing any more. */
@@ -102,7 +102,7 @@ export class Process implements Holder {
     return this.#life.now();
   }
 
-  /** The same life, as its own store and clock see it. */
+  /** The same process, as its own store and clock see it. */
   is(holder: Holder): boolean {
     return this.#life === holder;
   }
@@ -115,7 +115,7 @@ export class Process implements Holder {
     this.#life.mourners.clear();
   }
 
-  /** A clean stop: ends its answers, charges them, finishes its deliveries. */
+  /** A clean stop: ends its calls, charges them, completes its deliveries. */
   async leave(): Promise<void> {
     const { app } = this;
     this.#timeline.trace.note(this.#timeline.elapsed, `${this.name} leaves`);
@@ -125,7 +125,7 @@ export class Process implements Holder {
     this.die();
   }
 
-  /** What came of it, or `died`. */
+  /** Returns the result of the work, or `died`. */
   orDied<T>(work: Promise<T>): Promise<T | typeof died> {
     if (this.dead) return Promise.resolve(died);
     const { mourners } = this.#life;
@@ -143,7 +143,9 @@ interface Life extends Holder {
   mourners: Set<() => void>;
 }
 
-/** Its clock is wrong from the start, and is set now and then: to another error, back or ahead. */
+/**
+ * Makes its clock wrong from the start, and sets it now and then to another error, back or ahead.
+ */
 function goWrong(
   life: Life,
   around: Pick<Surroundings, "timeline" | "clockErrorMaxMs" | "tempo">,
@@ -227,7 +229,7 @@ function boundBy(clock: Clock): Bound {
   return (work, ms, late) => withDeadline(clock, work, { ms, late });
 }
 
-/** Does a piece of background work now and, some time after its end, again: as main.ts does. */
+/** Runs a background task now, and again some time after each end: as main.ts does. */
 function repeat(clock: Clock, everyMs: () => number, work: () => Promise<void>): void {
   const round = async () => {
     await work().catch(() => {});

@@ -2,34 +2,34 @@ import type { WebhookHttpRequest, WebhookHttpResponse } from "../../src/deps.ts"
 import type { Holder } from "./store_line.ts";
 import type { Timeline } from "./timeline.ts";
 
-/** How a receiver takes what comes. */
+/** How a receiver responds. */
 export type Manner = "good" | "failing" | "flaky" | "slow" | "hanging" | "permanent" | "throttled";
 
-/** One try as its receiver saw it. */
+/** One attempt as its receiver saw it. */
 export interface Post {
   deliveryId: string;
   eventId: string;
-  /** The number of the try, as the payload says. */
+  /** The number of the attempt, as the payload states. */
   attempt: number;
   by: string;
   /** When, by the sender's clock. */
   startedAt: number;
   endedAt: number | null;
-  /** Null when no answer was given. */
+  /** Null when there was no response. */
   status: number | null;
   retryAfterMs: number;
-  /** Whether a stored result tells of it. */
+  /** Whether a stored result belongs to it. */
   counted: boolean;
 }
 
 const head =
   /^\{"delivery":\{"id":"(\w+)","subscriptionId":"\w+","attempts":(\d+),.*?\},"event":\{"id":"(\w+)"/;
 
-/** The subscribers' servers, each with its own ledger of what came. */
+/** The subscribers' servers, each with its own ledger of deliveries. */
 export class Receivers {
   readonly posts = new Map<string, Post[]>();
   readonly manners = new Map<string, Manner>();
-  /** Told of each try before it is answered. */
+  /** Called with each attempt before the response. */
   onPost: (post: Post, before: Post | undefined) => void = () => {};
   readonly #timeline: Timeline;
 
@@ -67,7 +67,7 @@ export class Receivers {
         reject(signal.reason);
       }, { once: true });
       timeline.after(answer.ms, () => {
-        // A receiver that answers too late has taken it, and nobody hears of it.
+        // A receiver that responds too late has accepted it, but the sender does not know.
         if (signal.aborted) return;
         post.endedAt = holder.now();
         post.status = answer.status;

@@ -4,14 +4,13 @@ import type { Delivery, RedeliveryJob } from "../../src/webhooks/schema.ts";
 import type { Violations } from "./violations.ts";
 
 /**
- * Follows redeliveries of all that failed: each failed one is made pending again, and each job
- * ends.
+ * Tracks redeliveries of all that failed: each failed one becomes pending again, and each job ends.
  */
 export class RedeliveryAudit {
   readonly #jobs = new Map<string, RedeliveryJob>();
-  /** Deliveries that had failed when a job was begun, and were not made pending again since. */
+  /** Deliveries that had failed when a job started, and have not become pending since. */
   readonly #owed = new Map<string, RedeliveryJob>();
-  /** Made pending again by the write that lands just now. */
+  /** Made pending again by the current write. */
   #reopened = 0;
   readonly #violations: Violations;
 
@@ -19,14 +18,14 @@ export class RedeliveryAudit {
     this.#violations = violations;
   }
 
-  /** A delivery's new state. */
+  /** Called with a delivery's new state. */
   moved(before: Delivery | undefined, after: Delivery): void {
     if (!before || before.status === "pending" || after.status !== "pending") return;
     this.#owed.delete(after.id);
     this.#reopened++;
   }
 
-  /** One write that has landed; after its deliveries. */
+  /** Called with each write that has landed, after its deliveries. */
   landed({ sets }: Write, deliveries: ReadonlyMap<string, Delivery>): void {
     for (const { key, value } of sets) {
       if (key[0] === "redelivery_job") this.#goOn(fromBytes(value), deliveries);
@@ -52,7 +51,7 @@ export class RedeliveryAudit {
     }
   }
 
-  /** Whether all that were begun have ended. */
+  /** Whether all jobs have ended. */
   get isQuiet(): boolean {
     return [...this.#jobs.values()].every(({ status }) => status === "done");
   }

@@ -22,13 +22,13 @@ import { type Violation, Violations } from "./violations.ts";
 import { stripeKeys } from "./stripe_side.ts";
 import { Workload } from "./workload.ts";
 
-/** What one seed came to. */
+/** The results of one seed. */
 export interface SeedResult {
   seed: number;
   violation: Violation | null;
-  /** Of everything that happened: the same seed gives the same. */
+  /** A hash of everything that happened: the same seed gives the same. */
   hash: string;
-  /** The last of what happened. */
+  /** The last steps. */
   trace: readonly string[];
   steps: number;
   calls: number;
@@ -42,25 +42,25 @@ export interface SeedResult {
 const rules = { attemptsMax: 4, backoffBaseMs: 1_000 };
 const usualTempo = { sweepEveryMs: 15_000, clockSetMaxMs: 60_000 };
 const callsMin = 200;
-/** About as many more are made by what is under way when no new work begins. */
+/** Calls under way make about as many more when no new work starts. */
 const lastCalls = 16;
 const crashesMin = 3;
-/** Longest that everything may take to end once nothing fails any more, in simulated ms. */
+/** The longest that everything may take to end once nothing fails any more, in simulated ms. */
 const endMaxMs = 20 * 60 * 60 * 1000;
-/** Until then a receiver may go on failing: its breaker makes each try take minutes. */
+/** Until then a receiver may keep failing: its breaker makes each attempt take minutes. */
 const recoverAfterMs = 20 * 60 * 1000;
 const stepMs = 2_000;
 
-/** Makes the process ready for simulations; the returned function takes that back. */
+/** Prepares the process for simulations; the returned function undoes that. */
 export async function prepare(): Promise<() => void> {
-  // Loaded by whoever is the first to need them: a seed must not depend on who that is.
+  // Loaded beforehand: a seed must not depend on which one needs them first.
   await loadTokenizer();
   await import("stripe");
   await import("@simplewebauthn/server");
   return withoutThreads();
 }
 
-/** Runs one seed. `seams` puts a defect in. */
+/** Runs one seed. `seams` plants a defect. */
 export async function runSeed(seed: number, seams: Seams = {}): Promise<SeedResult> {
   const timeline = new Timeline(seed);
   const violations = new Violations(timeline);
@@ -156,7 +156,7 @@ async function simulate({ seed, seams, timeline, violations }: Begun): Promise<S
     deliveries.atTheEnd();
     violations.must(callers.calls >= callsMin, "a seed does enough", () => `${callers.calls}`);
     violations.must(crashes.count >= crashesMin, "a seed does enough", () => "too few crashes");
-    // Old age is much the same in all seeds: the time is better spent on another youth.
+    // Old age is much the same in all seeds: the time is better spent on another start.
     if (timeline.chance(0.3)) {
       await growOld(parts);
       deliveries.atTheVeryEnd();
@@ -206,7 +206,7 @@ interface Play {
   deliveries: DeliveriesAudit;
 }
 
-/** Opens in calm weather, works through storms and crashes, and ends in calm weather again. */
+/** Starts without faults, works through storms and crashes, and ends without faults again. */
 async function play(parts: Play): Promise<void> {
   const { timeline, weather, store, violations, crashes, callers, workload, deliveries } = parts;
   const broken = () => violations.first !== null;
@@ -230,7 +230,8 @@ async function play(parts: Play): Promise<void> {
   while (!quiet()) {
     const lasted = timeline.elapsed - startedAt;
     if (lasted > recoverAfterMs) workload.recover();
-    // What takes that long waits for a breaker or a lost alarm: no need to look every moment.
+    // What takes that long waits for a breaker or a lost alarm: it need not be checked
+    // continuously.
     if (lasted > 45_000) Object.assign(parts.tempo, { pollEveryMs: 20_000, sweepEveryMs: 60_000 });
     await timeline.run(broken, lasted > 180_000 ? 10 * stepMs : stepMs);
     violations.must(lasted < endMaxMs, "everything ends", () => stateOf(store, callers));
@@ -249,8 +250,8 @@ async function play(parts: Play): Promise<void> {
 const hourMs = 60 * 60 * 1000;
 
 /**
- * Nobody calls for so long that all that is kept for a time is removed: through storms, and while
- * the last of it is delivered again.
+ * No calls for so long that all temporary records are removed: through storms, and while the last
+ * of them are redelivered.
  */
 async function growOld(parts: Play): Promise<void> {
   const { timeline, weather, tempo, violations, crashes, workload } = parts;
@@ -283,7 +284,7 @@ function stateOf(store: MemoryStore, { underWay }: Callers): string {
   return `${underWay} calls under way, rows: ${counts.join(", ")}`;
 }
 
-/** A few storms, each of its own kind, with calm between them. */
+/** Several storms, each with its own faults, with calm between them. */
 function planWeather(timeline: Timeline, weather: Weather, lengthMs: number): void {
   const storms = timeline.pick([0, 1, 2, 2, 3]);
   for (let storm = 0; storm < storms; storm++) {

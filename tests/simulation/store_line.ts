@@ -2,19 +2,21 @@ import type { Kv, Write } from "../../src/store/kv.ts";
 import type { MemoryStore } from "./memory_store.ts";
 import type { Timeline } from "./timeline.ts";
 
-/** What becomes of an atomic write on its way to the store and back. */
+/** What happens to an atomic write on its way to the store and back. */
 export type Fate =
-  /** Lands, and says so. */
+  /** Lands, and is reported as landed. */
   | "lands"
   /** Does not arrive; the caller gets an error. */
   | "lost"
   /** Lands; the caller gets an error. */
   | "landed, reported failed"
-  /** Is sent twice, as remote stores do after a lost answer; the caller gets the second answer. */
+  /**
+   * Is sent twice, as remote stores do after a lost response; the caller gets the second response.
+   */
   | "repeated"
-  /** Comes when nobody waits for it any more. */
+  /** Arrives after its caller has given up. */
   | "late"
-  /** Lands; the answer comes when nobody waits for it any more. */
+  /** Lands; the response arrives after its caller has given up. */
   | "answered late";
 
 const faults: readonly Fate[] = [
@@ -25,16 +27,16 @@ const faults: readonly Fate[] = [
   "answered late",
 ];
 
-/** How well the store is reached: changes in the course of a simulation. */
+/** The quality of the connection to the store, which changes during a simulation. */
 export interface Weather {
-  /** Share of writes that meet one of the faults, and of reads that fail or come late. */
+  /** The share of writes that meet a fault, and of reads that fail or are late. */
   writeFaults: number;
   readFaults: number;
-  /** Longest usual way to the store and back, in milliseconds. */
+  /** The longest usual round trip to the store, in ms. */
   slownessMs: number;
 }
 
-/** Whose line it is. */
+/** The process that uses the connection. */
 export interface Holder {
   readonly name: string;
   readonly dead: boolean;
@@ -42,12 +44,12 @@ export interface Holder {
   now(): number;
 }
 
-/** What may happen to its holder around its writes. */
+/** Events around the writes of a process. */
 export interface LineEvents {
-  /** Just before a write lands, and right after it, before its holder knows. */
+  /** Just before a write lands, and right after it, before the process gets the result. */
   beforeLanding(holder: Holder): void;
   afterLanding(holder: Holder, write: Write): void;
-  /** A fault or a slowness of the store that the holder may notice. */
+  /** A fault or a delay of the store that the process may notice. */
   fault(): void;
 }
 
@@ -59,12 +61,12 @@ interface LineOptions {
   events: LineEvents;
 }
 
-/** Up to this slowness, most reads take no time at all. */
+/** Up to this latency, most reads take no time. */
 const calmMs = 2;
 const lateMinMs = 5_100;
 const lateMaxMs = 20_000;
 
-/** One process's way to the shared store. Nothing comes back to a process that has died. */
+/** One process's connection to the shared store. A dead process gets no responses. */
 export function createStoreLine({ timeline, store, weather, holder, events }: LineOptions): Kv {
   const wayMs = () => timeline.between(0.05, weather.slownessMs);
   const isSlow = () => weather.slownessMs > calmMs;
@@ -74,7 +76,7 @@ export function createStoreLine({ timeline, store, weather, holder, events }: Li
       if (holder.dead) return;
       const faulty = weather.readFaults > 0 && timeline.chance(weather.readFaults);
       if (faulty || isSlow()) events.fault();
-      // Most ways are short: a turn of its own for each of them would be most of the work.
+      // Most round trips are short: a turn of its own for each would be most of the work.
       else if (timeline.chance(0.75)) return void resolve(work());
       if (faulty && timeline.chance(0.7)) {
         return void timeline.after(wayMs(), () => !holder.dead && reject(broken("read")));
@@ -87,14 +89,14 @@ export function createStoreLine({ timeline, store, weather, holder, events }: Li
           return () => reject(error);
         }
       };
-      // Read at the far end of the way, or right at the start of a long one.
+      // Read at the end of the way, or right at the start of a long one.
       const early = timeline.chance(0.3) ? answer() : null;
       const ms = faulty ? timeline.between(lateMinMs, lateMaxMs) : wayMs();
       timeline.after(ms, () => !holder.dead && (early ?? answer())());
     });
   }
 
-  /** Whether the write arrives: what a process sent before it died may still do so. */
+  /** Whether the write arrives: what a process sent before it died still may. */
   function arrives(): boolean {
     if (!holder.dead) events.beforeLanding(holder);
     return !holder.dead || timeline.chance(0.5);
@@ -108,7 +110,7 @@ export function createStoreLine({ timeline, store, weather, holder, events }: Li
     return version;
   }
 
-  /** When it lands and what is answered; every fault is one of timing or of the answer. */
+  /** When it lands and what the response is; every fault concerns time or the response. */
   function send(write: Write, fate: Fate, answer: (result: () => string | null) => void): void {
     const goingMs = fate === "late" ? timeline.between(lateMinMs, lateMaxMs) : wayMs();
     const lost = () => {
@@ -161,7 +163,7 @@ function broken(what: string): Error {
   return new TypeError(`error sending request: the connection broke during a ${what}`);
 }
 
-/** What a write is about, in a few words. */
+/** Describes a write in a few words. */
 function describe({ sets, deletes }: Write): string {
   const names = sets.filter(({ key }) => key[0] !== "commit").map(({ key }) => String(key[0]));
   const counted = new Map<string, number>();

@@ -8,7 +8,7 @@ import type { Violations } from "./violations.ts";
 
 const unitsPerCent = 10_000_000n;
 
-/** Compares what was paid at Stripe, and paid back, with what is in the books. */
+/** Compares payments and refunds at Stripe with the ledger. */
 export class StripeAudit {
   readonly payments: StripePayment[] = [];
   readonly #books: BooksAudit;
@@ -19,12 +19,15 @@ export class StripeAudit {
     this.#violations = violations;
   }
 
-  /** Whether a user has paid for what is not booked yet. */
+  /** Whether a user has a payment that is not recorded yet. */
   isOwed(user: string): boolean {
     return this.payments.some((payment) => payment.user === user && !payment.booked);
   }
 
-  /** An event is taken, or is to come again when the service can take it: also its user. */
+  /**
+   * An event is accepted, or must be sent again when the service can process it; including its
+   * user.
+   */
   answered(event: unknown, answer: { status: number; body: unknown } | null): void {
     const fine = answer === null || answer.status === 200 || answer.status === 503 ||
       (answer.status === 403 && JSON.stringify(answer.body).includes("user_being_forgotten"));

@@ -2,7 +2,7 @@ import { decodeUtf8 } from "../../src/base/utf8.ts";
 import { least } from "../../src/base/money.ts";
 import { accountTx, type Defect, lacks, writing } from "./defect_seams.ts";
 
-/** Defects in what becomes of payments at Stripe. */
+/** Defects in the processing of Stripe payments. */
 export const stripeDefects: readonly Defect[] = [
   {
     name: "a paid session is recorded for each event about it",

@@ -3,7 +3,7 @@ import type { Callers, Project } from "./callers.ts";
 import type { StripeAudit } from "./stripe_audit.ts";
 import type { Timeline } from "./timeline.ts";
 
-/** An account at Stripe: a project's, and this server's. */
+/** A Stripe account: a project's, or this server's. */
 export const stripeKeys = { secretKey: "sk_test_simulated", webhookSecret: "whsec_simulated" };
 
 /** A payment as Stripe knows it; amounts are in cents. */
@@ -12,16 +12,14 @@ export interface StripePayment {
   intent: string;
   projectId: string;
   user: string;
-  /**
-   * The person's wallet that it is paid into, at this server's own account; null at a project's.
-   */
+  /** The wallet that it is paid into, through this server's own account; null for a project's. */
   wallet: { personId: string; connectionId: string } | null;
   cents: number;
-  /** What Stripe has told to be paid back, by refunds and disputes together. */
+  /** What Stripe has reported as refunded, by refunds and disputes together. */
   centsBack: number;
-  /** What of it came again with a dispute that was won. */
+  /** What of it was reinstated with a won dispute. */
   centsWon: number;
-  /** Whether the service has said that it is in the books. */
+  /** Whether the service has acknowledged it. */
   booked: boolean;
 }
 
@@ -41,7 +39,7 @@ const lateMaxMs = 15_000;
 const veryLateMaxMs = 60_000;
 const againMaxMs = 20_000;
 
-/** Stripe: takes payments, pays some of them back, and tells each event until it is taken. */
+/** Stripe: takes payments, refunds some of them, and reports each event until it is accepted. */
 export class StripeSide {
   readonly #parts: Parts;
   #events = 0;
@@ -50,7 +48,7 @@ export class StripeSide {
     this.#parts = parts;
   }
 
-  /** A user pays. What follows is told late, in any order, and some of it twice. */
+  /** A user pays. Later events are reported late, in any order, and some of them twice. */
   async pay(
     { id: projectId }: Project,
     user: string,
@@ -74,7 +72,7 @@ export class StripeSide {
     await Promise.all(told.map((event) => this.#tell(payment, event)));
   }
 
-  /** One event, or at first one that says it is not paid yet; or two that both say it is. */
+  /** One event, or first one that reports it as unpaid; or two that both report it. */
   #paid(payment: StripePayment): StripeEvent[] {
     const completed = (status: string) =>
       this.#event("checkout.session.completed", sessionOf(payment, status));
@@ -87,9 +85,7 @@ export class StripeSide {
     ])();
   }
 
-  /**
-   * Nothing, a part, all of it in parts, a refund that fails, or a dispute, also after one or won.
-   */
+  /** Nothing, a part, all of it in parts, a failed refund, or a dispute, also after one or won. */
   #paidBack(payment: StripePayment): StripeEvent[] {
     const { timeline } = this.#parts;
     const { cents } = payment;
@@ -142,7 +138,7 @@ export class StripeSide {
     return { id: `evt_stripe_${++this.#events}`, type, data };
   }
 
-  /** Until it is taken; now and then once more. */
+  /** Until it is accepted; now and then once more. */
   async #tell(payment: StripePayment, event: StripeEvent): Promise<void> {
     const { timeline } = this.#parts;
     for (let times = timeline.pick([1, 1, 2]); times > 0; times--) {
@@ -156,7 +152,7 @@ export class StripeSide {
     }
   }
 
-  /** What the service says that it did; null when it has not taken it. */
+  /** Returns what the service states that it did; null when it has not accepted it. */
   async #post({ projectId, wallet }: StripePayment, event: StripeEvent): Promise<unknown> {
     const { timeline, callers, stripe } = this.#parts;
     const seconds = Math.floor(timeline.now / 1_000);

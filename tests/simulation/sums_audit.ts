@@ -6,7 +6,7 @@ import { startOfHour } from "../../src/summaries/hourly_counters.ts";
 import type { MemoryStore } from "./memory_store.ts";
 import type { Violations } from "./violations.ts";
 
-/** Reads every entry and every sum that is kept, and compares what they say of each hour. */
+/** Reads every entry and every stored sum, and compares them for each hour. */
 export function auditSums(store: MemoryStore, violations: Violations): void {
   const said = new Map<string, bigint>();
   const kept = new Map<string, bigint>();

@@ -7,12 +7,12 @@ interface Moment {
   work: (() => void) | null;
 }
 
-/** Where every simulation starts, in milliseconds since 1970: shortly before the year's end. */
+/** The start of every simulation, in milliseconds since 1970: shortly before the year's end. */
 export const startOfTime = Date.UTC(2025, 11, 31, 23, 59, 15);
 
 /**
- * Time that moves from one thing that happens to the next, in fractions of a millisecond, and the
- * only source of chance. Whatever a moment sets off comes to rest before the next one.
+ * Time that moves from one event to the next, in fractions of a millisecond, and the only source of
+ * randomness. Whatever an event causes completes before the next one.
  */
 export class Timeline {
   readonly trace = new Trace();
@@ -23,7 +23,7 @@ export class Timeline {
 
   constructor(seed: number) {
     this.#random = mulberry32(seed);
-    // Small seeds begin alike.
+    // Small seeds start similarly.
     for (let skipped = 0; skipped < 8; skipped++) this.#random();
   }
 
@@ -32,7 +32,7 @@ export class Timeline {
     return Math.floor(this.#now);
   }
 
-  /** Milliseconds since the start: for people. */
+  /** Milliseconds since the start, for people. */
   get elapsed(): number {
     return this.#now - startOfTime;
   }
@@ -58,12 +58,12 @@ export class Timeline {
     return picked;
   }
 
-  /** Another source of chance, of one's own: what one draws does not move what another does. */
+  /** Returns an independent source of randomness: what one draws does not affect another. */
   fork(): () => number {
     return mulberry32(Math.floor(this.#random() * 2 ** 32));
   }
 
-  /** Does it after so long; the returned function takes that back. */
+  /** Runs work after this time; the returned function cancels it. */
   after(ms: number, work: () => void): () => void {
     const moment: Moment = { at: this.#now + Math.max(0, ms), order: this.#order++, work };
     this.#push(moment);
@@ -74,7 +74,7 @@ export class Timeline {
     return new Promise((resolve) => void this.after(ms, resolve));
   }
 
-  /** Lets things happen until `done` says so, or for so long; false when nothing is left to. */
+  /** Runs events until `done` returns true, or for this time; false when no events are left. */
   async run(done: () => boolean, ms = Infinity): Promise<boolean> {
     const end = this.#now + ms;
     await atRest();
@@ -104,7 +104,7 @@ export class Timeline {
     heap[at] = moment;
   }
 
-  /** The next moment that was not taken back, if it is not after the end. */
+  /** Returns the next event that was not canceled, if it is not after the end. */
   #pop(end: number): Moment | null {
     for (;;) {
       const first = this.#heap[0];
@@ -136,9 +136,8 @@ function isBefore(one: Moment, other: Moment): boolean {
 }
 
 /**
- * Everything that needs no more than a turn of its own has had it. A turn of the event loop, and
- * not of the ticks alone: between turns nobody is told of a promise that was rejected with nobody
- * waiting.
+ * Waits until everything that needs only a turn has completed. A turn of the event loop, not only
+ * of microtasks: unhandled rejections are reported between turns.
  */
 function atRest(): Promise<void> {
   return new Promise((resolve) => void setImmediate(resolve));
@@ -146,14 +145,14 @@ function atRest(): Promise<void> {
 
 const linesKept = 60;
 
-/** What happened, as a hash of all of it and the last of it in words. */
+/** What happened, as a hash of everything and the last steps in words. */
 export class Trace {
   #one = 0xdeadbeef;
   #other = 0x41c6ce57;
   #steps = 0;
   readonly #last: string[] = [];
 
-  /** Takes note of one step. */
+  /** Records one step. */
   note(elapsed: number, text: string): void {
     const line = `${elapsed.toFixed(3)} ${text}`;
     this.#steps++;

@@ -4,19 +4,20 @@ import type { Delivery } from "../../src/webhooks/schema.ts";
 import type { MemoryStore } from "./memory_store.ts";
 import type { Violations } from "./violations.ts";
 
-/** How long what was delivered is kept, in days. */
+/** How long deliveries are kept, in days. */
 export const retentionDays = 1;
 const dayMs = 24 * 60 * 60 * 1000;
 
-/** After so long nothing of it is left, in ms: an event outlives its deliveries by eight days. */
+/**
+ * After this time nothing of them is left, in ms: an event outlives its deliveries by eight days.
+ */
 export const allTrimmedAfterMs = (retentionDays + 8 + 1) * dayMs;
 
-/** What is kept for a time only, by the first part of its keys. */
+/** Records that are only kept for a time, by the first part of their keys. */
 const passing = ["delivery", "log", "event", "redelivery_job", "chat_replay", "chat_replay_due"];
 
 /**
- * Follows what is removed of deliveries and events: what is old and has ended, and in time all of
- * it.
+ * Tracks the removal of deliveries and events: only old and ended ones, and in time all of them.
  */
 export class TrimAudit {
   readonly #deliveries: Map<string, Delivery>;
@@ -38,7 +39,7 @@ export class TrimAudit {
     this.#toleranceMs = 2 * clockErrorMaxMs;
   }
 
-  /** One write that has landed; before its deliveries. */
+  /** Called with each write that has landed, before its deliveries. */
   landed({ deletes }: Write): void {
     for (const key of deletes) {
       if (key[0] === "delivery") this.#remove(key);
@@ -64,7 +65,7 @@ export class TrimAudit {
     this.#deliveries.delete(String(id));
   }
 
-  /** Once everything is old. */
+  /** Called once everything is old. */
   atTheEnd(store: MemoryStore): void {
     for (const name of passing) {
       const [left] = store.list({ prefix: [name], limit: 1 });

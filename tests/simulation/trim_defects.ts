@@ -1,14 +1,14 @@
 import { type Defect, listing } from "./defect_seams.ts";
 import type { Key, ListOptions } from "../../src/store/kv.ts";
 
-/** Whether this is how the trim looks for what is old: up to an end, from the first on. */
+/** Whether this is a listing of the trim: up to an end, from the first row on. */
 const isTrims = ({ prefix, start, end }: ListOptions, name: string) =>
   prefix[0] === name && end !== undefined && start === undefined;
 
-/** The end of a listing, moved on behind everything. */
+/** The end of a listing, moved behind everything. */
 const behindAll = (end: Key = []): Key => [...end.slice(0, -1), "~"];
 
-/** Defects in how what is old is removed. */
+/** Defects in the removal of old records. */
 export const trimDefects: readonly Defect[] = [
   {
     name: "old records are not removed",

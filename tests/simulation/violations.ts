@@ -1,6 +1,6 @@
 import type { Timeline } from "./timeline.ts";
 
-/** A promise that was broken. */
+/** A broken promise. */
 export interface Violation {
   invariant: string;
   detail: string;
@@ -8,7 +8,7 @@ export interface Violation {
   elapsed: number;
 }
 
-/** Keeps the first promise that was broken: what comes after it may be its consequence. */
+/** Keeps the first broken promise: later ones may be its consequence. */
 export class Violations {
   first: Violation | null = null;
   readonly #timeline: Timeline;
@@ -17,7 +17,7 @@ export class Violations {
     this.#timeline = timeline;
   }
 
-  /** States what must hold. */
+  /** Asserts what must hold. */
   must(holds: boolean, invariant: string, detail: () => string): void {
     if (holds || this.first) return;
     this.first = { invariant, detail: detail(), elapsed: this.#timeline.elapsed };

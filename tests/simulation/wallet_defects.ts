@@ -7,7 +7,7 @@ import {
 import type { Seams } from "./process.ts";
 import { accountTx, available, type Defect, is, reading, withoutChecks } from "./defect_seams.ts";
 
-/** Every leave that is read, as if this were so. */
+/** Changes every authorization that is read. */
 function readAs(wrong: Partial<Authorization>): Seams {
   return reading((row) => {
     if (row.key[0] !== "authorization" || !row.value) return row;
@@ -16,7 +16,7 @@ function readAs(wrong: Partial<Authorization>): Seams {
   });
 }
 
-/** Defects in what people allow, and what is taken of their wallets. */
+/** Defects in authorizations, and in what wallets are charged. */
 export const walletDefects: readonly Defect[] = [
   {
     name: "what is taken from a wallet is not counted",

@@ -6,7 +6,7 @@ import { absoluteAmount, type Entry } from "../../src/ledger/entry.ts";
 import type { Write } from "../../src/store/kv.ts";
 import type { Violations } from "./violations.ts";
 
-/** What is spent; deposits that are paid back are not. */
+/** Entries that count as spent; refunded deposits do not. */
 const spendingKinds: readonly Entry["kind"][] = ["usage", "charge", "expired"];
 
 /** Who pays, and who paid before. */
@@ -14,20 +14,20 @@ function payersOf(decided: Authorization | undefined): FormerPayer[] {
   return decided ? [decided, ...(decided.former ?? [])] : [];
 }
 
-/** Follows what people allow, and what is taken of their wallets by it. */
+/** Tracks what people authorize, and what their wallets are charged for it. */
 export class WalletsAudit {
   /** By project and user: the last decision. */
   readonly #decided = new Map<string, Authorization>();
-  /** Connections that were active until the write that lands just now, or are from it on. */
+  /** Connections that were active until the current write, or are from it on. */
   readonly #active = new Set<string>();
   #ending: string[] = [];
   /** By link: when its decision was made. */
   readonly #links = new Map<string, number>();
-  /** By hold: what it holds, and the connection that does. */
+  /** By hold: its amount and its connection. */
   readonly #holds = new Map<string, Hold>();
-  /** By connection: the last day in which anything was taken. */
+  /** By connection: the last day in which anything was charged. */
   readonly #days = new Map<string, string>();
-  /** By connection and day: what was taken. */
+  /** By connection and day: what was charged. */
   readonly #spent = new Map<string, bigint>();
   readonly #violations: Violations;
 
@@ -35,7 +35,7 @@ export class WalletsAudit {
     this.#violations = violations;
   }
 
-  /** One write that has landed; before its entries and holds are looked at. */
+  /** Called with each write that has landed, before its entries and holds. */
   landed({ sets, deletes }: Write): void {
     for (const ended of this.#ending) this.#active.delete(ended);
     this.#ending = [];
@@ -47,7 +47,7 @@ export class WalletsAudit {
     }
   }
 
-  /** A hold that has just been placed. */
+  /** Called with each new hold. */
   held(hold: Hold): void {
     const { id, connectionId } = hold;
     if (connectionId === null) return;
@@ -59,7 +59,7 @@ export class WalletsAudit {
     );
   }
 
-  /** The entries of the write, once all of them are known. */
+  /** Called with the entries of the write, once all are known. */
   booked(entries: readonly { owner: string; entry: Entry }[], { sets }: Write): void {
     const written = new Set<string>();
     for (const { key } of sets) {
@@ -77,11 +77,11 @@ export class WalletsAudit {
         const allowed = decided?.personId === owner && this.#active.has(decided.connectionId);
         this.#must(allowed, "no wallet is charged without an authorization", about);
       }
-      // What began before a payer gave way to another one is still theirs.
+      // What started before a payer was replaced is still theirs.
       const payer = payersOf(decided).find(({ connectionId }) => connectionId === connection);
       if (!decided || !payer || !connection || !delta.startsWith("-")) continue;
       this.#must(written.has(name), "a wallet counts what a day takes", about);
-      // A day that has begun does not end again, whoever's clock is behind.
+      // A day that has started does not end again, whichever clock is behind.
       const date = new Date(entry.createdAt).toISOString().slice(0, 10);
       const begun = this.#days.get(connection) ?? date;
       const day = begun > date ? begun : date;
@@ -90,8 +90,8 @@ export class WalletsAudit {
       const amount = fromDecimal(absoluteAmount(entry));
       const sum = (this.#spent.get(counted) ?? 0n) + amount;
       this.#spent.set(counted, sum);
-      // A cap may be lowered under a running answer: what was promised for it is paid. So is what
-      // began under a former payer, whose cap is kept no more.
+      // A cap may be lowered during a call: what was held for it is paid. So is what started under
+      // a former payer, whose cap is no longer kept.
       const within = payer !== decided || sum <= fromDecimal(decided.dailyCap) ||
         amount <= (hold?.amount ?? 0n);
       this.#must(within, "a day takes no more than its cap", () => `${about()} of ${sum}`);
@@ -99,7 +99,7 @@ export class WalletsAudit {
     for (const name of written) this.#compare(name);
   }
 
-  /** What is taken of what a person allows for a day is what is counted. */
+  /** What is charged against a day's cap equals what is counted. */
   #compare(name: string): void {
     const decided = this.#decided.get(name);
     for (const { connectionId, day, spent = "0" } of payersOf(decided)) {

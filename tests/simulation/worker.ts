@@ -1,9 +1,8 @@
 /// <reference lib="deno.worker" />
 
-// One core's share: runs the seeds that it is told to, one after the other, and says what came of
-// each.
+// One core's share: runs the seeds that it is given, one after another, and reports the results.
 
-// Not awaited here: what is told to a worker before it listens is lost where a module waits.
+// Not awaited here: messages sent to a worker before it listens are lost where a module waits.
 const ready = import("./simulation.ts").then(async ({ prepare, runSeed }) => {
   await prepare();
   return runSeed;

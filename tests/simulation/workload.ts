@@ -44,7 +44,7 @@ const manners: readonly [Manner, number][] = [
   ["throttled", 1],
 ];
 
-/** What the callers, owners and operators of a few projects do. */
+/** What the callers, owners and operators of several projects do. */
 export class Workload {
   readonly projects: Project[] = [];
   readonly #parts: Parts;
@@ -62,7 +62,7 @@ export class Workload {
     this.#stripe = new StripeSide(parts);
   }
 
-  /** Projects with their users, subscriptions and first deposits. */
+  /** Creates projects with their users, subscriptions and first deposits. */
   async open(): Promise<void> {
     const { timeline } = this.#parts;
     const count = timeline.whole(2, 3);
@@ -96,7 +96,7 @@ export class Workload {
     return project;
   }
 
-  /** A person's wallet, which users of two projects may spend of, with something in it. */
+  /** Creates a person's wallet with a balance, which users of two projects may spend. */
   async #openWallets(): Promise<void> {
     const { timeline } = this.#parts;
     const one = await this.#make("Shared 0", ["wallet-0", "wallet-1"], { mode: "shared" });
@@ -110,7 +110,7 @@ export class Workload {
     this.#begin(this.#pay(one));
   }
 
-  /** A project whose own account at Stripe its users pay into. */
+  /** Creates a project whose users pay into its own Stripe account. */
   async #openStripe(): Promise<void> {
     const { timeline } = this.#parts;
     const paid = await this.#make("Paid 0", ["payer-0", "payer-1"], { stripe: stripeKeys });
@@ -119,7 +119,7 @@ export class Workload {
   }
 
   /**
-   * One thing after the other, and now and then several at once; resolves when there were so many
+   * Runs actions one after another, and now and then several at once; resolves after a number of
    * calls.
    */
   async run(calls: number): Promise<void> {
@@ -145,13 +145,13 @@ export class Workload {
     }
   }
 
-  /** Looks, one after the other, until there were so many calls in all. */
+  /** Runs checks, one after another, up to a total number of calls. */
   async lookAround(calls: number): Promise<void> {
     const { timeline, callers } = this.#parts;
     while (callers.calls < calls) await this.#look(timeline.pick(this.projects), "nobody");
   }
 
-  /** One user; they go first, and are never seen again. */
+  /** Returns a user; departed ones are never seen again. */
   async #forgetOne(): Promise<void> {
     const { timeline } = this.#parts;
     const among = this.#paid.length > 0 && timeline.chance(0.5) ? this.#paid : this.projects;
@@ -167,7 +167,7 @@ export class Workload {
     work.finally(() => callers.underWay--);
   }
 
-  /** Any of them; of one that is archived little is wanted any more. */
+  /** Returns any project; archived ones are chosen rarely. */
   #pickProject(): Project {
     const { timeline } = this.#parts;
     const picked = timeline.pick(this.projects);
@@ -203,7 +203,7 @@ export class Workload {
     return this.#look(project, "nobody");
   }
 
-  /** Paid at Stripe; what it brought is soon spent, so that some of it cannot be taken back. */
+  /** Paid at Stripe, and soon spent, so that some of it cannot be taken back. */
   #pay(project: Project): Promise<unknown> {
     const { timeline } = this.#parts;
     if (project.users.length === 0) return Promise.resolve();
@@ -212,7 +212,7 @@ export class Workload {
     if (project.shared && !wallet) return this.#people.decide(project, user);
     const spend = async () => {
       await timeline.pause(timeline.between(0, 20_000));
-      // Who is to be forgotten is not seen again.
+      // A user to be erased is not seen again.
       if (project.users.includes(user)) await this.#charge(project, user);
     };
     return Promise.all([this.#stripe.pay(project, user, wallet), spend()]);
@@ -234,7 +234,7 @@ export class Workload {
     return callers.money(project, { verb: "charge", user, amount, keyed });
   }
 
-  /** Of something booked in this project: all of it, a part, or more than is left. */
+  /** Refunds an entry of this project: all of it, a part, or more than is left. */
   async #refund(project: Project): Promise<void> {
     const { timeline, callers, claims, books } = this.#parts;
     const booked = claims.claims.filter(({ projectId, user }) =>
@@ -253,7 +253,7 @@ export class Workload {
     await callers.money(project, { verb: "refund", user, amount, activityId: id, keyed });
   }
 
-  /** A key that stood for something else: 422, or the first to land wins. */
+  /** A key that was used for something else: 422, or the first to land wins. */
   async #reuseKey(project: Project, user: string): Promise<void> {
     const { timeline, callers, claims } = this.#parts;
     const used = claims.claims.filter(({ kind, projectId, idempotencyKey }) =>
@@ -302,19 +302,19 @@ export class Workload {
     await this.#look(timeline.pick(this.projects), "nobody");
   }
 
-  /** Some of what was delivered long ago, at once; and what people had not sent in time. */
+  /** Redelivers some old deliveries at once, and sends what people had not sent in time. */
   redeliver(): void {
     for (const project of this.projects) this.#begin(this.#operators.redeliver(project));
     this.#begin(this.#people.comeLate());
   }
 
-  /** Every receiver works again. */
+  /** Makes every receiver work again. */
   recover(): void {
     const { receivers } = this.#parts;
     for (const host of receivers.manners.keys()) receivers.manners.set(host, "good");
   }
 
-  /** At the end most receivers recover; some do not for long. Every passkey is used once more. */
+  /** At the end most receivers recover; some not for long. Every passkey is used once more. */
   settle(): void {
     const { timeline, receivers } = this.#parts;
     this.#begin(this.#people.comeBack());
