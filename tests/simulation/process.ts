@@ -56,7 +56,7 @@ export interface Seams {
 }
 
 /** The longest that each part of a clean stop may take, in ms: as in main.ts. */
-const leaveMs = 3_000;
+const stopPartMs = 3_000;
 
 /** The result of a call whose process dies first. */
 export const died = Symbol("died");
@@ -82,9 +82,9 @@ export class Process implements Holder {
       dead: false,
       clockErrorMs: 0,
       now: () => Math.floor((timeline.now + Math.round(life.clockErrorMs)) / grainMs) * grainMs,
-      mourners: new Set(),
+      deathListeners: new Set(),
     };
-    if (around.clockErrorMaxMs > 0) goWrong(life, around);
+    if (around.clockErrorMaxMs > 0) skewClock(life, around);
     const deps = depsOf(life, around);
     const app = await createApp(around.seams.deps?.(deps) ?? deps);
     app.dispatcher.listen();
@@ -111,8 +111,8 @@ export class Process implements Holder {
     if (this.dead) return;
     this.#life.dead = true;
     this.#timeline.trace.note(this.#timeline.elapsed, `${this.name} dies`);
-    for (const mourn of [...this.#life.mourners]) mourn();
-    this.#life.mourners.clear();
+    for (const onDeath of [...this.#life.deathListeners]) onDeath();
+    this.#life.deathListeners.clear();
   }
 
   /** A clean stop: ends its calls, charges them, completes its deliveries. */
@@ -120,19 +120,19 @@ export class Process implements Holder {
     const { app } = this;
     this.#timeline.trace.note(this.#timeline.elapsed, `${this.name} leaves`);
     app.running.cutAll(new ApiError(503, { message: "Restarting.", code: "server_shutdown" }));
-    await Promise.race([app.running.idle(), this.#timeline.pause(leaveMs)]);
-    await Promise.race([app.dispatcher.stop(), this.#timeline.pause(leaveMs)]);
+    await Promise.race([app.running.idle(), this.#timeline.pause(stopPartMs)]);
+    await Promise.race([app.dispatcher.stop(), this.#timeline.pause(stopPartMs)]);
     this.die();
   }
 
   /** Returns the result of the work, or `died`. */
   orDied<T>(work: Promise<T>): Promise<T | typeof died> {
     if (this.dead) return Promise.resolve(died);
-    const { mourners } = this.#life;
+    const { deathListeners } = this.#life;
     return new Promise((resolve, reject) => {
-      const mourn = () => resolve(died);
-      mourners.add(mourn);
-      work.then(resolve, reject).finally(() => mourners.delete(mourn));
+      const onDeath = () => resolve(died);
+      deathListeners.add(onDeath);
+      work.then(resolve, reject).finally(() => deathListeners.delete(onDeath));
     });
   }
 }
@@ -140,20 +140,20 @@ export class Process implements Holder {
 interface Life extends Holder {
   dead: boolean;
   clockErrorMs: number;
-  mourners: Set<() => void>;
+  deathListeners: Set<() => void>;
 }
 
 /**
  * Makes its clock wrong from the start, and sets it now and then to another error, back or ahead.
  */
-function goWrong(
+function skewClock(
   life: Life,
   around: Pick<Surroundings, "timeline" | "clockErrorMaxMs" | "tempo">,
 ): void {
   const { timeline, clockErrorMaxMs, tempo: { clockSetMaxMs } } = around;
   life.clockErrorMs = timeline.between(-clockErrorMaxMs, clockErrorMaxMs);
   const lastsMs = timeline.between(clockSetMaxMs / 12, clockSetMaxMs);
-  timeline.after(lastsMs, () => life.dead || goWrong(life, around));
+  timeline.after(lastsMs, () => life.dead || skewClock(life, around));
 }
 
 function depsOf(life: Life, around: Surroundings): Deps {

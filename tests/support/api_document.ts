@@ -6,13 +6,13 @@ import { createDocument } from "../../src/docs/document.ts";
 import { apiDoc } from "../../src/api_doc.ts";
 import type { Body } from "./world.ts";
 
-/** The document's name for the validator. */
+/** The document's id for the validator. */
 const name = "api";
 const methods = ["get", "post", "patch", "delete"];
-/** Headers that tell a caller something. */
+/** Headers that concern a caller. */
 const telling =
   /^(x-service-|x-ratelimit-|idempoten|retry-after$|www-authenticate$|x-next-cursor$)/;
-/** Types of answers of any length whose parts have no schema of their own. */
+/** Content types of any length whose parts have no schema of their own. */
 const endless = ["application/jsonl", "application/octet-stream"];
 
 let made: { document: Body; ajv: Ajv2020; addresses: Address[] } | null = null;
@@ -22,9 +22,7 @@ interface Address {
   pattern: RegExp;
 }
 
-/**
- * The API document of a server at an address of its own, and what validates against it; made once.
- */
+/** The API document of a server with its own URL, and its validators; created once. */
 export function apiDocument() {
   if (made) return made;
   const document: Body = JSON.parse(
@@ -34,25 +32,25 @@ export function apiDocument() {
   addFormats.default(ajv);
   ajv.addSchema(document, name);
   const addresses = Object.keys(document.paths).map((path) => ({ path, pattern: patternOf(path) }));
-  // What names a user is matched after what is written out.
+  // Path parameters are matched after literal segments.
   addresses.sort((one, other) => one.path.split("{").length - other.path.split("{").length);
   return made = { document, ajv, addresses };
 }
 
-/** A path of the document as it matches a request's; a model's name has slashes. */
+/** Returns a path of the document as a pattern for requests; a model's name contains slashes. */
 function patternOf(path: string): RegExp {
   const source = path.replaceAll("{model}", ".+").replace(/\{\w+\}/g, "[^/]+");
   return new RegExp(`^${source}$`);
 }
 
-/** The part of the document at a pointer made of these names. */
+/** Returns the part of the document at a pointer of these names. */
 export function at(...names: string[]): Body | undefined {
   let part: Body | undefined = apiDocument().document;
   for (const one of names) part = part?.[one];
   return part && resolved(part);
 }
 
-/** A part of the document, or the one that it refers to. */
+/** Returns a part of the document, or the one that it references. */
 export function resolved(part: Body): Body {
   if (typeof part.$ref !== "string") return part;
   return at(...part.$ref.slice(2).split("/")) ?? assert.fail(part.$ref);
@@ -60,7 +58,7 @@ export function resolved(part: Body): Body {
 
 const validators = new Map<string, ValidateFunction>();
 
-/** The validator of the schema at a pointer made of these names. */
+/** Returns the validator of the schema at a pointer of these names. */
 export function validatorAt(...names: string[]): ValidateFunction {
   const pointer = names.map((one) =>
     encodeURIComponent(one.replaceAll("~", "~0").replaceAll("/", "~1"))
@@ -72,7 +70,7 @@ export function validatorAt(...names: string[]): ValidateFunction {
   return validator;
 }
 
-/** What is wrong with a value for a schema, or nothing. */
+/** Returns what is invalid in a value for a schema, or nothing. */
 export function faultsOf(validator: ValidateFunction, value: unknown): string {
   if (validator(value)) return "";
   const faults = (validator.errors ?? []).map(({ instancePath, message, params }) =>
@@ -81,7 +79,7 @@ export function faultsOf(validator: ValidateFunction, value: unknown): string {
   return `${faults.join("\n")}\nin ${JSON.stringify(value)?.slice(0, 2_000)}`;
 }
 
-/** Where the document has the operation of a request; null for one that it does not know. */
+/** Returns the operation of a request in the document; null for an unknown one. */
 export function operationOf({ method, url }: Request): string[] | null {
   const path = new URL(url).pathname.replace(/\/{2,}/g, "/").replace(/(.)\/$/, "$1");
   const found = apiDocument().addresses.find(({ pattern }) => pattern.test(path));
@@ -91,8 +89,8 @@ export function operationOf({ method, url }: Request): string[] | null {
 }
 
 /**
- * The same answer, whose status and headers are as the document says; of JSON the body too, and of
- * a stream each event as its reader takes it. Throws what is wrong; of a stream it tells
+ * Returns the same response, after validating its status and headers; for JSON the body too, and
+ * for a stream each event as it is read. Throws what is invalid; for a stream it calls
  * `complain`.
  */
 export async function checkedAnswer(
@@ -114,7 +112,7 @@ export async function checkedAnswer(
     return response;
   }
   assert.ok(described.content[type], `${what} of type '${type}' is not in the API document`);
-  // Nothing is read of what may be without end before it is asked for.
+  // An endless body is not read before its reader reads it.
   if (endless.includes(type)) return response;
   const validator = validatorAt(...place, "content", type, "schema");
   if (type === "text/event-stream") {
@@ -126,7 +124,7 @@ export async function checkedAnswer(
       { status, headers },
     );
   }
-  // Of what is no JSON the document says nothing more; it may be a stream that a test cuts off.
+  // For other content the document states nothing more; a test may cut such a stream off.
   if (type !== "application/json") return response;
   const bytes = await response.bytes();
   const fault = faultsOf(validator, JSON.parse(new TextDecoder().decode(bytes)));
@@ -134,7 +132,7 @@ export async function checkedAnswer(
   return new Response(bytes, { status, headers });
 }
 
-/** What is wrong with a delivery for the document's webhooks, or nothing. */
+/** Returns what is invalid in a delivery for the document's webhooks, or nothing. */
 export function faultOfDelivery(headers: Record<string, string>, body: Body): string {
   const place = ["webhooks", String(body.event?.type), "post"];
   const described = at(...place);
@@ -166,9 +164,7 @@ function checkHeaders(headers: Headers, place: string[], what: string): void {
   }
 }
 
-/**
- * Passes a stream on read by read, and shows its events; nothing is read before it is asked for.
- */
+/** Passes a stream on read by read, and shows its events; nothing is read in advance. */
 function checkedEvents(
   body: ReadableStream<Uint8Array>,
   show: (data: string) => void,

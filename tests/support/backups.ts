@@ -10,25 +10,25 @@ export interface Shop {
   key: string;
 }
 
-/** Makes a project whose model costs as in `createWorld`. */
+/** Creates a project whose model costs as in `createWorld`. */
 export async function openShop(farebox: Farebox): Promise<Shop> {
   const body = { name: "Shop", pricing: testPricing };
   const made = await farebox.json("/v1/admin/projects", { key: adminKey, body });
   return { projectId: made.project.id, key: made.apiKey };
 }
 
-/** Callers that each do one thing after the other. */
+/** Callers that each do one thing after another. */
 export interface Load {
-  /** Of each caller: the ids of the entries that it was told of, in order. */
+  /** For each caller: the ids of the entries that it got responses about, in order. */
   chains: readonly string[][];
-  /** How many it was told of in all. */
+  /** How many responses it got in all. */
   readonly count: number;
   stop(): Promise<void>;
 }
 
 /**
- * Deposits, charges and asks for answers until it is stopped, or until the service has died. Each
- * caller goes round users of its own and does nothing before it was told of the last.
+ * Deposits, charges and chats until it is stopped, or until the service has died. Each caller uses
+ * its own users in turn, and waits for each response.
  */
 export function startLoad(farebox: Farebox, { key }: Shop, callers = 8): Load {
   const chains = Array.from({ length: callers }, (): string[] => []);
@@ -42,7 +42,7 @@ export function startLoad(farebox: Farebox, { key }: Shop, callers = 8): Load {
   const running = Promise.all(
     chains.map((chain, at) =>
       call(chain, at).catch((error) => {
-        // A service that was killed breaks connections; nothing else may go wrong.
+        // A killed service breaks connections; nothing else may fail.
         assert.ok(error instanceof TypeError, String(error));
       })
     ),
@@ -98,9 +98,9 @@ export async function readShop(farebox: Farebox, { projectId }: Shop): Promise<S
 }
 
 /**
- * Asserts that restored books are those of one moment: with all that callers had been told before
- * it, and of what each did in order, everything up to some point; each entry as it was written, and
- * each balance one that there was.
+ * Asserts that a restored ledger is one of a single moment: with everything that callers had
+ * responses about before it, and of each caller's actions, in order, everything up to some point;
+ * each entry as it was written, and each balance one that existed.
  */
 export function assertOneMoment(
   { entries, users }: ShopBooks,
@@ -110,7 +110,7 @@ export function assertOneMoment(
     whole: ShopBooks;
   },
 ): void {
-  // An answer that ran at that moment was cut off by it: its hold has ended since, by itself.
+  // A call that ran at that moment was interrupted: its hold has expired since.
   const ended = new Set(entries.filter(({ kind }) => kind === "expired").map(({ id }) => id));
   const copied = entries.filter(({ id }) => !ended.has(id));
   const ids = new Set(copied.map(({ id }) => id));
@@ -128,14 +128,14 @@ export function assertOneMoment(
   }
 }
 
-/** Asserts that everything in the database of a service agrees. */
+/** Asserts that the whole database of a service verifies. */
 export async function assertVerified(farebox: Farebox): Promise<void> {
   const { faults, checked } = await verifyLedger({ url: farebox.url, adminKey });
   assert.deepEqual(faults, []);
   assert.ok((checked.entries ?? 0) > 0);
 }
 
-/** Fills a stopped service's file up with what nobody reads, so that copying takes a while. */
+/** Fills a stopped service's file with unused data, so that copying takes a while. */
 export async function fillUp(folder: string, megabytes: number): Promise<void> {
   using kv = await Deno.openKv(databaseOf(folder));
   const value = crypto.getRandomValues(new Uint8Array(50_000));
@@ -146,12 +146,12 @@ export async function fillUp(folder: string, megabytes: number): Promise<void> {
   }
 }
 
-/** What lies beside the database in a folder. */
+/** Returns the files beside the database in a folder. */
 export function filesIn(folder: string): string[] {
   return [...Deno.readDirSync(folder)].map(({ name }) => name).sort();
 }
 
-/** Makes a backup by its command; gives its path. */
+/** Creates a backup with the command; returns its path. */
 export async function backUp(farebox: Farebox, folder: string, name = "farebox.backup") {
   const out = `${folder}/${name}`;
   const ran = await runFarebox(["backup", "--out", out], { folder, url: farebox.url });
@@ -159,7 +159,7 @@ export async function backUp(farebox: Farebox, folder: string, name = "farebox.b
   return out;
 }
 
-/** Restores by its command, where no service can be reached. */
+/** Restores with the command, where no service is reachable. */
 export function restore(from: string, folder: string, args: readonly string[] = ["--yes"]) {
   return runFarebox(["restore", from, ...args], {
     folder,

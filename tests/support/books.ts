@@ -8,7 +8,7 @@ import type { Row } from "../../src/store/kv.ts";
 import type { HandClock } from "./clock.ts";
 import type { World } from "./world.ts";
 
-/** Where OpenAI clients call. */
+/** The path that OpenAI clients call. */
 export const chatPath = "/v1/chat/completions";
 
 /** A short chat of one user, for at most 100 tokens of output. */
@@ -22,19 +22,19 @@ export function chatBody(user: string, more: Record<string, unknown> = {}) {
   };
 }
 
-/** Every row of the store that outlives its batch: commit markers come and go. */
+/** Every row of the store except commit markers, which come and go. */
 export async function storedRows(world: World): Promise<Row[]> {
   const rows = await world.deps.kv.list({ prefix: [], limit: 10_000 });
   return rows.filter(({ key }) => key[0] !== "commit" && key[0] !== "readiness");
 }
 
-/** The store as text, to see that nothing has changed in it. */
+/** The store as text, to assert that nothing has changed in it. */
 export async function storeAsText(world: World): Promise<string> {
   const rows = await storedRows(world);
   return rows.map(({ key, version }) => JSON.stringify([key, version])).join("\n");
 }
 
-/** An account exactly as it is stored: expired holds included. */
+/** An account exactly as it is stored, including expired holds. */
 export async function storedAccount(world: World, user: string): Promise<Account> {
   return decodeAccount((await world.deps.kv.get(accountKey(world.projectId, user))).value);
 }
@@ -49,8 +49,8 @@ export async function storedEntries(world: World, user: string): Promise<Entry[]
 }
 
 /**
- * What must hold of every account at any time: entries sum to the balance, each names the balance
- * after it and the entry before it, `seq` has no gaps, nothing is ever below zero.
+ * Asserts the invariants of every account: entries sum to the balance, each states the balance
+ * after it and the previous entry, `seq` has no gaps, nothing is negative.
  */
 export async function checkBooks(world: World, user: string): Promise<Entry[]> {
   const account = await storedAccount(world, user);
@@ -77,7 +77,7 @@ export async function checkBooks(world: World, user: string): Promise<Entry[]> {
   return entries;
 }
 
-/** Moves the clock on until `work` has ended: for what waits now and then. */
+/** Advances the clock until `work` has ended: for work that waits now and then. */
 export async function whileMoving<T>(
   clock: HandClock,
   work: Promise<T>,

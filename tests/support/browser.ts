@@ -12,16 +12,16 @@ const screens = {
 /** A kind of screen. */
 export type Screen = keyof typeof screens;
 
-/** A browser in front of a world that listens on a port of its own. */
+/** A browser in front of a world that listens on its own port. */
 export interface Visit extends AsyncDisposable {
   url: string;
   page: Page;
-  /** What the page asked for, and what it complained of. */
+  /** The requests of the page, and its errors. */
   requests: string[];
   complaints: string[];
 }
 
-/** Opens a browser on a world's service: a phone's, unless told otherwise. */
+/** Opens a browser on a world's service, by default with a phone's screen. */
 export async function visit(
   world: World,
   { scheme = "light" as "light" | "dark", script = true, port = 0, screen = "phone" as Screen } =
@@ -60,9 +60,9 @@ export async function visit(
   };
 }
 
-/** That axe finds nothing to fault in the page as it is. */
+/** Asserts that axe finds no fault in the current page. */
 export async function assertAccessible(page: Page): Promise<void> {
-  // Evaluated by the debugger, which the page's Content-Security-Policy does not concern.
+  // Evaluated by the debugger, which ignores the page's Content-Security-Policy.
   await page.evaluate(axe.source);
   // deno-lint-ignore no-explicit-any -- axe is now a global of the page
   const { violations } = await page.evaluate(() => (globalThis as any).axe.run());
@@ -73,7 +73,8 @@ export async function assertAccessible(page: Page): Promise<void> {
 }
 
 /**
- * That the page is no wider than the screen. A phone's own `innerWidth` grows with what it shows.
+ * Asserts that the page is no wider than the screen. A phone's own `innerWidth` grows with the
+ * content.
  */
 export async function assertFits(page: Page): Promise<void> {
   const wide = Number(await page.evaluate("document.documentElement.scrollWidth"));
@@ -81,7 +82,7 @@ export async function assertFits(page: Page): Promise<void> {
   assert.ok(wide <= width, `${page.url()} is ${wide} pixels wide on ${width}`);
 }
 
-/** Keeps a picture of the page, or of what is on the screen. */
+/** Saves a screenshot of the page, or of the visible part. */
 export async function picture(page: Page, name: string, fullPage = true): Promise<void> {
   await Deno.mkdir(pictures, { recursive: true });
   await page.screenshot({ path: new URL(`${name}.png`, pictures).pathname, fullPage });

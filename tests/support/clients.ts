@@ -4,14 +4,14 @@ import { generateText, jsonSchema, streamText, tool, type ToolSet } from "ai";
 import OpenAI from "openai";
 import type { World } from "./world.ts";
 
-/** Where a client's calls go. */
+/** Where a client sends its calls. */
 export interface Line {
   baseURL: string;
   apiKey: string;
   fetch: typeof fetch;
 }
 
-/** Through the service. Whoever retries is told to do so at once. */
+/** Through the service. Retries are told to happen at once. */
 export function throughService(world: World): Line {
   return {
     baseURL: "http://localhost/v1",
@@ -39,16 +39,16 @@ function retryingAtOnce(response: Response): Response {
   return response;
 }
 
-/** What a client made of an answer. */
+/** The result that a client got. */
 export interface Verdict {
   text: string;
   finish: unknown;
-  /** Prompt and completion tokens, where the client tells. */
+  /** Prompt and completion tokens, where the client reports them. */
   tokens: [number | undefined, number | undefined] | null;
   calls: { name: string; input: unknown }[];
 }
 
-/** A client that asks one question, and says what came of it. */
+/** A client that sends one prompt, and returns its result. */
 export type Asker = (line: Line, options?: AskOptions) => Promise<Verdict>;
 
 export interface AskOptions {
@@ -107,7 +107,7 @@ const askOpenai: Asker = async (line, { tools, maxRetries } = {}) =>
     await openaiClient(line, maxRetries).chat.completions.create(openaiBody(tools)),
   );
 
-/** As people write it: every chunk has a choice. */
+/** As typical code does: every chunk has a choice. */
 const streamOpenai: Asker = async (line, { tools, maxRetries } = {}) => {
   const stream = await openaiClient(line, maxRetries).chat.completions.create({
     ...openaiBody(tools),
@@ -225,14 +225,14 @@ const streamLangchain: Asker = async (line, options) => {
   return langchainVerdict(whole as LangchainAnswer);
 };
 
-/** Clients that take a whole answer. */
+/** Clients that read a complete response. */
 export const wholeAskers: Record<string, Asker> = {
   openai: askOpenai,
   "AI SDK": askAi,
   LangChain: askLangchain,
 };
 
-/** Clients that take a stream. */
+/** Clients that read a stream. */
 export const streamAskers: Record<string, Asker> = {
   openai: streamOpenai,
   "openai .stream()": runnerOpenai,

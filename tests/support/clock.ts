@@ -2,9 +2,9 @@ import type { Clock } from "../../src/base/clock.ts";
 
 /** A clock that moves only when a test moves it. */
 export interface HandClock extends Clock {
-  /** Moves on by so long, and lets everything that falls due in between happen, in order. */
+  /** Advances by this time, and runs everything that falls due in between, in order. */
   advance(ms: number): Promise<void>;
-  /** Is set, as by its owner or by the network: no time passes. */
+  /** Sets the clock, as its owner or the network would: no time passes. */
   set(byMs: number): void;
   /** How many timers are waiting. */
   readonly waiting: number;
@@ -15,13 +15,13 @@ interface Timer {
   work: () => void;
 }
 
-/** A clock by hand, from a fixed moment. */
+/** Creates such a clock at a fixed time. */
 export function createHandClock(start = Date.UTC(2026, 0, 1)): HandClock {
   let now = start;
   let setBy = 0;
   const timers = new Set<Timer>();
   const after = (ms: number, work: () => void) => {
-    // Whole milliseconds, as real clocks count: ids are made of nothing else.
+    // Whole milliseconds, as real clocks count: ids contain nothing finer.
     const timer = { at: now + Math.ceil(ms), work };
     timers.add(timer);
     return () => void timers.delete(timer);
@@ -34,7 +34,7 @@ export function createHandClock(start = Date.UTC(2026, 0, 1)): HandClock {
     sleep: (ms, signal) =>
       new Promise((resolve) => {
         if (signal?.aborted) return resolve();
-        // A sleep of nothing only lets others run.
+        // A sleep of zero only lets other work run.
         if (ms <= 0) return void setTimeout(resolve, 0);
         const cancel = after(ms, done);
         signal?.addEventListener("abort", done, { once: true });
@@ -64,7 +64,7 @@ export function createHandClock(start = Date.UTC(2026, 0, 1)): HandClock {
   };
 }
 
-/** Lets reads and writes that are under way in the in-memory store come to their end. */
+/** Lets reads and writes that are under way in the in-memory store complete. */
 export async function settle(): Promise<void> {
   for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setTimeout(resolve, 0));
 }

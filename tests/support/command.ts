@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { adminKey } from "./world.ts";
 
-/** What a command printed, and what it ended with. */
+/** The output of a command, and its exit code. */
 export interface Ran {
   code: number;
   printed: string;
@@ -12,17 +12,17 @@ const root = fileURLToPath(new URL("../../", import.meta.url));
 
 /** How a command is run. */
 interface RunOptions {
-  /** Its working directory: where its `.env` would be. */
+  /** Its working directory, where its `.env` would be. */
   folder: string;
   url?: string;
   env?: Record<string, string>;
-  /** What comes on its standard input, which is never a terminal. */
+  /** Its standard input, which is never a terminal. */
   input?: string;
-  /** What runs it, as `setpriv` with its options. */
+  /** A command that runs it, such as `setpriv` with options. */
   by?: readonly string[];
 }
 
-/** Runs a command of the operator as its task in deno.json does, with its permissions. */
+/** Runs an operator's command as its task in deno.json does, with its permissions. */
 export async function runFarebox(
   args: readonly string[],
   { folder, url, env = {}, input = "", by = [] }: RunOptions,

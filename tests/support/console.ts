@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { World } from "./world.ts";
 
-/** What a browser would show, and where it was led. */
+/** What a browser would show, and where it was redirected. */
 export interface Shown {
   status: number;
   html: string;
@@ -9,7 +9,7 @@ export interface Shown {
   headers: Headers;
 }
 
-/** Somebody's browser at the console, without scripts: keeps the cookie, sends forms. */
+/** A browser at the console, without scripts: keeps the cookie, sends forms. */
 export class Visitor {
   cookie: string | null = null;
   readonly #world: World;
@@ -20,12 +20,12 @@ export class Visitor {
     this.#address = address;
   }
 
-  /** Opens a page, of the world's project where the path does not begin with a slash. */
+  /** Opens a page, of the world's project if the path does not begin with a slash. */
   async get(path: string): Promise<Shown> {
     return await this.#ask(path, { method: "GET" });
   }
 
-  /** Sends a form as the page itself would, or as `site` says. */
+  /** Sends a form as the page itself would, or as `site` states. */
   async post(
     path: string,
     form: Record<string, string> = {},
@@ -43,14 +43,14 @@ export class Visitor {
     });
   }
 
-  /** Sends a form and opens the page that it leads to. */
+  /** Sends a form and opens the page that it redirects to. */
   async submit(path: string, form: Record<string, string> = {}): Promise<Shown> {
     const sent = await this.post(path, form);
     assert.equal(sent.status, 303, sent.html);
     return await this.get(sent.location ?? assert.fail("it leads nowhere"));
   }
 
-  /** Signs in; the world's own key unless another is given. */
+  /** Signs in, by default with the world's own key. */
   async signIn(key = this.#world.apiKey): Promise<Shown> {
     return await this.post("/console/sign-in", { key });
   }
@@ -75,7 +75,7 @@ export class Visitor {
   }
 }
 
-/** Somebody who is signed in: with the world's own key unless another is given. */
+/** A signed-in visitor, by default with the world's own key. */
 export async function signedIn(world: World, key = world.apiKey): Promise<Visitor> {
   const visitor = new Visitor(world);
   const { status, html } = await visitor.signIn(key);
@@ -83,7 +83,7 @@ export async function signedIn(world: World, key = world.apiKey): Promise<Visito
   return visitor;
 }
 
-/** What a page says, without its markup. */
+/** Returns a page's text, without its markup. */
 export function textOf(html: string): string {
   const body = html.replace(/<style>.*?<\/style>|<script>.*?<\/script>/gs, "");
   const text = body.replace(/<[^>]+>/g, " ").replace(/\s+/g, " ").trim();
@@ -97,7 +97,7 @@ export function textOf(html: string): string {
   return text.replace(/&(amp|lt|gt|quot|#39);/g, (entity) => entities[entity] ?? entity);
 }
 
-/** The hidden fields of a page's form to that address, as a browser would send them. */
+/** Returns the hidden fields of a page's form with that action. */
 export function hiddenFields(html: string, action = ""): Record<string, string> {
   const forms = html.match(/<form.*?<\/form>/gs) ?? [];
   const form = forms.find((text) => text.includes(`action="`) && text.includes(`${action}"`)) ??

@@ -5,7 +5,7 @@ import { createWorld, testPricing, type World } from "./world.ts";
 
 const hourMs = 60 * 60 * 1000;
 
-/** A world whose console has something to show on every page, made by the service itself. */
+/** A world whose console has content on every page, created by the service itself. */
 export async function busyWorld(
   { name = "Ada’s shop", description = "Bookkeeping" } = {},
 ): Promise<World & { subscriptionId: string }> {
@@ -40,7 +40,7 @@ export async function busyWorld(
   return Object.assign(world, { subscriptionId });
 }
 
-/** Who asks which model in an hour: more in the afternoon. */
+/** The models called in an hour: more in the afternoon. */
 function conversations(hour: number): [user: string, model: string][] {
   const many = Array.from({ length: (hour % 7) + 1 }, (_, n): [string, string] => [
     ["ada", "bob", "charlie@example.com"][n % 3] ?? "ada",

@@ -1,17 +1,17 @@
-/** Stands between a caller and a server, and cuts connections in the middle of an answer. */
+/** A proxy between a caller and a server that cuts connections in the middle of a response. */
 export interface CuttingProxy extends AsyncDisposable {
   url: string;
-  /** Connections that were cut so far. */
+  /** How many connections were cut. */
   readonly cuts: number;
 }
 
-/** Cuts the first `cutsMax` connections, each after so many bytes of the server. */
+/** Cuts the first `cutsMax` connections, each after a number of bytes from the server. */
 export function startCuttingProxy(
   to: string,
   { afterBytes, cutsMax, losesLast = false }: {
     afterBytes: number;
     cutsMax: number;
-    /** Whether nothing arrives of the piece in which a connection is cut. */
+    /** Whether nothing arrives of the chunk in which a connection is cut. */
     losesLast?: boolean;
   },
 ): CuttingProxy {

@@ -9,17 +9,17 @@ import { move, put } from "./verify.ts";
 import { deliver, operate, subscribe } from "./webhooks.ts";
 import { adminKey, type Body, type World } from "./world.ts";
 
-/** Someone whose name is found wherever it is. */
+/** A user whose name can be searched for. */
 export const ada = "ada.lovelace@example.com";
-/** Someone else, of whom nothing may change. */
+/** Another user, of whom nothing may change. */
 export const bob = "bob@example.com";
 
-/** Asks that a user be forgotten, once. */
+/** Requests the erasure of a user, once. */
 export function forget(world: World, body: Body = {}, user = ada) {
   return operate(world, `/users/${encodeURIComponent(user)}/forget`, { body });
 }
 
-/** Asks until it is done. */
+/** Repeats the request until it is done. */
 export async function forgetWholly(world: World, body: Body = {}, user = ada): Promise<Body> {
   for (let call = 0; call < 500; call++) {
     const answer = await forget(world, body, user);
@@ -30,9 +30,9 @@ export async function forgetWholly(world: World, body: Body = {}, user = ada): P
   throw new Error("it comes to no end");
 }
 
-/** The rows that name a user, in whatever spelling: none, once they are forgotten. */
+/** Returns the rows that name a user, in whatever spelling: none, once they are erased. */
 export async function rowsNaming(world: World, user: string): Promise<string[]> {
-  // What is only in memory so far is to name nobody either.
+  // What is only in memory so far must name no one either.
   await world.app.flush();
   const encoded = toBase64Url(toBytes(user)).slice(2, -3);
   const spellings = [user, encodeURIComponent(user), encoded].map((text) => text.toLowerCase());
@@ -42,13 +42,13 @@ export async function rowsNaming(world: World, user: string): Promise<string[]> 
   });
 }
 
-/** What is stored of a user alone, to see that it stays. */
+/** Returns what is stored about one user only, to assert that it stays. */
 export async function rowsAsTextOf(world: World, user: string): Promise<string> {
   const rows = await rowsNaming(world, user);
   return rows.filter((row) => !row.startsWith('["top_users"')).join("\n");
 }
 
-/** Someone of whom every kind of record is stored, and whose every delivery has ended. */
+/** A user with every kind of stored record, whose every delivery has ended. */
 export async function makeKnown(world: World, user = ada): Promise<void> {
   const deposit = (amount: string, key: string) =>
     move(world, "/v1/user/balance/deposit", { user, amount, metadata: { mail: user } }, key);
@@ -72,7 +72,7 @@ export async function makeKnown(world: World, user = ada): Promise<void> {
   await deliver(world);
 }
 
-/** A project with a subscriber that repeats what it is told, and two people in it. */
+/** A project with a subscriber that repeats what it receives, and two users. */
 export async function makePeople(world: World): Promise<void> {
   await subscribe(world);
   world.subscriber.reply(({ body }) => ({ status: 200, body: JSON.stringify(body.event.data) }));

@@ -14,7 +14,7 @@ const users = ["ada", "bob", "cyd"];
 const attemptsPerUser = 20;
 const holdLifetimeMs = 60_000;
 
-/** A service on the file of the one that was killed, and how to start another one. */
+/** A service on the file of a killed one, and how to start another one. */
 export interface Restarted {
   farebox: Farebox;
   folder: string;
@@ -22,9 +22,9 @@ export interface Restarted {
 }
 
 /**
- * Kills a service in the middle of many streamed and whole answers and starts it again on its file.
- * `aMinuteLater` gives the service as it is once holds have had their time. Asserts that no money
- * is missing, before and after.
+ * Kills a service during many streamed and complete responses and starts it again on its file.
+ * `aMinuteLater` returns the service once its holds have expired. Asserts that no money is missing,
+ * before and after.
  */
 export async function killInTheMiddle(
   aMinuteLater: (restarted: Restarted) => Promise<Farebox>,
@@ -46,7 +46,7 @@ export async function killInTheMiddle(
     for (const user of users) {
       const books = await readBooks(farebox, key, user);
       assert.equal(books.held === "0", !holding.has(user));
-      // Whoever got an answer has paid for it.
+      // Every caller with a response has paid for it.
       const ids = new Set(books.entries.map(({ id }) => id));
       for (const { activityId } of ended.filter((attempt) => attempt.user === user)) {
         assert.ok(activityId && ids.has(activityId), `${activityId} of ${user} is booked`);
@@ -94,7 +94,7 @@ async function killed(farebox: Farebox, running: () => number) {
   return { key, killedAt, attempts: await Promise.all(asked) };
 }
 
-/** An answer costs 10 tokens in and 5 out; one whose service died before its end costs nothing. */
+/** A response costs 10 tokens in and 5 out; one whose service died before its end costs nothing. */
 function assertNothingLost({ entries }: Books): void {
   for (const { kind, amount, shortfall } of entries) {
     const due: Record<string, string> = { deposit: "1", usage: "0.00002", expired: "0" };

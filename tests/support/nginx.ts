@@ -4,17 +4,17 @@ import { textOf } from "./snippets.ts";
 
 const fixtures = fileURLToPath(new URL("../fixtures/tls", import.meta.url));
 
-/** An nginx of a test's own, configured as the guide says. */
+/** An nginx for a test, configured as in the guide. */
 export interface Nginx extends AsyncDisposable {
   /** With TLS, for the name `localhost`. */
   url: string;
-  /** What `nginx -t` says of the configuration. */
+  /** The output of `nginx -t` about the configuration. */
   check(): Promise<string>;
 }
 
 /**
  * Starts `nginx` in a folder with the guide's server, in front of the service at `host`: its port,
- * certificate and paths are those of the test, and everything else is as it stands in the guide.
+ * certificate and paths are the test's, and everything else is as in the guide.
  */
 export async function startNginx(
   nginx: string,

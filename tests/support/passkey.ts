@@ -2,26 +2,26 @@ import { Buffer } from "node:buffer";
 import { createHash, createPrivateKey, createPublicKey, type KeyObject, sign } from "node:crypto";
 import type { AuthenticationResponseJSON, RegistrationResponseJSON } from "@simplewebauthn/server";
 
-/** Of an Ed25519 key, up to its 32 bytes (RFC 8410). */
+/** The prefix of an Ed25519 key, up to its 32 bytes (RFC 8410). */
 const pkcs8Start = Buffer.from("302e020100300506032b657004220420", "hex");
-/** Present, verified, and synchronised to other devices (WebAuthn 3, 6.1). */
+/** Present, verified, and synchronized to other devices (WebAuthn 3, 6.1). */
 const flags = 0x1d;
 const verified = 0x04;
 const withCredential = 0x40;
 
 interface Options {
-  /** Of the page that asks. */
+  /** The origin of the page. */
   origin: string;
-  /** Whose passkey it asks for: its own host, or one above that. */
+  /** The relying party: its own host, or one above that. */
   site?: string;
-  /** By how much each use is counted: what is synchronised counts none. */
+  /** How much each use adds to the counter: synchronized passkeys add none. */
   step?: 0 | 1;
-  /** Whether it is known who uses it, by a finger or a word. */
+  /** Whether the user is verified, by a fingerprint or a PIN. */
   isVerified?: boolean;
 }
 
 /**
- * A passkey, with the browser and the devices that it is on: the same key gives the same answers.
+ * A passkey, with the browser and the devices that it is on: the same key gives the same responses.
  */
 export class SoftPasskey {
   readonly id: string;
@@ -45,7 +45,7 @@ export class SoftPasskey {
     this.#key = createPrivateKey({ key, format: "der", type: "pkcs8" });
   }
 
-  /** What the browser makes of `navigator.credentials.create`. */
+  /** The browser's result of `navigator.credentials.create`. */
   created(challenge: string): RegistrationResponseJSON {
     const { x = "" } = createPublicKey(this.#key).export({ format: "jwk" });
     const id = Buffer.from(this.id, "base64url");
@@ -73,7 +73,7 @@ export class SoftPasskey {
     };
   }
 
-  /** What the browser makes of `navigator.credentials.get`. */
+  /** The browser's result of `navigator.credentials.get`. */
   answered(challenge: string): AuthenticationResponseJSON {
     this.#counter += this.#step;
     const data = this.#data(this.#flags);

@@ -4,13 +4,13 @@ import { type Account, decodeAccount, encodeAccount } from "../../src/ledger/acc
 import { accountKey, holdingPrefix } from "../../src/store/keys.ts";
 import { adminKey, type Body } from "./world.ts";
 
-/** The service as a process of its own, on a database file of its own. */
+/** The service as a process, on its own database file. */
 export interface Farebox extends AsyncDisposable {
   url: string;
   pid: number;
-  /** From the start of the process until it said where it listens. */
+  /** From the start of the process until it printed its URL. */
   startedInMs: number;
-  /** What it has written so far, to standard output and to standard error. */
+  /** Its output so far, standard output and standard error. */
   output(): string;
   errors(): string;
   signal(name: Deno.Signal): void;
@@ -26,17 +26,17 @@ interface CallOptions {
 }
 
 interface StartOptions {
-  /** Its working directory, and so where its database is. */
+  /** Its working directory, which contains its database. */
   folder: string;
   dev?: boolean;
   env?: Record<string, string>;
-  /** What follows `deno`, instead of what its task says. */
+  /** The arguments of `deno`, instead of its task's. */
   command?: string[];
-  /** No file of its grows beyond so many KiB, as on a full disk, until `growFiles`. */
+  /** No file may grow beyond this many KiB, as on a full disk, until `growFiles`. */
   fileKiBMax?: number;
-  /** It has so many files and connections open at the most. */
+  /** The most files and connections that it may have open. */
   filesMax?: number;
-  /** A file that its standard output goes to, instead of to us. */
+  /** A file for its standard output. */
   output?: string;
 }
 
@@ -57,7 +57,7 @@ export async function makeFolder(): Promise<{ path: string } & AsyncDisposable> 
   return { path, [Symbol.asyncDispose]: () => Deno.remove(path, { recursive: true }) };
 }
 
-/** The database file of a folder's service. */
+/** The database file in a folder. */
 export const databaseOf = (folder: string) => `${folder}/farebox.kv`;
 
 /** A port that nobody listens on. */
@@ -66,7 +66,9 @@ export function freePort(): number {
   return listener.addr.port;
 }
 
-/** Starts the service by the command of its task; nothing of our environment goes along. */
+/**
+ * Starts the service by the command of its task; nothing of the test's environment is passed on.
+ */
 export function spawnFarebox(options: StartOptions): Deno.ChildProcess {
   const { folder, dev = false, env = {}, command = taskCommand(dev ? "dev" : "start") } = options;
   const kept = ["PATH", "HOME", "DENO_DIR"].flatMap((name) => {
@@ -92,14 +94,14 @@ export function spawnFarebox(options: StartOptions): Deno.ChildProcess {
   }).spawn();
 }
 
-/** Takes the limit of `fileKiBMax` away. */
+/** Removes the limit of `fileKiBMax`. */
 export async function growFiles({ pid }: Farebox): Promise<void> {
   const args = ["--pid", String(pid), "--fsize=unlimited:unlimited"];
   const { success, stderr } = await new Deno.Command("prlimit", { args }).output();
   assert.ok(success, new TextDecoder().decode(stderr));
 }
 
-/** What follows `deno` in a task of deno.json, for any working directory. */
+/** Returns the arguments of `deno` in a task of deno.json, for any working directory. */
 function taskCommand(name: "dev" | "start"): string[] {
   const { tasks } = JSON.parse(Deno.readTextFileSync(`${root}deno.json`));
   const [, ...args] = tasks[name].command.split(" ");
@@ -151,9 +153,7 @@ export async function startFarebox(options: StartOptions): Promise<Farebox> {
   };
 }
 
-/**
- * Runs a process that is to end by itself; gives its exit code, what it complained of and its log.
- */
+/** Runs a process that ends by itself; returns its exit code, its errors and its log. */
 export async function refusedStart(
   options: StartOptions,
 ): Promise<{ code: number; complaint: string; log: string }> {
@@ -165,7 +165,7 @@ export async function refusedStart(
   return { code, complaint: decoder.decode(stderr), log: decoder.decode(stdout) };
 }
 
-/** Ends a process at once, if it has not ended yet. */
+/** Kills a process at once, if it has not ended yet. */
 export function stop(child: Deno.ChildProcess): void {
   try {
     child.kill("SIGKILL");
@@ -197,7 +197,7 @@ export async function accountsHolding(folder: string): Promise<Map<string, Accou
   return accounts;
 }
 
-/** Makes a stopped service's file as it is so much later: its holds end so much earlier. */
+/** Moves a stopped service's file forward in time: its holds expire that much earlier. */
 export async function letTimePass(folder: string, ms: number): Promise<void> {
   using kv = await Deno.openKv(databaseOf(folder));
   for await (const { key: [, projectId, user] } of kv.list({ prefix: holdingPrefix })) {
@@ -208,7 +208,7 @@ export async function letTimePass(folder: string, ms: number): Promise<void> {
   }
 }
 
-/** Waits for something to come true; fails after so long. */
+/** Waits until a condition holds; fails after this time. */
 export async function eventually(
   check: () => boolean | Promise<boolean>,
   { withinMs = 5_000, what = "it" } = {},

@@ -19,8 +19,8 @@ const label = `[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\\\\n]|\\\\["\\\\n])*"`;
 const sample = new RegExp(`^(${name})(\\{${label}(?:,${label})*\\})? (\\S+)$`);
 
 /**
- * Reads the text format 0.0.4. Fails at a line that is none of it, a series that comes twice, one
- * whose family was not announced, and a histogram whose buckets do not add up.
+ * Reads the text format 0.0.4. Fails at an invalid line, a duplicate series, a series whose family
+ * was not declared, and a histogram whose buckets do not add up.
  */
 export function parseMetrics(text: string): MetricsPage {
   const page: MetricsPage = { types: new Map(), series: new Map() };
@@ -43,7 +43,7 @@ export function parseMetrics(text: string): MetricsPage {
   return page;
 }
 
-/** The family that a series' name belongs to. */
+/** Returns the family of a series' name. */
 export function familyOf({ types }: MetricsPage, metric: string): string | undefined {
   if (types.has(metric)) return metric;
   const base = metric.replace(/_(bucket|sum|count)$/, "");
@@ -66,7 +66,7 @@ function assertBuckets({ series }: MetricsPage): void {
   }
 }
 
-/** What a world's page says now. */
+/** Reads a world's metrics. */
 export async function scrape(world: World): Promise<MetricsPage> {
   const response = await world.call("/metrics", { key: metricsToken });
   const text = await response.text();
@@ -75,10 +75,10 @@ export async function scrape(world: World): Promise<MetricsPage> {
   return parseMetrics(text);
 }
 
-/** How a world is to be. */
+/** How to set up a world. */
 export type Options = Parameters<typeof createWorld>[0];
 
-/** A world that shows its metrics, and whose store can be made to fail. */
+/** A world that serves its metrics, and whose store can be made to fail. */
 export async function openMetered(
   options: Options = {},
 ): Promise<World & { store: ScriptedStore }> {
@@ -88,7 +88,7 @@ export async function openMetered(
   return Object.assign(world, { store });
 }
 
-/** An answer that does not come to its end before `meanwhile` has. */
+/** A response that does not end before `meanwhile` has. */
 export async function whileAnswering(
   world: World,
   meanwhile: () => Promise<unknown>,

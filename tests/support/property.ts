@@ -1,11 +1,11 @@
 import fc from "fast-check";
 
-/** The same cases at every run; what fails is printed with its seed and the smallest case. */
+/** The same cases at every run; a failure is printed with its seed and the smallest case. */
 const seed = Number(Deno.env.get("FAST_CHECK_SEED") ?? 20_260_101);
-/** How many times as many cases as the tests ask for, which are the least. */
+/** Multiplies the number of cases that tests request, which is the minimum. */
 const factor = Math.max(1, Number(Deno.env.get("FAST_CHECK_RUNS") ?? 1));
 
-/** Checks that something holds for so many cases, and shows the smallest one where it does not. */
+/** Checks that a property holds for a number of cases, and shows the smallest failing one. */
 export async function always<T>(
   runs: number,
   property: fc.IProperty<T> | fc.IAsyncProperty<T>,
@@ -14,15 +14,15 @@ export async function always<T>(
   await fc.assert(property as fc.IAsyncProperty<T>, { seed, numRuns });
 }
 
-/** UTF-16 as it comes: halves of pairs, controls, anything. */
+/** UTF-16 of any kind: halves of pairs, controls, anything. */
 const codeUnits = fc.array(fc.nat(0xffff), { maxLength: 12 })
   .map((units) => String.fromCharCode(...units));
 
-/** Any characters; the library's own unit for them takes a second to be made. */
+/** Any characters; the library's own unit for them takes a second to create. */
 const codePoints = fc.array(fc.nat(0x10ffff), { maxLength: 12 })
   .map((points) => String.fromCodePoint(...points));
 
-/** Text that somebody's parser has fallen over before. */
+/** Text that has broken parsers before. */
 const hostileTexts = [
   "",
   " ",
@@ -79,7 +79,7 @@ export const anyText: fc.Arbitrary<string> = fc.oneof(
 /** Text that is well-formed Unicode. */
 export const wellFormedText: fc.Arbitrary<string> = anyText.map((text) => text.toWellFormed());
 
-/** A header's value as Fetch takes one: each character a byte, without NUL and line breaks. */
+/** A header's value as Fetch accepts it: each character a byte, without NUL and line breaks. */
 export const headerValue: fc.Arbitrary<string> = fc.oneof(
   fc.array(fc.nat(0xff), { maxLength: 300 }),
   fc.array(fc.integer({ min: 0x21, max: 0x7e }), { maxLength: 300 }),
@@ -108,7 +108,7 @@ const deep = fc.integer({ min: 1, max: 600 }).chain((depth) =>
   )
 );
 
-/** Any JSON value, as text: numbers that no double holds, any string, names that trip code up. */
+/** Any JSON value, as text: numbers that no double holds, any string, names that break code. */
 export const jsonText: fc.Arbitrary<string> = fc.letrec<{ value: string }>((tie) => ({
   value: fc.oneof(
     { maxDepth: 3, withCrossShrink: true },
@@ -129,7 +129,7 @@ export const jsonText: fc.Arbitrary<string> = fc.letrec<{ value: string }>((tie)
 
 type Path = readonly (string | number)[];
 
-/** One change to a body: something else in place of a value, less, or more. */
+/** One change to a body: a value replaced, removed, or added. */
 interface Edit {
   path: Path;
   what: "replace" | "remove" | "add";
@@ -137,7 +137,7 @@ interface Edit {
   value: string;
 }
 
-/** A body that was right, as JSON text, after one change anywhere in it, or a few. */
+/** A valid body, as JSON text, after one change anywhere in it, or a few. */
 export function spoiled(body: object): fc.Arbitrary<string> {
   const paths = pathsIn(body);
   const edit = fc.record<Edit>({
@@ -147,7 +147,7 @@ export function spoiled(body: object): fc.Arbitrary<string> {
     ),
     what: fc.constantFrom("replace", "replace", "remove", "add"),
     name: anyText,
-    // What is of the right type gets further in.
+    // A value of the right type gets further in.
     value: fc.oneof(jsonText, anyText.map((text) => JSON.stringify(text)), numbers),
   });
   const edits = fc.oneof(

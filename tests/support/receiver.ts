@@ -7,19 +7,19 @@ const tls = (name: string) => new URL(`../fixtures/tls/${name}`, import.meta.url
 /** The certificate of the authority that signed the receiver's. */
 export const caPath = tls("ca.pem").pathname;
 
-/** A subscriber's server over TLS, for the name `localhost`, that keeps a ledger. */
+/** A subscriber's server over TLS, for the name `localhost`, with a ledger of deliveries. */
 export interface Receiver extends AsyncDisposable {
   url: string;
   port: number;
-  /** By event id: how often it came. */
+  /** By event id: how often it arrived. */
   events: Map<string, number>;
   /** By activity id: the events about it. */
   activities: Map<string, Set<string>>;
-  /** Requests whose signature did not fit. */
+  /** Requests with an invalid signature. */
   forged: number;
-  /** With which every request must be signed, once it is known. */
+  /** The secret that must sign every request, once it is known. */
   secret: string | null;
-  /** How a request is answered; 200 unless said otherwise. */
+  /** How requests are answered; 200 by default. */
   answer: (body: Body, request: Request) => Response | Promise<Response>;
 }
 

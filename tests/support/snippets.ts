@@ -9,17 +9,19 @@ export async function snippetsOf(guide: string): Promise<Snippet[]> {
   return readSnippets(await Deno.readTextFile(`${root}guides/${guide}.md`));
 }
 
-/** The only snippet of a guide with that mark. Fails when there is none, or another. */
+/**
+ * Returns the only snippet of a guide with that mark. Fails when there is none, or more than one.
+ */
 export async function snippetOf(guide: string, mark: string): Promise<string> {
   const found = (await snippetsOf(guide)).filter((snippet) => snippet.mark === mark);
   assert.equal(found.length, 1, `${guide}: one snippet is marked ${mark}`);
   return found[0]?.code ?? "";
 }
 
-/** How to start a program: the command and its arguments. */
+/** The command and arguments that start a program. */
 export type CommandLine = [string, ...string[]];
 
-/** Writes a snippet into a folder, and says how to start it. */
+/** Writes a snippet into a folder, and returns how to start it. */
 export async function commandOf(
   { language, code }: Pick<Snippet, "language" | "code">,
   { folder, python }: { folder: string; python: string },
@@ -32,7 +34,7 @@ export async function commandOf(
   return [Deno.execPath(), "run", "-A", "--quiet", "--config", `${root}deno.json`, file];
 }
 
-/** Runs a snippet against the service at `url`, and compares what it prints with what is said. */
+/** Runs a snippet against the service at `url`, and compares its output with the documented one. */
 export async function runSnippet(
   { language, code, expected }: Snippet,
   at: { url: string; folder: string; python: string },
@@ -41,12 +43,12 @@ export async function runSnippet(
   const here = code.replaceAll("localhost:8000", host);
   const [name, ...args] = await commandOf({ language, code: here }, at);
   const output = await new Deno.Command(name, { args, cwd: at.folder }).output();
-  // A service told to find a port of its own makes links without it.
+  // A service that chooses its own port creates links without it.
   const printed = textOf(output).replaceAll(/localhost:\d+/g, "localhost:8000");
   assert.ok(matches(printed, expected), `expected:\n${expected}\nprinted:\n${printed}`);
 }
 
-/** What a command printed, and complained of. */
+/** A command's output and errors. */
 export function textOf({ stdout, stderr }: { stdout: Uint8Array; stderr: Uint8Array }): string {
   return new TextDecoder().decode(stdout) + new TextDecoder().decode(stderr);
 }

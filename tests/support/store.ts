@@ -1,16 +1,16 @@
 import type { Key, Kv, Row, Write } from "../../src/store/kv.ts";
 
-/** A store that fails as a test says; where it says nothing it is the real one. */
+/** A store that fails as a test defines; otherwise it is the real one. */
 export interface ScriptedStore {
   /** For `createWorld({ wrapKv })`. */
   wrap(kv: Kv): Kv;
   /** Refuses every call, as for a process that has died or lost its network. */
   dead: boolean;
-  /** Does an atomic write in the store's place; `real` is the store's own. */
+  /** Replaces an atomic write; `real` is the store's own. */
   atomic: ((write: Write, real: (write: Write) => Promise<string | null>) => Result) | null;
-  /** Does a read in the store's place, for each key of it. */
+  /** Replaces a read, for each of its keys. */
   get: ((key: Key, real: (key: Key) => Promise<Row>) => Promise<Row>) | null;
-  /** Every atomic write that was asked for, in order. */
+  /** Every atomic write that was requested, in order. */
   writes: Write[];
 }
 
@@ -51,7 +51,7 @@ export function createScriptedStore(): ScriptedStore {
   return store;
 }
 
-/** A door that stays shut until it is opened: to hold a write back. */
+/** A gate that stays closed until it is opened: to hold a write back. */
 export function createGate(): { opened: Promise<void>; open(): void } {
   const { promise, resolve } = Promise.withResolvers<void>();
   return { opened: promise, open: resolve };

@@ -1,10 +1,10 @@
-/** Stripe's checkout sessions, as far as the service uses them, with its idempotency. */
+/** Stripe's checkout sessions, as far as the service uses them, with idempotency. */
 export interface StripeDouble {
   /** Sessions by id, as Stripe shows them. */
   sessions: Map<string, Session>;
   /** Refuses every call with this status, when set. */
   failsWith: number | null;
-  /** Refuses every call as one that is at fault, in these words, when set. */
+  /** Refuses every call as invalid, with this message, when set. */
   refusesWith: string | null;
   answer(request: Request): Promise<Response>;
 }

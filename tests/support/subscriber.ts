@@ -1,12 +1,12 @@
 import type { WebhookHttpRequest, WebhookHttpResponse } from "../../src/deps.ts";
 import { faultOfDelivery } from "./api_document.ts";
 
-/** One delivery as a subscriber got it. */
+/** One delivery as a subscriber received it. */
 export interface Received {
   url: string;
   addresses: readonly string[];
   headers: Record<string, string>;
-  /** The raw body, and what it says. */
+  /** The raw body, and its JSON. */
   raw: string;
   // deno-lint-ignore no-explicit-any -- what a test reads of it, it asserts
   body: any;
@@ -17,16 +17,16 @@ type Reply = (
   received: Received,
 ) => Partial<WebhookHttpResponse> | Promise<Partial<WebhookHttpResponse>>;
 
-/** Subscribers' servers, scripted; 200 unless told otherwise. */
+/** Subscribers' servers, scripted; 200 by default. */
 export interface SubscriberScript {
   received: Received[];
   /** What was received and is not in the API document. */
   undocumented: string[];
   /** The types of the events received, in order. */
   types(): string[];
-  /** How every delivery from now on is answered. */
+  /** Sets how deliveries from now on are answered. */
   reply(reply: Reply): void;
-  /** What names stand for; a name that is not here is 93.184.216.34. */
+  /** Addresses of names; any other name is 93.184.216.34. */
   names: Map<string, string[]>;
   post(request: WebhookHttpRequest): Promise<WebhookHttpResponse>;
   resolve(host: string): Promise<string[]>;

@@ -1,15 +1,15 @@
 import { textOf } from "./snippets.ts";
 
-/** What a test of another language needs, or the reason why this machine has it not. */
+/** What a test of another language needs, or why this machine does not have it. */
 export type Toolchain = { path: string } | { missing: string };
 
-/** Without a C compiler, which not every machine has, and in half the time. */
+/** Without a C compiler, which some machines lack, and in half the time. */
 export const goEnv = { CGO_ENABLED: "0" };
 /** Installs in a fourth of pip's time. */
 const installer = "uv==0.13.9";
 
 /**
- * A test that needs a tool, and gets its path; without the tool its name says why it is not run.
+ * A test that needs a tool, and gets its path; without the tool its name tells why it does not run.
  */
 export function testWith(
   tool: Toolchain,
@@ -20,7 +20,7 @@ export function testWith(
   else Deno.test({ name: `${name} (NOT run: ${tool.missing})`, ignore: true, fn() {} });
 }
 
-/** The path of a command, looked for where it may be although PATH does not say so. */
+/** Returns the path of a command, also from places that PATH does not contain. */
 export async function findCommand(name: string, ...folders: string[]): Promise<Toolchain> {
   for (const folder of [...(Deno.env.get("PATH") ?? "").split(":"), ...folders]) {
     const path = `${folder}/${name}`;
@@ -30,7 +30,7 @@ export async function findCommand(name: string, ...folders: string[]): Promise<T
   return { missing: `there is no ${name}` };
 }
 
-/** A Python with those packages, installed into `folder`. Throws for a wrong package. */
+/** Returns a Python with those packages, installed into `folder`. Throws for a wrong package. */
 export async function installPython(folder: string, packages: string[]): Promise<Toolchain> {
   const system = await findCommand("python3");
   if ("missing" in system) return system;
@@ -39,14 +39,14 @@ export async function installPython(folder: string, packages: string[]): Promise
   const python = `${folder}/bin/python`;
   const got = await run(python, ["-m", "pip", "install", "--quiet", installer]);
   if (!got.success) return { missing: `PyPI is not reached: ${lastLine(got.text)}` };
-  // PyPI is there, so from here on a failure is a fault of ours.
+  // PyPI is reachable, so from here on a failure is a real error.
   const args = ["pip", "install", "--quiet", "--python", python, ...packages];
   const installed = await run(`${folder}/bin/uv`, args);
   if (!installed.success) throw new Error(installed.text);
   return { path: python };
 }
 
-/** A folder that is a Go module with that package. Throws for a wrong package. */
+/** Returns a folder that is a Go module with that package. Throws for a wrong package. */
 export async function installGo(folder: string, module: string): Promise<Toolchain> {
   const go = await findCommand("go", "/usr/local/go/bin");
   if ("missing" in go) return go;

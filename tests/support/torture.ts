@@ -22,29 +22,29 @@ import {
 import { makeProject, sleep, startSlowUpstream } from "./traffic.ts";
 import { adminKey, type Body, mulberry32 } from "./world.ts";
 
-/** What a torture has come to. */
+/** The results of a torture run. */
 export interface Outcome {
   seed: number;
   seconds: number;
   kills: number;
   operations: number;
-  /** Money movements and answers whose callers were told that they are booked. */
+  /** Operations whose callers got a response that they are recorded. */
   acknowledged: number;
   refused: number;
   retried: number;
   replayed: number;
   streams: Seen["streams"];
-  /** Entries in the books at the end. */
+  /** Entries in the ledger at the end. */
   entries: number;
   /** Entries for what a dead process had held. */
   expired: number;
-  /** Acknowledged, and not in the books. */
+  /** Acknowledged, and not in the ledger. */
   lost: number;
-  /** Booked twice under one key. */
+  /** Recorded twice under one key. */
   duplicates: number;
-  /** Booked, and its event never came to the subscriber. */
+  /** Recorded, and the event never reached the subscriber. */
   eventsLost: number;
-  /** Events that came more than once, which at-least-once allows. */
+  /** Events that arrived more than once, which at-least-once allows. */
   eventsTwice: number;
   /** Pages of verification read under load. */
   pages: number;
@@ -55,13 +55,13 @@ export interface Outcome {
 interface TortureOptions {
   seconds: number;
   seed: number;
-  /** The longest that one process lives, in ms; most live much shorter. */
+  /** The longest life of a process, in ms; most are much shorter. */
   lifeMaxMs: number;
-  /** Waits for the holds of dead processes as long as it takes; else their time is moved on. */
+  /** Waits for the holds of dead processes in real time; otherwise the clock is moved. */
   patient: boolean;
-  /** The URL of a KV Connect server instead of a file; its token is in our environment. */
+  /** The URL of a KV Connect server instead of a file; its token is in the environment. */
   store?: string | undefined;
-  /** So many services on that store, each killed by itself; on a file there can be one. */
+  /** The number of services on that store, each killed separately; a file allows only one. */
   services?: number;
   onKill?(kills: number, seen: Seen): void;
 }
@@ -84,7 +84,7 @@ const env = {
 };
 
 /**
- * Kills a service at random moments under a load of everything, and then asks whether all holds.
+ * Kills a service at random moments under a mixed load, and then checks that every promise holds.
  */
 export async function torture(options: TortureOptions): Promise<Outcome> {
   await using folder = await makeFolder();
@@ -121,7 +121,7 @@ export async function torture(options: TortureOptions): Promise<Outcome> {
       options.onKill?.(kills, seen);
     }
     service.stopping = true;
-    // Whoever repeats a chat waits for the hold that its first try has left.
+    // A caller that repeats a chat waits for the hold that its first attempt has left.
     if (!options.patient) await replace(() => letTimePass(folder.path, 60_000));
     await calling;
     const verified = await verifying;
@@ -160,10 +160,10 @@ export async function torture(options: TortureOptions): Promise<Outcome> {
   }
 }
 
-/** Where a service runs, one after the other. */
+/** Where services run, one after another. */
 interface Place {
   farebox: Farebox;
-  /** The one that runs, or the next one. */
+  /** The running service, or the next one. */
   next: Promise<Farebox>;
 }
 
@@ -175,7 +175,7 @@ function envOf({ store }: TortureOptions): Record<string, string> {
   return { ...env, KV_PATH: store, DENO_KV_ACCESS_TOKEN: token };
 }
 
-/** A server of the store may be killed as well, by somebody else: who finds none starts again. */
+/** Someone else may kill the server of the store too: a service that finds none starts again. */
 async function startAtLast(how: Parameters<typeof startFarebox>[0]): Promise<Farebox> {
   for (let attempt = 1;; attempt++) {
     try {
@@ -187,7 +187,7 @@ async function startAtLast(how: Parameters<typeof startFarebox>[0]): Promise<Far
   }
 }
 
-/** Everything goes to a receiver that refuses, and is slow, now and then. */
+/** Delivers everything to a receiver that refuses, and is slow, now and then. */
 async function subscribe(
   farebox: Farebox,
   key: string,
@@ -206,7 +206,7 @@ async function subscribe(
 }
 
 /**
- * Looks at everything again and again while it is written to; what it says of a dead one counts.
+ * Verifies everything again and again while it is written; a dead service's results do not count.
  */
 async function verifyUntilStopped(service: Unsteady) {
   const whole = { pages: 0, faults: [] as string[] };
@@ -249,7 +249,7 @@ async function readEntries(farebox: Farebox, key: string): Promise<Body[]> {
   return entries;
 }
 
-/** What callers were told, against what is in the books. */
+/** Compares callers' responses with the ledger. */
 function compare(entries: readonly Body[], { acknowledged }: Seen) {
   const faults: string[] = [];
   const byId = Map.groupBy(entries, ({ id }) => String(id));
@@ -264,7 +264,8 @@ function compare(entries: readonly Body[], { acknowledged }: Seen) {
   const keyed = entries.filter(({ idempotencyKey }) => idempotencyKey !== null);
   const byKey = Map.groupBy(keyed, ({ idempotencyKey }) => String(idempotencyKey));
   const duplicates = [...byKey.values()].filter((group) => group.length > 1).length;
-  // Everyone with a key has asked until there was an answer, so nothing may be booked unasked.
+  // Every caller with a key has repeated until there was a response, so nothing else may be
+  // recorded.
   for (const { id, idempotencyKey } of keyed) {
     if (!acknowledged.has(id)) faults.push(`${id} of ${idempotencyKey} is booked, and never told`);
   }

@@ -3,18 +3,18 @@ import type { Farebox } from "./process.ts";
 import { sleep } from "./traffic.ts";
 import type { Body } from "./world.ts";
 
-/** A service that is killed and started again: who calls it asks where it is now. */
+/** A service that is killed and restarted: callers look up where it is now. */
 export interface Unsteady {
-  /** The one that runs, or the next one. */
+  /** The running service, or the next one. */
   current(): Promise<Farebox>;
   /** The key of its project. */
   key: string;
   random(): number;
-  /** No new operations; those under way go on until they are answered. */
+  /** No new operations; those under way continue until they have a response. */
   stopping: boolean;
 }
 
-/** An operation with a key, as its caller was answered in the end. */
+/** An operation with a key, and the response that its caller got in the end. */
 export interface Acknowledged {
   kind: "deposit" | "charge" | "refund" | "usage";
   user: string;
@@ -24,19 +24,19 @@ export interface Acknowledged {
   amount: string | null;
 }
 
-/** What callers have seen. */
+/** What callers have observed. */
 export interface Seen {
   operations: number;
-  /** Answered with what they asked for, by activity id. */
+  /** Successful responses, by activity id. */
   acknowledged: Map<string, Acknowledged>;
-  /** Answered with a no, such as for want of money. */
+  /** Refusals, such as for lack of money. */
   refused: number;
-  /** Sent again with the same key, because no answer came. */
+  /** Repeated with the same key, because no response came. */
   retried: number;
   /** Of those, the ones that had landed before. */
   replayed: number;
   streams: { ended: number; left: number; broken: number };
-  /** Answers that break a promise. */
+  /** Responses that break a promise. */
   faults: string[];
 }
 
@@ -57,9 +57,7 @@ const attemptMs = 30_000;
 const messages = [{ role: "user", content: "Hello" }];
 const chatOf = (user: string) => ({ model: "test-model", user, messages, max_tokens: 200 });
 
-/**
- * What a caller does, one after the other; whoever asks with a key may wait for a dead one's hold.
- */
+/** A caller's operations, one after another; with a key it may wait for a dead process's hold. */
 export type Role = "move" | "stream" | "ask";
 
 /** One caller. */
@@ -164,7 +162,7 @@ interface Answer {
   activityId: string | null;
 }
 
-/** Asks again with the same key until it is answered, whoever dies meanwhile. */
+/** Repeats with the same key until there is a response, whichever process dies. */
 async function askUntilAnswered(
   service: Unsteady,
   seen: Seen,
@@ -206,7 +204,7 @@ async function send(
   });
 }
 
-/** A stream is not asked for again: what it has cost is seen in the books. */
+/** A stream is not repeated: its cost is in the ledger. */
 async function askStreamed(
   service: Unsteady,
   seen: Seen,

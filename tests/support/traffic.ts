@@ -4,16 +4,16 @@ import type { Farebox } from "./process.ts";
 import { chunk, completion, usageChunk } from "./upstream.ts";
 import { adminKey, type Body, testPricing } from "./world.ts";
 
-/** A model's server whose answers take a while. */
+/** An upstream whose responses take a while. */
 export interface SlowUpstream extends AsyncDisposable {
   url: string;
-  /** Calls that it is answering now. */
+  /** Calls that it is serving now. */
   readonly running: number;
 }
 
 const piecesOfStream = 20;
 
-/** Starts it: the n-th call takes `answerMs(n)` in all, streamed piece by piece or at once. */
+/** Starts it: the n-th call takes `answerMs(n)` in all, streamed in chunks or at once. */
 export function startSlowUpstream(answerMs: (n: number) => number): SlowUpstream {
   let calls = 0;
   let running = 0;
@@ -63,7 +63,7 @@ function slowPieces(ms: number, ended: () => void): ReadableStream<Uint8Array> {
   }, { highWaterMark: 0 });
 }
 
-/** Resolves after so long, or when `signal` aborts. */
+/** Resolves after this time, or when `signal` aborts. */
 export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(done, ms);
@@ -76,14 +76,14 @@ export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   });
 }
 
-/** A model's server that streams as fast as it is read. */
+/** An upstream that streams as fast as it is read. */
 export interface LongUpstream extends AsyncDisposable {
   url: string;
-  /** Pieces that it has sent, or that wait to be sent. */
+  /** Chunks that it has sent, or that wait to be sent. */
   readonly sent: number;
 }
 
-/** Starts it: every answer is so many pieces of so many characters. */
+/** Starts it: every response has this many chunks of this many characters. */
 export function startLongUpstream(
   { pieces, pieceChars }: { pieces: number; pieceChars: number },
 ): LongUpstream {
@@ -114,7 +114,9 @@ export function startLongUpstream(
   };
 }
 
-/** A project priced as in `createWorld`, whose answers may be so long; gives its key. */
+/**
+ * Creates a project priced as in `createWorld`, with responses up to this length; returns its key.
+ */
 export async function makeProject(farebox: Farebox, maxOutputTokens = 1_000): Promise<string> {
   const { models: { "test-model": price } } = testPricing;
   const pricing = { models: { "test-model": { ...price, maxOutputTokens } } };
@@ -122,16 +124,16 @@ export async function makeProject(farebox: Farebox, maxOutputTokens = 1_000): Pr
   return (await farebox.json("/v1/admin/projects", { key: adminKey, body })).apiKey;
 }
 
-/** A request for an answer, as its caller saw it. */
+/** A call, as its caller observed it. */
 export interface Attempt {
   user: string;
   /** The entry that the service named, if it got that far. */
   activityId: string | null;
-  /** Whether the answer came to its end. */
+  /** Whether the response was complete. */
   ended: boolean;
 }
 
-/** Asks once. Never throws: a service that dies is what it is about. */
+/** Sends one call. Never throws: a dying service is what it tests. */
 export async function ask(
   farebox: Farebox,
   { key, user, stream }: { key: string; user: string; stream: boolean },
@@ -150,7 +152,7 @@ export async function ask(
   return attempt;
 }
 
-/** A user's money as the service tells it. */
+/** A user's money as the service reports it. */
 export interface Books {
   balance: string;
   held: string;

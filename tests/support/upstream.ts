@@ -11,13 +11,13 @@ export interface ReceivedCall {
   signal: AbortSignal;
 }
 
-/** An upstream that answers as a test says. */
+/** An upstream that responds as a test defines. */
 export interface UpstreamScript {
   /** Every call, in order. */
   calls: ReceivedCall[];
-  /** Answers calls from now on; the first answer of `once` comes before. */
+  /** Sets the response to calls from now on; responses of `once` come first. */
   reply(answer: Answerer): void;
-  /** Answers one call, before what `reply` says. */
+  /** Sets the response to one call, before that of `reply`. */
   once(answer: Answerer): void;
   answer(request: ScriptedRequest): Promise<Response>;
 }
@@ -50,7 +50,7 @@ export function usage(prompt: number, completion: number, more: Record<string, u
   };
 }
 
-/** A whole completion: "Hello there" for 10 tokens in and 5 out, unless said otherwise. */
+/** A whole completion: "Hello there" for 10 tokens in and 5 out by default. */
 export function completion(
   fields: Record<string, unknown> = {},
   init: ResponseInit = {},
@@ -123,13 +123,13 @@ export function helloStream(): Response {
   ]);
 }
 
-/** A stream that a test feeds by hand. */
+/** A stream that a test controls. */
 export interface FedStream {
   response: Response;
   send(event: unknown): void;
   end(): void;
   fail(): void;
-  /** Resolves when its reader lets it go. */
+  /** Resolves when its reader cancels it. */
   cancelled: Promise<void>;
 }
 

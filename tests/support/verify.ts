@@ -24,7 +24,7 @@ export async function verify(world: World) {
   return whole;
 }
 
-/** Moves money; gives the activity's id. */
+/** Moves money; returns the activity's id. */
 export async function move(world: World, path: string, body: Body, key?: string): Promise<string> {
   const headers: Record<string, string> = key === undefined ? {} : { "idempotency-key": key };
   const answer = await world.json(path, { body, headers });
@@ -32,7 +32,9 @@ export async function move(world: World, path: string, body: Body, key?: string)
   return answer.body.activityId;
 }
 
-/** What a busy project has: its activities by name, and the answer to a delivery by event type. */
+/**
+ * What a busy project has: its activities by name, and the response to a delivery by event type.
+ */
 export async function makeBusy(world: World) {
   await subscribe(world, { events: ["balance.*", "proxy.*"] });
   world.subscriber.reply(({ body: { event } }) => {
@@ -59,7 +61,7 @@ export async function makeBusy(world: World) {
   return { first, second, charged, last };
 }
 
-/** Alters a stored record, as no code of ours would. */
+/** Changes a stored record, as no code of the service would. */
 export async function edit<T>(world: World, key: Key, change: (value: T) => T): Promise<void> {
   const { value } = await world.deps.kv.get(key);
   assert.ok(value, `${key.join(" ")} is stored`);
@@ -81,7 +83,7 @@ export async function keysUnder(world: World, prefix: Key): Promise<Key[]> {
 
 export type Busy = Awaited<ReturnType<typeof makeBusy>>;
 
-/** What is done to a busy world's store, and what is then to be said of it. */
+/** A change to a busy world's store, and the fault that must be reported. */
 export type Damage = [
   name: string,
   harm: (world: World, busy: Busy) => Promise<unknown>,

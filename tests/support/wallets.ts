@@ -9,14 +9,14 @@ export const env = {
   STRIPE_WEBHOOK_SECRET: webhookSecret,
 };
 
-/** A world whose project takes its money from wallets. */
+/** A world whose project charges wallets. */
 export const sharedWorld = (project: Record<string, unknown> = {}): Promise<World> =>
   createWorld({ env, project: { name: "Helper", mode: "shared", ...project } });
 
-/** A browser as far as it keeps cookies. */
+/** A browser that only keeps cookies. */
 export class Device {
   cookie: string | null = null;
-  /** The one that comes with a page which asks somebody new. */
+  /** The cookie of the page that asks a new person. */
   newcomer: string | null = null;
   readonly world: World;
 
@@ -32,7 +32,7 @@ export class Device {
   }
 
   async post(path: string, form: Record<string, string>, headers: Record<string, string> = {}) {
-    // Nobody decides who has not seen the page.
+    // No one decides without having seen the page.
     if (form.decision && this.cookie === null && this.newcomer === null) await this.get(path);
     const raw = new URLSearchParams(form).toString();
     const response = await this.world.call(path, {
@@ -68,7 +68,7 @@ export async function linkFor(world: World, user = "ada", key = world.apiKey): P
   return pathOf(body.url);
 }
 
-/** Allows the user to spend, on this device. */
+/** Authorizes the user, on this device. */
 export async function allow(
   device: Device,
   { user = "ada", cap = "10", key = device.world.apiKey } = {},
@@ -82,7 +82,7 @@ export async function allow(
 
 let payments = 0;
 
-/** Pays into the wallet of this user, as Stripe tells of it. */
+/** Pays into the wallet of this user, as Stripe reports it. */
 export async function pay(
   world: World,
   { user = "ada", amount = "10", key = world.apiKey, secret = webhookSecret } = {},

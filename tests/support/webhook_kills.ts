@@ -3,22 +3,22 @@ import { eventually, type Farebox, makeFolder, serviceEnv, startFarebox } from "
 import { type Receiver, receiverEnv, startReceiver } from "./receiver.ts";
 import { makeProject, sleep } from "./traffic.ts";
 
-/** What came of killing a service again and again under load. */
+/** The results of killing a service again and again under load. */
 export interface KillLedger {
   kills: number;
-  /** Deposits whose caller was told that they are booked. */
+  /** Deposits whose caller got a response that they are recorded. */
   acknowledged: number;
-  /** Of those, the ones whose event never came. */
+  /** Of those, the ones whose event never arrived. */
   lost: number;
-  /** Events that came more than once, which at-least-once allows. */
+  /** Events that arrived more than once, which at-least-once allows. */
   duplicates: number;
 }
 
 const loops = 8;
 
 /**
- * Kills a real process at random moments under a load of deposits, starts it again on its file, and
- * compares what its callers were told with what a subscriber got. Some deliveries fail at first.
+ * Kills a real process at random moments under a load of deposits, restarts it on its file, and
+ * compares its callers' responses with a subscriber's events. Some deliveries fail at first.
  */
 export async function killUnderLoad(kills: number): Promise<KillLedger> {
   await using folder = await makeFolder();
@@ -67,7 +67,7 @@ function duplicatesOf({ events }: Receiver): number {
   return [...events.values()].filter((count) => count > 1).length;
 }
 
-/** Deposits from several loops at once, until the process dies. */
+/** Sends deposits from several loops at once, until the process dies. */
 async function loadUntilKilled(
   farebox: Farebox,
   { key, acknowledged }: { key: string; acknowledged: Set<string> },

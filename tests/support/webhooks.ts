@@ -19,7 +19,7 @@ export async function logs(world: World, query = ""): Promise<Body[]> {
   return body.logs;
 }
 
-/** That nothing is left over once all deliveries have ended. */
+/** Asserts that nothing is left over once all deliveries have ended. */
 export async function assertClean(world: World): Promise<void> {
   const rows = await storedRows(world);
   for (const kind of ["outbox", "due"]) {
@@ -34,7 +34,7 @@ export async function deliver(world: World): Promise<void> {
   await world.app.dispatcher.idle();
 }
 
-/** Moves the clock to the next retry of the newest delivery, and delivers. */
+/** Advances the clock to the next retry of the newest delivery, and delivers. */
 export async function retry(world: World): Promise<number> {
   const [entry] = await logs(world, "&status=pending");
   assert.ok(entry?.nextRetryAt, "nothing is pending");

@@ -19,7 +19,7 @@ import { createUpstreamScript, type UpstreamScript } from "./upstream.ts";
 /** The admin key of every world. */
 export const adminKey = "test-admin-key-of-at-least-32-characters";
 
-/** One service of a test's own: real in-memory store, hand-moved clock, scripted upstream. */
+/** One service for a test: a real in-memory store, a manual clock, a scripted upstream. */
 export interface World extends Disposable {
   app: App;
   deps: Deps;
@@ -27,13 +27,13 @@ export interface World extends Disposable {
   upstream: UpstreamScript;
   subscriber: SubscriberScript;
   stripe: StripeDouble;
-  /** When the alarm was asked to ring; `ring` rings it. */
+  /** When the alarm was scheduled; `ring` fires it. */
   alarm: { asked: number[]; ring(): void };
-  /** Everything that was logged, as the fields that were given. */
+  /** Everything that was logged, as fields. */
   logged: Record<string, unknown>[];
-  /** Secrets that answers have shown: none may be found in what was logged. */
+  /** Secrets that responses have shown: none may be found in the log. */
   seenSecrets: Set<string>;
-  /** The project that `call` uses, priced as `makeProject` says. */
+  /** The project that `call` uses, with the settings of `makeProject`. */
   projectId: string;
   apiKey: string;
   /** Calls the service with the project's key; a body is sent as JSON. */
@@ -55,7 +55,7 @@ export type Body = Record<string, any>;
 export interface CallOptions {
   method?: string;
   body?: unknown;
-  /** Sent as it is, instead of `body`. */
+  /** Sent unchanged, instead of `body`. */
   raw?: BodyInit;
   key?: string | null;
   headers?: Record<string, string>;
@@ -69,7 +69,7 @@ interface WorldOptions {
   project?: Record<string, unknown>;
   /** Wraps the store, to make it fail. */
   wrapKv?: (kv: Kv) => Kv;
-  /** How the database is copied; it is in memory, so by itself it is not. */
+  /** How the database is copied; being in memory, it cannot be by default. */
   takeSnapshot?: Deps["takeSnapshot"];
   /** Another world's store, as a second process on it. */
   shareWith?: World;
@@ -82,7 +82,7 @@ export const testPricing = {
   models: { "test-model": { input: "1", output: "2", maxOutputTokens: 1000 } },
 };
 
-/** The HTTP client paces its reads by it: a clock that stands still would stop them. */
+/** The HTTP client paces its reads by it: a stopped clock would stop them. */
 const realClock = {
   elapsed: () => performance.now(),
   after(ms: number, work: () => void) {
@@ -147,7 +147,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   const undocumented: string[] = [];
   const app: App = {
     ...service,
-    // Every answer of every test is one that the API document has.
+    // Every response of every test must be in the API document.
     fetch: async (request, connection) =>
       await checkedAnswer(request, await service.fetch(request, connection), (fault) => {
         undocumented.push(fault);
@@ -225,7 +225,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   return world;
 }
 
-/** That nothing which was logged, in whatever way, shows a secret of this world. */
+/** Asserts that nothing that was logged shows a secret of this world. */
 function assertNothingSecret(world: World, env: Record<string, string>): void {
   const names = ["ADMIN_KEY", "SECRETS_KEY", "UPSTREAM_API_KEY", "STRIPE_SECRET_KEY"];
   const secrets = [world.apiKey, env.STRIPE_WEBHOOK_SECRET, ...names.map((name) => env[name])];
