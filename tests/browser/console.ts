@@ -210,7 +210,7 @@ for (const script of [true, false]) {
       await picture(page, "console-deposit-confirm");
     }
     await page.getByRole("button", { name: "Record 10.5 USD" }).dblclick();
-    await page.waitForSelector("[role=status]:has-text('booked')");
+    await page.waitForSelector("[role=status]:has-text('recorded')");
     const after = (await world.balance("charlie@example.com")).balance;
     assert.equal(Math.round((Number(after) - Number(before)) * 1e6), 10.5e6);
     await page.getByRole("link", { name: /^Refund the deposit/ }).first().click();
