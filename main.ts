@@ -1,6 +1,6 @@
 // The process: environment, database file, socket, signals. Everything else is in src/.
 import { type App, createApp } from "./src/app.ts";
-import { ApiError, loggedFault } from "./src/base/errors.ts";
+import { ApiError, errorFields } from "./src/base/errors.ts";
 import { type Config, isDatabaseFile, readConfig } from "./src/config.ts";
 import { lockDatabase } from "./src/platform/database_lock.ts";
 import type { Deps } from "./src/deps.ts";
@@ -173,7 +173,7 @@ function repeat(
   const round = async () => {
     await work().catch((error) => {
       // A stop closes the store under work that would take longer; the next sweep continues it.
-      if (!stopped) log("error", "background_failed", loggedFault(error));
+      if (!stopped) log("error", "background_failed", errorFields(error));
     });
     if (!stopped) cancel = clock.after(everyMs, round);
   };

@@ -1,6 +1,6 @@
 import { type Context, Hono } from "@hono/hono";
 import { BodyBudget } from "./base/body_budget.ts";
-import { ApiError, badRequest, loggedFault, overloaded } from "./base/errors.ts";
+import { ApiError, badRequest, errorFields, overloaded } from "./base/errors.ts";
 import type { Handler, Incoming } from "./base/handler.ts";
 import { measureBody, withUnknownLength } from "./base/head_response.ts";
 import { createBodyDeadline, limitWaitingBodies } from "./base/deadline.ts";
@@ -178,9 +178,9 @@ function createServe(deps: Deps, load: Load) {
         log(response.status);
         return response;
       } catch (error) {
-        const fault = error instanceof ApiError ? error : internalError(error);
-        log(fault.status, loggedFault(fault));
-        const response = errorResponse(fault, requestId, cors ? corsHeaders : undefined);
+        const shown = error instanceof ApiError ? error : internalError(error);
+        log(shown.status, errorFields(shown));
+        const response = errorResponse(shown, requestId, cors ? corsHeaders : undefined);
         if (request.method === "HEAD") await measureBody(response);
         return response;
       } finally {

@@ -23,8 +23,8 @@ export function createNotFound(config: Pick<Config, "baseUrl">): (refuse: Handle
       const { status, headers } = error;
       const message = status === 404 ? "Check the link for typos." : "Nothing is shown here.";
       if (/^\/console(\/|$)/.test(path)) {
-        const fault = new ApiError(status, { message, headers });
-        return errorPage(fault, { requestId, back: at("/console") });
+        const error = new ApiError(status, { message, headers });
+        return errorPage(error, { requestId, back: at("/console") });
       }
       const html = <LostPage says={message} console={at("/console")} docs={at("/docs")} />;
       return pageResponse(status, String(html), { requestId, headers });

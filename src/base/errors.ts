@@ -113,9 +113,9 @@ export function overloaded(): ApiError {
 }
 
 /** Returns what the log records of an error: its code, and its cause, which callers never see. */
-export function loggedFault(fault: unknown): { code: string | null; cause: string | undefined } {
-  if (!(fault instanceof ApiError)) return { code: "internal_error", cause: causeText(fault) };
-  const { code, cause } = fault;
+export function errorFields(error: unknown): { code: string | null; cause: string | undefined } {
+  if (!(error instanceof ApiError)) return { code: "internal_error", cause: causeText(error) };
+  const { code, cause } = error;
   return { code, cause: cause === undefined ? undefined : causeText(cause) };
 }
 

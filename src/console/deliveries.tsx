@@ -24,8 +24,8 @@ export async function deliveryList(
   { project, incoming, here }: ProjectVisit,
   { address, subscriptionId }: { address: string; subscriptionId?: string },
 ) {
-  const asked = incoming.query("status");
-  const status = statuses.find((known) => known === asked) ?? null;
+  const wanted = incoming.query("status");
+  const status = statuses.find((known) => known === wanted) ?? null;
   const cursor = incoming.query("cursor");
   const { logs, nextCursor } = await listLogs(deps, project.id, {
     filter: { subscriptionId },

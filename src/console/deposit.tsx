@@ -12,7 +12,7 @@ const section = "/users";
 
 /** A manual deposit: filled in, confirmed, recorded once. */
 export function depositPages(door: ConsoleGuard, { recorder, deps }: ConsoleDeps) {
-  function ask(visit: ProjectVisit, form: URLSearchParams, fault: string | null): Response {
+  function ask(visit: ProjectVisit, form: URLSearchParams, problem: string | null): Response {
     const user = userOf(visit, form);
     const title = `Deposit for ${user}`;
     if (visit.project.status !== "active") {
@@ -20,8 +20,8 @@ export function depositPages(door: ConsoleGuard, { recorder, deps }: ConsoleDeps
       return visit.page(title, page, { section, status: 403 });
     }
     const action = visit.here("/deposit");
-    const view = { visit, form, fault, action, hidden: { user }, amountHint: null };
-    return visit.page(title, <MoneyForm {...view} />, { section, fault });
+    const view = { visit, form, problem, action, hidden: { user }, amountHint: null };
+    return visit.page(title, <MoneyForm {...view} />, { section, problem });
   }
 
   return {
@@ -47,8 +47,8 @@ export function depositPages(door: ConsoleGuard, { recorder, deps }: ConsoleDeps
           );
           const formId = deps.id("form");
           const common = { visit, says, amount, wish, back, formId, hidden: { user } };
-          const asked = <ConfirmMoney {...common} action={here("/deposit")} />;
-          return page("Record this deposit?", asked, { section });
+          const review = <ConfirmMoney {...common} action={here("/deposit")} />;
+          return page("Record this deposit?", review, { section });
         }
         const details = recordedResult(deps, visit, {
           action: "deposit",
@@ -57,7 +57,7 @@ export function depositPages(door: ConsoleGuard, { recorder, deps }: ConsoleDeps
         });
         const posted = await recorder.deposit({ ref: { projectId, user }, amount, ...details });
         return go(back, posted.kind === "replayed" ? "booked-before" : "deposited");
-      }, (fault) => ask(visit, form, fault)).catch((error) => {
+      }, (problem) => ask(visit, form, problem)).catch((error) => {
         if (!(error instanceof ApiError && error.code === "project_archived")) throw error;
         return ask(visit, form, error.message);
       });

@@ -42,7 +42,7 @@ export type FieldLabels = Readonly<Record<string, string>>;
  */
 export async function orShowFormAgain(
   work: () => Promise<Response>,
-  again: (fault: string, error: ApiError) => Promise<Response> | Response,
+  again: (problem: string, error: ApiError) => Promise<Response> | Response,
   labels: FieldLabels = {},
 ): Promise<Response> {
   try {

@@ -37,7 +37,7 @@ interface PageOptions {
   section?: string;
   script?: { text: string; hash: string };
   /** The error of the submitted form, which the page shows. */
-  fault?: string | null;
+  problem?: string | null;
   status?: number;
 }
 
@@ -68,13 +68,13 @@ export function createConsoleGuard({ deps, projectCache, sessions }: ConsoleDeps
       session,
       at,
       form: () => inTime(readForm(request, deps.config, { bytesMax: formBytesMax, bodies })),
-      page(title, children, { section, script, fault = null, status } = {}) {
+      page(title, children, { section, script, problem = null, status } = {}) {
         const flash = incoming.query("flash");
         const place: NavItem = { at, isOperator, project, section: section ?? null, flash };
         const text = script === undefined ? {} : { script: script.text };
         const page = <ConsolePage title={title} place={place} {...text}>{children}</ConsolePage>;
         const allowed = script === undefined ? {} : { script: script.hash };
-        const code = status ?? (fault === null ? 200 : 400);
+        const code = status ?? (problem === null ? 200 : 400);
         return pageResponse(code, String(page), { requestId, ...allowed });
       },
       go: (address, flash) => seeOther(withFlash(address, flash), requestId),

@@ -23,10 +23,10 @@ const labels = {
 export function keyPages(door: ConsoleGuard, services: ConsoleDeps) {
   const { admin, deps } = services;
 
-  async function list(visit: ProjectVisit, fault: string | null, form = new URLSearchParams()) {
+  async function list(visit: ProjectVisit, problem: string | null, form = new URLSearchParams()) {
     const keys = await admin.keys(visit.project.id);
-    const view = { fault, form, formId: deps.id("form"), keys: keys.toReversed() };
-    return visit.page("API keys", <Keys {...view} visit={visit} />, { section, fault });
+    const view = { problem, form, formId: deps.id("form"), keys: keys.toReversed() };
+    return visit.page("API keys", <Keys {...view} visit={visit} />, { section, problem });
   }
 
   async function found({ project, incoming }: ProjectVisit): Promise<ApiKey> {
@@ -53,7 +53,7 @@ export function keyPages(door: ConsoleGuard, services: ConsoleDeps) {
           const shown = { name: settings.name, apiKey: made.secret, back: here(section) };
           return page("A new API key", <NewKey {...shown} />, { section });
         },
-        (fault) => list(visit, fault, form),
+        (problem) => list(visit, problem, form),
         labels,
       );
     }),
@@ -90,9 +90,9 @@ function readKey(form: URLSearchParams): CreateKey {
   return parseWith(createKeySchema, fields);
 }
 
-function Keys({ keys, fault, form, formId, visit: { here } }: {
+function Keys({ keys, problem, form, formId, visit: { here } }: {
   keys: ApiKey[];
-  fault: string | null;
+  problem: string | null;
   form: URLSearchParams;
   formId: string;
   visit: ProjectVisit;
@@ -124,7 +124,7 @@ function Keys({ keys, fault, form, formId, visit: { here } }: {
         empty="No keys yet."
       />
       <h2>Create a key</h2>
-      <FormError text={fault} />
+      <FormError text={problem} />
       <form method="post" action={here(section)}>
         <Hidden fields={{ formId }} />
         <FormField
@@ -140,7 +140,7 @@ function Keys({ keys, fault, form, formId, visit: { here } }: {
               name="scopes"
               value={scope}
               label={scope}
-              on={fault === null || form.getAll("scopes").includes(scope)}
+              on={problem === null || form.getAll("scopes").includes(scope)}
             />
           ))}
         </fieldset>

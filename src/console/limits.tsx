@@ -29,7 +29,7 @@ export function limitPages(door: ConsoleGuard, services: ConsoleDeps) {
   const page = (visit: ProjectVisit, view: Omit<LimitsView, "visit">) =>
     visit.page("Limits", <Limits visit={visit} {...view} />, {
       section,
-      fault: view.fault,
+      problem: view.problem,
     });
   return {
     show: door.project((visit) => {
@@ -37,7 +37,7 @@ export function limitPages(door: ConsoleGuard, services: ConsoleDeps) {
       return page(visit, {
         values: valuesOf(project),
         seen: fingerprintOf(part, project),
-        fault: null,
+        problem: null,
       });
     }),
     save: door.project(async (visit) => {
@@ -46,7 +46,7 @@ export function limitPages(door: ConsoleGuard, services: ConsoleDeps) {
       return await orShowFormAgain(
         () =>
           saveSettings(services, visit, { section, part, form, changes: () => readLimits(form) }),
-        (fault, error) => page(visit, { values, seen: fingerprintAfter(form, error), fault }),
+        (problem, error) => page(visit, { values, seen: fingerprintAfter(form, error), problem }),
         labels,
       );
     }),
@@ -57,7 +57,7 @@ interface LimitsView {
   visit: ProjectVisit;
   values: Values;
   seen: string;
-  fault: string | null;
+  problem: string | null;
 }
 
 /** Returns what a field of the form shows. */
@@ -89,7 +89,7 @@ function rateOf(form: URLSearchParams, name: string, label: string): number | nu
   throw badRequest(name, `‘${label}’ must be at least 1. An empty field is no limit.`);
 }
 
-function Limits({ visit: { project, here }, values, seen, fault }: LimitsView) {
+function Limits({ visit: { project, here }, values, seen, problem }: LimitsView) {
   const currency = project.currency.toUpperCase();
   const number = (name: string, label: string) => (
     <FormField name={name} label={label} value={values(name)} more={{ inputmode: "numeric" }} />
@@ -97,7 +97,7 @@ function Limits({ visit: { project, here }, values, seen, fault }: LimitsView) {
   return (
     <>
       <p>Leave a field empty for no limit. Days and months are in UTC.</p>
-      <FormError text={fault} />
+      <FormError text={problem} />
       <form method="post" action={here(section)}>
         <Hidden fields={{ seen }} />
         <fieldset>

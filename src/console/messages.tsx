@@ -33,10 +33,10 @@ const ofWallets: readonly MessageReason[] = ["authorization_required", "limit_re
 
 /** The owner's own texts that users see in the chat, in place of a response or below it. */
 export function messagePages(door: ConsoleGuard, services: ConsoleDeps) {
-  const page = (visit: ProjectVisit, shown: Shown, fault: string | null) =>
-    visit.page("Messages", <Messages {...{ visit, shown, fault }} />, {
+  const page = (visit: ProjectVisit, shown: Shown, problem: string | null) =>
+    visit.page("Messages", <Messages {...{ visit, shown, problem }} />, {
       section,
-      fault,
+      problem,
     });
   return {
     show: door.project((visit) => {
@@ -57,8 +57,8 @@ export function messagePages(door: ConsoleGuard, services: ConsoleDeps) {
             form,
             changes: (project) => ({ messages: withWords(project, language, form) }),
           }),
-        (fault, error) =>
-          page(visit, { language, words, seen: fingerprintAfter(form, error) }, fault),
+        (problem, error) =>
+          page(visit, { language, words, seen: fingerprintAfter(form, error) }, problem),
         labelsIn(language),
       );
     }),
@@ -95,10 +95,10 @@ function withWords(
 
 const addressOf = (language: string) => `${section}?language=${encodeURIComponent(language)}`;
 
-function Messages({ visit: { project, here }, shown: { language, words, seen }, fault }: {
+function Messages({ visit: { project, here }, shown: { language, words, seen }, problem }: {
   visit: ProjectVisit;
   shown: Shown;
-  fault: string | null;
+  problem: string | null;
 }) {
   const isShared = project.mode === "shared";
   const reasons = messageReasons.filter((reason) =>
@@ -114,7 +114,7 @@ function Messages({ visit: { project, here }, shown: { language, words, seen }, 
       </p>
       <Languages {...{ project, here, language }} />
       <h2>{nameOf(language)}</h2>
-      <FormError text={fault} />
+      <FormError text={problem} />
       <form method="post" action={here(section)}>
         <Hidden fields={{ seen, language }} />
         {reasons.map((reason) => <Message {...{ project, reason }} text={words(reason)} />)}

@@ -58,10 +58,10 @@ export function recordedResult(
 /**
  * The fields of a deposit or refund; submitting them leads to a review before anything is recorded.
  */
-export function MoneyForm({ visit, form, fault, action, hidden, amountHint }: {
+export function MoneyForm({ visit, form, problem, action, hidden, amountHint }: {
   visit: ProjectVisit;
   form: URLSearchParams;
-  fault: string | null;
+  problem: string | null;
   action: string;
   hidden: Record<string, string>;
   /** What an empty amount means, where it is allowed. */
@@ -69,7 +69,7 @@ export function MoneyForm({ visit, form, fault, action, hidden, amountHint }: {
 }) {
   return (
     <>
-      <FormError text={fault} />
+      <FormError text={problem} />
       <form method="post" action={action}>
         <Hidden fields={hidden} />
         <FormField

@@ -25,8 +25,8 @@ const usersShown = 20;
 export function overviewPage(door: ConsoleGuard, { deps: { kv, clock } }: ConsoleDeps): Handler {
   return door.project(async (visit) => {
     const { project, incoming, page } = visit;
-    const asked = incoming.query("days");
-    const range = ranges.find(({ days }) => String(days) === asked) ?? ranges[0];
+    const wanted = incoming.query("days");
+    const range = ranges.find(({ days }) => String(days) === wanted) ?? ranges[0];
     const now = clock.now();
     const [from, to] = [rangeStart(range, now), now + 1];
     const summary = await readSummary(kv, project.id, { from, to });

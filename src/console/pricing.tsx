@@ -35,7 +35,7 @@ export function pricingPages(door: ConsoleGuard, services: ConsoleDeps) {
   const page = (visit: ProjectVisit, view: Omit<PricingView, "visit">) =>
     visit.page("Pricing", <Pricing visit={visit} {...view} />, {
       section,
-      fault: view.fault,
+      problem: view.problem,
     });
 
   return {
@@ -43,7 +43,7 @@ export function pricingPages(door: ConsoleGuard, services: ConsoleDeps) {
       const { project } = visit;
       const model = Object.keys(project.pricing.models).find((name) => name !== "*") ?? "";
       const [sample, seen] = [usualSample(model), fingerprintOf(part, project)];
-      return page(visit, { form: priceFormOf(project), sample, seen, fault: null });
+      return page(visit, { form: priceFormOf(project), sample, seen, problem: null });
     }),
     change: door.project(async (visit) => {
       const form = await visit.form();
@@ -59,7 +59,7 @@ export function pricingPages(door: ConsoleGuard, services: ConsoleDeps) {
             return await saveSettings(services, visit, { section, part, form, changes });
           }
           if (form.get("action") !== "effect") {
-            return page(visit, { ...again, seen: form.get("seen") ?? "", fault: null });
+            return page(visit, { ...again, seen: form.get("seen") ?? "", problem: null });
           }
           const effects = effectsOf(visit.project, parsed, sample);
           return visit.page(
@@ -68,7 +68,7 @@ export function pricingPages(door: ConsoleGuard, services: ConsoleDeps) {
             { section },
           );
         },
-        (fault, error) => page(visit, { ...again, seen: fingerprintAfter(form, error), fault }),
+        (problem, error) => page(visit, { ...again, seen: fingerprintAfter(form, error), problem }),
         labels,
       );
     }),
@@ -91,15 +91,15 @@ interface PricingView {
   form: PriceForm;
   sample: SampleText;
   seen: string;
-  fault: string | null;
+  problem: string | null;
 }
 
-function Pricing({ visit: { project, here }, form, sample, seen, fault }: PricingView) {
+function Pricing({ visit: { project, here }, form, sample, seen, problem }: PricingView) {
   const currency = project.currency.toUpperCase();
   const isDollars = project.currency === "usd";
   return (
     <>
-      <FormError text={fault} />
+      <FormError text={problem} />
       <form method="post" action={here(section)}>
         <Hidden fields={{ seen }} />
         <FormCheckbox

@@ -19,13 +19,13 @@ const nothingLeft = "It is fully refunded: nothing is left.";
 export function refundPages(door: ConsoleGuard, services: ConsoleDeps) {
   const { recorder, deps } = services;
 
-  async function ask(visit: ProjectVisit, form: URLSearchParams, fault: string | null) {
+  async function ask(visit: ProjectVisit, form: URLSearchParams, problem: string | null) {
     const { ref, original } = await findOriginal(services, visit, form);
     const left = await recorder.refundableAmount(ref, original);
     const view = {
       visit,
       form,
-      fault,
+      problem,
       action: visit.here("/refund"),
       hidden: hiddenOf(original),
       amountHint: `Leave empty to refund all that is left: ${formatAmount(left)}.`,
@@ -39,7 +39,7 @@ export function refundPages(door: ConsoleGuard, services: ConsoleDeps) {
         {left === 0n ? <p>{nothingLeft}</p> : <MoneyForm {...view} />}
       </>
     );
-    return visit.page("Refund", page, { section, fault });
+    return visit.page("Refund", page, { section, problem });
   }
 
   return {
@@ -61,16 +61,16 @@ export function refundPages(door: ConsoleGuard, services: ConsoleDeps) {
           const amount = wish.amount ?? left;
           const hidden = hiddenOf(original);
           const common = { visit, says: <Says original={original} />, amount, wish, back, hidden };
-          const asked = (
+          const review = (
             <ConfirmMoney {...common} formId={deps.id("form")} action={here("/refund")} />
           );
-          return page("Record this refund?", asked, { section });
+          return page("Record this refund?", review, { section });
         }
         const { amount, reason } = wish;
         const details = recordedResult(deps, visit, { action: "refund", reason, form });
         const posted = await recorder.refund({ ref, original, amount, ...details });
         return go(back, posted.kind === "replayed" ? "booked-before" : "refunded");
-      }, (fault) => ask(visit, form, fault));
+      }, (problem) => ask(visit, form, problem));
     }),
   };
 }

@@ -27,7 +27,7 @@ export function settingPages(door: ConsoleGuard, services: ConsoleDeps) {
   const page = (visit: ProjectVisit, view: Omit<SettingsView, "visit">) =>
     visit.page("Settings", <Settings visit={visit} {...view} />, {
       section,
-      fault: view.fault,
+      problem: view.problem,
     });
   return {
     show: door.project((visit) => {
@@ -36,7 +36,7 @@ export function settingPages(door: ConsoleGuard, services: ConsoleDeps) {
       return page(visit, {
         values: (name) => fields[name] ?? "",
         seen: fingerprintOf(part, project),
-        fault: null,
+        problem: null,
       });
     }),
     save: door.project(async (visit) => {
@@ -45,7 +45,7 @@ export function settingPages(door: ConsoleGuard, services: ConsoleDeps) {
       const changes = (project: Project) => readSettings(form, project);
       return await orShowFormAgain(
         () => saveSettings(services, visit, { section, part, form, changes }),
-        (fault, error) => page(visit, { values, seen: fingerprintAfter(form, error), fault }),
+        (problem, error) => page(visit, { values, seen: fingerprintAfter(form, error), problem }),
         labels,
       );
     }),
@@ -77,7 +77,7 @@ interface SettingsView {
   visit: ProjectVisit;
   values: Values;
   seen: string;
-  fault: string | null;
+  problem: string | null;
 }
 
 /** Returns the form's values for a project. */
@@ -118,11 +118,11 @@ function readSettings(form: URLSearchParams, project: Project): Record<string, u
   };
 }
 
-function Settings({ visit: { project, here }, values, seen, fault }: SettingsView) {
+function Settings({ visit: { project, here }, values, seen, problem }: SettingsView) {
   const currency = project.currency.toUpperCase();
   return (
     <>
-      <FormError text={fault} />
+      <FormError text={problem} />
       <form method="post" action={here(section)}>
         <Hidden fields={{ seen }} />
         <FormField name="name" label={labels.name} value={values("name")} required />

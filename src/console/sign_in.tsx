@@ -16,12 +16,12 @@ export function signInRoutes({ deps, sessions }: ConsoleDeps) {
   const attempts = createSignInThrottle(deps.clock);
   const at = (path: string) => publicPath(deps.config, `/console${path}`);
 
-  function page(incoming: Incoming, fault: ApiError | null, to: string): Response {
+  function page(incoming: Incoming, problem: ApiError | null, to: string): Response {
     const { requestId, query } = incoming;
-    const view = { action: at("/sign-in"), to, fault: fault?.message ?? null };
+    const view = { action: at("/sign-in"), to, problem: problem?.message ?? null };
     const html = <SignInPage {...view} said={flashText(query("flash"))} />;
-    const response = pageResponse(fault?.status ?? 200, String(html), { requestId });
-    for (const [name, value] of Object.entries(fault?.headers ?? {})) {
+    const response = pageResponse(problem?.status ?? 200, String(html), { requestId });
+    for (const [name, value] of Object.entries(problem?.headers ?? {})) {
       // The browser would show its own password prompt.
       if (name !== "www-authenticate") response.headers.set(name, value);
     }
@@ -37,8 +37,8 @@ export function signInRoutes({ deps, sessions }: ConsoleDeps) {
       const form = await inTime(readForm(request, deps.config));
       to = form.get("to") ?? "";
       const started = sessions.start(request, (form.get("key") ?? "").trim());
-      const { cookie, projectId } = await started.catch((fault) => {
-        throw counted(fault, address());
+      const { cookie, projectId } = await started.catch((problem) => {
+        throw counted(problem, address());
       });
       const home = projectId === null ? "/projects" : `/projects/${projectId}`;
       return seeOther(placeOf(to) ?? at(home), requestId, [cookie]);
@@ -52,10 +52,10 @@ export function signInRoutes({ deps, sessions }: ConsoleDeps) {
    * Counts a failed attempt. A right key is never counted, nor refused for others' attempts: behind
    * a proxy all have one address.
    */
-  function counted(fault: unknown, address: string | null): unknown {
-    if (!(fault instanceof ApiError) || fault.status >= 500) return fault;
+  function counted(problem: unknown, address: string | null): unknown {
+    if (!(problem instanceof ApiError) || problem.status >= 500) return problem;
     const waitMs = attempts.take(address);
-    return waitMs > 0 ? tooMany(waitMs) : fault;
+    return waitMs > 0 ? tooMany(waitMs) : problem;
   }
 
   /** Accepts only a path of the console: a link must not redirect elsewhere after the sign-in. */
@@ -89,10 +89,10 @@ function tooMany(waitMs: number): ApiError {
   });
 }
 
-function SignInPage({ action, to, fault, said }: {
+function SignInPage({ action, to, problem, said }: {
   action: string;
   to: string;
-  fault: string | null;
+  problem: string | null;
   said: string | null;
 }) {
   return (
@@ -100,7 +100,7 @@ function SignInPage({ action, to, fault, said }: {
       <main class="lone">
         <h1>Sign in to Farebox</h1>
         {said === null ? null : <p class="flash" role="status">{said}</p>}
-        <FormError text={fault} />
+        <FormError text={problem} />
         <form method="post" action={action}>
           <Hidden fields={{ to }} />
           <FormField

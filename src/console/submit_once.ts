@@ -31,13 +31,13 @@ export async function submitOnce(
   const { hash } = session;
   const place = { hash, formId: formIdOf(form) };
   const key = consoleFormKey(hash, place.formId);
-  const asked = createHash("sha256").update(`${path}?${form}`).digest("base64url");
+  const submission = createHash("sha256").update(`${path}?${form}`).digest("base64url");
   const sealer = await session.sealer();
 
   if (await readSubmittedForm(kv, place) === null) {
     await make(async (write, { id, secret }) => {
       if (await readSubmittedForm(kv, place)) throw new Error("this form was sent concurrently");
-      const { sealed } = await sealer.seal(JSON.stringify([asked, id, secret]), key);
+      const { sealed } = await sealer.seal(JSON.stringify([submission, id, secret]), key);
       putSubmittedForm(write, { ...place, made: { sealed, at: clock.now() } });
     }).catch(async (error) => {
       // The action and its form are one write, which has landed.
@@ -47,5 +47,5 @@ export async function submitOnce(
   const made = (await readSubmittedForm(kv, place))?.made;
   if (!made || clock.now() - made.at > shownAgainMs) return null;
   const [madeFor, id, secret] = JSON.parse(await sealer.open(made, key));
-  return madeFor === asked ? { id, secret } : null;
+  return madeFor === submission ? { id, secret } : null;
 }

@@ -15,8 +15,8 @@ export function usersPage(door: ConsoleGuard, { deps: { kv, clock } }: ConsoleDe
     const prefix = incoming.query("prefix")?.trim() ?? "";
     if (prefix !== "") checkUserId(prefix, "prefix");
     const cursor = incoming.query("cursor");
-    const asked = { limit: usersPerPage, cursor, prefix, now: clock.now() };
-    const { users, nextCursor } = await listUsers(kv, project, asked);
+    const userQuery = { limit: usersPerPage, cursor, prefix, now: clock.now() };
+    const { users, nextCursor } = await listUsers(kv, project, userQuery);
     const query = prefix === "" ? "" : `&prefix=${encodeURIComponent(prefix)}`;
     return page(
       "Users",

@@ -64,7 +64,7 @@ export function webhookActions(door: ConsoleGuard, services: ConsoleDeps) {
 
 /** The error of the submitted form, if any. */
 interface Again {
-  fault: string | null;
+  problem: string | null;
 }
 
 type Open = (visit: ProjectVisit) => Promise<{
@@ -75,12 +75,12 @@ type Open = (visit: ProjectVisit) => Promise<{
 function secretRotation(door: ConsoleGuard, { subscriptions, deps }: ConsoleDeps, open: Open) {
   async function ask(
     visit: ProjectVisit,
-    { fault, hours = String(overlapHours) }: Again & { hours?: string | undefined },
+    { problem, hours = String(overlapHours) }: Again & { hours?: string | undefined },
   ) {
     const { subscription: { secretSuffix }, address } = await open(visit);
     const page = (
       <>
-        <FormError text={fault} />
+        <FormError text={problem} />
         <p>
           A new secret is created and shown once. The one that ends in <code>…{secretSuffix}</code>
           {" "}
@@ -105,11 +105,11 @@ function secretRotation(door: ConsoleGuard, { subscriptions, deps }: ConsoleDeps
         </form>
       </>
     );
-    return visit.page("Rotate the secret?", page, { section, fault });
+    return visit.page("Rotate the secret?", page, { section, problem });
   }
 
   return {
-    askRotate: door.project((visit) => ask(visit, { fault: null })),
+    askRotate: door.project((visit) => ask(visit, { problem: null })),
     rotate: door.project(async (visit) => {
       const { project, session, go } = visit;
       const form = await visit.form();
@@ -136,7 +136,7 @@ function secretRotation(door: ConsoleGuard, { subscriptions, deps }: ConsoleDeps
           </>
         );
         return visit.page("The secret is rotated", shown, { section });
-      }, (fault) => ask(visit, { fault, hours: form.get("hours") ?? undefined }));
+      }, (problem) => ask(visit, { problem, hours: form.get("hours") ?? undefined }));
     }),
   };
 }
@@ -148,14 +148,14 @@ function failedRedelivery(
 ) {
   async function ask(
     visit: ProjectVisit,
-    { fault, since }: Again & { since?: string | undefined },
+    { problem, since }: Again & { since?: string | undefined },
   ) {
     const { subscription: { isActive, url }, address } = await open(visit);
     if (!isActive) return visit.go(address, "webhook-inactive");
     const yesterday = new Date(deps.clock.now() - 24 * 60 * 60 * 1000).toISOString().slice(0, 16);
     const page = (
       <>
-        <FormError text={fault} />
+        <FormError text={problem} />
         <p>
           Every delivery to <code>{url}</code>{" "}
           that was created since then and ended as an error is sent again, with as many attempts as
@@ -180,12 +180,12 @@ function failedRedelivery(
     );
     return visit.page("Redeliver failed deliveries?", page, {
       section,
-      fault,
+      problem,
     });
   }
 
   return {
-    askRedeliverAll: door.project((visit) => ask(visit, { fault: null })),
+    askRedeliverAll: door.project((visit) => ask(visit, { problem: null })),
     redeliverAll: door.project(async (visit) => {
       const { project, session, go, incoming } = visit;
       const form = await visit.form();
@@ -197,7 +197,7 @@ function failedRedelivery(
         if (!await sessions.claim(session, formIdOf(form))) return go(address, "already-sent");
         const job = await redelivery.all(project.id, { subscriptionId, since }, session.by);
         return seeOther(`${address}?job=${job.id}`, incoming.requestId);
-      }, (fault) => ask(visit, { fault, since: form.get("since") ?? undefined }));
+      }, (problem) => ask(visit, { problem, since: form.get("since") ?? undefined }));
     }),
   };
 }

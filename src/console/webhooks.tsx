@@ -24,7 +24,7 @@ const labels = {
 export function webhookPages(door: ConsoleGuard, services: ConsoleDeps) {
   const { subscriptions, dispatcher, deps } = services;
 
-  async function list(visit: ProjectVisit, fault: string | null, form = new URLSearchParams()) {
+  async function list(visit: ProjectVisit, problem: string | null, form = new URLSearchParams()) {
     const all = await subscriptions.list(visit.project.id, null);
     const stateOf = ({ id }: SubscriptionView) => dispatcher.stateOf(id).openUntil;
     const page = (
@@ -33,10 +33,10 @@ export function webhookPages(door: ConsoleGuard, services: ConsoleDeps) {
         <p>
           <a href={visit.here("/deliveries")}>All deliveries</a>
         </p>
-        <NewWebhook visit={visit} fault={fault} form={form} formId={deps.id("form")} />
+        <NewWebhook visit={visit} problem={problem} form={form} formId={deps.id("form")} />
       </>
     );
-    return visit.page("Webhooks", page, { section, fault });
+    return visit.page("Webhooks", page, { section, problem });
   }
 
   return {
@@ -63,7 +63,7 @@ export function webhookPages(door: ConsoleGuard, services: ConsoleDeps) {
           );
           return page("A new webhook", shown, { section });
         },
-        (fault) => list(visit, fault, form),
+        (problem) => list(visit, problem, form),
         labels,
       );
     }),
@@ -143,9 +143,9 @@ function Webhooks({ visit: { here }, all, stateOf }: {
   );
 }
 
-function NewWebhook({ visit: { here }, fault, form, formId }: {
+function NewWebhook({ visit: { here }, problem, form, formId }: {
   visit: ProjectVisit;
-  fault: string | null;
+  problem: string | null;
   form: URLSearchParams;
   formId: string;
 }) {
@@ -153,7 +153,7 @@ function NewWebhook({ visit: { here }, fault, form, formId }: {
   return (
     <>
       <h2>Create a webhook</h2>
-      <FormError text={fault} />
+      <FormError text={problem} />
       <form method="post" action={here(section)}>
         <Hidden fields={{ formId }} />
         <FormField

@@ -80,7 +80,7 @@ const bodyErrors: readonly ErrorDoc[] = [
 ];
 
 const anyErrors: readonly ErrorDoc[] = [
-  { status: 500, code: "internal_error", when: "A fault of the service; it has been logged." },
+  { status: 500, code: "internal_error", when: "An internal error, which has been logged." },
   {
     status: 503,
     code: "store_unavailable",

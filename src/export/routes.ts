@@ -1,4 +1,4 @@
-import { badRequest, loggedFault } from "../base/errors.ts";
+import { badRequest, errorFields } from "../base/errors.ts";
 import type { Incoming } from "../base/handler.ts";
 import { parseWith } from "../base/request.ts";
 import type { Deps } from "../deps.ts";
@@ -41,7 +41,7 @@ export function exportRoutes({ deps, adminGuard, projectCache }: ExportDeps) {
       );
       const listing = listings[query.what](project);
       const body = await exportStream(listing, query, (error) => {
-        log("error", "export_failed", { requestId, ...loggedFault(error) });
+        log("error", "export_failed", { requestId, ...errorFields(error) });
       });
       return new Response(body, {
         headers: {

@@ -33,11 +33,11 @@ export const callHeaders = z.object({
 });
 
 const toldWhen = rateHeaders.extend(retryAfterHeader.shape);
-const told = rateHeaders.extend(retryAfterHeader.partial().shape);
+const refusalHeaders = rateHeaders.extend(retryAfterHeader.partial().shape);
 const passed = {
   code: anyCode,
   when: "The upstream refuses the request; its own message and code.",
-  headers: told,
+  headers: refusalHeaders,
 } as const;
 const callErrors: readonly ErrorDoc[] = [
   ...userErrors,
@@ -71,7 +71,7 @@ const callErrors: readonly ErrorDoc[] = [
     status: 502,
     code: "upstream_error",
     when: "The upstream returned an invalid response.",
-    headers: told,
+    headers: refusalHeaders,
   },
   {
     status: 502,

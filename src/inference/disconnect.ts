@@ -15,8 +15,8 @@ export function abortUpstream(call: AdmittedCall): void {
 }
 
 /** Returns the ending of a call: completed without an error, canceled by its client, or failed. */
-export function endingOf(fault: unknown): CallEnding {
-  if (!fault) return { kind: "completed" };
-  const left = fault === callerDisconnected || fault === callerDisconnectedEarly;
-  return left ? { kind: "canceled" } : failedEnding(fault);
+export function endingOf(error: unknown): CallEnding {
+  if (!error) return { kind: "completed" };
+  const left = error === callerDisconnected || error === callerDisconnectedEarly;
+  return left ? { kind: "canceled" } : failedEnding(error);
 }

@@ -1,5 +1,5 @@
 import { UnorderedBag } from "../base/unordered_bag.ts";
-import { ApiError, loggedFault } from "../base/errors.ts";
+import { ApiError, errorFields } from "../base/errors.ts";
 import {
   answerLifetimeMs,
   holdLifetimeMs,
@@ -111,7 +111,7 @@ export function createRunningCalls(
       else if (!entry.ended) call.cut(abortError("hold_lost"));
     } catch (error) {
       const { requestId, id: chat } = call;
-      log("warn", "renewal_failed", { requestId, chat, ...loggedFault(error) });
+      log("warn", "renewal_failed", { requestId, chat, ...errorFields(error) });
     } finally {
       entry.renewing = false;
     }

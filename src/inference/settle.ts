@@ -1,4 +1,4 @@
-import { ApiError, loggedFault } from "../base/errors.ts";
+import { ApiError, errorFields } from "../base/errors.ts";
 import type { JsonObject } from "../base/json.ts";
 import { holdLifetimeMs } from "../base/limits.ts";
 import { formatAmount } from "../base/money.ts";
@@ -58,7 +58,7 @@ export async function settleCall(
   } catch (error) {
     telemetry.end(failedEnding(error));
     const { cost, usage: { source, price: _, ...used } } = settlement;
-    const lost = { ...used, source, cost: formatAmount(cost), ...loggedFault(error) };
+    const lost = { ...used, source, cost: formatAmount(cost), ...errorFields(error) };
     services.deps.log("error", "charge_lost", { chat: id, ...lost });
     throw error;
   }
@@ -116,7 +116,7 @@ export async function releaseCall(
   };
   await holds.release(ref, id, end).catch((error) =>
     // The hold then expires by itself.
-    deps.log("error", "release_failed", { requestId, chat: id, ...loggedFault(error) })
+    deps.log("error", "release_failed", { requestId, chat: id, ...errorFields(error) })
   );
   telemetry.end(ending);
 }

@@ -1,4 +1,4 @@
-import { type ApiError, loggedFault } from "../base/errors.ts";
+import { type ApiError, errorFields } from "../base/errors.ts";
 import { formatAmount } from "../base/money.ts";
 import { encodeUtf8 } from "../base/utf8.ts";
 import { activityIdOfRequest, type Entry } from "../ledger/entry.ts";
@@ -142,8 +142,8 @@ class ResponseStream {
     // An aborted call ends also while its client does not read.
     const { signal } = this.#options.call.controller;
     signal.addEventListener("abort", () => this.#resume(), { once: true });
-    const fault = await this.#forwardEvents(send).catch((fault: unknown) => fault);
-    send(await this.#end(fault));
+    const reason = await this.#forwardEvents(send).catch((reason: unknown) => reason);
+    send(await this.#end(reason));
     if (this.#isReadable) controller.close();
   }
 
@@ -155,8 +155,8 @@ class ResponseStream {
       const read = await reader.next();
       if (read === "end") return null;
       send(read === "silent" ? ": keep-alive\n\n" : this.#transform.takeAll(read));
-      const { done, error: fault } = this.#transform;
-      if (done || fault) return fault;
+      const { done, error: reason } = this.#transform;
+      if (done || reason) return reason;
       this.#exceededHold = mayExceedHold(call) && await exceedsHold(call);
       if (this.#exceededHold) return null;
     }
@@ -170,16 +170,16 @@ class ResponseStream {
   }
 
   /** Settles the call and returns the last frames. Runs once. */
-  async #end(fault: unknown): Promise<string> {
+  async #end(reason: unknown): Promise<string> {
     this.#ended = true;
     const { services, call, reader, stopWatching } = this.#options;
     if (this.#transform.done) reader.finish();
     else reader.cancel();
-    const broken = fault ?? this.#unfinishedError();
+    const broken = reason ?? this.#unfinishedError();
     const { id: chat, requestId } = call;
     if (broken) call.telemetry.countError(broken);
     if (broken && endingOf(broken).kind === "failed") {
-      services.deps.log("warn", "stream_broken", { requestId, chat, ...loggedFault(broken) });
+      services.deps.log("warn", "stream_broken", { requestId, chat, ...errorFields(broken) });
     }
     try {
       const ends = !broken || this.#transform.complete;
@@ -193,7 +193,7 @@ class ResponseStream {
         : "";
       return closing + usage + (broken ? call.format.errorFrame(broken) : call.format.endFrame);
     } catch (error) {
-      services.deps.log("error", "stream_failed", { requestId, chat, ...loggedFault(error) });
+      services.deps.log("error", "stream_failed", { requestId, chat, ...errorFields(error) });
       return call.format.errorFrame(error);
     } finally {
       stopWatching();
@@ -208,16 +208,16 @@ class ResponseStream {
   }
 
   /** Charges what was produced; null, and no charge, after an error before any output. */
-  async #charge(fault: unknown): Promise<{ usage: TokenUsage; entry: Entry } | null> {
+  async #charge(reason: unknown): Promise<{ usage: TokenUsage; entry: Entry } | null> {
     const { services, call } = this.#options;
-    if (fault && fault !== callerDisconnected && !call.meter.producedOutput) {
-      await releaseCall(services, call, endingOf(fault));
+    if (reason && reason !== callerDisconnected && !call.meter.producedOutput) {
+      await releaseCall(services, call, endingOf(reason));
       return null;
     }
     const { meter } = call;
     const usage = await (this.#transform.done ? meter.usage() : meter.usageSoFar());
     // A stream that was drained after a disconnect counts as canceled all the same.
-    const ending = endingOf(fault ?? (this.#disconnected && callerDisconnected));
+    const ending = endingOf(reason ?? (this.#disconnected && callerDisconnected));
     const { entry } = await settleCall(services, call, { usage, ending });
     return { usage, entry };
   }

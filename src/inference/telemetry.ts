@@ -59,10 +59,10 @@ export class CallTelemetry {
   }
 
   /** Counts an upstream error, or that we ended the call. */
-  countError(fault: unknown): void {
-    const { upstreamFaults } = this.#deps.metrics;
-    if (fault instanceof UpstreamError) upstreamFaults[fault.kind].add();
-    else if (fault instanceof ApiError) upstreamFaults.ended.add();
+  countError(error: unknown): void {
+    const { upstreamErrors } = this.#deps.metrics;
+    if (error instanceof UpstreamError) upstreamErrors[error.kind].add();
+    else if (error instanceof ApiError) upstreamErrors.ended.add();
   }
 
   /** Records the ending. Only the first call counts. */

@@ -59,8 +59,8 @@ export function ledgerAdminRoutes(services: AdminDeps) {
     }),
     getUser: adminGuard(async (incoming) => {
       const project = await projectOf(incoming);
-      const asked = { user: userOf(incoming), now: clock.now() };
-      return answer({ user: await readUser(kv, project, asked) }, incoming);
+      const query = { user: userOf(incoming), now: clock.now() };
+      return answer({ user: await readUser(kv, project, query) }, incoming);
     }),
     activities: adminGuard(async (incoming) => {
       const project = await projectOf(incoming);

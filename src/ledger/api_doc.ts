@@ -70,12 +70,12 @@ export const contendedError: ErrorDoc = {
   when: "Too many concurrent writes to the same account. Nothing was changed; try again.",
 };
 const moving = [...userErrors, archived, wrongKey, keyReused, contendedError];
-const asked = { tag: "Money", access: "money" } as const;
+const common = { tag: "Money", access: "money" } as const;
 const headers = userHeader.extend(idempotencyHeader.shape);
 
 /** Documents a deposit. */
 export const depositDoc: EndpointDoc = {
-  ...asked,
+  ...common,
   operationId: "deposit",
   summary: "Credit a user's balance",
   description:
@@ -100,7 +100,7 @@ export const depositDoc: EndpointDoc = {
 
 /** Documents a charge. */
 export const chargeDoc: EndpointDoc = {
-  ...asked,
+  ...common,
   operationId: "charge",
   summary: "Debit a user's balance once",
   description:
@@ -139,7 +139,7 @@ export const chargeDoc: EndpointDoc = {
 
 /** Documents a refund. */
 export const refundDoc: EndpointDoc = {
-  ...asked,
+  ...common,
   operationId: "refund",
   summary: "Refund an activity, in part or in full",
   description:
@@ -183,7 +183,7 @@ export const refundDoc: EndpointDoc = {
 };
 
 const getBalance: EndpointDoc = {
-  ...asked,
+  ...common,
   operationId: "getBalance",
   summary: "Read a user's balance",
   headers: userHeader,
@@ -197,7 +197,7 @@ const getBalance: EndpointDoc = {
 };
 
 const getTopUpLink: EndpointDoc = {
-  ...asked,
+  ...common,
   operationId: "getTopUpLink",
   summary: "Get a user's top-up link",
   headers: userHeader,
@@ -208,7 +208,7 @@ const getTopUpLink: EndpointDoc = {
 
 /** Documents a page of a user's activities. */
 export const listActivitiesDoc: EndpointDoc = {
-  ...asked,
+  ...common,
   operationId: "listActivities",
   summary: "List a user's activities",
   description:

@@ -1,4 +1,4 @@
-import { loggedFault } from "../base/errors.ts";
+import { errorFields } from "../base/errors.ts";
 import { toBase62 } from "../base/ids.ts";
 import type { Deps } from "../deps.ts";
 import { type AuditActor, auditRow } from "../projects/audit.ts";
@@ -35,7 +35,7 @@ export interface Forget {
    * sweep continues it.
    */
   run(
-    asked: { projectId: string; user: string; forfeit: boolean },
+    request: { projectId: string; user: string; forfeit: boolean },
     by: AuditActor,
   ): Promise<ForgetProgress>;
   /** Continues all erasures that were started; one bounded part at each call. */
@@ -79,11 +79,11 @@ export function createForget(deps: Deps, { queue, erasers }: ForgetDeps): Forget
     return last < next ? next : `${last}~`;
   }
 
-  async function begin(asked: Parameters<Forget["run"]>[0], by: AuditActor): Promise<ForgetJob> {
+  async function begin(request: Parameters<Forget["run"]>[0], by: AuditActor): Promise<ForgetJob> {
     const job: ForgetJob = {
-      ...asked,
+      ...request,
       pseudonym: `forgotten_${toBase62(randomBytes(16))}`,
-      until: await cutOf(asked.projectId),
+      until: await cutOf(request.projectId),
       step: steps[0]?.name ?? "",
       place: null,
       erased: {},
@@ -145,15 +145,15 @@ export function createForget(deps: Deps, { queue, erasers }: ForgetDeps): Forget
   }
 
   return {
-    async run(asked, by) {
-      const known = await readForgetJob(kv, asked.projectId, asked.user);
-      return await goOn(known?.job ?? await begin(asked, by));
+    async run(request, by) {
+      const known = await readForgetJob(kv, request.projectId, request.user);
+      return await goOn(known?.job ?? await begin(request, by));
     },
     async sweep() {
       const { jobs, next } = await listForgetJobs(kv, after, jobsPerSweep);
       after = next;
       for (const job of jobs) {
-        await goOn(job).catch((error) => log("error", "forgetting_failed", loggedFault(error)));
+        await goOn(job).catch((error) => log("error", "forgetting_failed", errorFields(error)));
       }
     },
   };

@@ -42,9 +42,9 @@ export async function moveAccount(
   const authorization = authorizationKey(projectId, user);
   const keys = [accountKey(projectId, user), forgetJobKey(projectId, user), authorization] as const;
   for (let attempt = 0; attempt < attemptsMax; attempt++) {
-    const [account, known, leave] = await deps.kv.getMany(keys);
+    const [account, known, grant] = await deps.kv.getMany(keys);
     if (known?.value) return;
-    requireNoGrant(leave?.value);
+    requireNoGrant(grant?.value);
     if (account?.value) {
       return await queue.run({ projectId, user }, {
         reads: [],
@@ -57,7 +57,7 @@ export async function moveAccount(
       ...emptyWrite(),
       checks: [
         ...keys.slice(0, 2).map((key) => ({ key, version: null })),
-        { key: authorization, version: leave?.version ?? null },
+        { key: authorization, version: grant?.version ?? null },
       ],
       sets: [
         { key: keys[0], value: encodeAccount({ ...emptyAccount(), closed: true }) },

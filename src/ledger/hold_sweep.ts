@@ -1,4 +1,4 @@
-import { loggedFault } from "../base/errors.ts";
+import { errorFields } from "../base/errors.ts";
 import { timeOfId } from "../base/ids.ts";
 import type { Deps } from "../deps.ts";
 import type { Key } from "../store/kv.ts";
@@ -66,7 +66,7 @@ export function createHoldSweep(
     after = next;
     for (const ref of refs) {
       await visit(ref).catch((error) =>
-        log("error", "sweep_failed", { project: ref.projectId, ...loggedFault(error) })
+        log("error", "sweep_failed", { project: ref.projectId, ...errorFields(error) })
       );
     }
   }

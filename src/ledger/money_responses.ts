@@ -63,9 +63,9 @@ export async function readRefundBody({ request, inTime }: Incoming): Promise<Ref
 export async function respondMoney(
   services: LedgerDeps,
   verb: "deposit" | "charge",
-  asked: MoneyCall & { user: string; body: MoneyBody },
+  call: MoneyCall & { user: string; body: MoneyBody },
 ): Promise<Response> {
-  const { project, user, body, trigger, by, incoming: { request, requestId } } = asked;
+  const { project, user, body, trigger, by, incoming: { request, requestId } } = call;
   if (verb === "deposit") requireOwnMoney(project);
   const ref = await findAccount(services.deps.kv, project, user);
   const wish = {
@@ -75,14 +75,14 @@ export async function respondMoney(
   };
   const message = verb === "charge" ? { message: "The charge was taken." } : {};
   const refuse = (kind: RefusalReason, balance: BalanceView) =>
-    refusedResponse(services, { ...asked, amount: body.amount }, { kind, balance });
+    refusedResponse(services, { ...call, amount: body.amount }, { kind, balance });
   if (!ref) {
     const earlier = await services.recorder.findRecorded("charge", {
       projectId: project.id,
       user,
       ...wish,
     });
-    if (earlier) return bookedResponse(project, earlier, requestId, message);
+    if (earlier) return recordedResponse(project, earlier, requestId, message);
     const kind = "authorization_required";
     const balance = viewBalance(zero, zero, project.currency);
     const nobodys = { projectId: project.id, user };
@@ -100,7 +100,7 @@ export async function respondMoney(
   });
   return "balance" in posted
     ? await refuse(posted.kind, posted.balance)
-    : bookedResponse(project, posted, requestId, message);
+    : recordedResponse(project, posted, requestId, message);
 }
 
 interface RefusedCall extends MoneyCall {
@@ -162,8 +162,8 @@ export async function respondRefund(
     key: readIdempotencyKey(request),
   };
   if (!found) {
-    const asked = { projectId: project.id, user: user ?? "", activityId };
-    const earlier = await recorder.findRecorded("refund", { ...asked, ...wish });
+    const subject = { projectId: project.id, user: user ?? "", activityId };
+    const earlier = await recorder.findRecorded("refund", { ...subject, ...wish });
     if (!earlier) throw notFound("activity");
     return refundedResponse(project, earlier, requestId);
   }
@@ -179,12 +179,12 @@ export async function respondRefund(
   return refundedResponse(project, posted, requestId);
 }
 
-function refundedResponse(project: Project, booked: Recorded, requestId: string): Response {
-  const { refundedActivityId, shortfall } = booked.entry;
-  return bookedResponse(project, booked, requestId, { refundedActivityId, shortfall });
+function refundedResponse(project: Project, recorded: Recorded, requestId: string): Response {
+  const { refundedActivityId, shortfall } = recorded.entry;
+  return recordedResponse(project, recorded, requestId, { refundedActivityId, shortfall });
 }
 
-function bookedResponse(
+function recordedResponse(
   { currency }: Project,
   { kind, entry }: Recorded,
   requestId: string,

@@ -173,7 +173,7 @@ function refundExceedsOriginal(left: Amount): ApiError {
 }
 
 function recordedResult(entry: Entry): OpResult<MoneyResult> {
-  return { value: { kind: "booked", entry } };
+  return { value: { kind: "recorded", entry } };
 }
 
 function refusalOf(tx: AccountTx, amount: Amount): RefusalReason | null {
@@ -212,7 +212,7 @@ export function reinstateOp(giving: Reinstatement): MoneyOp {
       const left = refunded - amount - recovered;
       if (left < 0n) throw new Error(`more of ${original.id} is reinstated than was refunded`);
       tx.put(total, toBytes(formatAmount(left)));
-      return { value: { kind: "booked", entry: made } };
+      return { value: { kind: "recorded", entry: made } };
     },
   };
 }
@@ -274,7 +274,7 @@ export function idempotent(
         return { value: known };
       }
       const verdict = book.apply(tx, { idempotencyKey: key, metadata });
-      if (record && verdict.value.kind === "booked") {
+      if (record && verdict.value.kind === "recorded") {
         const activityId = verdict.value.entry.id;
         const owner = ref.wallet ? { owner: accountLocation(ref).owner } : {};
         tx.put(record, encodeIdempotency({ activityId, fingerprint, ...owner }));
@@ -358,6 +358,6 @@ export type MoneyResult = Recorded | RefusedMoney;
 
 /** A recorded entry; `replayed`: by an earlier request with the same key. */
 export interface Recorded {
-  kind: "booked" | "replayed";
+  kind: "recorded" | "replayed";
   entry: Entry;
 }

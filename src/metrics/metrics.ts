@@ -52,7 +52,7 @@ function chatMeters(page: MetricsRegistry) {
       whole: upstreamSeconds({ answer: "whole" }),
       streamed: upstreamSeconds({ answer: "streamed" }),
     },
-    upstreamFaults: page.countersBy({
+    upstreamErrors: page.countersBy({
       name: "farebox_upstream_faults_total",
       help: "Upstream calls without a complete response ('ended': ended by this service)",
       label: "kind",

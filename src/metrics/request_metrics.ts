@@ -40,8 +40,8 @@ export function createRequestMetrics(
     };
   }
 
-  return (route, asked) => {
-    const method = methods.includes(asked) ? asked : "other";
+  return (route, requestMethod) => {
+    const method = methods.includes(requestMethod) ? requestMethod : "other";
     const name = `${method} ${route}`;
     const made = known.get(name) ?? open(route, method);
     known.set(name, made);

@@ -41,8 +41,8 @@ export class TraceSpan {
   }
 
   /** Ends the span and its last step; with an error, as failed. */
-  end(fault: string | null = null): void {
-    if (fault !== null) this.#span.setStatus({ code: SpanStatusCode.ERROR, message: cut(fault) });
+  end(error: string | null = null): void {
+    if (error !== null) this.#span.setStatus({ code: SpanStatusCode.ERROR, message: cut(error) });
     this.#step?.span.end();
     this.#span.end();
   }

@@ -42,20 +42,20 @@ export const emptyPaymentTotals: PaymentTotals = {
 /** Adds a reported change to the totals; null where it is already included. */
 export function applyChange(
   { since = emptyPaymentTotals }: Payment,
-  told: PaymentChange,
+  change: PaymentChange,
 ): PaymentTotals | null {
   const { refunded, failed = {}, withdrawn, reinstated } = since;
-  if (told.kind === "reinstatement") {
-    const { disputeId } = told;
+  if (change.kind === "reinstatement") {
+    const { disputeId } = change;
     if (reinstated.includes(disputeId)) return null;
     return { ...since, reinstated: [...reinstated, disputeId] };
   }
-  if (told.kind === "failed refund") {
-    const { refundId, units } = told;
+  if (change.kind === "failed refund") {
+    const { refundId, units } = change;
     if (Object.hasOwn(failed, refundId)) return null;
     return { ...since, failed: { ...failed, [refundId]: units } };
   }
-  const { disputeId, eventId, units } = told;
+  const { disputeId, eventId, units } = change;
   if (disputeId === undefined) {
     if (Object.hasOwn(refunded, eventId)) return null;
     return { ...since, refunded: { ...refunded, [eventId]: units } };
@@ -65,14 +65,17 @@ export function applyChange(
 }
 
 /** Whether anything was ever taken back for this refund or dispute. */
-export function wasDebited({ since = emptyPaymentTotals }: Payment, told: PaymentChange): boolean {
-  switch (told.kind) {
+export function wasDebited(
+  { since = emptyPaymentTotals }: Payment,
+  change: PaymentChange,
+): boolean {
+  switch (change.kind) {
     case "reversal":
       return true;
     case "failed refund":
       return Object.keys(since.refunded).length > 0;
     case "reinstatement":
-      return Object.hasOwn(since.withdrawn, told.disputeId);
+      return Object.hasOwn(since.withdrawn, change.disputeId);
   }
 }
 

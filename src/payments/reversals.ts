@@ -58,16 +58,16 @@ const rowsPerSweep = 100;
 export async function applyReversal(
   services: Services,
   merchantId: string,
-  told: PaymentChange,
+  change: PaymentChange,
 ): Promise<Outcome> {
-  const key = stripePaymentKey(merchantId, told.paymentIntent);
+  const key = stripePaymentKey(merchantId, change.paymentIntent);
   for (;;) {
     const row = await services.deps.kv.get(key);
     if (!row.value) {
-      if (await storePending(services.deps, { key, merchantId, told })) return "kept";
+      if (await storePending(services.deps, { key, merchantId, change })) return "kept";
       continue;
     }
-    const outcome = await recordChange(services, row, told).catch((error) => {
+    const outcome = await recordChange(services, row, change).catch((error) => {
       if (error instanceof StalePayment) return null;
       throw error;
     });
@@ -94,10 +94,10 @@ export async function applyPendingReversals(
 /** Returns false when the payment has been recorded in between. */
 async function storePending(
   { committer, clock }: Pick<Deps, "committer" | "clock">,
-  { key, merchantId, told }: { key: Key; merchantId: string; told: PaymentChange },
+  { key, merchantId, change }: { key: Key; merchantId: string; change: PaymentChange },
 ): Promise<boolean> {
-  const { paymentIntent, eventId } = told;
-  const kept: PendingReversal = { reversal: told, keptAt: clock.now() };
+  const { paymentIntent, eventId } = change;
+  const kept: PendingReversal = { reversal: change, keptAt: clock.now() };
   const row = stripeReversalKey(merchantId, paymentIntent, eventId);
   const landed = await committer.commit({
     ...emptyWrite(),
@@ -111,19 +111,19 @@ async function storePending(
 async function recordChange(
   services: Services,
   row: Row,
-  told: PaymentChange,
+  change: PaymentChange,
 ): Promise<Outcome | null> {
   const payment = fromBytes<Payment>(row.value ?? new Uint8Array());
   const { ref, activityId, currency } = payment;
-  const done = told.kind === "reversal" ? "debited" : "credited";
-  const learnt = applyChange(payment, told);
-  if (learnt === null) return wasDebited(payment, told) ? done : "ignored";
+  const done = change.kind === "reversal" ? "debited" : "credited";
+  const updated = applyChange(payment, change);
+  if (updated === null) return wasDebited(payment, change) ? done : "ignored";
   const original = await services.recorder.findEntry(ref, activityId);
   if (!original) return "ignored";
   const whole = fromDecimal(absoluteAmount(original));
-  const since = await withLegacyTotals(services, { payment, original, since: learnt, told });
+  const since = await withLegacyTotals(services, { payment, original, since: updated, change });
   const { take, give, recovered } = outstanding(since, whole, currency);
-  const settling = reversalRequest({ row, payment, original, since, told });
+  const settling = reversalRequest({ row, payment, original, since, change });
   if (take > 0n && await recordRefund(services, settling(take))) return done;
   if (give > 0n || recovered > 0n) {
     return await recordReinstatement(services, settling(give, recovered), done);
@@ -139,9 +139,9 @@ async function recordChange(
  */
 async function withLegacyTotals(
   { recorder }: Services,
-  { payment, original, since, told }: Omit<ReversalContext, "row">,
+  { payment, original, since, change }: Omit<ReversalContext, "row">,
 ): Promise<PaymentTotals> {
-  if (payment.since || told.kind !== "reversal" || told.disputeId === undefined) return since;
+  if (payment.since || change.kind !== "reversal" || change.disputeId === undefined) return since;
   const whole = fromDecimal(absoluteAmount(original));
   const refunded = toAmount(whole - await recorder.refundableAmount(payment.ref, original));
   const due = returnedAmount(since, whole, payment.currency);
@@ -153,12 +153,12 @@ interface ReversalContext {
   payment: Payment;
   original: Entry;
   since: PaymentTotals;
-  told: PaymentChange;
+  change: PaymentChange;
 }
 
 /** Returns the entry of a payment's change, written together with the payment's new totals. */
 function reversalRequest(
-  { row, payment, original, since, told: { eventId, reason } }: ReversalContext,
+  { row, payment, original, since, change: { eventId, reason } }: ReversalContext,
 ) {
   const { ref } = payment;
   return (amount: Amount, recovered: Amount = zero): Reinstatement => ({

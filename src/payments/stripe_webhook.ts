@@ -64,11 +64,11 @@ async function handleEvent(
   merchant: Merchant,
   event: { id: string; type: string },
 ): Promise<Outcome> {
-  const told = readStripeEvent(event);
-  if (told === null) return "ignored";
-  return told.kind === "session"
-    ? await recordPayment(services, merchant, told.session)
-    : await applyReversal(services, merchant.id, told);
+  const parsed = readStripeEvent(event);
+  if (parsed === null) return "ignored";
+  return parsed.kind === "session"
+    ? await recordPayment(services, merchant, parsed.session)
+    : await applyReversal(services, merchant.id, parsed);
 }
 
 /** Records a paid session, once. A session that is not paid yet is reported again when it is. */

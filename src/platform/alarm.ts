@@ -9,14 +9,14 @@ const delayMaxMs = 7 * 24 * 60 * 60 * 1000;
  * may be lost, doubled or late, and a store may have no queue: polls find the same work.
  */
 export function createAlarm(kv: Deno.Kv, clock: Clock, log: Log): Alarm {
-  const asked = new Set<number>();
+  const scheduled = new Set<number>();
   let works = true;
   return {
     schedule(at) {
       // Rounded up: then everything of that second is due when it fires.
       const second = Math.ceil(at / grainMs);
-      if (!works || asked.has(second)) return;
-      asked.add(second);
+      if (!works || scheduled.has(second)) return;
+      scheduled.add(second);
       const delay = Math.min(Math.max(0, second * grainMs - clock.now()), delayMaxMs);
       kv.enqueue({ wake: second }, { delay }).catch((error) => {
         works = false;
@@ -26,7 +26,7 @@ export function createAlarm(kv: Deno.Kv, clock: Clock, log: Log): Alarm {
     onWake(wake) {
       const handler = (message: unknown) => {
         if (typeof message === "object" && message !== null) {
-          asked.delete(Number(Reflect.get(message, "wake")));
+          scheduled.delete(Number(Reflect.get(message, "wake")));
         }
         // Never awaited: a handler that runs long is run again meanwhile.
         wake();

@@ -1,4 +1,4 @@
-import { loggedFault } from "../base/errors.ts";
+import { errorFields } from "../base/errors.ts";
 import type { Deps } from "../deps.ts";
 
 /** The server that receives requests. */
@@ -24,17 +24,17 @@ export function listenHttp(
   let { port } = config;
   let stopped = false;
 
-  function serve(told: (port: number) => void): void {
-    const server = Deno.serve({ hostname, port, onListen: (at) => told(at.port) }, fetch);
+  function serve(onPort: (port: number) => void): void {
+    const server = Deno.serve({ hostname, port, onListen: (at) => onPort(at.port) }, fetch);
     servers.push(server);
     // The system may have chosen the port, and would choose another one now.
     port = server.addr.port;
     server.finished.catch(serveAgain);
   }
 
-  function serveAgain(fault: unknown): void {
+  function serveAgain(error: unknown): void {
     if (stopped) return;
-    log("error", "listening_failed", loggedFault(fault));
+    log("error", "listening_failed", errorFields(error));
     clock.after(againAfterMs, () => {
       if (stopped) return;
       try {

@@ -93,10 +93,12 @@ export function createLog(
     const text = lines;
     lines = "";
     if (!put(text) || dropped === 0) return;
-    const told = dropped;
+    const reported = dropped;
     dropped = 0;
     // If this line was dropped as well, the number of dropped lines is still to be reported.
-    if (!put(lineOf("warn", "log_lines_dropped", { lines: told })) && dropped > 0) dropped = told;
+    if (!put(lineOf("warn", "log_lines_dropped", { lines: reported })) && dropped > 0) {
+      dropped = reported;
+    }
   }
 
   return {

@@ -133,16 +133,16 @@ function endOldestIdle(lines: Map<string, Line>): void {
 }
 
 function limitReceived(request: http.ClientRequest, socket: Socket): void {
-  const leave = () => request.destroy(new Error("the receiver sent too much"));
+  const disconnect = () => request.destroy(new Error("the receiver sent too much"));
   let received = 0;
   const count = ({ length }: Uint8Array) => {
     received += length;
-    if (received > receivedMax) leave();
+    if (received > receivedMax) disconnect();
   };
   let interim = 0;
   request.on("information", () => {
     interim++;
-    if (interim > interimHeadsMax) leave();
+    if (interim > interimHeadsMax) disconnect();
   });
   socket.on("data", count);
   request.once("close", () => socket.off("data", count));

@@ -243,11 +243,11 @@ function requireMode({ mode, stripe, topUpUrl, topUp, trialCredits }: Project): 
     "topUp.checkoutUrl": topUp.checkoutUrl !== null,
     trialCredits: trialCredits !== "0",
   };
-  const [fault] = Object.entries(faults).find(([, given]) => given) ?? [];
-  if (fault === undefined) return;
+  const [setting] = Object.entries(faults).find(([, given]) => given) ?? [];
+  if (setting === undefined) return;
   const message =
-    `In the shared mode, users pay into wallets through this server: '${fault}' cannot be set.`;
-  throw badRequest(fault, message, "mode_conflict");
+    `In the shared mode, users pay into wallets through this server: '${setting}' cannot be set.`;
+  throw badRequest(setting, message, "mode_conflict");
 }
 
 function requireFits(project: Project): void {

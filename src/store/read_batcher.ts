@@ -1,6 +1,6 @@
 import { type Key, type Kv, readKeysMax, type Row } from "./kv.ts";
 
-interface Asked {
+interface PendingRead {
   keys: readonly Key[];
   resolve: (rows: Row[]) => void;
   reject: (error: unknown) => void;
@@ -13,7 +13,7 @@ interface Asked {
  * most for the deadline of the one before it, and then for its own.
  */
 export function batchReads(kv: Kv): Kv {
-  const waiting: Asked[] = [];
+  const waiting: PendingRead[] = [];
   let running = false;
 
   function getMany(keys: readonly Key[]): Promise<Row[]> {
@@ -31,13 +31,13 @@ export function batchReads(kv: Kv): Kv {
     running = false;
   }
 
-  async function readTogether(asked: readonly Asked[]): Promise<void> {
+  async function readTogether(reads: readonly PendingRead[]): Promise<void> {
     try {
-      const rows = await kv.getMany(asked.flatMap(({ keys }) => keys));
+      const rows = await kv.getMany(reads.flatMap(({ keys }) => keys));
       let from = 0;
-      for (const { keys, resolve } of asked) resolve(rows.slice(from, from += keys.length));
+      for (const { keys, resolve } of reads) resolve(rows.slice(from, from += keys.length));
     } catch (error) {
-      for (const { reject } of asked) reject(error);
+      for (const { reject } of reads) reject(error);
     }
   }
 
@@ -52,10 +52,10 @@ export function batchReads(kv: Kv): Kv {
 }
 
 /** As many requests as one read of the store takes, and never a part of one. */
-function groupsOf(asked: readonly Asked[]): Asked[][] {
-  const groups: Asked[][] = [];
+function groupsOf(reads: readonly PendingRead[]): PendingRead[][] {
+  const groups: PendingRead[][] = [];
   let size = Infinity;
-  for (const each of asked) {
+  for (const each of reads) {
     size += each.keys.length;
     if (size > readKeysMax) {
       groups.push([]);

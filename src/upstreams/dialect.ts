@@ -119,7 +119,7 @@ async function shorterDialect(
   error: UpstreamErrorBody,
 ): Promise<Dialect | null> {
   const { message } = error;
-  const asked = Math.min(cap, dialect.maxTokens, dialect.room);
+  const requested = Math.min(cap, dialect.maxTokens, dialect.room);
   const context = numberIn(message, /context length (?:is|of) (?:only )?(\d+)|must be <= (\d+)/i);
   const prompt = numberIn(
     message,
@@ -127,24 +127,24 @@ async function shorterDialect(
   );
   const total = numberIn(message, /requested (?:about )?(\d+) tokens/i);
   if (context !== null && (total !== null || prompt !== null)) {
-    const left = total === null ? context - (prompt ?? 0) : asked - (total - context);
+    const left = total === null ? context - (prompt ?? 0) : requested - (total - context);
     const isUncounted = /at least \d+ input tokens/i.test(message);
     const room = isUncounted
       ? await uncountedRoom(countPrompt, {
-        asked,
+        requested,
         left,
         context,
         isFirst: dialect.room === Infinity,
       })
       : left;
-    return room > 0 && room < asked ? { ...dialect, room } : null;
+    return room > 0 && room < requested ? { ...dialect, room } : null;
   }
   if (!isAbout(error, dialect.maxTokensField)) return null;
   const most = numberIn(
     message,
     /at most (\d+)|less than or equal to `?(\d+)|\[\d+, ?(\d+)\]|\d+ > (\d+)/i,
   );
-  if (most === null || most < maxTokensMin || most >= asked) return null;
+  if (most === null || most < maxTokensMin || most >= requested) return null;
   // What is left beside this prompt says nothing about other prompts.
   const isOfPrompt = /prompt|input|context|messages|total/i.test(message);
   return { ...dialect, ...(isOfPrompt ? { room: most } : { maxTokens: most }) };
@@ -152,7 +152,7 @@ async function shorterDialect(
 
 /** An error about a prompt and `asked` output tokens that does not say how long the prompt is. */
 interface Uncounted {
-  asked: number;
+  requested: number;
   /** At most this many tokens are left for the response. */
   left: number;
   context: number;
@@ -165,9 +165,9 @@ interface Uncounted {
  */
 async function uncountedRoom(
   countPrompt: DialectCall["countPrompt"],
-  { asked, left, context, isFirst }: Uncounted,
+  { requested, left, context, isFirst }: Uncounted,
 ): Promise<number> {
-  const half = Math.floor(asked / 2);
+  const half = Math.floor(requested / 2);
   const halved = half < maxTokensMin ? 0 : Math.min(left, half);
   if (!isFirst) return halved;
   const counted = await countPrompt(context);

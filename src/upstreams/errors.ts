@@ -6,7 +6,7 @@ import type { Deps } from "../deps.ts";
 import { sandboxModel } from "./sandbox.ts";
 
 /** Kinds of upstream errors, as metrics count them. */
-export type UpstreamErrorKind = Exclude<keyof Deps["metrics"]["upstreamFaults"], "ended">;
+export type UpstreamErrorKind = Exclude<keyof Deps["metrics"]["upstreamErrors"], "ended">;
 
 /** An error of an upstream, as our caller sees it. */
 export class UpstreamError extends ApiError {
@@ -112,21 +112,21 @@ export function isOwnerError({ status, type, code, reason }: UpstreamErrorBody):
  * the operator's account or key (401, 402, 403, quota) become 502, with their text in the cause. A
  * 429 always has `Retry-After`.
  */
-export function toCallerError(fault: UpstreamErrorBody, retryAfter: string | null): UpstreamError {
-  const { status, message, type, param, code } = fault;
+export function toCallerError(error: UpstreamErrorBody, retryAfter: string | null): UpstreamError {
+  const { status, message, type, param, code } = error;
   const told = retryAfter && /^[\w .,:+-]{1,64}$/.test(retryAfter) ? retryAfter : null;
   const wait = told ?? (status === 429 ? untoldRetryAfter : null);
   const retry = wait === null ? {} : { headers: { "retry-after": wait } };
-  const ownersFault = isOwnerError(fault);
-  if (ownersFault || !callersFault.has(status)) {
+  const isOwners = isOwnerError(error);
+  if (isOwners || !callersFault.has(status)) {
     const overloaded = status === 503 || status === 529;
-    return new UpstreamError(ownersFault ? "account" : "failed", 502, {
-      message: overloaded && !ownersFault
+    return new UpstreamError(isOwners ? "account" : "failed", 502, {
+      message: overloaded && !isOwners
         ? "The upstream is overloaded. Try again shortly."
         : "The upstream returned an error.",
-      code: ownersFault ? "upstream_unavailable" : "upstream_error",
-      cause: `upstream status ${status}: ${fault.message}`,
-      ...(ownersFault ? {} : retry),
+      code: isOwners ? "upstream_unavailable" : "upstream_error",
+      cause: `upstream status ${status}: ${error.message}`,
+      ...(isOwners ? {} : retry),
     });
   }
   return new UpstreamError(status === 429 ? "rate_limited" : "refused", status, {

@@ -41,8 +41,8 @@ export async function respondInSandbox(request: Request, deps: Deps): Promise<Re
 function write(body: Record<string, Json>, deps: Deps): Script {
   const messages = Array.isArray(body.messages) ? body.messages : [];
   const last = messages.findLast((message) => isObject(message) && message.role === "user");
-  const told = textOf(isObject(last) ? last.content : null) || "nothing";
-  const all = tokensOf(`You said: ${told}`);
+  const lastText = textOf(isObject(last) ? last.content : null) || "nothing";
+  const all = tokensOf(`You said: ${lastText}`);
   const max = Number(body.max_tokens ?? body.max_completion_tokens ?? all.length);
   const pieces = all.slice(0, max);
   const choices = Number(body.n ?? 1);

@@ -33,7 +33,7 @@ export type DisconnectResult = z.output<typeof disconnectedSchema>;
 /** The body that names the user whose authorization is to end. */
 export const disconnectBodySchema = z.looseObject({ user: userField });
 
-const asked = {
+const common = {
   tag: "Authorization",
   access: "money",
   headers: userHeader,
@@ -42,7 +42,7 @@ const asked = {
 const link = "https://farebox.example/authorize/eyJhbGciOi";
 
 const connect: EndpointDoc = {
-  ...asked,
+  ...common,
   operationId: "getConnection",
   summary: "Check whether a user may be charged, or get the link",
   description: "In the default mode every user is connected.",
@@ -56,7 +56,7 @@ const connect: EndpointDoc = {
           message: "This app needs no authorization.",
           connectedUser: "ada",
         },
-        asked: {
+        common: {
           connected: false,
           url: link,
           message:
@@ -70,7 +70,7 @@ const connect: EndpointDoc = {
 };
 
 const disconnect: EndpointDoc = {
-  ...asked,
+  ...common,
   operationId: "disconnect",
   summary: "End a user's authorization",
   description: "Repeating the call is not an error.",

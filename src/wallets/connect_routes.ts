@@ -33,13 +33,13 @@ export function connectRoutes(
       const { project } = caller.snapshot;
       const ref = await findAccount(deps.kv, project, user);
       if (!ref) {
-        const asked = {
+        const refused = {
           reason: "authorization_required" as const,
           trigger: byKey(caller),
           balance: "0",
           languages: request.headers.get("accept-language"),
         };
-        const offered = await offer(project, user, asked);
+        const offered = await offer(project, user, refused);
         const body: ConnectionStatus = { connected: false, ...offered };
         return jsonResponse(200, body, requestId);
       }

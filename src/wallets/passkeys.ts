@@ -27,7 +27,7 @@ export interface Passkeys {
    */
   signIn<L>(
     response: AuthenticationResponseJSON,
-    leaveOf: (personId: string) => Promise<L>,
+    grantOf: (personId: string) => Promise<L>,
   ): Promise<L>;
   /**
    * Removes a person's passkey; one that is unknown or belongs to another person is left as it is.
@@ -136,7 +136,7 @@ export function createPasskeys(
       const challenge = await makeChallenge(null);
       return await generateAuthenticationOptions({ rpID, challenge, userVerification: "required" });
     },
-    async signIn(response, leaveOf) {
+    async signIn(response, grantOf) {
       const { verifyAuthenticationResponse } = await library();
       const credentialId = response.id;
       const found = await readPasskey(kv, credentialId);
@@ -161,12 +161,12 @@ export function createPasskeys(
       if (!answered) throw invalidPasskey("used before");
       // If others are signed out, or this passkey is removed, in the meantime, this sign-in fails
       // too.
-      const leave = await leaveOf(passkey.personId);
+      const grant = await grantOf(passkey.personId);
       const { newCounter: counter } = result.authenticationInfo;
       const used = { ...passkey, counter, answered };
       const landed = await committer.commit(passkeyWrite(credentialId, used, version));
       if (landed === null) throw invalidPasskey("used before");
-      return leave;
+      return grant;
     },
     async remove(personId, credentialId) {
       for (;;) {

@@ -113,8 +113,8 @@ export function retryDelayMs(
   { used, policy, random }: { used: number; policy: RetryPolicy; random: number },
 ): number {
   const backoff = Math.round(policy.backoffBaseMs * 2 ** (used - 1) * (0.5 + random));
-  const asked = throttling.includes(responseCode ?? 0) ? retryAfterMs ?? 0 : 0;
-  return Math.max(backoff, Math.min(asked, retryAfterMaxMs));
+  const retryAfter = throttling.includes(responseCode ?? 0) ? retryAfterMs ?? 0 : 0;
+  return Math.max(backoff, Math.min(retryAfter, retryAfterMaxMs));
 }
 
 /** Returns the delivery as pending again, with as many attempts as a new one. */

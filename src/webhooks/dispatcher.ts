@@ -1,4 +1,4 @@
-import { loggedFault } from "../base/errors.ts";
+import { errorFields } from "../base/errors.ts";
 import { firstIdAt } from "../base/ids.ts";
 import { encodeUtf8 } from "../base/utf8.ts";
 import type { PendingEvent } from "../events/outbox_notifier.ts";
@@ -66,16 +66,19 @@ export function createDispatcher(services: DispatcherDeps): Dispatcher {
   let stopped = false;
   let polling: Promise<void> | null = null;
 
-  const tries = createAttemptRunner(services, { slots, results, onFree });
+  const attempts = createAttemptRunner(services, { slots, results, onFree });
   const start = (claimed: LeasedDelivery) =>
-    track(tries.run(claimed), { delivery: claimed.delivery.id, eventId: claimed.delivery.eventId });
+    track(attempts.run(claimed), {
+      delivery: claimed.delivery.id,
+      eventId: claimed.delivery.eventId,
+    });
   const expansion = createFanOut(services.deps, { slots, start, onQueued: startQueued });
   const claims = createLeases(services.deps, { slots, results, start });
 
   /** Tracks a piece of work until it ends. Its error is logged, and polls find the work again. */
   function track(piece: Promise<unknown>, about: LogFields): void {
     const seen: Promise<unknown> = piece
-      .catch((error) => log("error", "webhook_work_failed", { ...about, ...loggedFault(error) }))
+      .catch((error) => log("error", "webhook_work_failed", { ...about, ...errorFields(error) }))
       .finally(() => work.delete(seen));
     work.add(seen);
   }

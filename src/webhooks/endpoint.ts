@@ -167,9 +167,9 @@ export class DeliverySlots {
   }
 
   /** Records whether an endpoint has more due deliveries than it had slots for. */
-  setBacklog(endpoint: Endpoint, hungry: boolean): void {
+  setBacklog(endpoint: Endpoint, hasBacklog: boolean): void {
     this.#hasBacklog.delete(endpoint);
-    if (hungry) this.#hasBacklog.add(endpoint);
+    if (hasBacklog) this.#hasBacklog.add(endpoint);
   }
 
   /** Returns the endpoint that has had a backlog for longest and may have a slot now, or null. */

@@ -1,4 +1,4 @@
-import { loggedFault } from "../base/errors.ts";
+import { errorFields } from "../base/errors.ts";
 import { firstIdAt } from "../base/ids.ts";
 import { toBytes } from "../base/json.ts";
 import type { Deps } from "../deps.ts";
@@ -116,7 +116,7 @@ export function createFanOut(
         log("error", "webhook_work_failed", {
           delivery: delivery.id,
           eventId: event.id,
-          ...loggedFault(error),
+          ...errorFields(error),
         });
       });
     });

@@ -80,7 +80,7 @@ export function createLeases(deps: Deps, { slots, results, start }: ClaimDeps): 
         piece.catch(() => {});
         work.push(piece);
       };
-      let hungry = due.length === limit;
+      let hasBacklog = due.length === limit;
       for (const [at, { key, dueAt }] of due.entries()) {
         const found = deliveries[at];
         if (!found || found.value.status !== "pending" || found.value.dueAt !== dueAt) {
@@ -98,9 +98,9 @@ export function createLeases(deps: Deps, { slots, results, start }: ClaimDeps): 
           begin(results.record(endpoint, { before: value, row, after, tried: false }));
         } else if (free > 0 && text) {
           begin(claim(endpoint, found, text));
-        } else hungry = true;
+        } else hasBacklog = true;
       }
-      slots.setBacklog(endpoint, hungry);
+      slots.setBacklog(endpoint, hasBacklog);
       await Promise.all(work);
     },
   };

@@ -80,7 +80,7 @@ export function createResultRecorder(
     const health = await healthAfter(endpoint, batch);
     if (health) putHealth(write, endpoint, health);
     const version = await committer.commit(write);
-    if (version !== null) batch.forEach(tell);
+    if (version !== null) batch.forEach(report);
     return version !== null;
   }
 
@@ -103,7 +103,7 @@ export function createResultRecorder(
     return { ...before, consecutiveFailures: before.consecutiveFailures + failed };
   }
 
-  function tell({ after, tried }: Waiting): void {
+  function report({ after, tried }: Waiting): void {
     const outcome = outcomeOf(after, tried);
     metrics.deliveries[outcome].add();
     if (outcome === "delivered" || outcome === "retried") return;

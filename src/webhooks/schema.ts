@@ -25,23 +25,23 @@ const customHeadersSchema = z.custom<Record<string, string>>(isObject, {
   error: "must be an object of strings",
 }).superRefine((headers, context) => {
   const names = Object.keys(headers);
-  const fault = (message: string) => context.addIssue({ code: "custom", message });
-  if (names.length > customHeadersMax) fault(`must have at most ${customHeadersMax} entries`);
+  const addIssue = (message: string) => context.addIssue({ code: "custom", message });
+  if (names.length > customHeadersMax) addIssue(`must have at most ${customHeadersMax} entries`);
   if (new Set(names.map((name) => name.toLowerCase())).size < names.length) {
-    fault("must not contain the same header twice");
+    addIssue("must not contain the same header twice");
   }
   for (const [name, value] of Object.entries(headers)) {
     const shown = name.slice(0, 64);
     if (!/^[A-Za-z0-9][A-Za-z0-9-]{0,63}$/.test(name)) {
-      fault(`must not contain the name '${shown}': letters, digits and hyphens, at most 64`);
+      addIssue(`must not contain the name '${shown}': letters, digits and hyphens, at most 64`);
     } else if (reservedHeader.test(name.toLowerCase())) {
-      fault(`must not contain the name '${shown}', which is reserved`);
+      addIssue(`must not contain the name '${shown}', which is reserved`);
     }
     if (
       typeof value !== "string" || !/^[\x20-\x7e]*$/.test(value) ||
       value.length > headerValueCharsMax
     ) {
-      fault(`must have a visible ASCII value of at most ${headerValueCharsMax} at '${shown}'`);
+      addIssue(`must have a visible ASCII value of at most ${headerValueCharsMax} at '${shown}'`);
     }
   }
 }).meta({

@@ -126,13 +126,13 @@ for (const [name, frames, code, message] of nothingSaid) {
   });
 }
 
-const ownersFaults = [
+const isOwnerss = [
   { message: "Quota of acct-77 exceeded", type: "insufficient_quota", code: "insufficient_quota" },
   { message: "acct-77 owes money", type: "billing_error", code: "402" },
   { message: "Incorrect API key: upstream-secret-key, acct-77", code: "invalid_api_key" },
 ];
 
-for (const error of ownersFaults) {
+for (const error of isOwnerss) {
   Deno.test(`chat stream end: an error about the owner's account (${error.code}) goes to the owner's log`, async () => {
     using world = await createWorld();
     await world.deposit("ada", "1");

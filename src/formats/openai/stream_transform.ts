@@ -148,17 +148,18 @@ export class ChoiceStreamTransform implements StreamTransform {
 
 /** An error event as our caller sees it. Problems of the operator's account are only logged. */
 function streamError(text: string, apiKey: Secret | null): ApiError {
-  const fault = readUpstreamError(502, redactKey(text, apiKey));
-  const cause = `an error within the stream: ${fault.message}`;
-  if (isOwnerError(fault)) {
+  const upstreamError = readUpstreamError(502, redactKey(text, apiKey));
+  const cause = `an error within the stream: ${upstreamError.message}`;
+  if (isOwnerError(upstreamError)) {
     const message = "The upstream failed during the response.";
     return new ApiError(502, { message, code: "upstream_unavailable", cause });
   }
   return new ApiError(502, {
-    message: fault.message || "The upstream closed the connection before its response ended.",
-    type: fault.type ?? "server_error",
-    param: fault.param,
-    code: fault.code ?? "upstream_error",
+    message: upstreamError.message ||
+      "The upstream closed the connection before its response ended.",
+    type: upstreamError.type ?? "server_error",
+    param: upstreamError.param,
+    code: upstreamError.code ?? "upstream_error",
     cause,
   });
 }
