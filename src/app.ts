@@ -44,7 +44,6 @@ import { createAuth } from "./projects/auth.ts";
 import { createProjectCache, type ProjectCache } from "./projects/project_cache.ts";
 import { createAdminGuard } from "./projects/admin_guard.ts";
 import { projectRoutes } from "./projects/routes.ts";
-import { createMarkerSweep } from "./store/marker_sweep.ts";
 import { createSecrets, type Secrets } from "./store/secrets.ts";
 import { verifyRoutes } from "./verify/routes.ts";
 import { createBacklog } from "./webhooks/backlog.ts";
@@ -61,6 +60,7 @@ import { walletRoutes } from "./wallets/routes.tsx";
 import { summaryRoutes } from "./summaries/routes.ts";
 import { createTopUsers } from "./summaries/top_users.ts";
 import { createTrim } from "./webhooks/trim.ts";
+import { createMarkerSweep } from "./store/commit.ts";
 
 /** The whole service, without a socket. */
 export interface App {

@@ -2,13 +2,12 @@ import { type Context, Hono } from "@hono/hono";
 import { BodyBudget } from "./base/body_budget.ts";
 import { ApiError, badRequest, errorFields, overloaded } from "./base/errors.ts";
 import type { Handler, Incoming } from "./base/handler.ts";
-import { measureBody, withUnknownLength } from "./base/head_response.ts";
 import { createBodyDeadline, limitWaitingBodies } from "./base/deadline.ts";
 import { bodyDeadlineMs, strangersBodyDeadlineMs, strangersShare } from "./base/limits.ts";
 import type { HttpMethod } from "./base/endpoint_doc.ts";
 import { createRequestPath, invalidHostPath } from "./base/request_path.ts";
 import { callerRequestId, requireUtf8Query } from "./base/request.ts";
-import { corsHeaders, errorResponse } from "./base/response.ts";
+import { corsHeaders, errorResponse, measureBody, withUnknownLength } from "./base/response.ts";
 import type { Deps, LogFields } from "./deps.ts";
 
 const knownMethods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];

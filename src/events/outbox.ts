@@ -1,10 +1,11 @@
-import { fromBytes, toBytes } from "../base/json.ts";
+import { fromBytes, fromBytesExactly, type JsonObject, toBytes } from "../base/json.ts";
 import type { MakeId } from "../base/ids.ts";
-import { eventKey, outboxKey } from "../store/keys.ts";
-import type { Write } from "../store/kv.ts";
+import { eventKey, eventsPrefix, outboxKey } from "../store/keys.ts";
+import type { Kv, Write } from "../store/kv.ts";
 import { eventVersion, isBillingEvent } from "./catalogue.ts";
 import type { Event, NewEvent } from "./event.ts";
 import { type SubscribedPatterns, subscriptionsMatching } from "./event_patterns.ts";
+import { listByTime, type Listing } from "../store/listing.ts";
 
 /** The subscriptions that an event has yet to be delivered to. */
 export interface OutboxRow {
@@ -65,4 +66,18 @@ export function appendEvents(
     write.sets.push({ key: eventKey(source.id, event.id), value: toBytes(event) });
     write.sets.push({ key: outboxKey(event.id), value: toBytes(row) });
   }
+}
+
+/** Lists the stored events of a project, as subscribers received them. */
+export function listEvents(kv: Kv, projectId: string): Listing {
+  return (query) =>
+    listByTime(kv, {
+      prefix: eventsPrefix(projectId),
+      kind: "evt",
+      read({ value }) {
+        if (!value) return null;
+        const record = fromBytesExactly<JsonObject>(value);
+        return { createdAt: Date.parse(String(record.createdAt)), record };
+      },
+    }, query);
 }

@@ -2,7 +2,6 @@ import { badRequest, errorFields } from "../base/errors.ts";
 import type { Incoming } from "../base/handler.ts";
 import { parseWith } from "../base/request.ts";
 import type { Deps } from "../deps.ts";
-import { listEvents } from "../events/list_events.ts";
 import { listEntries } from "../ledger/activities.ts";
 import { listAllUsers } from "../ledger/users.ts";
 import { listActions } from "../projects/audit.ts";
@@ -14,6 +13,7 @@ import { listDeliveries } from "../webhooks/list_deliveries.ts";
 import type { ExportKind } from "./kinds.ts";
 import { exportQuerySchema } from "./schema.ts";
 import { exportStream } from "./stream.ts";
+import { listEvents } from "../events/outbox.ts";
 
 interface ExportDeps {
   deps: Deps;

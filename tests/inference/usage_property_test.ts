@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { parseJson } from "../../src/base/json.ts";
-import { outputTexts } from "../../src/formats/chat/output_texts.ts";
 import { UsageMeter } from "../../src/inference/usage_meter.ts";
 import { plausibleUsage, readUsage, type TokenUsage } from "../../src/pricing/usage.ts";
 import { createHandClock } from "../support/clock.ts";
 import { always, jsonText, spoiled } from "../support/property.ts";
+import { outputTexts } from "../../src/formats/chat/choice.ts";
 
 const clock = createHandClock();
 const counts = fc.oneof(

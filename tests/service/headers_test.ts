@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { chatBody, chatPath } from "../support/books.ts";
 import { adminKey, createWorld } from "../support/world.ts";
 import { ApiError } from "../../src/base/errors.ts";
-import { measureBody } from "../../src/base/head_response.ts";
 import { rowsPerPage } from "../../src/store/listing.ts";
 import { makeFolder, serviceEnv, startFarebox } from "../support/process.ts";
+import { measureBody } from "../../src/base/response.ts";
 
 const openPaths = [
   chatPath,

@@ -7,8 +7,11 @@ import { ChoiceStreamTransform } from "../openai/stream_transform.ts";
 import { openAiUsage } from "../openai/usage.ts";
 import { createCompletionChoice } from "./choice.ts";
 import { writeCompletionPaywall } from "./paywall.ts";
-import { completionPromptTexts, completionTemplateTokens } from "./prompt.ts";
-import { readCompletionRequest } from "./request.ts";
+import {
+  completionPromptTexts,
+  completionTemplateTokens,
+  readCompletionRequest,
+} from "./request.ts";
 
 /** OpenAI's legacy completions: https://platform.openai.com/docs/api-reference/completions */
 export const completionsFormat: Format = {

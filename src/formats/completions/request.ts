@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { badRequest } from "../../base/errors.ts";
 import { userField } from "../../base/fields.ts";
-import type { Json, JsonObject } from "../../base/json.ts";
+import { isObject, type Json, type JsonObject } from "../../base/json.ts";
 import { choicesMax } from "../../base/limits.ts";
 import { parseWith } from "../../base/request.ts";
 import type { ModelRequest } from "../../inference/format.ts";
@@ -95,3 +95,26 @@ function isTokens(value: unknown): boolean {
   return Array.isArray(value) &&
     value.every((item) => Number.isSafeInteger(item) && Number(item) >= 0);
 }
+
+/** The prompts that are text, and what else a model reads: a suffix, a grammar, a JSON schema. */
+export function* completionPromptTexts({ body }: ModelRequest): Generator<string> {
+  for (const prompt of promptsOf(body)) if (typeof prompt === "string") yield prompt;
+  for (const [name, value] of Object.entries(body)) {
+    const mayBePrompt = typeof value === "string" || isObject(value) || Array.isArray(value);
+    if (mayBePrompt && !outsidePrompt.has(name)) yield JSON.stringify(value);
+  }
+}
+
+/** Token ids count as they are; a text prompt may get one token that opens it. */
+export function completionTemplateTokens({ body }: ModelRequest): number {
+  const prompts = promptsOf(body);
+  return prompts.reduce(
+    (sum, prompt) => sum + (typeof prompt === "string" ? 1 : prompt.length),
+    0,
+  );
+}
+
+/** Fields that no model reads; prompts are counted on their own. */
+const outsidePrompt = new Set(
+  "prompt model user stream_options metadata stop logit_bias service_tier".split(" "),
+);
