@@ -56,7 +56,7 @@ for (const [name, fill] of Object.entries(forms)) {
       return await real(write);
     };
     const first = owner.post(path, form);
-    while (store.writes.length === 0) await new Promise((resolve) => setTimeout(resolve, 1));
+    await world.until(() => store.writes.length > 0);
     const second = owner.post(path, form);
     gate.open();
     const secrets = [await first, await second, await owner.post(path, form)]

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { chat, chatBody, chatStream, completionsPath, until, usageOf } from "../support/chat.ts";
-import { settle } from "../support/clock.ts";
 import { completion, helloStream } from "../support/upstream.ts";
 import { loadTokenizer } from "../../src/pricing/tokenizer.ts";
 import { allow, Device, pay, sharedWorld } from "../support/wallets.ts";
@@ -106,7 +105,7 @@ Deno.test("chat replay: up to eight wait for one response, and a disconnected ca
   const { promise, resolve } = Promise.withResolvers<Response>();
   world.upstream.once(() => promise);
   const first = chat(world, {}, keyed);
-  while (world.upstream.calls.length < 1) await settle();
+  await world.until(() => world.upstream.calls.length >= 1);
   const leave = new AbortController();
   const left = Array.from({ length: 9 }, () => chat(world, {}, { ...keyed, signal: leave.signal }));
   await world.clock.advance(100);

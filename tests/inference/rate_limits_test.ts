@@ -199,7 +199,7 @@ Deno.test("limits: a key's requests and concurrent calls are limited over all it
     return completion();
   });
   const running = [ask(world, "ada"), ask(world, "bob")];
-  while (world.upstream.calls.length < 2) await new Promise((resolve) => setTimeout(resolve, 1));
+  await world.until(() => world.upstream.calls.length >= 2);
   const third = await ask(world, "eve");
   assert.deepEqual([third.status, third.body.error.code], [429, "concurrency_limit"]);
   gate.resolve();
@@ -224,7 +224,7 @@ Deno.test("limits: a key's concurrent calls are limited even without its other l
     return completion();
   });
   const running = ask(world);
-  while (world.upstream.calls.length < 1) await new Promise((resolve) => setTimeout(resolve, 1));
+  await world.until(() => world.upstream.calls.length >= 1);
   assert.equal((await ask(world)).body.error.code, "concurrency_limit");
   gate.resolve();
   assert.equal((await running).status, 200);
@@ -251,7 +251,7 @@ Deno.test("limits: one user's concurrent calls are limited across processes", as
     return completion();
   });
   const running = ask(world);
-  while (world.upstream.calls.length < 1) await new Promise((resolve) => setTimeout(resolve, 1));
+  await world.until(() => world.upstream.calls.length >= 1);
   const second = await ask(other);
   assert.deepEqual([second.status, second.body.error.code, second.header("retry-after")], [
     429,

@@ -150,7 +150,7 @@ Deno.test("charge: an amount that only running calls hold is reported as that, n
     return completion();
   });
   const running = world.json(chatPath, { body: chatBody("ada") });
-  while ((await world.balance("ada")).held === "0") await new Promise((r) => setTimeout(r, 1));
+  await world.until(async () => (await world.balance("ada")).held !== "0");
   const { body } = await world.json("/v1/user/charge", { body: { user: "ada", amount: "1" } });
   assert.deepEqual([body.success, body.reason], [false, "insufficient_funds"]);
   assert.match(body.message, /earlier answers are still running/);

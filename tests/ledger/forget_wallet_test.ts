@@ -166,7 +166,7 @@ Deno.test("forget: refused while money is held in the wallet of a person who pai
     return completion();
   });
   const running = world.json(chatPath, { body: chatBody(ada) });
-  while ((await world.balance(ada)).held === "0") await new Promise((r) => setTimeout(r, 1));
+  await world.until(async () => (await world.balance(ada)).held !== "0");
   await disconnect(world);
   await world.clock.advance(1);
   await allow(new Device(world), { user: ada });

@@ -178,7 +178,7 @@ for (const [pace, sweeps] of [["that has the time", 1], ["that is slow", 2]] as 
     const users = Array.from({ length: 250 }, (_, n) => `user-${n}`);
     await Promise.all(users.map((user) => world.deposit(user, "1")));
     for (const user of users) world.json(chatPath, { body: chatBody(user) }).catch(() => {});
-    while (world.upstream.calls.length < users.length) await settle();
+    await world.until(() => world.upstream.calls.length >= users.length);
     store.dead = true;
     await world.clock.advance(61_000);
     function slowList(kv: Kv): Kv {
@@ -290,7 +290,7 @@ Deno.test("holds: 256 at once, and the next one is 429 with Retry-After", async 
     { length: 256 },
     () => world.json(chatPath, { body: chatBody("ada") }),
   );
-  while (world.upstream.calls.length < 256) await settle();
+  await world.until(() => world.upstream.calls.length >= 256);
   const { status, body, response } = await world.json(chatPath, { body: chatBody("ada") });
   assert.equal(status, 429);
   assert.equal(body.error.code, "concurrency_limit");

@@ -33,7 +33,7 @@ function running(world: World, outputTokens: number) {
   });
   const answer = world.json(chatPath, { body: chatBody("ada") });
   const held = async () => {
-    while ((await world.balance("ada")).held === "0") await new Promise((go) => setTimeout(go, 1));
+    await world.until(async () => (await world.balance("ada")).held !== "0");
   };
   return { answer, held, gate };
 }
@@ -202,7 +202,7 @@ async function squeezed(world: World) {
     return completion();
   });
   const first = chat(world, { max_tokens: 1_000 });
-  while (world.upstream.calls.length < 1) await new Promise((go) => setTimeout(go, 1));
+  await world.until(() => world.upstream.calls.length >= 1);
   return { first, second: chat(world, { max_tokens: 1_000 }), gate };
 }
 

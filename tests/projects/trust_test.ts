@@ -134,7 +134,7 @@ Deno.test("overload: one request more than the maximum is 503 at once, and leave
     return completion();
   });
   const running = Array.from({ length: 3 }, () => world.json(chatPath, { body: chatBody("ada") }));
-  while (world.upstream.calls.length < 3) await new Promise((resolve) => setTimeout(resolve, 1));
+  await world.until(() => world.upstream.calls.length >= 3);
   const rows = (await storedRows(world)).length;
   const { status, body, response } = await world.json(chatPath, { body: chatBody("ada") });
   assert.deepEqual([status, body.error.code], [503, "overloaded"]);

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { loadTokenizer } from "../../src/pricing/tokenizer.ts";
 import { chatBody, chatPath, storedAccount } from "../support/books.ts";
-import { settle } from "../support/clock.ts";
 import { createScriptedStore } from "../support/store.ts";
 import { subscribe } from "../support/webhooks.ts";
 import { createWorld, type World } from "../support/world.ts";
@@ -29,7 +28,7 @@ for (const [holds, subscriptions] of [[256, 1], [80, 100]] as const) {
     for (let n = 0; n < holds; n++) {
       world.json(chatPath, { body: chatBody("ada") }).catch(() => {});
     }
-    while (world.upstream.calls.length < holds) await settle();
+    await world.until(() => world.upstream.calls.length >= holds);
     store.dead = true;
     await survivor.clock.advance(61_000);
     const body = { user: "ada", amount: "1" };

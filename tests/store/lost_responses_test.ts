@@ -16,7 +16,7 @@ Deno.test("lost responses: a caller who disconnects before the model responds, w
   const body = chatBody("ada", { stream: true });
   const asked = world.call(chatPath, { body, signal: leave.signal });
   asked.catch(() => {});
-  while (world.upstream.calls.length < 1) await settle();
+  await world.until(() => world.upstream.calls.length >= 1);
   store.dead = true;
   leave.abort();
   await world.clock.advance(3_000);

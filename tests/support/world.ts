@@ -47,6 +47,8 @@ export interface World extends Disposable {
   deposit(user: string, amount: string): Promise<void>;
   balance(user: string): Promise<{ balance: string; held: string; available: string }>;
   activities(user: string): Promise<Body[]>;
+  /** Waits until a condition holds, moving the clock by `stepMs` each time; fails after 10 s. */
+  until(condition: () => boolean | Promise<boolean>, stepMs?: number): Promise<void>;
 }
 
 // deno-lint-ignore no-explicit-any -- what a test reads of an answer, it asserts
@@ -212,6 +214,14 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     async activities(user) {
       const path = `/v1/user/activities?limit=100&user=${encodeURIComponent(user)}`;
       return (await world.json(path)).body.activities;
+    },
+    async until(condition, stepMs = 0) {
+      const startedAt = performance.now();
+      while (!await condition()) {
+        assert.ok(performance.now() - startedAt < 10_000, `not within 10 s: ${condition}`);
+        if (stepMs > 0) await clock.advance(stepMs);
+        else await new Promise((resolve) => setTimeout(resolve, 1));
+      }
     },
     [Symbol.dispose]() {
       if (!shareWith) store.close();

@@ -44,7 +44,7 @@ Deno.test("wallet: a cap can be changed while its user is charged rapidly", asyn
   const form = { action: "cap", projectId: world.projectId, user: "ada", cap: "20" };
   let answered = false;
   const changed = device.post("/wallet", form).finally(() => (answered = true));
-  while (!answered) await world.clock.advance(5);
+  await world.until(() => answered, 5);
   assert.equal((await changed).status, 303);
   assert.match((await device.get("/wallet")).html, /of \$20\.00 today/);
 });

@@ -129,7 +129,7 @@ Deno.test("wallet: a call is paid by the wallet that it started with, and counts
     return completion();
   });
   const running = world.json(chatPath, { body: chatBody("ada"), headers: keyed });
-  while ((await world.balance("ada")).held === "0") await new Promise((r) => setTimeout(r, 1));
+  await world.until(async () => (await world.balance("ada")).held !== "0");
   await handOver(world, { cap: "0.01" });
   const waiting = world.json(chatPath, { body: chatBody("ada"), headers: keyed });
   await new Promise((resolve) => setTimeout(resolve, 20));

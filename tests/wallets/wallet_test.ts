@@ -123,7 +123,7 @@ Deno.test("wallet: a running call's hold counts against the cap", async () => {
     return Response.json({ error: { message: "down" } }, { status: 500 });
   });
   const running = world.json(chatPath, { body: chatBody("ada") });
-  while ((await world.balance("ada")).held === "0") await new Promise((r) => setTimeout(r, 1));
+  await world.until(async () => (await world.balance("ada")).held !== "0");
   assert.equal((await charge(world, "2.9")).success, false);
   gate.resolve();
   await running;
@@ -146,7 +146,7 @@ Deno.test("wallet: two projects in two processes at once take what is available,
   let done = false;
   const finished = asked.finally(() => (done = true));
   // Whoever was overtaken waits a few milliseconds of the clock before it tries again.
-  while (!done) await world.clock.advance(5);
+  await world.until(() => done, 5);
   const charges = await finished;
   assert.equal(charges.filter(({ success }) => success).length, 40);
   for (const { success, reason } of charges) {
@@ -384,7 +384,7 @@ Deno.test("wallet: what a dead process held is released and charged in its own p
   await pay(world, { amount: "10" });
   world.upstream.reply(() => new Promise(() => {}));
   world.json(chatPath, { body: chatBody("ada") }).catch(() => {});
-  while ((await world.balance("ada")).held === "0") await new Promise((r) => setTimeout(r, 1));
+  await world.until(async () => (await world.balance("ada")).held !== "0");
   store.dead = true;
   using survivor = await createWorld({ shareWith: world, env });
   await world.clock.advance(60 * 60 * 1000);

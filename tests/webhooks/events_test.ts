@@ -152,7 +152,7 @@ Deno.test("events: a refusal by a limit is reported as blocked", async () => {
     return completion();
   });
   const running = Array.from({ length: 256 }, () => chat(world));
-  while (world.upstream.calls.length < 256) await new Promise((resolve) => setTimeout(resolve, 1));
+  await world.until(() => world.upstream.calls.length >= 256);
   const blocked = await eventsOf(world, async () => {
     assert.equal((await chat(world)).status, 429);
   });
