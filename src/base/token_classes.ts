@@ -217,6 +217,14 @@ export function outputTokensOf(counts: TokenCounts): number {
   return sum;
 }
 
+/** Returns the prompt's classes of one report and the response's of another. */
+export function joinSides(input: TokenCounts, output: TokenCounts): TokenCounts {
+  if (input === output) return input;
+  const counts = { ...noTokens };
+  for (const { name, side } of rows) counts[name] = (side === "input" ? input : output)[name];
+  return counts;
+}
+
 /** Returns the counts as an entry stores them. */
 export function storeTokens(counts: TokenCounts): StoredTokens {
   const stored = { ...noStoredTokens };

@@ -5,7 +5,7 @@ import type { Json, JsonObject } from "../base/json.ts";
 import type { Dialect, MaxTokensField } from "../upstreams/dialect.ts";
 import type { TokenUsage } from "../pricing/usage.ts";
 import type { BalanceNotice } from "./balance_notice.ts";
-import type { UsageMeter } from "./usage_meter.ts";
+import type { LastReport, UsageMeter } from "./usage_meter.ts";
 
 /** A request of any format, validated, with what its price, its hold and its upstream depend on. */
 export interface ModelRequest {
@@ -129,7 +129,7 @@ export interface Format {
   /** `usage` for the caller: what was used, what the upstream `reported`, and the cost. */
   writeUsage(
     usage: TokenUsage,
-    charged: { reported: JsonObject | null; cost: string },
+    charged: { reported: LastReport | null; cost: string },
   ): JsonObject;
   /**
    * A paywall message as the body of a response that used nothing: JSON text, or a whole stream.

@@ -3,13 +3,14 @@ import { uncountedCharsMax } from "../base/limits.ts";
 import type { Clock } from "../base/clock.ts";
 import { TimeSlice } from "../base/time_slice.ts";
 import { type CountTokens, loadTokenizer, sliceAt } from "../pricing/tokenizer.ts";
+import { type PlausibleUsage, readUsage, type TokenUsage } from "../pricing/usage.ts";
 import {
-  estimatedUsage,
-  type PlausibleUsage,
-  readOutput,
-  readUsage,
-  type TokenUsage,
-} from "../pricing/usage.ts";
+  inputTokensOf,
+  joinSides,
+  outputTokensOf,
+  type TokenCounts,
+  tokenCounts,
+} from "../base/token_classes.ts";
 
 interface MeterOptions {
   choices: number;
@@ -33,19 +34,18 @@ export class UsageMeter {
   promptSent = false;
   /** Whether the model has produced any output. */
   producedOutput = false;
-  /** The provider's usage object, unchanged, for the caller. */
-  reported: JsonObject | null = null;
+  /** The provider's last usage object that counts, for the caller. */
+  reported: LastReport | null = null;
   /** The last usage that was not plausible, for the log. */
   doubtful: JsonObject | null = null;
   readonly #options: MeterOptions;
-  #provider: TokenUsage | null = null;
-  /** The output part of a usage whose prompt part is not plausible. */
-  #output: ReturnType<typeof readOutput> = null;
+  #input: Report | null = null;
+  #output: Report | null = null;
   /** Output has arrived since the provider's last usage. */
   #isBehind = false;
   #uncounted = "";
   #counted = 0;
-  #input: Promise<number> | null = null;
+  #countedInput: Promise<number> | null = null;
 
   constructor(options: MeterOptions) {
     this.#options = options;
@@ -59,20 +59,31 @@ export class UsageMeter {
     this.#isBehind = true;
   }
 
-  /** Adds a reported usage. The last plausible one counts. */
+  /**
+   * Adds a reported usage. Within a response usage never shrinks: for input and output, the largest
+   * report counts, and of equal ones the more detailed.
+   */
   addUsage(raw: Json | undefined): void {
     const usage = readUsage(raw, this.#options.plausible);
-    if (!isObject(raw)) return;
-    if (!usage) {
-      this.doubtful = raw;
-      this.#output = readOutput(raw, this.#options.plausible);
-      if (this.#output && this.#output.output > 0) this.producedOutput = true;
-      return;
-    }
-    this.#provider = usage;
+    if (!usage || !isObject(raw)) return;
+    const { counts, plausible } = usage;
+    if (!plausible.input || !plausible.output) this.doubtful = raw;
+    this.#input = larger(this.#input, {
+      counts,
+      isPlausible: plausible.input,
+      total: inputTokensOf(counts),
+      detail: inputTokensOf(counts) - counts.uncachedInput,
+    });
+    this.#output = larger(this.#output, {
+      counts,
+      isPlausible: plausible.output,
+      total: outputTokensOf(counts),
+      detail: counts.reasoning,
+    });
+    const [isInput, isOutput] = [this.#input.counts === counts, this.#output.counts === counts];
+    if (isInput || isOutput) this.reported = { usage: raw, isWhole: isInput && isOutput };
     this.#isBehind = false;
-    this.reported = raw;
-    if (usage.output > 0) this.producedOutput = true;
+    if (outputTokensOf(counts) > 0) this.producedOutput = true;
   }
 
   /** Whether the output has certainly no more tokens than this: a token takes a byte at least. */
@@ -114,15 +125,73 @@ export class UsageMeter {
 
   /** The provider's usage, unless our count of the output exceeds it `room` times. */
   async #usage(room: number): Promise<TokenUsage> {
-    if (!this.#provider) {
-      const counted = this.producedOutput ? await this.countOutput() : 0;
-      this.#input ??= this.#options.countInput();
-      const { output, reasoning } = this.#output ?? { output: counted, reasoning: 0 };
-      return estimatedUsage(await this.#input, output, reasoning);
-    }
-    if (room === Infinity) return this.#provider;
-    const output = await this.countOutput();
-    if (output <= this.#provider.output * room) return this.#provider;
-    return { ...this.#provider, output, source: "estimated" };
+    const input = await this.#inputTokens();
+    const output = await this.#outputTokens(room);
+    const isReported = input.isReported && output.isReported;
+    return {
+      ...joinSides(input.counts, output.counts),
+      source: isReported ? "provider" : "estimated",
+    };
   }
+
+  /**
+   * The reported prompt. A prompt is never empty, so zero is replaced by our own count. Beyond what
+   * is plausible, the smaller of the report and the hold counts, but at least our own count.
+   */
+  async #inputTokens(): Promise<Counted> {
+    const report = this.#input;
+    if (report?.isPlausible && report.total > 0) {
+      return { counts: report.counts, isReported: true };
+    }
+    this.#countedInput ??= this.#options.countInput();
+    const limited = Math.min(report?.total ?? 0, this.#options.plausible.held.input);
+    const uncachedInput = Math.max(await this.#countedInput, limited);
+    return { counts: tokenCounts({ uncachedInput }), isReported: false };
+  }
+
+  /** The reported output, by the same rules. Text that was delivered is never free. */
+  async #outputTokens(room: number): Promise<Counted> {
+    const report = this.#output;
+    if (!report) {
+      const output = this.producedOutput ? await this.countOutput() : 0;
+      return { counts: tokenCounts({ output }), isReported: false };
+    }
+    const { counts, total, isPlausible } = report;
+    const isReliable = isPlausible && (total > 0 || !this.producedOutput);
+    if (isReliable && room === Infinity) return { counts, isReported: true };
+    const counted = await this.countOutput();
+    if (isReliable && counted <= total * room) return { counts, isReported: true };
+    const limited = isReliable ? 0 : Math.min(total, this.#options.plausible.held.output);
+    const output = Math.max(counted, limited);
+    const reasoning = Math.min(counts.reasoning, output);
+    return { counts: tokenCounts({ output, reasoning }), isReported: false };
+  }
+}
+
+/** A usage object for the caller, and whether both of its sides are what counts. */
+export interface LastReport {
+  usage: JsonObject;
+  isWhole: boolean;
+}
+
+/** A report, as it counts for one side: the prompt or the response. */
+interface Report {
+  counts: TokenCounts;
+  isPlausible: boolean;
+  /** Tokens of this side. */
+  total: number;
+  /** Tokens of it that are in a narrower class. */
+  detail: number;
+}
+
+interface Counted {
+  counts: TokenCounts;
+  isReported: boolean;
+}
+
+function larger(before: Report | null, next: Report): Report {
+  if (!before) return next;
+  if (before.isPlausible !== next.isPlausible) return before.isPlausible ? before : next;
+  if (before.total !== next.total) return before.total > next.total ? before : next;
+  return before.detail > next.detail ? before : next;
 }

@@ -6,6 +6,7 @@ import { chatChoice } from "../../src/formats/chat/choice.ts";
 import { ChoiceStreamTransform } from "../../src/formats/openai/stream_transform.ts";
 import { createEventReader } from "../../src/upstreams/event_reader.ts";
 import { readStream } from "../../src/http/by_fetch.ts";
+import { plausibleUsage } from "../../src/pricing/usage.ts";
 import { UsageMeter } from "../../src/inference/usage_meter.ts";
 import { sseFrame } from "../../src/formats/openai/sse.ts";
 import { chatStream, usageOf } from "../support/chat.ts";
@@ -162,7 +163,7 @@ Deno.test("sse: whatever an upstream's events contain, the caller reads complete
       }),
       fc.boolean(),
       async (events, wantsUsage) => {
-        const plausible = { input: 100, output: 100 };
+        const plausible = plausibleUsage(100, 100);
         const countInput = () => Promise.resolve(7);
         const chunks = new ChoiceStreamTransform({
           meter: new UsageMeter({ choices: 1, plausible, countInput, clock: createHandClock() }),

@@ -38,8 +38,8 @@ Deno.test("token classes: one row, and one line where usage is read, add a class
       ),
       "src/pricing/usage.ts": await changed(
         "src/pricing/usage.ts",
-        "tokenCounts({ ...input, ...written })",
-        'tokenCounts({ ...input, ...written, ["videoInput"]: Number(raw.video_tokens ?? 0) })',
+        "uncachedInput: cached.prompt",
+        '["videoInput"]: Number(raw.video_tokens ?? 0), uncachedInput: cached.prompt',
       ),
     };
     const { imports } = JSON.parse(await Deno.readTextFile(new URL("deno.json", root)));

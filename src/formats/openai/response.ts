@@ -8,6 +8,7 @@ import type { CompleteResponse, ResponseHead } from "../../inference/format.ts";
 import { invalidUpstreamResponse, readUpstreamError, redactKey } from "../../upstreams/errors.ts";
 import type { ChoiceShape } from "./choice_shape.ts";
 import { normalizeHead } from "./head.ts";
+import { usageIn, withoutUsage } from "./usage.ts";
 
 /**
  * Reads a response with `choices`, and adds what clients rely on where an upstream leaves it out.
@@ -23,17 +24,23 @@ export function readChoices(
   const choices = choicesOf(body).map((choice, position) => {
     const whole = shape.normalizeChoice(choice, position);
     if (!whole) throw invalidUpstreamResponse("a choice without a message");
-    return whole;
+    return "usage" in whole ? withoutUsage(whole) : whole;
   });
-  const whole = { ...body, ...normalizeHead(body, { ...head, object: shape.object }) };
+  const whole = {
+    ...withoutUsage(body),
+    ...normalizeHead(body, { ...head, object: shape.object }),
+  };
   return {
     texts: textsOf(choices, shape),
-    usage: body.usage,
+    usage: usageIn(body),
     write({ usage, notice, balance }) {
       const shown = withNotice(choices, { notice, balance, shape });
       return JSON.stringify({ ...whole, choices: shown, usage });
     },
-    events: () => asEvents({ ...whole, object: shape.chunkObject }, choices, shape),
+    events: () => {
+      const head = { ...whole, object: shape.chunkObject };
+      return asEvents(head, { choices, usage: usageIn(body) }, shape);
+    },
   };
 }
 
@@ -58,8 +65,9 @@ function readBody(bytes: Uint8Array, apiKey: Secret | null): JsonObject {
 }
 
 /** A response without any choice is valid only if it reports usage. */
-function choicesOf({ choices, usage }: JsonObject): Json[] {
-  if (Array.isArray(choices) && (choices.length > 0 || usage)) return choices;
+function choicesOf(body: JsonObject): Json[] {
+  const { choices } = body;
+  if (Array.isArray(choices) && (choices.length > 0 || usageIn(body))) return choices;
   throw invalidUpstreamResponse("a response without choices");
 }
 
@@ -81,8 +89,8 @@ function withNotice(
 
 /** A whole response as the events of a stream, for an upstream that answers `stream` with JSON. */
 function asEvents(
-  { usage, ...head }: JsonObject,
-  choices: JsonObject[],
+  head: JsonObject,
+  { choices, usage }: { choices: JsonObject[]; usage: JsonObject | undefined },
   shape: ChoiceShape,
 ): EventSourceMessage[] {
   const chunks = choices.flatMap(shape.asChunks).map((choice) => ({ ...head, choices: [choice] }));

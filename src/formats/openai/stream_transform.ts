@@ -7,6 +7,7 @@ import { noticeFor } from "../../inference/balance_notice.ts";
 import type { ChoiceShape } from "./choice_shape.ts";
 import { hasHead, normalizeHead } from "./head.ts";
 import { sseFrame } from "./sse.ts";
+import { usageIn, withoutUsage } from "./usage.ts";
 import { isOwnerError, readUpstreamError, redactKey } from "../../upstreams/errors.ts";
 
 /**
@@ -101,28 +102,34 @@ export class ChoiceStreamTransform implements StreamTransform {
   #takeChunk(chunk: JsonObject, data: string): string {
     const { meter, request: { wantsUsage } } = this.#options;
     const sent = Array.isArray(chunk.choices) ? chunk.choices : [];
-    const choices = sent.map(this.#shape.normalizeDelta).map((choice) =>
-      choice && this.#meterChoice(choice)
-    )
+    const choices = sent.map(this.#shape.normalizeDelta)
+      .map((choice) => choice && this.#meterChoice(choice))
       .filter((choice) => choice !== null);
     if (!hasHead(chunk, this.#head)) this.#head = normalizeHead(chunk, this.#head);
-    if (chunk.usage) meter.addUsage(chunk.usage);
+    const usage = usageIn(chunk);
+    if (usage) meter.addUsage(usage);
     // A chunk with usage alone is sent at the end; one with invalid choices alone is dropped.
-    if (choices.length === 0 && (chunk.usage || sent.length > 0)) {
-      if (chunk.usage) this.#beside = chunk;
+    if (choices.length === 0 && (usage || sent.length > 0)) {
+      if (usage) this.#beside = withoutUsage(chunk);
       return "";
     }
-    const lacking = sent !== chunk.choices || choices.length < sent.length ||
+    const isElsewhere = usage !== undefined && usage !== chunk.usage;
+    const lacking = isElsewhere || sent !== chunk.choices || choices.length < sent.length ||
       choices.some((choice, at) => choice !== sent[at]) || !hasHead(chunk, this.#head);
     const asPromised = wantsUsage ? chunk.usage === null : !("usage" in chunk);
     if (asPromised && !lacking) return sseFrame(data);
-    const { usage: _usage, ...rest } = chunk;
-    const whole = { ...rest, ...this.#head, choices, ...(wantsUsage ? { usage: null } : {}) };
+    const whole = {
+      ...withoutUsage(chunk),
+      ...this.#head,
+      choices,
+      ...(wantsUsage ? { usage: null } : {}),
+    };
     return sseFrame(JSON.stringify(whole));
   }
 
   /** Meters a choice. Where a notice follows it, its end is kept for `finish`. */
-  #meterChoice(choice: JsonObject): JsonObject | null {
+  #meterChoice(sent: JsonObject): JsonObject | null {
+    const choice = "usage" in sent ? withoutUsage(sent) : sent;
     const { finish_reason: reason } = choice;
     const index = Number(choice.index);
     this.#seen.add(index);

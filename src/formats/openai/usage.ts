@@ -1,5 +1,6 @@
-import type { JsonObject } from "../../base/json.ts";
+import { isObject, type Json, type JsonObject } from "../../base/json.ts";
 import { inputTokensOf, outputTokensOf } from "../../base/token_classes.ts";
+import type { LastReport } from "../../inference/usage_meter.ts";
 import type { TokenUsage } from "../../pricing/usage.ts";
 
 /** The usage of a response that no model produced. */
@@ -11,14 +12,13 @@ export const noUsage: JsonObject = {
 };
 
 /**
- * `usage` in OpenAI's shape: the upstream's own object, or our count over it where that is what was
- * charged; `cost` is a decimal string in currency units.
+ * `usage` in OpenAI's shape: the upstream's own object where it is what was charged, else with our
+ * counts in it. `cost` is a decimal string in currency units.
  */
 export function openAiUsage(
   usage: TokenUsage,
-  { reported, cost }: { reported: JsonObject | null; cost: string },
+  { reported, cost }: { reported: LastReport | null; cost: string },
 ): JsonObject {
-  if (usage.source === "provider" && reported) return { ...reported, cost };
   const input = inputTokensOf(usage);
   const output = outputTokensOf(usage);
   const counted = {
@@ -26,5 +26,32 @@ export function openAiUsage(
     completion_tokens: output,
     total_tokens: input + output,
   };
-  return { ...reported, ...counted, cost };
+  if (usage.source === "provider" && reported?.isWhole) {
+    return { ...counted, ...reported.usage, cost };
+  }
+  return { ...reported?.usage, ...counted, cost };
+}
+
+/**
+ * The usage object of a body or a chunk. Besides `usage`, servers put it into `x_groq`, into
+ * `usageMetadata`, or into a choice.
+ */
+export function usageIn(body: JsonObject): JsonObject | undefined {
+  if (isObject(body.usage)) return body.usage;
+  if (isObject(body.x_groq) && isObject(body.x_groq.usage)) return body.x_groq.usage;
+  const gemini = body.usageMetadata ?? body.usage_metadata;
+  if (isObject(gemini)) return gemini;
+  return Array.isArray(body.choices) ? body.choices.map(ownUsage).find(isObject) : undefined;
+}
+
+/** A body, a chunk or a choice without any usage object, so that the caller sees only ours. */
+export function withoutUsage(body: JsonObject): JsonObject {
+  const { usage: _own, usageMetadata: _google, usage_metadata: _python, ...rest } = body;
+  if (!isObject(rest.x_groq) || !("usage" in rest.x_groq)) return rest;
+  const { usage: _groq, ...more } = rest.x_groq;
+  return { ...rest, x_groq: more };
+}
+
+function ownUsage(choice: Json): Json | undefined {
+  return isObject(choice) ? choice.usage : undefined;
 }
