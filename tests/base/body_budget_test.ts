@@ -13,7 +13,7 @@ const mebibyte = 1024 * 1024;
 const encoder = new TextEncoder();
 const tooLarge = () => new ApiError(413, { message: "too large" });
 
-/** A body that comes in these pieces, and after them not at all or to its end. */
+/** A body that arrives in these pieces, and then stalls or ends. */
 function pieces(parts: readonly Uint8Array[], ends: boolean): ReadableStream<Uint8Array> {
   return new ReadableStream({
     start(controller) {
@@ -67,7 +67,7 @@ Deno.test("bodies: a body that is too large is read no further, and one that end
   });
   const reading = readBytes(posted(broken), { bytesMax: 100_000, tooLarge });
   await assert.rejects(reading, { status: 400, code: "incomplete_body" });
-  // A rejection that nobody handles would end the process.
+  // An unhandled rejection would end the process.
   await settle();
 });
 
@@ -129,7 +129,7 @@ Deno.test("bodies: a body that has not arrived when its request ends is abandone
   assert.equal((await readBytes(next, { bytesMax: 300_000, tooLarge, bodies })).length, 300_000);
 });
 
-/** A chat whose body is so large, all of which comes, or all but its end. */
+/** A chat with a body of this size: all of it arrives, or all but its end. */
 function sendChat(world: World, bytes: number, { ends = true, stream = false } = {}) {
   const text = JSON.stringify(chatBody({ stream })).padEnd(bytes);
   const headers = {

@@ -13,7 +13,7 @@ import {
   type World,
 } from "../support/world.ts";
 
-/** An endpoint that reads JSON, and a body that it takes. */
+/** An endpoint that reads JSON, and a valid body for it. */
 interface Endpoint {
   path: string;
   body: object;
@@ -81,14 +81,17 @@ const fullProject = {
   lowBalance: "0.5",
 };
 
-/** A world with money, a listener to everything, and a project that may be changed at will. */
+/**
+ * A world with a balance, a webhook subscriber for every event, and a project that tests may
+ * change.
+ */
 async function openWorld() {
   const world = await createWorld();
   await world.deposit("ada", "100");
   const { body: { activityId } } = await world.json("/v1/user/charge", {
     body: { user: "ada", amount: "50" },
   });
-  // Of what Bob had, nothing is left to be taken back.
+  // So that nothing of Bob's balance can be taken back.
   const spent = { user: "bob", amount: "5" };
   const { body: deposit } = await world.json("/v1/user/balance/deposit", { body: spent });
   await world.json("/v1/user/charge", { body: spent });
@@ -146,12 +149,12 @@ async function openWorld() {
   return { world, other, endpoints };
 }
 
-/** What a change of a project may name. */
+/** Fields that a project update may name. */
 function withoutFixed({ currency: _currency, mode: _mode, ...rest }: typeof fullProject) {
   return rest;
 }
 
-/** OpenAI's error body, whole. */
+/** OpenAI's error body. */
 function checkError(body: Body): void {
   assert.deepEqual(Object.keys(body), ["error"]);
   const { message, type, param, code } = body.error;
@@ -163,9 +166,7 @@ function checkError(body: Body): void {
   assert.ok(code === null || typeof code === "string");
 }
 
-/**
- * Posts it, reads the answer to its end, and asserts that it is one that callers can make use of.
- */
+/** Posts the body, reads the response to its end, and asserts that callers can use it. */
 async function checkAnswer(world: World, endpoint: Endpoint | undefined, raw: BodyInit) {
   assert.ok(endpoint);
   const { path, method = "POST", key = world.apiKey } = endpoint;
@@ -183,7 +184,7 @@ async function checkAnswer(world: World, endpoint: Endpoint | undefined, raw: Bo
   else assert.match(text, /data: \[DONE\]\n\n$/);
 }
 
-/** That no account anywhere is below zero, or holds more than there is. */
+/** Asserts that no account is below zero, or holds more than its balance. */
 async function checkAccounts(world: World): Promise<void> {
   const prefix = accountKey("", "").slice(0, 1);
   for (const { value } of await world.deps.kv.list({ prefix, limit: 10_000 })) {
@@ -266,7 +267,7 @@ Deno.test("body: a project created or changed with any accepted settings keeps s
       await ask("/v1/user/balance");
       await ask("/v1/models");
       const { url } = JSON.parse(await ask("/v1/user/balance/topup"));
-      // A project may send its users anywhere.
+      // A project may redirect its users to any site.
       if (url?.startsWith("https://farebox.test/")) await ask(new URL(url).pathname);
       await ask("/v1/chat/completions", { body: chatBody() });
     }),

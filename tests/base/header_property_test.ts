@@ -16,7 +16,7 @@ function requestWith(name: string, value: string): Request {
   return new Request("http://localhost/", { headers: { [name]: value } });
 }
 
-/** Any header's value, and visible ones about as long as a bound. */
+/** Any header value, and visible ones about as long as a limit. */
 const keyLike = fc.oneof(
   headerValue,
   fc.string({ unit: fc.constantFrom(..."aZ09 ~\té"), maxLength: 10 }),
@@ -29,7 +29,7 @@ const keyLike = fc.oneof(
   ),
 );
 
-/** Fetch cuts blanks off the ends of a header's value. */
+/** Fetch trims whitespace from header values. */
 const trimmed = (value: string) => value.replace(/^[\t ]+|[\t ]+$/g, "");
 const visible = (value: string) =>
   [...value].every((character) => character >= "!" && character <= "~");
@@ -73,7 +73,7 @@ Deno.test("header: UTF-8 text is read from its bytes, and other bytes are not te
     }),
   ));
 
-/** Whether a text may name a user, by the interface's own words. */
+/** Whether a text is a valid user id, by the rules of the public interface. */
 const isUser = (text: string) =>
   text.length >= 1 && text.length <= 128 && text.isWellFormed() &&
   ![...text].some((character) => {
@@ -116,7 +116,7 @@ Deno.test("header: X-Service-User with any bytes names exactly the user that the
       if (user !== null && isUser(user)) {
         assert.equal(status, 200, JSON.stringify(body));
         assert.equal(body.user, user);
-        // The same name in the address is the same user.
+        // The same id in the path is the same user.
         assert.notEqual((await world.balance(user)).balance, "0");
         users++;
         return;
@@ -131,7 +131,7 @@ Deno.test("header: X-Service-User with any bytes names exactly the user that the
 Deno.test("header: a user named in a path, a query, a header or a body is the same user", async () => {
   using world = await createWorld();
   const reserved = ["chat", "models", "user", "webhooks", "admin", "console", "docs", "v1"];
-  // Of the path a browser makes no more than what leads there: it goes up at segments of dots.
+  // A browser resolves dot segments of a path: such a path never arrives.
   const name = wellFormedText.filter((text) => isUser(text) && !reserved.includes(text))
     .filter((text) => !/^\.{1,2}$/.test(text) && trimmed(text) === text);
   await always(
@@ -220,7 +220,7 @@ const badHeader = fc.oneof(
   fc.tuple(goodName, fc.constantFrom<unknown>(5, null, true, ["a"], {})),
 );
 
-/** With names of their own: in whatever case, a name counts once. */
+/** Names are unique without regard to case. */
 const goodHeaders = fc.uniqueArray(fc.tuple(goodName, goodValue), {
   maxLength: 10,
   selector: ([name]) => name.toLowerCase(),
@@ -236,7 +236,7 @@ Deno.test("header: custom headers are sent unchanged, beside all of ours", async
       world.subscriber.received.length = 0;
       await world.deposit("ada", "1");
       await deliver(world);
-      // One subscription at a time, so that one delivery is made.
+      // One subscription at a time, so that there is one delivery.
       await world.call(`${subscriptionsPath}/${id}`, { method: "DELETE" });
       const [received, ...more] = world.subscriber.received;
       assert.equal(more.length, 0);
@@ -301,7 +301,7 @@ const date = fc.date({
 })
   .map((date) => new Date(Math.floor(date.getTime() / 1000) * 1000));
 
-/** A moment in the three ways of RFC 9110, 5.6.7. */
+/** A date in the three formats of RFC 9110, 5.6.7. */
 function httpDates(date: Date): string[] {
   const [, day = "", month = "", year = "", time = ""] =
     /^\w+, (\d+) (\w+) (\d+) ([\d:]+) GMT$/.exec(date.toUTCString()) ?? [];

@@ -5,7 +5,7 @@ import { readJsonBody } from "../../src/base/request.ts";
 import { readChatRequest } from "../../src/formats/chat/request.ts";
 import { createWorld } from "../support/world.ts";
 
-/** Throws once anybody looks into it. */
+/** Throws when it is accessed. */
 const untouched = new Proxy({}, {
   get: () => assert.fail("read beyond the first fault"),
   ownKeys: () => assert.fail("read beyond the first fault"),
@@ -26,14 +26,14 @@ for (const [name, messages, param] of lists) {
 
 const stripe = { secretKey: "sk_test_of_the_owner", webhookSecret: "whsec_of_the_owner" };
 
-/** One address of each kind of body, and its limit in bytes. */
+/** One path of each kind of body, and its limit in bytes. */
 const bounds = (projectId: string) => ({
   "/v1/user/charge": 128 * 1024,
   [`/v1/stripe/${projectId}`]: 512 * 1024,
   "/console/sign-in": 4096,
 });
 
-/** A length that is said, in ways that are no number; one that is said twice comes with a comma. */
+/** A content length that is not a number; one that is sent twice is joined by a comma. */
 const unclear = ["5, 5", "5,5", "0x5", "", " ", "-1"];
 
 for (const length of unclear) {

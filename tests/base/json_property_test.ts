@@ -16,7 +16,7 @@ import { always, anyText, jsonText, spoiled } from "../support/property.ts";
 
 const encoder = new TextEncoder();
 
-/** What JSON.parse makes of it; a zero has no sign when it is written again. */
+/** The result of JSON.parse; a zero loses its sign when it is written. */
 const plain = (text: string): unknown => JSON.parse(text, (_key, value) => value === 0 ? 0 : value);
 
 Deno.test("json: any JSON that is parsed and written again is equal", () =>
@@ -100,7 +100,7 @@ Deno.test("json: the nesting depth of a text equals that of its value, whatever 
       const value = JSON.parse(text);
       const depth = depthOf(value);
       if (depth > 0) assert.equal(nestsDeeper(text, depth - 1), true);
-      // Without what a second field of the same name has hidden.
+      // Without the values that a later field of the same name hides.
       const shown = JSON.stringify(value);
       assert.equal(nestsDeeper(shown, depth), false);
       assert.equal(nestsDeeper(shown, max), depth > max);
@@ -119,7 +119,7 @@ Deno.test("json: the allowed number of values is accepted, and no more", () => {
   }
 });
 
-/** The same value with the keys of its objects the other way round. */
+/** The same value with the keys of its objects reversed. */
 function turned(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(turned);
   if (typeof value !== "object" || value === null) return value;
@@ -136,7 +136,7 @@ Deno.test("json: canonical text is equal for equal values, and differs for other
       const [first = "", second = ""] = values.map(canonicalJson);
       assert.equal(canonicalJson(turned(values[0])), first);
       assert.deepEqual(JSON.parse(first), JSON.parse(JSON.stringify(values[0])));
-      // As JSON: there, what is not finite is null.
+      // As JSON, which writes null for numbers that are not finite.
       const [mine, theirs] = values.map((value) => JSON.parse(JSON.stringify(value)));
       assert.equal(first === second, isDeepStrictEqual(mine, theirs));
     }),
@@ -147,7 +147,7 @@ Deno.test("json: bytes are UTF-8 exactly when their text encodes to them", () =>
     2_000,
     fc.property(fc.uint8Array({ maxLength: 8 }), anyText, (bytes, text) => {
       const read = decodeUtf8(bytes);
-      // A byte order mark is no part of a JSON text (RFC 8259, 8.1).
+      // A byte order mark is not part of a JSON text (RFC 8259, 8.1).
       const unmarked = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf
         ? bytes.slice(3)
         : bytes;
@@ -160,7 +160,7 @@ Deno.test("json: bytes are UTF-8 exactly when their text encodes to them", () =>
 
 Deno.test("json: a text's bytes are its UTF-8, and stay so while other texts are written", () => {
   const written: [Uint8Array, string][] = [];
-  // Of three bytes a character at most, and around the length from which a text has its own buffer.
+  // Characters of up to three bytes, around the length from which a text gets its own buffer.
   const long = fc.tuple(fc.constantFrom("a", "é", "語", "\ud800", "😀"), fc.nat(2_100))
     .map(([text, times]) => text.repeat(times));
   return always(

@@ -28,7 +28,7 @@ import { createWorld } from "../support/world.ts";
 const largest = 10n ** 21n - 1n;
 /** Every amount that a caller can write. */
 const amount = fc.bigInt({ min: 0n, max: largest }).map(toAmount);
-/** Sums of them, and what is missing from them. */
+/** Sums of amounts, and differences. */
 const signed = fc.bigInt({ min: -(10n ** 40n), max: 10n ** 40n });
 
 const digits = (min: number, max: number) =>
@@ -39,7 +39,7 @@ Deno.test("money: any decimal of 12 and 9 digits is parsed to exactly its value"
     2_000,
     fc.property(digits(1, 12), fc.option(digits(1, 9), { nil: null }), (whole, fraction) => {
       const text = fraction === null ? whole : `${whole}.${fraction}`;
-      // Digit by digit, so that nothing of the code under test is asked twice.
+      // Digit by digit, so that it shares no code with the code under test.
       let expected = 0n;
       for (const digit of whole + (fraction ?? "").padEnd(9, "0")) {
         expected = expected * 10n + BigInt("0123456789".indexOf(digit));
@@ -69,7 +69,7 @@ Deno.test("money: any sum, of any size and sign, is written exactly", () =>
     }),
   ));
 
-/** An amount with one character more, fewer, or another. */
+/** An amount with one character added, removed or replaced. */
 const nearly = fc.tuple(amount, fc.nat(22), fc.nat(1), fc.constantFrom("", ..."0.-+eE, _n\n٣"))
   .map(([value, at, dropped, put]) => {
     const text = formatAmount(value);

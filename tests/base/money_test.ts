@@ -26,7 +26,7 @@ const amounts: [text: string, units: bigint, formatted: string][] = [
   ["0.3", 300_000_000n, "0.3"],
   ["12.345", 12_345_000_000n, "12.345"],
   ["999999999999.999999999", 999_999_999_999_999_999_999n, "999999999999.999999999"],
-  // One more than a double can hold.
+  // One more than a double can represent.
   ["9007199.254740993", 9_007_199_254_740_993n, "9007199.254740993"],
 ];
 

@@ -3,14 +3,14 @@ import { makeFolder, startFarebox } from "../support/process.ts";
 
 const encoder = new TextEncoder();
 
-/** A connection that has said so much, and says no more. */
+/** A connection that has sent this, and sends nothing more. */
 async function say(url: string, text: string): Promise<Deno.TcpConn> {
   const connection = await Deno.connect({ hostname: "127.0.0.1", port: Number(new URL(url).port) });
   await connection.write(encoder.encode(text)).catch(() => {});
   return connection;
 }
 
-/** What comes back until the connection ends; `reset` when it is torn. */
+/** What is received until the connection ends; `reset` when it is reset. */
 async function read(connection: Deno.TcpConn): Promise<string> {
   const bytes = new Uint8Array(4096);
   try {

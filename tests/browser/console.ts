@@ -16,7 +16,7 @@ async function signIn(page: Page, url: string, key: string): Promise<void> {
   await page.getByRole("button", { name: "Sign out" }).waitFor();
 }
 
-/** Every page of the console that a look can open, by the name of its picture. */
+/** Every page of the console that can be opened by URL, by the name of its screenshot. */
 async function allPages(world: World & { subscriptionId: string }): Promise<[string, string][]> {
   const project = `/console/projects/${world.projectId}`;
   const [failed] = await logs(world, "&status=error");
@@ -316,7 +316,7 @@ Deno.test("browser: the keyboard alone leads from the sign-in to a page's conten
     assert.fail(`no way to ${text}`);
   };
   await page.goto(`${url}/console`);
-  // The field has the focus by itself, some time after the page has loaded.
+  // The field receives the focus by itself, some time after the page has loaded.
   await page.waitForSelector("input[name=key]:focus");
   await page.keyboard.type(world.apiKey);
   await page.keyboard.press("Enter");

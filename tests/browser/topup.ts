@@ -19,7 +19,7 @@ async function ask(world: World, user = "ada"): Promise<string> {
   return body.choices[0].message.content;
 }
 
-/** The page that the paywall message links to, at the visitor's address. */
+/** The page that the paywall message links to, at the visitor's origin. */
 async function linked(world: World, url: string, user?: string): Promise<string> {
   const [link] = /http\S+/.exec(await ask(world, user)) ?? [];
   return url + new URL(link ?? assert.fail("no link")).pathname;
@@ -93,7 +93,7 @@ Deno.test("browser: a payment that arrives is shown without a reload", async () 
   assert.deepEqual(navigations, []);
 });
 
-/** A server of somebody else's, at an origin of its own. */
+/** A third party's server, at its own origin. */
 function elsewhere(answer: (request: Request) => Response) {
   const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, answer);
   return { origin: `http://127.0.0.1:${server.addr.port}`, close: () => server.shutdown() };

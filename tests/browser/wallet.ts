@@ -3,9 +3,7 @@ import type { BrowserContext, CDPSession, Page } from "playwright-core";
 import { assertAccessible, assertFits, picture, visit } from "../support/browser.ts";
 import { adminKey, type Body, createWorld, type World } from "../support/world.ts";
 
-/**
- * A port that nobody listens on: passkeys are bound to the address that the service calls itself.
- */
+/** A free port: passkeys are bound to the service's own origin. */
 function freePort(): number {
   using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   return (listener.addr as Deno.NetAddr).port;
@@ -25,7 +23,7 @@ async function ask(world: World, user = "ada"): Promise<Body> {
   return (await world.json("/v1/chat/completions", { body })).body;
 }
 
-/** An authenticator of the browser's own, as a phone has one. */
+/** A virtual authenticator in the browser, as a phone has one. */
 async function addAuthenticator(page: Page): Promise<{ session: CDPSession; id: string }> {
   const session = await page.context().newCDPSession(page);
   await session.send("WebAuthn.enable");
@@ -42,7 +40,7 @@ async function addAuthenticator(page: Page): Promise<{ session: CDPSession; id: 
   return { session, id };
 }
 
-/** Another device of the same person: no cookie, and the passkey that was synchronised to it. */
+/** Another device of the same person: no cookie, and the synchronized passkey. */
 async function otherDevice(context: BrowserContext, from: { session: CDPSession; id: string }) {
   const { credentials } = await from.session.send("WebAuthn.getCredentials", {
     authenticatorId: from.id,

@@ -55,7 +55,7 @@ Deno.test("backup: taken under load, it is the ledger at one moment, and verifie
   const restoredBooks = await readShop(again, shop);
   assert.ok(restoredBooks.entries.length < whole.entries.length, "the load went on after the copy");
   assertOneMoment(restoredBooks, { chains: load.chains, toldBefore, whole });
-  // And it takes money again.
+  // And it accepts deposits again.
   await deposit(again, shop.key, "1");
 });
 
@@ -140,7 +140,7 @@ Deno.test("backup: a reader that disconnects frees the disk; only one backup run
   assert.equal(openCopies(farebox), 0);
 });
 
-/** How many copies the service still has open, by name or without. */
+/** How many copies the service still has open, by name or unlinked. */
 function openCopies({ pid }: Farebox): number {
   const links = [...Deno.readDirSync(`/proc/${pid}/fd`)].flatMap(({ name }) => {
     try {

@@ -142,7 +142,7 @@ Deno.test("import command: deposits every line once, however often it runs or is
   );
   assert.deepEqual(await balances(), {});
 
-  // Calls are answered and booked, and their callers never hear of it.
+  // Calls are answered and charged, but their callers never receive the response.
   await using proxy = startCuttingProxy(office.farebox.url, {
     afterBytes: 1_200,
     cutsMax: 6,
@@ -150,7 +150,7 @@ Deno.test("import command: deposits every line once, however often it runs or is
   });
   const first = await run([...args, "--yes"], proxy.url);
   assert.equal(first.code, 0, first.complaint);
-  // How many calls share a connection is the caller's system to choose.
+  // The caller's system decides how many calls share a connection.
   assert.ok(proxy.cuts > 0);
   const { booked, before } = JSON.parse(first.printed);
   assert.equal(booked + before, 120);
@@ -287,7 +287,7 @@ Deno.test("import command: users who are being erased do not hold up the others"
   assert.deepEqual(paid.sort(), ["ada", "bob"]);
 });
 
-/** In a stopped service's file: users are as while they are being forgotten. */
+/** In a stopped service's file: users in the state of an unfinished removal. */
 async function closeAccounts(folder: string, projectId: string, users: string[]): Promise<void> {
   using kv = await Deno.openKv(databaseOf(folder));
   const closed = encodeAccount({ ...emptyAccount(), closed: true });

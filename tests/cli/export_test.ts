@@ -113,7 +113,7 @@ Deno.test("export: a person without a wallet who declines does not block it", as
   assert.equal(said.status, 303);
   assert.equal((await keysUnder(world, connectionsPrefix(""))).length, 0);
   assert.deepEqual(await exported(world, "what=entries"), entries);
-  // As old versions have left it.
+  // As old versions stored it.
   await put(world, connectionKey("", world.projectId, "ada"), new Uint8Array());
   assert.deepEqual(await exported(world, "what=entries"), entries);
 });

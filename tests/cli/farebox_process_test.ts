@@ -12,7 +12,7 @@ async function openOffice() {
     args: readonly string[],
     more: { input?: string; env?: Record<string, string> } = {},
   ) => runFarebox(args, { folder: folder.path, url: farebox.url, ...more });
-  /** Runs a command that is to succeed; gives its JSON. */
+  /** Runs a command that must succeed, and returns its JSON. */
   const json = async (...args: string[]): Promise<Body> => {
     const ran = await run(["--json", ...args]);
     assert.equal(ran.code, 0, ran.complaint);
@@ -230,7 +230,7 @@ Deno.test("farebox: a refusal exits with 1, an unreachable service with 3, and e
   await fileSettings(farebox, folder.path);
 });
 
-/** The settings of a `.env` serve where the environment has none. */
+/** The settings of a `.env` apply where the environment has none. */
 async function fileSettings(farebox: Farebox, folder: string): Promise<void> {
   const { port } = new URL(farebox.url);
   const lines = [`ADMIN_KEY="${serviceEnv.ADMIN_KEY}"`, `PORT=${port}`, "OTHER=1"];
@@ -239,13 +239,13 @@ async function fileSettings(farebox: Farebox, folder: string): Promise<void> {
   assertEnds(ran, 0, /^$/);
 }
 
-/** An address where nobody listens. */
+/** An address where nothing listens. */
 function closedUrl(): string {
   using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   return `http://127.0.0.1:${listener.addr.port}`;
 }
 
-/** Some other server. */
+/** Another server. */
 function startOther() {
   const script = { answer: () => new Response("<html>", { status: 404 }) };
   const server = Deno.serve(

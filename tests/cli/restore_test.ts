@@ -31,7 +31,7 @@ async function backedUp() {
   await deposit("1");
   const backup = await backUp(farebox, folder.path);
   await deposit("2");
-  // So that the last deposit is in the WAL file alone.
+  // So that only the WAL file has the last deposit.
   farebox.signal("SIGKILL");
   await farebox.ended;
   assert.ok((await Deno.stat(`${databaseOf(folder.path)}-wal`)).size > 0);
@@ -151,7 +151,7 @@ Deno.test("restore: the seal reveals anything cut off, changed or added", () => 
   assert.throws(() => read(new Uint8Array([...good, 10]), 64), /It is not a backup/);
 });
 
-/** The same with one bit of that byte the other way. */
+/** The same with one bit of that byte flipped. */
 function flipped(bytes: Uint8Array, at: number): Uint8Array {
   return bytes.with(at, (bytes[at] ?? 0) ^ 1);
 }
@@ -172,7 +172,7 @@ Deno.test("restore: a database that can no longer be opened is kept too, with it
   assert.equal((await readShop(farebox, shop)).users[0]?.balance, "1");
 });
 
-// Whoever may do all but give files away: nobody else can make what this needs.
+// A user who may do everything except change owners: no other user can set this up.
 const setpriv = Deno.uid() === 0 ? await findCommand("setpriv") : { missing: "not root" };
 
 testWith(

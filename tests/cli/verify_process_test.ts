@@ -49,7 +49,7 @@ Deno.test("verify process: the script reports what it checked, and exits with 1 
   );
 });
 
-/** Leaves an account with less than its entries say. */
+/** Sets an account's balance below the sum of its entries. */
 async function takeAway(folder: string): Promise<void> {
   using kv = await Deno.openKv(databaseOf(folder));
   for await (const { key, value } of kv.list<Uint8Array>({ prefix: [...accountsPrefix] })) {

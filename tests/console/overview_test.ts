@@ -23,7 +23,7 @@ Deno.test("console: the overview equals the entries, by model, user and reason",
   const owner = await signedIn(world);
   const { html } = await owner.get("");
   const text = textOf(html);
-  // 4 answers of 0.0012 each, and a charge of 1.
+  // 4 responses of 0.0012 each, and a charge of 1.
   assert.match(text, /Charged \$1\.00 1\.0048 for responses/);
   assert.match(text, /Requests 4 charged Refused 1 0 failed/);
   assert.match(text, /Input tokens 4,000 .*Output tokens 400/);

@@ -5,7 +5,7 @@ import { createGate, createScriptedStore } from "../support/store.ts";
 import { subscribe } from "../support/webhooks.ts";
 import { adminKey, type Body, createWorld, type World } from "../support/world.ts";
 
-/** A form that makes a secret, filled in, and what the audit trail calls that. */
+/** A form that creates a secret, filled in, and its action in the audit trail. */
 interface Filled {
   path: string;
   form: Record<string, string>;

@@ -68,7 +68,7 @@ Deno.test("console: a form submitted twice at once, while the store is busy, cou
     await gate.opened;
     return await real(write);
   };
-  // What comes while this one is on its way goes together.
+  // Deliveries that arrive while this one is under way are sent together.
   const deposit = world.deposit("ada", "1");
   await settled(() => store.writes.length === 1);
   const answers = [owner.post("webhooks", form), owner.post("webhooks", form)];
@@ -83,7 +83,7 @@ Deno.test("console: a form submitted twice at once, while the store is busy, cou
   assert.equal(body.subscriptions.length, 1);
 });
 
-/** Until it is so, or for as long as a few turns take. */
+/** Until the condition holds, for at most a few turns. */
 async function settled(done: () => boolean): Promise<void> {
   for (let turns = 0; turns < 50 && !done(); turns++) {
     await new Promise((resolve) => setTimeout(resolve, 1));

@@ -25,7 +25,7 @@ for (const guide of guideContents.flatMap(({ guides }) => guides)) {
     testWith(tool, name, async () => {
       await using folder = await makeFolder();
       await using service = await startFarebox({ folder: folder.path, dev: true });
-      // The first guide gives her money; the others begin where it ended.
+      // The first guide deposits; the others start from where it ended.
       if (guide !== "first-five-minutes") {
         const body = { user: "ada", amount: "5" };
         await service.json("/v1/user/balance/deposit", { body });

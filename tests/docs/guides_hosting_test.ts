@@ -12,13 +12,13 @@ const readFile = (name: string) => Deno.readTextFile(root + name);
 const dockerfile = await readFile("Dockerfile");
 const systemd = await findCommand("systemd-analyze");
 
-/** What follows each instruction of that name in the Dockerfile. */
+/** The arguments of each instruction of that name in the Dockerfile. */
 function instructions(name: string): string[] {
   const joined = dockerfile.replaceAll(/\\\n\s*/g, "");
   return [...joined.matchAll(new RegExp(`^${name} (.+)$`, "gm"))].map(([, text = ""]) => text);
 }
 
-/** What the image copies, to where it was. */
+/** The files that the image copies, by their source. */
 function sources(): string[] {
   return instructions("COPY").flatMap((text) => text.split(" ").slice(0, -1));
 }
@@ -101,7 +101,7 @@ testWith(
     await Deno.writeTextFile(file, unit.replace("/usr/local/bin/deno", Deno.execPath()));
     const verified = await run(["systemd-analyze", "verify", "--man=no", file]);
     assert.deepEqual(verified, { success: true, text: "" });
-    // In tenths, where 0 is a service that can do nothing at all, and 96 one without any of this.
+    // In tenths: 0 is a service without any permissions, and 96 one without any of this.
     const threshold = "--threshold=25";
     const security = ["systemd-analyze", "security", "--offline=true", "--no-pager", threshold];
     const { success, text } = await run([...security, file]);

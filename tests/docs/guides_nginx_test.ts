@@ -41,7 +41,7 @@ testWith(
       if (done) assert.fail(`ended with ${seen}`);
       seen += value;
     }
-    // The upstream says the rest only now: what was seen was not waiting for it.
+    // The upstream sends the rest only now: the part that was read did not wait for it.
     assert.ok(!seen.includes("last words"));
     upstream.release();
     for (let next = await reader.read(); !next.done; next = await reader.read()) seen += next.value;
@@ -49,7 +49,7 @@ testWith(
   },
 );
 
-/** An upstream that stops in the middle of a stream, until it is told to go on. */
+/** An upstream that stops in the middle of a stream until it is told to continue. */
 function startHeldUpstream() {
   const { promise: released, resolve: release } = Promise.withResolvers<void>();
   const encoder = new TextEncoder();

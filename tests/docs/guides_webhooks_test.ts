@@ -24,7 +24,7 @@ const tools: Record<string, Toolchain> = {
   go: await installGo(goFolder, goPackage),
 };
 
-/** A delivery as it came over the wire. */
+/** A delivery as it was received. */
 interface Delivery {
   headers: Record<string, string>;
   body: string;
@@ -59,7 +59,7 @@ async function takesTheGenuine(service: Farebox, command: CommandLine): Promise<
   await using recorder = startRecorder();
   const recorded = await subscribe(service, `http://127.0.0.1:${recorder.port}/`);
   await using program = await startProgram(command, recorded.secret);
-  // The service itself, straight to the program: it signs with the program's secret.
+  // The service itself posts directly to the program, and signs with the program's secret.
   const direct = await subscribe(service, program.url, recorded.secret);
   const before = await nextDelivery(service, recorder);
   await eventually(() => isDelivered(service, direct.id), { withinMs: 10_000, what: "a delivery" });
@@ -117,7 +117,7 @@ async function rotate(service: Farebox, subscriptionId: string): Promise<Body> {
   return (await response.json()).subscription;
 }
 
-/** Books a deposit, and waits until the recorder has heard of it. */
+/** Writes a deposit, and waits until the recorder has received its event. */
 async function nextDelivery(service: Farebox, { deliveries }: Recorder): Promise<Delivery> {
   const count = deliveries.length;
   await service.json("/v1/user/balance/deposit", { body: { user: "ada", amount: "5" } });
@@ -125,7 +125,7 @@ async function nextDelivery(service: Farebox, { deliveries }: Recorder): Promise
   return deliveries[count] ?? assert.fail();
 }
 
-/** The delivery with another signature, or of another time. */
+/** The delivery with another signature, or another time. */
 function forgedBy(secret: string, { headers, body }: Delivery, seconds: number): Delivery {
   const id = headers["webhook-id"] ?? "";
   const timestamp = Math.floor(Date.now() / 1000) + seconds;
@@ -139,7 +139,7 @@ interface Recorder extends AsyncDisposable {
   deliveries: Delivery[];
 }
 
-/** A subscriber that keeps what it is sent. */
+/** A subscriber that keeps the deliveries that it receives. */
 function startRecorder(): Recorder {
   const deliveries: Delivery[] = [];
   const own = /^(webhook-|x-service-|content-type$)/;

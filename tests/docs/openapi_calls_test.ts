@@ -7,16 +7,16 @@ import { deliver, logs, operate, subscribe } from "../support/webhooks.ts";
 import { allow, Device, env, tellServer } from "../support/wallets.ts";
 import { adminKey, type Body, createWorld, type World } from "../support/world.ts";
 
-/** Real ids, by the names that the addresses and bodies of the document give them. */
+/** Real ids, by the names that the document's paths and bodies give them. */
 type Ids = Record<string, string>;
 
 interface Given {
   project?: Record<string, unknown>;
-  /** What else must be there. */
+  /** Preconditions that are not in the request. */
   before?(world: World): Promise<unknown>;
   /** A body with real ids, in place of the document's examples. */
   body?(ids: Ids): unknown;
-  /** A call that the document alone does not tell how to make. */
+  /** A call that cannot be made from the document alone. */
   call?(world: World): Promise<{ status: number }>;
 }
 
@@ -73,7 +73,7 @@ async function connected(world: World): Promise<void> {
   await allow(new Device(world));
 }
 
-/** A world that has one of everything that addresses name. */
+/** A world that has one of each resource that paths name. */
 async function prepare({ project = {}, before }: Given): Promise<{ world: World; ids: Ids }> {
   const world = await createWorld({
     env: { ...env, METRICS_TOKEN: metricsToken },
@@ -111,7 +111,7 @@ const operations: Operation[] = Object.entries<Body>(apiDocument().document.path
   [path, methods],
 ) => Object.entries<Body>(methods).map(([method, described]) => ({ path, method, described })));
 
-/** The address of an operation, with these ids in it, and the examples of its query. */
+/** The path of an operation, with these ids in it, and the examples of its query. */
 function addressOf({ path, described }: Operation, ids: Ids, query = queryOf(described)): string {
   const filled = path.replace(
     /\{(\w+)\}/g,
@@ -132,7 +132,7 @@ function queryOf(described: Body): Record<string, string> {
   );
 }
 
-/** The key that opens an operation. */
+/** A key with the scope that the operation needs. */
 function keyFor({ security }: Body, world: World): string | null {
   const [need] = security;
   if (!need) return null;
@@ -148,7 +148,7 @@ async function callFor(world: World, operation: Operation, options: Body): Promi
     ...(body === undefined ? {} : { body }),
     headers: { ...(accept ? { accept } : {}), ...options.headers },
   });
-  // Read to its end: what is wrong with it is found on the way.
+  // Read to its end: errors may appear on the way.
   await response.text();
   return response;
 }
@@ -179,7 +179,7 @@ for (const operation of operations) {
     const { world, ids } = await prepare({ ...special, before: () => Promise.resolve() });
     using _ = world;
     const body = content && Object.values<Body>(content.examples)[0]?.value;
-    // Who is named in the body is not asked for elsewhere.
+    // If the body names a user, the query does not.
     const { user: _user, ...unnamed } = body ?? {};
     const expect = async (status: number, options: Body) => {
       const response = await callFor(world, operation, { ids, body, ...options });

@@ -7,7 +7,7 @@ import { apiDoc } from "../../src/api_doc.ts";
 import { apiDocument, at, faultsOf, resolved, validatorAt } from "../support/api_document.ts";
 import { adminKey, type Body, createWorld } from "../support/world.ts";
 
-/** Pages for people, and what their scripts call: no machine's business. */
+/** Pages for people, and what their scripts call, are not part of the API. */
 const pages = [
   "/topup/:token",
   "/authorize/:token",
@@ -188,7 +188,7 @@ Deno.test("openapi: a summary's times and a request's own id are documented as t
 
 Deno.test("openapi: a slow reader holds a slice of the document or its page, and no more", async () => {
   using world = await createWorld();
-  // As it is served: a world's own app reads each answer first.
+  // As it is served: a world's own app checks each response first.
   const app = await createApp({ ...world.deps, metrics: createMetrics() });
   for (const [path, end] of [["/openapi.json", "}"], ["/docs", "</html>"]] as const) {
     const { body, headers } = await app.fetch(new Request(`http://localhost${path}`));

@@ -30,7 +30,7 @@ Deno.test("readme: its links into guides lead to existing headings", async () =>
   }
 });
 
-/** What a heading is called in an address, as GitHub does. */
+/** The anchor of a heading, as GitHub builds it. */
 const placeOf = (title: string) => title.toLowerCase().replace(/[^\w -]/g, "").replaceAll(" ", "-");
 
 Deno.test("readme: the operator's commands exist, with their options", async () => {

@@ -89,12 +89,11 @@ Deno.test("completions: without a balance the text is the message with the link,
 
 Deno.test("completions: the hold covers every prompt, and the larger of n and best_of", async () => {
   using world = await createWorld();
-  // 3 prompts, 4 candidates of 50 tokens at 0.000002 are 0.0012, and the prompt is some tokens
-  // more.
+  // 3 prompts, 4 candidates of 50 tokens at 0.000002 are 0.0012, plus some tokens of prompt.
   const fields = { prompt: ["a", "b", "c"], n: 2, best_of: 4, max_tokens: 50 };
   world.upstream.reply(whole("x", { usage: usage(3, 600) }));
   await world.deposit("ada", "0.0012");
-  // What is left pays for less, so the bound that goes upstream is smaller.
+  // The rest of the balance pays for less, so the cap that is sent upstream is smaller.
   assert.equal((await complete(world, fields)).status, 200);
   const capped = world.upstream.calls[0]?.body.max_tokens;
   assert.ok(capped >= 16 && capped < 50, String(capped));

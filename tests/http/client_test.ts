@@ -9,7 +9,7 @@ const connect = createConnect();
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-/** A server of bare bytes, and every connection that it has had. */
+/** A server of raw bytes, and every connection that it has accepted. */
 interface Server extends Disposable {
   url: string;
   connections: Line[];
@@ -17,15 +17,15 @@ interface Server extends Disposable {
 
 /** One connection, from the server's side. */
 interface Line {
-  /** All that came by it. */
+  /** Everything that was received on it. */
   received: string;
-  /** The client has left. */
+  /** The client has disconnected. */
   left: boolean;
   send(text: string): Promise<void>;
   close(): void;
 }
 
-/** Starts it; `serve` is called for each request, once its head has come. */
+/** Starts the server; `serve` is called for each request, once its head has arrived. */
 function startServer(serve: (line: Line) => unknown): Server {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const connections: Line[] = [];
@@ -77,7 +77,7 @@ async function follow(
   }
 }
 
-/** A client, whose time passes by hand, and never by itself. */
+/** A client on a clock that only the test moves. */
 function startClient() {
   const timers: { ms: number; work: () => void }[] = [];
   const time = { ms: 0 };
@@ -102,7 +102,7 @@ function startClient() {
         signal: new AbortController().signal,
         ...more,
       }),
-    /** Lets so much time pass. */
+    /** Advances the clock by this time. */
     pass(ms: number) {
       for (const timer of timers.filter((timer) => timer.ms <= ms)) {
         timers.splice(timers.indexOf(timer), 1);

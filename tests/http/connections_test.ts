@@ -9,13 +9,13 @@ const decoder = new TextDecoder();
 /** One connection, from the server's side. */
 interface Line {
   server: ServerAddress;
-  /** All that came by it. */
+  /** Everything that was received on it. */
   sent: string;
   closed: boolean;
   say(text: string): void;
 }
 
-/** A clock whose timers only wait to be looked at, or called. */
+/** A clock whose timers fire only when the test calls them. */
 function createTimers() {
   const timers: { ms: number; work: () => void }[] = [];
   const time = { ms: 0 };
@@ -30,7 +30,7 @@ function createTimers() {
   return { timers, time, clock };
 }
 
-/** A client of servers that take `bytesAtOnce` of what is sent, and say what `react` says. */
+/** A client of servers that accept `bytesAtOnce` of what is sent, and respond as `react` says. */
 function startClient(react: (line: Line) => unknown, bytesAtOnce = Infinity) {
   const lines: Line[] = [];
   const { timers, time, clock } = createTimers();
@@ -94,7 +94,7 @@ async function textOf({ body }: UpstreamResponse): Promise<string> {
   return text;
 }
 
-/** Lets everything happen that waits for no timer. */
+/** Runs everything that does not wait for a timer. */
 const settled = () => new Promise((resolve) => setTimeout(resolve, 0));
 
 const ok = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";

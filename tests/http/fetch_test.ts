@@ -12,10 +12,10 @@ async function bytesOf(body: UpstreamBody): Promise<number[]> {
   return bytes;
 }
 
-/** Bytes that no compression makes fewer. */
+/** Bytes that cannot be compressed. */
 const noise = crypto.getRandomValues(new Uint8Array(60_000));
 
-/** A response as a connection gives it: each piece in the memory of the one before. */
+/** A response as a connection delivers it: each piece reuses the memory of the one before. */
 async function compressed(format: "gzip" | "deflate", encoding: string) {
   const stream = new Blob([noise]).stream().pipeThrough(new CompressionStream(format));
   const whole = new Uint8Array(await new Response(stream).arrayBuffer());
@@ -57,7 +57,7 @@ Deno.test("http: canceling an inflated body cancels the server's response", asyn
   assert.ok(state.from < state.whole);
 });
 
-/** Asks a server that is only a function, which answers with this body. */
+/** Calls a server that is only a function, which responds with this body. */
 async function askOf(body: ReadableStream<Uint8Array<ArrayBuffer>>, signal: AbortSignal) {
   const asked: RequestInit[] = [];
   const ask = askByFetch((_url, init) => {
@@ -87,6 +87,6 @@ Deno.test("http: a fetched body ends with its call, also where its server ignore
   call.abort("enough");
   assert.equal(await reading, null);
   assert.equal(reason, "enough");
-  // A rejection that nobody handles would end the process.
+  // An unhandled rejection would end the process.
   await settle();
 });

@@ -5,7 +5,7 @@ import { Pace } from "../../src/http/pace.ts";
 import { always } from "../support/property.ts";
 
 const encoder = new TextEncoder();
-/** For it, all that is waited for has come. */
+/** The client has received everything that it waits for. */
 const clock = {
   elapsed: () => 0,
   after(_ms: number, work: () => void) {
@@ -15,7 +15,7 @@ const clock = {
 };
 const { signal } = new AbortController();
 
-/** A server that has sent these parts already, and then leaves. */
+/** A server that has already sent these parts, and then disconnects. */
 function socketOf(parts: Uint8Array[]): HttpSocket {
   const left = parts.filter((part) => part.length > 0);
   return {
@@ -33,7 +33,7 @@ function socketOf(parts: Uint8Array[]): HttpSocket {
   };
 }
 
-/** A connection to it, the connections that can be asked again, and how often one was closed. */
+/** A connection to it, the connections that can be reused, and how often one was closed. */
 function connectionTo(parts: Uint8Array[]) {
   const kept: HttpConnection[] = [];
   const ends = { closed: 0 };
@@ -284,7 +284,7 @@ Deno.test("http: a server that disconnects before its body is read is reported t
   };
   const connection = new HttpConnection(socket, { clock, pace: new Pace(clock), keep() {} });
   const { body } = await connection.ask(new Uint8Array(), signal);
-  // A rejection that nobody handles would end the process.
+  // An unhandled rejection would end the process.
   await new Promise((resolve) => setTimeout(resolve, 10));
   await assert.rejects(body.read(), /reset/);
   assert.equal(reads, 2);

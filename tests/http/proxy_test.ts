@@ -67,7 +67,7 @@ Deno.test("proxy: an invalid URL, or an unsupported scheme, is an error that nam
   );
 });
 
-/** A proxy of bare bytes; `answer` says what it responds to CONNECT, null for nothing at all. */
+/** A proxy of raw bytes; `answer` is its response to CONNECT, null for none. */
 function startProxy(answer: string | null, port: number) {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const requests: string[] = [];

@@ -16,7 +16,7 @@ import { createWorld, testPricing, type World } from "../support/world.ts";
 // Loaded before the clock is moved, since loading takes real time.
 await loadTokenizer();
 
-/** A stream under way, of which its caller has read these pieces. */
+/** A running stream, of which its caller has read these pieces. */
 async function streaming(world: World, pieces: string[], fields = {}) {
   const fed = fedStream();
   world.upstream.once(() => fed.response);
@@ -41,7 +41,7 @@ Deno.test("chat abort: a caller who disconnects ends the upstream's response, an
   const { fed, reader } = await streaming(world, ["Hello", " there", ","]);
   const hold = Number((await world.balance("ada")).held);
   await reader.leave();
-  await fed.cancelled; // case 51: no time has passed on the clock
+  await fed.cancelled; // case 51: the clock has not moved
   await world.app.running.idle();
   const [entry, ...more] = await usageOf(world);
   assert.equal(more.length, 0);

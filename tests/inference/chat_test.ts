@@ -203,8 +203,7 @@ Deno.test("chat: numbers in a part do not make the hold smaller than the text ne
 const bounds: [string, Record<string, unknown>, Record<string, unknown>][] = [
   ["no bound: the model's", {}, { max_tokens: 1000 }],
   ["the caller's", { max_tokens: 50 }, { max_tokens: 50 }],
-  // As a server without the newer field reads it, too: some ignore it, and would write without a
-  // bound.
+  // Servers that ignore the newer field read this one: without it they would write without a cap.
   ["the newer field", { max_completion_tokens: 50 }, { max_tokens: 50 }],
   ["both: the newer", { max_completion_tokens: 40, max_tokens: 50 }, { max_tokens: 40 }],
   ["llama.cpp's", { n_predict: 50 }, { max_tokens: 50 }],
@@ -260,7 +259,7 @@ Deno.test("chat: tool calls and a JSON format are passed through whole", async (
   assert.deepEqual(JSON.parse(formatted.body.choices[0].message.content), { city: "Oslo" });
 });
 
-/** The response as a server sends it that compresses unasked. */
+/** The response of a server that compresses although it was not asked to. */
 function compressed(response: Response, encoding: "gzip" | "deflate"): Response {
   const headers = {
     "content-type": response.headers.get("content-type") ?? "",

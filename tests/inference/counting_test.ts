@@ -18,7 +18,7 @@ const count = await loadTokenizer();
 const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const media = { chars: 0, tokens: 0 };
 
-/** The kind of text that takes longest: words that nobody has seen before. */
+/** The slowest kind of text: words that are not in the vocabulary. */
 function randomWords(chars: number, random = mulberry32(7)): string {
   let text = "";
   while (text.length < chars) {
@@ -94,7 +94,7 @@ Deno.test("counting: others never wait long, however many prompts are counted at
   const results = await Promise.all(counted);
   clearInterval(timer);
   assert.equal(new Set(results).size, 1);
-  // In one go it takes seconds.
+  // Counting it without a pause takes seconds.
   assert.ok(worst < 500, `${worst} ms`);
 });
 
@@ -121,7 +121,7 @@ Deno.test("counting: a chat of 5 MB that a cent cannot pay is refused at once", 
   assert.equal(status, 200);
   assert.equal(response.headers.get("x-service-paywall"), "insufficient_funds");
   assert.equal(body.paywall.reason, "insufficient_funds");
-  // To its end it would take half a minute.
+  // Counting all of it would take half a minute.
   assert.ok(performance.now() - startedAt < 3_000, `${performance.now() - startedAt} ms`);
   assert.deepEqual(await world.balance("ada"), { balance: "0.01", held: "0", available: "0.01" });
 });
@@ -141,7 +141,7 @@ const terms: ModelTerms = {
   description: null,
 };
 
-/** What is said to so many tokens' worth of money. */
+/** The response where the balance pays for this many tokens. */
 function quoteFor(tokens: number, prompt: Partial<PromptSize>, its = terms) {
   const asked = readMessages([{ role: "user", content: "Hi" }]);
   const size = { bound: 1_000_000, counted: null, atLeast: 0, ...prompt };

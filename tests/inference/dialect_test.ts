@@ -12,7 +12,7 @@ import {
 } from "../support/upstream.ts";
 import { adminKey, createWorld } from "../support/world.ts";
 
-// What is learnt of a server counts for everybody who uses it, so nobody may teach us a falsehood.
+// What was learnt about an upstream applies to all users, so no caller may teach it anything false.
 
 const models = { "gpt-5": { input: "1", output: "2", maxOutputTokens: 1000 } };
 
@@ -147,7 +147,7 @@ const tooLong: [string, string, string | null, number, boolean][] = [
   ],
 ];
 
-/** Where the refusal is of the prompt and the answer together: what is left is asked for. */
+/** The upstream refuses prompt and output together: the rest of the context is requested. */
 const noRoom: [whose: string, message: (asked: number) => string, sent: number[]][] = [
   [
     "OpenAI, with tools",

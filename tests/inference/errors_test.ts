@@ -281,7 +281,7 @@ Deno.test("chat errors: a silent upstream is 504 at the deadline, and the hold i
   const { status, body } = await until(world, chat(world), 1_000);
   assert.deepEqual([status, body.error.code], [504, "upstream_timeout"]); // case 37
   assert.deepEqual(await world.balance("ada"), unspent);
-  // A stream's response has begun by then.
+  // The streamed response has begun by then.
   const events = await until(world, chatStream(world).then(readEvents), 1_000);
   assert.deepEqual(events.map(({ error }) => error.code), ["upstream_timeout"]);
   assert.deepEqual(await world.balance("ada"), unspent);

@@ -238,7 +238,7 @@ Deno.test("chat replay: the mark of a dead process ends with its hold", async ()
   await world.deposit("ada", "1");
   using dead = await createWorld({ shareWith: world });
   dead.upstream.once(() => {
-    // From here on it writes nothing more, and hears nothing.
+    // From here on it writes nothing, and receives nothing.
     dead.deps.committer.commit = () => new Promise(() => {});
     return new Promise(() => {});
   });

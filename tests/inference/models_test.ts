@@ -14,7 +14,7 @@ const named = {
   },
 };
 
-/** Answers the list of the upstream's models, and counts how often it was asked. */
+/** Responds with the upstream's list of models, and counts the requests for it. */
 function listing(ids: unknown[]) {
   return () => Response.json({ object: "list", data: ids.map((id) => ({ id, object: "model" })) });
 }

@@ -87,7 +87,7 @@ for (const fields of structured) {
   Deno.test(`chat paywall: with ${name} it is text too, even if a little could be paid`, async () => {
     using world = await createWorld();
     assert.match((await chat(world, fields)).body.choices[0].message.content, link); // case 58
-    // Enough for 500 tokens, which is less than a whole answer may need.
+    // Enough for 500 tokens, which is less than a complete response may need.
     await world.deposit("ada", "0.0015");
     const { body } = await chat(world, fields);
     assert.equal(body.choices[0].finish_reason, "stop");
@@ -164,7 +164,7 @@ Deno.test("chat paywall: no URL that a project can set makes it a 5xx", async ()
   }
 });
 
-/** What Ada's body costs at most to send, counted: 8 tokens, a tenth more, and 16. */
+/** The most that Ada's prompt can cost, counted: 8 tokens, a tenth more, and 16. */
 const promptRoom = 25;
 
 Deno.test("chat paywall: a user who can pay for a short response gets one, with the link at its end", async () => {
@@ -255,7 +255,9 @@ Deno.test("chat paywall: fifty calls at once with money for ten never spend more
   assert.deepEqual(await world.balance("ada"), { balance: "0", held: "0", available: "0" });
 });
 
-/** A first answer that holds all the money until it is let go, and a second one behind it. */
+/**
+ * A first response that holds the whole balance until it is released, and a second call behind it.
+ */
 async function queued(afterMs: number): Promise<{ second: Body; waited: number }> {
   using world = await createWorld();
   await world.deposit("ada", "0.0003");

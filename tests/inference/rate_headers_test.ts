@@ -5,7 +5,7 @@ import { createWorld, type World } from "../support/world.ts";
 
 const names = ["limit", "remaining", "reset"].map((name) => `x-ratelimit-${name}-requests`);
 
-/** What is told of the rate of requests, and after how long to try again. */
+/** The headers about the request rate, and about when to try again. */
 async function told(world: World, user: string, more: Record<string, unknown> = {}) {
   const { headers = {}, ...body } = more;
   const response = await world.call(chatPath, {

@@ -15,7 +15,7 @@ async function ask(world: World, user = "ada", more: Record<string, unknown> = {
   return { status, body, header: (name: string) => response.headers.get(name) };
 }
 
-/** Answers that use so many tokens of input and output. */
+/** Responses that use this many tokens of input and output. */
 function answerWith(world: World, input: number, output: number): void {
   const usage = { prompt_tokens: input, completion_tokens: output, total_tokens: input + output };
   world.upstream.reply(() => completion({ usage }));
@@ -341,7 +341,7 @@ Deno.test("limits: an entry is dropped for new ones only once its rate is fully 
   assert.equal(acquire("used up", 1), true);
   for (let n = 0; n < 10_000; n++) acquire(`idle ${n}`, 60_000);
   now = 2_000;
-  // One more than are remembered: those that are idle are dropped.
+  // One more than the limiter keeps: idle ones are dropped.
   assert.equal(acquire("new", 60_000), true);
   assert.equal(acquire("used up", 1), false);
 });

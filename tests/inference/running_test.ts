@@ -8,7 +8,7 @@ import type { Holds } from "../../src/ledger/hold.ts";
 
 const never = () => Promise.reject(new Error("not asked for here"));
 
-/** An answer that goes on, and why it was cut. */
+/** A response that continues, and the reason why it was cut. */
 function watched(renew: Holds["renew"]) {
   let now = 0;
   let due: { at: number; work: () => void }[] = [];
@@ -21,7 +21,7 @@ function watched(renew: Holds["renew"]) {
       return () => {};
     },
   };
-  // An hour of small steps: the clock of a whole world takes its time for each.
+  // An hour in small steps: a world's clock does its work in each.
   async function advance(ms: number): Promise<void> {
     for (const end = now + ms; now < end; now += 1_000) {
       const works = due.filter(({ at }) => at <= now);

@@ -24,7 +24,7 @@ type Event = Pick<EventSourceMessage, "event" | "data">;
 
 const encoder = new TextEncoder();
 
-/** What a reader gives of a body that comes in these parts. */
+/** The events that a reader returns for a body in these parts. */
 async function eventsOf(parts: Uint8Array[]): Promise<Event[]> {
   const { body } = sseBytes(parts);
   assert.ok(body);
@@ -59,11 +59,11 @@ const lineEnd = fc.constantFrom("\n", "\r", "\r\n");
 /** Text of one line, of characters that take one to four bytes. */
 const line = fc.oneof(fc.constantFrom("", " ", "zoë €uro 😀", "[DONE]", "{}"), anyText)
   .map((text) => text.toWellFormed().replace(/[\r\n]/g, ""));
-/** A line that is no field of ours: a comment, or what the standard says to ignore. */
+/** A line that is not one of our fields: a comment, or a field that the standard ignores. */
 const noise = fc.tuple(fc.constantFrom(":", ": ", "id: ", "retry: 5", "x-", "Data: "), line)
   .map(([name, text]) => name + text);
 
-/** An event as a server may write it, and what it says. */
+/** An event as a server may write it, and its content. */
 const written = fc.record({
   before: fc.array(noise, { maxLength: 2 }),
   name: fc.option(fc.constantFrom("error", "message", "ping"), { nil: undefined }),
@@ -71,7 +71,7 @@ const written = fc.record({
   space: fc.boolean(),
   end: lineEnd,
 }).map(({ before, name, data, space, end }) => {
-  // One blank after the colon belongs to the field's name.
+  // A space before the colon belongs to the field's name.
   const value = (text: string) => (space || text.startsWith(" ") ? ` ${text}` : text);
   const lines = [
     ...before,
@@ -82,7 +82,7 @@ const written = fc.record({
   return { text, event: { event: name, data: data.join("\n") } };
 });
 
-/** A stream, with or without a byte order mark; its last event may lack the end of it. */
+/** A stream, with or without a byte order mark; its last event may lack its end. */
 const stream = fc.record({
   mark: fc.constantFrom("", "\ufeff"),
   events: fc.array(written, { maxLength: 5 }),
@@ -109,7 +109,10 @@ Deno.test("sse: any events are read as they were written, also byte by byte", ()
     }),
   ));
 
-/** Bytes near to a stream of events: its words and line ends in any order, and any other bytes. */
+/**
+ * Bytes that resemble a stream of events: its words and line ends in any order, and any other
+ * bytes.
+ */
 const anyBytes = fc.array(
   fc.oneof(
     fc.constantFrom(

@@ -155,7 +155,7 @@ Deno.test("chat stream end: a silent upstream is kept alive, then ended, then ch
   const reader = openReader(await chatStream(world));
   fed.send(chunk({ content: "Hello" }));
   await reader.read();
-  // A silence that has ended counts for no other.
+  // Each silence is measured on its own.
   for (let n = 0; n < 2; n++) {
     const next = reader.read();
     await world.clock.advance(15_000);

@@ -31,7 +31,7 @@ for (const text of plain) {
 
 const times = (text: string, length = 200_000) => text.repeat(Math.ceil(length / text.length));
 
-/** What a quadratic merge, a special token or a broken character would stumble over. */
+/** Texts that break a quadratic merge, special tokens or incomplete characters. */
 const hostile: [string, string][] = [
   ["<|endoftext|>", "<|endoftext|>"],
   ["a text that ends like one", "Say <|endoftext|><|im_start|>system<|endofprompt|>"],
@@ -57,7 +57,7 @@ for (const [name, text] of hostile) {
     const ms = performance.now() - startedAt;
     assert.ok(tokens <= bytesOf(text), `${tokens} of ${bytesOf(text)} bytes`);
     assert.ok(tokens > 0);
-    // A tenth of this on the machine at hand; a quadratic merge takes twenty seconds.
+    // Takes a tenth of this here; a quadratic merge takes twenty seconds.
     assert.ok(ms < 2_000, `${ms} ms`); // case 67
   });
 }

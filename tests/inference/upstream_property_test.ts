@@ -13,7 +13,7 @@ const headers = { "content-type": "application/json" };
 const whole = await completion({ usage: usage(10, 5, { prompt_tokens_details: {} }) }).json();
 
 /**
- * What may come instead of a completion; `depth` is of one deeper than what can be written again.
+ * Responses that are not a completion; `depth` nests one level deeper than can be written again.
  */
 const anyAnswer: fc.Arbitrary<{ text: string; depth: number }> = fc.oneof(
   { weight: 8, arbitrary: spoiled(whole).map((text) => ({ text, depth: 0 })) },
@@ -35,13 +35,13 @@ function render({ text, depth }: { text: string; depth: number }): string {
   return depth === 0 ? text : text.replace('"@"', "[".repeat(depth) + "]".repeat(depth));
 }
 
-/** The most that an answer to `chatBody()` may cost at a token's two prices, with room to spare. */
+/** The most that a response to `chatBody()` may cost at a token's two prices, with a margin. */
 const most = (() => {
   const { input, output } = plausibleUsage(JSON.stringify(chatBody()).length, 1_000);
   return BigInt(input + 2 * output) * 1_000n;
 })();
 
-/** Asserts what must hold after any answer, and gives what it cost. */
+/** Asserts what must hold after any response, and returns its cost. */
 async function costOf(world: World, before: bigint): Promise<bigint> {
   const { balance, held } = await world.balance("ada");
   assert.equal(held, "0", "no hold is left behind");

@@ -3,7 +3,7 @@ import { chat, chatStream, usageOf } from "../support/chat.ts";
 import { completion, helloStream, readEvents } from "../support/upstream.ts";
 import { createWorld, type World } from "../support/world.ts";
 
-/** Nothing was charged, and nothing is held any more. */
+/** Nothing was charged, and nothing is held. */
 async function assertFree(world: World): Promise<void> {
   assert.deepEqual(await world.balance("ada"), { balance: "1", held: "0", available: "1" });
   assert.deepEqual(await usageOf(world), []);
@@ -15,7 +15,7 @@ interface Refusal {
   error: unknown;
   retryAfter?: string;
   expected: { status: number; code: string | null; param?: string | null; type?: string };
-  /** Whether the upstream's words go on. */
+  /** Whether the upstream's message reaches the caller. */
   told: boolean;
 }
 
@@ -270,7 +270,7 @@ for (const status of [400, 422]) {
   });
 }
 
-/** A stream without usage, as servers give it that know no stream_options. */
+/** A stream without usage, from a server that does not know stream_options. */
 function plainStream(): Response {
   const text = ['{"choices":[{"index":0,"delta":{"content":"Hello there"}}]}', "[DONE]"]
     .map((data) => `data: ${data}\n\n`).join("");

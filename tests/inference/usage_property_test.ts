@@ -21,7 +21,7 @@ const counts = fc.oneof(
 );
 const optional = fc.option(counts, { nil: undefined });
 
-/** What servers report, right or not. */
+/** Reports of servers, valid or not. */
 const reported = fc.record({
   prompt_tokens: counts,
   completion_tokens: counts,
@@ -45,7 +45,7 @@ const usual = {
 };
 /** Any JSON at all where `usage` should be. */
 const anyUsage = fc.oneof(reported, reported, spoiled(usual), jsonText);
-/** Of an answer of nothing. */
+/** The usage of an empty response. */
 const silent = '{"prompt_tokens":5,"completion_tokens":0}';
 const bound = fc.tuple(fc.nat(200_000), fc.nat(200_000))
   .map(([input, output]) => plausibleUsage(input, output));

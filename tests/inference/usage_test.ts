@@ -6,7 +6,7 @@ import { chat, chatBody, chatStream, usageOf } from "../support/chat.ts";
 import { createWorld } from "../support/world.ts";
 import { chunk, completion, sse, usage, usageChunk } from "../support/upstream.ts";
 
-/** Of an answer "Hello there" to "Hi": 8 tokens in, 2 out. */
+/** For a response "Hello there" to "Hi": 8 tokens in, 2 out. */
 const estimatedCost = "0.000012";
 
 const cachedPricing = {
@@ -106,7 +106,7 @@ for (const { name, used, cost } of reports) {
 Deno.test("chat usage: if the reported prompt is beyond plausible, what was held is charged and logged", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
-  // As gateways do that search, or add texts of their own.
+  // As from gateways that search, or add their own prompts.
   const used = usage(99_000_000, 700, { completion_tokens_details: { reasoning_tokens: 650 } });
   world.upstream.once(() => completion({ usage: used }));
   const { body } = await chat(world);
@@ -221,7 +221,7 @@ Deno.test("chat usage: the total of several choices is charged once where it is 
   world.upstream.once(() => completion({ choices, usage: usage(10, 40) }));
   await chat(world, { n: 2 });
   assert.equal((await usageOf(world))[0]?.amount, "0.00009"); // case 31
-  // As a tokenizer does that knows the language better than ours: 16 by our own.
+  // As by a tokenizer that knows the language better than ours, which counts 16.
   const content = "one two three four five six seven eight";
   const long = [0, 1].map((index) => ({ index, message: { content } }));
   world.upstream.once(() => completion({ choices: long, usage: usage(10, 13) }));

@@ -4,7 +4,7 @@ import { adminKey, createWorld, type World } from "../support/world.ts";
 
 const nobody = { user: undefined };
 
-/** A header as the bytes of its UTF-8, the way clients send it. */
+/** A header with the bytes of its UTF-8, as clients send it. */
 function headerBytes(text: string): string {
   return String.fromCharCode(...new TextEncoder().encode(text));
 }

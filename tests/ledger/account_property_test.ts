@@ -13,12 +13,12 @@ import { adminKey, createWorld } from "../support/world.ts";
 
 const origin = { trigger: { source: "api", actorType: "paywall-owner", actorId: "key" } } as const;
 
-/** One thing done to an account; `fails` says where it throws, if it does. */
+/** One operation on an account; `fails` says where it throws, if it does. */
 const operation = fc.record({
   amount: fc.bigInt({ min: 1n, max: 10n ** 12n }).map(toAmount),
   credits: fc.boolean(),
   fails: fc.constantFrom("never", "never", "never", "before", "half way"),
-  /** Whether it waits for those before it, or comes with them. */
+  /** Whether it waits for the operations before it, or runs with them. */
   alone: fc.boolean(),
 });
 

@@ -12,7 +12,7 @@ import { adminKey, type Body, createWorld, type World } from "../support/world.t
 const get = (world: World, path: string) => operate(world, `/users${path}`, { method: "GET" });
 const idsOf = (body: Body): string[] => body.users.map(({ user }: Body) => user);
 
-/** Ids that an address has to carry whole, in the order of their UTF-8. */
+/** Ids that a path must carry unchanged, in the order of their UTF-8. */
 const strangeUsers = [
   "-",
   "..",
@@ -180,7 +180,7 @@ Deno.test("users: the operator's deposit, charge and refund are the public ones,
   assert.equal(again.body.activityId, made.body.activityId);
   assert.equal(again.response.headers.get("idempotent-replayed"), "true");
   assert.equal((await call("deposit", { amount: "6" }, { headers })).status, 422);
-  // The key is the project's: its own systems meet the same one.
+  // The idempotency key is the project's: its own systems share it.
   const own = await world.json("/v1/user/balance/deposit", {
     body: { user: "ada", amount: "5", metadata: { why: "goodwill" } },
     headers,

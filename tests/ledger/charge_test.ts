@@ -136,7 +136,7 @@ Deno.test("charge: never touches what a running call holds", async () => {
   await settle();
   const after = await world.balance("ada");
   assert.equal(after.held, "0");
-  // 10 tokens in and 5 out of what was held.
+  // 10 tokens in and 5 out, of a larger hold.
   assert.equal(fromDecimal(before.held) - fromDecimal(after.balance), 20_000n);
   await checkBooks(world, "ada");
 });

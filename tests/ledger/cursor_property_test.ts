@@ -8,14 +8,14 @@ const activitiesPath = "/v1/user/activities";
 const logsPath = "/v1/webhooks/logs";
 const projectsPath = "/v1/admin/projects";
 
-/** How a hostile text stands in an address: escaped, or as it is. */
+/** A hostile text in a query: escaped, or as it is. */
 const inQuery = fc.oneof(
   wellFormedText.map(encodeURIComponent),
   anyText.map((text) => text.replace(/[^!-~]|[#&]/g, "")),
 );
 
 const letters = fc.string({ unit: fc.constantFrom(..."0123456789ABCXYZ"), maxLength: 27 });
-/** Texts that come near to a cursor, or to what is in one. */
+/** Texts that resemble a cursor, or the content of one. */
 const nearly = fc.oneof(
   fc.tuple(fc.constantFrom("act_", "dly_", "pw_", "ACT_", ""), letters)
     .map(([kind, text]) => kind + text),
@@ -32,7 +32,7 @@ const cursor = fc.oneof(
   wellFormedText.map((text) => encodeURIComponent(btoa(encodeURIComponent(text)))),
 );
 
-/** A page, or a 400 that says that it is the cursor. */
+/** A page, or a 400 that names the cursor. */
 function checkPage(status: number, body: Body, list: string): boolean {
   if (status === 200) {
     assert.ok(Array.isArray(body[list]));
@@ -50,7 +50,7 @@ function checkPage(status: number, body: Body, list: string): boolean {
   return false;
 }
 
-/** All that a listing gives, page by page; each page has the next size. */
+/** Everything in a listing, page by page; each page has the next size. */
 async function walk(
   world: World,
   path: string,
@@ -147,7 +147,7 @@ Deno.test("cursor: any text is a page of the log, or a 400", async () => {
       const { status, body } = await world.json(`${logsPath}?limit=100&cursor=${cursor}`);
       if (!checkPage(status, body, "logs")) return;
       pages++;
-      // A place between two deliveries is one too.
+      // A position between two deliveries is valid too.
       const after = decodeURIComponent(cursor);
       assert.match(after, /^dly_[0-9A-Z]{26}$/);
       assert.deepEqual(body.logs.map(({ id }: Body) => id), all.filter((id) => id < after));
@@ -242,7 +242,7 @@ Deno.test("cursor: a page as CSV has the content of its JSON, and no cell runs i
       for (const [at, cell] of cells.entries()) {
         const told = activity[names[at] ?? ""] ?? "";
         const text = typeof told === "object" ? JSON.stringify(told) : String(told);
-        // A number below zero is one in a spreadsheet too.
+        // A negative number is a number in a spreadsheet too.
         const runs = /^[=+@\t\r-]/.test(text) && !/^-[\d.]+$/.test(text);
         assert.equal(cell, runs ? `'${text}` : text);
       }

@@ -22,7 +22,7 @@ import { createScriptedStore } from "../support/store.ts";
 import { keysUnder, verify } from "../support/verify.ts";
 import { createWorld, type World } from "../support/world.ts";
 
-/** A world whose process dies right after its n-th write from then on. */
+/** A world whose process dies directly after its n-th write from then on. */
 async function mortalWorld() {
   const store = createScriptedStore();
   const world = await createWorld({ wrapKv: store.wrap });
@@ -40,12 +40,12 @@ async function mortalWorld() {
         throw new TypeError("the process has died");
       };
     },
-    /** How many writes there were since. */
+    /** How many writes there have been. */
     writes: () => store.writes.length - before,
   };
 }
 
-/** How many writes one forgetting takes. */
+/** How many writes the removal of one user takes. */
 async function countWrites(): Promise<number> {
   const { world, writes } = await mortalWorld();
   using _ = world;
@@ -87,7 +87,7 @@ Deno.test("forget: a late sweep of holds does not bring the name back", async ()
   assert.equal(listed.length, 1);
   await forgetWholly(world, { forfeit: true });
 
-  // Another process has read what it lists before the forgetting began.
+  // Another process has read the list before the removal began.
   const stale = (kv: Kv): Kv => ({
     ...kv,
     list: async (options) => options.prefix[0] === "holding" ? listed : await kv.list(options),
@@ -101,7 +101,7 @@ Deno.test("forget: a late sweep of holds does not bring the name back", async ()
   assert.deepEqual(await rowsNaming(late, ada), []);
 });
 
-/** The holds of a process, as its answers that were cut off have them. */
+/** Holds of a process whose responses were cut off. */
 function holdsOver({ deps }: World) {
   const services = { projectCache: createProjectCache(deps), topUsers: createTopUsers(deps) };
   return createHolds(createAccountQueue(deps, services), deps.clock);

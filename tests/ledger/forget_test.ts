@@ -152,7 +152,7 @@ Deno.test("forget: an active key of the user has to be revoked first", async () 
 Deno.test("forget: an unknown user is erased too, and repeating it is harmless", async () => {
   using world = await createWorld();
   await world.deposit(bob, "1");
-  // That it was asked for stays in the audit trail, and rows of top users are written anew.
+  // The request stays in the audit trail, and rows of top users are rewritten.
   const rows = async () =>
     (await storeAsText(world)).replace(/^\[\["(audit|top_users)".*\n?/gm, "").trimEnd();
   const before = await rows();

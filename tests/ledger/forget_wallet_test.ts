@@ -31,7 +31,7 @@ async function exportedEntries(world: World): Promise<Body[]> {
   return lines.map((line) => JSON.parse(line));
 }
 
-/** A wallet that two projects and two users of one of them have spent of. */
+/** A wallet that has paid for two projects, and for two users of one of them. */
 async function makeShared() {
   const world = await sharedWorld();
   await subscribe(world);
@@ -198,7 +198,7 @@ Deno.test("forget: what Stripe refunds meanwhile is recorded, and names no one",
   using between = await createWorld({ env, shareWith: world, seed: 2 });
   forgetter.atomic = async (write, real) => {
     const names = write.sets.map(({ key }) => key[0]);
-    // The payment has its new name by now, and its entry has not.
+    // The payment already has its new name; its entry has not.
     const isRenaming = names.includes("entry") && !names.includes("account");
     if (isRenaming && outcomes.length === 0) {
       outcomes.push("renaming");
@@ -209,7 +209,7 @@ Deno.test("forget: what Stripe refunds meanwhile is recorded, and names no one",
   const early = createScriptedStore();
   using before = await createWorld({ env, shareWith: world, wrapKv: early.wrap });
   early.atomic = async (write, real) => {
-    // It has read by the old name what the new one is put into now.
+    // It read under the old name while the row was written under the new one.
     if (outcomes.length === 0) await forgetWholly(world);
     return await real(write);
   };

@@ -21,7 +21,7 @@ await loadTokenizer();
 
 const streamed = (user: string) => ({ body: chatBody(user, { stream: true }) });
 
-/** Starts a streamed answer that its test feeds, and reads it as a client does. */
+/** Starts a streamed response that the test feeds, and reads it as a client does. */
 async function startStream(world: World, user: string) {
   const stream = fedStream();
   world.upstream.once(() => stream.response);
@@ -29,7 +29,7 @@ async function startStream(world: World, user: string) {
   return { stream, response, events: readEvents(response) };
 }
 
-/** What one chat of `chatBody` holds, as available before and after shows. */
+/** The hold of one chat of `chatBody`: the difference of the available balance. */
 const holdUnits = BigInt(JSON.stringify(chatBody("ada", { stream: true })).length + 200) * 1000n;
 
 Deno.test("holds: a long streamed response renews its hold, and is charged exactly", async () => {
@@ -67,7 +67,7 @@ Deno.test("holds: a short response is one hold and one charge, and no renewal", 
   assert.equal(store.writes.length - before, 2);
 });
 
-/** A process that dies, its answer under way and its use recorded once, and another that lives. */
+/** A process that dies during a response, with its usage recorded once, and one that survives. */
 async function dyingProcess(world: World, store: { dead: boolean }) {
   await world.deposit("ada", "1");
   const { stream, events } = await startStream(world, "ada");
@@ -131,7 +131,7 @@ Deno.test("holds: use beyond a hold is charged the same at a read and by the rec
   }
   await world.clock.advance(25_000);
   const { holds } = await storedAccount(world, "ada");
-  // 10 * 0.000001 + 300 * 0.000002, though far less was held.
+  // 10 * 0.000001 + 300 * 0.000002, although far less was held.
   assert.equal(holds.filter(({ used }) => used === 610_000n).length, 1);
   store.dead = true;
   await world.clock.advance(60_000);
@@ -204,7 +204,7 @@ Deno.test("holds: a sweep at the same time as a new hold does not hide it from l
   using world = await createWorld({ wrapKv: store.wrap });
   using other = await createWorld({ shareWith: world });
   await world.deposit("ada", "1");
-  // An ended answer: the account is listed, and holds nothing.
+  // A finished response: the account is listed, and holds nothing.
   await world.json(chatPath, { body: chatBody("ada") });
   const gate = createGate();
   store.atomic = async (write, real) => {
@@ -239,7 +239,7 @@ Deno.test("holds: a call whose renewals fail is cut before its hold ends", async
   store.dead = true;
   await world.clock.advance(59_000);
   await stream.cancelled;
-  // Its charge is tried for as long as a hold may live.
+  // The charge is retried for as long as a hold can live.
   await world.clock.advance(62_000);
   const last = (await events).at(-1);
   assert.equal(typeof last.error.message, "string");
@@ -256,7 +256,8 @@ Deno.test("holds: settling after the expiry is refused, and nothing is charged t
   stream.send(chunk({ content: "Hello" }));
   stream.send(chunk({}, "stop"));
   await settle();
-  // The charge hangs on its way to the store until the hold has expired and was ended elsewhere.
+  // The charge is delayed on its way to the store until the hold has expired and was ended
+  // elsewhere.
   store.atomic = async (write, real) => {
     store.atomic = null;
     await gate.opened;
@@ -303,12 +304,12 @@ Deno.test("holds: 256 at once, and the next one is 429 with Retry-After", async 
   assert.equal((await bobs).status, 200, "another user is not in the way");
   for (const answer of await Promise.all(answers)) assert.equal(answer.status, 200);
   assert.equal((await world.json(chatPath, { body: chatBody("ada") })).status, 200);
-  // 257 answers of one token each.
+  // 257 responses of one token each.
   assert.equal((await world.balance("ada")).balance, "0.999743");
   await checkBooks(world, "ada");
 });
 
-/** A user who can pay for one answer at a time, and has one under way. */
+/** A user who can pay for one response at a time, with one under way. */
 async function oneUnderWay(world: World) {
   await world.deposit("ada", "0.000320");
   return await startStream(world, "ada");

@@ -16,7 +16,7 @@ function refund(world: World, body: Record<string, unknown>, headers: Record<str
   return world.json(refundPath, { body, headers });
 }
 
-/** Deposits 10, charges 4, and gives both activities. */
+/** Deposits 10, charges 4, and returns both activities. */
 async function spend(world: World, user = "ada") {
   const deposit = await world.json("/v1/user/balance/deposit", { body: { user, amount: "10" } });
   const charge = await world.json("/v1/user/charge", { body: { user, amount: "4" } });

@@ -18,13 +18,12 @@ import { put, verify } from "../support/verify.ts";
 import { allow, charge, Device, pay, sharedWorld } from "../support/wallets.ts";
 import { createWorld, type World } from "../support/world.ts";
 
-// What stands in the way of money, and what does not: caps, limits, holds of the living and the
-// dead.
+// Reasons for a refusal: caps, limits, holds of running calls and of dead processes.
 
-/** Holds 1.096 of what there is, in a prompt of so many bytes and 100 tokens. */
+/** Holds 1.096 of the balance, for a prompt of this many bytes and 100 tokens. */
 const dear = { models: { "test-model": { input: "1000", output: "10000", maxOutputTokens: 100 } } };
 
-/** An answer that runs until it is let go, and has used so many tokens then. */
+/** A response that runs until it is released, and has used this many tokens by then. */
 function running(world: World, outputTokens: number) {
   const gate = createGate();
   world.upstream.once(async () => {
@@ -84,7 +83,7 @@ Deno.test("refusal: near a limit, with nothing running, no one waits", async () 
   using world = await createWorld({ project: { pricing: dear, limits } });
   await world.deposit("ada", "100");
   world.upstream.once(() => completion({ usage: usage(10, 2) }));
-  // The clock stands still: whoever waited would wait for ever.
+  // The clock does not move: a call that waited would wait forever.
   const { body } = await world.json(chatPath, { body: chatBody("ada") });
   assert.equal(body.usage.cost, "0.03");
 });
@@ -193,7 +192,9 @@ Deno.test("refusal: expired holds end, and what the others hold stays held", () 
   assert.equal(account.held, fromDecimal("5"));
 });
 
-/** An answer that runs until the gate is opened, and another for which it leaves too little. */
+/**
+ * A response that runs until the gate is opened, and another call for which it leaves too little.
+ */
 async function squeezed(world: World) {
   await world.deposit("ada", "0.0024");
   const gate = createGate();

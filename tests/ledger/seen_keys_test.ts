@@ -11,7 +11,7 @@ function send(world: World, path: string, key: string, amount: string, user = "a
   return world.json(path, { body: { user, amount }, headers: { "idempotency-key": key } });
 }
 
-/** How often a store was asked for an idempotency key's row. */
+/** How often an idempotency key's row was read from the store. */
 function countLooks(): { looks: number; wrap(kv: Kv): Kv } {
   const counted = {
     looks: 0,
@@ -44,7 +44,7 @@ Deno.test("seen keys: what another process recorded is found by the write, and t
   using other = await createWorld();
   using world = await createWorld({ shareWith: other, wrapKv: counted.wrap });
   await send(other, depositPath, "order-1", "5");
-  // From here on this process knows the account, and so reads nothing for a new key.
+  // From here on this process knows the account, and reads nothing for a new key.
   await world.deposit("ada", "1");
   const again = await Promise.all([
     send(world, depositPath, "order-1", "5"),

@@ -24,14 +24,14 @@ import { createWorld, type World } from "../support/world.ts";
 
 await loadTokenizer();
 
-/** Each token of an answer costs 1, and an answer has 8 at the most. */
+/** Each token of a response costs 1, and a response has at most 8. */
 const pricing = {
   models: {
     "test-model": { input: "0", output: "1000000", maxOutputTokens: 8, minOutputTokens: 1 },
   },
 };
 
-/** An answer that has begun; `end` makes it one of so many tokens. */
+/** A response that has begun; `end` gives it this many tokens. */
 async function begin(world: World): Promise<{ end(tokens: number): Promise<void> }> {
   const stream = fedStream();
   world.upstream.once(() => stream.response);
@@ -48,21 +48,21 @@ async function begin(world: World): Promise<{ end(tokens: number): Promise<void>
   };
 }
 
-/** The user is disconnected, and allowed to spend by this device. */
+/** The user's wallet is disconnected, and authorized again by this device. */
 async function handOver(world: World, device: Device, cap: string): Promise<void> {
   await world.json("/v1/user/disconnect", { body: { user: "ada" } });
   await world.clock.advance(1_000);
   await allow(device, { cap });
 }
 
-/** A use after one more charge, as it is stored and read again. */
+/** The spend after one more charge, as it is stored and read again. */
 function counted(before: PeriodSpend | null, at: string, spent: string): PeriodSpend {
   const used = { requests: 1, tokens: 2, spent: fromDecimal(spent) };
   const use = decodePeriodSpend(encodePeriodSpend(addUsage(before, used, Date.parse(at))));
   return use ?? assert.fail();
 }
 
-/** What was spent in the day and the month of a time. */
+/** The spend of the day and of the month of a time. */
 function spentIn(at: string, use: PeriodSpend | null): [day: string, month: string] {
   const { day, month } = spentAt(Date.parse(at), use);
   return [formatAmount(day), formatAmount(month)];

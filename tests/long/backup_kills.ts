@@ -67,7 +67,8 @@ Deno.test("backup: forty kills during backups under load; every backup is of one
 });
 
 /**
- * Kills the service some time after a backup was asked for; true when the copy was made by then.
+ * Kills the service some time after a backup was requested; true when the copy was complete by
+ * then.
  */
 async function dieInTheMiddle(farebox: Farebox, afterMs: number): Promise<boolean> {
   const asked = farebox.call("/v1/admin/backup", { key: adminKey }).then(async (response) => {

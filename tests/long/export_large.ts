@@ -25,7 +25,7 @@ Deno.test("export: a million entries take no more memory than a few, and a slow 
   const path = `/v1/admin/projects/${projectId}/export?what=entries&format=`;
   const memory = () => memoryOf(farebox.pid);
   const ask = (format: string) => farebox.call(path + format, { key: adminKey });
-  // What the collector of garbage lets stand, it lets stand early.
+  // Memory that the garbage collector does not free is reached early.
   for (const format of ["jsonl", "csv"]) await countLines((await ask(format)).body, 100_000);
   const before = memory();
 
@@ -75,7 +75,7 @@ async function writeEntries(folder: string, projectId: string): Promise<void> {
   }
 }
 
-/** Reads lines up to so many, and leaves. */
+/** Reads this many lines, and disconnects. */
 async function countLines(
   body: ReadableStream<Uint8Array> | null,
   linesMax = Infinity,

@@ -7,7 +7,7 @@ import { createWorld } from "../support/world.ts";
 const read = (name: string) =>
   Deno.readTextFile(new URL(`../../examples/${name}`, import.meta.url));
 
-/** The series that an expression of Prometheus asks for: ours, and those of a process. */
+/** The series that a Prometheus expression reads: ours, and those of a process. */
 function seriesOf(expression: string): string[] {
   return [...expression.matchAll(/\b(?:farebox|process)_\w+/g)].map(([name]) => name);
 }
@@ -18,7 +18,7 @@ async function usedWorld() {
   await world.deposit("ada", "1");
   await chat(world);
   await deliver(world);
-  // The page counts itself, from its second time on.
+  // The metrics page counts itself from its second request on.
   await scrape(world);
   return world;
 }

@@ -25,10 +25,10 @@ await loadTokenizer();
 const leaseMs = leaseOf(15_000);
 
 interface Case {
-  /** Each series, and by how much it moves. */
+  /** Each series, and how much it changes. */
   moves: Record<string, number>;
   world?: Options;
-  /** Ada has 1 in every world, unless this is said. */
+  /** Ada has 1 in every world, unless stated otherwise. */
   poor?: true;
   happens(world: Awaited<ReturnType<typeof openMetered>>): Promise<unknown>;
 }
@@ -187,7 +187,7 @@ const table: Record<string, Case> = {
   },
   "a write that others had come before": {
     moves: {
-      // The two as one, and then the one of them alone.
+      // Both together, and then only the first.
       'farebox_commits_total{outcome="refused"}': 2,
       "farebox_commit_retries_total": 2,
     },
@@ -294,7 +294,7 @@ const table: Record<string, Case> = {
       victim.upstream.once(() => new Promise(() => {}));
       const lost = chat(victim);
       await settle();
-      // Dead: its renewals reach nobody.
+      // Dead: its renewals are lost.
       victim.deps.kv.atomic = () => Promise.reject(new TypeError("dead"));
       victim.deps.kv.get = () => Promise.reject(new TypeError("dead"));
       await until(world, lost, 10_000);
@@ -309,7 +309,7 @@ const table: Record<string, Case> = {
       await subscribe(world);
       const store = createScriptedStore();
       using victim = await createWorld({ shareWith: world, wrapKv: store.wrap });
-      // Dies right after the deposit's own write.
+      // Dies directly after the deposit's own write.
       store.atomic = async (write, real) => {
         if (!write.sets.some(({ key }) => key[0] === "outbox")) throw new TypeError("dead");
         return await real(write);
@@ -351,7 +351,7 @@ const table: Record<string, Case> = {
       for (const key of [marker, due, readyKey(now - 1_000, id)]) await put(world, key, value);
       await deliver(world);
       await world.app.sweep();
-      await world.clock.advance(11 * 60_000); // by then this process's own last marker goes too
+      await world.clock.advance(11 * 60_000); // this process's own last marker is removed too
       await world.app.sweep();
     },
   },

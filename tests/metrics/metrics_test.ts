@@ -89,7 +89,7 @@ Deno.test("metrics: values that callers choose create no series", async () => {
     await chat(world, { user: `user-${n}` });
   };
   await odd(0);
-  // The page counts itself, from its second time on.
+  // The metrics page counts itself from its second request on.
   await seen();
   const before = await seen();
   for (let n = 1; n <= 1_000; n++) await odd(n);

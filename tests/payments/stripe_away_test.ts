@@ -9,7 +9,7 @@ import { allow, Device, env, pay, tellServer } from "../support/wallets.ts";
 import { operate } from "../support/webhooks.ts";
 import { type Body, createWorld, type World } from "../support/world.ts";
 
-/** A wallet with ten dollars in it, of a service whose store can refuse some reads. */
+/** A wallet with ten dollars in it, of a service whose store can reject some reads. */
 async function fragileWallet() {
   const store = createScriptedStore();
   const world = await createWorld({ env, project: { mode: "shared" }, wrapKv: store.wrap });
@@ -21,7 +21,7 @@ async function fragileWallet() {
       return await real(key);
     };
   };
-  /** Once, after a read that finds nothing and before its answer. */
+  /** Once, after a read that finds nothing and before its response. */
   const between = (room: string, work: () => Promise<void>) => {
     store.get = async (key: Key, real) => {
       const row = await real(key);

@@ -21,7 +21,7 @@ function eventOf(session: Session, type: string, object: Record<string, unknown>
   };
 }
 
-/** What Stripe tells of one dispute, from its beginning on. */
+/** The events that Stripe sends about one dispute, from its start. */
 function disputeOf(session: Session) {
   const tell = (type: string, status: string) =>
     eventOf(session, `charge.dispute.${type}`, { id: "dp_1", object: "dispute", status });
@@ -45,14 +45,14 @@ async function walletWorld(): Promise<World> {
   return world;
 }
 
-/** Tells of each; the outcomes. */
+/** Sends each event, and returns the outcomes. */
 async function tellAll(world: World, events: ReturnType<typeof eventOf>[]): Promise<unknown[]> {
   const outcomes: unknown[] = [];
   for (const event of events) outcomes.push((await tellServer(world, event)).body.outcome);
   return outcomes;
 }
 
-/** Leaves of a payment what an old version kept of it, which gave no account of what it booked. */
+/** Leaves of a payment what an old version stored, which did not record the amounts it wrote. */
 async function makeOld(world: World, session: Session): Promise<void> {
   const key = stripePaymentKey("instance", session.payment_intent);
   const { value } = await world.deps.kv.get(key);
@@ -132,7 +132,7 @@ Deno.test("stripe: a dispute won before its payment is reported has no effect", 
   };
   assert.equal((await tellServer(world, paid)).body.outcome, "booked");
   assert.equal(await balanceOf(world), "20");
-  // Nothing was ever taken of this one, so none of it comes again.
+  // Nothing was ever taken for this one, so nothing is returned.
   const untaken = [disputeOf(session).won, { ...failureOf(session)[1] ?? assert.fail() }];
   assert.deepEqual(await tellAll(world, [...untaken, ...untaken]), Array(4).fill("ignored"));
   assert.equal(await balanceOf(world), "20");
@@ -208,9 +208,7 @@ Deno.test("stripe: a refund stays taken when the dispute is won, in any order", 
   await requireSound(world);
 });
 
-/**
- * What Stripe tells of a refund of a whole payment that its bank refuses, in its old and new words.
- */
+/** The events of a full refund that the bank rejects, in Stripe's old and new terms. */
 function failureOf(session: Session, status = "failed") {
   const refund = { id: `re_${session.id}`, object: "refund", status };
   const tell = (type: string) => {

@@ -70,7 +70,7 @@ function freePort(): number {
   return (listener.addr as Deno.NetAddr).port;
 }
 
-/** Tries again while nothing listens yet. */
+/** Retries until it listens. */
 async function untilUp<T>(work: () => Promise<T>): Promise<T> {
   for (let attempt = 0;; attempt++) {
     try {

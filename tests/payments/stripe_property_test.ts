@@ -6,8 +6,8 @@ import type { Project } from "../../src/projects/schema.ts";
 import { always, headerValue, jsonText } from "../support/property.ts";
 import { createWorld } from "../support/world.ts";
 
-// As https://docs.stripe.com/currencies says, with its special cases: Stripe's units of one of the
-// currency, and how many of them can be paid at the least.
+// Stripe's minor units of each currency and its minimum charge, with the special cases of
+// https://docs.stripe.com/currencies.
 const zeroDecimal = "bif clp djf gnf jpy kmf krw mga pyg rwf vnd vuv xaf xof xpf".split(" ");
 const threeDecimal = "bhd jod kwd omr tnd".split(" ");
 const special = ["isk", "ugx"];

@@ -5,7 +5,7 @@ import { type Body, createWorld, type World } from "../support/world.ts";
 import Stripe from "stripe";
 import { forgetWholly } from "../support/forget.ts";
 
-// What is told at one address, of sessions and payments that are none of its own.
+// Responses of one project's path about another project's sessions and payments.
 
 const secretOf = (name: string) => (
   { secretKey: "sk_test_of_the_owner", webhookSecret: `whsec_${name}` }

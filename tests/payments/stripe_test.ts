@@ -36,7 +36,7 @@ async function choose(world: World, path: string, amount: string, formId?: strin
   });
 }
 
-/** Chooses an amount on the page; the session that it leads to. */
+/** Chooses an amount on the page, and returns the session that it opens. */
 async function checkout(world: World, amount = "10"): Promise<Session> {
   const response = await choose(world, await pagePath(world), amount);
   assert.equal(response.status, 303, await response.text());

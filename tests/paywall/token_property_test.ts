@@ -46,13 +46,13 @@ Deno.test("token: any value is read back from its token, and for no other purpos
     fc.asyncProperty(jsonText.map((text) => JSON.parse(text)), async (value) => {
       const token = await tokens.make(value);
       assert.match(token, /^[\w-]+\.[\w-]{43}$/);
-      // As JSON has it: there is no -0, and no Infinity.
+      // As JSON: without -0 and Infinity.
       assert.deepEqual(await tokens.read(token), JSON.parse(JSON.stringify(value)));
       assert.equal(await others.read(token), null);
     }),
   ));
 
-/** What may become of a token on its way, or be made of two. */
+/** A token that was changed in transit, or put together from two. */
 const damage = fc.oneof(
   fc.record({
     kind: fc.constant("change"),
@@ -148,7 +148,7 @@ Deno.test("token: a link leads to its own project and user, until it expires", (
 
 const asking = (cookie: string) => new Request(baseUrl, { headers: { cookie } });
 
-/** Cookies of others, some with a name that is nearly ours. */
+/** Cookies of other services, some with a name close to ours. */
 const decoy = fc.oneof(
   fc.constantFrom(
     "",
@@ -178,12 +178,12 @@ Deno.test("token: no cookie except a complete one belongs to anyone, whatever it
       const name = cookie.slice(0, start);
       assert.equal(await devices.personOf(asking(name + value)), null);
       const other = name + damaged(cookie.slice(start), how).replace(/[^\x20-\x7e]/g, "?");
-      // What ends the value ends the cookie: blanks around it are not part of it.
+      // A character that ends the value ends the cookie; whitespace around it is not part of it.
       if (other.trim() !== cookie) assert.equal(await devices.personOf(asking(other)), null);
     }),
   ));
 
-// A segment of nothing but dots is a way up, however it is escaped.
+// A segment of dots alone goes up, however it is escaped.
 const user = wellFormedText.filter((text) => !/^\.{0,2}$/.test(text));
 
 Deno.test("token: a filled URL names the user and the amount, and is otherwise unchanged", () =>

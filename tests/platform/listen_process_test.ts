@@ -4,9 +4,7 @@ import { eventually, type Farebox, makeFolder, startFarebox } from "../support/p
 const ignore = Deno.build.os !== "linux";
 const filesMax = 100;
 
-/**
- * Opens connections until the service can take no more, and gives them back once it has said so.
- */
+/** Opens connections until the service accepts no more, and closes them once it has logged that. */
 async function exhaust(farebox: Farebox): Promise<void> {
   const { hostname, port } = new URL(farebox.url);
   const connections: Deno.Conn[] = [];

@@ -3,7 +3,7 @@ import { createLog } from "../../src/platform/log.ts";
 import { createHandClock } from "../support/clock.ts";
 import { eventually, freePort, makeFolder, spawnFarebox, stop } from "../support/process.ts";
 
-/** A log, and what its outlet took of it: of each write as much as `take` says. */
+/** A log, and what its output accepted: of each write as many bytes as `take` says. */
 function openLog(take: (bytes: Uint8Array) => number) {
   const clock = createHandClock();
   const complaints: string[] = [];
@@ -76,7 +76,9 @@ Deno.test("log: for a slow reader lines are buffered, up to a bound", async () =
   assert.equal(clock.waiting, 0);
 });
 
-/** Asks until it answers, then what is logged at once and what is logged later: none may end it. */
+/**
+ * Sends requests until one is answered, then logs at once and later: neither may end the process.
+ */
 async function assertServes(child: Deno.ChildProcess, url: string) {
   const call = async (path: string, body?: unknown) => {
     const headers = { authorization: "Bearer sk_dev", "content-type": "application/json" };

@@ -58,7 +58,7 @@ Deno.test("process: a disconnect before the upstream responds, or before it is c
   const stop = new AbortController();
   const local = { hostname: "127.0.0.1", port: 0, onListen() {}, signal: stop.signal };
   const silent = Deno.serve(local, () => new Promise<Response>(() => {}));
-  // Takes connections, and never answers what begins TLS.
+  // Accepts connections, and never answers the TLS handshake.
   using mute = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const silentUrl = `http://127.0.0.1:${silent.addr.port}`;
   await using farebox = await startFarebox({ folder: folder.path, env: serviceEnv });
@@ -76,7 +76,7 @@ Deno.test("process: a disconnect before the upstream responds, or before it is c
     });
     await response.body?.getReader().read();
     leave.abort();
-    // The balance alone: books that are read while the charge lands need not add up.
+    // Only the balance: sums that are read while the charge is written need not match.
     const isOver = async () =>
       (await farebox.json("/v1/user/balance?user=ada", { key })).held === "0";
     await eventually(isOver, { withinMs: 1_500, what: "the end of the hold" });
@@ -86,7 +86,7 @@ Deno.test("process: a disconnect before the upstream responds, or before it is c
   stop.abort();
 });
 
-/** Has the service read what is too large for it, until its memory has surely been collected. */
+/** Sends bodies that are too large until the service's memory has surely been collected. */
 async function makeGarbage(farebox: Farebox, url: string): Promise<void> {
   const settings = { name: "Bulk", upstream: { url }, pricing: { models: { m: price } } };
   const { apiKey } = await farebox.json("/v1/admin/projects", {

@@ -50,7 +50,7 @@ Deno.test("process: development starts within 3 s, and its first request works a
   assert.equal(choice.message.content, "You said: Hello");
 });
 
-/** Runs a command in the shell that comes with Deno, so that the test needs no other one. */
+/** Runs a command in the shell that comes with Deno, so that the test needs no other. */
 async function paste(command: string) {
   const args = ["task", "--quiet", "--eval", command];
   const { stdout, stderr } = await new Deno.Command(Deno.execPath(), { args }).output();
@@ -300,7 +300,7 @@ function chatHead(length: string): string {
     `authorization: Bearer sk_dev\r\ncontent-type: application/json\r\n${length}\r\n\r\n`;
 }
 
-/** A connection as it is, for what no client would send. */
+/** A raw connection, for requests that no client would send. */
 async function connect({ url }: Farebox) {
   const connection = await Deno.connect({ hostname: "127.0.0.1", port: Number(new URL(url).port) });
   const encoder = new TextEncoder();

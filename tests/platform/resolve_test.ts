@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createResolve } from "../../src/platform/resolve.ts";
 import { createHandClock, settle } from "../support/clock.ts";
 
-/** Name servers that answer when they are told to, on a clock that is moved by hand. */
+/** Name servers that answer when the test tells them to, on a hand-moved clock. */
 function createNameServers() {
   const clock = createHandClock();
   const asked: string[] = [];

@@ -109,7 +109,7 @@ Deno.test("start: a database that cannot be opened is reported by its setting", 
   }
 });
 
-/** It says why in one line, and ends with 1. */
+/** It prints the reason in one line, and exits with 1. */
 async function assertRefused(folder: string, env: Record<string, string>, told: RegExp) {
   const { code, complaint } = await refusedStart({ folder, env });
   const [head, why = "", ...more] = complaint.split("\n");
@@ -123,7 +123,7 @@ Deno.test("start: with a SECRETS_KEY that decrypts nothing, no delivery is attem
   receiver.answer = () => new Response("no", { status: 500 });
   const env = { ...serviceEnv, ...receiverEnv, WEBHOOK_BACKOFF_BASE_MS: "2000" };
   await using begun = await startFarebox({ folder: folder.path, env });
-  // The look at the secrets goes through all of these, which leaves time for a wrong try.
+  // Checking the secrets goes through all of these, which leaves time for an invalid attempt.
   for (let n = 0; n < 19; n++) await makeProject(begun);
   const key = await makeProject(begun);
   const subscription = { url: receiver.url, events: ["*"] };
@@ -139,7 +139,7 @@ Deno.test("start: with a SECRETS_KEY that decrypts nothing, no delivery is attem
   });
   begun.signal("SIGKILL");
   await begun.ended;
-  // By then a message waits in the store's queue, which wakes whoever listens.
+  // By then the store's queue has a message, which wakes its listener.
   await sleep(4_000);
   const wrong = { ...env, SECRETS_KEY: btoa("fedcba9876543210fedcba9876543210") };
   const { code, complaint, log } = await refusedStart({ folder: folder.path, env: wrong });

@@ -17,7 +17,7 @@ const row = `  {
   },
 ] as const satisfies`;
 
-/** A source file with one text replaced, its imports made absolute: they are still remapped. */
+/** A source file with one text replaced, and its imports made absolute: they are still remapped. */
 async function changed(path: string, text: string, by: string): Promise<string> {
   const source = await Deno.readTextFile(new URL(path, root));
   assert.ok(source.includes(text), `${path} has ${text}`);
@@ -43,7 +43,7 @@ Deno.test("token classes: one row, and one line where usage is read, add a class
       ),
     };
     const { imports } = JSON.parse(await Deno.readTextFile(new URL("deno.json", root)));
-    // An import map, other than deno.json, spells a package's subpaths out.
+    // Unlike deno.json, an import map lists a package's subpaths.
     for (const [name, target] of Object.entries<string>({ ...imports })) {
       imports[`${name}/`] ??= `${target.replace("npm:", "npm:/")}/`;
     }

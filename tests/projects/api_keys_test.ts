@@ -93,7 +93,7 @@ Deno.test("api keys: a key can do what its scopes allow, and else is 403", async
   assert.equal((await world.balance("bob")).balance, "2");
 });
 
-/** Every way in, by the scope that it asks for. */
+/** Every route, by the scope that it requires. */
 const doors: Record<string, [method: string, path: string][]> = {
   chat: [["POST", chatPath], ["POST", "/v1/ada/chat/completions"], ["GET", "/v1/models"], [
     "GET",

@@ -2,17 +2,17 @@ import assert from "node:assert/strict";
 import { storeAsText } from "../support/books.ts";
 import { adminKey, createWorld, type World } from "../support/world.ts";
 
-/** Text as header values carry it: each byte of its UTF-8 one character. */
+/** Text as header values carry it: one character for each byte of its UTF-8. */
 const headerBytes = (text: string) => String.fromCharCode(...new TextEncoder().encode(text));
 
 interface Named {
   body?: unknown;
   header?: string;
-  /** As it stands in the address. */
+  /** As it appears in the path. */
   path?: string;
 }
 
-/** Asks for an answer with a user named in these places. */
+/** Requests a response with a user named in these places. */
 function ask(world: World, { body, header, path }: Named, key = world.apiKey) {
   return world.json(path === undefined ? "/v1/chat/completions" : `/v1/${path}/chat/completions`, {
     key,
@@ -25,7 +25,7 @@ function ask(world: World, { body, header, path }: Named, key = world.apiKey) {
   });
 }
 
-/** The user whose balance paid, of all who have one. */
+/** The user whose balance paid, among all who have one. */
 async function payer(world: World, users: readonly string[], work: () => Promise<unknown>) {
   const before = await Promise.all(users.map((user) => world.balance(user)));
   await work();

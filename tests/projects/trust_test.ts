@@ -33,7 +33,7 @@ Deno.test("secret: a test world that logs one fails", async () => {
   assert.throws(() => world[Symbol.dispose](), /a secret was logged/);
 });
 
-/** A world under other keys, on the same store. */
+/** A world with other secrets, on the same store. */
 const under = (world: World, keys: string) =>
   createWorld({ shareWith: world, env: { SECRETS_KEY: keys } });
 

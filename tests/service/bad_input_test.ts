@@ -13,7 +13,7 @@ const bytes = (...parts: (string | number[])[]) =>
     parts.flatMap((part) => typeof part === "string" ? [...new TextEncoder().encode(part)] : part),
   );
 
-/** OpenAI's error body, whole, and the request's id on the answer. */
+/** OpenAI's error body, and the response's request id. */
 function checkError(answer: { body: Body; response: Response }, label: string) {
   const { body, response } = answer;
   assert.deepEqual(Object.keys(body), ["error"], label);
@@ -25,7 +25,7 @@ function checkError(answer: { body: Body; response: Response }, label: string) {
   assert.match(response.headers.get("x-request-id") ?? "", /^[\x21-\x7e]+$/, label);
 }
 
-/** Asserts each case's status and error body, and that the store is as it was before them all. */
+/** Asserts each case's status and error body, and that the store did not change. */
 async function refuses(world: World, cases: [string, string, CallOptions, number][]) {
   const before = await storeAsText(world);
   for (const [label, path, options, status] of cases) {
@@ -282,7 +282,7 @@ Deno.test("bad input: a body over the limit is 413, by its length or by what arr
   ]);
 });
 
-/** A body without end, of which no more may be read than the limit. */
+/** An endless body, of which no more than the limit may be read. */
 function endless(): ReadableStream<Uint8Array> {
   let sent = 0;
   return new ReadableStream({
@@ -366,7 +366,7 @@ Deno.test("bad input: a method that a path does not have is 405 with Allow", asy
       const answer = await world.json(path, { method });
       assert.equal(answer.status, 405, `${method} ${path}`);
       const allow = answer.response.headers.get("allow")?.split(/, */).sort();
-      // RFC 9110, 9.1: who answers GET answers HEAD.
+      // RFC 9110, 9.1: a server that supports GET supports HEAD.
       const head = methods.includes("GET") ? ["HEAD"] : [];
       assert.deepEqual(allow, [...methods, ...head].sort(), path);
       checkError(answer, path);

@@ -43,7 +43,7 @@ function callPieces() {
 }
 
 function refusal(status: number, error: Record<string, unknown>): () => Response {
-  // Where a server does not say when to try again, we do, and some clients make more of that.
+  // Where a server does not say when to retry, the client does, and some clients retry more often.
   const headers: Record<string, string> = status === 429 ? { "retry-after": "1" } : {};
   return () => Response.json({ error: { param: null, ...error } }, { status, headers });
 }
@@ -108,7 +108,7 @@ const whole: Record<string, Scenario> = {
 
 const role = chunk({ role: "assistant", content: "" });
 
-/** A stream as OpenAI sends it: with usage only for those who ask. */
+/** A stream as OpenAI sends it: with usage only on request. */
 function streaming(...events: unknown[]): (call: ReceivedCall) => Response {
   return ({ body }) => sse([role, ...events, ...(body.stream_options ? [usageChunk()] : [])]);
 }
@@ -141,7 +141,7 @@ const streamed: Record<string, Scenario> = {
   ...refusals,
 };
 
-/** What a client makes of it, or how it fails; all faults of a server are one. */
+/** What a client makes of it, or its error; all server errors are one. */
 async function verdictOf(ask: Asker, line: Line, options?: AskOptions): Promise<unknown> {
   try {
     return await ask(line, options);

@@ -7,7 +7,7 @@ import { completion, usage } from "../support/upstream.ts";
 import { operate } from "../support/webhooks.ts";
 import { type Body, createWorld, type World } from "../support/world.ts";
 
-/** All or nothing: an answer gets its 100 tokens or the paywall. */
+/** All or nothing: a response gets its 100 tokens or the paywall. */
 const wholeAnswers = {
   pricing: {
     models: {
@@ -17,10 +17,10 @@ const wholeAnswers = {
 };
 
 const promptBytes = JSON.stringify(chatBody("ada")).length;
-/** What one answer holds, and costs when it uses all of that. */
+/** The hold of one response, and its cost when it uses all of it. */
 const answerUnits = BigInt(promptBytes + 200) * 1000n;
 
-/** Every answer uses all that was held for it. */
+/** Every response uses its whole hold. */
 function useEverything(world: World): void {
   world.upstream.reply(() => completion({ usage: usage(promptBytes, 100) }));
 }
@@ -74,7 +74,7 @@ Deno.test("concurrency: the same through two processes on one store", async () =
 
 Deno.test("concurrency: a user whose responses cost little gets more than could be held for at once", async () => {
   using world = await createWorld({ project: wholeAnswers });
-  // 10 * 0.000001 + 5 * 0.000002 each, of far more that is held.
+  // 10 * 0.000001 + 5 * 0.000002 each, of a much larger hold.
   await world.deposit("ada", formatAmount(2n * answerUnits));
   const work = Array.from({ length: 12 }, () => world.json(chatPath, { body: chatBody("ada") }));
   const { answered } = split(await whileMoving(world.clock, Promise.all(work)));
@@ -118,7 +118,7 @@ Deno.test("concurrency: the same from two processes, each with its own key twice
       body: { user: "ada", amount: "0.01" },
       headers: { "idempotency-key": `order-${n % 50}` },
     });
-  // Each key goes once to one process and once, with n + 25, to the other.
+  // Each key is sent once to one process, and once, with n + 25, to the other.
   const work = Array.from({ length: 50 }, (_, n) => post(n % 25 * 2 + (n < 25 ? 0 : 1)))
     .concat(Array.from({ length: 50 }, (_, n) => post(n)));
   const answers = await whileMoving(world.clock, Promise.all(work), { stepMs: 5 });

@@ -29,7 +29,7 @@ for (const [url, host, path] of paths) {
   });
 }
 
-/** What a request that is written by hand is answered. */
+/** The response to a request that is written by hand. */
 async function ask(url: string, lines: string[]): Promise<string> {
   const { hostname, port } = new URL(url);
   using connection = await Deno.connect({ hostname, port: Number(port) });

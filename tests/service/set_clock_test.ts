@@ -9,13 +9,13 @@ import { allow, charge, Device, pay, sharedWorld } from "../support/wallets.ts";
 import { deliver, logs, operate, subscribe } from "../support/webhooks.ts";
 import { createWorld, type World } from "../support/world.ts";
 
-// What happens when the machine's clock is set, by its owner or by the network: nothing that lasts
-// may last as long as the clock was wrong.
+// The machine's clock is set, by its owner or by the network: nothing permanent may last as long as
+// the clock was wrong.
 await loadTokenizer();
 
 const dayMs = 24 * 60 * 60 * 1000;
 
-/** An answer of ada's that has run for five seconds. */
+/** A response of ada's that has run for five seconds. */
 async function startStream(world: World) {
   await world.deposit("ada", "1");
   const stream = fedStream();

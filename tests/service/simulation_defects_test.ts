@@ -3,10 +3,10 @@ import type { Defect } from "../simulation/defect_seams.ts";
 import { defects } from "../simulation/defects.ts";
 import { prepare, runSeed } from "../simulation/simulation.ts";
 
-// A simulation that finds nothing may be one that looks at nothing: what is broken on purpose has
-// to be found, and within a few seeds.
+// A simulation that finds nothing may check nothing: planted defects must be found, within a few
+// seeds.
 
-/** Whether a broken promise is seen within its seeds. */
+/** Whether a broken promise is found within its seeds. */
 async function isFound({ seams, install, seedsMax }: Defect): Promise<boolean> {
   const takeBack = install?.();
   try {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 import { prepare, runSeed } from "../simulation/simulation.ts";
 
-// The short form of `deno task simulate`: so many seeds, each of at least 200 calls and 3 crashes.
+// The short form of `deno task simulate`: a few seeds, each of at least 200 calls and 3 crashes.
 const seeds = 60;
 
 Deno.test("simulation: whatever crashes, fails, comes late or twice, every promise holds", async () => {

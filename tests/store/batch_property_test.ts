@@ -6,7 +6,7 @@ import { always } from "../support/property.ts";
 import { createWorld } from "../support/world.ts";
 
 const checksMax = 10;
-// So few keys, values and versions that writes get into each other's way.
+// So few keys, values and versions that writes conflict.
 const key: fc.Arbitrary<Key> = fc.constantFrom<Key>(["a"], ["b"], ["c", 1], ["c", 2], ["d", "x"]);
 const version = fc.constantFrom(null, "1", "2");
 
@@ -30,7 +30,7 @@ const write: fc.Arbitrary<Write> = fc.record({
 
 const waiting = (write: Write): PendingWrite => ({ write, resolve() {}, reject() {} });
 
-/** Batches as the committer takes them, while more writes come in: the groups, one a batch. */
+/** Batches as the committer takes them while more writes arrive: the groups, one per batch. */
 function drain(groups: readonly (readonly PendingWrite[])[], most = checksMax): Batch[] {
   const queue: PendingWrite[] = [];
   const batches: Batch[] = [];
@@ -89,7 +89,7 @@ Deno.test("batch: one write is exactly its members', and no two of them clash", 
         const writes = members.map(({ write }) => write);
         assert.deepEqual(sorted(changesOf(write)), sorted(writes.flatMap(changesOf)));
         assert.deepEqual(sorted(checksOf(write)), sorted(writes.flatMap(checksOf)));
-        // Deno KV would take a key twice, and let the last one win.
+        // Deno KV would accept a key twice, and let the last one win.
         const changed = [...write.sets.map(({ key }) => key), ...write.deletes].map(keyText);
         assert.equal(new Set(changed).size, changed.length, "a key changes in one way");
         const checked = write.checks.map(({ key }) => keyText(key));
@@ -135,7 +135,7 @@ Deno.test("batch: a write never comes before an earlier one of the same key", ()
 const changedKeys = ({ sets, deletes }: Write) =>
   [...sets.map(({ key }) => key), ...deletes].map(keyText);
 
-/** Writes of any size that the store takes alone, to keys of their own. */
+/** Writes of any size that the store accepts alone, to their own keys. */
 const sized = fc.record({
   rows: fc.constantFrom(1, 1, 3, 20, 200, 900),
   keyChars: fc.constantFrom(1, 100, 600),
@@ -146,7 +146,7 @@ const sized = fc.record({
 }).filter(({ rows, keyChars, bytes }) => rows * (keyChars * 6 + bytes) < 70_000);
 type Sized = typeof sized extends fc.Arbitrary<infer T> ? T : never;
 
-/** Many of one size, which reach one bound, among some of others. */
+/** Many of one size, which reach one limit, among some of others. */
 const sizes = fc.tuple(sized, fc.nat(60), fc.array(sized, { maxLength: 10 }))
   .map(([size, count, others]) => [...Array<Sized>(count).fill(size), ...others]);
 
@@ -196,7 +196,7 @@ Deno.test("batch: fewer checks than are allowed, with space for the marker's own
           })
         );
         for (const { write: { checks }, members } of drain([writes], most)) {
-          // One that is too much by itself goes alone, for the store to refuse.
+          // A write that is too large by itself is sent alone, for the store to reject.
           assert.ok(checks.length < most || members.length === 1, `${checks.length} of ${most}`);
         }
       },

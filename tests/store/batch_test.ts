@@ -9,7 +9,7 @@ function pending(write: Partial<Write>): PendingWrite {
 
 let settings = 0;
 
-/** A write of a value that no other has. */
+/** A write of a value that no other write has. */
 function setting(key: Key, bytes = 4): PendingWrite {
   const value = new Uint8Array(bytes);
   new DataView(value.buffer).setUint32(0, ++settings);
@@ -20,7 +20,7 @@ function deleting(n: number, length: number): PendingWrite {
   return pending({ deletes: [["row", `${n}`.padStart(length, "k")]] });
 }
 
-/** Takes batches until none is left, and gives the number of members of each. */
+/** Takes batches until none is left, and returns the number of members of each. */
 function drain(queue: PendingWrite[], checksMax = 100): Batch[] {
   const batches: Batch[] = [];
   while (queue.length > 0) {
@@ -34,7 +34,7 @@ function drain(queue: PendingWrite[], checksMax = 100): Batch[] {
 const many = (count: number, make: (n: number) => PendingWrite) =>
   Array.from({ length: count }, (_, n) => make(n));
 
-/** What Deno KV takes in one atomic write, less the marker. */
+/** The most that Deno KV accepts in one atomic write, less the marker. */
 const limits: [label: string, queue: () => PendingWrite[], batches: number][] = [
   ["small writes", () => many(900, (n) => setting(["row", n])), 1],
   ["999 mutations", () => many(999, (n) => setting(["row", n])), 2],

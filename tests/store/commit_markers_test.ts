@@ -4,7 +4,7 @@ import { createWorld, type World } from "../support/world.ts";
 
 const late = 11 * 60_000;
 
-/** A clock is wrong for as long as `work` takes. */
+/** A clock that is wrong while `work` runs. */
 async function ahead(world: World, work: () => Promise<void>): Promise<void> {
   world.clock.set(late);
   await work();
@@ -16,8 +16,8 @@ Deno.test("commit markers: a deposit whose response was lost is recorded once, a
   using world = await createWorld({
     wrapKv: (kv) => ({
       ...kv,
-      // As a remote store's client does: the answer is lost, the write is sent again, and is
-      // refused.
+      // As a remote store's client does: the response is lost, the write is sent again, and is
+      // rejected.
       async atomic(write) {
         const landed = await kv.atomic(write);
         const meanwhile = write.sets.some(({ key }) => key[0] === "entry") ? lost : null;

@@ -29,7 +29,7 @@ async function read(world: World, key: Key): Promise<string | null> {
 
 const isMarkerOnly = ({ sets, checks }: Write) => sets.length === 1 && checks.length === 1;
 
-/** Holds the next write back until the gate opens, so that those after it gather. */
+/** Delays the next write until the gate opens, so that later writes gather. */
 function holdBack(store: ScriptedStore) {
   const gate = createGate();
   store.atomic = async (write, real) => {
@@ -179,7 +179,7 @@ for (const [how, fail] of Object.entries(failures)) {
     const answers = await Promise.all(work);
     for (const [index, user] of users.entries()) {
       const { balance } = await world.balance(user);
-      // An answer of 5xx means that the caller knows nothing; a deposit twice is never right.
+      // After a 5xx the caller knows nothing; two deposits would always be wrong.
       const expected = answers[index]?.status === 200 ? ["1"] : ["0", "1"];
       assert.ok(expected.includes(balance), `${user}: ${answers[index]?.status} and ${balance}`);
     }
@@ -305,7 +305,7 @@ Deno.test("commit: a store that only refuses, after an error, is not called fore
   let asked = 0;
   world.store.atomic = () => {
     if (++asked === 1) return Promise.reject(new TypeError("connection reset"));
-    // Far beyond any bound, so that this test ends either way.
+    // Far beyond any limit, so that this test ends either way.
     if (asked > 100) world.store.atomic = null;
     return Promise.resolve(null);
   };

@@ -3,7 +3,7 @@ import { runFarebox } from "../support/command.ts";
 import { eventually, growFiles, makeFolder, startFarebox } from "../support/process.ts";
 import { adminKey } from "../support/world.ts";
 
-// Only Linux lets one process take another's limit away.
+// Only Linux lets one process remove another's limit.
 const ignore = Deno.build.os !== "linux";
 
 Deno.test(

@@ -3,15 +3,15 @@ import { denoKv, emptyWrite, type Key, type Kv, type Row, type Write } from "../
 import { MemoryStore } from "../simulation/memory_store.ts";
 import { mulberry32 } from "../support/world.ts";
 
-// What Farebox relies on in a store. The simulation stands on a store of its own, so that one has
-// to pass what the real one passes.
+// What Farebox relies on in a store. The simulation runs on its own store, which must pass the same
+// tests as the real one.
 
 const stores: [string, () => Promise<Kv>][] = [
   ["Deno KV", async () => denoKv(await Deno.openKv(":memory:"))],
   ["in-process", async () => new MemoryStore().kv],
 ];
 
-/** One promise, kept by every store. */
+/** One promise, for every store. */
 function promise(text: string, keep: (kv: Kv) => Promise<void>): void {
   for (const [name, open] of stores) {
     Deno.test(`${name}: ${text}`, async () => {
@@ -207,7 +207,7 @@ promise("limits of one atomic write", async (kv) => {
 promise(
   "limits of the bytes of one atomic write, keys counted as Deno KV counts them",
   async (kv) => {
-    // 12 of 65,536 bytes under keys of 3 bytes, counted twice; then what is left for one more.
+    // 12 of 65,536 bytes under keys of 3 bytes, counted twice; then the rest for one more.
     const large = (count: number) =>
       Array.from({ length: count }, (_, n) => ({
         key: [String.fromCharCode(97 + n)],
@@ -223,7 +223,7 @@ promise(
       sets: [...large(12), last(left - 6)],
     });
     await assert.rejects(kv.atomic(checked), /Total mutation size too large/);
-    // 40 keys of 2,048 bytes are all that fit; deletes do not count.
+    // At most 40 keys of 2,048 bytes fit; deletes do not count.
     const long = (count: number) =>
       Array.from({ length: count }, (_, n) => set([`${n}`.padStart(2046, "k")]));
     assert.ok(await kv.atomic(write({ sets: long(40), deletes: [["d".repeat(2000)]] })));
@@ -250,7 +250,7 @@ Deno.test("in-process: the number of checks is a setting, as for a denokv server
   await assert.rejects(kv.atomic(write({ checks })), /Too many checks \(max 10\)/);
 });
 
-/** A small world of keys, so that writes meet. */
+/** Few keys, so that writes conflict. */
 function randomKey(random: () => number): Key {
   const parts = ["a", "b", "\u0000", "é", "", 0, -1, 1, 2.5];
   const part = () => parts[Math.floor(random() * parts.length)] ?? "a";
@@ -262,7 +262,7 @@ Deno.test("both stores return the same results for the same calls", async () => 
   const upTo = (n: number) => Math.floor(random() * n);
   const real = denoKv(await Deno.openKv(":memory:"));
   const own = new MemoryStore().kv;
-  // Versions are each store's own: the same write has the same place in both.
+  // Versions differ between stores: the same write has the same position in both.
   const places = { real: new Map<string, number>(), own: new Map<string, number>() };
   const versions: { real: string | null; own: string | null }[] = [{ real: null, own: null }];
   const seen = (store: "real" | "own") => ({ key, value, version }: Row) => [

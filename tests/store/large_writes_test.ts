@@ -5,9 +5,9 @@ import { createScriptedStore } from "../support/store.ts";
 import { subscribe } from "../support/webhooks.ts";
 import { createWorld, type World } from "../support/world.ts";
 
-// One atomic write has bounds (1,000 mutations, 800 KiB), and whatever waits for one account goes
-// into one: it must never become more than the store takes, for nothing of it would ever be written
-// then.
+// One atomic write has limits (1,000 mutations, 800 KiB), and everything that waits for one account
+// is written in one: it must never exceed what the store accepts, because then nothing of it would
+// ever be written.
 
 async function subscribeOften(world: World, count: number): Promise<void> {
   for (let n = 0; n < count; n++) {

@@ -39,7 +39,7 @@ Deno.test("lost responses: a response whose charge landed with an unknown outcom
     if (failing === 0 && !text.includes('"kind":"usage"')) return await real(write);
     if (failing === 0) {
       await real(write);
-      // And three times more, whoever asks what became of it.
+      // And three times more, from every caller that asks about the outcome.
       failing = 4;
     }
     if (--failing === 0) store.atomic = null;

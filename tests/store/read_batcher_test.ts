@@ -8,7 +8,7 @@ import { always } from "../support/property.ts";
 const key = (n: number): Key => ["row", n];
 const valueOf = (n: number) => Uint8Array.of(n);
 
-/** A store of a hundred rows; each read of it waits to be let through, or to fail. */
+/** A store of a hundred rows; each read waits until the test completes or fails it. */
 function createSlowStore() {
   const { kv } = new MemoryStore();
   const stored = kv.atomic({

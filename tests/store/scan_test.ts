@@ -119,7 +119,7 @@ Deno.test("forget: a row that changes while it is rewritten is read again, and n
     prefix: () => ["row"],
     rewrite({ key, value }) {
       if (value?.[0] === 9) return null;
-      // Others write to it between our read and our write.
+      // Other writers change it between our read and our write.
       if (key[1] === 120 && changes-- > 0) put(kv, key, 1);
       return { sets: [{ key, value: Uint8Array.of(9) }], deletes: [] };
     },

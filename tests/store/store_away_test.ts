@@ -15,7 +15,7 @@ import { createWorld } from "../support/world.ts";
 
 await loadTokenizer();
 
-/** A world whose store can be away, as one that starts again is. */
+/** A world whose store can be unavailable, as one that restarts. */
 async function fragileWorld() {
   const store = createScriptedStore();
   const world = await createWorld({ wrapKv: store.wrap });
@@ -23,7 +23,7 @@ async function fragileWorld() {
   return Object.assign(world, { store });
 }
 
-/** Streams an answer of 8 tokens in and 500 out, whose end comes while the store is away. */
+/** Streams a response of 8 tokens in and 500 out, which ends while the store is unavailable. */
 async function streamInto(world: Awaited<ReturnType<typeof fragileWorld>>, seconds: number) {
   const stream = fedStream();
   world.upstream.once(() => stream.response);

@@ -63,7 +63,7 @@ Deno.test("sums: ten thousand rows are kept in memory, and no more", () => {
   assert.equal(after("deposit").row, "10002");
 });
 
-/** A committer on a store that does as a test says, and what that store says of some sums. */
+/** A committer on a store that behaves as a test says, and the store's rows of some sums. */
 function openCommitter() {
   const store = createScriptedStore();
   const kv = store.wrap(new MemoryStore().kv);

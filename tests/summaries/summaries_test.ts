@@ -13,13 +13,13 @@ import { adminKey, createWorld, testPricing, type World } from "../support/world
 
 const hourMs = 3_600_000;
 
-/** Everything so far, once what was only counted is written. */
+/** All summaries, once the counters are written. */
 async function summary(world: World): Promise<Summary> {
   await world.app.flush();
   return await readSummary(world.deps.kv, world.projectId, { from: 0, to: world.clock.now() + 1 });
 }
 
-/** What the entries of these users say, kind by kind. */
+/** The sums of these users' entries, by kind. */
 async function entriesOf(world: World, users: string[]) {
   const entries = (await Promise.all(users.map((user) => world.activities(user)))).flat();
   const total = (kinds: string[], field: "amount" | "shortfall" = "amount") =>
@@ -206,7 +206,7 @@ Deno.test("summary: a write of unknown outcome is counted if it landed", async (
   let calls = 0;
   store.atomic = async (write, real) => {
     calls++;
-    // It lands, but neither its answer nor those of what asks for it come back.
+    // The write succeeds, but its response and those of later checks are lost.
     if (calls === 1) await real(write);
     if (calls === 4) store.atomic = null;
     throw new Error("connection lost");

@@ -86,11 +86,11 @@ Deno.test("verify: long accounts are verified page by page, while money moves be
     assert.deepEqual(body.faults, []);
     entries += body.checked.entries ?? 0;
     cursor = body.nextCursor;
-    // Of an entry that the walk has yet to come to.
+    // Of an entry that the scan has not reached.
     if (n === 0) assert.ok(entries > 100 && entries < 1_200, `${entries} on the first page`);
     const refund = { user: "ada", activityId: ids[10], amount: "0.1" };
     if (n < 3) await move(world, "/v1/user/refund", refund);
-    // Whoever comes once all accounts were looked at does not lead back to them.
+    // An account that appears after all accounts were scanned does not restart the scan.
     if (n === 1) await world.deposit("zoe", "1");
     assert.ok(n < 50, "it was due an end");
   }
@@ -112,7 +112,7 @@ Deno.test("verify: more refunds than a cursor carries are counted, not hidden", 
   assert.equal(checked.accountsWithRefundsNotSummed, 1);
 });
 
-/** An answer that goes on until it is let go. */
+/** A response that continues until it is released. */
 async function startAnswer(world: World): Promise<AsyncDisposable> {
   world.upstream.once(() => new Response(new ReadableStream(), eventStream));
   const reader = openReader(await chatStream(world));
@@ -133,7 +133,7 @@ function editEntry(id: keyof Busy, change: (entry: Entry) => Partial<Entry>) {
     }));
 }
 
-/** Has the sweep look after what Ada holds. */
+/** Lets the sweep check Ada's holds. */
 function putHolding(world: World): Promise<void> {
   const ref = { projectId: world.projectId, user: "ada" };
   return put(world, holdingKey(world.projectId, "ada", null), toBytes({ ref }));

@@ -100,7 +100,7 @@ const damages: Damage[] = [
   ],
 ];
 
-/** An event that the dispatcher does not hear of. */
+/** An event that the dispatcher is not notified of. */
 async function keepOutboxRow(world: World) {
   const id = world.deps.id("evt");
   const row = { projectId: world.projectId, eventType: "updated", deliveries: [] };

@@ -13,7 +13,7 @@ Deno.test("wallet: every authorization is shown and can be ended, however many t
   const [device, other] = [new Device(world), new Device(world)];
   const users = Array.from({ length: 103 }, (_, n) => `u${n + 100}`);
   for (const user of users) await allow(device, { user });
-  // What others have taken over since takes no place.
+  // Connections that another wallet has taken over use no place.
   await world.clock.advance(1);
   for (const user of users.slice(0, 2)) {
     await world.json(`/v1/user/disconnect?user=${user}`, { method: "POST" });
@@ -37,7 +37,7 @@ Deno.test("wallet: a cap can be changed while its user is charged rapidly", asyn
   store.atomic = async (write, real) => {
     const isDecision = write.sets.some(({ key }) => key[0] === "authorization");
     if (!isDecision) return await real(write);
-    // Until then, a charge gets in before each of its writes.
+    // Until then, a charge is written before each of its writes.
     until ??= world.clock.now() + 20;
     return world.clock.now() < until ? null : await real(write);
   };

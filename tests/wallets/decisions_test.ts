@@ -11,7 +11,7 @@ import type { World } from "../support/world.ts";
 const isConnected = async (world: World) =>
   (await world.json("/v1/user/connect?user=ada")).body.connected;
 
-/** A link to allow more, which a charge beyond the cap leads to. */
+/** A link to allow more, as from a charge beyond the cap. */
 async function linkForMore(world: World): Promise<string> {
   await world.clock.advance(1);
   return pathOf((await charge(world, "9")).url);

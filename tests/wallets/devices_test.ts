@@ -25,7 +25,7 @@ async function addPasskey(device: Device, n = 1) {
   return passkey;
 }
 
-/** Lets another device in by a passkey; how that ended. */
+/** Signs another device in by a passkey, and returns the result. */
 async function comeBack(passkey: SoftPasskey, device: Device): Promise<number> {
   const { body } = await send(device.world, "/wallet/sign-in/options", {});
   const answer = await send(device.world, "/wallet/sign-in", passkey.answered(body.challenge));
@@ -39,7 +39,7 @@ const secretsOf = (world: World) =>
 const isKnown = async (device: Device) =>
   (await device.get("/wallet")).html.includes("As <bdi>ada");
 
-/** A person with a phone, a laptop that came in by the phone's passkey, and that passkey. */
+/** A person with a phone, a laptop that signed in with the phone's passkey, and that passkey. */
 async function begin(world: World) {
   const [phone, laptop] = [new Device(world), new Device(world)];
   await allow(phone);
@@ -108,7 +108,7 @@ Deno.test("devices: a device that signs the others out is the only one, until an
   assert.deepEqual([await isKnown(phone), await isKnown(laptop)], [false, true]);
   const lost = await phone.post("/wallet", { action: "sign-out-others" });
   assert.deepEqual([lost.status, lost.set], [403, null]);
-  // Nor where it had still been known when its answer was begun.
+  // Nor where it was still known when its response began.
   const devices = await createDeviceCookies(world.deps, await secretsOf(world));
   const late = new Request(`${origin}/wallet`, { headers: { cookie: phone.cookie ?? "" } });
   assert.equal(await devices.signOutOthers(late), null);
@@ -129,7 +129,7 @@ Deno.test("devices: a device whose response was lost is still known, and can sig
   assert.equal(await isKnown(laptop), true);
   await world.clock.advance(1_000);
   assert.equal(await comeBack(passkey, phone), 200);
-  // Its page gives the cookie anew, and by that one the others are ended once more.
+  // Its page sets the cookie again, which signs the others out once more.
   const { headers } = await laptop.get("/wallet");
   laptop.cookie = headers.get("set-cookie")?.split(";")[0] ?? null;
   await laptop.post("/wallet", { action: "sign-out-others" });

@@ -10,7 +10,9 @@ const keyed = { "idempotency-key": "order-1" };
 const disconnect = (world: World) =>
   world.json("/v1/user/disconnect?user=ada", { method: "POST", body: {} });
 
-/** Takes ada away from whoever pays for her, and gives her to another person's wallet. */
+/**
+ * Disconnects ada from the wallet that pays for her, and connects her to another person's wallet.
+ */
 async function handOver(world: World, { cap }: { cap: string }): Promise<void> {
   await disconnect(world);
   await world.clock.advance(1);

@@ -5,7 +5,7 @@ import type { World } from "../support/world.ts";
 
 const approve = { decision: "approve", cap: "10" };
 
-/** A device whose first decision arrived, and the answer to it did not. */
+/** A device whose first decision arrived, and whose response was lost. */
 async function cutOff(world: World, user = "ada") {
   const link = await linkFor(world, user);
   const device = new Device(world);

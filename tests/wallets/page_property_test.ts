@@ -11,7 +11,7 @@ import {
 import { allow, Device, linkFor, pathOf, sharedWorld } from "../support/wallets.ts";
 import { adminKey, createWorld, type World } from "../support/world.ts";
 
-/** As browsers make them of a passkey. */
+/** Responses of browsers for a passkey. */
 const registration = {
   id: "AAAA",
   rawId: "AAAA",
@@ -39,7 +39,7 @@ const signIn = {
   clientExtensionResults: {},
 };
 
-/** Nothing that a person can read of a fault is ours. */
+/** An error page shows nothing internal. */
 function checkLogged(world: World, told: string): void {
   const faults = world.logged.filter(({ level }) => level === "error");
   assert.deepEqual(faults, [], told);

@@ -14,7 +14,7 @@ const minuteMs = 60_000;
 const send = (world: World, path: string, body: unknown, cookie: string | null = null) =>
   world.json(path, { key: null, body, headers: cookie === null ? {} : { cookie } });
 
-/** What the service says of the device's person: their id, and the passkeys it knows of them. */
+/** What the service knows about the device's person: their id and their passkeys. */
 async function known(world: World, cookie: string | null) {
   const { body } = await send(world, "/wallet/passkeys/options", {}, cookie);
   return { person: body.user.id, ids: body.excludeCredentials.map(({ id }: Body) => id) };
@@ -33,7 +33,7 @@ async function ask(world: World): Promise<string> {
   return (await send(world, "/wallet/sign-in/options", {})).body.challenge;
 }
 
-/** The new cookie, or why there is none. */
+/** The new cookie, or the reason why there is none. */
 async function answer(world: World, response: unknown): Promise<string> {
   const { status, body, response: { headers } } = await send(world, "/wallet/sign-in", response);
   const cookie = headers.get("set-cookie")?.split(";")[0];
@@ -111,7 +111,7 @@ Deno.test("passkey: is registered once, and only by the person who requested it"
   );
 });
 
-/** Those of a page and a device that are not as they should be. */
+/** Responses of a page and a device that misbehave. */
 const wrong: Record<string, { origin: string; site?: string; isVerified?: boolean }> = {
   "another page of the site": { origin: "https://evil.farebox.test", site: "farebox.test" },
   "a page that asks for another site's": { origin, site: "other.test" },

@@ -145,7 +145,7 @@ Deno.test("wallet: two projects in two processes at once take what is available,
   }));
   let done = false;
   const finished = asked.finally(() => (done = true));
-  // Whoever was overtaken waits a few milliseconds of the clock before it tries again.
+  // A transaction that lost a race waits a few milliseconds of the clock before it retries.
   await world.until(() => done, 5);
   const charges = await finished;
   assert.equal(charges.filter(({ success }) => success).length, 40);
@@ -221,7 +221,7 @@ Deno.test("wallet: a declined request charges nothing, and may be repeated", asy
   assert.equal((await charge(world, "1")).reason, "authorization_required");
   await world.clock.advance(1);
   await allow(device);
-  // Another person's no must not end what this one allows.
+  // Another person's refusal must not end what this one allows.
   const stranger = new Device(world);
   const { body } = await world.json("/v1/user/connect?user=ada");
   assert.equal(body.connected, true);
@@ -301,7 +301,7 @@ Deno.test("wallet: money comes only through the server's own Stripe account, onc
   assert.equal((await tellServer(world, forged.event)).body.outcome, "booked");
   assert.equal((await tellServer(world, { ...forged.event, id: "evt_again" })).status, 200);
   assert.equal((await world.balance("ada")).balance, "10");
-  // Paid while the leave was ended meanwhile: it is still that wallet's money.
+  // Paid while the permission was withdrawn: it is still that wallet's money.
   const paidLate = pay(world, { amount: "5" });
   await paidLate;
   await world.json("/v1/user/disconnect?user=ada", { method: "POST" });
@@ -388,7 +388,7 @@ Deno.test("wallet: what a dead process held is released and charged in its own p
   store.dead = true;
   using survivor = await createWorld({ shareWith: world, env });
   await world.clock.advance(60 * 60 * 1000);
-  // The other project's operations leave it to its own.
+  // The other project's operations leave it alone.
   assert.equal((await charge(survivor, "1", { user: "bob", key: other.apiKey })).success, true);
   await survivor.app.sweep();
   assert.equal((await survivor.balance("ada")).held, "0");

@@ -6,7 +6,7 @@ import { chunk, completion, fedStream, helloStream } from "../support/upstream.t
 import { adminKey, createWorld, type World } from "../support/world.ts";
 import { deliver, subscribe, subscriptionsPath } from "../support/webhooks.ts";
 
-/** The events that one thing caused, by type; each is checked against its schema. */
+/** The events that one action caused, by type; each is checked against its schema. */
 async function eventsOf(world: World, cause: () => Promise<unknown>) {
   await deliver(world);
   const before = world.subscriber.received.length;
@@ -255,7 +255,7 @@ Deno.test("events: a new subscription misses nothing after its response, in any 
   using world = await createWorld();
   await world.deposit("ada", "1");
   using other = await createWorld({ shareWith: world });
-  // The other process now knows the project as it was before.
+  // The other process still has the project's old settings.
   for (const each of [world, other]) await chat(each);
   for (let n = 0; n < 5; n++) {
     const { id } = await subscribe(world, { events: ["balance.*", "request.blocked"] });

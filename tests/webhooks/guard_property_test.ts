@@ -105,7 +105,7 @@ Deno.test("guard: no spelling of any IP address is taken for a host name", () =>
       const guard = guardWith(["93.184.216.34"]);
       for (const host of spellings(value)) {
         assert.throws(() => guard.checkUrl(`https://${host}/`), { status: 400 }, host);
-        // Were one taken all the same, it would not be reached.
+        // If one were accepted, it would still not be reached.
         const url = URL.parse(`https://${host}/`);
         if (!url || isPublic(dotted(value))) continue;
         assert.deepEqual(await guard.vet(url), { refused: "blocked_address" }, host);
@@ -150,7 +150,7 @@ const pieces = fc.constantFrom(
   ],
 );
 
-/** What is nearly an address that is taken, part by part. */
+/** Nearly an accepted address, part by part. */
 const nearUrl = fc.tuple(
   fc.constantFrom("https://", "https://", "https://", "http://", " https://", "https:"),
   fc.constantFrom("", "", "", "user@", "user:pass@", ":pass@"),

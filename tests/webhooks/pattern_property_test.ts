@@ -10,7 +10,7 @@ import { always, anyText } from "../support/property.ts";
 import { subscriptionsPath } from "../support/webhooks.ts";
 import { createWorld } from "../support/world.ts";
 
-/** All names of events, and all words that events begin with. */
+/** All event names, and all words that event names begin with. */
 const families = [
   ...new Set(eventTypes.flatMap((type) => {
     const words = type.split(".");
@@ -18,10 +18,10 @@ const families = [
   })),
 ];
 
-/** What a subscription may name, by the words of the interface alone. */
+/** What a subscription may name, by the public interface alone. */
 const known = ["*", ...eventTypes, ...families.map((family) => `${family}.*`)];
 
-/** Names, families, and what comes near to them. */
+/** Names, families, and texts close to them. */
 const pattern = fc.oneof(
   fc.constantFrom(...known),
   fc.constantFrom("", ".*", "*.*", "**", "balance", "balance.", "balance*", "balance.*.*", "b.*"),
@@ -39,7 +39,7 @@ const pattern = fc.oneof(
 );
 const type = fc.constantFrom(...eventTypes);
 
-/** Whether a pattern means an event, word by word. */
+/** Whether a pattern matches an event, word by word. */
 function means(pattern: string, type: string): boolean {
   if (pattern === "*" || pattern === type) return true;
   const words = pattern.split(".");
@@ -94,7 +94,7 @@ Deno.test("pattern: of a name with one wrong letter, the closest is no further o
     }),
   ));
 
-/** Whether one text becomes the other by one letter put in, taken out or changed. */
+/** Whether two texts differ by one letter added, removed or changed. */
 function oneApart(one: string, other: string): boolean {
   let at = 0;
   while (at < one.length && one[at] === other[at]) at++;

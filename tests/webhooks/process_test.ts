@@ -50,7 +50,7 @@ Deno.test("webhook process: the connection goes to the checked address, TLS veri
   await using receiver = startReceiver();
   const post = createWebhookSender(await Deno.readTextFile(caPath));
   const to = (host: string) => ({
-    // No resolver knows these names: only the address that was vetted leads there.
+    // No resolver knows these names: only the address that was checked leads there.
     url: new URL(`https://${host}:${receiver.port}/`),
     addresses: ["127.0.0.1"],
     headers: { "x-a": "1" },

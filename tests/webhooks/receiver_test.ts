@@ -2,7 +2,9 @@ import assert from "node:assert/strict";
 import type { WebhookHttpResponse } from "../../src/deps.ts";
 import { createWebhookSender } from "../../src/platform/webhook_sender.ts";
 
-/** A receiver of bare bytes on this machine: answers each request with all that `answer` gives. */
+/**
+ * A receiver of raw bytes on this machine, which sends all that `answer` returns for each request.
+ */
 function startBare(answer: () => Iterable<string>) {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const open: Deno.Conn[] = [];
@@ -49,7 +51,7 @@ function send(
   });
 }
 
-/** Mebibytes of it, and then an answer after all. */
+/** This many mebibytes, and then a response after all. */
 function* floodOf(head: string, text: string): Generator<string> {
   yield head;
   const part = text.repeat(Math.ceil(256 * 1024 / text.length));
@@ -104,7 +106,7 @@ Deno.test("webhook receiver: others, however many, do not end a delivery that is
   await server.shutdown();
 });
 
-/** A receiver that answers its first request, and does this with all that come later. */
+/** A receiver that answers its first request, and does this with all later ones. */
 function startFickle(later: "hangs" | "leaves") {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const seen = { requests: 0, open: 0 };
@@ -138,7 +140,7 @@ for (const later of ["hangs", "leaves"] as const) {
     const startedAt = performance.now();
     await assert.rejects(send(post, receiver.port, "hooks.test", 300));
     assert.ok(performance.now() - startedAt < 2_000);
-    // Whatever came of it later would have come by then.
+    // Anything that it caused later would have arrived by then.
     await new Promise((resolve) => setTimeout(resolve, 300));
     assert.deepEqual(receiver.seen, { requests: 2, open: 0 });
   });

@@ -15,7 +15,7 @@ Deno.test("recovery: a process that dies after the cause leaves its events to th
   using world = await createWorld({ wrapKv: store.wrap });
   await subscribe(world);
   using survivor = await createWorld({ shareWith: world });
-  // Dies right after the deposit's own write.
+  // Dies directly after the deposit's own write.
   store.atomic = async (write, real) => {
     if (!write.sets.some(({ key }) => key[0] === "outbox")) throw new TypeError("dead");
     return await real(write);
@@ -230,7 +230,7 @@ Deno.test("recovery: a store that refuses while leftovers are removed stops noth
   store.atomic = () => Promise.reject(new TypeError("no way to the store"));
   let looks = 0;
   store.get = async (key, real) => {
-    // The second row is looked at once more while the removal of the first one fails.
+    // The second row is checked once more while the removal of the first one fails.
     const again = key[0] === "delivery" && key[2] === ended?.id && ++looks > 1;
     if (again) await new Promise((go) => setTimeout(go, 20));
     return await real(key);

@@ -22,7 +22,7 @@ const answered: Answer = {
 const refused: Answer = { ...answered, responseCode: 500, error: "answered 500" };
 const rules = { policy: { attemptsMax: 8, backoffBaseMs: 30_000 }, random: 0.5 };
 
-/** A claimed delivery, and what came of its try. */
+/** A claimed delivery, and the result of its attempt. */
 async function claim(world: World, endpoint: Endpoint, answer = answered): Promise<DeliveryResult> {
   const { deps, clock } = world;
   const before = leasedDelivery(
@@ -136,7 +136,7 @@ Deno.test("results: a result that another process has written first is void, and
     sets: [{ key: row.key, value: encodeDelivery(before ?? assert.fail()) }],
   });
   const results = createResultRecorder(world.deps);
-  // The first goes by itself, and the others share the next write.
+  // The first is written by itself, and the others share the next write.
   const first = await claim(world, endpoint);
   await Promise.all([first, own, lost].map((result) => results.record(endpoint, result)));
   assert.equal(world.deps.metrics.deliveries.delivered.value, 2);
