@@ -1,7 +1,7 @@
 import type { RequestUpstream, UpstreamBody, UpstreamResponse } from "../deps.ts";
 
 /** Adapts a `fetch` to an upstream client, such as the sandbox's, which has no network. */
-export function askByFetch(
+export function requestByFetch(
   fetch: (url: string, init: RequestInit) => Promise<Response>,
 ): RequestUpstream {
   return async ({ url, method, headers, body, signal, onSend }) => {

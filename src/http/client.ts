@@ -104,7 +104,7 @@ export function createHttpClient(
     if (kept) {
       onSend?.(true);
       try {
-        return await kept.ask(bytes, signal);
+        return await kept.request(bytes, signal);
       } catch (error) {
         const isStale = !kept.answered && clock.elapsed() - askedAt < staleMs;
         if (!isStale || signal.aborted) throw error;
@@ -113,7 +113,7 @@ export function createHttpClient(
     }
     const connection = new HttpConnection(await connect(server, signal, tunnel), idle);
     onSend?.(true);
-    return await connection.ask(bytes, signal);
+    return await connection.request(bytes, signal);
   };
 }
 

@@ -53,7 +53,7 @@ export class HttpConnection {
    * server disconnects, does not speak HTTP/1.1, or `signal` is aborted, which closes the
    * connection.
    */
-  async ask(request: Uint8Array, signal: AbortSignal): Promise<UpstreamResponse> {
+  async request(bytes: Uint8Array, signal: AbortSignal): Promise<UpstreamResponse> {
     const close = () => this.close();
     signal.addEventListener("abort", close, { once: true });
     const forget = () => signal.removeEventListener("abort", close);
@@ -61,7 +61,7 @@ export class HttpConnection {
     try {
       signal.throwIfAborted();
       // A server may respond before it has read everything, so both run at once.
-      this.#send(request);
+      this.#send(bytes);
       const head = await this.#readHead();
       return {
         status: head.status,

@@ -32,7 +32,7 @@ export const callHeaders = z.object({
   ...rateHeaders.shape,
 });
 
-const toldWhen = rateHeaders.extend(retryAfterHeader.shape);
+const headersWithRetry = rateHeaders.extend(retryAfterHeader.shape);
 const refusalHeaders = rateHeaders.extend(retryAfterHeader.partial().shape);
 const passed = {
   code: anyCode,
@@ -65,7 +65,7 @@ const callErrors: readonly ErrorDoc[] = [
     when: "A rate limit of the user or the key is reached.",
   },
   { status: 429, code: "concurrency_limit", when: "Too many requests are running." },
-  { status: 429, ...passed, headers: toldWhen },
+  { status: 429, ...passed, headers: headersWithRetry },
   { status: 499, code: null, when: "The client disconnected; only the log shows this." },
   {
     status: 502,

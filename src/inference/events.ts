@@ -36,10 +36,10 @@ function payerOf({ ref }: CallFacts): string | null {
 }
 
 /** Events of an admitted call; a stream's charge follows at its end. */
-export function callStartedEvents(ask: PaidCall): NewEvent[] {
-  const { id: requestId, input: { model, stream } } = ask;
-  const walletUserId = walletUserOf(ask.ref);
-  const about = aboutRequest(ask);
+export function callStartedEvents(call: PaidCall): NewEvent[] {
+  const { id: requestId, input: { model, stream } } = call;
+  const walletUserId = walletUserOf(call.ref);
+  const about = aboutRequest(call);
   const started = newEvent("proxy.request.started", about, { requestId, walletUserId, model });
   if (!stream) return [started];
   return [
@@ -49,10 +49,10 @@ export function callStartedEvents(ask: PaidCall): NewEvent[] {
 }
 
 /** The event of a call that has ended. */
-export function callEndedEvent(ask: PaidCall, ending: CallEnding): NewEvent {
-  const { id: requestId, input: { model } } = ask;
-  const walletUserId = walletUserOf(ask.ref);
-  const about = aboutRequest(ask);
+export function callEndedEvent(call: PaidCall, ending: CallEnding): NewEvent {
+  const { id: requestId, input: { model } } = call;
+  const walletUserId = walletUserOf(call.ref);
+  const about = aboutRequest(call);
   const data = { requestId, walletUserId, model };
   switch (ending.kind) {
     case "completed":
@@ -65,23 +65,26 @@ export function callEndedEvent(ask: PaidCall, ending: CallEnding): NewEvent {
 }
 
 /** The event of a call that got the paywall. */
-export function callPaywalledEvent(ask: CallFacts, reason: string): NewEvent {
-  const { id: requestId } = ask;
-  const walletUserId = payerOf(ask);
-  return newEvent("request.blocked", aboutRequest(ask), { walletUserId, reason, requestId });
+export function callPaywalledEvent(call: CallFacts, reason: string): NewEvent {
+  const { id: requestId } = call;
+  const walletUserId = payerOf(call);
+  return newEvent("request.blocked", aboutRequest(call), { walletUserId, reason, requestId });
 }
 
 /** A user or a key exceeded a rate limit; `date` is now, as ISO 8601. */
-export function rateLimitedEvent(ask: CallFacts, { limit, date }: { limit: string; date: string }) {
-  const { user, input: { model } } = ask;
-  const subject = { type: "usage" as const, id: ask.id, externalId: user };
-  const data = { limit, date, model, walletUserId: payerOf(ask) };
+export function rateLimitedEvent(
+  call: CallFacts,
+  { limit, date }: { limit: string; date: string },
+) {
+  const { user, input: { model } } = call;
+  const subject = { type: "usage" as const, id: call.id, externalId: user };
+  const data = { limit, date, model, walletUserId: payerOf(call) };
   return newEvent("usage.rate.limited", { trigger: userTrigger(user), subject }, data);
 }
 
 /** The event of a call that a limit or a policy refused. */
-export function callBlockedEvent(ask: CallFacts, reason: string): NewEvent {
-  const { id: requestId } = ask;
-  const walletUserId = payerOf(ask);
-  return newEvent("proxy.request.blocked", aboutRequest(ask), { requestId, walletUserId, reason });
+export function callBlockedEvent(call: CallFacts, reason: string): NewEvent {
+  const { id: requestId } = call;
+  const walletUserId = payerOf(call);
+  return newEvent("proxy.request.blocked", aboutRequest(call), { requestId, walletUserId, reason });
 }

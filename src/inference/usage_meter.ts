@@ -123,10 +123,10 @@ export class UsageMeter {
     return this.#isBehind ? this.#usage(1) : this.usage();
   }
 
-  /** The provider's usage, unless our count of the output exceeds it `room` times. */
-  async #usage(room: number): Promise<TokenUsage> {
+  /** The provider's usage, unless our count of the output exceeds it `tolerance` times. */
+  async #usage(tolerance: number): Promise<TokenUsage> {
     const input = await this.#inputTokens();
-    const output = await this.#outputTokens(room);
+    const output = await this.#outputTokens(tolerance);
     const isReported = input.isReported && output.isReported;
     return {
       ...joinSides(input.counts, output.counts),
@@ -150,7 +150,7 @@ export class UsageMeter {
   }
 
   /** The reported output, by the same rules. Text that was delivered is never free. */
-  async #outputTokens(room: number): Promise<Counted> {
+  async #outputTokens(tolerance: number): Promise<Counted> {
     const report = this.#output;
     if (!report) {
       const output = this.producedOutput ? await this.countOutput() : 0;
@@ -158,9 +158,9 @@ export class UsageMeter {
     }
     const { counts, total, isPlausible } = report;
     const isReliable = isPlausible && (total > 0 || !this.producedOutput);
-    if (isReliable && room === Infinity) return { counts, isReported: true };
+    if (isReliable && tolerance === Infinity) return { counts, isReported: true };
     const counted = await this.countOutput();
-    if (isReliable && counted <= total * room) return { counts, isReported: true };
+    if (isReliable && counted <= total * tolerance) return { counts, isReported: true };
     const limited = isReliable ? 0 : Math.min(total, this.#options.plausible.held.output);
     const output = Math.max(counted, limited);
     const reasoning = Math.min(counts.reasoning, output);

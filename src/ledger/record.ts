@@ -30,10 +30,10 @@ import { idempotencyKeyReused } from "../base/request.ts";
  * The operations that write one entry each. Throw 422 `idempotency_key_reused`, 403 when archived.
  */
 export interface MoneyRecorder {
-  deposit(posting: MoneyRequest): Promise<MoneyResult>;
-  charge(posting: MoneyRequest): Promise<MoneyResult>;
+  deposit(request: MoneyRequest): Promise<MoneyResult>;
+  charge(request: MoneyRequest): Promise<MoneyResult>;
   /** Emits the events of a refused charge; `charge` does so itself. */
-  emitRefused(posting: MoneyRequest, refused: RefusedMoney): Promise<void>;
+  emitRefused(request: MoneyRequest, refused: RefusedMoney): Promise<void>;
   /** Returns the earlier result of the same request; null when none is recorded under its key. */
   findRecorded(verb: "charge" | "refund", repeated: RepeatedRequest): Promise<Recorded | null>;
   /** Reads an entry of that account, or null. */
@@ -53,19 +53,19 @@ export interface MoneyRecorder {
 export function createMoneyRecorder(kv: Kv, queue: AccountQueue, emit: EmitEvents): MoneyRecorder {
   async function recordEntry(
     operationName: string,
-    posting: MoneyRequest | RefundRequest,
+    request: MoneyRequest | RefundRequest,
     book: MoneyOp,
   ) {
-    const outcome = await queue.run(posting.ref, idempotent(operationName, posting, book));
-    return "kind" in outcome ? outcome : await replayEntry(kv, outcome, posting.ref.projectId);
+    const outcome = await queue.run(request.ref, idempotent(operationName, request, book));
+    return "kind" in outcome ? outcome : await replayEntry(kv, outcome, request.ref.projectId);
   }
 
   async function tellRefused(
-    posting: MoneyRequest,
+    request: MoneyRequest,
     { kind, balance: { available } }: RefusedMoney,
   ) {
-    const { ref, origin: { trigger } } = posting;
-    await emit(ref.projectId, refusedChargeEvents(ref, kind, { ...posting, trigger, available }));
+    const { ref, origin: { trigger } } = request;
+    await emit(ref.projectId, refusedChargeEvents(ref, kind, { ...request, trigger, available }));
   }
 
   return {
@@ -75,33 +75,33 @@ export function createMoneyRecorder(kv: Kv, queue: AccountQueue, emit: EmitEvent
       return leftToRefund(entry, value);
     },
     findEntry: (ref, activityId) => readEntry(kv, accountLocation(ref).owner, activityId),
-    deposit: (posting) =>
-      recordEntry("deposit", posting, {
-        fields: requestFields(posting),
-        reads: posting.reads ?? [],
+    deposit: (request) =>
+      recordEntry("deposit", request, {
+        fields: requestFields(request),
+        reads: request.reads ?? [],
         apply: (tx, details) => {
-          if (!posting.paidExternally) requireActive(tx.snapshot.project);
+          if (!request.paidExternally) requireActive(tx.snapshot.project);
           const entry = { kind: "deposit" as const, ...details };
-          const made = tx.credit(posting.amount, entry, posting.origin);
-          posting.alongside?.(tx, made);
+          const made = tx.credit(request.amount, entry, request.origin);
+          request.alongside?.(tx, made);
           return recordedResult(made);
         },
       }),
-    async charge(posting) {
-      const posted = await recordEntry("charge", posting, {
-        fields: requestFields(posting),
+    async charge(request) {
+      const posted = await recordEntry("charge", request, {
+        fields: requestFields(request),
         reads: [],
         apply: (tx, details) => {
           requireActive(tx.snapshot.project);
-          const refusal = refusalOf(tx, posting.amount);
+          const refusal = refusalOf(tx, request.amount);
           if (refusal) return { value: refusedResult(tx, refusal), refused: true };
           const entry = { kind: "charge" as const, ...details };
-          const made = tx.debit(posting.amount, entry, posting.origin);
-          posting.alongside?.(tx, made);
+          const made = tx.debit(request.amount, entry, request.origin);
+          request.alongside?.(tx, made);
           return recordedResult(made);
         },
       });
-      if ("balance" in posted) await tellRefused(posting, posted);
+      if ("balance" in posted) await tellRefused(request, posted);
       return posted;
     },
     emitRefused: tellRefused,
@@ -253,10 +253,10 @@ export interface MoneyOp {
 /** Looks up the idempotency key first; returns the recorded entry if there is one. */
 export function idempotent(
   name: string,
-  posting: MoneyRequest | RefundRequest,
+  request: MoneyRequest | RefundRequest,
   book: MoneyOp,
 ): AccountOp<MoneyResult | IdempotencyRecord> {
-  const { ref, key, metadata } = posting;
+  const { ref, key, metadata } = request;
   const record = key === null ? null : idempotencyKey(ref.projectId, name, key);
   const fingerprint = key === null
     ? ""

@@ -200,7 +200,7 @@ function openLog(least: Config["logLevel"]): Log {
       try {
         Deno.stderr.writeSync(new TextEncoder().encode(text));
       } catch {
-        // Nobody is left who could be told.
+        // No one is left to report it to.
       }
     },
   });

@@ -33,8 +33,8 @@ class LeafAgent extends https.Agent {
   ): ReturnType<https.Agent["createConnection"]> {
     const socket = super.createConnection(...given);
     if (socket instanceof TLSSocket) {
-      const ask = socket.getPeerCertificate;
-      const leaf = () => ask.call(socket, false);
+      const getPeer = socket.getPeerCertificate;
+      const leaf = () => getPeer.call(socket, false);
       Object.defineProperty(socket, "getPeerCertificate", { value: leaf });
     }
     return socket;

@@ -74,7 +74,7 @@ async function send(call: UpstreamCall, body: string): Promise<UpstreamResponse>
     ? { authorization: `Bearer ${upstream.apiKey.reveal()}` }
     : {};
   try {
-    const response = await upstream.ask({
+    const response = await upstream.request({
       url: upstream.url + path,
       method: "POST",
       body,

@@ -41,11 +41,11 @@ export interface Dialect {
   /** The longest response that the model accepts as a bound, as far as is known. */
   maxTokens: number;
   /** The longest one beside this very prompt. */
-  room: number;
+  contextLeft: number;
 }
 
 /** What each model of an upstream accepted after it had refused something else. */
-export type KnownDialects = Map<string, Partial<Omit<Dialect, "room">>>;
+export type KnownDialects = Map<string, Partial<Omit<Dialect, "contextLeft">>>;
 
 const modelsRememberedMax = 1_000;
 
@@ -63,7 +63,7 @@ export function dialectFor({ upstream, input, maxTokensFields }: DialectCall): D
     requestsUsage: known?.requestsUsage ?? true,
     maxTokensField: maxTokensFields.includes(wanted) ? wanted : maxTokensFields[0] ?? wanted,
     maxTokens: known?.maxTokens ?? Infinity,
-    room: Infinity,
+    contextLeft: Infinity,
   };
 }
 
@@ -100,7 +100,7 @@ export async function correctedDialect(
     const other = maxTokensFields.find((field) => field !== dialect.maxTokensField);
     if (other) return { ...dialect, maxTokensField: other };
   }
-  // A caller who sets a bound of their own is told that it is too high.
+  // A caller who sets a bound of their own gets the error that it is too high.
   return input.maxTokens === null ? await shorterDialect(call, dialect, error) : null;
 }
 
@@ -119,7 +119,7 @@ async function shorterDialect(
   error: UpstreamErrorBody,
 ): Promise<Dialect | null> {
   const { message } = error;
-  const requested = Math.min(cap, dialect.maxTokens, dialect.room);
+  const requested = Math.min(cap, dialect.maxTokens, dialect.contextLeft);
   const context = numberIn(message, /context length (?:is|of) (?:only )?(\d+)|must be <= (\d+)/i);
   const prompt = numberIn(
     message,
@@ -129,15 +129,15 @@ async function shorterDialect(
   if (context !== null && (total !== null || prompt !== null)) {
     const left = total === null ? context - (prompt ?? 0) : requested - (total - context);
     const isUncounted = /at least \d+ input tokens/i.test(message);
-    const room = isUncounted
+    const contextLeft = isUncounted
       ? await uncountedRoom(countPrompt, {
         requested,
         left,
         context,
-        isFirst: dialect.room === Infinity,
+        isFirst: dialect.contextLeft === Infinity,
       })
       : left;
-    return room > 0 && room < requested ? { ...dialect, room } : null;
+    return contextLeft > 0 && contextLeft < requested ? { ...dialect, contextLeft } : null;
   }
   if (!isAbout(error, dialect.maxTokensField)) return null;
   const most = numberIn(
@@ -147,7 +147,7 @@ async function shorterDialect(
   if (most === null || most < maxTokensMin || most >= requested) return null;
   // What is left beside this prompt says nothing about other prompts.
   const isOfPrompt = /prompt|input|context|messages|total/i.test(message);
-  return { ...dialect, ...(isOfPrompt ? { room: most } : { maxTokens: most }) };
+  return { ...dialect, ...(isOfPrompt ? { contextLeft: most } : { maxTokens: most }) };
 }
 
 /** An error about a prompt and `asked` output tokens that does not say how long the prompt is. */
@@ -172,8 +172,8 @@ async function uncountedRoom(
   if (!isFirst) return halved;
   const counted = await countPrompt(context);
   if (counted >= context) return 0;
-  const room = context - withTokenizerMargin(counted);
-  return room > 0 && room < left ? room : halved;
+  const contextLeft = context - withTokenizerMargin(counted);
+  return contextLeft > 0 && contextLeft < left ? contextLeft : halved;
 }
 
 function numberIn(text: string, pattern: RegExp): number | null {

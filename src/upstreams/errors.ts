@@ -38,7 +38,7 @@ const ownersWords =
   /insufficient_quota|credit_balance|billing|invalid_api_key|api_key_invalid|authentication/i;
 const messageCharsMax = 2_000;
 /** In seconds, for a 429 without a `Retry-After`. */
-const untoldRetryAfter = "1";
+const defaultRetryAfter = "1";
 
 /** Removes the operator's key from a text: some servers repeat it. */
 export function redactKey(text: string, apiKey: Secret | null): string {
@@ -56,10 +56,10 @@ export function readUpstreamError(status: number, text: string): UpstreamErrorBo
     ? error
     : detail.message ?? detail.detail ?? detail.text;
   const [invalid, ...more] = invalidFields(isObject(message) ? message.detail : message);
-  const told = invalid ? [invalid, ...more].map(({ said }) => said).join("; ") : asText(message);
+  const details = invalid ? [invalid, ...more].map(({ said }) => said).join("; ") : asText(message);
   return {
     status,
-    message: (told ?? "").slice(0, messageCharsMax),
+    message: (details ?? "").slice(0, messageCharsMax),
     type: asText(detail.type),
     param: asText(detail.param) ?? invalid?.param ?? null,
     code: asText(detail.code) ?? asText(detail.error_code),
@@ -114,8 +114,8 @@ export function isOwnerError({ status, type, code, reason }: UpstreamErrorBody):
  */
 export function toCallerError(error: UpstreamErrorBody, retryAfter: string | null): UpstreamError {
   const { status, message, type, param, code } = error;
-  const told = retryAfter && /^[\w .,:+-]{1,64}$/.test(retryAfter) ? retryAfter : null;
-  const wait = told ?? (status === 429 ? untoldRetryAfter : null);
+  const sent = retryAfter && /^[\w .,:+-]{1,64}$/.test(retryAfter) ? retryAfter : null;
+  const wait = sent ?? (status === 429 ? defaultRetryAfter : null);
   const retry = wait === null ? {} : { headers: { "retry-after": wait } };
   const isOwners = isOwnerError(error);
   if (isOwners || !callersFault.has(status)) {

@@ -43,7 +43,7 @@ export function createEventReader(
   let silentMs = 0;
   let waitMs = 0;
   /** When the last event or keep-alive was reported; an upstream's comments do not count. */
-  let toldAt = clock.elapsed();
+  let reportedAt = clock.elapsed();
   let ended = false;
   const parser = createParser({
     onEvent(event) {
@@ -73,8 +73,8 @@ export function createEventReader(
   function received(piece: Piece | null | "timeout"): EventRead {
     const read = readPiece(piece);
     const isNothing = Array.isArray(read) && read.length === 0;
-    if (isNothing && clock.elapsed() - toldAt < keepAliveMs) return read;
-    toldAt = clock.elapsed();
+    if (isNothing && clock.elapsed() - reportedAt < keepAliveMs) return read;
+    reportedAt = clock.elapsed();
     return isNothing && !ended ? "silent" : read;
   }
 

@@ -92,7 +92,7 @@ async function fetchModels({ clock }: Deps, upstream: Upstream): Promise<string[
     };
     if (upstream.apiKey) headers.authorization = `Bearer ${upstream.apiKey.reveal()}`;
     const request = { url: `${upstream.url}/models`, method: "GET" as const, headers, signal };
-    const response = inflated(await upstream.ask({ ...request, body: null }), signal);
+    const response = inflated(await upstream.request({ ...request, body: null }), signal);
     const bytes = await readUpstreamBody(response.body, upstreamBodyBytesMax, signal);
     if (response.status !== 200) throw new Error(`upstream status ${response.status}`);
     const body = parseJson(decodeUtf8(bytes) ?? "");

@@ -1,7 +1,7 @@
 import { Secret } from "../base/secret.ts";
 import type { Deps, RequestUpstream } from "../deps.ts";
 import { withVersion } from "../config.ts";
-import { askByFetch } from "../http/by_fetch.ts";
+import { requestByFetch } from "../http/by_fetch.ts";
 import type { Project } from "../projects/schema.ts";
 import { projectKey } from "../store/keys.ts";
 import type { Secrets } from "../store/secrets.ts";
@@ -13,7 +13,7 @@ export interface Upstream extends DialectSource {
   url: string;
   apiKey: Secret | null;
   onAbort: "estimate" | "drain" | null;
-  ask: RequestUpstream;
+  request: RequestUpstream;
 }
 
 /** Finds the upstream of a project; null when none is set. */
@@ -23,12 +23,12 @@ export type FindUpstream = (project: Project, model: string) => Promise<Upstream
  * The project's upstream, else that of the environment; in development also the simulated model.
  */
 export function createUpstreams(deps: Deps, secrets: Secrets): FindUpstream {
-  const learnt = new Map<string, KnownDialects>();
+  const learned = new Map<string, KnownDialects>();
   const opened = new WeakMap<Project, Promise<Upstream>>();
 
   function learntOf(url: string): KnownDialects {
-    const known = learnt.get(url) ?? new Map();
-    learnt.set(url, known);
+    const known = learned.get(url) ?? new Map();
+    learned.set(url, known);
     return known;
   }
 
@@ -42,7 +42,7 @@ export function createUpstreams(deps: Deps, secrets: Secrets): FindUpstream {
       onAbort: upstream.onAbort ?? null,
       maxTokensField: upstream.maxTokensField ?? null,
       knownDialects: learntOf(url),
-      ask: deps.requestUpstream,
+      request: deps.requestUpstream,
     };
   }
 
@@ -53,14 +53,14 @@ export function createUpstreams(deps: Deps, secrets: Secrets): FindUpstream {
       ...config.upstream,
       ...common,
       knownDialects: learntOf(config.upstream.url),
-      ask: deps.requestUpstream,
+      request: deps.requestUpstream,
     };
   const sandbox: Upstream = {
     ...common,
     url: "http://sandbox.invalid/v1",
     apiKey: null,
     knownDialects: learntOf("sandbox"),
-    ask: askByFetch((url, init) => respondInSandbox(new Request(url, init), deps)),
+    request: requestByFetch((url, init) => respondInSandbox(new Request(url, init), deps)),
   };
 
   return async (project, model) => {

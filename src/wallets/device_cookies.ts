@@ -167,8 +167,8 @@ export async function createDeviceCookies(
         const next: Epoch = { number: now.number + 1, kept: hash };
         const checks = [{ key, version }];
         const sets = [{ key, value: toBytes(next) }];
-        const landed = await committer.commit({ ...emptyWrite(), checks, sets });
-        if (landed !== null) return { cookie: await make(personId, next.number) };
+        const committed = await committer.commit({ ...emptyWrite(), checks, sets });
+        if (committed !== null) return { cookie: await make(personId, next.number) };
       }
     },
     clearingCookies: [cookie("", 0), cookie("", 0, newcomersName)],

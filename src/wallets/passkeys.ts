@@ -128,8 +128,8 @@ export function createPasskeys(
         createdAt: clock.now(),
         answered: [],
       };
-      const landed = await committer.commit(passkeyWrite(credential.id, passkey, null));
-      if (landed === null) throw invalidPasskey("it is already registered");
+      const committed = await committer.commit(passkeyWrite(credential.id, passkey, null));
+      if (committed === null) throw invalidPasskey("it is already registered");
     },
     async challenge() {
       const { generateAuthenticationOptions } = await library();
@@ -164,8 +164,8 @@ export function createPasskeys(
       const grant = await grantOf(passkey.personId);
       const { newCounter: counter } = result.authenticationInfo;
       const used = { ...passkey, counter, answered };
-      const landed = await committer.commit(passkeyWrite(credentialId, used, version));
-      if (landed === null) throw invalidPasskey("used before");
+      const committed = await committer.commit(passkeyWrite(credentialId, used, version));
+      if (committed === null) throw invalidPasskey("used before");
       return grant;
     },
     async remove(personId, credentialId) {

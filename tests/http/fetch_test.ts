@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { UpstreamBody, UpstreamResponse } from "../../src/deps.ts";
-import { askByFetch } from "../../src/http/by_fetch.ts";
+import { requestByFetch } from "../../src/http/by_fetch.ts";
 import { inflated } from "../../src/http/inflate.ts";
 import { settle } from "../support/clock.ts";
 
@@ -60,7 +60,7 @@ Deno.test("http: canceling an inflated body cancels the server's response", asyn
 /** Calls a server that is only a function, which responds with this body. */
 async function askOf(body: ReadableStream<Uint8Array<ArrayBuffer>>, signal: AbortSignal) {
   const asked: RequestInit[] = [];
-  const ask = askByFetch((_url, init) => {
+  const ask = requestByFetch((_url, init) => {
     asked.push(init);
     return Promise.resolve(new Response(body));
   });

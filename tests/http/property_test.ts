@@ -44,7 +44,7 @@ function connectionTo(parts: Uint8Array[]) {
 }
 
 async function answerOf(connection: HttpConnection) {
-  const { status, header, body } = await connection.ask(new Uint8Array(), signal);
+  const { status, header, body } = await connection.request(new Uint8Array(), signal);
   const bytes: number[] = [];
   for (let piece = await body.read(); piece; piece = await body.read()) bytes.push(...piece);
   return { status, type: header("content-type"), bytes };
@@ -262,7 +262,7 @@ Deno.test("http: header bytes beyond ASCII can be sent as a header again", async
     Uint8Array.of(0x80, 0x9f, 0xff),
     "\r\n\r\n",
   );
-  const { header } = await connectionTo([bytes]).connection.ask(new Uint8Array(), signal);
+  const { header } = await connectionTo([bytes]).connection.request(new Uint8Array(), signal);
   assert.equal(header("x-any"), "\x80\x9f\xff");
   assert.equal(new Headers({ "x-any": header("x-any") ?? "" }).get("x-any"), "\x80\x9f\xff");
 });
@@ -283,7 +283,7 @@ Deno.test("http: a server that disconnects before its body is read is reported t
     read: (into) => reads++ === 0 ? sent.read(into) : Promise.reject(new Error("reset")),
   };
   const connection = new HttpConnection(socket, { clock, pace: new Pace(clock), keep() {} });
-  const { body } = await connection.ask(new Uint8Array(), signal);
+  const { body } = await connection.request(new Uint8Array(), signal);
   // An unhandled rejection would end the process.
   await new Promise((resolve) => setTimeout(resolve, 10));
   await assert.rejects(body.read(), /reset/);

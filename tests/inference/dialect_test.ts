@@ -12,7 +12,7 @@ import {
 } from "../support/upstream.ts";
 import { adminKey, createWorld } from "../support/world.ts";
 
-// What was learnt about an upstream applies to all users, so no caller may teach it anything false.
+// Facts about an upstream apply to all users, so no caller may teach it anything false.
 
 const models = { "gpt-5": { input: "1", output: "2", maxOutputTokens: 1000 } };
 

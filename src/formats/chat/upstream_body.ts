@@ -8,7 +8,7 @@ export function writeUpstreamBody(request: ModelRequest, cap: number, dialect: D
   // A field set to undefined is not written. Deleting it instead takes three times as long.
   const body: Partial<JsonObject> = { ...request.body };
   for (const field of maxTokensFields) body[field] = undefined;
-  body[dialect.maxTokensField] = Math.min(cap, dialect.maxTokens, dialect.room);
+  body[dialect.maxTokensField] = Math.min(cap, dialect.maxTokens, dialect.contextLeft);
   if (request.stream) {
     const options = isObject(body.stream_options) ? body.stream_options : {};
     body.stream_options = dialect.requestsUsage ? { ...options, include_usage: true } : undefined;

@@ -36,7 +36,7 @@ export const completionsFormat: Format = {
 /** The caller's body with our output bound and, for a stream, a request for usage. */
 function writeBody({ body, stream }: ModelRequest, cap: number, dialect: Dialect): string {
   const written: Partial<JsonObject> = { ...body };
-  written.max_tokens = Math.min(cap, dialect.maxTokens, dialect.room);
+  written.max_tokens = Math.min(cap, dialect.maxTokens, dialect.contextLeft);
   if (stream) {
     const options = isObject(body.stream_options) ? body.stream_options : {};
     written.stream_options = dialect.requestsUsage
