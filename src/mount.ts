@@ -128,7 +128,7 @@ function createServe(deps: Deps, load: Load) {
     refused,
   });
 
-  function requireRoom() {
+  function requireCapacity() {
     if (load.requests + load.streams() <= config.requestsMax) return;
     refused();
     throw overloaded();
@@ -171,7 +171,7 @@ function createServe(deps: Deps, load: Load) {
       };
       if (isCounted) load.requests++;
       try {
-        if (isCounted) requireRoom();
+        if (isCounted) requireCapacity();
         const response = await answer(context, { requestId, startedAt, inTime }, handler);
         if (request.method === "HEAD") await measureBody(response);
         log(response.status);

@@ -104,7 +104,7 @@ function objectIn(bytes: Uint8Array, { headers }: Request): { value: JsonObject;
   const text = decodeUtf8(bytes);
   if (text === null) throw notUtf8(headers.get("content-encoding"));
   const passed = boundPassed(text, { depthMax: jsonDepthMax, valuesMax: jsonValuesMax });
-  if (passed !== null) throw badRequest(null, boundsTold[passed], "invalid_json");
+  if (passed !== null) throw badRequest(null, boundMessages[passed], "invalid_json");
   const value = parseBody(text);
   if (!isObject(value)) {
     throw badRequest(null, "The body must be a JSON object.", "invalid_json");
@@ -112,7 +112,7 @@ function objectIn(bytes: Uint8Array, { headers }: Request): { value: JsonObject;
   return { value, bytes: bytes.length };
 }
 
-const boundsTold = {
+const boundMessages = {
   depthMax: `The body nests deeper than ${jsonDepthMax} levels.`,
   valuesMax: `The body contains more than ${jsonValuesMax} values.`,
 };

@@ -9,8 +9,8 @@ import type { ConsoleDeps } from "./console_deps.ts";
 const rowsPerPage = 50;
 
 /** A project's audit trail, newest first. */
-export function auditPage(door: ConsoleGuard, { deps }: ConsoleDeps): Handler {
-  return door.project(async ({ project, incoming, here, page }) => {
+export function auditPage(guard: ConsoleGuard, { deps }: ConsoleDeps): Handler {
+  return guard.project(async ({ project, incoming, here, page }) => {
     const cursor = incoming.query("cursor");
     const trail = await listAudit(deps.kv, project.id, { limit: rowsPerPage, cursor });
     return page("Audit trail", <Trail {...trail} cursor={cursor} address={here("/audit")} />, {
@@ -20,8 +20,8 @@ export function auditPage(door: ConsoleGuard, { deps }: ConsoleDeps): Handler {
 }
 
 /** The trail of actions that concern no single project, for the operator. */
-export function instanceAuditPage(door: ConsoleGuard, { deps }: ConsoleDeps): Handler {
-  return door.signedIn(async ({ session, incoming, at, page }) => {
+export function instanceAuditPage(guard: ConsoleGuard, { deps }: ConsoleDeps): Handler {
+  return guard.signedIn(async ({ session, incoming, at, page }) => {
     if (session.projectId !== null) throw notFound("page");
     const cursor = incoming.query("cursor");
     const trail = await listAudit(deps.kv, null, { limit: rowsPerPage, cursor });

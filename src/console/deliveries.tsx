@@ -11,8 +11,8 @@ const perPage = 25;
 const statuses: readonly DeliveryStatus[] = ["pending", "success", "error"];
 
 /** All deliveries of a project. */
-export function deliveriesPage(door: ConsoleGuard, services: ConsoleDeps): Handler {
-  return door.project(async (visit) => {
+export function deliveriesPage(guard: ConsoleGuard, services: ConsoleDeps): Handler {
+  return guard.project(async (visit) => {
     const list = await deliveryList(services, visit, { address: visit.here("/deliveries") });
     return visit.page("Deliveries", list, { section: "/webhooks" });
   });

@@ -14,10 +14,10 @@ import type { ConsoleDeps } from "./console_deps.ts";
 const section = "/webhooks";
 
 /** One delivery: all its attempts, and the event as it was sent. */
-export function deliveryPages(door: ConsoleGuard, services: ConsoleDeps) {
+export function deliveryPages(guard: ConsoleGuard, services: ConsoleDeps) {
   const { deps, redelivery, sessions } = services;
   return {
-    show: door.project(async (visit) => {
+    show: guard.project(async (visit) => {
       const { here, page } = visit;
       const { delivery, eventText, isActive } = await open(services, visit);
       return page(
@@ -42,7 +42,7 @@ export function deliveryPages(door: ConsoleGuard, services: ConsoleDeps) {
         { section },
       );
     }),
-    redeliver: door.project(async (visit) => {
+    redeliver: guard.project(async (visit) => {
       const { project, session, here, go } = visit;
       const { delivery: { id }, isActive } = await open(services, visit);
       if (!isActive) return go(here(`/deliveries/${id}`), "webhook-inactive");

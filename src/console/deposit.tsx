@@ -11,8 +11,8 @@ import { addressOf } from "./user.tsx";
 const section = "/users";
 
 /** A manual deposit: filled in, confirmed, recorded once. */
-export function depositPages(door: ConsoleGuard, { recorder, deps }: ConsoleDeps) {
-  function ask(visit: ProjectVisit, form: URLSearchParams, problem: string | null): Response {
+export function depositPages(guard: ConsoleGuard, { recorder, deps }: ConsoleDeps) {
+  function show(visit: ProjectVisit, form: URLSearchParams, problem: string | null): Response {
     const user = userOf(visit, form);
     const title = `Deposit for ${user}`;
     if (visit.project.status !== "active") {
@@ -25,11 +25,11 @@ export function depositPages(door: ConsoleGuard, { recorder, deps }: ConsoleDeps
   }
 
   return {
-    ask: door.project((visit) => {
+    form: guard.project((visit) => {
       const user = visit.incoming.query("user") ?? "";
-      return ask(visit, new URLSearchParams({ user }), null);
+      return show(visit, new URLSearchParams({ user }), null);
     }),
-    book: door.project(async (visit) => {
+    record: guard.project(async (visit) => {
       const { project: { id: projectId }, here, go, page } = visit;
       const form = await visit.form();
       return await orShowFormAgain(async () => {
@@ -55,11 +55,11 @@ export function depositPages(door: ConsoleGuard, { recorder, deps }: ConsoleDeps
           reason: wish.reason,
           form,
         });
-        const posted = await recorder.deposit({ ref: { projectId, user }, amount, ...details });
-        return go(back, posted.kind === "replayed" ? "booked-before" : "deposited");
-      }, (problem) => ask(visit, form, problem)).catch((error) => {
+        const result = await recorder.deposit({ ref: { projectId, user }, amount, ...details });
+        return go(back, result.kind === "replayed" ? "booked-before" : "deposited");
+      }, (problem) => show(visit, form, problem)).catch((error) => {
         if (!(error instanceof ApiError && error.code === "project_archived")) throw error;
-        return ask(visit, form, error.message);
+        return show(visit, form, error.message);
       });
     }),
   };

@@ -20,7 +20,7 @@ const labels = {
 };
 
 /** A project's API keys: listing, creating and revoking them. */
-export function keyPages(door: ConsoleGuard, services: ConsoleDeps) {
+export function keyPages(guard: ConsoleGuard, services: ConsoleDeps) {
   const { admin, deps } = services;
 
   async function list(visit: ProjectVisit, problem: string | null, form = new URLSearchParams()) {
@@ -37,8 +37,8 @@ export function keyPages(door: ConsoleGuard, services: ConsoleDeps) {
   }
 
   return {
-    show: door.project((visit) => list(visit, null)),
-    create: door.project(async (visit) => {
+    show: guard.project((visit) => list(visit, null)),
+    create: guard.project(async (visit) => {
       const { project, session, here, go, page } = visit;
       const form = await visit.form();
       return await orShowFormAgain(
@@ -57,11 +57,13 @@ export function keyPages(door: ConsoleGuard, services: ConsoleDeps) {
         labels,
       );
     }),
-    askRevoke: door.project(async (visit) => {
+    confirmRevoke: guard.project(async (visit) => {
       const meant = await found(visit);
-      return visit.page("Revoke this key?", <AskRevoke visit={visit} meant={meant} />, { section });
+      return visit.page("Revoke this key?", <ConfirmRevoke visit={visit} meant={meant} />, {
+        section,
+      });
     }),
-    revoke: door.project(async (visit) => {
+    revoke: guard.project(async (visit) => {
       const { project, session, here, go } = visit;
       const { id } = await found(visit);
       await admin.revokeKey(project.id, id, session.by);
@@ -173,7 +175,7 @@ function NewKey({ name, apiKey, back }: { name: string; apiKey: string; back: st
   );
 }
 
-function AskRevoke({ visit, meant }: { visit: ProjectVisit; meant: ApiKey }) {
+function ConfirmRevoke({ visit, meant }: { visit: ProjectVisit; meant: ApiKey }) {
   const { here, session } = visit;
   const { id, name, suffix, scopes } = meant;
   const says = (

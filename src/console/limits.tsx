@@ -25,14 +25,14 @@ const labels = Object.fromEntries([
 ]);
 
 /** The limits of a project's users and keys. */
-export function limitPages(door: ConsoleGuard, services: ConsoleDeps) {
+export function limitPages(guard: ConsoleGuard, services: ConsoleDeps) {
   const page = (visit: ProjectVisit, view: Omit<LimitsView, "visit">) =>
     visit.page("Limits", <Limits visit={visit} {...view} />, {
       section,
       problem: view.problem,
     });
   return {
-    show: door.project((visit) => {
+    show: guard.project((visit) => {
       const { project } = visit;
       return page(visit, {
         values: valuesOf(project),
@@ -40,7 +40,7 @@ export function limitPages(door: ConsoleGuard, services: ConsoleDeps) {
         problem: null,
       });
     }),
-    save: door.project(async (visit) => {
+    save: guard.project(async (visit) => {
       const form = await visit.form();
       const values: Values = (name) => form.get(name) ?? "";
       return await orShowFormAgain(

@@ -23,8 +23,8 @@ setInterval(look, 2000);
 const liveScript = { text: script, hash: scriptHash(script) };
 
 /** The calls that are running now. */
-export function livePage(door: ConsoleGuard, { running, deps }: ConsoleDeps): Handler {
-  return door.project(async ({ project, here, page }) => {
+export function livePage(guard: ConsoleGuard, { running, deps }: ConsoleDeps): Handler {
+  return guard.project(async ({ project, here, page }) => {
     const { shown, count } = await running.ofProject(project.id, shownMax);
     const now = deps.clock.now();
     const about = { currency: project.currency, now, users: here("/users") };

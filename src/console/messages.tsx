@@ -32,20 +32,20 @@ function labelsIn(language: string): FieldLabels {
 const ofWallets: readonly MessageReason[] = ["authorization_required", "limit_reached"];
 
 /** The owner's own texts that users see in the chat, in place of a response or below it. */
-export function messagePages(door: ConsoleGuard, services: ConsoleDeps) {
+export function messagePages(guard: ConsoleGuard, services: ConsoleDeps) {
   const page = (visit: ProjectVisit, shown: Shown, problem: string | null) =>
     visit.page("Messages", <Messages {...{ visit, shown, problem }} />, {
       section,
       problem,
     });
   return {
-    show: door.project((visit) => {
+    show: guard.project((visit) => {
       const language = visit.incoming.query("language")?.trim().toLowerCase() || firstLanguage;
       const words = wordsIn(visit.project, language);
       const seen = fingerprintOf(partOf(language), visit.project);
       return page(visit, { language, words: (reason) => words[reason] ?? "", seen }, null);
     }),
-    save: door.project(async (visit) => {
+    save: guard.project(async (visit) => {
       const form = await visit.form();
       const language = submittedText(form, "language") ?? firstLanguage;
       const words = (reason: MessageReason) => form.get(reason) ?? "";

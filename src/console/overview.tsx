@@ -22,8 +22,8 @@ import {
 const usersShown = 20;
 
 /** What a project charged and used in a recent period, by its hourly sums. */
-export function overviewPage(door: ConsoleGuard, { deps: { kv, clock } }: ConsoleDeps): Handler {
-  return door.project(async (visit) => {
+export function overviewPage(guard: ConsoleGuard, { deps: { kv, clock } }: ConsoleDeps): Handler {
+  return guard.project(async (visit) => {
     const { project, incoming, page } = visit;
     const wanted = incoming.query("days");
     const range = ranges.find(({ days }) => String(days) === wanted) ?? ranges[0];

@@ -31,7 +31,7 @@ const labels = { markupPercent: "Markup on catalogue prices", requestFee: "Fee p
 type SampleText = (name: string) => string;
 
 /** The project's prices; a change shows its effect on a sample request before it is saved. */
-export function pricingPages(door: ConsoleGuard, services: ConsoleDeps) {
+export function pricingPages(guard: ConsoleGuard, services: ConsoleDeps) {
   const page = (visit: ProjectVisit, view: Omit<PricingView, "visit">) =>
     visit.page("Pricing", <Pricing visit={visit} {...view} />, {
       section,
@@ -39,13 +39,13 @@ export function pricingPages(door: ConsoleGuard, services: ConsoleDeps) {
     });
 
   return {
-    show: door.project((visit) => {
+    show: guard.project((visit) => {
       const { project } = visit;
       const model = Object.keys(project.pricing.models).find((name) => name !== "*") ?? "";
       const [sample, seen] = [usualSample(model), fingerprintOf(part, project)];
       return page(visit, { form: priceFormOf(project), sample, seen, problem: null });
     }),
-    change: door.project(async (visit) => {
+    change: guard.project(async (visit) => {
       const form = await visit.form();
       const filled = readPriceForm(form);
       const typed: SampleText = (name) => form.get(name) ?? "";
@@ -64,7 +64,7 @@ export function pricingPages(door: ConsoleGuard, services: ConsoleDeps) {
           const effects = effectsOf(visit.project, parsed, sample);
           return visit.page(
             "Save these prices?",
-            <AskSave {...{ visit, form, sample, effects }} />,
+            <ConfirmSave {...{ visit, form, sample, effects }} />,
             { section },
           );
         },
@@ -200,7 +200,7 @@ function SampleFields({ sample }: { sample: SampleText }) {
   );
 }
 
-function AskSave({ visit: { project, here }, form, sample, effects }: {
+function ConfirmSave({ visit: { project, here }, form, sample, effects }: {
   visit: ProjectVisit;
   form: URLSearchParams;
   sample: Sample;

@@ -9,8 +9,8 @@ import { Badge, Pager, Table, TimeCell } from "./parts.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
 
 /** `/console`: redirects an owner to the project, an operator to the list of projects. */
-export function consoleHome(door: ConsoleGuard): Handler {
-  return door.signedIn(({ session, at, incoming }) => {
+export function consoleHome(guard: ConsoleGuard): Handler {
+  return guard.signedIn(({ session, at, incoming }) => {
     const { projectId } = session;
     const path = projectId === null ? "/projects" : `/projects/${projectId}`;
     return seeOther(at(path), incoming.requestId);
@@ -18,8 +18,8 @@ export function consoleHome(door: ConsoleGuard): Handler {
 }
 
 /** All projects, for the operator. */
-export function projectsPage(door: ConsoleGuard, { deps }: ConsoleDeps): Handler {
-  return door.signedIn(async ({ session, at, incoming, page }) => {
+export function projectsPage(guard: ConsoleGuard, { deps }: ConsoleDeps): Handler {
+  return guard.signedIn(async ({ session, at, incoming, page }) => {
     if (session.projectId !== null) throw notFound("page");
     const cursor = incoming.query("cursor");
     const from = cursor === undefined ? undefined : checkId(cursor, "project");

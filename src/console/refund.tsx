@@ -16,10 +16,10 @@ const section = "/users";
 const nothingLeft = "It is fully refunded: nothing is left.";
 
 /** A manual refund, in part or in full: filled in, reviewed, recorded once. */
-export function refundPages(door: ConsoleGuard, services: ConsoleDeps) {
+export function refundPages(guard: ConsoleGuard, services: ConsoleDeps) {
   const { recorder, deps } = services;
 
-  async function ask(visit: ProjectVisit, form: URLSearchParams, problem: string | null) {
+  async function show(visit: ProjectVisit, form: URLSearchParams, problem: string | null) {
     const { ref, original } = await findOriginal(services, visit, form);
     const left = await recorder.refundableAmount(ref, original);
     const view = {
@@ -43,12 +43,12 @@ export function refundPages(door: ConsoleGuard, services: ConsoleDeps) {
   }
 
   return {
-    ask: door.project((visit) => {
+    form: guard.project((visit) => {
       const { query } = visit.incoming;
       const named = { user: query("user") ?? "", activityId: query("activityId") ?? "" };
-      return ask(visit, new URLSearchParams(named), null);
+      return show(visit, new URLSearchParams(named), null);
     }),
-    book: door.project(async (visit) => {
+    record: guard.project(async (visit) => {
       const { here, go, page } = visit;
       const form = await visit.form();
       return await orShowFormAgain(async () => {
@@ -68,9 +68,9 @@ export function refundPages(door: ConsoleGuard, services: ConsoleDeps) {
         }
         const { amount, reason } = wish;
         const details = recordedResult(deps, visit, { action: "refund", reason, form });
-        const posted = await recorder.refund({ ref, original, amount, ...details });
-        return go(back, posted.kind === "replayed" ? "booked-before" : "refunded");
-      }, (problem) => ask(visit, form, problem));
+        const result = await recorder.refund({ ref, original, amount, ...details });
+        return go(back, result.kind === "replayed" ? "booked-before" : "refunded");
+      }, (problem) => show(visit, form, problem));
     }),
   };
 }

@@ -25,66 +25,66 @@ type PageRoutes = Record<string, { GET?: Handler; POST?: Handler; anonymousBody?
 
 /** Maps the console's paths to pages. Forms are posted to the path that shows them. */
 export function consoleRoutes(services: ConsoleDeps): PageRoutes {
-  const door = createConsoleGuard(services);
+  const guard = createConsoleGuard(services);
   const { show, signIn, signOut } = signInRoutes(services);
   const project = "/console/projects/:projectId";
   return {
-    "/console": { GET: consoleHome(door) },
+    "/console": { GET: consoleHome(guard) },
     "/console/sign-in": { anonymousBody: true, GET: show, POST: signIn },
     "/console/sign-out": { POST: signOut },
-    "/console/projects": { GET: projectsPage(door, services) },
-    "/console/audit": { GET: instanceAuditPage(door, services) },
-    [project]: { GET: overviewPage(door, services) },
-    [`${project}/live`]: { GET: livePage(door, services) },
-    [`${project}/audit`]: { GET: auditPage(door, services) },
-    ...moneyRoutes(project, door, services),
-    ...settingRoutes(project, door, services),
-    ...deliveryRoutes(project, door, services),
+    "/console/projects": { GET: projectsPage(guard, services) },
+    "/console/audit": { GET: instanceAuditPage(guard, services) },
+    [project]: { GET: overviewPage(guard, services) },
+    [`${project}/live`]: { GET: livePage(guard, services) },
+    [`${project}/audit`]: { GET: auditPage(guard, services) },
+    ...moneyRoutes(project, guard, services),
+    ...settingRoutes(project, guard, services),
+    ...deliveryRoutes(project, guard, services),
   };
 }
 
-function moneyRoutes(project: string, door: ConsoleGuard, services: ConsoleDeps): PageRoutes {
-  const deposit = depositPages(door, services);
-  const refund = refundPages(door, services);
+function moneyRoutes(project: string, guard: ConsoleGuard, services: ConsoleDeps): PageRoutes {
+  const deposit = depositPages(guard, services);
+  const refund = refundPages(guard, services);
   return {
-    [`${project}/users`]: { GET: usersPage(door, services) },
-    [`${project}/users/one`]: { GET: userPage(door, services) },
-    [`${project}/deposit`]: { GET: deposit.ask, POST: deposit.book },
-    [`${project}/refund`]: { GET: refund.ask, POST: refund.book },
+    [`${project}/users`]: { GET: usersPage(guard, services) },
+    [`${project}/users/one`]: { GET: userPage(guard, services) },
+    [`${project}/deposit`]: { GET: deposit.form, POST: deposit.record },
+    [`${project}/refund`]: { GET: refund.form, POST: refund.record },
   };
 }
 
-function settingRoutes(project: string, door: ConsoleGuard, services: ConsoleDeps): PageRoutes {
-  const keys = keyPages(door, services);
-  const pricing = pricingPages(door, services);
-  const limits = limitPages(door, services);
-  const messages = messagePages(door, services);
-  const settings = settingPages(door, services);
+function settingRoutes(project: string, guard: ConsoleGuard, services: ConsoleDeps): PageRoutes {
+  const keys = keyPages(guard, services);
+  const pricing = pricingPages(guard, services);
+  const limits = limitPages(guard, services);
+  const messages = messagePages(guard, services);
+  const settings = settingPages(guard, services);
   return {
     [`${project}/keys`]: { GET: keys.show, POST: keys.create },
-    [`${project}/keys/:keyId/revoke`]: { GET: keys.askRevoke, POST: keys.revoke },
+    [`${project}/keys/:keyId/revoke`]: { GET: keys.confirmRevoke, POST: keys.revoke },
     [`${project}/pricing`]: { GET: pricing.show, POST: pricing.change },
     [`${project}/limits`]: { GET: limits.show, POST: limits.save },
     [`${project}/messages`]: { GET: messages.show, POST: messages.save },
     [`${project}/settings`]: { GET: settings.show, POST: settings.save },
-    [`${project}/archive`]: { GET: settings.askArchive, POST: settings.archive },
+    [`${project}/archive`]: { GET: settings.confirmArchive, POST: settings.archive },
   };
 }
 
-function deliveryRoutes(project: string, door: ConsoleGuard, services: ConsoleDeps): PageRoutes {
-  const webhooks = webhookPages(door, services);
-  const actions = webhookActions(door, services);
-  const delivery = deliveryPages(door, services);
+function deliveryRoutes(project: string, guard: ConsoleGuard, services: ConsoleDeps): PageRoutes {
+  const webhooks = webhookPages(guard, services);
+  const actions = webhookActions(guard, services);
+  const delivery = deliveryPages(guard, services);
   const webhook = `${project}/webhooks/:subscriptionId`;
   return {
     [`${project}/webhooks`]: { GET: webhooks.show, POST: webhooks.create },
-    [webhook]: { GET: webhookPage(door, services) },
-    [`${webhook}/deactivate`]: { GET: actions.askDeactivate, POST: actions.deactivate },
+    [webhook]: { GET: webhookPage(guard, services) },
+    [`${webhook}/deactivate`]: { GET: actions.confirmDeactivate, POST: actions.deactivate },
     [`${webhook}/enable`]: { POST: actions.enable },
-    [`${webhook}/rotate`]: { GET: actions.askRotate, POST: actions.rotate },
+    [`${webhook}/rotate`]: { GET: actions.confirmRotate, POST: actions.rotate },
     [`${webhook}/test`]: { POST: actions.test },
-    [`${webhook}/redeliver`]: { GET: actions.askRedeliverAll, POST: actions.redeliverAll },
-    [`${project}/deliveries`]: { GET: deliveriesPage(door, services) },
+    [`${webhook}/redeliver`]: { GET: actions.confirmRedeliverAll, POST: actions.redeliverAll },
+    [`${project}/deliveries`]: { GET: deliveriesPage(guard, services) },
     [`${project}/deliveries/:deliveryId`]: { GET: delivery.show, POST: delivery.redeliver },
   };
 }

@@ -23,14 +23,14 @@ const labels = {
 };
 
 /** A project's other settings, and archiving it. */
-export function settingPages(door: ConsoleGuard, services: ConsoleDeps) {
+export function settingPages(guard: ConsoleGuard, services: ConsoleDeps) {
   const page = (visit: ProjectVisit, view: Omit<SettingsView, "visit">) =>
     visit.page("Settings", <Settings visit={visit} {...view} />, {
       section,
       problem: view.problem,
     });
   return {
-    show: door.project((visit) => {
+    show: guard.project((visit) => {
       const { project } = visit;
       const fields = fieldsOf(project);
       return page(visit, {
@@ -39,7 +39,7 @@ export function settingPages(door: ConsoleGuard, services: ConsoleDeps) {
         problem: null,
       });
     }),
-    save: door.project(async (visit) => {
+    save: guard.project(async (visit) => {
       const form = await visit.form();
       const values: Values = (name) => form.get(name) ?? "";
       const changes = (project: Project) => readSettings(form, project);
@@ -49,7 +49,7 @@ export function settingPages(door: ConsoleGuard, services: ConsoleDeps) {
         labels,
       );
     }),
-    askArchive: door.project(({ page, here, project }) => {
+    confirmArchive: guard.project(({ page, here, project }) => {
       const says = (
         <p>
           <strong>{project.name}</strong>{" "}
@@ -63,7 +63,7 @@ export function settingPages(door: ConsoleGuard, services: ConsoleDeps) {
         section,
       });
     }),
-    archive: door.project(async ({ project, session, here, go }) => {
+    archive: guard.project(async ({ project, session, here, go }) => {
       await services.admin.archive(project.id, session.by);
       return go(here(section), "saved");
     }),

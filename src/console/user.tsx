@@ -19,10 +19,10 @@ const entriesPerPage = 25;
 
 /** A user's balance, holds and activities. */
 export function userPage(
-  door: ConsoleGuard,
+  guard: ConsoleGuard,
   { deps: { kv, clock }, recorder }: ConsoleDeps,
 ): Handler {
-  return door.project(async (visit) => {
+  return guard.project(async (visit) => {
     const { project, incoming, page } = visit;
     const user = checkUserId(incoming.query("user"), "user");
     const cursor = incoming.query("cursor");

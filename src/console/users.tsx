@@ -10,8 +10,8 @@ import type { ConsoleDeps } from "./console_deps.ts";
 const usersPerPage = 50;
 
 /** A project's users in order of their ids, or those whose ids start with a prefix. */
-export function usersPage(door: ConsoleGuard, { deps: { kv, clock } }: ConsoleDeps): Handler {
-  return door.project(async ({ project, incoming, here, page }) => {
+export function usersPage(guard: ConsoleGuard, { deps: { kv, clock } }: ConsoleDeps): Handler {
+  return guard.project(async ({ project, incoming, here, page }) => {
     const prefix = incoming.query("prefix")?.trim() ?? "";
     if (prefix !== "") checkUserId(prefix, "prefix");
     const cursor = incoming.query("cursor");

@@ -12,9 +12,9 @@ import type { ConsoleDeps } from "./console_deps.ts";
 import { HealthBadge } from "./webhooks.tsx";
 
 /** One webhook: its health, its actions, and its deliveries. */
-export function webhookPage(door: ConsoleGuard, services: ConsoleDeps): Handler {
+export function webhookPage(guard: ConsoleGuard, services: ConsoleDeps): Handler {
   const { subscriptions, dispatcher, redelivery, deps } = services;
-  return door.project(async (visit) => {
+  return guard.project(async (visit) => {
     const { project, incoming, here, page } = visit;
     const id = subscriptionOf(visit);
     const subscription = await subscriptions.read(project.id, id);

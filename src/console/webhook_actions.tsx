@@ -15,7 +15,7 @@ const section = "/webhooks";
 const overlapHours = 24;
 
 /** The actions on a webhook. Those that cannot be undone ask for confirmation. */
-export function webhookActions(door: ConsoleGuard, services: ConsoleDeps) {
+export function webhookActions(guard: ConsoleGuard, services: ConsoleDeps) {
   const { subscriptions, sessions } = services;
 
   async function open(visit: ProjectVisit) {
@@ -24,9 +24,9 @@ export function webhookActions(door: ConsoleGuard, services: ConsoleDeps) {
   }
 
   return {
-    ...secretRotation(door, services, open),
-    ...failedRedelivery(door, services, open),
-    askDeactivate: door.project(async (visit) => {
+    ...secretRotation(guard, services, open),
+    ...failedRedelivery(guard, services, open),
+    confirmDeactivate: guard.project(async (visit) => {
       const { subscription: { url }, address } = await open(visit);
       const says = (
         <p>
@@ -41,18 +41,18 @@ export function webhookActions(door: ConsoleGuard, services: ConsoleDeps) {
         section,
       });
     }),
-    deactivate: door.project(async (visit) => {
+    deactivate: guard.project(async (visit) => {
       const { subscription: { id }, address } = await open(visit);
       await subscriptions.deactivate(visit.project.id, id, visit.session.by);
       return visit.go(address, "webhook-deactivated");
     }),
-    enable: door.project(async (visit) => {
+    enable: guard.project(async (visit) => {
       const { subscription: { id }, address } = await open(visit);
       const wish = operateSubscriptionSchema.parse({ isActive: true });
       await subscriptions.operate(visit.project.id, id, wish, visit.session.by);
       return visit.go(address, "webhook-reenabled");
     }),
-    test: door.project(async (visit) => {
+    test: guard.project(async (visit) => {
       const { subscription, address } = await open(visit);
       const formId = formIdOf(await visit.form());
       if (!await sessions.claim(visit.session, formId)) return visit.go(address, "already-sent");
@@ -72,8 +72,8 @@ type Open = (visit: ProjectVisit) => Promise<{
   address: string;
 }>;
 
-function secretRotation(door: ConsoleGuard, { subscriptions, deps }: ConsoleDeps, open: Open) {
-  async function ask(
+function secretRotation(guard: ConsoleGuard, { subscriptions, deps }: ConsoleDeps, open: Open) {
+  async function show(
     visit: ProjectVisit,
     { problem, hours = String(overlapHours) }: Again & { hours?: string | undefined },
   ) {
@@ -109,8 +109,8 @@ function secretRotation(door: ConsoleGuard, { subscriptions, deps }: ConsoleDeps
   }
 
   return {
-    askRotate: door.project((visit) => ask(visit, { problem: null })),
-    rotate: door.project(async (visit) => {
+    confirmRotate: guard.project((visit) => show(visit, { problem: null })),
+    rotate: guard.project(async (visit) => {
       const { project, session, go } = visit;
       const form = await visit.form();
       return await orShowFormAgain(async () => {
@@ -136,17 +136,17 @@ function secretRotation(door: ConsoleGuard, { subscriptions, deps }: ConsoleDeps
           </>
         );
         return visit.page("The secret is rotated", shown, { section });
-      }, (problem) => ask(visit, { problem, hours: form.get("hours") ?? undefined }));
+      }, (problem) => show(visit, { problem, hours: form.get("hours") ?? undefined }));
     }),
   };
 }
 
 function failedRedelivery(
-  door: ConsoleGuard,
+  guard: ConsoleGuard,
   { redelivery, sessions, deps }: ConsoleDeps,
   open: Open,
 ) {
-  async function ask(
+  async function show(
     visit: ProjectVisit,
     { problem, since }: Again & { since?: string | undefined },
   ) {
@@ -185,8 +185,8 @@ function failedRedelivery(
   }
 
   return {
-    askRedeliverAll: door.project((visit) => ask(visit, { problem: null })),
-    redeliverAll: door.project(async (visit) => {
+    confirmRedeliverAll: guard.project((visit) => show(visit, { problem: null })),
+    redeliverAll: guard.project(async (visit) => {
       const { project, session, go, incoming } = visit;
       const form = await visit.form();
       return await orShowFormAgain(async () => {
@@ -197,7 +197,7 @@ function failedRedelivery(
         if (!await sessions.claim(session, formIdOf(form))) return go(address, "already-sent");
         const job = await redelivery.all(project.id, { subscriptionId, since }, session.by);
         return seeOther(`${address}?job=${job.id}`, incoming.requestId);
-      }, (problem) => ask(visit, { problem, since: form.get("since") ?? undefined }));
+      }, (problem) => show(visit, { problem, since: form.get("since") ?? undefined }));
     }),
   };
 }

@@ -21,7 +21,7 @@ const labels = {
 };
 
 /** A project's webhooks, and creating one. */
-export function webhookPages(door: ConsoleGuard, services: ConsoleDeps) {
+export function webhookPages(guard: ConsoleGuard, services: ConsoleDeps) {
   const { subscriptions, dispatcher, deps } = services;
 
   async function list(visit: ProjectVisit, problem: string | null, form = new URLSearchParams()) {
@@ -40,8 +40,8 @@ export function webhookPages(door: ConsoleGuard, services: ConsoleDeps) {
   }
 
   return {
-    show: door.project((visit) => list(visit, null)),
-    create: door.project(async (visit) => {
+    show: guard.project((visit) => list(visit, null)),
+    create: guard.project(async (visit) => {
       const { project, session, here, go, page } = visit;
       const form = await visit.form();
       return await orShowFormAgain(

@@ -100,13 +100,13 @@ export function createHttpClient(
     const bytes = encode(request, lines);
     const { signal, onSend } = request;
     const kept = idle.take();
-    const askedAt = clock.elapsed();
+    const sentAt = clock.elapsed();
     if (kept) {
       onSend?.(true);
       try {
         return await kept.request(bytes, signal);
       } catch (error) {
-        const isStale = !kept.answered && clock.elapsed() - askedAt < staleMs;
+        const isStale = !kept.answered && clock.elapsed() - sentAt < staleMs;
         if (!isStale || signal.aborted) throw error;
         onSend?.(false);
       }
@@ -159,7 +159,7 @@ class IdleConnections implements ConnectionPool {
     };
     const idle: Idle = { connection, waits: true, stop: this.clock.after(ms, drop) };
     this.#stack.push(idle);
-    connection.whenUnasked(drop);
+    connection.onUnexpected(drop);
   }
 }
 

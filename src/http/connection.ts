@@ -84,7 +84,7 @@ export class HttpConnection {
    * Calls `react` when the server disconnects or sends something between two requests, or already
    * has.
    */
-  whenUnasked(react: () => void): void {
+  onUnexpected(react: () => void): void {
     this.#reading ??= this.#read();
     this.#reading.then(react, react);
   }

@@ -92,15 +92,15 @@ export async function respondMoney(
     });
     return await refuse(kind, balance);
   }
-  const posted = await services.recorder[verb]({
+  const result = await services.recorder[verb]({
     ref,
     ...wish,
     origin: { trigger },
     ...(by ? { alongside: auditEntry(services.deps, { by, action: verb }) } : {}),
   });
-  return "balance" in posted
-    ? await refuse(posted.kind, posted.balance)
-    : recordedResponse(project, posted, requestId, message);
+  return "balance" in result
+    ? await refuse(result.kind, result.balance)
+    : recordedResponse(project, result, requestId, message);
 }
 
 interface RefusedCall extends MoneyCall {
@@ -168,15 +168,15 @@ export async function respondRefund(
     return refundedResponse(project, earlier, requestId);
   }
   requireNotReinstatement(found.entry);
-  const posted = await recorder.refund({
+  const result = await recorder.refund({
     ref: { ...found.ref, user: user ?? found.entry.user },
     original: found.entry,
     ...wish,
     origin: { trigger },
     ...(by ? { alongside: auditEntry(deps, { by, action: "refund" }) } : {}),
   });
-  if ("balance" in posted) throw new Error("a refund is not limited by the balance");
-  return refundedResponse(project, posted, requestId);
+  if ("balance" in result) throw new Error("a refund is not limited by the balance");
+  return refundedResponse(project, result, requestId);
 }
 
 function refundedResponse(project: Project, recorded: Recorded, requestId: string): Response {

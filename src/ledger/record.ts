@@ -54,13 +54,13 @@ export function createMoneyRecorder(kv: Kv, queue: AccountQueue, emit: EmitEvent
   async function recordEntry(
     operationName: string,
     request: MoneyRequest | RefundRequest,
-    book: MoneyOp,
+    op: MoneyOp,
   ) {
-    const outcome = await queue.run(request.ref, idempotent(operationName, request, book));
+    const outcome = await queue.run(request.ref, idempotent(operationName, request, op));
     return "kind" in outcome ? outcome : await replayEntry(kv, outcome, request.ref.projectId);
   }
 
-  async function tellRefused(
+  async function emitRefused(
     request: MoneyRequest,
     { kind, balance: { available } }: RefusedMoney,
   ) {
@@ -88,7 +88,7 @@ export function createMoneyRecorder(kv: Kv, queue: AccountQueue, emit: EmitEvent
         },
       }),
     async charge(request) {
-      const posted = await recordEntry("charge", request, {
+      const result = await recordEntry("charge", request, {
         fields: requestFields(request),
         reads: [],
         apply: (tx, details) => {
@@ -101,10 +101,10 @@ export function createMoneyRecorder(kv: Kv, queue: AccountQueue, emit: EmitEvent
           return recordedResult(made);
         },
       });
-      if ("balance" in posted) await tellRefused(request, posted);
-      return posted;
+      if ("balance" in result) await emitRefused(request, result);
+      return result;
     },
-    emitRefused: tellRefused,
+    emitRefused,
     refund: (refund) => recordEntry("refund", refund, refundOp(refund)),
     reinstate: (giving) => recordEntry("deposit", giving, reinstateOp(giving)),
   };
@@ -254,15 +254,13 @@ export interface MoneyOp {
 export function idempotent(
   name: string,
   request: MoneyRequest | RefundRequest,
-  book: MoneyOp,
+  op: MoneyOp,
 ): AccountOp<MoneyResult | IdempotencyRecord> {
   const { ref, key, metadata } = request;
   const record = key === null ? null : idempotencyKey(ref.projectId, name, key);
-  const fingerprint = key === null
-    ? ""
-    : fingerprintOf({ user: ref.user, metadata, ...book.fields });
+  const fingerprint = key === null ? "" : fingerprintOf({ user: ref.user, metadata, ...op.fields });
   return {
-    reads: book.reads,
+    reads: op.reads,
     uniqueKey: record,
     // The entry and two events each carry the metadata.
     estimatedBytes: 2048 + (metadata ? 3 * utf8Length(JSON.stringify(metadata)) : 0),
@@ -273,13 +271,13 @@ export function idempotent(
         requireSameFingerprint(known, fingerprint);
         return { value: known };
       }
-      const verdict = book.apply(tx, { idempotencyKey: key, metadata });
-      if (record && verdict.value.kind === "recorded") {
-        const activityId = verdict.value.entry.id;
+      const result = op.apply(tx, { idempotencyKey: key, metadata });
+      if (record && result.value.kind === "recorded") {
+        const activityId = result.value.entry.id;
         const owner = ref.wallet ? { owner: accountLocation(ref).owner } : {};
         tx.put(record, encodeIdempotency({ activityId, fingerprint, ...owner }));
       }
-      return verdict;
+      return result;
     },
   };
 }

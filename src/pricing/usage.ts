@@ -18,16 +18,16 @@ export interface PlausibleUsage {
 
 // Templates, media and tokenizers differ, and not every server counts hidden reasoning against the
 // cap. Reports up to this much above the request are believed.
-const roomFactor = 2;
-const inputRoom = 2_000;
-const outputRoom = 32_768;
+const marginFactor = 2;
+const inputMargin = 2_000;
+const outputMargin = 32_768;
 const toolInputMax = 1_000_000;
 
 /** Returns the most that is plausible for a prompt with this bound and an output with this cap. */
 export function plausibleUsage(promptBound: number, outputCap: number): PlausibleUsage {
   return {
-    input: promptBound * roomFactor + inputRoom,
-    output: outputCap * roomFactor + outputRoom,
+    input: promptBound * marginFactor + inputMargin,
+    output: outputCap * marginFactor + outputMargin,
     toolInput: toolInputMax,
     held: { input: promptBound, output: outputCap },
   };

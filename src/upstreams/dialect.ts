@@ -130,7 +130,7 @@ async function shorterDialect(
     const left = total === null ? context - (prompt ?? 0) : requested - (total - context);
     const isUncounted = /at least \d+ input tokens/i.test(message);
     const contextLeft = isUncounted
-      ? await uncountedRoom(countPrompt, {
+      ? await uncountedMargin(countPrompt, {
         requested,
         left,
         context,
@@ -163,7 +163,7 @@ interface Uncounted {
  * The output bound to retry with where vLLM stopped counting a prompt that is too long beside the
  * bound: first what our own count leaves, then half of the bound. 0 where the prompt is too long.
  */
-async function uncountedRoom(
+async function uncountedMargin(
   countPrompt: DialectCall["countPrompt"],
   { requested, left, context, isFirst }: Uncounted,
 ): Promise<number> {

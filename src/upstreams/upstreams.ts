@@ -26,7 +26,7 @@ export function createUpstreams(deps: Deps, secrets: Secrets): FindUpstream {
   const learned = new Map<string, KnownDialects>();
   const opened = new WeakMap<Project, Promise<Upstream>>();
 
-  function learntOf(url: string): KnownDialects {
+  function dialectsOf(url: string): KnownDialects {
     const known = learned.get(url) ?? new Map();
     learned.set(url, known);
     return known;
@@ -41,7 +41,7 @@ export function createUpstreams(deps: Deps, secrets: Secrets): FindUpstream {
         new Secret(await secrets.open(upstream.apiKey, projectKey(id))),
       onAbort: upstream.onAbort ?? null,
       maxTokensField: upstream.maxTokensField ?? null,
-      knownDialects: learntOf(url),
+      knownDialects: dialectsOf(url),
       request: deps.requestUpstream,
     };
   }
@@ -52,14 +52,14 @@ export function createUpstreams(deps: Deps, secrets: Secrets): FindUpstream {
     {
       ...config.upstream,
       ...common,
-      knownDialects: learntOf(config.upstream.url),
+      knownDialects: dialectsOf(config.upstream.url),
       request: deps.requestUpstream,
     };
   const sandbox: Upstream = {
     ...common,
     url: "http://sandbox.invalid/v1",
     apiKey: null,
-    knownDialects: learntOf("sandbox"),
+    knownDialects: dialectsOf("sandbox"),
     request: requestByFetch((url, init) => respondInSandbox(new Request(url, init), deps)),
   };
 

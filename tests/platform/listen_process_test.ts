@@ -37,7 +37,7 @@ Deno.test("listen: with too many open files it continues existing connections, a
   await exhaust(farebox);
   assert.match(farebox.output(), /"listening_failed".*"cause":".*Too many open files/);
   const isBack = async () => (await farebox.call("/healthz").catch(() => null))?.status === 200;
-  await eventually(isBack, { what: "a new door" });
+  await eventually(isBack, { what: "a new listener" });
   farebox.signal("SIGTERM");
   const said = [...(await text).matchAll(/^data: (\{.*)$/gm)]
     .map(([, data = ""]) => JSON.parse(data).choices[0]?.delta.content ?? "").join("");

@@ -77,7 +77,7 @@ for (const signal of ["SIGTERM", "SIGINT"] as const) {
     const whole = response.text();
     await sleep(200);
     farebox.signal(signal);
-    await eventually(() => isClosed(farebox), { withinMs: 1_000, what: "a closed door" });
+    await eventually(() => isClosed(farebox), { withinMs: 1_000, what: "a closed port" });
 
     const events = (await whole).trimEnd().split("\n\n").map((frame) => frame.slice(6));
     assert.equal(events.pop(), "[DONE]");

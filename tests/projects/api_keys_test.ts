@@ -94,7 +94,7 @@ Deno.test("api keys: a key can do what its scopes allow, and else is 403", async
 });
 
 /** Every route, by the scope that it requires. */
-const doors: Record<string, [method: string, path: string][]> = {
+const routesByScope: Record<string, [method: string, path: string][]> = {
   chat: [["POST", chatPath], ["POST", "/v1/ada/chat/completions"], ["GET", "/v1/models"], [
     "GET",
     "/v1/ada/models/x",
@@ -121,9 +121,9 @@ const doors: Record<string, [method: string, path: string][]> = {
 
 Deno.test("api keys: every endpoint refuses a key without its scope", async () => {
   using world = await createWorld();
-  for (const scope of Object.keys(doors)) {
+  for (const scope of Object.keys(routesByScope)) {
     const key = await makeKey(world, { scopes: [scope] });
-    for (const [wanted, ways] of Object.entries(doors)) {
+    for (const [wanted, ways] of Object.entries(routesByScope)) {
       for (const [method, path] of ways) {
         const options = method === "POST" ? { body: {} } : {};
         const { body } = await world.json(path, { key, method, ...options });
