@@ -21,7 +21,7 @@ export function createNotFound(config: Pick<Config, "baseUrl">): (refuse: Handle
       const isForPeople = accepted.includes("text/html") && !/^\/v1(\/|$)/.test(path);
       if (!(error instanceof ApiError) || !isForPeople) throw error;
       const { status, headers } = error;
-      const message = status === 404 ? "Check the link for typos." : "Nothing is shown here.";
+      const message = status === 404 ? "Check the link for typos." : "This page is not available.";
       if (/^\/console(\/|$)/.test(path)) {
         const error = new ApiError(status, { message, headers });
         return errorPage(error, { requestId, back: at("/console") });

@@ -25,7 +25,7 @@ export function addMoney(program: Command, open: () => Context): void {
   keyed(
     program.command("refund <project> <user> <activity>")
       .description("refund an activity, in part or in full")
-      .option("--amount <amount>", "a part of it; default: all that is left"),
+      .option("--amount <amount>", "a part of it; default: the remaining amount"),
   ).action((project: string, user: string, activityId: string, options: MoneyOptions) =>
     book(open(), "refund", {
       project,

@@ -40,7 +40,7 @@ function Trail({ actions, nextCursor, cursor, address }: {
     <>
       <Table
         caption="Changes by owners and operators, newest first; times in UTC"
-        columns={["When", "What", "Target", "Who", "Details"]}
+        columns={["Time", "Action", "Target", "Actor", "Details"]}
         rows={actions.map(({ at, action, target, actor, via, detail }) => [
           <TimeCell at={at} />,
           <code>{action}</code>,
@@ -48,7 +48,7 @@ function Trail({ actions, nextCursor, cursor, address }: {
           `${whoIs(actor)}, ${via === "console" ? "in the console" : "by the API"}`,
           <Detail detail={detail} />,
         ])}
-        empty="Nothing yet."
+        empty="No changes yet."
       />
       <Pager
         older={nextCursor === null ? null : `${address}?cursor=${nextCursor}`}

@@ -56,7 +56,7 @@ export function BarChart(view: BarChartView) {
         <Plot {...view} />
       </svg>
       <details>
-        <summary>The figures of “{title}”</summary>
+        <summary>Data for “{title}”</summary>
         <Table
           caption={says}
           columns={[

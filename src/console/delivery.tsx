@@ -32,8 +32,8 @@ export function deliveryPages(guard: ConsoleGuard, services: ConsoleDeps) {
             ? <Redeliver delivery={delivery} here={here} formId={deps.id("form")} />
             : <ActivateFirst delivery={delivery} here={here} />}
           <h2>Attempts</h2>
-          <Tries delivery={delivery} />
-          {delivery.responseHead ? <LastAnswer head={delivery.responseHead} /> : null}
+          <Attempts delivery={delivery} />
+          {delivery.responseHead ? <LastResponse head={delivery.responseHead} /> : null}
           <h2>Event</h2>
           {eventText === null
             ? <p class="muted">The event is no longer stored.</p>
@@ -106,12 +106,12 @@ function Figures({ delivery }: { delivery: Delivery }) {
   );
 }
 
-function Tries({ delivery: { history, attempts } }: { delivery: Delivery }) {
+function Attempts({ delivery: { history, attempts } }: { delivery: Delivery }) {
   const before = attempts - history.length;
   return (
     <Table
       caption={`Newest first; times in UTC${
-        before > 0 ? `; ${before} older ones are not stored` : ""
+        before > 0 ? `; ${before} older attempts are not stored` : ""
       }`}
       columns={[
         "When",
@@ -130,7 +130,7 @@ function Tries({ delivery: { history, attempts } }: { delivery: Delivery }) {
   );
 }
 
-function LastAnswer({ head }: { head: string }) {
+function LastResponse({ head }: { head: string }) {
   return (
     <>
       <h2>Start of the last response</h2>

@@ -6,7 +6,7 @@ const texts = {
   "key-revoked": "The key is revoked. It no longer works.",
   "already-sent":
     "This form was already submitted, and is processed only once. If the result is missing " +
-    "here, open the page again and submit it anew.",
+    "here, open the page again and submit it again.",
   "saved": "Saved.",
   "unchanged": "Nothing was changed.",
   "deposited": "The deposit is recorded.",

@@ -85,7 +85,7 @@ export function Confirm({ says, button, action, back, fields = {}, danger = true
   );
 }
 
-/** A secret that is shown once, to who created it; one that `signs` deliveries is stored. */
+/** A secret that is shown once, to its creator; one that `signs` deliveries is stored. */
 export function ShownOnce(
   { label, secret, signs = false }: { label: string; secret: string; signs?: boolean },
 ) {

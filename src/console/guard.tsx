@@ -121,7 +121,7 @@ export function errorPage(
   { status, message, headers }: ApiError,
   { requestId, back }: { requestId: string; back: string },
 ): Response {
-  const title = status === 404 ? "Page not found" : "That did not work";
+  const title = status === 404 ? "Page not found" : "Something went wrong";
   const page = (
     <BarePage title={title}>
       <main class="lone">

@@ -28,7 +28,7 @@ export function refundPages(guard: ConsoleGuard, services: ConsoleDeps) {
       problem,
       action: visit.here("/refund"),
       hidden: hiddenOf(original),
-      amountHint: `Leave empty to refund all that is left: ${formatAmount(left)}.`,
+      amountHint: `Leave empty to refund the remaining amount: ${formatAmount(left)}.`,
     };
     const page = (
       <>

@@ -6,7 +6,7 @@ import type { ConsoleVisit } from "./guard.tsx";
 import { formIdOf } from "./fields.ts";
 import { putSubmittedForm, readSubmittedForm } from "./store.ts";
 
-/** What a form created, with the secret that is shown to who sent it. */
+/** What a form created, with the secret that is shown to its sender. */
 export interface SubmittedOnce {
   id: string;
   secret: string;
@@ -19,8 +19,7 @@ const shownAgainMs = 5 * 60 * 1000;
  * Creates something with a secret, once for each form. The same form sent again in the session,
  * also during the first one, returns the same result for a few minutes: a browser shows only the
  * response to its last click. Null after that time, or when the form was for something else. Throws
- * what
- * `make` throws; then nothing was created.
+ * the error of `make`; then nothing was created.
  */
 export async function submitOnce(
   { kv, clock }: Pick<Deps, "kv" | "clock">,

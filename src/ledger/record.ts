@@ -339,7 +339,7 @@ export interface MoneyRequest {
   paidExternally?: boolean;
 }
 
-/** A refund to record; without an amount, of all that is left. */
+/** A refund to record; without an amount, of the remaining amount. */
 export interface RefundRequest extends Omit<MoneyRequest, "amount"> {
   amount: Amount | null;
   original: Entry;

@@ -47,13 +47,13 @@ export const moneyBodySchema = z.strictObject({
 /** The body of a deposit and of a charge. */
 export type MoneyBody = z.output<typeof moneyBodySchema>;
 
-/** The body of a refund. Without an amount, all that is left of the entry is refunded. */
+/** The body of a refund. Without an amount, the remaining amount of the entry is refunded. */
 export const refundBodySchema = z.strictObject({
   user: userField,
   activityId: z.string().regex(/^act_[0-9A-HJKMNP-TV-Z]{26}$/, { error: "is not an activity id" })
     .meta({ description: "The deposit, charge or usage to refund." }),
   amount: amountSchema.optional().meta({
-    description: "In currency units, as a string. Omitted: all that is left to refund.",
+    description: "In currency units, as a string. Omitted: the remaining amount.",
   }),
   metadata: metadataSchema.nullish(),
 }).meta({ id: "RefundRequest" });

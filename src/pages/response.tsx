@@ -80,7 +80,7 @@ export function asPage(
       if (!(error instanceof ApiError)) throw error;
       const { requestId, path } = incoming;
       const { headers } = error;
-      const title = error.status === 404 ? lost : "That did not work";
+      const title = error.status === 404 ? lost : "Something went wrong";
       const back = error.status === 404 ? {} : { back: publicPath(site, path) };
       const page = <MessagePage title={title} text={error.message} {...back} />;
       return pageResponse(error.status, String(page), { requestId, headers });

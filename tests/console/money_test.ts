@@ -112,7 +112,7 @@ Deno.test("console: a partial refund is recorded once, and never exceeds what is
   const page = await owner.get(`refund?user=ada&activityId=${charge?.id}`);
   assert.match(
     textOf(page.html),
-    /The charge of 4 by ada.*Leave empty to refund all that is left: 4\./,
+    /The charge of 4 by ada.*Leave empty to refund the remaining amount: 4\./,
   );
   const asked = await owner.post("refund", { ...named, amount: "1.5", reason: "half" });
   assert.match(textOf(asked.html), /is refunded: the balance of ada increases by \$1\.50 \./);

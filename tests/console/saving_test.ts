@@ -65,7 +65,7 @@ Deno.test("console: an input error does not hide a concurrent change by someone 
   assert.deepEqual([user.requestsPerMinute, user.spendPerDay], [20, null]);
 });
 
-Deno.test("console: nor does continuing to edit prices", async () => {
+Deno.test("console: continuing to edit prices does not overwrite a change in between", async () => {
   using world = await createWorld({ project: { pricing: { models: {}, requestFee: "0" } } });
   const owner = await signedIn(world);
   const opened = {

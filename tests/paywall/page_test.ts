@@ -180,7 +180,7 @@ Deno.test("paywall page: the checkout accepts amounts within its range, for its 
     const response = await send(world, path, form);
     const told = await response.text();
     assert.equal(response.status, status, JSON.stringify(form).slice(0, 80));
-    assert.match(told, /<h1>That did not work<\/h1>/);
+    assert.match(told, /<h1>Something went wrong<\/h1>/);
   }
   assert.equal((await send(world, `${path}x`, { formId, amount: "5" })).status, 404);
   assert.equal(await storeAsText(world), before);

@@ -333,7 +333,7 @@ Deno.test("bad input: a browser at an unknown path gets a page, and a program ne
   for (const path of ["/console/sign-out", "/wallet/passkeys"]) {
     const { status, response, text } = await open(path);
     assert.deepEqual([status, response.headers.get("allow")], [405, "POST"], path);
-    assert.match(text, /Nothing is shown here/);
+    assert.match(text, /This page is not available/);
   }
   for (const path of ["/v1", "/v1/nosuch", "/v1/user/charge"]) {
     assert.equal((await open(path)).response.headers.get("content-type"), "application/json", path);
