@@ -31,8 +31,7 @@ export interface TokenClassRow {
 /**
  * Every class of tokens that a provider may count separately, in the order in which people read
  * them. Adding one takes a row here, and a line where usage is read. Classes do not overlap, except
- * those
- * `within` another. Positions 0, 6 and 7 of an hourly counter are a count and two amounts.
+ * those that have `within`. Positions 0, 6 and 7 of an hourly counter are a count and two amounts.
  */
 export const tokenClasses = [
   {
@@ -180,13 +179,11 @@ const rows: readonly (TokenClassRow & Pick<Row, "name" | "field">)[] = tokenClas
 /** The classes that readers of usage report now. */
 export const activeClasses = rows.filter(({ active }) => active);
 /** The classes that add up to all tokens: those that no other class includes. */
-export const countedClasses = rows.filter(({ within }) => within === undefined);
+const countedClasses = rows.filter(({ within }) => within === undefined);
 /** The classes that have a price of their own. */
 export const pricedClasses = rows.flatMap((row) =>
   row.price === undefined ? [] : [{ ...row, price: row.price as PriceField }]
 );
-/** The length of an hourly counter's values. */
-export const hourlyValuesLength = Math.max(...rows.map(({ position }) => position)) + 1;
 
 const noTokens = Object.fromEntries(rows.map(({ name }) => [name, 0])) as TokenCounts;
 const noStoredTokens = Object.fromEntries(

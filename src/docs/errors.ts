@@ -55,7 +55,7 @@ const bodyErrors: readonly ErrorDoc[] = [
   {
     status: 400,
     code: "invalid_json",
-    when: "The body is no JSON object, nests too deep or holds too much.",
+    when: "The body is not a JSON object, is nested too deeply, or has too many values.",
   },
   { status: 400, code: "incomplete_body", when: "The connection broke before the body's end." },
   { status: 400, code: "missing_required_parameter", when: "A field is missing." },

@@ -84,7 +84,7 @@ export type PreviousCall = { stored: StoredResponse } | {
 };
 
 /** What is stored under a key now. Throws 422 where it was used with another body. */
-export async function findPrevious(
+async function findPrevious(
   { kv, clock }: Deps,
   projectId: string,
   mark: IdempotencyMark,

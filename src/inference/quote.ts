@@ -31,12 +31,12 @@ export interface PromptSize {
 const worthHavingTokens = 1_024;
 
 /** The output bound regardless of money: of the caller, the model and the project. */
-export function wantedTokens(request: ModelRequest, terms: ModelTerms): number {
+function wantedTokens(request: ModelRequest, terms: ModelTerms): number {
   return Math.min(request.maxTokens ?? Infinity, terms.maxOutputTokens);
 }
 
 /** The fewest affordable output tokens for which a call is started. */
-export function minimumTokens(request: ModelRequest, terms: ModelTerms): number {
+function minimumTokens(request: ModelRequest, terms: ModelTerms): number {
   const whole = request.structured || request.asksReasoning || terms.reasoning;
   const minimum = whole ? terms.minStructuredOutputTokens : terms.minOutputTokens;
   return Math.min(minimum, wantedTokens(request, terms));

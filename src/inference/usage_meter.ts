@@ -68,22 +68,23 @@ export class UsageMeter {
     if (!usage || !isObject(raw)) return;
     const { counts, plausible } = usage;
     if (!plausible.input || !plausible.output) this.doubtful = raw;
+    const [prompt, output] = [inputTokensOf(counts), outputTokensOf(counts)];
     this.#input = larger(this.#input, {
       counts,
       isPlausible: plausible.input,
-      total: inputTokensOf(counts),
-      detail: inputTokensOf(counts) - counts.uncachedInput,
+      total: prompt,
+      detail: prompt - counts.uncachedInput,
     });
     this.#output = larger(this.#output, {
       counts,
       isPlausible: plausible.output,
-      total: outputTokensOf(counts),
+      total: output,
       detail: counts.reasoning,
     });
     const [isInput, isOutput] = [this.#input.counts === counts, this.#output.counts === counts];
     if (isInput || isOutput) this.reported = { usage: raw, isWhole: isInput && isOutput };
     this.#isBehind = false;
-    if (outputTokensOf(counts) > 0) this.producedOutput = true;
+    if (output > 0) this.producedOutput = true;
   }
 
   /** Whether the output has certainly no more tokens than this: a token takes a byte at least. */

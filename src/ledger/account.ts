@@ -116,7 +116,7 @@ export function emptyAccount(): Account {
  * than the sum of the holds, or more held than the balance. Runs at every write and before every
  * decision, so a defect becomes a 500 that changes nothing.
  */
-export function assertAccount({ balance, held, holds }: Account): void {
+function assertAccount({ balance, held, holds }: Account): void {
   let sum: Amount = zero;
   for (const { amount, used } of holds) {
     if (amount < 0n || used < 0n) throw new Error(`a hold of ${amount} has used ${used}`);

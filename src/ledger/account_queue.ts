@@ -310,7 +310,7 @@ export function takeBatch(waiting: QueuedOp[], readsMax: number): QueuedOp[] {
 }
 
 /** Decides, and keeps the reply until the write is durable. */
-export function createDecider<T>(
+function createDecider<T>(
   operation: AccountOp<T>,
   resolve: (value: T) => void,
   reject: (error: unknown) => void,
@@ -326,7 +326,7 @@ export function createDecider<T>(
 }
 
 /** The rows that operations read, each once, and those that they claim without reading. */
-export function rowsToRead(
+function rowsToRead(
   batch: QueuedOp[],
   looksFor: (claim: string) => boolean,
 ): { keys: Key[]; unread: Key[] } {

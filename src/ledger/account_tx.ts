@@ -284,7 +284,7 @@ interface Movement {
 }
 
 /** Counts an entry toward its user's month, and returns what it adds to the project's sums. */
-export function countEntry(entry: Entry, movement: Movement): Increment {
+function countEntry(entry: Entry, movement: Movement): Increment {
   const { projectId, delta, shortfall, spending } = movement;
   const { kind, usage, createdAt: at } = entry;
   const amount = toAmount(delta < 0n ? -delta : delta);
@@ -296,7 +296,7 @@ export function countEntry(entry: Entry, movement: Movement): Increment {
 }
 
 /** The rows beside the account that a transaction has read, and its changes to them. */
-export class TxRows {
+class TxRows {
   readonly #write: Write;
   readonly #values = new Map<string, Uint8Array | null>();
   readonly #puts = new Map<string, Write["sets"][number]>();

@@ -196,7 +196,7 @@ export interface Reinstatement extends RefundRequest {
 }
 
 /** Returns how a reversal is recorded; its amount becomes refundable again. */
-export function reinstateOp(giving: Reinstatement): MoneyOp {
+function reinstateOp(giving: Reinstatement): MoneyOp {
   const { ref, amount, recovered, original, origin, reads = [], alongside } = giving;
   const total = refundedKey(ref.projectId, original.id);
   return {
@@ -287,7 +287,7 @@ function requireSameFingerprint(known: IdempotencyRecord, fingerprint: string): 
 }
 
 /** Returns the fields of a request that must be equal when it is repeated. */
-export function requestFields(
+function requestFields(
   { amount, activityId }: Pick<RepeatedRequest, "amount" | "activityId">,
 ): MoneyOp["fields"] {
   const of = activityId === undefined ? {} : { activityId };
@@ -299,7 +299,7 @@ function fingerprintOf(request: Record<string, unknown>): string {
 }
 
 /** Returns the entry that a key stands for. */
-export async function replayEntry(
+async function replayEntry(
   kv: Kv,
   { owner, activityId }: IdempotencyRecord,
   projectId: string,

@@ -164,4 +164,4 @@ export interface RateCounters {
 }
 
 /** The counters before anything was counted. */
-export const noRateCounters: RateCounters = { requests: 0, tokens: 0 };
+const noRateCounters: RateCounters = { requests: 0, tokens: 0 };

@@ -84,7 +84,7 @@ export async function listUsers(
 }
 
 /** Returns the users after the given one, as `listUsers` does; null starts at the beginning. */
-export async function listUsersAfter(
+async function listUsersAfter(
   kv: Kv,
   project: Project,
   { after, limit, now }: { after: string | null; limit: number; now: number },

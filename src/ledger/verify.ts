@@ -182,7 +182,7 @@ function within(
 const holdGraceMs = 10 * 60 * 1000;
 
 /** Returns what is wrong with an account's own record, apart from its entries. */
-export async function faultsOfAccount(
+async function faultsOfAccount(
   kv: Kv,
   { key, value }: Row,
   { now, counts }: { now: number; counts: ScanCounts },

@@ -235,7 +235,7 @@ function sumsOf(sum: Amount, amounts: readonly Amount[]): Amount[] {
 export type CostsOf = (usage: EntryUsage) => readonly Amount[];
 
 /** Returns what is wrong with an entry where the walk has met it, apart from its refunds. */
-export function faultsOfEntry(walk: ChainWalk, entry: Entry, costsOf: CostsOf): string[] {
+function faultsOfEntry(walk: ChainWalk, entry: Entry, costsOf: CostsOf): string[] {
   return [...faultsOfPlace(walk, entry), ...faultsOfKind(entry), ...faultsOfCost(entry, costsOf)];
 }
 
@@ -312,7 +312,7 @@ const newerMax = 5_000;
  * Returns how much a refund took of its original, including what was no longer there to take. A
  * reinstatement is negative.
  */
-export function refundTotalOf(entry: Entry): Amount {
+function refundTotalOf(entry: Entry): Amount {
   const amount = fromDecimal(absoluteAmount(entry));
   return toAmount((isReinstatement(entry) ? -amount : amount) + fromDecimal(entry.shortfall));
 }
@@ -321,7 +321,7 @@ export function refundTotalOf(entry: Entry): Amount {
  * Returns the refunds of an entry since the walk began, oldest first; null where they cannot all be
  * read.
  */
-export async function newerRefunds(
+async function newerRefunds(
   kv: Kv,
   { owner, name, last }: ChainWalk,
   originalId: string,

@@ -88,7 +88,7 @@ const usageSchema = z.object({
 }).meta({ id: "Usage" });
 
 /** One entry of the ledger, as lists of activities show it. */
-export const activitySchema = z.object({
+const activitySchema = z.object({
   id: activityId,
   kind: z.enum(entryKindNames),
   user: userId,

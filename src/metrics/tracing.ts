@@ -12,7 +12,7 @@ import {
 import type { RequestUpstream, UpstreamRequest, UpstreamResponse } from "../deps.ts";
 
 /** A span of a trace, and its steps. */
-export class TraceSpan {
+class TraceSpan {
   readonly #span: Span;
   readonly #context: Context;
   #step: { span: Span; context: Context } | null = null;

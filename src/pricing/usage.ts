@@ -33,11 +33,6 @@ export function plausibleUsage(promptBound: number, outputCap: number): Plausibl
   };
 }
 
-/** Usage by our own count, of which only input and output are known. */
-export function estimatedUsage(input: number, output: number, reasoning = 0): TokenUsage {
-  return { ...tokenCounts({ uncachedInput: input, output, reasoning }), source: "estimated" };
-}
-
 /** A provider's report as a partition: no token is in two classes. */
 export interface ReportedUsage {
   counts: TokenCounts;

@@ -258,7 +258,7 @@ function requireFits(project: Project): void {
 }
 
 /** Returns the project with the given fields replaced; secrets are encrypted elsewhere. */
-export function applyChanges(project: Project, changes: UpdateProject): Project {
+function applyChanges(project: Project, changes: UpdateProject): Project {
   const { upstream: _, stripe: __, pricing = {}, ...settings } = changes;
   return Object.assign({}, project, given(settings), {
     pricing: Object.assign({}, project.pricing, given(pricing)),
@@ -277,7 +277,7 @@ const fieldsShownMax = 8;
 /**
  * Describes an update for the audit trail: old and new values; of secrets only that they changed.
  */
-export function describeChanges(
+function describeChanges(
   before: Project,
   after: Project,
   changes: UpdateProject,

@@ -25,7 +25,7 @@ const by = z.object(bySchema);
 export type AuditActor = z.output<typeof by>;
 
 /** One row of an audit trail. */
-export const auditRowSchema = z.object({
+const auditRowSchema = z.object({
   id: idOf("aud", "The row's id."),
   at: time,
   ...bySchema,

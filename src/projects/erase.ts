@@ -8,7 +8,7 @@ import { listApiKeys } from "./store.ts";
 import type { AuditRow } from "./audit.ts";
 
 /** Whether a key is bound to that user, or names them as its default. */
-export function isKeyOf(key: Pick<ApiKey, "user" | "defaultUser">, user: string): boolean {
+function isKeyOf(key: Pick<ApiKey, "user" | "defaultUser">, user: string): boolean {
   return key.user === user || key.defaultUser === user;
 }
 

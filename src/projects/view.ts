@@ -5,7 +5,7 @@ import { type ApiKey, apiKeyFields, createProjectSchema, type Project } from "./
 const set = z.literal("set").meta({ description: "Whether the secret is set; it is never shown." });
 
 /** A project as an operator sees it: its settings, without secrets. */
-export const projectSchema = createProjectSchema.extend({
+const projectSchema = createProjectSchema.extend({
   id: idOf("pw", "The project."),
   stripe: z.object({ secretKey: set, webhookSecret: set }).nullable(),
   upstream: z.object({
@@ -35,7 +35,7 @@ const secretKey = z.string().regex(/^sk_/).meta({
 export const madeProjectSchema = z.object({ project: projectSchema, apiKey: secretKey });
 
 /** An API key as an operator sees it. */
-export const apiKeySchema = z.object({
+const apiKeySchema = z.object({
   id: idOf("key", "The key's id, which grants no access."),
   projectId: idOf("pw", "The project of the key."),
   ...apiKeyFields,

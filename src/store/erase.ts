@@ -83,7 +83,7 @@ export function eraseRows({ name, kv, committer, prefix, rewrite }: RowEraser): 
 }
 
 /** Returns JSON with the pseudonym in place of every string that equals the user's id. */
-export function renamedUser(
+function renamedUser(
   value: Json,
   { user, pseudonym }: Pick<Erasure, "user" | "pseudonym">,
 ): Json {

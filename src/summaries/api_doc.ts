@@ -29,7 +29,7 @@ const counted = z.array(z.object({
 }));
 
 /** A project's summary. */
-export const summarySchema = z.object({
+const summarySchema = z.object({
   currency,
   from: time,
   to: time,

@@ -108,7 +108,7 @@ export function afterAttempt(
  * by 0.5 to 1.5 according to `random` in [0, 1); or the receiver's `Retry-After`, where that is
  * longer.
  */
-export function retryDelayMs(
+function retryDelayMs(
   { responseCode, retryAfterMs }: Pick<SendResult, "responseCode" | "retryAfterMs">,
   { used, policy, random }: { used: number; policy: RetryPolicy; random: number },
 ): number {

@@ -177,7 +177,7 @@ export function createRedelivery(deps: Deps, dispatcher: Pick<Dispatcher, "poll"
 }
 
 /** Reads the redelivery, or null. */
-export async function readJob(
+async function readJob(
   kv: Kv,
   projectId: string,
   jobId: string,
@@ -190,7 +190,7 @@ export async function readJob(
  * Lists a page of the redeliveries of all projects, after `after`, and where the next page starts;
  * null at the end.
  */
-export async function listJobs(
+async function listJobs(
   kv: Kv,
   after: Key | null,
   limit: number,
@@ -204,14 +204,14 @@ export async function listJobs(
 }
 
 /** Adds the end of a redelivery to the write. */
-export function removeJob(write: Write, { value, version }: Versioned<RedeliveryJob>): void {
+function removeJob(write: Write, { value, version }: Versioned<RedeliveryJob>): void {
   const key = redeliveryJobKey(value.projectId, value.id);
   write.checks.push({ key, version });
   write.deletes.push(key);
 }
 
 /** Adds the redelivery to the write, checked against the version that was read. */
-export function putJob(write: Write, { value, version }: Versioned<RedeliveryJob>): void {
+function putJob(write: Write, { value, version }: Versioned<RedeliveryJob>): void {
   const key = redeliveryJobKey(value.projectId, value.id);
   write.checks.push({ key, version });
   write.sets.push({ key, value: toBytes(value) });

@@ -87,7 +87,7 @@ function standardKey(secret: string): string | null {
 }
 
 /** A signing secret supplied by the caller. */
-export const secretSchema = z.string().regex(/^[\x21-\x7e]{16,256}$/, {
+const secretSchema = z.string().regex(/^[\x21-\x7e]{16,256}$/, {
   error: "must be 16 to 256 visible ASCII characters",
 }).refine(
   (secret) =>

@@ -256,7 +256,7 @@ function unreachable(): never {
 const activeMax = 100;
 
 /** Returns the project's listeners, with this subscription in its current state. */
-export function withListener(
+function withListener(
   listeners: readonly SubscribedPatterns[],
   { id, events, isActive }: Subscription,
 ): SubscribedPatterns[] {
@@ -265,7 +265,7 @@ export function withListener(
 }
 
 /** Throws 400 when the project has the most active subscriptions it may have. */
-export function requireSubscriptionSlot(listeners: readonly SubscribedPatterns[]): void {
+function requireSubscriptionSlot(listeners: readonly SubscribedPatterns[]): void {
   if (listeners.length < activeMax) return;
   throw badRequest(null, `A project has at most ${activeMax} active subscriptions.`);
 }
@@ -274,12 +274,12 @@ export function requireSubscriptionSlot(listeners: readonly SubscribedPatterns[]
 const oldSecretsMax = 4;
 
 /** Returns the old secrets that still sign. */
-export function activeSecrets(secrets: readonly OldSecret[], now: number): OldSecret[] {
+function activeSecrets(secrets: readonly OldSecret[], now: number): OldSecret[] {
   return secrets.filter(({ endsAt }) => endsAt > now);
 }
 
 /** Returns a subscription's old secrets after the newest is replaced: none outlives that one. */
-export function retiredSecrets(
+function retiredSecrets(
   { secret, oldSecrets }: Pick<Subscription, "secret" | "oldSecrets">,
   { endsAt, now }: { endsAt: number; now: number },
 ): OldSecret[] {
@@ -294,7 +294,7 @@ export function retiredSecrets(
  * Lists the newest 500 of a project's subscriptions, and older ones that are active, in order of
  * creation: ended ones are without limit, and each has to be decrypted to be shown.
  */
-export async function listRecentSubscriptions(
+async function listRecentSubscriptions(
   kv: Kv,
   { id, listeners }: Pick<Project, "id" | "listeners">,
 ): Promise<Subscription[]> {

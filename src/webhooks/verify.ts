@@ -38,7 +38,7 @@ const rowsPerRead = 50;
  * Verifies all deliveries: each has all the rows that should point to it. Extra rows are found by
  * the scans of those rows.
  */
-export function scanDeliveries({ kv }: { kv: Kv }): Scan {
+function scanDeliveries({ kv }: { kv: Kv }): Scan {
   return scanRows({
     name: "deliveries",
     kv,
@@ -83,7 +83,7 @@ const outboxAgeMaxMs = 2 * 60 * 1000;
  * Verifies all events whose deliveries are not written yet: each is stored, and has not waited for
  * long.
  */
-export function scanOutbox({ kv, clock }: { kv: Kv; clock: Clock }): Scan {
+function scanOutbox({ kv, clock }: { kv: Kv; clock: Clock }): Scan {
   async function faultsOf({ key, value }: Row): Promise<string[]> {
     const id = String(key[1]);
     const row = readOrNull(value, decodeOutbox);
@@ -120,7 +120,7 @@ const readyGraceMs = 11 * 60 * 1000;
 const readyPerRead = 500;
 
 /** Verifies all rows that point to deliveries: each names one in the state that it stands for. */
-export function scanPointers({ kv, clock }: { kv: Kv; clock: Clock }): Scan[] {
+function scanPointers({ kv, clock }: { kv: Kv; clock: Clock }): Scan[] {
   const rowsOf = (name: string, prefix: Key, of: (row: Row) => Key): Scan =>
     scanRows({
       name,

@@ -12,7 +12,7 @@ const health = {
 };
 
 /** A subscription as its owner sees it. */
-export const subscriptionSchema = z.object({
+const subscriptionSchema = z.object({
   id: subscriptionId,
   paywallId,
   url: z.string().meta({ description: "The HTTPS endpoint that receives the deliveries." }),
@@ -53,7 +53,7 @@ export const deactivatedSchema = z.object({
 });
 
 /** A delivery as the log shows it, with the event as it was sent. */
-export const logEntrySchema = z.object({
+const logEntrySchema = z.object({
   id: deliveryId,
   subscriptionId,
   status: z.enum(["pending", "success", "error"]),

@@ -24,7 +24,7 @@ export const completionSchema = z.looseObject({
 }).meta({ id: "ChatCompletion" });
 
 /** One event of a streamed response, as OpenAI's. */
-export const chunkSchema = z.looseObject({
+const chunkSchema = z.looseObject({
   ...headFields,
   object: z.string().meta({ description: "`chat.completion.chunk`" }),
   choices: z.array(z.looseObject({

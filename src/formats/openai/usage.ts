@@ -1,4 +1,4 @@
-import { isObject, type Json, type JsonObject } from "../../base/json.ts";
+import { isObject, type JsonObject } from "../../base/json.ts";
 import { inputTokensOf, outputTokensOf } from "../../base/token_classes.ts";
 import type { LastReport } from "../../inference/usage_meter.ts";
 import type { TokenUsage } from "../../pricing/usage.ts";
@@ -41,7 +41,11 @@ export function usageIn(body: JsonObject): JsonObject | undefined {
   if (isObject(body.x_groq) && isObject(body.x_groq.usage)) return body.x_groq.usage;
   const gemini = body.usageMetadata ?? body.usage_metadata;
   if (isObject(gemini)) return gemini;
-  return Array.isArray(body.choices) ? body.choices.map(ownUsage).find(isObject) : undefined;
+  if (!Array.isArray(body.choices)) return undefined;
+  for (const choice of body.choices) {
+    if (isObject(choice) && isObject(choice.usage)) return choice.usage;
+  }
+  return undefined;
 }
 
 /** A body, a chunk or a choice without any usage object, so that the caller sees only ours. */
@@ -50,8 +54,4 @@ export function withoutUsage(body: JsonObject): JsonObject {
   if (!isObject(rest.x_groq) || !("usage" in rest.x_groq)) return rest;
   const { usage: _groq, ...more } = rest.x_groq;
   return { ...rest, x_groq: more };
-}
-
-function ownUsage(choice: Json): Json | undefined {
-  return isObject(choice) ? choice.usage : undefined;
 }
