@@ -34,6 +34,8 @@ import { createSignedTokens } from "./store/signed_tokens.ts";
 import { createOffers } from "./paywall/offer.ts";
 import { stripeRoutes } from "./payments/routes.ts";
 import { paywallRoutes } from "./paywall/routes.tsx";
+import { createCatalogue } from "./pricing/catalogue.ts";
+import { createPrices } from "./pricing/terms.ts";
 import { createProjectAdmin, type ProjectAdmin } from "./projects/admin.ts";
 import {
   createCommitWithEvents,
@@ -99,12 +101,14 @@ export async function createApp(outside: Deps): Promise<App> {
   const { dispatcher, redelivery } = webhooks;
   outboxNotifier.listen(dispatcher.wake);
 
+  const prices = createPrices(createCatalogue(), deps.config.upstream?.url ?? null);
   const holdSweep = createHoldSweep(deps, queue);
   const load: Load = { requests: 0, streams: () => running.streams };
   const sessions = createSessions({ deps, auth, projectCache });
-  const consoleServices = { deps, projectCache, admin, recorder, commit, running, sessions };
+  const services = { deps, projectCache, prices };
+  const consoleServices = { ...services, admin, recorder, commit, running, sessions };
   const routes = routeMap({
-    inference: openInference({ deps, auth, holds, running, linkFor, emit }, secrets),
+    inference: openInference({ deps, auth, holds, running, linkFor, emit, prices }, secrets),
     ledger: ledgerRoutes({ deps, auth, recorder, offer }),
     users: ledgerAdminRoutes({ deps, adminGuard, projectCache, recorder, forget, offer }),
     projects: projectRoutes({ deps, adminGuard, admin, projectCache }),
@@ -175,7 +179,7 @@ function openInference(
 ) {
   const { deps } = services;
   const findUpstream = createUpstreams(deps, secrets);
-  const models = createModels(deps, findUpstream);
+  const models = createModels({ deps, findUpstream, prices: services.prices });
   const rateLimiter = createRateLimiter(deps.clock);
   return inferenceRoutes({
     ...services,

@@ -10,28 +10,27 @@ export interface TokenClassRow {
   label: string;
   description: string;
   side: "input" | "output";
-  /**
-   * Another class that includes these tokens already: they are neither summed nor charged again.
-   */
+  /** Another class that includes these tokens already: they are not summed again. */
   within?: string;
-  /** The field of a price for these tokens, per million. Absent where they are not charged. */
-  price?: string;
+  /** The field of a price for these tokens, per million. */
+  price: string;
   /**
    * The price field that applies where `price` is absent from a price; itself earlier in the table.
    */
   priceElse?: string;
+  /** What a request must contain or ask for to cause such tokens. Absent: any request can. */
+  causedBy?: "media" | "hourCache" | "tools" | "audioOutput" | "imageOutput";
   /** The place in an hourly counter's values. Stored: append only, and never reuse one. */
   position: number;
-  /**
-   * Whether any reader of usage reports it, which makes it part of schemas, CSV, forms and metrics.
-   */
-  active: boolean;
+  /** Whether an entry has the field even when it is zero, and the console's form a column. */
+  always: boolean;
 }
 
 /**
  * Every class of tokens that a provider may count separately, in the order in which people read
  * them. Adding one takes a row here, and a line where usage is read. Classes do not overlap, except
- * those that have `within`. Positions 0, 6 and 7 of an hourly counter are a count and two amounts.
+ * those that have `within`. Positions 0, 6, 7, 16 and 17 of an hourly counter are a count and
+ * amounts.
  */
 export const tokenClasses = [
   {
@@ -43,7 +42,7 @@ export const tokenClasses = [
     side: "input",
     price: "input",
     position: 1,
-    active: true,
+    always: true,
   },
   {
     name: "cachedInput",
@@ -55,7 +54,7 @@ export const tokenClasses = [
     price: "cachedInput",
     priceElse: "input",
     position: 2,
-    active: true,
+    always: true,
   },
   {
     name: "cacheWrite",
@@ -67,7 +66,7 @@ export const tokenClasses = [
     price: "cacheWrite",
     priceElse: "input",
     position: 3,
-    active: true,
+    always: true,
   },
   {
     name: "cacheWriteHour",
@@ -78,8 +77,9 @@ export const tokenClasses = [
     side: "input",
     price: "cacheWriteHour",
     priceElse: "cacheWrite",
+    causedBy: "hourCache",
     position: 8,
-    active: false,
+    always: false,
   },
   {
     name: "audioInput",
@@ -90,8 +90,9 @@ export const tokenClasses = [
     side: "input",
     price: "audioInput",
     priceElse: "input",
+    causedBy: "media",
     position: 9,
-    active: false,
+    always: false,
   },
   {
     name: "imageInput",
@@ -102,8 +103,48 @@ export const tokenClasses = [
     side: "input",
     price: "imageInput",
     priceElse: "input",
+    causedBy: "media",
     position: 10,
-    active: false,
+    always: false,
+  },
+  {
+    name: "cachedAudioInput",
+    field: "cachedAudioInputTokens",
+    metric: "cached_audio_input",
+    label: "Cached audio input",
+    description: "Audio tokens of the prompt that were read from the provider's cache.",
+    side: "input",
+    price: "cachedAudioInput",
+    priceElse: "cachedInput",
+    causedBy: "media",
+    position: 13,
+    always: false,
+  },
+  {
+    name: "cachedImageInput",
+    field: "cachedImageInputTokens",
+    metric: "cached_image_input",
+    label: "Cached image input",
+    description: "Image tokens of the prompt that were read from the provider's cache.",
+    side: "input",
+    price: "cachedImageInput",
+    priceElse: "cachedInput",
+    causedBy: "media",
+    position: 14,
+    always: false,
+  },
+  {
+    name: "citation",
+    field: "citationTokens",
+    metric: "citation",
+    label: "Citation",
+    description: "Tokens of sources that the provider read to answer.",
+    side: "input",
+    price: "citation",
+    priceElse: "input",
+    causedBy: "tools",
+    position: 15,
+    always: false,
   },
   {
     name: "output",
@@ -114,7 +155,7 @@ export const tokenClasses = [
     side: "output",
     price: "output",
     position: 4,
-    active: true,
+    always: true,
   },
   {
     name: "audioOutput",
@@ -125,8 +166,9 @@ export const tokenClasses = [
     side: "output",
     price: "audioOutput",
     priceElse: "output",
+    causedBy: "audioOutput",
     position: 11,
-    active: false,
+    always: false,
   },
   {
     name: "imageOutput",
@@ -137,19 +179,22 @@ export const tokenClasses = [
     side: "output",
     price: "imageOutput",
     priceElse: "output",
+    causedBy: "imageOutput",
     position: 12,
-    active: false,
+    always: false,
   },
   {
     name: "reasoning",
     field: "reasoningTokens",
     metric: "reasoning",
     label: "Reasoning",
-    description: "Reasoning tokens: part of `output`, and charged with it.",
+    description: "Reasoning tokens: part of `output`, at a price of their own where they have one.",
     side: "output",
     within: "output",
+    price: "reasoningOutput",
+    priceElse: "output",
     position: 5,
-    active: true,
+    always: true,
   },
 ] as const satisfies readonly TokenClassRow[];
 
@@ -158,36 +203,33 @@ type Row = (typeof tokenClasses)[number];
 /** The name of a token class. */
 export type TokenClass = Row["name"];
 /** The name of a price field. */
-export type PriceField = Extract<Row, { price: string }>["price"];
+export type PriceField = Row["price"];
 /** Price fields that every price has. */
-export type RequiredPriceField = Exclude<
-  Extract<Row, { price: string }>,
-  { priceElse: string }
->["price"];
+export type RequiredPriceField = Exclude<Row, { priceElse: string }>["price"];
+/** A price field that a price may omit. */
+export type OptionalPriceField = Exclude<PriceField, RequiredPriceField>;
+/** What a request must contain or ask for to cause tokens of some classes. */
+export type TokenCause = Extract<Row, { causedBy: string }>["causedBy"];
 /** Token counts of each class. */
 export type TokenCounts = Record<TokenClass, number>;
 
-type ActiveField = Extract<Row, { active: true }>["field"];
-/** Token counts as an entry stores them. Inactive classes appear only where there were any. */
+type AlwaysField = Extract<Row, { always: true }>["field"];
+/** Token counts as an entry stores them. Some classes appear only where there were any. */
 export type StoredTokens =
-  & Record<ActiveField, number>
-  & { [Field in Exclude<Row["field"], ActiveField>]?: number };
+  & Record<AlwaysField, number>
+  & { [Field in Exclude<Row["field"], AlwaysField>]?: number };
 
 // Rows as the general type: some properties are missing in some rows.
-const rows: readonly (TokenClassRow & Pick<Row, "name" | "field">)[] = tokenClasses;
+const rows: readonly (TokenClassRow & Pick<Row, "name" | "field" | "price">)[] = tokenClasses;
 
-/** The classes that readers of usage report now. */
-export const activeClasses = rows.filter(({ active }) => active);
+/** Every class, as rows of the general type. */
+export const tokenClassRows = rows;
 /** The classes that add up to all tokens: those that no other class includes. */
 const countedClasses = rows.filter(({ within }) => within === undefined);
-/** The classes that have a price of their own. */
-export const pricedClasses = rows.flatMap((row) =>
-  row.price === undefined ? [] : [{ ...row, price: row.price as PriceField }]
-);
 
 const noTokens = Object.fromEntries(rows.map(({ name }) => [name, 0])) as TokenCounts;
 const noStoredTokens = Object.fromEntries(
-  activeClasses.map(({ field }) => [field, 0]),
+  rows.flatMap(({ always, field }) => (always ? [[field, 0]] : [])),
 ) as StoredTokens;
 const inputClasses = countedClasses.filter(({ side }) => side === "input");
 const outputClasses = countedClasses.filter(({ side }) => side === "output");
@@ -250,52 +292,35 @@ export function storedTotal(stored: Partial<StoredTokens>, side?: TokenClassRow[
   return sum;
 }
 
-/** Builds one value for each active class, by its field in an entry: for schemas and examples. */
-export function mapTokenFields<T>(make: (row: TokenClassRow) => T): Record<ActiveField, T> {
-  return Object.fromEntries(activeClasses.map((row) => [row.field, make(row)])) as Record<
-    ActiveField,
-    T
-  >;
+/** Builds one value for each class, by its field in an entry: for schemas and examples. */
+export function mapTokenFields<T>(make: (row: TokenClassRow) => T): Record<Row["field"], T> {
+  return Object.fromEntries(rows.map((row) => [row.field, make(row)])) as Record<Row["field"], T>;
 }
 
-/** Builds one value for each active class, by its name: for schemas and sums. */
-export function mapTokenNames<T>(make: (row: TokenClassRow) => T): Record<ActiveClass, T> {
-  return Object.fromEntries(activeClasses.map((row) => [row.name, make(row)])) as Record<
-    ActiveClass,
-    T
-  >;
+/** Builds one value for each class, by its name: for schemas and sums. */
+export function mapTokenNames<T>(make: (row: TokenClassRow) => T): Record<TokenClass, T> {
+  return Object.fromEntries(rows.map((row) => [row.name, make(row)])) as Record<TokenClass, T>;
 }
 
-type ActiveClass = Extract<Row, { active: true }>["name"];
-
-/** A price field of an active class. */
-export type ActivePriceField = Extract<Extract<Row, { price: string }>, { active: true }>["price"];
-/** A price field of an active class that a price may omit. */
-export type OptionalPriceField = Exclude<ActivePriceField, RequiredPriceField>;
-
-type PricedRow<Field> = TokenClassRow & { price: Field };
-
-/**
- * Builds one value for each price field of an active class: for columns of a form and descriptions.
- */
+/** Builds one value for each price field: for schemas. */
 export function mapPriceFields<T>(
-  make: (row: PricedRow<ActivePriceField>) => T,
-): Record<ActivePriceField, T> {
-  const active = pricedClasses.filter((row) => row.active) as PricedRow<ActivePriceField>[];
-  return Object.fromEntries(active.map((row) => [row.price, make(row)])) as Record<
-    ActivePriceField,
-    T
-  >;
+  make: (row: TokenClassRow & { price: PriceField }) => T,
+): Record<PriceField, T> {
+  return Object.fromEntries(rows.map((row) => [row.price, make(row)])) as Record<PriceField, T>;
 }
 
-/** The same for fields that a price may omit. */
-export function mapOptionalPriceFields<T>(
-  make: (row: PricedRow<ActivePriceField>) => T,
-): Record<OptionalPriceField, T> {
-  const required = rows.flatMap(({ price, priceElse }) => (price && !priceElse ? [price] : []));
-  const all = Object.entries(mapPriceFields(make));
-  return Object.fromEntries(all.filter(([field]) => !required.includes(field))) as Record<
-    OptionalPriceField,
+/** A price field of a class that every entry has. */
+export type CommonPriceField = Extract<Row, { always: true }>["price"];
+
+/** Builds one value for each price field of a class that every entry has: for the price form. */
+export function mapCommonPrices<T>(
+  make: (row: TokenClassRow & { price: CommonPriceField }) => T,
+): Record<CommonPriceField, T> {
+  const common = rows.filter(({ always }) => always) as (TokenClassRow & {
+    price: CommonPriceField;
+  })[];
+  return Object.fromEntries(common.map((row) => [row.price, make(row)])) as Record<
+    CommonPriceField,
     T
   >;
 }

@@ -1,5 +1,6 @@
 import type { RunningCalls } from "../inference/running.ts";
 import type { Deps } from "../deps.ts";
+import type { Prices } from "../pricing/terms.ts";
 import type { MoneyRecorder } from "../ledger/record.ts";
 import type { ProjectAdmin } from "../projects/admin.ts";
 import type { CommitWithEvents } from "../projects/commit_with_events.ts";
@@ -21,4 +22,5 @@ export interface ConsoleDeps {
   redelivery: Redelivery;
   dispatcher: Pick<Dispatcher, "stateOf">;
   sessions: ConsoleSessions;
+  prices: Prices;
 }

@@ -1,6 +1,7 @@
 import { type Amount, formatAmount } from "../base/money.ts";
 import { tokenCounts } from "../base/token_classes.ts";
-import { modelTerms, usageCost } from "../pricing/price.ts";
+import { costOfUse, useOfTokens } from "../pricing/price.ts";
+import type { Prices } from "../pricing/terms.ts";
 import { canonicalJson } from "../base/json.ts";
 import type { Pricing } from "../projects/price_schema.ts";
 import type { Project } from "../projects/schema.ts";
@@ -30,13 +31,22 @@ const wellKnown = ["gpt-5", "gpt-4o-mini", "claude-sonnet-4-5", "gemini-2.5-flas
  * Computes what a sample request costs before and after a change of prices, starting with the
  * requested model.
  */
-export function effectsOf(project: Project, pricing: Pricing, sample: Sample): PriceEffects {
+export function effectsOf(
+  { prices, at }: { prices: Prices; at: number },
+  { project, pricing, sample }: { project: Project; pricing: Pricing; sample: Sample },
+): PriceEffects {
   const changed = { ...project, pricing };
   const catalogue = catalogueEffect(project, pricing);
   const own = [
     ...(sample.model === "" ? [] : [sample.model]),
     ...changedModels(project.pricing, pricing),
   ];
+  /** Uses the same functions that charge. */
+  const costOf = (project: Project, { model, prompt, cached, output }: Sample): Amount | null => {
+    const terms = prices.terms(project, model, at);
+    const counts = tokenCounts({ uncachedInput: prompt - cached, cachedInput: cached, output });
+    return terms && costOfUse(terms.price, useOfTokens(counts));
+  };
   const effectOf = (model: string): PriceEffect => {
     const now = costOf(project, { ...sample, model });
     const then = costOf(changed, { ...sample, model });
@@ -44,7 +54,7 @@ export function effectsOf(project: Project, pricing: Pricing, sample: Sample): P
   };
   const others = catalogue === null ? [] : wellKnown
     .filter((model) => ![project.pricing, pricing].some(({ models }) => model in models))
-    .filter((model) => modelTerms(project, model) ?? modelTerms(changed, model));
+    .filter((model) => prices.terms(project, model, at) ?? prices.terms(changed, model, at));
   const models = new Set([...[...new Set(own)].slice(0, modelsShownMax), ...others]);
   return { models: [...models].map(effectOf), catalogue };
 }
@@ -76,14 +86,6 @@ function catalogueEffect(project: Project, after: Pricing): string | null {
   return says(
     after.models["*"] === undefined ? "is no longer served" : "is then charged at the price of “*”",
   );
-}
-
-/** Uses the same functions that charge. */
-function costOf(project: Project, { model, prompt, cached, output }: Sample): Amount | null {
-  const terms = modelTerms(project, model);
-  if (!terms) return null;
-  const usage = tokenCounts({ uncachedInput: prompt - cached, cachedInput: cached, output });
-  return usageCost(terms.price, usage, output > 0);
 }
 
 function changeOf(now: bigint, then: bigint): string {

@@ -1,11 +1,11 @@
-import { type ActivePriceField, mapPriceFields } from "../base/token_classes.ts";
+import { type CommonPriceField, mapCommonPrices } from "../base/token_classes.ts";
 import { badRequest } from "../base/errors.ts";
 import type { Pricing } from "../projects/price_schema.ts";
 import type { Project } from "../projects/schema.ts";
 import { decimalText, integerText, submittedText } from "./fields.ts";
 
 /** The fields of one model. */
-export interface ModelRow extends Record<ActivePriceField, string> {
+export interface ModelRow extends Record<CommonPriceField, string> {
   /** Its name when the form was opened: settings that the form does not show are kept. */
   was: string;
   name: string;
@@ -25,7 +25,7 @@ const emptyRows = 3;
 /** Projects with more models are edited by the API. */
 export const modelsMax = 200;
 
-const noModel: ModelRow = { was: "", name: "", ...mapPriceFields(() => ""), maxOutputTokens: "" };
+const noModel: ModelRow = { was: "", name: "", ...mapCommonPrices(() => ""), maxOutputTokens: "" };
 const columns = Object.keys(noModel);
 
 /** Returns the name of a form field, for the row at a position. */
@@ -40,7 +40,7 @@ export function priceFormOf({ pricing }: Project): PriceForm {
     ...noModel,
     was: name,
     name,
-    ...mapPriceFields((row) => price[row.price] ?? ""),
+    ...mapCommonPrices((row) => price[row.price] ?? ""),
     maxOutputTokens: String(price.maxOutputTokens ?? ""),
   }));
   const added = Array.from({ length: emptyRows }, () => noModel);
@@ -86,6 +86,7 @@ export function pricingOf(form: URLSearchParams, before: Pricing): Record<string
   return {
     catalogue,
     markupPercent: decimalText(form, "markupPercent") ?? "0",
+    priceFrom: before.priceFrom,
     requestFee: decimalText(form, "requestFee") ?? "0",
     models: Object.fromEntries([...named, ...unseen]),
   };
@@ -100,7 +101,7 @@ function priceOf(form: URLSearchParams, at: number, kept: object): Record<string
   const most = integerText(form, fieldName(at, "maxOutputTokens"), "Max. output");
   const fields = {
     ...kept,
-    ...mapPriceFields(({ price }) => decimalText(form, fieldName(at, price)) ?? undefined),
+    ...mapCommonPrices(({ price }) => decimalText(form, fieldName(at, price)) ?? undefined),
     maxOutputTokens: most ?? undefined,
   };
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));

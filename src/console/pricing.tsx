@@ -1,7 +1,6 @@
 /** @jsxImportSource @hono/hono/jsx */
-import { mapPriceFields } from "../base/token_classes.ts";
+import { mapCommonPrices } from "../base/token_classes.ts";
 import { parseWith } from "../base/request.ts";
-import { catalogueDate } from "../pricing/catalogue.ts";
 import { pricingSchema } from "../projects/price_schema.ts";
 import type { Project } from "../projects/schema.ts";
 import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
@@ -32,11 +31,15 @@ type SampleText = (name: string) => string;
 
 /** The project's prices; a change shows its effect on a sample request before it is saved. */
 export function pricingPages(guard: ConsoleGuard, services: ConsoleDeps) {
-  const page = (visit: ProjectVisit, view: Omit<PricingView, "visit">) =>
-    visit.page("Pricing", <Pricing visit={visit} {...view} />, {
-      section,
-      problem: view.problem,
-    });
+  const page = (visit: ProjectVisit, view: Omit<PricingView, "visit" | "date">) =>
+    visit.page(
+      "Pricing",
+      <Pricing visit={visit} date={services.prices.catalogueDate} {...view} />,
+      {
+        section,
+        problem: view.problem,
+      },
+    );
 
   return {
     show: guard.project((visit) => {
@@ -61,7 +64,11 @@ export function pricingPages(guard: ConsoleGuard, services: ConsoleDeps) {
           if (form.get("action") !== "effect") {
             return page(visit, { ...again, seen: form.get("seen") ?? "", problem: null });
           }
-          const effects = effectsOf(visit.project, parsed, sample);
+          const effects = effectsOf({ prices: services.prices, at: services.deps.clock.now() }, {
+            project: visit.project,
+            pricing: parsed,
+            sample,
+          });
           return visit.page(
             "Save these prices?",
             <ConfirmSave {...{ visit, form, sample, effects }} />,
@@ -87,6 +94,8 @@ function usualSample(model: string): SampleText {
 }
 
 interface PricingView {
+  /** The catalogue's. */
+  date: string;
   visit: ProjectVisit;
   form: PriceForm;
   sample: SampleText;
@@ -94,7 +103,7 @@ interface PricingView {
   problem: string | null;
 }
 
-function Pricing({ visit: { project, here }, form, sample, seen, problem }: PricingView) {
+function Pricing({ visit: { project, here }, form, sample, seen, problem, date }: PricingView) {
   const currency = project.currency.toUpperCase();
   const isDollars = project.currency === "usd";
   return (
@@ -105,7 +114,7 @@ function Pricing({ visit: { project, here }, form, sample, seen, problem }: Pric
         <FormCheckbox
           name="catalogue"
           on={form.catalogue}
-          label={`Serve every model of the built-in catalogue, at its prices of ${catalogueDate}${
+          label={`Serve every model of the built-in catalogue, at its prices of ${date}${
             isDollars ? "" : " (in projects in USD only)"
           }`}
         />
@@ -142,7 +151,7 @@ function Pricing({ visit: { project, here }, form, sample, seen, problem }: Pric
 
 const columns = [
   ["name", "Model"],
-  ...Object.values(mapPriceFields(({ price, label }) => [price, label] as const)),
+  ...Object.values(mapCommonPrices(({ price, label }) => [price, label] as const)),
   ["maxOutputTokens", "Max. output"],
 ] as const;
 

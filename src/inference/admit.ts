@@ -5,12 +5,14 @@ import type { AccountRef } from "../ledger/account.ts";
 import type { HoldResult } from "../ledger/hold.ts";
 import { viewBalance } from "../ledger/view.ts";
 import { loadTokenizer, withTokenizerMargin } from "../pricing/tokenizer.ts";
+import type { PricedCall } from "../pricing/price.ts";
 import { plausibleUsage } from "../pricing/usage.ts";
 import { requireActive } from "../projects/active.ts";
 import type { AdmittedCall, InferenceCall, InferenceDeps } from "./call.ts";
 import { callStartedEvents } from "./events.ts";
 import { awaitPrevious, runningRow, type StoredResponse } from "./idempotency.ts";
 import { boundByBytes, boundMedia, countPrompt, type PromptMedia } from "./prompt_size.ts";
+import { pricedCall } from "./priced_call.ts";
 import { type CallQuote, type PromptSize, quoteCall } from "./quote.ts";
 import type { Permit } from "./rate_limiter.ts";
 import type { Refusal } from "./refuse.ts";
@@ -61,13 +63,14 @@ async function admitWithPermit(
 ): Promise<Admission> {
   const { format, input, ref, caller: { snapshot: { project } } } = call;
   const media = boundMedia(format, input, call.terms.mediaTokens);
+  const priced = pricedCall(input, call.terms, { hasMedia: media.tokens > 0 });
   const prompt: PromptSize = { bound: boundByBytes(input, media), counted: null, atLeast: 0 };
   for (let previous = call.previous;; previous = await awaitPrevious(services, call)) {
     if (previous?.stored) return { kind: "replayed", stored: previous.stored };
     requireActive(project);
     if (!ref) return unauthorized(project.currency, permit);
     const remains = previous?.remains ?? null;
-    const held = await placeHold(services, { ...call, ref }, { prompt, remains });
+    const held = await placeHold(services, { ...call, ref }, { priced, prompt, remains });
     switch (held.kind) {
       case "marked":
         continue;
@@ -81,7 +84,7 @@ async function admitWithPermit(
         return { kind: "settings_moved" };
       case "held": {
         const rateLimits = [held.rates, permit.rateLimits];
-        const placed = { ...call, ref, permit, rateLimits };
+        const placed = { ...call, ref, permit, rateLimits, priced };
         return {
           kind: "admitted",
           admitted: admit(services, placed, { quote: held.quote, media, prompt }),
@@ -117,14 +120,18 @@ function unauthorized(currency: string, permit: Permit): Admission {
 async function placeHold(
   { holds }: InferenceDeps,
   call: InferenceCall & { ref: AccountRef },
-  { prompt, remains }: { prompt: PromptSize; remains: Uint8Array | null },
+  { priced, prompt, remains }: {
+    priced: PricedCall;
+    prompt: PromptSize;
+    remains: Uint8Array | null;
+  },
 ): Promise<HoldResult<CallQuote>> {
   const { ref, id, idempotency, caller, input, terms } = call;
   return await holds.place<CallQuote>({
     ref,
     id,
     snapshot: caller.snapshot,
-    quote: quoteCall(input, terms, prompt),
+    quote: quoteCall(input, terms, { priced, prompt }),
     events: callStartedEvents(call),
     mark: idempotency && runningRow(idempotency, { ref, holdId: id, remains }),
   });
@@ -142,7 +149,7 @@ async function countInput(
 
 function admit(
   services: InferenceDeps,
-  call: InferenceCall & Pick<AdmittedCall, "ref" | "permit" | "rateLimits">,
+  call: InferenceCall & Pick<AdmittedCall, "ref" | "permit" | "rateLimits" | "priced">,
   { quote, media, prompt }: { quote: CallQuote; media: PromptMedia; prompt: PromptSize },
 ): AdmittedCall {
   const meter = new UsageMeter({

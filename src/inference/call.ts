@@ -7,7 +7,14 @@ import type { AccountRef } from "../ledger/account.ts";
 import { absoluteAmount, type Entry } from "../ledger/entry.ts";
 import type { Holds, RateLimitState } from "../ledger/hold.ts";
 import type { Offers } from "../paywall/offer.ts";
-import { affordableOutput, type ModelTerms, usageCost } from "../pricing/price.ts";
+import {
+  affordableOutput,
+  costOfUse,
+  type Price,
+  type PricedCall,
+  type Used,
+} from "../pricing/price.ts";
+import type { ModelTerms, Prices } from "../pricing/terms.ts";
 import { inputTokensOf, outputTokensOf } from "../base/token_classes.ts";
 import type { TokenUsage } from "../pricing/usage.ts";
 import type { Auth, Caller } from "../projects/auth.ts";
@@ -30,6 +37,7 @@ export interface InferenceDeps {
   holds: Holds;
   running: RunningCalls;
   findUpstream: FindUpstream;
+  prices: Prices;
   emit: EmitEvents;
   rateLimiter: RateLimiter;
   /** Requests that wait for the response under their idempotency key: how many, by the key. */
@@ -69,6 +77,8 @@ export interface AdmittedCall extends InferenceCall {
   permit: Permit;
   /** The state of the rate limits that apply to it. */
   rateLimits: readonly RateLimitState[];
+  /** What its price is bounded by. */
+  priced: PricedCall;
   quote: CallQuote;
   meter: UsageMeter;
   /** Aborts the upstream's call; the reason is the error that the caller gets. */
@@ -87,8 +97,8 @@ export function responseHead(
  * Registers the call as running until the returned function is called: its hold is renewed, and it
  * is aborted when that fails.
  */
-export function watchCall({ running }: InferenceDeps, call: AdmittedCall): () => void {
-  const stop = running.add({
+export function watchCall(services: InferenceDeps, call: AdmittedCall): () => void {
+  const stop = services.running.add({
     ref: call.ref,
     id: call.id,
     requestId: call.requestId,
@@ -98,7 +108,7 @@ export function watchCall({ running }: InferenceDeps, call: AdmittedCall): () =>
       return {
         input: inputTokensOf(usage),
         output: outputTokensOf(usage),
-        cost: callCost(call, usage),
+        cost: billOf(services, call, usage).cost,
       };
     },
     cut: (reason) => call.controller.abort(reason),
@@ -118,9 +128,46 @@ export function startDeadline({ deps }: InferenceDeps, { controller }: AdmittedC
   );
 }
 
-/** Returns what the call costs with this usage. */
-export function callCost({ terms, meter }: AdmittedCall, usage: TokenUsage): Amount {
-  return usageCost(terms.price, usage, meter.producedOutput);
+/** What a call costs, and by which price. */
+export interface CallBill {
+  price: Price;
+  used: Used;
+  cost: Amount;
+  /** What the response costs by its provider's price list; null where that is not known. */
+  upstreamCost: Amount | null;
+}
+
+/** A stated cost of more than this many times the hold is not believed. */
+const statedFactor = 2n;
+
+/** Returns what the call costs with this usage: by the model and the tier that answered. */
+export function billOf(
+  { prices }: Pick<InferenceDeps, "prices">,
+  call: AdmittedCall,
+  usage: TokenUsage,
+): CallBill {
+  const { meter, input, quote, receivedAt: at, caller: { snapshot: { project } } } = call;
+  const { toolCalls, searchContext, serviceTier, statedCost } = meter.extras;
+  const requested = input.model;
+  const served = meter.servedModel ?? requested;
+  const { price, listPrice } = served === requested
+    ? call.terms
+    : prices.servedTerms(project, { requested, served, terms: call.terms, at });
+  const used: Used = {
+    counts: usage,
+    toolCalls,
+    searchContext: searchContext ?? input.extras.searchContext,
+    producedOutput: meter.producedOutput,
+    serviceTier: meter.servedTier ?? serviceTier ?? input.extras.serviceTier,
+    statedCost,
+  };
+  const isStated = price.statedPercent !== null && statedCost !== null;
+  let cost = costOfUse(price, used);
+  if (isStated && cost > statedFactor * quote.amount) {
+    used.statedCost = null;
+    cost = costOfUse(price, used);
+  }
+  return { price, used, cost, upstreamCost: listPrice && costOfUse(listPrice, used) };
 }
 
 /** Whether output may have used up the hold: compares lengths only, and is mostly false. */
@@ -129,11 +176,11 @@ export function mayExceedHold({ meter, quote, input }: AdmittedCall): boolean {
 }
 
 /** Whether our own count says that the output has used up the hold. */
-export async function exceedsHold({ meter, quote, terms }: AdmittedCall): Promise<boolean> {
+export async function exceedsHold({ meter, quote, priced }: AdmittedCall): Promise<boolean> {
   const input = inputTokensOf(await meter.usage());
   const output = await meter.countOutput();
   const spendable = quote.amount;
-  return output >= affordableOutput(terms.price, { spendable, input, choices: 1 });
+  return output >= affordableOutput(priced, { spendable, input, choices: 1 });
 }
 
 /** Returns the ending of a call that failed with this error. */

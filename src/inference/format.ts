@@ -3,6 +3,7 @@ import type { EventSourceMessage } from "eventsource-parser";
 import type { ApiError } from "../base/errors.ts";
 import type { Json, JsonObject } from "../base/json.ts";
 import type { Dialect, MaxTokensField } from "../upstreams/dialect.ts";
+import type { SearchContextSize } from "../pricing/price_level.ts";
 import type { TokenUsage } from "../pricing/usage.ts";
 import type { BalanceNotice } from "./balance_notice.ts";
 import type { LastReport, UsageMeter } from "./usage_meter.ts";
@@ -21,12 +22,28 @@ export interface ModelRequest {
   structured: boolean;
   /** The caller asks for reasoning, which may be hidden. */
   asksReasoning: boolean;
+  extras: RequestExtras;
   /** The field `user`, unchecked. */
   user: unknown;
   /** The body that is passed on to the upstream. */
   body: JsonObject;
   /** Length of the body as received, in bytes. */
   bytes: number;
+}
+
+/** What a request asks for that may have a price of its own. */
+export interface RequestExtras {
+  /** Null where the caller leaves it to the provider. */
+  serviceTier: string | null;
+  /** Kinds of output; null where the caller does not say. */
+  modalities: readonly string[] | null;
+  /** Tools that run at the provider, by name. */
+  hostedTools: readonly string[];
+  /** The caller's bound on their calls. */
+  maxToolCalls: number | null;
+  searchContext: SearchContextSize | null;
+  /** It asks for cache entries that are kept for an hour. */
+  hourCache: boolean;
 }
 
 /** A part of a prompt that is not text: an image, a sound, a file. */
@@ -54,8 +71,15 @@ export interface PaywallMessage {
   url: string;
 }
 
+/** What answered a request, as its response names it; null where it does not. */
+export interface ServedBy {
+  model: string | null;
+  tier: string | null;
+}
+
 /** A complete upstream response. */
 export interface CompleteResponse {
+  served: ServedBy;
   /** All text that the model wrote, for the meter. */
   texts: Iterable<string>;
   usage: Json | undefined;

@@ -3,7 +3,6 @@ import type { Handler, Incoming } from "../base/handler.ts";
 import { chatBodyBytesMax } from "../base/limits.ts";
 import { readIdempotencyKey, readJsonBody } from "../base/request.ts";
 import { findAccount } from "../ledger/authorization.ts";
-import { modelTerms } from "../pricing/price.ts";
 import type { Caller } from "../projects/auth.ts";
 import { endUser, type PathUser } from "../projects/end_user.ts";
 import { modelNotFound, noUpstream } from "../upstreams/errors.ts";
@@ -145,12 +144,12 @@ function readCall(
  * Adds price, upstream and account. Throws 404 for a model without a price, 502 for no upstream.
  */
 async function completeCall(
-  { deps, findUpstream }: InferenceDeps,
+  { deps, findUpstream, prices }: InferenceDeps,
   read: ReadCall,
   previous: PreviousCall | null,
 ): Promise<InferenceCall> {
-  const { caller: { snapshot: { project } }, input: { model }, user, telemetry } = read;
-  const terms = modelTerms(project, model);
+  const { caller: { snapshot: { project } }, input: { model }, user, telemetry, receivedAt } = read;
+  const terms = prices.terms(project, model, receivedAt);
   if (!terms) throw modelNotFound(model);
   telemetry.span?.set({ "farebox.project": project.id, "gen_ai.request.model": model });
   const upstream = await findUpstream(project, model);

@@ -4,9 +4,10 @@ import {
   affordableInput,
   affordableOutput,
   costBound,
-  highestPrices,
-  type ModelTerms,
+  isInputPriced,
+  type PricedCall,
 } from "../pricing/price.ts";
+import type { ModelTerms } from "../pricing/terms.ts";
 import type { ModelRequest } from "./format.ts";
 
 /** The most that a response can cost, and its output bound. */
@@ -50,16 +51,16 @@ function minimumTokens(request: ModelRequest, terms: ModelTerms): number {
 export function quoteCall(
   request: ModelRequest,
   terms: ModelTerms,
-  prompt: PromptSize,
+  { priced, prompt }: { priced: PricedCall; prompt: PromptSize },
 ): (funds: AvailableFunds) => CallQuote | CountFirst | null {
   const wanted = wantedTokens(request, terms);
   const minimum = minimumTokens(request, terms);
   const input = prompt.counted ?? prompt.bound;
   const capFor = (spendable: Amount, tokens = input) =>
-    affordableOutput(terms.price, { spendable, input: tokens, choices: request.choices });
+    affordableOutput(priced, { spendable, input: tokens, choices: request.choices });
   const inputFor = (spendable: Amount) =>
-    affordableInput(terms.price, { spendable, output: minimum, choices: request.choices });
-  const holdFor = (cap: number) => costBound(terms.price, { input, output: cap * request.choices });
+    affordableInput(priced, { spendable, output: minimum, choices: request.choices });
+  const holdFor = (cap: number) => costBound(priced, { input, output: cap * request.choices });
   return ({ available, balanceOnly, withoutOwnHolds, balance }) => {
     const affordable = capFor(available);
     if (affordable >= wanted) {
@@ -71,7 +72,7 @@ export function quoteCall(
         balance,
       };
     }
-    if (prompt.counted === null && highestPrices(terms.price).input > 0n) {
+    if (prompt.counted === null && isInputPriced(priced)) {
       // Counting is pointless when even the lower bound of the prompt cannot be paid.
       return capFor(withoutOwnHolds, prompt.atLeast) < minimum
         ? null

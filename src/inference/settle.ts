@@ -4,11 +4,18 @@ import { holdLifetimeMs } from "../base/limits.ts";
 import { formatAmount } from "../base/money.ts";
 import type { Deps } from "../deps.ts";
 import type { AccountTx } from "../ledger/account_tx.ts";
+import type { EntryUsage } from "../ledger/entry.ts";
 import type { Settlement, SettleResult } from "../ledger/hold.ts";
 import { countFailureHourly } from "../summaries/hourly_counters.ts";
-import { type AdmittedCall, callCost, failedEnding, type InferenceDeps } from "./call.ts";
+import {
+  type AdmittedCall,
+  billOf,
+  type CallBill,
+  failedEnding,
+  type InferenceDeps,
+} from "./call.ts";
 import { callEndedEvent, type CallEnding, userTrigger } from "./events.ts";
-import { describePrice } from "../pricing/price.ts";
+import { recordPrice } from "../pricing/price_record.ts";
 import { removeIdempotencyMark } from "./idempotency.ts";
 import { inputTokensOf, outputTokensOf, storeTokens } from "../base/token_classes.ts";
 import type { TokenUsage } from "../pricing/usage.ts";
@@ -37,11 +44,12 @@ export async function settleCall(
   if (doubtful) {
     services.deps.log("warn", "usage_doubtful", { requestId, chat: id, ...countsOf(doubtful) });
   }
+  const bill = billOf(services, call, usage);
   const settlement: Settlement = {
     ref: call.ref,
     id: call.id,
-    cost: callCost(call, usage),
-    usage: describeUsage(call, usage),
+    cost: bill.cost,
+    usage: recordUsage(call, usage, bill),
     idempotencyKey: call.idempotency?.idempotencyKey ?? null,
     trigger: userTrigger(call.user),
     alongside(tx, entry) {
@@ -91,14 +99,27 @@ function countsOf({ prompt_tokens, completion_tokens }: JsonObject) {
   return { promptTokens: count(prompt_tokens), completionTokens: count(completion_tokens) };
 }
 
-function describeUsage({ input, terms, requestId }: AdmittedCall, usage: TokenUsage) {
-  return {
-    model: input.model,
+function recordUsage(
+  { input: { model }, requestId, meter: { servedModel } }: AdmittedCall,
+  usage: TokenUsage,
+  { price, used, upstreamCost }: CallBill,
+): EntryUsage {
+  const { serviceTier, toolCalls } = used;
+  const recorded: EntryUsage = {
+    model,
     requestId,
     source: usage.source,
     ...storeTokens(usage),
-    price: describePrice(terms.price, inputTokensOf(usage)),
+    price: recordPrice(price, used),
   };
+  if (servedModel !== null && servedModel !== model) recorded.servedModel = servedModel;
+  if (serviceTier !== null) recorded.serviceTier = serviceTier;
+  for (const _ in toolCalls) {
+    recorded.toolCalls = { ...toolCalls };
+    break;
+  }
+  if (upstreamCost !== null) recorded.upstreamCost = formatAmount(upstreamCost);
+  return recorded;
 }
 
 /** Ends a call that produced nothing: no charge, and its idempotency key is free again. */

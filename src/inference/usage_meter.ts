@@ -1,9 +1,16 @@
 import { isObject, type Json, type JsonObject } from "../base/json.ts";
 import { uncountedCharsMax } from "../base/limits.ts";
+import type { ServedBy } from "./format.ts";
 import type { Clock } from "../base/clock.ts";
 import { TimeSlice } from "../base/time_slice.ts";
 import { type CountTokens, loadTokenizer, sliceAt } from "../pricing/tokenizer.ts";
-import { type PlausibleUsage, readUsage, type TokenUsage } from "../pricing/usage.ts";
+import {
+  type PlausibleUsage,
+  readReportedExtras,
+  readUsage,
+  type ReportedExtras,
+  type TokenUsage,
+} from "../pricing/usage.ts";
 import {
   inputTokensOf,
   joinSides,
@@ -20,6 +27,13 @@ interface MeterOptions {
   countInput: (most?: number) => Promise<number>;
   clock: Clock;
 }
+
+const noExtras: ReportedExtras = {
+  toolCalls: {},
+  searchContext: null,
+  serviceTier: null,
+  statedCost: null,
+};
 
 // Some servers report only one choice of several, as llama.cpp does. A provider that reports all of
 // them may still count the same text up to this factor differently from us.
@@ -38,6 +52,14 @@ export class UsageMeter {
   reported: LastReport | null = null;
   /** The last usage that was not plausible, for the log. */
   doubtful: JsonObject | null = null;
+  /** The model that the response names; null where it names none. */
+  servedModel: string | null = null;
+  /** The service tier that the response names. */
+  servedTier: string | null = null;
+  /** What the provider reports besides tokens. */
+  extras: ReportedExtras = noExtras;
+  /** The most reasoning tokens that it reports; null where it does not say. */
+  reasoning: number | null = null;
   readonly #options: MeterOptions;
   #input: Report | null = null;
   #output: Report | null = null;
@@ -49,6 +71,12 @@ export class UsageMeter {
 
   constructor(options: MeterOptions) {
     this.#options = options;
+  }
+
+  /** Adds what a body or a chunk says of the model and the tier that answer. */
+  addServed({ model, tier }: ServedBy): void {
+    if (model !== null) this.servedModel = model;
+    if (tier !== null) this.servedTier = tier;
   }
 
   /** Adds a text that the model wrote. */
@@ -66,7 +94,9 @@ export class UsageMeter {
   addUsage(raw: Json | undefined): void {
     const usage = readUsage(raw, this.#options.plausible);
     if (!usage || !isObject(raw)) return;
-    const { counts, plausible } = usage;
+    const { counts, plausible, reasoning } = usage;
+    this.#addExtras(readReportedExtras(raw));
+    if (reasoning !== null) this.reasoning = Math.max(this.reasoning ?? 0, reasoning);
     if (!plausible.input || !plausible.output) this.doubtful = raw;
     const [prompt, output] = [inputTokensOf(counts), outputTokensOf(counts)];
     this.#input = larger(this.#input, {
@@ -85,6 +115,26 @@ export class UsageMeter {
     if (isInput || isOutput) this.reported = { usage: raw, isWhole: isInput && isOutput };
     this.#isBehind = false;
     if (output > 0) this.producedOutput = true;
+  }
+
+  /** Adds what one report says besides tokens. Of the calls of a tool, the highest count holds. */
+  #addExtras({ toolCalls, searchContext, serviceTier, statedCost }: ReportedExtras): void {
+    const before = this.extras;
+    const isNew = searchContext ?? serviceTier ?? statedCost ?? null;
+    const names = Object.keys(toolCalls);
+    if (isNew === null && names.length === 0) return;
+    const highest = { ...before.toolCalls };
+    for (const name of names) {
+      highest[name] = Math.max(highest[name] ?? 0, toolCalls[name] ?? 0);
+    }
+    this.extras = {
+      toolCalls: highest,
+      searchContext: searchContext ?? before.searchContext,
+      serviceTier: serviceTier ?? before.serviceTier,
+      statedCost: statedCost !== null && statedCost > (before.statedCost ?? 0n)
+        ? statedCost
+        : before.statedCost,
+    };
   }
 
   /** Whether the output has certainly no more tokens than this: a token takes a byte at least. */

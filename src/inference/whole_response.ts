@@ -93,6 +93,7 @@ async function receive(
       apiKey,
     });
     for (const text of complete.texts) meter.addText(text);
+    meter.addServed(complete.served);
     meter.addUsage(complete.usage);
     const usage = await meter.usage();
     return { complete, usage, notice: await createBalanceNotice(services, call) };

@@ -1,4 +1,4 @@
-import { activeClasses } from "../base/token_classes.ts";
+import { tokenClassRows } from "../base/token_classes.ts";
 import { badCursor, badRequest } from "../base/errors.ts";
 import { isId } from "../base/ids.ts";
 import { csvLine, csvRecord } from "../base/csv.ts";
@@ -12,7 +12,7 @@ import type { JsonObject } from "../base/json.ts";
 import { allConnectionsPrefix, connectionsPrefix, ownEntriesPrefix } from "../store/keys.ts";
 import { listByTime, type Listing, type ListingPage, type ListingQuery } from "../store/listing.ts";
 import { listAfter } from "../store/scan.ts";
-import { toActivity } from "./view.ts";
+import { activityRecord } from "./view.ts";
 
 /** One page of a user's entries, newest first, and where the next page starts. */
 export interface ActivityPage {
@@ -102,7 +102,11 @@ const columns: readonly EntryColumn[] = [
   column("usage.model", "model"),
   column("usage.requestId", null),
   column("usage.source", null),
-  ...activeClasses.map(({ field }) => column(`usage.${field}`, null)),
+  ...tokenClassRows.map(({ field }) => column(`usage.${field}`, null)),
+  column("usage.servedModel", null),
+  column("usage.serviceTier", null),
+  column("usage.upstreamCost", null),
+  column("usage.margin", null),
   column("metadata"),
 ];
 
@@ -114,7 +118,7 @@ const userColumns = columns.filter(({ userHeader }) => userHeader !== null);
 /** A user's entries as CSV (RFC 4180), with a header line. */
 export function entriesToCsv(entries: readonly Entry[], currency: string): string {
   const fields = userColumns.map(({ field }) => field);
-  const rows = entries.map((entry) => csvRecord({ ...toActivity(entry, currency) }, fields));
+  const rows = entries.map((entry) => csvRecord(activityRecord(entry, currency), fields));
   return [csvLine(userColumns.map(({ userHeader }) => userHeader)), ...rows].join("");
 }
 
@@ -136,7 +140,7 @@ function listOfOwner(
   const read = ({ value }: Row) => {
     const entry = value && decodeEntry(value);
     if (!entry || (entry.projectId ?? id) !== id) return null;
-    const record: JsonObject = { ...toActivity(entry, currency), wallet };
+    const record: JsonObject = { ...activityRecord(entry, currency), wallet };
     return { createdAt: entry.createdAt, record };
   };
   return listByTime(kv, { prefix: ownEntriesPrefix(owner), kind: "act", read }, query);

@@ -10,7 +10,15 @@ export interface EntryUsage extends StoredTokens {
   /** Who counted the tokens: the upstream, or Farebox. */
   source: "provider" | "estimated";
   /** The prices used: decimal strings, per million tokens and per request. */
-  price: Record<string, string>;
+  price: Readonly<Record<string, string>>;
+  /** The model that answered, where it is another than the one requested. */
+  servedModel?: string;
+  /** The service tier that served it, or else that was requested. */
+  serviceTier?: string;
+  /** Calls of tools that ran at the provider, by the tool's name. */
+  toolCalls?: Readonly<Record<string, number>>;
+  /** What it costs by the provider's price list, as a decimal string; absent where unknown. */
+  upstreamCost?: string;
 }
 
 /** One immutable movement of one account. Amounts are decimal strings in currency units. */

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { type StoredTokens, tokenClassRows } from "../base/token_classes.ts";
 import { userField } from "../base/fields.ts";
 import { isObject, type JsonObject } from "../base/json.ts";
 import { utf8Length } from "../base/utf8.ts";
@@ -35,6 +36,20 @@ const metadataSchema = z.custom<JsonObject>(isObject, { error: "must be a JSON o
     description: `Your own references: at most ${metadataBytesMax / 1024} KiB as JSON.`,
     override: { type: "object", maxProperties: metadataKeysMax },
   });
+
+/** Schemas of an entry's token counts; some are present only where there were such tokens. */
+export function tokenFieldSchemas(
+  make: (description: string) => z.ZodInt,
+): TokenFieldSchemas {
+  return Object.fromEntries(tokenClassRows.map(({ field, description, always }) => {
+    const schema = make(description);
+    return [field, always ? schema : schema.optional()];
+  })) as TokenFieldSchemas;
+}
+type TokenFieldSchemas = {
+  [Field in keyof StoredTokens]-?: undefined extends StoredTokens[Field] ? z.ZodOptional<z.ZodInt>
+    : z.ZodInt;
+};
 
 const decimal = z.string().regex(/^-?\d{1,40}(\.\d{1,9})?$/);
 

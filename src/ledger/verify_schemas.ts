@@ -1,6 +1,6 @@
 import { entryKindNames } from "../base/entry_kinds.ts";
 import { z } from "zod";
-import { mapPriceFields, mapTokenFields } from "../base/token_classes.ts";
+import { tokenFieldSchemas } from "./schema.ts";
 import { fromBytes, isObject, type JsonObject } from "../base/json.ts";
 import { userIdUnitsMax } from "../base/limits.ts";
 import { type Amount, fromDecimal } from "../base/money.ts";
@@ -19,19 +19,19 @@ const decimal = z.string().regex(/^-?\d{1,36}(\.\d{1,9})?$/);
 const units = z.string().regex(/^-?\d{1,45}$/);
 const tokens = z.int().min(0);
 
-const priceSchema = z.object({
-  ...mapPriceFields(() => decimal),
-  markupPercent: decimal,
-  requestFee: decimal,
-});
+const priceSchema = z.record(z.string().max(128), z.string().regex(/^-?\d{1,36}(\.\d{1,12})?$/))
+  .refine((price) => ["input", "output", "markupPercent", "requestFee"].every((f) => f in price));
 
-const tokenFields = mapTokenFields(() => tokens);
 const usageSchema = z.object({
   model: z.string(),
   requestId: z.string(),
   source: z.enum(["provider", "estimated"]),
-  ...tokenFields,
+  ...tokenFieldSchemas(() => tokens),
   price: priceSchema,
+  servedModel: z.string().optional(),
+  serviceTier: z.string().optional(),
+  toolCalls: z.record(z.string(), tokens).optional(),
+  upstreamCost: decimal.optional(),
 });
 
 /** The link from an entry to the previous one. */

@@ -1,6 +1,6 @@
 import { entryKindNames } from "../base/entry_kinds.ts";
 import { z } from "zod";
-import { mapTokenFields } from "../base/token_classes.ts";
+import type { JsonObject } from "../base/json.ts";
 import { currency, decimal, idOf, metadata, nextCursor, time, userId } from "../base/fields.ts";
 import {
   type Amount,
@@ -11,7 +11,8 @@ import {
   toAmount,
 } from "../base/money.ts";
 import { type Account, availableIn } from "./account.ts";
-import { absoluteAmount, type Entry } from "./entry.ts";
+import { absoluteAmount, type Entry, type EntryUsage } from "./entry.ts";
+import { tokenFieldSchemas } from "./schema.ts";
 
 /** A balance as every response about money shows it. */
 export const balanceFields = {
@@ -74,7 +75,7 @@ export const balanceSchema = z.object({ user: userId, currency, ...balanceFields
 export type Balance = z.output<typeof balanceSchema>;
 
 const tokens = z.int().min(0);
-const tokenFields = mapTokenFields(({ description }) => tokens.meta({ description }));
+const tokenFields = tokenFieldSchemas((description) => tokens.meta({ description }));
 const usageSchema = z.object({
   model: z.string(),
   requestId: z.string().meta({ description: "The `X-Request-Id` of the response." }),
@@ -84,6 +85,21 @@ const usageSchema = z.object({
   ...tokenFields,
   price: z.record(z.string(), z.string()).meta({
     description: "The prices used: decimal strings, per million tokens and per request.",
+  }),
+  servedModel: z.string().optional().meta({
+    description: "The model that answered, where it is another than the one requested.",
+  }),
+  serviceTier: z.string().optional().meta({
+    description: "The service tier that served it, or else that was requested.",
+  }),
+  toolCalls: z.record(z.string(), z.int().min(0)).optional().meta({
+    description: "Calls of tools that ran at the provider, by the tool's name.",
+  }),
+  upstreamCost: decimal.optional().meta({
+    description: "What the response costs by the provider's price list; absent where unknown.",
+  }),
+  margin: decimal.optional().meta({
+    description: "What was charged, less `upstreamCost`; absent where that is unknown.",
   }),
 }).meta({ id: "Usage" });
 
@@ -175,7 +191,24 @@ export function toActivity(entry: Entry, currency: string): Activity {
     createdAt: new Date(entry.createdAt).toISOString(),
     idempotencyKey: entry.idempotencyKey,
     metadata: entry.metadata,
-    usage: entry.usage && { ...entry.usage },
+    usage: entry.usage && viewUsage(entry, entry.usage),
     refundedActivityId: entry.refundedActivityId,
   };
+}
+
+function viewUsage(entry: Entry, usage: EntryUsage): NonNullable<Activity["usage"]> {
+  const { upstreamCost } = usage;
+  if (upstreamCost === undefined) return { ...usage };
+  const charged = fromDecimal(absoluteAmount(entry));
+  return { ...usage, margin: formatAmount(charged - fromDecimal(upstreamCost)) };
+}
+
+/** The same as a JSON object, for exports and CSV. */
+export function activityRecord(entry: Entry, currency: string): JsonObject {
+  const { usage, ...activity } = toActivity(entry, currency);
+  if (!usage) return { ...activity, usage };
+  const present = Object.entries(usage).flatMap(([name, value]) =>
+    value === undefined ? [] : [[name, value] as const]
+  );
+  return { ...activity, usage: Object.fromEntries(present) };
 }

@@ -1,5 +1,5 @@
 import { type EntryKind, entryKindNames } from "../base/entry_kinds.ts";
-import { activeClasses, type StoredTokens } from "../base/token_classes.ts";
+import { type StoredTokens, tokenClassRows } from "../base/token_classes.ts";
 import type { MetricCounter, MetricsRegistry } from "./registry.ts";
 
 /** The part of an entry that is counted; amounts are decimal strings. */
@@ -31,7 +31,7 @@ export function createEntryMetrics(
     name: "farebox_tokens_total",
     help: "Tokens charged, by class; reasoning is inside output as well",
     label: "class",
-    values: activeClasses.map(({ metric }) => metric),
+    values: tokenClassRows.map(({ metric }) => metric),
   });
   const known = new Map<string, Record<string, MetricCounter>>();
 
@@ -55,6 +55,9 @@ export function createEntryMetrics(
     if (entry.kind === "expired") holdExpired.add();
     const { usage } = entry;
     if (!usage) return;
-    for (const { metric, field } of activeClasses) tokens[metric]?.add(usage[field] ?? 0);
+    for (const { metric, field } of tokenClassRows) {
+      const count = usage[field] ?? 0;
+      if (count > 0) tokens[metric]?.add(count);
+    }
   };
 }

@@ -1,69 +1,137 @@
-import type { PriceField, RequiredPriceField } from "../base/token_classes.ts";
-import { calcPrice, type ModelPrice, type TieredPrices } from "@pydantic/genai-prices";
-import { parseAmount } from "../base/money.ts";
-
-/**
- * Prices by field, in 1e-9 currency units per million tokens. A class whose field is absent costs
- * the price that its row of the table names instead.
- */
-export type TokenPrices =
-  & Record<RequiredPriceField, bigint>
-  & { [Field in Exclude<PriceField, RequiredPriceField>]?: bigint };
+import {
+  findProvider,
+  type MatchLogic,
+  type ModelInfo,
+  type Provider,
+} from "@pydantic/genai-prices";
+import type { ListPrice } from "../projects/price_schema.ts";
+import { listPriceOf } from "./catalogue_entry.ts";
 
 /** When the catalogue's package was published; prices may have changed since. */
-export const catalogueDate = "2026-09-23";
+export const packageDate = "2026-09-23";
 
-/**
- * Prices in US dollars from `@pydantic/genai-prices`, all tiers. Null when the model is unknown,
- * has no price for input or output, or charges for more than text tokens: an absent price is never
- * free.
- */
-export function cataloguePrice(model: string): { above: number; rates: TokenPrices }[] | null {
-  const found = lookUp(model);
-  if (!found || searches.test(model) || extras.some((extra) => extra in found)) return null;
-  const starts = new Set([-1]);
-  for (const price of Object.values(found)) {
-    if (typeof price === "object") price.tiers.forEach(({ start }) => starts.add(start));
-  }
-  const tiers = [...starts].sort((a, b) => a - b).map((above) => ({
-    above,
-    rates: at(found, above),
-  }));
-  const whole = tiers.flatMap(({ above, rates }) => (rates ? [{ above, rates }] : []));
-  return whole.length === tiers.length ? whole : null;
+/** The list prices of one provider, by the exact ids of its models. */
+export type ProviderPrices = ReadonlyMap<string, ListPrice>;
+
+/** List prices of the providers, in US dollars. */
+export interface Catalogue {
+  /** The day of the newest prices in it. */
+  readonly date: string;
+  /** Changes when prices do. */
+  readonly version: number;
+  /**
+   * The list price of a model at a time, in milliseconds since 1970. With a null provider, a
+   * maker's own price of its model, or OpenRouter's of a `maker/model`. Null when the model is
+   * unknown, has no price for input or output, or has prices that no report of usage covers: an
+   * absent price is never free.
+   */
+  find(provider: string | null, model: string, at: number): ListPrice | null;
+  /** Puts refreshed prices, by provider, in front of the package's. */
+  replace(prices: ReadonlyMap<string, ProviderPrices>, date: string): void;
 }
 
-/** These models search for each response, at a fee that the catalogue often lacks. */
-const searches = /-search\b/;
-/** Charges that a response may cause without being asked for, as image output is. */
-const extras = ["output_image_mtok", "requests_kcount"];
+/** Companies that serve their own models. A price of theirs holds where the provider is unknown. */
+const makers = [
+  ...["openai", "anthropic", "google", "x-ai", "deepseek", "mistral", "perplexity", "cohere"],
+  ...["moonshotai", "minimax", "zai"],
+];
 
-function lookUp(model: string): ModelPrice | null {
-  try {
-    return calcPrice({}, model)?.model_price ?? null;
-  } catch {
-    return null;
+/** The catalogue of the package `@pydantic/genai-prices`, without refreshed prices. */
+export function createCatalogue(): Catalogue {
+  let refreshed: ReadonlyMap<string, ProviderPrices> = new Map();
+  let date = packageDate;
+  let version = 0;
+
+  function findAt(provider: string, model: string, at: number): ListPrice | null {
+    return refreshed.get(provider)?.get(model) ?? packagePrice(provider, model, at);
   }
-}
 
-/** The prices of one tier; null when input or output has no price in it. */
-function at(prices: ModelPrice, above: number): TokenPrices | null {
-  const input = rate(prices.input_mtok, above);
-  const output = rate(prices.output_mtok, above);
-  if (input === null || output === null) return null;
   return {
-    input,
-    output,
-    cachedInput: rate(prices.cache_read_mtok, above) ?? input,
-    cacheWrite: rate(prices.cache_write_mtok, above) ?? input,
+    get date() {
+      return date;
+    },
+    get version() {
+      return version;
+    },
+    find(provider, model, at) {
+      for (const one of providersFor(provider, model)) {
+        const price = findAt(one, model, at);
+        if (price) return price;
+      }
+      return null;
+    },
+    replace(prices, day) {
+      refreshed = prices;
+      date = day;
+      version++;
+    },
   };
 }
 
-/** The package has prices as doubles. Nine decimals are more than any provider's price has. */
-function rate(price: number | TieredPrices | undefined, above: number): bigint | null {
-  if (price === undefined) return null;
-  const value = typeof price === "object"
-    ? price.tiers.findLast(({ start }) => start <= above)?.price ?? price.base
-    : price;
-  return parseAmount(value.toFixed(9));
+/** The provider behind an upstream's URL; null when it is none that the catalogue knows. */
+export function providerOfUrl(url: string): string | null {
+  return orNull(() => findProvider({ providerApiUrl: url }))?.id ?? null;
+}
+
+/** The providers whose lists may have a model, in order. */
+function providersFor(provider: string | null, model: string): readonly string[] {
+  if (provider === null) return model.includes("/") ? ["openrouter"] : makers;
+  const others = packageProvider(provider)?.fallback_model_providers ?? [];
+  return [provider, ...others];
+}
+
+function packageProvider(id: string): Provider | null {
+  return orNull(() => findProvider({ providerId: id }));
+}
+
+function packagePrice(provider: string, model: string, at: number): ListPrice | null {
+  const models = packageProvider(provider)?.models ?? [];
+  const info = models.find(({ id }) => id === model) ??
+    models.find((info) => isExactly(info.match, model));
+  return info ? priceOn(info, model, at) : null;
+}
+
+/** Dates and versions of one model, which its provider's list price covers. */
+const snapshot = /^([-@]\d{4}-?\d{2}-?\d{2}|-latest|-\d{3}|-preview(-\d{2}-(\d{2}|\d{4}))?)$/;
+
+/**
+ * Whether the package means this very model. Its patterns also match longer names that begin alike,
+ * such as `…-fast` and `…:online`, which are other products.
+ */
+function isExactly(match: MatchLogic, model: string): boolean {
+  if ("equals" in match) return match.equals === model;
+  if ("or" in match) return match.or.some((one) => isExactly(one, model));
+  if ("and" in match) return match.and.every((one) => isExactly(one, model));
+  if ("regex" in match) return new RegExp(match.regex).test(model);
+  if (!("starts_with" in match) || !model.startsWith(match.starts_with)) return false;
+  const rest = model.slice(match.starts_with.length);
+  return rest === "" || snapshot.test(rest);
+}
+
+/** The prices in force on a day, those of some hours as time windows. */
+function priceOn({ prices }: ModelInfo, model: string, at: number): ListPrice | null {
+  if (!Array.isArray(prices)) return listPriceOf(prices, model);
+  const day = new Date(at).toISOString().slice(0, 10);
+  const daily = prices.filter(({ constraint }) =>
+    constraint?.type !== "start_date" || constraint.start_date <= day
+  );
+  const base = daily.findLast(({ constraint }) => constraint?.type !== "time_of_date");
+  const price = listPriceOf(base?.prices ?? {}, model);
+  if (!price) return null;
+  const timeWindows = daily.flatMap(({ constraint, prices }) => {
+    if (constraint?.type !== "time_of_date") return [];
+    const [from, to] = [constraint.start_time.slice(0, 5), constraint.end_time.slice(0, 5)];
+    const window = listPriceOf(prices, model);
+    return window ? [{ ...window, from, to }] : [];
+  });
+  return timeWindows.length > 0 ? { ...price, timeWindows } : price;
+}
+
+/** The package throws for what it does not know. */
+function orNull<T>(find: () => T | undefined): T | null {
+  try {
+    return find() ?? null;
+  } catch {
+    return null;
+  }
 }

@@ -1,196 +1,228 @@
 import {
+  inputTokensOf,
+  outputTokensOf,
+  type TokenCause,
+  tokenClassRows,
+  type TokenCounts,
+} from "../base/token_classes.ts";
+import {
   type Amount,
   divideRoundingUp,
   formatAmount,
-  fromDecimal,
   toAmount,
   unit,
+  zero,
 } from "../base/money.ts";
-import {
-  inputTokensOf,
-  mapOptionalPriceFields,
-  outputTokensOf,
-  pricedClasses,
-  type PriceField,
-  readTokens,
-  type TokenCounts,
-} from "../base/token_classes.ts";
 import { memoizeByObject } from "../base/memoize_by_object.ts";
-import type { EntryUsage } from "../ledger/entry.ts";
-import type { ModelPrice } from "../projects/price_schema.ts";
-import type { Project } from "../projects/schema.ts";
-import { cataloguePrice, type TokenPrices } from "./catalogue.ts";
+import {
+  levelAt,
+  type PriceLevel,
+  type PriceTable,
+  rateOf,
+  type SearchContextSize,
+  type TierPrices,
+} from "./price_level.ts";
 
-/** A model's price. Tiers in order; a tier applies to an input of more than `above` tokens. */
+/** What a model costs its user, at one time. */
 export interface Price {
-  tiers: readonly { above: number; rates: TokenPrices }[];
+  table: PriceTable;
+  /** The project's fee for a response that produced output. */
   requestFee: Amount;
+  /** The least that a response with output costs. */
+  minimum: Amount;
   /** 100 % and the markup, in 1e-9 of a percent. */
   percent: bigint;
+  /** The same for a cost that the provider states; null where the list's prices are used. */
+  statedPercent: bigint | null;
 }
 
-/** The price and the bounds of calls to one model. */
-export interface ModelTerms {
-  price: Price;
-  maxOutputTokens: number;
-  minOutputTokens: number;
-  minStructuredOutputTokens: number;
-  mediaTokens: Record<string, number>;
-  reasoning: boolean;
-  onAbort: "estimate" | "drain" | null;
-  displayName: string | null;
-  description: string | null;
+/** What a response used, as far as it has a price. */
+export interface Used {
+  counts: TokenCounts;
+  /** Calls of tools at the provider, by the tool's name. */
+  toolCalls: Readonly<Record<string, number>>;
+  searchContext: SearchContextSize | null;
+  producedOutput: boolean;
+  /** The tier that served it. Null and unknown ones have the standard prices. */
+  serviceTier: string | null;
+  /** The cost that the provider states, in 1e-12 currency units. */
+  statedCost: bigint | null;
 }
 
-const million = 1_000_000n;
-const wholePercent = 100n * unit;
-const termsPerProjectMax = 1_000;
-
-// There is one project object for each version of its row, so cached terms end with that version.
-const termsPer = memoizeByObject((_project: Project) => new Map<string, ModelTerms | null>());
-
-/**
- * The terms of a model: the project's own price for exactly this name, else for "*", both final;
- * else the catalogue's price with the markup, where the project uses it. Null: not served.
- */
-export function modelTerms(project: Project, model: string): ModelTerms | null {
-  const terms = termsPer(project);
-  const found = terms.get(model);
-  if (found !== undefined) return found;
-  const made = findTerms(project, model);
-  if (terms.size >= termsPerProjectMax) terms.clear();
-  terms.set(model, made);
-  return made;
-}
-
-function findTerms(project: Project, model: string): ModelTerms | null {
-  const { pricing } = project;
-  const requestFee = fromDecimal(pricing.requestFee);
-  const own = Object.hasOwn(pricing.models, model) ? pricing.models[model] : pricing.models["*"];
-  if (own) {
-    const price = {
-      tiers: [{ above: -1, rates: ratesOf(own) }],
-      requestFee,
-      percent: wholePercent,
-    };
-    return bounds(project, model, price, own);
-  }
-  if (!pricing.catalogue || project.currency !== "usd") return null;
-  const tiers = cataloguePrice(model);
-  if (!tiers) return null;
-  const percent = wholePercent + fromDecimal(pricing.markupPercent);
-  return bounds(project, model, { tiers, requestFee, percent }, null);
-}
-
-/** The prices that a project sets; those that it leaves out stay absent. */
-function ratesOf(own: ModelPrice): TokenPrices {
-  const prices: TokenPrices = { input: fromDecimal(own.input), output: fromDecimal(own.output) };
-  for (const [field, text] of Object.entries(mapOptionalPriceFields(({ price }) => own[price]))) {
-    if (text !== undefined) Object.assign(prices, { [field]: fromDecimal(text) });
-  }
-  return prices;
-}
-
-/** Models known to reason in tokens that they do not show. */
-const reasoningNames = /(^|\/)(o\d|gpt-5)|reasoner|deepseek-r\d|thinking/i;
-
-function bounds(project: Project, model: string, price: Price, own: ModelPrice | null): ModelTerms {
+/** A use of tokens alone, at the standard tier. */
+export function useOfTokens(counts: TokenCounts): Used {
   return {
-    price,
-    maxOutputTokens: Math.min(own?.maxOutputTokens ?? Infinity, project.maxOutputTokens),
-    minOutputTokens: own?.minOutputTokens ?? 16,
-    minStructuredOutputTokens: own?.minStructuredOutputTokens ?? 1_024,
-    mediaTokens: own?.mediaTokens ?? {},
-    reasoning: own?.reasoning ?? reasoningNames.test(model),
-    onAbort: own?.onAbort ?? null,
-    displayName: own?.displayName ?? null,
-    description: own?.description ?? null,
+    counts,
+    toolCalls: {},
+    searchContext: null,
+    producedOutput: outputTokensOf(counts) > 0,
+    serviceTier: null,
+    statedCost: null,
   };
 }
 
-/** The prices that apply to this many input tokens. */
-export function pricesForInput(price: Price, inputTokens: number): TokenPrices {
-  const tier = price.tiers.findLast(({ above }) => inputTokens > above) ?? price.tiers[0];
-  if (!tier) throw new Error("a price has at least one tier");
-  return tier.rates;
+/** 100 %, in 1e-9 of a percent. */
+export const wholePercent = 100n * unit;
+const million = 1_000_000n;
+/** A token's price times a factor is in these parts of a currency unit's 1e-9. */
+const tokenParts = million * unit;
+/** With the percentage, in these. */
+const allParts = tokenParts * wholePercent;
+const statedParts = 1_000n;
+
+/** The prices of a tier; the standard ones where the tier is null or has none of its own. */
+function pricesOf({ standard, serviceTiers }: PriceTable, tier: string | null): TierPrices {
+  return (tier === null ? undefined : serviceTiers.get(tier)) ?? standard;
 }
 
-/** The highest price of an input and of an output token, over all tiers: used for holds. */
-export const highestPrices = memoizeByObject((price: Price): Record<TokenSide, bigint> => {
-  const highest = { input: 0n, output: 0n };
-  for (const { rates } of price.tiers) {
-    for (const row of chargedClasses) {
-      const rate = rateFor(rates, row.fields);
-      if (rate > highest[row.side]) highest[row.side] = rate;
-    }
-  }
-  return highest;
-});
-
-type TokenSide = "input" | "output";
-
-/** The classes that are charged, each with its price fields: the first one present applies. */
-const chargedClasses = pricedClasses.map(({ name, side, price, priceElse }) => ({
-  name,
-  side,
-  fields: fieldChain(price, priceElse),
-}));
-
-function fieldChain(price: PriceField, priceElse: string | undefined): PriceField[] {
-  const other = pricedClasses.find((row) => row.price === priceElse);
-  return other ? [price, ...fieldChain(other.price, other.priceElse)] : [price];
-}
-
-function rateFor(rates: TokenPrices, fields: readonly PriceField[]): bigint {
-  for (const field of fields) {
-    const rate = rates[field];
-    if (rate !== undefined) return rate;
-  }
-  throw new Error(`a price has none of ${fields.join(", ")}`);
-}
-
-/** The cost of tokens at given prices: multiplied first, divided once, rounded up once. */
-export function tokenCost(
-  price: Price,
-  rates: TokenPrices,
-  counts: Partial<TokenCounts>,
-): Amount {
-  let sum = 0n;
-  for (const { name, fields } of chargedClasses) {
-    const tokens = counts[name] ?? 0;
-    if (tokens > 0) sum += BigInt(tokens) * rateFor(rates, fields);
-  }
-  return divideRoundingUp(sum * price.percent, million * wholePercent);
-}
-
-/** The most that so many tokens of any class can cost, the request fee included. */
-export function costBound(
-  price: Price,
-  { input, output }: { input: number; output: number },
-): Amount {
-  const highest = highestPrices(price);
-  const sum = BigInt(input) * highest.input + BigInt(output) * highest.output;
-  const tokens = divideRoundingUp(sum * price.percent, million * wholePercent);
-  return toAmount(tokens + price.requestFee);
-}
-
-/** The cost of a call. The request fee is due when it produced output. */
-export function usageCost(price: Price, usage: TokenCounts, producedOutput: boolean): Amount {
-  const tokens = tokenCost(price, pricesForInput(price, inputTokensOf(usage)), usage);
-  return producedOutput ? toAmount(tokens + price.requestFee) : tokens;
+/** The prices that apply to a response. */
+export function levelOfUse({ table }: Price, { counts, serviceTier }: Used): PriceLevel {
+  const prices = pricesOf(table, serviceTier);
+  return prices.tiers.length === 0 ? prices.base : levelAt(prices, inputTokensOf(counts));
 }
 
 /**
- * The most output tokens, for each of `choices`, that `spendable` pays for after `input` tokens at
- * the highest prices. Negative when the input cannot be paid; Infinity when output is free.
+ * What a response costs, rounded up once. Request prices and fees are due when it produced output;
+ * tool calls always.
+ */
+export function costOfUse(price: Price, used: Used): Amount {
+  const { requestFee, minimum, percent, statedPercent } = price;
+  const { producedOutput, statedCost } = used;
+  const cost = statedPercent !== null && statedCost !== null
+    ? divideRoundingUp(statedCost * statedPercent, statedParts * wholePercent)
+    : listCost(levelOfUse(price, used), percent, used);
+  if (!producedOutput) return cost;
+  const whole = toAmount(cost + requestFee);
+  return whole < minimum ? minimum : whole;
+}
+
+/** What a response costs by the prices of a level, before the project's fee. */
+function listCost(level: PriceLevel, percent: bigint, used: Used): Amount {
+  const { counts, producedOutput } = used;
+  let tokens = 0n;
+  for (const { name, rate } of level.charges) {
+    const count = counts[name];
+    if (count > 0) tokens += BigInt(count) * rate;
+  }
+  const fixed = (producedOutput ? requestPrice(level, used.searchContext) : 0n) +
+    toolPrice(level, used.toolCalls);
+  return divideRoundingUp((tokens * level.factor + fixed * tokenParts) * percent, allParts);
+}
+
+/** The price of a request; without a known size of its search context, that of the smallest. */
+export function requestPrice(
+  { request, requestBySearchContext }: PriceLevel,
+  searchContext: SearchContextSize | null,
+): bigint {
+  return requestBySearchContext?.[searchContext ?? "low"] ?? request;
+}
+
+function toolPrice({ toolCalls }: PriceLevel, calls: Used["toolCalls"]): bigint {
+  let sum = 0n;
+  for (const name in calls) sum += BigInt(calls[name] ?? 0) * (toolCalls[name] ?? 0n);
+  return sum;
+}
+
+/** A call before its response: its price, and what it can cause. */
+export interface PricedCall {
+  price: Price;
+  /** Service tiers that may serve it, besides the standard one. */
+  serviceTiers: readonly string[];
+  causes: readonly TokenCause[];
+  /** Tool calls to hold money for. */
+  toolCalls: number;
+  /** Null where the request leaves it to the provider. */
+  searchContext: SearchContextSize | null;
+}
+
+/** The most that tokens of each side can cost, in `tokenParts`, and what is due besides. */
+interface Bound {
+  input: bigint;
+  output: bigint;
+  fixed: bigint;
+}
+
+/** The highest prices that a call with at most so many input tokens can reach. */
+function boundOf(call: PricedCall, inputTokens: number): Bound {
+  const { price: { table }, serviceTiers } = call;
+  const { standard } = table;
+  if (serviceTiers.length === 0 && standard.tiers.length === 0) {
+    return boundOfLevel(call, standard.base);
+  }
+  const bound: Bound = { input: 0n, output: 0n, fixed: 0n };
+  for (const name of [null, ...serviceTiers]) {
+    const { base, tiers } = pricesOf(table, name);
+    const reachable = tiers.filter(({ above }) => inputTokens > above);
+    for (const level of [base, ...reachable.map(({ level }) => level)]) {
+      const { input, output, fixed } = boundOfLevel(call, level);
+      if (input > bound.input) bound.input = input;
+      if (output > bound.output) bound.output = output;
+      if (fixed > bound.fixed) bound.fixed = fixed;
+    }
+  }
+  return bound;
+}
+
+function boundOfLevel({ causes, toolCalls, searchContext }: PricedCall, level: PriceLevel): Bound {
+  const { input, output } = highestRates(level, causes);
+  const { request, requestBySearchContext: bySize } = level;
+  const sizes = searchContext === null && bySize ? Object.values(bySize) : [];
+  const requests = [bySize ? requestPrice(level, searchContext) : request, ...sizes];
+  let fixed = requests.reduce((most, one) => (one > most ? one : most), 0n);
+  if (toolCalls > 0) {
+    const tools = Object.values(level.toolCalls);
+    fixed += BigInt(toolCalls) * tools.reduce((most, one) => (one > most ? one : most), zero);
+  }
+  return { input, output, fixed };
+}
+
+const highestOf = memoizeByObject((_level: PriceLevel) => new Map<string, Omit<Bound, "fixed">>());
+
+/** The highest rate of each side among the classes that a request can cause, with the factor. */
+function highestRates(level: PriceLevel, causes: readonly TokenCause[]): Omit<Bound, "fixed"> {
+  const known = highestOf(level);
+  const key = causes.length === 0 ? "" : causes.join();
+  const found = known.get(key);
+  if (found) return found;
+  const highest = { input: 0n, output: 0n };
+  for (const { name, side, causedBy } of tokenClassRows) {
+    if (causedBy !== undefined && !causes.some((cause) => cause === causedBy)) continue;
+    const rate = rateOf(level.rates, name) * level.factor;
+    if (rate > highest[side]) highest[side] = rate;
+  }
+  known.set(key, highest);
+  return highest;
+}
+
+/** Whether input tokens of the call cost anything. */
+export function isInputPriced(call: PricedCall): boolean {
+  return boundOf(call, Infinity).input > 0n;
+}
+
+/** The most that so many tokens can cost in a call, with fees, tool calls and the minimum. */
+export function costBound(
+  call: PricedCall,
+  { input, output }: { input: number; output: number },
+): Amount {
+  const { requestFee, minimum, percent } = call.price;
+  const bound = boundOf(call, input);
+  const sum = BigInt(input) * bound.input + BigInt(output) * bound.output +
+    bound.fixed * tokenParts;
+  const whole = toAmount(divideRoundingUp(sum * percent, allParts) + requestFee);
+  return whole < minimum ? minimum : whole;
+}
+
+/**
+ * The most output tokens, for each of `choices`, that `spendable` pays for after `input` tokens.
+ * Negative when the input cannot be paid; Infinity when output is free.
  */
 export function affordableOutput(
-  price: Price,
+  call: PricedCall,
   { spendable, input, choices }: { spendable: Amount; input: number; choices: number },
 ): number {
-  const { input: inputRate, output: outputRate } = highestPrices(price);
-  const other = BigInt(input) * inputRate;
-  return tokensFor(price, { spendable, other, rate: outputRate * BigInt(choices) });
+  const bound = boundOf(call, input);
+  const other = BigInt(input) * bound.input + bound.fixed * tokenParts;
+  return tokensFor(call.price, { spendable, other, rate: bound.output * BigInt(choices) });
 }
 
 /**
@@ -198,66 +230,44 @@ export function affordableOutput(
  * Negative when that output cannot be paid.
  */
 export function affordableInput(
-  price: Price,
+  call: PricedCall,
   { spendable, output, choices }: { spendable: Amount; output: number; choices: number },
 ): number {
-  const { input: inputRate, output: outputRate } = highestPrices(price);
-  const other = BigInt(output * choices) * outputRate;
-  return tokensFor(price, { spendable, other, rate: inputRate });
+  const starts = inputSteps(call);
+  let most = -1;
+  for (const [at, above] of starts.entries()) {
+    const upTo = starts[at + 1] ?? Infinity;
+    const bound = boundOf(call, above + 1);
+    const other = BigInt(output * choices) * bound.output + bound.fixed * tokenParts;
+    const tokens = tokensFor(call.price, { spendable, other, rate: bound.input });
+    // What is paid for by the prices of a shorter prompt counts only up to where they end.
+    if (tokens > above || (at === 0 && tokens >= 0)) most = Math.max(most, Math.min(tokens, upTo));
+  }
+  return most;
 }
 
-/** How many tokens at a price can be paid beside the fee and the cost of `other` tokens. */
+/** Numbers of input tokens above which another price can apply; the first is -1. */
+function inputSteps({ price: { table }, serviceTiers }: PricedCall): number[] {
+  const starts = [null, ...serviceTiers].flatMap((name) =>
+    pricesOf(table, name).tiers.map(({ above }) => above)
+  );
+  return [...new Set([-1, ...starts])].sort((a, b) => a - b);
+}
+
+/** How many tokens at a rate can be paid beside the fee and the cost of `other` parts. */
 function tokensFor(
-  { requestFee, percent }: Price,
+  { requestFee, minimum, percent }: Price,
   { spendable, other, rate }: { spendable: Amount; other: bigint; rate: bigint },
 ): number {
-  const budget = (spendable - requestFee) * million * wholePercent - other * percent;
-  if (spendable < requestFee || budget < 0n) return -1;
+  const budget = (spendable - requestFee) * allParts - other * percent;
+  if (spendable < requestFee || spendable < minimum || budget < 0n) return -1;
   return rate * percent === 0n ? Infinity : Number(budget / (rate * percent));
 }
 
-/** The price as an entry stores it: decimal strings per million tokens. */
-export function describePrice(price: Price, inputTokens: number): Readonly<Record<string, string>> {
-  return describer(price)(pricesForInput(price, inputTokens));
-}
-
-const describedFields = pricedClasses.filter(({ active }) => active)
-  .map(({ price, priceElse }) => ({ price, fields: fieldChain(price, priceElse) }));
-
-const describer = memoizeByObject(({ percent, requestFee }: Price) =>
-  memoizeByObject((rates: TokenPrices): Record<string, string> => ({
-    ...Object.fromEntries(
-      describedFields.map(({ price, fields }) => [price, formatAmount(rateFor(rates, fields))]),
-    ),
-    markupPercent: formatAmount(percent - wholePercent),
-    requestFee: formatAmount(requestFee),
-  }))
-);
-
-/**
- * The possible costs of a call, recomputed from its entry. An entry records output only as tokens:
- * a provider may have reported none for text that was produced.
- */
-export function possibleCosts({ price, ...used }: EntryUsage): Amount[] {
-  const part = (name: string) => fromDecimal(price[name] ?? "0");
-  const rates: TokenPrices = { input: part("input"), output: part("output") };
-  for (const { price: field } of pricedClasses) {
-    if (price[field] !== undefined) rates[field] = part(field);
-  }
-  const described: Price = {
-    tiers: [{ above: -1, rates }],
-    requestFee: part("requestFee"),
-    percent: wholePercent + part("markupPercent"),
-  };
-  const usage = readTokens(used);
-  const whetherProduced = outputTokensOf(usage) > 0 ? [true] : [true, false];
-  return whetherProduced.map((produced) => usageCost(described, usage, produced));
-}
-
-/** The price of a million tokens with the markup, at the lowest tier, as decimal strings. */
-export function priceForPeople(price: Price): { input: string; output: string } {
-  const { input, output } = pricesForInput(price, 0);
-  const marked = (rate: bigint) =>
-    formatAmount(divideRoundingUp(rate * price.percent, wholePercent));
-  return { input: marked(input), output: marked(output) };
+/** The price of a million tokens with the markup, for a short prompt, as decimal strings. */
+export function priceForPeople({ table, percent }: Price): { input: string; output: string } {
+  const { rates, factor } = table.standard.base;
+  const marked = (name: string) =>
+    formatAmount(divideRoundingUp(rateOf(rates, name) * factor * percent, unit * wholePercent));
+  return { input: marked("uncachedInput"), output: marked("output") };
 }

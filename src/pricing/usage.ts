@@ -1,5 +1,20 @@
-import { isObject, type Json, type JsonObject } from "../base/json.ts";
+import { isObject, type JsonObject } from "../base/json.ts";
 import { type TokenCounts, tokenCounts } from "../base/token_classes.ts";
+import type { SearchContextSize } from "./price_level.ts";
+import {
+  type CacheTokens,
+  completionNames,
+  firstCount,
+  promptNames,
+  readCache,
+  readMedia,
+  readReasoning,
+  readSearchContext,
+  readStatedCost,
+  readTier,
+  readToolCalls,
+  totalNames,
+} from "./usage_fields.ts";
 
 /** Tokens of one response, and who counted them. */
 export interface TokenUsage extends TokenCounts {
@@ -38,6 +53,28 @@ export interface ReportedUsage {
   counts: TokenCounts;
   /** Whether each side is plausible for the call. */
   plausible: { input: boolean; output: boolean };
+  /** Reasoning tokens; null where it does not say whether there were any. */
+  reasoning: number | null;
+}
+
+/** What else a provider's `usage` says about the price of its response. */
+export interface ReportedExtras {
+  /** Calls of tools at the provider, by the tool's name. */
+  toolCalls: Readonly<Record<string, number>>;
+  searchContext: SearchContextSize | null;
+  serviceTier: string | null;
+  /** The cost that it states, in 1e-12 currency units. */
+  statedCost: bigint | null;
+}
+
+/** Reads what a `usage` object says besides tokens. */
+export function readReportedExtras(raw: JsonObject): ReportedExtras {
+  return {
+    toolCalls: readToolCalls(raw),
+    searchContext: readSearchContext(raw),
+    serviceTier: readTier(raw),
+    statedCost: readStatedCost(raw),
+  };
 }
 
 /**
@@ -51,67 +88,39 @@ export function readUsage(raw: unknown, most: PlausibleUsage): ReportedUsage | n
   const completion = firstCount(raw, completionNames);
   if (prompt === null || completion === null) return null;
   const cache = readCache(raw);
-  const reasoning = firstCount(detailsOf(raw, completionDetails), reasoningNames) ??
-    firstCount(raw, reasoningNames);
+  const reasoning = readReasoning(raw);
+  const citation = firstCount(raw, ["citation_tokens"]);
   const total = firstCount(raw, totalNames);
   const surplus = (total ?? 0) - prompt - completion;
   const isNative = total === null && raw.prompt_tokens === undefined && cache.isAnthropic;
   const isBeside = isNative || isCacheBeside(cache, { prompt, surplus, reasoning });
   const besides = isBeside ? cache.read + cache.write : 0;
-  const cached = isBeside ? { ...cache, prompt } : within(prompt, cache);
-  const hidden = hiddenTokens(reasoning, { completion, surplus: surplus - besides });
-  const output = completion + hidden.output;
-  if (prompt + besides + hidden.input + output === 0) return null;
-  const counts = tokenCounts({
-    uncachedInput: cached.prompt + hidden.input,
-    cachedInput: cached.read,
-    cacheWrite: cached.write,
-    output,
-    reasoning: Math.min(reasoning ?? hidden.output, output),
+  const hidden = hiddenTokens(reasoning, {
+    completion,
+    // Perplexity's citations and reasoning are not in its totals.
+    surplus: citation === null ? surplus - besides : reasoning ?? 0,
   });
+  const input = prompt + besides;
+  const output = completion + hidden.output;
+  if (input + hidden.input + output === 0) return null;
+  const media = readMedia(raw);
+  const counts = tokenCounts({ citation: citation ?? 0 });
+  splitInput(counts, input, { cache, media });
+  counts.uncachedInput += hidden.input;
+  counts.audioOutput = Math.min(media.audioOutput, output);
+  counts.imageOutput = Math.min(media.imageOutput, output - counts.audioOutput);
+  counts.output = output - counts.audioOutput - counts.imageOutput;
+  counts.reasoning = Math.min(reasoning ?? hidden.output, counts.output);
   return {
     counts,
     plausible: {
-      input: prompt + besides <= most.input && hidden.input <= most.toolInput,
-      output: output <= most.output,
+      input: input <= most.input && hidden.input + counts.citation <= most.toolInput,
+      // Perplexity's research reasons at length, beside its answer.
+      output: output <= most.output + (citation === null ? 0 : most.toolInput),
     },
+    reasoning: reasoning ?? (hidden.output > 0 ? hidden.output : null),
   };
 }
-
-const promptNames = ["prompt_tokens", "input_tokens", "promptTokenCount"];
-const completionNames = ["completion_tokens", "output_tokens", "candidatesTokenCount"];
-const totalNames = ["total_tokens", "totalTokenCount"];
-const reasoningNames = ["reasoning_tokens", "thinking_tokens", "thoughtsTokenCount"];
-const promptDetails = ["prompt_tokens_details", "input_tokens_details"];
-const completionDetails = ["completion_tokens_details", "output_tokens_details"];
-
-interface CacheTokens {
-  read: number;
-  write: number;
-  /** Reported as Anthropic does, whose prompt count leaves the cache out. */
-  isAnthropic: boolean;
-}
-
-function readCache(raw: JsonObject): CacheTokens {
-  const details = detailsOf(raw, promptDetails);
-  const lives = isObject(raw.cache_creation) ? raw.cache_creation : {};
-  const byLife = (tokens(lives.ephemeral_5m_input_tokens) ?? 0) +
-    (tokens(lives.ephemeral_1h_input_tokens) ?? 0);
-  const anthropicRead = tokens(raw.cache_read_input_tokens);
-  const anthropicWrite = tokens(raw.cache_creation_input_tokens) ?? (byLife || null);
-  const read = tokens(details.cached_tokens) ??
-    firstCount(raw, otherCachedNames) ?? anthropicRead ?? 0;
-  const write = firstCount(details, ["cache_write_tokens", "cache_creation_tokens"]) ??
-    anthropicWrite ?? tokens(raw.cache_write_tokens) ?? 0;
-  return { read, write, isAnthropic: anthropicRead !== null || anthropicWrite !== null };
-}
-
-const otherCachedNames = [
-  "prompt_cache_hit_tokens",
-  "cached_tokens",
-  "num_cached_tokens",
-  "cachedContentTokenCount",
-];
 
 /**
  * Whether cache reads and writes are counted beside the prompt, as Anthropic counts them and
@@ -129,11 +138,41 @@ function isCacheBeside(
   return isAnthropic && (cached > prompt || surplus > cached);
 }
 
-/** Details that together exceed the prompt are cut to it: no token is paid twice. */
-function within(prompt: number, cache: CacheTokens) {
-  const read = Math.min(cache.read, prompt);
-  const write = Math.min(cache.write, prompt - read);
-  return { prompt: prompt - read - write, read, write };
+/**
+ * Splits a prompt into its classes. Details that together exceed it overlap: audio and images may
+ * have been read from the cache. No token is paid twice.
+ */
+function splitInput(
+  counts: TokenCounts,
+  input: number,
+  { cache, media }: { cache: CacheTokens; media: ReturnType<typeof readMedia> },
+): void {
+  const read = Math.min(cache.read, input);
+  const write = Math.min(cache.write, input - read);
+  const audio = Math.min(media.audioInput, input);
+  const image = Math.min(media.imageInput, input - audio);
+  let overlap = Math.max(0, read + write + audio + image - input);
+  const take = (most: number, reported: number) => {
+    const taken = Math.min(most, Math.max(reported, overlap));
+    overlap = Math.max(0, overlap - taken);
+    return taken;
+  };
+  counts.cachedAudioInput = take(Math.min(audio, read), media.cachedAudioInput);
+  counts.cachedImageInput = take(
+    Math.min(image, read - counts.cachedAudioInput),
+    media.cachedImageInput,
+  );
+  counts.audioInput = audio - counts.cachedAudioInput;
+  counts.imageInput = image - counts.cachedImageInput;
+  counts.cachedInput = read - counts.cachedAudioInput - counts.cachedImageInput;
+  // What still overlaps was written to the cache.
+  const written = Math.max(0, write - overlap);
+  counts.cacheWriteHour = Math.min(cache.hour, written);
+  counts.cacheWrite = written - counts.cacheWriteHour;
+  counts.uncachedInput = Math.max(
+    0,
+    input - read - written - counts.audioInput - counts.imageInput,
+  );
 }
 
 /**
@@ -151,25 +190,4 @@ function hiddenTokens(
   const isBeside = left >= reasoning || reasoning > completion;
   const output = isBeside ? Math.min(left, reasoning) : 0;
   return { input: left - output, output };
-}
-
-function detailsOf(raw: JsonObject, names: readonly string[]): JsonObject {
-  for (const name of names) {
-    const details = raw[name];
-    if (isObject(details)) return details;
-  }
-  return {};
-}
-
-/** The first of these fields that is a count. */
-function firstCount(raw: JsonObject, names: readonly string[]): number | null {
-  for (const name of names) {
-    const count = tokens(raw[name]);
-    if (count !== null) return count;
-  }
-  return null;
-}
-
-function tokens(value: Json | undefined): number | null {
-  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : null;
 }

@@ -33,6 +33,7 @@ const project = {
   pricing: {
     catalogue: false,
     markupPercent: "0",
+    priceFrom: "list",
     requestFee: "0",
     models: { "gpt-4o-mini": { input: "0.3", output: "1.2" } },
   },

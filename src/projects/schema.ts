@@ -40,6 +40,12 @@ const upstreamSchema = z.strictObject({
   }).optional(),
   maxTokensField: z.enum(["max_tokens", "max_completion_tokens"]).optional(),
   onAbort: z.enum(["estimate", "drain"]).optional(),
+  provider: z.string().regex(/^[a-z0-9][a-z0-9-]{0,63}$/, {
+    error: "must be a provider's id such as openai",
+  }).optional().meta({
+    description: "Whose list prices are used, where the URL does not tell: `openai`, " +
+      "`openrouter`, `azure` …",
+  }),
 });
 
 const secretText = z.string().min(8).max(512).regex(/^[\x21-\x7e]+$/, {
@@ -200,6 +206,7 @@ export const updateProjectSchema = z.strictObject({
   pricing: z.strictObject({
     catalogue: z.boolean(),
     markupPercent: priceDecimal,
+    priceFrom: pricingSchema.shape.priceFrom.unwrap(),
     requestFee: priceDecimal,
     models: z.record(z.string().min(1).max(256), modelPriceSchema),
   }).partial(),

@@ -98,5 +98,6 @@ const addedLater = {
 function toSnapshot(row: Row): ProjectSnapshot | null {
   if (!row.value || !row.version) return null;
   const project = { ...addedLater, ...fromBytes<Partial<Project>>(row.value) } as Project;
+  project.pricing.priceFrom ??= "list";
   return { project, version: row.version };
 }

@@ -16,6 +16,10 @@ const totals = {
   }),
   ...mapTokenNames(({ description }) => count.meta({ description })),
   cost: amount("What was charged for responses."),
+  upstreamCost: amount(
+    "What responses cost by their providers' price lists, where that is known.",
+  ),
+  margin: amount("What was charged for those responses, less that."),
   shortfall: amount("What was due and could not be collected, less what is no longer due."),
   deposits: amount("What was paid in."),
   charges: amount("What was charged besides responses."),
@@ -59,13 +63,23 @@ const zero = {
   refused: 0,
   ...mapTokenNames(() => 0),
   cost: "0",
+  upstreamCost: "0",
+  margin: "0",
   shortfall: "0",
   deposits: "0",
   charges: "0",
   refunds: "0",
   trials: "0",
 };
-const used = { ...zero, requests: 2, uncachedInput: 1624, output: 192, cost: "0.0007176" };
+const used = {
+  ...zero,
+  requests: 2,
+  uncachedInput: 1624,
+  output: 192,
+  cost: "0.0007176",
+  upstreamCost: "0.000598",
+  margin: "0.0001196",
+};
 const example = {
   currency: "usd",
   from: "2026-01-30T09:00:00.000Z",

@@ -1,5 +1,5 @@
 import { type StoredTokens, tokenClasses } from "../base/token_classes.ts";
-import type { Amount } from "../base/money.ts";
+import { type Amount, fromDecimal } from "../base/money.ts";
 import { sumKey } from "../store/keys.ts";
 import type { Increment } from "../store/kv.ts";
 
@@ -10,7 +10,7 @@ interface CountedEntry {
   /** What was due: the amount that moved, and what could not be collected. */
   amount: Amount;
   shortfall: Amount;
-  usage: (Partial<StoredTokens> & { model: string }) | null;
+  usage: (Partial<StoredTokens> & { model: string; upstreamCost?: string }) | null;
   /** In milliseconds since 1970. */
   at: number;
 }
@@ -19,6 +19,11 @@ interface CountedEntry {
 export const costPosition = 6;
 /** The position of the shortfall among a model's values. */
 export const shortfallPosition = 7;
+
+/** The position of what responses cost by their providers' price lists. */
+export const upstreamCostPosition = 16;
+/** The position of what was due for those responses. */
+export const costedPosition = 17;
 
 const tokenFields = tokenClasses.map(({ field, position }) => ({ field, position }));
 
@@ -45,6 +50,10 @@ export function countEntryHourly(
     // Values end with the last class that is not zero: most models never use the later ones.
     while (values.length < position) values.push(0n);
     values[position] = BigInt(tokens);
+  }
+  if (usage.upstreamCost !== undefined) {
+    while (values.length < upstreamCostPosition) values.push(0n);
+    values.push(fromDecimal(usage.upstreamCost), amount);
   }
   return { key, field: `model:${usage.model}`, values };
 }

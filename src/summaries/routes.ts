@@ -1,4 +1,4 @@
-import { activeClasses } from "../base/token_classes.ts";
+import { tokenClassRows } from "../base/token_classes.ts";
 import { badRequest } from "../base/errors.ts";
 import type { Handler } from "../base/handler.ts";
 import { formatAmount } from "../base/money.ts";
@@ -70,9 +70,10 @@ function readTime(name: string, text: string | undefined): number | null {
 
 /** Amounts as decimal strings. */
 function viewTotals(totals: SummaryTotals): Record<string, number | string> {
-  const { requests, failed, refused, cost, shortfall, deposits, charges, refunds, trials } = totals;
-  const amounts = { cost, shortfall, deposits, charges, refunds, trials };
+  const { requests, failed, refused, cost, upstreamCost, margin, shortfall } = totals;
+  const { deposits, charges, refunds, trials } = totals;
+  const amounts = { cost, upstreamCost, margin, shortfall, deposits, charges, refunds, trials };
   const shown = Object.entries(amounts).map(([name, amount]) => [name, formatAmount(amount)]);
-  const tokens = Object.fromEntries(activeClasses.map(({ name }) => [name, totals[name]]));
+  const tokens = Object.fromEntries(tokenClassRows.map(({ name }) => [name, totals[name]]));
   return { requests, failed, refused, ...tokens, ...Object.fromEntries(shown) };
 }

@@ -3,9 +3,15 @@ import { tokenClasses, type TokenCounts, tokenCounts } from "../base/token_class
 import { sumKey, sumsPrefix } from "../store/keys.ts";
 import type { Kv, Row } from "../store/kv.ts";
 import { added, decodeSum, type Sum } from "../store/sums.ts";
-import { costPosition, shortfallPosition, startOfHour } from "./hourly_counters.ts";
+import {
+  costedPosition,
+  costPosition,
+  shortfallPosition,
+  startOfHour,
+  upstreamCostPosition,
+} from "./hourly_counters.ts";
 
-/** What a project's users did. Tokens are counts; the last five fields are amounts. */
+/** What a project's users did. Tokens are counts; fields from `cost` on are amounts. */
 export interface SummaryTotals extends TokenCounts {
   /** Responses that were charged. */
   requests: number;
@@ -15,6 +21,10 @@ export interface SummaryTotals extends TokenCounts {
   refused: number;
   /** What responses were charged, including those that ended with their process. */
   cost: Amount;
+  /** What responses cost by their providers' price lists, where that is known. */
+  upstreamCost: Amount;
+  /** What was charged for those responses, less that. */
+  margin: Amount;
   /** What was due and could not be collected. */
   shortfall: Amount;
   deposits: Amount;
@@ -119,6 +129,7 @@ function tokensIn(values: readonly bigint[]): TokenCounts {
 
 function totalsOf(sum: Sum): SummaryTotals {
   const answers = sumOf(sum, "model:");
+  const upstreamCost = answers[upstreamCostPosition] ?? 0n;
   const kind = (name: string, place: number) => sum.get(name)?.[place] ?? 0n;
   return {
     requests: Number(answers[0] ?? 0n),
@@ -126,6 +137,8 @@ function totalsOf(sum: Sum): SummaryTotals {
     refused: Number(sumOf(sum, "refused:")[0] ?? 0n),
     ...tokensIn(answers),
     cost: toAmount((answers[costPosition] ?? 0n) + kind("expired", 1)),
+    upstreamCost: toAmount(upstreamCost),
+    margin: toAmount((answers[costedPosition] ?? 0n) - upstreamCost),
     shortfall: toAmount(
       (answers[shortfallPosition] ?? 0n) +
         ["expired", "refund", "charge", "deposit"].reduce((n, k) => n + kind(k, 2), 0n),

@@ -5,8 +5,8 @@ import type { Deps } from "../deps.ts";
 import { inflated } from "../http/inflate.ts";
 import { formatAmount } from "../base/money.ts";
 import type { Project } from "../projects/schema.ts";
-import { catalogueDate } from "../pricing/catalogue.ts";
-import { type ModelTerms, modelTerms, priceForPeople } from "../pricing/price.ts";
+import { priceForPeople } from "../pricing/price.ts";
+import type { ModelTerms, Prices } from "../pricing/terms.ts";
 import { readUpstreamBody } from "./client.ts";
 import type { FindUpstream, Upstream } from "./upstreams.ts";
 import type { ModelView } from "./model_schema.ts";
@@ -18,6 +18,12 @@ export interface Models {
   find(project: Project, model: string): ModelView | null;
 }
 
+interface ModelsDeps {
+  deps: Deps;
+  findUpstream: FindUpstream;
+  prices: Prices;
+}
+
 const upstreamListMs = 5_000;
 const listLifetimeMs = 60_000;
 
@@ -25,7 +31,9 @@ const listLifetimeMs = 60_000;
  * Lists models with a price of their own. Where the project has a price for "*" or uses the
  * catalogue, also the upstream's models that get a price by it.
  */
-export function createModels(deps: Deps, findUpstream: FindUpstream): Models {
+export function createModels(
+  { deps, findUpstream, prices }: ModelsDeps,
+): Models {
   const lists = new Map<string, { readAt: number; ids: Promise<string[]> }>();
 
   function upstreamModels(upstream: Upstream): Promise<string[]> {
@@ -48,20 +56,24 @@ export function createModels(deps: Deps, findUpstream: FindUpstream): Models {
       const upstream = models["*"] || catalogue ? await findUpstream(project, "*") : null;
       if (upstream) (await upstreamModels(upstream)).forEach((id) => ids.add(id));
       return [...ids].flatMap((id) => {
-        const terms = modelTerms(project, id);
-        return terms ? [viewModel(project, id, terms)] : [];
+        const terms = prices.terms(project, id, deps.clock.now());
+        return terms
+          ? [viewModel(project, { id, terms, catalogueDate: prices.catalogueDate })]
+          : [];
       });
     },
     find(project, model) {
-      const terms = model === "*" ? null : modelTerms(project, model);
-      return terms && viewModel(project, model, terms);
+      const terms = model === "*" ? null : prices.terms(project, model, deps.clock.now());
+      return terms && viewModel(project, { id: model, terms, catalogueDate: prices.catalogueDate });
     },
   };
 }
 
-function viewModel(project: Project, id: string, terms: ModelTerms): ModelView {
+function viewModel(
+  project: Project,
+  { id, terms, catalogueDate }: { id: string; terms: ModelTerms; catalogueDate: string },
+): ModelView {
   const { input, output } = priceForPeople(terms.price);
-  const own = Object.hasOwn(project.pricing.models, id) || project.pricing.models["*"];
   const { description } = terms;
   return {
     id,
@@ -77,7 +89,7 @@ function viewModel(project: Project, id: string, terms: ModelTerms): ModelView {
       request: formatAmount(terms.price.requestFee),
       currency: project.currency,
     },
-    ...(own ? {} : { catalogue_date: catalogueDate }),
+    ...(terms.fromCatalogue ? { catalogue_date: catalogueDate } : {}),
   };
 }
 

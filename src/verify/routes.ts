@@ -1,7 +1,6 @@
 import { badCursor } from "../base/errors.ts";
 import type { Incoming } from "../base/handler.ts";
 import { jsonResponse } from "../base/response.ts";
-import { possibleCosts } from "../pricing/price.ts";
 import type { Deps } from "../deps.ts";
 import { scanHoldIndex, scanIdempotency, scanLedger } from "../ledger/verify.ts";
 import { scanPayments } from "../payments/verify.ts";
@@ -9,6 +8,7 @@ import type { AdminGuard } from "../projects/admin_guard.ts";
 import { ScanBudget } from "../store/scan.ts";
 import { scanWebhooks } from "../webhooks/verify.ts";
 import type { VerifiedPage } from "./api_doc.ts";
+import { recomputeCost } from "./recompute_cost.ts";
 import { decodeVerifyCursor, encodeVerifyCursor } from "./schema.ts";
 
 /** One call does a limited amount of work, so that no other request has to wait for it. */
@@ -18,7 +18,7 @@ const callMs = 200;
 /** `GET /v1/admin/verify`: checks the store's invariants, page by page, while the service runs. */
 export function verifyRoutes({ deps, adminGuard }: { deps: Deps; adminGuard: AdminGuard }) {
   const scans = [
-    scanLedger(deps, possibleCosts),
+    scanLedger(deps, recomputeCost),
     scanIdempotency(deps),
     scanHoldIndex(deps),
     scanPayments(deps),

@@ -10,17 +10,6 @@ import {
   toAmount,
   unit,
 } from "../../src/base/money.ts";
-import {
-  affordableInput,
-  affordableOutput,
-  highestPrices,
-  type Price,
-  pricesForInput,
-  tokenCost,
-  usageCost,
-} from "../../src/pricing/price.ts";
-import { inputTokensOf, tokenCounts } from "../../src/base/token_classes.ts";
-import type { TokenUsage } from "../../src/pricing/usage.ts";
 import { checkBooks } from "../support/books.ts";
 import { always, anyText, jsonText } from "../support/property.ts";
 import { createWorld } from "../support/world.ts";
@@ -150,79 +139,6 @@ Deno.test("money: people see the digits that their currency has, and never more 
       const text = formatForPeople(value, currency).replace(/[^\d.]/g, "").replace(/^\.+/, "");
       assert.equal(fromDecimal(text), value - value % step);
     }),
-  ));
-
-const rate = fc.bigInt({ min: 0n, max: 10n ** 15n });
-const rates = fc.record({ input: rate, cachedInput: rate, cacheWrite: rate, output: rate });
-const price: fc.Arbitrary<Price> = fc.record({
-  tiers: fc.array(fc.tuple(fc.nat(300_000), rates), { minLength: 1, maxLength: 3 }).map((tiers) =>
-    tiers.sort(([one], [other]) => one - other)
-      .map(([above, rates], at) => ({ above: at === 0 ? -1 : above, rates }))
-  ),
-  requestFee: fc.bigInt({ min: 0n, max: 10n ** 12n }).map(toAmount),
-  percent: fc.bigInt({ min: 100n * unit, max: 1_000n * unit }),
-});
-const tokens = fc.nat(5_000_000);
-const usage: fc.Arbitrary<TokenUsage> = fc.record({
-  uncachedInput: tokens,
-  cachedInput: tokens,
-  cacheWrite: tokens,
-  output: tokens,
-}).map((counts) => ({ ...tokenCounts(counts), source: "provider" }));
-
-Deno.test("money: a response costs its tokens' prices, rounded up once, and the fee", () =>
-  always(
-    1_000,
-    fc.property(price, usage, fc.boolean(), (price, used, produced) => {
-      const at = pricesForInput(price, inputTokensOf(used));
-      const due = [
-        [used.uncachedInput, at.input],
-        [used.cachedInput, at.cachedInput ?? at.input],
-        [used.cacheWrite, at.cacheWrite ?? at.input],
-        [used.output, at.output],
-      ] as const;
-      const scale = 1_000_000n * 100n * unit;
-      const exact = due.reduce((sum, [count, each]) => sum + BigInt(count) * each, 0n) *
-        price.percent;
-      const cost = usageCost(price, used, produced) - (produced ? price.requestFee : 0n);
-      assert.ok(cost * scale >= exact, "never less than it is worth");
-      assert.ok((cost - 1n) * scale < exact, "and by less than the smallest unit more");
-    }),
-  ));
-
-Deno.test("money: what is held for a call covers its cost, and fits into the balance", () =>
-  always(
-    1_000,
-    fc.property(price, usage, amount, (price, used, spendable) => {
-      const input = inputTokensOf(used);
-      const held = tokenCost(price, highestPrices(price), used) + price.requestFee;
-      assert.ok(held >= usageCost(price, used, true), "no class of tokens costs more than held");
-      const output = affordableOutput(price, { spendable, input, choices: 1 });
-      if (!Number.isSafeInteger(output) || output < 0) return;
-      const holdFor = (output: number) => {
-        const most = { ...used, uncachedInput: input, cachedInput: 0, cacheWrite: 0, output };
-        return tokenCost(price, highestPrices(price), most) + price.requestFee;
-      };
-      assert.ok(holdFor(output) <= spendable, "the most that can be paid can be paid");
-      assert.ok(holdFor(output + 1) > spendable, "and one more cannot");
-    }),
-  ));
-
-Deno.test("money: the most input that an output leaves money for still leaves it for that output", () =>
-  always(
-    1_000,
-    fc.property(
-      price,
-      fc.record({ output: fc.nat(100_000), choices: fc.integer({ min: 1, max: 8 }) }),
-      amount,
-      (price, { output, choices }, spendable) => {
-        const input = affordableInput(price, { spendable, output, choices });
-        if (!Number.isSafeInteger(input)) return;
-        const left = (input: number) => affordableOutput(price, { spendable, input, choices });
-        if (input >= 0) assert.ok(left(input) >= output);
-        assert.ok(left(input + 1) < output);
-      },
-    ),
   ));
 
 Deno.test("money: deposits and charges of any amounts leave the exact difference", async () => {

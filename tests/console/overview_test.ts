@@ -91,6 +91,8 @@ const nothing = {
   charges: 0n as never,
   refunds: 0n as never,
   trials: 0n as never,
+  upstreamCost: 0n as never,
+  margin: 0n as never,
 };
 
 Deno.test("console: a running call is shown with what it has used, and its user's hold", async () => {

@@ -282,6 +282,7 @@ Deno.test("console: the effect of prices is computed by what charges, before the
   assert.deepEqual((await project(world)).pricing, {
     catalogue: false,
     markupPercent: "0",
+    priceFrom: "list",
     requestFee: "0.001",
     models: {
       "test-model": { input: "2", output: "4", maxOutputTokens: 1000 },

@@ -2,7 +2,10 @@ import assert from "node:assert/strict";
 import { countTokens } from "gpt-tokenizer/o200k";
 import { fromDecimal, toAmount, zero } from "../../src/base/money.ts";
 import { UsageMeter } from "../../src/inference/usage_meter.ts";
-import type { ModelTerms } from "../../src/pricing/price.ts";
+import { pricedCall } from "../../src/inference/priced_call.ts";
+import { wholePercent } from "../../src/pricing/price.ts";
+import { compilePrices } from "../../src/pricing/price_level.ts";
+import type { ModelTerms } from "../../src/pricing/terms.ts";
 import { chatFormat } from "../../src/formats/chat/chat_format.ts";
 import { countPrompt } from "../../src/inference/prompt_size.ts";
 import { type PromptSize, quoteCall } from "../../src/inference/quote.ts";
@@ -126,11 +129,18 @@ Deno.test("counting: a chat of 5 MB that a cent cannot pay is refused at once", 
   assert.deepEqual(await world.balance("ada"), { balance: "0.01", held: "0", available: "0.01" });
 });
 
-const percent = fromDecimal("100");
 const rate = fromDecimal("1");
-const rates = { input: rate, cachedInput: rate, cacheWrite: rate, output: rate };
 const terms: ModelTerms = {
-  price: { tiers: [{ above: -1, rates }], requestFee: zero, percent },
+  price: {
+    table: compilePrices({ input: "1", output: "1" }).always,
+    requestFee: zero,
+    minimum: zero,
+    percent: wholePercent,
+    statedPercent: null,
+  },
+  listPrice: null,
+  fromCatalogue: false,
+  maxToolCalls: null,
   maxOutputTokens: 100,
   minOutputTokens: 10,
   minStructuredOutputTokens: 10,
@@ -147,7 +157,8 @@ function quoteFor(tokens: number, prompt: Partial<PromptSize>, its = terms) {
   const size = { bound: 1_000_000, counted: null, atLeast: 0, ...prompt };
   const money = toAmount(rate * BigInt(tokens) / 1_000_000n);
   const funds = { available: money, balanceOnly: money, withoutOwnHolds: money, balance: money };
-  return quoteCall(asked, its, size)(funds);
+  const priced = pricedCall(asked, its, { hasMedia: false });
+  return quoteCall(asked, its, { priced, prompt: size })(funds);
 }
 
 Deno.test("counting: it stops at what the shortest response leaves money for, and does not go further again", () => {
@@ -166,8 +177,8 @@ Deno.test("counting: it stops at what the shortest response leaves money for, an
 });
 
 Deno.test("counting: a prompt that costs nothing is not counted", () => {
-  const free = { input: 0n, cachedInput: 0n, cacheWrite: 0n, output: rate };
-  const price = { ...terms.price, tiers: [{ above: -1, rates: free }] };
+  const { always: table } = compilePrices({ input: "0", output: "1" });
+  const price = { ...terms.price, table };
   const quote = quoteFor(50, {}, { ...terms, price });
   assert.equal(quote && "cap" in quote && quote.cap, 50);
   assert.equal(quoteFor(9, {}, { ...terms, price }), null);

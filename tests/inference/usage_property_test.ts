@@ -77,119 +77,192 @@ Deno.test("usage: any JSON is a partition of counts, or is rejected", () =>
   ));
 
 /** A partition of a call's tokens, as a provider knows it. */
-interface Parts {
-  plain: number;
-  read: number;
-  write: number;
-  text: number;
-  thought: number;
-}
+const partNames = {
+  plain: 50_000,
+  read: 50_000,
+  write: 20_000,
+  hour: 5_000,
+  audio: 3_000,
+  image: 3_000,
+  citation: 30_000,
+  text: 20_000,
+  thought: 20_000,
+  speech: 2_000,
+  picture: 2_000,
+};
+type Part = keyof typeof partNames;
+type Parts = Record<Part, number>;
 
-const parts = fc.record({
-  plain: fc.integer({ min: 1, max: 50_000 }),
-  read: fc.nat(50_000),
-  write: fc.nat(20_000),
-  text: fc.integer({ min: 1, max: 20_000 }),
-  thought: fc.nat(20_000),
-});
+const parts = fc.record(
+  Object.fromEntries(
+    Object.entries(partNames).map(([name, max]) => [
+      name,
+      fc.integer({ min: name === "plain" || name === "text" ? 1 : 0, max }),
+    ]),
+  ) as Record<Part, fc.Arbitrary<number>>,
+);
 
-/** How providers and gateways write a partition down. */
-const dialects: Record<string, (parts: Parts) => Record<string, unknown>> = {
-  "OpenAI: everything inside": ({ plain, read, write, text, thought }) => ({
-    prompt_tokens: plain + read + write,
-    completion_tokens: text + thought,
-    total_tokens: plain + read + write + text + thought,
-    prompt_tokens_details: { cached_tokens: read, cache_write_tokens: write },
-    completion_tokens_details: { reasoning_tokens: thought },
-  }),
-  "OpenAI's responses": ({ plain, read, write, text, thought }) => ({
-    input_tokens: plain + read + write,
-    input_tokens_details: { cached_tokens: read, cache_write_tokens: write },
-    output_tokens: text + thought,
-    output_tokens_details: { reasoning_tokens: thought },
-    total_tokens: plain + read + write + text + thought,
-  }),
-  "xAI: reasoning beside the completion": ({ plain, read, text, thought }) => ({
-    prompt_tokens: plain + read,
-    completion_tokens: text,
-    total_tokens: plain + read + text + thought,
-    prompt_tokens_details: { cached_tokens: read },
-    completion_tokens_details: { reasoning_tokens: thought },
-  }),
-  "Gemini's own names: thoughts beside the candidates": ({ plain, read, text, thought }) => ({
-    promptTokenCount: plain + read,
-    cachedContentTokenCount: read,
-    candidatesTokenCount: text,
-    thoughtsTokenCount: thought,
-    totalTokenCount: plain + read + text + thought,
-  }),
-  "Gemini by OpenAI's names: only the total has the thoughts": ({ plain, text, thought }) => ({
-    prompt_tokens: plain,
-    completion_tokens: text,
-    total_tokens: plain + text + thought,
-  }),
-  "Anthropic: the cache beside the input": ({ plain, read, write, text, thought }) => ({
-    input_tokens: plain,
-    cache_read_input_tokens: read,
-    cache_creation_input_tokens: write,
-    output_tokens: text + thought,
-    output_tokens_details: { thinking_tokens: thought },
-  }),
-  "a gateway: Anthropic's cache beside, and in the total": (
-    { plain, read, write, text, thought },
-  ) => ({
-    prompt_tokens: plain,
-    completion_tokens: text + thought,
-    total_tokens: plain + read + write + text + thought,
-    cache_read_input_tokens: read,
-    cache_creation_input_tokens: write,
-    completion_tokens_details: { reasoning_tokens: thought },
-  }),
-  "a gateway: Anthropic's cache inside the prompt": ({ plain, read, write, text, thought }) => ({
-    prompt_tokens: plain + read + write,
-    completion_tokens: text + thought,
-    total_tokens: plain + read + write + text + thought,
-    prompt_tokens_details: { cached_tokens: read },
-    cache_read_input_tokens: read,
-    cache_creation_input_tokens: write,
-    completion_tokens_details: { reasoning_tokens: thought },
-  }),
-  "DeepSeek: hits and misses": ({ plain, read, text, thought }) => ({
-    prompt_tokens: plain + read,
-    prompt_cache_hit_tokens: read,
-    prompt_cache_miss_tokens: plain,
-    completion_tokens: text + thought,
-    total_tokens: plain + read + text + thought,
-    completion_tokens_details: { reasoning_tokens: thought },
-  }),
+const cached: Part[] = ["plain", "read", "text", "thought"];
+const written: Part[] = [...cached, "write"];
+
+/** How providers and gateways write a partition down, and the parts that they can report. */
+const dialects: Record<string, { has: Part[]; write(parts: Parts): Record<string, unknown> }> = {
+  "OpenAI: everything inside": {
+    has: [...written, "audio", "image", "speech", "picture"],
+    write: ({ plain, read, write, audio, image, text, thought, speech, picture }) => ({
+      prompt_tokens: plain + read + write + audio + image,
+      completion_tokens: text + thought + speech + picture,
+      total_tokens: plain + read + write + audio + image + text + thought + speech + picture,
+      prompt_tokens_details: {
+        cached_tokens: read,
+        cache_write_tokens: write,
+        audio_tokens: audio,
+        image_tokens: image,
+      },
+      completion_tokens_details: {
+        reasoning_tokens: thought,
+        audio_tokens: speech,
+        image_tokens: picture,
+      },
+    }),
+  },
+  "OpenAI's responses": {
+    has: [...written, "hour"],
+    write: ({ plain, read, write, hour, text, thought }) => ({
+      input_tokens: plain + read + write + hour,
+      input_tokens_details: {
+        cached_tokens: read,
+        cache_write_tokens: write + hour,
+        cache_write_tokens_details: { ttl_30m_tokens: write, ttl_12h_tokens: hour },
+      },
+      output_tokens: text + thought,
+      output_tokens_details: { reasoning_tokens: thought },
+      total_tokens: plain + read + write + hour + text + thought,
+    }),
+  },
+  "xAI: reasoning beside the completion": {
+    has: cached,
+    write: ({ plain, read, text, thought }) => ({
+      prompt_tokens: plain + read,
+      completion_tokens: text,
+      total_tokens: plain + read + text + thought,
+      prompt_tokens_details: { cached_tokens: read },
+      completion_tokens_details: { reasoning_tokens: thought },
+    }),
+  },
+  "Gemini's own names: thoughts beside the candidates": {
+    has: [...cached, "audio", "image", "picture"],
+    write: ({ plain, read, audio, image, text, thought, picture }) => ({
+      promptTokenCount: plain + read + audio + image,
+      promptTokensDetails: [
+        { modality: "TEXT", tokenCount: plain + read },
+        { modality: "AUDIO", tokenCount: audio },
+        { modality: "IMAGE", tokenCount: image },
+      ],
+      cachedContentTokenCount: read,
+      cacheTokensDetails: [{ modality: "TEXT", tokenCount: read }],
+      candidatesTokenCount: text + picture,
+      candidatesTokensDetails: [
+        { modality: "TEXT", tokenCount: text },
+        { modality: "IMAGE", tokenCount: picture },
+      ],
+      thoughtsTokenCount: thought,
+      totalTokenCount: plain + read + audio + image + text + picture + thought,
+    }),
+  },
+  "Gemini by OpenAI's names: only the total has the thoughts": {
+    has: ["plain", "text", "thought"],
+    write: ({ plain, text, thought }) => ({
+      prompt_tokens: plain,
+      completion_tokens: text,
+      total_tokens: plain + text + thought,
+    }),
+  },
+  "Anthropic: the cache beside the input, by its life": {
+    has: [...written, "hour"],
+    write: ({ plain, read, write, hour, text, thought }) => ({
+      input_tokens: plain,
+      cache_read_input_tokens: read,
+      cache_creation_input_tokens: write + hour,
+      cache_creation: { ephemeral_5m_input_tokens: write, ephemeral_1h_input_tokens: hour },
+      output_tokens: text + thought,
+      output_tokens_details: { thinking_tokens: thought },
+    }),
+  },
+  "a gateway: Anthropic's cache beside, and in the total": {
+    has: written,
+    write: ({ plain, read, write, text, thought }) => ({
+      prompt_tokens: plain,
+      completion_tokens: text + thought,
+      total_tokens: plain + read + write + text + thought,
+      cache_read_input_tokens: read,
+      cache_creation_input_tokens: write,
+      completion_tokens_details: { reasoning_tokens: thought },
+    }),
+  },
+  "a gateway: Anthropic's cache inside the prompt": {
+    has: written,
+    write: ({ plain, read, write, text, thought }) => ({
+      prompt_tokens: plain + read + write,
+      completion_tokens: text + thought,
+      total_tokens: plain + read + write + text + thought,
+      prompt_tokens_details: { cached_tokens: read },
+      cache_read_input_tokens: read,
+      cache_creation_input_tokens: write,
+      completion_tokens_details: { reasoning_tokens: thought },
+    }),
+  },
+  "DeepSeek: hits and misses": {
+    has: cached,
+    write: ({ plain, read, text, thought }) => ({
+      prompt_tokens: plain + read,
+      prompt_cache_hit_tokens: read,
+      prompt_cache_miss_tokens: plain,
+      completion_tokens: text + thought,
+      total_tokens: plain + read + text + thought,
+      completion_tokens_details: { reasoning_tokens: thought },
+    }),
+  },
+  "Perplexity: citations and reasoning beside everything": {
+    has: ["plain", "text", "thought", "citation"],
+    write: ({ plain, text, thought, citation }) => ({
+      prompt_tokens: plain,
+      completion_tokens: text,
+      total_tokens: plain + text,
+      citation_tokens: citation,
+      reasoning_tokens: thought,
+      num_search_queries: 3,
+    }),
+  },
 };
 
-/** Classes that a dialect cannot report. */
-const unreported: Record<string, (keyof Parts)[]> = {
-  "xAI: reasoning beside the completion": ["write"],
-  "Gemini's own names: thoughts beside the candidates": ["write"],
-  "Gemini by OpenAI's names: only the total has the thoughts": ["read", "write"],
-  "DeepSeek: hits and misses": ["write"],
-};
-
-for (const [name, write] of Object.entries(dialects)) {
+for (const [name, { has, write }] of Object.entries(dialects)) {
   Deno.test(`usage: the partition comes back from ${name}`, () =>
     always(
       300,
       fc.property(parts, (all) => {
         const said = { ...all };
-        for (const part of unreported[name] ?? []) said[part] = 0;
-        const usage = readUsage(write(all), plausibleUsage(200_000, 50_000));
-        assert.deepEqual(usage, {
-          counts: tokenCounts({
+        for (const part of Object.keys(partNames) as Part[]) {
+          if (!has.includes(part)) said[part] = 0;
+        }
+        const usage = readUsage(write(said), plausibleUsage(200_000, 50_000));
+        assert.deepEqual(
+          usage?.counts,
+          tokenCounts({
             uncachedInput: said.plain,
             cachedInput: said.read,
             cacheWrite: said.write,
+            cacheWriteHour: said.hour,
+            audioInput: said.audio,
+            imageInput: said.image,
+            citation: said.citation,
             output: said.text + said.thought,
+            audioOutput: said.speech,
+            imageOutput: said.picture,
             reasoning: said.thought,
           }),
-          plausible: { input: true, output: true },
-        });
+        );
+        assert.deepEqual(usage?.plausible, { input: true, output: true });
       }),
     ));
 }

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
-import { formatAmount, toAmount } from "../../src/base/money.ts";
-import { type Price, usageCost } from "../../src/pricing/price.ts";
+import { formatAmount, toAmount, zero } from "../../src/base/money.ts";
+import { costOfUse, type Price, useOfTokens, wholePercent } from "../../src/pricing/price.ts";
+import { compilePrices } from "../../src/pricing/price_level.ts";
 import { plausibleUsage, readUsage } from "../../src/pricing/usage.ts";
 import { chat, chatBody, chatStream, usageOf } from "../support/chat.ts";
 import { createWorld } from "../support/world.ts";
@@ -260,18 +261,20 @@ Deno.test("chat usage: more than the hold is taken from the balance, the rest is
   assert.equal((await world.balance("ada")).balance, "0");
 });
 
-const nanoRates = { input: 15_000_000n, cachedInput: 0n, cacheWrite: 0n, output: 0n };
 const nanoPrice: Price = {
-  tiers: [{ above: -1, rates: nanoRates }],
-  requestFee: toAmount(0n),
-  percent: 100n * 10n ** 9n,
+  table: compilePrices({ input: "0.015", cachedInput: "0", cacheWrite: "0", output: "0" }).always,
+  requestFee: zero,
+  minimum: zero,
+  percent: wholePercent,
+  statedPercent: null,
 };
 
 Deno.test("chat usage: a million responses of one cheap token sum up without drift", () => {
   const one = readUsage(usage(1, 0), plausibleUsage(1, 0));
   assert.ok(one);
   let sum = 0n;
-  for (let i = 0; i < 1_000_000; i++) sum += usageCost(nanoPrice, one.counts, true);
+  const used = { ...useOfTokens(one.counts), producedOutput: true };
+  for (let i = 0; i < 1_000_000; i++) sum += costOfUse(nanoPrice, used);
   assert.equal(formatAmount(sum), "0.015"); // case 66
 });
 

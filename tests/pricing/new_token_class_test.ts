@@ -12,8 +12,8 @@ const row = `  {
     side: "input",
     price: "videoInput",
     priceElse: "input",
-    position: 13,
-    active: true,
+    position: 18,
+    always: true,
   },
 ] as const satisfies`;
 
@@ -27,10 +27,10 @@ async function changed(path: string, text: string, by: string): Promise<string> 
   );
 }
 
-Deno.test("token classes: one row, and one line where usage is read, add a class everywhere", async () => {
+Deno.test("token classes: one row, and one line where usage is read and where it is verified, add a class everywhere", async () => {
   const folder = await Deno.makeTempDir();
   try {
-    const files = {
+    const files: Record<string, string> = {
       "src/base/token_classes.ts": await changed(
         "src/base/token_classes.ts",
         "] as const satisfies",
@@ -38,10 +38,15 @@ Deno.test("token classes: one row, and one line where usage is read, add a class
       ),
       "src/pricing/usage.ts": await changed(
         "src/pricing/usage.ts",
-        "uncachedInput: cached.prompt",
-        '["videoInput"]: Number(raw.video_tokens ?? 0), uncachedInput: cached.prompt',
+        "tokenCounts({ citation",
+        'tokenCounts({ ["videoInput"]: Number(raw.video_tokens ?? 0), citation',
       ),
     };
+    files["src/verify/recompute_cost.ts"] = await changed(
+      "src/verify/recompute_cost.ts",
+      "  outputTokens: [",
+      '  videoInputTokens: ["videoInput", "input"],\n  outputTokens: [',
+    );
     const { imports } = JSON.parse(await Deno.readTextFile(new URL("deno.json", root)));
     // Unlike deno.json, an import map lists a package's subpaths.
     for (const [name, target] of Object.entries<string>({ ...imports })) {

@@ -1,5 +1,7 @@
 import { tokenCounts } from "../../src/base/token_classes.ts";
-import { modelTerms, usageCost } from "../../src/pricing/price.ts";
+import { createCatalogue } from "../../src/pricing/catalogue.ts";
+import { costOfUse, useOfTokens } from "../../src/pricing/price.ts";
+import { createPrices } from "../../src/pricing/terms.ts";
 import { fromBytes, toBytes } from "../../src/base/json.ts";
 import { zero } from "../../src/base/money.ts";
 import type { Event } from "../../src/events/event.ts";
@@ -34,18 +36,20 @@ function withoutEventsOf(type: string, write: Write): Write {
   return { ...write, sets };
 }
 
+const prices = createPrices(createCatalogue(), null);
+
 /** Defects in what operators do while the service runs. */
 export const operatorDefects: readonly Defect[] = [
   {
     name: "a response is charged by the prices at its end",
     install: accountTx("debit", (inner) =>
       function (amount, entry, origin) {
-        const terms = entry.usage && modelTerms(this.snapshot.project, entry.usage.model);
+        const { project } = this.snapshot;
+        const terms = entry.usage && prices.terms(project, entry.usage.model, this.now);
         if (!entry.usage || !terms) return inner.call(this, amount, entry, origin);
-        const { uncachedInputTokens, outputTokens, source } = entry.usage;
-        const tokens = { uncachedInput: uncachedInputTokens, output: outputTokens };
-        const usage = { ...tokenCounts(tokens), source };
-        const cost = usageCost(terms.price, usage, outputTokens > 0);
+        const { uncachedInputTokens, outputTokens } = entry.usage;
+        const counts = tokenCounts({ uncachedInput: uncachedInputTokens, output: outputTokens });
+        const cost = costOfUse(terms.price, useOfTokens(counts));
         return inner.call(this, cost, entry, origin);
       }),
     seedsMax: 10,

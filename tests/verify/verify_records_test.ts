@@ -190,7 +190,7 @@ Deno.test("verify: responses of every price cost what their entries state, also 
   using world = await createWorld({ project: { pricing } });
   await world.deposit("ada", "100");
   const ask = async (fields: Fields, used: Fields | null) => {
-    world.upstream.once(() => completion({ usage: used }));
+    world.upstream.once(() => completion({ usage: used, model: fields.model ?? "test-model" }));
     assert.equal((await chat(world, fields)).status, 200);
   };
   const details = { prompt_tokens_details: { cached_tokens: 7, cache_write_tokens: 3 } };

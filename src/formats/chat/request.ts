@@ -4,6 +4,7 @@ import { isObject, type JsonObject } from "../../base/json.ts";
 import { choicesMax } from "../../base/limits.ts";
 import { parseWith } from "../../base/request.ts";
 import { isSet, requireExactNames, requirePricedFields } from "../openai/fields.ts";
+import { readExtras } from "../openai/extras.ts";
 import type { ModelRequest } from "../../inference/format.ts";
 
 /** Every message role that OpenAI knows. */
@@ -90,6 +91,7 @@ export function readChatRequest(
     maxTokens: maxTokensFields.map((field) => bound(body[field])).find(isSet) ?? null,
     structured: format !== "text" || Boolean(chat.tools?.length || chat.functions?.length),
     asksReasoning: effort !== "none" || isSwitchedOn(body.reasoning) || isSwitchedOn(body.thinking),
+    extras: readExtras(body),
     user: body.user,
     body,
     bytes,

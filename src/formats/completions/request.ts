@@ -5,6 +5,7 @@ import { isObject, type Json, type JsonObject } from "../../base/json.ts";
 import { choicesMax } from "../../base/limits.ts";
 import { parseWith } from "../../base/request.ts";
 import type { ModelRequest } from "../../inference/format.ts";
+import { readExtras } from "../openai/extras.ts";
 import { requireExactNames, requirePricedFields } from "../openai/fields.ts";
 
 /** Output tokens where the caller names no bound, as OpenAI's reference has it. */
@@ -70,6 +71,7 @@ export function readCompletionRequest(
     maxTokens: maxTokens < 0 ? null : maxTokens,
     structured: false,
     asksReasoning: false,
+    extras: readExtras(body),
     user: body.user,
     body,
     bytes,

@@ -1,5 +1,6 @@
 import { badRequest } from "../../base/errors.ts";
-import { isObject, type JsonObject } from "../../base/json.ts";
+import type { JsonObject } from "../../base/json.ts";
+import { isCallersTool } from "./extras.ts";
 
 /**
  * Fields that cost what no price covers: other models, tools that the upstream runs, searches,
@@ -22,13 +23,6 @@ const unpricedFields = new Map(Object.entries<(value: unknown) => boolean>({
   modalities: (list) => isSet(list) && JSON.stringify(list) !== '["text"]',
   tools: (list) => Array.isArray(list) && !list.every(isCallersTool),
 }));
-
-/** Whether the caller runs a tool. Other tools are run and charged by the upstream. */
-function isCallersTool(tool: unknown): boolean {
-  if (!isObject(tool)) return true;
-  return tool.type === undefined ? isSet(tool.function) : callersTools.has(tool.type);
-}
-const callersTools = new Set<unknown>(["function", "custom"]);
 
 /** Whether a field is there and not null. */
 export function isSet(value: unknown): boolean {

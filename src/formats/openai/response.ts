@@ -8,7 +8,7 @@ import type { CompleteResponse, ResponseHead } from "../../inference/format.ts";
 import { invalidUpstreamResponse, readUpstreamError, redactKey } from "../../upstreams/errors.ts";
 import type { ChoiceShape } from "./choice_shape.ts";
 import { normalizeHead } from "./head.ts";
-import { usageIn, withoutUsage } from "./usage.ts";
+import { servedBy, usageIn, withoutUsage } from "./usage.ts";
 
 /**
  * Reads a response with `choices`, and adds what clients rely on where an upstream leaves it out.
@@ -31,6 +31,7 @@ export function readChoices(
     ...normalizeHead(body, { ...head, object: shape.object }),
   };
   return {
+    served: servedBy(body),
     texts: textsOf(choices, shape),
     usage: usageIn(body),
     write({ usage, notice, balance }) {

@@ -7,7 +7,7 @@ import { noticeFor } from "../../inference/balance_notice.ts";
 import type { ChoiceShape } from "./choice_shape.ts";
 import { hasHead, normalizeHead } from "./head.ts";
 import { sseFrame } from "./sse.ts";
-import { usageIn, withoutUsage } from "./usage.ts";
+import { servedBy, usageIn, withoutUsage } from "./usage.ts";
 import { isOwnerError, readUpstreamError, redactKey } from "../../upstreams/errors.ts";
 
 /**
@@ -106,6 +106,7 @@ export class ChoiceStreamTransform implements StreamTransform {
       .map((choice) => choice && this.#meterChoice(choice))
       .filter((choice) => choice !== null);
     if (!hasHead(chunk, this.#head)) this.#head = normalizeHead(chunk, this.#head);
+    meter.addServed(servedBy(chunk));
     const usage = usageIn(chunk);
     if (usage) meter.addUsage(usage);
     // A chunk with usage alone is sent at the end; one with invalid choices alone is dropped.

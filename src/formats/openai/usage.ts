@@ -1,7 +1,9 @@
 import { isObject, type JsonObject } from "../../base/json.ts";
 import { inputTokensOf, outputTokensOf } from "../../base/token_classes.ts";
+import type { ServedBy } from "../../inference/format.ts";
 import type { LastReport } from "../../inference/usage_meter.ts";
 import type { TokenUsage } from "../../pricing/usage.ts";
+import { tierName } from "../../pricing/usage_fields.ts";
 
 /** The usage of a response that no model produced. */
 export const noUsage: JsonObject = {
@@ -46,6 +48,14 @@ export function usageIn(body: JsonObject): JsonObject | undefined {
     if (isObject(choice) && isObject(choice.usage)) return choice.usage;
   }
   return undefined;
+}
+
+/** The model and the service tier that a body or a chunk names; null where it names none. */
+export function servedBy({ model, service_tier: tier }: JsonObject): ServedBy {
+  return {
+    model: typeof model === "string" && model !== "" ? model : null,
+    tier: tierName(tier),
+  };
 }
 
 /** A body, a chunk or a choice without any usage object, so that the caller sees only ours. */

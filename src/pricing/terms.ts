@@ -1,0 +1,195 @@
+import { fromDecimal, zero } from "../base/money.ts";
+import { memoizeByObject } from "../base/memoize_by_object.ts";
+import type { ModelPrice } from "../projects/price_schema.ts";
+import type { Project } from "../projects/schema.ts";
+import { type Catalogue, providerOfUrl } from "./catalogue.ts";
+import { type Price, wholePercent } from "./price.ts";
+import { compilePrices, type PriceTable, tableAt, type TimedPrices } from "./price_level.ts";
+
+/** The price and the bounds of calls to one model, at one time. */
+export interface ModelTerms {
+  price: Price;
+  /** The price list's price without markup and fees; null where the catalogue has none. */
+  listPrice: Price | null;
+  /** Whether the price is the catalogue's, not the project's own. */
+  fromCatalogue: boolean;
+  maxOutputTokens: number;
+  minOutputTokens: number;
+  minStructuredOutputTokens: number;
+  mediaTokens: Record<string, number>;
+  /** Tool calls that a hold covers; null where the project does not say. */
+  maxToolCalls: number | null;
+  /** Whether it reasons in hidden tokens; null where the project does not say. */
+  reasoning: boolean | null;
+  onAbort: "estimate" | "drain" | null;
+  displayName: string | null;
+  description: string | null;
+}
+
+/** Finds what models cost. Times are in milliseconds since 1970. */
+export interface Prices {
+  /**
+   * The terms of a model: the project's own price for exactly this name, else for "*", both final;
+   * else the catalogue's price with the markup, where the project uses it. Null: not served.
+   */
+  terms(project: Project, model: string, at: number): ModelTerms | null;
+  /**
+   * The terms by which a response is charged that another model has given than was requested: that
+   * model's, where it has a price of the same kind, the project's own or the catalogue's; else the
+   * requested one's. Its `listPrice` is that of the model that answered, where that has one.
+   */
+  servedTerms(project: Project, call: ServedModel): ModelTerms;
+  /** The day of the catalogue's newest prices. */
+  readonly catalogueDate: string;
+}
+
+/** A response's model, and the model that was requested. */
+export interface ServedModel {
+  requested: string;
+  served: string;
+  terms: ModelTerms;
+  at: number;
+}
+
+const modelsPerProjectMax = 1_000;
+const hourMs = 60 * 60 * 1000;
+
+/** Where the terms of a model come from, before the time of a request chooses among its prices. */
+interface TermsSource {
+  prices: TimedPrices;
+  own: ModelPrice | null;
+  listPrices: TimedPrices | null;
+  /** The terms where no time of day matters. */
+  made: ModelTerms | null;
+}
+
+/** Prices of a catalogue and of projects. `upstreamUrl` is that of projects without their own. */
+export function createPrices(catalogue: Catalogue, upstreamUrl: string | null): Prices {
+  // There is one project object for each version of its row, so what is cached ends with it. The
+  // catalogue's prices change by the day.
+  const cacheOf = memoizeByObject((_project: Project) => ({
+    version: -1,
+    hour: -1,
+    sources: new Map<string, TermsSource | null>(),
+    lists: new Map<string, TimedPrices | null>(),
+  }));
+  const providerOf = memoizeByObject(({ upstream }: Project) => {
+    const url = upstream?.url ?? upstreamUrl;
+    return upstream?.provider ?? (url === null ? null : providerOfUrl(url));
+  });
+
+  function cachedAt(project: Project, at: number) {
+    const cache = cacheOf(project);
+    const hour = Math.floor(at / hourMs);
+    if (cache.version === catalogue.version && cache.hour === hour) return cache;
+    cache.sources.clear();
+    cache.lists.clear();
+    return Object.assign(cache, { version: catalogue.version, hour });
+  }
+
+  /** The catalogue's prices of a model; null where it has none, or the project another currency. */
+  function listOf(project: Project, model: string, at: number): TimedPrices | null {
+    if (project.currency !== "usd") return null;
+    return remembered(cachedAt(project, at).lists, model, () => {
+      const price = catalogue.find(providerOf(project), model, at);
+      return price && compilePrices(price);
+    });
+  }
+
+  function sourceOf(project: Project, model: string, at: number): TermsSource | null {
+    return remembered(cachedAt(project, at).sources, model, () => {
+      const { pricing } = project;
+      const own = ownPrice(project, model) ?? pricing.models["*"] ?? null;
+      const listPrices = listOf(project, model, at);
+      const prices = own ? compilePrices(own) : pricing.catalogue ? listPrices : null;
+      return prices && { prices, own, listPrices, made: null };
+    });
+  }
+
+  function terms(project: Project, model: string, at: number): ModelTerms | null {
+    const source = sourceOf(project, model, at);
+    if (!source) return null;
+    if (source.made) return source.made;
+    const { prices, listPrices, own } = source;
+    const table = tableAt(prices, at);
+    const list = listPrices && tableAt(listPrices, at);
+    const made = termsOf(project, own, { table, list });
+    const isTimed = prices.windows.length + (listPrices?.windows.length ?? 0) > 0;
+    if (!isTimed) source.made = made;
+    return made;
+  }
+
+  return {
+    terms,
+    get catalogueDate() {
+      return catalogue.date;
+    },
+    servedTerms(project, { requested, served, terms: requestedTerms, at }) {
+      if (served === requested) return requestedTerms;
+      const hasOwn = ownPrice(project, served) !== null;
+      const found = hasOwn || requestedTerms.fromCatalogue ? terms(project, served, at) : null;
+      if (found) return found;
+      const list = listOf(project, served, at);
+      return list ? { ...requestedTerms, listPrice: asListed(tableAt(list, at)) } : requestedTerms;
+    },
+  };
+}
+
+/** Finds a value of a model, or makes it and keeps it. */
+function remembered<T>(known: Map<string, T>, model: string, make: () => T): T {
+  const found = known.get(model);
+  if (found !== undefined) return found;
+  const made = make();
+  if (known.size >= modelsPerProjectMax) known.clear();
+  known.set(model, made);
+  return made;
+}
+
+function ownPrice({ pricing: { models } }: Project, model: string): ModelPrice | null {
+  return Object.hasOwn(models, model) ? models[model] ?? null : null;
+}
+
+function termsOf(
+  project: Project,
+  own: ModelPrice | null,
+  { table, list }: { table: PriceTable; list: PriceTable | null },
+): ModelTerms {
+  const { pricing } = project;
+  const projectPercent = wholePercent + fromDecimal(pricing.markupPercent);
+  const percent = own ? wholePercent + fromDecimal(own.markupPercent ?? "0") : projectPercent;
+  // Providers state their costs in dollars.
+  const isStated = project.currency === "usd" &&
+    (own?.priceFrom ?? pricing.priceFrom) === "provider";
+  const statedPercent = own?.markupPercent === undefined ? projectPercent : percent;
+  return {
+    price: {
+      table,
+      requestFee: fromDecimal(pricing.requestFee),
+      minimum: fromDecimal(own?.minimum ?? "0"),
+      percent,
+      statedPercent: isStated ? statedPercent : null,
+    },
+    listPrice: list && asListed(list),
+    fromCatalogue: own === null,
+    maxOutputTokens: Math.min(own?.maxOutputTokens ?? Infinity, project.maxOutputTokens),
+    minOutputTokens: own?.minOutputTokens ?? 16,
+    minStructuredOutputTokens: own?.minStructuredOutputTokens ?? 1_024,
+    mediaTokens: own?.mediaTokens ?? {},
+    maxToolCalls: own?.maxToolCalls ?? null,
+    reasoning: own?.reasoning ?? null,
+    onAbort: own?.onAbort ?? null,
+    displayName: own?.displayName ?? null,
+    description: own?.description ?? null,
+  };
+}
+
+/** A price without markup and fees: what the provider asks. */
+function asListed(table: PriceTable): Price {
+  return {
+    table,
+    requestFee: zero,
+    minimum: zero,
+    percent: wholePercent,
+    statedPercent: wholePercent,
+  };
+}

@@ -1,0 +1,191 @@
+import { isObject, type Json, type JsonObject } from "../base/json.ts";
+import type { SearchContextSize } from "./price_level.ts";
+
+// Names by which servers report usage. `guides/usage.md` says whose they are.
+
+/** Names of the prompt's count, in order of precedence. */
+export const promptNames = ["prompt_tokens", "input_tokens", "promptTokenCount"];
+/** Names of the response's count. */
+export const completionNames = ["completion_tokens", "output_tokens", "candidatesTokenCount"];
+/** Names of the sum. */
+export const totalNames = ["total_tokens", "totalTokenCount"];
+const reasoningNames = ["reasoning_tokens", "thinking_tokens", "thoughtsTokenCount"];
+const promptDetails = ["prompt_tokens_details", "input_tokens_details"];
+const completionDetails = ["completion_tokens_details", "output_tokens_details"];
+
+/** The first of these fields that is a count. */
+export function firstCount(raw: JsonObject, names: readonly string[]): number | null {
+  for (const name of names) {
+    const count = countOf(raw[name]);
+    if (count !== null) return count;
+  }
+  return null;
+}
+
+/** Reasoning tokens; null where they are not reported. */
+export function readReasoning(raw: JsonObject): number | null {
+  return firstCount(detailsOf(raw, completionDetails), reasoningNames) ??
+    firstCount(raw, reasoningNames);
+}
+
+/** Tokens of the prompt's cache. */
+export interface CacheTokens {
+  read: number;
+  /** Of any life. */
+  write: number;
+  /** Those of `write` that are kept for an hour or longer. */
+  hour: number;
+  /** Reported as Anthropic does, whose prompt count leaves the cache out. */
+  isAnthropic: boolean;
+}
+
+/** Reads what was read from the prompt's cache, and written to it. */
+export function readCache(raw: JsonObject): CacheTokens {
+  const details = detailsOf(raw, promptDetails);
+  const lives = detailsOf(raw, ["cache_creation"]);
+  const longer = detailsOf(details, ["cache_write_tokens_details"]);
+  const hour = firstCount(lives, ["ephemeral_1h_input_tokens"]) ??
+    firstCount(longer, ["ttl_12h_tokens", "ttl_1h_tokens"]) ?? 0;
+  const byLife = (firstCount(lives, ["ephemeral_5m_input_tokens"]) ?? 0) + hour;
+  const anthropicRead = countOf(raw.cache_read_input_tokens);
+  const anthropicWrite = countOf(raw.cache_creation_input_tokens) ?? (byLife || null);
+  const read = countOf(details.cached_tokens) ??
+    firstCount(raw, otherCachedNames) ?? anthropicRead ?? 0;
+  const write = firstCount(details, ["cache_write_tokens", "cache_creation_tokens"]) ??
+    anthropicWrite ?? countOf(raw.cache_write_tokens) ?? 0;
+  return { read, write, hour, isAnthropic: anthropicRead !== null || anthropicWrite !== null };
+}
+
+const otherCachedNames = [
+  "prompt_cache_hit_tokens",
+  "cached_tokens",
+  "num_cached_tokens",
+  "cachedContentTokenCount",
+];
+
+/** Tokens of sounds and images, those of the cache included in the input's. */
+export interface MediaTokens {
+  audioInput: number;
+  imageInput: number;
+  cachedAudioInput: number;
+  cachedImageInput: number;
+  audioOutput: number;
+  imageOutput: number;
+}
+
+/** Reads tokens of sounds and images from OpenAI's details or from Gemini's lists of modalities. */
+export function readMedia(raw: JsonObject): MediaTokens {
+  const input = detailsOf(raw, promptDetails);
+  const cached = detailsOf(input, ["cached_tokens_details"]);
+  const output = detailsOf(raw, completionDetails);
+  const of = (details: JsonObject, name: string, list: string) =>
+    countOf(details[`${name}_tokens`]) ?? modality(raw[list], name.toUpperCase());
+  return {
+    audioInput: of(input, "audio", "promptTokensDetails"),
+    imageInput: of(input, "image", "promptTokensDetails"),
+    cachedAudioInput: of(cached, "audio", "cacheTokensDetails"),
+    cachedImageInput: of(cached, "image", "cacheTokensDetails"),
+    audioOutput: of(output, "audio", "candidatesTokensDetails"),
+    imageOutput: of(output, "image", "candidatesTokensDetails"),
+  };
+}
+
+/** Gemini's details: `[{modality: "AUDIO", tokenCount: 25}]`. */
+function modality(list: Json | undefined, name: string): number {
+  if (!Array.isArray(list)) return 0;
+  let sum = 0;
+  for (const item of list) {
+    if (isObject(item) && item.modality === name) sum += countOf(item.tokenCount) ?? 0;
+  }
+  return sum;
+}
+
+/** Objects that count calls of tools at the provider, by the tool's name. */
+const toolCounts = [
+  "server_tool_use",
+  "server_side_tool_usage_details",
+  "server_side_tool_usage",
+  "tool_usage",
+  "connectors",
+];
+const noCalls: Readonly<Record<string, number>> = {};
+const callsMax = 10_000;
+
+/**
+ * Calls of tools that ran at the provider, by the tool's name: `web_search_requests`,
+ * `SERVER_SIDE_TOOL_WEB_SEARCH` and Perplexity's `num_search_queries` are `web_search`; xAI's
+ * `num_sources_used` is `source`.
+ */
+export function readToolCalls(raw: JsonObject): Readonly<Record<string, number>> {
+  let calls: Record<string, number> | null = null;
+  const add = (name: string, value: Json | undefined) => {
+    const count = countOf(isObject(value) ? value.num_requests : value);
+    if (count === null || count === 0 || count > callsMax) return;
+    calls ??= {};
+    calls[name] = Math.max(calls[name] ?? 0, count);
+  };
+  for (const field of toolCounts) {
+    const counts = raw[field];
+    if (!isObject(counts)) continue;
+    for (const [name, value] of Object.entries(counts)) add(toolName(name), value);
+  }
+  add("web_search", raw.num_search_queries);
+  add("source", raw.num_sources_used);
+  return calls ?? noCalls;
+}
+
+/** The name of a hosted tool without what versions and reports add to it. */
+export function toolName(name: string): string {
+  return name.toLowerCase().replace(/^server_side_tool_/, "")
+    .replace(/_(requests|calls|queries|count)$/, "").replace(/_(\d{8}|preview.*)$/, "").slice(
+      0,
+      64,
+    );
+}
+
+/** The size of a search's context, as Perplexity reports it. */
+export function readSearchContext(raw: JsonObject): SearchContextSize | null {
+  const size = raw.search_context_size;
+  return size === "low" || size === "medium" || size === "high" ? size : null;
+}
+
+/** The tier that served a response, as Anthropic reports it; its fast mode is the tier `fast`. */
+export function readTier(raw: JsonObject): string | null {
+  if (raw.speed === "fast") return "fast";
+  return tierName(raw.service_tier);
+}
+
+/** A service tier by its name in a body; null where that is none. */
+export function tierName(value: Json | undefined): string | null {
+  return typeof value === "string" && value !== "" && value.length <= 32
+    ? value.toLowerCase()
+    : null;
+}
+
+const ticksPerUnit = 10_000_000_000;
+const statedMax = 1_000_000;
+
+/**
+ * The cost that a provider states, in 1e-12 currency units: OpenRouter's `cost`, Perplexity's
+ * `cost.total_cost`, xAI's `cost_in_usd_ticks`, DeepInfra's `estimated_cost`. Zero states nothing.
+ */
+export function readStatedCost(raw: JsonObject): bigint | null {
+  const ticks = raw.cost_in_usd_ticks;
+  const stated = isObject(raw.cost) ? raw.cost.total_cost : raw.cost;
+  const value = typeof ticks === "number" ? ticks / ticksPerUnit : stated ?? raw.estimated_cost;
+  if (typeof value !== "number" || !(value > 0 && value <= statedMax)) return null;
+  return BigInt(value.toFixed(12).replace(".", ""));
+}
+
+function detailsOf(raw: JsonObject, names: readonly string[]): JsonObject {
+  for (const name of names) {
+    const details = raw[name];
+    if (isObject(details)) return details;
+  }
+  return noDetails;
+}
+const noDetails: JsonObject = {};
+
+function countOf(value: Json | undefined): number | null {
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : null;
+}

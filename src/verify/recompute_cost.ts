@@ -1,0 +1,73 @@
+import { type Amount, toAmount } from "../base/money.ts";
+import type { EntryUsage } from "../ledger/entry.ts";
+
+// This computes a response's cost from its entry without the code that charged it: no table of
+// token classes, no shared arithmetic. A class that only one of the two knows shows as a fault.
+
+/** The fields of tokens, each with the prices that may apply: the first one that the entry has. */
+const pricesOfField: Record<string, readonly string[]> = {
+  uncachedInputTokens: ["input"],
+  cachedInputTokens: ["cachedInput", "input"],
+  cacheWriteTokens: ["cacheWrite", "input"],
+  cacheWriteHourTokens: ["cacheWriteHour", "cacheWrite", "input"],
+  audioInputTokens: ["audioInput", "input"],
+  imageInputTokens: ["imageInput", "input"],
+  cachedAudioInputTokens: ["cachedAudioInput", "cachedInput", "input"],
+  cachedImageInputTokens: ["cachedImageInput", "cachedInput", "input"],
+  citationTokens: ["citation", "input"],
+  outputTokens: ["output"],
+  audioOutputTokens: ["audioOutput", "output"],
+  imageOutputTokens: ["imageOutput", "output"],
+};
+
+/** A decimal as a fraction of 1e-12, exactly. */
+function scaled(text: string | undefined): bigint {
+  const [, sign = "", whole = "0", fraction = ""] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(text ?? "0") ??
+    [];
+  const digits = BigInt(whole + fraction.padEnd(12, "0").slice(0, 12));
+  return sign === "" ? digits : -digits;
+}
+const one = 1_000_000_000_000n;
+
+/**
+ * The possible costs of a response, recomputed from its entry. An entry records output only as
+ * tokens: a provider may have reported none for text that was produced, for which fees are due.
+ */
+export function recomputeCost({ price, toolCalls, ...usage }: EntryUsage): Amount[] {
+  const fields = Object.entries(usage).filter((field): field is [string, number] =>
+    field[0].endsWith("Tokens") && typeof field[1] === "number"
+  );
+  // In parts of 1e-12 for each million tokens.
+  let tokens = 0n;
+  let output = 0;
+  for (const [field, count] of fields) {
+    if (field === "reasoningTokens") {
+      const own = price.reasoningOutput;
+      if (own !== undefined) tokens += BigInt(count) * (scaled(own) - scaled(price.output));
+      continue;
+    }
+    if (field.toLowerCase().includes("output")) output += count;
+    const name = pricesOfField[field]?.find((name) => price[name] !== undefined);
+    // An unknown class has no price here, so that its entry is reported.
+    tokens += BigInt(count) * scaled(name === undefined ? undefined : price[name]);
+  }
+  const calls = Object.entries(toolCalls ?? {}).reduce(
+    (sum, [tool, count]) => sum + BigInt(count) * scaled(price[`toolCalls.${tool}`]),
+    0n,
+  );
+  const markup = scaled("100") + scaled(price.markupPercent);
+  const cost = (producedOutput: boolean): Amount => {
+    const request = producedOutput ? scaled(price.request) : 0n;
+    // Tokens in 1e-24 for each million, then with the markup in 1e-36 for each 100 million.
+    const list = tokens * scaled(price.factor ?? "1") + (request + calls) * one * 1_000_000n;
+    const stated = scaled(price.stated) * one * 1_000_000n;
+    const marked = (price.stated === undefined ? list : stated) * markup;
+    const parts = 1_000n * one * one * 100n * 1_000_000n;
+    const units = marked / parts + (marked % parts > 0n ? 1n : 0n);
+    if (!producedOutput) return toAmount(units);
+    const due = units + scaled(price.requestFee) / 1_000n;
+    const minimum = scaled(price.minimum) / 1_000n;
+    return toAmount(due > minimum ? due : minimum);
+  };
+  return output > 0 ? [cost(true)] : [cost(true), cost(false)];
+}
