@@ -1,7 +1,7 @@
 import type { BodyBudget } from "../base/body_budget.ts";
 import { ApiError } from "../base/errors.ts";
 import type { JsonObject } from "../base/json.ts";
-import type { Amount } from "../base/money.ts";
+import { type Amount, fromDecimal } from "../base/money.ts";
 import type { Deps } from "../deps.ts";
 import type { AccountRef } from "../ledger/account.ts";
 import { absoluteAmount, type Entry } from "../ledger/entry.ts";
@@ -137,8 +137,9 @@ export interface CallBill {
   upstreamCost: Amount | null;
 }
 
-/** A stated cost of more than this many times the hold is not believed. */
-const statedFactor = 2n;
+/** A stated cost is believed up to so many times the hold, and always up to five hundredths. */
+const statedFactor = 10n;
+const statedAlways = fromDecimal("0.05");
 
 /** Returns what the call costs with this usage: by the model and the tier that answered. */
 export function billOf(
@@ -163,7 +164,7 @@ export function billOf(
   };
   const isStated = price.statedPercent !== null && statedCost !== null;
   let cost = costOfUse(price, used);
-  if (isStated && cost > statedFactor * quote.amount) {
+  if (isStated && cost > statedAlways && cost > statedFactor * quote.amount) {
     used.statedCost = null;
     cost = costOfUse(price, used);
   }
