@@ -55,6 +55,8 @@ const schema = z.strictObject({
   UPSTREAM_API_KEY: visible.optional(),
   UPSTREAM_TIMEOUT_MS: wholeNumber(1_000, 3_600_000).default(600_000),
   UPSTREAM_IDLE_MS: wholeNumber(1_000, 3_600_000).default(120_000),
+  UPSTREAM_EVENT_BYTES_MAX: wholeNumber(1_024, 1_073_741_824).default(67_108_864),
+  UPSTREAM_BODY_BYTES_MAX: wholeNumber(1_024, 1_073_741_824).default(67_108_864),
   REQUESTS_MAX: wholeNumber(1, 1_000_000).default(5_000),
   BODIES_BYTES_MAX: wholeNumber(chatBodyBytesMax, 10 ** 12 - 1).default(256 * 1024 * 1024),
   SECRETS_KEY: secretsKeys.optional(),
@@ -92,6 +94,10 @@ export interface Config {
   readonly upstreamTimeoutMs: number;
   /** How long a stream may be silent. */
   readonly upstreamIdleMs: number;
+  /** The largest event of a stream that is passed on, in characters. */
+  readonly upstreamEventBytesMax: number;
+  /** The largest whole response that is passed on, in bytes after decompression. */
+  readonly upstreamBodyBytesMax: number;
   /** The most concurrent requests in this process; further ones get 503 at once. */
   readonly requestsMax: number;
   /** The most memory for large bodies of concurrent requests; further ones get 503 at once. */
@@ -157,8 +163,7 @@ export function readConfig(
     adminKey: env.ADMIN_KEY ? secret(env.ADMIN_KEY) : null,
     metricsToken: env.METRICS_TOKEN ? secret(env.METRICS_TOKEN) : null,
     upstream: upstreamOf(env),
-    upstreamTimeoutMs: env.UPSTREAM_TIMEOUT_MS,
-    upstreamIdleMs: env.UPSTREAM_IDLE_MS,
+    ...upstreamBoundsOf(env),
     requestsMax: env.REQUESTS_MAX,
     bodiesBytesMax: env.BODIES_BYTES_MAX,
     secretsKeys: (env.SECRETS_KEY ?? (dev ? [devSecretsKey] : [])).map(secret),
@@ -175,6 +180,15 @@ export function readConfig(
 }
 
 type Env = z.output<typeof schema>;
+
+function upstreamBoundsOf(env: Env) {
+  return {
+    upstreamTimeoutMs: env.UPSTREAM_TIMEOUT_MS,
+    upstreamIdleMs: env.UPSTREAM_IDLE_MS,
+    upstreamEventBytesMax: env.UPSTREAM_EVENT_BYTES_MAX,
+    upstreamBodyBytesMax: env.UPSTREAM_BODY_BYTES_MAX,
+  };
+}
 
 function upstreamOf({ UPSTREAM_URL: url, UPSTREAM_API_KEY: apiKey }: Env): Config["upstream"] {
   if (apiKey && !url) {

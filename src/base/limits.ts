@@ -43,10 +43,10 @@ export const holdRenewAfterMs = 20_000;
 export const holdWaitMs = 2_000;
 /** How long it waits in total while other holds keep ending, in milliseconds. */
 export const holdWaitTotalMs = 10_000;
-/** Largest whole response read from an upstream, in bytes after decompression. */
-export const upstreamBodyBytesMax = 32 * 1024 * 1024;
-/** Largest single server-sent event read from an upstream, in characters. */
-export const upstreamEventCharsMax = 8 * 1024 * 1024;
+/** Largest list of models read from an upstream, in bytes after decompression. */
+export const modelListBytesMax = 32 * 1024 * 1024;
+/** The most that is read, and dropped, of a response that is too large, to find its usage. */
+export const droppedBytesMax = 256 * 1024 * 1024;
 /** How often a silent stream sends a keep-alive, in milliseconds. */
 export const keepAliveMs = 15_000;
 /** Largest response stored under an idempotency key, in bytes. */

@@ -34,6 +34,12 @@ export const callHeaders = z.object({
 
 const headersWithRetry = rateHeaders.extend(retryAfterHeader.shape);
 const refusalHeaders = rateHeaders.extend(retryAfterHeader.partial().shape);
+const chargedHeaders = refusalHeaders.extend({
+  "X-Service-Activity-Id": text("The activity that charges what the upstream has generated."),
+  "X-Service-Cost": text("Its charge, in currency units."),
+  "X-Service-Balance": text("The balance after the charge."),
+  "X-Should-Retry": text("`false`: a repeated request would be generated and charged again."),
+});
 const passed = {
   code: anyCode,
   when: "The upstream refuses the request; its own message and code.",
@@ -75,6 +81,18 @@ const callErrors: readonly ErrorDoc[] = [
   },
   {
     status: 502,
+    code: anyCode,
+    when: "The upstream's stream began with an error; its own message and code.",
+    headers: refusalHeaders,
+  },
+  {
+    status: 502,
+    code: "response_too_large",
+    when: "The response is too large to be passed on. What the upstream generated is charged.",
+    headers: chargedHeaders,
+  },
+  {
+    status: 502,
     code: "upstream_unavailable",
     when: "The upstream refuses the operator's key or account, or none is configured.",
   },
@@ -90,8 +108,8 @@ const callErrors: readonly ErrorDoc[] = [
   {
     status: 504,
     code: "upstream_timeout",
-    when: "The upstream did not respond in time.",
-    headers: rateHeaders,
+    when: "The upstream did not respond in time. A response that has begun is charged.",
+    headers: chargedHeaders,
   },
 ];
 
@@ -124,7 +142,13 @@ const model = {
   owned_by: "My app",
   name: "gpt-4o-mini",
   display_name: "gpt-4o-mini",
-  pricing: { prompt: "0.3", completion: "1.2", request: "0", currency: "usd" },
+  pricing: {
+    prompt: "0.0000003",
+    completion: "0.0000012",
+    request: "0",
+    per_million: { input: "0.3", output: "1.2" },
+    currency: "usd",
+  },
 };
 
 const listModels: EndpointDoc = {

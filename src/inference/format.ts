@@ -20,6 +20,8 @@ export interface ModelRequest {
   maxTokens: number | null;
   /** Tools or JSON output: a response cut short would be of no use. */
   structured: boolean;
+  /** JSON or a tool call is required: clients parse the response, and show only a refusal. */
+  requiresJson: boolean;
   /** The caller asks for reasoning, which may be hidden. */
   asksReasoning: boolean;
   extras: RequestExtras;
@@ -82,7 +84,8 @@ export interface CompleteResponse {
   served: ServedBy;
   /** All text that the model wrote, for the meter. */
   texts: Iterable<string>;
-  usage: Json | undefined;
+  /** Every usage that it reports, in order. */
+  usages: readonly Json[];
   /** The response for the caller, as JSON text; `balance` is the balance after its charge. */
   write(final: { usage: JsonObject; notice: BalanceNotice; balance: string }): string;
   /** The same response as the events of a stream, for an upstream that ignores `stream: true`. */
@@ -149,6 +152,15 @@ export interface Format {
     bytes: Uint8Array,
     options: { request: ModelRequest; head: ResponseHead; apiKey: Secret | null },
   ): CompleteResponse;
+  /** Reads the events of a stream as a whole response, for a caller who did not ask for one. */
+  readEvents(
+    events: readonly EventSourceMessage[],
+    options: { request: ModelRequest; head: ResponseHead; apiKey: Secret | null },
+  ): CompleteResponse;
+  /** The usage in parts of a response that is too large to be read; undefined where it has none. */
+  findUsage(parts: readonly string[]): JsonObject | undefined;
+  /** The error that an event is; null for other events. */
+  errorOf(event: EventSourceMessage, apiKey: Secret | null): ApiError | null;
   createStream(options: StreamOptions): StreamTransform;
   /** `usage` for the caller: what was used, what the upstream `reported`, and the cost. */
   writeUsage(

@@ -1,12 +1,18 @@
-import { keepAliveMs, upstreamBodyBytesMax } from "../base/limits.ts";
+import { keepAliveMs } from "../base/limits.ts";
 import type { UpstreamResponse } from "../deps.ts";
-import { type AdmittedCall, type InferenceDeps, responseHead, startDeadline } from "./call.ts";
+import { type AdmittedCall, type InferenceDeps, startDeadline } from "./call.ts";
 import { abortUpstream, callerDisconnectedEarly } from "./disconnect.ts";
-import { createEventReader, type EventReader, eventsReader } from "../upstreams/event_reader.ts";
+import {
+  createEventReader,
+  type EventReader,
+  eventsReader,
+  startingWith,
+} from "../upstreams/event_reader.ts";
 import { TimedWait } from "../base/timed_wait.ts";
-import { peekBody, readUpstreamBody } from "../upstreams/client.ts";
+import { peekBody } from "../upstreams/client.ts";
 import { invalidUpstreamResponse } from "../upstreams/errors.ts";
 import { forward } from "./forward.ts";
+import { isEvents, readWhole } from "./read_whole.ts";
 
 /** How long we wait for the upstream before our response begins, so that an error is a status. */
 const statusWaitMs = 2_000;
@@ -61,38 +67,67 @@ function openWithKeepAlive(
   };
 }
 
+/**
+ * Connects, and waits for the first event: an error without anything before it is still a status.
+ */
 async function connect(services: InferenceDeps, call: AdmittedCall): Promise<EventReader> {
-  const { meter, request, telemetry } = call;
+  const { request } = call;
   if (request.signal.aborted) throw callerDisconnectedEarly;
-  telemetry.begin("forward", { streamed: true });
-  const stopDeadline = startDeadline(services, call);
   // For small requests this signal also reports a disconnect, and sooner.
   const onDisconnect = () => abortUpstream(call);
   request.signal.addEventListener("abort", onDisconnect);
+  try {
+    return await afterFirstEvent(call, await openReader(services, call));
+  } finally {
+    request.signal.removeEventListener("abort", onDisconnect);
+  }
+}
+
+async function openReader(services: InferenceDeps, call: AdmittedCall): Promise<EventReader> {
+  const { meter, telemetry } = call;
+  telemetry.begin("forward", { streamed: true });
+  const stopDeadline = startDeadline(services, call);
   try {
     const response = await forward(call, (sent) => void (meter.promptSent = sent));
     telemetry.begin("meter");
     return await readerOf(services, call, response);
   } finally {
-    request.signal.removeEventListener("abort", onDisconnect);
     stopDeadline();
   }
 }
 
-const isEvents = /^\ufeff?\s*(?:data|event|id|retry)?:/;
+/** Throws the error that the first event is; else returns a reader that begins with it. */
+async function afterFirstEvent(
+  { meter, format, upstream: { apiKey } }: AdmittedCall,
+  reader: EventReader,
+): Promise<EventReader> {
+  for (;;) {
+    const first = await reader.next();
+    if (first === "silent") continue;
+    meter.bodyBegun = true;
+    if (first === "end") return eventsReader([]);
+    const [event] = first;
+    if (!event) continue;
+    const error = format.errorOf(event, apiKey);
+    if (!error) return startingWith(first, reader);
+    reader.cancel();
+    throw error;
+  }
+}
 
 /**
  * Reads events, also from a server that does not declare them, and JSON from one that ignores
  * `stream`.
  */
 async function readerOf(
-  { deps: { clock, config } }: InferenceDeps,
+  services: InferenceDeps,
   call: AdmittedCall,
   response: UpstreamResponse,
 ): Promise<EventReader> {
+  const { deps: { clock, config: { upstreamIdleMs: idleMs, upstreamEventBytesMax } } } = services;
   const { controller: { signal } } = call;
   const asReader = (body: UpstreamResponse["body"]) =>
-    createEventReader(body, { clock, idleMs: config.upstreamIdleMs, signal });
+    createEventReader(body, { clock, idleMs, eventCharsMax: upstreamEventBytesMax, signal });
   const type = response.header("content-type") ?? "";
   if (/^text\/event-stream/i.test(type)) return asReader(response.body);
   if (/^text\/html/i.test(type)) {
@@ -101,9 +136,6 @@ async function readerOf(
   }
   const { start, body } = await peekBody(response.body, signal);
   if (isEvents.test(start)) return asReader(body);
-  const bytes = await readUpstreamBody(body, upstreamBodyBytesMax, signal);
-  const { format, input, upstream: { apiKey } } = call;
-  return eventsReader(
-    format.readResponse(bytes, { request: input, head: responseHead(call), apiKey }).events(),
-  );
+  const complete = await readWhole(services, call, { header: response.header, body });
+  return eventsReader(complete.events());
 }

@@ -19,7 +19,12 @@ import { openStream } from "./open_stream.ts";
 import type { StreamTransform } from "./format.ts";
 import { streamHeaders } from "./stream_headers.ts";
 import { releaseCall, settleCall } from "./settle.ts";
-import { invalidUpstreamResponse, upstreamDisconnected } from "../upstreams/errors.ts";
+import {
+  invalidUpstreamResponse,
+  isDeadline,
+  isOurBound,
+  upstreamDisconnected,
+} from "../upstreams/errors.ts";
 import type { TokenUsage } from "../pricing/usage.ts";
 
 /**
@@ -55,7 +60,9 @@ export async function streamResponse(
     const ending = endingOf(error);
     call.telemetry.countError(error);
     try {
-      if (error === callerDisconnected) {
+      const isCut = isOurBound(error) && call.meter.bodyBegun;
+      if (isCut) call.meter.assumeHeldOutput();
+      if (isCut || error === callerDisconnected) {
         await settleCall(services, call, { usage: await call.meter.usage(), ending });
       } else await releaseCall(services, call, ending);
     } finally {
@@ -154,6 +161,7 @@ class ResponseStream {
       if (!this.#hasDemand) await this.#untilDemand();
       const read = await reader.next();
       if (read === "end") return null;
+      if (read !== "silent") call.meter.bodyBegun = true;
       send(read === "silent" ? ": keep-alive\n\n" : this.#transform.takeAll(read));
       const { done, error: reason } = this.#transform;
       if (done || reason) return reason;
@@ -207,10 +215,16 @@ class ResponseStream {
     return upstreamDisconnected("a stream without its end");
   }
 
-  /** Charges what was produced; null, and no charge, after an error before any output. */
+  /**
+   * Charges what was produced, and what our own bounds have cut; null, and no charge, after another
+   * error before any output.
+   */
   async #charge(reason: unknown): Promise<{ usage: TokenUsage; entry: Entry } | null> {
     const { services, call } = this.#options;
-    if (reason && reason !== callerDisconnected && !call.meter.producedOutput) {
+    const isCut = isOurBound(reason) && call.meter.bodyBegun;
+    // An event that was too large to be read may have been anything.
+    if (isCut && !isDeadline(reason)) call.meter.assumeHeldOutput();
+    if (reason && reason !== callerDisconnected && !isCut && !call.meter.producedOutput) {
       await releaseCall(services, call, endingOf(reason));
       return null;
     }

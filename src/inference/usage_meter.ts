@@ -46,6 +46,8 @@ const tokenizersDiffer = 1.25;
 export class UsageMeter {
   /** Whether the upstream has been sent the prompt, or a part of it. */
   promptSent = false;
+  /** Whether the body of the response has begun. */
+  bodyBegun = false;
   /** Whether the model has produced any output. */
   producedOutput = false;
   /** The provider's last usage object that counts, for the caller. */
@@ -68,6 +70,7 @@ export class UsageMeter {
   #uncounted = "";
   #counted = 0;
   #countedInput: Promise<number> | null = null;
+  #assumed: TokenCounts | null = null;
 
   constructor(options: MeterOptions) {
     this.#options = options;
@@ -137,6 +140,14 @@ export class UsageMeter {
     };
   }
 
+  /** The output is not known, since we could not read it: without a report, the hold counts. */
+  assumeHeldOutput(): void {
+    if (this.#output?.isPlausible && this.#output.total > 0) return;
+    this.producedOutput = true;
+    const counts = tokenCounts({ output: this.#options.plausible.held.output });
+    this.#assumed = counts;
+  }
+
   /** Whether the output has certainly no more tokens than this: a token takes a byte at least. */
   surelyWithin(tokens: number): boolean {
     return this.#counted + this.#uncounted.length * 3 <= tokens &&
@@ -202,6 +213,7 @@ export class UsageMeter {
 
   /** The reported output, by the same rules. Text that was delivered is never free. */
   async #outputTokens(tolerance: number): Promise<Counted> {
+    if (this.#assumed) return { counts: this.#assumed, isReported: false };
     const report = this.#output;
     if (!report) {
       const output = this.producedOutput ? await this.countOutput() : 0;

@@ -58,7 +58,7 @@ function chatMeters(page: MetricsRegistry) {
       label: "kind",
       values: [
         ...["refused", "rate_limited", "account", "failed"] as const,
-        ...["invalid", "broken_off", "unreachable", "timeout", "ended"] as const,
+        ...["invalid", "broken_off", "too_large", "unreachable", "timeout", "ended"] as const,
       ],
     }),
   };

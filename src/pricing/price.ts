@@ -5,14 +5,7 @@ import {
   tokenClassRows,
   type TokenCounts,
 } from "../base/token_classes.ts";
-import {
-  type Amount,
-  divideRoundingUp,
-  formatAmount,
-  toAmount,
-  unit,
-  zero,
-} from "../base/money.ts";
+import { type Amount, divideRoundingUp, toAmount, unit, zero } from "../base/money.ts";
 import { memoizeByObject } from "../base/memoize_by_object.ts";
 import {
   levelAt,
@@ -262,12 +255,4 @@ function tokensFor(
   const budget = (spendable - requestFee) * allParts - other * percent;
   if (spendable < requestFee || spendable < minimum || budget < 0n) return -1;
   return rate * percent === 0n ? Infinity : Number(budget / (rate * percent));
-}
-
-/** The price of a million tokens with the markup, for a short prompt, as decimal strings. */
-export function priceForPeople({ table, percent }: Price): { input: string; output: string } {
-  const { rates, factor } = table.standard.base;
-  const marked = (name: string) =>
-    formatAmount(divideRoundingUp(rateOf(rates, name) * factor * percent, unit * wholePercent));
-  return { input: marked("uncachedInput"), output: marked("output") };
 }

@@ -11,7 +11,7 @@ import {
   rememberDialect,
 } from "./dialect.ts";
 import {
-  invalidUpstreamResponse,
+  beyondOurBounds,
   readUpstreamError,
   redactKey,
   toCallerError,
@@ -140,13 +140,33 @@ export async function readUpstreamBody(
   bytesMax: number,
   signal: AbortSignal,
 ): Promise<Uint8Array> {
+  return await readModelBody(body, { bytesMax, signal, onBegin() {}, onTooLarge: async () => {} });
+}
+
+/** What a reader of a model's response is told. */
+interface ModelBodyOptions {
+  bytesMax: number;
+  signal: AbortSignal;
+  /** The first bytes have arrived. */
+  onBegin(): void;
+  /** The body is too large: called with what was read, before the rest is read or dropped. */
+  onTooLarge(start: Uint8Array, last: Uint8Array): Promise<void>;
+}
+
+/** The same, for a body whose generation costs money, however it ends. */
+export async function readModelBody(
+  body: UpstreamBody,
+  { bytesMax, signal, onBegin, onTooLarge }: ModelBodyOptions,
+): Promise<Uint8Array> {
   let whole = new Uint8Array();
   let length = 0;
   try {
     for (let piece = await body.read(); piece; piece = await body.read()) {
+      if (length === 0) onBegin();
       if (length + piece.length > bytesMax) {
+        await onTooLarge(whole.subarray(0, length), piece);
         body.cancel();
-        throw invalidUpstreamResponse(`an answer of more than ${bytesMax} bytes`);
+        throw beyondOurBounds(`an answer of more than ${bytesMax} bytes`);
       }
       if (length + piece.length > whole.length) {
         const larger = new Uint8Array(length === 0 ? piece.length : 2 * (length + piece.length));
@@ -162,6 +182,43 @@ export async function readUpstreamBody(
     throw abortError(signal) ?? upstreamDisconnected(cause);
   }
   return whole.subarray(0, length);
+}
+
+/**
+ * Reads the rest of a body without keeping it, and returns its last bytes: after what was read
+ * before it. Ends early at `bytesMax`, at the deadline, or where the connection breaks.
+ */
+export async function readTail(
+  body: UpstreamBody,
+  { before, tailBytes, bytesMax, signal }: {
+    before: readonly Uint8Array[];
+    tailBytes: number;
+    bytesMax: number;
+    signal: AbortSignal;
+  },
+): Promise<Uint8Array> {
+  let tail = new Uint8Array();
+  let length = 0;
+  const add = (piece: Uint8Array) => {
+    length += piece.length;
+    const kept = piece.subarray(-tailBytes);
+    const older = tail.subarray(Math.max(0, tail.length + kept.length - tailBytes));
+    const joined = new Uint8Array(older.length + kept.length);
+    joined.set(older);
+    joined.set(kept, older.length);
+    tail = joined;
+  };
+  before.forEach((piece) => add(piece));
+  try {
+    while (length < bytesMax && !signal.aborted) {
+      const piece = await body.read();
+      if (!piece) break;
+      add(piece);
+    }
+  } catch {
+    // What has arrived is what is known.
+  }
+  return tail;
 }
 
 /** The reason of an aborted signal as an error for the caller; null when it is not aborted. */

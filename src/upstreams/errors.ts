@@ -139,6 +139,46 @@ export function toCallerError(error: UpstreamErrorBody, retryAfter: string | nul
   });
 }
 
+/** Codes and types of errors in a body with status 200, and the status that each stands for. */
+const statusOfCode: readonly (readonly [RegExp, number])[] = [
+  [/rate_?limit|too_many_requests|resource_exhausted/, 429],
+  [/overloaded|unavailable|capacity/, 503],
+  [/insufficient_quota|billing|payment/, 402],
+  [/authentication|invalid_api_key|unauthorized/, 401],
+  [/permission|forbidden/, 403],
+  [/not_found/, 404],
+  [/context_length|invalid_request|invalid_argument|bad_request/, 400],
+];
+
+/**
+ * An error in a body whose status was 200, as the status that it stands for: by a number in its
+ * code, else by its code's name. Null where it stands for none that a caller could act on.
+ */
+export function errorInBody(text: string): ApiError | null {
+  const body = readUpstreamError(200, text);
+  const number = Number(body.code);
+  const name = `${body.code} ${body.type} ${body.reason}`.toLowerCase();
+  const isStatus = (number >= 400 && number < 500) || number === 503 || number === 529;
+  const status = isStatus ? number : statusOfCode.find(([pattern]) => pattern.test(name))?.[1];
+  return status === undefined ? null : toCallerError({ ...body, status }, null);
+}
+
+/** 502: the upstream's response exceeds one of our own bounds. What it has cost is charged. */
+export function beyondOurBounds(cause: string): UpstreamError {
+  const message = "The upstream's response is too large to be passed on.";
+  return new UpstreamError("too_large", 502, { message, code: "response_too_large", cause });
+}
+
+/** Whether our own bound or deadline ended a response, and not the upstream. */
+export function isOurBound(error: unknown): boolean {
+  return error instanceof UpstreamError && (error.kind === "too_large" || error.kind === "timeout");
+}
+
+/** Whether our own deadline ended a response. */
+export function isDeadline(error: unknown): boolean {
+  return error instanceof UpstreamError && error.kind === "timeout";
+}
+
 /** 502: the upstream's response is not valid in the format. */
 export function invalidUpstreamResponse(cause: unknown): UpstreamError {
   const message = "The upstream returned an invalid response.";

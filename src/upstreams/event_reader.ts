@@ -1,10 +1,10 @@
 import { createParser, type EventSourceMessage } from "eventsource-parser";
-import { keepAliveMs, upstreamEventCharsMax } from "../base/limits.ts";
+import { keepAliveMs } from "../base/limits.ts";
 import type { Clock } from "../base/clock.ts";
 import type { UpstreamBody } from "../deps.ts";
 import { TimedWait } from "../base/timed_wait.ts";
 import { abortError } from "./client.ts";
-import { invalidUpstreamResponse, upstreamDisconnected, upstreamTimeout } from "./errors.ts";
+import { beyondOurBounds, upstreamDisconnected, upstreamTimeout } from "./errors.ts";
 
 /** The result of one read: events, silence that calls for a keep-alive, or the end. */
 export type EventRead = EventSourceMessage[] | "silent" | "end";
@@ -26,19 +26,26 @@ type Piece = Uint8Array<ArrayBuffer>;
 interface ReaderOptions {
   clock: Clock;
   idleMs: number;
+  /** The largest event, in characters. */
+  eventCharsMax: number;
   signal: AbortSignal;
 }
+
+/** The parser scans an unfinished line again with each piece: of a longer one it gets no pieces. */
+const lineHeldFrom = 256 * 1024;
 
 /** Reads a body's events. A multi-byte character or a frame may be split anywhere. */
 export function createEventReader(
   body: UpstreamBody,
-  { clock, idleMs, signal }: ReaderOptions,
+  { clock, idleMs, eventCharsMax, signal }: ReaderOptions,
 ): EventReader {
   const timedWait = new TimedWait<Piece | null>(clock);
   // The parser removes a byte order mark at the start; Deno's decoder would also drop later ones.
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   let events: EventSourceMessage[] = [];
   let charsSinceEvent = 0;
+  /** Pieces of a long line whose end has not arrived. */
+  let heldLine: string[] = [];
   let pending: Promise<Piece | null> | null = null;
   let silentMs = 0;
   let waitMs = 0;
@@ -54,10 +61,15 @@ export function createEventReader(
 
   function feed(text: string): EventSourceMessage[] {
     charsSinceEvent += text.length;
-    parser.feed(text);
-    if (charsSinceEvent > upstreamEventCharsMax) {
-      throw invalidUpstreamResponse("an event that is too large");
+    if (charsSinceEvent > eventCharsMax) {
+      throw beyondOurBounds(`an event of more than ${eventCharsMax} characters`);
     }
+    if (charsSinceEvent > lineHeldFrom && !/[\r\n]/.test(text)) {
+      heldLine.push(text);
+      return [];
+    }
+    parser.feed(heldLine.length === 0 ? text : heldLine.join("") + text);
+    heldLine = [];
     const fed = events;
     events = [];
     return fed;
@@ -115,6 +127,30 @@ export function createEventReader(
       body.finish();
     },
   };
+}
+
+/**
+ * Puts events that were read already in front of a reader.
+ */
+export function startingWith(first: EventSourceMessage[], reader: EventReader): EventReader {
+  let hasFirst = true;
+  return {
+    next() {
+      if (!hasFirst) return reader.next();
+      hasFirst = false;
+      return Promise.resolve(first);
+    },
+    cancel: () => reader.cancel(),
+    finish: () => reader.finish(),
+  };
+}
+
+/** Parses a whole text of server-sent events. */
+export function parseEvents(text: string): EventSourceMessage[] {
+  const events: EventSourceMessage[] = [];
+  const parser = createParser({ onEvent: (event) => void events.push(event) });
+  parser.feed(`${text}\n\n`);
+  return events;
 }
 
 /** A reader of events that are complete already. */

@@ -1,5 +1,8 @@
 import { z } from "zod";
 
+const perToken = (what: string) =>
+  z.string().meta({ description: `For ${what}, in currency units.` });
+
 /** A model as lists show it: OpenAI's fields, and what it costs here. */
 export const modelSchema = z.object({
   id: z.string(),
@@ -10,9 +13,20 @@ export const modelSchema = z.object({
   display_name: z.string(),
   description: z.string().optional(),
   pricing: z.object({
-    prompt: z.string().meta({ description: "Per million tokens, in currency units." }),
-    completion: z.string().meta({ description: "Per million tokens, in currency units." }),
-    request: z.string().meta({ description: "For each answer that produced output." }),
+    prompt: perToken("a prompt token"),
+    completion: perToken("an output token"),
+    input_cache_read: perToken("a prompt token from the cache").optional(),
+    input_cache_write: perToken("a prompt token that is written to the cache").optional(),
+    internal_reasoning: perToken("a reasoning token").optional(),
+    audio: perToken("an audio token of the prompt").optional(),
+    request: z.string().meta({ description: "For each response that produced output." }),
+    web_search: z.string().optional().meta({ description: "For each search at the provider." }),
+    per_million: z.record(z.string(), z.string()).meta({
+      description: "Prices of a million tokens, by the names of price settings.",
+    }),
+    tool_calls: z.record(z.string(), z.string()).optional().meta({
+      description: "For each call of a tool at the provider, by the tool's name.",
+    }),
     currency: z.string(),
   }),
   catalogue_date: z.string().optional().meta({

@@ -1,11 +1,10 @@
 import { isObject, parseJson } from "../base/json.ts";
 import { decodeUtf8 } from "../base/utf8.ts";
-import { upstreamBodyBytesMax } from "../base/limits.ts";
+import { modelListBytesMax } from "../base/limits.ts";
 import type { Deps } from "../deps.ts";
 import { inflated } from "../http/inflate.ts";
-import { formatAmount } from "../base/money.ts";
 import type { Project } from "../projects/schema.ts";
-import { priceForPeople } from "../pricing/price.ts";
+import { type PublicPrice, publicPrice } from "../pricing/public_price.ts";
 import type { ModelTerms, Prices } from "../pricing/terms.ts";
 import { readUpstreamBody } from "./client.ts";
 import type { FindUpstream, Upstream } from "./upstreams.ts";
@@ -73,7 +72,6 @@ function viewModel(
   project: Project,
   { id, terms, catalogueDate }: { id: string; terms: ModelTerms; catalogueDate: string },
 ): ModelView {
-  const { input, output } = priceForPeople(terms.price);
   const { description } = terms;
   return {
     id,
@@ -83,14 +81,44 @@ function viewModel(
     name: id,
     display_name: terms.displayName ?? id,
     ...(description ? { description } : {}),
-    pricing: {
-      prompt: input,
-      completion: output,
-      request: formatAmount(terms.price.requestFee),
-      currency: project.currency,
-    },
+    pricing: { ...viewPricing(publicPrice(terms.price)), currency: project.currency },
     ...(terms.fromCatalogue ? { catalogue_date: catalogueDate } : {}),
   };
+}
+
+/** Conventional names of prices, which are for one token. */
+const perTokenNames = {
+  prompt: "input",
+  completion: "output",
+  input_cache_read: "cachedInput",
+  input_cache_write: "cacheWrite",
+  internal_reasoning: "reasoningOutput",
+  audio: "audioInput",
+} as const;
+
+function viewPricing({ perMillion, request, toolCalls }: PublicPrice) {
+  const perToken = Object.entries(perTokenNames).flatMap(([name, field]) => {
+    const price = perMillion[field];
+    return price === undefined ? [] : [[name, aMillionth(price)] as const];
+  });
+  return {
+    prompt: aMillionth(perMillion.input),
+    completion: aMillionth(perMillion.output),
+    ...Object.fromEntries(perToken),
+    request,
+    ...(toolCalls.web_search === undefined ? {} : { web_search: toolCalls.web_search }),
+    per_million: perMillion,
+    ...(Object.keys(toolCalls).length === 0 ? {} : { tool_calls: toolCalls }),
+  };
+}
+
+/** A millionth of a decimal, exactly: the point moves by six digits. */
+export function aMillionth(decimal: string): string {
+  const [whole = "0", fraction = ""] = decimal.split(".");
+  const digits = whole.padStart(7, "0");
+  const rest = (digits.slice(-6) + fraction).replace(/0+$/, "");
+  const start = digits.slice(0, -6).replace(/^0+(?=\d)/, "");
+  return rest === "" ? start : `${start}.${rest}`;
 }
 
 async function fetchModels({ clock }: Deps, upstream: Upstream): Promise<string[]> {
@@ -105,7 +133,7 @@ async function fetchModels({ clock }: Deps, upstream: Upstream): Promise<string[
     if (upstream.apiKey) headers.authorization = `Bearer ${upstream.apiKey.reveal()}`;
     const request = { url: `${upstream.url}/models`, method: "GET" as const, headers, signal };
     const response = inflated(await upstream.request({ ...request, body: null }), signal);
-    const bytes = await readUpstreamBody(response.body, upstreamBodyBytesMax, signal);
+    const bytes = await readUpstreamBody(response.body, modelListBytesMax, signal);
     if (response.status !== 200) throw new Error(`upstream status ${response.status}`);
     const body = parseJson(decodeUtf8(bytes) ?? "");
     const data = isObject(body) && Array.isArray(body.data) ? body.data : [];

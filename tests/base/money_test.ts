@@ -182,7 +182,7 @@ Deno.test("money: a response's charge is rounded up once, over all its tokens", 
   const { body } = await world.json("/v1/chat/completions", {
     body: { model: "test-model", user: "ada", messages: [{ role: "user", content: "Hi" }] },
   });
-  assert.equal(body.usage.cost, "0.000000001");
+  assert.equal(body.usage.cost_exact, "0.000000001");
   assert.equal((await world.balance("ada")).balance, "0.999999999");
 });
 

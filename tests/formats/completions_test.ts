@@ -42,7 +42,7 @@ Deno.test("completions: a whole response is passed on and charged by its usage",
   assert.deepEqual(got, {
     ...head,
     choices: [choice(" a time", "stop")],
-    usage: { ...usage(10, 5), cost: "0.00002" },
+    usage: { ...usage(10, 5), cost: 0.00002, cost_exact: "0.00002" },
   });
   assert.equal(response.headers.get("x-service-cost"), "0.00002");
   const [call] = world.upstream.calls;
@@ -66,7 +66,7 @@ Deno.test("completions: a stream is metered, and its usage is sent only if reque
   ]]);
   assert.ok(plain.every((chunk) => !("usage" in chunk)));
   const asked = dataOf(await completeStream(world, { stream_options: { include_usage: true } }));
-  assert.deepEqual(asked.at(-1).usage, { ...usage(10, 5), cost: "0.00002" });
+  assert.deepEqual(asked.at(-1).usage, { ...usage(10, 5), cost: 0.00002, cost_exact: "0.00002" });
   assert.deepEqual((await usageOf(world)).map(({ amount }) => amount), ["0.00002", "0.00002"]);
   assert.deepEqual(world.upstream.calls[0]?.body.stream_options, { include_usage: true });
 });

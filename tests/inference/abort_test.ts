@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { ApiError } from "../../src/base/errors.ts";
-import { chat, chatStream, openReader, until, usageOf } from "../support/chat.ts";
+import { callStream, chat, chatStream, openReader, until, usageOf } from "../support/chat.ts";
 import {
   chunk,
   completion,
@@ -284,7 +284,7 @@ Deno.test("chat abort: a caller who leaves before the model responds ends the ca
   using world = await createWorld();
   await world.deposit("ada", "1");
   world.upstream.once(() => new Promise(() => {}));
-  const reader = openReader(await until(world, chatStream(world), 500));
+  const reader = openReader(await until(world, callStream(world), 500));
   assert.equal(await reader.read(), ": keep-alive\n\n");
   const next = reader.read();
   await world.clock.advance(15_000);
@@ -304,7 +304,7 @@ Deno.test("chat abort: a late response is passed on whole", async () => {
     await world.clock.sleep(40_000);
     return helloStream();
   });
-  const text = await until(world, chatStream(world).then((response) => response.text()), 1_000);
+  const text = await until(world, callStream(world).then((response) => response.text()), 1_000);
   const [first, ...frames] = text.split("\n\n");
   assert.deepEqual([first, frames.at(-2)], [": keep-alive", "data: [DONE]"]);
   assert.match(text, /Hello[^]* there/);

@@ -1,5 +1,13 @@
 import assert from "node:assert/strict";
-import { chat, chatBody, chatStream, completionsPath, until, usageOf } from "../support/chat.ts";
+import {
+  callStream,
+  chat,
+  chatBody,
+  chatStream,
+  completionsPath,
+  until,
+  usageOf,
+} from "../support/chat.ts";
 import { readEvents } from "../support/upstream.ts";
 import { createWorld, type World } from "../support/world.ts";
 
@@ -134,7 +142,7 @@ for (const path of ["/v1/chat/completions/", "//v1/chat/completions", "/v1//chat
     await world.deposit("ada", "1");
     const { status, body } = await world.json(path, { body: chatBody() });
     assert.equal(status, 200);
-    assert.equal(body.usage.cost, "0.00002");
+    assert.equal(body.usage.cost_exact, "0.00002");
   });
 }
 
@@ -318,7 +326,7 @@ for (const [ms, status] of [[1_900, 400], [2_100, 200]] as const) {
       await world.clock.sleep(ms);
       return Response.json({ error: { message: "no", code: "odd" } }, { status: 400 });
     });
-    const response = await until(world, chatStream(world), 100);
+    const response = await until(world, callStream(world), 100);
     assert.equal(response.status, status);
     const text = await until(world, response.text(), 100);
     const told = status === 200 ? text.split("\n\n").slice(0, 2) : ["", text];

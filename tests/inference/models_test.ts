@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { aMillionth } from "../../src/upstreams/models.ts";
 import { adminKey, createWorld } from "../support/world.ts";
 
 const price = { input: "0.15", output: "0.6" };
@@ -24,7 +25,13 @@ Deno.test("models: the list is OpenAI's, with what each model costs", async () =
   const { status, body, response } = await world.json("/v1/models");
   assert.equal(status, 200);
   const common = { object: "model", created: 1767225600 };
-  const pricing = { prompt: "0.15", completion: "0.6", request: "0.001", currency: "usd" };
+  const pricing = {
+    prompt: "0.00000015",
+    completion: "0.0000006",
+    request: "0.001",
+    per_million: { input: "0.15", output: "0.6" },
+    currency: "usd",
+  };
   assert.deepEqual(body, { // case 4
     object: "list",
     data: [
@@ -164,7 +171,7 @@ Deno.test("models: with the catalogue, only models that it prices are listed, wi
   assert.equal(body.data.length, 1); // case 4
   const [model] = body.data;
   assert.equal(model.id, "gpt-4o-mini");
-  assert.deepEqual([model.pricing.prompt, model.pricing.completion], ["0.225", "0.9"]);
+  assert.deepEqual([model.pricing.prompt, model.pricing.completion], ["0.000000225", "0.0000009"]);
   assert.match(model.catalogue_date, /^\d{4}-\d\d-\d\d$/);
 });
 
@@ -194,5 +201,12 @@ Deno.test("models: without the catalogue only the project's own prices apply", a
     await world.deposit("ada", "1");
     assert.equal((await world.json("/v1/chat/completions", { body: asked })).status, status);
     assert.equal(world.upstream.calls.length, status === 200 ? 1 : 0);
+  }
+});
+
+Deno.test("models: a price for a token is the price of a million, with the point moved", () => {
+  const cases = [["0", "0"], ["1", "0.000001"], ["0.15", "0.00000015"], ["1000000", "1"]];
+  for (const [million, one] of [...cases, ["12345678.5", "12.3456785"]]) {
+    assert.equal(aMillionth(million ?? ""), one);
   }
 });

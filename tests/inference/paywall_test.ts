@@ -7,7 +7,13 @@ import { adminKey, type Body, createWorld, testPricing } from "../support/world.
 // Loaded before the clock is moved, since loading takes real time.
 await loadTokenizer();
 
-const noUsage = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0, cost: "0" };
+const noUsage = {
+  prompt_tokens: 0,
+  completion_tokens: 0,
+  total_tokens: 0,
+  cost: 0,
+  cost_exact: "0",
+};
 const link = /https:\/\/farebox\.test\/topup\/[\w-]+\.[\w-]+/;
 
 function linkIn(text: string): string {
@@ -94,7 +100,7 @@ for (const fields of structured) {
     assert.match(body.choices[0].message.content, link);
     assert.equal(world.upstream.calls.length, 0);
     await world.deposit("ada", "0.01");
-    assert.equal((await chat(world, fields)).body.usage.cost, "0.00002");
+    assert.equal((await chat(world, fields)).body.usage.cost_exact, "0.00002");
   });
 }
 

@@ -32,6 +32,7 @@ async function eventsOf(parts: Uint8Array[]): Promise<Event[]> {
   const reader = createEventReader(readStream(body, signal), {
     clock: createHandClock(),
     idleMs: 1_000,
+    eventCharsMax: 8_000_000,
     signal,
   });
   const events: Event[] = [];

@@ -91,7 +91,7 @@ for (const { name, used, cost } of reports) {
     world.upstream.once(() => completion({ usage: used }));
     const { status, body } = await chat(world);
     assert.equal(status, 200);
-    assert.deepEqual(body.usage, { ...used, cost });
+    assert.deepEqual(body.usage, { ...used, cost: Number(cost), cost_exact: cost });
     const [entry] = await usageOf(world);
     assert.equal(entry?.amount, cost);
     assert.equal(entry?.usage.source, "provider");
@@ -112,7 +112,7 @@ Deno.test("chat usage: if the reported prompt is beyond plausible, what was held
   world.upstream.once(() => completion({ usage: used }));
   const { body } = await chat(world);
   const counted = { prompt_tokens: 79, completion_tokens: 700, total_tokens: 779 };
-  assert.deepEqual(body.usage, { ...used, ...counted, cost: "0.001479" }); // case 28
+  assert.deepEqual(body.usage, { ...used, ...counted, cost: 0.001479, cost_exact: "0.001479" }); // case 28
   const [entry] = await usageOf(world);
   const { source, outputTokens, reasoningTokens } = entry?.usage ?? {};
   assert.deepEqual([source, outputTokens, reasoningTokens], ["estimated", 700, 650]);
@@ -166,7 +166,8 @@ for (const [name, used] of absurd) {
       prompt_tokens: 8,
       completion_tokens: 2,
       total_tokens: 10,
-      cost: estimatedCost,
+      cost: Number(estimatedCost),
+      cost_exact: estimatedCost,
     });
     const [entry, ...more] = await usageOf(world);
     assert.equal(more.length, 0);
@@ -191,7 +192,7 @@ Deno.test("chat usage: tool calls are counted where usage is absent", async () =
   world.upstream.once(() => completion({ choices, usage: undefined }));
   const { body } = await chat(world);
   assert.ok(body.usage.completion_tokens >= 5, JSON.stringify(body.usage)); // case 32
-  assert.equal((await usageOf(world))[0]?.amount, body.usage.cost);
+  assert.equal((await usageOf(world))[0]?.amount, body.usage.cost_exact);
 });
 
 Deno.test("chat usage: two choices hold twice, and usage of one does not hide the other", async () => {
@@ -227,7 +228,7 @@ Deno.test("chat usage: the total of several choices is charged once where it is 
   const long = [0, 1].map((index) => ({ index, message: { content } }));
   world.upstream.once(() => completion({ choices: long, usage: usage(10, 13) }));
   const { body } = await chat(world, { n: 2 });
-  assert.deepEqual([body.usage.completion_tokens, body.usage.cost], [13, "0.000036"]);
+  assert.deepEqual([body.usage.completion_tokens, body.usage.cost_exact], [13, "0.000036"]);
 });
 
 Deno.test("chat usage: what many choices report together is accepted", async () => {
@@ -235,7 +236,7 @@ Deno.test("chat usage: what many choices report together is accepted", async () 
   await world.deposit("ada", "1");
   world.upstream.once(() => completion({ usage: usage(10, 60_000) }));
   const { body } = await chat(world, { n: 100, max_tokens: 1000 });
-  assert.equal(body.usage.cost, "0.12001");
+  assert.equal(body.usage.cost_exact, "0.12001");
 });
 
 Deno.test("chat usage: the request fee is due where there is output, and only there", async () => {
@@ -243,10 +244,10 @@ Deno.test("chat usage: the request fee is due where there is output, and only th
   using world = await createWorld({ project: { pricing: { requestFee: "0.01", models } } });
   await world.deposit("ada", "1");
   const { body } = await chat(world);
-  assert.equal(body.usage.cost, "0.01002");
+  assert.equal(body.usage.cost_exact, "0.01002");
   const silent = [{ index: 0, message: { role: "assistant", content: "" } }];
   world.upstream.once(() => completion({ choices: silent, usage: usage(10, 0) }));
-  assert.equal((await chat(world)).body.usage.cost, "0.00001");
+  assert.equal((await chat(world)).body.usage.cost_exact, "0.00001");
 });
 
 Deno.test("chat usage: more than the hold is taken from the balance, the rest is a shortfall", async () => {
@@ -255,7 +256,7 @@ Deno.test("chat usage: more than the hold is taken from the balance, the rest is
   world.upstream.once(() => completion({ usage: usage(10, 30_000) }));
   const { status, body } = await chat(world);
   assert.equal(status, 200);
-  assert.equal(body.usage.cost, "0.01", "what was charged, not what was due");
+  assert.equal(body.usage.cost_exact, "0.01", "what was charged, not what was due");
   const [entry] = await usageOf(world);
   assert.deepEqual([entry?.amount, entry?.shortfall], ["0.01", "0.05001"]); // case 61
   assert.equal((await world.balance("ada")).balance, "0");
@@ -284,7 +285,7 @@ Deno.test("chat usage: what costs less than the smallest unit costs one unit", a
   await world.deposit("ada", "0.001");
   for (let i = 0; i < 20; i++) {
     world.upstream.once(() => completion({ usage: usage(1, 0) }));
-    assert.equal((await chat(world)).body.usage.cost, "0.000000001");
+    assert.equal((await chat(world)).body.usage.cost_exact, "0.000000001");
   }
   assert.equal((await world.balance("ada")).balance, "0.00099998"); // case 66
 });

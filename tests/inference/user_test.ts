@@ -65,7 +65,7 @@ for (const { name, fields, header, path = completionsPath, payer } of sources) {
     const headers: Record<string, string> = header ? { "x-service-user": headerBytes(header) } : {};
     const { status, body } = await world.json(path, { body: chatBody(fields), headers });
     assert.equal(status, 200);
-    assert.equal(body.usage.cost, "0.00002");
+    assert.equal(body.usage.cost_exact, "0.00002");
     assert.equal((await world.balance(payer)).balance, "0.99998");
     assert.equal((await usageOf(world, payer))[0]?.user, payer);
     if (payer !== "eve") assert.equal((await world.balance("eve")).balance, "1");
@@ -131,7 +131,7 @@ Deno.test("chat user: with userSource header, only the header counts", async () 
   const deposit = { user: "eve", amount: "1" };
   await world.json("/v1/user/balance/deposit", { body: deposit, headers });
   const { body } = await chat(world, { user: "eve" }, { headers });
-  assert.equal(body.usage.cost, "0.00002");
+  assert.equal(body.usage.cost_exact, "0.00002");
   const { body: bob } = await world.json("/v1/user/balance", { headers });
   assert.equal(bob.balance, "0.99998");
 });

@@ -52,7 +52,7 @@ Deno.test("refusal: a cap lowered during a call does not affect what was held fo
   const cap = { action: "cap", projectId: world.projectId, user: "ada", cap: "0.000000001" };
   assert.equal((await device.post("/wallet", cap)).status, 303);
   gate.open();
-  assert.equal((await answer).body.usage.cost, "0.91");
+  assert.equal((await answer).body.usage.cost_exact, "0.91");
   const [entry] = await world.activities("ada");
   assert.deepEqual([entry?.amount, entry?.shortfall], ["0.91", "0"]);
   assert.equal((await charge(world, "0.1")).success, false, "and the cap holds for what is new");
@@ -73,8 +73,8 @@ for (
     const next = world.json(chatPath, { body: chatBody("ada") });
     await world.clock.advance(200);
     gate.open();
-    assert.equal((await answer).body.usage.cost, "0.03");
-    assert.equal((await until(world, next, 50)).body.usage.cost, "0.03");
+    assert.equal((await answer).body.usage.cost_exact, "0.03");
+    assert.equal((await until(world, next, 50)).body.usage.cost_exact, "0.03");
   });
 }
 
@@ -85,7 +85,7 @@ Deno.test("refusal: near a limit, with nothing running, no one waits", async () 
   world.upstream.once(() => completion({ usage: usage(10, 2) }));
   // The clock does not move: a call that waited would wait forever.
   const { body } = await world.json(chatPath, { body: chatBody("ada") });
-  assert.equal(body.usage.cost, "0.03");
+  assert.equal(body.usage.cost_exact, "0.03");
 });
 
 Deno.test("refusal: beyond a cap the reason is the authorization, even while little is held", async () => {

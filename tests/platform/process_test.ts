@@ -94,7 +94,7 @@ for (const signal of ["SIGTERM", "SIGINT"] as const) {
     const { entries, held } = await readBooks(next, "sk_dev", "ada");
     assert.equal(held, "0");
     assert.deepEqual(entries.map(({ kind }) => kind), ["deposit", "usage"]);
-    assert.equal(entries[1]?.amount, chunks.at(-1).usage.cost);
+    assert.equal(entries[1]?.amount, chunks.at(-1).usage.cost_exact);
     assert.equal(entries[1]?.id, response.headers.get("x-service-activity-id"));
   });
 }
@@ -124,7 +124,7 @@ Deno.test("process: SIGTERM lets a running complete response finish; a second on
     const answer = farebox.json("/v1/chat/completions", { key, body });
     await eventually(() => upstream.running === 1);
     farebox.signal("SIGTERM");
-    assert.equal((await answer).usage.cost, "0.00002");
+    assert.equal((await answer).usage.cost_exact, "0.00002");
     assert.equal((await farebox.ended).code, 0);
   }
   {

@@ -306,7 +306,7 @@ function chatOutcome(answer: Answered | null): Outcome {
   const activityId = headers.get("x-service-activity-id");
   if (activityId === null) return { kind: "refused" };
   const { usage } = body;
-  const cost = typeof usage === "object" && usage ? Reflect.get(usage, "cost") : null;
+  const cost = typeof usage === "object" && usage ? Reflect.get(usage, "cost_exact") : null;
   return { kind: "booked", activityId, amount: String(cost) };
 }
 

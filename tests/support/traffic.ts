@@ -145,7 +145,9 @@ export async function ask(
     const response = await farebox.call("/v1/chat/completions", { key, body });
     attempt.activityId = response.headers.get("x-service-activity-id");
     const text = await response.text();
-    attempt.ended = stream ? text.endsWith("data: [DONE]\n\n") : JSON.parse(text).usage.cost !== "";
+    attempt.ended = stream
+      ? text.endsWith("data: [DONE]\n\n")
+      : JSON.parse(text).usage.cost_exact !== "";
   } catch (error) {
     assert.ok(error instanceof TypeError, String(error));
   }

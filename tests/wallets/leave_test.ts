@@ -140,8 +140,8 @@ Deno.test("wallet: a call is paid by the wallet that it started with, and counts
   const { body: { usage, choices } } = await running;
   await world.clock.advance(1_000);
   assert.deepEqual((await waiting).body.choices, choices);
-  assert.ok(Number(usage.cost) > 0.01, `${usage.cost} is more than the other allows`);
-  const left = (20 - Number(usage.cost)).toFixed(2);
+  assert.ok(Number(usage.cost_exact) > 0.01, `${usage.cost_exact} is more than the other allows`);
+  const left = (20 - Number(usage.cost_exact)).toFixed(2);
   assert.match((await device.get("/wallet")).html, new RegExp(`\\$${left.replace(".", "\\.")}`));
   await pay(world, { amount: "5" });
   const own = await world.json("/v1/user/charge", { body: { user: "ada", amount: "0.01" } });

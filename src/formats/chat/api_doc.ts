@@ -17,13 +17,19 @@ function completionSaying(content: string, more: Record<string, unknown>) {
   return { ...head, object: "chat.completion", choices, ...more };
 }
 const answered = completionSaying("Hello! How can I help?", {
-  usage: { prompt_tokens: 8, completion_tokens: 7, total_tokens: 15, cost: "0.0000108" },
+  usage: {
+    prompt_tokens: 8,
+    completion_tokens: 7,
+    total_tokens: 15,
+    cost: 0.0000108,
+    cost_exact: "0.0000108",
+  },
 });
 const paywalled = completionSaying(
   `You have run out of credit. Top up here to continue: ${link}`,
   {
     paywall: { reason: "insufficient_funds", url: link },
-    usage: { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0, cost: "0" },
+    usage: { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0, cost: 0, cost_exact: "0" },
   },
 );
 const chunk = {

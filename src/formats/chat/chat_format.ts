@@ -1,7 +1,9 @@
 import type { Format } from "../../inference/format.ts";
 import { openAiUsage } from "../openai/usage.ts";
 import { errorFrame, sseDone } from "../openai/sse.ts";
-import { readChoices } from "../openai/response.ts";
+import { usageInParts } from "../openai/find_usage.ts";
+import { readChoices, readEvents } from "../openai/response.ts";
+import { errorOfEvent } from "../openai/stream_error.ts";
 import { ChoiceStreamTransform } from "../openai/stream_transform.ts";
 import { chatChoice } from "./choice.ts";
 import { writeChatPaywall } from "./paywall.ts";
@@ -20,6 +22,9 @@ export const chatFormat: Format = {
   templateTokens,
   writeBody: writeUpstreamBody,
   readResponse: (bytes, options) => readChoices(bytes, options, chatChoice),
+  readEvents: (events, options) => readEvents(events, options, chatChoice),
+  findUsage: usageInParts,
+  errorOf: errorOfEvent,
   createStream: (options) => new ChoiceStreamTransform(options, chatChoice),
   writeUsage: openAiUsage,
   writePaywall: writeChatPaywall,

@@ -5,16 +5,18 @@ import { sseDone, sseFrame } from "../openai/sse.ts";
 
 /**
  * The paywall as the assistant's message: a normal completion that used nothing, as a stream of
- * three chunks where the caller asked for one. `paywall` is for callers that branch on it.
+ * three chunks where the caller asked for one. `paywall` is for callers that branch on it. Where
+ * JSON is required, the text is a refusal as well: clients show that instead of an error of their
+ * parser.
  */
 export function writeChatPaywall(
   { reason, message: content, url }: PaywallMessage,
-  { stream, wantsUsage }: ModelRequest,
+  { stream, wantsUsage, requiresJson }: ModelRequest,
   { id, created, model }: ResponseHead,
 ): string {
   const head = { id, created, model, paywall: { reason, url } };
   if (!stream) {
-    const message = { role: "assistant", content, refusal: null };
+    const message = { role: "assistant", content, refusal: requiresJson ? content : null };
     const choices = [{ index: 0, message, logprobs: null, finish_reason: "stop" }];
     return JSON.stringify({ ...head, object: "chat.completion", choices, usage: noUsage });
   }
@@ -27,7 +29,7 @@ export function writeChatPaywall(
   });
   const chunks: unknown[] = [
     chunk({ role: "assistant", content: "", refusal: null }, null),
-    chunk({ content }, null),
+    chunk(requiresJson ? { content, refusal: content } : { content }, null),
     chunk({}, "stop"),
   ];
   if (wantsUsage) chunks.push({ ...head, object, choices: [], usage: noUsage });

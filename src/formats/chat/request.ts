@@ -90,6 +90,7 @@ export function readChatRequest(
     choices: chat.n ?? 1,
     maxTokens: maxTokensFields.map((field) => bound(body[field])).find(isSet) ?? null,
     structured: format !== "text" || Boolean(chat.tools?.length || chat.functions?.length),
+    requiresJson: format.startsWith("json") || isToolForced(body),
     asksReasoning: effort !== "none" || isSwitchedOn(body.reasoning) || isSwitchedOn(body.thinking),
     extras: readExtras(body),
     user: body.user,
@@ -105,6 +106,14 @@ export function readChatRequest(
 function isSwitchedOn(value: unknown): boolean {
   if (!isObject(value)) return isSet(value) && value !== false;
   return value.type !== "disabled" && value.enabled !== false && value.effort !== "none";
+}
+
+/** Whether the response must be a tool call: any of them, or one by name. */
+function isToolForced({ tool_choice: choice, function_call: legacy }: JsonObject): boolean {
+  return choice === "required" || choice === "any" || isObject(legacy) ||
+    (isObject(choice) && choice.type !== "auto" && choice.type !== "none" &&
+      !(choice.type === "allowed_tools" && isObject(choice.allowed_tools) &&
+        choice.allowed_tools.mode === "auto"));
 }
 
 function bound(value: unknown): number | null {

@@ -38,7 +38,13 @@ const choice = { text: " a time, there was", index: 0, logprobs: null };
 const completed = {
   ...head,
   choices: [{ ...choice, finish_reason: "length" }],
-  usage: { prompt_tokens: 2, completion_tokens: 7, total_tokens: 9, cost: "0.000017" },
+  usage: {
+    prompt_tokens: 2,
+    completion_tokens: 7,
+    total_tokens: 9,
+    cost: 0.000017,
+    cost_exact: "0.000017",
+  },
 };
 
 /** `POST /v1/completions`. */

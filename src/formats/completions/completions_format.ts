@@ -1,7 +1,9 @@
 import { isObject, type JsonObject } from "../../base/json.ts";
 import type { Format, ModelRequest } from "../../inference/format.ts";
 import type { Dialect } from "../../upstreams/dialect.ts";
-import { readChoices } from "../openai/response.ts";
+import { usageInParts } from "../openai/find_usage.ts";
+import { readChoices, readEvents } from "../openai/response.ts";
+import { errorOfEvent } from "../openai/stream_error.ts";
 import { errorFrame, sseDone } from "../openai/sse.ts";
 import { ChoiceStreamTransform } from "../openai/stream_transform.ts";
 import { openAiUsage } from "../openai/usage.ts";
@@ -25,6 +27,10 @@ export const completionsFormat: Format = {
   writeBody,
   readResponse: (bytes, options) =>
     readChoices(bytes, options, createCompletionChoice(options.request)),
+  readEvents: (events, options) =>
+    readEvents(events, options, createCompletionChoice(options.request)),
+  findUsage: usageInParts,
+  errorOf: errorOfEvent,
   createStream: (options) =>
     new ChoiceStreamTransform(options, createCompletionChoice(options.request)),
   writeUsage: openAiUsage,

@@ -70,6 +70,7 @@ export function readCompletionRequest(
     choices: generated * Math.max(1, prompts),
     maxTokens: maxTokens < 0 ? null : maxTokens,
     structured: false,
+    requiresJson: false,
     asksReasoning: false,
     extras: readExtras(body),
     user: body.user,

@@ -5,7 +5,15 @@ import type { Secret } from "../../base/secret.ts";
 import { decodeUtf8 } from "../../base/utf8.ts";
 import { type BalanceNotice, noticeFor } from "../../inference/balance_notice.ts";
 import type { CompleteResponse, ResponseHead } from "../../inference/format.ts";
-import { invalidUpstreamResponse, readUpstreamError, redactKey } from "../../upstreams/errors.ts";
+import {
+  beyondOurBounds,
+  errorInBody,
+  invalidUpstreamResponse,
+  readUpstreamError,
+  redactKey,
+} from "../../upstreams/errors.ts";
+import { assembleChunks } from "./assemble.ts";
+import { errorOfEvent, parsedChunk } from "./stream_error.ts";
 import type { ChoiceShape } from "./choice_shape.ts";
 import { normalizeHead } from "./head.ts";
 import { servedBy, usageIn, withoutUsage } from "./usage.ts";
@@ -20,7 +28,31 @@ export function readChoices(
   { head, apiKey }: { head: ResponseHead; apiKey: Secret | null },
   shape: ChoiceShape,
 ): CompleteResponse {
-  const body = readBody(bytes, apiKey);
+  return completeFrom(readBody(bytes, apiKey), head, shape);
+}
+
+/** Reads the chunks of a stream as a whole response. Throws as `readChoices` does. */
+export function readEvents(
+  events: readonly EventSourceMessage[],
+  { head, apiKey }: { head: ResponseHead; apiKey: Secret | null },
+  shape: ChoiceShape,
+): CompleteResponse {
+  const chunks: JsonObject[] = [];
+  for (const event of events) {
+    const error = errorOfEvent(event, apiKey);
+    if (error) throw error;
+    const chunk = parsedChunk(event.data);
+    if (isObject(chunk)) chunks.push(chunk);
+  }
+  const complete = completeFrom(assembleChunks(chunks, shape), head, shape);
+  return { ...complete, usages: chunks.flatMap((chunk) => usageIn(chunk) ?? []) };
+}
+
+function completeFrom(
+  body: JsonObject,
+  head: ResponseHead,
+  shape: ChoiceShape,
+): CompleteResponse {
   const choices = choicesOf(body).map((choice, position) => {
     const whole = shape.normalizeChoice(choice, position);
     if (!whole) throw invalidUpstreamResponse("a choice without a message");
@@ -33,7 +65,7 @@ export function readChoices(
   return {
     served: servedBy(body),
     texts: textsOf(choices, shape),
-    usage: usageIn(body),
+    usages: [usageIn(body) ?? []].flat(),
     write({ usage, notice, balance }) {
       const shown = withNotice(choices, { notice, balance, shape });
       return JSON.stringify({ ...whole, choices: shown, usage });
@@ -50,7 +82,7 @@ export function readChoices(
  */
 function readBody(bytes: Uint8Array, apiKey: Secret | null): JsonObject {
   const text = decodeUtf8(bytes) ?? "";
-  if (nestsDeeper(text, jsonDepthMax)) throw invalidUpstreamResponse("a response nested too deep");
+  if (nestsDeeper(text, jsonDepthMax)) throw beyondOurBounds("a response nested too deep");
   let value: Json;
   try {
     value = parseJson(text);
@@ -59,8 +91,10 @@ function readBody(bytes: Uint8Array, apiKey: Secret | null): JsonObject {
   }
   if (!isObject(value)) throw invalidUpstreamResponse("a response without choices");
   if (value.error) {
-    const { message } = readUpstreamError(200, redactKey(text, apiKey));
-    throw invalidUpstreamResponse(`an error with status 200: ${message}`);
+    const redacted = redactKey(text, apiKey);
+    const { message } = readUpstreamError(200, redacted);
+    throw errorInBody(redacted) ??
+      invalidUpstreamResponse(`an error with status 200: ${message}`);
   }
   return value;
 }

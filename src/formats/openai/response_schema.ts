@@ -6,7 +6,8 @@ const count = z.int().min(0);
 export const usageSchema = z.looseObject({
   prompt_tokens: count,
   completion_tokens: count,
-  cost: decimal.meta({ description: "What was charged, in currency units." }),
+  cost: z.number().min(0).meta({ description: "What was charged, in currency units." }),
+  cost_exact: decimal.meta({ description: "The same as an exact decimal." }),
 }).meta({ id: "ChatUsage", description: "What a response used, and what it cost." });
 
 /** Marks a response that stands in place of the model's. */

@@ -1,14 +1,13 @@
-import type { Secret } from "../../base/secret.ts";
 import type { EventSourceMessage } from "eventsource-parser";
-import { ApiError } from "../../base/errors.ts";
-import { isObject, type Json, type JsonObject, parseJson } from "../../base/json.ts";
+import type { ApiError } from "../../base/errors.ts";
+import { isObject, type JsonObject } from "../../base/json.ts";
 import type { StreamOptions, StreamTransform } from "../../inference/format.ts";
 import { noticeFor } from "../../inference/balance_notice.ts";
 import type { ChoiceShape } from "./choice_shape.ts";
 import { hasHead, normalizeHead } from "./head.ts";
 import { sseFrame } from "./sse.ts";
 import { servedBy, usageIn, withoutUsage } from "./usage.ts";
-import { isOwnerError, readUpstreamError, redactKey } from "../../upstreams/errors.ts";
+import { isErrorChunk, parsedChunk, streamError } from "./stream_error.ts";
 
 /**
  * Turns an upstream's events into frames for the caller, and meters them. A chunk that needs no
@@ -52,8 +51,8 @@ export class ChoiceStreamTransform implements StreamTransform {
       this.done = true;
       return "";
     }
-    const chunk = parsed(data);
-    if (event === "error" || isError(chunk)) {
+    const chunk = parsedChunk(data);
+    if (isErrorChunk(event, chunk)) {
       this.error = streamError(data, this.#options.apiKey);
       return "";
     }
@@ -151,40 +150,5 @@ export class ChoiceStreamTransform implements StreamTransform {
   #frame(choice: JsonObject): string {
     const usage = this.#options.request.wantsUsage ? { usage: null } : {};
     return sseFrame(JSON.stringify({ ...this.#head, choices: [choice], ...usage }));
-  }
-}
-
-/** An error event as our caller sees it. Problems of the operator's account are only logged. */
-function streamError(text: string, apiKey: Secret | null): ApiError {
-  const upstreamError = readUpstreamError(502, redactKey(text, apiKey));
-  const cause = `an error within the stream: ${upstreamError.message}`;
-  if (isOwnerError(upstreamError)) {
-    const message = "The upstream failed during the response.";
-    return new ApiError(502, { message, code: "upstream_unavailable", cause });
-  }
-  return new ApiError(502, {
-    message: upstreamError.message ||
-      "The upstream closed the connection before its response ended.",
-    type: upstreamError.type ?? "server_error",
-    param: upstreamError.param,
-    code: upstreamError.code ?? "upstream_error",
-    cause,
-  });
-}
-
-/** Whether a chunk is an error: in OpenAI's shape, in Google's list, or without an `error` key. */
-function isError(chunk: Json | undefined): boolean {
-  if (Array.isArray(chunk)) return isError(chunk[0]);
-  if (!isObject(chunk)) return false;
-  if (chunk.error) return true;
-  if (chunk.choices !== undefined) return false;
-  return chunk.object === "error" || Number(chunk.error_code ?? 0) > 0;
-}
-
-function parsed(data: string): Json | undefined {
-  try {
-    return parseJson(data);
-  } catch {
-    return undefined;
   }
 }

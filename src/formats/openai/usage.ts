@@ -10,12 +10,14 @@ export const noUsage: JsonObject = {
   prompt_tokens: 0,
   completion_tokens: 0,
   total_tokens: 0,
-  cost: "0",
+  cost: 0,
+  cost_exact: "0",
 };
 
 /**
  * `usage` in OpenAI's shape: the upstream's own object where it is what was charged, else with our
- * counts in it. `cost` is a decimal string in currency units.
+ * counts in it. `cost` is a decimal string in currency units: the caller gets a number, as
+ * OpenRouter's clients expect, and the exact decimal beside it.
  */
 export function openAiUsage(
   usage: TokenUsage,
@@ -23,15 +25,16 @@ export function openAiUsage(
 ): JsonObject {
   const input = inputTokensOf(usage);
   const output = outputTokensOf(usage);
+  const charged = { cost: Number(cost), cost_exact: cost };
   const counted = {
     prompt_tokens: input,
     completion_tokens: output,
     total_tokens: input + output,
   };
   if (usage.source === "provider" && reported?.isWhole) {
-    return { ...counted, ...reported.usage, cost };
+    return { ...counted, ...reported.usage, ...charged };
   }
-  return { ...reported?.usage, ...counted, cost };
+  return { ...reported?.usage, ...counted, ...charged };
 }
 
 /**

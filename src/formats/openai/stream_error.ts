@@ -1,0 +1,55 @@
+import type { EventSourceMessage } from "eventsource-parser";
+import { ApiError } from "../../base/errors.ts";
+import { isObject, type Json, parseJson } from "../../base/json.ts";
+import type { Secret } from "../../base/secret.ts";
+import { errorInBody, isOwnerError, readUpstreamError, redactKey } from "../../upstreams/errors.ts";
+
+/** An error event as our caller sees it. Problems of the operator's account are only logged. */
+export function streamError(text: string, apiKey: Secret | null): ApiError {
+  const upstreamError = readUpstreamError(502, redactKey(text, apiKey));
+  const cause = `an error within the stream: ${upstreamError.message}`;
+  if (isOwnerError(upstreamError)) {
+    const message = "The upstream failed during the response.";
+    return new ApiError(502, { message, code: "upstream_unavailable", cause });
+  }
+  return new ApiError(502, {
+    message: upstreamError.message ||
+      "The upstream closed the connection before its response ended.",
+    type: upstreamError.type ?? "server_error",
+    param: upstreamError.param,
+    code: upstreamError.code ?? "upstream_error",
+    cause,
+  });
+}
+
+/** Whether an event with this chunk is an error. */
+export function isErrorChunk(event: string | undefined, chunk: Json | undefined): boolean {
+  return event === "error" || isError(chunk);
+}
+
+/** The error that an event is, as a status where it stands for one; null for other events. */
+export function errorOfEvent(
+  { data, event }: EventSourceMessage,
+  apiKey: Secret | null,
+): ApiError | null {
+  if (data === "[DONE]" || !isErrorChunk(event, parsedChunk(data))) return null;
+  return errorInBody(redactKey(data, apiKey)) ?? streamError(data, apiKey);
+}
+
+/** Whether a chunk is an error: in OpenAI's shape, in Google's list, or without an `error` key. */
+function isError(chunk: Json | undefined): boolean {
+  if (Array.isArray(chunk)) return isError(chunk[0]);
+  if (!isObject(chunk)) return false;
+  if (chunk.error) return true;
+  if (chunk.choices !== undefined) return false;
+  return chunk.object === "error" || Number(chunk.error_code ?? 0) > 0;
+}
+
+/** The chunk in an event's data; undefined where it is not JSON. */
+export function parsedChunk(data: string): Json | undefined {
+  try {
+    return parseJson(data);
+  } catch {
+    return undefined;
+  }
+}
