@@ -162,13 +162,9 @@ for (const [name, used] of absurd) {
     await world.deposit("ada", "1");
     world.upstream.once(() => completion({ usage: used }));
     const { body } = await chat(world);
-    assert.deepEqual(body.usage, {
-      prompt_tokens: 8,
-      completion_tokens: 2,
-      total_tokens: 10,
-      cost: Number(estimatedCost),
-      cost_exact: estimatedCost,
-    });
+    const counted = { prompt_tokens: 8, completion_tokens: 2, total_tokens: 10 };
+    const charged = { cost: Number(estimatedCost), cost_exact: estimatedCost };
+    assert.deepEqual(body.usage, { ...counted, ...charged });
     const [entry, ...more] = await usageOf(world);
     assert.equal(more.length, 0);
     assert.equal(entry?.amount, estimatedCost);
