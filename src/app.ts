@@ -5,9 +5,11 @@ import { createModels } from "./upstreams/models.ts";
 import { sweepStoredResponses } from "./inference/idempotency.ts";
 import { inferenceRoutes } from "./inference/routes.ts";
 import { createRunningCalls, type RunningCalls } from "./inference/running.ts";
+import { createReasoningModels } from "./upstreams/reasoning.ts";
 import { createUpstreams } from "./upstreams/upstreams.ts";
 import { consoleRoutes } from "./console/routes.ts";
 import { createSessions } from "./console/session.ts";
+import { errorFields } from "./base/errors.ts";
 import type { Deps } from "./deps.ts";
 import { docsRoutes } from "./docs/routes.tsx";
 import { guideRoutes } from "./guides/routes.tsx";
@@ -174,17 +176,22 @@ function openLedger(
 }
 
 function openInference(
-  services: Omit<InferenceDeps, "findUpstream" | "rateLimiter" | "waiters">,
+  services: Omit<InferenceDeps, "findUpstream" | "rateLimiter" | "reasoningModels" | "waiters">,
   secrets: Secrets,
 ) {
   const { deps } = services;
   const findUpstream = createUpstreams(deps, secrets);
   const models = createModels({ deps, findUpstream, prices: services.prices });
   const rateLimiter = createRateLimiter(deps.clock);
+  const reasoningModels = createReasoningModels(
+    deps.kv,
+    (error) => deps.log("warn", "reasoning_not_stored", errorFields(error)),
+  );
   return inferenceRoutes({
     ...services,
     findUpstream,
     rateLimiter,
+    reasoningModels,
     waiters: new Map(),
   }, models);
 }

@@ -131,7 +131,7 @@ async function placeHold(
     ref,
     id,
     snapshot: caller.snapshot,
-    quote: quoteCall(input, terms, { priced, prompt }),
+    quote: quoteCall(input, terms, { priced, prompt, reasons: call.reasoning.isKnown() }),
     events: callStartedEvents(call),
     mark: idempotency && runningRow(idempotency, { ref, holdId: id, remains }),
   });

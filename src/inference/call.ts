@@ -20,6 +20,7 @@ import type { TokenUsage } from "../pricing/usage.ts";
 import type { Auth, Caller } from "../projects/auth.ts";
 import type { EmitEvents } from "../projects/commit_with_events.ts";
 import { upstreamTimeout } from "../upstreams/errors.ts";
+import type { ReasoningModels } from "../upstreams/reasoning.ts";
 import type { FindUpstream, Upstream } from "../upstreams/upstreams.ts";
 import type { CallEnding } from "./events.ts";
 import type { Format, ModelRequest, ResponseHead } from "./format.ts";
@@ -38,6 +39,7 @@ export interface InferenceDeps {
   running: RunningCalls;
   findUpstream: FindUpstream;
   prices: Prices;
+  reasoningModels: ReasoningModels;
   emit: EmitEvents;
   rateLimiter: RateLimiter;
   /** Requests that wait for the response under their idempotency key: how many, by the key. */
@@ -66,6 +68,8 @@ export interface InferenceCall {
   input: ModelRequest;
   terms: ModelTerms;
   upstream: Upstream;
+  /** Whether the model is known to reason in tokens that it does not show, and whether it may. */
+  reasoning: { isKnown(): boolean; isPossible(): boolean };
   idempotency: IdempotencyMark | null;
   /** What was stored under its idempotency key when it arrived. */
   previous: PreviousCall | null;
@@ -203,7 +207,8 @@ export function usageBody(
  * What happens to a stream whose client disconnects: `drain` reads it to its end, because hidden
  * reasoning cannot be counted; `estimate` aborts it and charges what was produced.
  */
-export function abortPolicy({ terms, upstream, input }: AdmittedCall): "estimate" | "drain" {
-  const mayReason = terms.reasoning || input.asksReasoning;
-  return terms.onAbort ?? upstream.onAbort ?? (mayReason ? "drain" : "estimate");
+export function abortPolicy(call: AdmittedCall): "estimate" | "drain" {
+  const { terms, upstream, input } = call;
+  const hides = input.asksReasoning || call.reasoning.isPossible();
+  return terms.onAbort ?? upstream.onAbort ?? (hides ? "drain" : "estimate");
 }

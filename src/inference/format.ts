@@ -1,6 +1,7 @@
 import type { Secret } from "../base/secret.ts";
 import type { EventSourceMessage } from "eventsource-parser";
 import type { ApiError } from "../base/errors.ts";
+import type { PriceField } from "../base/token_classes.ts";
 import type { Json, JsonObject } from "../base/json.ts";
 import type { Dialect, MaxTokensField } from "../upstreams/dialect.ts";
 import type { SearchContextSize } from "../pricing/price_level.ts";
@@ -24,6 +25,8 @@ export interface ModelRequest {
   requiresJson: boolean;
   /** The caller asks for reasoning, which may be hidden. */
   asksReasoning: boolean;
+  /** Tokens that the model may think for, as the caller bounds it; null where it does not. */
+  thinkingBudget: number | null;
   extras: RequestExtras;
   /** The field `user`, unchecked. */
   user: unknown;
@@ -46,6 +49,24 @@ export interface RequestExtras {
   searchContext: SearchContextSize | null;
   /** It asks for cache entries that are kept for an hour. */
   hourCache: boolean;
+}
+
+/** What happens to fields of a request that the format does not know. */
+export interface FieldPolicy {
+  unknown: "refuse" | "pass";
+  /** Fields that are passed on all the same. */
+  allowed: readonly string[];
+}
+
+/** What a model's price has a price for. */
+export interface PriceCoverage {
+  serviceTier(name: string): boolean;
+  /** Calls of a tool at the provider. */
+  tool(name: string): boolean;
+  /** A class of tokens, by its price field. */
+  field(price: PriceField): boolean;
+  /** Each request. */
+  request: boolean;
 }
 
 /** A part of a prompt that is not text: an image, a sound, a file. */
@@ -132,13 +153,14 @@ export interface Format {
   /** Fields by which an upstream can be told the output bound, the usual one first. */
   readonly maxTokensFields: readonly MaxTokensField[];
   /**
-   * Validates a body. Throws 400 for a malformed one, and for fields that cost what has no price,
-   * unless they are in `allowedFields`.
+   * Validates a body. Throws 400 for a malformed one, and for fields that the policy refuses.
    */
   readRequest(
     body: JsonObject,
-    options: { bytes: number; allowedFields: readonly string[] },
+    options: { bytes: number; fields: FieldPolicy },
   ): ModelRequest;
+  /** Throws 400 for what the request asks for and no price covers, unless it is in `allowed`. */
+  requirePriced(request: ModelRequest, covers: PriceCoverage, allowed: readonly string[]): void;
   /** Parts of the prompt that are not text. */
   mediaParts(request: ModelRequest): Iterable<MediaPart>;
   /** Every text of the prompt that a model reads. */

@@ -15,6 +15,7 @@ import {
   type PreviousCall,
   type StoredResponse,
 } from "./idempotency.ts";
+import { coverageOf } from "./priced_call.ts";
 import { withRateHeaders } from "./rate_limiter.ts";
 import { refuse } from "./refuse.ts";
 import { streamResponse } from "./stream_response.ts";
@@ -106,7 +107,7 @@ function replayResponse({ telemetry, requestId }: ReadCall, stored: StoredRespon
 }
 
 /** A call as far as the request alone decides it. */
-type ReadCall = Omit<InferenceCall, "terms" | "upstream" | "ref" | "previous">;
+type ReadCall = Omit<InferenceCall, "terms" | "upstream" | "reasoning" | "ref" | "previous">;
 
 function readCall(
   { deps }: InferenceDeps,
@@ -118,7 +119,8 @@ function readCall(
   const { request, requestId, bodies } = incoming;
   const { project } = caller.snapshot;
   const { bytes } = body;
-  const input = format.readRequest(body.value, { bytes, allowedFields: project.allowedFields });
+  const fields = { unknown: project.unknownFields, allowed: project.allowedFields };
+  const input = format.readRequest(body.value, { bytes, fields });
   const user = endUser(caller, request, { body: input.user, path: pathUser });
   const key = readIdempotencyKey(request);
   const receivedAt = deps.clock.now();
@@ -141,19 +143,27 @@ function readCall(
 }
 
 /**
- * Adds price, upstream and account. Throws 404 for a model without a price, 502 for no upstream.
+ * Adds price, upstream and account. Throws 404 for a model without a price, 400 for what its price
+ * does not cover, 502 for no upstream.
  */
 async function completeCall(
-  { deps, findUpstream, prices }: InferenceDeps,
+  { deps, findUpstream, prices, reasoningModels }: InferenceDeps,
   read: ReadCall,
   previous: PreviousCall | null,
 ): Promise<InferenceCall> {
-  const { caller: { snapshot: { project } }, input: { model }, user, telemetry, receivedAt } = read;
+  const { caller: { snapshot: { project } }, format, input, user, telemetry, receivedAt } = read;
+  const { model } = input;
   const terms = prices.terms(project, model, receivedAt);
   if (!terms) throw modelNotFound(model);
+  format.requirePriced(input, coverageOf(terms.price), project.allowedFields);
   telemetry.span?.set({ "farebox.project": project.id, "gen_ai.request.model": model });
   const upstream = await findUpstream(project, model);
   if (!upstream) throw noUpstream(deps.config);
   const ref = await findAccount(deps.kv, project, user);
-  return { ...read, terms, upstream, ref, previous };
+  await reasoningModels.load(upstream.url, model);
+  const reasoning = {
+    isKnown: () => terms.reasoning ?? reasoningModels.reasons(upstream.url, model),
+    isPossible: () => terms.reasoning ?? reasoningModels.mayReason(upstream.url, model),
+  };
+  return { ...read, terms, upstream, reasoning, ref, previous };
 }

@@ -1,10 +1,21 @@
 import type { TokenCause } from "../base/token_classes.ts";
-import type { PricedCall } from "../pricing/price.ts";
+import type { Price, PricedCall } from "../pricing/price.ts";
 import type { ModelTerms } from "../pricing/terms.ts";
-import type { ModelRequest } from "./format.ts";
+import type { ModelRequest, PriceCoverage } from "./format.ts";
 
 /** Tool calls to hold money for where neither the request nor the project bounds them. */
 const toolCallsHeld = 10;
+
+/** What a price covers, at the standard tier. */
+export function coverageOf({ table: { standard, serviceTiers } }: Price): PriceCoverage {
+  const { rates, toolCalls, request, requestBySearchContext } = standard.base;
+  return {
+    serviceTier: (name) => serviceTiers.has(name),
+    tool: (name) => Object.hasOwn(toolCalls, name),
+    field: (price) => rates[price] !== undefined,
+    request: request > 0n || requestBySearchContext !== null,
+  };
+}
 
 /** A call as its price is bounded: the service tiers, token classes and tools that it can cause. */
 export function pricedCall(

@@ -31,16 +31,32 @@ export interface PromptSize {
 /** A response of this length is worth starting now, rather than waiting for holds to end. */
 const worthHavingTokens = 1_024;
 
-/** The output bound regardless of money: of the caller, the model and the project. */
+/** Output that a response has to have room for after its thinking. */
+const afterThinkingTokens = 1_024;
+
+/**
+ * The fewest tokens that leave room for an answer after the thinking that the caller asks for; zero
+ * where the caller's own bound does not.
+ */
+function thinkingTokens({ thinkingBudget, maxTokens }: ModelRequest): number {
+  if (thinkingBudget === null || (maxTokens !== null && maxTokens <= thinkingBudget)) return 0;
+  return thinkingBudget + afterThinkingTokens;
+}
+
+/**
+ * The output bound regardless of money: of the caller, the model and the project. Bounds of the
+ * model and the project make room for the thinking that the caller asks for.
+ */
 function wantedTokens(request: ModelRequest, terms: ModelTerms): number {
-  return Math.min(request.maxTokens ?? Infinity, terms.maxOutputTokens);
+  const ours = Math.max(terms.maxOutputTokens, thinkingTokens(request));
+  return Math.min(request.maxTokens ?? Infinity, ours);
 }
 
 /** The fewest affordable output tokens for which a call is started. */
-function minimumTokens(request: ModelRequest, terms: ModelTerms): number {
-  const whole = request.structured || request.asksReasoning || terms.reasoning;
+function minimumTokens(request: ModelRequest, terms: ModelTerms, reasons: boolean): number {
+  const whole = request.structured || request.asksReasoning || reasons;
   const minimum = whole ? terms.minStructuredOutputTokens : terms.minOutputTokens;
-  return Math.min(minimum, wantedTokens(request, terms));
+  return Math.min(Math.max(minimum, thinkingTokens(request)), wantedTokens(request, terms));
 }
 
 /**
@@ -51,10 +67,15 @@ function minimumTokens(request: ModelRequest, terms: ModelTerms): number {
 export function quoteCall(
   request: ModelRequest,
   terms: ModelTerms,
-  { priced, prompt }: { priced: PricedCall; prompt: PromptSize },
+  { priced, prompt, reasons }: {
+    priced: PricedCall;
+    prompt: PromptSize;
+    /** Whether the model is known to reason before it writes. */
+    reasons: boolean;
+  },
 ): (funds: AvailableFunds) => CallQuote | CountFirst | null {
   const wanted = wantedTokens(request, terms);
-  const minimum = minimumTokens(request, terms);
+  const minimum = minimumTokens(request, terms, reasons);
   const input = prompt.counted ?? prompt.bound;
   const capFor = (spendable: Amount, tokens = input) =>
     affordableOutput(priced, { spendable, input: tokens, choices: request.choices });

@@ -39,8 +39,11 @@ export async function settleCall(
     alongside?: Settlement["alongside"];
   },
 ): Promise<Extract<SettleResult, { kind: "settled" }>> {
-  const { telemetry, id, requestId, meter: { doubtful } } = call;
+  const { telemetry, id, requestId, meter: { doubtful, reasoning } } = call;
   telemetry.begin("settle");
+  if (reasoning !== null) {
+    services.reasoningModels.note(call.upstream.url, call.input.model, reasoning);
+  }
   if (doubtful) {
     services.deps.log("warn", "usage_doubtful", { requestId, chat: id, ...countsOf(doubtful) });
   }

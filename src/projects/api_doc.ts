@@ -41,6 +41,7 @@ const project = {
   userSource: "any",
   maxOutputTokens: 16_384,
   allowedFields: [],
+  unknownFields: "refuse",
   billingEvents: true,
   messages: {},
   topUp: { amounts: ["5", "10", "25"], min: "1", max: "1000", checkoutUrl: null },

@@ -152,7 +152,12 @@ const settings = {
   }),
   allowedFields: z.array(z.string().min(1).max(64)).max(32).meta({
     description:
-      "Request fields that cost extra but have no price here, and that are passed on anyway.",
+      "Request fields that are passed on although they are unknown, or cost what has no price.",
+  }),
+  unknownFields: z.enum(["refuse", "pass"]).meta({
+    description:
+      "Request fields that are neither OpenAI's nor known to be harmless: refused with " +
+      "400, or passed on.",
   }),
   billingEvents: z.boolean().meta({
     description: "Whether `balance.*` and `usage.*` events are sent.",
@@ -189,6 +194,7 @@ export const createProjectSchema = z.strictObject({
   userSource: settings.userSource.default("any"),
   maxOutputTokens: settings.maxOutputTokens.default(16_384),
   allowedFields: settings.allowedFields.default([]),
+  unknownFields: settings.unknownFields.default("refuse"),
   billingEvents: settings.billingEvents.default(true),
   messages: settings.messages.default({}),
   topUp: settings.topUp.prefault({}),

@@ -93,6 +93,7 @@ const addedLater = {
   stripe: null,
   trialCredits: "0",
   lowBalance: null,
+  unknownFields: "pass",
 };
 
 function toSnapshot(row: Row): ProjectSnapshot | null {

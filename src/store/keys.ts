@@ -237,3 +237,9 @@ export const commitMarkersPrefix: Key = ["commit"];
 
 /** What `GET /readyz` writes and reads back. One row, overwritten. */
 export const readinessKey: Key = ["readiness"];
+
+/**
+ * Whether a model of an upstream, by its URL, reports hidden reasoning. Written when that is first
+ * reported. Kept forever.
+ */
+export const modelReasoningKey = (url: string, model: string): Key => ["reasoning", url, model];

@@ -73,6 +73,7 @@ const fullProject = {
   userSource: "any",
   maxOutputTokens: 500,
   allowedFields: ["models"],
+  unknownFields: "pass",
   billingEvents: true,
   messages: { en: { insufficient_funds: "Pay {{url}}" } },
   topUp: { amounts: ["5", "10"], min: "1", max: "100", checkoutUrl: null },

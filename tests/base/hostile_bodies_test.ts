@@ -19,7 +19,11 @@ const lists: [string, Json, string][] = [
 
 for (const [name, messages, param] of lists) {
   Deno.test(`hostile bodies: ${name} is validated only up to the first error`, () => {
-    const read = () => readChatRequest({ model: "m", messages }, { bytes: 1, allowedFields: [] });
+    const read = () =>
+      readChatRequest({ model: "m", messages }, {
+        bytes: 1,
+        fields: { unknown: "refuse", allowed: [] },
+      });
     assert.throws(read, (error) => error instanceof ApiError && error.param === param);
   });
 }
@@ -68,7 +72,7 @@ Deno.test("hostile bodies: a content length beyond the limit is refused before a
 });
 
 Deno.test("hostile bodies: more values than any client sends are refused before they are parsed", async () => {
-  using world = await createWorld();
+  using world = await createWorld({ project: { unknownFields: "pass" } });
   await world.deposit("ada", "1");
   const chatWith = (list: string) =>
     `{"model":"test-model","user":"ada","messages":[{"role":"user","content":"a,[{:"}],"x":${list}}`;

@@ -113,7 +113,7 @@ Deno.test("chat: messages of every role and shape are passed on byte for byte", 
 });
 
 Deno.test("chat: fields that Farebox does not use are passed on unchanged", async () => {
-  using world = await createWorld();
+  using world = await createWorld({ project: { allowedFields: ["provider"] } });
   await world.deposit("ada", "1");
   const fields = [
     `"seed":12345678901234567890`,

@@ -41,7 +41,10 @@ function manyMessages(messages: number) {
 }
 
 const readMessages = (messages: { role: string; content: string }[]) =>
-  readChatRequest({ model: "m", messages }, { bytes: messages.length * 400, allowedFields: [] });
+  readChatRequest({ model: "m", messages }, {
+    bytes: messages.length * 400,
+    fields: { unknown: "refuse", allowed: [] },
+  });
 
 const realClock = {
   ...createHandClock(),
@@ -158,7 +161,7 @@ function quoteFor(tokens: number, prompt: Partial<PromptSize>, its = terms) {
   const money = toAmount(rate * BigInt(tokens) / 1_000_000n);
   const funds = { available: money, balanceOnly: money, withoutOwnHolds: money, balance: money };
   const priced = pricedCall(asked, its, { hasMedia: false });
-  return quoteCall(asked, its, { priced, prompt: size })(funds);
+  return quoteCall(asked, its, { priced, prompt: size, reasons: false })(funds);
 }
 
 Deno.test("counting: it stops at what the shortest response leaves money for, and does not go further again", () => {

@@ -364,7 +364,7 @@ const besides: Record<string, unknown>[] = [
 
 for (const fields of besides) {
   Deno.test(`chat: ${Object.keys(fields)} are a part of the prompt, and must be paid for`, async () => {
-    using world = await createWorld();
+    using world = await createWorld({ project: { unknownFields: "pass" } });
     await world.deposit("ada", "0.002");
     const { body } = await chat(world, fields);
     assert.equal(body.paywall?.reason, "insufficient_funds");

@@ -221,7 +221,7 @@ const invalid: [string, Record<string, unknown>, string, number?][] = [
   ["half a token", { max_tokens: 1.5 }, "max_tokens"], // case 34
   ["a bound as text", { max_completion_tokens: "5" }, "max_completion_tokens"], // case 34
   ["other models at any price", { models: ["a", "b"] }, "models"],
-  ["plugins", { plugins: [] }, "plugins"],
+  ["plugins", { plugins: [{ id: "file-parser" }] }, "plugins"],
   ["web search", { web_search_options: {} }, "web_search_options"],
   ["xAI's search", { search_parameters: { mode: "on" } }, "search_parameters"],
   ["Qwen's search", { enable_search: true }, "enable_search"],

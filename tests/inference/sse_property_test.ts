@@ -17,7 +17,7 @@ import { createWorld } from "../support/world.ts";
 
 const plainRequest = chatFormat.readRequest(
   { model: "m", messages: [{ role: "user", content: "Hi" }] },
-  { bytes: 1, allowedFields: [] },
+  { bytes: 1, fields: { unknown: "refuse", allowed: [] } },
 );
 
 type Event = Pick<EventSourceMessage, "event" | "data">;

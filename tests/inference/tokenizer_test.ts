@@ -73,7 +73,7 @@ Deno.test("tokenizer: with the margin, cut runs never count less than the encodi
 
 async function promptTokens(body: Record<string, unknown>): Promise<number> {
   const asked = { model: "test-model", ...body } as Parameters<typeof readChatRequest>[0];
-  const read = readChatRequest(asked, { bytes: 0, allowedFields: [] });
+  const read = readChatRequest(asked, { bytes: 0, fields: { unknown: "refuse", allowed: [] } });
   const media = { chars: 0, tokens: 0 };
   const stretch = new TimeSlice(createHandClock());
   return await countPrompt(chatFormat, read, { media, count, slice: stretch, most: Infinity });

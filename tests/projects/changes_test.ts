@@ -22,6 +22,7 @@ Deno.test("projects: every setting of a change is kept, and no other changes", a
     userSource: "header",
     maxOutputTokens: 77,
     allowedFields: ["plugins"],
+    unknownFields: "pass",
     billingEvents: false,
     messages: { en: { busy: "Wait. {{url}}" } },
     topUp: { amounts: ["3"], min: "2", max: "4", checkoutUrl: "https://my.app/pay" },

@@ -5,6 +5,7 @@ import { noLimits } from "../../src/projects/schema.ts";
 import { projectKey } from "../../src/store/keys.ts";
 import { emptyWrite } from "../../src/store/kv.ts";
 import { createSecrets } from "../../src/store/secrets.ts";
+import { chatStream } from "../support/chat.ts";
 import { chatBody, chatPath, storeAsText, storedRows } from "../support/books.ts";
 import { settle } from "../support/clock.ts";
 import { chunk, fedStream, usageChunk } from "../support/upstream.ts";
@@ -43,6 +44,7 @@ Deno.test("projects: creating one returns its settings and a first key", async (
     userSource: "any",
     maxOutputTokens: 16_384,
     allowedFields: [],
+    unknownFields: "refuse",
     billingEvents: true,
     messages: {},
     topUp: { amounts: ["5", "10", "25"], min: "1", max: "1000", checkoutUrl: null },
@@ -256,7 +258,7 @@ Deno.test("projects: an archived one takes no chats, charges or deposits, and te
   const charge = await world.json("/v1/user/charge", { body: { user: "ada", amount: "0.25" } });
   const stream = fedStream();
   world.upstream.once(() => stream.response);
-  const running = await world.call(chatPath, { body: chatBody("ada", { stream: true }) });
+  const running = await chatStream(world);
   const text = running.text();
   const archived = await admin(world, `/${world.projectId}/archive`, { method: "POST" });
   assert.equal(archived.status, 200);

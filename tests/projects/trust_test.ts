@@ -4,6 +4,7 @@ import { ApiError } from "../../src/base/errors.ts";
 import { Secret } from "../../src/base/secret.ts";
 import { bodyDeadlineMs } from "../../src/base/limits.ts";
 import { chatBody, chatPath, storedRows } from "../support/books.ts";
+import { chatStream } from "../support/chat.ts";
 import { completion } from "../support/upstream.ts";
 import { deliver, operate, subscribe, subscriptionsPath } from "../support/webhooks.ts";
 import { adminKey, createWorld, type World } from "../support/world.ts";
@@ -169,7 +170,7 @@ Deno.test("overload: streams count until they end, also those that start togethe
       { headers: { "content-type": "text/event-stream" } },
     )
   );
-  const open = () => world.call(chatPath, { body: chatBody("ada", { stream: true }) });
+  const open = () => chatStream(world);
   const streams = [await open(), await open(), await open()];
   assert.deepEqual(streams.map(({ status }) => status), [200, 200, 200]);
   const more = await Promise.all([open(), open(), open(), world.call("/v1/models")]);

@@ -81,7 +81,7 @@ interface WorldOptions {
 
 /** A million tokens in for 1, out for 2: so one token is 0.000001 and 0.000002. */
 export const testPricing = {
-  models: { "test-model": { input: "1", output: "2", maxOutputTokens: 1000 } },
+  models: { "test-model": { input: "1", output: "2", maxOutputTokens: 1000, reasoning: false } },
 };
 
 /** The HTTP client paces its reads by it: a stopped clock would stop them. */

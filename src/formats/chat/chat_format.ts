@@ -1,6 +1,7 @@
 import type { Format } from "../../inference/format.ts";
 import { openAiUsage } from "../openai/usage.ts";
 import { errorFrame, sseDone } from "../openai/sse.ts";
+import { requirePricedFields } from "../openai/fields.ts";
 import { usageInParts } from "../openai/find_usage.ts";
 import { readChoices, readEvents } from "../openai/response.ts";
 import { errorOfEvent } from "../openai/stream_error.ts";
@@ -17,6 +18,7 @@ export const chatFormat: Format = {
   idPrefix: "chatcmpl-",
   maxTokensFields: ["max_tokens", "max_completion_tokens"],
   readRequest: readChatRequest,
+  requirePriced: requirePricedFields,
   mediaParts,
   promptTexts,
   templateTokens,

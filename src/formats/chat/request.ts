@@ -3,9 +3,11 @@ import { userField } from "../../base/fields.ts";
 import { isObject, type JsonObject } from "../../base/json.ts";
 import { choicesMax } from "../../base/limits.ts";
 import { parseWith } from "../../base/request.ts";
-import { isSet, requireExactNames, requirePricedFields } from "../openai/fields.ts";
+import { isSet, requireExactNames } from "../openai/fields.ts";
+import { requireKnownChatFields } from "../openai/known_fields.ts";
 import { readExtras } from "../openai/extras.ts";
-import type { ModelRequest } from "../../inference/format.ts";
+import { asksReasoning, thinkingBudget } from "./reasoning.ts";
+import type { FieldPolicy, ModelRequest } from "../../inference/format.ts";
 
 /** Every message role that OpenAI knows. */
 const roles = ["system", "developer", "user", "assistant", "tool", "function"] as const;
@@ -68,19 +70,18 @@ export const maxTokensFields = ["max_completion_tokens", "max_tokens", "n_predic
 const fieldNames = Object.keys(chatSchema.shape);
 
 /**
- * Reads a chat request. Throws 400 for a malformed one, and for fields that cost what has no price,
- * unless they are in `allowedFields`.
+ * Reads a chat request. Throws 400 for a malformed one, and for fields that the policy refuses.
  */
 export function readChatRequest(
   body: JsonObject,
-  { bytes, allowedFields }: { bytes: number; allowedFields: readonly string[] },
+  { bytes, fields }: { bytes: number; fields: FieldPolicy },
 ): ModelRequest {
   requireExactNames(body, fieldNames);
   const chat = parseWith(checkedChat, body);
   for (const [index, message] of chat.messages.entries()) {
     parseWith(checkedMessage, message, ["messages", index]);
   }
-  requirePricedFields(body, allowedFields);
+  requireKnownChatFields(body, fields);
   const format = chat.response_format?.type ?? "text";
   const effort = chat.reasoning_effort ?? "none";
   return {
@@ -91,21 +92,13 @@ export function readChatRequest(
     maxTokens: maxTokensFields.map((field) => bound(body[field])).find(isSet) ?? null,
     structured: format !== "text" || Boolean(chat.tools?.length || chat.functions?.length),
     requiresJson: format.startsWith("json") || isToolForced(body),
-    asksReasoning: effort !== "none" || isSwitchedOn(body.reasoning) || isSwitchedOn(body.thinking),
+    asksReasoning: effort !== "none" || asksReasoning(body),
+    thinkingBudget: thinkingBudget(body),
     extras: readExtras(body),
     user: body.user,
     body,
     bytes,
   };
-}
-
-/**
- * Whether a reasoning option of any vendor is on. These are off: `{type: "disabled"}`,
- * `{enabled: false}`, `{effort: "none"}`.
- */
-function isSwitchedOn(value: unknown): boolean {
-  if (!isObject(value)) return isSet(value) && value !== false;
-  return value.type !== "disabled" && value.enabled !== false && value.effort !== "none";
 }
 
 /** Whether the response must be a tool call: any of them, or one by name. */

@@ -1,6 +1,7 @@
 import { isObject, type JsonObject } from "../../base/json.ts";
 import type { Format, ModelRequest } from "../../inference/format.ts";
 import type { Dialect } from "../../upstreams/dialect.ts";
+import { requirePricedFields } from "../openai/fields.ts";
 import { usageInParts } from "../openai/find_usage.ts";
 import { readChoices, readEvents } from "../openai/response.ts";
 import { errorOfEvent } from "../openai/stream_error.ts";
@@ -21,6 +22,7 @@ export const completionsFormat: Format = {
   idPrefix: "cmpl-",
   maxTokensFields: ["max_tokens"],
   readRequest: readCompletionRequest,
+  requirePriced: requirePricedFields,
   mediaParts: () => [],
   promptTexts: completionPromptTexts,
   templateTokens: completionTemplateTokens,

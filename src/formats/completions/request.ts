@@ -4,9 +4,10 @@ import { userField } from "../../base/fields.ts";
 import { isObject, type Json, type JsonObject } from "../../base/json.ts";
 import { choicesMax } from "../../base/limits.ts";
 import { parseWith } from "../../base/request.ts";
-import type { ModelRequest } from "../../inference/format.ts";
+import type { FieldPolicy, ModelRequest } from "../../inference/format.ts";
 import { readExtras } from "../openai/extras.ts";
-import { requireExactNames, requirePricedFields } from "../openai/fields.ts";
+import { requireExactNames } from "../openai/fields.ts";
+import { requireKnownCompletionFields } from "../openai/known_fields.ts";
 
 /** Output tokens where the caller names no bound, as OpenAI's reference has it. */
 const defaultMaxTokens = 16;
@@ -52,11 +53,11 @@ const fieldNames = Object.keys(completionRequestSchema.shape);
  */
 export function readCompletionRequest(
   body: JsonObject,
-  { bytes, allowedFields }: { bytes: number; allowedFields: readonly string[] },
+  { bytes, fields }: { bytes: number; fields: FieldPolicy },
 ): ModelRequest {
   requireExactNames(body, fieldNames);
   const request = parseWith(checkedSchema, body);
-  requirePricedFields(body, allowedFields);
+  requireKnownCompletionFields(body, fields);
   const prompts = promptsOf(body).length;
   if (prompts > promptsMax) {
     throw badRequest("prompt", `'prompt' has ${prompts} prompts. The most is ${promptsMax}.`);
@@ -72,6 +73,7 @@ export function readCompletionRequest(
     structured: false,
     requiresJson: false,
     asksReasoning: false,
+    thinkingBudget: null,
     extras: readExtras(body),
     user: body.user,
     body,

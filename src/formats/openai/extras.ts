@@ -21,10 +21,14 @@ export function readExtras(body: JsonObject): RequestExtras {
   const isPlain = serviceTier === null && hosted.length === 0 && !asksSearch && !hourCache &&
     modalities === undefined && bound === undefined;
   if (isPlain) return nothing;
-  const names = hosted.map((tool) => isObject(tool) ? toolName(String(tool.type ?? "")) : "");
+  const names = hosted.map((tool) =>
+    isObject(tool) && typeof tool.type === "string" ? toolName(tool.type) : ""
+  );
   return {
     serviceTier,
-    modalities: Array.isArray(modalities) ? modalities.map(String) : null,
+    modalities: Array.isArray(modalities)
+      ? modalities.filter((name) => typeof name === "string")
+      : null,
     hostedTools: asksSearch ? [...names, "web_search"] : names,
     maxToolCalls: boundOf(bound) ?? usesOf(hosted),
     searchContext: asksSearch ? sizeOf(search.search_context_size) : null,

@@ -1,0 +1,105 @@
+import { badRequest } from "../../base/errors.ts";
+import { isObject, type JsonObject } from "../../base/json.ts";
+import type { FieldPolicy } from "../../inference/format.ts";
+import { isCallersTool } from "./extras.ts";
+
+function words(...lines: string[]): string[] {
+  return lines.flatMap((line) => line.split(" "));
+}
+
+/**
+ * Sampling, output formats and reasoning of other servers: they cost nothing besides the tokens,
+ * and reach no other model, key or address.
+ */
+const harmless = words(
+  "top_k top_a min_p typical_p tfs_z repetition_penalty repeat_penalty repeat_last_n mirostat",
+  "mirostat_tau mirostat_eta length_penalty min_tokens stop_token_ids bad_words ignore_eos",
+  "include_stop_str_in_output skip_special_tokens spaces_between_special_tokens",
+  "dry_multiplier dry_base dry_allowed_length dry_penalty_last_n dry_sequence_breakers",
+  "xtc_probability xtc_threshold dynatemp_range dynatemp_exponent samplers random_seed",
+  "guided_json guided_regex guided_choice guided_grammar guided_whitespace_pattern",
+  "structured_outputs grammar json_schema cache_prompt n_probs timings_per_token",
+  "add_special_tokens truncate_prompt_tokens transforms safe_prompt return_token_ids",
+);
+
+/** Members of a chat request: https://platform.openai.com/docs/api-reference/chat/create */
+const chatFields = new Set([
+  ...words(
+    "model messages user stream stream_options n max_tokens max_completion_tokens temperature top_p",
+    "frequency_penalty presence_penalty logit_bias logprobs top_logprobs stop seed tools tool_choice",
+    "parallel_tool_calls functions function_call response_format reasoning_effort verbosity",
+    "modalities audio service_tier store metadata safety_identifier prompt_cache_key",
+    "prompt_cache_retention web_search_options",
+  ),
+  ...words(
+    "n_predict thinking reasoning include_reasoning enable_thinking thinking_budget",
+    "reasoning_format reasoning_split chat_template_kwargs add_generation_prompt",
+    "continue_final_message documents cache_control prompt_mode speed max_tool_calls",
+    "search_parameters enable_search plugins search_domain_filter search_recency_filter",
+    "search_after_date_filter search_before_date_filter search_mode disable_search",
+    "return_images return_related_questions language_preference",
+  ),
+  ...harmless,
+]);
+
+/** Members of a message, with what servers add to those that clients send back. */
+const messageFields = new Set(words(
+  "role content name tool_calls tool_call_id function_call refusal audio annotations",
+  "reasoning reasoning_content reasoning_details thinking thinking_blocks cache_control prefix",
+  "partial images parsed provider_specific_fields",
+));
+
+/** Members of a tool that the caller runs. */
+const toolFields = new Set(["type", "function", "custom", "cache_control"]);
+
+/** Members of a legacy completion: https://platform.openai.com/docs/api-reference/completions */
+const completionFields = new Set([
+  ...words(
+    "model prompt suffix user stream stream_options n best_of max_tokens temperature top_p echo",
+    "frequency_penalty presence_penalty logit_bias logprobs stop seed",
+  ),
+  ...harmless,
+]);
+
+/**
+ * Throws 400 for a member of a chat request that is unknown, where the project refuses those. Such
+ * a field may cost what is not priced, or reach another model, key or address.
+ */
+export function requireKnownChatFields(body: JsonObject, policy: FieldPolicy): void {
+  if (policy.unknown === "pass") return;
+  requireKnown(body, chatFields, { policy, at: "" });
+  if (Array.isArray(body.messages)) {
+    for (const [index, message] of body.messages.entries()) {
+      if (isObject(message)) {
+        requireKnown(message, messageFields, { policy, at: `messages.${index}.` });
+      }
+    }
+  }
+  if (!Array.isArray(body.tools)) return;
+  for (const [index, tool] of body.tools.entries()) {
+    // A tool that runs at the provider has members of its own, and a price.
+    if (!isObject(tool) || !isCallersTool(tool)) continue;
+    requireKnown(tool, toolFields, { policy, at: `tools.${index}.` });
+  }
+}
+
+/** The same for a legacy completion. */
+export function requireKnownCompletionFields(body: JsonObject, policy: FieldPolicy): void {
+  if (policy.unknown === "refuse") requireKnown(body, completionFields, { policy, at: "" });
+}
+
+function requireKnown(
+  value: JsonObject,
+  known: ReadonlySet<string>,
+  { policy, at }: { policy: FieldPolicy; at: string },
+): void {
+  for (const name in value) {
+    if (known.has(name) || policy.allowed.includes(name)) continue;
+    throw badRequest(
+      `${at}${name.slice(0, 64)}`,
+      `'${name.slice(0, 64)}' is not passed on here. The project's setting 'allowedFields' opens ` +
+        `it, and 'unknownFields: "pass"' opens every unknown field.`,
+      "unknown_parameter",
+    );
+  }
+}
