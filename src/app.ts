@@ -1,5 +1,6 @@
 import { backupRoutes } from "./backup/routes.ts";
 import type { InferenceDeps } from "./inference/call.ts";
+import { createCountingQueue } from "./inference/prompt_counting.ts";
 import { createRateLimiter } from "./inference/rate_limiter.ts";
 import { createModels } from "./upstreams/models.ts";
 import { sweepStoredResponses } from "./inference/idempotency.ts";
@@ -176,7 +177,10 @@ function openLedger(
 }
 
 function openInference(
-  services: Omit<InferenceDeps, "findUpstream" | "rateLimiter" | "reasoningModels" | "waiters">,
+  services: Omit<
+    InferenceDeps,
+    "findUpstream" | "rateLimiter" | "reasoningModels" | "countOneByOne" | "waiters"
+  >,
   secrets: Secrets,
 ) {
   const { deps } = services;
@@ -192,6 +196,7 @@ function openInference(
     findUpstream,
     rateLimiter,
     reasoningModels,
+    countOneByOne: createCountingQueue(),
     waiters: new Map(),
   }, models);
 }

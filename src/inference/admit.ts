@@ -11,6 +11,7 @@ import { requireActive } from "../projects/active.ts";
 import type { AdmittedCall, InferenceCall, InferenceDeps } from "./call.ts";
 import { callStartedEvents } from "./events.ts";
 import { awaitPrevious, runningRow, type StoredResponse } from "./idempotency.ts";
+import { countForHold } from "./prompt_counting.ts";
 import { boundByBytes, boundMedia, countPrompt, type PromptMedia } from "./prompt_size.ts";
 import { pricedCall } from "./priced_call.ts";
 import { type CallQuote, type PromptSize, quoteCall } from "./quote.ts";
@@ -75,7 +76,7 @@ async function admitWithPermit(
       case "marked":
         continue;
       case "count": {
-        const tokens = await countInput(services, call, media, held.countTo);
+        const tokens = await countForHold(services, call, { media, most: held.countTo });
         prompt.atLeast = withTokenizerMargin(tokens);
         if (tokens <= held.countTo) prompt.counted = prompt.atLeast;
         continue;
@@ -94,7 +95,12 @@ async function admitWithPermit(
         return rateLimited(held.rates, held.balance.available, permit);
       default: {
         const rateLimits = [held.rates, permit.rateLimits];
-        const refusal = { reason: held.kind, balance: held.balance, rateLimits };
+        const refusal = {
+          reason: held.kind,
+          balance: held.balance,
+          rateLimits,
+          countedTokens: prompt.atLeast,
+        };
         return { kind: "refused", refusal };
       }
     }

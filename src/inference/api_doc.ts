@@ -52,11 +52,6 @@ const callErrors: readonly ErrorDoc[] = [
     code: "unsupported_parameter",
     when: "A field would cost what the project has no price for.",
   },
-  {
-    status: 400,
-    code: "unsupported_content_part",
-    when: "A content part has no bound on its tokens, so it cannot be priced.",
-  },
   { status: 400, ...passed },
   { status: 403, code: "project_archived", when: "The project is archived." },
   { status: 403, code: "user_being_forgotten", when: "The user is being forgotten." },

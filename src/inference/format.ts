@@ -74,6 +74,8 @@ export interface MediaPart {
   type: string;
   /** Name of the field that holds it, for errors. */
   param: string;
+  /** The part itself. */
+  value: JsonObject;
   /** Characters of the body that it takes, which say nothing about its tokens. */
   chars: number;
 }

@@ -1,5 +1,5 @@
-import { badRequest } from "../base/errors.ts";
 import type { TimeSlice } from "../base/time_slice.ts";
+import { mediaTokens } from "../pricing/media_tokens.ts";
 import { type CountTokens, sliceAt } from "../pricing/tokenizer.ts";
 import type { Format, ModelRequest } from "./format.ts";
 
@@ -10,27 +10,19 @@ export interface PromptMedia {
 }
 
 /**
- * Bounds the tokens of images, sounds and files by `mediaTokens`, the model's maximum for each type
- * of part. Throws 400 for a type that has none.
+ * Bounds the tokens of images, sounds and files: by the model's own `bounds`, the maximum for each
+ * type of part, else by what providers publish.
  */
 export function boundMedia(
   format: Format,
   request: ModelRequest,
-  mediaTokens: Record<string, number>,
+  bounds: Record<string, number>,
 ): PromptMedia {
   const media = { chars: 0, tokens: 0 };
-  for (const { type, param, chars } of format.mediaParts(request)) {
-    const bound = Object.hasOwn(mediaTokens, type) ? mediaTokens[type] : undefined;
-    if (bound === undefined) {
-      throw badRequest(
-        param,
-        `Content parts of type '${type.slice(0, 64)}' have no token bound for model ` +
-          `'${request.model}', so they cannot be priced. Set 'mediaTokens' in the model's price.`,
-        "unsupported_content_part",
-      );
-    }
+  for (const { type, value, chars } of format.mediaParts(request)) {
+    const own = Object.hasOwn(bounds, type) ? bounds[type] : undefined;
     media.chars += chars;
-    media.tokens += bound;
+    media.tokens += own ?? mediaTokens(value, request.model);
   }
   return media;
 }
@@ -53,11 +45,13 @@ const countedAtOnceMax = 16 * 1024;
 export async function countPrompt(
   format: Format,
   request: ModelRequest,
-  { media, count, slice, most }: {
+  { media, count, slice, most, onYield }: {
     media: PromptMedia;
     count: CountTokens;
     slice: TimeSlice;
     most: number;
+    /** Called after other requests have run; may throw, which ends the counting. */
+    onYield?: () => void;
   },
 ): Promise<number> {
   let tokens = format.templateTokens(request) + media.tokens;
@@ -65,7 +59,10 @@ export async function countPrompt(
   for (const text of format.promptTexts(request)) {
     for (let from = 0; from < text.length;) {
       if (tokens > most) return tokens;
-      if (slice.expired) await slice.yield();
+      if (slice.expired) {
+        await slice.yield();
+        onYield?.();
+      }
       const part = sliceAt(text, from);
       tokens += count(part);
       from += part.length;

@@ -23,13 +23,17 @@ export interface RateLimiter {
    * Counts a refused request toward its user's rate, since no hold is written for it. Returns the
    * state of the limits after it.
    */
-  countRefused(ref: EndUserRef, perMinute: number | null): RateLimitState;
+  countRefused(
+    ref: EndUserRef,
+    refused: { perMinute: number | null; count: number },
+  ): RateLimitState;
   /** The limits of a user whose refused requests have used up the rate; else null. */
   exceededByRefusals(ref: EndUserRef, perMinute: number | null): RateLimitState | null;
 }
 
 /** A user of a project. */
-interface EndUserRef {
+/** A user of a project. */
+export interface EndUserRef {
   projectId: string;
   user: string;
 }
@@ -101,10 +105,10 @@ export function createRateLimiter({ elapsed: now }: Pick<Clock, "elapsed">): Rat
         },
       };
     },
-    countRefused(ref, perMinute) {
+    countRefused(ref, { perMinute, count }) {
       if (perMinute === null) return noLimits;
       const gate = gateOf(nameOf(ref));
-      gate.requests = afterTaking(gate.requests, { count: 1, limit: perMinute, now: now() });
+      gate.requests = afterTaking(gate.requests, { count, limit: perMinute, now: now() });
       return { requests: rateState(gate.requests, perMinute, now()), tokens: null };
     },
     exceededByRefusals(ref, perMinute) {

@@ -14,6 +14,9 @@ import type { PaywallMessage } from "./format.ts";
 import { exceededLimit, rateHeaders, rateLimitedError } from "./rate_limiter.ts";
 import { streamHeaders } from "./stream_headers.ts";
 
+/** Counting so many tokens of a prompt costs as much time as a request does. */
+const tokensPerRequest = 10_000;
+
 /** Why a call is refused, and the state of the rate limits. */
 export type Refusal = MoneyRefusal | RateRefusal | ConcurrencyRefusal;
 
@@ -21,6 +24,8 @@ export type Refusal = MoneyRefusal | RateRefusal | ConcurrencyRefusal;
 interface MoneyRefusal {
   reason: RefusalReason;
   balance: BalanceView;
+  /** Tokens of the prompt that were counted before it was refused. */
+  countedTokens?: number;
   rateLimits: readonly RateLimitState[];
 }
 
@@ -97,7 +102,7 @@ async function refuseRate(
 async function refuseMoney(
   services: InferenceDeps,
   call: InferenceCall,
-  { reason, balance: { available }, rateLimits }: MoneyRefusal,
+  { reason, balance: { available }, rateLimits, countedTokens = 0 }: MoneyRefusal,
 ): Promise<Response> {
   const { user, ref, caller: { snapshot: { project } } } = call;
   const { code, chat } = refusalReasons[reason];
@@ -112,10 +117,10 @@ async function refuseMoney(
     languages: languagesOf(call),
   });
   // No hold is written, so the refusal counts toward the user's request rate here.
-  const counted = services.rateLimiter.countRefused(
-    { projectId: project.id, user },
-    project.limits.user.requestsPerMinute,
-  );
+  const counted = services.rateLimiter.countRefused({ projectId: project.id, user }, {
+    perMinute: project.limits.user.requestsPerMinute,
+    count: 1 + Math.floor(countedTokens / tokensPerRequest),
+  });
   const paywall = { reason: chat, message, url };
   return paywallResponse(call, paywall, [...rateLimits, counted]);
 }

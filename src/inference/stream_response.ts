@@ -72,6 +72,9 @@ export async function streamResponse(
   }
 }
 
+/** How long usage may come after the last event. */
+const lateUsageMs = 250;
+
 interface StreamOptions {
   services: InferenceDeps;
   call: AdmittedCall;
@@ -164,10 +167,21 @@ class ResponseStream {
       if (read !== "silent") call.meter.bodyBegun = true;
       send(read === "silent" ? ": keep-alive\n\n" : this.#transform.takeAll(read));
       const { done, error: reason } = this.#transform;
+      if (done && !call.meter.reported && read !== "silent") await this.#readLateUsage();
       if (done || reason) return reason;
       this.#exceededHold = mayExceedHold(call) && await exceedsHold(call);
       if (this.#exceededHold) return null;
     }
+  }
+
+  /** Reads what comes right after the last event: some servers report usage there. */
+  async #readLateUsage(): Promise<void> {
+    const { reader, services: { deps: { clock } } } = this.#options;
+    const stop = new AbortController();
+    const pause = clock.sleep(lateUsageMs, stop.signal).catch(() => {});
+    const late = await Promise.race([reader.next().catch(() => "end" as const), pause]);
+    stop.abort();
+    if (Array.isArray(late)) this.#transform.takeAll(late);
   }
 
   /** Waits until the client reads, disconnects, or the call is aborted. */

@@ -164,7 +164,8 @@ export const modelPriceSchema = z.strictObject({
     description: "The same for calls with tools, JSON formats and reasoning models. Default 1,024.",
   }),
   mediaTokens: z.record(z.string().max(64), tokenCount).optional().meta({
-    description: "The most prompt tokens of one content part, by its type.",
+    description: "The most prompt tokens of one content part, by its type, in place of what its " +
+      "provider publishes.",
     example: { image_url: 1445 },
   }),
   reasoning: z.boolean().optional().meta({

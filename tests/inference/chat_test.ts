@@ -155,14 +155,18 @@ Deno.test("chat: unknown fields of the response are returned unchanged", async (
   });
 });
 
-Deno.test("chat: a content part without a token bound is 400, and nothing is sent", async () => {
+Deno.test("chat: a content part of an unknown type is passed on, and bounded by its bytes", async () => {
   using world = await createWorld();
   await world.deposit("ada", "1");
-  const content = [{ type: "text", text: "Hi" }, { type: "hologram", data: "x" }];
-  const { status, body } = await chat(world, { messages: [{ role: "user", content }] });
-  assert.equal(status, 400); // case 17
-  assert.equal(body.error.param, "messages.0.content");
-  assert.equal(world.upstream.calls.length, 0);
+  let held = 0;
+  world.upstream.once(async () => {
+    held = Number((await world.balance("ada")).held);
+    return completion();
+  });
+  const content = [{ type: "text", text: "Hi" }, { type: "hologram", data: "x".repeat(5_000) }];
+  const messages = [{ role: "user", content }];
+  assert.equal((await chat(world, { messages, max_tokens: 1 })).status, 200);
+  assert.ok(held >= 0.005, String(held)); // case 17
 });
 
 const pricedMedia = {

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { countTokens } from "gpt-tokenizer/o200k";
 import { fromDecimal, toAmount, zero } from "../../src/base/money.ts";
 import { UsageMeter } from "../../src/inference/usage_meter.ts";
+import { createCountingQueue } from "../../src/inference/prompt_counting.ts";
 import { pricedCall } from "../../src/inference/priced_call.ts";
 import { wholePercent } from "../../src/pricing/price.ts";
 import { compilePrices } from "../../src/pricing/price_level.ts";
@@ -197,4 +198,54 @@ Deno.test("counting: a response that is counted twice at once is counted once, a
   meter.addText("Hi");
   assert.deepEqual(both, [count(text), count(text)]);
   assert.equal(await meter.countOutput(), count(text) + 1);
+});
+
+Deno.test("counting: a prompt with more words than can be paid is refused without being counted", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  const messages = [{ role: "user", content: "word ".repeat(3_800_000) }];
+  const startedAt = performance.now();
+  const { body } = await chat(world, { messages });
+  assert.equal(body.paywall?.reason, "insufficient_funds");
+  assert.ok(performance.now() - startedAt < 3_000);
+});
+
+Deno.test("counting: prompts of one user are counted one after the other, those of others at once", async () => {
+  const queue = createCountingQueue();
+  const running = new Map<string, number>();
+  let most = 0;
+  const count = (user: string) => async () => {
+    running.set(user, (running.get(user) ?? 0) + 1);
+    assert.equal(running.get(user), 1, user);
+    most = Math.max(most, [...running.values()].reduce((sum, n) => sum + n, 0));
+    await new Promise((resolve) => setTimeout(resolve, 1));
+    running.set(user, (running.get(user) ?? 0) - 1);
+    if (user === "eve") throw new Error("left");
+    return user;
+  };
+  const users = ["ada", "ada", "eve", "bob", "eve", "ada"];
+  const counted = await Promise.allSettled(
+    users.map((user) => queue({ projectId: "p", user }, count(user))),
+  );
+  assert.deepEqual(
+    counted.map((one) => (one.status === "fulfilled" ? one.value : "left")),
+    ["ada", "ada", "left", "bob", "left", "ada"],
+  );
+  assert.equal(most, 3);
+});
+
+Deno.test("counting: it ends when the caller has left", async () => {
+  const left = new Error("left");
+  const asked = readMessages([{ role: "user", content: randomWords(400_000) }]);
+  let yields = 0;
+  const counting = countPrompt(chatFormat, asked, {
+    media,
+    count,
+    slice: new TimeSlice(realClock),
+    most: Infinity,
+    onYield() {
+      if (++yields === 3) throw left;
+    },
+  });
+  await assert.rejects(counting, left);
 });

@@ -28,7 +28,7 @@ export function* mediaParts({ body }: ModelRequest): Generator<MediaPart> {
       // Only its strings, which are never longer than as received: a number may be written longer.
       let chars = 0;
       for (const text of textsIn(part)) chars += text.length;
-      yield { type: String(part.type), param: `messages.${index}.content`, chars };
+      yield { type: String(part.type), param: `messages.${index}.content`, value: part, chars };
     }
   }
 }

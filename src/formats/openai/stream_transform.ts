@@ -46,7 +46,13 @@ export class ChoiceStreamTransform implements StreamTransform {
 
   /** The frames for one event. */
   take({ data, event }: EventSourceMessage): string {
-    if (this.done || this.error) return "";
+    if (this.error) return "";
+    if (this.done) {
+      // Some servers report usage after the end.
+      const late = parsedChunk(data);
+      if (isObject(late)) this.#options.meter.addUsage(usageIn(late));
+      return "";
+    }
     if (data === "[DONE]") {
       this.done = true;
       return "";
