@@ -10,6 +10,7 @@ import { exitCodes, Failure } from "./farebox/failure.ts";
 import { addImport } from "./farebox/import.ts";
 import { addKeys } from "./farebox/keys.ts";
 import { addMoney } from "./farebox/money.ts";
+import { addPrices } from "./farebox/prices.ts";
 import { addProjects } from "./farebox/projects.ts";
 import { addRestore } from "./farebox/restore.ts";
 import { addSecrets } from "./farebox/secrets.ts";
@@ -25,6 +26,7 @@ const groups: readonly AddCommands[] = [
   addKeys,
   addUsers,
   addMoney,
+  addPrices,
   addExport,
   addImport,
   addBackup,

@@ -6,6 +6,7 @@ import { exportApiDoc } from "./export/api_doc.ts";
 import { healthApiDoc } from "./health.ts";
 import { userApiDoc } from "./ledger/admin_api_doc.ts";
 import { ledgerApiDoc } from "./ledger/api_doc.ts";
+import { catalogueApiDoc } from "./pricing/api_doc.ts";
 import { summaryApiDoc } from "./summaries/api_doc.ts";
 import { metricsApiDoc } from "./metrics/api_doc.ts";
 import { paymentsApiDoc } from "./payments/api_doc.ts";
@@ -22,6 +23,7 @@ export const apiDoc: EndpointDocs = {
   ...ledgerApiDoc,
   ...userApiDoc,
   ...summaryApiDoc,
+  ...catalogueApiDoc,
   ...exportApiDoc,
   ...backupApiDoc,
   ...walletApiDoc,

@@ -38,6 +38,8 @@ import { createOffers } from "./paywall/offer.ts";
 import { stripeRoutes } from "./payments/routes.ts";
 import { paywallRoutes } from "./paywall/routes.tsx";
 import { createCatalogue } from "./pricing/catalogue.ts";
+import { createCatalogueRefresh } from "./pricing/refresh.ts";
+import { catalogueRoutes } from "./pricing/routes.ts";
 import { createPrices } from "./pricing/terms.ts";
 import { createProjectAdmin, type ProjectAdmin } from "./projects/admin.ts";
 import {
@@ -104,12 +106,11 @@ export async function createApp(outside: Deps): Promise<App> {
   const { dispatcher, redelivery } = webhooks;
   outboxNotifier.listen(dispatcher.wake);
 
-  const prices = createPrices(createCatalogue(), deps.config.upstream?.url ?? null);
+  const { prices, catalogue, catalogueRefresh } = await openPricing(deps);
   const holdSweep = createHoldSweep(deps, queue);
   const load: Load = { requests: 0, streams: () => running.streams };
   const sessions = createSessions({ deps, auth, projectCache });
-  const services = { deps, projectCache, prices };
-  const consoleServices = { ...services, admin, recorder, commit, running, sessions };
+  const shown = { deps, projectCache, prices, admin, recorder, commit, running, sessions };
   const routes = routeMap({
     inference: openInference({ deps, auth, holds, running, linkFor, emit, prices }, secrets),
     ledger: ledgerRoutes({ deps, auth, recorder, offer }),
@@ -121,6 +122,7 @@ export async function createApp(outside: Deps): Promise<App> {
     paywall: paywallRoutes({ deps, projectCache, links, recorder, secrets, emit, deviceCookies }),
     wallets: walletRoutes({ deps, projectCache, links, deviceCookies, authorizations, passkeys }),
     verify: verifyRoutes({ deps, adminGuard }),
+    catalogue: catalogueRoutes({ deps, adminGuard, catalogue, catalogueRefresh }),
     summaries: summaryRoutes({ deps, adminGuard, projectCache }),
     exports: exportRoutes({ deps, adminGuard, projectCache }),
     backup: backupRoutes({ deps, adminGuard }),
@@ -128,11 +130,12 @@ export async function createApp(outside: Deps): Promise<App> {
     guides: guideRoutes(deps),
     health: healthRoutes(deps),
     metrics: openMetrics(deps, { load, running, holdSweep, dispatcher }),
-    console: consoleRoutes({ ...consoleServices, ...webhooks }),
+    console: consoleRoutes({ ...shown, ...webhooks }),
   });
   const hono = mount(deps, routes, { load, notFound: createNotFound(deps.config) });
   const flush = () => topUsers.flush().then(() => deps.committer.flush());
-  const sweep = createSweep(deps, [holdSweep, redelivery, sessions, forget, { sweep: flush }]);
+  const more = [{ sweep: flush }, { sweep: catalogueRefresh.load }];
+  const sweep = createSweep(deps, [holdSweep, redelivery, sessions, forget, ...more]);
   const probeSecrets = createProbe(deps.kv, secrets);
   return { fetch: hono.fetch, routes, running, admin, dispatcher, sweep, probeSecrets, flush };
 }
@@ -174,6 +177,14 @@ function openLedger(
   const queue = createAccountQueue(deps, { projectCache, topUsers });
   const recorder = createMoneyRecorder(deps.kv, queue, emit);
   return { topUsers, queue, recorder, holds: createHolds(queue, deps.clock) };
+}
+
+async function openPricing(deps: Deps) {
+  const catalogue = createCatalogue();
+  const catalogueRefresh = createCatalogueRefresh(deps, catalogue);
+  await catalogueRefresh.load();
+  const prices = createPrices(catalogue, deps.config.upstream?.url ?? null);
+  return { prices, catalogue, catalogueRefresh };
 }
 
 function openInference(

@@ -20,6 +20,7 @@ import type { projectRoutes } from "./projects/routes.ts";
 import type { verifyRoutes } from "./verify/routes.ts";
 import type { webhookRoutes } from "./webhooks/routes.ts";
 import type { walletRoutes } from "./wallets/routes.tsx";
+import type { catalogueRoutes } from "./pricing/routes.ts";
 import type { summaryRoutes } from "./summaries/routes.ts";
 import type { Routes } from "./mount.ts";
 import type { connectRoutes } from "./wallets/connect_routes.ts";
@@ -37,6 +38,7 @@ export interface RouteHandlers {
   wallets: ReturnType<typeof walletRoutes>;
   verify: ReturnType<typeof verifyRoutes>;
   summaries: ReturnType<typeof summaryRoutes>;
+  catalogue: ReturnType<typeof catalogueRoutes>;
   exports: ReturnType<typeof exportRoutes>;
   backup: ReturnType<typeof backupRoutes>;
   docs: ReturnType<typeof docsRoutes>;
@@ -129,7 +131,7 @@ function callerRoutes({ connect, ledger, webhooks }: RouteHandlers): Routes {
 
 /** Paths that need the operator's key. */
 function operatorRoutes(services: RouteHandlers): Routes {
-  const { projects, users, webhooks, verify, summaries, exports, backup } = services;
+  const { projects, users, webhooks, verify, summaries, catalogue, exports, backup } = services;
   return {
     "/v1/admin/verify": { GET: verify.verify },
     "/v1/admin/backup": { GET: backup.backup },
@@ -137,6 +139,8 @@ function operatorRoutes(services: RouteHandlers): Routes {
     "/v1/admin/projects/:projectId": { GET: projects.getProject, PATCH: projects.updateProject },
     "/v1/admin/secrets/reseal": { POST: webhooks.resealSecrets },
     "/v1/admin/projects/:projectId/summary": { GET: summaries.summary },
+    "/v1/admin/catalogue": { GET: catalogue.read, POST: catalogue.refresh },
+    "/v1/admin/catalogue/diff": { POST: catalogue.diff },
     "/v1/admin/audit": { GET: projects.instanceAudit },
     "/v1/admin/projects/:projectId/audit": { GET: projects.audit },
     "/v1/admin/projects/:projectId/archive": { POST: projects.archiveProject },

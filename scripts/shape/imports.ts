@@ -32,7 +32,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   payments: ["config", "deps", "base", "store", "projects", "events", "ledger"],
   paywall: ["config", "deps", "base", "pages", "store", "projects", "events", "ledger", "payments"],
   wallets: ["config", "deps", "base", "pages", "store", "projects", "events", "ledger", "paywall"],
-  pricing: ["base", "projects", "ledger"],
+  pricing: ["config", "deps", "base", "store", "projects", "ledger"],
   upstreams: ["config", "deps", "base", "http", "store", "projects", "pricing"],
   formats: ["deps", "base", "projects", "ledger", "pricing", "upstreams", "inference"],
   inference: [

@@ -19,7 +19,8 @@ export type IdKind =
   | "areq"
   | "con"
   | "per"
-  | "aud";
+  | "aud"
+  | "cat";
 
 /** Generates ids `kind_ULID`, ordered by time within one process. */
 export type MakeId = (kind: IdKind) => string;

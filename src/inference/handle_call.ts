@@ -3,6 +3,7 @@ import type { Handler, Incoming } from "../base/handler.ts";
 import { chatBodyBytesMax } from "../base/limits.ts";
 import { readIdempotencyKey, readJsonBody } from "../base/request.ts";
 import { findAccount } from "../ledger/authorization.ts";
+import { countUnpricedHourly } from "../summaries/hourly_counters.ts";
 import type { Caller } from "../projects/auth.ts";
 import { endUser, type PathUser } from "../projects/end_user.ts";
 import { modelNotFound, noUpstream } from "../upstreams/errors.ts";
@@ -154,7 +155,10 @@ async function completeCall(
   const { caller: { snapshot: { project } }, format, input, user, telemetry, receivedAt } = read;
   const { model } = input;
   const terms = prices.terms(project, model, receivedAt);
-  if (!terms) throw modelNotFound(model);
+  if (!terms) {
+    deps.committer.count(countUnpricedHourly(project.id, model, receivedAt));
+    throw modelNotFound(model);
+  }
   format.requirePriced(input, coverageOf(terms.price), project.allowedFields);
   telemetry.span?.set({ "farebox.project": project.id, "gen_ai.request.model": model });
   const upstream = await findUpstream(project, model);

@@ -1,11 +1,6 @@
-import {
-  findProvider,
-  type MatchLogic,
-  type ModelInfo,
-  type Provider,
-} from "@pydantic/genai-prices";
+import { findProvider, type MatchLogic, type Provider } from "@pydantic/genai-prices";
 import type { ListPrice } from "../projects/price_schema.ts";
-import { listPriceOf } from "./catalogue_entry.ts";
+import { priceOn } from "./catalogue_entry.ts";
 
 /** When the catalogue's package was published; prices may have changed since. */
 export const packageDate = "2026-09-23";
@@ -26,6 +21,8 @@ export interface Catalogue {
    * absent price is never free.
    */
   find(provider: string | null, model: string, at: number): ListPrice | null;
+  /** The list price of a model at this very provider. */
+  findOf(provider: string, model: string, at: number): ListPrice | null;
   /** Puts refreshed prices, by provider, in front of the package's. */
   replace(prices: ReadonlyMap<string, ProviderPrices>, date: string): void;
 }
@@ -60,6 +57,7 @@ export function createCatalogue(): Catalogue {
       }
       return null;
     },
+    findOf: findAt,
     replace(prices, day) {
       refreshed = prices;
       date = day;
@@ -88,7 +86,7 @@ function packagePrice(provider: string, model: string, at: number): ListPrice | 
   const models = packageProvider(provider)?.models ?? [];
   const info = models.find(({ id }) => id === model) ??
     models.find((info) => isExactly(info.match, model));
-  return info ? priceOn(info, model, at) : null;
+  return info ? priceOn({ ...info, id: model }, at) : null;
 }
 
 /** Dates and versions of one model, which its provider's list price covers. */
@@ -106,25 +104,6 @@ function isExactly(match: MatchLogic, model: string): boolean {
   if (!("starts_with" in match) || !model.startsWith(match.starts_with)) return false;
   const rest = model.slice(match.starts_with.length);
   return rest === "" || snapshot.test(rest);
-}
-
-/** The prices in force on a day, those of some hours as time windows. */
-function priceOn({ prices }: ModelInfo, model: string, at: number): ListPrice | null {
-  if (!Array.isArray(prices)) return listPriceOf(prices, model);
-  const day = new Date(at).toISOString().slice(0, 10);
-  const daily = prices.filter(({ constraint }) =>
-    constraint?.type !== "start_date" || constraint.start_date <= day
-  );
-  const base = daily.findLast(({ constraint }) => constraint?.type !== "time_of_date");
-  const price = listPriceOf(base?.prices ?? {}, model);
-  if (!price) return null;
-  const timeWindows = daily.flatMap(({ constraint, prices }) => {
-    if (constraint?.type !== "time_of_date") return [];
-    const [from, to] = [constraint.start_time.slice(0, 5), constraint.end_time.slice(0, 5)];
-    const window = listPriceOf(prices, model);
-    return window ? [{ ...window, from, to }] : [];
-  });
-  return timeWindows.length > 0 ? { ...price, timeWindows } : price;
 }
 
 /** The package throws for what it does not know. */

@@ -1,4 +1,4 @@
-import type { ModelPrice, TieredPrices } from "@pydantic/genai-prices";
+import type { ModelInfo, ModelPrice, TieredPrices } from "@pydantic/genai-prices";
 import { formatAmount, parseAmount } from "../base/money.ts";
 import type { PriceField } from "../base/token_classes.ts";
 import type { ListPrice } from "../projects/price_schema.ts";
@@ -31,8 +31,30 @@ const requestPrice = "requests_kcount";
 /** These models search for each response, at a fee that their provider does not report. */
 const searches = /-search\b/;
 
+/** A model's list price at a time, in milliseconds since 1970; prices of some hours as windows. */
+export function priceOn(
+  { id: model, prices }: Pick<ModelInfo, "id" | "prices">,
+  at: number,
+): ListPrice | null {
+  if (!Array.isArray(prices)) return listPriceOf(prices, model);
+  const day = new Date(at).toISOString().slice(0, 10);
+  const daily = prices.filter(({ constraint }) =>
+    constraint?.type !== "start_date" || constraint.start_date <= day
+  );
+  const base = daily.findLast(({ constraint }) => constraint?.type !== "time_of_date");
+  const price = listPriceOf(base?.prices ?? {}, model);
+  if (!price) return null;
+  const timeWindows = daily.flatMap(({ constraint, prices }) => {
+    if (constraint?.type !== "time_of_date") return [];
+    const [from, to] = [constraint.start_time.slice(0, 5), constraint.end_time.slice(0, 5)];
+    const window = listPriceOf(prices, model);
+    return window ? [{ ...window, from, to }] : [];
+  });
+  return timeWindows.length > 0 ? { ...price, timeWindows } : price;
+}
+
 /** A price of the package as a list price; null where it does not cover all that is used. */
-export function listPriceOf(prices: ModelPrice, model: string): ListPrice | null {
+function listPriceOf(prices: ModelPrice, model: string): ListPrice | null {
   const given = Object.entries(prices).filter((entry): entry is [string, Value] =>
     entry[1] !== undefined
   );

@@ -243,3 +243,15 @@ export const readinessKey: Key = ["readiness"];
  * reported. Kept forever.
  */
 export const modelReasoningKey = (url: string, model: string): Key => ["reasoning", url, model];
+
+/**
+ * Refreshed list prices: how many parts they have, and their day. Written by the operator. Kept
+ * until the next refresh.
+ */
+export const catalogueHeadKey: Key = ["catalogue"];
+/** A part of those prices, as a part of JSON text. Written and deleted with the head. */
+export const cataloguePartKey = (refreshId: string, part: number): Key => [
+  "catalogue",
+  refreshId,
+  part,
+];

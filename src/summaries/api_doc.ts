@@ -46,6 +46,10 @@ const summarySchema = z.object({
   }),
   refusals: counted,
   failures: counted,
+  unpriced: z.array(z.object({
+    reason: z.string().meta({ description: "The model's name; beyond 24 of an hour, `other`." }),
+    count,
+  })).meta({ description: "Requests for models without a price, which got 404." }),
   topUsers: z.object({
     month: z.string().regex(/^\d{4}-\d\d$/).meta({ description: "The month of `to`, UTC." }),
     users: z.array(z.object({
@@ -89,6 +93,7 @@ const example = {
   models: [{ model: "gpt-4o-mini", ...used }],
   refusals: [{ reason: "insufficient_funds", count: 1 }],
   failures: [],
+  unpriced: [],
   topUsers: {
     month: "2026-01",
     users: [{ user: "ada", requests: 2, tokens: 1816, spent: "0.0007176" }],

@@ -63,6 +63,11 @@ export function countRefusalHourly(projectId: string, reason: string, at: number
   return { key: sumKey(projectId, startOfHour(at)), field: `refused:${reason}`, values: [1n] };
 }
 
+/** Returns the increment of a request for a model that has no price. */
+export function countUnpricedHourly(projectId: string, model: string, at: number): Increment {
+  return { key: sumKey(projectId, startOfHour(at)), field: `unpriced:${model}`, values: [1n] };
+}
+
 /**
  * Returns the increment of a call that ended with an error, whether or not some of it was charged.
  */

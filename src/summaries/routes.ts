@@ -51,6 +51,7 @@ export function summaryRoutes(
         models: summary.models.map(({ model, ...totals }) => ({ model, ...viewTotals(totals) })),
         refusals: summary.refusals,
         failures: summary.failures,
+        unpriced: summary.unpriced,
         topUsers: {
           month,
           users: users.map((user) => ({ ...user, spent: formatAmount(user.spent) })),

@@ -42,6 +42,8 @@ export interface Summary {
   models: (SummaryTotals & { model: string })[];
   refusals: ReasonCount[];
   failures: ReasonCount[];
+  /** Requests for models without a price, by the model's name. */
+  unpriced: ReasonCount[];
 }
 
 /** How often a reason occurred; the most frequent first. */
@@ -78,6 +80,7 @@ export async function readSummary(
     models: modelsOf(whole),
     refusals: countedOf(whole, "refused:"),
     failures: countedOf(whole, "failed:"),
+    unpriced: countedOf(whole, "unpriced:"),
   };
 }
 

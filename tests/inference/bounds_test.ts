@@ -205,3 +205,22 @@ Deno.test("bounds: an error in a whole response is the status that it stands for
   world.upstream.once(() => completion());
   assert.equal((await chat(world)).status, 200);
 });
+
+Deno.test("bounds: usage that comes after the last event is charged", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  for (const inOnePiece of [true, false]) {
+    const frames = [
+      chunk({ content: "Hi" }),
+      chunk({}, "stop"),
+      "[DONE]",
+      usageChunk(usage(40, 30)),
+    ]
+      .map((event) => `data: ${typeof event === "string" ? event : JSON.stringify(event)}\n\n`);
+    const parts = inOnePiece ? [frames.join("")] : frames;
+    world.upstream.once(() => sseBytes(parts.map((part) => new TextEncoder().encode(part))));
+    assert.ok((await (await chatStream(world)).text()).endsWith("data: [DONE]\n\n"));
+    const [entry] = await usageOf(world);
+    assert.deepEqual([entry?.amount, entry?.usage.source], ["0.0001", "provider"]);
+  }
+});

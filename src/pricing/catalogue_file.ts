@@ -1,0 +1,47 @@
+import { z } from "zod";
+import type { Provider } from "@pydantic/genai-prices";
+import { isObject } from "../base/json.ts";
+import { parseWith } from "../base/request.ts";
+import { listPriceSchema } from "../projects/price_schema.ts";
+import { priceOn } from "./catalogue_entry.ts";
+
+const date = z.iso.date();
+const name = z.string().min(1).max(256);
+
+/** Refreshed list prices: by provider, then by the exact id of the model. */
+export const cataloguePricesSchema = z.strictObject({
+  date: date.meta({ description: "The day of these prices." }),
+  prices: z.record(name, z.record(name, listPriceSchema)).meta({
+    description: "By provider, such as `openai`, and then by the model's exact id.",
+  }),
+}).meta({ id: "CataloguePrices", description: "List prices in US dollars." });
+/** Refreshed list prices. */
+export type CataloguePrices = z.output<typeof cataloguePricesSchema>;
+
+/**
+ * Reads a price file: Farebox's own form, or as `providers` the list that the package
+ * `@pydantic/genai-prices` publishes, of which those models are taken whose prices can be charged.
+ * `at` is the time, in milliseconds since 1970, whose prices count. Throws 400 for anything else.
+ */
+export function readCatalogueFile(value: unknown, at: number): CataloguePrices {
+  const providers = isObject(value) ? value.providers : undefined;
+  if (!Array.isArray(providers)) return parseWith(cataloguePricesSchema, value);
+  const prices: CataloguePrices["prices"] = {};
+  for (const provider of providers.filter(isProvider)) {
+    const models = provider.models.flatMap((model) => {
+      const price = priceOn(model, at);
+      return price ? [[model.id, price] as const] : [];
+    });
+    if (models.length > 0) prices[provider.id] = Object.fromEntries(models);
+  }
+  const day = new Date(at).toISOString().slice(0, 10);
+  return parseWith(cataloguePricesSchema, { date: day, prices });
+}
+
+function isProvider(value: unknown): value is Provider {
+  return isObject(value) && typeof value.id === "string" && Array.isArray(value.models) &&
+    value.models.every((model) =>
+      isObject(model) && typeof model.id === "string" &&
+      (isObject(model.prices) || Array.isArray(model.prices))
+    );
+}

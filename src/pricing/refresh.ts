@@ -1,0 +1,111 @@
+import { encodeUtf8 } from "../base/utf8.ts";
+import { badRequest } from "../base/errors.ts";
+import { canonicalJson, fromBytes, toBytes } from "../base/json.ts";
+import type { Deps } from "../deps.ts";
+import type { ListPrice } from "../projects/price_schema.ts";
+import { catalogueHeadKey, cataloguePartKey } from "../store/keys.ts";
+import { emptyWrite } from "../store/kv.ts";
+import type { Catalogue } from "./catalogue.ts";
+import type { CataloguePrices } from "./catalogue_file.ts";
+
+/** A price that a refresh changes; null where there is none. */
+export interface PriceChange {
+  provider: string;
+  model: string;
+  before: ListPrice | null;
+  after: ListPrice;
+}
+
+/** Refreshed prices of the catalogue, which are stored and reach every process. */
+export interface CatalogueRefresh {
+  /** The prices that would change, by provider and model. */
+  diff(prices: CataloguePrices): PriceChange[];
+  /** Stores the prices in place of those of the last refresh; they apply to the next request. */
+  refresh(prices: CataloguePrices): Promise<void>;
+  /** Reads what another process has stored. */
+  load(): Promise<void>;
+}
+
+/** The stored prices: how many parts they have, and their day. */
+interface Head {
+  id: string;
+  date: string;
+  parts: number;
+}
+
+const partBytesMax = 48 * 1024;
+const partsMax = 10;
+
+/** Creates the refreshing of a catalogue. */
+export function createCatalogueRefresh(
+  { kv, clock, id }: Pick<Deps, "kv" | "clock" | "id">,
+  catalogue: Catalogue,
+): CatalogueRefresh {
+  let loaded: string | null = null;
+
+  function apply({ id: version, date }: Head, prices: CataloguePrices["prices"]): void {
+    const byProvider = Object.entries(prices).map(([provider, models]) =>
+      [provider, new Map(Object.entries(models))] as const
+    );
+    catalogue.replace(new Map(byProvider), date);
+    loaded = version;
+  }
+
+  return {
+    diff({ prices }) {
+      const at = clock.now();
+      const changes: PriceChange[] = [];
+      for (const [provider, models] of Object.entries(prices)) {
+        for (const [model, after] of Object.entries(models)) {
+          const before = catalogue.findOf(provider, model, at);
+          if (before && canonicalJson(before) === canonicalJson(after)) continue;
+          changes.push({ provider, model, before, after });
+        }
+      }
+      return changes;
+    },
+    async refresh({ date, prices }) {
+      const parts = partsOf(prices);
+      const head: Head = { id: id("cat"), date, parts: parts.length };
+      const row = await kv.get(catalogueHeadKey);
+      const before = row.value && fromBytes<Head>(row.value);
+      const write = emptyWrite();
+      write.checks.push({ key: catalogueHeadKey, version: row.version });
+      write.sets.push({ key: catalogueHeadKey, value: toBytes(head) });
+      parts.forEach((value, at) => write.sets.push({ key: cataloguePartKey(head.id, at), value }));
+      for (let at = 0; before && at < before.parts; at++) {
+        write.deletes.push(cataloguePartKey(before.id, at));
+      }
+      if (await kv.atomic(write) === null) {
+        throw badRequest(null, "Another refresh was stored at the same time. Try again.");
+      }
+      apply(head, prices);
+    },
+    async load() {
+      const { value } = await kv.get(catalogueHeadKey);
+      const head = value && fromBytes<Head>(value);
+      if (!head || head.id === loaded) return;
+      const keys = Array.from({ length: head.parts }, (_, at) => cataloguePartKey(head.id, at));
+      const rows = await kv.getMany(keys);
+      const bytes = rows.flatMap((row) => row.value ?? []);
+      // A newer refresh has removed a part: the next load finds that one.
+      if (bytes.length < head.parts) return;
+      const text = bytes.map((part) => new TextDecoder().decode(part)).join("");
+      apply(head, JSON.parse(text));
+    },
+  };
+}
+
+/** The prices as values that the store can hold. Throws 400 where they are too many. */
+function partsOf(prices: CataloguePrices["prices"]): Uint8Array[] {
+  const text = JSON.stringify(prices).replace(
+    /[^\x20-\x7e]/g,
+    (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+  const parts: Uint8Array[] = [];
+  for (let at = 0; at < text.length; at += partBytesMax) {
+    parts.push(encodeUtf8(text.slice(at, at + partBytesMax)));
+  }
+  if (parts.length <= partsMax) return parts;
+  throw badRequest("prices", `The prices exceed ${partBytesMax * partsMax} bytes of JSON.`);
+}

@@ -1,0 +1,130 @@
+import assert from "node:assert/strict";
+import { chat, usageOf } from "../support/chat.ts";
+import { adminKey, type Body, createWorld, type World } from "../support/world.ts";
+import { completion, usage } from "../support/upstream.ts";
+
+const path = "/v1/admin/catalogue";
+const catalogued = (more: Record<string, unknown> = {}) => ({
+  pricing: { catalogue: true },
+  ...more,
+});
+
+async function worldWith(project: Record<string, unknown>): Promise<World> {
+  const world = await createWorld({ project });
+  await world.deposit("ada", "1");
+  return world;
+}
+
+async function statusOf(world: World, model: string): Promise<number> {
+  world.upstream.reply(() => completion({ model, usage: usage(1000, 10) }));
+  return (await chat(world, { model, max_tokens: 10 })).status;
+}
+
+const file = {
+  date: "2026-11-25",
+  prices: {
+    openai: { "gpt-4o": { input: "7", output: "9" }, "gpt-9-nova": { input: "1", output: "2" } },
+  },
+};
+const operate = (world: World, url: string, body: unknown, method = "POST") =>
+  world.json(url, { method, key: adminKey, body });
+
+Deno.test("catalogue: exact ids only: a name that begins like another has no price", async () => {
+  using world = await worldWith(catalogued());
+  for (
+    const model of ["gpt-4o", "gpt-4o-2024-08-06", "claude-sonnet-4-5-20250929", "openai/gpt-4o"]
+  ) {
+    assert.equal(await statusOf(world, model), 200, model);
+  }
+  const unknown = [
+    "gpt-4o-whatever",
+    "claude-sonnet-4-5-fast",
+    "openai/gpt-4o:online",
+    "llama-3.3-70b",
+  ];
+  for (const model of unknown) assert.equal(await statusOf(world, model), 404, model);
+});
+
+Deno.test("catalogue: who serves a model decides its price, by the URL or a setting", async () => {
+  const model = "llama-3.3-70b-versatile";
+  const own = (upstream: Record<string, string>) => catalogued({ upstream });
+  using unknown = await worldWith(own({ url: "https://models.example/v1" }));
+  using groq = await worldWith(own({ url: "https://api.groq.com/openai/v1" }));
+  using told = await worldWith(own({ url: "https://models.example/v1", provider: "groq" }));
+  assert.equal(await statusOf(unknown, model), 404);
+  for (const world of [groq, told]) {
+    assert.equal(await statusOf(world, model), 200);
+    assert.equal((await usageOf(world))[0]?.amount, "0.0005979");
+  }
+});
+
+Deno.test("catalogue: a refresh shows its difference, takes effect at once, and in other processes soon", async () => {
+  using world = await worldWith(catalogued());
+  using other = await createWorld({ shareWith: world, seed: 2 });
+  const { body: compared } = await operate(world, `${path}/diff`, file);
+  assert.deepEqual(
+    compared.changes.map(({ model, before }: Body) => [model, before === null]),
+    [["gpt-4o", false], ["gpt-9-nova", true]],
+  );
+  assert.equal(await statusOf(world, "gpt-9-nova"), 404, "a difference changes nothing");
+  assert.equal((await operate(world, path, file)).status, 200);
+  assert.equal(await statusOf(world, "gpt-9-nova"), 200);
+  await chat(world, { model: "gpt-4o", max_tokens: 10 });
+  const { body: dates } = await world.json(path, { key: adminKey });
+  assert.equal(dates.date, "2026-11-25");
+  assert.notEqual(dates.packageDate, dates.date);
+  assert.deepEqual((await operate(world, `${path}/diff`, file)).body.changes, []);
+  await other.app.sweep();
+  assert.equal((await other.json(path, { key: adminKey })).body.date, "2026-11-25");
+});
+
+Deno.test("catalogue: the file that the package publishes is read too", async () => {
+  using world = await worldWith(catalogued());
+  const published = [{
+    id: "openai",
+    name: "OpenAI",
+    api_pattern: "x",
+    models: [
+      {
+        id: "gpt-9",
+        match: { equals: "gpt-9" },
+        prices: { input_mtok: { base: 1, tiers: [{ start: 1000, price: 2 }] }, output_mtok: 3 },
+      },
+      { id: "tts-9", match: { equals: "tts-9" }, prices: { audio_hours: 1 } },
+    ],
+  }];
+  const { body } = await operate(world, path, { providers: published });
+  assert.deepEqual(body.changes, [{
+    provider: "openai",
+    model: "gpt-9",
+    before: null,
+    after: { input: "1", output: "3", tiers: [{ above: 1000, input: "2", output: "3" }] },
+  }]);
+  assert.equal(await statusOf(world, "gpt-9"), 200);
+  assert.equal(await statusOf(world, "tts-9"), 404);
+});
+
+for (
+  const wrong of [{}, { date: "x", prices: {} }, {
+    ...file,
+    prices: { openai: { a: { input: 1 } } },
+  }]
+) {
+  Deno.test(`catalogue: ${JSON.stringify(wrong)} is refused, and changes nothing`, async () => {
+    using world = await worldWith(catalogued());
+    assert.equal((await operate(world, path, wrong)).status, 400);
+    assert.equal(await statusOf(world, "gpt-9-nova"), 404);
+  });
+}
+
+Deno.test("catalogue: requests for models without a price are counted, by model", async () => {
+  using world = await worldWith(catalogued());
+  for (const model of ["gpt-nine", "gpt-nine", "llama"]) await statusOf(world, model);
+  await world.app.flush();
+  const summary = `/v1/admin/projects/${world.projectId}/summary?from=2025-06-01&to=2026-06-01`;
+  const { body } = await world.json(summary, { key: adminKey });
+  assert.deepEqual(body.unpriced, [{ reason: "gpt-nine", count: 2 }, {
+    reason: "llama",
+    count: 1,
+  }]);
+});
