@@ -24,7 +24,7 @@ export type CataloguePrices = z.output<typeof cataloguePricesSchema>;
  * `at` is the time, in milliseconds since 1970, whose prices count. Throws 400 for anything else.
  */
 export function readCatalogueFile(value: unknown, at: number): CataloguePrices {
-  const providers = isObject(value) ? value.providers : undefined;
+  const providers: unknown = isObject(value) ? value.providers : undefined;
   if (!Array.isArray(providers)) return parseWith(cataloguePricesSchema, value);
   const prices: CataloguePrices["prices"] = {};
   for (const provider of providers.filter(isProvider)) {
