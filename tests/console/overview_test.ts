@@ -110,7 +110,7 @@ Deno.test("console: a running call is shown with what it has used, and its user'
   const live = await owner.get("live");
   assert.match(
     textOf(live.html),
-    /1 response is running.*test-model ada .* 4 \d+ 4 \$0\.00 0\.0000/,
+    /1 response is running.*test-model ada .* 6 \d+ 4 \$0\.00 0\.0000/,
   );
   assert.match(live.headers.get("content-security-policy") ?? "", /script-src 'sha256-/);
   const user = textOf((await owner.get("users/one?user=ada")).html);

@@ -285,7 +285,7 @@ Deno.test("console: the effect of prices is computed by what charges, before the
     priceFrom: "list",
     requestFee: "0.001",
     models: {
-      "test-model": { input: "2", output: "4", maxOutputTokens: 1000 },
+      "test-model": { input: "2", output: "4", maxOutputTokens: 1000, reasoning: false },
       dear: { input: "10", output: "20" },
     },
   });

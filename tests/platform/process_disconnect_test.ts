@@ -8,7 +8,7 @@ import {
 } from "../support/process.ts";
 import { makeProject, readBooks, startSlowUpstream } from "../support/traffic.ts";
 
-const price = { input: "1", output: "1" };
+const price = { input: "1", output: "1", reasoning: false };
 const messages = [{ role: "user", content: "Hello" }];
 const body = { model: "test-model", user: "ada", stream: true, messages };
 
@@ -71,7 +71,7 @@ Deno.test("process: a disconnect before the upstream responds, or before it is c
     const response = await fetch(`${farebox.url}/v1/chat/completions`, {
       method: "POST",
       headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-      body: JSON.stringify({ ...body, padding: "x".repeat(5_000) }),
+      body: JSON.stringify({ ...body, metadata: { padding: "x".repeat(5_000) } }),
       signal: leave.signal,
     });
     await response.body?.getReader().read();

@@ -27,44 +27,16 @@ export function callStream(
   fields: Record<string, unknown> = {},
   options: CallOptions = {},
 ): Promise<Response> {
-  return world.call(completionsPath, { body: chatBody({ stream: true, ...fields }), ...options });
+  return chatStream(world, fields, { ...options, keepClock: true });
 }
 
-/**
- * Sends a chat that streams. The response begins with the first event; where the upstream sends
- * none, the clock is moved to when it begins without one.
- */
-export async function chatStream(
+/** Sends a chat that streams. */
+export function chatStream(
   world: World,
   fields: Record<string, unknown> = {},
   options: CallOptions = {},
 ): Promise<Response> {
-  const before = world.upstream.calls.length;
-  let hasBegun = false;
-  const pending = callStream(world, fields, options).finally(() => (hasBegun = true));
-  pending.catch(() => {});
-  for (let turn = 0; turn < 100 && !hasBegun; turn++) {
-    await new Promise((resolve) => setTimeout(resolve, 1));
-  }
-  if (hasBegun || world.upstream.calls.length === before) return await pending;
-  await world.clock.advance(2_000);
-  return await withoutKeepAlive(await pending);
-}
-
-/** A response that began without an event, after the keep-alive that it began with. */
-async function withoutKeepAlive(response: Response): Promise<Response> {
-  const reader = response.body?.getReader();
-  if (!reader || response.status !== 200) return response;
-  await reader.read();
-  const body = new ReadableStream<Uint8Array>({
-    async pull(controller) {
-      const { done, value } = await reader.read();
-      if (done) controller.close();
-      else controller.enqueue(value);
-    },
-    cancel: (reason) => reader.cancel(reason),
-  }, { highWaterMark: 0 });
-  return new Response(body, response);
+  return world.call(completionsPath, { body: chatBody({ stream: true, ...fields }), ...options });
 }
 
 /** Returns the usage of charged responses, newest first. */

@@ -11,6 +11,7 @@ import { readGuides } from "../../src/platform/deps.ts";
 import { denoKv, guardKv, type Kv } from "../../src/store/kv.ts";
 import { checkedAnswer } from "./api_document.ts";
 import { connectToScript } from "./scripted_server.ts";
+import { beginStream } from "./stream_start.ts";
 import { createHandClock, type HandClock } from "./clock.ts";
 import { createStripeDouble, type StripeDouble } from "./stripe.ts";
 import { createSubscriberScript, type SubscriberScript } from "./subscriber.ts";
@@ -57,6 +58,8 @@ export type Body = Record<string, any>;
 export interface CallOptions {
   method?: string;
   body?: unknown;
+  /** Leaves the clock alone where a stream has not begun. */
+  keepClock?: boolean;
   /** Sent unchanged, instead of `body`. */
   raw?: BodyInit;
   key?: string | null;
@@ -168,7 +171,8 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     seenSecrets: new Set(),
     projectId: "",
     apiKey: "",
-    async call(path, { method, body, raw, key = world.apiKey, headers, signal } = {}) {
+    async call(path, options = {}) {
+      const { method, body, raw, key = world.apiKey, headers, signal, keepClock } = options;
       const content = raw ?? (body === undefined ? null : JSON.stringify(body));
       const request = new Request(`http://localhost${path}`, {
         method: method ?? (content === null ? "GET" : "POST"),
@@ -180,7 +184,13 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
         },
         ...(signal ? { signal } : {}),
       });
-      return await app.fetch(request);
+      const isStream = typeof body === "object" && body !== null && "stream" in body && body.stream;
+      if (!isStream || keepClock) return await app.fetch(request);
+      const before = world.upstream.calls.length;
+      return await beginStream(Promise.resolve(app.fetch(request)), {
+        hasUpstream: () => world.upstream.calls.length > before,
+        advance: (ms) => world.clock.advance(ms),
+      });
     },
     async json(path, options) {
       const response = await world.call(path, options);
