@@ -45,6 +45,7 @@ async function main(): Promise<void> {
   const deps = await orExit(() => createRealDeps(config, store));
   const app = await createApp(deps);
   await requireSecrets(app, deps);
+  await orExit(() => app.loadCatalogue());
   app.dispatcher.listen();
   if (config.dev) await app.admin.ensure(devProjectId, devProject);
   started.resolve(app);

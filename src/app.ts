@@ -82,6 +82,8 @@ export interface App {
   dispatcher: Dispatcher;
   /** Cleans up after dead processes; a bounded part at each call. */
   sweep(): Promise<void>;
+  /** Loads refreshed list prices: before the first request, and then with each sweep. */
+  loadCatalogue(): Promise<void>;
   /** Checks whether stored secrets can be decrypted, by a sample. */
   probeSecrets(): Promise<Probe>;
   /** Writes increments that are only counted so far: the sweep does, and a clean stop. */
@@ -105,8 +107,7 @@ export async function createApp(outside: Deps): Promise<App> {
   const webhooks = openWebhooks(deps, { admin, projectCache, secrets });
   const { dispatcher, redelivery } = webhooks;
   outboxNotifier.listen(dispatcher.wake);
-
-  const { prices, catalogue, catalogueRefresh } = await openPricing(deps);
+  const { prices, catalogue, catalogueRefresh } = openPricing(deps);
   const holdSweep = createHoldSweep(deps, queue);
   const load: Load = { requests: 0, streams: () => running.streams };
   const sessions = createSessions({ deps, auth, projectCache });
@@ -136,8 +137,9 @@ export async function createApp(outside: Deps): Promise<App> {
   const flush = () => topUsers.flush().then(() => deps.committer.flush());
   const more = [{ sweep: flush }, { sweep: catalogueRefresh.load }];
   const sweep = createSweep(deps, [holdSweep, redelivery, sessions, forget, ...more]);
-  const probeSecrets = createProbe(deps.kv, secrets);
-  return { fetch: hono.fetch, routes, running, admin, dispatcher, sweep, probeSecrets, flush };
+  const { load: loadCatalogue } = catalogueRefresh;
+  const rest = { sweep, loadCatalogue, probeSecrets: createProbe(deps.kv, secrets), flush };
+  return { fetch: hono.fetch, routes, running, admin, dispatcher, ...rest };
 }
 
 /** Cleans up, one module after the other. */
@@ -179,10 +181,9 @@ function openLedger(
   return { topUsers, queue, recorder, holds: createHolds(queue, deps.clock) };
 }
 
-async function openPricing(deps: Deps) {
+function openPricing(deps: Deps) {
   const catalogue = createCatalogue();
   const catalogueRefresh = createCatalogueRefresh(deps, catalogue);
-  await catalogueRefresh.load();
   const prices = createPrices(catalogue, deps.config.upstream?.url ?? null);
   return { prices, catalogue, catalogueRefresh };
 }

@@ -5,7 +5,7 @@ export const guideContents: readonly { title: string; guides: readonly string[] 
     title: "Clients",
     guides: ["curl", "openai-sdk", "vercel-ai-sdk", "langchain", "n8n", "open-webui"],
   },
-  { title: "Billing", guides: ["usage"] },
+  { title: "Billing", guides: ["prices", "usage", "fields"] },
   { title: "Your own systems", guides: ["webhooks"] },
   { title: "Hosting", guides: ["container", "systemd", "binary", "nginx", "deno-deploy"] },
 ];

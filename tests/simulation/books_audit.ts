@@ -8,7 +8,7 @@ import { ArchiveAudit } from "./archive_audit.ts";
 import type { Key, Write } from "../../src/store/kv.ts";
 import { ForgottenAudit } from "./forgotten_audit.ts";
 import type { MemoryStore } from "./memory_store.ts";
-import type { ModelCall, ModelServer } from "./model_server.ts";
+import { extrasOf, type ModelCall, ModelServer } from "./model_server.ts";
 import { PricesAudit } from "./prices_audit.ts";
 import type { Violations } from "./violations.ts";
 import { WalletsAudit } from "./wallets_audit.ts";
@@ -222,7 +222,17 @@ export class BooksAudit {
       : input <= call.promptBytes && outputTokens <= call.producedBytes;
     this.#must(fair, "a charge is within what the upstream's usage allows", about);
     // A chunk that arrived as the response was cut may not have been read.
-    const used = { input, output: outputTokens, mayCostFee: call.producedBytes > 0 };
+    const searches = usage.toolCalls?.web_search ?? 0;
+    const tier = usage.serviceTier ?? "default";
+    if (usage.source === "provider") {
+      const known = extrasOf({ input, output: outputTokens });
+      const isAsReported = known.searches === searches && known.tier === tier;
+      this.#must(isAsReported, "a charge has the calls and the tier that were reported", about);
+    }
+    const used = {
+      ...{ input, output: outputTokens, searches, tier },
+      mayCostFee: call.producedBytes > 0,
+    };
     const asPriced = this.#prices.isDue(entry.id.replace(/^act_/, "req_"), dueOf(entry), used);
     this.#must(asPriced, "a charge and its shortfall are the cost at its hold's price", about);
   }
@@ -313,5 +323,7 @@ function mostUsedIn({ promptBytes, producedBytes, reported }: ModelCall) {
   return {
     input: Math.max(promptBytes, reported?.input ?? 0),
     output: Math.max(producedBytes, reported?.output ?? 0),
+    searches: 2,
+    tier: "default",
   };
 }

@@ -35,6 +35,19 @@ const scenes: readonly [Scene, number][] = [
   ["hangs", 1],
 ];
 
+/** What a response has besides tokens, decided by them: no further chance is needed. */
+export function extrasOf({ input, output }: { input: number; output: number }) {
+  return { searches: input % 3, tier: output % 2 === 0 ? "default" : "flex" };
+}
+
+function usageOf(tokens: { input: number; output: number }) {
+  const { searches, tier } = extrasOf(tokens);
+  return usage(tokens.input, tokens.output, {
+    server_tool_use: { web_search_requests: searches },
+    service_tier: tier,
+  });
+}
+
 const encoder = new TextEncoder();
 const words = "one two three four five six seven eight nine ten ";
 
@@ -142,7 +155,7 @@ export class ModelServer {
     if (scene === "breaks off") return new Response('{"choices": [', {});
     if (scene === "usual") call.reported = tokens;
     const choices = [{ index: 0, message: { role: "assistant", content }, finish_reason: "stop" }];
-    const fields = { choices, usage: call.reported && usage(tokens.input, tokens.output) };
+    const fields = { choices, usage: call.reported && usageOf(tokens) };
     return completion(fields);
   }
 
@@ -162,7 +175,7 @@ export class ModelServer {
     for (let piece = 0; piece < pieces; piece++) events.push(chunk({ content: words }));
     if (scene !== "breaks off") {
       events.push(chunk({}, "stop"));
-      if (scene === "usual") events.push(usageChunk(usage(tokens.input, tokens.output)));
+      if (scene === "usual") events.push(usageChunk(usageOf(tokens)));
       events.push("[DONE]");
     }
     let ended = false;

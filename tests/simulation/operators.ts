@@ -24,12 +24,25 @@ interface Parts {
 const goneMinMs = 8_000;
 const forgetWaitMaxMs = 60_000;
 
-/** A project's prices: some do not divide evenly, one has free output. */
+/** A project's prices: some do not divide evenly, one has free output; others have conditions. */
 const priceLists = [
   { fee: "0.000005", input: "1", output: "2" },
-  { fee: "0.000002", input: "1.500007", output: "1.25" },
-  { fee: "0.000009", input: "0.7", output: "3.000001" },
-  { fee: "0.000007", input: "2", output: "0" },
+  {
+    fee: "0.000002",
+    input: "1.500007",
+    output: "1.25",
+    tiers: [{ above: 30, output: "2.5" }],
+    serviceTiers: { flex: { factor: "0.5" } },
+  },
+  {
+    fee: "0.000009",
+    input: "0.7",
+    output: "3.000001",
+    request: "0.000003",
+    markupPercent: "12.5",
+    minimum: "0.00004",
+  },
+  { fee: "0.000007", input: "2", output: "0", toolCalls: { web_search: "0.000011" } },
 ];
 
 /** The initial prices of a project. */
