@@ -1,5 +1,6 @@
 import { type CommonPriceField, mapCommonPrices } from "../base/token_classes.ts";
 import { badRequest } from "../base/errors.ts";
+import { isObject, parseJson } from "../base/json.ts";
 import type { Pricing } from "../projects/price_schema.ts";
 import type { Project } from "../projects/schema.ts";
 import { decimalText, integerText, submittedText } from "./fields.ts";
@@ -18,6 +19,8 @@ export interface PriceForm {
   markupPercent: string;
   requestFee: string;
   models: ModelRow[];
+  /** The same prices as JSON, with what the rows do not show. */
+  json: string;
 }
 
 /** How many empty rows are shown for new models. */
@@ -44,7 +47,8 @@ export function priceFormOf({ pricing }: Project): PriceForm {
     maxOutputTokens: String(price.maxOutputTokens ?? ""),
   }));
   const added = Array.from({ length: emptyRows }, () => noModel);
-  return { catalogue, markupPercent, requestFee, models: [...rows, ...added] };
+  const json = JSON.stringify(pricing, null, 2);
+  return { catalogue, markupPercent, requestFee, models: [...rows, ...added], json };
 }
 
 /** Reads the submitted form. */
@@ -59,15 +63,17 @@ export function readPriceForm(form: URLSearchParams): PriceForm {
     markupPercent: form.get("markupPercent") ?? "",
     requestFee: form.get("requestFee") ?? "",
     models,
+    json: "",
   };
 }
 
 /**
  * Returns the submitted prices as `PATCH` would receive them; the schema validates them. Settings
- * of a model that the form does not show are kept. Throws 400 for a duplicate model, and for a new
- * one without a name.
+ * of a model that the form does not show are kept. Throws 400 for a duplicate model, for a new one
+ * without a name, and for JSON that is not an object.
  */
 export function pricingOf(form: URLSearchParams, before: Pricing): Record<string, unknown> {
+  if (form.get("as") === "json") return pricingAsJson(form);
   const { catalogue, models } = readPriceForm(form);
   // Models that do not fit on the page are kept.
   const unseen = new Map(Object.entries(before.models).slice(modelsMax));
@@ -90,6 +96,18 @@ export function pricingOf(form: URLSearchParams, before: Pricing): Record<string
     requestFee: decimalText(form, "requestFee") ?? "0",
     models: Object.fromEntries([...named, ...unseen]),
   };
+}
+
+function pricingAsJson(form: URLSearchParams): Record<string, unknown> {
+  let value: unknown;
+  try {
+    value = parseJson(form.get("json") ?? "");
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw badRequest("json", `The prices are not JSON: ${why}`);
+  }
+  if (isObject(value)) return value;
+  throw badRequest("json", "The prices must be a JSON object, as the API has them in 'pricing'.");
 }
 
 /** Whether any field besides the name is filled in. */

@@ -50,7 +50,10 @@ export function pricingPages(guard: ConsoleGuard, services: ConsoleDeps) {
     }),
     change: guard.project(async (visit) => {
       const form = await visit.form();
-      const filled = readPriceForm(form);
+      const shown = priceFormOf(visit.project);
+      const filled = form.get("as") === "json"
+        ? { ...shown, json: form.get("json") ?? "" }
+        : { ...readPriceForm(form), json: shown.json };
       const typed: SampleText = (name) => form.get(name) ?? "";
       const again = { form: filled, sample: typed };
       return await orShowFormAgain(
@@ -145,7 +148,38 @@ function Pricing({ visit: { project, here }, form, sample, seen, problem, date }
           Preview the effect
         </button>
       </form>
+      <AsJson
+        {...{ seen, json: form.json, action: here(section) }}
+        isChanged={form.json !== priceFormOf(project).json}
+      />
     </>
+  );
+}
+
+/** Everything that a price can say: tiers, service tiers, time windows, tools and more. */
+function AsJson({ seen, json, action, isChanged }: {
+  seen: string;
+  json: string;
+  action: string;
+  isChanged: boolean;
+}) {
+  return (
+    <details open={isChanged}>
+      <summary>All prices as JSON</summary>
+      <p>
+        Tiers, service tiers, times of day, prices of tools and the other classes of tokens are
+        edited here. The guide to prices has every field.
+      </p>
+      <form method="post" action={action}>
+        <Hidden fields={{ seen, as: "json" }} />
+        <textarea name="json" rows={24} spellcheck={false} aria-label="Prices as JSON">
+          {json}
+        </textarea>
+        <p class="actions">
+          <button type="submit" name="action" value="effect">Preview the effect of the JSON</button>
+        </p>
+      </form>
+    </details>
   );
 }
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { fieldName, modelsMax } from "../../src/console/price_form.ts";
 import { hiddenFields, signedIn, textOf } from "../support/console.ts";
 import { operate } from "../support/webhooks.ts";
-import { createWorld } from "../support/world.ts";
+import { adminKey, createWorld } from "../support/world.ts";
 
 const price = { input: "1", output: "2" };
 const nameOf = (n: number) => `vendor-with-a-long-name/model-${String(n).padStart(40, "0")}`;
@@ -113,4 +113,38 @@ Deno.test("console: catalogue settings of a project that does not use it have no
     const told = textOf((await owner.post("pricing", form)).html);
     assert.match(told, /No model’s price changes/);
   }
+});
+
+Deno.test("console: prices with conditions are edited as JSON, with a preview before they are saved", async () => {
+  using world = await createWorld();
+  const owner = await signedIn(world);
+  const page = await owner.get("pricing");
+  assert.match(page.html, /All prices as JSON/);
+  const { seen = "" } = hiddenFields(page.html, "/pricing");
+  const price = {
+    input: "1",
+    output: "2",
+    tiers: [{ above: 200_000, input: "2" }],
+    serviceTiers: { flex: { factor: "0.5" } },
+    toolCalls: { web_search: "0.01" },
+  };
+  const json = JSON.stringify({ catalogue: true, models: { "test-model": price } });
+  const form = { seen, as: "json", json, sampleModel: "test-model" };
+  for (
+    const [wrong, says] of [["{", /not JSON/], ["[]", /JSON object/], ['{"x":1}', /x/]] as const
+  ) {
+    const { status, html } = await owner.post("pricing", {
+      ...form,
+      json: wrong,
+      action: "effect",
+    });
+    assert.equal(status, 400);
+    assert.match(html, says);
+  }
+  const preview = await owner.post("pricing", { ...form, action: "effect" });
+  assert.match(preview.html, /Save these prices/);
+  await owner.submit("pricing", { ...form, action: "save" });
+  const { body } = await world.json(`/v1/admin/projects/${world.projectId}`, { key: adminKey });
+  assert.deepEqual(body.project.pricing.models["test-model"], price);
+  assert.equal(body.project.pricing.catalogue, true);
 });
