@@ -28,7 +28,7 @@ const chatFields = new Set([
     "model messages user stream stream_options n max_tokens max_completion_tokens temperature top_p",
     "frequency_penalty presence_penalty logit_bias logprobs top_logprobs stop seed tools tool_choice",
     "parallel_tool_calls functions function_call response_format reasoning_effort verbosity",
-    "modalities audio service_tier store metadata safety_identifier prompt_cache_key",
+    "modalities audio service_tier store metadata usage safety_identifier prompt_cache_key",
     "prompt_cache_retention web_search_options",
   ),
   ...words(
