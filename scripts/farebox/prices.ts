@@ -35,10 +35,10 @@ async function diff({ api, print }: Context, source: string): Promise<void> {
   print(found, () => describeChanges(found.changes));
 }
 
-async function refresh({ api, print, progress, confirm }: Context, source: string): Promise<void> {
+async function refresh({ api, print, note, confirm }: Context, source: string): Promise<void> {
   const body = await readSource(source);
   const { changes } = await api.json(`${path}/diff`, { method: "POST", body });
-  progress(() => describeChanges(changes));
+  note(describeChanges(changes));
   await confirm(`Put ${changes.length} changed prices in force?`);
   const done = await api.json(path, { method: "POST", body });
   print(done, () => `The catalogue has the prices of ${done.date}.`);

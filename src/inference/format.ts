@@ -107,6 +107,8 @@ export interface CompleteResponse {
   served: ServedBy;
   /** All text that the model wrote, for the meter. */
   texts: Iterable<string>;
+  /** Whether it has an image that the model made. */
+  hasImage: boolean;
   /** Every usage that it reports, in order. */
   usages: readonly Json[];
   /** The response for the caller, as JSON text; `balance` is the balance after its charge. */

@@ -50,6 +50,8 @@ export class UsageMeter {
   bodyBegun = false;
   /** Whether the model has produced any output. */
   producedOutput = false;
+  /** Whether the response has an image that the model made. */
+  producedImage = false;
   /** The provider's last usage object that counts, for the caller. */
   reported: LastReport | null = null;
   /** The last usage that was not plausible, for the log. */
@@ -219,7 +221,8 @@ export class UsageMeter {
       const output = this.producedOutput ? await this.countOutput() : 0;
       return { counts: tokenCounts({ output }), isReported: false };
     }
-    const { counts, total, isPlausible } = report;
+    const { total, isPlausible } = report;
+    const counts = this.producedImage ? withImages(report.counts) : report.counts;
     const isReliable = isPlausible && (total > 0 || !this.producedOutput);
     if (isReliable && tolerance === Infinity) return { counts, isReported: true };
     const counted = await this.countOutput();
@@ -250,6 +253,13 @@ interface Report {
 interface Counted {
   counts: TokenCounts;
   isReported: boolean;
+}
+
+/** Output of a response with images whose tokens its provider does not report by themselves. */
+function withImages(counts: TokenCounts): TokenCounts {
+  const { output, reasoning, imageOutput } = counts;
+  if (imageOutput > 0) return counts;
+  return { ...counts, imageOutput: output - reasoning, output: reasoning };
 }
 
 function larger(before: Report | null, next: Report): Report {

@@ -111,6 +111,7 @@ async function receive(
     const complete = await readWhole(services, call, response);
     telemetry.begin("meter");
     for (const text of complete.texts) meter.addText(text);
+    if (complete.hasImage) meter.producedImage = true;
     meter.addServed(complete.served);
     for (const usage of complete.usages) meter.addUsage(usage);
     const usage = await meter.usage();

@@ -264,3 +264,19 @@ Deno.test("prices: revenue, upstream cost and margin are summed, also for respon
   const { cost, upstreamCost, margin } = body.totals;
   assert.deepEqual([cost, upstreamCost, margin], ["0.0046", "0.0035", "0"]);
 });
+
+Deno.test("prices: images in a response cost image tokens, also where its report does not split them", async () => {
+  const message = {
+    role: "assistant",
+    content: "",
+    images: [{ type: "image_url", image_url: { url: "data:image/png;base64,AAAA" } }],
+  };
+  const body = {
+    choices: [{ index: 0, message, finish_reason: "stop" }],
+    usage: usage(1000, 1290),
+  };
+  assert.equal((await costOf(flash, { body })).cost, "0.039");
+  const split = { completion_tokens_details: { image_tokens: 1290 } };
+  const reported = { ...body, usage: usage(1000, 1300, split) };
+  assert.equal((await costOf(flash, { body: reported })).cost, "0.039025");
+});

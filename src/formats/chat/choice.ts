@@ -20,6 +20,7 @@ export const chatChoice: ChoiceShape = {
   },
   normalizeDelta,
   deltaTextsOf: ({ delta }) => outputTexts(delta),
+  hasImage: ({ message, delta }) => hasImages(message) || hasImages(delta),
   callsTool: ({ delta }) =>
     isObject(delta) && Array.isArray(delta.tool_calls) && delta.tool_calls.length > 0,
   hasDelta: ({ delta }) => isObject(delta) && Object.keys(delta).length > 0,
@@ -30,6 +31,11 @@ export const chatChoice: ChoiceShape = {
     finish_reason: finishReason,
   }),
 };
+
+/** Images as OpenRouter returns them. */
+function hasImages(message: Json | undefined): boolean {
+  return isObject(message) && Array.isArray(message.images) && message.images.length > 0;
+}
 
 /** A message's content with more text at its end, be it a text, parts or nothing at all. */
 function appendToContent(content: Json | undefined, text: string): Json {

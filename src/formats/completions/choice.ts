@@ -48,6 +48,7 @@ export function createCompletionChoice({ body }: ModelRequest): ChoiceShape {
       };
     },
     deltaTextsOf: writtenTexts,
+    hasImage: () => false,
     callsTool: () => false,
     hasDelta: ({ text }) => text !== "",
     createDelta,

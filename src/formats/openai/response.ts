@@ -65,6 +65,7 @@ function completeFrom(
   return {
     served: servedBy(body),
     texts: textsOf(choices, shape),
+    hasImage: choices.some(shape.hasImage),
     usages: [usageIn(body) ?? []].flat(),
     write({ usage, notice, balance }) {
       const shown = withNotice(choices, { notice, balance, shape });

@@ -140,6 +140,7 @@ export class ChoiceStreamTransform implements StreamTransform {
     const index = Number(choice.index);
     this.#seen.add(index);
     for (const text of this.#shape.deltaTextsOf(choice)) this.#options.meter.addText(text);
+    if (this.#shape.hasImage(choice)) this.#options.meter.producedImage = true;
     if (this.#shape.callsTool(choice)) this.#calling.add(index);
     if (typeof reason !== "string") return choice;
     this.#finished.add(index);
