@@ -103,6 +103,23 @@ for (const fields of forced) {
   }
 }
 
+for (const choice of ["auto", "none"]) {
+  Deno.test(`clients: with tool_choice ${choice} the paywall is text alone`, async () => {
+    using poor = await createWorld();
+    const { body } = await poor.json("/v1/chat/completions", {
+      body: {
+        model: "test-model",
+        user: "ada",
+        messages: [{ role: "user", content: prompt }],
+        tools: [{ type: "function", function: { name: "f" } }],
+        tool_choice: choice,
+      },
+    });
+    assert.equal(body.choices[0].message.refusal, null);
+    assert.match(body.choices[0].message.content, link);
+  });
+}
+
 Deno.test("clients: LangChain's structured output fails with the whole link", async () => {
   using poor = await createWorld();
   const { baseURL, apiKey, fetch } = throughService(poor);

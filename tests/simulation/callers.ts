@@ -254,7 +254,11 @@ export class Callers {
     const activityId = response.headers.get("x-service-activity-id") ?? "";
     // A stream without [DONE] ends with an error: what was produced before may be charged.
     if (!text.endsWith("data: [DONE]\n\n")) return { kind: "unknown" };
-    return { kind: "booked", activityId, amount: /"cost":"([\d.]+)"/.exec(text)?.[1] ?? null };
+    return {
+      kind: "booked",
+      activityId,
+      amount: /"cost_exact":"([\d.]+)"/.exec(text)?.[1] ?? null,
+    };
   }
 
   async #untilKnown(claim: Claim, attempt: () => Promise<Outcome>): Promise<void> {
