@@ -37,8 +37,8 @@ export async function countForHold(
   { media, most }: { media: PromptMedia; most: number },
 ): Promise<number> {
   const { format, input, user, request, caller: { snapshot: { project } } } = call;
-  const words = wordsIn(format, input) + media.tokens;
-  if (words > most) return words;
+  const atLeast = Math.floor(wordsIn(format, input) / wordsPerToken) + media.tokens;
+  if (atLeast > most) return atLeast;
   return await services.countOneByOne({ projectId: project.id, user }, async () => {
     const count = await loadTokenizer();
     const slice = new TimeSlice(services.deps.clock);
@@ -50,7 +50,10 @@ export async function countForHold(
   });
 }
 
-/** Words of a prompt: no tokenizer joins two of them in one token. */
+/** Words that one token may join: `//`, a line's end and `//` are one. */
+const wordsPerToken = 2;
+
+/** Words of a prompt, separated by blanks. */
 function wordsIn(format: Format, request: ModelRequest): number {
   let words = 0;
   for (const text of format.promptTexts(request)) {
