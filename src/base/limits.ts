@@ -55,6 +55,8 @@ export const chatReplayBytesMax = 60 * 1024;
 export const chatReplayLifetimeMs = 24 * 60 * 60 * 1000;
 /** Most choices (`n`) of one chat: OpenAI's own bound. */
 export const choicesMax = 128;
+/** Tokens of thinking that room is made for; a larger budget counts as this one. */
+export const thinkingBudgetMax = 10_000_000;
 /** Rows on one page of any list, at most and by default. */
 export const pageSizeMax = 100;
 /** The default page size. */

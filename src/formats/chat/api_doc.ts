@@ -56,9 +56,10 @@ export const chatApiDoc = callApiDoc("/chat/completions", {
     "OpenAI's chat completions. A hold for the most that the response can cost is placed before the " +
     "upstream is called, and the exact cost is charged before the response ends. With `stream` the " +
     "events are chunks, and the last is `[DONE]`. An error within the stream, or after 2 seconds " +
-    "without a response, is an event with an error body. Fields that are not named here are passed " +
-    'to the upstream unchanged, except that numeric keys, such as `"1"`, come first in their ' +
-    "object. `Idempotency-Key` works for responses that are not streamed, for a day.",
+    "without a response, is an event with an error body. Fields of OpenAI's reference and harmless " +
+    "ones of other servers are passed to the upstream unchanged, except that numeric keys, such as " +
+    '`"1"`, come first in their object; others are 400, unless the project\'s `allowedFields` or ' +
+    "`unknownFields` opens them. `Idempotency-Key` works for responses that are not streamed, for a day.",
   body: { schema: chatSchema, examples: { whole: ask, streamed: { ...ask, stream: true } } },
   answers: { 200: completion },
 });

@@ -54,7 +54,8 @@ export function* promptTexts({ body }: ModelRequest): Generator<string> {
 /** Fields that no model reads; messages are counted on their own. Tools and documents count. */
 const outsidePrompt = new Set(
   ("messages model user stream_options metadata stop logit_bias reasoning_effort reasoning thinking " +
-    "service_tier modalities verbosity safety_identifier prompt_cache_key").split(" "),
+    "service_tier modalities verbosity safety_identifier prompt_cache_key prompt_cache_retention " +
+    "prompt_cache_options google").split(" "),
 );
 
 /** The messages of a validated body. */

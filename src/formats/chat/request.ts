@@ -83,7 +83,6 @@ export function readChatRequest(
   }
   requireKnownChatFields(body, fields);
   const format = chat.response_format?.type ?? "text";
-  const effort = chat.reasoning_effort ?? "none";
   return {
     model: chat.model,
     stream: chat.stream ?? false,
@@ -92,7 +91,7 @@ export function readChatRequest(
     maxTokens: maxTokensFields.map((field) => bound(body[field])).find(isSet) ?? null,
     structured: format !== "text" || Boolean(chat.tools?.length || chat.functions?.length),
     requiresJson: format.startsWith("json") || isToolForced(body),
-    asksReasoning: effort !== "none" || asksReasoning(body),
+    asksReasoning: asksReasoning(body),
     thinkingBudget: thinkingBudget(body),
     extras: readExtras(body),
     user: body.user,

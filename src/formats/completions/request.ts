@@ -22,7 +22,7 @@ const promptSchema = z.union([
   z.array(z.array(z.int().min(0))),
 ]).nullish().meta({ description: "Text, token ids, or a list of either." });
 
-/** A legacy completion. Other fields go on to the upstream unchanged. */
+/** A legacy completion. Only fields that the price depends on are checked. */
 export const completionRequestSchema = z.looseObject({
   model: z.string().min(1).max(256),
   prompt: promptSchema,
@@ -48,8 +48,8 @@ const checkedSchema = completionRequestSchema.extend({
 const fieldNames = Object.keys(completionRequestSchema.shape);
 
 /**
- * Reads a legacy completion request. Throws 400 for a malformed one, and for fields that cost what
- * has no price, unless they are in `allowedFields`.
+ * Reads a legacy completion request. Throws 400 for a malformed one, and for fields that the policy
+ * refuses.
  */
 export function readCompletionRequest(
   body: JsonObject,

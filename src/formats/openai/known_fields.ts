@@ -20,27 +20,44 @@ const harmless = words(
   "guided_json guided_regex guided_choice guided_grammar guided_whitespace_pattern",
   "structured_outputs grammar json_schema cache_prompt n_probs timings_per_token",
   "add_special_tokens truncate_prompt_tokens transforms safe_prompt return_token_ids",
+  "allowed_token_ids top_n_sigma min_keep do_sample",
 );
 
-/** Members of a chat request: https://platform.openai.com/docs/api-reference/chat/create */
+/** Whether and how a model reasons, by the names of many servers. */
+const reasoningFields = words(
+  "reasoning_effort thinking reasoning include_reasoning enable_thinking think thinking_budget",
+  "thinking_budget_tokens chat_template_kwargs reasoning_format reasoning_split prompt_mode",
+  "preserve_thinking clear_thinking disable_reasoning",
+);
+
+/**
+ * Members of a chat request: https://platform.openai.com/docs/api-reference/chat/create without
+ * `prediction`, whose rejected tokens are billed, and `moderation`, which calls another model.
+ */
 const chatFields = new Set([
   ...words(
     "model messages user stream stream_options n max_tokens max_completion_tokens temperature top_p",
     "frequency_penalty presence_penalty logit_bias logprobs top_logprobs stop seed tools tool_choice",
-    "parallel_tool_calls functions function_call response_format reasoning_effort verbosity",
-    "modalities audio service_tier store metadata usage safety_identifier prompt_cache_key",
-    "prompt_cache_retention web_search_options",
+    "parallel_tool_calls functions function_call response_format verbosity modalities audio",
+    "service_tier store metadata safety_identifier prompt_cache_key prompt_cache_retention",
+    "prompt_cache_options web_search_options",
   ),
   ...words(
-    "n_predict thinking reasoning include_reasoning enable_thinking thinking_budget",
-    "reasoning_format reasoning_split chat_template_kwargs add_generation_prompt",
-    "continue_final_message documents cache_control prompt_mode speed max_tool_calls",
+    "n_predict usage echo add_generation_prompt continue_final_message documents cache_control",
+    "tool_stream speed max_tool_calls google extra_body",
     "search_parameters enable_search plugins search_domain_filter search_recency_filter",
     "search_after_date_filter search_before_date_filter search_mode disable_search",
     "return_images return_related_questions language_preference",
   ),
+  ...reasoningFields,
   ...harmless,
 ]);
+
+/** Members of `extra_body`, which some servers merge into the body. */
+const extraFields = new Set(["google", ...reasoningFields]);
+
+/** Members of `google`: https://ai.google.dev/gemini-api/docs/openai */
+const googleFields = new Set(["thinking_config", "thought_tag_marker"]);
 
 /** Members of a message, with what servers add to those that clients send back. */
 const messageFields = new Set(words(
@@ -68,6 +85,7 @@ const completionFields = new Set([
 export function requireKnownChatFields(body: JsonObject, policy: FieldPolicy): void {
   if (policy.unknown === "pass") return;
   requireKnown(body, chatFields, { policy, at: "" });
+  requireKnownNested(body, policy, "");
   if (Array.isArray(body.messages)) {
     for (const [index, message] of body.messages.entries()) {
       if (isObject(message)) {
@@ -77,10 +95,22 @@ export function requireKnownChatFields(body: JsonObject, policy: FieldPolicy): v
   }
   if (!Array.isArray(body.tools)) return;
   for (const [index, tool] of body.tools.entries()) {
+    if (!isObject(tool)) throw badRequest(`tools.${index}`, `'tools.${index}' must be an object.`);
     // A tool that runs at the provider has members of its own, and a price.
-    if (!isObject(tool) || !isCallersTool(tool)) continue;
+    if (!isCallersTool(tool)) continue;
     requireKnown(tool, toolFields, { policy, at: `tools.${index}.` });
   }
+}
+
+/** The same for the members of fields that hold other servers' options. */
+function requireKnownNested(place: JsonObject, policy: FieldPolicy, at: string): void {
+  const { google, extra_body: extra } = place;
+  if (isObject(google) && !policy.allowed.includes("google")) {
+    requireKnown(google, googleFields, { policy, at: `${at}google.` });
+  }
+  if (!isObject(extra) || policy.allowed.includes("extra_body")) return;
+  requireKnown(extra, extraFields, { policy, at: `${at}extra_body.` });
+  requireKnownNested(extra, policy, `${at}extra_body.`);
 }
 
 /** The same for a legacy completion. */
