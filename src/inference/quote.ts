@@ -9,6 +9,7 @@ import {
 } from "../pricing/price.ts";
 import type { ModelTerms } from "../pricing/terms.ts";
 import type { ModelRequest } from "./format.ts";
+import { thinkingRoom } from "./thinking_room.ts";
 
 /** The most that a response can cost, and its output bound. */
 export interface CallQuote extends Quote {
@@ -31,24 +32,12 @@ export interface PromptSize {
 /** A response of this length is worth starting now, rather than waiting for holds to end. */
 const worthHavingTokens = 1_024;
 
-/** Output that a response has to have room for after its thinking. */
-const afterThinkingTokens = 1_024;
-
-/**
- * The fewest tokens that leave room for an answer after the thinking that the caller asks for; zero
- * where the caller's own bound does not.
- */
-function thinkingTokens({ thinkingBudget, maxTokens }: ModelRequest): number {
-  if (thinkingBudget === null || (maxTokens !== null && maxTokens <= thinkingBudget)) return 0;
-  return thinkingBudget + afterThinkingTokens;
-}
-
 /**
  * The output bound regardless of money: of the caller, the model and the project. Bounds of the
  * model and the project make room for the thinking that the caller asks for.
  */
 function wantedTokens(request: ModelRequest, terms: ModelTerms): number {
-  const ours = Math.max(terms.maxOutputTokens, thinkingTokens(request));
+  const ours = Math.max(terms.maxOutputTokens, thinkingRoom(request));
   return Math.min(request.maxTokens ?? Infinity, ours);
 }
 
@@ -56,7 +45,7 @@ function wantedTokens(request: ModelRequest, terms: ModelTerms): number {
 function minimumTokens(request: ModelRequest, terms: ModelTerms, reasons: boolean): number {
   const whole = request.structured || request.asksReasoning || reasons;
   const minimum = whole ? terms.minStructuredOutputTokens : terms.minOutputTokens;
-  return Math.min(Math.max(minimum, thinkingTokens(request)), wantedTokens(request, terms));
+  return Math.min(Math.max(minimum, thinkingRoom(request)), wantedTokens(request, terms));
 }
 
 /**

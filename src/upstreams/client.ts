@@ -8,12 +8,14 @@ import {
   type Dialect,
   type DialectCall,
   dialectFor,
+  isThinkingTooLong,
   rememberDialect,
 } from "./dialect.ts";
 import {
   beyondOurBounds,
   readUpstreamError,
   redactKey,
+  thinkingTooLong,
   toCallerError,
   upstreamDisconnected,
   upstreamTimeout,
@@ -60,10 +62,15 @@ export async function callUpstream(call: UpstreamCall, span: CallSpan): Promise<
     }
     const text = redactKey(await errorText(response, signal), upstream.apiKey);
     const error = readUpstreamError(response.status, text);
-    const corrected = corrections < correctionsMax
-      ? await correctedDialect(call, { dialect, error: error.behind ?? error })
-      : null;
-    if (!corrected) throw toCallerError(error, response.header("retry-after"));
+    const refused = { dialect, error: error.behind ?? error };
+    const corrected = corrections < correctionsMax ? await correctedDialect(call, refused) : null;
+    if (!corrected) {
+      const budget = call.input.thinkingBudget;
+      if (budget !== null && isThinkingTooLong(call, refused)) {
+        throw thinkingTooLong(budget, `upstream status ${error.status}: ${error.message}`);
+      }
+      throw toCallerError(error, response.header("retry-after"));
+    }
     dialect = corrected;
   }
 }

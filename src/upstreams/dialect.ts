@@ -18,6 +18,8 @@ export interface DialectRequest {
   model: string;
   stream: boolean;
   maxTokens: number | null;
+  /** Tokens that the model may think for, as the caller bounds it; null where it does not. */
+  thinkingBudget: number | null;
   body: JsonObject;
 }
 
@@ -101,7 +103,23 @@ export async function correctedDialect(
     if (other) return { ...dialect, maxTokensField: other };
   }
   // A caller who sets a bound of their own gets the error that it is too high.
-  return input.maxTokens === null ? await shorterDialect(call, dialect, error) : null;
+  const isOurs = input.maxTokens === null || call.cap < input.maxTokens;
+  return isOurs ? await shorterDialect(call, dialect, error) : null;
+}
+
+/**
+ * Whether an error says that our output bound and the caller's thinking budget do not fit into one
+ * response. The caller has sent only the budget, and would not understand the bound.
+ */
+export function isThinkingTooLong(
+  { input, cap, maxTokensFields }: DialectCall,
+  { dialect, error }: { dialect: Dialect; error: UpstreamErrorBody },
+): boolean {
+  if (input.thinkingBudget === null || (error.status !== 400 && error.status !== 422)) return false;
+  const sent = Math.min(cap, dialect.maxTokens, dialect.contextLeft);
+  const told = [error, { ...error, param: null }];
+  return sent !== input.maxTokens &&
+    maxTokensFields.some((field) => told.some((said) => isAbout(said, field)));
 }
 
 function refusesField(field: MaxTokensField, error: UpstreamErrorBody): boolean {

@@ -206,6 +206,17 @@ export function modelNotFound(model: string): ApiError {
   });
 }
 
+/** 400: what the caller lets the model think for leaves no room for a response. */
+export function thinkingTooLong(budget: number, cause: unknown): UpstreamError {
+  return new UpstreamError("refused", 400, {
+    message:
+      `The thinking budget of ${budget} tokens does not fit into a response of this model. ` +
+      "Lower it.",
+    code: "invalid_value",
+    cause,
+  });
+}
+
 /** 502: no connection to the upstream. */
 export function upstreamUnreachable(cause: unknown): UpstreamError {
   const message = "The upstream could not be reached.";
