@@ -15,6 +15,7 @@ const labels = {
   trialCredits: "Trial credits of a new user",
   lowBalance: "Warn below this balance",
   maxOutputTokens: "Max. output tokens of a response",
+  allowedFields: "Request fields to pass on although they are unknown or have no price",
   topUpUrl: "Your own top-up page, instead of ours",
   "topUp.checkoutUrl": "Your own checkout, behind the hosted page",
   "topUp.amounts": "Amounts to choose from",
@@ -93,6 +94,8 @@ function fieldsOf(project: Project): Record<string, string | null> {
     min: topUp.min,
     max: topUp.max,
     checkoutUrl: topUp.checkoutUrl,
+    allowedFields: project.allowedFields.join(" "),
+    unknownFields: project.unknownFields === "pass" ? "on" : "",
     billingEvents: project.billingEvents ? "on" : "",
   };
 }
@@ -114,6 +117,8 @@ function readSettings(form: URLSearchParams, project: Project): Record<string, u
       max: decimalText(form, "max") ?? project.topUp.max,
       checkoutUrl: submittedText(form, "checkoutUrl"),
     },
+    allowedFields: (submittedText(form, "allowedFields") ?? "").split(/[\s,;]+/).filter(Boolean),
+    unknownFields: form.has("unknownFields") ? "pass" : "refuse",
     billingEvents: form.has("billingEvents"),
   };
 }
@@ -143,6 +148,7 @@ function Settings({ visit: { project, here }, values, seen, problem }: SettingsV
           label={labels.maxOutputTokens}
           value={values("maxOutputTokens")}
         />
+        <RequestFields values={values} />
         <TopUp values={values} currency={currency} />
         <FormCheckbox
           name="billingEvents"
@@ -161,6 +167,25 @@ function Settings({ visit: { project, here }, values, seen, problem }: SettingsV
         </>
       )}
     </>
+  );
+}
+
+function RequestFields({ values }: { values: Values }) {
+  return (
+    <fieldset>
+      <legend>Fields of requests</legend>
+      <FormField
+        name="allowedFields"
+        label={labels.allowedFields}
+        value={values("allowedFields")}
+        hint="Names, separated by spaces. They may cost what users do not pay for."
+      />
+      <FormCheckbox
+        name="unknownFields"
+        label="Pass on every unknown field"
+        on={values("unknownFields") !== ""}
+      />
+    </fieldset>
   );
 }
 

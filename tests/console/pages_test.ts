@@ -176,6 +176,8 @@ Deno.test("console: settings are saved as by the admin API, and errors are shown
     min: "1",
     max: "50",
     billingEvents: "on",
+    allowedFields: "prediction, preset",
+    unknownFields: "on",
   };
   const bad: [name: string, value: string, says: RegExp][] = [
     ["name", "", /‘Name’ must not be empty\./],
@@ -184,6 +186,7 @@ Deno.test("console: settings are saved as by the admin API, and errors are shown
     ["amounts", "", /‘Amounts to choose from’ must be one to six amounts/],
     ["amounts", "1 2 3 4 5 6 7", /‘Amounts to choose from’ must be one to six amounts/],
     ["amounts", "5,10,25", /‘Amounts to choose from’ must be a decimal string/],
+    ["allowedFields", "x".repeat(65), /‘Request fields to pass on .*’/],
     ["maxOutputTokens", "0", /‘Max. output tokens of a response’ must be at least 1/],
   ];
   for (const [name, value, says] of bad) {
@@ -196,6 +199,9 @@ Deno.test("console: settings are saved as by the admin API, and errors are shown
   assert.deepEqual([name, lowBalance, trialCredits], ["Ada’s shop", "1.5", "0.25"]);
   assert.equal(topUpUrl, "https://shop.example/pay/{user}");
   assert.deepEqual(topUp, { amounts: ["3", "6.5"], min: "1", max: "50", checkoutUrl: null });
+  const { allowedFields, unknownFields } = await project(world);
+  assert.deepEqual([allowedFields, unknownFields], [["prediction", "preset"], "pass"]);
+  assert.match((await owner.get("settings")).html, /name="unknownFields" value="on" checked/);
   const { detail } = await lastAction(world);
   assert.deepEqual(detail.lowBalance, { from: null, to: "1.5" });
 });

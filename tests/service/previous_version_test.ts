@@ -91,6 +91,17 @@ Deno.test("previous version: its keys, idempotency keys and wallets keep working
     assert.equal(wallet.body.success, true, JSON.stringify(wallet.body));
   }));
 
+Deno.test("previous version: its projects pass unknown fields on as before", () =>
+  withPreviousWorld(async (world) => {
+    const { body } = await world.json(`/v1/admin/projects/${before.projectId}`, { key: adminKey });
+    assert.equal(body.project.unknownFields, "pass");
+    const unknown = await world.json("/v1/chat/completions", { body: chatBody({ preset: "x" }) });
+    assert.equal(unknown.status, 200);
+    assert.equal(world.upstream.calls.at(-1)?.body.preset, "x");
+    const priced = await world.json("/v1/chat/completions", { body: chatBody({ models: ["y"] }) });
+    assert.deepEqual([priced.status, priced.body.error.code], [400, "unsupported_parameter"]);
+  }));
+
 Deno.test("previous version: a call that it left open ends, and the whole database verifies", () =>
   withPreviousWorld(async (world) => {
     assert.deepEqual((await verify(world)).faults, []);
