@@ -10,6 +10,8 @@ import { createReasoningModels } from "./upstreams/reasoning.ts";
 import { createUpstreams } from "./upstreams/upstreams.ts";
 import { consoleRoutes } from "./console/routes.ts";
 import { createSessions } from "./console/session.ts";
+import { responsesShare } from "./base/limits.ts";
+import { MemoryBudget } from "./base/memory_budget.ts";
 import { errorFields } from "./base/errors.ts";
 import type { Deps } from "./deps.ts";
 import { docsRoutes } from "./docs/routes.tsx";
@@ -191,7 +193,12 @@ function openPricing(deps: Deps) {
 function openInference(
   services: Omit<
     InferenceDeps,
-    "findUpstream" | "rateLimiter" | "reasoningModels" | "countOneByOne" | "waiters"
+    | "findUpstream"
+    | "rateLimiter"
+    | "reasoningModels"
+    | "countOneByOne"
+    | "responseMemory"
+    | "waiters"
   >,
   secrets: Secrets,
 ) {
@@ -209,6 +216,7 @@ function openInference(
     rateLimiter,
     reasoningModels,
     countOneByOne: createCountingQueue(),
+    responseMemory: new MemoryBudget(deps.config.bodiesBytesMax / responsesShare),
     waiters: new Map(),
   }, models);
 }

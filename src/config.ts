@@ -55,8 +55,8 @@ const schema = z.strictObject({
   UPSTREAM_API_KEY: visible.optional(),
   UPSTREAM_TIMEOUT_MS: wholeNumber(1_000, 3_600_000).default(600_000),
   UPSTREAM_IDLE_MS: wholeNumber(1_000, 3_600_000).default(120_000),
-  UPSTREAM_EVENT_BYTES_MAX: wholeNumber(1_024, 1_073_741_824).default(67_108_864),
-  UPSTREAM_BODY_BYTES_MAX: wholeNumber(1_024, 1_073_741_824).default(67_108_864),
+  UPSTREAM_EVENT_BYTES_MAX: wholeNumber(1_024, 268_435_456).default(8_388_608),
+  UPSTREAM_BODY_BYTES_MAX: wholeNumber(1_024, 268_435_456).default(8_388_608),
   REQUESTS_MAX: wholeNumber(1, 1_000_000).default(5_000),
   BODIES_BYTES_MAX: wholeNumber(chatBodyBytesMax, 10 ** 12 - 1).default(256 * 1024 * 1024),
   SECRETS_KEY: secretsKeys.optional(),
@@ -94,9 +94,9 @@ export interface Config {
   readonly upstreamTimeoutMs: number;
   /** How long a stream may be silent. */
   readonly upstreamIdleMs: number;
-  /** The largest event of a stream that is passed on, in characters. */
+  /** The largest event of a stream that is parsed, in characters; a larger one passes as it is. */
   readonly upstreamEventBytesMax: number;
-  /** The largest whole response that is passed on, in bytes after decompression. */
+  /** The largest whole response that is parsed, in bytes; a larger one passes as it is. */
   readonly upstreamBodyBytesMax: number;
   /** The most concurrent requests in this process; further ones get 503 at once. */
   readonly requestsMax: number;

@@ -45,8 +45,10 @@ export const holdWaitMs = 2_000;
 export const holdWaitTotalMs = 10_000;
 /** Largest list of models read from an upstream, in bytes after decompression. */
 export const modelListBytesMax = 32 * 1024 * 1024;
-/** The most that is read, and dropped, of a response that is too large, to find its usage. */
-export const droppedBytesMax = 256 * 1024 * 1024;
+/** How long the reader of a response may take nothing before it counts as disconnected. */
+export const readerStallMs = 120_000;
+/** One in this many bytes of the budget for bodies is for the responses of upstreams. */
+export const responsesShare = 8;
 /** How often a silent stream sends a keep-alive, in milliseconds. */
 export const keepAliveMs = 15_000;
 /** Largest response stored under an idempotency key, in bytes. */

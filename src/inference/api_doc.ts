@@ -27,6 +27,9 @@ export const callHeaders = z.object({
   "X-Service-Balance": text("Not when streaming: the balance after the charge."),
   "X-Service-Paywall": text("Why the response is not the model's: as `paywall.reason`."),
   "X-Service-Paywall-Url": text("As `paywall.url`."),
+  "X-Service-Unparsed": text(
+    "`true`: the response is too large to be parsed, and passed on as its upstream sent it.",
+  ),
   "Idempotency-Stored": text("`false`: the response is too large to be stored under its key."),
   ...replayedHeader.shape,
   ...rateHeaders.shape,
@@ -39,6 +42,7 @@ const chargedHeaders = refusalHeaders.extend({
   "X-Service-Cost": text("Its charge, in currency units."),
   "X-Service-Balance": text("The balance after the charge."),
   "X-Should-Retry": text("`false`: a repeated request would be generated and charged again."),
+  ...replayedHeader.shape,
 });
 const passed = {
   code: anyCode,
@@ -83,7 +87,9 @@ const callErrors: readonly ErrorDoc[] = [
   {
     status: 502,
     code: "response_too_large",
-    when: "The response is too large to be passed on. What the upstream generated is charged.",
+    when:
+      "Events for a caller who asked for no stream are too large to be put together. What the " +
+      "upstream generated is charged.",
     headers: chargedHeaders,
   },
   {

@@ -1,5 +1,6 @@
 import type { BodyBudget } from "../base/body_budget.ts";
 import { ApiError } from "../base/errors.ts";
+import type { MemoryBudget } from "../base/memory_budget.ts";
 import type { JsonObject } from "../base/json.ts";
 import { type Amount, fromDecimal } from "../base/money.ts";
 import type { Deps } from "../deps.ts";
@@ -44,6 +45,8 @@ export interface InferenceDeps {
   emit: EmitEvents;
   rateLimiter: RateLimiter;
   countOneByOne: CountingQueue;
+  /** The memory for responses. */
+  responseMemory: MemoryBudget;
   /** Requests that wait for the response under their idempotency key: how many, by the key. */
   waiters: Map<string, number>;
   /** Returns the link that a refused user gets. */

@@ -1,5 +1,6 @@
 import { ApiError } from "../base/errors.ts";
 import { abortPolicy, type AdmittedCall, failedEnding } from "./call.ts";
+import { isDeadline, isOurBound } from "../upstreams/errors.ts";
 import type { CallEnding } from "./events.ts";
 
 const disconnected = { message: "The client closed the connection." };
@@ -19,4 +20,19 @@ export function endingOf(error: unknown): CallEnding {
   if (!error) return { kind: "completed" };
   const left = error === callerDisconnected || error === callerDisconnectedEarly;
   return left ? { kind: "canceled" } : failedEnding(error);
+}
+
+/**
+ * Whether our own bound or deadline has cut a response that its upstream charges for; the meter
+ * then notes what was cut. Text that has passed is counted. Before any, an aborted stream has cost
+ * its prompt. Where the upstream would not stop, or we could not read the text, the output that was
+ * held is charged.
+ */
+export function isChargedCut(call: AdmittedCall, error: unknown): boolean {
+  const { meter, input } = call;
+  if (!isOurBound(error) || !meter.bodyBegun) return false;
+  const isAborted = input.stream && abortPolicy(call) === "estimate";
+  const isKnown = isDeadline(error) && (meter.producedOutput || isAborted);
+  if (!isKnown) meter.noteUnreadOutput();
+  return true;
 }

@@ -4,6 +4,7 @@ import type { ApiError } from "../base/errors.ts";
 import type { PriceField } from "../base/token_classes.ts";
 import type { Json, JsonObject } from "../base/json.ts";
 import type { Dialect, MaxTokensField } from "../upstreams/dialect.ts";
+import type { LargeEventPart } from "../upstreams/event_reader.ts";
 import type { SearchContextSize } from "../pricing/price_level.ts";
 import type { TokenUsage } from "../pricing/usage.ts";
 import type { BalanceNotice } from "./balance_notice.ts";
@@ -117,6 +118,25 @@ export interface CompleteResponse {
   events(): EventSourceMessage[];
 }
 
+/** Puts the events of a stream together as a whole response. */
+export interface EventAssembler {
+  /** Every usage that was reported, in order. */
+  readonly usages: readonly Json[];
+  /** Throws the error that the event is. With `usageOnly`, nothing else of it is kept. */
+  add(event: EventSourceMessage, options: { usageOnly: boolean }): void;
+  /** All text so far. */
+  texts(): Iterable<string>;
+  /** Throws 502 where the stream has no end, or holds no response. */
+  complete(): CompleteResponse;
+}
+
+/** Reads what is charged from the text of a response as it passes, without keeping it. */
+export interface ResponseScanner {
+  push(text: string): void;
+  readonly usages: readonly Json[];
+  readonly served: ServedBy;
+}
+
 /** What a stream's transform works with. */
 export interface StreamOptions {
   request: ModelRequest;
@@ -139,6 +159,8 @@ export interface StreamTransform {
   readonly complete: boolean;
   /** Returns frames for these events, possibly "". */
   takeAll(events: EventSourceMessage[]): string;
+  /** Returns the part of a frame for a part of an event that is too large to be parsed. */
+  takeLarge(part: LargeEventPart): string;
   /** Frames that end every output, with the notice that `balance` calls for. */
   finish(reason: "stop" | "length", balance: string): string;
   /** The frame that reports usage. */
@@ -179,12 +201,11 @@ export interface Format {
     options: { request: ModelRequest; head: ResponseHead; apiKey: Secret | null },
   ): CompleteResponse;
   /** Reads the events of a stream as a whole response, for a caller who did not ask for one. */
-  readEvents(
-    events: readonly EventSourceMessage[],
+  createAssembler(
     options: { request: ModelRequest; head: ResponseHead; apiKey: Secret | null },
-  ): CompleteResponse;
-  /** The usage in parts of a response that is too large to be read; undefined where it has none. */
-  findUsage(parts: readonly string[]): JsonObject | undefined;
+  ): EventAssembler;
+  /** Reads a response, or an event, that is too large to be parsed. */
+  createScanner(): ResponseScanner;
   /** The error that an event is; null for other events. */
   errorOf(event: EventSourceMessage, apiKey: Secret | null): ApiError | null;
   createStream(options: StreamOptions): StreamTransform;

@@ -104,7 +104,7 @@ async function respond(
 function replayResponse({ telemetry, requestId }: ReadCall, stored: StoredResponse): Response {
   telemetry.end({ kind: "replayed" });
   const headers = { ...stored.headers, "idempotent-replayed": "true" };
-  return completionResponse(stored.body, requestId, headers);
+  return completionResponse(stored.body, requestId, headers, stored.status);
 }
 
 /** A call as far as the request alone decides it. */

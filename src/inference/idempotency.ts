@@ -35,6 +35,8 @@ export interface IdempotencyMark {
 
 /** A response as it was sent the first time. */
 export interface StoredResponse {
+  /** Absent for 200. */
+  status?: number;
   headers: HeaderList;
   body: string;
 }
@@ -56,6 +58,8 @@ type Head =
     fingerprint: string;
     expiresAt: number;
     headers: HeaderList;
+    /** Absent for 200. */
+    status?: number;
     /** Absent in rows of older versions. */
     user?: string;
   };
@@ -96,7 +100,7 @@ async function findPrevious(
   if (head.state === "done") {
     if (head.expiresAt <= clock.now()) return nothing;
     if (head.fingerprint !== mark.fingerprint) throw idempotencyKeyReused();
-    return { stored: { headers: head.headers, body } };
+    return { stored: { status: head.status ?? 200, headers: head.headers, body } };
   }
   const holder = { projectId, user: head.user, wallet: head.wallet };
   if (!(await isHoldActive(kv, holder, { id: head.holdId, now: clock.now() }))) return nothing;
@@ -142,8 +146,15 @@ export function storeResponse(
 ): void {
   if (!fitsIdempotencyStore(response.body)) return removeIdempotencyMark(tx, mark);
   const { fingerprint, expiresAt } = mark;
-  const { headers } = response;
-  const head: Head = { state: "done", fingerprint, expiresAt, headers, user: ref.user };
+  const { status, headers } = response;
+  const head: Head = {
+    state: "done",
+    fingerprint,
+    expiresAt,
+    headers,
+    user: ref.user,
+    ...(status && { status }),
+  };
   tx.put(mark.key, encode(head, response.body));
 }
 

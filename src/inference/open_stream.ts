@@ -6,13 +6,14 @@ import {
   createEventReader,
   type EventReader,
   eventsReader,
+  isLargePart,
   startingWith,
 } from "../upstreams/event_reader.ts";
 import { TimedWait } from "../base/timed_wait.ts";
 import { peekBody } from "../upstreams/client.ts";
-import { invalidUpstreamResponse } from "../upstreams/errors.ts";
+import { beyondOurBounds, invalidUpstreamResponse } from "../upstreams/errors.ts";
 import { forward } from "./forward.ts";
-import { isEvents, readWhole } from "./read_whole.ts";
+import { isEvents, readWhole, scanLarge } from "./read_whole.ts";
 
 /** How long we wait for the upstream before our response begins, so that an error is a status. */
 const statusWaitMs = 2_000;
@@ -106,6 +107,7 @@ async function afterFirstEvent(
     if (first === "silent") continue;
     meter.bodyBegun = true;
     if (first === "end") return eventsReader([]);
+    if (isLargePart(first)) return startingWith(first, reader);
     const [event] = first;
     if (!event) continue;
     const error = format.errorOf(event, apiKey);
@@ -126,8 +128,10 @@ async function readerOf(
 ): Promise<EventReader> {
   const { deps: { clock, config: { upstreamIdleMs: idleMs, upstreamEventBytesMax } } } = services;
   const { controller: { signal } } = call;
+  const memory = services.responseMemory.share();
+  const eventCharsMax = upstreamEventBytesMax;
   const asReader = (body: UpstreamResponse["body"]) =>
-    createEventReader(body, { clock, idleMs, eventCharsMax: upstreamEventBytesMax, signal });
+    createEventReader(body, { clock, idleMs, eventCharsMax, memory, signal });
   const type = response.header("content-type") ?? "";
   if (/^text\/event-stream/i.test(type)) return asReader(response.body);
   if (/^text\/html/i.test(type)) {
@@ -136,6 +140,12 @@ async function readerOf(
   }
   const { start, body } = await peekBody(response.body, signal);
   if (isEvents.test(start)) return asReader(body);
-  const complete = await readWhole(services, call, { header: response.header, body });
-  return eventsReader(complete.events());
+  try {
+    const { complete, large } = await readWhole(services, call, { ...response, body, memory });
+    if (complete) return eventsReader(complete.events());
+    await scanLarge(call, large);
+    throw beyondOurBounds("a body in place of a stream, which is too large to be read");
+  } finally {
+    memory.release();
+  }
 }

@@ -1,64 +1,168 @@
-import { droppedBytesMax } from "../base/limits.ts";
+import { type MemoryShare, unsharedBytes } from "../base/memory_budget.ts";
 import { decodeUtf8 } from "../base/utf8.ts";
 import type { UpstreamBody, UpstreamResponse } from "../deps.ts";
-import { readModelBody, readTail } from "../upstreams/client.ts";
-import { isOurBound } from "../upstreams/errors.ts";
-import { parseEvents } from "../upstreams/event_reader.ts";
+import { readBodyStart } from "../upstreams/client.ts";
+import { createEventReader, isLargePart } from "../upstreams/event_reader.ts";
+import { beyondOurBounds, invalidUpstreamResponse, isOurBound } from "../upstreams/errors.ts";
 import { type AdmittedCall, type InferenceDeps, responseHead } from "./call.ts";
-import type { CompleteResponse } from "./format.ts";
+import type { CompleteResponse, EventAssembler, ResponseScanner } from "./format.ts";
+import type { UsageMeter } from "./usage_meter.ts";
 
 /** How a body of server-sent events begins. */
 export const isEvents = /^\ufeff?\s*(?:data|event|id|retry)?:/;
 
-/** Where the usage of a response is looked for that is too large to be read. */
-const searchedBytes = 64 * 1024;
+/** How many times larger than a parsed body the events may be that are read as one response. */
+const eventsFactor = 8;
+/** What an event of a few letters takes beside them, in characters. */
+const eventFrameChars = 256;
+
+/** A response that is too large to be parsed: its start, and what is left of its body. */
+export interface LargeBody {
+  start: Uint8Array;
+  rest: UpstreamBody | null;
+}
+
+/** What a whole response is. */
+export type WholeBody =
+  | { complete: CompleteResponse; large?: never }
+  | { complete: null; large: LargeBody };
 
 /**
  * Reads a whole response, also from a server that sends events to a caller who did not ask for
- * them. Throws 502 for what is not a response, and for what exceeds our own bounds: the meter then
- * has the usage, where it can still be found.
+ * them. One that is too large or nested too deep is not parsed. Throws 502 for what is not a
+ * response; the meter then has the usage that has arrived.
  */
 export async function readWhole(
-  { deps: { config } }: InferenceDeps,
+  { deps }: InferenceDeps,
   call: AdmittedCall,
-  { header, body }: Pick<UpstreamResponse, "header" | "body">,
-): Promise<CompleteResponse> {
+  { header, body, memory }: Pick<UpstreamResponse, "header" | "body"> & { memory: MemoryShare },
+): Promise<WholeBody> {
   const { format, input, meter, upstream: { apiKey }, controller: { signal } } = call;
-  const bytes = await readModelBody(body, {
-    bytesMax: config.upstreamBodyBytesMax,
+  if (/^text\/event-stream/i.test(header("content-type") ?? "")) {
+    return { complete: await readAsEvents(deps, call, { body, memory }) };
+  }
+  const bytesMax = deps.config.upstreamBodyBytesMax;
+  const { bytes, isWhole } = await readBodyStart(body, {
     signal,
+    fits: (size) => size <= bytesMax && (size <= unsharedBytes || memory.reserve(size)),
     onBegin: () => void (meter.bodyBegun = true),
-    onTooLarge: (start, last) => findUsage(call, { body, start, last }),
+    onBroken: (start) => scanUsage(call, start),
   });
+  if (isEvents.test(decodeUtf8(bytes.subarray(0, 64)) ?? "")) {
+    const again = startingWithBytes(bytes, isWhole ? null : body);
+    return { complete: await readAsEvents(deps, call, { body: again, memory }) };
+  }
+  if (!isWhole) return { complete: null, large: requireObject({ start: bytes, rest: body }) };
   const options = { request: input, head: responseHead(call), apiKey };
   try {
-    const start = decodeUtf8(bytes.subarray(0, 64)) ?? "";
-    const hasEvents = /^text\/event-stream/i.test(header("content-type") ?? "") ||
-      isEvents.test(start);
-    return hasEvents
-      ? format.readEvents(parseEvents(decodeUtf8(bytes) ?? ""), options)
-      : format.readResponse(bytes, options);
+    return { complete: format.readResponse(bytes, options) };
   } catch (error) {
-    if (isOurBound(error)) meter.addUsage(format.findUsage(textsOf([bytes])));
+    if (!isOurBound(error)) throw error;
+    return { complete: null, large: requireObject({ start: bytes, rest: null }) };
+  }
+}
+
+/** Throws 502 for a body that does not begin as a JSON object does, such as a page. */
+function requireObject(large: LargeBody): LargeBody {
+  if (/^\ufeff?\s*\{/.test(new TextDecoder().decode(large.start.subarray(0, 1_024)))) return large;
+  large.rest?.cancel();
+  throw invalidUpstreamResponse("a large body that is not a JSON object");
+}
+
+/** Adds the usage in the start of a body that has broken off. */
+function scanUsage(call: AdmittedCall, start: Uint8Array): void {
+  const scan = new BodyScan(call);
+  scan.push(start);
+  scan.end();
+}
+
+/** Reads a large body to its end for its usage, and keeps nothing else of it. */
+export async function scanLarge(call: AdmittedCall, { start, rest }: LargeBody): Promise<void> {
+  const scan = new BodyScan(call);
+  try {
+    scan.push(start);
+    for (let piece = await rest?.read(); piece; piece = await rest?.read()) scan.push(piece);
+  } catch {
+    // What has arrived is what is known.
+  }
+  scan.end();
+}
+
+/** Adds the usage in a body to the call's meter as it passes. */
+export class BodyScan {
+  readonly #meter: UsageMeter;
+  readonly #scanner: ResponseScanner;
+  readonly #decoder = new TextDecoder();
+
+  constructor({ format, meter }: AdmittedCall) {
+    this.#meter = meter;
+    this.#scanner = format.createScanner();
+  }
+
+  push(bytes: Uint8Array): void {
+    this.#scanner.push(this.#decoder.decode(bytes, { stream: true }));
+  }
+
+  /** The body has ended, or will not be read further. */
+  end(): void {
+    const { usages, served } = this.#scanner;
+    this.#meter.addServed(served);
+    for (const usage of usages) this.#meter.addUsage(usage);
+  }
+}
+
+/** Reads events as one response. Of what is too large for us, only the usage is read. */
+async function readAsEvents(
+  { clock, config }: InferenceDeps["deps"],
+  call: AdmittedCall,
+  { body, memory }: { body: UpstreamBody; memory: MemoryShare },
+): Promise<CompleteResponse> {
+  const { format, input, meter, upstream: { apiKey }, controller: { signal } } = call;
+  const { upstreamIdleMs: idleMs, upstreamEventBytesMax: eventCharsMax } = config;
+  const reader = createEventReader(body, { clock, idleMs, eventCharsMax, memory, signal });
+  const assembler = format.createAssembler({ request: input, head: responseHead(call), apiKey });
+  const bytesMax = eventsFactor * config.upstreamBodyBytesMax;
+  let chars = 0;
+  let kept = 0;
+  let isTooLarge = false;
+  try {
+    for (let read = await reader.next(); read !== "end"; read = await reader.next()) {
+      if (read === "silent") continue;
+      meter.bodyBegun = true;
+      if (isLargePart(read)) {
+        isTooLarge = true;
+        continue;
+      }
+      for (const event of read) {
+        chars += event.data.length;
+        kept += Math.max(0, event.data.length - eventFrameChars);
+        isTooLarge ||= chars > bytesMax || (kept > unsharedBytes && !memory.reserve(kept));
+        assembler.add(event, { usageOnly: isTooLarge });
+      }
+    }
+    if (isTooLarge) throw beyondOurBounds("events that are too large for one response");
+    return assembler.complete();
+  } catch (error) {
+    noteArrived(call, assembler);
+    reader.cancel();
     throw error;
   }
 }
 
-/** Reads the rest of a body that is too large, for its usage. */
-async function findUsage(
-  { format, meter, controller: { signal } }: AdmittedCall,
-  { body, start, last }: { body: UpstreamBody; start: Uint8Array; last: Uint8Array },
-): Promise<void> {
-  const tail = await readTail(body, {
-    before: [start.subarray(-searchedBytes), last],
-    tailBytes: searchedBytes,
-    bytesMax: droppedBytesMax,
-    signal,
-  });
-  meter.addUsage(format.findUsage(textsOf([start.subarray(0, searchedBytes), tail])));
+function noteArrived({ meter }: AdmittedCall, assembler: EventAssembler): void {
+  for (const text of assembler.texts()) meter.addText(text);
+  for (const usage of assembler.usages) meter.addUsage(usage);
 }
 
-function textsOf(parts: readonly Uint8Array[]): string[] {
-  const decoder = new TextDecoder();
-  return parts.map((part) => decoder.decode(part));
+function startingWithBytes(start: Uint8Array, rest: UpstreamBody | null): UpstreamBody {
+  let isFirst = true;
+  return {
+    async read() {
+      if (!isFirst) return await rest?.read() ?? null;
+      isFirst = false;
+      return new Uint8Array(start);
+    },
+    cancel: () => rest?.cancel(),
+    finish: () => rest?.finish(),
+  };
 }

@@ -11,20 +11,16 @@ import {
   usageBody,
   watchCall,
 } from "./call.ts";
-import { abortUpstream, callerDisconnected, endingOf } from "./disconnect.ts";
-import type { EventReader } from "../upstreams/event_reader.ts";
+import { abortUpstream, callerDisconnected, endingOf, isChargedCut } from "./disconnect.ts";
+import { type EventRead, type EventReader, isLargePart } from "../upstreams/event_reader.ts";
 import { type BalanceNotice, createBalanceNotice } from "./balance_notice.ts";
 import { rateHeaders } from "./rate_limiter.ts";
 import { openStream } from "./open_stream.ts";
+import { PacedBody } from "./paced_body.ts";
 import type { StreamTransform } from "./format.ts";
 import { streamHeaders } from "./stream_headers.ts";
 import { releaseCall, settleCall } from "./settle.ts";
-import {
-  invalidUpstreamResponse,
-  isDeadline,
-  isOurBound,
-  upstreamDisconnected,
-} from "../upstreams/errors.ts";
+import { invalidUpstreamResponse, upstreamDisconnected } from "../upstreams/errors.ts";
 import type { TokenUsage } from "../pricing/usage.ts";
 
 /**
@@ -60,9 +56,7 @@ export async function streamResponse(
     const ending = endingOf(error);
     call.telemetry.countError(error);
     try {
-      const isCut = isOurBound(error) && call.meter.bodyBegun;
-      if (isCut) call.meter.assumeHeldOutput();
-      if (isCut || error === callerDisconnected) {
+      if (isChargedCut(call, error) || error === callerDisconnected) {
         await settleCall(services, call, { usage: await call.meter.usage(), ending });
       } else await releaseCall(services, call, ending);
     } finally {
@@ -87,20 +81,17 @@ interface StreamOptions {
 class ResponseStream {
   readonly #options: StreamOptions;
   readonly #transform: StreamTransform;
+  readonly #body: PacedBody;
   #ended = false;
   /** The output used up the hold before the stream ended. */
   #exceededHold = false;
   /** The client disconnected while the stream ran. */
   #disconnected = false;
-  /** The client may still read what is sent. */
-  #isReadable = true;
-  /** The client waits for data. True at the start: the first read follows at once. */
-  #hasDemand = true;
-  #resume = () => {};
-  #finished = Promise.resolve();
+  /** A part of a large event was sent, and not yet its end. */
+  #isWithinEvent = false;
 
   constructor(options: StreamOptions) {
-    const { call, notice } = options;
+    const { call, notice, services: { deps: { clock } } } = options;
     this.#options = options;
     this.#transform = call.format.createStream({
       meter: call.meter,
@@ -109,69 +100,62 @@ class ResponseStream {
       apiKey: call.upstream.apiKey,
       notice,
     });
+    this.#body = new PacedBody({
+      clock,
+      request: call.request,
+      signal: call.controller.signal,
+      onDisconnect: () => this.#onDisconnect(),
+    });
   }
 
   /** Reads from the upstream only when the caller reads from us: memory stays bounded. */
   body(): ReadableStream<Uint8Array> {
-    return new ReadableStream({
-      start: (controller) => {
-        this.#finished = this.#run(controller);
-        // The client is gone already, and `cancel` may never be called.
-        if (!this.#options.call.request.signal.aborted) return;
-        this.#onDisconnect();
-        controller.close();
-      },
-      pull: () => {
-        this.#hasDemand = true;
-        this.#resume();
-      },
-      cancel: () => {
-        this.#onDisconnect();
-        return this.#finished;
-      },
-    }, { highWaterMark: 0 });
+    return this.#body.start(() => this.#run());
   }
 
   /** Aborts the upstream, or keeps reading it to charge exactly, depending on the abort policy. */
   #onDisconnect(): void {
-    this.#isReadable = false;
     if (this.#ended) return;
     this.#disconnected = true;
-    const { call } = this.#options;
-    abortUpstream(call);
-    this.#resume();
+    abortUpstream(this.#options.call);
   }
 
   /** One loop for the whole stream, so that little memory waits for the next event. */
-  async #run(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
-    const send = (frames: string) => {
-      if (!this.#isReadable || frames === "") return;
-      this.#hasDemand = false;
-      controller.enqueue(encodeUtf8(frames));
-    };
-    // An aborted call ends also while its client does not read.
-    const { signal } = this.#options.call.controller;
-    signal.addEventListener("abort", () => this.#resume(), { once: true });
-    const reason = await this.#forwardEvents(send).catch((reason: unknown) => reason);
-    send(await this.#end(reason));
-    if (this.#isReadable) controller.close();
+  async #run(): Promise<void> {
+    const reason = await this.#forwardEvents().catch((reason: unknown) => reason);
+    this.#send(await this.#end(reason));
+    this.#body.close();
+  }
+
+  #send(frames: string): void {
+    if (frames !== "" && this.#body.isReadable) this.#body.send(encodeUtf8(frames));
   }
 
   /** Forwards events until the stream ends; returns the upstream's error, or null. */
-  async #forwardEvents(send: (frames: string) => void): Promise<ApiError | null> {
+  async #forwardEvents(): Promise<ApiError | null> {
     const { reader, call } = this.#options;
     for (;;) {
-      if (!this.#hasDemand) await this.#untilDemand();
+      if (!this.#body.hasDemand) await this.#body.untilDemand();
       const read = await reader.next();
       if (read === "end") return null;
       if (read !== "silent") call.meter.bodyBegun = true;
-      send(read === "silent" ? ": keep-alive\n\n" : this.#transform.takeAll(read));
+      this.#send(this.#framesOf(read));
       const { done, error: reason } = this.#transform;
       if (done && !call.meter.reported && read !== "silent") await this.#readLateUsage();
       if (done || reason) return reason;
       this.#exceededHold = mayExceedHold(call) && await exceedsHold(call);
       if (this.#exceededHold) return null;
     }
+  }
+
+  #framesOf(read: Exclude<EventRead, "end">): string {
+    if (read === "silent") {
+      // Nothing may stand between the parts of an event.
+      return this.#isWithinEvent ? "" : ": keep-alive\n\n";
+    }
+    if (!isLargePart(read)) return this.#transform.takeAll(read);
+    this.#isWithinEvent = !read.isLast;
+    return this.#transform.takeLarge(read);
   }
 
   /** Reads what comes right after the last event: some servers report usage there. */
@@ -182,13 +166,6 @@ class ResponseStream {
     const late = await Promise.race([reader.next().catch(() => "end" as const), pause]);
     stop.abort();
     if (Array.isArray(late)) this.#transform.takeAll(late);
-  }
-
-  /** Waits until the client reads, disconnects, or the call is aborted. */
-  async #untilDemand(): Promise<void> {
-    const { signal } = this.#options.call.controller;
-    if (this.#disconnected || signal.aborted) return;
-    await new Promise<void>((resolve) => (this.#resume = resolve));
   }
 
   /** Settles the call and returns the last frames. Runs once. */
@@ -205,6 +182,7 @@ class ResponseStream {
     }
     try {
       const ends = !broken || this.#transform.complete;
+      const gap = this.#isWithinEvent ? "\n\n" : "";
       const charged = await this.#charge(broken);
       const balance = charged?.entry.balanceAfter ?? formatAmount(call.quote.balance);
       const closing = ends
@@ -213,7 +191,8 @@ class ResponseStream {
       const usage = charged && call.input.wantsUsage
         ? this.#transform.usageFrame(usageBody(call, charged))
         : "";
-      return closing + usage + (broken ? call.format.errorFrame(broken) : call.format.endFrame);
+      return gap + closing + usage +
+        (broken ? call.format.errorFrame(broken) : call.format.endFrame);
     } catch (error) {
       services.deps.log("error", "stream_failed", { requestId, chat, ...errorFields(error) });
       return call.format.errorFrame(error);
@@ -235,9 +214,7 @@ class ResponseStream {
    */
   async #charge(reason: unknown): Promise<{ usage: TokenUsage; entry: Entry } | null> {
     const { services, call } = this.#options;
-    const isCut = isOurBound(reason) && call.meter.bodyBegun;
-    // An event that was too large to be read may have been anything.
-    if (isCut && !isDeadline(reason)) call.meter.assumeHeldOutput();
+    const isCut = isChargedCut(call, reason);
     if (reason && reason !== callerDisconnected && !isCut && !call.meter.producedOutput) {
       await releaseCall(services, call, endingOf(reason));
       return null;

@@ -50,6 +50,8 @@ export class UsageMeter {
   bodyBegun = false;
   /** Whether the model has produced any output. */
   producedOutput = false;
+  /** Whether there is output that we could not read. */
+  hasUnreadOutput = false;
   /** Whether the response has an image that the model made. */
   producedImage = false;
   /** The provider's last usage object that counts, for the caller. */
@@ -72,7 +74,6 @@ export class UsageMeter {
   #uncounted = "";
   #counted = 0;
   #countedInput: Promise<number> | null = null;
-  #assumed: TokenCounts | null = null;
 
   constructor(options: MeterOptions) {
     this.#options = options;
@@ -142,12 +143,10 @@ export class UsageMeter {
     };
   }
 
-  /** The output is not known, since we could not read it: without a report, the hold counts. */
-  assumeHeldOutput(): void {
-    if (this.#output?.isPlausible && this.#output.total > 0) return;
+  /** Notes output that we could not read: without a report, all that was held is charged. */
+  noteUnreadOutput(): void {
     this.producedOutput = true;
-    const counts = tokenCounts({ output: this.#options.plausible.held.output });
-    this.#assumed = counts;
+    this.hasUnreadOutput = true;
   }
 
   /** Whether the output has certainly no more tokens than this: a token takes a byte at least. */
@@ -215,8 +214,11 @@ export class UsageMeter {
 
   /** The reported output, by the same rules. Text that was delivered is never free. */
   async #outputTokens(tolerance: number): Promise<Counted> {
-    if (this.#assumed) return { counts: this.#assumed, isReported: false };
     const report = this.#output;
+    if (this.hasUnreadOutput && !(report?.isPlausible && report.total > 0)) {
+      const { output } = this.#options.plausible.held;
+      return { counts: tokenCounts({ output }), isReported: false };
+    }
     if (!report) {
       const output = this.producedOutput ? await this.countOutput() : 0;
       return { counts: tokenCounts({ output }), isReported: false };

@@ -1,9 +1,10 @@
 import { ApiError } from "../base/errors.ts";
 import { corsHeaders, type HeaderList, textResponse } from "../base/response.ts";
+import type { MemoryShare } from "../base/memory_budget.ts";
 import { absoluteAmount, type Entry } from "../ledger/entry.ts";
-import type { TokenUsage } from "../pricing/usage.ts";
-import { isOurBound } from "../upstreams/errors.ts";
-import { type BalanceNotice, createBalanceNotice } from "./balance_notice.ts";
+import { isChargedCut } from "./disconnect.ts";
+import { largeResponse } from "./large_response.ts";
+import { createBalanceNotice } from "./balance_notice.ts";
 import {
   type AdmittedCall,
   failedEnding,
@@ -14,9 +15,9 @@ import {
 } from "./call.ts";
 import type { CompleteResponse } from "./format.ts";
 import { forward } from "./forward.ts";
-import { fitsIdempotencyStore, removeIdempotencyMark, storeResponse } from "./idempotency.ts";
+import { fitsIdempotencyStore, storeResponse } from "./idempotency.ts";
 import { rateHeaders } from "./rate_limiter.ts";
-import { readWhole } from "./read_whole.ts";
+import { readWhole, type WholeBody } from "./read_whole.ts";
 import { releaseCall, settleCall } from "./settle.ts";
 
 /**
@@ -28,67 +29,113 @@ export async function wholeResponse(
   services: InferenceDeps,
   call: AdmittedCall,
 ): Promise<Response> {
+  const memory = services.responseMemory.share();
+  const stopDeadline = startDeadline(services, call);
   const stopWatching = watchCall(services, call);
+  const end = () => {
+    stopDeadline();
+    stopWatching();
+    memory.release();
+  };
+  let isLarge = false;
   try {
-    const { complete, usage, notice } = await receive(services, call).catch((error) =>
+    const { complete, large } = await receive(services, call, memory).catch((error) =>
       endFailed(services, call, error)
     );
-    let body = "";
-    let headers: HeaderList = {};
-    await settleCall(services, call, {
-      usage,
-      ending: { kind: "completed" },
-      alongside(tx, entry) {
-        const balance = entry.balanceAfter;
-        headers = chargeHeaders(entry);
-        body = complete.write({ usage: usageBody(call, { usage, entry }), notice, balance });
-        const { idempotency, ref } = call;
-        if (idempotency) storeResponse(tx, idempotency, { ref, response: { headers, body } });
+    if (complete) return await chargedResponse(services, call, complete);
+    isLarge = true;
+    const freeBody = call.bodies.keep(call.request);
+    memory.release();
+    return largeResponse(services, call, {
+      large,
+      onEnd() {
+        end();
+        freeBody();
       },
     });
-    const isTooLarge = call.idempotency && !fitsIdempotencyStore(body);
-    const stored = isTooLarge ? { "idempotency-stored": "false" } : {};
-    const more = { ...headers, ...rateHeaders(call.rateLimits), ...stored };
-    return completionResponse(body, call.requestId, more);
   } finally {
-    stopWatching();
+    if (!isLarge) end();
   }
+}
+
+async function chargedResponse(
+  services: InferenceDeps,
+  call: AdmittedCall,
+  complete: CompleteResponse,
+): Promise<Response> {
+  const { meter, telemetry } = call;
+  telemetry.begin("meter");
+  for (const text of complete.texts) meter.addText(text);
+  if (complete.hasImage) meter.producedImage = true;
+  meter.addServed(complete.served);
+  for (const usage of complete.usages) meter.addUsage(usage);
+  const usage = await meter.usage();
+  const notice = await createBalanceNotice(services, call);
+  let body = "";
+  let headers: HeaderList = {};
+  await settleCall(services, call, {
+    usage,
+    ending: { kind: "completed" },
+    alongside(tx, entry) {
+      const balance = entry.balanceAfter;
+      headers = chargeHeaders(entry);
+      body = complete.write({ usage: usageBody(call, { usage, entry }), notice, balance });
+      const { idempotency, ref } = call;
+      if (idempotency) storeResponse(tx, idempotency, { ref, response: { headers, body } });
+    },
+  });
+  const isTooLarge = call.idempotency && !fitsIdempotencyStore(body);
+  const stored = isTooLarge ? { "idempotency-stored": "false" } : {};
+  const more = { ...headers, ...rateHeaders(call.rateLimits), ...stored };
+  return completionResponse(body, call.requestId, more);
 }
 
 /**
  * Ends a call without a response, and throws the error for its caller. What our own bounds have cut
- * is charged by what is known of it; the caller is told not to repeat it.
+ * is charged by what is known of it; the caller is told not to repeat it, and a request under the
+ * same idempotency key gets the same error without another charge.
  */
 async function endFailed(
   services: InferenceDeps,
   call: AdmittedCall,
   error: unknown,
 ): Promise<never> {
-  const { meter, idempotency, telemetry } = call;
+  const { meter, idempotency, telemetry, ref } = call;
   telemetry.countError(error);
-  if (!isOurBound(error) || !meter.bodyBegun) {
+  if (!isChargedCut(call, error)) {
     await releaseCall(services, call, failedEnding(error));
     throw error;
   }
-  meter.assumeHeldOutput();
-  const { entry } = await settleCall(services, call, {
+  let shown = error;
+  await settleCall(services, call, {
     usage: await meter.usage(),
     ending: failedEnding(error),
-    alongside: (tx) => void (idempotency && removeIdempotencyMark(tx, idempotency)),
+    alongside(tx, entry) {
+      if (!(error instanceof ApiError)) return;
+      const told = error.with({ ...chargeHeaders(entry), "x-should-retry": "false" });
+      shown = told;
+      const { status, headers } = told;
+      const response = { status, headers, body: JSON.stringify(told.body()) };
+      if (idempotency) storeResponse(tx, idempotency, { ref, response });
+    },
   });
-  const headers = { ...chargeHeaders(entry), "x-should-retry": "false" };
-  throw error instanceof ApiError ? error.with(headers) : error;
+  throw shown;
 }
 
 /** A response body as it is sent, the first time or replayed. */
-export function completionResponse(body: string, requestId: string, more: HeaderList): Response {
+export function completionResponse(
+  body: string,
+  requestId: string,
+  more: HeaderList,
+  status = 200,
+): Response {
   const headers = {
     ...corsHeaders,
     "content-type": "application/json",
     "x-request-id": requestId,
     ...more,
   };
-  return textResponse(200, body, headers);
+  return textResponse(status, body, headers);
 }
 
 function chargeHeaders(entry: Entry): HeaderList {
@@ -102,21 +149,9 @@ function chargeHeaders(entry: Entry): HeaderList {
 async function receive(
   services: InferenceDeps,
   call: AdmittedCall,
-): Promise<{ complete: CompleteResponse; usage: TokenUsage; notice: BalanceNotice }> {
-  const { meter, telemetry } = call;
-  telemetry.begin("forward");
-  const stopDeadline = startDeadline(services, call);
-  try {
-    const response = await forward(call);
-    const complete = await readWhole(services, call, response);
-    telemetry.begin("meter");
-    for (const text of complete.texts) meter.addText(text);
-    if (complete.hasImage) meter.producedImage = true;
-    meter.addServed(complete.served);
-    for (const usage of complete.usages) meter.addUsage(usage);
-    const usage = await meter.usage();
-    return { complete, usage, notice: await createBalanceNotice(services, call) };
-  } finally {
-    stopDeadline();
-  }
+  memory: MemoryShare,
+): Promise<WholeBody> {
+  call.telemetry.begin("forward");
+  const response = await forward(call);
+  return await readWhole(services, call, { ...response, memory });
 }

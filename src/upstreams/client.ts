@@ -147,85 +147,54 @@ export async function readUpstreamBody(
   bytesMax: number,
   signal: AbortSignal,
 ): Promise<Uint8Array> {
-  return await readModelBody(body, { bytesMax, signal, onBegin() {}, onTooLarge: async () => {} });
+  const { bytes, isWhole } = await readBodyStart(body, {
+    signal,
+    fits: (size) => size <= bytesMax,
+  });
+  if (isWhole) return bytes;
+  body.cancel();
+  throw beyondOurBounds(`an answer of more than ${bytesMax} bytes`);
 }
 
-/** What a reader of a model's response is told. */
-interface ModelBodyOptions {
-  bytesMax: number;
+interface BodyStartOptions {
   signal: AbortSignal;
+  /** Whether a body may be kept that has this many bytes. */
+  fits(bytes: number): boolean;
   /** The first bytes have arrived. */
-  onBegin(): void;
-  /** The body is too large: called with what was read, before the rest is read or dropped. */
-  onTooLarge(start: Uint8Array, last: Uint8Array): Promise<void>;
-}
-
-/** The same, for a body whose generation costs money, however it ends. */
-export async function readModelBody(
-  body: UpstreamBody,
-  { bytesMax, signal, onBegin, onTooLarge }: ModelBodyOptions,
-): Promise<Uint8Array> {
-  let whole = new Uint8Array();
-  let length = 0;
-  try {
-    for (let piece = await body.read(); piece; piece = await body.read()) {
-      if (length === 0) onBegin();
-      if (length + piece.length > bytesMax) {
-        await onTooLarge(whole.subarray(0, length), piece);
-        body.cancel();
-        throw beyondOurBounds(`an answer of more than ${bytesMax} bytes`);
-      }
-      if (length + piece.length > whole.length) {
-        const larger = new Uint8Array(length === 0 ? piece.length : 2 * (length + piece.length));
-        larger.set(whole.subarray(0, length));
-        whole = larger;
-      }
-      whole.set(piece, length);
-      length += piece.length;
-    }
-    signal.throwIfAborted();
-  } catch (cause) {
-    if (cause instanceof ApiError) throw cause;
-    throw abortError(signal) ?? upstreamDisconnected(cause);
-  }
-  return whole.subarray(0, length);
+  onBegin?(): void;
+  /** The body has broken off after these bytes. */
+  onBroken?(bytes: Uint8Array): void;
 }
 
 /**
- * Reads the rest of a body without keeping it, and returns its last bytes: after what was read
- * before it. Ends early at `bytesMax`, at the deadline, or where the connection breaks.
+ * Reads a body as far as it fits; what does not fit is yet to be read. Throws 502 when it ends
+ * early, and the signal's reason when it is aborted.
  */
-export async function readTail(
+export async function readBodyStart(
   body: UpstreamBody,
-  { before, tailBytes, bytesMax, signal }: {
-    before: readonly Uint8Array[];
-    tailBytes: number;
-    bytesMax: number;
-    signal: AbortSignal;
-  },
-): Promise<Uint8Array> {
-  let tail = new Uint8Array();
+  { signal, fits, onBegin, onBroken }: BodyStartOptions,
+): Promise<{ bytes: Uint8Array; isWhole: boolean }> {
+  let buffer = new Uint8Array();
   let length = 0;
-  const add = (piece: Uint8Array) => {
-    length += piece.length;
-    const kept = piece.subarray(-tailBytes);
-    const older = tail.subarray(Math.max(0, tail.length + kept.length - tailBytes));
-    const joined = new Uint8Array(older.length + kept.length);
-    joined.set(older);
-    joined.set(kept, older.length);
-    tail = joined;
-  };
-  before.forEach((piece) => add(piece));
   try {
-    while (length < bytesMax && !signal.aborted) {
-      const piece = await body.read();
-      if (!piece) break;
-      add(piece);
+    for (let piece = await body.read(); piece; piece = await body.read()) {
+      if (length === 0) onBegin?.();
+      const needed = length + piece.length;
+      if (needed > buffer.length) {
+        const larger = new Uint8Array(length === 0 ? needed : 2 * needed);
+        larger.set(buffer.subarray(0, length));
+        buffer = larger;
+      }
+      buffer.set(piece, length);
+      length = needed;
+      if (!fits(length)) return { bytes: buffer.subarray(0, length), isWhole: false };
     }
-  } catch {
-    // What has arrived is what is known.
+    signal.throwIfAborted();
+  } catch (cause) {
+    onBroken?.(buffer.subarray(0, length));
+    throw abortError(signal) ?? upstreamDisconnected(cause);
   }
-  return tail;
+  return { bytes: buffer.subarray(0, length), isWhole: true };
 }
 
 /** The reason of an aborted signal as an error for the caller; null when it is not aborted. */

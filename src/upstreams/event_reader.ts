@@ -1,18 +1,32 @@
-import { createParser, type EventSourceMessage } from "eventsource-parser";
+import { createParser, type EventSourceMessage, type EventSourceParser } from "eventsource-parser";
 import { keepAliveMs } from "../base/limits.ts";
 import type { Clock } from "../base/clock.ts";
+import { type MemoryShare, unsharedBytes } from "../base/memory_budget.ts";
 import type { UpstreamBody } from "../deps.ts";
 import { TimedWait } from "../base/timed_wait.ts";
 import { abortError } from "./client.ts";
 import { beyondOurBounds, upstreamDisconnected, upstreamTimeout } from "./errors.ts";
 
 /** The result of one read: events, silence that calls for a keep-alive, or the end. */
-export type EventRead = EventSourceMessage[] | "silent" | "end";
+export type EventRead = EventSourceMessage[] | LargeEventPart | "silent" | "end";
+
+/** A part of an event that is too large to be parsed: its text as it was sent. */
+export interface LargeEventPart {
+  largeText: string;
+  /** Whether the event ends with it. */
+  isLast: boolean;
+}
+
+/** Whether a read is a part of a large event. */
+export function isLargePart(read: EventRead): read is LargeEventPart {
+  return typeof read === "object" && "largeText" in read;
+}
 
 /** Pulls server-sent events from an upstream, without reading ahead. */
 export interface EventReader {
   /**
-   * Throws 504 after too long a silence, 502 when the stream ends early or an event is too large.
+   * Throws 504 after too long a silence, 502 when the stream ends early or the lines of an event
+   * are too large together.
    */
   next(): Promise<EventRead>;
   /** Aborts the upstream. */
@@ -26,56 +40,34 @@ type Piece = Uint8Array<ArrayBuffer>;
 interface ReaderOptions {
   clock: Clock;
   idleMs: number;
-  /** The largest event, in characters. */
+  /** The largest event that is parsed, in characters. */
   eventCharsMax: number;
+  /** Reserves memory for an event's characters. An event that gets none is not parsed either. */
+  memory: MemoryShare;
   signal: AbortSignal;
 }
 
-/** The parser scans an unfinished line again with each piece: of a longer one it gets no pieces. */
-const lineHeldFrom = 256 * 1024;
-
-/** Reads a body's events. A multi-byte character or a frame may be split anywhere. */
+/**
+ * Reads a body's events. A multi-byte character or a frame may be split anywhere. An event with a
+ * line that is too large is given in parts, as they arrive.
+ */
 export function createEventReader(
   body: UpstreamBody,
-  { clock, idleMs, eventCharsMax, signal }: ReaderOptions,
+  { clock, idleMs, eventCharsMax, memory, signal }: ReaderOptions,
 ): EventReader {
   const timedWait = new TimedWait<Piece | null>(clock);
   // The parser removes a byte order mark at the start; Deno's decoder would also drop later ones.
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
-  let events: EventSourceMessage[] = [];
-  let charsSinceEvent = 0;
-  /** Pieces of a long line whose end has not arrived. */
-  let heldLine: string[] = [];
+  const lines = new EventLines({ eventCharsMax, memory });
   let pending: Promise<Piece | null> | null = null;
   let silentMs = 0;
   let waitMs = 0;
   /** When the last event or keep-alive was reported; an upstream's comments do not count. */
   let reportedAt = clock.elapsed();
   let ended = false;
-  const parser = createParser({
-    onEvent(event) {
-      events.push(event);
-      charsSinceEvent = 0;
-    },
-  });
-
-  function feed(text: string): EventSourceMessage[] {
-    charsSinceEvent += text.length;
-    if (charsSinceEvent > eventCharsMax) {
-      throw beyondOurBounds(`an event of more than ${eventCharsMax} characters`);
-    }
-    if (charsSinceEvent > lineHeldFrom && !/[\r\n]/.test(text)) {
-      heldLine.push(text);
-      return [];
-    }
-    parser.feed(heldLine.length === 0 ? text : heldLine.join("") + text);
-    heldLine = [];
-    const fed = events;
-    events = [];
-    return fed;
-  }
 
   function next(): Promise<EventRead> {
+    if (!lines.isEmpty) return Promise.resolve(lines.take());
     if (ended) return Promise.resolve("end");
     pending ??= body.read();
     waitMs = Math.min(keepAliveMs, idleMs - silentMs);
@@ -100,10 +92,10 @@ export function createEventReader(
     silentMs = 0;
     const aborted = abortError(signal);
     if (aborted) throw aborted;
-    if (piece) return feed(decoder.decode(piece, { stream: true }));
-    ended = true;
     // A last event without its blank line counts too.
-    return feed(decoder.decode() + "\n\n");
+    ended = piece === null;
+    lines.feed(piece ? decoder.decode(piece, { stream: true }) : decoder.decode() + "\n\n");
+    return lines.take();
   }
 
   function brokenOff(cause: unknown): never {
@@ -112,6 +104,7 @@ export function createEventReader(
 
   function end(): void {
     ended = true;
+    memory.release();
     timedWait.end();
     pending?.catch(() => {});
   }
@@ -129,10 +122,114 @@ export function createEventReader(
   };
 }
 
-/**
- * Puts events that were read already in front of a reader.
- */
-export function startingWith(first: EventSourceMessage[], reader: EventReader): EventReader {
+/** Turns the text of a stream into events, and lines that are too large into parts. */
+class EventLines {
+  readonly #eventCharsMax: number;
+  readonly #memory: MemoryShare;
+  readonly #parser: EventSourceParser;
+  /** What was read before `#events`, where that has a part of a large event. */
+  #queue: (EventSourceMessage[] | LargeEventPart)[] = [];
+  #events: EventSourceMessage[] = [];
+  /** Characters of an event's lines since the last event. */
+  #eventChars = 0;
+  /** Pieces of a line whose end has not arrived: the parser would scan it again with each. */
+  #line: string[] = [];
+  #lineChars = 0;
+  /** The current line is given in parts. */
+  #isLarge = false;
+
+  constructor({ eventCharsMax, memory }: Pick<ReaderOptions, "eventCharsMax" | "memory">) {
+    this.#eventCharsMax = eventCharsMax;
+    this.#memory = memory;
+    this.#parser = createParser({
+      onEvent: (event) => {
+        this.#events.push(event);
+        this.#eventChars = 0;
+      },
+    });
+  }
+
+  /** Reads a piece; `take` gives what it completes. Throws 502 when an event is too large. */
+  feed(text: string): void {
+    let rest = this.#isLarge ? this.#feedLarge(text) : text;
+    if (rest === "") return;
+    const end = lineEnd(rest);
+    if (end > 0) {
+      this.#parse(this.#takeLine(rest.slice(0, end)));
+      rest = rest.slice(end);
+    }
+    if (rest !== "") this.#hold(rest);
+  }
+
+  /** What was read and not taken yet; no events when there is nothing. */
+  take(): EventSourceMessage[] | LargeEventPart {
+    const first = this.#queue.shift();
+    if (first) return first;
+    const events = this.#events;
+    if (events.length > 0) this.#events = [];
+    return events;
+  }
+
+  get isEmpty(): boolean {
+    return this.#events.length === 0 && this.#queue.length === 0;
+  }
+
+  #parse(lines: string): void {
+    this.#eventChars += lines.length;
+    this.#parser.feed(lines);
+    if (this.#eventChars > this.#eventCharsMax) {
+      throw beyondOurBounds(`an event with lines of more than ${this.#eventCharsMax} characters`);
+    }
+  }
+
+  /** Keeps a part of a line, or starts to give the line in parts. */
+  #hold(part: string): void {
+    this.#line.push(part);
+    this.#lineChars += part.length;
+    const fits = this.#lineChars <= this.#eventCharsMax &&
+      (this.#lineChars <= unsharedBytes || this.#memory.reserve(this.#lineChars));
+    if (fits) return;
+    const largeText = this.#takeLine("");
+    if (!/^\ufeff?data:/.test(largeText)) {
+      throw beyondOurBounds(`a line of more than ${this.#eventCharsMax} characters without data`);
+    }
+    this.#isLarge = true;
+    this.#addPart({ largeText, isLast: false });
+  }
+
+  /** Gives a part of a large line; returns what comes after its end. */
+  #feedLarge(text: string): string {
+    const end = text.search(/[\r\n]/);
+    this.#isLarge = end < 0;
+    this.#addPart({ largeText: end < 0 ? text : text.slice(0, end), isLast: end >= 0 });
+    return end < 0 ? "" : text.slice(end);
+  }
+
+  #addPart(part: LargeEventPart): void {
+    if (this.#events.length > 0) this.#queue.push(this.#events);
+    this.#events = [];
+    this.#queue.push(part);
+  }
+
+  #takeLine(last: string): string {
+    if (this.#line.length === 0) return last;
+    const line = this.#line.join("") + last;
+    this.#line = [];
+    this.#lineChars = 0;
+    this.#memory.release();
+    return line;
+  }
+}
+
+/** The place after the last line end of a text; 0 where it has none. */
+function lineEnd(text: string): number {
+  const last = text.at(-1);
+  if (last === "\n") return text.length;
+  return Math.max(text.lastIndexOf("\n"), text.lastIndexOf("\r")) + 1;
+}
+
+/** Puts what was read already in front of a reader. */
+export function startingWith(first: EventRead, reader: EventReader): EventReader {
   let hasFirst = true;
   return {
     next() {
@@ -143,14 +240,6 @@ export function startingWith(first: EventSourceMessage[], reader: EventReader): 
     cancel: () => reader.cancel(),
     finish: () => reader.finish(),
   };
-}
-
-/** Parses a whole text of server-sent events. */
-export function parseEvents(text: string): EventSourceMessage[] {
-  const events: EventSourceMessage[] = [];
-  const parser = createParser({ onEvent: (event) => void events.push(event) });
-  parser.feed(`${text}\n\n`);
-  return events;
 }
 
 /** A reader of events that are complete already. */

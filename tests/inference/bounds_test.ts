@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { chat, chatStream, usageOf } from "../support/chat.ts";
+import { chat, chatBody, chatStream, completionsPath, usageOf } from "../support/chat.ts";
 import {
   chunk,
   completion,
@@ -49,61 +49,192 @@ for (const megabytes of [12, 30]) {
   });
 }
 
-Deno.test("bounds: an event beyond the setting ends the stream with an error, and is charged what was held", async () => {
-  using world = await paidWorld({ UPSTREAM_EVENT_BYTES_MAX: "100000" });
-  world.upstream.once(() => sse([chunk({ content: "Hi" }), chunk(picture(200_000))]));
-  const events = await readEvents(await chatStream(world, { max_tokens: 100 }));
-  assert.equal(events.at(-1)?.error.code, "response_too_large");
-  const [entry] = await usageOf(world);
-  assert.deepEqual([entry?.usage.outputTokens, entry?.usage.source], [100, "estimated"]);
-});
-
-const large = (more: Record<string, unknown>) => {
-  const logprobs = { content: [{ token: "x".repeat(300_000) }] };
-  const message = { role: "assistant", content: 'said "usage":{"prompt_tokens":1}' };
-  return { choices: [{ index: 0, message, logprobs, finish_reason: "stop" }], ...more };
-};
-
-const tooLarge: [string, Record<string, unknown>, Record<string, unknown>][] = [
-  ["with usage at its end", { ...large({}), usage: usage(40, 30) }, {
-    uncachedInputTokens: 40,
-    outputTokens: 30,
-    source: "provider",
-  }],
-  ["with usage at its start", { usage: usage(40, 30), ...large({}) }, {
-    uncachedInputTokens: 40,
-    outputTokens: 30,
-    source: "provider",
-  }],
-  ["without usage", large({}), { uncachedInputTokens: 8, outputTokens: 100, source: "estimated" }],
-];
-for (const [what, body, counted] of tooLarge) {
-  Deno.test(`bounds: a whole response ${what} that is too large for us is charged once, and not repeated`, async () => {
-    using world = await paidWorld({ UPSTREAM_BODY_BYTES_MAX: "100000" });
-    world.upstream.once(() => inPieces(JSON.stringify(body), "application/json"));
-    const { status, body: { error }, response } = await chat(world, { max_tokens: 100 });
-    assert.deepEqual([status, error.code], [502, "response_too_large"]);
-    assert.equal(response.headers.get("x-should-retry"), "false");
-    const entries = await usageOf(world);
-    assert.equal(entries.length, 1);
-    assert.equal(response.headers.get("x-service-activity-id"), entries[0]?.id);
-    for (const [field, value] of Object.entries(counted)) {
-      assert.equal(entries[0]?.usage[field], value, field);
-    }
-    assert.equal((await world.balance("ada")).held, "0");
+for (const reported of [true, false]) {
+  Deno.test(`bounds: an event beyond the setting passes as it is, ${reported ? "with its usage" : "and is charged what was held"}`, async () => {
+    using world = await paidWorld({ UPSTREAM_EVENT_BYTES_MAX: "100000" });
+    const large = { ...chunk(picture(200_000)), model: "test-model" };
+    const frames = [
+      chunk({ content: "Hi" }),
+      reported ? { ...large, x_groq: { usage: usage(40, 30) } } : large,
+      chunk({ content: " there" }, "stop"),
+      "[DONE]",
+    ].map((event) => `data: ${typeof event === "string" ? event : JSON.stringify(event)}\n\n`);
+    world.upstream.once(() => inPieces(frames.join(""), "text/event-stream"));
+    const events = await readEvents(await chatStream(world, { max_tokens: 100 }));
+    assert.deepEqual(events[1].choices, large.choices);
+    assert.equal(events[2].choices[0].delta.content, " there");
+    assert.equal(events.at(-1), "[DONE]");
+    const [entry] = await usageOf(world);
+    assert.deepEqual(
+      [entry?.usage.outputTokens, entry?.usage.source],
+      reported ? [30, "provider"] : [100, "estimated"],
+    );
   });
 }
 
-Deno.test("bounds: a response nested too deep is charged by its usage", async () => {
-  using world = await paidWorld();
-  const deep = "[".repeat(5_000) + "]".repeat(5_000);
-  const text = JSON.stringify({ ...large({}), usage: usage(40, 30) }).replace(
-    '"choices"',
-    `"x":${deep},"choices"`,
-  );
+Deno.test("bounds: an event of many lines beyond the setting ends the stream, and is charged what was held", async () => {
+  using world = await paidWorld({ UPSTREAM_EVENT_BYTES_MAX: "100000" });
+  const text = `data: ${JSON.stringify(chunk({ content: "Hi" }))}\n\n` +
+    "data: xxxx\n".repeat(20_000);
+  world.upstream.once(() => inPieces(text, "text/event-stream"));
+  const events = await readEvents(await chatStream(world, { max_tokens: 100 }));
+  assert.equal(events.at(-1)?.error.code, "response_too_large");
+  assert.equal((await usageOf(world))[0]?.usage.outputTokens, 100);
+});
+
+Deno.test("bounds: many small events in one piece are not one large event", async () => {
+  using world = await paidWorld({ UPSTREAM_EVENT_BYTES_MAX: "2000" });
+  const frames = [...Array(500).fill(chunk({ content: "word " })), chunk({}, "stop"), usageChunk()];
+  const text = frames.map((event) => `data: ${JSON.stringify(event)}\n\n`).join("");
+  world.upstream.once(() => sseBytes([new TextEncoder().encode(`${text}data: [DONE]\n\n`)]));
+  assert.equal((await readEvents(await chatStream(world))).at(-1), "[DONE]");
+});
+
+const large = (more: Record<string, unknown>) => {
+  const logprobs = { content: [{ token: "x".repeat(300_000), usage: usage(9, 9) }] };
+  const message = { role: "assistant", content: 'said "usage":{"prompt_tokens":1} and \\"' };
+  return { choices: [{ index: 0, message, logprobs, finish_reason: "stop", ...more }] };
+};
+
+const reportedUsage = { uncachedInputTokens: 40, outputTokens: 30, source: "provider" };
+const deep = JSON.parse("[".repeat(5_000) + "]".repeat(5_000));
+const passedWhole: [string, Record<string, unknown>, Record<string, unknown>][] = [
+  ["with usage at its end", { ...large({}), usage: usage(40, 30) }, reportedUsage],
+  ["with usage at its start", { usage: usage(40, 30), ...large({}) }, reportedUsage],
+  ["with usage in a choice", large({ usage: usage(40, 30) }), reportedUsage],
+  [
+    "with usage in x_groq",
+    { ...large({}), x_groq: { id: 1, usage: usage(40, 30) } },
+    reportedUsage,
+  ],
+  ["with Google's usage", {
+    ...large({}),
+    usageMetadata: { promptTokenCount: 40, candidatesTokenCount: 30, totalTokenCount: 70 },
+  }, reportedUsage],
+  ["without usage", large({}), { uncachedInputTokens: 8, outputTokens: 100, source: "estimated" }],
+  ["that is nested too deep", { choices: [], x: deep, usage: usage(40, 30) }, reportedUsage],
+];
+for (const [what, body, counted] of passedWhole) {
+  for (const more of [{}, { usage: { prompt_tokens: 5 } }]) {
+    const inText = Object.keys(more).length > 0;
+    Deno.test(`bounds: a large response ${what}${inText ? " and some in its metadata" : ""} passes as it is, and is charged once`, async () => {
+      using world = await paidWorld({ UPSTREAM_BODY_BYTES_MAX: "100000" });
+      const text = JSON.stringify({ ...body, metadata: { note: 'a "quote" \\', ...more } });
+      world.upstream.once(() => inPieces(text, "application/json"));
+      const headers = { "idempotency-key": "k1" };
+      const response = await world.call(completionsPath, {
+        body: chatBody({ max_tokens: 100 }),
+        headers,
+      });
+      assert.equal(response.status, 200);
+      assert.equal(response.headers.get("x-service-unparsed"), "true");
+      assert.equal(response.headers.get("idempotency-stored"), "false");
+      assert.equal(await response.text(), text);
+      const entries = await usageOf(world);
+      assert.equal(entries.length, 1);
+      assert.equal(response.headers.get("x-service-activity-id"), entries[0]?.id);
+      for (const [field, value] of Object.entries(counted)) {
+        assert.equal(entries[0]?.usage[field], value, field);
+      }
+      assert.equal((await world.balance("ada")).held, "0");
+    });
+  }
+}
+
+Deno.test("bounds: a large response whose client leaves is read on and charged; one that breaks off too", async () => {
+  using world = await paidWorld({ UPSTREAM_BODY_BYTES_MAX: "100000" });
+  const text = JSON.stringify({ ...large({}), usage: usage(40, 30) });
   world.upstream.once(() => inPieces(text, "application/json"));
-  assert.equal((await chat(world)).status, 502);
+  const left = await world.call(completionsPath, { body: chatBody() });
+  await left.body?.cancel();
+  await world.until(async () => (await usageOf(world)).length === 1);
   assert.equal((await usageOf(world))[0]?.usage.outputTokens, 30);
+  let sent = 0;
+  const body = new ReadableStream<Uint8Array>({
+    pull(controller) {
+      if (sent++ < 4) controller.enqueue(new TextEncoder().encode(text.slice(0, 60_000)));
+      else controller.error(new Error("broken"));
+    },
+  }, { highWaterMark: 0 });
+  world.upstream.once(() =>
+    new Response(body, { headers: { "content-type": "application/json" } })
+  );
+  const broken = await world.call(completionsPath, { body: chatBody({ max_tokens: 100 }) });
+  await assert.rejects(broken.text());
+  assert.equal((await usageOf(world))[0]?.usage.outputTokens, 100);
+  assert.equal((await world.balance("ada")).held, "0");
+});
+
+Deno.test("bounds: a reader who takes nothing for two minutes is let go, whole or streamed", async () => {
+  using world = await paidWorld({ UPSTREAM_BODY_BYTES_MAX: "100000" });
+  const text = JSON.stringify({ ...large({}), usage: usage(40, 30) });
+  const frames = Array.from({ length: 50 }, () => chunk({ content: "word ".repeat(100) }));
+  for (
+    const [stream, answer] of [
+      [false, () => inPieces(text, "application/json")],
+      [true, () => sse([...frames, chunk({}, "stop"), usageChunk(usage(40, 30))])],
+    ] as const
+  ) {
+    world.upstream.once(answer);
+    const response = await world.call(completionsPath, { body: chatBody({ stream }) });
+    const reader = response.body?.getReader();
+    assert.ok(reader);
+    await reader.read();
+    for (let waited = 0; waited < 130; waited += 10) await world.clock.advance(10_000);
+    await world.until(async () => (await world.balance("ada")).held === "0");
+    await assert.rejects((async () => {
+      while (!(await reader.read()).done);
+    })());
+  }
+  assert.equal((await usageOf(world)).length, 2);
+});
+
+Deno.test("bounds: an error that was charged is the answer to its idempotency key, without another charge", async () => {
+  using world = await paidWorld({ UPSTREAM_TIMEOUT_MS: "60000" });
+  const body = new ReadableStream<Uint8Array>({
+    start: (controller) =>
+      controller.enqueue(new TextEncoder().encode(`{"usage":${JSON.stringify(usage(40, 30))},`)),
+  });
+  world.upstream.once(() =>
+    new Response(body, { headers: { "content-type": "application/json" } })
+  );
+  const call = () =>
+    world.json(completionsPath, { body: chatBody(), headers: { "idempotency-key": "k" } });
+  const running = call();
+  await world.until(() => world.upstream.calls.length > 0);
+  await world.clock.advance(61_000);
+  const first = await running;
+  assert.deepEqual([first.status, first.body.error.code], [504, "upstream_timeout"]);
+  assert.equal((await usageOf(world))[0]?.usage.outputTokens, 30);
+  const again = await call();
+  assert.deepEqual([again.status, again.body], [504, first.body]);
+  assert.equal(again.response.headers.get("idempotent-replayed"), "true");
+  assert.equal(again.response.headers.get("x-should-retry"), "false");
+  assert.equal((await usageOf(world)).length, 1);
+});
+
+Deno.test("bounds: events that break off are 502 and free for a caller who asked for no stream", async () => {
+  using world = await paidWorld();
+  world.upstream.once(() =>
+    inPieces(`data: ${JSON.stringify(chunk({ content: "Hel" }))}\n\n`, "text/event-stream")
+  );
+  assert.equal((await chat(world)).status, 502);
+  assert.deepEqual(await usageOf(world), []);
+});
+
+Deno.test("bounds: 100,000 events with log probabilities are put together within two seconds", async () => {
+  using world = await paidWorld();
+  const logprobs = { content: [{ token: "a", logprob: -1 }] };
+  const piece = { ...chunk({ content: "a" }) };
+  const [choice] = piece.choices;
+  const frame = `data: ${JSON.stringify({ ...piece, choices: [{ ...choice, logprobs }] })}\n\n`;
+  const text = `${frame.repeat(100_000)}data: ${JSON.stringify(chunk({}, "stop"))}\n\n`;
+  world.upstream.once(() => inPieces(text, "text/event-stream"));
+  const startedAt = performance.now();
+  const { body } = await chat(world);
+  assert.equal(body.choices[0].message.content.length, 100_000);
+  assert.equal(body.choices[0].logprobs.content.length, 100_000);
+  assert.ok(performance.now() - startedAt < 2_000);
 });
 
 Deno.test("bounds: our deadline within a body charges what was held; before it, nothing", async () => {

@@ -4,7 +4,8 @@ import type { EventSourceMessage } from "eventsource-parser";
 import { chatFormat } from "../../src/formats/chat/chat_format.ts";
 import { chatChoice } from "../../src/formats/chat/choice.ts";
 import { ChoiceStreamTransform } from "../../src/formats/openai/stream_transform.ts";
-import { createEventReader } from "../../src/upstreams/event_reader.ts";
+import { MemoryBudget } from "../../src/base/memory_budget.ts";
+import { createEventReader, isLargePart } from "../../src/upstreams/event_reader.ts";
 import { readStream } from "../../src/http/by_fetch.ts";
 import { plausibleUsage } from "../../src/pricing/usage.ts";
 import { UsageMeter } from "../../src/inference/usage_meter.ts";
@@ -25,22 +26,29 @@ type Event = Pick<EventSourceMessage, "event" | "data">;
 const encoder = new TextEncoder();
 
 /** The events that a reader returns for a body in these parts. */
-async function eventsOf(parts: Uint8Array[]): Promise<Event[]> {
+async function eventsOf(parts: Uint8Array[], eventCharsMax = 8_000_000): Promise<Event[]> {
   const { body } = sseBytes(parts);
   assert.ok(body);
   const { signal } = new AbortController();
   const reader = createEventReader(readStream(body, signal), {
     clock: createHandClock(),
     idleMs: 1_000,
-    eventCharsMax: 8_000_000,
+    eventCharsMax,
+    memory: new MemoryBudget(8_000_000).share(),
     signal,
   });
   const events: Event[] = [];
+  let large = "";
   for (;;) {
     const read = await reader.next();
     if (read === "end") return events;
     assert.ok(read !== "silent");
-    for (const { event, data } of read) events.push({ event, data });
+    if (isLargePart(read)) {
+      large += read.largeText;
+      if (!read.isLast) continue;
+      events.push({ event: undefined, data: large.replace(/^data: ?/, "") });
+      large = "";
+    } else for (const { event, data } of read) events.push({ event, data });
   }
 }
 

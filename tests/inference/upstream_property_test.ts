@@ -77,13 +77,13 @@ Deno.test("upstream: any response to a chat is a valid one that is paid for, or 
       const cost = await costOf(world, before);
       if (response.status === 200) {
         answered++;
+        // What is nested too deep is passed on as it is.
+        if (response.headers.has("x-service-unparsed")) return assert.ok(cost > 0n);
         assert.equal(parseAmount(body.usage.cost_exact), cost);
         assert.ok(Array.isArray(body.choices));
       } else {
         assert.equal(response.status, 502, JSON.stringify(body));
-        const isCut = body.error.code === "response_too_large";
-        if (isCut) assert.ok(cost > 0n, "what our bound has cut is charged");
-        else assert.equal(cost, 0n, "what was not answered is not charged");
+        assert.equal(cost, 0n, "what was not answered is not charged");
       }
     }),
   );

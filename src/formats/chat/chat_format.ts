@@ -2,8 +2,8 @@ import type { Format } from "../../inference/format.ts";
 import { openAiUsage } from "../openai/usage.ts";
 import { errorFrame, sseDone } from "../openai/sse.ts";
 import { requirePricedFields } from "../openai/fields.ts";
-import { usageInParts } from "../openai/find_usage.ts";
-import { readChoices, readEvents } from "../openai/response.ts";
+import { OpenAiScanner } from "../openai/response_scanner.ts";
+import { OpenAiAssembler, readChoices } from "../openai/response.ts";
 import { errorOfEvent } from "../openai/stream_error.ts";
 import { ChoiceStreamTransform } from "../openai/stream_transform.ts";
 import { chatChoice } from "./choice.ts";
@@ -24,8 +24,8 @@ export const chatFormat: Format = {
   templateTokens,
   writeBody: writeUpstreamBody,
   readResponse: (bytes, options) => readChoices(bytes, options, chatChoice),
-  readEvents: (events, options) => readEvents(events, options, chatChoice),
-  findUsage: usageInParts,
+  createAssembler: (options) => new OpenAiAssembler(options, chatChoice),
+  createScanner: () => new OpenAiScanner(),
   errorOf: errorOfEvent,
   createStream: (options) => new ChoiceStreamTransform(options, chatChoice),
   writeUsage: openAiUsage,

@@ -2,8 +2,8 @@ import { isObject, type JsonObject } from "../../base/json.ts";
 import type { Format, ModelRequest } from "../../inference/format.ts";
 import type { Dialect } from "../../upstreams/dialect.ts";
 import { requirePricedFields } from "../openai/fields.ts";
-import { usageInParts } from "../openai/find_usage.ts";
-import { readChoices, readEvents } from "../openai/response.ts";
+import { OpenAiScanner } from "../openai/response_scanner.ts";
+import { OpenAiAssembler, readChoices } from "../openai/response.ts";
 import { errorOfEvent } from "../openai/stream_error.ts";
 import { errorFrame, sseDone } from "../openai/sse.ts";
 import { ChoiceStreamTransform } from "../openai/stream_transform.ts";
@@ -29,9 +29,9 @@ export const completionsFormat: Format = {
   writeBody,
   readResponse: (bytes, options) =>
     readChoices(bytes, options, createCompletionChoice(options.request)),
-  readEvents: (events, options) =>
-    readEvents(events, options, createCompletionChoice(options.request)),
-  findUsage: usageInParts,
+  createAssembler: (options) =>
+    new OpenAiAssembler(options, createCompletionChoice(options.request)),
+  createScanner: () => new OpenAiScanner(),
   errorOf: errorOfEvent,
   createStream: (options) =>
     new ChoiceStreamTransform(options, createCompletionChoice(options.request)),

@@ -7,22 +7,42 @@ const inPieces = new Set([
   ...["arguments", "input", "data", "transcript", "summary"],
 ]);
 
-/** The chunks of a stream as one whole response, for a caller that did not ask for a stream. */
-export function assembleChunks(chunks: readonly JsonObject[], shape: ChoiceShape): JsonObject {
-  let body: JsonObject = {};
-  const choices = new Map<number, JsonObject>();
-  for (const chunk of chunks) {
-    const { choices: pieces, ...head } = chunk;
-    body = { ...body, ...present(head) };
+/** The chunks of a stream, put together as one whole response. Changes the chunks that it gets. */
+export class ChunkAssembler {
+  readonly #shape: ChoiceShape;
+  #body: JsonObject = {};
+  readonly #choices = new Map<number, JsonObject>();
+
+  constructor(shape: ChoiceShape) {
+    this.#shape = shape;
+  }
+
+  add({ choices: pieces, ...head }: JsonObject): void {
+    for (const [name, value] of Object.entries(head)) {
+      if (value !== null) this.#body[name] = value;
+    }
     for (const piece of Array.isArray(pieces) ? pieces : []) {
-      const choice = shape.normalizeDelta(piece);
+      const choice = this.#shape.normalizeDelta(piece);
       if (!choice) continue;
       const index = Number(choice.index);
-      choices.set(index, mergePiece(choices.get(index) ?? { index }, choice));
+      const known = this.#choices.get(index);
+      if (known) mergePiece(known, choice);
+      else this.#choices.set(index, { ...choice });
     }
   }
-  const ordered = [...choices].sort(([one], [other]) => one - other).map(([, choice]) => choice);
-  return { ...body, object: shape.object, choices: ordered.map(asWhole) };
+
+  /** Whether there is a choice, and every one has a finish reason. */
+  get isFinished(): boolean {
+    const choices = [...this.#choices.values()];
+    return choices.length > 0 && choices.every(({ finish_reason }) => Boolean(finish_reason));
+  }
+
+  /** The response so far. */
+  whole(): JsonObject {
+    const ordered = [...this.#choices].sort(([one], [other]) => one - other);
+    const choices = ordered.map(([, choice]) => asWhole(choice));
+    return { ...this.#body, object: this.#shape.object, choices };
+  }
 }
 
 /** A choice whose `delta` is the message. */
@@ -40,12 +60,10 @@ function withoutIndexes(delta: Json): Json {
   return { ...delta, tool_calls: calls };
 }
 
-function mergePiece(whole: JsonObject, piece: JsonObject): JsonObject {
-  const merged = { ...whole };
+function mergePiece(whole: JsonObject, piece: JsonObject): void {
   for (const [name, value] of Object.entries(piece)) {
-    merged[name] = mergeValue(name, merged[name], value);
+    whole[name] = mergeValue(name, whole[name], value);
   }
-  return merged;
 }
 
 function mergeValue(name: string, before: Json | undefined, value: Json): Json {
@@ -54,26 +72,20 @@ function mergeValue(name: string, before: Json | undefined, value: Json): Json {
   if (typeof before === "string" && typeof value === "string") {
     return inPieces.has(name) ? before + value : value;
   }
-  if (Array.isArray(before) && Array.isArray(value)) return mergeLists(before, value);
-  if (isObject(before) && isObject(value)) return mergePiece(before, value);
-  return value;
+  if (Array.isArray(before) && Array.isArray(value)) mergeLists(before, value);
+  else if (isObject(before) && isObject(value)) mergePiece(before, value);
+  else return value;
+  return before;
 }
 
 /** Items with an index, such as tool calls, continue the item of that index. */
-function mergeLists(before: Json[], pieces: Json[]): Json[] {
-  const merged = [...before];
+function mergeLists(whole: Json[], pieces: Json[]): void {
   for (const piece of pieces) {
     const index = isObject(piece) ? piece.index : undefined;
-    const at = typeof index === "number"
-      ? merged.findIndex((item) => isObject(item) && item.index === index)
-      : -1;
-    const known = merged[at];
-    if (isObject(known) && isObject(piece)) merged[at] = mergePiece(known, piece);
-    else merged.push(piece);
+    const known = typeof index === "number"
+      ? whole.findLast((item) => isObject(item) && item.index === index)
+      : undefined;
+    if (isObject(known) && isObject(piece)) mergePiece(known, piece);
+    else whole.push(piece);
   }
-  return merged;
-}
-
-function present(fields: JsonObject): JsonObject {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
 }

@@ -4,15 +4,16 @@ import { jsonDepthMax } from "../../base/limits.ts";
 import type { Secret } from "../../base/secret.ts";
 import { decodeUtf8 } from "../../base/utf8.ts";
 import { type BalanceNotice, noticeFor } from "../../inference/balance_notice.ts";
-import type { CompleteResponse, ResponseHead } from "../../inference/format.ts";
+import type { CompleteResponse, EventAssembler, ResponseHead } from "../../inference/format.ts";
 import {
   beyondOurBounds,
   errorInBody,
   invalidUpstreamResponse,
   readUpstreamError,
   redactKey,
+  upstreamDisconnected,
 } from "../../upstreams/errors.ts";
-import { assembleChunks } from "./assemble.ts";
+import { ChunkAssembler } from "./assemble.ts";
 import { errorOfEvent, parsedChunk } from "./stream_error.ts";
 import type { ChoiceShape } from "./choice_shape.ts";
 import { normalizeHead } from "./head.ts";
@@ -31,21 +32,43 @@ export function readChoices(
   return completeFrom(readBody(bytes, apiKey), head, shape);
 }
 
-/** Reads the chunks of a stream as a whole response. Throws as `readChoices` does. */
-export function readEvents(
-  events: readonly EventSourceMessage[],
-  { head, apiKey }: { head: ResponseHead; apiKey: Secret | null },
-  shape: ChoiceShape,
-): CompleteResponse {
-  const chunks: JsonObject[] = [];
-  for (const event of events) {
-    const error = errorOfEvent(event, apiKey);
-    if (error) throw error;
-    const chunk = parsedChunk(event.data);
-    if (isObject(chunk)) chunks.push(chunk);
+/** Reads the chunks of a stream as a whole response, as `readChoices` does. */
+export class OpenAiAssembler implements EventAssembler {
+  readonly usages: JsonObject[] = [];
+  readonly #chunks: ChunkAssembler;
+  readonly #options: { head: ResponseHead; apiKey: Secret | null };
+  readonly #shape: ChoiceShape;
+  #isDone = false;
+
+  constructor(options: { head: ResponseHead; apiKey: Secret | null }, shape: ChoiceShape) {
+    this.#options = options;
+    this.#shape = shape;
+    this.#chunks = new ChunkAssembler(shape);
   }
-  const complete = completeFrom(assembleChunks(chunks, shape), head, shape);
-  return { ...complete, usages: chunks.flatMap((chunk) => usageIn(chunk) ?? []) };
+
+  add(event: EventSourceMessage, { usageOnly }: { usageOnly: boolean }): void {
+    const error = errorOfEvent(event, this.#options.apiKey);
+    if (error) throw error;
+    if (event.data === "[DONE]") this.#isDone = true;
+    const chunk = parsedChunk(event.data);
+    if (!isObject(chunk)) return;
+    const usage = usageIn(chunk);
+    if (usage) this.usages.push(usage);
+    if (!usageOnly) this.#chunks.add(chunk);
+  }
+
+  *texts(): Generator<string> {
+    const { choices } = this.#chunks.whole();
+    if (Array.isArray(choices)) yield* textsOf(choices.filter(isObject), this.#shape);
+  }
+
+  complete(): CompleteResponse {
+    if (!this.#isDone && !this.#chunks.isFinished) {
+      throw upstreamDisconnected("a stream without its end");
+    }
+    const complete = completeFrom(this.#chunks.whole(), this.#options.head, this.#shape);
+    return { ...complete, usages: this.usages };
+  }
 }
 
 function completeFrom(

@@ -6,6 +6,8 @@ import { noticeFor } from "../../inference/balance_notice.ts";
 import type { ChoiceShape } from "./choice_shape.ts";
 import { hasHead, normalizeHead } from "./head.ts";
 import { sseFrame } from "./sse.ts";
+import type { LargeEventPart } from "../../upstreams/event_reader.ts";
+import { OpenAiScanner } from "./response_scanner.ts";
 import { servedBy, usageIn, withoutUsage } from "./usage.ts";
 import { isErrorChunk, parsedChunk, streamError } from "./stream_error.ts";
 
@@ -28,6 +30,8 @@ export class ChoiceStreamTransform implements StreamTransform {
   #finished = new Set<number>();
   /** The last chunks of choices that end with a notice, held until all text has arrived. */
   #endings = new Map<number, JsonObject>();
+  /** Reads the event that passes in parts. */
+  #large: OpenAiScanner | null = null;
   /** Choices that call a tool. */
   #calling = new Set<number>();
 
@@ -67,10 +71,25 @@ export class ChoiceStreamTransform implements StreamTransform {
     return this.#takeChunk(chunk, data);
   }
 
+  /** A part of a frame: an event that is too large is passed on as it is, but for its end. */
+  takeLarge({ largeText, isLast }: LargeEventPart): string {
+    if (this.done || this.error) return "";
+    const { meter } = this.#options;
+    meter.noteUnreadOutput();
+    this.#large ??= new OpenAiScanner();
+    this.#large.push(largeText);
+    if (!isLast) return largeText;
+    const { usages, served } = this.#large;
+    this.#large = null;
+    meter.addServed(served);
+    for (const usage of usages) meter.addUsage(usage);
+    return `${largeText}\n\n`;
+  }
+
   /** Whether the stream has ended without a choice and without usage. */
   get isEmpty(): boolean {
-    const { reported, doubtful } = this.#options.meter;
-    return this.done && this.#seen.size === 0 && !reported && !doubtful;
+    const { reported, doubtful, hasUnreadOutput } = this.#options.meter;
+    return this.done && this.#seen.size === 0 && !reported && !doubtful && !hasUnreadOutput;
   }
 
   /** Whether every choice has a finish reason. */
@@ -110,8 +129,9 @@ export class ChoiceStreamTransform implements StreamTransform {
     const choices = sent.map(this.#shape.normalizeDelta)
       .map((choice) => choice && this.#meterChoice(choice))
       .filter((choice) => choice !== null);
-    if (!hasHead(chunk, this.#head)) this.#head = normalizeHead(chunk, this.#head);
-    meter.addServed(servedBy(chunk));
+    const isNewHead = !hasHead(chunk, this.#head);
+    if (isNewHead) this.#head = normalizeHead(chunk, this.#head);
+    if (isNewHead || "service_tier" in chunk) meter.addServed(servedBy(chunk));
     const usage = usageIn(chunk);
     if (usage) meter.addUsage(usage);
     // A chunk with usage alone is sent at the end; one with invalid choices alone is dropped.

@@ -1,0 +1,87 @@
+import { corsHeaders } from "../base/response.ts";
+import { activityIdOfRequest } from "../ledger/entry.ts";
+import { errorFields } from "../base/errors.ts";
+import { abortError } from "../upstreams/client.ts";
+import { upstreamDisconnected } from "../upstreams/errors.ts";
+import type { AdmittedCall, InferenceDeps } from "./call.ts";
+import { endingOf } from "./disconnect.ts";
+import { removeIdempotencyMark } from "./idempotency.ts";
+import { PacedBody } from "./paced_body.ts";
+import { rateHeaders } from "./rate_limiter.ts";
+import { BodyScan, type LargeBody } from "./read_whole.ts";
+import { settleCall } from "./settle.ts";
+
+/**
+ * A whole response that is too large to be parsed: its bytes are passed on as they arrive, and what
+ * it costs is read from them. It is charged before its last bytes are sent, also when its client
+ * has disconnected. `onEnd` is called after that.
+ */
+export function largeResponse(
+  services: InferenceDeps,
+  call: AdmittedCall,
+  { large, onEnd }: { large: LargeBody; onEnd: () => void },
+): Response {
+  const { request, controller: { signal } } = call;
+  const { clock } = services.deps;
+  const body = new PacedBody({ clock, request, signal, onDisconnect() {} });
+  const removeStream = services.running.addStream();
+  const stream = body.start(async () => {
+    try {
+      await pass(services, call, { large, body });
+    } finally {
+      removeStream();
+      onEnd();
+    }
+  });
+  return new Response(stream, {
+    headers: {
+      ...corsHeaders,
+      "content-type": "application/json",
+      "x-request-id": call.requestId,
+      "x-service-activity-id": activityIdOfRequest(call.id),
+      "x-service-unparsed": "true",
+      ...rateHeaders(call.rateLimits),
+      ...(call.idempotency ? { "idempotency-stored": "false" } : {}),
+    },
+  });
+}
+
+async function pass(
+  services: InferenceDeps,
+  call: AdmittedCall,
+  { large: { start, rest }, body }: { large: LargeBody; body: PacedBody },
+): Promise<void> {
+  const scan = new BodyScan(call);
+  let last = start;
+  let broken: unknown = null;
+  scan.push(start);
+  try {
+    for (let piece = await rest?.read(); piece; piece = await rest?.read()) {
+      body.send(last);
+      // A piece is valid until the next read only, and the last one is sent after the charge.
+      last = piece.slice();
+      scan.push(last);
+      await body.untilDemand();
+    }
+    call.controller.signal.throwIfAborted();
+  } catch (cause) {
+    broken = abortError(call.controller.signal) ?? upstreamDisconnected(cause);
+    call.telemetry.countError(broken);
+  }
+  scan.end();
+  call.meter.noteUnreadOutput();
+  try {
+    await settleCall(services, call, {
+      usage: await call.meter.usage(),
+      ending: endingOf(broken),
+      alongside: (tx) => void (call.idempotency && removeIdempotencyMark(tx, call.idempotency)),
+    });
+    if (broken) return body.breakOff(broken);
+    body.send(last);
+    body.close();
+  } catch (error) {
+    const { id: chat, requestId } = call;
+    services.deps.log("error", "response_failed", { requestId, chat, ...errorFields(error) });
+    body.breakOff(error);
+  }
+}
