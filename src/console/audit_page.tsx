@@ -1,5 +1,6 @@
 /** @jsxImportSource @hono/hono/jsx */
 import { notFound } from "../base/errors.ts";
+import { isObject, type Json } from "../base/json.ts";
 import type { Handler } from "../base/handler.ts";
 import { type AuditRow, listAudit } from "../projects/audit.ts";
 import type { ConsoleGuard } from "./guard.tsx";
@@ -63,8 +64,23 @@ function whoIs({ type, suffix }: AuditRow["actor"]): string {
 }
 
 function Detail({ detail }: Pick<AuditRow, "detail">) {
-  const text = Object.entries(detail).map(([name, value]) =>
-    `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`
-  ).join("; ");
-  return <span class="exact">{text}</span>;
+  return (
+    <ul class="exact">
+      {Object.entries(detail).map(([name, value]) => <li>{name} {inWords(value)}</li>)}
+    </ul>
+  );
+}
+
+/** A change as "2.50 → 3.00", and any other value as it is. */
+function inWords(value: Json): string {
+  if (isObject(value) && "from" in value && "to" in value) {
+    return `${asText(value.from ?? null)} → ${asText(value.to ?? null)}`;
+  }
+  return asText(value);
+}
+
+function asText(value: Json): string {
+  if (value === null) return "none";
+  if (Array.isArray(value)) return value.map(asText).join(", ");
+  return typeof value === "string" ? value : JSON.stringify(value);
 }

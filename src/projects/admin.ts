@@ -7,6 +7,7 @@ import { appendEvents } from "../events/outbox.ts";
 import { projectKey } from "../store/keys.ts";
 import { emptyWrite, type Write } from "../store/kv.ts";
 import type { Secrets } from "../store/secrets.ts";
+import { describeChanges } from "./describe_changes.ts";
 import { type AuditAction, type AuditActor, auditRow } from "./audit.ts";
 import { hashKey } from "./auth.ts";
 import type { ProjectCache, ProjectSnapshot } from "./project_cache.ts";
@@ -27,7 +28,6 @@ import type {
 } from "./schema.ts";
 import { sealStripe, sealUpstream } from "./reseal.ts";
 import { listApiKeys, putApiKey, putProject, readApiKey } from "./store.ts";
-import { type Json, type JsonObject, parseJson } from "../base/json.ts";
 
 /** Computes a project's new state and its events; may add rows to the write. */
 export type AlterProject = (
@@ -39,6 +39,12 @@ export type AlterProject = (
  * written. What it throws cancels the operation.
  */
 export type AlongsideWrite = (write: Write, made: { id: string; secret: string }) => Promise<void>;
+/** A change of a project's settings. */
+export interface ProjectChanges extends UpdateProject {
+  /** The upstream's stored key stays; else the given one replaces it, or there is none. */
+  keepsUpstreamKey?: boolean;
+}
+
 /** A project's new state, and the events of the change. */
 export interface AlteredProject {
   project: Project;
@@ -63,7 +69,7 @@ export interface ProjectAdmin {
    */
   update(
     projectId: string,
-    changesOf: (project: Project) => UpdateProject,
+    changesOf: (project: Project) => ProjectChanges,
     by: AuditActor,
   ): Promise<Project>;
   /** Refuses new calls, charges and deposits from now on; reads continue to work. Throws 404. */
@@ -106,6 +112,14 @@ export function createProjectAdmin(
 
   function seal(id: string, upstream: CreateProject["upstream"]): Promise<UpstreamSettings | null> {
     return sealUpstream(secrets, id, upstream);
+  }
+
+  async function changeUpstream(project: Project, changes: ProjectChanges) {
+    const { upstream, keepsUpstreamKey } = changes;
+    if (upstream === undefined) return project.upstream;
+    const sealed = await seal(project.id, upstream);
+    if (!sealed || !keepsUpstreamKey) return sealed;
+    return { ...sealed, apiKey: project.upstream?.apiKey ?? null };
   }
 
   async function changeStripe(project: Project, given: UpdateProject["stripe"]) {
@@ -175,12 +189,12 @@ export function createProjectAdmin(
         const changes = changesOf(project);
         const fields = changedFields(changes);
         if (fields.length === 0) return { project, events: [] };
-        const { upstream } = changes;
-        const sealed = upstream === undefined ? project.upstream : await seal(projectId, upstream);
+        const upstream = await changeUpstream(project, changes);
         const { stripe, events } = await changeStripe(project, changes.stripe);
-        const altered = { ...applyChanges(project, changes), upstream: sealed, stripe };
-        const detail = describeChanges(project, altered, changes);
-        audit(write, projectId, { by, action: "project.updated", target: projectId, detail });
+        const altered = { ...applyChanges(project, changes), upstream, stripe };
+        for (const detail of describeChanges(project, altered, fields)) {
+          audit(write, projectId, { by, action: "project.updated", target: projectId, detail });
+        }
         return { project: altered, events: [projectUpdatedEvent(project, fields), ...events] };
       }),
     archive: (projectId, by) =>
@@ -258,8 +272,8 @@ function requireFits(project: Project): void {
 }
 
 /** Returns the project with the given fields replaced; secrets are encrypted elsewhere. */
-function applyChanges(project: Project, changes: UpdateProject): Project {
-  const { upstream: _, stripe: __, pricing = {}, ...settings } = changes;
+function applyChanges(project: Project, changes: ProjectChanges): Project {
+  const { upstream: _, stripe: __, keepsUpstreamKey: ___, pricing = {}, ...settings } = changes;
   return Object.assign({}, project, given(settings), {
     pricing: Object.assign({}, project.pricing, given(pricing)),
   });
@@ -268,34 +282,4 @@ function applyChanges(project: Project, changes: UpdateProject): Project {
 /** The fields that a change contains. */
 function given(fields: object): Record<string, unknown> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
-}
-
-/** Longer values are only reported as changed, in characters of JSON. */
-const shownCharsMax = 256;
-const fieldsShownMax = 8;
-
-/**
- * Describes an update for the audit trail: old and new values; of secrets only that they changed.
- */
-function describeChanges(
-  before: Project,
-  after: Project,
-  changes: UpdateProject,
-): JsonObject {
-  const fields = changedFields(changes);
-  const moves = fields.slice(0, fieldsShownMax).flatMap((field) => {
-    if (field === "stripe" || field === "upstream") return [];
-    const [from, to] = [valueAt(before, field), valueAt(after, field)];
-    const [fromText, toText] = [JSON.stringify(from), JSON.stringify(to)];
-    if (fromText === toText || fromText.length + toText.length > shownCharsMax) return [];
-    return [[field, { from, to }] as const];
-  });
-  return { fields, ...Object.fromEntries(moves) };
-}
-
-/** Returns the stored value of a field, or of a field below `pricing`. */
-function valueAt(project: Project, field: string): Json {
-  let at: unknown = project;
-  for (const part of field.split(".")) at = Object(at)[part];
-  return parseJson(JSON.stringify(at));
 }

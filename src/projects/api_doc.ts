@@ -7,7 +7,7 @@ import {
   responseDocs,
 } from "../base/endpoint_doc.ts";
 import { auditSchema } from "./audit.ts";
-import { createKeySchema, createProjectSchema, noLimits, updateProjectSchema } from "./schema.ts";
+import { createKeySchema, createProjectSchema, noLimits, patchProjectSchema } from "./schema.ts";
 import {
   keysSchema,
   madeKeySchema,
@@ -130,11 +130,13 @@ const updateProject: EndpointDoc = {
   ...byOperator,
   operationId: "updateProject",
   summary: "Change a project's settings",
-  description: "Given fields replace the current values as a whole; in `pricing`, each field " +
-    "on its own. New prices apply from the next request on.",
+  description: "A JSON merge patch (RFC 7396): objects such as `limits`, `topUp`, `messages` and " +
+    "`pricing.models` merge at every level, and null removes a member, which then has its " +
+    "default. Lists are replaced. The key of `upstream` stays as long as its host stays. New " +
+    "prices apply from the next request on.",
   path: projectPath,
   body: {
-    schema: updateProjectSchema,
+    schema: patchProjectSchema,
     examples: { limits: { limits: { user: { requestsPerMinute: 20, spendPerDay: "5" } } } },
   },
   answers: {

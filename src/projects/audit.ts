@@ -66,7 +66,7 @@ export function byApiKey(
   return { actor: { type: "key", id, suffix }, via };
 }
 
-const detailBytesMax = 4 * 1024;
+const detailBytesMax = 32 * 1024;
 
 /**
  * Returns the audit row for the write that performs the action: neither exists without the other.
@@ -84,7 +84,7 @@ export function auditRow(
     ...by,
     action,
     target,
-    detail: fits ? detail : { omitted: "more than 4 KiB" },
+    detail: fits ? detail : { omitted: "more than 32 KiB" },
   };
   return { key: auditKey(projectId ?? instanceTrail, row.id), value: toBytes(row) };
 }

@@ -1,5 +1,6 @@
 import { type NewEvent, newEvent } from "../events/event.ts";
-import type { Project, UpdateProject } from "./schema.ts";
+import type { ProjectChanges } from "./admin.ts";
+import type { Project } from "./schema.ts";
 
 function aboutProject({ id, ownerUserId }: Project) {
   return {
@@ -18,7 +19,8 @@ export function projectUpdatedEvent(project: Project, fields: string[]): NewEven
 }
 
 /** Returns the names of the fields that a change contains. */
-export function changedFields({ pricing, ...changes }: UpdateProject): string[] {
+export function changedFields(all: ProjectChanges): string[] {
+  const { pricing, keepsUpstreamKey: _, ...changes } = all;
   const given = (fields: object) =>
     Object.entries(fields).flatMap(([name, value]) => (value === undefined ? [] : [name]));
   return [...given(changes), ...given(pricing ?? {}).map((name) => `pricing.${name}`)];

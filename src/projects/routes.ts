@@ -10,7 +10,8 @@ import type { ProjectAdmin } from "./admin.ts";
 import { byOperator, listAudit } from "./audit.ts";
 import type { ProjectCache } from "./project_cache.ts";
 import { type AdminGuard, checkId } from "./admin_guard.ts";
-import { createKeySchema, createProjectSchema, updateProjectSchema } from "./schema.ts";
+import { changesByPatch } from "./merge_patch.ts";
+import { createKeySchema, createProjectSchema, type Project } from "./schema.ts";
 import { listProjects } from "./store.ts";
 import { viewKey, viewProject } from "./view.ts";
 
@@ -58,8 +59,9 @@ export function projectRoutes(services: AdminDeps) {
       return answer(200, { project: viewProject(project) }, incoming);
     }),
     updateProject: adminGuard(async (incoming) => {
-      const changes = parseWith(updateProjectSchema, await body(incoming));
-      const project = await admin.update(projectOf(incoming), () => changes, by);
+      const patch = await body(incoming);
+      const changesOf = (current: Project) => changesByPatch(current, patch);
+      const project = await admin.update(projectOf(incoming), changesOf, by);
       return answer(200, { project: viewProject(project) }, incoming);
     }),
     archiveProject: adminGuard(async (incoming) => {

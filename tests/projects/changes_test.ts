@@ -92,6 +92,7 @@ Deno.test("projects: no change exceeds what a record can hold, in any script", a
   });
   for (const letter of ["d", "\u00e9", "\u20ac"]) {
     const bytes = new TextEncoder().encode(letter).length;
+    await change(world, world.projectId, { pricing: { models: null } });
     const most = Math.floor(57_000 / (400 * bytes + 60));
     const fits = await change(world, world.projectId, { pricing: pricing(most, letter) });
     assert.equal(fits.status, 200, `${bytes}`);
