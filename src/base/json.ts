@@ -1,3 +1,4 @@
+import { endOfString, exactNumbersMax, findExactNumbers } from "./exact_numbers.ts";
 import { decodeOwnUtf8, encodeUtf8 } from "./utf8.ts";
 
 /** Any value that JSON can hold. */
@@ -17,22 +18,56 @@ const rawJson = JSON as unknown as {
   rawJSON(text: string): unknown;
 };
 
-// A number that a double cannot hold shows as many digits or an exponent. Most bodies have
-// neither, and are parsed without a reviver.
-const mayLoseDigits = /\d[\d.]{15,}|\d[eE][-+]?\d/;
+/** Digits that a double may not hold, or an exponent of three digits. Most bodies have neither. */
+const mayLoseDigits = /[\d.]{16}|\d[eE][-+]?\d{3}/g;
+/** Those of them that are no plain fraction. */
+const mayBeLarge = /[^\d.]\d{16}/;
+const mayBeBeyondRange = /[eE][-+]?\d{3}/;
+
+/** Whether a text has more such numbers than are kept, and all of them are plain fractions. */
+function hasOnlyFractions(text: string): boolean {
+  if (mayBeBeyondRange.test(text) || mayBeLarge.test(text)) return false;
+  mayLoseDigits.lastIndex = 0;
+  for (let found = 0; found <= exactNumbersMax; found++) {
+    if (!mayLoseDigits.test(text)) return false;
+  }
+  return true;
+}
 
 /**
  * Parses JSON so that `JSON.stringify` gives every number back as it was written: one that a
  * double would change (a 64-bit seed, 1e400) is kept as its source text
- * (https://tc39.es/proposal-json-parse-with-source/). Throws SyntaxError.
+ * (https://tc39.es/proposal-json-parse-with-source/). A reviver would cost a call for every value:
+ * only these numbers are looked up instead, the first thousand. `onLost` is called when a further
+ * one is changed. Throws SyntaxError.
  */
-export function parseJson(text: string): Json {
-  if (!mayLoseDigits.test(text)) return JSON.parse(text);
-  const exact = (_key: string, value: unknown, context: { source?: string }): unknown => {
-    if (typeof value !== "number" || context.source === undefined) return value;
-    return String(value) === context.source ? value : keepSource(value, context.source);
-  };
-  return JSON.parse(text, exact as (key: string, value: unknown) => unknown);
+export function parseJson(text: string, onLost?: () => void): Json {
+  const value: Json = JSON.parse(text);
+  mayLoseDigits.lastIndex = 0;
+  if (!mayLoseDigits.test(text) || hasOnlyFractions(text)) return value;
+  const { numbers, lost } = findExactNumbers(text);
+  if (lost) onLost?.();
+  const root: JsonObject = { value };
+  for (const { path, source } of numbers) keepNumber(root, ["value", ...path], source);
+  return root.value ?? null;
+}
+
+/** Puts a number's source in its place, unless a later member of the same name has replaced it. */
+function keepNumber(root: JsonObject, path: readonly (string | number)[], source: string): void {
+  let holder: unknown = root;
+  for (const part of path.slice(0, -1)) {
+    if (typeof holder !== "object" || holder === null || !Object.hasOwn(holder, part)) return;
+    holder = Reflect.get(holder, part);
+  }
+  const name = path.at(-1);
+  if (typeof holder !== "object" || holder === null || name === undefined) return;
+  const number = Object.getOwnPropertyDescriptor(holder, name)?.value;
+  if (!Object.is(number, Number(source)) || String(number) === source) return;
+  const value = keepSource(number, source);
+  if (value !== number) {
+    const options = { value, writable: true, enumerable: true, configurable: true };
+    Object.defineProperty(holder, name, options);
+  }
 }
 
 /** Bounds of a JSON text that are found before it is parsed. */
@@ -48,34 +83,35 @@ export function boundPassed(
   text: string,
   { depthMax, valuesMax }: JsonBounds,
 ): keyof JsonBounds | null {
+  if (isSurelyWithin(text, { depthMax, valuesMax })) return null;
   let depth = 0;
   let values = 1;
   for (let at = 0; at < text.length; at++) {
-    const char = text[at];
-    if (char === '"') at = endOfString(text, at);
-    else if (char === ",") {
+    const code = text.charCodeAt(at);
+    // Digits, which most of a large body may be.
+    if (code > 0x2c && code < 0x5b) continue;
+    if (code === 0x22) at = endOfString(text, at);
+    else if (code === 0x2c) {
       if (++values > valuesMax) return "valuesMax";
-    } else if (char === "[" || char === "{") {
+    } else if (code === 0x5b || code === 0x7b) {
       values++;
       if (++depth > depthMax) return "depthMax";
-    } else if (char === "]" || char === "}") depth--;
+    } else if (code === 0x5d || code === 0x7d) depth--;
   }
   return null;
+}
+
+/** Counts marks wherever they stand, which is much faster than to look where they stand. */
+function isSurelyWithin(text: string, { depthMax, valuesMax }: JsonBounds): boolean {
+  if (text.length < Math.min(depthMax, valuesMax)) return true;
+  const opened = text.match(/[[{]/g)?.length ?? 0;
+  if (opened > depthMax) return false;
+  return valuesMax === Infinity || opened + (text.match(/,/g)?.length ?? 0) < valuesMax;
 }
 
 /** Whether the objects and arrays of a JSON text nest deeper than `max`. */
 export function nestsDeeper(text: string, max: number): boolean {
   return boundPassed(text, { depthMax: max, valuesMax: Infinity }) !== null;
-}
-
-function endOfString(text: string, start: number): number {
-  for (let end = start;;) {
-    end = text.indexOf('"', end + 1);
-    if (end < 0) return text.length;
-    let escapes = 0;
-    while (text[end - 1 - escapes] === "\\") escapes++;
-    if (escapes % 2 === 0) return end;
-  }
 }
 
 /** Below this a double has fewer than 15 digits. */

@@ -2,6 +2,7 @@ import type { z } from "zod";
 import type { BodyBudget } from "./body_budget.ts";
 import { readBytes } from "./body.ts";
 import { ApiError, badRequest } from "./errors.ts";
+import { exactNumbersMax } from "./exact_numbers.ts";
 import { boundPassed, isObject, type Json, type JsonObject, parseJson } from "./json.ts";
 import { decodeUtf8 } from "./utf8.ts";
 import {
@@ -117,10 +118,16 @@ const boundMessages = {
   valuesMax: `The body contains more than ${jsonValuesMax} values.`,
 };
 
+const tooManyNumbers =
+  `The body contains more than ${exactNumbersMax} integers beyond the precision of a double.`;
+
 function parseBody(text: string): Json {
   try {
-    return parseJson(text);
+    return parseJson(text, () => {
+      throw badRequest(null, tooManyNumbers, "invalid_json");
+    });
   } catch (error) {
+    if (error instanceof ApiError) throw error;
     // The parser's message quotes the body, which must not be logged.
     throw new ApiError(400, {
       message: `We could not parse the JSON body of your request: ${faultIn(text, error)}.`,

@@ -1,0 +1,32 @@
+import assert from "node:assert/strict";
+import { boundPassed, parseJson } from "../../src/base/json.ts";
+
+/** The least time of several runs, in milliseconds. */
+function leastMs(work: () => void): number {
+  let least = Infinity;
+  for (let run = 0; run < 7; run++) {
+    const startedAt = performance.now();
+    work();
+    least = Math.min(least, performance.now() - startedAt);
+  }
+  return least;
+}
+
+const list = (item: string) => `{"model":"m","x":[${Array(199_000).fill(item).join(",")}]}`;
+const bodies = {
+  "integers of 17 digits": list("12345678901234567"),
+  "fractions of 17 digits": list("0.12345678901234567"),
+  "exponents": list("1e5"),
+  "strings of digits": list('"12345678901234567890"'),
+  "objects": list('{"a":0.12345678901234567}').replace(/(.{3000000}).*/, "$1}]}"),
+};
+for (const [what, text] of Object.entries(bodies)) {
+  Deno.test(`json: 199,000 ${what} are checked and parsed within three times JSON.parse`, () => {
+    const plain = leastMs(() => JSON.parse(text));
+    const own = leastMs(() => {
+      boundPassed(text, { depthMax: 500, valuesMax: 1_000_000 });
+      parseJson(text);
+    });
+    assert.ok(own < 3 * plain + 5, `${own} ms, JSON.parse ${plain} ms`);
+  });
+}
