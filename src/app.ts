@@ -5,6 +5,7 @@ import { createRateLimiter } from "./inference/rate_limiter.ts";
 import { createModels } from "./upstreams/models.ts";
 import { sweepStoredResponses } from "./inference/idempotency.ts";
 import { inferenceRoutes } from "./inference/routes.ts";
+import { createRefusalReports } from "./inference/refusal_reports.ts";
 import { createRunningCalls, type RunningCalls } from "./inference/running.ts";
 import { createReasoningModels } from "./upstreams/reasoning.ts";
 import { createUpstreams } from "./upstreams/upstreams.ts";
@@ -102,6 +103,7 @@ export async function createApp(outside: Deps): Promise<App> {
   const { links, deviceCookies, passkeys } = await openLinks(deps, secrets);
   const authorizations = createAuthorizations(deps, commit);
   const running = createRunningCalls(deps, holds);
+  const refusalReports = createRefusalReports(deps, emit);
   const forget = createForget(deps, { queue, erasers: createErasers(deps, projectCache) });
   const { linkFor, offer } = createOffers({ links, emit });
 
@@ -115,7 +117,10 @@ export async function createApp(outside: Deps): Promise<App> {
   const sessions = createSessions({ deps, auth, projectCache });
   const shown = { deps, projectCache, prices, admin, recorder, commit, running, sessions };
   const routes = routeMap({
-    inference: openInference({ deps, auth, holds, running, linkFor, emit, prices }, secrets),
+    inference: openInference(
+      { deps, auth, holds, running, linkFor, refusalReports, prices },
+      secrets,
+    ),
     ledger: ledgerRoutes({ deps, auth, recorder, offer }),
     users: ledgerAdminRoutes({ deps, adminGuard, projectCache, recorder, forget, offer }),
     projects: projectRoutes({ deps, adminGuard, admin, projectCache }),
@@ -136,8 +141,9 @@ export async function createApp(outside: Deps): Promise<App> {
     console: consoleRoutes({ ...shown, ...webhooks }),
   });
   const hono = mount(deps, routes, { load, notFound: createNotFound(deps.config) });
-  const flush = () => topUsers.flush().then(() => deps.committer.flush());
-  const more = [{ sweep: flush }, { sweep: catalogueRefresh.load }];
+  const flushCounters = () => topUsers.flush().then(() => deps.committer.flush());
+  const flush = () => refusalReports.flush().then(flushCounters);
+  const more = [{ sweep: flushCounters }, { sweep: catalogueRefresh.load }];
   const sweep = createSweep(deps, [holdSweep, redelivery, sessions, forget, ...more]);
   const { load: loadCatalogue } = catalogueRefresh;
   const rest = { sweep, loadCatalogue, probeSecrets: createProbe(deps.kv, secrets), flush };

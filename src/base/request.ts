@@ -158,8 +158,7 @@ export function parseWith<S extends z.ZodType>(
   const [issue] = result.error.issues;
   if (!issue) throw badRequest(null, "The request is not valid.");
   if (issue.code === "unrecognized_keys") {
-    const param = paramAt([...place, ...issue.path, issue.keys[0] ?? ""]);
-    throw badRequest(param, `Unknown parameter: '${param}'.`, "unknown_parameter");
+    throw unknownParameter([...place, ...issue.path, issue.keys[0] ?? ""]);
   }
   const param = paramAt([...place, ...issue.path]);
   if (issue.code === "invalid_type" && valueAt(value, issue.path) === undefined) {
@@ -171,6 +170,12 @@ export function parseWith<S extends z.ZodType>(
   }
   const code = issue.code === "invalid_type" ? "invalid_type" : "invalid_value";
   throw badRequest(param || null, `Invalid '${param}': ${wordsOf(issue)}.`, code);
+}
+
+/** 400: a body has a field that its endpoint does not know. */
+export function unknownParameter(path: readonly PropertyKey[]): ApiError {
+  const param = paramAt(path);
+  return badRequest(param, `Unknown parameter: '${param}'.`, "unknown_parameter");
 }
 
 /** A schema's message without its leading "Invalid"; for a record's key, what is wrong with it. */

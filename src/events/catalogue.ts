@@ -30,6 +30,10 @@ const request = { requestId, walletUserId, model };
 const checkoutSessionId = id("cs_live_a1b2c3", "Stripe's id of the checkout session.");
 const integrationKey = text("stripe");
 const reason = text("insufficient_funds");
+const refusals = z.int().min(1).meta({
+  description: "Refusals that it stands for: of one user and reason there is one event a minute.",
+  example: 1,
+});
 
 /** Describes an event's data, and when the event happens. */
 const data = <S extends z.ZodRawShape>(when: string, shape: S) =>
@@ -160,12 +164,14 @@ export const catalogue = {
     date: text("2026-01-31T09:30:00.000Z"),
     model,
     walletUserId: payer,
+    count: refusals,
   }),
 
   "request.blocked": data("A call got the paywall's message as its response.", {
     walletUserId: payer,
     reason,
     requestId,
+    count: refusals,
   }),
   "stripe.checkout.session.completed": data("A checkout at Stripe was paid.", {
     checkoutSessionId,
@@ -185,6 +191,7 @@ export const catalogue = {
     requestId,
     walletUserId: payer,
     reason: text("rate_limit_exceeded"),
+    count: refusals,
   }),
 } as const satisfies Record<string, z.ZodObject>;
 

@@ -24,7 +24,7 @@ export async function createBalanceNotice(
   const mayEndLow = limit !== null && quote.balance - quote.amount < limit && !input.structured;
   if (!quote.cappedByBalance && !mayEndLow) return { atLength: null, atEnd: null };
   const refused = { reason: "insufficient_funds", trigger: userTrigger(user) } as const;
-  const url = await linkFor(project, user, refused);
+  const { url } = await linkFor(project, user, refused);
   const languages = request.headers.get("accept-language");
   const words = (reason: "cut" | "low_balance"): NoticeText => (balance) =>
     messageFor(project, reason, { url, balance, languages });

@@ -19,7 +19,6 @@ import type { ModelTerms, Prices } from "../pricing/terms.ts";
 import { inputTokensOf, outputTokensOf } from "../base/token_classes.ts";
 import type { TokenUsage } from "../pricing/usage.ts";
 import type { Auth, Caller } from "../projects/auth.ts";
-import type { EmitEvents } from "../projects/commit_with_events.ts";
 import { upstreamTimeout } from "../upstreams/errors.ts";
 import type { ReasoningModels } from "../upstreams/reasoning.ts";
 import type { FindUpstream, Upstream } from "../upstreams/upstreams.ts";
@@ -29,6 +28,7 @@ import type { IdempotencyMark, PreviousCall } from "./idempotency.ts";
 import type { CountingQueue } from "./prompt_counting.ts";
 import type { CallQuote } from "./quote.ts";
 import type { Permit, RateLimiter } from "./rate_limiter.ts";
+import type { RefusalReports } from "./refusal_reports.ts";
 import type { RunningCalls } from "./running.ts";
 import type { CallTelemetry } from "./telemetry.ts";
 import type { UsageMeter } from "./usage_meter.ts";
@@ -42,14 +42,14 @@ export interface InferenceDeps {
   findUpstream: FindUpstream;
   prices: Prices;
   reasoningModels: ReasoningModels;
-  emit: EmitEvents;
+  refusalReports: RefusalReports;
   rateLimiter: RateLimiter;
   countOneByOne: CountingQueue;
   /** The memory for responses. */
   responseMemory: MemoryBudget;
   /** Requests that wait for the response under their idempotency key: how many, by the key. */
   waiters: Map<string, number>;
-  /** Returns the link that a refused user gets. */
+  /** Returns the link that a refused user gets, and its events. */
   linkFor: Offers["linkFor"];
 }
 

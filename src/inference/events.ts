@@ -64,27 +64,35 @@ export function callEndedEvent(call: PaidCall, ending: CallEnding): NewEvent {
   }
 }
 
-/** The event of a call that got the paywall. */
-export function callPaywalledEvent(call: CallFacts, reason: string): NewEvent {
+/** Why calls were refused, and how many. */
+interface Refused {
+  reason: string;
+  count: number;
+}
+
+/** The event of calls that got the paywall; `call` is the last of them. */
+export function callPaywalledEvent(call: CallFacts, { reason, count }: Refused): NewEvent {
   const { id: requestId } = call;
   const walletUserId = payerOf(call);
-  return newEvent("request.blocked", aboutRequest(call), { walletUserId, reason, requestId });
+  const data = { walletUserId, reason, requestId, count };
+  return newEvent("request.blocked", aboutRequest(call), data);
 }
 
 /** A user or a key exceeded a rate limit; `date` is now, as ISO 8601. */
 export function rateLimitedEvent(
   call: CallFacts,
-  { limit, date }: { limit: string; date: string },
+  { limit, date, count }: { limit: string; date: string; count: number },
 ) {
   const { user, input: { model } } = call;
   const subject = { type: "usage" as const, id: call.id, externalId: user };
-  const data = { limit, date, model, walletUserId: payerOf(call) };
+  const data = { limit, date, model, walletUserId: payerOf(call), count };
   return newEvent("usage.rate.limited", { trigger: userTrigger(user), subject }, data);
 }
 
-/** The event of a call that a limit or a policy refused. */
-export function callBlockedEvent(call: CallFacts, reason: string): NewEvent {
+/** The event of calls that a limit or a policy refused; `call` is the last of them. */
+export function callBlockedEvent(call: CallFacts, { reason, count }: Refused): NewEvent {
   const { id: requestId } = call;
   const walletUserId = payerOf(call);
-  return newEvent("proxy.request.blocked", aboutRequest(call), { requestId, walletUserId, reason });
+  const data = { requestId, walletUserId, reason, count };
+  return newEvent("proxy.request.blocked", aboutRequest(call), data);
 }

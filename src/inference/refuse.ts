@@ -70,7 +70,7 @@ async function refuseConcurrency(
   { reason, error }: ConcurrencyRefusal,
 ): Promise<never> {
   services.deps.metrics.refusals.concurrency.add();
-  await report(services, call, reason, [callBlockedEvent(call, reason)]);
+  await report(services, call, reason, (count) => [callBlockedEvent(call, { reason, count })]);
   throw error;
 }
 
@@ -83,14 +83,16 @@ async function refuseRate(
   const limit = exceededLimit(exceeded)?.limit ?? "requests";
   services.deps.metrics.refusals[limit].add();
   const date = new Date(services.deps.clock.now()).toISOString();
-  const limited = rateLimitedEvent(call, { limit, date });
   const code = "rate_limit_exceeded";
-  if (project.limits.reply === "error") {
-    await report(services, call, code, [limited, callBlockedEvent(call, code)]);
-    throw rateLimitedError(exceeded);
-  }
-  await report(services, call, code, [limited, callPaywalledEvent(call, "rate_limited")]);
-  const url = await linkFor(services, call, "insufficient_funds");
+  const isError = project.limits.reply === "error";
+  await report(services, call, code, (count) => [
+    rateLimitedEvent(call, { limit, date, count }),
+    isError
+      ? callBlockedEvent(call, { reason: code, count })
+      : callPaywalledEvent(call, { reason: "rate_limited", count }),
+  ]);
+  if (isError) throw rateLimitedError(exceeded);
+  const { url } = await linkFor(services, call, "insufficient_funds");
   const message = messageFor(project, "rate_limit", {
     url,
     balance: available,
@@ -107,10 +109,14 @@ async function refuseMoney(
   const { user, ref, caller: { snapshot: { project } } } = call;
   const { code, chat } = refusalReasons[reason];
   services.deps.metrics.refusedMoney.chat[code].add();
-  const url = await linkFor(services, call, reason);
+  const { url, events } = await linkFor(services, call, reason);
   const spent = { trigger: userTrigger(user), requestedAmount: null, available };
   const depleted = reason === "insufficient_funds" && ref ? [balanceDepletedEvent(ref, spent)] : [];
-  await report(services, call, code, [callPaywalledEvent(call, code), ...depleted]);
+  await report(services, call, code, (count) => [
+    callPaywalledEvent(call, { reason: code, count }),
+    ...depleted,
+    ...events,
+  ]);
   const message = messageFor(project, code, {
     url,
     balance: available,
@@ -125,23 +131,19 @@ async function refuseMoney(
   return paywallResponse(call, paywall, [...rateLimits, counted]);
 }
 
-/** Counts a refusal in the owner's summary, with the next write, and emits its events. */
+/** Counts a refusal in the owner's summary, with the next write, and reports it. */
 async function report(
-  { deps, emit }: InferenceDeps,
-  { caller }: InferenceCall,
+  { deps, refusalReports }: InferenceDeps,
+  { caller, user }: InferenceCall,
   reason: string,
-  events: NewEvent[],
+  events: (count: number) => NewEvent[],
 ): Promise<void> {
-  const { id } = caller.snapshot.project;
-  deps.committer.count(countRefusalHourly(id, reason, deps.clock.now()));
-  await emit(id, events);
+  const { id: projectId } = caller.snapshot.project;
+  deps.committer.count(countRefusalHourly(projectId, reason, deps.clock.now()));
+  await refusalReports.report({ projectId, user, reason, events });
 }
 
-function linkFor(
-  services: InferenceDeps,
-  { caller, user }: InferenceCall,
-  reason: RefusalReason,
-): Promise<string> {
+function linkFor(services: InferenceDeps, { caller, user }: InferenceCall, reason: RefusalReason) {
   const { project } = caller.snapshot;
   return services.linkFor(project, user, { reason, trigger: userTrigger(user) });
 }

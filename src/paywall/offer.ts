@@ -1,4 +1,4 @@
-import { newEvent, type Trigger } from "../events/event.ts";
+import { type NewEvent, newEvent, type Trigger } from "../events/event.ts";
 import { type RefusalReason, refusalReasons } from "../base/refusal_reasons.ts";
 import type { Offer } from "../ledger/refusal.ts";
 import type { EmitEvents } from "../projects/commit_with_events.ts";
@@ -8,11 +8,12 @@ import { messageFor } from "./messages.ts";
 
 /** Links and messages for refused users, by the reason of the refusal. */
 export interface Offers {
+  /** The link, and the events that its sender emits. */
   linkFor(
     project: Project,
     user: string,
     refused: { reason: RefusalReason; trigger: Trigger; amount?: string },
-  ): Promise<string>;
+  ): Promise<{ url: string; events: NewEvent[] }>;
   offer: Offer;
 }
 
@@ -25,23 +26,22 @@ export function createOffers(
 ): Offers {
   const linkFor: Offers["linkFor"] = async (project, user, { reason, trigger, amount }) => {
     if (reason !== "authorization_required" && reason !== "daily_cap") {
-      return await links.topUpUrl(project, user, amount);
+      return { url: await links.topUpUrl(project, user, amount), events: [] };
     }
     const { url: approvalUrl, requestId } = await links.createAuthorizationLink(project, user);
-    await emit(project.id, [
-      newEvent("authorization.requested", {
-        trigger,
-        subject: { type: "authorization", id: requestId, externalId: user },
-      }, { externalUserId: user, walletUserId: null, requestId, approvalUrl, mode: project.mode }),
-    ]);
-    return approvalUrl;
+    const requested = newEvent("authorization.requested", {
+      trigger,
+      subject: { type: "authorization", id: requestId, externalId: user },
+    }, { externalUserId: user, walletUserId: null, requestId, approvalUrl, mode: project.mode });
+    return { url: approvalUrl, events: [requested] };
   };
   return {
     linkFor,
     async offer(project, user, refused) {
       const { reason, balance, languages } = refused;
       const { code } = refusalReasons[reason];
-      const url = await linkFor(project, user, refused);
+      const { url, events } = await linkFor(project, user, refused);
+      if (events.length > 0) await emit(project.id, events);
       return { url, message: messageFor(project, code, { url, balance, languages }) };
     },
   };

@@ -1,6 +1,5 @@
-import { badRequest } from "../base/errors.ts";
 import { fromBytes, isObject, type Json, type JsonObject, toBytes } from "../base/json.ts";
-import { parseWith } from "../base/request.ts";
+import { parseWith, unknownParameter } from "../base/request.ts";
 import type { ProjectChanges } from "./admin.ts";
 import { pricingSchema } from "./price_schema.ts";
 import { type Project, settingNames, type UpdateProject, updateProjectSchema } from "./schema.ts";
@@ -25,9 +24,7 @@ export function mergePatch(value: Json | undefined, patch: Json): Json {
  */
 export function changesByPatch(project: Project, patch: JsonObject): ProjectChanges {
   const unknown = Object.keys(patch).find((name) => !settingNames.has(name));
-  if (unknown !== undefined) {
-    throw badRequest(unknown, `Unknown parameter: '${unknown}'.`, "unknown_parameter");
-  }
+  if (unknown !== undefined) throw unknownParameter([unknown]);
   const before = settingsOf(project);
   const merged = Object.entries(patch).map(([name, value]) => {
     // A setting cannot be removed as a whole: null is a value of its own, or refused.

@@ -174,7 +174,7 @@ Deno.test("chat replay: a response is replayed even if its model is no longer se
   const first = await chat(world, {}, keyed);
   const { status } = await world.json(`/v1/admin/projects/${world.projectId}`, {
     method: "PATCH",
-    body: { pricing: { models: { another: { input: "1", output: "1" } } } },
+    body: { pricing: { models: { "test-model": null } } },
     key: adminKey,
   });
   assert.equal(status, 200);

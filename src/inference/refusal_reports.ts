@@ -1,0 +1,85 @@
+import { errorFields } from "../base/errors.ts";
+import type { Deps } from "../deps.ts";
+import type { NewEvent } from "../events/event.ts";
+import type { EmitEvents } from "../projects/commit_with_events.ts";
+import { keyText } from "../store/batch.ts";
+
+/** A refusal of a user, and its events, which say how many refusals they stand for. */
+export interface RefusalReport {
+  projectId: string;
+  user: string;
+  reason: string;
+  events(count: number): NewEvent[];
+}
+
+/**
+ * Emits the events of refusals: of one user and reason, the first at once, and then one a minute
+ * for all that followed. A client that repeats a refused request must not cost a write each time.
+ */
+export interface RefusalReports {
+  report(refusal: RefusalReport): Promise<void>;
+  /** Emits what waits for the end of its minute. */
+  flush(): Promise<void>;
+}
+
+const everyMs = 60_000;
+/** Users and reasons at once. The refusals of further ones are only in the summary. */
+const waitingMax = 10_000;
+
+interface Window {
+  endsAt: number;
+  /** The last refusal since the window began, and how many there were. */
+  last: RefusalReport | null;
+  count: number;
+}
+
+/** Creates the reports of one process. */
+export function createRefusalReports(
+  { clock, log }: Pick<Deps, "clock" | "log">,
+  emit: EmitEvents,
+): RefusalReports {
+  const windows = new Map<string, Window>();
+  let isTicking = false;
+
+  function tick(): void {
+    isTicking = windows.size > 0;
+    if (!isTicking) return;
+    clock.after(everyMs, () => {
+      const now = clock.elapsed();
+      const ended = [...windows].filter(([, { endsAt }]) => endsAt <= now);
+      for (const [name, { last }] of ended) if (!last) windows.delete(name);
+      void emitAll(ended.map(([, window]) => window)).then(tick);
+    });
+  }
+
+  async function emitAll(ended: readonly Window[]): Promise<void> {
+    for (const window of ended) {
+      const { last, count } = window;
+      if (!last) continue;
+      window.last = null;
+      window.count = 0;
+      window.endsAt = clock.elapsed() + everyMs;
+      await emit(last.projectId, last.events(count)).catch((error) =>
+        log("error", "refusals_not_reported", { project: last.projectId, ...errorFields(error) })
+      );
+    }
+  }
+
+  return {
+    async report(refusal) {
+      const { projectId, user, reason, events } = refusal;
+      const name = keyText([projectId, user, reason]);
+      const window = windows.get(name);
+      if (window) {
+        window.last = refusal;
+        window.count++;
+        return;
+      }
+      if (windows.size >= waitingMax) return;
+      windows.set(name, { endsAt: clock.elapsed() + everyMs, last: null, count: 0 });
+      if (!isTicking) tick();
+      await emit(projectId, events(1));
+    },
+    flush: () => emitAll([...windows.values()]),
+  };
+}
