@@ -5,13 +5,14 @@ import { createRateLimiter } from "./inference/rate_limiter.ts";
 import { createModels } from "./upstreams/models.ts";
 import { sweepStoredResponses } from "./inference/idempotency.ts";
 import { inferenceRoutes } from "./inference/routes.ts";
-import { createRefusalReports } from "./inference/refusal_reports.ts";
+import { createRefusalReports, type RefusalReports } from "./inference/refusal_reports.ts";
 import { createRunningCalls, type RunningCalls } from "./inference/running.ts";
 import { createReasoningModels } from "./upstreams/reasoning.ts";
 import { createUpstreams } from "./upstreams/upstreams.ts";
 import { consoleRoutes } from "./console/routes.ts";
 import { createSessions } from "./console/session.ts";
 import { responsesShare } from "./base/limits.ts";
+import { PlaceLimiter } from "./base/place_limiter.ts";
 import { MemoryBudget } from "./base/memory_budget.ts";
 import { errorFields } from "./base/errors.ts";
 import type { Deps } from "./deps.ts";
@@ -68,7 +69,7 @@ import { connectRoutes } from "./wallets/connect_routes.ts";
 import { createPasskeys } from "./wallets/passkeys.ts";
 import { walletRoutes } from "./wallets/routes.tsx";
 import { summaryRoutes } from "./summaries/routes.ts";
-import { createTopUsers } from "./summaries/top_users.ts";
+import { createTopUsers, type TopUsers } from "./summaries/top_users.ts";
 import { createTrim } from "./webhooks/trim.ts";
 import { createMarkerSweep } from "./store/commit.ts";
 
@@ -116,11 +117,9 @@ export async function createApp(outside: Deps): Promise<App> {
   const load: Load = { requests: 0, streams: () => running.streams };
   const sessions = createSessions({ deps, auth, projectCache });
   const shown = { deps, projectCache, prices, admin, recorder, commit, running, sessions };
+  const taken = { deps, holds, prices };
   const routes = routeMap({
-    inference: openInference(
-      { deps, auth, holds, running, linkFor, refusalReports, prices },
-      secrets,
-    ),
+    inference: openInference({ ...taken, auth, running, linkFor, refusalReports }, secrets),
     ledger: ledgerRoutes({ deps, auth, recorder, offer }),
     users: ledgerAdminRoutes({ deps, adminGuard, projectCache, recorder, forget, offer }),
     projects: projectRoutes({ deps, adminGuard, admin, projectCache }),
@@ -141,13 +140,29 @@ export async function createApp(outside: Deps): Promise<App> {
     console: consoleRoutes({ ...shown, ...webhooks }),
   });
   const hono = mount(deps, routes, { load, notFound: createNotFound(deps.config) });
-  const flushCounters = () => topUsers.flush().then(() => deps.committer.flush());
-  const flush = () => refusalReports.flush().then(flushCounters);
-  const more = [{ sweep: flushCounters }, { sweep: catalogueRefresh.load }];
-  const sweep = createSweep(deps, [holdSweep, redelivery, sessions, forget, ...more]);
+  const sweepers = [holdSweep, redelivery, sessions, forget];
+  const upkeep = createUpkeep(deps, { topUsers, refusalReports, catalogueRefresh, sweepers });
+  const probeSecrets = createProbe(deps.kv, secrets);
+  return { fetch: hono.fetch, routes, running, admin, dispatcher, probeSecrets, ...upkeep };
+}
+
+/** What a process does besides handling requests. */
+function createUpkeep(
+  deps: Deps,
+  { topUsers, refusalReports, catalogueRefresh, sweepers }: {
+    topUsers: TopUsers;
+    refusalReports: RefusalReports;
+    catalogueRefresh: ReturnType<typeof createCatalogueRefresh>;
+    sweepers: readonly { sweep(): Promise<void> }[];
+  },
+): Pick<App, "sweep" | "loadCatalogue" | "flush"> {
   const { load: loadCatalogue } = catalogueRefresh;
-  const rest = { sweep, loadCatalogue, probeSecrets: createProbe(deps.kv, secrets), flush };
-  return { fetch: hono.fetch, routes, running, admin, dispatcher, ...rest };
+  const counters = { sweep: () => topUsers.flush().then(() => deps.committer.flush()) };
+  return {
+    sweep: createSweep(deps, [...sweepers, counters, { sweep: loadCatalogue }]),
+    loadCatalogue,
+    flush: () => refusalReports.flush().then(counters.sweep),
+  };
 }
 
 /** Cleans up, one module after the other. */
@@ -203,6 +218,7 @@ function openInference(
     | "rateLimiter"
     | "reasoningModels"
     | "countOneByOne"
+    | "places"
     | "responseMemory"
     | "waiters"
   >,
@@ -222,6 +238,10 @@ function openInference(
     rateLimiter,
     reasoningModels,
     countOneByOne: createCountingQueue(),
+    places: new PlaceLimiter(
+      Math.ceil(deps.config.requestsMax / 2),
+      () => deps.metrics.refusals.overloaded.add(),
+    ),
     responseMemory: new MemoryBudget(deps.config.bodiesBytesMax / responsesShare),
     waiters: new Map(),
   }, models);

@@ -3,7 +3,12 @@ import { BodyBudget } from "./base/body_budget.ts";
 import { ApiError, badRequest, errorFields, overloaded } from "./base/errors.ts";
 import type { Handler, Incoming } from "./base/handler.ts";
 import { createBodyDeadline, limitWaitingBodies } from "./base/deadline.ts";
-import { bodyDeadlineMs, strangersBodyDeadlineMs, strangersShare } from "./base/limits.ts";
+import {
+  anonymousShare,
+  bodyDeadlineMs,
+  strangersBodyDeadlineMs,
+  strangersShare,
+} from "./base/limits.ts";
 import type { HttpMethod } from "./base/endpoint_doc.ts";
 import { createRequestPath, invalidHostPath } from "./base/request_path.ts";
 import { callerRequestId, requireUtf8Query } from "./base/request.ts";
@@ -115,13 +120,15 @@ interface ServedRoute {
   maskPath(path: string): string;
 }
 
-type Begun = Pick<Incoming, "requestId" | "startedAt" | "inTime">;
+type Begun = Pick<Incoming, "requestId" | "startedAt" | "inTime" | "bodies">;
 
 /** Runs handlers. The one place where an error becomes a response, and is logged. */
 function createServe(deps: Deps, load: Load) {
   const { clock, config, metrics, tracing } = deps;
   const refused = () => metrics.refusals.overloaded.add();
-  const bodies = new BodyBudget(config.bodiesBytesMax, refused);
+  const callersBodies = new BodyBudget(config.bodiesBytesMax, refused);
+  // Nobody who is not known yet can use up the memory of callers.
+  const anonymousBodies = new BodyBudget(config.bodiesBytesMax / anonymousShare, refused);
   const callerDeadline = createBodyDeadline(clock, bodyDeadlineMs);
   const anonymousDeadline = limitWaitingBodies(createBodyDeadline(clock, strangersBodyDeadlineMs), {
     most: Math.ceil(config.requestsMax / strangersShare),
@@ -136,7 +143,7 @@ function createServe(deps: Deps, load: Load) {
 
   async function answer(context: Context, begun: Begun, handler: Handler) {
     const { path, raw: request } = context.req;
-    const { requestId, startedAt, inTime } = begun;
+    const { requestId, startedAt, inTime, bodies } = begun;
     return await handler({
       request,
       requestId,
@@ -155,6 +162,7 @@ function createServe(deps: Deps, load: Load) {
     const counted = metrics.requests(route, method);
     const isCounted = !served.probe;
     const inTime = served.anonymousBody ? anonymousDeadline : callerDeadline;
+    const bodies = served.anonymousBody ? anonymousBodies : callersBodies;
     return async (context: Context): Promise<Response> => {
       const { raw: request } = context.req;
       const requestId = callerRequestId(request) ?? deps.id("req");
@@ -172,7 +180,7 @@ function createServe(deps: Deps, load: Load) {
       if (isCounted) load.requests++;
       try {
         if (isCounted) requireCapacity();
-        const response = await answer(context, { requestId, startedAt, inTime }, handler);
+        const response = await answer(context, { requestId, startedAt, inTime, bodies }, handler);
         if (request.method === "HEAD") await measureBody(response);
         log(response.status);
         return response;

@@ -1,4 +1,4 @@
-import type { BodyBudget } from "./body_budget.ts";
+import type { BodyShare } from "./body_budget.ts";
 import { ApiError } from "./errors.ts";
 
 /** Bodies up to this many bytes are read at once, into a buffer allocated before they arrive. */
@@ -9,7 +9,7 @@ interface Reading {
   bytesMax: number;
   tooLarge: () => ApiError;
   /** The budget for bodies that may be large. */
-  bodies?: BodyBudget | undefined;
+  bodies?: BodyShare | undefined;
 }
 
 /**

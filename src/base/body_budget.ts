@@ -1,40 +1,65 @@
 import { overloaded } from "./errors.ts";
+import { chatBodyBytesMax } from "./limits.ts";
+
+/** Reserves memory for a request's body. */
+export interface BodyShare {
+  /**
+   * Opens a request's share. The returned function reserves more bytes. Both throw 503 `overloaded`
+   * when the budget is used up; the function also once the request has ended. `stop` is then
+   * called, since bytes that are still read would no longer be counted.
+   */
+  open(request: Request, stop: () => void): (bytes: number) => void;
+}
 
 /** The share of one request's body. */
 interface Share {
   bytes: number;
+  /** The key that has sent it. */
+  owner: string | null;
   ended: boolean;
   /** Stops reading. */
   stop: () => void;
 }
 
 /** Bounds the memory that large request bodies hold together. */
-export class BodyBudget {
+export class BodyBudget implements BodyShare {
   #bytes = 0;
   readonly #shares = new Map<Request, Share>();
+  /** Bytes by the key that has sent them. */
+  readonly #owned = new Map<string, number>();
   readonly #bytesMax: number;
+  /** The most of one key: half, but any body that is allowed. */
+  readonly #ownedMax: number;
   readonly #refused: () => void;
 
   /** `refused` is called for each body that does not fit. */
   constructor(bytesMax: number, refused: () => void) {
     this.#bytesMax = bytesMax;
+    this.#ownedMax = Math.max(bytesMax / 2, chatBodyBytesMax);
     this.#refused = refused;
   }
 
-  /**
-   * Opens a request's share. The returned function reserves more bytes. Both throw 503 `overloaded`
-   * when the budget is used up; the function also once the request has ended. `stop` is then
-   * called, since bytes that are still read would no longer be counted.
-   */
   open(request: Request, stop: () => void): (bytes: number) => void {
+    return this.#open(request, stop, null);
+  }
+
+  /** The share of one API key, which is at most half of the budget. */
+  shareOf(keyId: string): BodyShare {
+    return { open: (request, stop) => this.#open(request, stop, keyId) };
+  }
+
+  #open(request: Request, stop: () => void, owner: string | null): (bytes: number) => void {
     if (this.#bytes >= this.#bytesMax) this.#refuse();
-    const share = { bytes: 0, ended: false, stop };
+    const share: Share = { bytes: 0, owner, ended: false, stop };
     this.#shares.set(request, share);
     return (bytes) => {
       if (share.ended) throw overloaded();
+      const owned = owner === null ? 0 : this.#owned.get(owner) ?? 0;
       if (this.#bytes + bytes > this.#bytesMax) this.#refuse();
+      if (owner !== null && owned + bytes > this.#ownedMax) this.#refuse();
       this.#bytes += bytes;
       share.bytes += bytes;
+      if (owner !== null) this.#owned.set(owner, owned + bytes);
     };
   }
 
@@ -54,8 +79,16 @@ export class BodyBudget {
       if (!share || share.ended) return;
       share.ended = true;
       this.#bytes -= share.bytes;
+      this.#giveBack(share);
       share.stop();
     };
+  }
+
+  #giveBack({ owner, bytes }: Share): void {
+    if (owner === null) return;
+    const left = (this.#owned.get(owner) ?? 0) - bytes;
+    if (left > 0) this.#owned.set(owner, left);
+    else this.#owned.delete(owner);
   }
 
   #refuse(): never {

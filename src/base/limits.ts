@@ -13,6 +13,8 @@ export const strangersBodyDeadlineMs = 10_000;
  * Such forms may use at most one in this many of the requests that the process handles at once.
  */
 export const strangersShare = 4;
+/** One in this many bytes of the budget for bodies is for those of unknown senders. */
+export const anonymousShare = 16;
 /** Deepest nesting of a JSON body, in levels: far above what any client sends. */
 export const jsonDepthMax = 500;
 /**

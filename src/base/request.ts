@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import type { BodyBudget } from "./body_budget.ts";
+import type { BodyShare } from "./body_budget.ts";
 import { readBytes } from "./body.ts";
 import { ApiError, badRequest } from "./errors.ts";
 import { exactNumbersMax } from "./exact_numbers.ts";
@@ -50,7 +50,7 @@ export function cookieValue(request: Request, name: string): string | null {
 export async function readJsonBody(
   request: Request,
   bytesMax: number,
-  bodies?: BodyBudget,
+  bodies?: BodyShare,
 ): Promise<{ value: JsonObject; bytes: number }> {
   checkType(request);
   return objectIn(await bytesOf(request, bytesMax, bodies), request);
@@ -67,7 +67,7 @@ export async function readJsonBodyIfAny(request: Request, bytesMax: number): Pro
   return objectIn(bytes, request).value;
 }
 
-function bytesOf(request: Request, bytesMax: number, bodies?: BodyBudget): Promise<Uint8Array> {
+function bytesOf(request: Request, bytesMax: number, bodies?: BodyShare): Promise<Uint8Array> {
   const tooLarge = () =>
     new ApiError(413, {
       message: `The body is larger than ${bytesMax} bytes.`,

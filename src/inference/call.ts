@@ -2,6 +2,7 @@ import type { BodyBudget } from "../base/body_budget.ts";
 import { ApiError } from "../base/errors.ts";
 import type { MemoryBudget } from "../base/memory_budget.ts";
 import type { JsonObject } from "../base/json.ts";
+import type { Place, PlaceLimiter } from "../base/place_limiter.ts";
 import { type Amount, fromDecimal } from "../base/money.ts";
 import type { Deps } from "../deps.ts";
 import type { AccountRef } from "../ledger/account.ts";
@@ -44,6 +45,7 @@ export interface InferenceDeps {
   reasoningModels: ReasoningModels;
   refusalReports: RefusalReports;
   rateLimiter: RateLimiter;
+  places: PlaceLimiter;
   countOneByOne: CountingQueue;
   /** The memory for responses. */
   responseMemory: MemoryBudget;
@@ -63,6 +65,8 @@ export interface InferenceCall {
   request: Request;
   /** The budget that the request's body is counted in. */
   bodies: BodyBudget;
+  /** The request's place among those that this process handles. */
+  place: Place;
   /** In milliseconds since 1970. */
   receivedAt: number;
   caller: Caller;

@@ -13,7 +13,7 @@ export interface CallFacts {
   user: string;
   /** Null where no account is known that would pay. */
   ref: AccountRef | null;
-  input: { model: string; stream: boolean };
+  input: { model: string | null; stream: boolean };
 }
 
 /** The end user as the trigger of an event. */

@@ -7,7 +7,7 @@ export async function forward(
   call: AdmittedCall,
   onSend?: UpstreamRequest["onSend"],
 ): Promise<UpstreamResponse> {
-  const { format, input, upstream, quote: { cap }, meter, requestId, request, telemetry } = call;
+  const { format, input, upstream, quote: { cap }, meter, id, request, telemetry } = call;
   return await callUpstream({
     upstream,
     path: format.upstreamPath,
@@ -16,7 +16,7 @@ export async function forward(
     cap,
     countPrompt: (most) => meter.countPrompt(most),
     writeBody: (dialect) => format.writeBody(input, cap, dialect),
-    requestId,
+    id,
     headers: passedHeaders(request),
     signal: call.controller.signal,
     onSend,

@@ -5,7 +5,7 @@ import { readIdempotencyKey, readJsonBody } from "../base/request.ts";
 import { findAccount } from "../ledger/authorization.ts";
 import { countUnpricedHourly } from "../summaries/hourly_counters.ts";
 import type { Caller } from "../projects/auth.ts";
-import { endUser, type PathUser } from "../projects/end_user.ts";
+import { endUser, type PathUser, userBeforeBody } from "../projects/end_user.ts";
 import { modelNotFound, noUpstream } from "../upstreams/errors.ts";
 import { type Admission, admitCall } from "./admit.ts";
 import { failedEnding, type InferenceCall, type InferenceDeps } from "./call.ts";
@@ -18,7 +18,7 @@ import {
 } from "./idempotency.ts";
 import { coverageOf } from "./priced_call.ts";
 import { withRateHeaders } from "./rate_limiter.ts";
-import { refuse } from "./refuse.ts";
+import { refuse, refuseRateError } from "./refuse.ts";
 import { streamResponse } from "./stream_response.ts";
 import { CallTelemetry } from "./telemetry.ts";
 import { completionResponse, wholeResponse } from "./whole_response.ts";
@@ -57,9 +57,47 @@ type StartedCall = Pick<InferenceCall, "id" | "telemetry" | "format"> & {
 };
 
 async function handleCall(services: InferenceDeps, started: StartedCall): Promise<Response> {
+  const { incoming: { request } } = started;
+  const caller = await services.auth.caller(request, "chat");
+  const { key, snapshot: { project } } = caller;
+  const place = services.places.acquire(project.id, key.id);
+  try {
+    await requireWithinRates(services, { ...started, caller });
+    return await readAndRespond(services, { ...started, place }, caller);
+  } finally {
+    place.release();
+  }
+}
+
+/** Throws 429 before the body is read, where the caller is known to be over a rate limit. */
+async function requireWithinRates(
+  services: InferenceDeps,
+  { id, incoming, pathUser, caller }: StartedCall & { caller: Caller },
+): Promise<void> {
+  const { key, snapshot: { project } } = caller;
+  const { key: { requestsPerMinute, tokensPerMinute }, user: ofUser, reply } = project.limits;
+  const isLimited = requestsPerMinute ?? tokensPerMinute ?? ofUser.requestsPerMinute ?? null;
+  if (reply !== "error" || isLimited === null) return;
+  const user = userBeforeBody(caller, incoming.request, pathUser);
+  if (user === null) return;
+  const { rateLimiter } = services;
+  const exceeded = rateLimiter.exceeded(key.id, project.limits.key) ??
+    rateLimiter.exceededByRefusals(
+      { projectId: project.id, user },
+      project.limits.user.requestsPerMinute,
+    );
+  if (exceeded) await refuseRateError(services, { id, user, caller }, exceeded);
+}
+
+async function readAndRespond(
+  services: InferenceDeps,
+  started: StartedCall & Pick<InferenceCall, "place">,
+  authenticated: Caller,
+): Promise<Response> {
   const { incoming: { request, inTime, bodies } } = started;
-  let caller = await services.auth.caller(request, "chat");
-  const body = await inTime(readJsonBody(request, chatBodyBytesMax, bodies));
+  let caller = authenticated;
+  const share = bodies.shareOf(caller.key.id);
+  const body = await inTime(readJsonBody(request, chatBodyBytesMax, share));
   for (let moves = 0; moves < settingsMovesMax; moves++) {
     const read = readCall(services, { ...started, caller, body });
     const previous = await awaitPrevious(services, read);
@@ -112,7 +150,8 @@ type ReadCall = Omit<InferenceCall, "terms" | "upstream" | "reasoning" | "ref" |
 
 function readCall(
   { deps }: InferenceDeps,
-  { id, telemetry, format, incoming, pathUser, caller, body }: StartedCall & {
+  { id, telemetry, format, place, incoming, pathUser, caller, body }: StartedCall & {
+    place: InferenceCall["place"];
     caller: Caller;
     body: Awaited<ReturnType<typeof readJsonBody>>;
   },
@@ -134,6 +173,7 @@ function readCall(
     requestId,
     request,
     bodies,
+    place,
     receivedAt,
     caller,
     user,

@@ -27,11 +27,12 @@ export interface RateLimiter {
     ref: EndUserRef,
     refused: { perMinute: number | null; count: number },
   ): RateLimitState;
+  /** The limits of a key that are used up, or null; takes nothing from them. */
+  exceeded(keyId: string, limits: KeyLimits): RateLimitState | null;
   /** The limits of a user whose refused requests have used up the rate; else null. */
   exceededByRefusals(ref: EndUserRef, perMinute: number | null): RateLimitState | null;
 }
 
-/** A user of a project. */
 /** A user of a project. */
 export interface EndUserRef {
   projectId: string;
@@ -104,6 +105,17 @@ export function createRateLimiter({ elapsed: now }: Pick<Clock, "elapsed">): Rat
           inside = false;
         },
       };
+    },
+    exceeded(keyId, { requestsPerMinute, tokensPerMinute }) {
+      const gate = rateLimiter.get(keyId);
+      if (!gate) return null;
+      const state = (usedUp: number, limit: number | null) =>
+        limit === null ? null : rateState(usedUp, limit, now());
+      const rates = {
+        requests: state(gate.requests, requestsPerMinute),
+        tokens: state(gate.tokens, tokensPerMinute),
+      };
+      return exceededLimit(rates) && rates;
     },
     countRefused(ref, { perMinute, count }) {
       if (perMinute === null) return noLimits;

@@ -80,18 +80,8 @@ async function refuseRate(
   { exceeded, available, rateLimits }: RateRefusal,
 ): Promise<Response> {
   const { project } = call.caller.snapshot;
-  const limit = exceededLimit(exceeded)?.limit ?? "requests";
-  services.deps.metrics.refusals[limit].add();
-  const date = new Date(services.deps.clock.now()).toISOString();
-  const code = "rate_limit_exceeded";
-  const isError = project.limits.reply === "error";
-  await report(services, call, code, (count) => [
-    rateLimitedEvent(call, { limit, date, count }),
-    isError
-      ? callBlockedEvent(call, { reason: code, count })
-      : callPaywalledEvent(call, { reason: "rate_limited", count }),
-  ]);
-  if (isError) throw rateLimitedError(exceeded);
+  if (project.limits.reply === "error") return await refuseRateError(services, call, exceeded);
+  await reportRate(services, call, { exceeded, isError: false });
   const { url } = await linkFor(services, call, "insufficient_funds");
   const message = messageFor(project, "rate_limit", {
     url,
@@ -99,6 +89,37 @@ async function refuseRate(
     languages: languagesOf(call),
   });
   return paywallResponse(call, { reason: "limit_reached", message, url }, rateLimits);
+}
+
+/** A call that is refused, as far as it is known before its body is read. */
+type RefusedCall = Pick<InferenceCall, "id" | "user" | "caller"> & Partial<InferenceCall>;
+
+/** Reports a call beyond a rate limit. Throws 429. */
+export async function refuseRateError(
+  services: InferenceDeps,
+  call: RefusedCall,
+  exceeded: RateLimitState,
+): Promise<never> {
+  await reportRate(services, call, { exceeded, isError: true });
+  throw rateLimitedError(exceeded);
+}
+
+async function reportRate(
+  services: InferenceDeps,
+  { id, user, caller, ref = null, input }: RefusedCall,
+  { exceeded, isError }: { exceeded: RateLimitState; isError: boolean },
+): Promise<void> {
+  const limit = exceededLimit(exceeded)?.limit ?? "requests";
+  services.deps.metrics.refusals[limit].add();
+  const date = new Date(services.deps.clock.now()).toISOString();
+  const code = "rate_limit_exceeded";
+  const facts = { id, user, ref, input: input ?? { model: null, stream: false } };
+  await report(services, { user, caller }, code, (count) => [
+    rateLimitedEvent(facts, { limit, date, count }),
+    isError
+      ? callBlockedEvent(facts, { reason: code, count })
+      : callPaywalledEvent(facts, { reason: "rate_limited", count }),
+  ]);
 }
 
 async function refuseMoney(
@@ -134,7 +155,7 @@ async function refuseMoney(
 /** Counts a refusal in the owner's summary, with the next write, and reports it. */
 async function report(
   { deps, refusalReports }: InferenceDeps,
-  { caller, user }: InferenceCall,
+  { caller, user }: Pick<InferenceCall, "caller" | "user">,
   reason: string,
   events: (count: number) => NewEvent[],
 ): Promise<void> {

@@ -38,9 +38,11 @@ export async function streamResponse(
     const reader = await openStream(services, call);
     const removeStream = services.running.addStream();
     const freeBody = call.bodies.keep(call.request);
+    const freePlace = call.place.keep();
     const stop = () => {
       removeStream();
       freeBody();
+      freePlace();
       stopWatching();
     };
     const stream = new ResponseStream({ services, call, reader, notice, stopWatching: stop });

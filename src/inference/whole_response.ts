@@ -45,12 +45,14 @@ export async function wholeResponse(
     if (complete) return await chargedResponse(services, call, complete);
     isLarge = true;
     const freeBody = call.bodies.keep(call.request);
+    const freePlace = call.place.keep();
     memory.release();
     return largeResponse(services, call, {
       large,
       onEnd() {
         end();
         freeBody();
+        freePlace();
       },
     });
   } finally {

@@ -21,7 +21,7 @@ import {
 import { paidSession, projectIdOfSession } from "./stripe.ts";
 import { type CheckoutSession, readStripeEvent } from "./stripe_events.ts";
 
-const eventBytesMax = 512 * 1024;
+const eventBytesMax = 64 * 1024;
 
 /**
  * `POST /v1/stripe/{projectId}`: Stripe's reports about a project's payments; `POST /v1/stripe`:

@@ -48,6 +48,23 @@ export function endUser(caller: Caller, request: Request, sources: UserSources):
 }
 
 /**
+ * Returns the user whom the key, the header or the path names, before a body is read; null where
+ * none does, or not validly: the body may still name one.
+ */
+export function userBeforeBody(
+  { key, snapshot: { project } }: Caller,
+  request: Request,
+  path: PathUser | undefined,
+): string | null {
+  if (key.user !== null) return key.user;
+  try {
+    return project.userSource === "header" ? fromHeader(request) : namedAnywhere(request, { path });
+  } catch {
+    return null;
+  }
+}
+
+/**
  * Returns how such a request may name its user. Many chat clients can only set a base URL and a
  * key.
  */

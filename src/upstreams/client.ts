@@ -30,7 +30,8 @@ export interface UpstreamCall extends DialectCall {
   path: string;
   /** The request's body as JSON text. */
   writeBody(dialect: Dialect): string;
-  requestId: string;
+  /** Our own id of the call. A caller's could equal another's, and some servers hang then. */
+  id: string;
   /** Headers of our caller that are passed on. */
   headers: Record<string, string>;
   /** Ends the call; its reason is the error that the caller gets. */
@@ -76,7 +77,7 @@ export async function callUpstream(call: UpstreamCall, span: CallSpan): Promise<
 }
 
 async function send(call: UpstreamCall, body: string): Promise<UpstreamResponse> {
-  const { upstream, path, requestId, signal, onSend } = call;
+  const { upstream, path, id, signal, onSend } = call;
   const authorization = upstream.apiKey
     ? { authorization: `Bearer ${upstream.apiKey.reveal()}` }
     : {};
@@ -92,7 +93,7 @@ async function send(call: UpstreamCall, body: string): Promise<UpstreamResponse>
         accept: call.input.stream ? "text/event-stream" : "application/json",
         // Compressed responses inflate without bound, and buffer what should stream.
         "accept-encoding": "identity",
-        "x-request-id": requestId,
+        "x-request-id": id,
       },
       signal,
       onSend,

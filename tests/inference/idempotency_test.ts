@@ -100,7 +100,7 @@ Deno.test("chat replay: so does a repeated request that a wallet pays for", asyn
 });
 
 Deno.test("chat replay: up to eight wait for one response, and a disconnected caller does not count", async () => {
-  using world = await createWorld({ env: { REQUESTS_MAX: "12" } });
+  using world = await createWorld({ env: { REQUESTS_MAX: "24" } });
   await world.deposit("ada", "1");
   const { promise, resolve } = Promise.withResolvers<Response>();
   world.upstream.once(() => promise);

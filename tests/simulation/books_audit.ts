@@ -211,7 +211,7 @@ export class BooksAudit {
   #usage(entry: Entry): void {
     const about = () => JSON.stringify(entry);
     const { usage } = entry;
-    const call = this.#model.calls.get(usage?.requestId ?? "");
+    const call = this.#model.calls.get(entry.id.replace(/^act_/, "req_"));
     if (!usage || !call) return this.#must(false, "a charge is for a call", about);
     this.#must(!this.#charged.has(call.requestId), "a call is charged once", about);
     this.#charged.add(call.requestId);

@@ -1,6 +1,7 @@
 import { isObject, type JsonObject } from "../../base/json.ts";
 import type { ModelRequest } from "../../inference/format.ts";
 import type { Dialect } from "../../upstreams/dialect.ts";
+import { withoutEngineIds } from "../openai/fields.ts";
 import { maxTokensFields } from "./request.ts";
 
 /** The caller's body as JSON, with our output bound and, for a stream, a request for usage. */
@@ -13,5 +14,5 @@ export function writeUpstreamBody(request: ModelRequest, cap: number, dialect: D
     const options = isObject(body.stream_options) ? body.stream_options : {};
     body.stream_options = dialect.requestsUsage ? { ...options, include_usage: true } : undefined;
   }
-  return JSON.stringify(body);
+  return JSON.stringify(withoutEngineIds(body));
 }

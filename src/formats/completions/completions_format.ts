@@ -1,7 +1,7 @@
 import { isObject, type JsonObject } from "../../base/json.ts";
 import type { Format, ModelRequest } from "../../inference/format.ts";
 import type { Dialect } from "../../upstreams/dialect.ts";
-import { requirePricedFields } from "../openai/fields.ts";
+import { requirePricedFields, withoutEngineIds } from "../openai/fields.ts";
 import { OpenAiScanner } from "../openai/response_scanner.ts";
 import { OpenAiAssembler, readChoices } from "../openai/response.ts";
 import { errorOfEvent } from "../openai/stream_error.ts";
@@ -51,5 +51,5 @@ function writeBody({ body, stream }: ModelRequest, cap: number, dialect: Dialect
       ? { ...options, include_usage: true }
       : undefined;
   }
-  return JSON.stringify(written);
+  return JSON.stringify(withoutEngineIds(written));
 }

@@ -48,6 +48,16 @@ const pricedFields = new Map(Object.entries<Costs>({
     ),
 }));
 
+/**
+ * Takes out ids of the upstream's own engine: two requests with the same one disturb each other in
+ * vLLM (`request_id`) and SGLang (`rid`), and callers could name each other's.
+ */
+export function withoutEngineIds(body: Partial<JsonObject>): Partial<JsonObject> {
+  if (body.request_id !== undefined) body.request_id = undefined;
+  if (body.rid !== undefined) body.rid = undefined;
+  return body;
+}
+
 /** Whether a field is there and not null. */
 export function isSet(value: unknown): boolean {
   return value !== undefined && value !== null;
