@@ -60,12 +60,12 @@ function larger(known: ImageSize | null, width: number, height: number): ImageSi
 }
 
 /** Views bytes as numbers. */
-function viewOf(bytes: Uint8Array): DataView {
+export function viewOf(bytes: Uint8Array): DataView {
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
 /** Four characters, which name a format or a chunk; fewer at the end. */
-function tagAt(bytes: Uint8Array, at: number): string {
+export function tagAt(bytes: Uint8Array, at: number): string {
   return String.fromCharCode(...bytes.subarray(at, at + 4));
 }
 

@@ -154,7 +154,7 @@ Deno.test("media: sounds are bounded by their length, documents by their pages",
   assert.equal(mediaTokens(sound, "gemini-2.5-flash"), Math.ceil(seconds * 32) + 1);
   const pdf = base64(tag("%PDF-1.7 /Type /Pages /Count 3 /Type /Page /Type/Page /Type /Page"));
   const file = { type: "file", file: { file_data: `data:application/pdf;base64,${pdf}` } };
-  assert.equal(mediaTokens(file, "gpt-4o"), 15_001);
+  assert.equal(mediaTokens(file, "gpt-4o"), 3 * (765 + 4_000) + 1);
   const text = { type: "document", source: { type: "base64", data: base64(tag("a,b\n1,2\n")) } };
   assert.ok(mediaTokens(text, "claude-sonnet-4-5") < 20);
 });
