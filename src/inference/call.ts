@@ -86,6 +86,8 @@ export interface AdmittedCall extends InferenceCall {
   /** What its price is bounded by. */
   priced: PricedCall;
   quote: CallQuote;
+  /** The prompt has files whose size only the provider knows. */
+  hasUnknownMedia: boolean;
   meter: UsageMeter;
   /** Aborts the upstream's call; the reason is the error that the caller gets. */
   controller: AbortController;
@@ -207,10 +209,11 @@ export function usageBody(
 
 /**
  * What happens to a stream whose client disconnects: `drain` reads it to its end, because hidden
- * reasoning cannot be counted; `estimate` aborts it and charges what was produced.
+ * reasoning and files at addresses cannot be counted; `estimate` aborts it and charges what was
+ * produced.
  */
 export function abortPolicy(call: AdmittedCall): "estimate" | "drain" {
   const { terms, upstream, input } = call;
-  const hides = input.asksReasoning || call.reasoning.isPossible();
+  const hides = input.asksReasoning || call.reasoning.isPossible() || call.hasUnknownMedia;
   return terms.onAbort ?? upstream.onAbort ?? (hides ? "drain" : "estimate");
 }
