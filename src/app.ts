@@ -1,6 +1,6 @@
 import { backupRoutes } from "./backup/routes.ts";
 import type { InferenceDeps } from "./inference/call.ts";
-import { createCountingQueue } from "./inference/prompt_counting.ts";
+import { createCountingBudget, createCountingQueue } from "./inference/prompt_counting.ts";
 import { createRateLimiter } from "./inference/rate_limiter.ts";
 import { createModels } from "./upstreams/models.ts";
 import { sweepStoredResponses } from "./inference/idempotency.ts";
@@ -191,7 +191,12 @@ function openPricing(deps: Deps) {
 function openInference(
   services: Omit<
     InferenceDeps,
-    "findUpstream" | "rateLimiter" | "reasoningModels" | "countOneByOne" | "waiters"
+    | "findUpstream"
+    | "rateLimiter"
+    | "reasoningModels"
+    | "countOneByOne"
+    | "countingBudget"
+    | "waiters"
   >,
   secrets: Secrets,
 ) {
@@ -209,6 +214,7 @@ function openInference(
     rateLimiter,
     reasoningModels,
     countOneByOne: createCountingQueue(),
+    countingBudget: createCountingBudget(deps.clock),
     waiters: new Map(),
   }, models);
 }

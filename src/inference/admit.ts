@@ -77,8 +77,7 @@ async function admitWithPermit(
         continue;
       case "count": {
         const tokens = await countForHold(services, call, { media, most: held.countTo });
-        prompt.atLeast = withTokenizerMargin(tokens);
-        if (tokens <= held.countTo) prompt.counted = prompt.atLeast;
+        takeCount(prompt, tokens, held.countTo);
         continue;
       }
       case "settings_moved":
@@ -110,6 +109,17 @@ async function admitWithPermit(
 function sizeByBytes(input: InferenceCall["input"], media: PromptMedia): PromptSize {
   const { unknown = 0 } = media;
   return { bound: boundByBytes(input, media), counted: null, atLeast: 0, unknown };
+}
+
+/** Without a count, the bound by bytes remains. It is exact, and our own count may exceed it. */
+function takeCount(prompt: PromptSize, tokens: number | null, countTo: number): void {
+  const { bound } = prompt;
+  if (tokens === null) {
+    prompt.counted = bound;
+    return;
+  }
+  prompt.atLeast = Math.min(bound, withTokenizerMargin(tokens));
+  if (Math.min(bound, tokens) <= countTo) prompt.counted = prompt.atLeast;
 }
 
 function rateLimited(

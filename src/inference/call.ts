@@ -25,7 +25,7 @@ import type { FindUpstream, Upstream } from "../upstreams/upstreams.ts";
 import type { CallEnding } from "./events.ts";
 import type { Format, ModelRequest, ResponseHead } from "./format.ts";
 import type { IdempotencyMark, PreviousCall } from "./idempotency.ts";
-import type { CountingQueue } from "./prompt_counting.ts";
+import type { CountingBudget, CountingQueue } from "./prompt_counting.ts";
 import type { CallQuote } from "./quote.ts";
 import type { Permit, RateLimiter } from "./rate_limiter.ts";
 import type { RunningCalls } from "./running.ts";
@@ -44,6 +44,7 @@ export interface InferenceDeps {
   emit: EmitEvents;
   rateLimiter: RateLimiter;
   countOneByOne: CountingQueue;
+  countingBudget: CountingBudget;
   /** Requests that wait for the response under their idempotency key: how many, by the key. */
   waiters: Map<string, number>;
   /** Returns the link that a refused user gets. */

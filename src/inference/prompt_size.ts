@@ -56,6 +56,55 @@ export function boundByBytes(request: ModelRequest, media: PromptMedia): number 
   return Math.max(0, request.bytes - media.chars) + media.tokens;
 }
 
+/** Characters that are searched before other requests may run. */
+const searchedAtOnce = 64 * 1024;
+/** No token is longer, in bytes. */
+const tokenBytesMax = 128;
+
+/**
+ * A lower bound on the tokens of texts, in place of counting them: no token joins two words that
+ * begin with a letter or digit of ASCII after a space. Stops once there are more than `most`, and
+ * yields to other requests. Returns also the characters that were searched.
+ */
+export async function leastTokens(
+  texts: Iterable<string>,
+  { slice, most, onYield }: {
+    slice: TimeSlice;
+    most: number;
+    /** Called after other requests have run; may throw, which ends the search. */
+    onYield?: () => void;
+  },
+): Promise<{ tokens: number; chars: number }> {
+  let [tokens, chars] = [0, 0];
+  for (const text of texts) {
+    const byLength = Math.floor(text.length / tokenBytesMax);
+    let words = 0;
+    let afterSpace = true;
+    for (let from = 0; from < text.length; from += searchedAtOnce) {
+      if (tokens + Math.max(words, byLength) > most) break;
+      if (slice.expired) {
+        await slice.yield();
+        onYield?.();
+      }
+      const end = Math.min(text.length, from + searchedAtOnce);
+      for (let at = from; at < end; at++) {
+        const code = text.charCodeAt(at);
+        if (afterSpace && isLetterOrDigit(code)) words++;
+        afterSpace = code <= 32;
+      }
+      chars += end - from;
+    }
+    tokens += Math.max(words, byLength);
+    if (tokens > most) break;
+  }
+  return { tokens, chars };
+}
+
+function isLetterOrDigit(code: number): boolean {
+  const small = code | 0x20;
+  return (small >= 0x61 && small <= 0x7a) || (code >= 0x30 && code <= 0x39);
+}
+
 /** A longer body yields once before it is counted, in bytes. */
 const countedAtOnceMax = 16 * 1024;
 
