@@ -5,7 +5,7 @@ export interface ImageSize {
 }
 
 /** A size usually stands in the first bytes, but large profiles and previews may come before it. */
-const readsBytes = [64 * 1024, 4 * 1024 * 1024];
+const readsBytes = [4 * 1024, 64 * 1024, 4 * 1024 * 1024];
 
 /**
  * The first bytes of base64 data, up to `most`; empty where it is none. An incomplete group at the

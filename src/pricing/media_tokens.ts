@@ -32,22 +32,29 @@ export function mediaTokens(
   return Math.min(contextWindow, Math.ceil(boundOf(media, model, pdfWork)));
 }
 
+/** The type of a part that stands for the sound of an earlier response, by its id. */
+export const earlierSoundType = "earlier_audio";
+/** No model that speaks has a longer response. */
+const earlierSoundTokens = 32_768;
+
 /** Whether the content is in the part, or is an image: the size of other content is unknown. */
 export function hasKnownSize(part: JsonObject): boolean {
   return isSized(readMedia(part, kindOf(part)));
 }
 
-function isSized({ kind, payloads, isElsewhere, nested, hasText }: Media): boolean {
+function isSized(media: Media): boolean {
+  const { kind, payloads, isElsewhere, nested, hasText } = media;
   if (!nested.every(isSized) || payloads.some((one) => contentOf(one, kind) === "archive")) {
     return false;
   }
+  if (media.isEarlierSound) return true;
   if (kind === null || kind === "image") return kind === "image" || !isElsewhere;
   return !isElsewhere && (payloads.length > 0 || nested.length > 0 || hasText);
 }
 
 function boundOf(media: Media, model: string, pdfWork: PdfWork): number {
   const { kind, payloads, isElsewhere, nested, detail } = media;
-  let tokens = media.textBytes;
+  let tokens = media.textBytes + (media.isEarlierSound ? earlierSoundTokens : 0);
   for (const one of nested) tokens += boundOf(one, model, pdfWork);
   for (const payload of payloads) tokens += payloadTokens(payload, media, { model, pdfWork });
   if (kind === "image" && (isElsewhere || payloads.length === 0)) {
@@ -68,6 +75,7 @@ interface Payload {
 interface Media {
   kind: MediaKind | null;
   payloads: Payload[];
+  isEarlierSound: boolean;
   /** Content is at an address, or has an id. */
   isElsewhere: boolean;
   /** Parts inside this one. */
@@ -95,9 +103,10 @@ function kindOf({ type }: JsonObject): MediaKind | null {
 
 const dataMembers = new Set(["data", "file_data"]);
 const addressMembers = new Set(
-  "url uri file_url file_uri image_url video_url audio_url file_id image file audio video".split(
-    " ",
-  ),
+  "url uri fileUri file_url file_uri image_url video_url audio_url file_id image file audio video"
+    .split(
+      " ",
+    ),
 );
 /** Members that no model reads, if they are not longer than usual. */
 const silentMembers = new Set(
@@ -110,7 +119,14 @@ const silentCharsMax = 256;
 /** Reads a part in OpenAI's, Anthropic's or Gemini's form. */
 function readMedia(part: JsonObject, kind: MediaKind | null): Media {
   const media: Media = {
-    ...{ kind, payloads: [], isElsewhere: false, nested: [], textBytes: 0 },
+    ...{
+      kind,
+      isEarlierSound: part.type === earlierSoundType,
+      payloads: [],
+      isElsewhere: false,
+      nested: [],
+      textBytes: 0,
+    },
     ...{ hasText: false, detail: null, format: "", framesPerSecond: 1 },
   };
   readMembers(part, media);
@@ -150,8 +166,11 @@ function readString(text: string, { name, from, media }: Place): void {
   if (/resolution|^level$/.test(name) && /ultra/i.test(text)) media.detail = "ultra_high";
   const isUri = /^\s*data:/i.test(text.slice(0, 64));
   const isData = dataMembers.has(name) || (isUri && addressMembers.has(name));
+  const hasType = isData && (from.mime_type ?? from.mimeType ?? from.media_type) !== undefined;
   const isContent = isData || addressMembers.has(name);
-  if (!isContent || (media.kind === null && !isUri && !/^\s*\w+:|^file/.test(text))) {
+  // What a part of an unknown type calls a file may be a text.
+  const isText = media.kind === null && !isUri && !hasType && !/^\s*\w+:|^file/.test(text);
+  if (!isContent || isText) {
     if (!silentMembers.has(name) || text.length > silentCharsMax) {
       media.textBytes += utf8Length(text);
       media.hasText ||= name === "text" || name === "content";
@@ -173,7 +192,7 @@ function payloadOf(text: string, from: JsonObject): Payload | null {
     const isBase64 = /;\s*base64\s*$/.test(header);
     return { mimeType: header.trim(), data: text.slice(comma + 1), isBase64 };
   }
-  const stated = from.media_type ?? from.mime_type;
+  const stated = from.media_type ?? from.mime_type ?? from.mimeType;
   const mimeType = typeof stated === "string" ? stated.toLowerCase() : "";
   if (from.type === "text") return { mimeType, data: text, isBase64: false };
   if (!/^[\w+/=\s-]*$/.test(text.slice(0, 256))) return null;
@@ -249,7 +268,7 @@ function pdfTokens(base64: string, model: string, work: PdfWork): number {
   const isGemini = name.startsWith("gemini");
   const image = isGemini
     ? (modelVersion(name)?.major ?? Infinity) < 3 ? 1_000 : 2_000
-    : imageTokens(model, { size: pageSize, detail: "high" });
+    : imageTokens(model, { size: pageSize, detail: "original" });
   if (!read) return Math.max(bytes * unreadGrowth, image + pageTextTokens);
   const text = isGemini ? 0 : Math.max(read.pages * pageTextTokens, read.textBytes);
   return Math.max(read.pages * image + text, bytes / bytesPerTokenMax);

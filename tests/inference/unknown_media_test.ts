@@ -88,6 +88,14 @@ Deno.test("files of unknown size: an image at an address is held at the most of 
   assert.ok(held > 0.001445 && held < 0.0019, `${held}`);
 });
 
+Deno.test("files of unknown size: the sound of an earlier response, by its id, has a bound", async () => {
+  using world = await worldWith("1");
+  const earlier = { role: "assistant", content: null, audio: { id: "audio_1" } };
+  const messages = [{ role: "user", content: "Hi" }, earlier, { role: "user", content: "And?" }];
+  const { held } = await heldFor(world, { model: "my-model", messages, max_tokens: 100 });
+  assert.ok(held > 0.032768 && held < 0.0334, `${held}`);
+});
+
 Deno.test("files of unknown size: a stream whose client disconnects is read to its end", async () => {
   using world = await worldWith("1");
   const fed = fedStream();

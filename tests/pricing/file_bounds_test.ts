@@ -270,6 +270,8 @@ Deno.test("file bounds: content is what it is, not what the part calls it", () =
     [file(png, "application/octet-stream"), 1_568],
     [url(paper, "application/pdf"), 20 * 1_568],
     [url(paper, "image/png"), 20 * 1_568],
+    [{ inline_data: { mime_type: "image/png", data: base64(png) } }, 1_568],
+    [{ inlineData: { mimeType: "application/pdf", data: paper.toBase64() } }, 20 * 1_568],
     [
       { type: "tool_result", content: [{ type: "image", source }, { type: "image", source }] },
       3_136,
@@ -294,6 +296,7 @@ const elsewhere: JsonObject[] = [
   { type: "video_url", video_url: { url: "https://files.example/a.mp4" } },
   { type: "video", video: ["https://files.example/1.jpg"] },
   { type: "tool_result", content: [{ type: "document", source: { type: "file", file_id: "f" } }] },
+  { fileData: { fileUri: "gs://bucket/a.pdf", mimeType: "application/pdf" } },
   file(Uint8Array.from([...tag("PK\x03\x04"), ...new Array(50).fill(0)]), "application/zip"),
 ];
 for (const part of elsewhere) {
