@@ -22,7 +22,9 @@ export function soundSeconds(base64: string, format: string): number {
   const tag = tagAt(start, 0);
   if (["RIFF", "RF64", "BW64"].includes(tag)) return bytes / wavBytesPerSecond(start);
   const isMp3 = tag.startsWith("ID3") || frameAt(start, 0) !== null;
-  if (isMp3) return mp3Seconds(firstBytes(base64, bytes));
+  const whole = isMp3 ? firstBytes(base64, bytes) : start;
+  // Some decoders skip what is no base64.
+  if (isMp3 && whole.length > 0) return mp3Seconds(whole);
   const isRaw = format.startsWith("pcm") || format.startsWith("g711");
   return bytes / (isRaw ? rawBytesPerSecond : slowestBytesPerSecond);
 }

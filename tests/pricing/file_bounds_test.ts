@@ -235,6 +235,16 @@ Deno.test("file bounds: a tag that covers the whole of an MP3 file hides nothing
   assert.ok(bound >= 2_000 * mp3FrameSeconds * 32, `${bound}`);
 });
 
+Deno.test("file bounds: a character that is no base64 does not hide what follows", () => {
+  const data = mp3(new Array(2_000).fill(5)).toBase64();
+  const broken = `${data.slice(0, 200_000)}*${data.slice(200_000)}`;
+  const part = { type: "input_audio", input_audio: { data: broken, format: "mp3" } };
+  assert.ok(mediaTokens(part, "gemini-2.5-flash") >= 2_000 * mp3FrameSeconds * 32);
+  const paper = file(pdf({ pages: 30, inStreams: true }));
+  paper.file.file_data = paper.file.file_data.replace(/.{100}$/, "*$&");
+  assert.ok(mediaTokens(paper, "gpt-4o") >= 5_000);
+});
+
 Deno.test("file bounds: other sounds count by their bytes, as slow as speech is stored", () => {
   const bytes = new Uint8Array(65_000).fill(9);
   // 100 seconds of AMR.
