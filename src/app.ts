@@ -1,6 +1,6 @@
 import { backupRoutes } from "./backup/routes.ts";
 import type { InferenceDeps } from "./inference/call.ts";
-import { createCountingQueue } from "./inference/prompt_counting.ts";
+import { createCountingBudget, createCountingQueue } from "./inference/prompt_counting.ts";
 import { createRateLimiter } from "./inference/rate_limiter.ts";
 import { createModels } from "./upstreams/models.ts";
 import { sweepStoredResponses } from "./inference/idempotency.ts";
@@ -220,6 +220,7 @@ function openInference(
     | "countOneByOne"
     | "places"
     | "responseMemory"
+    | "countingBudget"
     | "waiters"
   >,
   secrets: Secrets,
@@ -243,6 +244,7 @@ function openInference(
       () => deps.metrics.refusals.overloaded.add(),
     ),
     responseMemory: new MemoryBudget(deps.config.bodiesBytesMax / responsesShare),
+    countingBudget: createCountingBudget(deps.clock),
     waiters: new Map(),
   }, models);
 }

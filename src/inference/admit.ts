@@ -63,9 +63,9 @@ async function admitWithPermit(
   permit: Permit,
 ): Promise<Admission> {
   const { format, input, ref, caller: { snapshot: { project } } } = call;
-  const media = boundMedia(format, input, call.terms.mediaTokens);
+  const media = boundMedia(format, input, call.terms);
   const priced = pricedCall(input, call.terms, { hasMedia: media.tokens > 0 });
-  const prompt: PromptSize = { bound: boundByBytes(input, media), counted: null, atLeast: 0 };
+  const prompt = sizeByBytes(input, media);
   for (let previous = call.previous;; previous = await awaitPrevious(services, call)) {
     if (previous?.stored) return { kind: "replayed", stored: previous.stored };
     requireActive(project);
@@ -77,8 +77,7 @@ async function admitWithPermit(
         continue;
       case "count": {
         const tokens = await countForHold(services, call, { media, most: held.countTo });
-        prompt.atLeast = withTokenizerMargin(tokens);
-        if (tokens <= held.countTo) prompt.counted = prompt.atLeast;
+        takeCount(prompt, tokens, held.countTo);
         continue;
       }
       case "settings_moved":
@@ -105,6 +104,22 @@ async function admitWithPermit(
       }
     }
   }
+}
+
+function sizeByBytes(input: InferenceCall["input"], media: PromptMedia): PromptSize {
+  const { unknown = 0 } = media;
+  return { bound: boundByBytes(input, media), counted: null, atLeast: 0, unknown };
+}
+
+/** Without a count, the bound by bytes remains. It is exact, and our own count may exceed it. */
+function takeCount(prompt: PromptSize, tokens: number | null, countTo: number): void {
+  const { bound } = prompt;
+  if (tokens === null) {
+    prompt.counted = bound;
+    return;
+  }
+  prompt.atLeast = Math.min(bound, withTokenizerMargin(tokens));
+  if (Math.min(bound, tokens) <= countTo) prompt.counted = prompt.atLeast;
 }
 
 function rateLimited(
@@ -158,11 +173,13 @@ function admit(
   call: InferenceCall & Pick<AdmittedCall, "ref" | "permit" | "rateLimits" | "priced">,
   { quote, media, prompt }: { quote: CallQuote; media: PromptMedia; prompt: PromptSize },
 ): AdmittedCall {
+  const unknown = media.unknown ?? 0;
   const meter = new UsageMeter({
     choices: call.input.choices,
-    plausible: plausibleUsage(prompt.bound, quote.cap * call.input.choices),
+    plausible: plausibleUsage(prompt.bound + unknown, quote.cap * call.input.choices),
     countInput: (most) => countInput(services, call, media, most),
     clock: services.deps.clock,
   });
-  return { ...call, quote, meter, controller: new AbortController() };
+  const hasUnknownMedia = unknown > 0;
+  return { ...call, quote, meter, hasUnknownMedia, controller: new AbortController() };
 }

@@ -26,7 +26,7 @@ import type { FindUpstream, Upstream } from "../upstreams/upstreams.ts";
 import type { CallEnding } from "./events.ts";
 import type { Format, ModelRequest, ResponseHead } from "./format.ts";
 import type { IdempotencyMark, PreviousCall } from "./idempotency.ts";
-import type { CountingQueue } from "./prompt_counting.ts";
+import type { CountingBudget, CountingQueue } from "./prompt_counting.ts";
 import type { CallQuote } from "./quote.ts";
 import type { Permit, RateLimiter } from "./rate_limiter.ts";
 import type { RefusalReports } from "./refusal_reports.ts";
@@ -49,6 +49,7 @@ export interface InferenceDeps {
   countOneByOne: CountingQueue;
   /** The memory for responses. */
   responseMemory: MemoryBudget;
+  countingBudget: CountingBudget;
   /** Requests that wait for the response under their idempotency key: how many, by the key. */
   waiters: Map<string, number>;
   /** Returns the link that a refused user gets, and its events. */
@@ -93,6 +94,8 @@ export interface AdmittedCall extends InferenceCall {
   /** What its price is bounded by. */
   priced: PricedCall;
   quote: CallQuote;
+  /** The prompt has files whose size only the provider knows. */
+  hasUnknownMedia: boolean;
   meter: UsageMeter;
   /** Aborts the upstream's call; the reason is the error that the caller gets. */
   controller: AbortController;
@@ -214,10 +217,11 @@ export function usageBody(
 
 /**
  * What happens to a stream whose client disconnects: `drain` reads it to its end, because hidden
- * reasoning cannot be counted; `estimate` aborts it and charges what was produced.
+ * reasoning and files at addresses cannot be counted; `estimate` aborts it and charges what was
+ * produced.
  */
 export function abortPolicy(call: AdmittedCall): "estimate" | "drain" {
   const { terms, upstream, input } = call;
-  const hides = input.asksReasoning || call.reasoning.isPossible();
+  const hides = input.asksReasoning || call.reasoning.isPossible() || call.hasUnknownMedia;
   return terms.onAbort ?? upstream.onAbort ?? (hides ? "drain" : "estimate");
 }

@@ -1,29 +1,50 @@
 import type { TimeSlice } from "../base/time_slice.ts";
-import { mediaTokens } from "../pricing/media_tokens.ts";
+import { contextWindowDefault, hasKnownSize, mediaTokens } from "../pricing/media_tokens.ts";
+import { createPdfWork } from "../pricing/pdf_size.ts";
+import type { ModelTerms } from "../pricing/terms.ts";
 import { type CountTokens, sliceAt } from "../pricing/tokenizer.ts";
 import type { Format, ModelRequest } from "./format.ts";
 
-/** What a prompt contains besides text: its characters, and a bound on its tokens. */
+/** What a prompt contains besides text. */
 export interface PromptMedia {
   chars: number;
+  /** A bound on the tokens of what has a known size, and the usual tokens of the rest. */
   tokens: number;
+  /** Tokens that content of unknown size may have beyond the usual. */
+  unknown?: number;
 }
 
 /**
- * Bounds the tokens of images, sounds and files: by the model's own `bounds`, the maximum for each
- * type of part, else by what providers publish.
+ * What a file at an address usually has at least, in tokens. A balance must pay for this much, and
+ * it is charged where no usage is reported.
+ */
+const usualFileTokens = 16_000;
+
+/**
+ * Bounds the tokens of images, sounds and files: by the model's own `mediaTokens`, the maximum for
+ * each type of part, else by what providers publish. Content of unknown size can fill the context
+ * window, but only once, since no prompt is larger.
  */
 export function boundMedia(
   format: Format,
   request: ModelRequest,
-  bounds: Record<string, number>,
+  terms: Pick<ModelTerms, "mediaTokens" | "contextWindow">,
 ): PromptMedia {
-  const media = { chars: 0, tokens: 0 };
+  const media = { chars: 0, tokens: 0, unknown: 0 };
+  const contextWindow = terms.contextWindow ?? contextWindowDefault;
+  const context = { contextWindow, pdfWork: createPdfWork() };
+  let filled = 0;
   for (const { type, value, chars } of format.mediaParts(request)) {
-    const own = Object.hasOwn(bounds, type) ? bounds[type] : undefined;
+    const own = Object.hasOwn(terms.mediaTokens, type) ? terms.mediaTokens[type] : undefined;
     media.chars += chars;
-    media.tokens += own ?? mediaTokens(value, request.model);
+    if (own === undefined && !hasKnownSize(value)) {
+      filled += usualFileTokens;
+      media.unknown = Math.max(0, contextWindow - filled);
+    } else {
+      media.tokens += own ?? mediaTokens(value, request.model, context);
+    }
   }
+  media.tokens += Math.min(filled, contextWindow);
   return media;
 }
 
@@ -33,6 +54,55 @@ export function boundMedia(
  */
 export function boundByBytes(request: ModelRequest, media: PromptMedia): number {
   return Math.max(0, request.bytes - media.chars) + media.tokens;
+}
+
+/** Characters that are searched before other requests may run. */
+const searchedAtOnce = 64 * 1024;
+/** No token is longer, in bytes. */
+const tokenBytesMax = 128;
+
+/**
+ * A lower bound on the tokens of texts, in place of counting them: no token joins two words that
+ * begin with a letter or digit of ASCII after a space. Stops once there are more than `most`, and
+ * yields to other requests. Returns also the characters that were searched.
+ */
+export async function leastTokens(
+  texts: Iterable<string>,
+  { slice, most, onYield }: {
+    slice: TimeSlice;
+    most: number;
+    /** Called after other requests have run; may throw, which ends the search. */
+    onYield?: () => void;
+  },
+): Promise<{ tokens: number; chars: number }> {
+  let [tokens, chars] = [0, 0];
+  for (const text of texts) {
+    const byLength = Math.floor(text.length / tokenBytesMax);
+    let words = 0;
+    let afterSpace = true;
+    for (let from = 0; from < text.length; from += searchedAtOnce) {
+      if (tokens + Math.max(words, byLength) > most) break;
+      if (slice.expired) {
+        await slice.yield();
+        onYield?.();
+      }
+      const end = Math.min(text.length, from + searchedAtOnce);
+      for (let at = from; at < end; at++) {
+        const code = text.charCodeAt(at);
+        if (afterSpace && isLetterOrDigit(code)) words++;
+        afterSpace = code <= 32;
+      }
+      chars += end - from;
+    }
+    tokens += Math.max(words, byLength);
+    if (tokens > most) break;
+  }
+  return { tokens, chars };
+}
+
+function isLetterOrDigit(code: number): boolean {
+  const small = code | 0x20;
+  return (small >= 0x61 && small <= 0x7a) || (code >= 0x30 && code <= 0x39);
 }
 
 /** A longer body yields once before it is counted, in bytes. */

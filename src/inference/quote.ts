@@ -27,6 +27,11 @@ export interface PromptSize {
   counted: number | null;
   /** A lower bound, where counting stopped because the prompt could not be paid. */
   atLeast: number;
+  /**
+   * Tokens that content of unknown size may have besides. They are held as far as there is money,
+   * and are never a reason to refuse a call.
+   */
+  unknown?: number;
 }
 
 /** A response of this length is worth starting now, rather than waiting for holds to end. */
@@ -50,8 +55,8 @@ function minimumTokens(request: ModelRequest, terms: ModelTerms, reasons: boolea
 
 /**
  * What a call holds of `available`: the prompt's bound, the output cap for every choice and the
- * request fee. `countTo` asks for the prompt to be counted first; null means that too little is
- * left.
+ * request fee. Files of unknown size may take all of it. `countTo` asks for the prompt to be
+ * counted first; null means that too little is left.
  */
 export function quoteCall(
   request: ModelRequest,
@@ -70,15 +75,22 @@ export function quoteCall(
     affordableOutput(priced, { spendable, input: tokens, choices: request.choices });
   const inputFor = (spendable: Amount) =>
     affordableInput(priced, { spendable, output: minimum, choices: request.choices });
-  const holdFor = (cap: number) => costBound(priced, { input, output: cap * request.choices });
+  const most = input + (prompt.unknown ?? 0);
+  const costOf = (cap: number) => costBound(priced, { input: most, output: cap * request.choices });
+  const holdFor = (cap: number, available: Amount) => {
+    const cost = costOf(cap);
+    return cost < available || most === input ? cost : available;
+  };
   return ({ available, balanceOnly, withoutOwnHolds, balance }) => {
     const affordable = capFor(available);
     if (affordable >= wanted) {
+      const amount = holdFor(wanted, available);
+      const isShort = amount < costOf(wanted);
       return {
-        amount: holdFor(wanted),
+        amount,
         cap: wanted,
         cappedByBalance: false,
-        reducedByHolds: false,
+        reducedByHolds: isShort && available < withoutOwnHolds,
         balance,
       };
     }
@@ -93,7 +105,7 @@ export function quoteCall(
     const reducedByHolds = affordable < best;
     const cappedByBalance = capFor(balanceOnly) < wanted;
     return {
-      amount: holdFor(affordable),
+      amount: holdFor(affordable, available),
       cap: affordable,
       cappedByBalance,
       reducedByHolds,

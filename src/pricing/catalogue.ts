@@ -1,4 +1,9 @@
-import { findProvider, type MatchLogic, type Provider } from "@pydantic/genai-prices";
+import {
+  findProvider,
+  type MatchLogic,
+  type ModelInfo,
+  type Provider,
+} from "@pydantic/genai-prices";
 import type { ListPrice } from "../projects/price_schema.ts";
 import { priceOn } from "./catalogue_entry.ts";
 
@@ -23,6 +28,8 @@ export interface Catalogue {
   find(provider: string | null, model: string, at: number): ListPrice | null;
   /** The list price of a model at this very provider. */
   findOf(provider: string, model: string, at: number): ListPrice | null;
+  /** The context window of a model, in tokens; null where the package does not state it. */
+  contextWindow(provider: string | null, model: string): number | null;
   /** Puts refreshed prices, by provider, in front of the package's. */
   replace(prices: ReadonlyMap<string, ProviderPrices>, date: string): void;
 }
@@ -58,6 +65,13 @@ export function createCatalogue(): Catalogue {
       return null;
     },
     findOf: findAt,
+    contextWindow(provider, model) {
+      for (const one of providersFor(provider, model)) {
+        const window = packageModel(one, model)?.context_window;
+        if (window !== undefined) return window;
+      }
+      return null;
+    },
     replace(prices, day) {
       refreshed = prices;
       date = day;
@@ -82,10 +96,14 @@ function packageProvider(id: string): Provider | null {
   return orNull(() => findProvider({ providerId: id }));
 }
 
-function packagePrice(provider: string, model: string, at: number): ListPrice | null {
+function packageModel(provider: string, model: string): ModelInfo | null {
   const models = packageProvider(provider)?.models ?? [];
-  const info = models.find(({ id }) => id === model) ??
-    models.find((info) => isExactly(info.match, model));
+  return models.find(({ id }) => id === model) ??
+    models.find((info) => isExactly(info.match, model)) ?? null;
+}
+
+function packagePrice(provider: string, model: string, at: number): ListPrice | null {
+  const info = packageModel(provider, model);
   return info ? priceOn({ ...info, id: model }, at) : null;
 }
 

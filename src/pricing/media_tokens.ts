@@ -1,119 +1,275 @@
 import { isObject, type Json, type JsonObject } from "../base/json.ts";
 import { utf8Length } from "../base/utf8.ts";
-import { firstBytes, imageSize } from "./image_size.ts";
+import { firstBytes, imageSize, tagAt } from "./image_size.ts";
 import { imageTokens } from "./image_tokens.ts";
+import { bytesOfBase64, filmSeconds, soundSeconds } from "./media_length.ts";
+import { bareModelName, modelVersion } from "./model_family.ts";
+import { createPdfWork, type PdfWork, readPdf } from "./pdf_size.ts";
 
-/** Where the length of sounds, documents and films is not known. */
-const unknownLengthTokens = 200_000;
-const contextTokensMax = 1_000_000;
+/** The context window of a model, in tokens, where it is not known. */
+export const contextWindowDefault = 1_048_576;
+
+/** What bounds depend on besides a part and its model. */
+export interface MediaContext {
+  /** The model's context window, in tokens: no prompt is larger. */
+  contextWindow: number;
+  /** Shared by the parts of one request. */
+  pdfWork: PdfWork;
+}
 
 /**
  * A bound on the prompt tokens of a content part that is not text: by arithmetic that providers
- * publish, from the headers of its data; of an address or an id, the most that is usual.
+ * publish, from the headers of its data. An image at an address or with an id has the most of any
+ * image; other content there may fill the context window.
  */
-export function mediaTokens(part: JsonObject, model: string): number {
-  const { kind, data, url, detail } = readMedia(part);
-  switch (kind) {
-    case "image":
-      return imageTokens(model, { size: data === null ? null : imageSize(data), detail });
-    case "audio":
-      return data === null ? unknownLengthTokens : audioTokens(data, formatOf(part), model);
-    case "document":
-      return data === null ? unknownLengthTokens : documentTokens(data, model);
-    case "video":
-      return data === null
-        ? contextTokensMax
-        : atMost(contextTokensMax, (bytesOf(data) / videoBytesPerSecond) * videoTokensPerSecond);
-    default:
-      return url === null ? utf8Length(JSON.stringify(part)) : unknownLengthTokens;
+export function mediaTokens(
+  part: JsonObject,
+  model: string,
+  { contextWindow = contextWindowDefault, pdfWork = createPdfWork() }: Partial<MediaContext> = {},
+): number {
+  const media = readMedia(part, kindOf(part));
+  if (!isSized(media)) return contextWindow;
+  return Math.min(contextWindow, Math.ceil(boundOf(media, model, pdfWork)));
+}
+
+/** The type of a part that stands for the sound of an earlier response, by its id. */
+export const earlierSoundType = "earlier_audio";
+/** No model that speaks has a longer response. */
+const earlierSoundTokens = 32_768;
+
+/** Whether the content is in the part, or is an image: the size of other content is unknown. */
+export function hasKnownSize(part: JsonObject): boolean {
+  return isSized(readMedia(part, kindOf(part)));
+}
+
+function isSized(media: Media): boolean {
+  const { kind, payloads, isElsewhere, nested, hasText } = media;
+  if (!nested.every(isSized) || payloads.some((one) => contentOf(one, kind) === "archive")) {
+    return false;
   }
+  if (media.isEarlierSound) return true;
+  if (kind === null || kind === "image") return kind === "image" || !isElsewhere;
+  return !isElsewhere && (payloads.length > 0 || nested.length > 0 || hasText);
+}
+
+function boundOf(media: Media, model: string, pdfWork: PdfWork): number {
+  const { kind, payloads, isElsewhere, nested, detail } = media;
+  let tokens = media.textBytes + (media.isEarlierSound ? earlierSoundTokens : 0);
+  for (const one of nested) tokens += boundOf(one, model, pdfWork);
+  for (const payload of payloads) tokens += payloadTokens(payload, media, { model, pdfWork });
+  if (kind === "image" && (isElsewhere || payloads.length === 0)) {
+    tokens += imageTokens(model, { size: null, detail });
+  }
+  return tokens;
+}
+
+type MediaKind = "image" | "audio" | "video" | "document";
+
+/** Content that is in a part. */
+interface Payload {
+  mimeType: string;
+  data: string;
+  isBase64: boolean;
 }
 
 interface Media {
-  kind: "image" | "audio" | "document" | "video" | null;
-  /** Base64; null where it is elsewhere. */
-  data: string | null;
-  url: string | null;
+  kind: MediaKind | null;
+  payloads: Payload[];
+  isEarlierSound: boolean;
+  /** Content is at an address, or has an id. */
+  isElsewhere: boolean;
+  /** Parts inside this one. */
+  nested: Media[];
+  /** Its content is text blocks. */
+  hasText: boolean;
+  /** Bytes of all texts, such as a title. */
+  textBytes: number;
   detail: string | null;
+  format: string;
+  framesPerSecond: number;
 }
 
-const kinds: readonly (readonly [RegExp, Media["kind"]])[] = [
+const kinds: readonly (readonly [RegExp, MediaKind])[] = [
   [/image/, "image"],
   [/audio/, "audio"],
   [/video/, "video"],
   [/file|document/, "document"],
 ];
 
-/** Reads a part in OpenAI's or Anthropic's form. */
-function readMedia(part: JsonObject): Media {
-  const type = typeof part.type === "string" ? part.type : "";
-  const kind = kinds.find(([pattern]) => pattern.test(type))?.[1] ?? null;
-  const value = part[type] ?? part.image_url ?? part.source ?? part.file ?? part;
-  const holder = isObject(value) ? value : part;
-  const text = typeof value === "string"
-    ? value
-    : firstText(holder, ["data", "file_data", "url", "file_url", "image_url"]);
-  const uri = text === null ? null : dataUri.exec(text.slice(0, 256));
-  const isUrl = text !== null && /^https?:/i.test(text);
-  const data = text === null || isUrl ? null : uri ? text.slice(uri[0].length) : text;
-  const detail = typeof holder.detail === "string" ? holder.detail : firstText(part, ["detail"]);
-  return { kind, data: data === "" ? null : data, url: isUrl ? text : null, detail };
+function kindOf({ type }: JsonObject): MediaKind | null {
+  if (typeof type !== "string") return null;
+  return kinds.find(([pattern]) => pattern.test(type))?.[1] ?? null;
 }
 
-const dataUri = /^data:[^,]*,/i;
+const dataMembers = new Set(["data", "file_data"]);
+const addressMembers = new Set(
+  "url uri fileUri file_url file_uri image_url video_url audio_url file_id image file audio video"
+    .split(
+      " ",
+    ),
+);
+/** Members that no model reads, if they are not longer than usual. */
+const silentMembers = new Set(
+  "type detail media_type mime_type mimeType format resolution media_resolution level ttl".split(
+    " ",
+  ),
+);
+const silentCharsMax = 256;
 
-function firstText(from: JsonObject, names: readonly string[]): string | null {
-  for (const name of names) {
-    const value: Json | undefined = from[name];
-    if (typeof value === "string") return value;
+/** Reads a part in OpenAI's, Anthropic's or Gemini's form. */
+function readMedia(part: JsonObject, kind: MediaKind | null): Media {
+  const media: Media = {
+    ...{
+      kind,
+      isEarlierSound: part.type === earlierSoundType,
+      payloads: [],
+      isElsewhere: false,
+      nested: [],
+      textBytes: 0,
+    },
+    ...{ hasText: false, detail: null, format: "", framesPerSecond: 1 },
+  };
+  readMembers(part, media);
+  return media;
+}
+
+function readMembers(from: JsonObject, media: Media): void {
+  for (const [name, value] of Object.entries(from)) {
+    readValue(value, { name, from, media });
   }
-  return null;
 }
 
-function formatOf(part: JsonObject): string {
-  const { input_audio: audio } = part;
-  return isObject(audio) && typeof audio.format === "string" ? audio.format.toLowerCase() : "";
+interface Place {
+  name: string;
+  from: JsonObject;
+  media: Media;
 }
 
-function bytesOf(base64: string): number {
-  return Math.ceil(base64.length * 3 / 4);
-}
-
-function atMost(most: number, tokens: number): number {
-  return Math.min(most, Math.ceil(tokens) + 1);
-}
-
-/** No usual codec makes speech smaller. */
-const slowestBytesPerSecond = 1_000;
-
-function audioTokens(data: string, format: string, model: string): number {
-  const start = firstBytes(data, 48);
-  const isWav = start.length >= 36 && String.fromCharCode(...start.subarray(0, 4)) === "RIFF";
-  const byteRate = isWav
-    ? new DataView(start.buffer, start.byteOffset).getUint32(28, true)
-    : format.startsWith("pcm")
-    ? 16_000
-    : 0;
-  const seconds = bytesOf(data) / Math.max(byteRate, slowestBytesPerSecond);
-  const perSecond = /gemini/i.test(model) ? 32 : /gpt-|^o\d/i.test(model) ? 12.5 : 50;
-  return atMost(contextTokensMax, seconds * perSecond);
-}
-
-const videoBytesPerSecond = 25_000;
-const videoTokensPerSecond = 300;
-
-/** Pages are searched for in this much of a document. */
-const searchedBytes = 24 * 1024 * 1024;
-
-/** A page of a PDF is read as its text and, by most providers, as an image. */
-function documentTokens(data: string, model: string): number {
-  const bytes = bytesOf(data);
-  if (!data.startsWith("JVBERi")) return atMost(contextTokensMax, bytes);
-  const text = new TextDecoder("latin1").decode(firstBytes(data, Math.min(bytes, searchedBytes)));
-  let pages = text.match(/\/Type\s*\/Page(?![a-zA-Z])/g)?.length ?? 0;
-  for (const [, count] of text.matchAll(/\/Count\s+(\d{1,6})/g)) {
-    pages = Math.max(pages, Number(count));
+function readValue(value: Json, place: Place): void {
+  const { name, media } = place;
+  if (typeof value === "string") readString(value, place);
+  else if (Array.isArray(value)) { for (const item of value) readItem(item, place); }
+  else if (isObject(value)) readMembers(value, media);
+  else if (name === "fps" && typeof value === "number") {
+    media.framesPerSecond = Math.max(media.framesPerSecond, value);
   }
-  const perPage = /gemini-[12]\./i.test(model) ? 1_000 : /gemini/i.test(model) ? 2_000 : 5_000;
-  return atMost(contextTokensMax, pages === 0 ? bytes : pages * perPage);
+}
+
+/** A list has parts inside a part. */
+function readItem(item: Json, place: Place): void {
+  const kind = isObject(item) ? kindOf(item) : null;
+  if (isObject(item) && kind !== null) place.media.nested.push(readMedia(item, kind));
+  else readValue(item, place);
+}
+
+function readString(text: string, { name, from, media }: Place): void {
+  if (/resolution|^level$/.test(name) && /ultra/i.test(text)) media.detail = "ultra_high";
+  const isUri = /^\s*data:/i.test(text.slice(0, 64));
+  const isData = dataMembers.has(name) || (isUri && addressMembers.has(name));
+  const hasType = isData && (from.mime_type ?? from.mimeType ?? from.media_type) !== undefined;
+  const isContent = isData || addressMembers.has(name);
+  // What a part of an unknown type calls a file may be a text.
+  const isText = media.kind === null && !isUri && !hasType && !/^\s*\w+:|^file/.test(text);
+  if (!isContent || isText) {
+    if (!silentMembers.has(name) || text.length > silentCharsMax) {
+      media.textBytes += utf8Length(text);
+      media.hasText ||= name === "text" || name === "content";
+    }
+    return;
+  }
+  media.detail ??= typeof from.detail === "string" ? from.detail : null;
+  if (typeof from.format === "string") media.format = from.format.toLowerCase();
+  const payload = isData ? payloadOf(text, from) : null;
+  if (payload) media.payloads.push(payload);
+  else media.isElsewhere = true;
+}
+
+/** The content of a data URI, of Anthropic's `"type":"text"`, or base64; null for an address. */
+function payloadOf(text: string, from: JsonObject): Payload | null {
+  const comma = /^\s*data:/i.test(text.slice(0, 64)) ? text.indexOf(",") : -1;
+  if (comma >= 0) {
+    const header = text.slice(text.indexOf(":") + 1, comma).toLowerCase();
+    const isBase64 = /;\s*base64\s*$/.test(header);
+    return { mimeType: header.trim(), data: text.slice(comma + 1), isBase64 };
+  }
+  const stated = from.media_type ?? from.mime_type ?? from.mimeType;
+  const mimeType = typeof stated === "string" ? stated.toLowerCase() : "";
+  if (from.type === "text") return { mimeType, data: text, isBase64: false };
+  if (!/^[\w+/=\s-]*$/.test(text.slice(0, 256))) return null;
+  return { mimeType, data: text, isBase64: true };
+}
+
+type Content = MediaKind | "archive" | "pdf";
+
+/** What a payload is: by its first bytes, its MIME type and the part that has it. */
+function contentOf({ data, mimeType, isBase64 }: Payload, kind: MediaKind | null): Content {
+  if (!isBase64) return kind ?? "document";
+  if (kind === "audio" || kind === "video") return kind;
+  const start = firstBytes(data, pdfHeaderBytes);
+  if (new TextDecoder("latin1").decode(start).includes("%PDF-")) return "pdf";
+  const stated = /^(image|audio|video)\//.exec(mimeType)?.[1];
+  if (stated === "image" || stated === "audio" || stated === "video") return stated;
+  if (kind === "image") return kind;
+  // Office documents, whose text is compressed.
+  return tagAt(start, 0) === "PK\x03\x04" ? "archive" : "document";
+}
+
+/** The header of a PDF document may follow other bytes. */
+const pdfHeaderBytes = 1_024 + 8;
+
+function payloadTokens(
+  payload: Payload,
+  { kind, detail, format, framesPerSecond }: Media,
+  { model, pdfWork }: { model: string; pdfWork: PdfWork },
+): number {
+  const { data, isBase64 } = payload;
+  switch (contentOf(payload, kind)) {
+    case "image":
+      return imageTokens(model, { size: isBase64 ? imageSize(data) : null, detail });
+    case "audio":
+      return soundTokens(soundSeconds(data, format), model) + 1;
+    case "video":
+      return filmSeconds(data) * filmTokensPerSecond * Math.max(1, framesPerSecond) + 1;
+    case "pdf":
+      return pdfTokens(data, model, pdfWork) + 1;
+    default: {
+      const bytes = isBase64 ? bytesOfBase64(data) : utf8Length(data);
+      const size = isBase64 ? imageSize(data) : null;
+      return Math.max(bytes + 1, size ? imageTokens(model, { size, detail }) : 0);
+    }
+  }
+}
+
+/** Gemini's picture of a second in high resolution, and its sound. */
+const filmTokensPerSecond = 332;
+
+function soundTokens(seconds: number, model: string): number {
+  if (/gemini/i.test(model)) return seconds * 32;
+  if (/gpt-|^o\d/i.test(model)) return seconds * 12.5;
+  // Whisper's encoder reads pieces of 30 seconds.
+  return Math.ceil(seconds / 30) * 30 * 50;
+}
+
+/** Tokens of the text of a very dense page. */
+const pageTextTokens = 4_000;
+/** A page as providers draw it, in pixels. */
+const pageSize = { width: 1_700, height: 2_200 };
+/** No scanner needs more bytes for the tokens of a page. */
+const bytesPerTokenMax = 500;
+
+/** What compressed objects that cannot be read may grow to. */
+const unreadGrowth = 8;
+
+/** Gemini counts a page as an image, others as an image and its text. */
+function pdfTokens(base64: string, model: string, work: PdfWork): number {
+  const bytes = bytesOfBase64(base64);
+  const read = readPdf(firstBytes(base64, bytes), work);
+  const name = bareModelName(model);
+  const isGemini = name.startsWith("gemini");
+  const image = isGemini
+    ? (modelVersion(name)?.major ?? Infinity) < 3 ? 1_000 : 2_000
+    : imageTokens(model, { size: pageSize, detail: "original" });
+  if (!read) return Math.max(bytes * unreadGrowth, image + pageTextTokens);
+  const text = isGemini ? 0 : Math.max(read.pages * pageTextTokens, read.textBytes);
+  return Math.max(read.pages * image + text, bytes / bytesPerTokenMax);
 }

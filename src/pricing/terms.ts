@@ -17,6 +17,8 @@ export interface ModelTerms {
   minOutputTokens: number;
   minStructuredOutputTokens: number;
   mediaTokens: Record<string, number>;
+  /** The model's context window, in tokens; absent where the catalogue does not know it. */
+  contextWindow?: number | null;
   /** Tool calls that a hold covers; null where the project does not say. */
   maxToolCalls: number | null;
   /** Whether it reasons in hidden tokens; null where the project does not say. */
@@ -113,7 +115,8 @@ export function createPrices(catalogue: Catalogue, upstreamUrl: string | null): 
     const { prices, listPrices, own } = source;
     const table = tableAt(prices, at);
     const list = listPrices && tableAt(listPrices, at);
-    const made = termsOf(project, own, { table, list });
+    const contextWindow = catalogue.contextWindow(providerOf(project), model);
+    const made = { ...termsOf(project, own, { table, list }), contextWindow };
     const isTimed = prices.windows.length + (listPrices?.windows.length ?? 0) > 0;
     if (!isTimed) source.made = made;
     return made;

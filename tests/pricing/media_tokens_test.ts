@@ -120,11 +120,11 @@ const table: [string, Record<string, unknown>, number][] = [
   ["gpt-5-mini", image(4000, 4000), 2_489],
   ["claude-sonnet-4-5", image(1000, 1000), 1_335],
   ["claude-sonnet-4-5", image(4000, 4000), 1_601],
-  ["claude-opus-5", image(4000, 4000), 4_785],
+  ["claude-opus-5", image(4000, 4000), 4_788],
   ["gemini-2.5-flash", image(300, 300), 258],
-  ["gemini-2.5-flash", image(960, 540), 1_548],
+  ["gemini-2.5-flash", image(960, 540), 1_806],
   ["gpt-4o", address, 1_445],
-  ["gemini-2.5-flash", address, 4_128],
+  ["gemini-2.5-flash", address, 4_386],
   ["unknown-vl", image(1024, 1024), 4_160],
 ];
 for (const [model, part, tokens] of table) {
@@ -154,7 +154,7 @@ Deno.test("media: sounds are bounded by their length, documents by their pages",
   assert.equal(mediaTokens(sound, "gemini-2.5-flash"), Math.ceil(seconds * 32) + 1);
   const pdf = base64(tag("%PDF-1.7 /Type /Pages /Count 3 /Type /Page /Type/Page /Type /Page"));
   const file = { type: "file", file: { file_data: `data:application/pdf;base64,${pdf}` } };
-  assert.equal(mediaTokens(file, "gpt-4o"), 15_001);
+  assert.equal(mediaTokens(file, "gpt-4o"), 3 * (765 + 4_000) + 1);
   const text = { type: "document", source: { type: "base64", data: base64(tag("a,b\n1,2\n")) } };
   assert.ok(mediaTokens(text, "claude-sonnet-4-5") < 20);
 });

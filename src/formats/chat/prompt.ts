@@ -1,4 +1,5 @@
 import { isObject, type Json, type JsonObject } from "../../base/json.ts";
+import { earlierSoundType } from "../../pricing/media_tokens.ts";
 import type { MediaPart, ModelRequest } from "../../inference/format.ts";
 
 /** Content parts that are text, whose bytes bound their tokens. */
@@ -20,9 +21,13 @@ export function templateTokens({ body }: ModelRequest): number {
   return perRequest + perMessage * messagesOf(body).length;
 }
 
-/** Images, sounds and files of the messages. */
+/** Images, sounds and files of the messages, and sounds of earlier responses. */
 export function* mediaParts({ body }: ModelRequest): Generator<MediaPart> {
-  for (const [index, { content }] of messagesOf(body).entries()) {
+  for (const [index, { content, audio }] of messagesOf(body).entries()) {
+    if (isObject(audio)) {
+      const value = { type: earlierSoundType };
+      yield { type: "audio", param: `messages.${index}.audio`, value, chars: 0 };
+    }
     for (const part of Array.isArray(content) ? content : []) {
       if (!isObject(part) || textParts.has(part.type)) continue;
       // Only its strings, which are never longer than as received: a number may be written longer.
