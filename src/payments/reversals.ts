@@ -176,6 +176,7 @@ function reversalRequest(
     recovered,
     metadata: { source: "stripe", eventId, reason },
     key: `stripe:${eventId}`,
+    issuer: "stripe",
     origin: { trigger: stripeTrigger, source: "stripe" },
     paidExternally: true,
   });

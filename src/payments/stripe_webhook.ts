@@ -1,6 +1,7 @@
 import type { BodyBudget } from "../base/body_budget.ts";
 import { readBytes } from "../base/body.ts";
 import { ApiError, notFound } from "../base/errors.ts";
+import { idempotencyKeyReused } from "../base/request.ts";
 import type { Handler } from "../base/handler.ts";
 import { toBytes } from "../base/json.ts";
 import { formatAmount } from "../base/money.ts";
@@ -82,6 +83,7 @@ async function recordPayment(
   if (!paid) return "ignored";
   const { id, ref, amount, paymentIntent } = paid;
   const own = accountKey(project.id, ref.user);
+  const paymentKey = paymentIntent === null ? null : stripePaymentKey(merchant.id, paymentIntent);
   const completed = (): NewEvent[] => [
     newEvent("stripe.checkout.session.completed", {
       trigger: stripeTrigger,
@@ -98,20 +100,24 @@ async function recordPayment(
     amount,
     metadata: { source: "stripe", checkoutSessionId: id },
     key: `stripe:${id}`,
+    issuer: "stripe",
+    // The row of the payment tells it, and unlike that key, no caller can have written it.
+    skipOlderKey: paymentKey !== null,
     paidExternally: true,
     origin: { trigger: stripeTrigger, source: "stripe", extraEvents: completed },
-    reads: ref.wallet ? [own] : [],
+    reads: [...(ref.wallet ? [own] : []), ...(paymentKey ? [paymentKey] : [])],
     alongside(tx, entry) {
       const { projectId, user, wallet } = ref;
       // In a wallet, whose account is open, a user who is being erased would be named again.
       if (wallet) requireNotClosed(decodeAccount(tx.row(own)));
       // A user who was erased after the session was opened can be found, and erased, again.
       if (wallet) tx.put(connectionKey(wallet.personId, projectId, user), new Uint8Array());
-      if (paymentIntent === null) return;
-      const key = stripePaymentKey(merchant.id, paymentIntent);
+      if (paymentKey === null) return;
+      // An older version recorded it under another key.
+      if (tx.row(paymentKey)) throw idempotencyKeyReused();
       const { currency } = project;
       const payment: Payment = { activityId: entry.id, ref, currency, since: emptyPaymentTotals };
-      tx.put(key, toBytes(payment));
+      tx.put(paymentKey, toBytes(payment));
     },
   }).catch((error) => {
     if (!isAlreadyRecorded(error)) throw error;

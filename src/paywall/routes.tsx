@@ -170,6 +170,7 @@ async function depositInSandbox(
     amount,
     metadata: { source: "sandbox" },
     key: `sandbox:${formId}:${formatAmount(amount)}`,
+    issuer: "sandbox",
     origin: { trigger: { source: "checkout", ...actor }, source: "sandbox" },
   });
 }
