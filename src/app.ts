@@ -35,6 +35,7 @@ import { createLinks } from "./paywall/links.ts";
 import { createReversalSweep } from "./payments/reversals.ts";
 import { createSignedTokens } from "./store/signed_tokens.ts";
 import { createOffers } from "./paywall/offer.ts";
+import { createReportUnbooked, createUnbookedSweep } from "./payments/unbooked.ts";
 import { stripeRoutes } from "./payments/routes.ts";
 import { paywallRoutes } from "./paywall/routes.tsx";
 import { createCatalogue } from "./pricing/catalogue.ts";
@@ -111,7 +112,7 @@ export async function createApp(outside: Deps): Promise<App> {
   const holdSweep = createHoldSweep(deps, queue);
   const load: Load = { requests: 0, streams: () => running.streams };
   const sessions = createSessions({ deps, auth, projectCache });
-  const shown = { deps, projectCache, prices, admin, recorder, commit, running, sessions };
+  const payments = { deps, projectCache, recorder, secrets, emit };
   const routes = routeMap({
     inference: openInference({ deps, auth, holds, running, linkFor, emit, prices }, secrets),
     ledger: ledgerRoutes({ deps, auth, recorder, offer }),
@@ -119,8 +120,8 @@ export async function createApp(outside: Deps): Promise<App> {
     projects: projectRoutes({ deps, adminGuard, admin, projectCache }),
     webhooks: webhookRoutes({ deps, auth, adminGuard, ...webhooks }),
     connect: connectRoutes({ deps, auth, authorizations, offer }),
-    stripe: stripeRoutes({ deps, projectCache, recorder, secrets, emit }),
-    paywall: paywallRoutes({ deps, projectCache, links, recorder, secrets, emit, deviceCookies }),
+    stripe: stripeRoutes({ ...payments, reportUnbooked: createReportUnbooked(deps) }),
+    paywall: paywallRoutes({ ...payments, links, deviceCookies }),
     wallets: walletRoutes({ deps, projectCache, links, deviceCookies, authorizations, passkeys }),
     verify: verifyRoutes({ deps, adminGuard }),
     catalogue: catalogueRoutes({ deps, adminGuard, catalogue, catalogueRefresh }),
@@ -131,7 +132,7 @@ export async function createApp(outside: Deps): Promise<App> {
     guides: guideRoutes(deps),
     health: healthRoutes(deps),
     metrics: openMetrics(deps, { load, running, holdSweep, dispatcher }),
-    console: consoleRoutes({ ...shown, ...webhooks }),
+    console: consoleRoutes({ ...payments, prices, admin, commit, running, sessions, ...webhooks }),
   });
   const hono = mount(deps, routes, { load, notFound: createNotFound(deps.config) });
   const flush = () => topUsers.flush().then(() => deps.committer.flush());
@@ -149,11 +150,11 @@ function createSweep(
 ): () => Promise<void> {
   const trim = createTrim(deps);
   const sweepMarkers = createMarkerSweep(deps);
-  const sweepReversals = createReversalSweep(deps);
+  const sweepPayments = [createReversalSweep(deps), createUnbookedSweep(deps)];
   return async () => {
     for (const sweeper of sweepers) await sweeper.sweep();
     await sweepStoredResponses(deps);
-    await sweepReversals();
+    for (const sweepRows of sweepPayments) await sweepRows();
     await trim();
     await sweepMarkers();
   };

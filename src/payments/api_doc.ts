@@ -40,7 +40,8 @@ const stripe: EndpointDoc = {
     {
       status: 400,
       code: "invalid_value",
-      when: "The session's amount or currency is not the one that was requested.",
+      when: "The session's amount or currency is not the one that was requested, or its user " +
+        "cannot exist.",
     },
     {
       status: 403,

@@ -8,6 +8,7 @@ import type { Deps } from "../deps.ts";
 import type { MoneyRecorder } from "../ledger/record.ts";
 import type { EmitEvents } from "../projects/commit_with_events.ts";
 import type { ProjectCache } from "../projects/project_cache.ts";
+import type { ReportUnbooked } from "./unbooked.ts";
 import type { Secrets } from "../store/secrets.ts";
 
 /** Who takes a payment: a project, or this server for wallets. */
@@ -60,4 +61,5 @@ export interface PaymentDeps {
   recorder: MoneyRecorder;
   secrets: Secrets;
   emit: EmitEvents;
+  reportUnbooked: ReportUnbooked;
 }

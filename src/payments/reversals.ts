@@ -13,7 +13,7 @@ import {
   stripeReversalsPrefix,
 } from "../store/keys.ts";
 import { emptyWrite, type Key, type Row } from "../store/kv.ts";
-import { listAfter } from "../store/scan.ts";
+import { sweepOldRows } from "./old_rows.ts";
 import type { StripeReceipt } from "./api_doc.ts";
 import {
   applyChange,
@@ -47,7 +47,6 @@ export const stripeTrigger: Trigger = {
 const pendingReversalsMax = 100;
 /** Much longer than Stripe keeps reporting about a payment: what remains was never ours. */
 const pendingLifetimeMs = 30 * 24 * 60 * 60 * 1000;
-const rowsPerSweep = 100;
 
 /**
  * Takes back what Stripe has refunded, as far as it has not been spent; the rest is a shortfall.
@@ -231,19 +230,14 @@ export function isAlreadyRecorded(error: unknown): boolean {
 
 /**
  * Drops stored changes whose payments never came: a Stripe account may be used for more than this
- * service. Each call does a bounded part and continues where the last one stopped.
+ * service.
  */
 export function createReversalSweep(
-  { kv, committer, clock }: Pick<Deps, "kv" | "committer" | "clock">,
+  deps: Pick<Deps, "kv" | "committer" | "clock">,
 ): () => Promise<void> {
-  let after: Key | null = null;
-  const isOver = ({ value }: Row) =>
-    value !== null && clock.now() - fromBytes<PendingReversal>(value).keptAt > pendingLifetimeMs;
-  return async () => {
-    const prefix = allStripeReversalsPrefix;
-    const rows = await listAfter(kv, prefix, { after, limit: rowsPerSweep });
-    after = rows.length < rowsPerSweep ? null : rows.at(-1)?.key ?? null;
-    const deletes = rows.filter(isOver).map(({ key }) => key);
-    if (deletes.length > 0) await committer.commit({ ...emptyWrite(), deletes });
-  };
+  return sweepOldRows(deps, {
+    prefix: allStripeReversalsPrefix,
+    lifetimeMs: pendingLifetimeMs,
+    timeOf: (value) => fromBytes<PendingReversal>(value).keptAt,
+  });
 }

@@ -36,15 +36,19 @@ interface StripeEventInfo {
   paymentIntent: string;
 }
 
+/** Ids become parts of keys. Stripe's have at most 255 characters. */
+const stripeId = z.string().min(1).max(255).refine((id) => id.isWellFormed());
+
 /** Stripe references an object by its id, or includes it. */
 const stripeReference = z.union([
-  z.string(),
-  z.looseObject({ id: z.string() }).transform(({ id }) => id),
+  stripeId,
+  z.looseObject({ id: stripeId }).transform(({ id }) => id),
 ]).nullish();
 const units = z.int().min(0);
+const eventSchema = z.looseObject({ id: stripeId, type: z.string() });
 
 const sessionSchema = z.looseObject({
-  id: z.string(),
+  id: stripeId,
   metadata: z.record(z.string(), z.string()).nullish(),
   payment_status: z.string(),
   amount_total: units.nullish(),
@@ -54,17 +58,17 @@ const sessionSchema = z.looseObject({
 
 const sessionEventSchema = z.looseObject({ data: z.looseObject({ object: sessionSchema }) });
 const chargeRefundedSchema = z.looseObject({
-  id: z.string(),
+  id: stripeId,
   data: z.looseObject({
     object: z.looseObject({ payment_intent: stripeReference, amount_refunded: units }),
     previous_attributes: z.looseObject({ amount_refunded: units.optional() }).nullish(),
   }),
 });
 const disputeEventSchema = z.looseObject({
-  id: z.string(),
+  id: stripeId,
   data: z.looseObject({
     object: z.looseObject({
-      id: z.string().optional(),
+      id: stripeId.optional(),
       status: z.string().optional(),
       payment_intent: stripeReference,
       amount: units,
@@ -72,10 +76,10 @@ const disputeEventSchema = z.looseObject({
   }),
 });
 const refundEventSchema = z.looseObject({
-  id: z.string(),
+  id: stripeId,
   data: z.looseObject({
     object: z.looseObject({
-      id: z.string(),
+      id: stripeId,
       status: z.string().nullish(),
       payment_intent: stripeReference,
       amount: units,
@@ -88,7 +92,8 @@ const refundEventSchema = z.looseObject({
  * `unexpected_event` for an unknown shape: Stripe then sends it again and shows the error to the
  * account's owner, while a silent success would lose a payment.
  */
-export function readStripeEvent(event: { id: string; type: string }): StripeEvent | null {
+export function readStripeEvent(signed: unknown): StripeEvent | null {
+  const event = parseEvent(eventSchema, signed);
   switch (event.type) {
     case "checkout.session.completed":
     case "checkout.session.async_payment_succeeded":
@@ -152,13 +157,18 @@ function readDispute(
   }
 }
 
-function parseEvent<T>(schema: z.ZodType<T>, event: { type: string }): T {
+/** Whether events of a type report about a checkout session. */
+export function isSessionEvent(type: unknown): boolean {
+  return typeof type === "string" && /^checkout\.session\.(completed|async_payment_)/.test(type);
+}
+
+function parseEvent<T>(schema: z.ZodType<T>, event: unknown): T {
   const parsed = schema.safeParse(event);
   if (parsed.success) return parsed.data;
   const at = parsed.error.issues[0]?.path.join(".") ?? "";
   throw new ApiError(400, {
     message: `The event '${
-      String(event.type)
+      String(Object(event).type).slice(0, 64)
     }' does not have the shape that Stripe documents, at '${at}'.`,
     code: "unexpected_event",
   });

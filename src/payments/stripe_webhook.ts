@@ -2,14 +2,15 @@ import type { BodyBudget } from "../base/body_budget.ts";
 import { readBytes } from "../base/body.ts";
 import { ApiError, notFound } from "../base/errors.ts";
 import { idempotencyKeyReused } from "../base/request.ts";
-import type { Handler } from "../base/handler.ts";
+import type { Handler, Incoming } from "../base/handler.ts";
 import { toBytes } from "../base/json.ts";
 import { formatAmount } from "../base/money.ts";
+import type { UnbookedReason } from "../base/unbooked_reasons.ts";
 import { type NewEvent, newEvent } from "../events/event.ts";
 import { checkId } from "../projects/admin_guard.ts";
 import type { Project } from "../projects/schema.ts";
 import { decodeAccount, requireNotClosed, walletUserOf } from "../ledger/account.ts";
-import { accountKey, connectionKey, stripePaymentKey } from "../store/keys.ts";
+import { accountKey, connectionKey, stripePaymentKey, unbookedPaymentKey } from "../store/keys.ts";
 import { instanceMerchant, type Merchant, merchantOf, type PaymentDeps } from "./merchant.ts";
 import type { StripeReceipt } from "./api_doc.ts";
 import { emptyPaymentTotals, type Payment } from "./payment.ts";
@@ -19,23 +20,38 @@ import {
   isAlreadyRecorded,
   stripeTrigger,
 } from "./reversals.ts";
-import { paidSession, projectIdOfSession } from "./stripe.ts";
+import { type OurSession, projectIdOfSession, readCheckoutSession } from "./session.ts";
 import { type CheckoutSession, readStripeEvent } from "./stripe_events.ts";
+import { claimedSession, readClaim } from "./unbooked.ts";
 
 const eventBytesMax = 512 * 1024;
+/** Another text cannot be a project's id, and may be too long for a key. */
+const projectIdPattern = /^pw_\w{1,61}$/;
 
 /**
  * `POST /v1/stripe/{projectId}`: Stripe's reports about a project's payments; `POST /v1/stripe`:
  * about payments into wallets. Each event counts once, however often it is sent. 400 when it is not
- * signed; Stripe then sends it again.
+ * signed; Stripe then sends it again. A payment that cannot be booked is reported to the operator.
  */
 export function stripeWebhook(services: PaymentDeps): Handler {
-  return async ({ request, param, requestId, inTime, bodies }) => {
-    const merchant = await merchantOfPath(services, param("projectId"));
-    const raw = await inTime(readRaw(request, bodies));
+  return async (incoming) => {
+    const { request, requestId, inTime, bodies } = incoming;
+    const read = () => inTime(readRaw(request, bodies));
+    const merchant = await merchantOfPath(services, incoming.param("projectId"))
+      .catch((error) => reportUnverifiable(services, { incoming, read, error }));
+    const raw = await read();
     const signature = request.headers.get("stripe-signature") ?? "";
-    const event = await merchant.account.readEvent(raw, signature);
-    const outcome = await handleEvent(services, merchant, event);
+    const event = await merchant.account.readEvent(raw, signature).catch(async (error) => {
+      const claim = {
+        raw,
+        merchantId: merchant.id,
+        reason: "invalid_signature",
+        requestId,
+      } as const;
+      await reportUnsigned(services, claim, error);
+      throw error;
+    });
+    const outcome = await handleEvent(services, { merchant, event, requestId });
     const body: StripeReceipt = { received: true, outcome };
     return Response.json(body, { headers: { "x-request-id": requestId } });
   };
@@ -52,6 +68,47 @@ async function merchantOfPath(services: PaymentDeps, projectId: string): Promise
   return await merchantOf(services, project);
 }
 
+/** Reports the payment in an event that no one here can verify, and throws the error again. */
+async function reportUnverifiable(
+  services: PaymentDeps,
+  { incoming, read, error }: { incoming: Incoming; read: () => Promise<string>; error: unknown },
+): Promise<never> {
+  if (error instanceof ApiError && error.status === 404) {
+    const { param, requestId } = incoming;
+    const named = param("projectId");
+    const isKnown = named === "" || await findProject(services, named) !== null;
+    const merchantId = isKnown ? named || "instance" : null;
+    const reason = isKnown ? "no_stripe_account" : "unknown_project";
+    const raw = await read();
+    await reportUnsigned(services, { raw, merchantId, reason, requestId }, error);
+  }
+  throw error;
+}
+
+/** Reports the payment that an event claims, unless it does not concern this merchant. */
+async function reportUnsigned(
+  services: PaymentDeps,
+  { raw, merchantId, reason, requestId }: {
+    raw: string;
+    merchantId: string | null;
+    reason: UnbookedReason;
+    requestId: string;
+  },
+  error: unknown,
+): Promise<void> {
+  const claimed = readClaim(raw);
+  if (claimed === null) return;
+  const project = await findProject(services, claimed.projectId).catch(() => null);
+  const isOurs = merchantId === "instance" ? project !== null : project?.id === merchantId;
+  if (merchantId !== null && !isOurs) return;
+  const { currency = null } = project ?? {};
+  const cause = error instanceof ApiError ? error.cause ?? error.message : error;
+  // An event for a project's own account may have been sent to the server's URL.
+  const payee = merchantId === "instance" && project?.mode === "default" ? project.id : merchantId;
+  const told = { requestId, merchantId: payee, claimed, reason, isSigned: false, currency, cause };
+  await services.reportUnbooked(told);
+}
+
 async function readRaw(request: Request, bodies: BodyBudget): Promise<string> {
   const tooLarge = () => new ApiError(413, { message: "The event is too large." });
   const bytes = await readBytes(request, { bytesMax: eventBytesMax, tooLarge, bodies });
@@ -60,27 +117,108 @@ async function readRaw(request: Request, bodies: BodyBudget): Promise<string> {
 
 type Outcome = StripeReceipt["outcome"];
 
-async function handleEvent(
-  services: PaymentDeps,
-  merchant: Merchant,
-  event: { id: string; type: string },
-): Promise<Outcome> {
-  const parsed = readStripeEvent(event);
+/** A signed event, and who takes its payment. */
+interface SignedEvent {
+  merchant: Merchant;
+  event: unknown;
+  requestId: string;
+}
+
+async function handleEvent(services: PaymentDeps, signed: SignedEvent): Promise<Outcome> {
+  const { merchant, event } = signed;
+  const parsed = await orReport(services, signed, () => readStripeEvent(event));
   if (parsed === null) return "ignored";
-  return parsed.kind === "session"
-    ? await recordPayment(services, merchant, parsed.session)
-    : await applyReversal(services, merchant.id, parsed);
+  if (parsed.kind !== "session") return await applyReversal(services, merchant.id, parsed);
+  const { session } = parsed;
+  return await orReport(services, signed, () => handleSession(services, signed, session));
+}
+
+/** Reports the paid session of a signed event that could not be handled. */
+async function orReport<T>(
+  services: PaymentDeps,
+  signed: SignedEvent,
+  work: () => T | Promise<T>,
+): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    const isOdd = error instanceof ApiError && error.code === "unexpected_event";
+    if (!(error instanceof UnbookedError)) {
+      const cause = error instanceof ApiError ? error.code : error;
+      await report(services, signed, { reason: isOdd ? "unexpected_event" : "failed", cause });
+    }
+    throw error;
+  }
+}
+
+async function report(
+  { reportUnbooked }: PaymentDeps,
+  { merchant, event, requestId }: SignedEvent,
+  { reason, currency = null, cause }: {
+    reason: UnbookedReason;
+    currency?: string | null;
+    cause?: unknown;
+  },
+): Promise<void> {
+  const claimed = claimedSession(event);
+  if (claimed === null) return;
+  const told = { requestId, merchantId: merchant.id, claimed, reason, isSigned: true, currency };
+  await reportUnbooked({ ...told, cause });
 }
 
 /** Records a paid session, once. A session that is not paid yet is reported again when it is. */
+async function handleSession(
+  services: PaymentDeps,
+  signed: SignedEvent,
+  session: CheckoutSession,
+): Promise<Outcome> {
+  const project = await projectOfSession(services, signed, session);
+  if (project === null) return "ignored";
+  const state = readCheckoutSession(project, session);
+  switch (state.kind) {
+    case "paid":
+      return await recordPayment(services, signed.merchant, { project, paid: state.session });
+    case "unpaid":
+    case "ignored":
+      return "ignored";
+    case "unbooked":
+      return await refuseSession(services, signed, { project, session, reason: state.reason });
+  }
+}
+
+/** Throws 400, unless the session may concern another server with the same Stripe account. */
+async function refuseSession(
+  services: PaymentDeps,
+  signed: SignedEvent,
+  { project, session, reason }: {
+    project: Project;
+    session: CheckoutSession;
+    reason: UnbookedReason;
+  },
+): Promise<Outcome> {
+  if (session.payment_status === "paid") {
+    await report(services, signed, { reason, currency: project.currency });
+  }
+  const isIgnored = reason === "missing_user" || reason === "other_wallet";
+  if (session.payment_status !== "paid" || isIgnored) return "ignored";
+  throw new UnbookedError(reason);
+}
+
+/** A paid session that has been reported as not booked. */
+class UnbookedError extends ApiError {
+  constructor(reason: UnbookedReason) {
+    const message = reason === "invalid_user"
+      ? "The session names a user that cannot exist."
+      : "The session's amount or currency is not the one that was requested.";
+    super(400, { message, code: "invalid_value" });
+  }
+}
+
 async function recordPayment(
   services: PaymentDeps,
   merchant: Merchant,
-  session: CheckoutSession,
+  { project, paid }: { project: Project; paid: OurSession },
 ): Promise<Outcome> {
-  const project = await projectOfPayment(services, merchant, session);
-  const paid = project && paidSession(project, session);
-  if (!paid) return "ignored";
   const { id, ref, amount, paymentIntent } = paid;
   const own = accountKey(project.id, ref.user);
   const paymentKey = paymentIntent === null ? null : stripePaymentKey(merchant.id, paymentIntent);
@@ -112,6 +250,7 @@ async function recordPayment(
       if (wallet) requireNotClosed(decodeAccount(tx.row(own)));
       // A user who was erased after the session was opened can be found, and erased, again.
       if (wallet) tx.put(connectionKey(wallet.personId, projectId, user), new Uint8Array());
+      tx.remove(unbookedPaymentKey(merchant.id, id));
       if (paymentKey === null) return;
       // An older version recorded it under another key.
       if (tx.row(paymentKey)) throw idempotencyKeyReused();
@@ -127,17 +266,34 @@ async function recordPayment(
 }
 
 /** Returns the project that a session was created for; null where it is not this merchant's. */
-async function projectOfPayment(
-  { projectCache }: PaymentDeps,
-  { id }: Merchant,
+async function projectOfSession(
+  services: PaymentDeps,
+  signed: SignedEvent,
   session: CheckoutSession,
 ): Promise<Project | null> {
   const projectId = projectIdOfSession(session);
-  if (projectId === null || (id !== "instance" && id !== projectId)) return null;
+  if (projectId === null) return null;
+  const { id } = signed.merchant;
+  const project = await findProject(services, projectId);
+  if (project && (id === "instance" || id === projectId)) return project;
+  // Each of the projects that share a Stripe account is told of all its sessions. Another server
+  // may use the account too.
+  const isToldItself = project !== null && (project.stripe !== null || project.mode === "shared");
+  if (!isToldItself) {
+    const reason = project === null ? "unknown_project" : "no_stripe_account";
+    await report(services, signed, { reason, currency: project?.currency ?? null });
+  }
+  return null;
+}
+
+async function findProject(
+  { projectCache }: PaymentDeps,
+  projectId: string | null,
+): Promise<Project | null> {
+  if (projectId === null || !projectIdPattern.test(projectId)) return null;
   try {
     return (await projectCache.current(projectId)).project;
   } catch (error) {
-    // Another server may use the same Stripe account.
     if (error instanceof ApiError && error.status === 404) return null;
     throw error;
   }
