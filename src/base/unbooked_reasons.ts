@@ -11,6 +11,7 @@ export const unbookedReasons = {
   other_wallet: "The session pays into a wallet and the project has none, or the reverse.",
   other_amount: "The amount is not the one that was requested.",
   other_currency: "The currency is not the one that was requested.",
+  other_refund_currency: "A refund or dispute has another currency than its payment.",
   unexpected_event: "The event does not have the shape that Stripe documents.",
   failed: "Recording the payment failed. Stripe sends the event again.",
 } as const;

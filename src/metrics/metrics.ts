@@ -140,7 +140,7 @@ function troubleMeters(page: MetricsRegistry) {
     }),
     unbookedPayments: page.countersBy({
       name: "farebox_payments_not_booked_total",
-      help: "Reports of paid Stripe sessions that could not be booked, by reason",
+      help: "Reports of Stripe payments and refunds that could not be booked, by reason",
       label: "reason",
       values: unbookedReasonNames,
     }),

@@ -40,8 +40,8 @@ const stripe: EndpointDoc = {
     {
       status: 400,
       code: "invalid_value",
-      when: "The session's amount or currency is not the one that was requested, or its user " +
-        "cannot exist.",
+      when: "The session's amount or currency is not the one that was requested, its user cannot " +
+        "exist, or a refund or dispute has another currency than its payment.",
     },
     {
       status: 403,

@@ -84,7 +84,11 @@ export async function applyPendingReversals(
   const prefix = stripeReversalsPrefix(merchantId, paymentIntent);
   for (const { key, value } of await kv.list({ prefix, limit: pendingReversalsMax })) {
     if (value) {
-      await applyReversal(services, merchantId, fromBytes<PendingReversal>(value).reversal);
+      const { reversal } = fromBytes<PendingReversal>(value);
+      await applyReversal(services, merchantId, reversal).catch((error) => {
+        // It is logged, and would only be refused again.
+        if (!(error instanceof OtherCurrency)) throw error;
+      });
     }
     await committer.commit({ ...emptyWrite(), deletes: [key] });
   }
@@ -114,6 +118,7 @@ async function recordChange(
 ): Promise<Outcome | null> {
   const payment = fromBytes<Payment>(row.value ?? new Uint8Array());
   const { ref, activityId, currency } = payment;
+  requireSameCurrency(services, { row, payment, change });
   const done = change.kind === "reversal" ? "debited" : "credited";
   const updated = applyChange(payment, change);
   if (updated === null) return wasDebited(payment, change) ? done : "ignored";
@@ -130,6 +135,29 @@ async function recordChange(
   const write = { ...emptyWrite(), checks: [{ key: row.key, version: row.version }] };
   const sets = [{ key: row.key, value: toBytes({ ...payment, since }) }];
   return (await services.deps.committer.commit({ ...write, sets })) === null ? null : "ignored";
+}
+
+/** A refund or dispute in another currency than its payment: its amount means nothing here. */
+class OtherCurrency extends ApiError {
+  constructor() {
+    const message = "The currency is not the one of the payment that this event is about.";
+    super(400, { message, code: "invalid_value" });
+  }
+}
+
+function requireSameCurrency(
+  { deps: { log, metrics } }: Services,
+  { row, payment, change }: { row: Row; payment: Payment; change: PaymentChange },
+): void {
+  const { currency, eventId, paymentIntent, reason: type } = change;
+  if (currency === undefined || currency === payment.currency) return;
+  const { ref: { projectId: project, user } } = payment;
+  const about = { project, merchant: row.key[1], paymentIntent, user, eventId, type };
+  const units = "units" in change ? change.units : null;
+  metrics.unbookedPayments.other_refund_currency.add();
+  const money = { units, currency, requested: { currency: payment.currency } };
+  log("error", "refund_not_booked", { ...about, ...money, reason: "other_refund_currency" });
+  throw new OtherCurrency();
 }
 
 /**

@@ -1,3 +1,5 @@
+import { createHash } from "node:crypto";
+import type { Stripe } from "stripe";
 import { ApiError, badRequest } from "../base/errors.ts";
 import { type Amount, formatAmount, fromDecimal, toAmount, unit } from "../base/money.ts";
 import type { Secret } from "../base/secret.ts";
@@ -22,7 +24,7 @@ export interface StripeAccount {
    * Throws 400, 502.
    */
   createCheckoutSession(checkout: CheckoutRequest): Promise<{ id: string; url: string }>;
-  /** Reads a webhook's event. Throws 400 when it is not signed with the account's secret. */
+  /** Reads a webhook's event. Throws 400 when none of the account's secrets has signed it. */
   readEvent(raw: string, signature: string): Promise<unknown>;
 }
 
@@ -36,6 +38,10 @@ const threeDecimalCurrencies = "bhd jod kwd omr tnd".split(" ");
 const wholeUnitCurrencies = ["isk", "ugx"];
 const toleranceSeconds = 300;
 const timeoutMs = 15_000;
+/** Stripe's client waits half a second or more in each attempt that finds the key in use. */
+const createAttemptsMax = 12;
+/** The most characters of a payment's description. */
+const descriptionMax = 500;
 
 /** Returns how many Stripe units make one of the currency. */
 function unitsPerOne(currency: string): bigint {
@@ -77,9 +83,28 @@ export async function openStripe(
     });
   const crypto = Client.createSubtleCryptoProvider();
 
+  /** Creates a session once for each key, and waits while another request under the key runs. */
+  async function createOnce(key: string, parameters: SessionParameters) {
+    const digest = createHash("sha256").update(JSON.stringify(parameters)).digest("base64url");
+    let freshKeys = 0;
+    for (let attempt = 1;; attempt++) {
+      const idempotencyKey = freshKeys === 0 ? key : `${key}-${digest}-${freshKeys}`;
+      try {
+        return await open().checkout.sessions.create(parameters, { idempotencyKey });
+      } catch (error) {
+        const { rawType, type, statusCode, code } = Object(error);
+        const isInUse = statusCode === 409 || code === "lock_timeout";
+        const isUsed = rawType === "idempotency_error" || type === "StripeIdempotencyError";
+        if (attempt === createAttemptsMax || !(isInUse || isUsed)) throw error;
+        // The key was used with other parameters, for example before the project was renamed.
+        if (!isInUse) freshKeys++;
+      }
+    }
+  }
+
   return {
     async createCheckoutSession({ project, ref, amount, formId, backUrl }) {
-      const { currency, name } = project;
+      const { currency } = project;
       const unitAmount = toStripeUnits(amount, currency);
       if (unitAmount === null) {
         throw badRequest(
@@ -87,27 +112,10 @@ export async function openStripe(
           `${formatAmount(amount)} has more decimal places than ${currency} can be paid in.`,
         );
       }
-      const product = { currency, unit_amount: unitAmount, product_data: { name } };
-      const session = await open().checkout.sessions.create({
-        mode: "payment",
-        line_items: [{ price_data: product, quantity: 1 }],
-        success_url: backUrl,
-        cancel_url: backUrl,
-        metadata: {
-          farebox_project: project.id,
-          farebox_user: ref.user,
-          farebox_units: unitAmount,
-          ...(ref.wallet
-            ? {
-              farebox_person: ref.wallet.personId,
-              farebox_connection: ref.wallet.connectionId,
-            }
-            : {}),
-        },
-      }, {
-        // A browser that goes back submits the same form with another amount.
-        idempotencyKey: `farebox-${project.id}-${formId}-${unitAmount}`,
-      }).catch((cause) => {
+      const parameters = sessionParameters({ project, ref, backUrl, unitAmount });
+      // A browser that goes back submits the same form with another amount.
+      const idempotencyKey = `farebox-${project.id}-${formId}-${unitAmount}`;
+      const session = await createOnce(idempotencyKey, parameters).catch((cause) => {
         throw checkoutError(cause);
       });
       if (!session.url) throw new Error("Stripe created a session without a URL");
@@ -117,13 +125,17 @@ export async function openStripe(
       const now = deps.clock.now();
       try {
         requireNotFuture(signature, now);
-        return await Client.webhooks.constructEventAsync(
-          raw,
-          signature,
-          webhookSecret.reveal(),
-          toleranceSeconds,
-          crypto,
-          now,
+        return await firstValid(
+          signingSecrets(webhookSecret),
+          (secret) =>
+            Client.webhooks.constructEventAsync(
+              raw,
+              signature,
+              secret,
+              toleranceSeconds,
+              crypto,
+              now,
+            ),
         );
       } catch (cause) {
         throw new ApiError(400, {
@@ -134,6 +146,52 @@ export async function openStripe(
       }
     },
   };
+}
+
+type SessionParameters = Stripe.Checkout.SessionCreateParams;
+
+/** Returns what Stripe is asked for. The payment itself carries what its session does. */
+function sessionParameters(
+  { project, ref, backUrl, unitAmount }: Pick<CheckoutRequest, "project" | "ref" | "backUrl"> & {
+    unitAmount: number;
+  },
+): SessionParameters {
+  const { currency, name } = project;
+  const product = { currency, unit_amount: unitAmount, product_data: { name } };
+  const metadata = {
+    farebox_project: project.id,
+    farebox_user: ref.user,
+    farebox_units: unitAmount,
+    ...(ref.wallet
+      ? { farebox_person: ref.wallet.personId, farebox_connection: ref.wallet.connectionId }
+      : {}),
+  };
+  const description = `${name}: top-up for ${ref.user}`.slice(0, descriptionMax).toWellFormed();
+  return {
+    mode: "payment",
+    line_items: [{ price_data: product, quantity: 1 }],
+    success_url: backUrl,
+    cancel_url: backUrl,
+    metadata,
+    payment_intent_data: { metadata, description },
+  };
+}
+
+/** Returns the signing secrets of a webhook: while one is replaced, Stripe signs with two. */
+export function signingSecrets(webhookSecret: Secret): string[] {
+  return webhookSecret.reveal().split(/[\s,]+/).filter(Boolean);
+}
+
+/** Returns the first result that does not throw; throws the first error if all do. */
+async function firstValid<T>(
+  secrets: readonly string[],
+  read: (secret: string) => Promise<T>,
+): Promise<T> {
+  const results = await Promise.allSettled(secrets.map(read));
+  const valid = results.find((result) => result.status === "fulfilled");
+  if (valid) return valid.value;
+  const [first] = results;
+  throw first?.status === "rejected" ? first.reason : new Error("There is no signing secret");
 }
 
 /** Throws for a timestamp too far in the future: Stripe's client only checks that it is not old. */

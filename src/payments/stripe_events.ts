@@ -34,6 +34,8 @@ interface StripeEventInfo {
   /** The event's type. */
   reason: string;
   paymentIntent: string;
+  /** Absent in events of old versions of Stripe's API. */
+  currency?: string;
 }
 
 /** Ids become parts of keys. Stripe's have at most 255 characters. */
@@ -60,7 +62,11 @@ const sessionEventSchema = z.looseObject({ data: z.looseObject({ object: session
 const chargeRefundedSchema = z.looseObject({
   id: stripeId,
   data: z.looseObject({
-    object: z.looseObject({ payment_intent: stripeReference, amount_refunded: units }),
+    object: z.looseObject({
+      payment_intent: stripeReference,
+      amount_refunded: units,
+      currency: z.string().nullish(),
+    }),
     previous_attributes: z.looseObject({ amount_refunded: units.optional() }).nullish(),
   }),
 });
@@ -72,6 +78,7 @@ const disputeEventSchema = z.looseObject({
       status: z.string().optional(),
       payment_intent: stripeReference,
       amount: units,
+      currency: z.string().nullish(),
     }),
   }),
 });
@@ -83,6 +90,7 @@ const refundEventSchema = z.looseObject({
       status: z.string().nullish(),
       payment_intent: stripeReference,
       amount: units,
+      currency: z.string().nullish(),
     }),
   }),
 });
@@ -103,7 +111,8 @@ export function readStripeEvent(signed: unknown): StripeEvent | null {
       const { payment_intent: paymentIntent, amount_refunded } = object;
       const count = amount_refunded - (previous_attributes?.amount_refunded ?? 0);
       if (!paymentIntent || count <= 0) return null;
-      return { kind: "reversal", ...eventInfo(event), paymentIntent, units: count };
+      const info = eventInfo(event, object.currency);
+      return { kind: "reversal", ...info, paymentIntent, units: count };
     }
     // The last one is the name in older versions of Stripe's API.
     case "refund.failed":
@@ -120,17 +129,21 @@ export function readStripeEvent(signed: unknown): StripeEvent | null {
   }
 }
 
-function eventInfo({ id: eventId, type: reason }: { id: string; type: string }) {
-  return { eventId, reason };
+function eventInfo(
+  { id: eventId, type: reason }: { id: string; type: string },
+  currency: string | null | undefined,
+) {
+  return { eventId, reason, ...(currency ? { currency: currency.toLowerCase() } : {}) };
 }
 
 /** Whether a refund came back: a bank may reject it days after Stripe reported it as made. */
 function readRefund(
   event: { id: string; type: string },
-  { id: refundId, status, payment_intent: paymentIntent, amount: units }: Refund,
+  { id: refundId, status, payment_intent: paymentIntent, amount: units, currency }: Refund,
 ): PaymentChange | null {
   if (!paymentIntent || (status !== "failed" && status !== "canceled")) return null;
-  return { kind: "failed refund", ...eventInfo(event), paymentIntent, refundId, units };
+  const info = eventInfo(event, currency);
+  return { kind: "failed refund", ...info, paymentIntent, refundId, units };
 }
 
 type Refund = z.output<typeof refundEventSchema>["data"]["object"];
@@ -141,10 +154,11 @@ type Dispute = z.output<typeof disputeEventSchema>["data"]["object"];
  */
 function readDispute(
   event: { id: string; type: string },
-  { id: disputeId, status = "", payment_intent: paymentIntent, amount }: Dispute,
+  { id: disputeId, status = "", payment_intent: paymentIntent, amount, currency }: Dispute,
 ): PaymentChange | null {
   if (!paymentIntent || amount === 0) return null;
-  const about = { ...eventInfo(event), paymentIntent, ...(disputeId ? { disputeId } : {}) };
+  const info = eventInfo(event, currency);
+  const about = { ...info, paymentIntent, ...(disputeId ? { disputeId } : {}) };
   switch (event.type) {
     case "charge.dispute.created":
       return status.startsWith("warning_") ? null : { kind: "reversal", ...about, units: amount };

@@ -48,11 +48,25 @@ const upstreamSchema = z.strictObject({
   }),
 });
 
-const secretText = z.string().min(8).max(512).regex(/^[\x21-\x7e]+$/, {
+const secretText = z.string().min(8).max(2048).regex(/^[\x21-\x7e]+$/, {
   error: "must be visible ASCII characters",
 });
 
-const stripeSchema = z.strictObject({ secretKey: secretText, webhookSecret: secretText });
+const signingSecret = secretText.max(512).refine((text) => !text.includes(","), {
+  error: "must not contain a comma",
+});
+const signingSecretsMax = 4;
+/** Stored as one text, separated by commas. */
+const webhookSecret = z.union([
+  secretText.refine((text) => text.split(",").every((one) => one.length >= 8), {
+    error: "must have at least 8 characters, or be several such secrets separated by commas",
+  }),
+  z.array(signingSecret).min(1).max(signingSecretsMax).transform((list) => list.join(",")),
+]).meta({
+  description: "The webhook's signing secret, or several while Stripe replaces one by another.",
+});
+
+const stripeSchema = z.strictObject({ secretKey: secretText.max(512), webhookSecret });
 
 /** A project's own Stripe account, as stored. */
 export interface StripeKeys {

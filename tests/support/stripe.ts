@@ -6,6 +6,10 @@ export interface StripeDouble {
   failsWith: number | null;
   /** Refuses every call as invalid, with this message, when set. */
   refusesWith: string | null;
+  /** How many calls find their idempotency key in use by another one. */
+  inUse: number;
+  /** The idempotency keys of all calls. */
+  keys: string[];
   answer(request: Request): Promise<Response>;
 }
 
@@ -19,6 +23,8 @@ export function createStripeDouble(): StripeDouble {
     sessions,
     failsWith: null,
     refusesWith: null,
+    inUse: 0,
+    keys: [],
     async answer(request) {
       if (double.failsWith !== null) {
         const error = { type: "api_error", message: "down" };
@@ -36,6 +42,12 @@ export function createStripeDouble(): StripeDouble {
       }
       const body = await request.text();
       const key = request.headers.get("idempotency-key") ?? crypto.randomUUID();
+      double.keys.push(key);
+      if (double.inUse > 0) {
+        double.inUse--;
+        const error = { type: "idempotency_error", code: "idempotency_key_in_use", message: "" };
+        return Response.json({ error }, { status: 409 });
+      }
       const before = byKey.get(key);
       if (before) {
         if (before.body === body) return Response.json(before.session);
@@ -52,12 +64,13 @@ export function createStripeDouble(): StripeDouble {
 }
 
 function makeSession(form: URLSearchParams, n: number): Session {
-  const metadata = Object.fromEntries(
-    [...form].flatMap(([name, value]) => {
-      const key = /^metadata\[(.*)\]$/.exec(name)?.[1];
-      return key === undefined ? [] : [[key, value]];
-    }),
-  );
+  const under = (prefix: string) =>
+    Object.fromEntries(
+      [...form].flatMap(([name, value]) => {
+        const key = name.startsWith(`${prefix}[`) ? name.slice(prefix.length + 1, -1) : undefined;
+        return key === undefined ? [] : [[key, value]];
+      }),
+    );
   return {
     id: `cs_test_${n}`,
     object: "checkout.session",
@@ -68,6 +81,11 @@ function makeSession(form: URLSearchParams, n: number): Session {
     success_url: form.get("success_url"),
     payment_intent: `pi_test_${n}`,
     payment_status: "unpaid",
-    metadata,
+    metadata: under("metadata"),
+    // Of the payment, which is an object of its own.
+    payment: {
+      metadata: under("payment_intent_data[metadata]"),
+      description: form.get("payment_intent_data[description]"),
+    },
   };
 }
