@@ -120,7 +120,7 @@ export async function createApp(outside: Deps): Promise<App> {
     projects: projectRoutes({ deps, adminGuard, admin, projectCache }),
     webhooks: webhookRoutes({ deps, auth, adminGuard, ...webhooks }),
     connect: connectRoutes({ deps, auth, authorizations, offer }),
-    stripe: stripeRoutes({ ...payments, reportUnbooked: createReportUnbooked(deps) }),
+    stripe: stripeRoutes({ ...payments, adminGuard, reportUnbooked: createReportUnbooked(deps) }),
     paywall: paywallRoutes({ ...payments, links, deviceCookies }),
     wallets: walletRoutes({ deps, projectCache, links, deviceCookies, authorizations, passkeys }),
     verify: verifyRoutes({ deps, adminGuard }),

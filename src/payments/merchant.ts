@@ -1,6 +1,7 @@
-import { badRequest } from "../base/errors.ts";
+import { badRequest, notFound } from "../base/errors.ts";
 import { Secret } from "../base/secret.ts";
 import type { Config } from "../config.ts";
+import { checkId } from "../projects/admin_guard.ts";
 import type { Project } from "../projects/schema.ts";
 import { projectKey } from "../store/keys.ts";
 import { openStripe, type StripeAccount } from "./stripe.ts";
@@ -52,6 +53,20 @@ export async function instanceMerchant(deps: PaymentDeps["deps"]): Promise<Merch
   const { stripe } = deps.config;
   if (!stripe) throw badRequest(null, "This server has no Stripe account.");
   return { id: "instance", account: await openStripe(deps, stripe) };
+}
+
+/** Returns the project in a path, or this server where the path names none. Throws 404. */
+export async function merchantOfPath(
+  services: Pick<PaymentDeps, "deps" | "projectCache" | "secrets">,
+  projectId: string,
+): Promise<Merchant> {
+  if (projectId === "") {
+    if (!services.deps.config.stripe) throw notFound("Stripe account of this server");
+    return await instanceMerchant(services.deps);
+  }
+  const { project } = await services.projectCache.current(checkId(projectId, "project"));
+  if (!project.stripe) throw notFound("Stripe account of this project");
+  return await merchantOf(services, project);
 }
 
 /** What Stripe checkouts and Stripe's webhooks depend on. */

@@ -26,6 +26,23 @@ export interface StripeAccount {
   createCheckoutSession(checkout: CheckoutRequest): Promise<{ id: string; url: string }>;
   /** Reads a webhook's event. Throws 400 when none of the account's secrets has signed it. */
   readEvent(raw: string, signature: string): Promise<unknown>;
+  /** Lists completed sessions that were created since a time, newest first. Throws 502. */
+  listSessions(page: StripePageRequest): Promise<StripePage>;
+  /** Lists events of these types since a time, newest first; Stripe keeps 30 days. Throws 502. */
+  listEvents(page: StripePageRequest & { types: string[] }): Promise<StripePage>;
+}
+
+/** A page to read at Stripe. */
+export interface StripePageRequest {
+  sinceMs: number;
+  /** The id to continue after; null at the start. */
+  after: string | null;
+}
+
+/** Objects as Stripe sent them, and the id to continue after; null at the end. */
+export interface StripePage {
+  items: readonly unknown[];
+  next: string | null;
 }
 
 // https://docs.stripe.com/currencies: amounts are in the smallest unit. These currencies have none,
@@ -121,6 +138,10 @@ export async function openStripe(
       if (!session.url) throw new Error("Stripe created a session without a URL");
       return { id: session.id, url: session.url };
     },
+    listSessions: (page) =>
+      pageOf(open().checkout.sessions.list({ ...listParameters(page), status: "complete" })),
+    listEvents: ({ types, ...page }) =>
+      pageOf(open().events.list({ ...listParameters(page), types })),
     async readEvent(raw, signature) {
       const now = deps.clock.now();
       try {
@@ -175,6 +196,27 @@ function sessionParameters(
     metadata,
     payment_intent_data: { metadata, description },
   };
+}
+
+const pageSize = 100;
+
+function listParameters({ sinceMs, after }: StripePageRequest) {
+  const created = { gte: Math.floor(sinceMs / 1000) };
+  return { created, limit: pageSize, ...(after === null ? {} : { starting_after: after }) };
+}
+
+async function pageOf(
+  list: Promise<{ data: readonly { id: string }[]; has_more: boolean }>,
+): Promise<StripePage> {
+  const { data, has_more } = await list.catch((cause) => {
+    const { message = cause } = Object(cause);
+    throw new ApiError(502, {
+      message: `Stripe did not return its payments: ${message}`,
+      code: "stripe_unavailable",
+      cause: message,
+    });
+  });
+  return { items: data, next: has_more ? data.at(-1)?.id ?? null : null };
 }
 
 /** Returns the signing secrets of a webhook: while one is replaced, Stripe signs with two. */

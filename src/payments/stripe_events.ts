@@ -171,6 +171,18 @@ function readDispute(
   }
 }
 
+/** The types of events about refunds and disputes. */
+export const changeEventTypes = [
+  "charge.refunded",
+  "refund.failed",
+  "refund.updated",
+  "charge.refund.updated",
+  "charge.dispute.created",
+  "charge.dispute.funds_withdrawn",
+  "charge.dispute.closed",
+  "charge.dispute.funds_reinstated",
+] as const;
+
 /** Whether events of a type report about a checkout session. */
 export function isSessionEvent(type: unknown): boolean {
   return typeof type === "string" && /^checkout\.session\.(completed|async_payment_)/.test(type);

@@ -108,7 +108,7 @@ export function createReportUnbooked(
 }
 
 /** Whether the session is booked: an old event may be sent again, with an outdated signature. */
-async function isBooked(
+export async function isBooked(
   kv: Kv,
   merchantId: string | null,
   { sessionId, projectId, paymentIntent }: ClaimedSession,

@@ -11,6 +11,13 @@ export interface StripeDouble {
   /** The idempotency keys of all calls. */
   keys: string[];
   answer(request: Request): Promise<Response>;
+  /** Events that Stripe lists, newest first. */
+  events: Session[];
+  /** How many objects a page of a list has. */
+  pageSize: number;
+  /** What lists were asked for. */
+  lists: URLSearchParams[];
+  list(url: URL): Response;
 }
 
 // deno-lint-ignore no-explicit-any -- as Stripe's own types would make it, loosely
@@ -24,6 +31,22 @@ export function createStripeDouble(): StripeDouble {
     failsWith: null,
     refusesWith: null,
     inUse: 0,
+    events: [],
+    pageSize: 100,
+    lists: [],
+    list({ pathname, searchParams }) {
+      double.lists.push(searchParams);
+      const all = pathname === "/v1/events" ? double.events : [...sessions.values()].toReversed();
+      const last = searchParams.get("starting_after");
+      const from = last === null ? 0 : all.findIndex(({ id }) => id === last) + 1;
+      const data = all.slice(from, from + double.pageSize);
+      return Response.json({
+        object: "list",
+        data,
+        has_more: from + data.length < all.length,
+        url: pathname,
+      });
+    },
     keys: [],
     async answer(request) {
       if (double.failsWith !== null) {
@@ -36,6 +59,7 @@ export function createStripeDouble(): StripeDouble {
       }
       const { pathname } = new URL(request.url);
       const authorized = request.headers.get("authorization") === "Bearer sk_test_of_the_owner";
+      if (authorized && request.method === "GET") return double.list(new URL(request.url));
       if (!authorized || request.method !== "POST" || pathname !== "/v1/checkout/sessions") {
         const error = { type: "invalid_request_error", message: `${request.method} ${pathname}` };
         return Response.json({ error }, { status: authorized ? 404 : 401 });
