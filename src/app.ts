@@ -32,6 +32,7 @@ import { createOutboxNotifier } from "./events/outbox_notifier.ts";
 import { createHoldSweep, type HoldSweep } from "./ledger/hold_sweep.ts";
 import { createDeviceCookies } from "./wallets/device_cookies.ts";
 import { createLinks } from "./paywall/links.ts";
+import { createPendingSweep } from "./payments/pending.ts";
 import { createReversalSweep } from "./payments/reversals.ts";
 import { createSignedTokens } from "./store/signed_tokens.ts";
 import { createOffers } from "./paywall/offer.ts";
@@ -112,7 +113,7 @@ export async function createApp(outside: Deps): Promise<App> {
   const holdSweep = createHoldSweep(deps, queue);
   const load: Load = { requests: 0, streams: () => running.streams };
   const sessions = createSessions({ deps, auth, projectCache });
-  const payments = { deps, projectCache, recorder, secrets, emit };
+  const payments = { deps, projectCache, recorder, secrets, emit, commit };
   const routes = routeMap({
     inference: openInference({ deps, auth, holds, running, linkFor, emit, prices }, secrets),
     ledger: ledgerRoutes({ deps, auth, recorder, offer }),
@@ -132,7 +133,7 @@ export async function createApp(outside: Deps): Promise<App> {
     guides: guideRoutes(deps),
     health: healthRoutes(deps),
     metrics: openMetrics(deps, { load, running, holdSweep, dispatcher }),
-    console: consoleRoutes({ ...payments, prices, admin, commit, running, sessions, ...webhooks }),
+    console: consoleRoutes({ ...payments, prices, admin, running, sessions, ...webhooks }),
   });
   const hono = mount(deps, routes, { load, notFound: createNotFound(deps.config) });
   const flush = () => topUsers.flush().then(() => deps.committer.flush());
@@ -150,7 +151,11 @@ function createSweep(
 ): () => Promise<void> {
   const trim = createTrim(deps);
   const sweepMarkers = createMarkerSweep(deps);
-  const sweepPayments = [createReversalSweep(deps), createUnbookedSweep(deps)];
+  const sweepPayments = [
+    createReversalSweep(deps),
+    createUnbookedSweep(deps),
+    createPendingSweep(deps),
+  ];
   return async () => {
     for (const sweeper of sweepers) await sweeper.sweep();
     await sweepStoredResponses(deps);

@@ -79,6 +79,7 @@ const stripe: EndpointDoc = {
   summary: "For Stripe: report a payment into a wallet",
   description: "The webhook of this server's own Stripe account, with the types " +
     "`checkout.session.completed`, `checkout.session.async_payment_succeeded`, " +
+    "`checkout.session.async_payment_failed`, " +
     "`charge.refunded`, `refund.failed`, `charge.dispute.created`, " +
     "`charge.dispute.funds_withdrawn`, `charge.dispute.closed` and " +
     "`charge.dispute.funds_reinstated`. Each event counts once. The body is Stripe's event, as it was signed.",

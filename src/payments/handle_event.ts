@@ -10,6 +10,7 @@ import { accountKey, connectionKey, stripePaymentKey, unbookedPaymentKey } from 
 import type { StripeReceipt } from "./api_doc.ts";
 import type { Merchant, PaymentDeps } from "./merchant.ts";
 import { emptyPaymentTotals, type Payment } from "./payment.ts";
+import { pendingKeyOf, recordPending } from "./pending.ts";
 import {
   applyPendingReversals,
   applyReversal,
@@ -17,7 +18,7 @@ import {
   stripeTrigger,
 } from "./reversals.ts";
 import { type OurSession, projectIdOfSession, readCheckoutSession } from "./session.ts";
-import { type CheckoutSession, readStripeEvent } from "./stripe_events.ts";
+import { type CheckoutReport, type CheckoutSession, readStripeEvent } from "./stripe_events.ts";
 import { claimedSession } from "./unbooked.ts";
 
 /** Another text cannot be a project's id, and may be too long for a key. */
@@ -38,8 +39,7 @@ export async function handleEvent(services: PaymentDeps, signed: SignedEvent): P
   const parsed = await orReport(services, signed, () => readStripeEvent(event));
   if (parsed === null) return "ignored";
   if (parsed.kind !== "session") return await applyReversal(services, merchant.id, parsed);
-  const { session } = parsed;
-  return await orReport(services, signed, () => handleSession(services, signed, session));
+  return await orReport(services, signed, () => handleSession(services, signed, parsed));
 }
 
 /** Reports the paid session of a signed event that could not be handled. */
@@ -75,19 +75,24 @@ async function report(
   await reportUnbooked({ ...told, cause });
 }
 
-/** Records a paid session, once. A session that is not paid yet is reported again when it is. */
+/** Records a paid session, once. One that is not paid yet is shown as on its way. */
 async function handleSession(
   services: PaymentDeps,
   signed: SignedEvent,
-  session: CheckoutSession,
+  { session, hasFailed }: CheckoutReport,
 ): Promise<Outcome> {
   const project = await projectOfSession(services, signed, session);
   if (project === null) return "ignored";
   const state = readCheckoutSession(project, session);
   switch (state.kind) {
     case "paid":
+      if (hasFailed) return "ignored";
       return await recordPayment(services, signed.merchant, { project, paid: state.session });
-    case "unpaid":
+    case "unpaid": {
+      const pending = { project, session: state.session };
+      await recordPending(services, { ...pending, state: hasFailed ? "failed" : "pending" });
+      return "ignored";
+    }
     case "ignored":
       return "ignored";
     case "unbooked":
@@ -160,6 +165,7 @@ async function recordPayment(
       // A user who was erased after the session was opened can be found, and erased, again.
       if (wallet) tx.put(connectionKey(wallet.personId, projectId, user), new Uint8Array());
       tx.remove(unbookedPaymentKey(merchant.id, id));
+      tx.remove(pendingKeyOf(paid));
       if (paymentKey === null) return;
       // An older version recorded it under another key.
       if (tx.row(paymentKey)) throw idempotencyKeyReused();

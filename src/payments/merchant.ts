@@ -7,7 +7,7 @@ import { projectKey } from "../store/keys.ts";
 import { openStripe, type StripeAccount } from "./stripe.ts";
 import type { Deps } from "../deps.ts";
 import type { MoneyRecorder } from "../ledger/record.ts";
-import type { EmitEvents } from "../projects/commit_with_events.ts";
+import type { CommitWithEvents, EmitEvents } from "../projects/commit_with_events.ts";
 import type { ProjectCache } from "../projects/project_cache.ts";
 import type { ReportUnbooked } from "./unbooked.ts";
 import type { Secrets } from "../store/secrets.ts";
@@ -76,5 +76,6 @@ export interface PaymentDeps {
   recorder: MoneyRecorder;
   secrets: Secrets;
   emit: EmitEvents;
+  commit: CommitWithEvents;
   reportUnbooked: ReportUnbooked;
 }

@@ -5,7 +5,14 @@ import { ApiError } from "../base/errors.ts";
 export type CheckoutSession = z.output<typeof sessionSchema>;
 
 /** What a Stripe event requires: to record a session, or a change of a payment. */
-export type StripeEvent = { kind: "session"; session: CheckoutSession } | PaymentChange;
+export type StripeEvent = CheckoutReport | PaymentChange;
+
+/** A report about a checkout session: that it is completed, paid, or that its payment failed. */
+export interface CheckoutReport {
+  kind: "session";
+  session: CheckoutSession;
+  hasFailed: boolean;
+}
 
 /** Money that went back to the payer, or came back to us: a dispute was won, a refund failed. */
 export type PaymentChange = Reversal | DisputeReinstatement | FailedRefund;
@@ -105,7 +112,11 @@ export function readStripeEvent(signed: unknown): StripeEvent | null {
   switch (event.type) {
     case "checkout.session.completed":
     case "checkout.session.async_payment_succeeded":
-      return { kind: "session", session: parseEvent(sessionEventSchema, event).data.object };
+    case "checkout.session.async_payment_failed": {
+      const session = parseEvent(sessionEventSchema, event).data.object;
+      const hasFailed = event.type === "checkout.session.async_payment_failed";
+      return { kind: "session", session, hasFailed };
+    }
     case "charge.refunded": {
       const { object, previous_attributes } = parseEvent(chargeRefundedSchema, event).data;
       const { payment_intent: paymentIntent, amount_refunded } = object;

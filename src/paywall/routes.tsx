@@ -17,6 +17,7 @@ import { findAccount } from "../ledger/authorization.ts";
 import { readBalance } from "../ledger/balance.ts";
 import type { Project } from "../projects/schema.ts";
 import { startCheckout } from "../payments/checkout.ts";
+import { listPending } from "../payments/pending.ts";
 import { activityForPeople, TopUpPage, topUpScriptHash } from "./top_up_page.tsx";
 import { fillTemplate, type Links } from "./links.ts";
 import { type CheckoutKind, checkoutKindOf, type PaymentDeps } from "../payments/merchant.ts";
@@ -71,12 +72,14 @@ function showTopUp(services: PaywallDeps): Handler {
     const { balance } = await readBalance(deps.kv, ref, deps.clock.now());
     const page = { limit: activitiesShown, cursor: undefined };
     const entries = shown ? (await listActivities(deps.kv, ref, page)).entries : [];
+    const pending = shown ? await listPending(deps.kv, project.id, ref.user) : [];
     const kind = checkoutKindOf(deps.config, project);
     const html = (
       <TopUpPage
         projectName={project.name}
         user={ref.user}
         balanceFormatted={shown ? formatForPeople(balance, currency) : null}
+        pending={pending.map((amount) => formatForPeople(amount, currency))}
         checkout={kind === "none" || kind === "sandbox" ? kind : "checkout"}
         formId={deps.id("form")}
         amounts={topUp.amounts.map((value) => ({
