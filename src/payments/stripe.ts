@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Stripe } from "stripe";
+import { unitsPerOne, unitsPerStep } from "../base/currency.ts";
 import { ApiError, badRequest } from "../base/errors.ts";
 import { type Amount, formatAmount, fromDecimal, toAmount, unit } from "../base/money.ts";
 import type { Secret } from "../base/secret.ts";
@@ -45,32 +46,12 @@ export interface StripePage {
   next: string | null;
 }
 
-// https://docs.stripe.com/currencies: amounts are in the smallest unit. These currencies have none,
-// or three digits of which the last must be zero.
-const zeroDecimalCurrencies = "bif clp djf gnf jpy kmf krw mga pyg rwf vnd vuv xaf xof xpf".split(
-  " ",
-);
-const threeDecimalCurrencies = "bhd jod kwd omr tnd".split(" ");
-/** They no longer have a smaller unit, but still use hundredths. */
-const wholeUnitCurrencies = ["isk", "ugx"];
 const toleranceSeconds = 300;
 const timeoutMs = 15_000;
 /** Stripe's client waits half a second or more in each attempt that finds the key in use. */
 const createAttemptsMax = 12;
 /** The most characters of a payment's description. */
 const descriptionMax = 500;
-
-/** Returns how many Stripe units make one of the currency. */
-function unitsPerOne(currency: string): bigint {
-  if (zeroDecimalCurrencies.includes(currency)) return 1n;
-  return threeDecimalCurrencies.includes(currency) ? 1000n : 100n;
-}
-
-/** Returns the smallest step that can be paid, in Stripe units. */
-function unitsPerStep(currency: string): bigint {
-  if (wholeUnitCurrencies.includes(currency)) return 100n;
-  return threeDecimalCurrencies.includes(currency) ? 10n : 1n;
-}
 
 /** Converts an amount to Stripe's units; null when it is finer than what can be paid. */
 export function toStripeUnits(amount: Amount, currency: string): number | null {
