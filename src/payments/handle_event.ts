@@ -113,8 +113,8 @@ async function refuseSession(
   if (session.payment_status === "paid") {
     await report(services, signed, { reason, currency: project.currency });
   }
-  const isIgnored = reason === "missing_user" || reason === "other_wallet";
-  if (session.payment_status !== "paid" || isIgnored) return "ignored";
+  if (reason === "missing_user" || reason === "other_wallet") return "ignored";
+  if (session.payment_status !== "paid" && reason !== "invalid_user") return "ignored";
   throw new UnbookedError(reason);
 }
 

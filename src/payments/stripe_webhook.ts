@@ -50,7 +50,7 @@ async function reportUnverifiable(
     const isKnown = named === "" || await findProject(services, named) !== null;
     const merchantId = isKnown ? named || "instance" : null;
     const reason = isKnown ? "no_stripe_account" : "unknown_project";
-    const raw = await read();
+    const raw = await read().catch(() => "");
     await reportUnsigned(services, { raw, merchantId, reason, requestId }, error);
   }
   throw error;

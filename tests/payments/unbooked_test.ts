@@ -82,6 +82,9 @@ for (const [label, metadata, reason, status] of strange) {
     if (status === 200) assert.equal(answer.body.outcome, "ignored");
     assert.equal(onlyUnbooked(world).reason, reason);
     assert.match(await overview(world), new RegExp(reason));
+    const unpaid = { payment_status: "unpaid", metadata: { ...session.metadata, ...metadata } };
+    assert.equal((await tell(unpaid)).status, status, "not paid yet");
+    assert.equal(unbookedLog(world).length, 1);
   });
 }
 
