@@ -14,6 +14,7 @@ import { addPrices } from "./farebox/prices.ts";
 import { addProjects } from "./farebox/projects.ts";
 import { addRestore } from "./farebox/restore.ts";
 import { addSecrets } from "./farebox/secrets.ts";
+import { addStripe } from "./farebox/stripe.ts";
 import { openEnvironment } from "./farebox/settings.ts";
 import { addUsers } from "./farebox/users.ts";
 import { addVerify } from "./farebox/verify.ts";
@@ -33,6 +34,7 @@ const groups: readonly AddCommands[] = [
   addRestore,
   addVerify,
   addSecrets,
+  addStripe,
 ];
 
 const notes = `

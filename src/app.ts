@@ -36,9 +36,11 @@ import { createOutboxNotifier } from "./events/outbox_notifier.ts";
 import { createHoldSweep, type HoldSweep } from "./ledger/hold_sweep.ts";
 import { createDeviceCookies } from "./wallets/device_cookies.ts";
 import { createLinks } from "./paywall/links.ts";
+import { createPendingSweep } from "./payments/pending.ts";
 import { createReversalSweep } from "./payments/reversals.ts";
 import { createSignedTokens } from "./store/signed_tokens.ts";
 import { createOffers } from "./paywall/offer.ts";
+import { createReportUnbooked, createUnbookedSweep } from "./payments/unbooked.ts";
 import { stripeRoutes } from "./payments/routes.ts";
 import { paywallRoutes } from "./paywall/routes.tsx";
 import { createCatalogue } from "./pricing/catalogue.ts";
@@ -116,8 +118,8 @@ export async function createApp(outside: Deps): Promise<App> {
   const holdSweep = createHoldSweep(deps, queue);
   const load: Load = { requests: 0, streams: () => running.streams };
   const sessions = createSessions({ deps, auth, projectCache });
-  const shown = { deps, projectCache, prices, admin, recorder, commit, running, sessions };
   const taken = { deps, holds, prices };
+  const payments = { deps, projectCache, recorder, secrets, emit, commit };
   const routes = routeMap({
     inference: openInference({ ...taken, auth, running, linkFor, refusalReports }, secrets),
     ledger: ledgerRoutes({ deps, auth, recorder, offer }),
@@ -125,8 +127,8 @@ export async function createApp(outside: Deps): Promise<App> {
     projects: projectRoutes({ deps, adminGuard, admin, projectCache }),
     webhooks: webhookRoutes({ deps, auth, adminGuard, ...webhooks }),
     connect: connectRoutes({ deps, auth, authorizations, offer }),
-    stripe: stripeRoutes({ deps, projectCache, recorder, secrets, emit }),
-    paywall: paywallRoutes({ deps, projectCache, links, recorder, secrets, emit, deviceCookies }),
+    stripe: stripeRoutes({ ...payments, adminGuard, reportUnbooked: createReportUnbooked(deps) }),
+    paywall: paywallRoutes({ ...payments, links, deviceCookies }),
     wallets: walletRoutes({ deps, projectCache, links, deviceCookies, authorizations, passkeys }),
     verify: verifyRoutes({ deps, adminGuard }),
     catalogue: catalogueRoutes({ deps, adminGuard, catalogue, catalogueRefresh }),
@@ -137,7 +139,7 @@ export async function createApp(outside: Deps): Promise<App> {
     guides: guideRoutes(deps),
     health: healthRoutes(deps),
     metrics: openMetrics(deps, { load, running, holdSweep, dispatcher }),
-    console: consoleRoutes({ ...shown, ...webhooks }),
+    console: consoleRoutes({ ...payments, prices, admin, running, sessions, ...webhooks }),
   });
   const hono = mount(deps, routes, { load, notFound: createNotFound(deps.config) });
   const sweepers = [holdSweep, redelivery, sessions, forget];
@@ -172,11 +174,15 @@ function createSweep(
 ): () => Promise<void> {
   const trim = createTrim(deps);
   const sweepMarkers = createMarkerSweep(deps);
-  const sweepReversals = createReversalSweep(deps);
+  const sweepPayments = [
+    createReversalSweep(deps),
+    createUnbookedSweep(deps),
+    createPendingSweep(deps),
+  ];
   return async () => {
     for (const sweeper of sweepers) await sweeper.sweep();
     await sweepStoredResponses(deps);
-    await sweepReversals();
+    for (const sweepRows of sweepPayments) await sweepRows();
     await trim();
     await sweepMarkers();
   };

@@ -59,6 +59,7 @@ export function routeMap(handlers: RouteHandlers): Routes {
     ...modelRoutes(handlers.inference),
     ...callerRoutes(handlers),
     ...operatorRoutes(handlers),
+    ...stripeRouteMap(handlers),
     ...publicRoutes(handlers),
     ...handlers.console,
   };
@@ -180,9 +181,19 @@ function operatorRoutes(services: RouteHandlers): Routes {
   };
 }
 
-/** Public paths: people's links, Stripe's webhooks, documentation and probes. */
+/** Stripe's webhooks, and the operator's questions to Stripe. */
+function stripeRouteMap({ stripe }: RouteHandlers): Routes {
+  return {
+    "/v1/stripe": { anonymousBody, POST: stripe.webhook },
+    "/v1/stripe/:projectId": { anonymousBody, POST: stripe.webhook },
+    "/v1/admin/stripe/reconcile": { POST: stripe.reconcile },
+    "/v1/admin/projects/:projectId/stripe/reconcile": { POST: stripe.reconcile },
+  };
+}
+
+/** Public paths: people's links, documentation and probes. */
 function publicRoutes(
-  { stripe, paywall, wallets, docs, guides, health, metrics }: RouteHandlers,
+  { paywall, wallets, docs, guides, health, metrics }: RouteHandlers,
 ): Routes {
   return {
     "/topup/:token": {
@@ -202,8 +213,6 @@ function publicRoutes(
     "/wallet/passkeys": { anonymousBody, POST: wallets.addPasskey },
     "/wallet/sign-in/options": { anonymousBody, POST: wallets.signInOptions },
     "/wallet/sign-in": { anonymousBody, POST: wallets.signIn },
-    "/v1/stripe": { anonymousBody, POST: stripe.webhook },
-    "/v1/stripe/:projectId": { anonymousBody, POST: stripe.webhook },
     "/docs/guides": { GET: guides.contents },
     "/docs/guides/:name": { GET: guides.guide },
     "/openapi.json": { cors, GET: docs.openapi },

@@ -49,6 +49,7 @@ export function recordedResult(
   const actor = { actorType: "paywall-owner", actorId: by.actor.id } as const;
   return {
     key: `console:${formIdOf(form)}`,
+    issuer: "console" as const,
     metadata: { source: "console", by: by.actor.id, ...why },
     origin: { trigger: { source: "console", ...actor } as const, source: "console" },
     alongside: auditEntry(deps, { by, action, reason }),

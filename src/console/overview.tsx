@@ -9,6 +9,7 @@ import { BarChart, Share } from "./chart.tsx";
 import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
 import { MoneyCell, Stats, Table, Tabs } from "./parts.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
+import { unbookedOfProject, UnbookedPayments } from "./unbooked.tsx";
 import { addressOf } from "./user.tsx";
 import {
   chargedAmount,
@@ -31,12 +32,14 @@ export function overviewPage(guard: ConsoleGuard, { deps: { kv, clock } }: Conso
     const [from, to] = [rangeStart(range, now), now + 1];
     const summary = await readSummary(kv, project.id, { from, to });
     const month = monthOf(now);
+    const unbooked = await unbookedOfProject(kv, project);
     const users = await readTopUsers(kv, project.id, month);
     const steps = timeSteps(summary.hours, { from, to, stepMs: range.stepMs });
     const view = { visit, range, summary, steps };
     return page(
       "Overview",
       <>
+        <UnbookedPayments payments={unbooked} />
         <Ranges {...view} />
         <Figures {...view} />
         <Charts {...view} />

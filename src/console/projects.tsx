@@ -6,6 +6,8 @@ import { checkId } from "../projects/admin_guard.ts";
 import { seeOther } from "../pages/response.tsx";
 import type { ConsoleGuard } from "./guard.tsx";
 import { Badge, Pager, Table, TimeCell } from "./parts.tsx";
+import { listUnbooked } from "../payments/unbooked.ts";
+import { UnbookedPayments } from "./unbooked.tsx";
 import type { ConsoleDeps } from "./console_deps.ts";
 
 /** `/console`: redirects an owner to the project, an operator to the list of projects. */
@@ -24,9 +26,11 @@ export function projectsPage(guard: ConsoleGuard, { deps }: ConsoleDeps): Handle
     const cursor = incoming.query("cursor");
     const from = cursor === undefined ? undefined : checkId(cursor, "project");
     const { projects, nextCursor } = await listProjectsToReseal(deps.kv, from);
+    const unbooked = await listUnbooked(deps.kv, "instance");
     return page(
       "Projects",
       <>
+        <UnbookedPayments payments={unbooked} />
         <Table
           caption="In order of creation"
           columns={["Name", "State", "Currency", "Mode", "Owner", "Created"]}

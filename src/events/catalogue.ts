@@ -179,6 +179,16 @@ export const catalogue = {
     currency,
     walletUserId,
   }),
+  "payment.pending": data(
+    "A checkout is completed, and its payment is on its way, such as a bank transfer.",
+    { checkoutSessionId, amount: amount("10"), currency, walletUserId },
+  ),
+  "payment.failed": data("A payment that was on its way has failed.", {
+    checkoutSessionId,
+    amount: amount("10"),
+    currency,
+    walletUserId,
+  }),
 
   "proxy.request.started": data("A call was admitted and is sent upstream.", request),
   "proxy.request.completed": data("A call completed.", request),

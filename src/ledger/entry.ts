@@ -1,5 +1,6 @@
 import type { EntryKind } from "../base/entry_kinds.ts";
 import { type StoredTokens, storedTotal } from "../base/token_classes.ts";
+import type { KeyIssuer } from "./key_issuer.ts";
 import type { JsonObject } from "../base/json.ts";
 import { type Amount, formatAmount } from "../base/money.ts";
 
@@ -41,6 +42,11 @@ export interface Entry {
   /** In milliseconds since 1970. */
   createdAt: number;
   idempotencyKey: string | null;
+  /**
+   * Who chose the key, where it is this service or the key looks like one of its own. Absent in
+   * entries of older versions.
+   */
+  keyIssuer?: KeyIssuer | "caller";
   metadata: JsonObject | null;
   usage: EntryUsage | null;
   /** Of a refund: the refunded entry. Of a reinstatement: the entry whose refund is reversed. */
@@ -50,11 +56,18 @@ export interface Entry {
 /** What the caller decides about an entry; the account adds the rest. */
 export type NewEntry =
   & Pick<Entry, "kind">
-  & Partial<Pick<Entry, "id" | "idempotencyKey" | "metadata" | "usage" | "refundedActivityId">>;
+  & Partial<
+    Pick<
+      Entry,
+      "id" | "idempotencyKey" | "keyIssuer" | "metadata" | "usage" | "refundedActivityId"
+    >
+  >;
 
 /** Builds an entry from the state of its account after it. */
 export function createEntry(
-  { id, kind, idempotencyKey, metadata, usage, refundedActivityId }: NewEntry & { id: string },
+  { id, kind, idempotencyKey, keyIssuer, metadata, usage, refundedActivityId }: NewEntry & {
+    id: string;
+  },
   account: { seq: number; last: string | null; balance: Amount; held: Amount },
   moved: { user: string; delta: Amount; shortfall: Amount; createdAt: number },
 ): Entry {
@@ -70,6 +83,7 @@ export function createEntry(
     shortfall: formatAmount(moved.shortfall),
     createdAt: moved.createdAt,
     idempotencyKey: idempotencyKey ?? null,
+    ...(keyIssuer ? { keyIssuer } : {}),
     metadata: metadata ?? null,
     usage: usage ?? null,
     refundedActivityId: refundedActivityId ?? null,

@@ -8,7 +8,8 @@ import { emptyWrite, type Kv, type Write } from "../store/kv.ts";
 import { readPlace, type ScanBudget } from "../store/scan.ts";
 import { decodeAccount } from "./account.ts";
 import type { Entry } from "./entry.ts";
-import { decodeIdempotency, encodeIdempotency, readEntry } from "./store.ts";
+import { isOwnKey, keyOperation } from "./key_issuer.ts";
+import { decodeIdempotency, encodeIdempotency, forgottenFingerprint, readEntry } from "./store.ts";
 
 /** A part of one account's entries, from one of them back to the first. */
 export interface EntryChain {
@@ -81,11 +82,13 @@ async function renameEntry(
   { owner, entry, erasure }: { owner: string; entry: Entry; erasure: Erasure },
 ): Promise<void> {
   const { user, pseudonym } = erasure;
-  const { idempotencyKey: key, kind } = entry;
+  const { idempotencyKey: key, kind, keyIssuer } = entry;
   const isKeyed = key !== null && entryKinds[kind].hasKeyRecord;
-  // A Stripe key may prevent a payment from being recorded twice, so it stays where it names no
-  // user.
-  const isOurs = key?.startsWith("stripe:") ?? false;
+  // A key of this service may prevent a payment from being recorded twice, and names no user. Older
+  // versions did not mark theirs.
+  const isOurs = keyIssuer === undefined
+    ? key?.startsWith("stripe:") ?? false
+    : isOwnKey(keyIssuer);
   const named = !isOurs && key !== null && keyNamesUser(key, user);
   // By the entry's id: entry numbers restart in each wallet that paid for the user.
   const kept = isKeyed ? (named ? `${pseudonym}-${entry.id}` : key) : null;
@@ -93,14 +96,14 @@ async function renameEntry(
   write.sets.push({ key: entryKey(owner, entry.id), value: toBytes(renamed) });
   if (!isKeyed || kept === null) return;
   const projectId = entry.projectId ?? owner;
-  const recordKey = idempotencyKey(projectId, kind, key);
+  const operation = keyOperation(kind, keyIssuer);
+  const recordKey = idempotencyKey(projectId, operation, key);
   const { value } = await kv.get(recordKey);
   const record = value && decodeIdempotency(value);
   if (record?.activityId !== entry.id) return;
   if (named) write.deletes.push(recordKey);
   write.sets.push({
-    key: idempotencyKey(projectId, kind, kept),
-    // The fingerprint of the request includes the user's id, as a hash.
-    value: encodeIdempotency({ ...record, fingerprint: "forgotten" }),
+    key: idempotencyKey(projectId, operation, kept),
+    value: encodeIdempotency({ ...record, fingerprint: forgottenFingerprint }),
   });
 }

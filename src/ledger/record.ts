@@ -21,6 +21,7 @@ import {
   type IdempotencyRecord,
   readEntry,
 } from "./store.ts";
+import { findFormerEntry, issuerOfKey, type KeyIssuer, keyOperation } from "./key_issuer.ts";
 import { type BalanceView, viewBalance } from "./view.ts";
 import { createHash } from "node:crypto";
 import { utf8Length } from "../base/utf8.ts";
@@ -56,6 +57,10 @@ export function createMoneyRecorder(kv: Kv, queue: AccountQueue, emit: EmitEvent
     request: MoneyRequest | RefundRequest,
     op: MoneyOp,
   ) {
+    if (request.issuer !== undefined && !request.skipOlderKey) {
+      const entry = await findFormerEntry(kv, operationName, request);
+      if (entry) return { kind: "replayed" as const, entry };
+    }
     const outcome = await queue.run(request.ref, idempotent(operationName, request, op));
     return "kind" in outcome ? outcome : await replayEntry(kv, outcome, request.ref.projectId);
   }
@@ -240,7 +245,9 @@ export interface RepeatedRequest extends Pick<MoneyRequest, "metadata" | "key"> 
 }
 
 /** What an entry keeps of its request. */
-export type EntryDetails = { idempotencyKey: string | null; metadata: JsonObject | null };
+export type EntryDetails =
+  & Pick<Entry, "idempotencyKey" | "metadata">
+  & Partial<Pick<Entry, "keyIssuer">>;
 
 /** How one operation is recorded. */
 export interface MoneyOp {
@@ -256,8 +263,10 @@ export function idempotent(
   request: MoneyRequest | RefundRequest,
   op: MoneyOp,
 ): AccountOp<MoneyResult | IdempotencyRecord> {
-  const { ref, key, metadata } = request;
-  const record = key === null ? null : idempotencyKey(ref.projectId, name, key);
+  const { ref, key, metadata, issuer } = request;
+  const operation = keyOperation(name, issuer);
+  const record = key === null ? null : idempotencyKey(ref.projectId, operation, key);
+  const keyIssuer = issuerOfKey(key, issuer);
   const fingerprint = key === null ? "" : fingerprintOf({ user: ref.user, metadata, ...op.fields });
   return {
     reads: op.reads,
@@ -271,7 +280,8 @@ export function idempotent(
         requireSameFingerprint(known, fingerprint);
         return { value: known };
       }
-      const result = op.apply(tx, { idempotencyKey: key, metadata });
+      const details = { idempotencyKey: key, metadata, ...(keyIssuer ? { keyIssuer } : {}) };
+      const result = op.apply(tx, details);
       if (record && result.value.kind === "recorded") {
         const activityId = result.value.entry.id;
         const owner = ref.wallet ? { owner: accountLocation(ref).owner } : {};
@@ -330,6 +340,10 @@ export interface MoneyRequest {
   metadata: JsonObject | null;
   /** The caller's idempotency key, or null. */
   key: string | null;
+  /** Set where this service chose the key: it is stored where no caller's key can be. */
+  issuer?: KeyIssuer;
+  /** Ignores an own key of an older version: the caller notices by other means what it recorded. */
+  skipOlderKey?: boolean;
   origin: EntryOrigin;
   /** Rows to write with the entry. */
   alongside?: (tx: AccountTx, entry: Entry) => void;

@@ -35,6 +35,9 @@ export interface IdempotencyRecord {
   owner?: string;
 }
 
+/** The fingerprint of an erased user's request, which contained the user's id as a hash. */
+export const forgottenFingerprint = "forgotten";
+
 /** Decodes an idempotency record. */
 export function decodeIdempotency(bytes: Uint8Array): IdempotencyRecord {
   return fromBytes<IdempotencyRecord>(bytes);

@@ -35,6 +35,7 @@ import {
 import { formatAmount } from "../base/money.ts";
 import { holdsPerAccountMax } from "../base/limits.ts";
 import { keyText } from "../store/batch.ts";
+import { keyOperation } from "./key_issuer.ts";
 import { holdIndexKey } from "./store.ts";
 
 /** Longer than any write can be under way: older ones have landed, or never will. */
@@ -292,7 +293,7 @@ function faultOf({ key, value }: Row, found: Row | undefined): string | null {
     const what = found?.value ? "cannot be read" : "is missing";
     return `${about} names entry ${record.activityId}, which ${what}`;
   }
-  const carried = `${entry.kind} with key ${entry.idempotencyKey}`;
+  const carried = `${keyOperation(entry.kind, entry.keyIssuer)} with key ${entry.idempotencyKey}`;
   if (carried === `${operation} with key ${name}`) return null;
   return `${about} names entry ${entry.id}, which is a ${carried}`;
 }

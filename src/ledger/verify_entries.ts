@@ -18,6 +18,7 @@ import {
 } from "./verify_schemas.ts";
 import { type Amount, formatAmount, fromDecimal, toAmount, zero } from "../base/money.ts";
 import type { Account } from "./account.ts";
+import { keyOperation } from "./key_issuer.ts";
 import type { ChainWalk } from "./schema.ts";
 import { isReinstatement } from "./record.ts";
 
@@ -50,8 +51,8 @@ function isKeyed({ kind, idempotencyKey }: Entry): boolean {
   return idempotencyKey !== null && entryKinds[kind].hasKeyRecord;
 }
 
-function recordKeyOf(owner: string, { projectId, kind, idempotencyKey: key }: Entry) {
-  return idempotencyKey(projectId ?? owner, kind, key ?? "");
+function recordKeyOf(owner: string, { projectId, kind, idempotencyKey: key, keyIssuer }: Entry) {
+  return idempotencyKey(projectId ?? owner, keyOperation(kind, keyIssuer), key ?? "");
 }
 
 function faultOfRecord(owner: string, entry: Entry, row: Row | undefined): string | null {

@@ -6,6 +6,7 @@ import { userIdUnitsMax } from "../base/limits.ts";
 import { type Amount, fromDecimal } from "../base/money.ts";
 import { type Account, type AccountRef, parseAccount } from "./account.ts";
 import type { Entry } from "./entry.ts";
+import { keyIssuers } from "./key_issuer.ts";
 import { decodeEntry, decodeIdempotency, type IdempotencyRecord } from "./store.ts";
 
 // What every version of the ledger has stored, as the verification reads it. Damage shows here, so
@@ -48,6 +49,7 @@ const entrySchema = linkSchema.extend({
   shortfall: decimal,
   createdAt: z.int(),
   idempotencyKey: z.string().nullable(),
+  keyIssuer: z.enum([...keyIssuers, "caller"]).optional(),
   metadata: z.custom<JsonObject>(isObject).nullable(),
   usage: usageSchema.nullable(),
   refundedActivityId: id.nullable(),

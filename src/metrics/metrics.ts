@@ -1,4 +1,5 @@
 import { mapRefusalCodes } from "../base/refusal_reasons.ts";
+import { unbookedReasonNames } from "../base/unbooked_reasons.ts";
 import { batchBuckets, latencyBuckets } from "./buckets.ts";
 import { createEntryMetrics } from "./entry_metrics.ts";
 import { MetricsRegistry } from "./registry.ts";
@@ -136,6 +137,12 @@ function troubleMeters(page: MetricsRegistry) {
       help: "Requests refused for load: too many at once, or more a minute than a limit allows",
       label: "reason",
       values: ["overloaded", "requests", "tokens", "concurrency"],
+    }),
+    unbookedPayments: page.countersBy({
+      name: "farebox_payments_not_booked_total",
+      help: "Reports of Stripe payments and refunds that could not be booked, by reason",
+      label: "reason",
+      values: unbookedReasonNames,
     }),
     refusedMoney: { chat: reasonsOf("chat"), charge: reasonsOf("charge") },
     repairs: page.countersBy({

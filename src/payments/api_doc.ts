@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { cursor, nextCursor, withoutPattern } from "../base/fields.ts";
 import { type EndpointDoc, type EndpointDocs, responseDocs } from "../base/endpoint_doc.ts";
 import { idErrors, projectPath } from "../projects/api_doc.ts";
 
@@ -12,6 +13,65 @@ const stripeReceiptSchema = z.object({
 /** The response to a Stripe event. */
 export type StripeReceipt = z.output<typeof stripeReceiptSchema>;
 
+/** The body of a call that reconciles. */
+export const reconcileSchema = z.strictObject({
+  since: z.iso.datetime({ offset: true, error: "must be an ISO 8601 time" }).meta({
+    description: "Sessions that were created since this time.",
+    override: withoutPattern,
+  }),
+  cursor,
+});
+
+const count = z.int().min(0);
+const reconciledSchema = z.object({
+  payments: count.meta({ description: "Paid sessions of this service on this page." }),
+  booked: count.meta({ description: "How many of them were booked now." }),
+  bookedBefore: count,
+  unbooked: z.array(z.object({ session: z.string(), reason: z.string() })).meta({
+    description: "The sessions that cannot be booked, and why.",
+  }),
+  changes: count.meta({ description: "Refunds and disputes that are recorded, now or before." }),
+  nextCursor,
+}).meta({ id: "Reconciled" });
+/** The result of one page of a reconciliation. */
+export type Reconciled = z.output<typeof reconciledSchema>;
+
+const reconcile: EndpointDoc = {
+  tag: "Operations",
+  access: "operator",
+  operationId: "reconcileStripe",
+  summary: "Book what Stripe's webhook missed, into wallets",
+  description: "Reads a page of paid sessions at Stripe, or after those of refunds and disputes " +
+    "of the last 30 days, and records what is missing. Call it until `nextCursor` is null; " +
+    "`deno task farebox stripe reconcile` does so. Nothing is recorded twice.",
+  body: {
+    schema: reconcileSchema,
+    examples: { since: { since: "2026-01-01T00:00:00Z" } },
+  },
+  answers: {
+    200: responseDocs("The result of this page.", reconciledSchema, {
+      missed: {
+        payments: 3,
+        booked: 1,
+        bookedBefore: 2,
+        unbooked: [],
+        changes: 0,
+        nextCursor: "changes",
+      },
+    }),
+  },
+  errors: [
+    { status: 400, code: "invalid_value", when: "`since` or `cursor` is not valid." },
+    { status: 404, code: "not_found", when: "The server has no Stripe account." },
+    { status: 502, code: "stripe_unavailable", when: "Stripe does not return its payments." },
+    {
+      status: 503,
+      code: "account_contended",
+      when: "Too many concurrent writes to the same account. Try again.",
+    },
+  ],
+};
+
 const stripe: EndpointDoc = {
   tag: "Money",
   access: "anyone",
@@ -19,6 +79,7 @@ const stripe: EndpointDoc = {
   summary: "For Stripe: report a payment into a wallet",
   description: "The webhook of this server's own Stripe account, with the types " +
     "`checkout.session.completed`, `checkout.session.async_payment_succeeded`, " +
+    "`checkout.session.async_payment_failed`, " +
     "`charge.refunded`, `refund.failed`, `charge.dispute.created`, " +
     "`charge.dispute.funds_withdrawn`, `charge.dispute.closed` and " +
     "`charge.dispute.funds_reinstated`. Each event counts once. The body is Stripe's event, as it was signed.",
@@ -40,7 +101,8 @@ const stripe: EndpointDoc = {
     {
       status: 400,
       code: "invalid_value",
-      when: "The session's amount or currency is not the one that was requested.",
+      when: "The session's amount or currency is not the one that was requested, its user cannot " +
+        "exist, or a refund or dispute has another currency than its payment.",
     },
     {
       status: 403,
@@ -61,6 +123,20 @@ const stripe: EndpointDoc = {
 
 /** The API documentation of the endpoints that Stripe calls. */
 export const paymentsApiDoc: EndpointDocs = {
+  "/v1/admin/stripe/reconcile": { POST: reconcile },
+  "/v1/admin/projects/:projectId/stripe/reconcile": {
+    POST: {
+      ...reconcile,
+      operationId: "reconcileProjectsStripe",
+      summary: "Book what Stripe's webhook missed, of a project",
+      path: projectPath,
+      errors: [
+        ...reconcile.errors ?? [],
+        { status: 400, code: "mode_conflict", when: "The project's users pay into wallets." },
+        ...idErrors("project, or it has no Stripe keys"),
+      ],
+    },
+  },
   "/v1/stripe": { POST: stripe },
   "/v1/stripe/:projectId": {
     POST: {

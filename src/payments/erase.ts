@@ -1,12 +1,18 @@
 import { fromBytes, toBytes } from "../base/json.ts";
 import type { Deps } from "../deps.ts";
 import { type Eraser, eraseRows } from "../store/erase.ts";
-import { stripePaymentsPrefix } from "../store/keys.ts";
+import {
+  pendingPaymentsPrefix,
+  stripePaymentsPrefix,
+  unbookedPaymentsPrefix,
+} from "../store/keys.ts";
 import type { Payment } from "./payment.ts";
+import type { UnbookedPayment } from "./unbooked.ts";
 
 /**
  * Replaces a user by the pseudonym in their Stripe payments, to the project's own account and to
  * this server's. The rows stay: a payment that is refunded later is still taken out of the books.
+ * Reports about payments that are not booked or on their way are deleted.
  */
 export function createPaymentErasers({ kv, committer }: Pick<Deps, "kv" | "committer">): Eraser[] {
   const eraserOf = (name: string, merchantOf: (projectId: string) => string): Eraser =>
@@ -22,7 +28,29 @@ export function createPaymentErasers({ kv, committer }: Pick<Deps, "kv" | "commi
         return { sets: [{ key, value: toBytes(renamed) }], deletes: [] };
       },
     });
+  const unbookedOf = (name: string, merchantOf: (projectId: string) => string): Eraser =>
+    eraseRows({
+      name,
+      kv,
+      committer,
+      prefix: ({ projectId }) => unbookedPaymentsPrefix(merchantOf(projectId)),
+      rewrite({ key, value }, { projectId, user }) {
+        const unbooked = value && fromBytes<UnbookedPayment>(value);
+        const isTheirs = unbooked?.projectId === projectId && unbooked.user === user;
+        return isTheirs ? { sets: [], deletes: [key] } : null;
+      },
+    });
+  const pending = eraseRows({
+    name: "pendingPayments",
+    kv,
+    committer,
+    prefix: ({ projectId, user }) => pendingPaymentsPrefix(projectId, user),
+    rewrite: ({ key }) => ({ sets: [], deletes: [key] }),
+  });
   return [
+    pending,
+    unbookedOf("unbookedPayments", (projectId) => projectId),
+    unbookedOf("unbookedWalletPayments", () => "instance"),
     eraserOf("payments", (projectId) => projectId),
     eraserOf("walletPayments", () => "instance"),
   ];

@@ -1,13 +1,15 @@
-import { badRequest } from "../base/errors.ts";
+import { badRequest, notFound } from "../base/errors.ts";
 import { Secret } from "../base/secret.ts";
 import type { Config } from "../config.ts";
+import { checkId } from "../projects/admin_guard.ts";
 import type { Project } from "../projects/schema.ts";
 import { projectKey } from "../store/keys.ts";
 import { openStripe, type StripeAccount } from "./stripe.ts";
 import type { Deps } from "../deps.ts";
 import type { MoneyRecorder } from "../ledger/record.ts";
-import type { EmitEvents } from "../projects/commit_with_events.ts";
+import type { CommitWithEvents, EmitEvents } from "../projects/commit_with_events.ts";
 import type { ProjectCache } from "../projects/project_cache.ts";
+import type { ReportUnbooked } from "./unbooked.ts";
 import type { Secrets } from "../store/secrets.ts";
 
 /** Who takes a payment: a project, or this server for wallets. */
@@ -53,6 +55,20 @@ export async function instanceMerchant(deps: PaymentDeps["deps"]): Promise<Merch
   return { id: "instance", account: await openStripe(deps, stripe) };
 }
 
+/** Returns the project in a path, or this server where the path names none. Throws 404. */
+export async function merchantOfPath(
+  services: Pick<PaymentDeps, "deps" | "projectCache" | "secrets">,
+  projectId: string,
+): Promise<Merchant> {
+  if (projectId === "") {
+    if (!services.deps.config.stripe) throw notFound("Stripe account of this server");
+    return await instanceMerchant(services.deps);
+  }
+  const { project } = await services.projectCache.current(checkId(projectId, "project"));
+  if (!project.stripe) throw notFound("Stripe account of this project");
+  return await merchantOf(services, project);
+}
+
 /** What Stripe checkouts and Stripe's webhooks depend on. */
 export interface PaymentDeps {
   deps: Deps;
@@ -60,4 +76,6 @@ export interface PaymentDeps {
   recorder: MoneyRecorder;
   secrets: Secrets;
   emit: EmitEvents;
+  commit: CommitWithEvents;
+  reportUnbooked: ReportUnbooked;
 }

@@ -13,7 +13,7 @@ import {
   stripeReversalsPrefix,
 } from "../store/keys.ts";
 import { emptyWrite, type Key, type Row } from "../store/kv.ts";
-import { listAfter } from "../store/scan.ts";
+import { sweepOldRows } from "./old_rows.ts";
 import type { StripeReceipt } from "./api_doc.ts";
 import {
   applyChange,
@@ -47,7 +47,6 @@ export const stripeTrigger: Trigger = {
 const pendingReversalsMax = 100;
 /** Much longer than Stripe keeps reporting about a payment: what remains was never ours. */
 const pendingLifetimeMs = 30 * 24 * 60 * 60 * 1000;
-const rowsPerSweep = 100;
 
 /**
  * Takes back what Stripe has refunded, as far as it has not been spent; the rest is a shortfall.
@@ -85,7 +84,11 @@ export async function applyPendingReversals(
   const prefix = stripeReversalsPrefix(merchantId, paymentIntent);
   for (const { key, value } of await kv.list({ prefix, limit: pendingReversalsMax })) {
     if (value) {
-      await applyReversal(services, merchantId, fromBytes<PendingReversal>(value).reversal);
+      const { reversal } = fromBytes<PendingReversal>(value);
+      await applyReversal(services, merchantId, reversal).catch((error) => {
+        // It is logged, and would only be refused again.
+        if (!(error instanceof OtherCurrency)) throw error;
+      });
     }
     await committer.commit({ ...emptyWrite(), deletes: [key] });
   }
@@ -115,6 +118,7 @@ async function recordChange(
 ): Promise<Outcome | null> {
   const payment = fromBytes<Payment>(row.value ?? new Uint8Array());
   const { ref, activityId, currency } = payment;
+  requireSameCurrency(services, { row, payment, change });
   const done = change.kind === "reversal" ? "debited" : "credited";
   const updated = applyChange(payment, change);
   if (updated === null) return wasDebited(payment, change) ? done : "ignored";
@@ -131,6 +135,29 @@ async function recordChange(
   const write = { ...emptyWrite(), checks: [{ key: row.key, version: row.version }] };
   const sets = [{ key: row.key, value: toBytes({ ...payment, since }) }];
   return (await services.deps.committer.commit({ ...write, sets })) === null ? null : "ignored";
+}
+
+/** A refund or dispute in another currency than its payment: its amount means nothing here. */
+class OtherCurrency extends ApiError {
+  constructor() {
+    const message = "The currency is not the one of the payment that this event is about.";
+    super(400, { message, code: "invalid_value" });
+  }
+}
+
+function requireSameCurrency(
+  { deps: { log, metrics } }: Services,
+  { row, payment, change }: { row: Row; payment: Payment; change: PaymentChange },
+): void {
+  const { currency, eventId, paymentIntent, reason: type } = change;
+  if (currency === undefined || currency === payment.currency) return;
+  const { ref: { projectId: project, user } } = payment;
+  const about = { project, merchant: row.key[1], paymentIntent, user, eventId, type };
+  const units = "units" in change ? change.units : null;
+  metrics.unbookedPayments.other_refund_currency.add();
+  const money = { units, currency, requested: { currency: payment.currency } };
+  log("error", "refund_not_booked", { ...about, ...money, reason: "other_refund_currency" });
+  throw new OtherCurrency();
 }
 
 /**
@@ -176,6 +203,7 @@ function reversalRequest(
     recovered,
     metadata: { source: "stripe", eventId, reason },
     key: `stripe:${eventId}`,
+    issuer: "stripe",
     origin: { trigger: stripeTrigger, source: "stripe" },
     paidExternally: true,
   });
@@ -230,19 +258,14 @@ export function isAlreadyRecorded(error: unknown): boolean {
 
 /**
  * Drops stored changes whose payments never came: a Stripe account may be used for more than this
- * service. Each call does a bounded part and continues where the last one stopped.
+ * service.
  */
 export function createReversalSweep(
-  { kv, committer, clock }: Pick<Deps, "kv" | "committer" | "clock">,
+  deps: Pick<Deps, "kv" | "committer" | "clock">,
 ): () => Promise<void> {
-  let after: Key | null = null;
-  const isOver = ({ value }: Row) =>
-    value !== null && clock.now() - fromBytes<PendingReversal>(value).keptAt > pendingLifetimeMs;
-  return async () => {
-    const prefix = allStripeReversalsPrefix;
-    const rows = await listAfter(kv, prefix, { after, limit: rowsPerSweep });
-    after = rows.length < rowsPerSweep ? null : rows.at(-1)?.key ?? null;
-    const deletes = rows.filter(isOver).map(({ key }) => key);
-    if (deletes.length > 0) await committer.commit({ ...emptyWrite(), deletes });
-  };
+  return sweepOldRows(deps, {
+    prefix: allStripeReversalsPrefix,
+    lifetimeMs: pendingLifetimeMs,
+    timeOf: (value) => fromBytes<PendingReversal>(value).keptAt,
+  });
 }

@@ -1,7 +1,7 @@
-import type { PaymentDeps } from "./merchant.ts";
+import { type ReconcileDeps, reconcileStripe } from "./reconcile.ts";
 import { stripeWebhook } from "./stripe_webhook.ts";
 
-/** The endpoint that Stripe calls, for a project's own account and for the instance's. */
-export function stripeRoutes(services: PaymentDeps) {
-  return { webhook: stripeWebhook(services) };
+/** The endpoints for Stripe's accounts: a project's own, and the instance's. */
+export function stripeRoutes(services: ReconcileDeps) {
+  return { webhook: stripeWebhook(services), reconcile: reconcileStripe(services) };
 }

@@ -1,10 +1,11 @@
+import { createHash } from "node:crypto";
 import type { Stripe } from "stripe";
+import { unitsPerOne, unitsPerStep } from "../base/currency.ts";
 import { ApiError, badRequest } from "../base/errors.ts";
 import { type Amount, formatAmount, fromDecimal, toAmount, unit } from "../base/money.ts";
 import type { Secret } from "../base/secret.ts";
 import type { Deps } from "../deps.ts";
 import type { AccountRef } from "../ledger/account.ts";
-import type { CheckoutSession } from "./stripe_events.ts";
 import type { Project } from "../projects/schema.ts";
 
 /** A payment to request from Stripe. */
@@ -24,32 +25,33 @@ export interface StripeAccount {
    * Throws 400, 502.
    */
   createCheckoutSession(checkout: CheckoutRequest): Promise<{ id: string; url: string }>;
-  /** Reads a webhook's event. Throws 400 when it is not signed with the account's secret. */
-  readEvent(raw: string, signature: string): Promise<Stripe.Event>;
+  /** Reads a webhook's event. Throws 400 when none of the account's secrets has signed it. */
+  readEvent(raw: string, signature: string): Promise<unknown>;
+  /** Lists completed sessions that were created since a time, newest first. Throws 502. */
+  listSessions(page: StripePageRequest): Promise<StripePage>;
+  /** Lists events of these types since a time, newest first; Stripe keeps 30 days. Throws 502. */
+  listEvents(page: StripePageRequest & { types: string[] }): Promise<StripePage>;
 }
 
-// https://docs.stripe.com/currencies: amounts are in the smallest unit. These currencies have none,
-// or three digits of which the last must be zero.
-const zeroDecimalCurrencies = "bif clp djf gnf jpy kmf krw mga pyg rwf vnd vuv xaf xof xpf".split(
-  " ",
-);
-const threeDecimalCurrencies = "bhd jod kwd omr tnd".split(" ");
-/** They no longer have a smaller unit, but still use hundredths. */
-const wholeUnitCurrencies = ["isk", "ugx"];
+/** A page to read at Stripe. */
+export interface StripePageRequest {
+  sinceMs: number;
+  /** The id to continue after; null at the start. */
+  after: string | null;
+}
+
+/** Objects as Stripe sent them, and the id to continue after; null at the end. */
+export interface StripePage {
+  items: readonly unknown[];
+  next: string | null;
+}
+
 const toleranceSeconds = 300;
 const timeoutMs = 15_000;
-
-/** Returns how many Stripe units make one of the currency. */
-function unitsPerOne(currency: string): bigint {
-  if (zeroDecimalCurrencies.includes(currency)) return 1n;
-  return threeDecimalCurrencies.includes(currency) ? 1000n : 100n;
-}
-
-/** Returns the smallest step that can be paid, in Stripe units. */
-function unitsPerStep(currency: string): bigint {
-  if (wholeUnitCurrencies.includes(currency)) return 100n;
-  return threeDecimalCurrencies.includes(currency) ? 10n : 1n;
-}
+/** Stripe's client waits half a second or more in each attempt that finds the key in use. */
+const createAttemptsMax = 12;
+/** The most characters of a payment's description. */
+const descriptionMax = 500;
 
 /** Converts an amount to Stripe's units; null when it is finer than what can be paid. */
 export function toStripeUnits(amount: Amount, currency: string): number | null {
@@ -79,9 +81,28 @@ export async function openStripe(
     });
   const crypto = Client.createSubtleCryptoProvider();
 
+  /** Creates a session once for each key, and waits while another request under the key runs. */
+  async function createOnce(key: string, parameters: SessionParameters) {
+    const digest = createHash("sha256").update(JSON.stringify(parameters)).digest("base64url");
+    let freshKeys = 0;
+    for (let attempt = 1;; attempt++) {
+      const idempotencyKey = freshKeys === 0 ? key : `${key}-${digest}-${freshKeys}`;
+      try {
+        return await open().checkout.sessions.create(parameters, { idempotencyKey });
+      } catch (error) {
+        const { rawType, type, statusCode, code } = Object(error);
+        const isInUse = statusCode === 409 || code === "lock_timeout";
+        const isUsed = rawType === "idempotency_error" || type === "StripeIdempotencyError";
+        if (attempt === createAttemptsMax || !(isInUse || isUsed)) throw error;
+        // The key was used with other parameters, for example before the project was renamed.
+        if (!isInUse) freshKeys++;
+      }
+    }
+  }
+
   return {
     async createCheckoutSession({ project, ref, amount, formId, backUrl }) {
-      const { currency, name } = project;
+      const { currency } = project;
       const unitAmount = toStripeUnits(amount, currency);
       if (unitAmount === null) {
         throw badRequest(
@@ -89,42 +110,34 @@ export async function openStripe(
           `${formatAmount(amount)} has more decimal places than ${currency} can be paid in.`,
         );
       }
-      const product = { currency, unit_amount: unitAmount, product_data: { name } };
-      const session = await open().checkout.sessions.create({
-        mode: "payment",
-        line_items: [{ price_data: product, quantity: 1 }],
-        success_url: backUrl,
-        cancel_url: backUrl,
-        metadata: {
-          farebox_project: project.id,
-          farebox_user: ref.user,
-          farebox_units: unitAmount,
-          ...(ref.wallet
-            ? {
-              farebox_person: ref.wallet.personId,
-              farebox_connection: ref.wallet.connectionId,
-            }
-            : {}),
-        },
-      }, {
-        // A browser that goes back submits the same form with another amount.
-        idempotencyKey: `farebox-${project.id}-${formId}-${unitAmount}`,
-      }).catch((cause) => {
+      const parameters = sessionParameters({ project, ref, backUrl, unitAmount });
+      // A browser that goes back submits the same form with another amount.
+      const idempotencyKey = `farebox-${project.id}-${formId}-${unitAmount}`;
+      const session = await createOnce(idempotencyKey, parameters).catch((cause) => {
         throw checkoutError(cause);
       });
       if (!session.url) throw new Error("Stripe created a session without a URL");
       return { id: session.id, url: session.url };
     },
+    listSessions: (page) =>
+      pageOf(open().checkout.sessions.list({ ...listParameters(page), status: "complete" })),
+    listEvents: ({ types, ...page }) =>
+      pageOf(open().events.list({ ...listParameters(page), types })),
     async readEvent(raw, signature) {
       const now = deps.clock.now();
       try {
-        return await Client.webhooks.constructEventAsync(
-          raw,
-          signature,
-          webhookSecret.reveal(),
-          toleranceSeconds,
-          crypto,
-          now,
+        requireNotFuture(signature, now);
+        return await firstValid(
+          signingSecrets(webhookSecret),
+          (secret) =>
+            Client.webhooks.constructEventAsync(
+              raw,
+              signature,
+              secret,
+              toleranceSeconds,
+              crypto,
+              now,
+            ),
         );
       } catch (cause) {
         throw new ApiError(400, {
@@ -135,6 +148,82 @@ export async function openStripe(
       }
     },
   };
+}
+
+type SessionParameters = Stripe.Checkout.SessionCreateParams;
+
+/** Returns what Stripe is asked for. The payment itself carries what its session does. */
+function sessionParameters(
+  { project, ref, backUrl, unitAmount }: Pick<CheckoutRequest, "project" | "ref" | "backUrl"> & {
+    unitAmount: number;
+  },
+): SessionParameters {
+  const { currency, name } = project;
+  const product = { currency, unit_amount: unitAmount, product_data: { name } };
+  const metadata = {
+    farebox_project: project.id,
+    farebox_user: ref.user,
+    farebox_units: unitAmount,
+    ...(ref.wallet
+      ? { farebox_person: ref.wallet.personId, farebox_connection: ref.wallet.connectionId }
+      : {}),
+  };
+  const description = `${name}: top-up for ${ref.user}`.slice(0, descriptionMax).toWellFormed();
+  return {
+    mode: "payment",
+    line_items: [{ price_data: product, quantity: 1 }],
+    success_url: backUrl,
+    cancel_url: backUrl,
+    metadata,
+    payment_intent_data: { metadata, description },
+  };
+}
+
+const pageSize = 100;
+
+function listParameters({ sinceMs, after }: StripePageRequest) {
+  const created = { gte: Math.floor(sinceMs / 1000) };
+  return { created, limit: pageSize, ...(after === null ? {} : { starting_after: after }) };
+}
+
+async function pageOf(
+  list: Promise<{ data: readonly { id: string }[]; has_more: boolean }>,
+): Promise<StripePage> {
+  const { data, has_more } = await list.catch((cause) => {
+    const { message = cause } = Object(cause);
+    throw new ApiError(502, {
+      message: `Stripe did not return its payments: ${message}`,
+      code: "stripe_unavailable",
+      cause: message,
+    });
+  });
+  return { items: data, next: has_more ? data.at(-1)?.id ?? null : null };
+}
+
+/** Returns the signing secrets of a webhook: while one is replaced, Stripe signs with two. */
+export function signingSecrets(webhookSecret: Secret): string[] {
+  return webhookSecret.reveal().split(/[\s,]+/).filter(Boolean);
+}
+
+/** Returns the first result that does not throw; throws the first error if all do. */
+async function firstValid<T>(
+  secrets: readonly string[],
+  read: (secret: string) => Promise<T>,
+): Promise<T> {
+  const results = await Promise.allSettled(secrets.map(read));
+  const valid = results.find((result) => result.status === "fulfilled");
+  if (valid) return valid.value;
+  const [first] = results;
+  throw first?.status === "rejected" ? first.reason : new Error("There is no signing secret");
+}
+
+/** Throws for a timestamp too far in the future: Stripe's client only checks that it is not old. */
+function requireNotFuture(signature: string, now: number): void {
+  // https://docs.stripe.com/webhooks/signature: `t=…,v1=…`. The client takes the last one.
+  const times = [...signature.matchAll(/(?:^|,)t=([^,]*)/g)].map(([, time]) => Number(time));
+  if (times.some((time) => time * 1000 > now + toleranceSeconds * 1000)) {
+    throw new Error("The timestamp is in the future");
+  }
 }
 
 /**
@@ -156,32 +245,6 @@ function checkoutError(cause: unknown): ApiError {
     code: "checkout_unavailable",
     cause: message,
   });
-}
-
-/** Returns the project that one of our sessions was created for, or null. */
-export function projectIdOfSession({ metadata }: CheckoutSession): string | null {
-  return metadata?.farebox_project ?? null;
-}
-
-/** Returns a paid session of ours; null for one that is not paid, or not ours. */
-export function paidSession(
-  { id: projectId, currency, mode }: Project,
-  session: CheckoutSession,
-): { id: string; ref: AccountRef; amount: Amount; paymentIntent: string | null } | null {
-  const { metadata, payment_status, amount_total, payment_intent } = session;
-  const { farebox_user: user, farebox_person: personId, farebox_connection: connectionId } =
-    metadata ?? {};
-  if (metadata?.farebox_project !== projectId || user === undefined) return null;
-  if (payment_status !== "paid") return null;
-  const wallet = personId && connectionId ? { personId, currency, connectionId } : undefined;
-  if ((wallet !== undefined) !== (mode === "shared")) return null;
-  const fits = session.currency === currency && String(amount_total) === metadata.farebox_units;
-  if (!fits || typeof amount_total !== "number") {
-    throw badRequest(null, "The session's amount or currency is not the one that was requested.");
-  }
-  const amount = fromStripeUnits(amount_total, currency);
-  const ref: AccountRef = { projectId, user, ...(wallet ? { wallet } : {}) };
-  return { id: session.id, ref, amount, paymentIntent: payment_intent ?? null };
 }
 
 /**

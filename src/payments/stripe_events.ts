@@ -5,7 +5,14 @@ import { ApiError } from "../base/errors.ts";
 export type CheckoutSession = z.output<typeof sessionSchema>;
 
 /** What a Stripe event requires: to record a session, or a change of a payment. */
-export type StripeEvent = { kind: "session"; session: CheckoutSession } | PaymentChange;
+export type StripeEvent = CheckoutReport | PaymentChange;
+
+/** A report about a checkout session: that it is completed, paid, or that its payment failed. */
+export interface CheckoutReport {
+  kind: "session";
+  session: CheckoutSession;
+  hasFailed: boolean;
+}
 
 /** Money that went back to the payer, or came back to us: a dispute was won, a refund failed. */
 export type PaymentChange = Reversal | DisputeReinstatement | FailedRefund;
@@ -34,17 +41,23 @@ interface StripeEventInfo {
   /** The event's type. */
   reason: string;
   paymentIntent: string;
+  /** Absent in events of old versions of Stripe's API. */
+  currency?: string;
 }
+
+/** Ids become parts of keys. Stripe's have at most 255 characters. */
+const stripeId = z.string().min(1).max(255).refine((id) => id.isWellFormed());
 
 /** Stripe references an object by its id, or includes it. */
 const stripeReference = z.union([
-  z.string(),
-  z.looseObject({ id: z.string() }).transform(({ id }) => id),
+  stripeId,
+  z.looseObject({ id: stripeId }).transform(({ id }) => id),
 ]).nullish();
 const units = z.int().min(0);
+const eventSchema = z.looseObject({ id: stripeId, type: z.string() });
 
 const sessionSchema = z.looseObject({
-  id: z.string(),
+  id: stripeId,
   metadata: z.record(z.string(), z.string()).nullish(),
   payment_status: z.string(),
   amount_total: units.nullish(),
@@ -54,31 +67,37 @@ const sessionSchema = z.looseObject({
 
 const sessionEventSchema = z.looseObject({ data: z.looseObject({ object: sessionSchema }) });
 const chargeRefundedSchema = z.looseObject({
-  id: z.string(),
+  id: stripeId,
   data: z.looseObject({
-    object: z.looseObject({ payment_intent: stripeReference, amount_refunded: units }),
+    object: z.looseObject({
+      payment_intent: stripeReference,
+      amount_refunded: units,
+      currency: z.string().nullish(),
+    }),
     previous_attributes: z.looseObject({ amount_refunded: units.optional() }).nullish(),
   }),
 });
 const disputeEventSchema = z.looseObject({
-  id: z.string(),
+  id: stripeId,
   data: z.looseObject({
     object: z.looseObject({
-      id: z.string().optional(),
+      id: stripeId.optional(),
       status: z.string().optional(),
       payment_intent: stripeReference,
       amount: units,
+      currency: z.string().nullish(),
     }),
   }),
 });
 const refundEventSchema = z.looseObject({
-  id: z.string(),
+  id: stripeId,
   data: z.looseObject({
     object: z.looseObject({
-      id: z.string(),
+      id: stripeId,
       status: z.string().nullish(),
       payment_intent: stripeReference,
       amount: units,
+      currency: z.string().nullish(),
     }),
   }),
 });
@@ -88,17 +107,23 @@ const refundEventSchema = z.looseObject({
  * `unexpected_event` for an unknown shape: Stripe then sends it again and shows the error to the
  * account's owner, while a silent success would lose a payment.
  */
-export function readStripeEvent(event: { id: string; type: string }): StripeEvent | null {
+export function readStripeEvent(signed: unknown): StripeEvent | null {
+  const event = parseEvent(eventSchema, signed);
   switch (event.type) {
     case "checkout.session.completed":
     case "checkout.session.async_payment_succeeded":
-      return { kind: "session", session: parseEvent(sessionEventSchema, event).data.object };
+    case "checkout.session.async_payment_failed": {
+      const session = parseEvent(sessionEventSchema, event).data.object;
+      const hasFailed = event.type === "checkout.session.async_payment_failed";
+      return { kind: "session", session, hasFailed };
+    }
     case "charge.refunded": {
       const { object, previous_attributes } = parseEvent(chargeRefundedSchema, event).data;
       const { payment_intent: paymentIntent, amount_refunded } = object;
       const count = amount_refunded - (previous_attributes?.amount_refunded ?? 0);
       if (!paymentIntent || count <= 0) return null;
-      return { kind: "reversal", ...eventInfo(event), paymentIntent, units: count };
+      const info = eventInfo(event, object.currency);
+      return { kind: "reversal", ...info, paymentIntent, units: count };
     }
     // The last one is the name in older versions of Stripe's API.
     case "refund.failed":
@@ -115,17 +140,21 @@ export function readStripeEvent(event: { id: string; type: string }): StripeEven
   }
 }
 
-function eventInfo({ id: eventId, type: reason }: { id: string; type: string }) {
-  return { eventId, reason };
+function eventInfo(
+  { id: eventId, type: reason }: { id: string; type: string },
+  currency: string | null | undefined,
+) {
+  return { eventId, reason, ...(currency ? { currency: currency.toLowerCase() } : {}) };
 }
 
 /** Whether a refund came back: a bank may reject it days after Stripe reported it as made. */
 function readRefund(
   event: { id: string; type: string },
-  { id: refundId, status, payment_intent: paymentIntent, amount: units }: Refund,
+  { id: refundId, status, payment_intent: paymentIntent, amount: units, currency }: Refund,
 ): PaymentChange | null {
   if (!paymentIntent || (status !== "failed" && status !== "canceled")) return null;
-  return { kind: "failed refund", ...eventInfo(event), paymentIntent, refundId, units };
+  const info = eventInfo(event, currency);
+  return { kind: "failed refund", ...info, paymentIntent, refundId, units };
 }
 
 type Refund = z.output<typeof refundEventSchema>["data"]["object"];
@@ -136,10 +165,11 @@ type Dispute = z.output<typeof disputeEventSchema>["data"]["object"];
  */
 function readDispute(
   event: { id: string; type: string },
-  { id: disputeId, status = "", payment_intent: paymentIntent, amount }: Dispute,
+  { id: disputeId, status = "", payment_intent: paymentIntent, amount, currency }: Dispute,
 ): PaymentChange | null {
   if (!paymentIntent || amount === 0) return null;
-  const about = { ...eventInfo(event), paymentIntent, ...(disputeId ? { disputeId } : {}) };
+  const info = eventInfo(event, currency);
+  const about = { ...info, paymentIntent, ...(disputeId ? { disputeId } : {}) };
   switch (event.type) {
     case "charge.dispute.created":
       return status.startsWith("warning_") ? null : { kind: "reversal", ...about, units: amount };
@@ -152,13 +182,30 @@ function readDispute(
   }
 }
 
-function parseEvent<T>(schema: z.ZodType<T>, event: { type: string }): T {
+/** The types of events about refunds and disputes. */
+export const changeEventTypes = [
+  "charge.refunded",
+  "refund.failed",
+  "refund.updated",
+  "charge.refund.updated",
+  "charge.dispute.created",
+  "charge.dispute.funds_withdrawn",
+  "charge.dispute.closed",
+  "charge.dispute.funds_reinstated",
+] as const;
+
+/** Whether events of a type report about a checkout session. */
+export function isSessionEvent(type: unknown): boolean {
+  return typeof type === "string" && /^checkout\.session\.(completed|async_payment_)/.test(type);
+}
+
+function parseEvent<T>(schema: z.ZodType<T>, event: unknown): T {
   const parsed = schema.safeParse(event);
   if (parsed.success) return parsed.data;
   const at = parsed.error.issues[0]?.path.join(".") ?? "";
   throw new ApiError(400, {
     message: `The event '${
-      String(event.type)
+      String(Object(event).type).slice(0, 64)
     }' does not have the shape that Stripe documents, at '${at}'.`,
     code: "unexpected_event",
   });

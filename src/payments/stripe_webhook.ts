@@ -1,138 +1,87 @@
 import type { BodyBudget } from "../base/body_budget.ts";
 import { readBytes } from "../base/body.ts";
-import { ApiError, notFound } from "../base/errors.ts";
-import type { Handler } from "../base/handler.ts";
-import { toBytes } from "../base/json.ts";
-import { formatAmount } from "../base/money.ts";
-import { type NewEvent, newEvent } from "../events/event.ts";
-import { checkId } from "../projects/admin_guard.ts";
-import type { Project } from "../projects/schema.ts";
-import { decodeAccount, requireNotClosed, walletUserOf } from "../ledger/account.ts";
-import { accountKey, connectionKey, stripePaymentKey } from "../store/keys.ts";
-import { instanceMerchant, type Merchant, merchantOf, type PaymentDeps } from "./merchant.ts";
+import { ApiError } from "../base/errors.ts";
+import type { Handler, Incoming } from "../base/handler.ts";
+import type { UnbookedReason } from "../base/unbooked_reasons.ts";
 import type { StripeReceipt } from "./api_doc.ts";
-import { emptyPaymentTotals, type Payment } from "./payment.ts";
-import {
-  applyPendingReversals,
-  applyReversal,
-  isAlreadyRecorded,
-  stripeTrigger,
-} from "./reversals.ts";
-import { paidSession, projectIdOfSession } from "./stripe.ts";
-import { type CheckoutSession, readStripeEvent } from "./stripe_events.ts";
+import { findProject, handleEvent } from "./handle_event.ts";
+import { merchantOfPath, type PaymentDeps } from "./merchant.ts";
+import { readClaim } from "./unbooked.ts";
 
 const eventBytesMax = 64 * 1024;
 
 /**
  * `POST /v1/stripe/{projectId}`: Stripe's reports about a project's payments; `POST /v1/stripe`:
  * about payments into wallets. Each event counts once, however often it is sent. 400 when it is not
- * signed; Stripe then sends it again.
+ * signed; Stripe then sends it again. A payment that cannot be booked is reported to the operator.
  */
 export function stripeWebhook(services: PaymentDeps): Handler {
-  return async ({ request, param, requestId, inTime, bodies }) => {
-    const merchant = await merchantOfPath(services, param("projectId"));
-    const raw = await inTime(readRaw(request, bodies));
+  return async (incoming) => {
+    const { request, requestId, inTime, bodies } = incoming;
+    const read = () => inTime(readRaw(request, bodies));
+    const merchant = await merchantOfPath(services, incoming.param("projectId"))
+      .catch((error) => reportUnverifiable(services, { incoming, read, error }));
+    const raw = await read();
     const signature = request.headers.get("stripe-signature") ?? "";
-    const event = await merchant.account.readEvent(raw, signature);
-    const outcome = await handleEvent(services, merchant, event);
+    const event = await merchant.account.readEvent(raw, signature).catch(async (error) => {
+      const claim = {
+        raw,
+        merchantId: merchant.id,
+        reason: "invalid_signature",
+        requestId,
+      } as const;
+      await reportUnsigned(services, claim, error);
+      throw error;
+    });
+    const outcome = await handleEvent(services, { merchant, event, requestId });
     const body: StripeReceipt = { received: true, outcome };
     return Response.json(body, { headers: { "x-request-id": requestId } });
   };
 }
 
-/** Returns the project in the path, or this server where the path names none. */
-async function merchantOfPath(services: PaymentDeps, projectId: string): Promise<Merchant> {
-  if (projectId === "") {
-    if (!services.deps.config.stripe) throw notFound("Stripe account of this server");
-    return await instanceMerchant(services.deps);
+/** Reports the payment in an event that no one here can verify, and throws the error again. */
+async function reportUnverifiable(
+  services: PaymentDeps,
+  { incoming, read, error }: { incoming: Incoming; read: () => Promise<string>; error: unknown },
+): Promise<never> {
+  if (error instanceof ApiError && error.status === 404) {
+    const { param, requestId } = incoming;
+    const named = param("projectId");
+    const isKnown = named === "" || await findProject(services, named) !== null;
+    const merchantId = isKnown ? named || "instance" : null;
+    const reason = isKnown ? "no_stripe_account" : "unknown_project";
+    const raw = await read().catch(() => "");
+    await reportUnsigned(services, { raw, merchantId, reason, requestId }, error);
   }
-  const { project } = await services.projectCache.current(checkId(projectId, "project"));
-  if (!project.stripe) throw notFound("Stripe account of this project");
-  return await merchantOf(services, project);
+  throw error;
+}
+
+/** Reports the payment that an event claims, unless it does not concern this merchant. */
+async function reportUnsigned(
+  services: PaymentDeps,
+  { raw, merchantId, reason, requestId }: {
+    raw: string;
+    merchantId: string | null;
+    reason: UnbookedReason;
+    requestId: string;
+  },
+  error: unknown,
+): Promise<void> {
+  const claimed = readClaim(raw);
+  if (claimed === null) return;
+  const project = await findProject(services, claimed.projectId).catch(() => null);
+  const isOurs = merchantId === "instance" ? project !== null : project?.id === merchantId;
+  if (merchantId !== null && !isOurs) return;
+  const { currency = null } = project ?? {};
+  const cause = error instanceof ApiError ? error.cause ?? error.message : error;
+  // An event for a project's own account may have been sent to the server's URL.
+  const payee = merchantId === "instance" && project?.mode === "default" ? project.id : merchantId;
+  const told = { requestId, merchantId: payee, claimed, reason, isSigned: false, currency, cause };
+  await services.reportUnbooked(told);
 }
 
 async function readRaw(request: Request, bodies: BodyBudget): Promise<string> {
   const tooLarge = () => new ApiError(413, { message: "The event is too large." });
   const bytes = await readBytes(request, { bytesMax: eventBytesMax, tooLarge, bodies });
   return new TextDecoder().decode(bytes);
-}
-
-type Outcome = StripeReceipt["outcome"];
-
-async function handleEvent(
-  services: PaymentDeps,
-  merchant: Merchant,
-  event: { id: string; type: string },
-): Promise<Outcome> {
-  const parsed = readStripeEvent(event);
-  if (parsed === null) return "ignored";
-  return parsed.kind === "session"
-    ? await recordPayment(services, merchant, parsed.session)
-    : await applyReversal(services, merchant.id, parsed);
-}
-
-/** Records a paid session, once. A session that is not paid yet is reported again when it is. */
-async function recordPayment(
-  services: PaymentDeps,
-  merchant: Merchant,
-  session: CheckoutSession,
-): Promise<Outcome> {
-  const project = await projectOfPayment(services, merchant, session);
-  const paid = project && paidSession(project, session);
-  if (!paid) return "ignored";
-  const { id, ref, amount, paymentIntent } = paid;
-  const own = accountKey(project.id, ref.user);
-  const completed = (): NewEvent[] => [
-    newEvent("stripe.checkout.session.completed", {
-      trigger: stripeTrigger,
-      subject: { type: "balance", id, externalId: ref.user },
-    }, {
-      checkoutSessionId: id,
-      amount: formatAmount(amount),
-      currency: project.currency,
-      walletUserId: walletUserOf(ref),
-    }),
-  ];
-  await services.recorder.deposit({
-    ref,
-    amount,
-    metadata: { source: "stripe", checkoutSessionId: id },
-    key: `stripe:${id}`,
-    paidExternally: true,
-    origin: { trigger: stripeTrigger, source: "stripe", extraEvents: completed },
-    reads: ref.wallet ? [own] : [],
-    alongside(tx, entry) {
-      const { projectId, user, wallet } = ref;
-      // In a wallet, whose account is open, a user who is being erased would be named again.
-      if (wallet) requireNotClosed(decodeAccount(tx.row(own)));
-      // A user who was erased after the session was opened can be found, and erased, again.
-      if (wallet) tx.put(connectionKey(wallet.personId, projectId, user), new Uint8Array());
-      if (paymentIntent === null) return;
-      const key = stripePaymentKey(merchant.id, paymentIntent);
-      const { currency } = project;
-      const payment: Payment = { activityId: entry.id, ref, currency, since: emptyPaymentTotals };
-      tx.put(key, toBytes(payment));
-    },
-  }).catch((error) => {
-    if (!isAlreadyRecorded(error)) throw error;
-  });
-  if (paymentIntent !== null) await applyPendingReversals(services, merchant.id, paymentIntent);
-  return "booked";
-}
-
-/** Returns the project that a session was created for; null where it is not this merchant's. */
-async function projectOfPayment(
-  { projectCache }: PaymentDeps,
-  { id }: Merchant,
-  session: CheckoutSession,
-): Promise<Project | null> {
-  const projectId = projectIdOfSession(session);
-  if (projectId === null || (id !== "instance" && id !== projectId)) return null;
-  try {
-    return (await projectCache.current(projectId)).project;
-  } catch (error) {
-    // Another server may use the same Stripe account.
-    if (error instanceof ApiError && error.status === 404) return null;
-    throw error;
-  }
 }

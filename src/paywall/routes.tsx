@@ -1,5 +1,6 @@
 /** @jsxImportSource @hono/hono/jsx */
 import { ApiError, badRequest } from "../base/errors.ts";
+import { type Payable, payableIn, payableTopUp, type TopUpRange } from "../base/currency.ts";
 import { isId } from "../base/ids.ts";
 import type { Handler } from "../base/handler.ts";
 import { publicPath } from "../config.ts";
@@ -17,6 +18,7 @@ import { findAccount } from "../ledger/authorization.ts";
 import { readBalance } from "../ledger/balance.ts";
 import type { Project } from "../projects/schema.ts";
 import { startCheckout } from "../payments/checkout.ts";
+import { listPending } from "../payments/pending.ts";
 import { activityForPeople, TopUpPage, topUpScriptHash } from "./top_up_page.tsx";
 import { fillTemplate, type Links } from "./links.ts";
 import { type CheckoutKind, checkoutKindOf, type PaymentDeps } from "../payments/merchant.ts";
@@ -27,7 +29,7 @@ import { acceptsAmount } from "../payments/stripe.ts";
 const activitiesShown = 20;
 
 /** What the hosted top-up page depends on. */
-export interface PaywallDeps extends PaymentDeps {
+export interface PaywallDeps extends Omit<PaymentDeps, "reportUnbooked"> {
   links: Links;
   /** Returns the person whose device sent a request; null for an unknown device. */
   deviceCookies: { personOf(request: Request): Promise<string | null> };
@@ -66,28 +68,31 @@ function showTopUp(services: PaywallDeps): Handler {
   return async ({ request, param, requestId }) => {
     const { deps, deviceCookies } = services;
     const { ref, project } = await open(services, param("token"));
-    const { currency, topUp } = project;
+    const { currency, topUp: { checkoutUrl } } = project;
     const shown = !ref.wallet || ref.wallet.personId === await deviceCookies.personOf(request);
     const { balance } = await readBalance(deps.kv, ref, deps.clock.now());
     const page = { limit: activitiesShown, cursor: undefined };
     const entries = shown ? (await listActivities(deps.kv, ref, page)).entries : [];
+    const pending = shown ? await listPending(deps.kv, project.id, ref.user) : [];
     const kind = checkoutKindOf(deps.config, project);
+    const range = rangeOf(project, kind);
     const html = (
       <TopUpPage
         projectName={project.name}
         user={ref.user}
         balanceFormatted={shown ? formatForPeople(balance, currency) : null}
+        pending={pending.map((amount) => formatForPeople(amount, currency))}
         checkout={kind === "none" || kind === "sandbox" ? kind : "checkout"}
         formId={deps.id("form")}
-        amounts={topUp.amounts.map((value) => ({
+        amounts={range.amounts.map((value) => ({
           value,
           label: formatForPeople(parseAmount(value) ?? zero, currency),
         }))}
-        range={{ min: topUp.min, max: topUp.max, currency }}
+        range={{ min: range.min, max: range.max, currency }}
         activities={entries.map((entry) => activityForPeople(entry, currency))}
       />
     );
-    const formTargets = targetsOf(kind, topUp.checkoutUrl);
+    const formTargets = targetsOf(kind, checkoutUrl);
     return pageResponse(200, String(html), { requestId, formTargets, script: topUpScriptHash });
   };
 }
@@ -115,7 +120,8 @@ function startTopUp(services: PaywallDeps): Handler {
     }
     const { amount, formId } = readTopUp(
       await inTime(readForm(request, services.deps.config)),
-      project,
+      { ...project, topUp: { ...project.topUp, ...rangeOf(project, kind) } },
+      payableIn(project.currency, kind === "stripe"),
     );
     switch (kind) {
       case "stripe": {
@@ -142,12 +148,26 @@ function startTopUp(services: PaywallDeps): Handler {
   };
 }
 
-function readTopUp(form: URLSearchParams, project: Project): { amount: Amount; formId: string } {
+/** Returns the amounts of a project that can be paid there. */
+function rangeOf({ topUp, currency }: Project, kind: CheckoutKind): TopUpRange {
+  return payableTopUp(topUp, currency, kind === "stripe");
+}
+
+function readTopUp(
+  form: URLSearchParams,
+  project: Project,
+  { step }: Payable,
+): { amount: Amount; formId: string } {
   const amount = parseAmount(typedDecimal(form.get("amount") ?? ""));
   const { min, max } = project.topUp;
   if (amount === null || !acceptsAmount(project, amount)) {
     const currency = project.currency.toUpperCase();
     throw badRequest("amount", `Choose an amount from ${min} to ${max} ${currency}.`);
+  }
+  if (amount % step !== 0n) {
+    const currency = project.currency.toUpperCase();
+    const steps = formatAmount(step);
+    throw badRequest("amount", `Choose an amount in steps of ${steps} ${currency}.`);
   }
   const formId = form.get("formId") ?? "";
   if (!isId("form", formId)) {
@@ -170,6 +190,7 @@ async function depositInSandbox(
     amount,
     metadata: { source: "sandbox" },
     key: `sandbox:${formId}:${formatAmount(amount)}`,
+    issuer: "sandbox",
     origin: { trigger: { source: "checkout", ...actor }, source: "sandbox" },
   });
 }

@@ -11,6 +11,8 @@ export interface TopUpView {
    * Null for viewers who may not see it: a wallet's balance is only shown on its owner's devices.
    */
   balanceFormatted: string | null;
+  /** The payments that are on their way, formatted for people. */
+  pending: string[];
   /** Where a chosen amount leads: to a checkout, to development's own, or nowhere. */
   checkout: "checkout" | "sandbox" | "none";
   /** Unique for each page: the same form sent twice is one checkout. */
@@ -30,7 +32,7 @@ const look = async () => {
   const answer = await fetch(location.href, { headers: { "x-look": "1" } }).catch(() => null);
   if (!answer || !answer.ok) return;
   const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
-  for (const id of ["balance", "activities"]) {
+  for (const id of ["balance", "pending", "activities"]) {
     const [now, then] = [fresh.getElementById(id), document.getElementById(id)];
     if (now && then && now.innerHTML !== then.innerHTML) then.replaceChildren(...now.childNodes);
   }
@@ -66,6 +68,14 @@ export function TopUpPage(view: TopUpView) {
             <p class="balance" id="balance" aria-live="polite">{view.balanceFormatted}</p>
           </>
         )}
+      <section id="pending" aria-live="polite">
+        {view.pending.map((amount) => (
+          <p>
+            <strong>{amount}</strong>{" "}
+            is on its way. A bank payment may take some days; there is no need to pay again.
+          </p>
+        ))}
+      </section>
       {view.checkout === "none"
         ? (
           <p>

@@ -26,6 +26,7 @@ import type {
   UpdateProject,
   UpstreamSettings,
 } from "./schema.ts";
+import { completeTopUp, paysAtStripe, requirePayable } from "./top_up.ts";
 import { sealStripe, sealUpstream } from "./reseal.ts";
 import { listApiKeys, putApiKey, putProject, readApiKey } from "./store.ts";
 
@@ -107,7 +108,9 @@ export function createProjectAdmin(
     const upstream = await seal(id, settings.upstream);
     const stripe = await sealStripe(secrets, id, settings.stripe);
     const stamps = { createdAt: now(), updatedAt: now() };
-    return { ...settings, id, upstream, stripe, status: "active", listeners: [], ...stamps };
+    const topUp = completeTopUp(settings.topUp, settings.currency);
+    const given = { ...settings, id, upstream, stripe, topUp };
+    return { ...given, status: "active", listeners: [], ...stamps };
   }
 
   function seal(id: string, upstream: CreateProject["upstream"]): Promise<UpstreamSettings | null> {
@@ -130,6 +133,14 @@ export function createProjectAdmin(
     const { baseUrl } = deps.config;
     const events = stripeChangedEvent(project, { before, after, baseUrl });
     return { stripe: await sealStripe(secrets, id, given), events };
+  }
+
+  /** Amounts of older versions stay until they are changed, or Stripe is to take them. */
+  function requireChangePayable(before: Project, after: Project): void {
+    const isStripe = paysAtStripe(deps.config, after);
+    const isSame = JSON.stringify(before.topUp) === JSON.stringify(after.topUp);
+    if (isSame && isStripe === paysAtStripe(deps.config, before)) return;
+    requirePayable(after, isStripe);
   }
 
   async function change(projectId: string, alter: AlterProject): Promise<Project> {
@@ -173,6 +184,7 @@ export function createProjectAdmin(
     async create(settings, by) {
       const project = await build(deps.id("pw"), settings);
       requireFits(project);
+      requirePayable(project, paysAtStripe(deps.config, project));
       const write = emptyWrite();
       putProject(write, project, null);
       const { key, apiKey } = newKey(project.id, firstKey);
@@ -192,6 +204,7 @@ export function createProjectAdmin(
         const upstream = await changeUpstream(project, changes);
         const { stripe, events } = await changeStripe(project, changes.stripe);
         const altered = { ...applyChanges(project, changes), upstream, stripe };
+        requireChangePayable(project, altered);
         for (const detail of describeChanges(project, altered, fields)) {
           audit(write, projectId, { by, action: "project.updated", target: projectId, detail });
         }
@@ -273,9 +286,11 @@ function requireFits(project: Project): void {
 
 /** Returns the project with the given fields replaced; secrets are encrypted elsewhere. */
 function applyChanges(project: Project, changes: ProjectChanges): Project {
-  const { upstream: _, stripe: __, keepsUpstreamKey: ___, pricing = {}, ...settings } = changes;
+  const { upstream: _, stripe: __, keepsUpstreamKey: ___, pricing = {}, topUp, ...settings } =
+    changes;
   return Object.assign({}, project, given(settings), {
     pricing: Object.assign({}, project.pricing, given(pricing)),
+    topUp: topUp === undefined ? project.topUp : completeTopUp(topUp, project.currency),
   });
 }
 

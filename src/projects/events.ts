@@ -42,7 +42,7 @@ export function secretRotatedEvent(project: Project, secretLastFour: string): Ne
 export function stripeChangedEvent(
   project: Project,
   { before, after, baseUrl }: {
-    /** The webhook's secret; null where there is no account. */
+    /** The webhook's secrets, separated by commas; null where there is no account. */
     before: string | null;
     after: string | null;
     baseUrl: string;
@@ -66,7 +66,7 @@ export function stripeChangedEvent(
     newEvent("integration.stripe.webhook.rotated", about, {
       webhookId: id,
       url: `${baseUrl}/v1/stripe/${id}`,
-      secretSuffix: after.slice(-4),
+      secretSuffix: (after.split(",", 1)[0] ?? after).slice(-4),
     }),
   ];
 }

@@ -1,9 +1,9 @@
 import { z } from "zod";
+import type { TopUpRange } from "../base/currency.ts";
 import { userIdSetting } from "../base/fields.ts";
 import { mergePatchSchema } from "../base/merge_patch_schema.ts";
 import { userIdCharsMax } from "../base/limits.ts";
 import { refusalReasons } from "../base/refusal_reasons.ts";
-import { fromDecimal } from "../base/money.ts";
 import type { SubscribedPatterns } from "../events/event_patterns.ts";
 import type { Sealed } from "../store/secrets.ts";
 import {
@@ -49,11 +49,25 @@ const upstreamSchema = z.strictObject({
   }),
 });
 
-const secretText = z.string().min(8).max(512).regex(/^[\x21-\x7e]+$/, {
+const secretText = z.string().min(8).max(2048).regex(/^[\x21-\x7e]+$/, {
   error: "must be visible ASCII characters",
 });
 
-const stripeSchema = z.strictObject({ secretKey: secretText, webhookSecret: secretText });
+const signingSecret = secretText.max(512).refine((text) => !text.includes(","), {
+  error: "must not contain a comma",
+});
+const signingSecretsMax = 4;
+/** Stored as one text, separated by commas. */
+const webhookSecret = z.union([
+  secretText.refine((text) => text.split(",").every((one) => one.length >= 8), {
+    error: "must have at least 8 characters, or be several such secrets separated by commas",
+  }),
+  z.array(signingSecret).min(1).max(signingSecretsMax).transform((list) => list.join(",")),
+]).meta({
+  description: "The webhook's signing secret, or several while Stripe replaces one by another.",
+});
+
+const stripeSchema = z.strictObject({ secretKey: secretText.max(512), webhookSecret });
 
 /** A project's own Stripe account, as stored. */
 export interface StripeKeys {
@@ -69,16 +83,26 @@ const topUpSchema = z.strictObject({
       (amount) => amount !== "0",
       { error: "must be more than 0" },
     ),
-  ).min(1, { error: oneToSix }).max(6, { error: oneToSix }).default(["5", "10", "25"]),
-  min: moneyDecimal("The least that may be entered.").default("1"),
-  max: moneyDecimal("The most that may be entered.").default("1000"),
+  ).min(1, { error: oneToSix }).max(6, { error: oneToSix }).optional().meta({
+    description: "Default: 5, 10 and 25, or what is usual in the currency.",
+  }),
+  min: moneyDecimal(
+    "The least that may be entered. Default: 1, or what is usual in the currency.",
+  ).optional(),
+  max: moneyDecimal(
+    "The most that may be entered. Default: 1000, or what is usual in the currency.",
+  ).optional(),
   checkoutUrl: addressTemplate.nullable().default(null).meta({
     description: "Your own checkout, with {user}, {project} and {amount}. Default: Stripe's.",
   }),
-}).refine(({ min, max }) => fromDecimal(min) <= fromDecimal(max), {
-  path: ["max"],
-  error: "must not be less than 'topUp.min'",
-}).meta({ id: "TopUp", description: "The settings of the hosted top-up page." });
+}).meta({
+  id: "TopUp",
+  description:
+    "The settings of the hosted top-up page. Every amount must be one that can be paid " +
+    "in the currency.",
+});
+/** The settings of the hosted top-up page, as stored. */
+export type TopUpSettings = TopUpRange & Pick<z.output<typeof topUpSchema>, "checkoutUrl">;
 
 /** Where a project's calls are sent, as stored. */
 export type UpstreamSettings = Omit<z.output<typeof upstreamSchema>, "apiKey"> & {
@@ -254,10 +278,11 @@ export const createKeySchema = z.strictObject(apiKeyFields).refine(
 export type CreateKey = z.output<typeof createKeySchema>;
 
 /** A project: its settings and prices. One row; its version changes with every change below it. */
-export interface Project extends Omit<CreateProject, "upstream" | "stripe"> {
+export interface Project extends Omit<CreateProject, "upstream" | "stripe" | "topUp"> {
   id: string;
   upstream: UpstreamSettings | null;
   stripe: StripeKeys | null;
+  topUp: TopUpSettings;
   status: "active" | "archived";
   /**
    * Active subscriptions and the events they match. Written by webhooks; never shown with the

@@ -7,6 +7,7 @@ const set = z.literal("set").meta({ description: "Whether the secret is set; it 
 /** A project as an operator sees it: its settings, without secrets. */
 const projectSchema = createProjectSchema.extend({
   id: idOf("pw", "The project."),
+  topUp: createProjectSchema.shape.topUp.unwrap().required(),
   stripe: z.object({ secretKey: set, webhookSecret: set }).nullable(),
   upstream: z.object({
     url: z.string(),

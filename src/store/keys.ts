@@ -191,6 +191,39 @@ export const stripeReversalsPrefix = (merchantId: string, paymentIntent: string)
 /** All returns, grouped by payment. */
 export const allStripeReversalsPrefix: Key = ["stripe_reversal"];
 
+/**
+ * A paid checkout session that was reported and is not booked, and why. Written with each report;
+ * removed when it is booked, or by the sweep after 90 days.
+ */
+export const unbookedPaymentKey = (merchantId: string, sessionId: string): Key => [
+  "unbooked_payment",
+  merchantId,
+  sessionId,
+];
+/** The payments to one Stripe account that are not booked. */
+export const unbookedPaymentsPrefix = (merchantId: string): Key => ["unbooked_payment", merchantId];
+/** All payments that are not booked, grouped by account. */
+export const allUnbookedPaymentsPrefix: Key = ["unbooked_payment"];
+
+/**
+ * A payment that is on its way to a user, such as a bank transfer, or has failed. Written when
+ * Stripe reports it; removed when it is booked, or by the sweep after 30 days.
+ */
+export const pendingPaymentKey = (projectId: string, user: string, sessionId: string): Key => [
+  "pending_payment",
+  projectId,
+  user,
+  sessionId,
+];
+/** The payments that are on their way to a user. */
+export const pendingPaymentsPrefix = (projectId: string, user: string): Key => [
+  "pending_payment",
+  projectId,
+  user,
+];
+/** All payments that are on their way. */
+export const allPendingPaymentsPrefix: Key = ["pending_payment"];
+
 /** A chat's idempotency key: running, or its stored response. Kept for 24 hours, then swept. */
 export const chatReplayKey = (projectId: string, key: string): Key => [
   "chat_replay",

@@ -40,6 +40,7 @@ const given: Record<string, Given> = {
   disconnectByGet: { project: { name: "Helper", mode: "shared" }, before: connected },
   forgetUser: { body: () => ({ forfeit: true }) },
   backup: { call: backUp },
+  reconcileProjectsStripe: { project: { stripe } },
   takeStripeEvent: { call: (world) => tellServer(world, stripeEvent) },
   takeProjectsStripeEvent: {
     project: { stripe },

@@ -6,6 +6,7 @@ import { leaseMs as leaseOf } from "../../src/webhooks/lease.ts";
 import { outboxGraceMs, unwrittenMaxMs } from "../../src/webhooks/fan_out.ts";
 import { chat, chatStream, openReader, until } from "../support/chat.ts";
 import { settle } from "../support/clock.ts";
+import { unbookedCase } from "../support/payments.ts";
 import {
   familyOf,
   openMetered,
@@ -19,9 +20,7 @@ import { put } from "../support/verify.ts";
 import { deliver, operate, retry, subscribe } from "../support/webhooks.ts";
 import { createWorld, type World } from "../support/world.ts";
 
-// Loaded once: a hand-moved clock would run ahead of the import.
-await loadTokenizer();
-
+await loadTokenizer(); // Loaded once: a hand-moved clock would run ahead of the import.
 const leaseMs = leaseOf(15_000);
 
 interface Case {
@@ -355,6 +354,7 @@ const table: Record<string, Case> = {
       await world.app.sweep();
     },
   },
+  "a payment that cannot be booked": unbookedCase,
   "a redelivery that is asked for": {
     moves: { 'farebox_repairs_total{what="redelivery"}': 1 },
     async happens(world) {

@@ -77,7 +77,7 @@ export const operatorDefects: readonly Defect[] = [
   {
     name: "archiving emits no event",
     seams: writing((write) => withoutEventsOf("archived", write)),
-    seedsMax: 40,
+    seedsMax: 20,
   },
   {
     name: "redeliveries in progress are not continued",
@@ -87,7 +87,7 @@ export const operatorDefects: readonly Defect[] = [
   {
     name: "a redelivery ends before it has started",
     seams: writing((write) => ({ ...write, sets: write.sets.map(asDone) })),
-    seedsMax: 10,
+    seedsMax: 20,
   },
   {
     name: "a redelivered delivery is pending, and never due",

@@ -6,7 +6,18 @@ export interface StripeDouble {
   failsWith: number | null;
   /** Refuses every call as invalid, with this message, when set. */
   refusesWith: string | null;
+  /** How many calls find their idempotency key in use by another one. */
+  inUse: number;
+  /** The idempotency keys of all calls. */
+  keys: string[];
   answer(request: Request): Promise<Response>;
+  /** Events that Stripe lists, newest first. */
+  events: Session[];
+  /** How many objects a page of a list has. */
+  pageSize: number;
+  /** What lists were asked for. */
+  lists: URLSearchParams[];
+  list(url: URL): Response;
 }
 
 // deno-lint-ignore no-explicit-any -- as Stripe's own types would make it, loosely
@@ -19,6 +30,24 @@ export function createStripeDouble(): StripeDouble {
     sessions,
     failsWith: null,
     refusesWith: null,
+    inUse: 0,
+    events: [],
+    pageSize: 100,
+    lists: [],
+    list({ pathname, searchParams }) {
+      double.lists.push(searchParams);
+      const all = pathname === "/v1/events" ? double.events : [...sessions.values()].toReversed();
+      const last = searchParams.get("starting_after");
+      const from = last === null ? 0 : all.findIndex(({ id }) => id === last) + 1;
+      const data = all.slice(from, from + double.pageSize);
+      return Response.json({
+        object: "list",
+        data,
+        has_more: from + data.length < all.length,
+        url: pathname,
+      });
+    },
+    keys: [],
     async answer(request) {
       if (double.failsWith !== null) {
         const error = { type: "api_error", message: "down" };
@@ -30,12 +59,19 @@ export function createStripeDouble(): StripeDouble {
       }
       const { pathname } = new URL(request.url);
       const authorized = request.headers.get("authorization") === "Bearer sk_test_of_the_owner";
+      if (authorized && request.method === "GET") return double.list(new URL(request.url));
       if (!authorized || request.method !== "POST" || pathname !== "/v1/checkout/sessions") {
         const error = { type: "invalid_request_error", message: `${request.method} ${pathname}` };
         return Response.json({ error }, { status: authorized ? 404 : 401 });
       }
       const body = await request.text();
       const key = request.headers.get("idempotency-key") ?? crypto.randomUUID();
+      double.keys.push(key);
+      if (double.inUse > 0) {
+        double.inUse--;
+        const error = { type: "idempotency_error", code: "idempotency_key_in_use", message: "" };
+        return Response.json({ error }, { status: 409 });
+      }
       const before = byKey.get(key);
       if (before) {
         if (before.body === body) return Response.json(before.session);
@@ -52,12 +88,13 @@ export function createStripeDouble(): StripeDouble {
 }
 
 function makeSession(form: URLSearchParams, n: number): Session {
-  const metadata = Object.fromEntries(
-    [...form].flatMap(([name, value]) => {
-      const key = /^metadata\[(.*)\]$/.exec(name)?.[1];
-      return key === undefined ? [] : [[key, value]];
-    }),
-  );
+  const under = (prefix: string) =>
+    Object.fromEntries(
+      [...form].flatMap(([name, value]) => {
+        const key = name.startsWith(`${prefix}[`) ? name.slice(prefix.length + 1, -1) : undefined;
+        return key === undefined ? [] : [[key, value]];
+      }),
+    );
   return {
     id: `cs_test_${n}`,
     object: "checkout.session",
@@ -68,6 +105,11 @@ function makeSession(form: URLSearchParams, n: number): Session {
     success_url: form.get("success_url"),
     payment_intent: `pi_test_${n}`,
     payment_status: "unpaid",
-    metadata,
+    metadata: under("metadata"),
+    // Of the payment, which is an object of its own.
+    payment: {
+      metadata: under("payment_intent_data[metadata]"),
+      description: form.get("payment_intent_data[description]"),
+    },
   };
 }

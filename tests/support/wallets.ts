@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import Stripe from "stripe";
+import type { Session } from "./stripe.ts";
 import { type Body, createWorld, type World } from "./world.ts";
 
 const webhookSecret = "whsec_of_the_server";
@@ -82,17 +83,25 @@ export async function allow(
 
 let payments = 0;
 
-/** Pays into the wallet of this user, as Stripe reports it. */
-export async function pay(
+/** Chooses an amount on the user's page, and returns the session that it opens at Stripe. */
+export async function openSession(
   world: World,
-  { user = "ada", amount = "10", key = world.apiKey, secret = webhookSecret } = {},
-) {
+  { user = "ada", amount = "10", key = world.apiKey } = {},
+): Promise<Session> {
   const { body } = await world.json(`/v1/user/balance/topup?user=${user}`, { key });
   const device = new Device(world);
   const { html } = await device.get(pathOf(body.url));
   const formId = /name="formId" value="([^"]+)"/.exec(html)?.[1] ?? "";
   assert.equal((await device.post(pathOf(body.url), { amount, formId })).status, 303);
-  const session = [...world.stripe.sessions.values()].at(-1) ?? assert.fail();
+  return [...world.stripe.sessions.values()].at(-1) ?? assert.fail();
+}
+
+/** Pays into the wallet of this user, as Stripe reports it. */
+export async function pay(
+  world: World,
+  { user = "ada", amount = "10", key = world.apiKey, secret = webhookSecret } = {},
+) {
+  const session = await openSession(world, { user, amount, key });
   const event: Body = {
     id: `evt_${++payments}`,
     object: "event",

@@ -1,0 +1,70 @@
+/** @jsxImportSource @hono/hono/jsx */
+import { fromDecimal } from "../base/money.ts";
+import { unbookedReasons } from "../base/unbooked_reasons.ts";
+import { listUnbooked, type MoneyText, type UnbookedPayment } from "../payments/unbooked.ts";
+import type { Project } from "../projects/schema.ts";
+import type { Kv } from "../store/kv.ts";
+import { Badge, MoneyCell, Table, TimeCell } from "./parts.tsx";
+
+const shownMax = 20;
+const currencies = new Set(Intl.supportedValuesOf("currency"));
+
+/** Lists the last payments of a project's users that are not booked. */
+export async function unbookedOfProject(
+  kv: Kv,
+  { id, mode }: Project,
+): Promise<UnbookedPayment[]> {
+  if (mode !== "shared") return await listUnbooked(kv, id);
+  return (await listUnbooked(kv, "instance")).filter(({ projectId }) => projectId === id);
+}
+
+/** The last payments that are not booked; nothing where there are none. */
+export function UnbookedPayments({ payments }: { payments: readonly UnbookedPayment[] }) {
+  if (payments.length === 0) return null;
+  // Unsigned reports are at the end: nobody can push a signed one off the page.
+  const sorted = payments.toSorted((a, b) => Number(b.isSigned) - Number(a.isSigned));
+  return (
+    <section id="unbooked">
+      <h2>
+        Payments that are not booked <Badge tone="bad">{payments.length}</Badge>
+      </h2>
+      <p>
+        These sessions were reported as paid, but no money was added to a balance. Once the cause is
+        removed, have Stripe send the event again, or run <code>farebox stripe reconcile</code>.
+      </p>
+      <Table
+        caption="Signed by Stripe first, then the last reported"
+        columns={[
+          "Session",
+          "Reported",
+          "User",
+          { title: "Paid", number: true },
+          { title: "Requested", number: true },
+          "Reason",
+        ]}
+        rows={sorted.slice(0, shownMax).map((payment) => [
+          <code>{payment.sessionId}</code>,
+          <>
+            <TimeCell at={payment.lastAt} />
+            {payment.count > 1 ? ` (${payment.count} times)` : ""}
+          </>,
+          payment.user === null ? "–" : <bdi>{payment.user}</bdi>,
+          <Money money={payment.paid} />,
+          <Money money={payment.requested} />,
+          <>
+            <code>{payment.reason}</code> {unbookedReasons[payment.reason]}
+            {payment.isSigned ? null : " Anyone may have sent it: look the session up at Stripe."}
+          </>,
+        ])}
+        empty=""
+      />
+    </section>
+  );
+}
+
+function Money({ money }: { money: MoneyText | null }) {
+  if (money === null) return <>–</>;
+  const { amount, currency } = money;
+  if (!currencies.has(currency.toUpperCase())) return <>{`${amount} ${currency}`}</>;
+  return <MoneyCell amount={fromDecimal(amount)} currency={currency} />;
+}

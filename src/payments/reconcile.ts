@@ -1,0 +1,124 @@
+import { ApiError, badCursor, badRequest, notFound } from "../base/errors.ts";
+import type { Handler, Incoming } from "../base/handler.ts";
+import { parseWith, readJsonBody } from "../base/request.ts";
+import { bodyBytesMax } from "../base/limits.ts";
+import { jsonResponse } from "../base/response.ts";
+import { type AdminGuard, checkId } from "../projects/admin_guard.ts";
+import { auditRow, byOperator } from "../projects/audit.ts";
+import { emptyWrite } from "../store/kv.ts";
+import { type Reconciled, reconcileSchema } from "./api_doc.ts";
+import { handleEvent } from "./handle_event.ts";
+import { type Merchant, merchantOfPath, type PaymentDeps } from "./merchant.ts";
+import { changeEventTypes } from "./stripe_events.ts";
+import { claimedSession, isBooked } from "./unbooked.ts";
+
+/** What reconciling depends on. */
+export interface ReconcileDeps extends PaymentDeps {
+  adminGuard: AdminGuard;
+}
+
+/** A page of a reconciliation. */
+interface Page {
+  merchant: Merchant;
+  sinceMs: number;
+  /** What to continue after; null at the start. */
+  after: string | null;
+  requestId: string;
+}
+
+/**
+ * `POST …/stripe/reconcile`: asks Stripe for paid sessions, then for refunds and disputes, and
+ * records what is missing. One call reads one page at Stripe.
+ */
+export function reconcileStripe(services: ReconcileDeps): Handler {
+  return services.adminGuard(async (incoming) => {
+    const { requestId } = incoming;
+    const merchant = await merchantOfRequest(services, incoming);
+    const body = (await incoming.inTime(readJsonBody(incoming.request, bodyBytesMax))).value;
+    const { since, cursor } = parseWith(reconcileSchema, body);
+    const [, stage = "", after = ""] = /^(payments|changes)(?::(\w{1,255}))?$/.exec(
+      cursor ?? "payments",
+    ) ?? [];
+    if (stage === "") throw badCursor();
+    const page = { merchant, sinceMs: Date.parse(since), after: after || null, requestId };
+    const reconciled = stage === "payments"
+      ? await reconcilePayments(services, page)
+      : await reconcileChanges(services, page);
+    await writeAudit(services, { merchant, since, reconciled });
+    return jsonResponse(200, reconciled, requestId, { "cache-control": "no-store" });
+  });
+}
+
+async function merchantOfRequest(services: ReconcileDeps, incoming: Incoming): Promise<Merchant> {
+  const projectId = incoming.param("projectId");
+  if (projectId !== "") {
+    const { project } = await services.projectCache.refresh(checkId(projectId, "project"));
+    if (project.mode === "shared") {
+      const message =
+        "In the shared mode, payments are made to this server's own Stripe account: " +
+        "use 'POST /v1/admin/stripe/reconcile'.";
+      throw badRequest(null, message, "mode_conflict");
+    }
+    if (!project.stripe) throw notFound("Stripe account of this project");
+  }
+  return await merchantOfPath(services, projectId);
+}
+
+/** Books the paid sessions of a page that are not booked yet. */
+async function reconcilePayments(services: ReconcileDeps, page: Page): Promise<Reconciled> {
+  const { merchant, sinceMs, after, requestId } = page;
+  const { items, next } = await merchant.account.listSessions({ sinceMs, after });
+  const reconciled: Reconciled = { ...nothing, unbooked: [] };
+  for (const object of items) {
+    const event = { id: "reconciled", type: "checkout.session.completed", data: { object } };
+    const claimed = claimedSession(event);
+    const session = claimed?.sessionId ?? null;
+    if (claimed === null || session === null) continue;
+    reconciled.payments++;
+    if (await isBooked(services.deps.kv, merchant.id, claimed)) {
+      reconciled.bookedBefore++;
+      continue;
+    }
+    const outcome = await handleEvent(services, { merchant, event, requestId }).catch((error) => {
+      if (!(error instanceof ApiError) || error.status >= 500) throw error;
+      return { reason: error.message };
+    });
+    if (outcome === "booked") reconciled.booked++;
+    else if (typeof outcome === "object") reconciled.unbooked.push({ session, ...outcome });
+  }
+  return { ...reconciled, nextCursor: next === null ? "changes" : `payments:${next}` };
+}
+
+const nothing = { payments: 0, booked: 0, bookedBefore: 0, changes: 0, nextCursor: null };
+
+/** Records the refunds and disputes of a page that are not recorded yet. */
+async function reconcileChanges(services: ReconcileDeps, page: Page): Promise<Reconciled> {
+  const { merchant, sinceMs, after, requestId } = page;
+  const types = [...changeEventTypes];
+  const { items, next } = await merchant.account.listEvents({ sinceMs, after, types });
+  const reconciled: Reconciled = { ...nothing, unbooked: [] };
+  for (const event of items) {
+    const outcome = await handleEvent(services, { merchant, event, requestId }).catch((error) => {
+      // It is logged, and would only be refused again.
+      if (!(error instanceof ApiError) || error.status >= 500) throw error;
+      return null;
+    });
+    if (outcome === "debited" || outcome === "credited") reconciled.changes++;
+  }
+  return { ...reconciled, nextCursor: next === null ? null : `changes:${next}` };
+}
+
+async function writeAudit(
+  { deps }: ReconcileDeps,
+  { merchant: { id }, since, reconciled: { booked } }: {
+    merchant: Merchant;
+    since: string;
+    reconciled: Reconciled;
+  },
+): Promise<void> {
+  if (booked === 0) return;
+  const action = { action: "stripe.reconciled", target: id, detail: { since, booked } };
+  const trail = id === "instance" ? null : id;
+  const row = auditRow(deps, trail, { by: byOperator("api"), ...action });
+  await deps.committer.commit({ ...emptyWrite(), sets: [row] });
+}

@@ -1,0 +1,77 @@
+import assert from "node:assert/strict";
+import type { Session } from "./stripe.ts";
+import { openSession, tellServer } from "./wallets.ts";
+import { type Body, createWorld, type World } from "./world.ts";
+
+/** The Stripe keys of a project in tests. */
+export const ownerStripe = {
+  secretKey: "sk_test_of_the_owner",
+  webhookSecret: "whsec_of_the_owner",
+};
+
+export interface PaidWorld {
+  world: World;
+  /** The session as Stripe reports it once it is paid. */
+  session: Session;
+  /** Reports the session as completed, with some fields changed. */
+  tell(changes?: Body, secret?: string): Promise<{ status: number; body: Body }>;
+  /** Reports anything. */
+  tellEvent(type: string, object: unknown, id?: string): Promise<{ status: number; body: Body }>;
+}
+
+let events = 0;
+
+/** A project with its own Stripe account, and a paid session that is not reported yet. */
+export async function paidWorld(
+  { project = {}, env = {}, amount = "10" }: {
+    project?: Body;
+    env?: Record<string, string>;
+    amount?: string;
+  } = {},
+): Promise<PaidWorld> {
+  const world = await createWorld({ env, project: { stripe: ownerStripe, ...project } });
+  const made = await openSession(world, { amount });
+  const path = `/v1/stripe/${world.projectId}`;
+  const session = { ...made, payment_status: "paid" };
+  const send = (type: string, object: unknown, secret?: string, id = `evt_paid_${++events}`) =>
+    tellServer(
+      world,
+      { id, object: "event", type, data: { object } },
+      secret ?? ownerStripe.webhookSecret,
+      path,
+    );
+  return {
+    world,
+    session,
+    tell: (changes = {}, secret) =>
+      send("checkout.session.completed", { ...session, ...changes }, secret),
+    tellEvent: (type, object, id) => send(type, object, undefined, id),
+  };
+}
+
+/** The reports of payments that are not booked, as they were logged. */
+export function unbookedLog(world: World): Body[] {
+  return world.logged.filter(({ event }) => event === "payment_not_booked");
+}
+
+/** The only report that was logged. */
+export function onlyUnbooked(world: World): Body {
+  const [first, ...more] = unbookedLog(world);
+  assert.deepEqual(more, []);
+  return first ?? assert.fail("nothing was reported");
+}
+
+/** A payment whose event no one here can verify, and what it counts. */
+export const unbookedCase = {
+  moves: { 'farebox_payments_not_booked_total{reason="no_stripe_account"}': 1 },
+  async happens(world: World): Promise<void> {
+    const object = {
+      id: "cs_1",
+      payment_status: "paid",
+      metadata: { farebox_project: world.projectId },
+    };
+    const event = { id: "evt_1", type: "checkout.session.completed", data: { object } };
+    const path = `/v1/stripe/${world.projectId}`;
+    assert.equal((await tellServer(world, event, "whsec_any", path)).status, 404);
+  },
+};
