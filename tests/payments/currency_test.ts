@@ -99,7 +99,7 @@ Deno.test("currency: what Stripe does not take is refused where Stripe takes the
   });
   assert.deepEqual([status, body.error.param], [400, "topUp.amounts"]);
   assert.match(body.error.message, /Stripe takes at least 50 JPY/);
-  const both = { stripe, topUp: { amounts: ["500"] } };
+  const both = { stripe, topUp: { amounts: ["500"], min: null } };
   const { body: changed } = await world.json(path, { method: "PATCH", key: adminKey, body: both });
   assert.partialDeepStrictEqual(changed.project.topUp, { amounts: ["500"], min: "100" });
 });

@@ -7,7 +7,7 @@ import { chatBody, chatPath, storedRows } from "../support/books.ts";
 import { chatStream } from "../support/chat.ts";
 import { completion } from "../support/upstream.ts";
 import { deliver, operate, subscribe, subscriptionsPath } from "../support/webhooks.ts";
-import { adminKey, createWorld, type World } from "../support/world.ts";
+import { adminKey, createWorld, testPricing, type World } from "../support/world.ts";
 
 const oldKey = btoa("0123456789abcdef0123456789abcdef");
 const newKey = btoa("fedcba9876543210fedcba9876543210");
@@ -126,16 +126,54 @@ Deno.test("secrets: all secrets of many projects are resealed, a page at a time"
   assert.deepEqual([resealed, pages], [45, 3]);
 });
 
-Deno.test("overload: one request more than the maximum is 503 at once, and leaves nothing behind", async () => {
-  using world = await createWorld({ env: { REQUESTS_MAX: "3" } });
+/** Another project, with money for the same user; returns its key. */
+async function otherProject(world: World): Promise<string> {
+  const { body } = await world.json("/v1/admin/projects", {
+    key: adminKey,
+    body: { name: "other", pricing: testPricing },
+  });
+  const deposit = { user: "ada", amount: "10" };
+  await world.json("/v1/user/balance/deposit", {
+    key: body.apiKey,
+    body: deposit,
+    headers: { "idempotency-key": "d" },
+  });
+  return body.apiKey;
+}
+
+Deno.test("overload: a project has at most half of the places, and others find room", async () => {
+  using world = await createWorld({ env: { REQUESTS_MAX: "4" } });
   await world.deposit("ada", "10");
+  const key = await otherProject(world);
   const gate = Promise.withResolvers<void>();
   world.upstream.reply(async () => {
     await gate.promise;
     return completion();
   });
-  const running = Array.from({ length: 3 }, () => world.json(chatPath, { body: chatBody("ada") }));
+  const running = [1, 2].map(() => world.json(chatPath, { body: chatBody("ada") }));
+  await world.until(() => world.upstream.calls.length >= 2);
+  const { status, body } = await world.json(chatPath, { body: chatBody("bob") });
+  assert.deepEqual([status, body.error.code], [503, "overloaded"]);
+  const other = world.json(chatPath, { body: chatBody("ada"), key });
   await world.until(() => world.upstream.calls.length >= 3);
+  gate.resolve();
+  for (const each of [...running, other]) assert.equal((await each).status, 200);
+  assert.equal((await world.json(chatPath, { body: chatBody("ada") })).status, 200);
+});
+
+Deno.test("overload: one request more than the maximum is 503 at once, and leaves nothing behind", async () => {
+  using world = await createWorld({ env: { REQUESTS_MAX: "4" } });
+  await world.deposit("ada", "10");
+  const key = await otherProject(world);
+  const gate = Promise.withResolvers<void>();
+  world.upstream.reply(async () => {
+    await gate.promise;
+    return completion();
+  });
+  const running = [world.apiKey, key, world.apiKey, key].map((key) =>
+    world.json(chatPath, { body: chatBody("ada"), key })
+  );
+  await world.until(() => world.upstream.calls.length >= 4);
   const rows = (await storedRows(world)).length;
   const { status, body, response } = await world.json(chatPath, { body: chatBody("ada") });
   assert.deepEqual([status, body.error.code], [503, "overloaded"]);
@@ -149,8 +187,9 @@ Deno.test("overload: one request more than the maximum is 503 at once, and leave
 });
 
 Deno.test("overload: streams count until they end, also those that start together", async () => {
-  using world = await createWorld({ env: { REQUESTS_MAX: "3" } });
+  using world = await createWorld({ env: { REQUESTS_MAX: "6" } });
   await world.deposit("ada", "10");
+  const key = await otherProject(world);
   const frames = [
     '{"id":"c","choices":[{"index":0,"delta":{"content":"Hi"},"finish_reason":"stop"}]}',
     "[DONE]",
@@ -171,9 +210,11 @@ Deno.test("overload: streams count until they end, also those that start togethe
     )
   );
   const open = () => chatStream(world);
+  const others = () => world.call(chatPath, { body: { ...chatBody("ada"), stream: true }, key });
   const streams = [await open(), await open(), await open()];
-  assert.deepEqual(streams.map(({ status }) => status), [200, 200, 200]);
-  const more = await Promise.all([open(), open(), open(), world.call("/v1/models")]);
+  for (let at = 0; at < 3; at++) streams.push(await others());
+  assert.deepEqual(streams.map(({ status }) => status), Array(6).fill(200));
+  const more = await Promise.all([open(), open(), others(), world.call("/v1/models")]);
   assert.deepEqual(more.map(({ status }) => status), [503, 503, 503, 503]);
   gate.resolve();
   for (const stream of streams) assert.match(await stream.text(), /\[DONE\]/);
