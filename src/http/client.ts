@@ -1,24 +1,29 @@
 import { encodeUtf8, utf8Length } from "../base/utf8.ts";
 import type { RequestUpstream, UpstreamRequest } from "../deps.ts";
 import { type ConnectionPool, HttpConnection, type HttpSocket } from "./connection.ts";
+import { IdleConnections } from "./idle_connections.ts";
 import { Pace } from "./pace.ts";
 import type { FindProxy, HttpProxy } from "./proxy.ts";
 
 /** The address of a server. */
 export interface ServerAddress {
   hostname: string;
+  /** The IP address to connect to, where it is known already: the name is not resolved again. */
+  address?: string;
   port: number;
   secure: boolean;
 }
 
 /**
  * Connects to a server, by TLS where it is secure; with a proxy, through a tunnel. Resolves once
- * the connection is ready for a request. Rejects when that fails, or `signal` is aborted.
+ * the connection is ready for a request. Rejects when that fails, or `signal` is aborted. Calls
+ * `onReached` when the server has accepted the TCP connection and only TLS is missing.
  */
 export type Connect = (
   server: ServerAddress,
   signal: AbortSignal,
   proxy?: HttpProxy,
+  onReached?: () => void,
 ) => Promise<HttpSocket>;
 
 // Many servers close idle connections after 5 s, and a request under way at that moment would be
@@ -26,8 +31,6 @@ export type Connect = (
 // each.
 const idleMs = 4_000;
 const idleSecureMs = 30_000;
-/** The server's keep-alive time counts from its response, which may have arrived this late. */
-const keepAliveSlackMs = 1_000;
 /** The most idle connections to one server. */
 const idleMax = 1_000;
 const targetsMax = 1_000;
@@ -69,7 +72,7 @@ export function createHttpClient(
     const { protocol, hostname, port, host, origin, pathname, search } = new URL(text);
     const secure = protocol === "https:";
     const connections = idle.get(origin) ??
-      new IdleConnections(shared, secure ? idleSecureMs : idleMs);
+      new IdleConnections(shared, { idleMs: secure ? idleSecureMs : idleMs, idleMax });
     idle.set(origin, connections);
     const server = {
       // An IPv6 address has brackets only in a URL.
@@ -97,7 +100,7 @@ export function createHttpClient(
 
   return async (request) => {
     const { server, tunnel, lines, idle } = targetOf(request.url);
-    const bytes = encode(request, lines);
+    const bytes = encodeRequest(request, lines);
     const { signal, onSend } = request;
     const kept = idle.take();
     const sentAt = clock.elapsed();
@@ -117,56 +120,16 @@ export function createHttpClient(
   };
 }
 
-/** A connection without a request. */
-interface Idle {
-  connection: HttpConnection;
-  waits: boolean;
-  /** Cancels its idle timeout. */
-  stop(): void;
-}
-
-/** The idle connections to one server. */
-class IdleConnections implements ConnectionPool {
-  readonly clock: ConnectionPool["clock"];
-  readonly pace: ConnectionPool["pace"];
-  readonly #idleMs: number;
-  readonly #stack: Idle[] = [];
-
-  constructor({ clock, pace }: Pick<ConnectionPool, "clock" | "pace">, idleMs: number) {
-    this.clock = clock;
-    this.pace = pace;
-    this.#idleMs = idleMs;
-  }
-
-  /** Takes the one that was used last: its server is the least likely to be closing it. */
-  take(): HttpConnection | null {
-    const idle = this.#stack.pop();
-    if (!idle) return null;
-    idle.waits = false;
-    idle.stop();
-    return idle.connection;
-  }
-
-  keep(connection: HttpConnection, keepAliveMs: number | null): void {
-    const ms = Math.min(this.#idleMs, (keepAliveMs ?? Infinity) - keepAliveSlackMs);
-    if (ms <= 0 || this.#stack.length >= idleMax) return connection.close();
-    const drop = () => {
-      if (!idle.waits) return;
-      idle.waits = false;
-      idle.stop();
-      this.#stack.splice(this.#stack.indexOf(idle), 1);
-      connection.close();
-    };
-    const idle: Idle = { connection, waits: true, stop: this.clock.after(ms, drop) };
-    this.#stack.push(idle);
-    connection.onUnexpected(drop);
-  }
-}
-
 const sendable = /^[\t\x20-\x7e]*$/;
 
-/** Encodes a request. Throws for a header value that would start another header. */
-function encode({ method, headers, body }: UpstreamRequest, lines: string): Uint8Array {
+/**
+ * Encodes a request: its method, its first lines, its headers and its body. Throws for a header
+ * value that would start another header.
+ */
+export function encodeRequest(
+  { method, headers, body }: Pick<UpstreamRequest, "method" | "headers" | "body">,
+  lines: string,
+): Uint8Array {
   let head = method + lines;
   for (const [name, value] of Object.entries(headers)) {
     if (!sendable.test(value)) {

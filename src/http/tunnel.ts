@@ -6,6 +6,11 @@ import type { HttpProxy } from "./proxy.ts";
 
 const headBytesMax = 16 * 1024;
 
+/** A proxy does not connect to the server. The message does not name the server's address. */
+export class ProxyError extends Error {
+  override name = "ProxyError";
+}
+
 /**
  * Asks a proxy to connect the socket to a server (RFC 9110, section 9.3.6). Afterwards the socket
  * leads to the server. Throws when the proxy refuses, closes, or sends more than its response.
@@ -23,7 +28,7 @@ export async function openTunnel(
   const buffer = new Uint8Array(headBytesMax);
   for (let length = 0; length < buffer.length;) {
     const read = await socket.read(buffer.subarray(length));
-    if (read === null) throw new Error("the proxy closed the connection without a response");
+    if (read === null) throw new ProxyError("the proxy closed the connection without a response");
     length += read;
     const head = readHead(buffer.subarray(0, length));
     if (!head) continue;

@@ -67,7 +67,7 @@ export async function createRealDeps(config: Config, store: Deno.Kv): Promise<De
     fetch: (url, init) => fetch(url, init),
     requestUpstream: openHttpClient(tracing),
     resolve: createResolve(lookUp, realClock),
-    sendWebhook: createWebhookSender(),
+    sendWebhook: openWebhookSender(tracing),
     alarm: createAlarm(store, realClock, log),
     takeSnapshot: isFile ? () => copyDatabase(kvPath) : null,
     log,
@@ -106,6 +106,12 @@ function openHttpClient(tracing: Tracing | null): RequestUpstream {
   const findProxy = readProxies((name) => Deno.env.get(name)) ?? undefined;
   const client = createHttpClient(createConnect(), realClock, findProxy);
   return tracing ? (request) => tracing.upstream(request, client) : client;
+}
+
+/** Creates the sender of webhooks, with its own spans. */
+function openWebhookSender(tracing: Tracing | null): Deps["sendWebhook"] {
+  const send = createWebhookSender({ clock: realClock });
+  return tracing ? (request) => tracing.webhook(request, send) : send;
 }
 
 function processFacts(): ProcessFacts {
