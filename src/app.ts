@@ -252,7 +252,7 @@ function openWebhooks(
   const guard = createGuard({
     allowCidrs: config.webhooks.allowCidrs,
     dev: config.dev,
-    ownHost: new URL(config.baseUrl).hostname,
+    baseUrl: config.baseUrl,
     resolve: deps.resolve,
     clock: deps.clock,
   });

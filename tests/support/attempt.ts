@@ -23,7 +23,7 @@ export async function attemptTo(
   const guard = createGuard({
     allowCidrs: ["127.0.0.0/8", "::1/128"],
     dev: true,
-    ownHost: "farebox.test",
+    baseUrl: "https://farebox.test",
     resolve: () => Promise.resolve(addresses),
     clock,
   });
