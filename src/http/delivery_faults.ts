@@ -49,9 +49,8 @@ export async function addressesFailed(
 function faultOf(
   { stage, isByProxy, error }: ConnectFailure,
 ): Pick<DeliveryError, "fault" | "message"> {
-  if (error instanceof ProxyError) return { fault: "connection_error", message: error.message };
   if (stage === "tls") return { fault: "tls_error", message: explainTlsError(error) };
-  if (isByProxy) return { fault: "connection_error", message: "the proxy could not be reached" };
+  if (isByProxy) return { fault: "connection_error", message: proxyFaultOf(error) };
   const code = error instanceof Error ? `${Reflect.get(error, "code") ?? ""} ${error.message}` : "";
   if (/refused/i.test(code)) {
     return { fault: "connection_refused", message: "nothing is listening there" };
@@ -60,6 +59,15 @@ function faultOf(
     ? "there is no route to the host"
     : "no connection could be established";
   return { fault: "connection_error", message };
+}
+
+/** Leaves out the address that the proxy was asked for. */
+function proxyFaultOf(error: unknown): string {
+  if (error instanceof ProtocolError) return visible(`the proxy's response: ${error.message}`);
+  if (!(error instanceof ProxyError)) return "the proxy could not be reached";
+  return error.status === null
+    ? error.message
+    : `the proxy refused the connection (status ${error.status})`;
 }
 
 interface ResponseProgress {

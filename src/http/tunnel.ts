@@ -6,9 +6,16 @@ import type { HttpProxy } from "./proxy.ts";
 
 const headBytesMax = 16 * 1024;
 
-/** A proxy does not connect to the server. The message does not name the server's address. */
+/** A proxy does not connect to the server. */
 export class ProxyError extends Error {
   override name = "ProxyError";
+  /** The status with which it refused; null where it did not respond. */
+  readonly status: number | null;
+
+  constructor(message: string, status: number | null = null) {
+    super(message);
+    this.status = status;
+  }
 }
 
 /**
@@ -33,7 +40,10 @@ export async function openTunnel(
     const head = readHead(buffer.subarray(0, length));
     if (!head) continue;
     if (head.status < 200 || head.status > 299) {
-      throw new Error(`the proxy refused to connect to ${host} (status ${head.status})`);
+      throw new ProxyError(
+        `the proxy refused to connect to ${host} (status ${head.status})`,
+        head.status,
+      );
     }
     if (head.length < length) throw new ProtocolError("the proxy sent data before the server");
     return;

@@ -67,7 +67,7 @@ export async function createRealDeps(config: Config, store: Deno.Kv): Promise<De
     fetch: (url, init) => fetch(url, init),
     requestUpstream: openHttpClient(tracing),
     resolve: createResolve(lookUp, realClock),
-    sendWebhook: openWebhookSender(tracing),
+    sendWebhook: openWebhookSender(config, tracing),
     alarm: createAlarm(store, realClock, log),
     takeSnapshot: isFile ? () => copyDatabase(kvPath) : null,
     log,
@@ -108,9 +108,17 @@ function openHttpClient(tracing: Tracing | null): RequestUpstream {
   return tracing ? (request) => tracing.upstream(request, client) : client;
 }
 
-/** Creates the sender of webhooks, with its own spans. */
-function openWebhookSender(tracing: Tracing | null): Deps["sendWebhook"] {
-  const send = createWebhookSender({ clock: realClock });
+/**
+ * Creates the sender of webhooks, with its own spans. Throws an Error where it should use a proxy
+ * and there is none.
+ */
+function openWebhookSender(
+  { webhooks }: Config,
+  tracing: Tracing | null,
+): Deps["sendWebhook"] {
+  const findProxy = webhooks.useProxy ? readProxies((name) => Deno.env.get(name)) : () => null;
+  if (!findProxy) throw new Error("WEBHOOK_USE_PROXY needs HTTPS_PROXY or ALL_PROXY");
+  const send = createWebhookSender({ clock: realClock, findProxy });
   return tracing ? (request) => tracing.webhook(request, send) : send;
 }
 

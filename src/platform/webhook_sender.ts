@@ -78,7 +78,8 @@ export function createWebhookSender(
 
   async function connectNew({ url, addresses, signal }: WebhookHttpRequest) {
     const server = serverOf(url);
-    const proxy = findProxy(server) ?? undefined;
+    // Plain HTTP only goes to this machine, in development.
+    const proxy = server.secure ? findProxy(server) ?? undefined : undefined;
     try {
       const { address, connected } = await connectToFirst(addresses, {
         clock,
