@@ -34,6 +34,8 @@ const idleSecureMs = 30_000;
 /** The most idle connections to one server. */
 const idleMax = 1_000;
 const targetsMax = 1_000;
+/** The most servers, and keys of one server, whose connections are kept. */
+const poolsMax = 1_000;
 
 /** A URL, prepared for requests to it. */
 interface Target {
@@ -43,8 +45,11 @@ interface Target {
   tunnel: HttpProxy | undefined;
   /** The request's first lines, after the method. */
   lines: string;
-  idle: IdleConnections;
+  pools: KeyPools;
 }
+
+/** The idle connections to one server, by the key of the requests on them. */
+type KeyPools = Map<string, IdleConnections>;
 
 /** If a kept connection fails this soon after a request, its server had already closed it. */
 const staleMs = 1_000;
@@ -54,8 +59,9 @@ const staleMs = 1_000;
  * redirects and requests no compression. It sends nothing twice, with one exception, which curl
  * makes too: when a pooled connection closes at once, without a byte of a response, its server was
  * just closing it. `fetch` would cost a chat as much CPU as the whole ledger, and would multiplex
- * all responses of a server on one HTTP/2 connection. `findProxy` tells which servers are reached
- * through a proxy.
+ * all responses of a server on one HTTP/2 connection. No connection serves two keys: were its
+ * responses ever out of step, one project would read another's. `findProxy` tells which servers are
+ * reached through a proxy.
  */
 export function createHttpClient(
   connect: Connect,
@@ -64,16 +70,41 @@ export function createHttpClient(
 ): RequestUpstream {
   const shared = { clock, pace: new Pace(clock) };
   const targets = new Map<string, Target>();
-  const idle = new Map<string, IdleConnections>();
+  const servers = new Map<string, KeyPools>();
+
+  function poolsOf(origin: string): KeyPools {
+    const known = servers.get(origin);
+    if (known) return known;
+    for (const [oldest, pools] of servers) {
+      if (servers.size < poolsMax) break;
+      pools.forEach((pool) => pool.close());
+      servers.delete(oldest);
+      targets.clear();
+    }
+    const pools: KeyPools = new Map();
+    servers.set(origin, pools);
+    return pools;
+  }
+
+  function poolOf({ pools, server }: Target, key: string): IdleConnections {
+    const known = pools.get(key);
+    if (known) return known;
+    for (const [oldest, pool] of pools) {
+      if (pools.size < poolsMax) break;
+      pool.close();
+      pools.delete(oldest);
+    }
+    const options = { idleMs: server.secure ? idleSecureMs : idleMs, idleMax };
+    const pool = new IdleConnections(shared, options);
+    pools.set(key, pool);
+    return pool;
+  }
 
   function targetOf(text: string): Target {
     const known = targets.get(text);
     if (known) return known;
     const { protocol, hostname, port, host, origin, pathname, search } = new URL(text);
     const secure = protocol === "https:";
-    const connections = idle.get(origin) ??
-      new IdleConnections(shared, { idleMs: secure ? idleSecureMs : idleMs, idleMax });
-    idle.set(origin, connections);
     const server = {
       // An IPv6 address has brackets only in a URL.
       hostname: hostname.replace(/^\[(.*)\]$/, "$1"),
@@ -91,7 +122,7 @@ export function createHttpClient(
       server: forwards ? { ...proxy, secure: false } : server,
       tunnel: secure ? proxy ?? undefined : undefined,
       lines: ` ${path} HTTP/1.1\r\nhost: ${host}\r\nuser-agent: Farebox\r\n${credentials}`,
-      idle: connections,
+      pools: poolsOf(origin),
     };
     if (targets.size >= targetsMax) targets.clear();
     targets.set(text, target);
@@ -99,7 +130,9 @@ export function createHttpClient(
   }
 
   return async (request) => {
-    const { server, tunnel, lines, idle } = targetOf(request.url);
+    const target = targetOf(request.url);
+    const { server, tunnel, lines } = target;
+    const idle = poolOf(target, request.headers.authorization ?? "");
     const bytes = encodeRequest(request, lines);
     const { signal, onSend } = request;
     const kept = idle.take();

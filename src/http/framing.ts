@@ -34,10 +34,13 @@ export function framingOf({ status, minor, headers }: Head, isTolerant = false):
 }
 
 function isCoded(codings: string, minor: Head["minor"]): boolean {
-  // Some servers list a coding twice, where both they and a proxy in front of them add it.
-  const applied = new Set(listOf(codings).filter((coding) => coding !== "identity"));
-  if (applied.size === 0) return false;
-  if (minor === 0 || applied.size > 1 || !applied.has("chunked")) {
+  const listed = listOf(codings);
+  const first = listed.findIndex((coding) => coding !== "identity");
+  if (first < 0) return false;
+  // Some servers list it twice, where both they and a proxy in front of them add it. It must be the
+  // last: after it, even `identity` means another body to some programs.
+  const isChunked = listed.slice(first).every((coding) => coding === "chunked");
+  if (minor === 0 || !isChunked) {
     throw new ProtocolError(`a transfer-encoding other than chunked: ${codings}`);
   }
   return true;

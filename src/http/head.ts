@@ -50,7 +50,9 @@ export function readHead(bytes: Uint8Array<ArrayBuffer>, isTolerant = false): He
   const head = text.slice(begin, end.index);
   const [first = "", ...lines] = (isTolerant ? head.replace(fold, " ") : head).split(/\r?\n/);
   const [, minor, status] = (isTolerant ? tolerantStatusLine : statusLine).exec(first) ?? [];
-  if (!status) throw new ProtocolError(`not a status line of HTTP/1.1: ${first.slice(0, 100)}`);
+  if (!status || (!isTolerant && controls.test(first))) {
+    throw new ProtocolError(`not a status line of HTTP/1.1: ${first.slice(0, 100)}`);
+  }
   const headers = readHeaders(lines, isTolerant);
   const length = end.index + end[0].length;
   return { status: Number(status), minor: minor === "0" ? 0 : 1, headers, length };
@@ -62,7 +64,7 @@ function readHeaders(lines: readonly string[], isTolerant: boolean): Map<string,
     const colon = line.indexOf(":");
     const written = line.slice(0, Math.max(0, colon)).toLowerCase();
     const name = isTolerant ? written.replace(/[ \t]+$/, "") : written;
-    const value = line.slice(colon + 1).trim();
+    const value = trimBlanks(line.slice(colon + 1));
     if (!token.test(name) || controls.test(value)) {
       throw new ProtocolError(`not a header: ${line.slice(0, 100)}`);
     }
@@ -90,5 +92,19 @@ export function keepAliveOf({ headers }: Head): number | null {
 
 /** Returns the members of a header that is a list, in lower case. */
 export function listOf(value: string): string[] {
-  return value.toLowerCase().split(",").map((member) => member.trim()).filter(Boolean);
+  return value.toLowerCase().split(",").map(trimBlanks).filter(Boolean);
 }
+
+/**
+ * Removes the spaces and tabs around a value, and nothing else (RFC 9110, section 5.6.3): `trim`
+ * removes VT and NBSP too, so that a value would be read that another program reads differently.
+ */
+function trimBlanks(text: string): string {
+  let start = 0;
+  let end = text.length;
+  while (start < end && isBlank(text.charCodeAt(start))) start++;
+  while (end > start && isBlank(text.charCodeAt(end - 1))) end--;
+  return text.slice(start, end);
+}
+
+const isBlank = (code: number) => code === 0x20 || code === 0x09;
