@@ -30,6 +30,8 @@ const bufferBytesMax = 64 * 1024;
 const headBytesMax = 64 * 1024;
 /** The most interim responses before the final one: a server that sends more is disconnected. */
 const interimHeadsMax = 16;
+/** More microtasks than a completed read takes to reach its reader. */
+const microtasksOfRead = 10;
 /** How much of an unwanted body is read to keep the connection: bytes, and milliseconds. */
 const restBytesMax = 16 * 1024;
 const restMs = 1_000;
@@ -64,6 +66,7 @@ export class HttpConnection {
     this.#received = 0;
     try {
       signal.throwIfAborted();
+      if (this.#reading) await this.#expectSilence();
       // A server may respond before it has read everything, so both run at once.
       this.#send(bytes);
       const head = await this.#readHead();
@@ -98,6 +101,18 @@ export class HttpConnection {
     this.#closed = true;
     this.#reading?.catch(() => {});
     this.#socket.close();
+  }
+
+  /**
+   * Rejects when something has arrived since the last response: it would be taken for the response
+   * to this request, and each later response for that of the next.
+   */
+  async #expectSilence(): Promise<void> {
+    let isSilent = true;
+    const end = () => void (isSilent = false);
+    this.#reading?.then(end, end);
+    for (let n = 0; n < microtasksOfRead && isSilent; n++) await null;
+    if (!isSilent) throw new Error("the server sent data before the request");
   }
 
   #send(request: Uint8Array): void {
