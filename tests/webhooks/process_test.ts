@@ -137,3 +137,16 @@ Deno.test("webhook process: a receiver that switches protocols has failed, at on
   (await serving).close();
   listener.close();
 });
+
+Deno.test("webhook process: authorities of NODE_EXTRA_CA_CERTS are trusted as those of DENO_CERT are", async () => {
+  await using folder = await makeFolder();
+  await using receiver = startReceiver();
+  const { DENO_CERT, ...others } = receiverEnv;
+  const env = { ...serviceEnv, ...others, NODE_EXTRA_CA_CERTS: DENO_CERT };
+  await using farebox = await startFarebox({ folder: folder.path, env });
+  const key = await makeProject(farebox);
+  const body = { url: receiver.url, events: ["*"] };
+  await farebox.json("/v1/webhooks/subscriptions", { key, body });
+  await farebox.json("/v1/user/balance/deposit", { key, body: { user: "ada", amount: "1" } });
+  await eventually(() => receiver.events.size === 1, { what: "the delivery" });
+});
