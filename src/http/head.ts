@@ -38,7 +38,8 @@ const controls = /[\x00-\x08\x0a-\x1f\x7f]/;
 
 /**
  * Reads the head at the start of `bytes`; null when it is incomplete. Throws `ProtocolError`.
- * `isTolerant` accepts what curl and Go accept too: folded headers, and spaces before a colon.
+ * `isTolerant` accepts what curl and Go accept too: folded headers, spaces before a colon, and odd
+ * characters in headers that mean nothing here.
  */
 export function readHead(bytes: Uint8Array<ArrayBuffer>, isTolerant = false): Head | null {
   const text = latin1Of(bytes);
@@ -65,7 +66,8 @@ function readHeaders(lines: readonly string[], isTolerant: boolean): Map<string,
     const written = line.slice(0, Math.max(0, colon)).toLowerCase();
     const name = isTolerant ? written.replace(/[ \t]+$/, "") : written;
     const value = trimBlanks(line.slice(colon + 1));
-    if (!token.test(name) || controls.test(value)) {
+    const isTolerable = isTolerant && colon > 0 && !line.includes("\0");
+    if (!isTolerable && (!token.test(name) || controls.test(value))) {
       throw new ProtocolError(`not a header: ${line.slice(0, 100)}`);
     }
     const before = headers.get(name);

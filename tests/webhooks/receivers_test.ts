@@ -34,6 +34,8 @@ const accepted: [what: string, sent: string][] = [
   ["no length, and a close", `${head}\r\nok`],
   ["a folded header", `${head}x-long: a\r\n b\r\ncontent-length: 2\r\n\r\nok`],
   ["a space before a colon", `${head}content-length : 2\r\n\r\nok`],
+  ["a control character in a header", `${head}x-odd: a\u0001b\r\ncontent-length: 2\r\n\r\nok`],
+  ["a space in a header's name", `${head}x odd: a\r\ncontent-length: 2\r\n\r\nok`],
   ["an early hint", `HTTP/1.1 103 Early Hints\r\nlink: <a>\r\n\r\n${ok}`],
   ["empty lines before the response", `\r\n\r\n${ok}`],
   ["no line after the last chunk", `${chunkedHead}\r\n2\r\nok\r\n0\r\n`],
@@ -91,6 +93,12 @@ const refused: [what: string, sent: string, status: number | null, error: string
     `${head}what\u0007ever\r\n\r\n`,
     null,
     "invalid_response: not a header: what\ufffdever",
+  ],
+  [
+    "a NUL in a header",
+    `${head}x-odd: a\0b\r\n\r\n`,
+    null,
+    "invalid_response: not a header: x-odd: a\ufffdb",
   ],
   [
     "a switch of protocols",
