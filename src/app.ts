@@ -49,6 +49,7 @@ import { catalogueRoutes } from "./pricing/routes.ts";
 import { createPrices } from "./pricing/terms.ts";
 import { createProjectAdmin, type ProjectAdmin } from "./projects/admin.ts";
 import {
+  type CommitWithEvents,
   createCommitWithEvents,
   createEmit,
   type EmitEvents,
@@ -61,6 +62,7 @@ import { createSecrets, type Secrets } from "./store/secrets.ts";
 import { verifyRoutes } from "./verify/routes.ts";
 import { createBacklog } from "./webhooks/backlog.ts";
 import { createDispatcher, type Dispatcher } from "./webhooks/dispatcher.ts";
+import { createReportFailing } from "./webhooks/failing.ts";
 import { createGuard } from "./webhooks/guard.ts";
 import { createProbe, createReseal, type Probe } from "./webhooks/reseal.ts";
 import { createRedelivery } from "./webhooks/redelivery.ts";
@@ -111,7 +113,7 @@ export async function createApp(outside: Deps): Promise<App> {
   const { linkFor, offer } = createOffers({ links, emit });
 
   const adminGuard = createAdminGuard(deps.config, auth);
-  const webhooks = openWebhooks(deps, { admin, projectCache, secrets });
+  const webhooks = openWebhooks(deps, { admin, projectCache, secrets, commit });
   const { dispatcher, redelivery } = webhooks;
   outboxNotifier.listen(dispatcher.wake);
   const { prices, catalogue, catalogueRefresh } = openPricing(deps);
@@ -284,22 +286,24 @@ async function openLinks(deps: Deps, secrets: Secrets) {
 
 function openWebhooks(
   deps: Deps,
-  { admin, projectCache, secrets }: {
+  { admin, projectCache, secrets, commit }: {
     admin: ProjectAdmin;
     projectCache: ProjectCache;
     secrets: Secrets;
+    commit: CommitWithEvents;
   },
 ) {
   const { config } = deps;
   const guard = createGuard({
     allowCidrs: config.webhooks.allowCidrs,
     dev: config.dev,
-    ownHost: new URL(config.baseUrl).hostname,
+    baseUrl: config.baseUrl,
     resolve: deps.resolve,
     clock: deps.clock,
   });
+  const reportFailing = createReportFailing(deps, commit);
   const subscriptions = createSubscriptions({ deps, admin, projectCache, secrets, guard });
-  const dispatcher = createDispatcher({ deps, projectCache, guard, subscriptions });
+  const dispatcher = createDispatcher({ deps, projectCache, guard, subscriptions, reportFailing });
   const redelivery = createRedelivery(deps, dispatcher);
   return { subscriptions, dispatcher, redelivery, reseal: createReseal({ deps, admin, secrets }) };
 }

@@ -66,6 +66,7 @@ const schema = z.strictObject({
   WEBHOOK_BACKOFF_BASE_MS: wholeNumber(10, 3_600_000).default(30_000),
   WEBHOOK_TIMEOUT_MS: wholeNumber(100, 60_000).default(15_000),
   WEBHOOK_ALLOW_CIDRS: cidrs.default([]),
+  WEBHOOK_USE_PROXY: z.enum(["true", "false"]).default("false"),
   WEBHOOK_RETENTION_DAYS: wholeNumber(1, 3_650).default(30),
   LOG_LEVEL: z.enum(["debug", "info", "warn", "error"]).default("info"),
 });
@@ -115,6 +116,8 @@ export interface Config {
     readonly timeoutMs: number;
     /** Ranges that deliveries may go to although they are not public. */
     readonly allowCidrs: readonly string[];
+    /** Whether deliveries go through the proxy of the environment, such as `HTTPS_PROXY`. */
+    readonly useProxy: boolean;
     /** How long ended deliveries and their events are kept. */
     readonly retentionDays: number;
   };
@@ -173,6 +176,7 @@ export function readConfig(
       backoffBaseMs: env.WEBHOOK_BACKOFF_BASE_MS,
       timeoutMs: env.WEBHOOK_TIMEOUT_MS,
       allowCidrs: env.WEBHOOK_ALLOW_CIDRS,
+      useProxy: env.WEBHOOK_USE_PROXY === "true",
       retentionDays: env.WEBHOOK_RETENTION_DAYS,
     }),
     logLevel: env.LOG_LEVEL,

@@ -24,7 +24,16 @@ export interface WebhookHttpRequest {
   headers: Record<string, string>;
   body: string;
   signal: AbortSignal;
+  /** Uses no kept connection: one has just turned out to be closed. */
+  newConnection?: boolean | undefined;
+  /** Called as the attempt proceeds, for an error after which there is no response. */
+  onProgress?: ((progress: WebhookProgress) => void) | undefined;
 }
+
+/** How far an attempt has come: the request is being sent, or the response's head has arrived. */
+export type WebhookProgress = { sent: true } | {
+  head: Pick<WebhookHttpResponse, "status" | "retryAfter">;
+};
 
 /** A receiver's response. Only the start of its body is kept. */
 export interface WebhookHttpResponse {
@@ -113,7 +122,10 @@ export interface Deps {
   requestUpstream: RequestUpstream;
   /** Resolves a host name to IP addresses. Throws when there are none. */
   resolve(host: string): Promise<string[]>;
-  /** Sends one webhook without following redirects. Throws when no response arrives. */
+  /**
+   * Sends one webhook without following redirects. Throws `DeliveryError` when no complete response
+   * arrives.
+   */
   sendWebhook(request: WebhookHttpRequest): Promise<WebhookHttpResponse>;
   alarm: Alarm;
   /** Copies the database while it is in use; null where it is not a file of this process. */

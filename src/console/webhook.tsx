@@ -30,7 +30,11 @@ export function webhookPage(guard: ConsoleGuard, services: ConsoleDeps): Handler
           <code>{subscription.url}</code>
         </p>
         {job === null ? null : <Progress job={job} />}
-        <Figures subscription={subscription} state={dispatcher.stateOf(id)} />
+        <Figures
+          subscription={subscription}
+          state={dispatcher.stateOf(id)}
+          now={deps.clock.now()}
+        />
         <About subscription={subscription} />
         <Actions visit={visit} subscription={subscription} formId={deps.id("form")} />
         <h2>Deliveries</h2>
@@ -55,9 +59,10 @@ function Progress({ job: { status, redelivered } }: { job: RedeliveryJob }) {
   );
 }
 
-function Figures({ subscription, state: { running, openUntil } }: {
+function Figures({ subscription, state: { running, openUntil }, now }: {
   subscription: SubscriptionView;
   state: EndpointStatus;
+  now: number;
 }) {
   const { isActive, consecutiveFailures, lastDeliveredAt } = subscription;
   const held = !isActive ? "nothing is sent" : openUntil === null ? "deliveries are sent" : (
@@ -70,7 +75,7 @@ function Figures({ subscription, state: { running, openUntil } }: {
       figures={[
         {
           label: "State",
-          value: <HealthBadge subscription={subscription} openUntil={openUntil} />,
+          value: <HealthBadge subscription={subscription} openUntil={openUntil} now={now} />,
           note: held,
         },
         {

@@ -2,6 +2,7 @@
 import { badRequest } from "../base/errors.ts";
 import { parseWith } from "../base/request.ts";
 import { eventTypes } from "../events/catalogue.ts";
+import { isFailingLong } from "../webhooks/failing.ts";
 import { type CreateSubscription, createSubscriptionSchema } from "../webhooks/schema.ts";
 import type { SubscriptionView } from "../webhooks/view.ts";
 import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
@@ -29,7 +30,7 @@ export function webhookPages(guard: ConsoleGuard, services: ConsoleDeps) {
     const stateOf = ({ id }: SubscriptionView) => dispatcher.stateOf(id).openUntil;
     const page = (
       <>
-        <Webhooks visit={visit} all={all.toReversed()} stateOf={stateOf} />
+        <Webhooks visit={visit} all={all.toReversed()} now={deps.clock.now()} stateOf={stateOf} />
         <p>
           <a href={visit.here("/deliveries")}>All deliveries</a>
         </p>
@@ -99,21 +100,29 @@ function readSubscription(form: URLSearchParams): CreateSubscription {
   });
 }
 
-/** A subscription's health, as a word. */
-export function HealthBadge({ subscription, openUntil }: {
+/** A subscription's health, as a word; how many days it has failed for, where that is long. */
+export function HealthBadge({ subscription, openUntil, now }: {
   subscription: SubscriptionView;
   openUntil: number | null;
+  now: number;
 }) {
-  const { isActive, consecutiveFailures } = subscription;
+  const { isActive, consecutiveFailures, failingSince } = subscription;
   if (!isActive) return <Badge>inactive</Badge>;
+  if (failingSince !== undefined && isFailingLong({ failingSince }, now)) {
+    const days = Math.floor((now - Date.parse(failingSince)) / dayMs);
+    return <Badge tone="bad">failing for {days} {days === 1 ? "day" : "days"}</Badge>;
+  }
   if (openUntil !== null) return <Badge tone="bad">paused</Badge>;
   if (consecutiveFailures > 0) return <Badge tone="late">failing</Badge>;
   return <Badge tone="good">active</Badge>;
 }
 
-function Webhooks({ visit: { here }, all, stateOf }: {
+const dayMs = 24 * 60 * 60 * 1000;
+
+function Webhooks({ visit: { here }, all, now, stateOf }: {
   visit: ProjectVisit;
   all: SubscriptionView[];
+  now: number;
   stateOf: (subscription: SubscriptionView) => number | null;
 }) {
   return (
@@ -133,7 +142,7 @@ function Webhooks({ visit: { here }, all, stateOf }: {
             ? null
             : <div class="hint">{subscription.description}</div>}
         </>,
-        <HealthBadge subscription={subscription} openUntil={stateOf(subscription)} />,
+        <HealthBadge subscription={subscription} openUntil={stateOf(subscription)} now={now} />,
         subscription.events.slice(0, 5).join(", ") + (subscription.events.length > 5 ? ", …" : ""),
         subscription.consecutiveFailures,
         <TimeCell at={subscription.lastDeliveredAt} />,

@@ -190,6 +190,23 @@ export const catalogue = {
     walletUserId,
   }),
 
+  "webhook.failing": data(
+    "All attempts at another subscription have failed for a day. Sent once, until one succeeds.",
+    {
+      subscriptionId: id("sub_01K9Z0C8Q4R7T2V5X8Z1B3D5F7"),
+      host: text("hooks.my.app", "The host of its URL, with its port where it has one."),
+      failingSince: text("2026-01-30T09:30:00.000Z", "The first failure since the last success."),
+      lastDeliveredAt: text("2026-01-30T09:29:00.000Z", "Null where nothing was ever delivered.")
+        .nullable(),
+      consecutiveFailures: z.int().min(1).meta({ example: 214 }),
+      responseCode: z.int().nullable().meta({
+        example: null,
+        description: "Of the last attempt; null where no response arrived.",
+      }),
+      error: text("tls_error: the certificate has expired", "Of the last attempt."),
+    },
+  ),
+
   "proxy.request.started": data("A call was admitted and is sent upstream.", request),
   "proxy.request.completed": data("A call completed.", request),
   "proxy.request.canceled": data("The caller disconnected before the end of a response.", request),

@@ -1,24 +1,29 @@
 import { encodeUtf8, utf8Length } from "../base/utf8.ts";
 import type { RequestUpstream, UpstreamRequest } from "../deps.ts";
 import { type ConnectionPool, HttpConnection, type HttpSocket } from "./connection.ts";
+import { IdleConnections } from "./idle_connections.ts";
 import { Pace } from "./pace.ts";
 import type { FindProxy, HttpProxy } from "./proxy.ts";
 
 /** The address of a server. */
 export interface ServerAddress {
   hostname: string;
+  /** The IP address to connect to, where it is known already: the name is not resolved again. */
+  address?: string;
   port: number;
   secure: boolean;
 }
 
 /**
  * Connects to a server, by TLS where it is secure; with a proxy, through a tunnel. Resolves once
- * the connection is ready for a request. Rejects when that fails, or `signal` is aborted.
+ * the connection is ready for a request. Rejects when that fails, or `signal` is aborted. Calls
+ * `onReached` when the server has accepted the TCP connection and only TLS is missing.
  */
 export type Connect = (
   server: ServerAddress,
   signal: AbortSignal,
   proxy?: HttpProxy,
+  onReached?: () => void,
 ) => Promise<HttpSocket>;
 
 // Many servers close idle connections after 5 s, and a request under way at that moment would be
@@ -26,11 +31,11 @@ export type Connect = (
 // each.
 const idleMs = 4_000;
 const idleSecureMs = 30_000;
-/** The server's keep-alive time counts from its response, which may have arrived this late. */
-const keepAliveSlackMs = 1_000;
 /** The most idle connections to one server. */
 const idleMax = 1_000;
 const targetsMax = 1_000;
+/** The most servers, and keys of one server, whose connections are kept. */
+const poolsMax = 1_000;
 
 /** A URL, prepared for requests to it. */
 interface Target {
@@ -40,8 +45,11 @@ interface Target {
   tunnel: HttpProxy | undefined;
   /** The request's first lines, after the method. */
   lines: string;
-  idle: IdleConnections;
+  pools: KeyPools;
 }
+
+/** The idle connections to one server, by the key of the requests on them. */
+type KeyPools = Map<string, IdleConnections>;
 
 /** If a kept connection fails this soon after a request, its server had already closed it. */
 const staleMs = 1_000;
@@ -51,8 +59,9 @@ const staleMs = 1_000;
  * redirects and requests no compression. It sends nothing twice, with one exception, which curl
  * makes too: when a pooled connection closes at once, without a byte of a response, its server was
  * just closing it. `fetch` would cost a chat as much CPU as the whole ledger, and would multiplex
- * all responses of a server on one HTTP/2 connection. `findProxy` tells which servers are reached
- * through a proxy.
+ * all responses of a server on one HTTP/2 connection. No connection serves two keys: were its
+ * responses ever out of step, one project would read another's. `findProxy` tells which servers are
+ * reached through a proxy.
  */
 export function createHttpClient(
   connect: Connect,
@@ -61,16 +70,41 @@ export function createHttpClient(
 ): RequestUpstream {
   const shared = { clock, pace: new Pace(clock) };
   const targets = new Map<string, Target>();
-  const idle = new Map<string, IdleConnections>();
+  const servers = new Map<string, KeyPools>();
+
+  function poolsOf(origin: string): KeyPools {
+    const known = servers.get(origin);
+    if (known) return known;
+    for (const [oldest, pools] of servers) {
+      if (servers.size < poolsMax) break;
+      pools.forEach((pool) => pool.close());
+      servers.delete(oldest);
+      targets.clear();
+    }
+    const pools: KeyPools = new Map();
+    servers.set(origin, pools);
+    return pools;
+  }
+
+  function poolOf({ pools, server }: Target, key: string): IdleConnections {
+    const known = pools.get(key);
+    if (known) return known;
+    for (const [oldest, pool] of pools) {
+      if (pools.size < poolsMax) break;
+      pool.close();
+      pools.delete(oldest);
+    }
+    const options = { idleMs: server.secure ? idleSecureMs : idleMs, idleMax };
+    const pool = new IdleConnections(shared, options);
+    pools.set(key, pool);
+    return pool;
+  }
 
   function targetOf(text: string): Target {
     const known = targets.get(text);
     if (known) return known;
     const { protocol, hostname, port, host, origin, pathname, search } = new URL(text);
     const secure = protocol === "https:";
-    const connections = idle.get(origin) ??
-      new IdleConnections(shared, secure ? idleSecureMs : idleMs);
-    idle.set(origin, connections);
     const server = {
       // An IPv6 address has brackets only in a URL.
       hostname: hostname.replace(/^\[(.*)\]$/, "$1"),
@@ -88,7 +122,7 @@ export function createHttpClient(
       server: forwards ? { ...proxy, secure: false } : server,
       tunnel: secure ? proxy ?? undefined : undefined,
       lines: ` ${path} HTTP/1.1\r\nhost: ${host}\r\nuser-agent: Farebox\r\n${credentials}`,
-      idle: connections,
+      pools: poolsOf(origin),
     };
     if (targets.size >= targetsMax) targets.clear();
     targets.set(text, target);
@@ -96,8 +130,10 @@ export function createHttpClient(
   }
 
   return async (request) => {
-    const { server, tunnel, lines, idle } = targetOf(request.url);
-    const bytes = encode(request, lines);
+    const target = targetOf(request.url);
+    const { server, tunnel, lines } = target;
+    const idle = poolOf(target, request.headers.authorization ?? "");
+    const bytes = encodeRequest(request, lines);
     const { signal, onSend } = request;
     const kept = idle.take();
     const sentAt = clock.elapsed();
@@ -117,56 +153,16 @@ export function createHttpClient(
   };
 }
 
-/** A connection without a request. */
-interface Idle {
-  connection: HttpConnection;
-  waits: boolean;
-  /** Cancels its idle timeout. */
-  stop(): void;
-}
-
-/** The idle connections to one server. */
-class IdleConnections implements ConnectionPool {
-  readonly clock: ConnectionPool["clock"];
-  readonly pace: ConnectionPool["pace"];
-  readonly #idleMs: number;
-  readonly #stack: Idle[] = [];
-
-  constructor({ clock, pace }: Pick<ConnectionPool, "clock" | "pace">, idleMs: number) {
-    this.clock = clock;
-    this.pace = pace;
-    this.#idleMs = idleMs;
-  }
-
-  /** Takes the one that was used last: its server is the least likely to be closing it. */
-  take(): HttpConnection | null {
-    const idle = this.#stack.pop();
-    if (!idle) return null;
-    idle.waits = false;
-    idle.stop();
-    return idle.connection;
-  }
-
-  keep(connection: HttpConnection, keepAliveMs: number | null): void {
-    const ms = Math.min(this.#idleMs, (keepAliveMs ?? Infinity) - keepAliveSlackMs);
-    if (ms <= 0 || this.#stack.length >= idleMax) return connection.close();
-    const drop = () => {
-      if (!idle.waits) return;
-      idle.waits = false;
-      idle.stop();
-      this.#stack.splice(this.#stack.indexOf(idle), 1);
-      connection.close();
-    };
-    const idle: Idle = { connection, waits: true, stop: this.clock.after(ms, drop) };
-    this.#stack.push(idle);
-    connection.onUnexpected(drop);
-  }
-}
-
 const sendable = /^[\t\x20-\x7e]*$/;
 
-/** Encodes a request. Throws for a header value that would start another header. */
-function encode({ method, headers, body }: UpstreamRequest, lines: string): Uint8Array {
+/**
+ * Encodes a request: its method, its first lines, its headers and its body. Throws for a header
+ * value that would start another header.
+ */
+export function encodeRequest(
+  { method, headers, body }: Pick<UpstreamRequest, "method" | "headers" | "body">,
+  lines: string,
+): Uint8Array {
   let head = method + lines;
   for (const [name, value] of Object.entries(headers)) {
     if (!sendable.test(value)) {

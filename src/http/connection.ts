@@ -16,6 +16,10 @@ export interface HttpSocket {
 export interface ConnectionPool {
   clock: Pick<Clock, "after" | "elapsed">;
   pace: Pace;
+  /** Whether responses are read as tolerantly as curl and Go read them. */
+  isTolerant?: boolean;
+  /** The most that may arrive for one request, in bytes: a longer response is an error. */
+  receivedMax?: number;
   /** Takes back a connection for further requests, for this long if its server said so. */
   keep(connection: HttpConnection, keepAliveMs: number | null): void;
 }
@@ -26,6 +30,8 @@ const bufferBytesMax = 64 * 1024;
 const headBytesMax = 64 * 1024;
 /** The most interim responses before the final one: a server that sends more is disconnected. */
 const interimHeadsMax = 16;
+/** More microtasks than a completed read takes to reach its reader. */
+const microtasksOfRead = 10;
 /** How much of an unwanted body is read to keep the connection: bytes, and milliseconds. */
 const restBytesMax = 16 * 1024;
 const restMs = 1_000;
@@ -41,7 +47,7 @@ export class HttpConnection {
   #reading: Promise<number | null> | null = null;
   #sending = false;
   #closed = false;
-  #answered = false;
+  #received = 0;
 
   constructor(socket: HttpSocket, keeper: ConnectionPool) {
     this.#socket = socket;
@@ -57,16 +63,17 @@ export class HttpConnection {
     const close = () => this.close();
     signal.addEventListener("abort", close, { once: true });
     const forget = () => signal.removeEventListener("abort", close);
-    this.#answered = false;
+    this.#received = 0;
     try {
       signal.throwIfAborted();
+      if (this.#reading) await this.#expectSilence();
       // A server may respond before it has read everything, so both run at once.
       this.#send(bytes);
       const head = await this.#readHead();
       return {
         status: head.status,
         header: (name) => head.headers.get(name) ?? null,
-        body: this.#body(head, forget),
+        body: this.#body(head, this.#framing(head), forget),
       };
     } catch (error) {
       forget();
@@ -77,7 +84,7 @@ export class HttpConnection {
 
   /** Whether anything has arrived since the last request. */
   get answered(): boolean {
-    return this.#answered;
+    return this.#received > 0;
   }
 
   /**
@@ -96,6 +103,18 @@ export class HttpConnection {
     this.#socket.close();
   }
 
+  /**
+   * Rejects when something has arrived since the last response: it would be taken for the response
+   * to this request, and each later response for that of the next.
+   */
+  async #expectSilence(): Promise<void> {
+    let isSilent = true;
+    const end = () => void (isSilent = false);
+    this.#reading?.then(end, end);
+    for (let n = 0; n < microtasksOfRead && isSilent; n++) await null;
+    if (!isSilent) throw new Error("the server sent data before the request");
+  }
+
   #send(request: Uint8Array): void {
     this.#sending = true;
     const sendAll = async () => {
@@ -110,7 +129,9 @@ export class HttpConnection {
 
   async #readHead(): Promise<Head> {
     for (let interim = 0; interim <= interimHeadsMax;) {
-      const head = this.#end > this.#start ? readHead(this.#unused()) : null;
+      const head = this.#end > this.#start
+        ? readHead(this.#unused(), this.#keeper.isTolerant)
+        : null;
       if (!head) {
         if (!await this.#more()) throw new Error("the server disconnected before it responded");
         continue;
@@ -124,8 +145,16 @@ export class HttpConnection {
     throw new ProtocolError(`more than ${interimHeadsMax} interim responses`);
   }
 
-  #body(head: Head, forget: () => void): UpstreamBody {
-    const framing = framingOf(head);
+  #framing(head: Head): BodyFraming {
+    try {
+      return framingOf(head, this.#keeper.isTolerant);
+    } catch (error) {
+      if (error instanceof ProtocolError) error.head = head;
+      throw error;
+    }
+  }
+
+  #body(head: Head, framing: BodyFraming, forget: () => void): UpstreamBody {
     // So that the head is not kept in memory while its body is read.
     const stays = keepsOpen(head);
     const keepAliveMs = keepAliveOf(head);
@@ -196,7 +225,11 @@ export class HttpConnection {
     const length = await this.#reading;
     this.#reading = null;
     this.#end += length ?? 0;
-    this.#answered ||= length !== null;
+    this.#received += length ?? 0;
+    const { receivedMax = Infinity } = this.#keeper;
+    if (this.#received > receivedMax) {
+      throw new ProtocolError(`the server sent too much: more than ${receivedMax} bytes`);
+    }
     return length !== null;
   }
 

@@ -19,20 +19,28 @@ export interface BodyChunk {
   piece: Uint8Array<ArrayBuffer>;
 }
 
-/** Returns the framing of this response's body (RFC 9112, 6.3). Throws `ProtocolError`. */
-export function framingOf({ status, minor, headers }: Head): BodyFraming {
+/**
+ * Returns the framing of this response's body (RFC 9112, 6.3). Throws `ProtocolError`. `isTolerant`
+ * accepts chunks in HTTP/1.0, and a body whose connection closes after its last chunk.
+ */
+export function framingOf({ status, minor, headers }: Head, isTolerant = false): BodyFraming {
   if (status === 204 || status === 304) return new Counted(0);
   const codings = headers.get("transfer-encoding");
-  if (codings !== undefined && isCoded(codings, minor)) return new Chunked();
+  if (codings !== undefined && isCoded(codings, isTolerant ? 1 : minor)) {
+    return new Chunked(isTolerant);
+  }
   const given = headers.get("content-length");
   return given === undefined ? new UntilClose() : new Counted(lengthOf(given));
 }
 
 function isCoded(codings: string, minor: Head["minor"]): boolean {
-  // Some servers list a coding twice, where both they and a proxy in front of them add it.
-  const applied = new Set(listOf(codings).filter((coding) => coding !== "identity"));
-  if (applied.size === 0) return false;
-  if (minor === 0 || applied.size > 1 || !applied.has("chunked")) {
+  const listed = listOf(codings);
+  const first = listed.findIndex((coding) => coding !== "identity");
+  if (first < 0) return false;
+  // Some servers list it twice, where both they and a proxy in front of them add it. It must be the
+  // last: after it, even `identity` means another body to some programs.
+  const isChunked = listed.slice(first).every((coding) => coding === "chunked");
+  if (minor === 0 || !isChunked) {
     throw new ProtocolError(`a transfer-encoding other than chunked: ${codings}`);
   }
   return true;
@@ -83,9 +91,17 @@ const lineBytesMax = 4 * 1024;
 
 /** Chunked coding (RFC 9112, 7.1). Extensions and trailers are ignored. */
 class Chunked implements BodyFraming {
-  readonly untilClose = false;
+  readonly #isTolerant: boolean;
   #part: "size" | "data" | "data's end" | "trailers" | "done" = "size";
   #left = 0;
+
+  constructor(isTolerant: boolean) {
+    this.#isTolerant = isTolerant;
+  }
+
+  get untilClose(): boolean {
+    return this.#isTolerant && this.#part === "trailers";
+  }
 
   get done(): boolean {
     return this.#part === "done";
@@ -128,7 +144,7 @@ class Chunked implements BodyFraming {
       this.#part = "size";
       return;
     }
-    const size = /^([0-9a-f]{1,12})[ \t]*(?:;|$)/i.exec(line)?.[1];
+    const size = /^0*([0-9a-f]{1,12})[ \t]*(?:;|$)/i.exec(line)?.[1];
     if (size === undefined) throw new ProtocolError("a chunk without a size");
     this.#left = parseInt(size, 16);
     this.#part = this.#left === 0 ? "trailers" : "data";

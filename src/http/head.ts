@@ -14,6 +14,8 @@ export interface Head {
 /** The server violates HTTP/1.1, so nothing that it sends can be relied on. */
 export class ProtocolError extends Error {
   override name = "ProtocolError";
+  /** The head of the response, where only its body cannot be read. */
+  head: Head | null = null;
 }
 
 /**
@@ -27,34 +29,51 @@ export function latin1Of({ buffer, byteOffset, length }: Uint8Array<ArrayBuffer>
 
 const lineEnds = /\r?\n\r?\n/g;
 const statusLine = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: |$)/;
+const tolerantStatusLine = /^HTTP\/1\.([01])[ \t]+([1-9]\d\d)(?:[ \t]|$)/;
+/** A header that continues on the next line (RFC 9112, section 5.2). */
+const fold = /[ \t]*\r?\n[ \t]+/g;
 const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 // deno-lint-ignore no-control-regex -- control characters are what is refused
 const controls = /[\x00-\x08\x0a-\x1f\x7f]/;
 
-/** Reads the head at the start of `bytes`; null when it is incomplete. Throws `ProtocolError`. */
-export function readHead(bytes: Uint8Array<ArrayBuffer>): Head | null {
+/**
+ * Reads the head at the start of `bytes`; null when it is incomplete. Throws `ProtocolError`.
+ * `isTolerant` accepts what curl and Go accept too: folded headers, spaces before a colon, and odd
+ * characters in headers that mean nothing here.
+ */
+export function readHead(bytes: Uint8Array<ArrayBuffer>, isTolerant = false): Head | null {
   const text = latin1Of(bytes);
   // A line may end in LF alone, and empty lines before the first are ignored (RFC 9112, 2.2).
   const begin = /^[\r\n]*/.exec(text)?.[0].length ?? 0;
   lineEnds.lastIndex = begin;
   const end = lineEnds.exec(text);
   if (!end) return null;
-  const [first = "", ...lines] = text.slice(begin, end.index).split(/\r?\n/);
-  const [, minor, status] = statusLine.exec(first) ?? [];
-  if (!status) throw new ProtocolError(`not a status line of HTTP/1.1: ${first.slice(0, 100)}`);
+  const head = text.slice(begin, end.index);
+  const [first = "", ...lines] = (isTolerant ? head.replace(fold, " ") : head).split(/\r?\n/);
+  const [, minor, status] = (isTolerant ? tolerantStatusLine : statusLine).exec(first) ?? [];
+  if (!status || (!isTolerant && controls.test(first))) {
+    throw new ProtocolError(`not a status line of HTTP/1.1: ${first.slice(0, 100)}`);
+  }
+  const headers = readHeaders(lines, isTolerant);
+  const length = end.index + end[0].length;
+  return { status: Number(status), minor: minor === "0" ? 0 : 1, headers, length };
+}
+
+function readHeaders(lines: readonly string[], isTolerant: boolean): Map<string, string> {
   const headers = new Map<string, string>();
   for (const line of lines) {
     const colon = line.indexOf(":");
-    const name = line.slice(0, Math.max(0, colon)).toLowerCase();
-    const value = line.slice(colon + 1).trim();
-    if (!token.test(name) || controls.test(value)) {
+    const written = line.slice(0, Math.max(0, colon)).toLowerCase();
+    const name = isTolerant ? written.replace(/[ \t]+$/, "") : written;
+    const value = trimBlanks(line.slice(colon + 1));
+    const isTolerable = isTolerant && colon > 0 && !line.includes("\0");
+    if (!isTolerable && (!token.test(name) || controls.test(value))) {
       throw new ProtocolError(`not a header: ${line.slice(0, 100)}`);
     }
     const before = headers.get(name);
     headers.set(name, before === undefined ? value : `${before}, ${value}`);
   }
-  const length = end.index + end[0].length;
-  return { status: Number(status), minor: minor === "0" ? 0 : 1, headers, length };
+  return headers;
 }
 
 /** Whether the connection may serve another request after this response (RFC 9112, 9.3). */
@@ -75,5 +94,19 @@ export function keepAliveOf({ headers }: Head): number | null {
 
 /** Returns the members of a header that is a list, in lower case. */
 export function listOf(value: string): string[] {
-  return value.toLowerCase().split(",").map((member) => member.trim()).filter(Boolean);
+  return value.toLowerCase().split(",").map(trimBlanks).filter(Boolean);
 }
+
+/**
+ * Removes the spaces and tabs around a value, and nothing else (RFC 9110, section 5.6.3): `trim`
+ * removes VT and NBSP too, so that a value would be read that another program reads differently.
+ */
+function trimBlanks(text: string): string {
+  let start = 0;
+  let end = text.length;
+  while (start < end && isBlank(text.charCodeAt(start))) start++;
+  while (end > start && isBlank(text.charCodeAt(end - 1))) end--;
+  return text.slice(start, end);
+}
+
+const isBlank = (code: number) => code === 0x20 || code === 0x09;

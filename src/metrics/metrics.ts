@@ -112,7 +112,7 @@ function deliveryMeters(page: MetricsRegistry) {
       values: [
         ...["2xx", "3xx", "4xx", "5xx", "other_status"] as const,
         ...["timeout", "dns_error", "blocked_address", "connection_refused"] as const,
-        ...["tls_error", "connection_error"] as const,
+        ...["tls_error", "connection_error", "invalid_response"] as const,
       ],
     }),
     attemptTime: page.histograms({

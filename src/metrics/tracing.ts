@@ -9,7 +9,14 @@ import {
   SpanStatusCode,
   trace,
 } from "@opentelemetry/api";
-import type { RequestUpstream, UpstreamRequest, UpstreamResponse } from "../deps.ts";
+import type {
+  Deps,
+  RequestUpstream,
+  UpstreamRequest,
+  UpstreamResponse,
+  WebhookHttpRequest,
+  WebhookHttpResponse,
+} from "../deps.ts";
 
 /** A span of a trace, and its steps. */
 class TraceSpan {
@@ -58,6 +65,8 @@ export interface Tracing {
    * Sends a request to an upstream in a client span, whose context is passed on in `traceparent`.
    */
   upstream(request: UpstreamRequest, send: RequestUpstream): Promise<UpstreamResponse>;
+  /** Sends a webhook in a client span, in the same way. */
+  webhook(request: WebhookHttpRequest, send: Deps["sendWebhook"]): Promise<WebhookHttpResponse>;
   /** Starts a span in a trace of its own, linked to the span of `cause`, if that is known. */
   apart(name: string, cause: string | null): TraceSpan;
 }
@@ -93,6 +102,7 @@ export function createTracing(): Tracing | null {
       return new TraceSpan(span, around);
     },
     upstream: traceUpstreamRequest,
+    webhook: (request, send) => traceRequest({ ...request, method: "POST" }, send),
     apart(name, cause) {
       const known = cause === null ? undefined : causes.get(cause);
       const links = known ? [{ context: known.spanContext() }] : [];
@@ -102,11 +112,24 @@ export function createTracing(): Tracing | null {
   };
 }
 
-/** Sends a request in a client span, which ends with the head of the response. */
+/** Sends a request to an upstream in a client span, which ends with the head of the response. */
 export async function traceUpstreamRequest(
   request: UpstreamRequest,
   send: RequestUpstream,
 ): Promise<UpstreamResponse> {
+  return await traceRequest(request, send);
+}
+
+interface TracedRequest {
+  method: string;
+  url: string | URL;
+  headers: Record<string, string>;
+}
+
+async function traceRequest<R extends TracedRequest, T extends { status: number }>(
+  request: R,
+  send: (request: R) => Promise<T>,
+): Promise<T> {
   const { url, method } = request;
   const { hostname, port, protocol, origin, pathname } = new URL(url);
   const span = tracer.startSpan(method, {

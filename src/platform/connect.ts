@@ -7,8 +7,9 @@ import { openTunnel } from "../http/tunnel.ts";
  * secure. `caCerts` are trusted besides the usual authorities.
  */
 export function createConnect(caCerts: string[] = []): Connect {
-  return async (server, signal, proxy) => {
-    const { hostname, port } = proxy ?? server;
+  return async (server, signal, proxy, onReached) => {
+    const target = { ...server, hostname: server.address ?? server.hostname };
+    const { hostname, port } = proxy ?? target;
     const plain = await Deno.connect({ hostname, port, signal });
     plain.setNoDelay(true);
     plain.setKeepAlive(true);
@@ -24,7 +25,8 @@ export function createConnect(caCerts: string[] = []): Connect {
     signal.addEventListener("abort", close, { once: true });
     try {
       signal.throwIfAborted();
-      if (proxy) await openTunnel(plain, server, proxy);
+      if (proxy) await openTunnel(plain, target, proxy);
+      onReached?.();
       const options = { hostname: server.hostname, caCerts, alpnProtocols: ["http/1.1"] };
       const secure = await Deno.startTls(plain, options);
       open = secure;

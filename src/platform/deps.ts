@@ -42,13 +42,13 @@ async function storeFault(kvPath: string, reason: string): Promise<string> {
 
 /** Creates deps with the real clock, random source, network and store. */
 export async function createRealDeps(config: Config, store: Deno.Kv): Promise<Deps> {
-  trustForNode();
   const id = createIds(Date.now, randomFraction);
   const { kvPath } = config;
   const isFile = isDatabaseFile(kvPath);
   if (isFile) await removeLeftCopies(kvPath);
   const kv = batchReads(guardKv(denoKv(store), bound));
   const log = openLog(config.logLevel);
+  const caCerts = await readExtraAuthorities(log);
   const meter = createMetrics();
   const tracing = createTracing();
   return {
@@ -67,7 +67,7 @@ export async function createRealDeps(config: Config, store: Deno.Kv): Promise<De
     fetch: (url, init) => fetch(url, init),
     requestUpstream: openHttpClient(tracing),
     resolve: createResolve(lookUp, realClock),
-    sendWebhook: createWebhookSender(),
+    sendWebhook: openWebhookSender(config, { tracing, caCerts }),
     alarm: createAlarm(store, realClock, log),
     takeSnapshot: isFile ? () => copyDatabase(kvPath) : null,
     log,
@@ -93,10 +93,22 @@ export async function readGuides(log: Log): Promise<Deps["guides"]> {
   return guides;
 }
 
-/** The extra authorities that Deno is told to trust apply to webhooks too. */
-function trustForNode(): void {
-  const path = Deno.env.get("DENO_CERT");
-  if (path && !Deno.env.get("NODE_EXTRA_CA_CERTS")) Deno.env.set("NODE_EXTRA_CA_CERTS", path);
+/**
+ * Reads the authorities of `NODE_EXTRA_CA_CERTS`, which webhooks trust besides those of
+ * `DENO_CERT`. The diagnosis of a certificate, by Node's TLS, is told to trust those too.
+ */
+async function readExtraAuthorities(log: Log): Promise<string[]> {
+  const path = Deno.env.get("NODE_EXTRA_CA_CERTS");
+  const denoPath = Deno.env.get("DENO_CERT");
+  if (!path && denoPath) Deno.env.set("NODE_EXTRA_CA_CERTS", denoPath);
+  if (!path) return [];
+  try {
+    return [await Deno.readTextFile(path)];
+  } catch (error) {
+    // Node ignores such a file too.
+    log("warn", "authorities_unreadable", { path, cause: String(error) });
+    return [];
+  }
 }
 
 /**
@@ -106,6 +118,20 @@ function openHttpClient(tracing: Tracing | null): RequestUpstream {
   const findProxy = readProxies((name) => Deno.env.get(name)) ?? undefined;
   const client = createHttpClient(createConnect(), realClock, findProxy);
   return tracing ? (request) => tracing.upstream(request, client) : client;
+}
+
+/**
+ * Creates the sender of webhooks, with its own spans. Throws an Error where it should use a proxy
+ * and there is none.
+ */
+function openWebhookSender(
+  { webhooks }: Config,
+  { tracing, caCerts }: { tracing: Tracing | null; caCerts: string[] },
+): Deps["sendWebhook"] {
+  const findProxy = webhooks.useProxy ? readProxies((name) => Deno.env.get(name)) : () => null;
+  if (!findProxy) throw new Error("WEBHOOK_USE_PROXY needs HTTPS_PROXY or ALL_PROXY");
+  const send = createWebhookSender({ clock: realClock, caCerts, findProxy });
+  return tracing ? (request) => tracing.webhook(request, send) : send;
 }
 
 function processFacts(): ProcessFacts {

@@ -1,161 +1,191 @@
-import { Buffer } from "node:buffer";
-import http from "node:http";
-import https from "node:https";
-import { isIP, type LookupFunction, type Socket } from "node:net";
-import { TLSSocket } from "node:tls";
-import type { WebhookHttpRequest, WebhookHttpResponse } from "../deps.ts";
+import type { Clock } from "../base/clock.ts";
+import type { Deps, UpstreamBody, WebhookHttpRequest, WebhookHttpResponse } from "../deps.ts";
+import { encodeRequest, type ServerAddress } from "../http/client.ts";
+import { AllAddressesFailed, connectToFirst } from "../http/connect_first.ts";
+import { HttpConnection } from "../http/connection.ts";
+import {
+  AddressError,
+  addressesFailed,
+  type ConnectFailure,
+  responseFailed,
+} from "../http/delivery_faults.ts";
+import { ProtocolError } from "../http/head.ts";
+import { IdleConnections } from "../http/idle_connections.ts";
+import { Pace } from "../http/pace.ts";
+import type { FindProxy } from "../http/proxy.ts";
+import { isHandshakeFailure, isUnknownIssuer } from "../http/tls_error.ts";
+import { createConnect } from "./connect.ts";
+import { isSelfSigned, wantsClientCertificate } from "./tls_probe.ts";
 
 /** How much of a response's body is read, and how much of that is kept, in bytes. */
 const bodyReadMax = 16 * 1024;
 const bodyKeptMax = 1024;
 /**
  * The most that may arrive for one request, in bytes: including what is not part of a response,
- * such as endless
- * 103s before it, or chunk extensions.
+ * such as interim responses, chunk extensions and trailers.
  */
 const receivedMax = 128 * 1024;
-/** The most interim responses before the final one: each is small, and takes its time. */
-const interimHeadsMax = 16;
-/** How many lines are kept, as long as some of them are idle. */
-const linesMax = 1_000;
-const idleSocketMs = 30_000;
+/** How many servers' connections are kept: a server is a name at an address. */
+const serversMax = 1_000;
+const idleMs = 30_000;
 /** As many as one subscription uses at once: a handshake costs more than the rest of a delivery. */
-const freeSocketsMax = 64;
+const idleMax = 64;
 
-/**
- * Requests only the leaf of the peer's certificates, which is all that the check of its name reads.
- * The handshake verifies the chain before. To list the chain, Deno would parse all trusted
- * authorities for each connection: 20 ms of 24.
- */
-class LeafAgent extends https.Agent {
-  override createConnection(
-    ...given: Parameters<https.Agent["createConnection"]>
-  ): ReturnType<https.Agent["createConnection"]> {
-    const socket = super.createConnection(...given);
-    if (socket instanceof TLSSocket) {
-      const getPeer = socket.getPeerCertificate;
-      const leaf = () => getPeer.call(socket, false);
-      Object.defineProperty(socket, "getPeerCertificate", { value: leaf });
-    }
-    return socket;
-  }
+/** What a sender of webhooks works with. */
+export interface WebhookSenderOptions {
+  clock: Pick<Clock, "after" | "elapsed">;
+  /** Authorities, in PEM, that are trusted besides the usual ones. */
+  caCerts?: string[];
+  /** The proxy to a receiver's name; none by default. */
+  findProxy?: FindProxy;
 }
 
 /**
- * Posts over `node:https`, which connects to the exact address that `lookup` returns, and still
- * checks the certificate against the name. `fetch` cannot do that, and would follow redirects.
- * `ca`, in PEM, is trusted instead of the usual authorities.
+ * Creates the sender of webhooks. It connects to exactly the addresses that were checked, one after
+ * the other until one works, and verifies the certificate against the name. Once the request is
+ * being sent, it is sent to no other address, and nothing is sent twice.
  */
 export function createWebhookSender(
-  ca: string | null = null,
-): (request: WebhookHttpRequest) => Promise<WebhookHttpResponse> {
-  const lines = new Map<string, Line>();
+  { clock, caCerts = [], findProxy = () => null }: WebhookSenderOptions,
+): Deps["sendWebhook"] {
+  const connect = createConnect(caCerts);
+  const shared = { clock, pace: new Pace(clock), isTolerant: true, receivedMax };
+  const servers = new Map<string, IdleConnections>();
 
   /** Connections are kept per name and address: none is used for a name it was not checked for. */
-  function lineTo(url: URL, address: string): Line {
-    const name = `${url.origin} ${address}`;
-    const known = lines.get(name);
+  function idleOf(origin: string, address: string): IdleConnections {
+    const name = `${origin} ${address}`;
+    const known = servers.get(name);
     if (known) return known;
-    if (lines.size >= linesMax) endOldestIdle(lines);
-    const options = { keepAlive: true, timeout: idleSocketMs, maxFreeSockets: freeSocketsMax };
-    const agent = url.protocol === "https:"
-      ? new LeafAgent({ ...options, ...(ca === null ? {} : { ca }) })
-      : new http.Agent(options);
-    const made = { agent, underWay: 0 };
-    lines.set(name, made);
-    return made;
+    for (const [oldest, idle] of servers) {
+      if (servers.size < serversMax) break;
+      idle.close();
+      servers.delete(oldest);
+    }
+    const idle = new IdleConnections(shared, { idleMs, idleMax });
+    servers.set(name, idle);
+    return idle;
   }
 
-  return ({ url, addresses, headers, body, signal }) => {
-    const [address] = addresses;
-    if (!address) throw new Error("no address to connect to");
-    const lookup: LookupFunction = (_host, options, done) => {
-      const family = isIP(address);
-      if (options.all) done(null, [{ address, family }]);
-      else done(null, address, family);
-    };
-    const bytes = Buffer.from(body);
-    const line = lineTo(url, address);
-    const start = url.protocol === "https:" ? https.request : http.request;
-    return new Promise((resolve, reject) => {
-      const request = start(url, {
-        method: "POST",
-        agent: line.agent,
-        lookup,
+  function takeIdle({ url, addresses, newConnection }: WebhookHttpRequest): HttpConnection | null {
+    if (newConnection) return null;
+    for (const address of addresses) {
+      const connection = servers.get(`${url.origin} ${address}`)?.take();
+      if (connection) return connection;
+    }
+    return null;
+  }
+
+  async function connectNew({ url, addresses, signal }: WebhookHttpRequest) {
+    const server = serverOf(url);
+    // Plain HTTP only goes to this machine, in development.
+    const proxy = server.secure ? findProxy(server) ?? undefined : undefined;
+    try {
+      const { address, connected } = await connectToFirst(addresses, {
+        clock,
         signal,
-        headers: { ...headers, "content-length": String(bytes.length) },
+        async connectTo(address, signal, onReached) {
+          let stage: ConnectFailure["stage"] = "tcp";
+          const reached = () => {
+            stage = "tls";
+            onReached();
+          };
+          try {
+            return await connect({ ...server, address }, signal, proxy, reached);
+          } catch (error) {
+            throw new AddressError({ address, stage, isByProxy: proxy !== undefined, error });
+          }
+        },
       });
-      // Deno's own flag for a request that is a retry: without it, Deno repeats by itself what
-      // fails on a kept connection, which would not be counted as an attempt.
-      Object.assign(request, { _retrying: true });
-      line.underWay++;
-      request.once("close", () => line.underWay--);
-      let answer: http.IncomingMessage | null = null;
-      request.on("error", (error) => {
-        // What follows a complete response, such as a body after a 204, is not part of it.
-        const isParsing = String(Reflect.get(error, "code")).startsWith("HPE_");
-        if (!(isParsing && answer?.complete)) reject(error);
+      return new HttpConnection(connected, idleOf(url.origin, address));
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!(error instanceof AllAddressesFailed)) throw error;
+      throw await addressesFailed(error, (failure) => explain(server, failure, signal));
+    }
+  }
+
+  return async (request) => {
+    const { url, headers, body, signal, onProgress } = request;
+    const bytes = encodeRequest(
+      { method: "POST", headers, body },
+      ` ${url.pathname}${url.search} HTTP/1.1\r\nhost: ${url.host}\r\n`,
+    );
+    const kept = takeIdle(request);
+    const connection = kept ?? await connectNew(request);
+    const start = new BodyStart();
+    let status: number | null = null;
+    const onHead = (head: Pick<WebhookHttpResponse, "status" | "retryAfter">) => {
+      status = head.status;
+      onProgress?.({ head });
+      return head;
+    };
+    try {
+      onProgress?.({ sent: true });
+      const { status, header, body } = await connection.request(bytes, signal);
+      const head = onHead({ status, retryAfter: header("retry-after") });
+      await start.read(body);
+      return { ...head, bodyHead: start.text };
+    } catch (error) {
+      signal.throwIfAborted();
+      const head = error instanceof ProtocolError ? error.head : null;
+      if (head) {
+        onHead({ status: head.status, retryAfter: head.headers.get("retry-after") ?? null });
+      }
+      throw responseFailed(error, {
+        status,
+        bodyHead: status === null ? null : start.text,
+        isStale: kept !== null && !connection.answered,
+        isPartial: connection.answered,
       });
-      request.once("socket", (socket) => limitReceived(request, socket));
-      // A switch of protocols is not a response, and never leads to one.
-      request.once("upgrade", (_response, socket) => {
-        socket.destroy();
-        reject(new Error("the receiver switched protocols (101)"));
-      });
-      request.once("response", (response) => {
-        answer = response;
-        readHead(response).then((bodyHead) =>
-          resolve({
-            status: response.statusCode ?? 0,
-            retryAfter: response.headers["retry-after"] ?? null,
-            bodyHead,
-          }), reject);
-      });
-      request.end(bytes);
-    });
+    }
   };
 }
 
-/** The connections to one name at one address. */
-interface Line {
-  agent: http.Agent;
-  /** Requests that have not ended: closing their connections would fail them. */
-  underWay: number;
-}
-
-function endOldestIdle(lines: Map<string, Line>): void {
-  for (const [name, { agent, underWay }] of lines) {
-    if (underWay > 0) continue;
-    agent.destroy();
-    lines.delete(name);
-    return;
-  }
-}
-
-function limitReceived(request: http.ClientRequest, socket: Socket): void {
-  const disconnect = () => request.destroy(new Error("the receiver sent too much"));
-  let received = 0;
-  const count = ({ length }: Uint8Array) => {
-    received += length;
-    if (received > receivedMax) disconnect();
+function serverOf({ protocol, hostname, port }: URL): ServerAddress {
+  const secure = protocol === "https:";
+  return {
+    hostname: hostname.replace(/^\[(.*)\]$/, "$1"),
+    port: Number(port) || (secure ? 443 : 80),
+    secure,
   };
-  let interim = 0;
-  request.on("information", () => {
-    interim++;
-    if (interim > interimHeadsMax) disconnect();
-  });
-  socket.on("data", count);
-  request.once("close", () => socket.off("data", count));
 }
 
-/** Reads the start of a body; a longer one is cut off, which closes its connection. */
-async function readHead(response: http.IncomingMessage): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  for await (const chunk of response) {
-    chunks.push(chunk);
-    length += chunk.length;
-    if (length >= bodyReadMax) break;
+/** Finds out more about a failed handshake; null where there is nothing more to know. */
+async function explain(
+  server: ServerAddress,
+  { address, stage, isByProxy, error }: ConnectFailure,
+  signal: AbortSignal,
+): Promise<string | null> {
+  if (stage !== "tls" || isByProxy) return null;
+  const probed = { ...server, address };
+  if (isUnknownIssuer(error) && await isSelfSigned(probed, signal)) {
+    return "the certificate is self-signed";
   }
-  return new TextDecoder().decode(Buffer.concat(chunks).subarray(0, bodyKeptMax));
+  if (isHandshakeFailure(error) && await wantsClientCertificate(probed, signal)) {
+    return "the receiver wants a client certificate";
+  }
+  return null;
+}
+
+/** The start of a response's body. */
+class BodyStart {
+  readonly #bytes = new Uint8Array(bodyKeptMax);
+  #length = 0;
+
+  /** Reads a body; one that is too long is cut off, which closes its connection. */
+  async read(body: UpstreamBody): Promise<void> {
+    let read = 0;
+    for (let piece = await body.read(); piece; piece = await body.read()) {
+      const kept = piece.subarray(0, bodyKeptMax - this.#length);
+      this.#bytes.set(kept, this.#length);
+      this.#length += kept.length;
+      read += piece.length;
+      if (read >= bodyReadMax) return body.cancel();
+    }
+  }
+
+  get text(): string {
+    return new TextDecoder().decode(this.#bytes.subarray(0, this.#length));
+  }
 }

@@ -6,7 +6,7 @@ import type { DispatcherDeps } from "./dispatcher.ts";
 import type { DeliverySlots, Endpoint, LeasedDelivery } from "./endpoint.ts";
 import type { ResultRecorder } from "./record.ts";
 import type { Delivery } from "./schema.ts";
-import { send } from "./send.ts";
+import { type OutgoingWebhook, send, type SendResult } from "./send.ts";
 import type { OpenSubscription } from "./subscriptions.ts";
 
 /** Runs attempts of leased deliveries. */
@@ -25,6 +25,8 @@ interface TryDeps {
 type Tracing = NonNullable<Deps["tracing"]>;
 type Span = ReturnType<Tracing["apart"]>;
 
+/** How much of a lease is left for the result to be written. */
+const recordMs = 5_000;
 /** How long an opened subscription is used before its old secrets are checked for expiry again. */
 const openedMs = 60 * settingsStaleMs;
 
@@ -50,6 +52,32 @@ export function createAttemptRunner(
     endpoint.opened = { version, at: now, subscription };
     subscription.catch(() => (endpoint.opened = null));
     return await subscription;
+  }
+
+  function random(): number {
+    const [high = 0, low = 0] = randomBytes(2);
+    return (high * 256 + low) / 65_536;
+  }
+
+  /**
+   * Sends the delivery. When a kept connection turns out to be closed, that attempt counts, and
+   * another follows at once on a new connection, within the same lease. Returns the last result,
+   * and the delivery before it.
+   */
+  async function sendOnLiveConnection(
+    outgoing: OutgoingWebhook,
+  ): Promise<{ result: SendResult; before: Delivery }> {
+    const { delivery } = outgoing;
+    const result = await send(deps, guard, outgoing);
+    if (!result.isStale) return { result, before: delivery };
+    const timeoutMs = Math.min(
+      config.webhooks.timeoutMs,
+      delivery.dueAt - clock.now() - recordMs,
+    );
+    const before = afterAttempt(delivery, result, { policy, random: random() });
+    if (before.status !== "pending" || timeoutMs <= 0) return { result, before: delivery };
+    const again = { ...outgoing, delivery: before, newConnection: true, timeoutMs };
+    return { result: await send(deps, guard, again), before };
   }
 
   async function record(
@@ -90,13 +118,13 @@ export function createAttemptRunner(
     }
     span?.step("send");
     const outgoing = { delivery, eventText, subscription };
-    const result =
-      await (span ? span.run(() => send(deps, guard, outgoing)) : send(deps, guard, outgoing));
+    const { result, before } =
+      await (span
+        ? span.run(() => sendOnLiveConnection(outgoing))
+        : sendOnLiveConnection(outgoing));
     span?.set({ "farebox.result": result.result });
     span?.step("record");
-    const [high = 0, low = 0] = randomBytes(2);
-    const random = (high * 256 + low) / 65_536;
-    const after = afterAttempt(delivery, result, { policy, random });
+    const after = afterAttempt(before, result, { policy, random: random() });
     // An endpoint that refuses a delivery permanently works, as far as the breaker is concerned.
     const works = result.error === null || isPermanent(result.responseCode);
     endpoint.breaker.record(works, clock.now());

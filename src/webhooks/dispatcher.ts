@@ -13,6 +13,7 @@ import { createResultRecorder } from "./record.ts";
 import { listOutbox, listReady, nextDue, type ReadyRow } from "./store.ts";
 import { createAttemptRunner } from "./attempt.ts";
 import type { ProjectCache } from "../projects/project_cache.ts";
+import type { ReportFailing } from "./failing.ts";
 import type { Guard } from "./guard.ts";
 import type { Subscriptions } from "./subscriptions.ts";
 
@@ -61,7 +62,7 @@ export function createDispatcher(services: DispatcherDeps): Dispatcher {
   const { deps: { kv, committer, clock, log, alarm, config, metrics } } = services;
   const readyRowsMax = config.kvChecksMax - 2;
   const slots = new DeliverySlots();
-  const results = createResultRecorder(services.deps);
+  const results = createResultRecorder(services.deps, services.reportFailing);
   const work = new Set<Promise<unknown>>();
   let stopped = false;
   let polling: Promise<void> | null = null;
@@ -212,4 +213,5 @@ export interface DispatcherDeps {
   projectCache: ProjectCache;
   guard: Guard;
   subscriptions: Pick<Subscriptions, "open">;
+  reportFailing: ReportFailing;
 }

@@ -1,10 +1,8 @@
-import { BlockList, isIP } from "node:net";
+import { isIP } from "node:net";
 import { badRequest } from "../base/errors.ts";
 import { withDeadline } from "../base/deadline.ts";
 import type { Clock } from "../base/clock.ts";
-
-/** Address ranges in CIDR notation, such as "10.0.0.0/8". */
-export type Cidr = string;
+import { type Cidr, createIsOpened, isPublic } from "./addresses.ts";
 
 /**
  * Decides which URLs deliveries may be sent to: public addresses, and what the operator allows.
@@ -28,60 +26,31 @@ export const urlCharsMax = 2048;
 const lookupMs = 5_000;
 const ports = ["", "443", "8443"];
 
-// Special-purpose ranges (IANA registries), and ranges that clouds use internally.
-const blockedV4 = [
-  ["0.0.0.0", 8],
-  ["10.0.0.0", 8],
-  ["100.64.0.0", 10],
-  ["127.0.0.0", 8],
-  ["168.63.129.16", 32],
-  ["169.254.0.0", 16],
-  ["172.16.0.0", 12],
-  ["192.0.0.0", 24],
-  ["192.0.2.0", 24],
-  ["192.31.196.0", 24],
-  ["192.52.193.0", 24],
-  ["192.88.99.0", 24],
-  ["192.168.0.0", 16],
-  ["192.175.48.0", 24],
-  ["198.18.0.0", 15],
-  ["198.51.100.0", 24],
-  ["203.0.113.0", 24],
-  ["224.0.0.0", 4],
-  ["240.0.0.0", 4],
-] as const;
-/**
- * In IPv6 only global unicast is public, except ranges that embed IPv4 or are for documentation.
- */
-const publicV6 = ["2000::", 3] as const;
-const blockedV6 = [
-  ["2001::", 23],
-  ["2001:db8::", 32],
-  ["2002::", 16],
-  ["2620:4f:8000::", 48],
-  ["3fff::", 20],
-] as const;
-
-const blocked = new BlockList();
-for (const [net, prefix] of blockedV4) blocked.addSubnet(net, prefix, "ipv4");
-for (const [net, prefix] of blockedV6) blocked.addSubnet(net, prefix, "ipv6");
-const globalUnicast = new BlockList();
-globalUnicast.addSubnet(...publicV6, "ipv6");
-
 /** Names that never leave a machine, a home or a cloud's network, and names with an empty label. */
 const privateName =
   /^[^.]*$|^\.|\.(\.|$)|(^|\.)(localhost|local|internal|home\.arpa|onion|lan|intranet|corp|home)$/;
 
-/** Whether an address is on the public internet. Anything that is not an address is not. */
-export function isPublic(address: string): boolean {
-  const family = isIP(address);
-  if (family === 4) return !blocked.check(address, "ipv4");
-  return family === 6 && globalUnicast.check(address, "ipv6") && !blocked.check(address, "ipv6");
-}
-
 /** Returns the host as it is checked: an address without brackets, a name without the final dot. */
 function hostOf({ hostname }: URL): string {
   return hostname.replace(/^\[|\]$/g, "").replace(/\.$/, "").toLowerCase();
+}
+
+/**
+ * Whether a URL leads into this service: its origin, and the path of its `BASE_URL` or one below.
+ * Servers decode paths and merge slashes before they compare them.
+ */
+function isBelow(url: URL, base: URL): boolean {
+  if (url.protocol !== base.protocol || url.port !== base.port || hostOf(url) !== hostOf(base)) {
+    return false;
+  }
+  const own = pathOf(base);
+  return own === "" || pathOf(url) === own || pathOf(url).startsWith(`${own}/`);
+}
+
+function pathOf({ pathname }: URL): string {
+  const decoded = pathname.replace(/%[2-7][0-9a-f]/gi, decodeURIComponent);
+  const resolved = new URL(decoded.replace(/[?#]/g, "_").replace(/\/+/g, "/"), "http://host");
+  return resolved.pathname.replace(/\/$/, "");
 }
 
 /** Returns why only what the operator allows may be behind the URL; null where it may be public. */
@@ -97,8 +66,8 @@ interface GuardOptions {
   allowCidrs: readonly Cidr[];
   /** In development this machine may be reached, also without TLS. */
   dev: boolean;
-  /** The service's own host: deliveries to it could loop forever. */
-  ownHost: string;
+  /** The service's own URL: deliveries below it could loop forever. */
+  baseUrl: string;
   resolve(host: string): Promise<string[]>;
   clock: Pick<Clock, "after">;
 }
@@ -107,17 +76,9 @@ const loopback = ["127.0.0.0/8", "::1/128"];
 
 /** Creates a guard with these rules. */
 export function createGuard(options: GuardOptions): Guard {
-  const { allowCidrs, dev, ownHost, resolve, clock } = options;
+  const { allowCidrs, dev, baseUrl, resolve, clock } = options;
   const cidrs = dev ? [...allowCidrs, ...loopback] : allowCidrs;
-  const opened = new BlockList();
-  for (const cidr of cidrs) {
-    const [net = "", prefix] = cidr.split("/");
-    opened.addSubnet(net, Number(prefix), isIP(net) === 6 ? "ipv6" : "ipv4");
-  }
-  const isOpened = (address: string) => {
-    const family = isIP(address);
-    return family !== 0 && opened.check(address, family === 6 ? "ipv6" : "ipv4");
-  };
+  const isOpened = createIsOpened(cidrs);
   // One refused address refuses all: a mixed answer is an attack, or can become one.
   const mayReach = (url: URL, addresses: string[]) =>
     notForPublic(url) === null
@@ -152,7 +113,7 @@ export function createGuard(options: GuardOptions): Guard {
       if (url.protocol !== "https:" && !plainLoopback) throw refuse("must start with https://");
       if (url.username || url.password) throw refuse("must not contain credentials");
       if (text.includes("#")) throw refuse("must not have a fragment");
-      if (host === ownHost && !dev) throw refuse("is a URL of this service itself");
+      if (!dev && isBelow(url, new URL(baseUrl))) throw refuse("is a URL of this service itself");
       const reason = notForPublic(url);
       // The name is resolved later: it may have an address that the operator allows.
       const couldBeOpened = isIP(host) ? isOpened(host) : cidrs.length > 0;

@@ -2,6 +2,7 @@ import type { Deps } from "../deps.ts";
 import { emptyWrite, type Key } from "../store/kv.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { putDelivery } from "./delivery_rows.ts";
+import { isFailingLong, type ReportFailing } from "./failing.ts";
 import type { Delivery, SubscriptionHealth } from "./schema.ts";
 import { putHealth, readHealth } from "./store.ts";
 
@@ -40,7 +41,8 @@ const waitingMax = 256;
  * cannot be written is attempted again when its lease ends.
  */
 export function createResultRecorder(
-  { kv, committer, log, config, metrics }: Deps,
+  { kv, committer, clock, log, config, metrics }: Deps,
+  reportFailing: ReportFailing | null = null,
 ): ResultRecorder {
   const batchMax = Math.min(batchSize, config.kvChecksMax - 3);
   const lanes = new Map<Endpoint, Waiting[]>();
@@ -80,8 +82,13 @@ export function createResultRecorder(
     const health = await healthAfter(endpoint, batch);
     if (health) putHealth(write, endpoint, health);
     const version = await committer.commit(write);
-    if (version !== null) batch.forEach(report);
-    return version !== null;
+    if (version === null) return false;
+    batch.forEach(report);
+    const failed = batch.findLast(({ tried }) => tried)?.after;
+    if (health && failed && !health.failingReportedAt && isFailingLong(health, clock.now())) {
+      await reportFailing?.(endpoint, failed);
+    }
+    return true;
   }
 
   /** Null where nothing was attempted. A success replaces the health; only failures add to it. */
@@ -94,13 +101,15 @@ export function createResultRecorder(
     const at = tried.findLastIndex(({ status }) => status === "success");
     const failed = tried.length - 1 - at;
     const last = tried[at];
+    const firstFailed = tried[at + 1];
+    const failing = firstFailed ? { failingSince: timeOf(firstFailed) } : {};
     if (last) {
-      const lastDeliveredAt = new Date(last.updatedAt).toISOString();
-      return { consecutiveFailures: failed, lastDeliveredAt };
+      return { consecutiveFailures: failed, lastDeliveredAt: timeOf(last), ...failing };
     }
     const [before] = await readHealth(kv, [endpoint]);
     if (!before) throw new Error("a requested row was not returned");
-    return { ...before, consecutiveFailures: before.consecutiveFailures + failed };
+    const consecutiveFailures = before.consecutiveFailures + failed;
+    return { ...failing, ...before, consecutiveFailures };
   }
 
   function report({ after, tried }: Waiting): void {
@@ -123,6 +132,10 @@ export function createResultRecorder(
         drain(endpoint, opened);
       }),
   };
+}
+
+function timeOf({ updatedAt }: Delivery): string {
+  return new Date(updatedAt).toISOString();
 }
 
 function outcomeOf({ status }: Delivery, tried: boolean): keyof Deps["metrics"]["deliveries"] {

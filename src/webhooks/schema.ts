@@ -170,6 +170,10 @@ export interface OldSecret {
 export interface SubscriptionHealth {
   consecutiveFailures: number;
   lastDeliveredAt: string | null;
+  /** The first failure since the last success; absent while there is none. */
+  failingSince?: string;
+  /** When the project's other subscriptions were notified of the failures. */
+  failingReportedAt?: string;
 }
 
 /** One attempt of a delivery. */

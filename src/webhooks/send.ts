@@ -1,4 +1,5 @@
-import type { Deps, WebhookHttpResponse } from "../deps.ts";
+import { DeliveryError } from "../base/delivery_error.ts";
+import type { Deps, WebhookHttpResponse, WebhookProgress } from "../deps.ts";
 import type { Guard } from "./guard.ts";
 import type { Delivery } from "./schema.ts";
 import { serviceSignature, standardSignatures } from "./signature.ts";
@@ -15,6 +16,8 @@ export interface SendResult {
   /** The receiver's `Retry-After`, on 429 and 503. */
   retryAfterMs: number | null;
   bodyHead: string | null;
+  /** Whether a kept connection turned out to be closed: the next attempt may follow at once. */
+  isStale?: boolean;
 }
 
 /** The result of an attempt, as metrics count it. */
@@ -26,6 +29,10 @@ export interface OutgoingWebhook {
   /** The event as it was stored: JSON. */
   eventText: string;
   subscription: OpenSubscription;
+  /** Whether no kept connection may be used. */
+  newConnection?: boolean;
+  /** The deadline of the attempt; by default that of the settings. */
+  timeoutMs?: number;
 }
 
 /** Makes one attempt: check the addresses, sign, post, all within one deadline. Never throws. */
@@ -51,8 +58,9 @@ export async function send(
     };
   };
   const deadline = new AbortController();
-  const timeout = `timeout: no complete response within ${config.webhooks.timeoutMs} ms`;
-  const cancel = clock.after(config.webhooks.timeoutMs, () => deadline.abort());
+  const timeoutMs = outgoing.timeoutMs ?? config.webhooks.timeoutMs;
+  const progress: Progress = { sent: false, head: null };
+  const cancel = clock.after(timeoutMs, () => deadline.abort());
   try {
     const url = new URL(outgoing.subscription.url);
     const vetted = await orAborted(guard.vet(url), deadline.signal);
@@ -64,13 +72,17 @@ export async function send(
       headers: headersOf(outgoing, body, at),
       body,
       signal: deadline.signal,
+      newConnection: outgoing.newConnection,
+      onProgress: (step) => Object.assign(progress, step),
     });
     // Whatever happens to the call, its slot is free after the deadline.
     const response = await orAborted(answer, deadline.signal);
     return end(judge(response, clock.now()));
   } catch (error) {
-    if (deadline.signal.aborted) return end({ result: "timeout", error: timeout });
-    return end(faultOf(error));
+    const came = deadline.signal.aborted
+      ? { result: "timeout" as const, error: timedOut(progress, timeoutMs) }
+      : faultOf(error);
+    return end({ ...receivedOf(progress, clock.now()), ...came });
   } finally {
     cancel();
   }
@@ -166,20 +178,39 @@ function refused(result: keyof typeof refusals): Came {
   return { result, error: refusals[result] };
 }
 
-function faultOf(error: unknown): Came {
-  const result = kindOf(error);
-  return { result, error: `${result}: ${faults[result]}` };
+/** How far an attempt has come. */
+interface Progress {
+  sent: boolean;
+  head: Extract<WebhookProgress, { head: unknown }>["head"] | null;
 }
 
-const faults = {
-  connection_refused: "nothing is listening there",
-  tls_error: "no secure connection to that host could be established",
-  connection_error: "the connection was closed early",
-};
+/** What is recorded of a response that broke off. */
+function receivedOf(
+  { head }: Progress,
+  now: number,
+): Pick<SendResult, "responseCode" | "retryAfterMs"> {
+  return {
+    responseCode: head?.status ?? null,
+    retryAfterMs: readRetryAfter(head?.retryAfter ?? "", now),
+  };
+}
 
-function kindOf(error: unknown): keyof typeof faults {
-  const text = error instanceof Error ? `${Reflect.get(error, "code") ?? ""} ${error.message}` : "";
-  if (/ECONNREFUSED/.test(text)) return "connection_refused";
-  const secure = /CERT|certificate|TLS|SSL|ALTNAME|handshake|UnknownIssuer/i;
-  return secure.test(text) ? "tls_error" : "connection_error";
+function timedOut({ sent, head }: Progress, timeoutMs: number): string {
+  if (head) return `timeout: status ${head.status}, but no complete body within ${timeoutMs} ms`;
+  if (sent) return `timeout: no complete response within ${timeoutMs} ms`;
+  return `timeout: no connection within ${timeoutMs} ms`;
+}
+
+function faultOf(error: unknown): Came {
+  if (error instanceof DeliveryError) {
+    const { fault, message, bodyHead, isStale } = error;
+    return { result: fault, error: `${fault}: ${message}`, bodyHead, isStale };
+  }
+  if (error instanceof Error && /ECONNREFUSED/.test(error.message)) {
+    return {
+      result: "connection_refused",
+      error: "connection_refused: nothing is listening there",
+    };
+  }
+  return { result: "connection_error", error: "connection_error: the connection was closed early" };
 }

@@ -89,7 +89,7 @@ export function createSubscriptions(services: SubscriptionDeps): Subscriptions {
 
   async function view(
     subscription: Subscription,
-    health: SubscriptionHealth,
+    { consecutiveFailures, lastDeliveredAt, failingSince }: SubscriptionHealth,
   ): Promise<SubscriptionView> {
     const { id, projectId: paywallId, url, events, isActive, description } = subscription;
     const { createdAt, updatedAt, secretSuffix, createdBy, customHeaders } = subscription;
@@ -105,7 +105,9 @@ export function createSubscriptions(services: SubscriptionDeps): Subscriptions {
       updatedAt,
       secretSuffix,
       createdBy,
-      ...health,
+      consecutiveFailures,
+      lastDeliveredAt,
+      ...(failingSince === undefined ? {} : { failingSince }),
     };
   }
 

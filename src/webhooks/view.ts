@@ -9,6 +9,9 @@ const paywallId = idOf("pw", "The project.");
 const health = {
   consecutiveFailures: z.int().min(0).meta({ description: "Consecutive failed attempts." }),
   lastDeliveredAt: time.nullable().meta({ description: "Null until a delivery succeeds." }),
+  failingSince: time.optional().meta({
+    description: "The first failed attempt since the last success; absent while there is none.",
+  }),
 };
 
 /** A subscription as its owner sees it. */

@@ -141,6 +141,26 @@ Deno.test("http: one connection serves one request after another, a second one c
   assert.match(server.connections[1]?.received ?? "", /^GET \/beside .*\r\n\r\nGET \/next /s);
 });
 
+Deno.test("http: a connection serves the requests of one key only", async () => {
+  using server = startServer((line) => line.send(ok));
+  const { ask } = startClient();
+  const askWith = async (authorization: string | null) => {
+    const headers = authorization === null ? {} : { authorization };
+    await textOf(await ask(server.url, { headers }));
+  };
+  for (const key of ["Bearer one", "Bearer two", null, "Bearer one", "Bearer two", null]) {
+    await askWith(key);
+  }
+  const keys = server.connections.map(({ received }) =>
+    received.match(/authorization: .*/g)?.map((line) => line.trim()) ?? []
+  );
+  assert.deepEqual(keys, [
+    ["authorization: Bearer one", "authorization: Bearer one"],
+    ["authorization: Bearer two", "authorization: Bearer two"],
+    [],
+  ]);
+});
+
 Deno.test("http: a server may send 16 interim responses, and no more", async () => {
   let times = 16;
   using server = startServer((line) =>

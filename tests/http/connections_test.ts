@@ -173,6 +173,20 @@ Deno.test("http: onSend is called before anything is sent: on a new connection, 
   assert.equal(lines.length, 2);
 });
 
+for (const extra of ["HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nevil", "\r\n"]) {
+  Deno.test(`http: bytes after a response close the connection, also at the moment of the next request: ${JSON.stringify(extra)}`, async () => {
+    const { ask, lines } = startClient(({ say }) => say(ok));
+    await textOf(await ask("http://a.test/first"));
+    lines[0]?.say(extra);
+    assert.equal(await textOf(await ask("http://a.test/second")), "ok");
+    assert.deepEqual(lines.map(({ closed }) => closed), [true, false]);
+    assert.doesNotMatch(lines[0]?.sent ?? "", /second/);
+    lines[1]?.say(extra);
+    await settled();
+    assert.equal(lines[1]?.closed, true, "while it waits, too");
+  });
+}
+
 Deno.test("http: 16 KiB of a finished body's rest are read, and then the connection is closed", async () => {
   const { ask, lines } = startClient(({ say }) => say(chunked));
   const { body } = await ask("http://a.test/");

@@ -209,6 +209,21 @@ const notAnswers: [string, string][] = [
     "a coding we do not read",
     "HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
   ],
+  ...["\v", "\f", "\xa0", "\x85"].map((blank): [string, string] => [
+    `${JSON.stringify(blank)} beside a coding`,
+    `HTTP/1.1 200 OK\r\ntransfer-encoding:${blank}chunked${blank}\r\n\r\n0\r\n\r\n`,
+  ]),
+  ["a space of Unicode in a list", "HTTP/1.1 200 OK\r\ncontent-length: 1,\xa01\r\n\r\na"],
+  ...["chunked, identity", "identity, chunked, identity", "chunked, identity, chunked"].map((
+    codings,
+  ): [string, string] => [
+    codings,
+    `HTTP/1.1 200 OK\r\ntransfer-encoding: ${codings}\r\n\r\n0\r\n\r\n`,
+  ]),
+  ...["\0", "\v", "\r", "\x7f", "\x1b[31m"].map((control): [string, string] => [
+    `${JSON.stringify(control)} in a status line`,
+    `HTTP/1.1 200 O${control}K\r\ncontent-length: 0\r\n\r\n`,
+  ]),
   ["chunks in 1.0", "HTTP/1.0 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n"],
   [
     "a size in another notation",
@@ -232,7 +247,9 @@ const notAnswers: [string, string][] = [
 
 for (const [what, sent] of notAnswers) {
   Deno.test(`http: ${what} is an error, and the connection is not kept`, async () => {
-    const { connection, kept, ends } = connectionTo([encoder.encode(sent)]);
+    // Each character is one byte.
+    const bytes = Uint8Array.from(sent, (character) => character.charCodeAt(0));
+    const { connection, kept, ends } = connectionTo([bytes]);
     await assert.rejects(answerOf(connection), { name: "ProtocolError" });
     assert.deepEqual([kept.length, ends.closed], [0, 1]);
   });

@@ -72,12 +72,12 @@ export const operatorDefects: readonly Defect[] = [
         const isOver = entry.kind === "usage" && this.snapshot.project.status === "archived";
         return inner.call(this, isOver ? zero : amount, entry, origin);
       }),
-    seedsMax: 20,
+    seedsMax: 40,
   },
   {
     name: "archiving emits no event",
     seams: writing((write) => withoutEventsOf("archived", write)),
-    seedsMax: 20,
+    seedsMax: 40,
   },
   {
     name: "redeliveries in progress are not continued",
@@ -87,13 +87,13 @@ export const operatorDefects: readonly Defect[] = [
   {
     name: "a redelivery ends before it has started",
     seams: writing((write) => ({ ...write, sets: write.sets.map(asDone) })),
-    seedsMax: 20,
+    seedsMax: 40,
   },
   {
     name: "a redelivered delivery is pending, and never due",
     seams: writing((write) =>
       write.sets.some(({ key }) => isJob(key)) ? lacks(write, "due") : write
     ),
-    seedsMax: 20,
+    seedsMax: 40,
   },
 ];

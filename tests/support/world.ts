@@ -76,6 +76,8 @@ interface WorldOptions {
   wrapKv?: (kv: Kv) => Kv;
   /** How the database is copied; being in memory, it cannot be by default. */
   takeSnapshot?: Deps["takeSnapshot"];
+  /** How deliveries are sent; to the scripted subscriber by default. */
+  sendWebhook?: Deps["sendWebhook"];
   /** Another world's store, as a second process on it. */
   shareWith?: World;
   /** A database that exists already; else a new one in memory. The world closes it. */
@@ -128,7 +130,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     id,
     randomBytes: (length) => Uint8Array.from({ length }, () => Math.floor(random() * 256)),
     resolve: subscriber.resolve,
-    sendWebhook: subscriber.post,
+    sendWebhook: options.sendWebhook ?? subscriber.post,
     alarm: {
       schedule: (at) => void alarm.asked.push(at),
       onWake: (wake) => void (alarm.ring = wake),

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { createGuard, isPublic } from "../../src/webhooks/guard.ts";
+import { createIsOpened, isPublic } from "../../src/webhooks/addresses.ts";
+import { createGuard } from "../../src/webhooks/guard.ts";
 import { createHandClock } from "../support/clock.ts";
 import { createWorld } from "../support/world.ts";
 import { subscribe, subscriptionsPath } from "../support/webhooks.ts";
@@ -10,7 +11,7 @@ const refusedAddresses = [
   ...["169.254.170.2", "172.16.0.1", "172.31.255.255", "192.0.0.1", "192.0.2.1", "192.31.196.1"],
   ...["192.52.193.1", "192.88.99.1", "192.168.0.1", "192.168.255.255", "192.175.48.1"],
   ...["198.18.0.1", "198.19.255.255", "198.51.100.1", "203.0.113.1", "224.0.0.1", "239.1.1.1"],
-  ...["240.0.0.1", "255.255.255.255", "::", "::1", "::ffff:127.0.0.1", "::ffff:8.8.8.8"],
+  ...["240.0.0.1", "255.255.255.255", "::", "::1", "::ffff:127.0.0.1"],
   ...["::127.0.0.1", "64:ff9b::7f00:1", "64:ff9b:1::1", "100::1", "2001::1", "2001:db8::1"],
   ...["2002:7f00:1::", "2620:4f:8000::1", "3fff::1", "5f00::1", "fc00::1", "fd00:ec2::254"],
   ...["fe80::1", "fe80::1%eth0", "fec0::1", "ff02::1", "localhost", "", "1.2.3", "1.2.3.4.5"],
@@ -25,8 +26,72 @@ const publicAddresses = [
     "198.20.0.1",
     "223.255.255.255",
   ],
-  ...["2606:4700::1111", "2a00:1450:4001:81b::200e", "2620:4f:7fff::1"],
+  ...[
+    "::ffff:8.8.8.8",
+    "64:ff9b::8.8.8.8",
+    "2606:4700::1111",
+    "2a00:1450:4001:81b::200e",
+    "2620:4f:7fff::1",
+  ],
 ];
+
+/** How IPv6 addresses lead to an IPv4 address, given as its two halves in hexadecimal. */
+const embeddings: [what: string, write: (high: string, low: string) => string][] = [
+  ["NAT64", (high, low) => `64:ff9b::${high}:${low}`],
+  ["local NAT64 with 96 bits", (high, low) => `64:ff9b:1::${high}:${low}`],
+  ["local NAT64 with 96 bits of its own", (high, low) => `64:ff9b:1:0:0:9:${high}:${low}`],
+  ["IPv4-mapped", (high, low) => `::ffff:${high}:${low}`],
+  ["IPv4-translated", (high, low) => `::ffff:0:${high}:${low}`],
+  ["IPv4-compatible", (high, low) => `::${high}:${low}`],
+  ["6to4", (high, low) => `2002:${high}:${low}::1`],
+  ["Teredo's server", (high, low) => `2001:0:${high}:${low}:0:0:a247:2801`],
+  ["Teredo's client", (high, low) => `2001:0:5db8:d822:0:0:${inverted(high)}:${inverted(low)}`],
+  ["ISATAP", (high, low) => `2606:4700::5efe:${high}:${low}`],
+  ["ISATAP with a unique address", (high, low) => `2606:4700::200:5efe:${high}:${low}`],
+];
+const inverted = (half: string) => (parseInt(half, 16) ^ 0xffff).toString(16);
+const halvesOf = (v4: string): [string, string] => {
+  const [a = 0, b = 0, c = 0, d = 0] = v4.split(".").map(Number);
+  return [(a * 256 + b).toString(16), (c * 256 + d).toString(16)];
+};
+
+for (const [what, write] of embeddings) {
+  Deno.test(`guard: an address by ${what} is judged by the IPv4 address within, also in an opened range`, () => {
+    for (
+      const v4 of ["10.0.0.1", "127.0.0.1", "169.254.169.254", "192.168.1.1", "100.100.100.200"]
+    ) {
+      const address = write(...halvesOf(v4));
+      assert.equal(isPublic(address), false, address);
+      for (const range of ["::/0", "64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "::/3"]) {
+        assert.equal(createIsOpened([range])(address), false, `${address} in ${range}`);
+      }
+      assert.equal(createIsOpened(["::/0", `${v4}/32`])(address), true, "both are opened");
+    }
+    const address = write(...halvesOf("93.184.216.34"));
+    assert.equal(isPublic(address), true, address);
+    assert.equal(createIsOpened(["::/0"])(address), true, address);
+  });
+}
+
+Deno.test("guard: a local NAT64 prefix of any length is judged by the IPv4 address within", () => {
+  for (
+    const [address, judged] of [
+      // 169.254.169.254, 10.0.0.1 and 93.184.216.34 by prefixes of 48, 56 and 64 bits.
+      ["64:ff9b:1:a9fe:a9:fe00::", false],
+      ["64:ff9b:1:a9fe:a9:fe00:5db8:d822", false],
+      ["64:ff9b:1:a:0:100::", false],
+      ["64:ff9b:1:0:a:0:100:0", false],
+      ["64:ff9b:1::", false],
+    ] as const
+  ) assert.equal(isPublic(address), judged, address);
+});
+
+Deno.test("guard: ::1 is opened by its own range, though IPv4 could be read in it", () => {
+  assert.equal(createIsOpened(["::1/128"])("::1"), true);
+  assert.equal(createIsOpened(["fd00::/8"])("fd00::5efe:7f00:1"), false);
+  assert.equal(createIsOpened(["fd00::/8"])("fd00::1"), true);
+  assert.equal(createIsOpened(["10.0.0.0/8"])("fd00::5efe:a00:1"), false, "the prefix counts too");
+});
 
 Deno.test("guard: only addresses on the public internet are public", () => {
   for (const address of refusedAddresses) assert.equal(isPublic(address), false, address);
@@ -126,7 +191,7 @@ Deno.test("guard: allowing a range allows no port and no private name of any oth
   const guard = createGuard({
     allowCidrs: ["10.1.0.0/16"],
     dev: false,
-    ownHost: "farebox.test",
+    baseUrl: "https://farebox.test",
     resolve: () => Promise.resolve(addresses),
     clock: createHandClock(),
   });
@@ -151,7 +216,7 @@ Deno.test("guard: in development this machine may be reached, also without TLS",
   const guard = createGuard({
     allowCidrs: [],
     dev: true,
-    ownHost: "localhost",
+    baseUrl: "http://localhost",
     resolve: () => Promise.resolve(["127.0.0.1"]),
     clock: createHandClock(),
   });
@@ -170,7 +235,7 @@ Deno.test("guard: addresses are resolved at every attempt", async () => {
   const guard = createGuard({
     allowCidrs: [],
     dev: false,
-    ownHost: "farebox.test",
+    baseUrl: "https://farebox.test",
     resolve: () => Promise.resolve(answers.shift() ?? []),
     clock: createHandClock(),
   });
@@ -186,7 +251,7 @@ Deno.test("guard: a name whose servers do not respond within five seconds is ref
   const guard = createGuard({
     allowCidrs: [],
     dev: false,
-    ownHost: "farebox.test",
+    baseUrl: "https://farebox.test",
     resolve: () => new Promise(() => {}),
     clock,
   });
@@ -195,4 +260,37 @@ Deno.test("guard: a name whose servers do not respond within five seconds is ref
   assert.equal(clock.waiting, 1, "there is a deadline");
   await clock.advance(5_000);
   await refused;
+});
+
+Deno.test("guard: a receiver may share the service's host, at another port or beside its path", () => {
+  const guardOf = (baseUrl: string) =>
+    createGuard({
+      allowCidrs: [],
+      dev: false,
+      baseUrl,
+      resolve: () => Promise.resolve([]),
+      clock: createHandClock(),
+    });
+  for (
+    const [baseUrl, url, isOwn] of [
+      ["https://pay.example.com", "https://pay.example.com/hook", true],
+      ["https://pay.example.com", "https://PAY.example.com./hook", true],
+      ["https://pay.example.com", "https://pay.example.com:8443/hook", false],
+      ["https://pay.example.com:8443", "https://pay.example.com/hook", false],
+      ["https://pay.example.com:8443", "https://pay.example.com:8443/hook", true],
+      ["https://example.com/pay", "https://example.com/hook", false],
+      ["https://example.com/pay", "https://example.com/payments", false],
+      ["https://example.com/pay", "https://example.com/pay", true],
+      ["https://example.com/pay", "https://example.com/pay?x=1", true],
+      ["https://example.com/pay", "https://example.com/pay/v1", true],
+      ["https://example.com/pay", "https://example.com//pay/v1", true],
+      ["https://example.com/pay", "https://example.com/a/../pay/v1", true],
+      ["https://example.com/pay", "https://example.com/a%2f..%2f%70ay/v1", true],
+      ["https://example.com/pay", "https://example.com/%70ay", true],
+    ] as const
+  ) {
+    const check = () => guardOf(baseUrl).checkUrl(url);
+    if (isOwn) assert.throws(check, { message: /a URL of this service itself/ }, url);
+    else assert.equal(check().href, new URL(url).href);
+  }
 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { WebhookHttpResponse } from "../../src/deps.ts";
-import { createWebhookSender } from "../../src/platform/webhook_sender.ts";
+import { startSender } from "../support/sender.ts";
 
 /**
  * A receiver of raw bytes on this machine, which sends all that `answer` returns for each request.
@@ -34,7 +34,7 @@ function startBare(answer: () => Iterable<string>) {
   };
 }
 
-type Post = ReturnType<typeof createWebhookSender>;
+type Post = ReturnType<typeof startSender>;
 
 function send(
   post: Post,
@@ -61,16 +61,19 @@ function* floodOf(head: string, text: string): Generator<string> {
 
 const ok = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
-const floods: [what: string, head: string, text: string][] = [
-  ["early hints", "", "HTTP/1.1 103 Early Hints\r\nlink: <a>\r\n\r\n"],
-  ["continue", "", "HTTP/1.1 100 Continue\r\n\r\n"],
-  ["a chunk's extension", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1;", "a"],
+const chunked = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
+const floods: [what: string, head: string, text: string, error: RegExp][] = [
+  ["early hints", "", "HTTP/1.1 103 Early Hints\r\nlink: <a>\r\n\r\n", /more than 16 interim/],
+  ["continue", "", "HTTP/1.1 100 Continue\r\n\r\n", /more than 16 interim/],
+  ["a chunk's extension", `${chunked}1;`, "a", /status 200, but a chunk line that is too long/],
+  ["chunk extensions", chunked, `1;${"a".repeat(4_000)}\r\na\r\n`, /sent too much/],
+  ["trailers", `${chunked}0\r\n`, "a: b\r\n", /status 200, but the server sent too much/],
 ];
 
-for (const [what, head, text] of floods) {
+for (const [what, head, text, error] of floods) {
   Deno.test(`webhook receiver: one that sends ${what} without end is disconnected`, async () => {
     using receiver = startBare(() => floodOf(head, text));
-    await assert.rejects(send(createWebhookSender(), receiver.port), /sent too much/);
+    await assert.rejects(send(startSender(), receiver.port), error);
   });
 }
 
@@ -78,14 +81,14 @@ Deno.test("webhook receiver: what arrives is counted for each request, and a few
   const hint = "HTTP/1.1 103 Early Hints\r\nlink: <a>\r\n\r\n";
   const long = `HTTP/1.1 200 OK\r\ncontent-length: 9000\r\n\r\n${"x".repeat(9_000)}`;
   using receiver = startBare(() => [hint.repeat(16), long]);
-  const post = createWebhookSender();
+  const post = startSender();
   for (let n = 0; n < 20; n++) assert.equal((await send(post, receiver.port)).status, 200);
   assert.equal(receiver.connections.length, 1);
 });
 
 Deno.test("webhook receiver: one that sends more than 16 interim responses is disconnected", async () => {
   using receiver = startBare(() => ["HTTP/1.1 102 Processing\r\n\r\n".repeat(17), ok]);
-  await assert.rejects(send(createWebhookSender(), receiver.port), /sent too much/);
+  await assert.rejects(send(startSender(), receiver.port), /more than 16 interim responses/);
 });
 
 Deno.test("webhook receiver: others, however many, do not end a delivery that is under way", async () => {
@@ -95,7 +98,7 @@ Deno.test("webhook receiver: others, however many, do not end a delivery that is
     return new Response("ok");
   });
   const { port } = server.addr;
-  const post = createWebhookSender();
+  const post = startSender();
   const slow = send(post, port, "slow.test");
   const others = Array.from({ length: 1_001 }, (_, n) => `other${n}.test`);
   for (let n = 0; n < others.length; n += 50) {
@@ -135,7 +138,7 @@ function startFickle(later: "hangs" | "leaves") {
 for (const later of ["hangs", "leaves"] as const) {
   Deno.test(`webhook receiver: one that ${later} after a first request gets the next one once, not twice`, async () => {
     using receiver = startFickle(later);
-    const post = createWebhookSender();
+    const post = startSender();
     assert.equal((await send(post, receiver.port)).status, 200);
     const startedAt = performance.now();
     await assert.rejects(send(post, receiver.port, "hooks.test", 300));
@@ -155,7 +158,7 @@ for (
 ) {
   Deno.test(`webhook receiver: one that sends ${what} has accepted the delivery`, async () => {
     using receiver = startBare(() => [answer]);
-    const { status } = await send(createWebhookSender(), receiver.port, "hooks.test", 2_000);
+    const { status } = await send(startSender(), receiver.port, "hooks.test", 2_000);
     assert.equal(Math.floor(status / 100), 2);
   });
 }

@@ -102,15 +102,16 @@ Deno.test("results: consecutive failures are counted across writes and processes
     await results.record(endpoint, await claim(world, endpoint, refused));
   const health = async () => (await readHealth(world.deps.kv, [endpoint]))[0];
   for (const results of [ours, theirs, ours]) await fail(results);
-  assert.deepEqual(await health(), { consecutiveFailures: 3, lastDeliveredAt: null });
+  const failingSince = "1970-01-01T00:00:00.005Z";
+  assert.deepEqual(await health(), { consecutiveFailures: 3, lastDeliveredAt: null, failingSince });
   const lastDeliveredAt = new Date(answered.at + answered.latencyMs).toISOString();
   const mixed = await Promise.all(
     [answered, refused, answered, refused, refused].map((answer) => claim(world, endpoint, answer)),
   );
   await Promise.all(mixed.map((result) => theirs.record(endpoint, result)));
-  assert.deepEqual(await health(), { consecutiveFailures: 2, lastDeliveredAt });
+  assert.deepEqual(await health(), { consecutiveFailures: 2, lastDeliveredAt, failingSince });
   await fail(ours);
-  assert.deepEqual(await health(), { consecutiveFailures: 3, lastDeliveredAt });
+  assert.deepEqual(await health(), { consecutiveFailures: 3, lastDeliveredAt, failingSince });
 });
 
 Deno.test("results: of many attempts the last twenty are kept, and all are counted", async () => {
