@@ -2,10 +2,11 @@
 import { type App, createApp } from "./src/app.ts";
 import { ApiError, errorFields } from "./src/base/errors.ts";
 import { type Config, isDatabaseFile, readConfig } from "./src/config.ts";
-import { lockDatabase } from "./src/platform/database_lock.ts";
+import { isNewDatabase, lockDatabase } from "./src/platform/database_lock.ts";
 import type { Deps } from "./src/deps.ts";
 import { readEnvFile } from "./src/platform/env_file.ts";
 import { type HttpServer, listenHttp } from "./src/platform/http_server.ts";
+import { reportStart } from "./src/platform/startup_report.ts";
 import { devApiKey, devProjectId } from "./src/projects/auth.ts";
 import { createRealDeps, openStore } from "./src/platform/deps.ts";
 import { devProject } from "./src/projects/dev_project.ts";
@@ -41,10 +42,12 @@ async function main(): Promise<void> {
   const settings = await orExit(readSettings);
   const kvPath = await orExit(() => lock(settings.kvPath));
   const config = Object.freeze({ ...settings, kvPath });
+  const isNew = isDatabaseFile(kvPath) && isNewDatabase(kvPath);
   const store = await orExit(() => openStore(config.kvPath));
   const deps = await orExit(() => createRealDeps(config, store));
   const app = await createApp(deps);
   await requireSecrets(app, deps);
+  reportStart(deps, { environment: Deno.env.toObject(), isNew, say });
   await orExit(() => app.loadCatalogue());
   app.dispatcher.listen();
   if (config.dev) await app.admin.ensure(devProjectId, devProject);

@@ -37,3 +37,13 @@ function linkOf(path: string): string | null {
     return null;
   }
 }
+
+/** Whether there is no database at a path yet: no file, or an empty one. */
+export function isNewDatabase(path: string): boolean {
+  try {
+    return Deno.statSync(path).size === 0;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return true;
+    throw error;
+  }
+}
