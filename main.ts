@@ -2,6 +2,11 @@
 import { type App, createApp } from "./src/app.ts";
 import { ApiError, errorFields } from "./src/base/errors.ts";
 import { type Config, isDatabaseFile, readConfig } from "./src/config.ts";
+import {
+  createPrivateFile,
+  restrictDatabase,
+  restrictNewFiles,
+} from "./src/platform/database_files.ts";
 import { isNewDatabase, lockDatabase } from "./src/platform/database_lock.ts";
 import type { Deps } from "./src/deps.ts";
 import { readEnvFile } from "./src/platform/env_file.ts";
@@ -39,15 +44,17 @@ if (Deno.env.get("DENO_DEPLOY")) {
 await main();
 
 async function main(): Promise<void> {
+  restrictNewFiles();
   const settings = await orExit(readSettings);
   const kvPath = await orExit(() => lock(settings.kvPath));
   const config = Object.freeze({ ...settings, kvPath });
   const isNew = isDatabaseFile(kvPath) && isNewDatabase(kvPath);
+  const exposed = await orExit(() => secureDatabase(kvPath));
   const store = await orExit(() => openStore(config.kvPath));
   const deps = await orExit(() => createRealDeps(config, store));
   const app = await createApp(deps);
   await requireSecrets(app, deps);
-  reportStart(deps, { environment: Deno.env.toObject(), isNew, say });
+  reportStart(deps, { environment: Deno.env.toObject(), isNew, exposed, say });
   await orExit(() => app.loadCatalogue());
   app.dispatcher.listen();
   if (config.dev) await app.admin.ensure(devProjectId, devProject);
@@ -103,6 +110,13 @@ function lock(kvPath: string): string {
     throw new Error(`KV_PATH ${kvPath} is in use by another process. Stop it first`);
   }
   return path;
+}
+
+/** Returns the paths of the database's files that other users of this machine may access. */
+function secureDatabase(kvPath: string): string[] {
+  if (!isDatabaseFile(kvPath)) return [];
+  createPrivateFile(kvPath);
+  return restrictDatabase(kvPath);
 }
 
 function open(app: App, deps: Deps): HttpServer {

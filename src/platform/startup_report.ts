@@ -8,6 +8,8 @@ interface StartupFacts {
   environment: Record<string, string>;
   /** Whether the database file was created by this start. */
   isNew: boolean;
+  /** Files of the database that other users of this machine may access. */
+  exposed: readonly string[];
   /** Prints a text for people. */
   say(text: string): void;
 }
@@ -17,7 +19,7 @@ interface StartupFacts {
  * before, settings that are missing or unsafe, and variables that look like misspelt settings.
  */
 export function reportStart({ config, log }: Pick<Deps, "config" | "log">, facts: StartupFacts) {
-  const { environment, isNew, say } = facts;
+  const { environment, isNew, exposed, say } = facts;
   const rows = startupRows(config, environment);
   log("info", "starting", { settings: Object.fromEntries(rows) });
   if (!config.dev) say(`Farebox starts with:\n${startupTable(rows)}`);
@@ -25,6 +27,10 @@ export function reportStart({ config, log }: Pick<Deps, "config" | "log">, facts
     say(`KV_PATH ${config.kvPath} did not exist: a new, empty database is created there`);
   }
   if (isNew) log(config.dev ? "info" : "warn", "database_created", { kvPath: config.kvPath });
+  for (const path of exposed) {
+    say(`Warning: ${path} can be accessed by other users, and its permissions cannot be changed`);
+    log("warn", "file_exposed", { path });
+  }
   for (const { setting, consequence } of startupWarnings(config)) {
     say(`Warning: ${setting} ${consequence}`);
     log("warn", "setting_unsafe", { setting, consequence });

@@ -22,7 +22,7 @@ function reported(given: Record<string, string>, { isNew = false } = {}) {
   const logged: Record<string, unknown>[] = [];
   const log = (level: string, event: string, fields = {}) =>
     logged.push({ level, event, ...fields });
-  reportStart({ config, log }, { environment, isNew, say: (text) => said.push(text) });
+  reportStart({ config, log }, { environment, isNew, exposed: [], say: (text) => said.push(text) });
   return { said: said.join("\n"), logged };
 }
 
