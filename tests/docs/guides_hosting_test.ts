@@ -97,7 +97,8 @@ Deno.test("hosting: the systemd unit runs what `deno task start` runs", async ()
   const [, command = ""] = /^ExecStart=\S+ (.+)$/m.exec(await snippetOf("systemd", "systemd")) ??
     [];
   const folders = { app: "/opt/farebox", data: "/var/lib/farebox" };
-  assert.deepEqual(command.split(" "), await argumentsOfStart(folders));
+  const online = command.split(" ").filter((arg) => arg !== "--cached-only");
+  assert.deepEqual(online, await argumentsOfStart(folders));
 });
 
 Deno.test("hosting: the single binary has the V8 flags and the permissions of `deno task start`", async () => {
@@ -106,6 +107,25 @@ Deno.test("hosting: the single binary has the V8 flags and the permissions of `d
   const flags = compiled.slice(1, compiled.indexOf("--include"));
   const started = await argumentsOfStart({ app: ".", data: "data" });
   assert.deepEqual(flags, started.slice(1, -1));
+});
+
+Deno.test("hosting: the unit and the container bound memory and tasks, and cannot change their code", async () => {
+  const unit = await snippetOf("systemd", "systemd");
+  for (const limit of [/^MemoryMax=\d+G$/m, /^TasksMax=\d+$/m, /^ProtectSystem=strict$/m]) {
+    assert.match(unit, limit);
+  }
+  assert.doesNotMatch(unit, /^CacheDirectory=/m, "the code cache belongs to root");
+  const container = await readFile("guides/container.md");
+  for (const option of ["read-only", "memory", "pids-limit", "cap-drop ALL"]) {
+    assert.ok(container.includes(`--${option}`), option);
+  }
+});
+
+Deno.test("hosting: the code cache of the image is not written while the service runs", async () => {
+  const instructionsInOrder = dockerfile.match(/^(USER|RUN deno cache).*/gm) ?? [];
+  assert.match(instructionsInOrder[0] ?? "", /^RUN deno cache/, "root fills the cache");
+  const command: string[] = JSON.parse(instructions("CMD")[0] ?? "");
+  assert.ok(command.includes("--cached-only"));
 });
 
 testWith(
