@@ -101,7 +101,15 @@ export function mount(
   };
 }
 
-const isApiPath = (path: string) => path.startsWith("/v1/");
+const isApiPath = (path: string) => path.startsWith("/v1/") || path === "/v1";
+
+/** Balances and messages stay out of every cache, and no browser takes them for another type. */
+function forbidStoring({ headers }: Response): void {
+  const given = headers.get("cache-control");
+  if (given === null) headers.set("cache-control", "no-store");
+  else if (!given.includes("no-store")) headers.set("cache-control", `no-store, ${given}`);
+  headers.set("x-content-type-options", "nosniff");
+}
 
 /** One handler's route, as the server treats it. */
 interface ServedRoute {
@@ -173,6 +181,7 @@ function createServe(deps: Deps, load: Load) {
       try {
         if (isCounted) requireCapacity();
         const response = await answer(context, { requestId, startedAt, inTime }, handler);
+        if (isApiPath(context.req.path)) forbidStoring(response);
         if (request.method === "HEAD") await measureBody(response);
         log(response.status);
         return response;
@@ -180,6 +189,7 @@ function createServe(deps: Deps, load: Load) {
         const shown = error instanceof ApiError ? error : internalError(error);
         log(shown.status, errorFields(shown));
         const response = errorResponse(shown, requestId, cors ? corsHeaders : undefined);
+        forbidStoring(response);
         if (request.method === "HEAD") await measureBody(response);
         return response;
       } finally {

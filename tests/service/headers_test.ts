@@ -21,6 +21,37 @@ const closedPaths = [
   "/v1/admin/projects",
 ];
 
+Deno.test("headers: nothing under /v1 is stored by a cache, or taken for another type", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  const user = { user: "ada", model: "test-model", messages: [{ role: "user", content: "Hi" }] };
+  const calls: [path: string, options?: Parameters<typeof world.call>[1]][] = [
+    ["/v1/models"],
+    ["/v1/user/balance?user=ada"],
+    ["/v1/user/balance?user=ada", { method: "HEAD" }],
+    ["/v1/user/balance?user=ada", { key: null }],
+    ["/v1/user/balance/deposit", { body: { user: "ada", amount: "1" } }],
+    ["/v1/user/balance/deposit", { body: { user: "ada", amount: "x" } }],
+    [chatPath, { body: user }],
+    [chatPath, { body: { ...user, stream: true } }],
+    [chatPath, { body: { ...user, user: "bob" } }],
+    [chatPath, { method: "OPTIONS", key: null }],
+    [chatPath],
+    ["/v1/none"],
+    ["/v1"],
+    ["/v1/webhooks/logs"],
+    ["/v1/admin/projects", { key: adminKey }],
+    ["/v1/stripe/none", { raw: "{}", key: null }],
+  ];
+  for (const [path, options] of calls) {
+    const response = await world.call(path, options);
+    await response.body?.cancel();
+    const { status, headers } = response;
+    assert.match(headers.get("cache-control") ?? "", /^no-store\b/, `${path} ${status}`);
+    assert.equal(headers.get("x-content-type-options"), "nosniff", `${path} ${status}`);
+  }
+});
+
 Deno.test("headers: a browser may call chat and models from any origin, after a preflight", async () => {
   using world = await createWorld();
   for (const path of openPaths) {
