@@ -71,6 +71,7 @@ const schema = z.strictObject({
   UPSTREAM_IDLE_MS: wholeNumber(1_000, 3_600_000).default(120_000),
   UPSTREAM_EVENT_BYTES_MAX: wholeNumber(1_024, 1_073_741_824).default(67_108_864),
   UPSTREAM_BODY_BYTES_MAX: wholeNumber(1_024, 1_073_741_824).default(67_108_864),
+  TRUSTED_PROXIES: cidrs.default([]),
   REQUESTS_MAX: wholeNumber(1, 1_000_000).default(5_000),
   BODIES_BYTES_MAX: wholeNumber(chatBodyBytesMax, 10 ** 12 - 1).default(256 * 1024 * 1024),
   SECRETS_KEY: secretsKeys.optional(),
@@ -132,6 +133,8 @@ export interface Config {
     /** How long ended deliveries and their events are kept. */
     readonly retentionDays: number;
   };
+  /** Ranges of the proxies in front, whose `X-Forwarded-For` names the client. */
+  readonly trustedProxies: readonly string[];
   readonly logLevel: "debug" | "info" | "warn" | "error";
 }
 
@@ -189,6 +192,7 @@ export function readConfig(
       allowCidrs: env.WEBHOOK_ALLOW_CIDRS,
       retentionDays: env.WEBHOOK_RETENTION_DAYS,
     }),
+    trustedProxies: env.TRUSTED_PROXIES,
     logLevel: env.LOG_LEVEL,
   });
 }

@@ -2,6 +2,7 @@ import { type Context, Hono } from "@hono/hono";
 import { BodyBudget } from "./base/body_budget.ts";
 import { ApiError, badRequest, errorFields, overloaded } from "./base/errors.ts";
 import type { Handler, Incoming } from "./base/handler.ts";
+import { createFindClient } from "./base/client_address.ts";
 import { createBodyDeadline, limitWaitingBodies } from "./base/deadline.ts";
 import { bodyDeadlineMs, strangersBodyDeadlineMs, strangersShare } from "./base/limits.ts";
 import type { HttpMethod } from "./base/endpoint_doc.ts";
@@ -128,6 +129,9 @@ type Begun = Pick<Incoming, "requestId" | "startedAt" | "inTime">;
 /** Runs handlers. The one place where an error becomes a response, and is logged. */
 function createServe(deps: Deps, load: Load) {
   const { clock, config, metrics, tracing } = deps;
+  const findClient = createFindClient(config.trustedProxies);
+  const addressOf = ({ env, req }: Context) =>
+    findClient(peerOf(env), req.raw.headers.get("x-forwarded-for"));
   const refused = () => metrics.refusals.overloaded.add();
   const bodies = new BodyBudget(config.bodiesBytesMax, refused);
   const callerDeadline = createBodyDeadline(clock, bodyDeadlineMs);
@@ -150,7 +154,7 @@ function createServe(deps: Deps, load: Load) {
       requestId,
       startedAt,
       path,
-      address: () => addressOf(context.env),
+      address: () => addressOf(context),
       param: (name) => context.req.param(name) ?? "",
       query: (name) => requireUtf8Query(request, name, context.req.query(name)),
       inTime,
@@ -175,7 +179,9 @@ function createServe(deps: Deps, load: Load) {
         const path = maskPath(context.req.path);
         const ms = Math.round(elapsedMs * 10) / 10;
         const level = status >= 500 ? "error" : "info";
-        deps.log(level, "request", { requestId, traceId, method, path, status, ms, ...fields });
+        const client = served.probe ? undefined : addressOf(context) ?? undefined;
+        const seen = { method, path, status, ms, client };
+        deps.log(level, "request", { requestId, traceId, ...seen, ...fields });
       };
       if (isCounted) load.requests++;
       try {
@@ -201,7 +207,7 @@ function createServe(deps: Deps, load: Load) {
 }
 
 /** `Deno.serve` passes the connection in what Hono calls the environment. */
-function addressOf(env: unknown): string | null {
+function peerOf(env: unknown): string | null {
   const { remoteAddr } = Object(env);
   const hostname = Object(remoteAddr).hostname;
   return typeof hostname === "string" ? hostname : null;

@@ -41,11 +41,14 @@ function Trail({ actions, nextCursor, cursor, address }: {
       <Table
         caption="Changes by owners and operators, newest first; times in UTC"
         columns={["Time", "Action", "Target", "Actor", "Details"]}
-        rows={actions.map(({ at, action, target, actor, via, detail }) => [
+        rows={actions.map(({ at, action, target, actor, via, address, detail }) => [
           <TimeCell at={at} />,
           <code>{action}</code>,
           <code>{target}</code>,
-          `${whoIs(actor)}, ${via === "console" ? "in the console" : "by the API"}`,
+          [
+            `${whoIs(actor)}, ${via === "console" ? "in the console" : "by the API"}`,
+            ...(address === undefined ? [] : [`from ${address}`]),
+          ].join(", "),
           <Detail detail={detail} />,
         ])}
         empty="No changes yet."

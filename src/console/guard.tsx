@@ -4,6 +4,7 @@ import type { Handler, Incoming } from "../base/handler.ts";
 import { publicPath } from "../config.ts";
 import { readForm, requireSameOrigin } from "../pages/form.ts";
 import { pageResponse, seeOther } from "../pages/response.tsx";
+import { fromAddress } from "../projects/audit.ts";
 import { checkId } from "../projects/admin_guard.ts";
 import type { Project } from "../projects/schema.ts";
 import { type Flash, withFlash } from "./flash.ts";
@@ -90,7 +91,10 @@ export function createConsoleGuard({ deps, projectCache, sessions }: ConsoleDeps
     try {
       if (!onlyReads) requireSameOrigin(request, deps.config);
       const session = await sessions.of(request);
-      if (session) return await answer(session);
+      if (session) {
+        const by = fromAddress(session.by, incoming.address());
+        return await answer({ ...session, by });
+      }
       if (!onlyReads) {
         return seeOther(withFlash(at("/sign-in"), "session-ended"), requestId);
       }

@@ -4,7 +4,7 @@ import { ApiError } from "../base/errors.ts";
 import { cookieValue } from "../base/request.ts";
 import { Secret } from "../base/secret.ts";
 import type { Deps } from "../deps.ts";
-import { type AuditActor, auditRow, byApiKey, byOperator } from "../projects/audit.ts";
+import { type AuditActor, auditRow, byApiKey, byOperator, fromAddress } from "../projects/audit.ts";
 import { type Auth, devApiKey, hashKey } from "../projects/auth.ts";
 import type { ProjectCache } from "../projects/project_cache.ts";
 import { scopes } from "../projects/schema.ts";
@@ -38,7 +38,11 @@ export interface ConsoleSessions {
    * Signs in with a project's key that has all scopes, or with `ADMIN_KEY`; returns the cookie. The
    * browser's earlier session ends. Throws 401, and 403 for a key without all scopes.
    */
-  start(request: Request, key: string): Promise<{ cookie: string; projectId: string | null }>;
+  start(
+    request: Request,
+    key: string,
+    address: string | null,
+  ): Promise<{ cookie: string; projectId: string | null }>;
   /** Returns the request's session: null when it has ended, or the key it was opened with has. */
   of(request: Request): Promise<ConsoleSession | null>;
   /** Ends a session at once, in every process. */
@@ -118,7 +122,7 @@ export function createSessions(
   return {
     of,
     forgotten: cookie("", 0),
-    async start(request, key) {
+    async start(request, key, address) {
       const id = toBase64Url(deps.randomBytes(idBytes));
       const holder = await holderOf(request, key, id);
       const before = await of(request);
@@ -126,7 +130,8 @@ export function createSessions(
       const write = emptyWrite();
       putSession(write, hashOf(id), { holder, endsAt: clock.now() + lifetimeMs });
       if (before) removeSession(write, before.hash);
-      const deed = { by: byOf(holder), action: "console.signed_in", target: projectId ?? "all" };
+      const by = fromAddress(byOf(holder), address);
+      const deed = { by, action: "console.signed_in", target: projectId ?? "all" };
       write.sets.push(auditRow(deps, projectId, deed));
       await committer.commit(write);
       return { cookie: cookie(id, lifetimeMs / 1000), projectId };

@@ -36,7 +36,7 @@ export function signInRoutes({ deps, sessions }: ConsoleDeps) {
     try {
       const form = await inTime(readForm(request, deps.config));
       to = form.get("to") ?? "";
-      const started = sessions.start(request, (form.get("key") ?? "").trim());
+      const started = sessions.start(request, (form.get("key") ?? "").trim(), address());
       const { cookie, projectId } = await started.catch((problem) => {
         throw counted(problem, address());
       });

@@ -59,6 +59,7 @@ function startupRows(config: Config, environment: Record<string, string>): Start
     ["Stripe for wallets", onOff(config.stripe !== null, "STRIPE_SECRET_KEY")],
     ["upstream proxy", onOff(hasProxy(environment), "HTTPS_PROXY")],
     ["private webhooks", webhooks.allowCidrs.join(" ") || onOff(false, "WEBHOOK_ALLOW_CIDRS")],
+    ["trusted proxies", config.trustedProxies.join(" ") || onOff(false, "TRUSTED_PROXIES")],
     ["tracing", onOff(/^(true|1)$/i.test(environment.OTEL_DENO ?? ""), "OTEL_DENO")],
   ];
 }

@@ -111,6 +111,7 @@ Deno.test("config: production needs BASE_URL, and nothing else", () => {
       allowCidrs: [],
       retentionDays: 30,
     },
+    trustedProxies: [],
     logLevel: "info",
   });
 });
@@ -193,6 +194,7 @@ Deno.test("config: given values are used, and frozen", () => {
       allowCidrs: ["10.0.0.0/8", "fd00::/8"],
       retentionDays: 7,
     },
+    trustedProxies: [],
     logLevel: "debug",
   });
   assert.ok(Object.isFrozen(config));
