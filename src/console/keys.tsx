@@ -21,7 +21,7 @@ const labels = {
 
 /** A project's API keys: listing, creating and revoking them. */
 export function keyPages(guard: ConsoleGuard, services: ConsoleDeps) {
-  const { admin, deps } = services;
+  const { admin, deps, askForKey } = services;
 
   async function list(visit: ProjectVisit, problem: string | null, form = new URLSearchParams()) {
     const keys = await admin.keys(visit.project.id);
@@ -41,6 +41,8 @@ export function keyPages(guard: ConsoleGuard, services: ConsoleDeps) {
     create: guard.project(async (visit) => {
       const { project, session, here, go, page } = visit;
       const form = await visit.form();
+      const asked = await askForKey(visit, form);
+      if (asked) return asked;
       return await orShowFormAgain(
         async () => {
           const settings = readKey(form);
@@ -66,6 +68,8 @@ export function keyPages(guard: ConsoleGuard, services: ConsoleDeps) {
     revoke: guard.project(async (visit) => {
       const { project, session, here, go } = visit;
       const { id } = await found(visit);
+      const asked = await askForKey(visit, await visit.form());
+      if (asked) return asked;
       await admin.revokeKey(project.id, id, session.by);
       return go(here(section), "key-revoked");
     }),

@@ -113,7 +113,10 @@ function SignInPage({ action, to, problem, said }: {
           />
           <button type="submit" class="primary">Sign in</button>
         </form>
-        <p class="muted">You stay signed in for 12 hours, or until the key is revoked.</p>
+        <p class="muted">
+          You stay signed in for 12 hours, until you do nothing for one hour, or until the key is
+          revoked.
+        </p>
       </main>
     </BarePage>
   );
