@@ -83,14 +83,19 @@ Deno.test("guard: a URL that could not be delivered to is refused at creation, n
 
 Deno.test("guard: public names on 443 and 8443 are accepted", async () => {
   using world = await createWorld();
-  for (
-    const url of [
-      "https://hooks.example.com",
-      "https://hooks.example.com:443/a?b=c",
-      "https://hooks.example.com:8443/",
-      "https://bücher.example/",
-    ]
-  ) assert.equal((await subscribe(world, { url })).url, url);
+  const stored: Record<string, string> = {
+    "https://hooks.example.com": "https://hooks.example.com/",
+    "https://hooks.example.com:443/a?b=c": "https://hooks.example.com/a?b=c",
+    "https://hooks.example.com:8443/": "https://hooks.example.com:8443/",
+    "https://bücher.example/": "https://xn--bcher-kva.example/",
+    " HTTPS://Hooks.Example.com/a/../b\t?c=ä ": "https://hooks.example.com/b?c=%C3%A4",
+  };
+  for (const [url, parsed] of Object.entries(stored)) {
+    const subscription = await subscribe(world, { url });
+    assert.equal(subscription.url, parsed);
+    const { body } = await world.json(`${subscriptionsPath}/${subscription.id}`);
+    assert.equal(body.subscription.url, parsed);
+  }
 });
 
 Deno.test("guard: the operator's ranges are allowed, at creation and at the attempt, and no others", async () => {
