@@ -220,13 +220,33 @@ function pathMask(route: string, secretParams: readonly string[]): (path: string
   return (path) => maskKeys(path.replace(secret, maskGroups));
 }
 
-/** Masks what may be secret in a path that no route has, such as a link with more at its end. */
+/** Words of paths that clients of OpenAI's API ask for, and that no route has. */
+const otherApiWords = "responses embeddings images audio files batches moderations assistants " +
+  "threads fine_tuning uploads vector_stores realtime rerank";
+/** An id of this service: a kind, and a ULID. */
+const ownId = /^[a-z]{2,6}_[\dA-HJKMNP-TV-Z]{26}$/;
+
+/**
+ * Masks what may be secret in a path that no route has: a link with more at its end, and in what
+ * looks like a call of the API all but known words and ids, since any other may name a person.
+ */
 function unknownPathMask(routes: Routes): (path: string) => string {
   const secrets = Object.entries(routes).flatMap(([path, { secretParams }]) =>
     secretParams ? [secretPattern(path, secretParams)] : []
   );
-  return (path) =>
-    maskKeys(secrets.reduce((masked, secret) => masked.replace(secret, maskGroups), path));
+  const literals = Object.keys(routes).flatMap((route) => route.split("/"))
+    .filter((segment) => segment !== "" && !/[:*]/.test(segment));
+  const known = new Set([...literals, ...otherApiWords.split(" ")]);
+  const maskSegment = (segment: string) =>
+    segment === "" || known.has(segment) || ownId.test(segment) || /^\[\w+\]$/.test(segment)
+      ? segment
+      : "[other]";
+  return (path) => {
+    const masked = secrets.reduce((text, secret) => text.replace(secret, maskGroups), path);
+    const segments = masked.split("/");
+    const isCall = segments.some((segment) => known.has(segment));
+    return maskKeys(isCall ? segments.map(maskSegment).join("/") : masked);
+  };
 }
 
 /**

@@ -201,3 +201,29 @@ Deno.test("errors: additional headers do not replace those of an error", () => {
   assert.deepEqual(both.headers, { "retry-after": "7", "x-ratelimit-limit-requests": "9" });
   assert.deepEqual([both.status, both.body()], [429, fault.body()]);
 });
+
+Deno.test("log: the path of an unknown route shows known words and ids, and no user", async () => {
+  using world = await createWorld();
+  const id = "sub_01K9Z0C8Q4R7T2V5X8Z1B3D5F7";
+  const paths: [asked: string, logged: string][] = [
+    ["/v1/ada@example.com/responses", "/v1/[other]/responses"],
+    ["/v1/ada/embeddings", "/v1/[other]/embeddings"],
+    ["/v1/v1/ada/chat/completions", "/v1/v1/[other]/chat/completions"],
+    ["/ada/chat/completions", "/[other]/chat/completions"],
+    ["/v1/user/ada/balance", "/v1/user/[other]/balance"],
+    ["/v1/users/user_123", "/v1/users/[other]"],
+    [
+      "/v1/admin/projects/pw_x/users/a%40b.c/erase",
+      "/v1/admin/projects/[other]/users/[user]/[other]",
+    ],
+    [`/v1/webhooks/subscriptions/${id}/pause`, `/v1/webhooks/subscriptions/${id}/[other]`],
+    ["/v1/responses", "/v1/responses"],
+    ["/favicon.ico", "/favicon.ico"],
+  ];
+  for (const [asked, logged] of paths) {
+    const response = await world.call(asked, { body: {} });
+    await response.body?.cancel();
+    assert.equal(response.status, 404, asked);
+    assert.equal(world.logged.at(-1)?.path, logged);
+  }
+});
