@@ -44,7 +44,9 @@ function Trail({ actions, nextCursor, cursor, address }: {
         rows={actions.map(({ at, action, target, actor, via, address, detail }) => [
           <TimeCell at={at} />,
           <code>{action}</code>,
-          <code>{target}</code>,
+          <code>
+            <bdi>{target}</bdi>
+          </code>,
           [
             `${whoIs(actor)}, ${via === "console" ? "in the console" : "by the API"}`,
             ...(address === undefined ? [] : [`from ${address}`]),
@@ -69,5 +71,9 @@ function Detail({ detail }: Pick<AuditRow, "detail">) {
   const text = Object.entries(detail).map(([name, value]) =>
     `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`
   ).join("; ");
-  return <span class="exact">{text}</span>;
+  return (
+    <span class="exact">
+      <bdi>{text}</bdi>
+    </span>
+  );
 }

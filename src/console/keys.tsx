@@ -109,15 +109,23 @@ function Keys({ keys, problem, form, formId, visit: { here } }: {
         caption="Newest first; a key itself is never shown again"
         columns={["Name", "Ends in", "State", "May", "User", "Created", "Action"]}
         rows={keys.map((key) => [
-          key.name || "no name",
+          key.name ? <bdi>{key.name}</bdi> : "no name",
           <code>…{key.suffix}</code>,
           key.revokedAt === null
             ? <Badge tone="good">active</Badge>
             : <Badge tone="bad">revoked</Badge>,
           key.scopes.join(", "),
           key.user === null
-            ? key.defaultUser === null ? "any" : `any; default ${key.defaultUser}`
-            : `only ${key.user}`,
+            ? key.defaultUser === null ? "any" : (
+              <>
+                any; default <bdi>{key.defaultUser}</bdi>
+              </>
+            )
+            : (
+              <>
+                only <bdi>{key.user}</bdi>
+              </>
+            ),
           <TimeCell at={key.createdAt} />,
           key.revokedAt === null
             ? (
@@ -171,7 +179,16 @@ function Keys({ keys, problem, form, formId, visit: { here } }: {
 function NewKey({ name, apiKey, back }: { name: string; apiKey: string; back: string }) {
   return (
     <>
-      <ShownOnce label={`The key ${name ? `“${name}”` : ""}`.trim()} secret={apiKey} />
+      <ShownOnce
+        label={name
+          ? (
+            <>
+              The key “<bdi>{name}</bdi>”
+            </>
+          )
+          : "The key"}
+        secret={apiKey}
+      />
       <p>
         <a href={back}>Back to API keys</a>
       </p>
@@ -185,9 +202,13 @@ function ConfirmRevoke({ visit, meant }: { visit: ProjectVisit; meant: ApiKey })
   const says = (
     <>
       <p>
-        The key {name ? <strong>{name}</strong> : null} that ends in <code>…{suffix}</code> and may
-        {" "}
-        {scopes.join(", ")}{" "}
+        The key {name
+          ? (
+            <strong>
+              <bdi>{name}</bdi>
+            </strong>
+          )
+          : null} that ends in <code>…{suffix}</code> and may {scopes.join(", ")}{" "}
         stops working within a second. Requests that use it get 401 from then on. This cannot be
         undone.
       </p>

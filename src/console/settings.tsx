@@ -56,7 +56,9 @@ export function settingPages(guard: ConsoleGuard, services: ConsoleDeps) {
     confirmArchive: guard.project(({ page, here, project }) => {
       const says = (
         <p>
-          <strong>{project.name}</strong>{" "}
+          <strong>
+            <bdi>{project.name}</bdi>
+          </strong>{" "}
           refuses new calls, charges and deposits from then on: callers get 403. Running calls are
           finished and charged, paid checkouts are recorded, balances and this console remain. It
           cannot be undone.
