@@ -2,10 +2,16 @@
 import { type App, createApp } from "./src/app.ts";
 import { ApiError, errorFields } from "./src/base/errors.ts";
 import { type Config, isDatabaseFile, readConfig } from "./src/config.ts";
-import { lockDatabase } from "./src/platform/database_lock.ts";
+import {
+  createPrivateFile,
+  restrictDatabase,
+  restrictNewFiles,
+} from "./src/platform/database_files.ts";
+import { isNewDatabase, lockDatabase } from "./src/platform/database_lock.ts";
 import type { Deps } from "./src/deps.ts";
 import { readEnvFile } from "./src/platform/env_file.ts";
 import { type HttpServer, listenHttp } from "./src/platform/http_server.ts";
+import { reportStart } from "./src/platform/startup_report.ts";
 import { devApiKey, devProjectId } from "./src/projects/auth.ts";
 import { createRealDeps, openStore } from "./src/platform/deps.ts";
 import { devProject } from "./src/projects/dev_project.ts";
@@ -38,13 +44,17 @@ if (Deno.env.get("DENO_DEPLOY")) {
 await main();
 
 async function main(): Promise<void> {
+  restrictNewFiles();
   const settings = await orExit(readSettings);
   const kvPath = await orExit(() => lock(settings.kvPath));
   const config = Object.freeze({ ...settings, kvPath });
+  const isNew = isDatabaseFile(kvPath) && isNewDatabase(kvPath);
+  const exposed = await orExit(() => secureDatabase(kvPath));
   const store = await orExit(() => openStore(config.kvPath));
   const deps = await orExit(() => createRealDeps(config, store));
   const app = await createApp(deps);
   await requireSecrets(app, deps);
+  reportStart(deps, { environment: Deno.env.toObject(), isNew, exposed, say });
   await orExit(() => app.loadCatalogue());
   app.dispatcher.listen();
   if (config.dev) await app.admin.ensure(devProjectId, devProject);
@@ -100,6 +110,13 @@ function lock(kvPath: string): string {
     throw new Error(`KV_PATH ${kvPath} is in use by another process. Stop it first`);
   }
   return path;
+}
+
+/** Returns the paths of the database's files that other users of this machine may access. */
+function secureDatabase(kvPath: string): string[] {
+  if (!isDatabaseFile(kvPath)) return [];
+  createPrivateFile(kvPath);
+  return restrictDatabase(kvPath);
 }
 
 function open(app: App, deps: Deps): HttpServer {

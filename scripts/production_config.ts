@@ -14,15 +14,21 @@ async function* specifiersIn(path: string): AsyncGenerator<string> {
   }
 }
 
-const used: string[] = [];
-for (const path of ["main.ts", "src", "scripts/farebox.ts", "scripts/farebox"]) {
-  used.push(...await Array.fromAsync(specifiersIn(path)));
+/** Returns which of these names of the import map production uses, in a copy of the project. */
+export async function usedImports(names: readonly string[], root: string): Promise<string[]> {
+  const used: string[] = [];
+  for (const path of ["main.ts", "src", "scripts/farebox.ts", "scripts/farebox"]) {
+    used.push(...await Array.fromAsync(specifiersIn(root + path)));
+  }
+  return names.filter((name) =>
+    used.some((specifier) => specifier === name || specifier.startsWith(`${name}/`))
+  );
 }
 
-const config = JSON.parse(await Deno.readTextFile("deno.json"));
-const kept = Object.entries(config.imports).filter(([name]) =>
-  used.some((specifier) => specifier === name || specifier.startsWith(`${name}/`))
-);
-config.imports = Object.fromEntries(kept);
-await Deno.writeTextFile("deno.json", JSON.stringify(config, null, 2));
-console.log(`Kept ${kept.map(([name]) => name).join(", ")}`);
+if (import.meta.main) {
+  const config = JSON.parse(await Deno.readTextFile("deno.json"));
+  const names = await usedImports(Object.keys(config.imports), "");
+  config.imports = Object.fromEntries(names.map((name) => [name, config.imports[name]]));
+  await Deno.writeTextFile("deno.json", JSON.stringify(config, null, 2));
+  console.log(`Kept ${names.join(", ")}`);
+}

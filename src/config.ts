@@ -9,6 +9,16 @@ const url = z.string().refine((text) => URL.canParse(text) && /^https?:/.test(te
   error: "must have no query, fragment or credentials",
 }).transform((text) => text.replace(/\/+$/, ""));
 
+// Names of documentation (RFC 2606), which lead nowhere.
+const exampleHost = /(^|\.)(example|invalid)$|^(www\.)?example\.(com|net|org)$/i;
+const baseUrlSchema = url.refine((text) => !exampleHost.test(URL.parse(text)?.hostname ?? ""), {
+  error: "is still that of the example: set the URL that your users reach",
+});
+
+// What the guides and the example file have where a value is still to be filled in.
+const placeholder =
+  /\.{3}$|^<.*>$|^at-least-\d+-characters|^(your|my|change|replace)[-_ ]?(me|this|own|admin|secret|key|token)\b|^changeme|placeholder/i;
+
 const wholeNumber = (min: number, max: number) =>
   z.string().regex(/^\d{1,12}$/, { error: "must be a whole number" }).transform(Number)
     .refine((value) => value >= min && value <= max, { error: `must be from ${min} to ${max}` });
@@ -39,29 +49,34 @@ function isCidr(text: string): boolean {
   return more === undefined && family !== 0 && /^\d{1,3}$/.test(prefix) && Number(prefix) <= bits;
 }
 
+const notFilledIn = "is still a placeholder: fill in a value of your own";
 const visible = z.string().regex(/^[\x21-\x7e]+$/, { error: "must be visible ASCII characters" });
+const ownSecret = visible.refine((text) => !placeholder.test(text), { error: notFilledIn });
 
 const schema = z.strictObject({
   HOST: z.string().min(1).optional(),
   PORT: wholeNumber(0, 65_535).default(8000),
-  BASE_URL: url.optional(),
+  BASE_URL: baseUrlSchema.optional(),
   KV_PATH: z.string().min(1).refine((path) => !/^(?!https?:)[a-z][a-z\d+.-]*:\/\//i.test(path), {
     error: "must be the path of a file, or the http or https URL of a KV server",
   }).optional(),
   KV_CHECKS_MAX: wholeNumber(8, 100).optional(),
-  ADMIN_KEY: visible.min(32, { error: "must have at least 32 characters" }).optional(),
-  METRICS_TOKEN: visible.min(16, { error: "must have at least 16 characters" }).optional(),
+  ADMIN_KEY: ownSecret.min(32, { error: "must have at least 32 characters" }).optional(),
+  METRICS_TOKEN: ownSecret.min(16, { error: "must have at least 16 characters" }).optional(),
   UPSTREAM_URL: url.optional(),
-  UPSTREAM_API_KEY: visible.optional(),
+  // A server of one's own takes any word as a key, also "changeme".
+  UPSTREAM_API_KEY: visible.refine((text) => !text.endsWith("..."), { error: notFilledIn })
+    .optional(),
   UPSTREAM_TIMEOUT_MS: wholeNumber(1_000, 3_600_000).default(600_000),
   UPSTREAM_IDLE_MS: wholeNumber(1_000, 3_600_000).default(120_000),
   UPSTREAM_EVENT_BYTES_MAX: wholeNumber(1_024, 268_435_456).default(8_388_608),
   UPSTREAM_BODY_BYTES_MAX: wholeNumber(1_024, 268_435_456).default(8_388_608),
+  TRUSTED_PROXIES: cidrs.default([]),
   REQUESTS_MAX: wholeNumber(1, 1_000_000).default(5_000),
   BODIES_BYTES_MAX: wholeNumber(chatBodyBytesMax, 10 ** 12 - 1).default(256 * 1024 * 1024),
   SECRETS_KEY: secretsKeys.optional(),
-  STRIPE_SECRET_KEY: visible.optional(),
-  STRIPE_WEBHOOK_SECRET: visible.optional(),
+  STRIPE_SECRET_KEY: ownSecret.optional(),
+  STRIPE_WEBHOOK_SECRET: ownSecret.optional(),
   WEBHOOK_MAX_ATTEMPTS: wholeNumber(1, 50).default(8),
   WEBHOOK_BACKOFF_BASE_MS: wholeNumber(10, 3_600_000).default(30_000),
   WEBHOOK_TIMEOUT_MS: wholeNumber(100, 60_000).default(15_000),
@@ -121,6 +136,8 @@ export interface Config {
     /** How long ended deliveries and their events are kept. */
     readonly retentionDays: number;
   };
+  /** Ranges of the proxies in front, whose `X-Forwarded-For` names the client. */
+  readonly trustedProxies: readonly string[];
   readonly logLevel: "debug" | "info" | "warn" | "error";
 }
 
@@ -169,7 +186,7 @@ export function readConfig(
     ...upstreamBoundsOf(env),
     requestsMax: env.REQUESTS_MAX,
     bodiesBytesMax: env.BODIES_BYTES_MAX,
-    secretsKeys: (env.SECRETS_KEY ?? (dev ? [devSecretsKey] : [])).map(secret),
+    secretsKeys: secretsKeysOf(env, dev).map(secret),
     stripe: stripeOf(env),
     webhooks: Object.freeze({
       attemptsMax: env.WEBHOOK_MAX_ATTEMPTS,
@@ -179,11 +196,20 @@ export function readConfig(
       useProxy: env.WEBHOOK_USE_PROXY === "true",
       retentionDays: env.WEBHOOK_RETENTION_DAYS,
     }),
+    trustedProxies: env.TRUSTED_PROXIES,
     logLevel: env.LOG_LEVEL,
   });
 }
 
 type Env = z.output<typeof schema>;
+
+function secretsKeysOf({ SECRETS_KEY: keys }: Env, dev: boolean): string[] {
+  if (dev) return keys ?? [devSecretsKey];
+  if (keys?.includes(devSecretsKey)) {
+    throw new Error("SECRETS_KEY is the publicly known one of development: create your own");
+  }
+  return keys ?? [];
+}
 
 function upstreamBoundsOf(env: Env) {
   return {

@@ -2,6 +2,7 @@ import { type Context, Hono } from "@hono/hono";
 import { BodyBudget } from "./base/body_budget.ts";
 import { ApiError, badRequest, errorFields, overloaded } from "./base/errors.ts";
 import type { Handler, Incoming } from "./base/handler.ts";
+import { createFindClient } from "./base/client_address.ts";
 import { createBodyDeadline, limitWaitingBodies } from "./base/deadline.ts";
 import {
   anonymousShare,
@@ -106,7 +107,15 @@ export function mount(
   };
 }
 
-const isApiPath = (path: string) => path.startsWith("/v1/");
+const isApiPath = (path: string) => path.startsWith("/v1/") || path === "/v1";
+
+/** Balances and messages stay out of every cache, and no browser takes them for another type. */
+function forbidStoring({ headers }: Response): void {
+  const given = headers.get("cache-control");
+  if (given === null) headers.set("cache-control", "no-store");
+  else if (!given.includes("no-store")) headers.set("cache-control", `no-store, ${given}`);
+  headers.set("x-content-type-options", "nosniff");
+}
 
 /** One handler's route, as the server treats it. */
 interface ServedRoute {
@@ -125,6 +134,9 @@ type Begun = Pick<Incoming, "requestId" | "startedAt" | "inTime" | "bodies">;
 /** Runs handlers. The one place where an error becomes a response, and is logged. */
 function createServe(deps: Deps, load: Load) {
   const { clock, config, metrics, tracing } = deps;
+  const findClient = createFindClient(config.trustedProxies);
+  const addressOf = ({ env, req }: Context) =>
+    findClient(peerOf(env), req.raw.headers.get("x-forwarded-for"));
   const refused = () => metrics.refusals.overloaded.add();
   const callersBodies = new BodyBudget(config.bodiesBytesMax, refused);
   // Nobody who is not known yet can use up the memory of callers.
@@ -149,7 +161,7 @@ function createServe(deps: Deps, load: Load) {
       requestId,
       startedAt,
       path,
-      address: () => addressOf(context.env),
+      address: () => addressOf(context),
       param: (name) => context.req.param(name) ?? "",
       query: (name) => requireUtf8Query(request, name, context.req.query(name)),
       inTime,
@@ -175,12 +187,15 @@ function createServe(deps: Deps, load: Load) {
         const path = maskPath(context.req.path);
         const ms = Math.round(elapsedMs * 10) / 10;
         const level = status >= 500 ? "error" : "info";
-        deps.log(level, "request", { requestId, traceId, method, path, status, ms, ...fields });
+        const client = served.probe ? undefined : addressOf(context) ?? undefined;
+        const seen = { method, path, status, ms, client };
+        deps.log(level, "request", { requestId, traceId, ...seen, ...fields });
       };
       if (isCounted) load.requests++;
       try {
         if (isCounted) requireCapacity();
         const response = await answer(context, { requestId, startedAt, inTime, bodies }, handler);
+        if (isApiPath(context.req.path)) forbidStoring(response);
         if (request.method === "HEAD") await measureBody(response);
         log(response.status);
         return response;
@@ -188,6 +203,7 @@ function createServe(deps: Deps, load: Load) {
         const shown = error instanceof ApiError ? error : internalError(error);
         log(shown.status, errorFields(shown));
         const response = errorResponse(shown, requestId, cors ? corsHeaders : undefined);
+        forbidStoring(response);
         if (request.method === "HEAD") await measureBody(response);
         return response;
       } finally {
@@ -199,7 +215,7 @@ function createServe(deps: Deps, load: Load) {
 }
 
 /** `Deno.serve` passes the connection in what Hono calls the environment. */
-function addressOf(env: unknown): string | null {
+function peerOf(env: unknown): string | null {
   const { remoteAddr } = Object(env);
   const hostname = Object(remoteAddr).hostname;
   return typeof hostname === "string" ? hostname : null;
@@ -212,13 +228,33 @@ function pathMask(route: string, secretParams: readonly string[]): (path: string
   return (path) => maskKeys(path.replace(secret, maskGroups));
 }
 
-/** Masks what may be secret in a path that no route has, such as a link with more at its end. */
+/** Words of paths that clients of OpenAI's API ask for, and that no route has. */
+const otherApiWords = "responses embeddings images audio files batches moderations assistants " +
+  "threads fine_tuning uploads vector_stores realtime rerank";
+/** An id of this service: a kind, and a ULID. */
+const ownId = /^[a-z]{2,6}_[\dA-HJKMNP-TV-Z]{26}$/;
+
+/**
+ * Masks what may be secret in a path that no route has: a link with more at its end, and in what
+ * looks like a call of the API all but known words and ids, since any other may name a person.
+ */
 function unknownPathMask(routes: Routes): (path: string) => string {
   const secrets = Object.entries(routes).flatMap(([path, { secretParams }]) =>
     secretParams ? [secretPattern(path, secretParams)] : []
   );
-  return (path) =>
-    maskKeys(secrets.reduce((masked, secret) => masked.replace(secret, maskGroups), path));
+  const literals = Object.keys(routes).flatMap((route) => route.split("/"))
+    .filter((segment) => segment !== "" && !/[:*]/.test(segment));
+  const known = new Set([...literals, ...otherApiWords.split(" ")]);
+  const maskSegment = (segment: string) =>
+    segment === "" || known.has(segment) || ownId.test(segment) || /^\[\w+\]$/.test(segment)
+      ? segment
+      : "[other]";
+  return (path) => {
+    const masked = secrets.reduce((text, secret) => text.replace(secret, maskGroups), path);
+    const segments = masked.split("/");
+    const isCall = segments.some((segment) => known.has(segment));
+    return maskKeys(isCall ? segments.map(maskSegment).join("/") : masked);
+  };
 }
 
 /**

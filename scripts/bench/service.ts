@@ -1,6 +1,5 @@
-import { fileURLToPath } from "node:url";
+import { startArguments } from "../start_arguments.ts";
 
-const root = fileURLToPath(new URL("../../", import.meta.url));
 /** The admin key of every measured service. */
 export const adminKey = "bench-admin-key-of-at-least-32-characters";
 
@@ -18,15 +17,14 @@ export interface Service extends AsyncDisposable {
 
 /** Starts a service, by the same command as `deno task start`, with one project. */
 export async function startService(env: Record<string, string>, folder: string): Promise<Service> {
-  const { tasks } = JSON.parse(Deno.readTextFileSync(`${root}deno.json`));
-  const [, ...args] = tasks.start.command.split(" ");
+  const kvPath = `${folder}/bench.kv`;
   const child = new Deno.Command(Deno.execPath(), {
-    args: args.map((arg: string) => (arg === "main.ts" ? root + arg : arg)),
+    args: startArguments("start", { folder, kvPath }),
     cwd: folder,
     env: {
       PORT: "0",
       BASE_URL: "http://127.0.0.1:9",
-      KV_PATH: `${folder}/bench.kv`,
+      KV_PATH: kvPath,
       ADMIN_KEY: adminKey,
       SECRETS_KEY: btoa("0123456789abcdef0123456789abcdef"),
       LOG_LEVEL: "warn",

@@ -3,6 +3,7 @@ import { DatabaseSync } from "node:sqlite";
 import type { Command } from "commander";
 import { isDatabaseFile } from "../../src/config.ts";
 import { lockDatabase } from "../../src/platform/database_lock.ts";
+import { restrictDatabase } from "../../src/platform/database_files.ts";
 import { checkDatabase, SealReader } from "./backup_file.ts";
 import { type Given, openTerminal, type Terminal } from "./context.ts";
 import { refused } from "./failure.ts";
@@ -56,6 +57,7 @@ async function restore(
     if (old) await confirm(`Replace the database ${path}? It is kept beside the new one.`);
     if (existsSync(path)) await giveSameOwner(path, ready);
     const kept = old ? await keepAside(path) : null;
+    restrictDatabase(path);
     await Deno.rename(ready, path);
     await syncFolder(path);
     return kept;
@@ -89,11 +91,11 @@ async function copyChecked(from: string, to: string): Promise<void> {
   await target.sync();
 }
 
-/** Whoever could read the previous database, which includes the service, can read the new one. */
+/** The owner of the previous database, as whom the service runs, owns the new one. */
 async function giveSameOwner(from: string, to: string): Promise<void> {
   const [before, after] = [await Deno.stat(from), await Deno.stat(to)];
   try {
-    if (before.mode !== null) await Deno.chmod(to, before.mode & 0o777);
+    if (before.mode !== null) await Deno.chmod(to, before.mode & 0o700);
     if (before.uid !== after.uid || before.gid !== after.gid) {
       await Deno.chown(to, before.uid, before.gid);
     }

@@ -9,7 +9,10 @@ export interface Incoming {
   startedAt: number;
   /** The path as it was sent, still percent-encoded, without doubled or trailing slashes. */
   path: string;
-  /** The IP address of the peer, which may be a proxy. Null where it is unknown. */
+  /**
+   * The client's IP address: the peer's, or the one that trusted proxies name. Null where it is
+   * unknown.
+   */
   address(): string | null;
   /** A path parameter, decoded. */
   param(name: string): string;

@@ -42,11 +42,16 @@ function Trail({ actions, nextCursor, cursor, address }: {
       <Table
         caption="Changes by owners and operators, newest first; times in UTC"
         columns={["Time", "Action", "Target", "Actor", "Details"]}
-        rows={actions.map(({ at, action, target, actor, via, detail }) => [
+        rows={actions.map(({ at, action, target, actor, via, address, detail }) => [
           <TimeCell at={at} />,
           <code>{action}</code>,
-          <code>{target}</code>,
-          `${whoIs(actor)}, ${via === "console" ? "in the console" : "by the API"}`,
+          <code>
+            <bdi>{target}</bdi>
+          </code>,
+          [
+            `${whoIs(actor)}, ${via === "console" ? "in the console" : "by the API"}`,
+            ...(address === undefined ? [] : [`from ${address}`]),
+          ].join(", "),
           <Detail detail={detail} />,
         ])}
         empty="No changes yet."
@@ -66,7 +71,11 @@ function whoIs({ type, suffix }: AuditRow["actor"]): string {
 function Detail({ detail }: Pick<AuditRow, "detail">) {
   return (
     <ul class="exact">
-      {Object.entries(detail).map(([name, value]) => <li>{name} {inWords(value)}</li>)}
+      {Object.entries(detail).map(([name, value]) => (
+        <li>
+          <bdi>{name} {inWords(value)}</bdi>
+        </li>
+      ))}
     </ul>
   );
 }

@@ -8,6 +8,7 @@ import type { ProjectCache } from "../projects/project_cache.ts";
 import type { Dispatcher } from "../webhooks/dispatcher.ts";
 import type { Redelivery } from "../webhooks/redelivery.ts";
 import type { Subscriptions } from "../webhooks/subscriptions.ts";
+import type { AskForKey } from "./ask_for_key.tsx";
 import type { ConsoleSessions } from "./session.ts";
 
 /** What the console depends on. */
@@ -23,4 +24,5 @@ export interface ConsoleDeps {
   dispatcher: Pick<Dispatcher, "stateOf">;
   sessions: ConsoleSessions;
   prices: Prices;
+  askForKey: AskForKey;
 }

@@ -15,13 +15,18 @@ export function depositPages(guard: ConsoleGuard, { recorder, deps }: ConsoleDep
   function show(visit: ProjectVisit, form: URLSearchParams, problem: string | null): Response {
     const user = userOf(visit, form);
     const title = `Deposit for ${user}`;
+    const heading = (
+      <>
+        Deposit for <bdi>{user}</bdi>
+      </>
+    );
     if (visit.project.status !== "active") {
       const page = <Archived back={addressOf(visit, user)} />;
-      return visit.page(title, page, { section, status: 403 });
+      return visit.page(title, page, { section, heading, status: 403 });
     }
     const action = visit.here("/deposit");
     const view = { visit, form, problem, action, hidden: { user }, amountHint: null };
-    return visit.page(title, <MoneyForm {...view} />, { section, problem });
+    return visit.page(title, <MoneyForm {...view} />, { section, heading, problem });
   }
 
   return {

@@ -87,7 +87,7 @@ export function Confirm({ says, button, action, back, fields = {}, danger = true
 
 /** A secret that is shown once, to its creator; one that `signs` deliveries is stored. */
 export function ShownOnce(
-  { label, secret, signs = false }: { label: string; secret: string; signs?: boolean },
+  { label, secret, signs = false }: { label: Child; secret: string; signs?: boolean },
 ) {
   const kept = signs ? " and is stored encrypted, to sign deliveries with" : "";
   return (

@@ -1,4 +1,5 @@
 /** @jsxImportSource @hono/hono/jsx */
+import type { Child } from "@hono/hono/jsx";
 import type { Project } from "../projects/schema.ts";
 import { flashText } from "./flash.ts";
 import { style } from "./style.ts";
@@ -51,8 +52,10 @@ export interface NavItem {
 }
 
 /** A page of the console with its frame: account, project and navigation. */
-export function ConsolePage({ title, place, script, children }: {
+export function ConsolePage({ title, heading, place, script, children }: {
   title: string;
+  /** The title as it is shown on the page, where it contains a name that someone has chosen. */
+  heading?: Child | undefined;
   place: NavItem;
   script?: string;
   children?: unknown;
@@ -67,7 +70,7 @@ export function ConsolePage({ title, place, script, children }: {
       <div class="body">
         {project === null ? <div /> : <Sections {...place} project={project} />}
         <main id="main" tabindex={-1}>
-          <h1>{title}</h1>
+          <h1>{heading ?? title}</h1>
           {said === null ? null : <p class="flash" role="status">{said}</p>}
           {children}
         </main>
@@ -82,7 +85,9 @@ function TopBar({ at, isOperator, project }: NavItem) {
       <strong>Farebox</strong>
       {project === null ? null : (
         <>
-          <span class="name">{project.name}</span>
+          <span class="name">
+            <bdi>{project.name}</bdi>
+          </span>
           <span class="tag">{project.currency.toUpperCase()}</span>
           {project.mode === "shared" ? <span class="tag">shared wallets</span> : null}
           {project.status === "archived" ? <span class="tag late">archived</span> : null}

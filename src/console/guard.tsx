@@ -1,9 +1,11 @@
 /** @jsxImportSource @hono/hono/jsx */
+import type { Child } from "@hono/hono/jsx";
 import { ApiError, notFound } from "../base/errors.ts";
 import type { Handler, Incoming } from "../base/handler.ts";
 import { publicPath } from "../config.ts";
 import { readForm, requireSameOrigin } from "../pages/form.ts";
 import { pageResponse, seeOther } from "../pages/response.tsx";
+import { fromAddress } from "../projects/audit.ts";
 import { checkId } from "../projects/admin_guard.ts";
 import type { Project } from "../projects/schema.ts";
 import { type Flash, withFlash } from "./flash.ts";
@@ -35,6 +37,8 @@ export interface ProjectVisit extends ConsoleVisit {
 interface PageOptions {
   /** The section that it belongs to in the navigation. */
   section?: string;
+  /** The title as it is shown on the page, where it contains a name that someone has chosen. */
+  heading?: Child;
   script?: { text: string; hash: string };
   /** The error of the submitted form, which the page shows. */
   problem?: string | null;
@@ -68,11 +72,15 @@ export function createConsoleGuard({ deps, projectCache, sessions }: ConsoleDeps
       session,
       at,
       form: () => inTime(readForm(request, deps.config, { bytesMax: formBytesMax, bodies })),
-      page(title, children, { section, script, problem = null, status } = {}) {
+      page(title, children, { section, heading, script, problem = null, status } = {}) {
         const flash = incoming.query("flash");
         const place: NavItem = { at, isOperator, project, section: section ?? null, flash };
         const text = script === undefined ? {} : { script: script.text };
-        const page = <ConsolePage title={title} place={place} {...text}>{children}</ConsolePage>;
+        const page = (
+          <ConsolePage title={title} heading={heading} place={place} {...text}>
+            {children}
+          </ConsolePage>
+        );
         const allowed = script === undefined ? {} : { script: script.hash };
         const code = status ?? (problem === null ? 200 : 400);
         return pageResponse(code, String(page), { requestId, ...allowed });
@@ -90,7 +98,10 @@ export function createConsoleGuard({ deps, projectCache, sessions }: ConsoleDeps
     try {
       if (!onlyReads) requireSameOrigin(request, deps.config);
       const session = await sessions.of(request);
-      if (session) return await answer(session);
+      if (session) {
+        const by = fromAddress(session.by, incoming.address());
+        return await answer({ ...session, by });
+      }
       if (!onlyReads) {
         return seeOther(withFlash(at("/sign-in"), "session-ended"), requestId);
       }

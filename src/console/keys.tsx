@@ -21,7 +21,7 @@ const labels = {
 
 /** A project's API keys: listing, creating and revoking them. */
 export function keyPages(guard: ConsoleGuard, services: ConsoleDeps) {
-  const { admin, deps } = services;
+  const { admin, deps, askForKey } = services;
 
   async function list(visit: ProjectVisit, problem: string | null, form = new URLSearchParams()) {
     const keys = await admin.keys(visit.project.id);
@@ -41,6 +41,8 @@ export function keyPages(guard: ConsoleGuard, services: ConsoleDeps) {
     create: guard.project(async (visit) => {
       const { project, session, here, go, page } = visit;
       const form = await visit.form();
+      const asked = await askForKey(visit, form);
+      if (asked) return asked;
       return await orShowFormAgain(
         async () => {
           const settings = readKey(form);
@@ -66,6 +68,8 @@ export function keyPages(guard: ConsoleGuard, services: ConsoleDeps) {
     revoke: guard.project(async (visit) => {
       const { project, session, here, go } = visit;
       const { id } = await found(visit);
+      const asked = await askForKey(visit, await visit.form());
+      if (asked) return asked;
       await admin.revokeKey(project.id, id, session.by);
       return go(here(section), "key-revoked");
     }),
@@ -105,15 +109,23 @@ function Keys({ keys, problem, form, formId, visit: { here } }: {
         caption="Newest first; a key itself is never shown again"
         columns={["Name", "Ends in", "State", "May", "User", "Created", "Action"]}
         rows={keys.map((key) => [
-          key.name || "no name",
+          key.name ? <bdi>{key.name}</bdi> : "no name",
           <code>…{key.suffix}</code>,
           key.revokedAt === null
             ? <Badge tone="good">active</Badge>
             : <Badge tone="bad">revoked</Badge>,
           key.scopes.join(", "),
           key.user === null
-            ? key.defaultUser === null ? "any" : `any; default ${key.defaultUser}`
-            : `only ${key.user}`,
+            ? key.defaultUser === null ? "any" : (
+              <>
+                any; default <bdi>{key.defaultUser}</bdi>
+              </>
+            )
+            : (
+              <>
+                only <bdi>{key.user}</bdi>
+              </>
+            ),
           <TimeCell at={key.createdAt} />,
           key.revokedAt === null
             ? (
@@ -167,7 +179,16 @@ function Keys({ keys, problem, form, formId, visit: { here } }: {
 function NewKey({ name, apiKey, back }: { name: string; apiKey: string; back: string }) {
   return (
     <>
-      <ShownOnce label={`The key ${name ? `“${name}”` : ""}`.trim()} secret={apiKey} />
+      <ShownOnce
+        label={name
+          ? (
+            <>
+              The key “<bdi>{name}</bdi>”
+            </>
+          )
+          : "The key"}
+        secret={apiKey}
+      />
       <p>
         <a href={back}>Back to API keys</a>
       </p>
@@ -181,9 +202,13 @@ function ConfirmRevoke({ visit, meant }: { visit: ProjectVisit; meant: ApiKey })
   const says = (
     <>
       <p>
-        The key {name ? <strong>{name}</strong> : null} that ends in <code>…{suffix}</code> and may
-        {" "}
-        {scopes.join(", ")}{" "}
+        The key {name
+          ? (
+            <strong>
+              <bdi>{name}</bdi>
+            </strong>
+          )
+          : null} that ends in <code>…{suffix}</code> and may {scopes.join(", ")}{" "}
         stops working within a second. Requests that use it get 401 from then on. This cannot be
         undone.
       </p>

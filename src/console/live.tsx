@@ -67,7 +67,9 @@ function Answers({ answers, currency, now, users }: {
       ]}
       rows={answers.map(({ model, user, startedAt, used }) => [
         model,
-        <a href={`${users}/one?user=${encodeURIComponent(user)}`}>{user}</a>,
+        <a href={`${users}/one?user=${encodeURIComponent(user)}`}>
+          <bdi>{user}</bdi>
+        </a>,
         <TimeCell at={startedAt} />,
         Math.floor((now - startedAt) / 1000),
         used.input.toLocaleString("en-US"),

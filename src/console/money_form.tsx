@@ -123,7 +123,13 @@ export function ConfirmMoney({ visit, says, amount, wish, action, back, hidden, 
           <MoneyCell amount={amount} currency={currency} />
         </strong>.
       </p>
-      <p>{wish.reason === null ? "No reason given." : `Reason: ${wish.reason}`}</p>
+      <p>
+        {wish.reason === null ? "No reason given." : (
+          <>
+            Reason: <bdi>{wish.reason}</bdi>
+          </>
+        )}
+      </p>
     </>
   );
   const button = `Record ${exact} ${currency.toUpperCase()}`;

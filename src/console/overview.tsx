@@ -213,7 +213,9 @@ function Users({ visit: { project: { currency }, here }, month, users }: {
           "Share",
         ]}
         rows={users.map(({ user, requests, tokens, spent }) => [
-          <a href={addressOf({ here }, user)}>{user}</a>,
+          <a href={addressOf({ here }, user)}>
+            <bdi>{user}</bdi>
+          </a>,
           count(requests),
           count(tokens),
           <MoneyCell amount={spent} currency={currency} />,

@@ -35,7 +35,9 @@ export function projectsPage(guard: ConsoleGuard, { deps }: ConsoleDeps): Handle
           caption="In order of creation"
           columns={["Name", "State", "Currency", "Mode", "Owner", "Created"]}
           rows={projects.map(({ id, name, status, currency, mode, ownerUserId, createdAt }) => [
-            <a href={at(`/projects/${id}`)}>{name}</a>,
+            <a href={at(`/projects/${id}`)}>
+              <bdi>{name}</bdi>
+            </a>,
             <Badge tone={status === "active" ? "good" : "late"}>{status}</Badge>,
             currency.toUpperCase(),
             mode,

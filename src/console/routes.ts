@@ -1,4 +1,5 @@
 import type { Handler } from "../base/handler.ts";
+import { createAskForKey } from "./ask_for_key.tsx";
 import { auditPage, instanceAuditPage } from "./audit_page.tsx";
 import { deliveriesPage } from "./deliveries.tsx";
 import { deliveryPages } from "./delivery.tsx";
@@ -24,7 +25,8 @@ import { webhookPages } from "./webhooks.tsx";
 type PageRoutes = Record<string, { GET?: Handler; POST?: Handler; anonymousBody?: true }>;
 
 /** Maps the console's paths to pages. Forms are posted to the path that shows them. */
-export function consoleRoutes(services: ConsoleDeps): PageRoutes {
+export function consoleRoutes(given: Omit<ConsoleDeps, "askForKey">): PageRoutes {
+  const services = { ...given, askForKey: createAskForKey(given.deps, given.sessions) };
   const guard = createConsoleGuard(services);
   const { show, signIn, signOut } = signInRoutes(services);
   const project = "/console/projects/:projectId";

@@ -4,7 +4,7 @@ import { ApiError } from "../base/errors.ts";
 import { cookieValue } from "../base/request.ts";
 import { Secret } from "../base/secret.ts";
 import type { Deps } from "../deps.ts";
-import { type AuditActor, auditRow, byApiKey, byOperator } from "../projects/audit.ts";
+import { type AuditActor, auditRow, byApiKey, byOperator, fromAddress } from "../projects/audit.ts";
 import { type Auth, devApiKey, hashKey } from "../projects/auth.ts";
 import type { ProjectCache } from "../projects/project_cache.ts";
 import { scopes } from "../projects/schema.ts";
@@ -19,6 +19,8 @@ import {
   removeOtherSessions,
   removeSession,
   type SessionHolder,
+  type StoredSession,
+  touchSession,
 } from "./store.ts";
 
 /** A signed-in visitor. */
@@ -28,6 +30,8 @@ export interface ConsoleSession {
   by: AuditActor;
   /** The only project that it may access; null for all. */
   projectId: string | null;
+  /** Whether its key was entered within the last minutes. */
+  isConfirmed: boolean;
   /** Encrypts for this browser only: with its cookie, which the store does not contain. */
   sealer(): Promise<Secrets>;
 }
@@ -38,9 +42,17 @@ export interface ConsoleSessions {
    * Signs in with a project's key that has all scopes, or with `ADMIN_KEY`; returns the cookie. The
    * browser's earlier session ends. Throws 401, and 403 for a key without all scopes.
    */
-  start(request: Request, key: string): Promise<{ cookie: string; projectId: string | null }>;
+  start(
+    request: Request,
+    key: string,
+    address: string | null,
+  ): Promise<{ cookie: string; projectId: string | null }>;
   /** Returns the request's session: null when it has ended, or the key it was opened with has. */
   of(request: Request): Promise<ConsoleSession | null>;
+  /**
+   * Confirms a session with the key that it was opened with. Returns whether it is the right one.
+   */
+  confirm(request: Request, session: ConsoleSession, key: string): Promise<boolean>;
   /** Ends a session at once, in every process. */
   end(session: ConsoleSession): Promise<void>;
   /** The cookie that clears the session. */
@@ -52,6 +64,11 @@ export interface ConsoleSessions {
 }
 
 const lifetimeMs = 12 * 60 * 60 * 1000;
+/** How long a session may be unused, and how often its use is recorded. */
+const idleMs = 60 * 60 * 1000;
+const touchedEveryMs = 1_000;
+/** How long the entered key counts for actions that ask for it again. */
+const confirmedMs = 10 * 60 * 1000;
 const idBytes = 32;
 const sweptAtOnce = 100;
 
@@ -108,28 +125,62 @@ export function createSessions(
     if (id === null) return null;
     const hash = hashOf(id);
     const stored = await readSession(kv, hash);
-    if (!stored || stored.endsAt <= clock.now()) return null;
-    const { holder } = stored;
+    const now = clock.now();
+    if (!stored || endOf(stored.session) <= now) return null;
+    const { holder, confirmedAt = 0 } = stored.session;
     if (!await stillHolds(request, holder, id)) return null;
+    await touch(hash, stored);
     const projectId = holder.kind === "operator" ? null : holder.projectId;
-    return { hash, by: byOf(holder), projectId, sealer: () => sealerOf(id) };
+    const isConfirmed = now - confirmedAt < confirmedMs;
+    return { hash, by: byOf(holder), projectId, isConfirmed, sealer: () => sealerOf(id) };
+  }
+
+  /** Records that a session is in use. */
+  async function touch(
+    hash: string,
+    { session, version }: NonNullable<Awaited<ReturnType<typeof readSession>>>,
+  ): Promise<void> {
+    const now = clock.now();
+    if (now - usedAtOf(session) < touchedEveryMs) return;
+    const write = emptyWrite();
+    touchSession(write, { hash, version, session: { ...session, usedAt: now } });
+    // Where another request was faster, it has recorded the same.
+    await committer.commit(write);
+  }
+
+  async function isKeyOf(request: Request, holder: SessionHolder, key: string): Promise<boolean> {
+    if (holder.kind === "operator") return auth.isAdminKey(key);
+    if (holder.kind === "key" && hashKey(key) !== holder.keyHash) return false;
+    if (holder.kind === "dev" && key !== devApiKey) return false;
+    return await auth.opens(request, key).then(() => true, () => false);
   }
 
   return {
     of,
     forgotten: cookie("", 0),
-    async start(request, key) {
+    async start(request, key, address) {
       const id = toBase64Url(deps.randomBytes(idBytes));
       const holder = await holderOf(request, key, id);
       const before = await of(request);
       const projectId = holder.kind === "operator" ? null : holder.projectId;
       const write = emptyWrite();
-      putSession(write, hashOf(id), { holder, endsAt: clock.now() + lifetimeMs });
+      const now = clock.now();
+      const times = { endsAt: now + lifetimeMs, usedAt: now, confirmedAt: now };
+      putSession(write, hashOf(id), { holder, ...times });
       if (before) removeSession(write, before.hash);
-      const deed = { by: byOf(holder), action: "console.signed_in", target: projectId ?? "all" };
+      const by = fromAddress(byOf(holder), address);
+      const deed = { by, action: "console.signed_in", target: projectId ?? "all" };
       write.sets.push(auditRow(deps, projectId, deed));
       await committer.commit(write);
       return { cookie: cookie(id, lifetimeMs / 1000), projectId };
+    },
+    async confirm(request, { hash }, key) {
+      const stored = await readSession(kv, hash);
+      if (!stored || !await isKeyOf(request, stored.session.holder, key)) return false;
+      const write = emptyWrite();
+      const session = { ...stored.session, confirmedAt: clock.now() };
+      touchSession(write, { ...stored, hash, session });
+      return (await committer.commit(write)) !== null;
     },
     async end({ hash }) {
       const write = emptyWrite();
@@ -154,6 +205,15 @@ export function createSessions(
       }
     },
   };
+}
+
+function usedAtOf({ endsAt, usedAt = endsAt - lifetimeMs }: StoredSession): number {
+  return usedAt;
+}
+
+/** When a session ends, unless it is used before. */
+function endOf(session: StoredSession): number {
+  return Math.min(session.endsAt, usedAtOf(session) + idleMs);
 }
 
 function byOf(holder: SessionHolder): AuditActor {

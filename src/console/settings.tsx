@@ -25,6 +25,7 @@ const labels = {
 
 /** A project's other settings, and archiving it. */
 export function settingPages(guard: ConsoleGuard, services: ConsoleDeps) {
+  const { askForKey } = services;
   const page = (visit: ProjectVisit, view: Omit<SettingsView, "visit">) =>
     visit.page("Settings", <Settings visit={visit} {...view} />, {
       section,
@@ -42,6 +43,8 @@ export function settingPages(guard: ConsoleGuard, services: ConsoleDeps) {
     }),
     save: guard.project(async (visit) => {
       const form = await visit.form();
+      const asked = movesLinks(form, visit.project) ? await askForKey(visit, form) : null;
+      if (asked) return asked;
       const values: Values = (name) => form.get(name) ?? "";
       const changes = (project: Project) => readSettings(form, project);
       return await orShowFormAgain(
@@ -53,7 +56,9 @@ export function settingPages(guard: ConsoleGuard, services: ConsoleDeps) {
     confirmArchive: guard.project(({ page, here, project }) => {
       const says = (
         <p>
-          <strong>{project.name}</strong>{" "}
+          <strong>
+            <bdi>{project.name}</bdi>
+          </strong>{" "}
           refuses new calls, charges and deposits from then on: callers get 403. Running calls are
           finished and charged, paid checkouts are recorded, balances and this console remain. It
           cannot be undone.
@@ -64,7 +69,10 @@ export function settingPages(guard: ConsoleGuard, services: ConsoleDeps) {
         section,
       });
     }),
-    archive: guard.project(async ({ project, session, here, go }) => {
+    archive: guard.project(async (visit) => {
+      const { project, session, here, go } = visit;
+      const asked = await askForKey(visit, await visit.form());
+      if (asked) return asked;
       await services.admin.archive(project.id, session.by);
       return go(here(section), "saved");
     }),
@@ -98,6 +106,12 @@ function fieldsOf(project: Project): Record<string, string | null> {
     unknownFields: project.unknownFields === "pass" ? "on" : "",
     billingEvents: project.billingEvents ? "on" : "",
   };
+}
+
+/** Whether the form changes where users are sent to pay. */
+function movesLinks(form: URLSearchParams, { topUpUrl, topUp }: Project): boolean {
+  return submittedText(form, "topUpUrl") !== topUpUrl ||
+    submittedText(form, "checkoutUrl") !== topUp.checkoutUrl;
 }
 
 /** Returns the fields as `PATCH` would receive them; the schema validates them. */

@@ -36,7 +36,7 @@ export function signInRoutes({ deps, sessions }: ConsoleDeps) {
     try {
       const form = await inTime(readForm(request, deps.config));
       to = form.get("to") ?? "";
-      const started = sessions.start(request, (form.get("key") ?? "").trim());
+      const started = sessions.start(request, (form.get("key") ?? "").trim(), address());
       const { cookie, projectId } = await started.catch((problem) => {
         throw counted(problem, address());
       });
@@ -113,7 +113,10 @@ function SignInPage({ action, to, problem, said }: {
           />
           <button type="submit" class="primary">Sign in</button>
         </form>
-        <p class="muted">You stay signed in for 12 hours, or until the key is revoked.</p>
+        <p class="muted">
+          You stay signed in for 12 hours, until you do nothing for one hour, or until the key is
+          revoked.
+        </p>
       </main>
     </BarePage>
   );

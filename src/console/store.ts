@@ -22,12 +22,29 @@ export type SessionHolder =
 export interface StoredSession {
   holder: SessionHolder;
   endsAt: number;
+  /** When it was used last. Absent in rows of older versions. */
+  usedAt?: number;
+  /** When its key was entered last. Absent in rows of older versions. */
+  confirmedAt?: number;
 }
 
-/** Reads the session with that hash, or null. */
-export async function readSession(kv: Kv, hash: string): Promise<StoredSession | null> {
-  const { value } = await kv.get(consoleSessionKey(hash));
-  return value && fromBytes<StoredSession>(value);
+/** Reads the session with that hash and the version of its row, or null. */
+export async function readSession(
+  kv: Kv,
+  hash: string,
+): Promise<{ session: StoredSession; version: string | null } | null> {
+  const { value, version } = await kv.get(consoleSessionKey(hash));
+  return value && { session: fromBytes<StoredSession>(value), version };
+}
+
+/** Adds new times of a session to the write, unless it has been changed or ended meanwhile. */
+export function touchSession(
+  write: Write,
+  { hash, version, session }: { hash: string; version: string | null; session: StoredSession },
+): void {
+  const key = consoleSessionKey(hash);
+  write.checks.push({ key, version });
+  write.sets.push({ key, value: toBytes(session) });
 }
 
 /** Adds a session to the write. */

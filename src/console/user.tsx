@@ -50,7 +50,14 @@ export function userPage(
           newest={cursor === undefined ? null : path}
         />
       </>,
-      { section: "/users" },
+      {
+        section: "/users",
+        heading: (
+          <>
+            User <bdi>{user}</bdi>
+          </>
+        ),
+      },
     );
   });
 }
@@ -185,7 +192,11 @@ function About(
           of <code>{refundedActivityId}</code>
         </div>
       )}
-      {metadata === null ? null : <div class="exact">{JSON.stringify(metadata).slice(0, 300)}</div>}
+      {metadata === null ? null : (
+        <div class="exact">
+          <bdi>{JSON.stringify(metadata).slice(0, 300)}</bdi>
+        </div>
+      )}
     </>
   );
 }

@@ -59,7 +59,9 @@ function Users({ users, address, isShared, empty }: {
       caption="In order of their ids"
       columns={["User", ...money, isShared ? "Permission" : { title: "Activities", number: true }]}
       rows={users.map(({ user, balance, balanceFormatted, held, entries, authorization }) => [
-        <a href={`${address}?user=${encodeURIComponent(user)}`}>{user}</a>,
+        <a href={`${address}?user=${encodeURIComponent(user)}`}>
+          <bdi>{user}</bdi>
+        </a>,
         balanceFormatted,
         <span class="exact">{balance}</span>,
         held,

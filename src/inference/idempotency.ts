@@ -15,6 +15,7 @@ import {
   chatReplayDuePrefix,
   chatReplayKey,
   chatReplaysPrefix,
+  sharedChatReplayKey,
 } from "../store/keys.ts";
 import { emptyWrite, type Key } from "../store/kv.ts";
 import type { ModelRequest } from "./format.ts";
@@ -27,6 +28,9 @@ import { callerDisconnected } from "./disconnect.ts";
 export interface IdempotencyMark {
   idempotencyKey: string;
   key: Key;
+  /** Where versions that shared a key between a project's users stored it. */
+  sharedKey: Key;
+  user: string;
   fingerprint: string;
   /** When the stored response expires, in milliseconds since 1970, and the row that says so. */
   expiresAt: number;
@@ -70,15 +74,21 @@ export function idempotencyMark(
   idempotencyKey: string,
   { input, now }: { input: ModelRequest; now: number },
 ): IdempotencyMark {
-  const text = canonicalJson([user, input.body]);
   const expiresAt = now + chatReplayLifetimeMs;
+  const key = chatReplayKey(projectId, idempotencyKey, hashOf(user));
   return {
     idempotencyKey,
-    key: chatReplayKey(projectId, idempotencyKey),
-    fingerprint: createHash("sha256").update(text).digest("base64url"),
+    key,
+    sharedKey: sharedChatReplayKey(projectId, idempotencyKey),
+    user,
+    fingerprint: hashOf(canonicalJson([user, input.body])),
     expiresAt,
-    dueKey: chatReplayDueKey(expiresAt, projectId, idempotencyKey),
+    dueKey: chatReplayDueKey(expiresAt, key),
   };
+}
+
+function hashOf(text: string): string {
+  return createHash("sha256").update(text).digest("base64url");
 }
 
 /** What is stored under a key: a response to replay, or the row that a new call may replace. */
@@ -87,13 +97,36 @@ export type PreviousCall = { stored: StoredResponse } | {
   remains: Uint8Array | null;
 };
 
-/** What is stored under a key now. Throws 422 where it was used with another body. */
+/** What is stored under a user's key now. Throws 422 where it was used with another body. */
 async function findPrevious(
-  { kv, clock }: Deps,
+  deps: Deps,
   projectId: string,
   mark: IdempotencyMark,
 ): Promise<PreviousCall | "running"> {
-  const { value } = await kv.get(mark.key);
+  const [own, shared] = await Promise.all([deps.kv.get(mark.key), deps.kv.get(mark.sharedKey)]);
+  const previous = await readPrevious(deps, { projectId, mark, value: own.value });
+  if (previous !== "running" && previous.stored === null && isOfUser(shared.value, mark)) {
+    const older = await readPrevious(deps, { projectId, mark, value: shared.value });
+    if (older === "running" || older.stored) return older;
+  }
+  return previous;
+}
+
+/** Whether a row that all users of the project shared is about this user. */
+function isOfUser(value: Uint8Array | null, { user, fingerprint }: IdempotencyMark): boolean {
+  if (!value) return false;
+  const { head } = decode(value);
+  return head.user === user || head.fingerprint === fingerprint;
+}
+
+async function readPrevious(
+  { kv, clock }: Deps,
+  { projectId, mark, value }: {
+    projectId: string;
+    mark: IdempotencyMark;
+    value: Uint8Array | null;
+  },
+): Promise<PreviousCall | "running"> {
   const nothing = { stored: null, remains: value };
   if (!value) return nothing;
   const { head, body } = decode(value);
@@ -175,9 +208,14 @@ const dueRowsPerSweep = 200;
 export async function sweepStoredResponses({ kv, committer, clock }: Deps): Promise<void> {
   const now = clock.now();
   for (const { key } of await kv.list({ prefix: chatReplayDuePrefix, limit: dueRowsPerSweep })) {
-    const [, dueMs, projectId, idempotencyKey] = key;
+    const [, dueMs, projectId, idempotencyKey, userHash] = key;
     if (Number(dueMs) > now) return;
-    const row = await kv.get(chatReplayKey(String(projectId), String(idempotencyKey)));
+    const place = [String(projectId), String(idempotencyKey)] as const;
+    const row = await kv.get(
+      userHash === undefined
+        ? sharedChatReplayKey(...place)
+        : chatReplayKey(...place, String(userHash)),
+    );
     const write = emptyWrite();
     write.deletes.push(key);
     if (row.value && (decode(row.value).head.expiresAt ?? 0) <= now) {
@@ -195,13 +233,11 @@ export function createResponseEraser({ kv, committer }: Pick<Deps, "kv" | "commi
     kv,
     committer,
     prefix: ({ projectId }) => chatReplaysPrefix(projectId),
-    rewrite({ key, value }, { projectId, user }) {
+    rewrite({ key, value }, { user }) {
       const head = value && decode(value).head;
       if (head?.user !== user) return null;
       const { expiresAt } = head;
-      const due = expiresAt === undefined
-        ? []
-        : [chatReplayDueKey(expiresAt, projectId, String(key[2]))];
+      const due = expiresAt === undefined ? [] : [chatReplayDueKey(expiresAt, key)];
       return { sets: [], deletes: [key, ...due] };
     },
   });

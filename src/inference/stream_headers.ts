@@ -4,6 +4,6 @@ import { corsHeaders, type HeaderList } from "../base/response.ts";
 export const streamHeaders: HeaderList = {
   ...corsHeaders,
   "content-type": "text/event-stream; charset=utf-8",
-  "cache-control": "no-cache, no-transform",
+  "cache-control": "no-store, no-transform",
   "x-accel-buffering": "no",
 };

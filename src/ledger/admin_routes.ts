@@ -37,7 +37,7 @@ export function ledgerAdminRoutes(services: AdminDeps) {
     (await projectCache.refresh(checkId(incoming.param("projectId"), "project"))).project;
   const answer = (value: unknown, { requestId }: Incoming, status = 200) =>
     jsonResponse(status, value, requestId, { "cache-control": "no-store" });
-  const by = byOperator("api");
+  const by = ({ address }: Incoming) => byOperator("api", address());
 
   const depositOrCharge = (verb: "deposit" | "charge") =>
     adminGuard(async (incoming) => {
@@ -45,7 +45,14 @@ export function ledgerAdminRoutes(services: AdminDeps) {
       const user = userOf(incoming);
       const body = await readMoneyBody(incoming);
       requireSame(user, body.user);
-      return await respondMoney(services, verb, { project, user, body, incoming, trigger, by });
+      return await respondMoney(services, verb, {
+        project,
+        user,
+        body,
+        incoming,
+        trigger,
+        by: by(incoming),
+      });
     });
 
   return {
@@ -73,7 +80,7 @@ export function ledgerAdminRoutes(services: AdminDeps) {
       const user = userOf(incoming);
       const { value } = await incoming.inTime(readJsonBody(incoming.request, bodyBytesMax));
       const { forfeit } = parseWith(forgetBodySchema, value);
-      const forgetting = await forget.run({ projectId, user, forfeit }, by);
+      const forgetting = await forget.run({ projectId, user, forfeit }, by(incoming));
       return answer(forgetting, incoming, forgetting.status === "done" ? 200 : 202);
     }),
     deposit: depositOrCharge("deposit"),
@@ -83,7 +90,14 @@ export function ledgerAdminRoutes(services: AdminDeps) {
       const user = userOf(incoming);
       const body = await readRefundBody(incoming);
       requireSame(user, body.user);
-      return await respondRefund(services, { project, user, body, incoming, trigger, by });
+      return await respondRefund(services, {
+        project,
+        user,
+        body,
+        incoming,
+        trigger,
+        by: by(incoming),
+      });
     }),
   };
 }

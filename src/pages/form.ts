@@ -32,10 +32,16 @@ export function requireSameOrigin(request: Request, { baseUrl }: Pick<Config, "b
 
 /**
  * Over plain HTTP, and in old browsers, only `Origin` states it. It must equal that of `BASE_URL`,
- * or the requested host, which no page of another site can choose. Programs send none.
+ * with its scheme: a page of the same host without TLS may be anyone's. Or it must equal the origin
+ * of another requested host, which no page of another site can choose. Programs send none.
  */
 function isOwnOrigin(request: Request, baseUrl: string): boolean {
   const origin = request.headers.get("origin");
-  if (origin === null || origin === new URL(baseUrl).origin) return true;
-  return URL.parse(origin)?.host === new URL(request.url).host;
+  const own = new URL(baseUrl);
+  if (origin === null || origin === own.origin) return true;
+  const sent = URL.parse(origin);
+  if (!sent || sent.host === own.host) return false;
+  const asked = new URL(request.url);
+  // A proxy in front may add TLS to what arrives here by plain HTTP.
+  return sent.host === asked.host && [asked.protocol, own.protocol].includes(sent.protocol);
 }

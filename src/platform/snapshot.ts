@@ -1,4 +1,5 @@
 import type { Snapshot } from "../deps.ts";
+import { createPrivateFile } from "./database_files.ts";
 
 // Why this is safe beside Deno KV, which has the same file open (tests/cli/backup_test.ts holds
 // it):
@@ -35,6 +36,7 @@ export async function copyDatabase(path: string): Promise<Snapshot> {
   await removeLeftCopies(path);
   const copy = copyOf(path);
   try {
+    createPrivateFile(copy);
     await runCopy(path, copy);
     const file = await Deno.open(copy);
     return { bytes: (await file.stat()).size, stream: file.readable };

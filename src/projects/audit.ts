@@ -19,6 +19,9 @@ const bySchema = {
     suffix: z.string().optional().meta({ description: "The last four characters of the key." }),
   }),
   via: z.enum(["console", "api"]),
+  address: z.string().optional().meta({
+    description: "The client's IP address, where it is known.",
+  }),
 };
 const by = z.object(bySchema);
 /** Who makes a change, and by which interface. */
@@ -54,16 +57,29 @@ export interface AuditAction {
 }
 
 /** Returns the actor for `ADMIN_KEY`. */
-export function byOperator(via: AuditActor["via"]): AuditActor {
-  return { actor: { type: "operator", id: "operator" }, via };
+export function byOperator(
+  via: AuditActor["via"],
+  address: string | null = null,
+): AuditActor {
+  return { actor: { type: "operator", id: "operator" }, via, ...addressField(address) };
+}
+
+function addressField(address: string | null): { address?: string } {
+  return address === null ? {} : { address };
 }
 
 /** Returns the actor for one of the project's keys. */
 export function byApiKey(
   { id, suffix }: Pick<ApiKey, "id" | "suffix">,
   via: AuditActor["via"],
+  address: string | null = null,
 ): AuditActor {
-  return { actor: { type: "key", id, suffix }, via };
+  return { actor: { type: "key", id, suffix }, via, ...addressField(address) };
+}
+
+/** Returns the actor with the address of a request. */
+export function fromAddress(by: AuditActor, address: string | null): AuditActor {
+  return { ...by, ...addressField(address) };
 }
 
 const detailBytesMax = 32 * 1024;

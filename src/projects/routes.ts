@@ -36,11 +36,14 @@ export function projectRoutes(services: AdminDeps) {
     limit: readLimit(query("limit")),
     cursor: query("cursor"),
   });
-  const by = byOperator("api");
+  const by = ({ address }: Incoming) => byOperator("api", address());
 
   return {
     createProject: adminGuard(async (incoming) => {
-      const made = await admin.create(parseWith(createProjectSchema, await body(incoming)), by);
+      const made = await admin.create(
+        parseWith(createProjectSchema, await body(incoming)),
+        by(incoming),
+      );
       return answer(201, { ...made, project: viewProject(made.project) }, incoming);
     }),
     listProjects: adminGuard(async (incoming) => {
@@ -61,11 +64,11 @@ export function projectRoutes(services: AdminDeps) {
     updateProject: adminGuard(async (incoming) => {
       const patch = await body(incoming);
       const changesOf = (current: Project) => changesByPatch(current, patch);
-      const project = await admin.update(projectOf(incoming), changesOf, by);
+      const project = await admin.update(projectOf(incoming), changesOf, by(incoming));
       return answer(200, { project: viewProject(project) }, incoming);
     }),
     archiveProject: adminGuard(async (incoming) => {
-      const project = await admin.archive(projectOf(incoming), by);
+      const project = await admin.archive(projectOf(incoming), by(incoming));
       return answer(200, { project: viewProject(project) }, incoming);
     }),
     createKey: adminGuard(async (incoming) => {
@@ -73,7 +76,11 @@ export function projectRoutes(services: AdminDeps) {
       for (const field of ["user", "defaultUser"] as const) {
         if (settings[field] !== null) checkUserId(settings[field], field);
       }
-      return answer(201, await admin.createKey(projectOf(incoming), settings, by), incoming);
+      return answer(
+        201,
+        await admin.createKey(projectOf(incoming), settings, by(incoming)),
+        incoming,
+      );
     }),
     listKeys: adminGuard(async (incoming) => {
       const { project } = await projectCache.refresh(projectOf(incoming));
@@ -82,7 +89,7 @@ export function projectRoutes(services: AdminDeps) {
     }),
     revokeKey: adminGuard(async (incoming) => {
       const keyId = checkId(incoming.param("keyId"), "API key");
-      const key = await admin.revokeKey(projectOf(incoming), keyId, by);
+      const key = await admin.revokeKey(projectOf(incoming), keyId, by(incoming));
       return answer(200, { revoked: true, key: viewKey(key) }, incoming);
     }),
     audit: adminGuard(async (incoming) => {

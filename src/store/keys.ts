@@ -224,8 +224,18 @@ export const pendingPaymentsPrefix = (projectId: string, user: string): Key => [
 /** All payments that are on their way. */
 export const allPendingPaymentsPrefix: Key = ["pending_payment"];
 
-/** A chat's idempotency key: running, or its stored response. Kept for 24 hours, then swept. */
-export const chatReplayKey = (projectId: string, key: string): Key => [
+/**
+ * A user's idempotency key of a chat, by a hash of the user's id: running, or its stored response.
+ * Kept for 24 hours, then swept.
+ */
+export const chatReplayKey = (projectId: string, key: string, userHash: string): Key => [
+  "chat_replay",
+  projectId,
+  key,
+  userHash,
+];
+/** The same, as versions that shared a key between a project's users wrote it. */
+export const sharedChatReplayKey = (projectId: string, key: string): Key => [
   "chat_replay",
   projectId,
   key,
@@ -233,11 +243,10 @@ export const chatReplayKey = (projectId: string, key: string): Key => [
 /** All idempotency keys of a project's chats. */
 export const chatReplaysPrefix = (projectId: string): Key => ["chat_replay", projectId];
 /** When a stored response expires, in ms -> what the sweep removes. Written and removed with it. */
-export const chatReplayDueKey = (dueMs: number, projectId: string, key: string): Key => [
+export const chatReplayDueKey = (dueMs: number, key: Key): Key => [
   "chat_replay_due",
   dueMs,
-  projectId,
-  key,
+  ...key.slice(1),
 ];
 /** All expiry times of stored responses, in order of time. */
 export const chatReplayDuePrefix: Key = ["chat_replay_due"];

@@ -3,6 +3,7 @@ import { ApiError, type ErrorDetail } from "../base/errors.ts";
 import { isObject, parseJson } from "../base/json.ts";
 import type { Config } from "../config.ts";
 import type { Deps } from "../deps.ts";
+import { maskOperator } from "./mask.ts";
 import { sandboxModel } from "./sandbox.ts";
 
 /** Kinds of upstream errors, as metrics count them. */
@@ -113,7 +114,8 @@ export function isOwnerError({ status, type, code, reason }: UpstreamErrorBody):
  * 429 always has `Retry-After`.
  */
 export function toCallerError(error: UpstreamErrorBody, retryAfter: string | null): UpstreamError {
-  const { status, message, type, param, code } = error;
+  const { status } = error;
+  const { message, type, param, code } = maskError(error);
   const sent = retryAfter && /^[\w .,:+-]{1,64}$/.test(retryAfter) ? retryAfter : null;
   const wait = sent ?? (status === 429 ? defaultRetryAfter : null);
   const retry = wait === null ? {} : { headers: { "retry-after": wait } };
@@ -137,6 +139,19 @@ export function toCallerError(error: UpstreamErrorBody, retryAfter: string | nul
     cause: `upstream status ${status}`,
     ...retry,
   });
+}
+
+/** Returns the texts of an error without what they say about the operator. */
+export function maskError(
+  { message, type, param, code }: UpstreamErrorBody,
+): Pick<UpstreamErrorBody, "message" | "type" | "param" | "code"> {
+  const shown = (text: string | null) => text && maskOperator(text.slice(0, messageCharsMax));
+  return {
+    message: maskOperator(message),
+    type: shown(type),
+    param: shown(param),
+    code: shown(code),
+  };
 }
 
 /** Codes and types of errors in a body with status 200, and the status that each stands for. */

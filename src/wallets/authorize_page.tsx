@@ -15,14 +15,18 @@ export interface AuthorizeView {
   caps: { value: string; label: string }[];
   /** The current cap; null when nothing is authorized, or by another wallet. */
   cap: string | null;
+  /** Browsers create passkeys for names of hosts, and not for addresses. */
+  offersPasskeys: boolean;
 }
 
 /** The page behind the link of a message that asks for authorization. */
 export function AuthorizePage(view: AuthorizeView) {
-  const { base, projectName, user, currency, balance, caps, cap } = view;
+  const { base, projectName, user, currency, balance, caps, cap, offersPasskeys } = view;
   return (
     <Page title={`${projectName} asks for permission`} script={script} base={base}>
-      <h1>{projectName} asks for permission</h1>
+      <h1>
+        <bdi>{projectName}</bdi> asks for permission
+      </h1>
       <p>
         It will charge your wallet for what{" "}
         <strong>
@@ -30,7 +34,7 @@ export function AuthorizePage(view: AuthorizeView) {
         </strong>{" "}
         uses, up to the daily limit you choose here. You can end this at any time.
       </p>
-      {balance === null ? <NoWallet /> : (
+      {balance === null ? <NoWallet offersPasskeys={offersPasskeys} /> : (
         <p>
           Your wallet: <strong>{balance}</strong>
         </p>
@@ -54,11 +58,11 @@ export function AuthorizePage(view: AuthorizeView) {
   );
 }
 
-function NoWallet() {
+function NoWallet({ offersPasskeys }: Pick<AuthorizeView, "offersPasskeys">) {
   return (
     <>
       <p>This device has no wallet yet. You get one when you allow this.</p>
-      <PasskeyButton />
+      {offersPasskeys ? <PasskeyButton /> : null}
     </>
   );
 }

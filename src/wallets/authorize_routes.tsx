@@ -1,6 +1,7 @@
 /** @jsxImportSource @hono/hono/jsx */
 
 import { ApiError, badRequest } from "../base/errors.ts";
+import { isAddressHost } from "../base/host.ts";
 import type { Handler } from "../base/handler.ts";
 import { publicPath } from "../config.ts";
 import { type Amount, formatForPeople, parseAmount, typedDecimal, zero } from "../base/money.ts";
@@ -84,6 +85,7 @@ function show(services: WalletDeps): Handler {
     const html = (
       <AuthorizePage
         base={publicPath(services.deps.config, "")}
+        offersPasskeys={!isAddressHost(services.deps.config.baseUrl)}
         projectName={name}
         user={approval.user}
         currency={currency}

@@ -2,6 +2,7 @@
 import { ApiError } from "../base/errors.ts";
 import type { Handler } from "../base/handler.ts";
 import { publicPath } from "../config.ts";
+import { isAddressHost } from "../base/host.ts";
 import { bodyBytesMax } from "../base/limits.ts";
 import { formatForPeople, parseAmount, zero } from "../base/money.ts";
 import { periodAt } from "../base/period.ts";
@@ -40,7 +41,7 @@ function showWallet(services: WalletDeps): Handler {
     const known = await services.deviceCookies.known(request);
     const script = walletScriptHash;
     if (known === null) {
-      const page = <NoWalletPage base={publicPath(services.deps.config, "")} />;
+      const page = <NoWalletPage {...pageBase(services)} />;
       return pageResponse(200, String(page), { requestId, script });
     }
     const { personId, grant } = known;
@@ -91,7 +92,7 @@ async function viewWallet(services: WalletDeps, personId: string): Promise<Walle
     return { id, addedAt: timeForPeople(createdAt), usedAt };
   });
   return {
-    base: publicPath(services.deps.config, ""),
+    ...pageBase(services),
     balances,
     connections,
     activities: activities.slice(0, activitiesShown),
@@ -155,6 +156,11 @@ function readCredentialId(form: URLSearchParams): string {
 }
 
 /** What the page's script calls: JSON in and out, from our own pages only. */
+/** What the wallet's pages know of the service's URL. */
+function pageBase({ deps: { config } }: WalletDeps) {
+  return { base: publicPath(config, ""), offersPasskeys: !isAddressHost(config.baseUrl) };
+}
+
 function passkeyRoutes({ deps, deviceCookies, passkeys }: WalletDeps) {
   const own = async (request: Request): Promise<string> => {
     const personId = await deviceCookies.personOf(request);

@@ -20,10 +20,13 @@ export interface WalletView {
   activities: TopUpView["activities"];
   /** Times are formatted for people, in UTC; `usedAt` is null before the first use. */
   passkeys: { id: string; addedAt: string; usedAt: string | null }[];
+  /** Browsers create passkeys for names of hosts, and not for addresses. */
+  offersPasskeys: boolean;
 }
 
 /** A person's wallet: balances, who may charge it, and what was spent. */
-export function WalletPage({ base, balances, connections, activities, passkeys }: WalletView) {
+export function WalletPage(view: WalletView) {
+  const { base, balances, connections, activities, passkeys, offersPasskeys } = view;
   return (
     <Page title="Your wallet" script={script} base={base}>
       <h1>Your wallet</h1>
@@ -39,13 +42,9 @@ export function WalletPage({ base, balances, connections, activities, passkeys }
       ))}
       <ActivitySection activities={activities} />
       <h2>On another device</h2>
-      <p>
-        {passkeys.length === 0
-          ? "Only devices that you have used are connected to your wallet. A passkey lets you in from any other."
-          : "Your passkey opens this wallet on other devices."}
-      </p>
+      <p>{describePasskeys(view)}</p>
       {passkeys.map((passkey) => <PasskeyForm key={passkey.id} {...passkey} />)}
-      <button type="button" id="add-passkey" hidden>Add a passkey</button>
+      {offersPasskeys ? <button type="button" id="add-passkey" hidden>Add a passkey</button> : null}
       <p id="said" role="alert"></p>
       <h2>Lost or shared devices</h2>
       <p>
@@ -82,7 +81,9 @@ function ConnectionForm(
   const field = `cap-${projectId}-${user}`;
   return (
     <section>
-      <h3>{name}</h3>
+      <h3>
+        <bdi>{name}</bdi>
+      </h3>
       <p>
         As <bdi>{user}</bdi>: {isActive ? `${spent} of ${cap} today` : "no longer allowed"}.
       </p>
@@ -90,7 +91,9 @@ function ConnectionForm(
         ? (
           <>
             <p>
-              <a href={topUpUrl}>Add money with {name}</a>
+              <a href={topUpUrl}>
+                Add money with <bdi>{name}</bdi>
+              </a>
             </p>
             <form method="post">
               <input type="hidden" name="projectId" value={projectId} />
@@ -98,7 +101,9 @@ function ConnectionForm(
               <label for={field}>Daily limit</label>
               <input id={field} name="cap" inputmode="decimal" />
               <button type="submit" name="action" value="cap">Change</button>
-              <button type="submit" name="action" value="revoke">End permission of {name}</button>
+              <button type="submit" name="action" value="revoke">
+                End permission of <bdi>{name}</bdi>
+              </button>
             </form>
           </>
         )
@@ -107,16 +112,24 @@ function ConnectionForm(
   );
 }
 
+function describePasskeys({ passkeys, offersPasskeys }: WalletView): string {
+  if (passkeys.length > 0) return "Your passkey opens this wallet on other devices.";
+  const only = "Only devices that you have used are connected to your wallet.";
+  return offersPasskeys ? `${only} A passkey lets you in from any other.` : only;
+}
+
 /** The wallet page on a device without a wallet. */
-export function NoWalletPage({ base }: Pick<WalletView, "base">) {
+export function NoWalletPage(
+  { base, offersPasskeys }: Pick<WalletView, "base" | "offersPasskeys">,
+) {
   return (
     <Page title="Your wallet" script={script} base={base}>
       <h1>Your wallet</h1>
       <p>
-        This device has no wallet. You get one when an app asks for permission. With a passkey you
-        can open yours here.
+        This device has no wallet. You get one when an app asks for permission.
+        {offersPasskeys ? " With a passkey you can open yours here." : ""}
       </p>
-      <PasskeyButton />
+      {offersPasskeys ? <PasskeyButton /> : null}
     </Page>
   );
 }

@@ -12,8 +12,8 @@ export interface Guard {
   /** Parses and normalizes a subscription's URL. Throws 400 for one that deliveries never go to. */
   checkUrl(text: string): URL;
   /**
-   * Throws 400 when the name resolves to an address that is refused, or its name servers do not
-   * answer in time. Unknown names pass.
+   * Throws 400, the same, when the name is unknown and when it resolves to an address that is
+   * refused; and when its name servers do not answer in time.
    */
   checkNow(url: URL): Promise<void>;
   /** Returns the addresses to connect to, or why there are none. Called at every attempt. */
@@ -122,8 +122,10 @@ export function createGuard(options: GuardOptions): Guard {
     },
     async checkNow(url) {
       const addresses = await addressesInTime(url);
-      if (mayReach(url, addresses)) return;
-      const reason = notForPublic(url) ?? `has the host '${url.hostname}', which is not public`;
+      if (addresses.length > 0 && mayReach(url, addresses)) return;
+      // The same for a name that is unknown: which names the private network has is not told.
+      const reason = notForPublic(url) ??
+        `has the host '${url.hostname}', which has no public address`;
       throw badRequest("url", `'url' ${reason}.`);
     },
     async vet(url) {

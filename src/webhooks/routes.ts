@@ -50,7 +50,7 @@ export function webhookRoutes(services: WebhookDeps) {
     ...operatorRoutes(services),
     createSubscription: own(async (incoming, projectId, key) => {
       const settings = parseWith(createSubscriptionSchema, await body(incoming));
-      const by = byApiKey(key, "api");
+      const by = byApiKey(key, "api", incoming.address());
       const { view, secret } = await subscriptions.create(projectId, settings, by);
       return answer(201, { subscription: { ...view, secret } }, incoming);
     }),
@@ -64,7 +64,11 @@ export function webhookRoutes(services: WebhookDeps) {
     }),
     deactivateSubscription: own(async (incoming, projectId, key) => {
       const id = subscriptionOf(incoming);
-      const subscription = await subscriptions.deactivate(projectId, id, byApiKey(key, "api"));
+      const subscription = await subscriptions.deactivate(
+        projectId,
+        id,
+        byApiKey(key, "api", incoming.address()),
+      );
       return answer(200, { deactivated: true, subscription }, incoming);
     }),
     logs: own(async (incoming, projectId) =>
@@ -76,12 +80,17 @@ export function webhookRoutes(services: WebhookDeps) {
 /** The operator's endpoints for a project's webhooks. They need `ADMIN_KEY`. */
 function operatorRoutes({ adminGuard, subscriptions, redelivery, reseal }: WebhookDeps) {
   const projectOf = ({ param }: Incoming) => checkId(param("projectId"), "project");
-  const by = byOperator("api");
+  const by = ({ address }: Incoming) => byOperator("api", address());
   return {
     operateSubscription: adminGuard(async (incoming) => {
       const wish = parseWith(operateSubscriptionSchema, await body(incoming));
       const id = subscriptionOf(incoming);
-      const { view, secret } = await subscriptions.operate(projectOf(incoming), id, wish, by);
+      const { view, secret } = await subscriptions.operate(
+        projectOf(incoming),
+        id,
+        wish,
+        by(incoming),
+      );
       const subscription = secret === null ? view : { ...view, secret };
       return answer(200, { subscription }, incoming);
     }),
@@ -94,7 +103,7 @@ function operatorRoutes({ adminGuard, subscriptions, redelivery, reseal }: Webho
     }),
     redeliver: adminGuard(async (incoming) => {
       const id = checkId(incoming.param("deliveryId"), "delivery");
-      const delivery = await redelivery.one(projectOf(incoming), id, by);
+      const delivery = await redelivery.one(projectOf(incoming), id, by(incoming));
       return answer(202, { delivery: viewDelivery(delivery, null) }, incoming);
     }),
     redeliverAll: adminGuard(async (incoming) => {
@@ -102,7 +111,7 @@ function operatorRoutes({ adminGuard, subscriptions, redelivery, reseal }: Webho
       const projectId = projectOf(incoming);
       const { id } = await subscriptions.read(projectId, subscriptionOf(incoming));
       const meant = { subscriptionId: id, since: Date.parse(since) };
-      const job = await redelivery.all(projectId, meant, by);
+      const job = await redelivery.all(projectId, meant, by(incoming));
       return answer(202, { redelivery: job }, incoming);
     }),
     getRedelivery: adminGuard(async (incoming) => {

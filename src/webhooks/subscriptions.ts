@@ -151,7 +151,8 @@ export function createSubscriptions(services: SubscriptionDeps): Subscriptions {
 
   return {
     async create(projectId, settings, by, alongside) {
-      await guard.checkNow(guard.checkUrl(settings.url));
+      const url = guard.checkUrl(settings.url);
+      await guard.checkNow(url);
       const id = deps.id("sub");
       const secret = settings.secret ?? newSecret(deps.randomBytes(secretBytes));
       const { customHeaders } = settings;
@@ -161,7 +162,8 @@ export function createSubscriptions(services: SubscriptionDeps): Subscriptions {
       const subscription: Subscription = {
         id,
         projectId,
-        url: settings.url,
+        // As it is parsed: what is shown, compared and called is one text.
+        url: url.href,
         events: settings.events,
         isActive: true,
         description: settings.description || null,

@@ -348,3 +348,28 @@ Deno.test("console: a message of several lines is unchanged, although browsers s
   await owner.submit("messages", { ...hidden, insufficient_funds: text });
   assert.deepEqual((await project(world)).messages, messages);
 });
+
+Deno.test("console: names that someone has chosen stand in their own direction of text", async () => {
+  using world = await createWorld();
+  const name = "ada\u202e\u2067moc";
+  await operate(world, "", { method: "PATCH", body: { name } });
+  await world.deposit(name, "5");
+  await operate(world, "/keys", { body: { name, scopes: ["chat"], user: name } });
+  const owner = await signedIn(world);
+  const user = encodeURIComponent(name);
+  const pages = ["", "users", `users/one?user=${user}`, `deposit?user=${user}`, "keys", "settings"];
+  for (const path of [...pages, "audit", "live"]) {
+    const { html, status } = await owner.get(
+      path === "" ? `/console/projects/${world.projectId}` : path,
+    );
+    assert.equal(status, 200, path);
+    // Titles, values of inputs and attributes are text of their own.
+    const body = html.replace(/<title>[^<]*<\/title>/, "").replace(
+      /<[^>]*>/g,
+      (tag) => /^<\/?bdi>/.test(tag) ? tag : "",
+    );
+    const outside = body.replace(/<bdi>[^<]*<\/bdi>/g, "");
+    assert.ok(body.includes(`<bdi>${name}</bdi>`), path);
+    assert.doesNotMatch(outside, /[\u202a-\u202e\u2066-\u2069]/, path);
+  }
+});

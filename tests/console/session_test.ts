@@ -109,13 +109,104 @@ Deno.test("console: a wrong key, a revoked key and one that lacks a scope open n
 Deno.test("console: a session ends after 12 hours, even if its cookie is kept, and is swept", async () => {
   using world = await createWorld();
   const owner = await signedIn(world);
-  await world.clock.advance(12 * hourMs - 1);
+  await owner.stayFor(12 * hourMs - 1);
   assert.equal((await owner.get("audit")).status, 200);
   await world.clock.advance(1);
   assert.equal((await owner.get("audit")).status, 303);
   await world.app.sweep();
   const left = (await storedRows(world)).filter(({ key }) => /^console/.test(String(key[0])));
   assert.deepEqual(left, []);
+});
+
+Deno.test("console: a session ends after one hour without use, and lives on with use", async () => {
+  using world = await createWorld();
+  const [active, idle] = [await signedIn(world), await signedIn(world)];
+  await active.stayFor(3 * hourMs);
+  assert.equal((await active.get("audit")).status, 200);
+  assert.equal((await idle.get("audit")).status, 303);
+  await world.clock.advance(hourMs - 1);
+  assert.equal((await active.get("audit")).status, 200);
+  await world.clock.advance(hourMs);
+  const late = await active.post("settings", { name: "Late" });
+  assert.equal(late.location, "/console/sign-in?flash=session-ended");
+});
+
+Deno.test("console: a session that was ended is not revived by a request of the same moment", async () => {
+  using world = await createWorld();
+  const owner = await signedIn(world);
+  const { cookie } = owner;
+  await world.clock.advance(60_000);
+  const [page] = await Promise.all([owner.get("audit"), owner.post("/console/sign-out")]);
+  assert.ok([200, 303].includes(page.status));
+  owner.cookie = cookie;
+  assert.equal((await owner.get("audit")).status, 303);
+});
+
+const minuteMs = 60 * 1000;
+
+Deno.test("console: keys, links and archiving ask for the key again, minutes after the sign-in", async () => {
+  using world = await createWorld();
+  const operator = { key: adminKey };
+  const made = (await operate(world, "/keys", { body: {} })).body;
+  const keysOf = async () =>
+    (await world.json(`/v1/admin/projects/${world.projectId}/keys`, operator)).body.keys as Body[];
+  const projectOf = async () =>
+    (await world.json(`/v1/admin/projects/${world.projectId}`, operator)).body.project;
+  for (const key of [world.apiKey, adminKey]) {
+    const visitor = await signedIn(world, key);
+    await visitor.stayFor(11 * minuteMs);
+    const form = hiddenFields((await visitor.get("settings")).html, "/settings");
+    const settings = { ...form, name: "Test", topUpUrl: "https://elsewhere.example/{user}" };
+    const before = (await keysOf()).length;
+    const actions: [path: string, form: Record<string, string>][] = [
+      ["keys", { ...hiddenFields((await visitor.get("keys")).html, "/keys"), scopes: "chat" }],
+      [`keys/${made.key.id}/revoke`, {}],
+      ["settings", settings],
+      ["settings", { ...settings, topUpUrl: "", checkoutUrl: "https://elsewhere.example/" }],
+      ["archive", {}],
+    ];
+    for (const [path, fields] of actions) {
+      for (const more of [{}, { sessionKey: "sk_wrong" }, { sessionKey: made.apiKey }]) {
+        const asked = await visitor.post(path, { ...fields, ...more });
+        assert.equal(asked.status, 401, path);
+        assert.match(textOf(asked.html), /Enter your key again.*Nothing has been changed/);
+        assert.doesNotMatch(asked.html, /sk_/, "a key is not repeated");
+        assert.deepEqual(hiddenFields(asked.html, `/${path}`), fields);
+      }
+    }
+    assert.equal((await keysOf()).length, before);
+    assert.ok((await keysOf()).every(({ revokedAt }) => revokedAt === null));
+    const { status, topUpUrl, topUp } = await projectOf();
+    assert.deepEqual([status, topUpUrl, topUp.checkoutUrl], ["active", null, null]);
+
+    const [path, fields] = actions[0] ?? assert.fail();
+    const created = await visitor.post(path, { ...fields, sessionKey: key });
+    assert.equal(created.status, 200);
+    assert.match(textOf(created.html), /A new API key.*sk_/);
+    assert.equal((await keysOf()).length, before + 1);
+    const again = { ...hiddenFields((await visitor.get("keys")).html, "/keys"), scopes: "chat" };
+    assert.equal((await visitor.post("keys", again)).status, 200, "for some minutes");
+    await visitor.stayFor(11 * minuteMs);
+    assert.equal((await visitor.post("archive")).status, 401);
+  }
+});
+
+Deno.test("console: other settings do not ask for the key, and wrong keys are limited", async () => {
+  using world = await createWorld();
+  const owner = await signedIn(world, world.apiKey);
+  await owner.stayFor(11 * minuteMs);
+  const page = (await owner.get("settings")).html;
+  const values = page.matchAll(/<input id="[^"]*" name="([^"]*)" type="[^"]*" value="([^"]*)"/g);
+  const shown = Object.fromEntries([...values].map(([, name = "", value = ""]) => [name, value]));
+  const form = { ...shown, ...hiddenFields(page, "/settings"), billingEvents: "on" };
+  assert.equal((await owner.post("settings", { ...form, name: "Renamed" })).status, 303);
+  const attacker = new Visitor(world, "203.0.113.9");
+  attacker.cookie = owner.cookie;
+  const statuses: number[] = [];
+  for (let n = 0; n < 12; n++) {
+    statuses.push((await attacker.post("archive", { sessionKey: `sk_${n}` })).status);
+  }
+  assert.deepEqual(statuses, [...Array(10).fill(401), 429, 429]);
 });
 
 Deno.test("console: a form sent after the session's end reports that nothing was changed", async () => {

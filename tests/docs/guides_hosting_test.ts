@@ -23,6 +23,14 @@ function sources(): string[] {
   return instructions("COPY").flatMap((text) => text.split(" ").slice(0, -1));
 }
 
+/** The arguments of `deno` in `deno task start`, for these folders. */
+async function argumentsOfStart({ app, data }: { app: string; data: string }): Promise<string[]> {
+  const { tasks } = JSON.parse(await readFile("deno.json"));
+  const [, command = ""] = tasks.start.command.split(" && deno ");
+  return command.replaceAll('"', "").replace("=.,", `=${app},`).replaceAll("$folders", data)
+    .split(" ");
+}
+
 async function run([name = "", ...args]: string[], cwd?: string) {
   const output = await new Deno.Command(name, { args, ...(cwd ? { cwd } : {}) }).output();
   return { success: output.success, text: textOf(output) };
@@ -56,9 +64,13 @@ Deno.test("hosting: what the image copies suffices to start, to answer its probe
   assert.doesNotMatch(lock, /"(typescript|playwright-core|openai)@/, "what only tests use");
   const command: string[] = JSON.parse(instructions("CMD")[0] ?? "");
   const online = command.filter((arg) => arg !== "--cached-only");
+  assert.deepEqual(online, await argumentsOfStart({ app: "/app", data: "/data" }));
   const { tasks } = JSON.parse(await Deno.readTextFile(`${folder.path}/deno.json`));
-  assert.equal(["deno", ...online].join(" "), tasks.start.command);
-  await using service = await startFarebox({ folder: folder.path, command, env: serviceEnv });
+  const data = `${folder.path}/volume`;
+  await Deno.mkdir(data);
+  const here = command.map((arg) => arg.replace("/app", folder.path).replaceAll("/data", data));
+  const env = { ...serviceEnv, KV_PATH: `${data}/farebox.kv` };
+  await using service = await startFarebox({ folder: folder.path, command: here, env });
 
   const { host } = new URL(service.url);
   const [, probe = ""] = / CMD (\[.+)$/.exec(instructions("HEALTHCHECK")[0] ?? "") ?? [];
@@ -69,8 +81,12 @@ Deno.test("hosting: what the image copies suffices to start, to answer its probe
   const [, ...args] = `${tasks.farebox.command} projects list --json --url ${service.url}`.split(
     " ",
   );
-  const env = { ADMIN_KEY: serviceEnv.ADMIN_KEY };
-  const listed = await new Deno.Command(Deno.execPath(), { args, cwd: folder.path, env }).output();
+  const { ADMIN_KEY } = serviceEnv;
+  const listed = await new Deno.Command(Deno.execPath(), {
+    args,
+    cwd: folder.path,
+    env: { ADMIN_KEY },
+  }).output();
   assert.ok(listed.success, textOf(listed));
   service.signal("SIGTERM");
   assert.equal((await service.ended).code, 0);
@@ -78,17 +94,38 @@ Deno.test("hosting: what the image copies suffices to start, to answer its probe
 });
 
 Deno.test("hosting: the systemd unit runs what `deno task start` runs", async () => {
-  const [, command] = /^ExecStart=\S+ (.+)$/m.exec(await snippetOf("systemd", "systemd")) ?? [];
-  const { tasks } = JSON.parse(await readFile("deno.json"));
-  assert.equal(`deno ${command}`, tasks.start.command);
+  const [, command = ""] = /^ExecStart=\S+ (.+)$/m.exec(await snippetOf("systemd", "systemd")) ??
+    [];
+  const folders = { app: "/opt/farebox", data: "/var/lib/farebox" };
+  const online = command.split(" ").filter((arg) => arg !== "--cached-only");
+  assert.deepEqual(online, await argumentsOfStart(folders));
 });
 
-Deno.test("hosting: the single binary has the V8 flags of `deno task start`", async () => {
+Deno.test("hosting: the single binary has the V8 flags and the permissions of `deno task start`", async () => {
   const { tasks } = JSON.parse(await readFile("deno.json"));
-  const [started, compiled] = [tasks.start, tasks.compile].map(({ command }) =>
-    command.split(" ").filter((arg: string) => arg.startsWith("--v8-flags="))
-  );
-  assert.deepEqual(compiled, started);
+  const [, ...compiled] = tasks.compile.command.split(" ");
+  const flags = compiled.slice(1, compiled.indexOf("--include"));
+  const started = await argumentsOfStart({ app: ".", data: "data" });
+  assert.deepEqual(flags, started.slice(1, -1));
+});
+
+Deno.test("hosting: the unit and the container bound memory and tasks, and cannot change their code", async () => {
+  const unit = await snippetOf("systemd", "systemd");
+  for (const limit of [/^MemoryMax=\d+G$/m, /^TasksMax=\d+$/m, /^ProtectSystem=strict$/m]) {
+    assert.match(unit, limit);
+  }
+  assert.doesNotMatch(unit, /^CacheDirectory=/m, "the code cache belongs to root");
+  const container = await readFile("guides/container.md");
+  for (const option of ["read-only", "memory", "pids-limit", "cap-drop ALL"]) {
+    assert.ok(container.includes(`--${option}`), option);
+  }
+});
+
+Deno.test("hosting: the code cache of the image is not written while the service runs", async () => {
+  const instructionsInOrder = dockerfile.match(/^(USER|RUN deno cache).*/gm) ?? [];
+  assert.match(instructionsInOrder[0] ?? "", /^RUN deno cache/, "root fills the cache");
+  const command: string[] = JSON.parse(instructions("CMD")[0] ?? "");
+  assert.ok(command.includes("--cached-only"));
 });
 
 testWith(

@@ -49,6 +49,39 @@ testWith(
   },
 );
 
+testWith(
+  nginx,
+  "guides: nginx as configured keeps operators' pages from strangers, limits them, and demands TLS",
+  async (path) => {
+    await using folder = await makeFolder();
+    const env = { ...serviceEnv, METRICS_TOKEN: "a-token-of-the-metrics" };
+    await using service = await startFarebox({ folder: folder.path, env });
+    const guide = (await snippetOf("nginx", "nginx"))
+      .replace("127.0.0.1 1;", "").replace("allow 127.0.0.1;", "");
+    const { host } = new URL(service.url);
+    await using proxy = await startNginx(path, { guide, folder: folder.path, host });
+    using client = Deno.createHttpClient({ caCerts: [await Deno.readTextFile(caPath)] });
+    const call = async (target: string) => {
+      const response = await fetch(proxy.url + target, {
+        client,
+        headers: { authorization: `Bearer ${serviceEnv.ADMIN_KEY}` },
+      });
+      await response.body?.cancel();
+      return response;
+    };
+    const health = await call("/healthz");
+    assert.equal(health.status, 200);
+    assert.match(health.headers.get("strict-transport-security") ?? "", /^max-age=\d{8}/);
+    const operators = ["/console", "/console/projects", "/metrics", "/v1/admin/projects"];
+    for (const target of [...operators, "/v1/%61dmin/projects", "/v1//admin/projects"]) {
+      assert.equal((await call(target)).status, 403, target);
+    }
+    const statuses = new Set<number>();
+    for (let n = 0; n < 40; n++) statuses.add((await call("/topup/none")).status);
+    assert.ok(statuses.has(429), `${[...statuses]}`);
+  },
+);
+
 /** An upstream that stops in the middle of a stream until it is told to continue. */
 function startHeldUpstream() {
   const { promise: released, resolve: release } = Promise.withResolvers<void>();

@@ -3,6 +3,7 @@ import { chat, chatBody, chatStream, completionsPath, until, usageOf } from "../
 import { completion, helloStream } from "../support/upstream.ts";
 import { loadTokenizer } from "../../src/pricing/tokenizer.ts";
 import { allow, Device, pay, sharedWorld } from "../support/wallets.ts";
+import { emptyWrite } from "../../src/store/kv.ts";
 import { adminKey, createWorld } from "../support/world.ts";
 
 // Loaded before the clock is moved, since loading takes real time.
@@ -46,7 +47,6 @@ Deno.test("chat replay: the order of fields and the way a user is named do not m
 for (
   const [name, fields] of [
     ["other messages", { messages: [{ role: "user", content: "Ho" }] }],
-    ["another user", { user: "bob" }],
     ["another field", { temperature: 1 }],
     ["a number that a double cannot hold", { seed: 2 ** 60 }],
   ] as const
@@ -68,6 +68,56 @@ for (
     assert.equal((await world.balance("bob")).available, "1");
   });
 }
+
+Deno.test("chat replay: each user has their own keys, also while a request is running", async () => {
+  using world = await createWorld();
+  for (const user of ["ada", "bob"]) await world.deposit(user, "1");
+  let during: Awaited<ReturnType<typeof chat>> | null = null;
+  world.upstream.once(async () => {
+    during = await chat(world, { user: "bob" }, keyed);
+    return completion();
+  });
+  const first = await chat(world, {}, keyed);
+  assert.equal(first.status, 200);
+  assert.equal(during!.status, 200);
+  assert.equal(world.upstream.calls.length, 2);
+  for (const user of ["ada", "bob"]) {
+    const again = await chat(world, { user }, keyed);
+    assert.equal(again.response.headers.get("idempotent-replayed"), "true", user);
+    assert.equal((await world.balance(user)).balance, "0.99998", user);
+  }
+  const other = await chat(world, { user: "bob", temperature: 1 }, keyed);
+  assert.deepEqual([other.status, other.body.error.code], [422, "idempotency_key_reused"]);
+});
+
+Deno.test("chat replay: a response that an older version stored is replayed to its user only, and swept", async () => {
+  using world = await createWorld();
+  for (const user of ["ada", "bob"]) await world.deposit(user, "1");
+  const first = await chat(world, {}, keyed);
+  // As an older version kept it: without the user in its keys.
+  const { kv, committer } = world.deps;
+  const rows = await Promise.all(
+    ["chat_replay", "chat_replay_due"].map((name) => kv.list({ prefix: [name], limit: 10 })),
+  );
+  const write = emptyWrite();
+  for (const { key, value } of rows.flat()) {
+    write.deletes.push(key);
+    write.sets.push({ key: key.slice(0, -1), value: value ?? new Uint8Array() });
+  }
+  await committer.commit(write);
+  const again = await chat(world, {}, keyed);
+  assert.deepEqual(again.body, first.body);
+  assert.equal(again.response.headers.get("idempotent-replayed"), "true");
+  const changed = await chat(world, { temperature: 1 }, keyed);
+  assert.equal(changed.status, 422);
+  const bob = await chat(world, { user: "bob" }, keyed);
+  assert.equal(bob.response.headers.get("idempotent-replayed"), null);
+  await world.clock.advance(day + 1_000);
+  await world.app.sweep();
+  for (const name of ["chat_replay", "chat_replay_due"]) {
+    assert.deepEqual(await kv.list({ prefix: [name], limit: 10 }), [], name);
+  }
+});
 
 Deno.test("chat replay: a repeated request waits for the response of the first one", async () => {
   using world = await createWorld();

@@ -36,7 +36,7 @@ for (const stream_options of [undefined, null, {}, { include_usage: false }]) {
     world.upstream.once(helloStream);
     const response = await chatStream(world, { stream_options });
     assert.equal(response.headers.get("content-type"), "text/event-stream; charset=utf-8");
-    assert.equal(response.headers.get("cache-control"), "no-cache, no-transform");
+    assert.equal(response.headers.get("cache-control"), "no-store, no-transform");
     assert.equal(response.headers.get("x-accel-buffering"), "no"); // case 47
     const events = await readEvents(response);
     assert.deepEqual(events, [ // case 40, case 42

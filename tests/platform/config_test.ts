@@ -113,6 +113,7 @@ Deno.test("config: production needs BASE_URL, and nothing else", () => {
       useProxy: false,
       retentionDays: 30,
     },
+    trustedProxies: [],
     logLevel: "info",
   });
 });
@@ -197,6 +198,7 @@ Deno.test("config: given values are used, and frozen", () => {
       useProxy: true,
       retentionDays: 7,
     },
+    trustedProxies: [],
     logLevel: "debug",
   });
   assert.ok(Object.isFrozen(config));

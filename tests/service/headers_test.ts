@@ -21,6 +21,37 @@ const closedPaths = [
   "/v1/admin/projects",
 ];
 
+Deno.test("headers: nothing under /v1 is stored by a cache, or taken for another type", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  const user = { user: "ada", model: "test-model", messages: [{ role: "user", content: "Hi" }] };
+  const calls: [path: string, options?: Parameters<typeof world.call>[1]][] = [
+    ["/v1/models"],
+    ["/v1/user/balance?user=ada"],
+    ["/v1/user/balance?user=ada", { method: "HEAD" }],
+    ["/v1/user/balance?user=ada", { key: null }],
+    ["/v1/user/balance/deposit", { body: { user: "ada", amount: "1" } }],
+    ["/v1/user/balance/deposit", { body: { user: "ada", amount: "x" } }],
+    [chatPath, { body: user }],
+    [chatPath, { body: { ...user, stream: true } }],
+    [chatPath, { body: { ...user, user: "bob" } }],
+    [chatPath, { method: "OPTIONS", key: null }],
+    [chatPath],
+    ["/v1/none"],
+    ["/v1"],
+    ["/v1/webhooks/logs"],
+    ["/v1/admin/projects", { key: adminKey }],
+    ["/v1/stripe/none", { raw: "{}", key: null }],
+  ];
+  for (const [path, options] of calls) {
+    const response = await world.call(path, options);
+    await response.body?.cancel();
+    const { status, headers } = response;
+    assert.match(headers.get("cache-control") ?? "", /^no-store\b/, `${path} ${status}`);
+    assert.equal(headers.get("x-content-type-options"), "nosniff", `${path} ${status}`);
+  }
+});
+
 Deno.test("headers: a browser may call chat and models from any origin, after a preflight", async () => {
   using world = await createWorld();
   for (const path of openPaths) {
@@ -169,4 +200,30 @@ Deno.test("errors: additional headers do not replace those of an error", () => {
   const both = fault.with({ "retry-after": "1", "x-ratelimit-limit-requests": "9" });
   assert.deepEqual(both.headers, { "retry-after": "7", "x-ratelimit-limit-requests": "9" });
   assert.deepEqual([both.status, both.body()], [429, fault.body()]);
+});
+
+Deno.test("log: the path of an unknown route shows known words and ids, and no user", async () => {
+  using world = await createWorld();
+  const id = "sub_01K9Z0C8Q4R7T2V5X8Z1B3D5F7";
+  const paths: [asked: string, logged: string][] = [
+    ["/v1/ada@example.com/responses", "/v1/[other]/responses"],
+    ["/v1/ada/embeddings", "/v1/[other]/embeddings"],
+    ["/v1/v1/ada/chat/completions", "/v1/v1/[other]/chat/completions"],
+    ["/ada/chat/completions", "/[other]/chat/completions"],
+    ["/v1/user/ada/balance", "/v1/user/[other]/balance"],
+    ["/v1/users/user_123", "/v1/users/[other]"],
+    [
+      "/v1/admin/projects/pw_x/users/a%40b.c/erase",
+      "/v1/admin/projects/[other]/users/[user]/[other]",
+    ],
+    [`/v1/webhooks/subscriptions/${id}/pause`, `/v1/webhooks/subscriptions/${id}/[other]`],
+    ["/v1/responses", "/v1/responses"],
+    ["/favicon.ico", "/favicon.ico"],
+  ];
+  for (const [asked, logged] of paths) {
+    const response = await world.call(asked, { body: {} });
+    await response.body?.cancel();
+    assert.equal(response.status, 404, asked);
+    assert.equal(world.logged.at(-1)?.path, logged);
+  }
 });

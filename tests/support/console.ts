@@ -50,6 +50,15 @@ export class Visitor {
     return await this.get(sent.location ?? assert.fail("it leads nowhere"));
   }
 
+  /** Stays active: opens a page every half an hour. */
+  async stayFor(ms: number): Promise<void> {
+    const stepMs = 30 * 60 * 1000;
+    for (let left = ms; left > 0; left -= stepMs) {
+      await this.get("audit");
+      await this.#world.clock.advance(Math.min(left, stepMs));
+    }
+  }
+
   /** Signs in, by default with the world's own key. */
   async signIn(key = this.#world.apiKey): Promise<Shown> {
     return await this.post("/console/sign-in", { key });

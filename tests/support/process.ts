@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { fileURLToPath } from "node:url";
+import { startArguments } from "../../scripts/start_arguments.ts";
 import { type Account, decodeAccount, encodeAccount } from "../../src/ledger/account.ts";
 import { accountKey, holdingPrefix } from "../../src/store/keys.ts";
 import { adminKey, type Body } from "./world.ts";
@@ -40,7 +40,6 @@ interface StartOptions {
   output?: string;
 }
 
-const root = fileURLToPath(new URL("../../", import.meta.url));
 const announcement = /listens on (http:\/\/[^\s,]+)/;
 const startDeadlineMs = 20_000;
 
@@ -70,7 +69,11 @@ export function freePort(): number {
  * Starts the service by the command of its task; nothing of the test's environment is passed on.
  */
 export function spawnFarebox(options: StartOptions): Deno.ChildProcess {
-  const { folder, dev = false, env = {}, command = taskCommand(dev ? "dev" : "start") } = options;
+  const { folder, dev = false, env = {} } = options;
+  const given: Record<string, string> = { KV_PATH: databaseOf(folder), ...env };
+  const kvPath = given.KV_PATH || given.DENO_KV_DEFAULT_PATH;
+  const command = options.command ??
+    startArguments(dev ? "dev" : "start", { folder, kvPath });
   const kept = ["PATH", "HOME", "DENO_DIR"].flatMap((name) => {
     const value = Deno.env.get(name);
     return value ? [[name, value]] : [];
@@ -88,7 +91,7 @@ export function spawnFarebox(options: StartOptions): Deno.ChildProcess {
     args: started.args,
     cwd: folder,
     clearEnv: true,
-    env: { PORT: "0", KV_PATH: databaseOf(folder), ...Object.fromEntries(kept), ...env },
+    env: { PORT: "0", ...Object.fromEntries(kept), ...given },
     stdout: "piped",
     stderr: "piped",
   }).spawn();
@@ -99,13 +102,6 @@ export async function growFiles({ pid }: Farebox): Promise<void> {
   const args = ["--pid", String(pid), "--fsize=unlimited:unlimited"];
   const { success, stderr } = await new Deno.Command("prlimit", { args }).output();
   assert.ok(success, new TextDecoder().decode(stderr));
-}
-
-/** Returns the arguments of `deno` in a task of deno.json, for any working directory. */
-function taskCommand(name: "dev" | "start"): string[] {
-  const { tasks } = JSON.parse(Deno.readTextFileSync(`${root}deno.json`));
-  const [, ...args] = tasks[name].command.split(" ");
-  return args.map((arg: string) => (arg === "main.ts" ? root + arg : arg));
 }
 
 /** Starts the service, and waits until it listens. */

@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { fromBytes, toBytes } from "../../src/base/json.ts";
 import { passkeyKey } from "../../src/store/keys.ts";
 import { emptyWrite } from "../../src/store/kv.ts";
-import { storedRows } from "../support/books.ts";
+import { chatBody, chatPath, storedRows } from "../support/books.ts";
 import { SoftPasskey } from "../support/passkey.ts";
 import { allow, Device, sharedWorld } from "../support/wallets.ts";
-import type { Body, World } from "../support/world.ts";
+import { type Body, createWorld, type World } from "../support/world.ts";
 
 const origin = "https://farebox.test";
 const dayMs = 24 * 60 * 60 * 1000;
@@ -249,4 +249,25 @@ Deno.test("passkey: one stored by an older version opens the wallet, and its res
   assert.equal(await answer(world, response), refused);
   await world.clock.advance(1);
   assert.match(await signIn(world, passkey), /=/);
+});
+
+Deno.test("passkeys: none is offered where the host is an IP address, for which browsers make none", async () => {
+  for (
+    const [BASE_URL, isOffered] of [
+      ["https://farebox.test", true],
+      ["http://localhost:8000", true],
+      ["http://192.0.2.7:8000", false],
+      ["https://[2001:db8::7]/pay", false],
+    ] as const
+  ) {
+    using world = await createWorld({ env: { BASE_URL }, project: { mode: "shared" } });
+    const device = new Device(world);
+    const asked = await world.json(chatPath, { body: chatBody("ada") });
+    const { pathname } = new URL(asked.body.paywall.url);
+    const path = pathname.replace(/^\/pay/, "");
+    for (const page of ["/wallet", path]) {
+      const { html } = await device.get(page);
+      assert.equal(/<button[^>]*passkey/.test(html), isOffered, `${BASE_URL} ${page}`);
+    }
+  }
 });

@@ -245,7 +245,7 @@ Deno.test("guard: any text posted as a URL creates a subscription or a 400", asy
           assert.equal(status, 400, JSON.stringify(answer));
           return assert.equal(answer.error.param, "url");
         }
-        assert.equal(answer.subscription.url, url);
+        assert.equal(answer.subscription.url, new URL(url).href);
         const path = `${subscriptionsPath}/${answer.subscription.id}`;
         await world.call(path, { method: "DELETE" });
       },

@@ -146,18 +146,21 @@ Deno.test("guard: a URL that could not be delivered to is refused at creation, n
   assert.deepEqual((await world.json(subscriptionsPath)).body.subscriptions, []);
 });
 
-Deno.test("guard: public names on 443 and 8443 are accepted, and names that do not resolve yet", async () => {
+Deno.test("guard: public names on 443 and 8443 are accepted", async () => {
   using world = await createWorld();
-  world.subscriber.names.set("soon.example.com", []);
-  for (
-    const url of [
-      "https://hooks.example.com",
-      "https://hooks.example.com:443/a?b=c",
-      "https://hooks.example.com:8443/",
-      "https://soon.example.com/",
-      "https://bücher.example/",
-    ]
-  ) assert.equal((await subscribe(world, { url })).url, url);
+  const stored: Record<string, string> = {
+    "https://hooks.example.com": "https://hooks.example.com/",
+    "https://hooks.example.com:443/a?b=c": "https://hooks.example.com/a?b=c",
+    "https://hooks.example.com:8443/": "https://hooks.example.com:8443/",
+    "https://bücher.example/": "https://xn--bcher-kva.example/",
+    " HTTPS://Hooks.Example.com/a/../b\t?c=ä ": "https://hooks.example.com/b?c=%C3%A4",
+  };
+  for (const [url, parsed] of Object.entries(stored)) {
+    const subscription = await subscribe(world, { url });
+    assert.equal(subscription.url, parsed);
+    const { body } = await world.json(`${subscriptionsPath}/${subscription.id}`);
+    assert.equal(body.subscription.url, parsed);
+  }
 });
 
 Deno.test("guard: the operator's ranges are allowed, at creation and at the attempt, and no others", async () => {
@@ -185,6 +188,26 @@ const odd = [
   "https://intranet/",
 ]
   .concat("https://localhost/", "https://metadata.google.internal/", "https://x.internal.:8080/");
+
+Deno.test("guard: creating a subscription answers alike for private and for unknown names", async () => {
+  for (const WEBHOOK_ALLOW_CIDRS of ["", "10.1.0.0/16"]) {
+    using world = await createWorld({ env: { WEBHOOK_ALLOW_CIDRS } });
+    for (
+      const url of ["https://db.corp.example/hook", "https://db.internal/", "https://db:5432/"]
+    ) {
+      const answers = new Set<string>();
+      for (const addresses of [[], ["10.2.0.1"], ["93.184.216.34", "127.0.0.1"], ["fd00::1"]]) {
+        world.subscriber.names.set(new URL(url).hostname, addresses);
+        const { status, body } = await world.json(subscriptionsPath, {
+          body: { url, events: ["*"] },
+        });
+        answers.add(JSON.stringify([status, body]));
+      }
+      assert.equal(answers.size, 1, [...answers].join());
+      assert.match([...answers].join(), /^\[400,/);
+    }
+  }
+});
 
 Deno.test("guard: allowing a range allows no port and no private name of any other address", async () => {
   let addresses: string[] = [];

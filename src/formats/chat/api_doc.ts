@@ -59,7 +59,8 @@ export const chatApiDoc = callApiDoc("/chat/completions", {
     "without a response, is an event with an error body. Fields of OpenAI's reference and harmless " +
     "ones of other servers are passed to the upstream unchanged, except that numeric keys, such as " +
     '`"1"`, come first in their object; others are 400, unless the project\'s `allowedFields` or ' +
-    "`unknownFields` opens them. `Idempotency-Key` works for responses that are not streamed, for a day.",
+    "`unknownFields` opens them. `Idempotency-Key` works for responses that are not streamed, " +
+    "for a day, and for each user separately.",
   body: { schema: chatSchema, examples: { whole: ask, streamed: { ...ask, stream: true } } },
   answers: { 200: completion },
 });

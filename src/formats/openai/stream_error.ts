@@ -2,7 +2,13 @@ import type { EventSourceMessage } from "eventsource-parser";
 import { ApiError } from "../../base/errors.ts";
 import { isObject, type Json, parseJson } from "../../base/json.ts";
 import type { Secret } from "../../base/secret.ts";
-import { errorInBody, isOwnerError, readUpstreamError, redactKey } from "../../upstreams/errors.ts";
+import {
+  errorInBody,
+  isOwnerError,
+  maskError,
+  readUpstreamError,
+  redactKey,
+} from "../../upstreams/errors.ts";
 
 /** An error event as our caller sees it. Problems of the operator's account are only logged. */
 export function streamError(text: string, apiKey: Secret | null): ApiError {
@@ -12,12 +18,12 @@ export function streamError(text: string, apiKey: Secret | null): ApiError {
     const message = "The upstream failed during the response.";
     return new ApiError(502, { message, code: "upstream_unavailable", cause });
   }
+  const { message, type, param, code } = maskError(upstreamError);
   return new ApiError(502, {
-    message: upstreamError.message ||
-      "The upstream closed the connection before its response ended.",
-    type: upstreamError.type ?? "server_error",
-    param: upstreamError.param,
-    code: upstreamError.code ?? "upstream_error",
+    message: message || "The upstream closed the connection before its response ended.",
+    type: type ?? "server_error",
+    param,
+    code: code ?? "upstream_error",
     cause,
   });
 }

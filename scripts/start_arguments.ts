@@ -1,0 +1,24 @@
+import { dirname, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { dataFolders } from "./data_folders.ts";
+
+const root = fileURLToPath(new URL("../", import.meta.url));
+
+/**
+ * Returns the arguments of `deno` in a task of deno.json that starts the service, with the task's
+ * permissions, for a service in another working directory.
+ */
+export function startArguments(
+  name: "dev" | "start",
+  { folder, kvPath }: { folder: string; kvPath: string | undefined },
+): string[] {
+  const { tasks } = JSON.parse(Deno.readTextFileSync(`${root}deno.json`));
+  const [, command = ""] = tasks[name].command.split(" && deno ");
+  const folders = dataFolders(resolve(folder, kvPath || "data/farebox.kv"))
+    .map((path) => path.replaceAll(",", ",,")).join(",");
+  return command.replaceAll('"', "").split(" ").map((arg: string) =>
+    arg === "main.ts" ? root + arg : arg
+      .replace("=.,", `=.,${dirname(`${root}main.ts`)},`)
+      .replace("$folders", folders)
+  );
+}

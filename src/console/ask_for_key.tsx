@@ -1,0 +1,68 @@
+/** @jsxImportSource @hono/hono/jsx */
+import type { Deps } from "../deps.ts";
+import { FormError, FormField } from "./form.tsx";
+import type { ConsoleVisit } from "./guard.tsx";
+import type { ConsoleSessions } from "./session.ts";
+import { createSignInThrottle } from "./sign_in_throttle.ts";
+
+/**
+ * Asks for the key again before an action that gives access, moves users' payments, or cannot be
+ * undone: a browser that was left open, or a stolen cookie, must not suffice. Null when the key was
+ * entered within the last minutes, or comes with this form, from which it is then removed. Else the
+ * response is a page that sends the same form with the key.
+ */
+export type AskForKey = (visit: ConsoleVisit, form: URLSearchParams) => Promise<Response | null>;
+
+const field = "sessionKey";
+
+/** Creates the question for the key of a session. */
+export function createAskForKey(
+  { clock }: Pick<Deps, "clock">,
+  sessions: ConsoleSessions,
+): AskForKey {
+  const attempts = createSignInThrottle(clock);
+  return async (visit, form) => {
+    const { session, incoming } = visit;
+    const key = form.get(field)?.trim();
+    form.delete(field);
+    if (session.isConfirmed) return null;
+    if (key && await sessions.confirm(incoming.request, session, key)) return null;
+    const isWrong = key !== undefined;
+    const waitMs = isWrong ? attempts.take(incoming.address()) : 0;
+    const wait = `Too many attempts. Try again in ${Math.ceil(waitMs / 1000)} seconds.`;
+    const wrong = waitMs > 0 ? wait : "This is not the key that you are signed in with.";
+    const problem = isWrong ? wrong : null;
+    const status = waitMs > 0 ? 429 : 401;
+    const action = visit.at(incoming.path.slice("/console".length));
+    const question = <Question {...{ fields: [...form], action, problem }} />;
+    return visit.page("Enter your key again", question, { status });
+  };
+}
+
+function Question({ fields, action, problem }: {
+  fields: [name: string, value: string][];
+  action: string;
+  problem: string | null;
+}) {
+  return (
+    <>
+      <p>
+        This action needs the key that you are signed in with. Nothing has been changed yet.
+      </p>
+      <FormError text={problem} />
+      <form method="post" action={action}>
+        {fields.map(([name, value]) => <input type="hidden" name={name} value={value} />)}
+        <FormField
+          name={field}
+          label="Key"
+          type="password"
+          required
+          more={{ autocomplete: "current-password", autofocus: "" }}
+        />
+        <p class="actions">
+          <button type="submit" class="primary">Continue</button>
+        </p>
+      </form>
+    </>
+  );
+}

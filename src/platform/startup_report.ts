@@ -1,0 +1,118 @@
+import { isPublicHttp } from "../base/host.ts";
+import { type Config, isLoopback } from "../config.ts";
+import type { Deps } from "../deps.ts";
+import { readProxies } from "../http/proxy.ts";
+import { findUnknownVariables } from "./variable_names.ts";
+
+interface StartupFacts {
+  environment: Record<string, string>;
+  /** Whether the database file was created by this start. */
+  isNew: boolean;
+  /** Files of the database that other users of this machine may access. */
+  exposed: readonly string[];
+  /** Prints a text for people. */
+  say(text: string): void;
+}
+
+/**
+ * Reports at the start, to people and in the log: what is on and off, a database that did not exist
+ * before, settings that are missing or unsafe, and variables that look like misspelt settings.
+ */
+export function reportStart({ config, log }: Pick<Deps, "config" | "log">, facts: StartupFacts) {
+  const { environment, isNew, exposed, say } = facts;
+  const rows = startupRows(config, environment);
+  log("info", "starting", { settings: Object.fromEntries(rows) });
+  if (!config.dev) say(`Farebox starts with:\n${startupTable(rows)}`);
+  if (isNew && !config.dev) {
+    say(`KV_PATH ${config.kvPath} did not exist: a new, empty database is created there`);
+  }
+  if (isNew) log(config.dev ? "info" : "warn", "database_created", { kvPath: config.kvPath });
+  for (const path of exposed) {
+    say(`Warning: ${path} can be accessed by other users, and its permissions cannot be changed`);
+    log("warn", "file_exposed", { path });
+  }
+  for (const { setting, consequence } of startupWarnings(config)) {
+    say(`Warning: ${setting} ${consequence}`);
+    log("warn", "setting_unsafe", { setting, consequence });
+  }
+  for (const { name, didYouMean } of findUnknownVariables(Object.keys(environment))) {
+    const hint = didYouMean === null ? "" : `. Did you mean ${didYouMean}?`;
+    say(`Warning: ${name} is not a setting of Farebox, and has no effect${hint}`);
+    log("warn", "unknown_setting", { name, didYouMean });
+  }
+}
+
+type StartupRow = [name: string, state: string];
+
+/** Lists what is on and off with these settings, without any secret. */
+function startupRows(config: Config, environment: Record<string, string>): StartupRow[] {
+  const { webhooks, upstream, secretsKeys } = config;
+  const older = secretsKeys.length - 1;
+  const decrypting = older > 0 ? `, and ${older} older to decrypt` : "";
+  return [
+    ["base URL", config.baseUrl],
+    ["database", config.kvPath || "the platform's own"],
+    ["admin API", onOff(config.adminKey !== null, "ADMIN_KEY")],
+    ["metrics", onOff(config.metricsToken !== null, "METRICS_TOKEN")],
+    ["stored secrets", onOff(secretsKeys.length > 0, "SECRETS_KEY") + decrypting],
+    ["upstream", upstream?.url ?? onOff(false, "UPSTREAM_URL")],
+    ["Stripe for wallets", onOff(config.stripe !== null, "STRIPE_SECRET_KEY")],
+    ["upstream proxy", onOff(hasProxy(environment), "HTTPS_PROXY")],
+    ["private webhooks", webhooks.allowCidrs.join(" ") || onOff(false, "WEBHOOK_ALLOW_CIDRS")],
+    ["trusted proxies", config.trustedProxies.join(" ") || onOff(false, "TRUSTED_PROXIES")],
+    ["tracing", onOff(/^(true|1)$/i.test(environment.OTEL_DENO ?? ""), "OTEL_DENO")],
+  ];
+}
+
+function hasProxy(environment: Record<string, string>): boolean {
+  return readProxies((name) => environment[name]) !== null;
+}
+
+const onOff = (isOn: boolean, setting: string) => isOn ? "on" : `off (${setting} is not set)`;
+
+function startupTable(rows: readonly StartupRow[]): string {
+  const width = Math.max(...rows.map(([name]) => name.length));
+  return rows.map(([name, state]) => `  ${name.padEnd(width)}  ${state}`).join("\n");
+}
+
+/** Lists settings that production can start with, but should not go on with. */
+function startupWarnings(config: Config): { setting: string; consequence: string }[] {
+  if (config.dev) return [];
+  const { upstream, baseUrl } = config;
+  const warnings: [setting: string, applies: boolean, consequence: string][] = [
+    [
+      "ADMIN_KEY",
+      config.adminKey === null,
+      "is not set: the admin API is off, so no project and no key can be created",
+    ],
+    [
+      "SECRETS_KEY",
+      config.secretsKeys.length === 0,
+      "is not set: webhook secrets and upstream keys cannot be stored, and all links end with this " +
+      "process",
+    ],
+    [
+      "BASE_URL",
+      isLoopback(new URL(baseUrl).hostname),
+      "leads to this machine only: links in messages do not work elsewhere",
+    ],
+    [
+      "BASE_URL",
+      isPublicHttp(baseUrl),
+      "is http:// at a public host: keys, cookies and links travel unencrypted",
+    ],
+    [
+      "UPSTREAM_URL",
+      upstream !== null && isPublicHttp(upstream.url),
+      "is http:// at a public host: UPSTREAM_API_KEY and all messages travel unencrypted",
+    ],
+    [
+      "KV_PATH",
+      config.kvPath.startsWith("http:") && isPublicHttp(config.kvPath),
+      "is http:// at a public host: all data travel unencrypted",
+    ],
+  ];
+  return warnings.flatMap(([setting, applies, consequence]) =>
+    applies ? [{ setting, consequence }] : []
+  );
+}
