@@ -87,7 +87,7 @@ export const operatorDefects: readonly Defect[] = [
   {
     name: "a redelivery ends before it has started",
     seams: writing((write) => ({ ...write, sets: write.sets.map(asDone) })),
-    seedsMax: 10,
+    seedsMax: 30,
   },
   {
     name: "a redelivered delivery is pending, and never due",
