@@ -47,9 +47,7 @@ export const topUpScriptHash = scriptHash(script);
 export function TopUpPage(view: TopUpView) {
   return (
     <Page title={`Top up ${view.projectName}`} script={script}>
-      <h1>
-        <bdi>{view.projectName}</bdi>
-      </h1>
+      <h1>{view.projectName}</h1>
       {view.balanceFormatted === null
         ? (
           <p>
