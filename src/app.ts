@@ -67,6 +67,7 @@ import { createGuard } from "./webhooks/guard.ts";
 import { createProbe, createReseal, type Probe } from "./webhooks/reseal.ts";
 import { createRedelivery } from "./webhooks/redelivery.ts";
 import { webhookRoutes } from "./webhooks/routes.ts";
+import { createRevokeWithMade } from "./webhooks/revoke_made.ts";
 import { createSubscriptions } from "./webhooks/subscriptions.ts";
 import { createAuthorizations } from "./wallets/authorizations.ts";
 import { connectRoutes } from "./wallets/connect_routes.ts";
@@ -114,7 +115,7 @@ export async function createApp(outside: Deps): Promise<App> {
 
   const adminGuard = createAdminGuard(deps.config, auth);
   const webhooks = openWebhooks(deps, { admin, projectCache, secrets, commit });
-  const { dispatcher, redelivery } = webhooks;
+  const { dispatcher, redelivery, revokeWithMade } = webhooks;
   outboxNotifier.listen(dispatcher.wake);
   const { prices, catalogue, catalogueRefresh } = openPricing(deps);
   const holdSweep = createHoldSweep(deps, queue);
@@ -126,7 +127,7 @@ export async function createApp(outside: Deps): Promise<App> {
     inference: openInference({ ...taken, auth, running, linkFor, refusalReports }, secrets),
     ledger: ledgerRoutes({ deps, auth, recorder, offer }),
     users: ledgerAdminRoutes({ deps, adminGuard, projectCache, recorder, forget, offer }),
-    projects: projectRoutes({ deps, adminGuard, admin, projectCache }),
+    projects: projectRoutes({ deps, adminGuard, admin, projectCache, revokeWithMade }),
     webhooks: webhookRoutes({ deps, auth, adminGuard, ...webhooks }),
     connect: connectRoutes({ deps, auth, authorizations, offer }),
     stripe: stripeRoutes({ ...payments, adminGuard, reportUnbooked: createReportUnbooked(deps) }),
@@ -195,7 +196,7 @@ function openProjects(deps: Deps, secrets: Secrets) {
   const commit = createCommitWithEvents(deps, projectCache);
   return {
     projectCache,
-    auth: createAuth(deps.config, projectCache),
+    auth: createAuth(deps, projectCache),
     admin: createProjectAdmin(deps, { projectCache, secrets }),
     commit,
     emit: createEmit(commit),
@@ -305,5 +306,11 @@ function openWebhooks(
   const subscriptions = createSubscriptions({ deps, admin, projectCache, secrets, guard });
   const dispatcher = createDispatcher({ deps, projectCache, guard, subscriptions, reportFailing });
   const redelivery = createRedelivery(deps, dispatcher);
-  return { subscriptions, dispatcher, redelivery, reseal: createReseal({ deps, admin, secrets }) };
+  return {
+    subscriptions,
+    dispatcher,
+    redelivery,
+    reseal: createReseal({ deps, admin, secrets }),
+    revokeWithMade: createRevokeWithMade({ admin, subscriptions }),
+  };
 }

@@ -2,7 +2,7 @@ import type { RunningCalls } from "../inference/running.ts";
 import type { Deps } from "../deps.ts";
 import type { Prices } from "../pricing/terms.ts";
 import type { MoneyRecorder } from "../ledger/record.ts";
-import type { ProjectAdmin } from "../projects/admin.ts";
+import type { ProjectAdmin, RevokeWithMade } from "../projects/admin.ts";
 import type { CommitWithEvents } from "../projects/commit_with_events.ts";
 import type { ProjectCache } from "../projects/project_cache.ts";
 import type { Dispatcher } from "../webhooks/dispatcher.ts";
@@ -16,6 +16,7 @@ export interface ConsoleDeps {
   deps: Deps;
   projectCache: ProjectCache;
   admin: ProjectAdmin;
+  revokeWithMade: RevokeWithMade;
   recorder: MoneyRecorder;
   commit: CommitWithEvents;
   running: RunningCalls;

@@ -7,7 +7,7 @@ export function FormField({ name, label, value = "", hint, type = "text", requir
   label: string;
   value?: string;
   hint?: Child;
-  type?: "text" | "search" | "url" | "password" | "datetime-local";
+  type?: "text" | "search" | "url" | "password" | "date" | "datetime-local";
   required?: boolean;
   /** Further attributes of the input. */
   more?: Record<string, string>;
@@ -63,19 +63,22 @@ export function FormError({ text }: { text: string | null }) {
 }
 
 /** Asks for confirmation: what exactly will happen, a button that does it, a link back. */
-export function Confirm({ says, button, action, back, fields = {}, danger = true }: {
+export function Confirm({ says, button, action, back, fields = {}, danger = true, more }: {
   says: Child;
   button: string;
   action: string;
   back: string;
   fields?: Record<string, string>;
   danger?: boolean;
+  /** Further fields. */
+  more?: Child;
 }) {
   return (
     <>
       {says}
       <form method="post" action={action}>
         <Hidden fields={fields} />
+        {more}
         <p class="actions">
           <button type="submit" class={danger ? "danger" : "primary"}>{button}</button>
           <a class="button" href={back}>Cancel</a>

@@ -2,6 +2,7 @@
 import { badRequest, notFound } from "../base/errors.ts";
 import { parseWith } from "../base/request.ts";
 import { checkUserId } from "../base/user_id.ts";
+import { hasExpired } from "../projects/auth.ts";
 import { checkId } from "../projects/admin_guard.ts";
 import { type ApiKey, type CreateKey, createKeySchema, scopes } from "../projects/schema.ts";
 import type { ConsoleGuard, ProjectVisit } from "./guard.tsx";
@@ -17,6 +18,9 @@ const labels = {
   name: "Name",
   user: "Only for this user",
   defaultUser: "User when a request names none",
+  models: "Only these models",
+  budget: "Budget",
+  expiresAt: "Last day",
 };
 
 /** A project's API keys: listing, creating and revoking them. */
@@ -25,7 +29,8 @@ export function keyPages(guard: ConsoleGuard, services: ConsoleDeps) {
 
   async function list(visit: ProjectVisit, problem: string | null, form = new URLSearchParams()) {
     const keys = await admin.keys(visit.project.id);
-    const view = { problem, form, formId: deps.id("form"), keys: keys.toReversed() };
+    const now = deps.clock.now();
+    const view = { problem, form, formId: deps.id("form"), keys: keys.toReversed(), now };
     return visit.page("API keys", <Keys {...view} visit={visit} />, { section, problem });
   }
 
@@ -68,12 +73,24 @@ export function keyPages(guard: ConsoleGuard, services: ConsoleDeps) {
     revoke: guard.project(async (visit) => {
       const { project, session, here, go } = visit;
       const { id } = await found(visit);
-      const asked = await askForKey(visit, await visit.form());
+      const form = await visit.form();
+      const asked = await askForKey(visit, form);
       if (asked) return asked;
-      await admin.revokeKey(project.id, id, session.by);
+      if (form.has("made")) await services.revokeWithMade(project.id, id, session.by);
+      else await admin.revokeKey(project.id, id, session.by);
       return go(here(section), "key-revoked");
     }),
   };
+}
+
+function wordsIn(form: URLSearchParams, name: string): string[] | null {
+  const words = (submittedText(form, name) ?? "").split(/\s+/).filter(Boolean);
+  return words.length > 0 ? words : null;
+}
+
+/** The last moment of a day, in UTC. */
+function endOfDay(day: string | null): string | null {
+  return day && `${day}T23:59:59.999Z`;
 }
 
 /** Throws 400 for invalid settings of a key. */
@@ -83,6 +100,9 @@ function readKey(form: URLSearchParams): CreateKey {
     scopes: form.getAll("scopes"),
     user: submittedText(form, "user"),
     defaultUser: submittedText(form, "defaultUser"),
+    models: wordsIn(form, "models"),
+    budget: submittedText(form, "budget"),
+    expiresAt: endOfDay(submittedText(form, "expires")),
   };
   if (fields.scopes.length === 0) {
     throw badRequest(
@@ -96,47 +116,104 @@ function readKey(form: URLSearchParams): CreateKey {
   return parseWith(createKeySchema, fields);
 }
 
-function Keys({ keys, problem, form, formId, visit: { here } }: {
+function KeyState({ state: { revokedAt, expiresAt }, now }: { state: ApiKey; now: number }) {
+  if (revokedAt !== null) return <Badge tone="bad">revoked</Badge>;
+  if (hasExpired({ expiresAt }, { now: () => now })) return <Badge tone="bad">expired</Badge>;
+  return <Badge tone="good">active</Badge>;
+}
+
+function KeyPowers({ power, currency }: { power: ApiKey; currency: string }) {
+  const { scopes, models, budget, expiresAt } = power;
+  const bounds = [
+    models && `models ${models.join(" ")}`,
+    budget && `up to ${budget} ${currency} in all`,
+    expiresAt && `until ${expiresAt.slice(0, 10)}`,
+  ].filter(Boolean);
+  return <>{[scopes.join(", "), ...bounds].join("; ")}</>;
+}
+
+interface KeysView {
   keys: ApiKey[];
+  now: number;
   problem: string | null;
   form: URLSearchParams;
   formId: string;
   visit: ProjectVisit;
-}) {
+}
+
+function Keys(view: KeysView) {
   return (
     <>
-      <Table
-        caption="Newest first; a key itself is never shown again"
-        columns={["Name", "Ends in", "State", "May", "User", "Created", "Action"]}
-        rows={keys.map((key) => [
-          key.name ? <bdi>{key.name}</bdi> : "no name",
-          <code>…{key.suffix}</code>,
-          key.revokedAt === null
-            ? <Badge tone="good">active</Badge>
-            : <Badge tone="bad">revoked</Badge>,
-          key.scopes.join(", "),
-          key.user === null
-            ? key.defaultUser === null ? "any" : (
-              <>
-                any; default <bdi>{key.defaultUser}</bdi>
-              </>
-            )
-            : (
-              <>
-                only <bdi>{key.user}</bdi>
-              </>
-            ),
-          <TimeCell at={key.createdAt} />,
-          key.revokedAt === null
-            ? (
-              <a href={here(`/keys/${key.id}/revoke`)} aria-label={`Revoke the key …${key.suffix}`}>
-                Revoke…
-              </a>
-            )
-            : <TimeCell at={key.revokedAt} />,
-        ])}
-        empty="No keys yet."
+      <KeyTable {...view} />
+      <NewKeyForm {...view} />
+    </>
+  );
+}
+
+function KeyTable({ keys, now, visit: { here, project: { currency } } }: KeysView) {
+  return (
+    <Table
+      caption="Newest first; a key itself is never shown again"
+      columns={["Name", "Ends in", "State", "May", "User", "Created", "Action"]}
+      rows={keys.map((key) => [
+        key.name ? <bdi>{key.name}</bdi> : "no name",
+        <code>…{key.suffix}</code>,
+        <KeyState state={key} now={now} />,
+        <KeyPowers power={key} currency={currency} />,
+        key.user === null
+          ? key.defaultUser === null ? "any" : (
+            <>
+              any; default <bdi>{key.defaultUser}</bdi>
+            </>
+          )
+          : (
+            <>
+              only <bdi>{key.user}</bdi>
+            </>
+          ),
+        <TimeCell at={key.createdAt} />,
+        key.revokedAt === null
+          ? (
+            <a href={here(`/keys/${key.id}/revoke`)} aria-label={`Revoke the key …${key.suffix}`}>
+              Revoke…
+            </a>
+          )
+          : <TimeCell at={key.revokedAt} />,
+      ])}
+      empty="No keys yet."
+    />
+  );
+}
+
+function BoundFields({ form, currency }: { form: URLSearchParams; currency: string }) {
+  return (
+    <>
+      <FormField
+        name="models"
+        label={labels.models}
+        value={form.get("models") ?? ""}
+        hint="Names, separated by spaces; a name that ends in * allows all that begin like it. Empty for all."
       />
+      <FormField
+        name="budget"
+        label={`${labels.budget}, ${currency}`}
+        value={form.get("budget") ?? ""}
+        hint="What the key may spend in all. Empty for no bound of its own."
+      />
+      <FormField
+        name="expires"
+        label={labels.expiresAt}
+        type="date"
+        value={form.get("expires") ?? ""}
+        hint="The key stops working at its end, in UTC. Empty for never."
+      />
+    </>
+  );
+}
+
+function NewKeyForm({ problem, form, formId, visit: { here, project: { currency } } }: KeysView) {
+  return (
+    <>
       <h2>Create a key</h2>
       <FormError text={problem} />
       <form method="post" action={here(section)}>
@@ -154,7 +231,7 @@ function Keys({ keys, problem, form, formId, visit: { here } }: {
               name="scopes"
               value={scope}
               label={scope}
-              on={problem === null || form.getAll("scopes").includes(scope)}
+              on={problem === null ? scope !== "owner" : form.getAll("scopes").includes(scope)}
             />
           ))}
         </fieldset>
@@ -170,6 +247,7 @@ function Keys({ keys, problem, form, formId, visit: { here } }: {
           value={form.get("defaultUser") ?? ""}
           hint="Optional."
         />
+        <BoundFields form={form} currency={currency} />
         <button type="submit" class="primary">Create the key</button>
       </form>
     </>
@@ -218,5 +296,12 @@ function ConfirmRevoke({ visit, meant }: { visit: ProjectVisit; meant: ApiKey })
     </>
   );
   const action = here(`/keys/${id}/revoke`);
-  return <Confirm says={says} button="Revoke the key" action={action} back={here(section)} />;
+  const more = (
+    <FormCheckbox
+      name="made"
+      label="Also end the keys and subscriptions that were made with it"
+      on={false}
+    />
+  );
+  return <Confirm {...{ says, action, more }} button="Revoke the key" back={here(section)} />;
 }

@@ -5,9 +5,8 @@ import { cookieValue } from "../base/request.ts";
 import { Secret } from "../base/secret.ts";
 import type { Deps } from "../deps.ts";
 import { type AuditActor, auditRow, byApiKey, byOperator, fromAddress } from "../projects/audit.ts";
-import { type Auth, devApiKey, hashKey } from "../projects/auth.ts";
+import { type Auth, devApiKey, hasExpired, hashKey } from "../projects/auth.ts";
 import type { ProjectCache } from "../projects/project_cache.ts";
-import { scopes } from "../projects/schema.ts";
 import { emptyWrite } from "../store/kv.ts";
 import { createSecrets, type Secrets } from "../store/secrets.ts";
 import {
@@ -39,8 +38,8 @@ export interface ConsoleSession {
 /** The sessions of the console. */
 export interface ConsoleSessions {
   /**
-   * Signs in with a project's key that has all scopes, or with `ADMIN_KEY`; returns the cookie. The
-   * browser's earlier session ends. Throws 401, and 403 for a key without all scopes.
+   * Signs in with a project's key that has the scope `owner`, or with `ADMIN_KEY`; returns the
+   * cookie. The browser's earlier session ends. Throws 401, and 403 for a key without the scope.
    */
   start(
     request: Request,
@@ -88,9 +87,9 @@ export function createSessions(
   async function holderOf(request: Request, key: string, id: string): Promise<SessionHolder> {
     if (auth.isAdminKey(key)) return { kind: "operator", digest: digestOf(id) };
     const { snapshot: { project }, key: apiKey } = await auth.opens(request, key);
-    if (!scopes.every((scope) => apiKey.scopes.includes(scope))) {
+    if (!apiKey.scopes.includes("owner")) {
       throw new ApiError(403, {
-        message: "This key lacks some scopes. Sign in with a key that has all of them.",
+        message: "This key lacks the scope 'owner'. Sign in with the project's owner key.",
         code: "insufficient_scope",
       });
     }
@@ -112,7 +111,8 @@ export function createSessions(
       return config.dev && await auth.opens(request, devApiKey).then(() => true, () => false);
     }
     const access = await projectCache.access(holder.keyHash);
-    return access !== null && access.key.revokedAt === null;
+    return access !== null && access.key.revokedAt === null &&
+      access.key.scopes.includes("owner") && !hasExpired(access.key, clock);
   }
 
   function sealerOf(id: string): Promise<Secrets> {

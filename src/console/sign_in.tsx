@@ -108,7 +108,7 @@ function SignInPage({ action, to, problem, said }: {
             label="Key"
             type="password"
             required
-            hint="An API key of your project that has all scopes. Operators: ADMIN_KEY, for all projects."
+            hint="The owner key of your project: an API key with the scope owner. Operators: ADMIN_KEY, for all projects."
             more={{ autocomplete: "current-password", autofocus: "" }}
           />
           <button type="submit" class="primary">Sign in</button>

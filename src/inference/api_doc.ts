@@ -7,6 +7,7 @@ import {
   responseDocs,
 } from "../base/endpoint_doc.ts";
 import { idempotencyHeader, replayedHeader, retryAfterHeader } from "../base/fields.ts";
+import { keyBudgetReached } from "../projects/key_budget.ts";
 import { userErrors, userHeader } from "../projects/end_user.ts";
 import { modelSchema, modelsSchema } from "../upstreams/model_schema.ts";
 
@@ -58,6 +59,8 @@ const callErrors: readonly ErrorDoc[] = [
   },
   { status: 400, ...passed },
   { status: 403, code: "project_archived", when: "The project is archived." },
+  { status: 403, code: "model_not_allowed", when: "The key may not call the model." },
+  keyBudgetReached,
   { status: 403, code: "user_being_forgotten", when: "The user is being forgotten." },
   { status: 404, code: "model_not_found", when: "The project has no price for the model." },
   { status: 404, ...passed },

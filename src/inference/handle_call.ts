@@ -16,6 +16,8 @@ import {
   type PreviousCall,
   type StoredResponse,
 } from "./idempotency.ts";
+import { requireKeyBudget } from "../projects/key_budget.ts";
+import { requireModel } from "../projects/key_models.ts";
 import { coverageOf } from "./priced_call.ts";
 import { withRateHeaders } from "./rate_limiter.ts";
 import { refuse, refuseRateError } from "./refuse.ts";
@@ -184,16 +186,20 @@ function readCall(
 }
 
 /**
- * Adds price, upstream and account. Throws 404 for a model without a price, 400 for what its price
- * does not cover, 502 for no upstream.
+ * Adds price, upstream and account. Throws 403 for a key that may not call the model or has used up
+ * its budget, 404 for a model without a price, 400 for what its price does not cover, 502 for no
+ * upstream.
  */
 async function completeCall(
   { deps, findUpstream, prices, reasoningModels }: InferenceDeps,
   read: ReadCall,
   previous: PreviousCall | null,
 ): Promise<InferenceCall> {
-  const { caller: { snapshot: { project } }, format, input, user, telemetry, receivedAt } = read;
+  const { caller, format, input, user, telemetry, receivedAt } = read;
+  const { key, snapshot: { project } } = caller;
   const { model } = input;
+  requireModel(key, model);
+  await requireKeyBudget(deps.kv, { ...key, projectId: project.id }, null);
   const terms = prices.terms(project, model, receivedAt);
   if (!terms) {
     deps.committer.count(countUnpricedHourly(project.id, model, receivedAt));

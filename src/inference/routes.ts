@@ -1,5 +1,6 @@
 import type { Handler } from "../base/handler.ts";
 import { corsHeaders, jsonResponse } from "../base/response.ts";
+import { allowsModel } from "../projects/key_models.ts";
 import { modelNotFound } from "../upstreams/errors.ts";
 import type { Models } from "../upstreams/models.ts";
 import type { InferenceDeps } from "./call.ts";
@@ -19,19 +20,21 @@ export function inferenceRoutes(services: InferenceDeps, models: Models) {
 
 function listModels({ auth }: InferenceDeps, models: Models): Handler {
   return async ({ request, requestId }) => {
-    const { snapshot } = await auth.caller(request, "chat");
-    const body = { object: "list", data: await models.list(snapshot.project) };
+    const { key, snapshot } = await auth.caller(request, "chat");
+    const all = await models.list(snapshot.project);
+    const data = key.models ? all.filter(({ id }) => allowsModel(key, id)) : all;
+    const body = { object: "list", data };
     return jsonResponse(200, body, requestId, corsHeaders);
   };
 }
 
 function getModel({ auth }: InferenceDeps, models: Models): Handler {
   return async ({ request, requestId, path }) => {
-    const { snapshot } = await auth.caller(request, "chat");
+    const { key, snapshot } = await auth.caller(request, "chat");
     // The slash of a name such as `vendor/model:tag` may be escaped or not.
     const id = decodeModel(path.slice(path.indexOf("/models/") + "/models/".length));
     const model = models.find(snapshot.project, id);
-    if (!model) throw modelNotFound(id);
+    if (!model || !allowsModel(key, id)) throw modelNotFound(id);
     return jsonResponse(200, model, requestId, corsHeaders);
   };
 }

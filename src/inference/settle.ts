@@ -15,6 +15,7 @@ import {
   type InferenceDeps,
 } from "./call.ts";
 import { callEndedEvent, type CallEnding, userTrigger } from "./events.ts";
+import { countKeySpend } from "../projects/key_budget.ts";
 import { recordPrice } from "../pricing/price_record.ts";
 import { removeIdempotencyMark } from "./idempotency.ts";
 import { inputTokensOf, outputTokensOf, storeTokens } from "../base/token_classes.ts";
@@ -39,7 +40,7 @@ export async function settleCall(
     alongside?: Settlement["alongside"];
   },
 ): Promise<Extract<SettleResult, { kind: "settled" }>> {
-  const { telemetry, id, requestId, meter: { doubtful, reasoning } } = call;
+  const { telemetry, id, requestId, caller: { key }, meter: { doubtful, reasoning } } = call;
   telemetry.begin("settle");
   if (reasoning !== null) {
     services.reasoningModels.note(call.upstream.url, call.input.model, reasoning);
@@ -57,6 +58,7 @@ export async function settleCall(
     trigger: userTrigger(call.user),
     alongside(tx, entry) {
       tx.emit(callEndedEvent(call, ending));
+      tx.count(...countKeySpend({ ...key, projectId: call.ref.projectId }, bill.cost));
       alongside?.(tx, entry);
     },
   };

@@ -140,6 +140,11 @@ export class AccountTx {
   }
 
   /** Emits events in the same write. */
+  /** Counts something, if and only if the rest is written. */
+  count(...increments: Increment[]): void {
+    if (increments.length > 0) (this.#write.additions ??= []).push(...increments);
+  }
+
   emit(...events: NewEvent[]): void {
     const { id, snapshot } = this.#options;
     appendEvents(this.#write, snapshot.project, { events, now: this.now, id });

@@ -1,3 +1,4 @@
+import { keyBudgetReached } from "../projects/key_budget.ts";
 import { mapTokenFields } from "../base/token_classes.ts";
 import { z } from "zod";
 import { idempotencyHeader, pageQuery, replayedHeader } from "../base/fields.ts";
@@ -134,7 +135,7 @@ export const chargeDoc: EndpointDoc = {
       replayedHeader,
     ),
   },
-  errors: moving,
+  errors: [...moving, keyBudgetReached],
 };
 
 /** Documents a refund. */

@@ -8,6 +8,7 @@ import { jsonResponse } from "../base/response.ts";
 import type { Deps } from "../deps.ts";
 import type { Trigger } from "../events/event.ts";
 import { type AuditActor, auditRow } from "../projects/audit.ts";
+import { type BudgetedKey, countKeySpend, requireKeyBudget } from "../projects/key_budget.ts";
 import type { Project } from "../projects/schema.ts";
 import { countRefusalHourly } from "../summaries/hourly_counters.ts";
 import { entriesToCsv, findActivity, listActivities } from "./activities.ts";
@@ -44,6 +45,8 @@ export interface MoneyCall {
    * day.
    */
   by?: AuditActor;
+  /** The key whose budget a charge counts toward. */
+  budgetKey?: BudgetedKey;
 }
 
 /** Reads the body of a deposit or a charge. Throws 400, 408, 413, 415. */
@@ -65,7 +68,7 @@ export async function respondMoney(
   verb: "deposit" | "charge",
   call: MoneyCall & { user: string; body: MoneyBody },
 ): Promise<Response> {
-  const { project, user, body, trigger, by, incoming: { request, requestId } } = call;
+  const { project, user, body, trigger, by, budgetKey, incoming: { request, requestId } } = call;
   if (verb === "deposit") requireOwnMoney(project);
   const ref = await findAccount(services.deps.kv, project, user);
   const wish = {
@@ -92,11 +95,19 @@ export async function respondMoney(
     });
     return await refuse(kind, balance);
   }
+  const counted = verb === "charge" && budgetKey?.budget ? budgetKey : null;
+  if (counted && !(await services.recorder.findRecorded("charge", { ...ref, ...wish }))) {
+    await requireKeyBudget(services.deps.kv, counted, body.amount);
+  }
+  const note = by && auditEntry(services.deps, { by, action: verb });
   const result = await services.recorder[verb]({
     ref,
     ...wish,
     origin: { trigger },
-    ...(by ? { alongside: auditEntry(services.deps, { by, action: verb }) } : {}),
+    alongside(tx, entry) {
+      if (counted) tx.count(...countKeySpend(counted, body.amount));
+      note?.(tx, entry);
+    },
   });
   return "balance" in result
     ? await refuse(result.kind, result.balance)

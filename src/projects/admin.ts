@@ -18,6 +18,7 @@ import {
   secretRotatedEvent,
   stripeChangedEvent,
 } from "./events.ts";
+import { appScopes } from "./schema.ts";
 import type {
   ApiKey,
   CreateKey,
@@ -46,6 +47,23 @@ export interface ProjectChanges extends UpdateProject {
   keepsUpstreamKey?: boolean;
 }
 
+/**
+ * Revokes a key with the keys and the subscriptions that were made with it; returns their ids.
+ * Throws 404.
+ */
+export type RevokeWithMade = (
+  projectId: string,
+  keyId: string,
+  by: AuditActor,
+) => Promise<{ key: ApiKey; made: string[] }>;
+
+/** A new project, with the key of its app and the key that opens its console. */
+export interface MadeProject {
+  project: Project;
+  apiKey: string;
+  ownerKey: string;
+}
+
 /** A project's new state, and the events of the change. */
 export interface AlteredProject {
   project: Project;
@@ -62,8 +80,8 @@ export interface ProjectAdmin {
    * caller writes the audit row. Throws 404.
    */
   change(projectId: string, alter: AlterProject): Promise<Project>;
-  /** Creates a project and its first key, which is returned only once. */
-  create(settings: CreateProject, by: AuditActor): Promise<{ project: Project; apiKey: string }>;
+  /** Creates a project and its first keys, which are returned only once. */
+  create(settings: CreateProject, by: AuditActor): Promise<MadeProject>;
   /**
    * Applies what `changesOf` returns for the current project; an empty change emits nothing. Throws
    * 404, 400, and what `changesOf` throws.
@@ -89,6 +107,8 @@ export interface ProjectAdmin {
    * Throws 404.
    */
   revokeKey(projectId: string, keyId: string, by: AuditActor): Promise<ApiKey>;
+  /** Revokes the keys that a key has made, and those that they have made; returns their ids. */
+  revokeMade(projectId: string, keyId: string, by: AuditActor): Promise<string[]>;
   /** Creates the project with this id unless it exists: the fixed project of development. */
   ensure(projectId: string, settings: CreateProject): Promise<void>;
 }
@@ -162,7 +182,11 @@ export function createProjectAdmin(
     });
   }
 
-  function newKey(projectId: string, settings: CreateKey): { key: ApiKey; apiKey: string } {
+  function newKey(
+    projectId: string,
+    settings: CreateKey,
+    by: AuditActor,
+  ): { key: ApiKey; apiKey: string } {
     const apiKey = `sk_${toBase62(deps.randomBytes(32))}`;
     const key: ApiKey = {
       ...settings,
@@ -171,8 +195,21 @@ export function createProjectAdmin(
       suffix: apiKey.slice(-4),
       createdAt: now(),
       revokedAt: null,
+      createdBy: by.actor.id,
     };
     return { key, apiKey };
+  }
+
+  async function revoke(found: ApiKey, by: AuditActor): Promise<ApiKey> {
+    const { id: target, projectId, name, suffix, revokedAt } = found;
+    const key = { ...found, revokedAt: revokedAt ?? now() };
+    await change(projectId, ({ project }, write) => {
+      if (revokedAt !== null) return { project, events: [] };
+      putApiKey(write, key, null);
+      audit(write, projectId, { by, action: "key.revoked", target, detail: { name, suffix } });
+      return { project, events: [projectUpdatedEvent(project, ["keys"])] };
+    });
+    return key;
   }
 
   function audit(write: Write, projectId: string, deed: AuditAction): void {
@@ -187,14 +224,14 @@ export function createProjectAdmin(
       requirePayable(project, paysAtStripe(deps.config, project));
       const write = emptyWrite();
       putProject(write, project, null);
-      const { key, apiKey } = newKey(project.id, firstKey);
-      putApiKey(write, key, hashKey(apiKey));
+      const [app, owner] = firstKeys.map((settings) => newKey(project.id, settings, by));
+      for (const made of [app, owner]) if (made) putApiKey(write, made.key, hashKey(made.apiKey));
       const { id: target, name, mode, currency } = project;
       const deed = { by, action: "project.created", target, detail: { name, mode, currency } };
       audit(write, project.id, deed);
       write.sets.push(auditRow(deps, null, deed));
       if ((await deps.committer.commit(write)) === null) throw new Error("a new id already exists");
-      return { project, apiKey };
+      return { project, apiKey: app?.apiKey ?? "", ownerKey: owner?.apiKey ?? "" };
     },
     update: (projectId, changesOf, by) =>
       change(projectId, async ({ project }, write) => {
@@ -220,7 +257,7 @@ export function createProjectAdmin(
         };
       }),
     async createKey(projectId, settings, by, alongside) {
-      const made = newKey(projectId, settings);
+      const made = newKey(projectId, settings, by);
       const { id: target, name, suffix } = made.key;
       const detail = { name, suffix, scopes: [...settings.scopes] };
       await change(projectId, async ({ project }, write) => {
@@ -235,16 +272,13 @@ export function createProjectAdmin(
     async revokeKey(projectId, keyId, by) {
       const found = await readApiKey(deps.kv, projectId, keyId);
       if (!found) throw notFound("API key");
-      const { name, suffix, revokedAt } = found.key;
-      const key = { ...found.key, revokedAt: revokedAt ?? now() };
-      await change(projectId, ({ project }, write) => {
-        if (revokedAt !== null) return { project, events: [] };
-        putApiKey(write, key, null);
-        const detail = { name, suffix };
-        audit(write, projectId, { by, action: "key.revoked", target: keyId, detail });
-        return { project, events: [projectUpdatedEvent(project, ["keys"])] };
-      });
-      return key;
+      return await revoke(found, by);
+    },
+    async revokeMade(projectId, keyId, by) {
+      const all = await listApiKeys(deps.kv, projectId);
+      const revoked = madeBy(all, keyId);
+      for (const key of revoked) await revoke(key, by);
+      return revoked.map(({ id }) => id);
     },
     async ensure(projectId, settings) {
       const write = emptyWrite();
@@ -254,12 +288,22 @@ export function createProjectAdmin(
   };
 }
 
-const firstKey: CreateKey = {
-  name: "first key",
-  scopes: ["chat", "money", "webhooks"],
-  defaultUser: null,
-  user: null,
-};
+const anyUse = { defaultUser: null, user: null, expiresAt: null, models: null, budget: null };
+const firstKeys: readonly CreateKey[] = [
+  { name: "first key", scopes: [...appScopes], ...anyUse },
+  { name: "owner", scopes: ["owner"], ...anyUse },
+];
+
+/** The keys that a key has made, directly or by others. */
+function madeBy(keys: readonly ApiKey[], keyId: string): ApiKey[] {
+  const makers = new Set([keyId]);
+  // A key is listed after the one that made it.
+  return keys.filter(({ id, createdBy }) => {
+    const isMade = makers.has(createdBy);
+    if (isMade) makers.add(id);
+    return isMade;
+  });
+}
 
 /** Throws 400 for settings that only make sense where users' money belongs to the project. */
 function requireMode({ mode, stripe, topUpUrl, topUp, trialCredits }: Project): void {

@@ -60,9 +60,13 @@ const key = {
   scopes: ["chat"],
   defaultUser: null,
   user: "ada",
+  expiresAt: null,
+  models: ["gpt-4o-mini", "o4-*"],
+  budget: "25",
   suffix: "x7Qa",
   createdAt,
   revokedAt: null,
+  createdBy: "operator",
 };
 const apiKey = "sk_YourProjectsOwnKey00000000000000000000x7Qa";
 
@@ -97,8 +101,8 @@ const createProject: EndpointDoc = {
   summary: "Create a project and its first key",
   body: { schema: createProjectSchema, examples: { priced: settings } },
   answers: {
-    201: responseDocs("The project, and its key, which is shown only once.", madeProjectSchema, {
-      made: { project, apiKey },
+    201: responseDocs("The project, and its keys, which are shown only once.", madeProjectSchema, {
+      made: { project, apiKey, ownerKey: apiKey },
     }),
   },
   errors: settingsErrors,
@@ -192,9 +196,14 @@ const revokeKey: EndpointDoc = {
   description:
     "Takes effect at once on this server, and within a second on others. Repeating it changes nothing.",
   path: projectPath.extend({ keyId: idOf("key", "The key's id.") }),
+  query: z.object({
+    made: z.enum(["true", "false"]).optional().meta({
+      description: "`true`: also ends the keys and subscriptions that were made with the key.",
+    }),
+  }),
   answers: {
     200: responseDocs("The key is revoked.", revokedKeySchema, {
-      revoked: { revoked: true, key: { ...key, revokedAt: createdAt } },
+      revoked: { revoked: true, key: { ...key, revokedAt: createdAt }, made: [] },
     }),
   },
   errors: idErrors("project or key"),

@@ -3,12 +3,16 @@ import { ApiError } from "../base/errors.ts";
 import { type Config, isLoopback } from "../config.ts";
 import type { Trigger } from "../events/event.ts";
 import type { ProjectCache, ProjectSnapshot } from "./project_cache.ts";
-import type { ApiKey, Scope } from "./schema.ts";
+import type { Clock } from "../base/clock.ts";
+import { type ApiKey, type Scope, scopes } from "./schema.ts";
 
 /** The caller: a project, by one of its keys. */
 export interface Caller {
   snapshot: ProjectSnapshot;
-  key: Pick<ApiKey, "id" | "suffix" | "scopes" | "defaultUser" | "user">;
+  key: Pick<
+    ApiKey,
+    "id" | "suffix" | "scopes" | "defaultUser" | "user" | "models" | "budget" | "expiresAt"
+  >;
 }
 
 /** The fixed key of development. Never stored, and accepted only from this machine. */
@@ -39,12 +43,15 @@ export function byKey({ key }: Caller): Trigger {
 }
 
 /** Creates authentication by the projects' keys. */
-export function createAuth(config: Config, projectCache: ProjectCache): Auth {
+export function createAuth(
+  { config, clock }: { config: Config; clock: Pick<Clock, "now"> },
+  projectCache: ProjectCache,
+): Auth {
   const isAdminKey = (text: string) => config.adminKey?.is(text) ?? false;
   const opens = (request: Request, apiKey: string) =>
     config.dev && apiKey === devApiKey
       ? devCaller(request, projectCache)
-      : keyCaller(apiKey, projectCache);
+      : keyCaller(apiKey, projectCache, clock);
   return {
     opens,
     isAdminKey,
@@ -80,11 +87,24 @@ function knownHash(token: string): string {
   return hash;
 }
 
-async function keyCaller(token: string, projectCache: ProjectCache): Promise<Caller> {
+async function keyCaller(
+  token: string,
+  projectCache: ProjectCache,
+  clock: Pick<Clock, "now">,
+): Promise<Caller> {
   if (token.length > apiKeyCharsMax) throw invalidKey();
   const access = await projectCache.access(knownHash(token));
   if (!access || access.key.revokedAt) throw invalidKey();
+  if (hasExpired(access.key, clock)) throw invalidKey("The API key has expired.");
   return access;
+}
+
+/** Whether a key no longer works, because its time is over. */
+export function hasExpired(
+  { expiresAt }: Pick<ApiKey, "expiresAt">,
+  { now }: Pick<Clock, "now">,
+): boolean {
+  return expiresAt !== null && Date.parse(expiresAt) <= now();
 }
 
 const proxyHeader = /^((x-)?forwarded|via$|x-real-ip$|cf-)/;
@@ -102,9 +122,12 @@ async function devCaller(request: Request, projectCache: ProjectCache): Promise<
   const key = {
     id: "key_dev",
     suffix: devApiKey.slice(-4),
-    scopes: ["chat" as const, "money" as const, "webhooks" as const],
+    scopes: [...scopes],
     defaultUser: null,
     user: null,
+    models: null,
+    budget: null,
+    expiresAt: null,
   };
   return { snapshot: await projectCache.current(devProjectId), key };
 }
@@ -120,9 +143,9 @@ function bearer(request: Request): string {
   });
 }
 
-function invalidKey(): ApiError {
+function invalidKey(message = "The API key is not valid."): ApiError {
   return new ApiError(401, {
-    message: "The API key is not valid.",
+    message,
     code: "invalid_api_key",
     headers: { "www-authenticate": "Bearer" },
   });

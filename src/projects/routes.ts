@@ -1,4 +1,4 @@
-import { badCursor } from "../base/errors.ts";
+import { badCursor, badRequest } from "../base/errors.ts";
 import { isId } from "../base/ids.ts";
 import type { Incoming } from "../base/handler.ts";
 import { bodyBytesMax } from "../base/limits.ts";
@@ -6,7 +6,7 @@ import { parseWith, readJsonBody, readLimit } from "../base/request.ts";
 import { jsonResponse } from "../base/response.ts";
 import { checkUserId } from "../base/user_id.ts";
 import type { Deps } from "../deps.ts";
-import type { ProjectAdmin } from "./admin.ts";
+import type { ProjectAdmin, RevokeWithMade } from "./admin.ts";
 import { byOperator, listAudit } from "./audit.ts";
 import type { ProjectCache } from "./project_cache.ts";
 import { type AdminGuard, checkId } from "./admin_guard.ts";
@@ -20,13 +20,14 @@ interface AdminDeps {
   adminGuard: AdminGuard;
   admin: ProjectAdmin;
   projectCache: ProjectCache;
+  revokeWithMade: RevokeWithMade;
 }
 
 /**
  * The operator's endpoints for projects. They need `ADMIN_KEY`; without one set, they do not exist.
  */
 export function projectRoutes(services: AdminDeps) {
-  const { admin, deps, projectCache, adminGuard } = services;
+  const { admin, deps, projectCache, adminGuard, revokeWithMade } = services;
   const body = async ({ request, inTime }: Incoming) =>
     (await inTime(readJsonBody(request, bodyBytesMax))).value;
   const answer = (status: number, value: unknown, { requestId }: Incoming) =>
@@ -89,8 +90,15 @@ export function projectRoutes(services: AdminDeps) {
     }),
     revokeKey: adminGuard(async (incoming) => {
       const keyId = checkId(incoming.param("keyId"), "API key");
-      const key = await admin.revokeKey(projectOf(incoming), keyId, by(incoming));
-      return answer(200, { revoked: true, key: viewKey(key) }, incoming);
+      const withMade = incoming.query("made") ?? "false";
+      if (withMade !== "true" && withMade !== "false") {
+        throw badRequest("made", "'made' must be true or false.");
+      }
+      const revoked = [projectOf(incoming), keyId, by(incoming)] as const;
+      const { key, made } = withMade === "true"
+        ? await revokeWithMade(...revoked)
+        : { key: await admin.revokeKey(...revoked), made: [] };
+      return answer(200, { revoked: true, key: viewKey(key), made }, incoming);
     }),
     audit: adminGuard(async (incoming) => {
       const { project } = await projectCache.refresh(projectOf(incoming));

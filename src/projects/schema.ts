@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { TopUpRange } from "../base/currency.ts";
-import { userIdSetting } from "../base/fields.ts";
+import { userIdSetting, withoutPattern } from "../base/fields.ts";
 import { mergePatchSchema } from "../base/merge_patch_schema.ts";
 import { userIdCharsMax } from "../base/limits.ts";
 import { refusalReasons } from "../base/refusal_reasons.ts";
@@ -15,7 +15,9 @@ import {
 } from "./price_schema.ts";
 
 /** What an API key may do. */
-export const scopes = ["chat", "money", "webhooks"] as const;
+export const scopes = ["chat", "money", "webhooks", "owner"] as const;
+/** The scopes of an app's own key: everything but the console. */
+export const appScopes = ["chat", "money", "webhooks"] as const satisfies readonly Scope[];
 /** One thing that an API key may do. */
 export type Scope = typeof scopes[number];
 
@@ -115,22 +117,33 @@ const count = z.int().min(1, { error: rate }).max(1_000_000_000, { error: rate }
 const rates = { requestsPerMinute: count, tokensPerMinute: count, concurrent: count };
 
 /** The limits of one user, and of one key. */
-const limitsSchema = z.strictObject({
-  user: z.strictObject({
-    ...rates,
-    spendPerDay: moneyDecimal("The most that a user may spend in a day (UTC).").nullable().default(
-      null,
-    ),
-    spendPerMonth: moneyDecimal("The most that a user may spend in a month (UTC).").nullable()
-      .default(
-        null,
-      ),
-  }).prefault({}),
-  key: z.strictObject(rates).prefault({}),
-  reply: z.enum(["error", "message"]).default("error").meta({
-    description: "The response to a user over a rate limit: 429, or an assistant message.",
-  }),
-}).meta({ id: "Limits", description: "The limits of one user, and of one key; null is no limit." });
+const limitsWith = (concurrent: typeof count) =>
+  z.strictObject({
+    user: z.strictObject({
+      ...rates,
+      concurrent,
+      spendPerDay: moneyDecimal("The most that a user may spend in a day (UTC).").nullable()
+        .default(
+          null,
+        ),
+      spendPerMonth: moneyDecimal("The most that a user may spend in a month (UTC).").nullable()
+        .default(
+          null,
+        ),
+    }).prefault({}),
+    key: z.strictObject(rates).prefault({}),
+    reply: z.enum(["error", "message"]).default("error").meta({
+      description: "The response to a user over a rate limit: 429, or an assistant message.",
+    }),
+  });
+const limitsWords = "The limits of one user, and of one key; null is no limit.";
+const limitsSchema = limitsWith(count).meta({ id: "Limits", description: limitsWords });
+/** Most requests of one user at once in a new project that does not say. */
+const usualConcurrent = 16;
+const newLimitsSchema = limitsWith(count.unwrap().default(usualConcurrent)).meta({
+  id: "NewLimits",
+  description: limitsWords,
+});
 /** No limits. */
 export const noLimits = limitsSchema.parse({});
 /** The limits of one user. */
@@ -226,7 +239,7 @@ export const createProjectSchema = z.strictObject({
   stripe: settings.stripe.default(null),
   trialCredits: settings.trialCredits.default("0"),
   lowBalance: settings.lowBalance.default(null),
-  limits: settings.limits.prefault({}),
+  limits: newLimitsSchema.prefault({}),
 }).meta({ id: "NewProject" });
 /** The settings of a new project. */
 export type CreateProject = z.output<typeof createProjectSchema>;
@@ -256,14 +269,25 @@ export type UpdateProject = z.output<typeof updateProjectSchema>;
 export const apiKeyFields = {
   name: z.string().max(128).default(""),
   scopes: z.array(z.enum(scopes)).min(1, { error: "must contain at least one" }).default([
-    ...scopes,
-  ]),
+    ...appScopes,
+  ]).meta({ description: "`owner` opens the console; the others are parts of the API." }),
   defaultUser: userIdSetting.nullable().default(null).meta({
     description: "The end user of requests that name none.",
   }),
   user: userIdSetting.nullable().default(null).meta({
     description: "The only end user of the key. Requires `chat` as its single scope.",
   }),
+  expiresAt: z.iso.datetime().nullable().default(null).meta({
+    description: "When the key stops working: ISO 8601, in UTC. Null: never.",
+    override: withoutPattern,
+  }),
+  models: z.array(z.string().min(1).max(256)).min(1).max(64).nullable().default(null).meta({
+    description:
+      "The models that the key may call; a name that ends in `*` allows all that begin " +
+      "like it. Null: all.",
+  }),
+  budget: moneyDecimal("What the key may spend in all, on models and by charges.").nullable()
+    .default(null),
 };
 
 /** The body of `POST /v1/admin/projects/{id}/keys`. */
@@ -301,4 +325,6 @@ export interface ApiKey extends CreateKey {
   suffix: string;
   createdAt: string;
   revokedAt: string | null;
+  /** The key that created it, or `operator`. */
+  createdBy: string;
 }

@@ -8,7 +8,7 @@ import {
 } from "../store/keys.ts";
 import type { Kv, Row, Write } from "../store/kv.ts";
 import { pagesUnder } from "../store/scan.ts";
-import { type ApiKey, noLimits, type Project } from "./schema.ts";
+import { type ApiKey, appScopes, noLimits, type Project, type Scope } from "./schema.ts";
 
 /** A project at one version of its row. */
 export interface ProjectSnapshot {
@@ -34,19 +34,19 @@ const keysPerRead = 500;
 export async function listApiKeys(kv: Kv, projectId: string): Promise<ApiKey[]> {
   const keys: ApiKey[] = [];
   for await (const rows of pagesUnder(kv, apiKeysPrefix(projectId), keysPerRead)) {
-    keys.push(...rows.flatMap(({ value }) => (value ? [fromBytes<ApiKey>(value)] : [])));
+    keys.push(...rows.flatMap(({ value }) => (value ? [toApiKey(value)] : [])));
   }
   return keys;
 }
 
-/** Reads one key's record and the version to check, or null. */
+/** Reads one key's record, or null. */
 export async function readApiKey(
   kv: Kv,
   projectId: string,
   keyId: string,
-): Promise<{ key: ApiKey; version: string } | null> {
-  const row = await kv.get(apiKeyKey(projectId, keyId));
-  return row.value && row.version ? { key: fromBytes(row.value), version: row.version } : null;
+): Promise<ApiKey | null> {
+  const { value } = await kv.get(apiKeyKey(projectId, keyId));
+  return value && toApiKey(value);
 }
 
 /** Finds the key with this hash and its project, or null when either is missing. */
@@ -63,7 +63,7 @@ export async function findByHash(
   ]);
   const snapshot = projectRow && toSnapshot(projectRow);
   if (!keyRow?.value || !snapshot) return null;
-  return { key: fromBytes(keyRow.value), snapshot };
+  return { key: toApiKey(keyRow.value), snapshot };
 }
 
 /**
@@ -82,6 +82,19 @@ export function putApiKey(write: Write, key: ApiKey, hash: string | null): void 
   const pointer = { projectId: key.projectId, keyId: key.id };
   write.checks.push({ key: apiKeyHashKey(hash), version: null });
   write.sets.push({ key: apiKeyHashKey(hash), value: toBytes(pointer) });
+}
+
+/**
+ * A key's record. Those of older versions lack what was added later; with all scopes of their time
+ * they opened the console, and still do.
+ */
+function toApiKey(bytes: Uint8Array): ApiKey {
+  const key = fromBytes<Omit<ApiKey, "expiresAt"> & Partial<ApiKey>>(bytes);
+  if (key.expiresAt !== undefined) return key as ApiKey;
+  const isOwners = appScopes.every((scope) => key.scopes.includes(scope));
+  const ownScopes: Scope[] = isOwners ? [...key.scopes, "owner"] : key.scopes;
+  const added = { expiresAt: null, models: null, budget: null, createdBy: "unknown" };
+  return { ...key, ...added, scopes: ownScopes };
 }
 
 /** Defaults for rows that were written before the setting existed. */

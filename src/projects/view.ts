@@ -33,8 +33,12 @@ const secretKey = z.string().regex(/^sk_/).meta({
   description: "The key itself. It is shown only once, and stored only as its SHA-256.",
 });
 
-/** A new project, with its first key. */
-export const madeProjectSchema = z.object({ project: projectSchema, apiKey: secretKey });
+/** A new project, with the key of its app and the key of its owner. */
+export const madeProjectSchema = z.object({
+  project: projectSchema,
+  apiKey: secretKey,
+  ownerKey: secretKey.meta({ description: "The key that opens the project's console." }),
+});
 
 /** An API key as an operator sees it. */
 const apiKeySchema = z.object({
@@ -44,6 +48,9 @@ const apiKeySchema = z.object({
   suffix: z.string().meta({ description: "The key's last four characters, to tell keys apart." }),
   createdAt: time,
   revokedAt: time.nullable(),
+  createdBy: z.string().meta({
+    description: "The key that created it; `operator`, or `unknown` for old keys.",
+  }),
 }).meta({ id: "ApiKey" });
 
 /** A project's keys. */
@@ -51,7 +58,13 @@ export const keysSchema = z.object({ keys: z.array(apiKeySchema) });
 /** A new key. */
 export const madeKeySchema = z.object({ key: apiKeySchema, apiKey: secretKey });
 /** A revoked key. */
-export const revokedKeySchema = z.object({ revoked: z.literal(true), key: apiKeySchema });
+export const revokedKeySchema = z.object({
+  revoked: z.literal(true),
+  key: apiKeySchema,
+  made: z.array(z.string()).meta({
+    description: "With `made=true`: the keys and subscriptions that were ended with it.",
+  }),
+});
 
 /** Returns a project as an operator sees it: of the upstream's key only that it is set. */
 export function viewProject(project: Project): ProjectView {

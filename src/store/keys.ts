@@ -133,6 +133,15 @@ export const personPasskeysPrefix = (personId: string): Key => ["person_passkey"
  * hour.
  */
 export const sumKey = (projectId: string, hourMs: number): Key => ["sum", projectId, hourMs];
+/**
+ * What one API key with a budget has spent; a further part names the row, as of `sumKey`. Written
+ * with each entry. Kept forever.
+ */
+export const keySpendKey = (projectId: string, keyId: string): Key => [
+  "key_spend",
+  projectId,
+  keyId,
+];
 /** All sums of a project, in order of time. */
 export const sumsPrefix = (projectId: string): Key => ["sum", projectId];
 

@@ -60,7 +60,7 @@ for (const scheme of ["light", "dark"] as const) {
     await page.goto(`${url}/console`);
     await assertAccessible(page);
     await picture(page, `console-sign-in-${scheme}`);
-    await signIn(page, url, world.apiKey);
+    await signIn(page, url, world.ownerKey);
     for (const [name, path] of await allPages(world)) {
       const answer = await page.goto(url + path);
       assert.equal(answer?.status(), 200, path);
@@ -109,7 +109,7 @@ Deno.test("browser: on a phone the caption of a table is fully visible, however 
   await using visitor = await visit(world);
   const { page, url } = visitor;
   await page.setViewportSize({ width: 360, height: 640 });
-  await signIn(page, url, world.apiKey);
+  await signIn(page, url, world.ownerKey);
   let wider = 0;
   for (const [, path] of await allPages(world)) {
     await page.goto(url + path);
@@ -134,7 +134,7 @@ Deno.test("browser: names without spaces fit a phone on every page of the consol
   await world.deposit(long, "5");
   await using visitor = await visit(world);
   const { page, url } = visitor;
-  await signIn(page, url, world.apiKey);
+  await signIn(page, url, world.ownerKey);
   const user = `/console/projects/${world.projectId}/users/one?user=${long}`;
   for (const [name, path] of [...await allPages(world), ["user-long", user]]) {
     await page.goto(url + path);
@@ -183,7 +183,7 @@ Deno.test("browser: a wrong key is refused, and throttled after ten; the right o
   await page.waitForSelector("[role=alert]:has-text('Try again in 6 seconds')");
   await picture(page, "console-limited");
   await page.goto(`${url}/console/projects/${world.projectId}/keys`);
-  await page.getByLabel("Key").fill(world.apiKey);
+  await page.getByLabel("Key").fill(world.ownerKey);
   await page.getByRole("button", { name: "Sign in" }).click();
   await page.waitForSelector("h1:text-is('API keys')");
 });
@@ -194,7 +194,7 @@ for (const script of [true, false]) {
     using world = await busyWorld();
     await using visitor = await visit(world, { script });
     const { page, url } = visitor;
-    await signIn(page, url, world.apiKey);
+    await signIn(page, url, world.ownerKey);
     await page.getByRole("link", { name: "Users" }).click();
     await page.getByLabel("Ids that start with").fill("char");
     await page.getByRole("button", { name: "Search" }).click();
@@ -226,7 +226,7 @@ Deno.test("browser: a key is created, shown once and revoked; prices show their 
   using world = await busyWorld();
   await using visitor = await visit(world);
   const { page, url } = visitor;
-  await signIn(page, url, world.apiKey);
+  await signIn(page, url, world.ownerKey);
   await page.getByRole("link", { name: "Keys" }).click();
   await page.getByLabel("Name", { exact: true }).fill("till");
   await page.getByRole("button", { name: "Create the key" }).click();
@@ -256,7 +256,7 @@ Deno.test("browser: a test event is sent and its delivery inspected", async () =
   using world = await busyWorld();
   await using visitor = await visit(world);
   const { page, url } = visitor;
-  await signIn(page, url, world.apiKey);
+  await signIn(page, url, world.ownerKey);
   world.subscriber.reply(() => ({}));
   await page.getByRole("link", { name: "Webhooks" }).click();
   await page.getByRole("link", { name: "https://crm.example.com/in" }).click();
@@ -278,7 +278,7 @@ Deno.test("browser: running calls are updated without a reload", async () => {
   await world.deposit("ada", "5");
   await using visitor = await visit(world);
   const { page, url } = visitor;
-  await signIn(page, url, world.apiKey);
+  await signIn(page, url, world.ownerKey);
   await page.getByRole("link", { name: "Live" }).click();
   await page.waitForSelector("text=Nothing is running");
   const navigations: string[] = [];
@@ -318,7 +318,7 @@ Deno.test("browser: the keyboard alone leads from the sign-in to a page's conten
   await page.goto(`${url}/console`);
   // The field receives the focus by itself, some time after the page has loaded.
   await page.waitForSelector("input[name=key]:focus");
-  await page.keyboard.type(world.apiKey);
+  await page.keyboard.type(world.ownerKey);
   await page.keyboard.press("Enter");
   await arriveAt("Overview");
   await page.keyboard.press("Tab");

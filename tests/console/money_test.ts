@@ -31,7 +31,7 @@ Deno.test("console: a deposit is reviewed exactly, recorded once, and leaves its
   assert.match(textOf(again.html), /it is recorded once/);
   assert.equal((await world.balance(user)).balance, "12.345678");
   const [entry] = await world.activities(user);
-  const [own] = (await operate(world, "/keys", { method: "GET" })).body.keys;
+  const [, own] = (await operate(world, "/keys", { method: "GET" })).body.keys;
   const metadata = { source: "console", by: own.id, reason: "Sorry for the outage" };
   assert.deepEqual(entry?.metadata, metadata);
   const { action, target, detail, actor, via } = await lastAction(world);
@@ -145,7 +145,7 @@ Deno.test("console: another user's or project's activity cannot be refunded", as
   await world.deposit("ada", "10");
   const [entry] = await world.activities("ada");
   const other = await world.makeProject();
-  const stranger = await signedIn(world, other.apiKey);
+  const stranger = await signedIn(world, other.ownerKey);
   const owner = await signedIn(world);
   const query = `activityId=${entry?.id}`;
   assert.equal((await owner.get(`refund?user=eve&${query}`)).status, 404);

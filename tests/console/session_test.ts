@@ -16,7 +16,7 @@ Deno.test("console: a visitor without a session is redirected to the sign-in, an
   const page = await visitor.get(location ?? "");
   assert.match(page.html, /type="password"/);
   assert.match(page.headers.get("content-security-policy") ?? "", /default-src 'none'.*frame-anc/);
-  const signed = await visitor.post("/console/sign-in", { key: world.apiKey, to });
+  const signed = await visitor.post("/console/sign-in", { key: world.ownerKey, to });
   assert.deepEqual([signed.status, signed.location], [303, to]);
   assert.match(textOf((await visitor.get(to)).html), /Audit trail.*console\.signed_in.*console/);
 });
@@ -30,7 +30,7 @@ Deno.test("console: the sign-in redirects to the requested page, also after a wr
   const wrong = await visitor.post("/console/sign-in", { ...form, key: "sk_wrong" });
   assert.equal(wrong.status, 401);
   const again = hiddenFields(wrong.html, "/sign-in");
-  const signed = await visitor.post("/console/sign-in", { ...again, key: world.apiKey });
+  const signed = await visitor.post("/console/sign-in", { ...again, key: world.ownerKey });
   assert.deepEqual([signed.status, signed.location], [303, asked]);
 });
 
@@ -51,7 +51,7 @@ Deno.test("console: the sign-in redirects only to pages of the console", async (
     ]
   ) {
     const { location } = await new Visitor(world).post("/console/sign-in", {
-      key: world.apiKey,
+      key: world.ownerKey,
       to,
     });
     assert.equal(location, `/console/projects/${world.projectId}`, to);
@@ -73,7 +73,7 @@ Deno.test("console: the cookie is for this host and site only, and is stored as 
     JSON.stringify(key) + new TextDecoder().decode(value ?? undefined)
   ).join();
   assert.match(stored, /console_session/);
-  for (const secret of [value, world.apiKey, adminKey]) assert.ok(!stored.includes(secret));
+  for (const secret of [value, world.ownerKey, adminKey]) assert.ok(!stored.includes(secret));
   using plain = await createWorld({ env: { BASE_URL: "http://localhost:8000" } });
   const local = await new Visitor(plain).signIn();
   assert.match(
@@ -93,7 +93,8 @@ Deno.test("console: a wrong key, a revoked key and one that lacks a scope open n
     [revoked.apiKey, 401, /not valid/],
     [adminKey.slice(1), 401, /not valid/],
     ["sk_dev", 401, /not valid/],
-    [chatOnly.apiKey, 403, /lacks some scopes/],
+    [chatOnly.apiKey, 403, /lacks the scope .owner/],
+    [world.apiKey, 403, /lacks the scope .owner/],
   ];
   for (const [key, status, says] of attempts) {
     const visitor = new Visitor(world);
@@ -152,7 +153,7 @@ Deno.test("console: keys, links and archiving ask for the key again, minutes aft
     (await world.json(`/v1/admin/projects/${world.projectId}/keys`, operator)).body.keys as Body[];
   const projectOf = async () =>
     (await world.json(`/v1/admin/projects/${world.projectId}`, operator)).body.project;
-  for (const key of [world.apiKey, adminKey]) {
+  for (const key of [world.ownerKey, adminKey]) {
     const visitor = await signedIn(world, key);
     await visitor.stayFor(11 * minuteMs);
     const form = hiddenFields((await visitor.get("settings")).html, "/settings");
@@ -193,7 +194,7 @@ Deno.test("console: keys, links and archiving ask for the key again, minutes aft
 
 Deno.test("console: other settings do not ask for the key, and wrong keys are limited", async () => {
   using world = await createWorld();
-  const owner = await signedIn(world, world.apiKey);
+  const owner = await signedIn(world, world.ownerKey);
   await owner.stayFor(11 * minuteMs);
   const page = (await owner.get("settings")).html;
   const values = page.matchAll(/<input id="[^"]*" name="([^"]*)" type="[^"]*" value="([^"]*)"/g);
@@ -235,7 +236,7 @@ Deno.test("console: signing out ends the session on the server", async () => {
 Deno.test("console: a session ends with its key, everywhere within a second", async () => {
   using world = await createWorld();
   using other = await createWorld({ shareWith: world });
-  const made = (await operate(world, "/keys", { body: {} })).body;
+  const made = (await operate(world, "/keys", { body: { scopes: ["owner"] } })).body;
   const here = await signedIn(world, made.apiKey);
   const elsewhere = new Visitor(other);
   elsewhere.cookie = here.cookie;
@@ -296,7 +297,7 @@ Deno.test("console: forms from other sites are refused, and change nothing", asy
     const out = await owner.post("/console/sign-out", {}, site);
     assert.equal(out.status, 403);
     assert.equal(out.headers.get("set-cookie"), null);
-    const signIn = await new Visitor(world).post("/console/sign-in", { key: world.apiKey }, site);
+    const signIn = await new Visitor(world).post("/console/sign-in", { key: world.ownerKey }, site);
     assert.equal(signIn.status, 403);
     assert.equal(signIn.headers.get("set-cookie"), null);
   }
@@ -315,7 +316,7 @@ Deno.test("console: wrong keys are limited by address; the right one still signs
   assert.equal(refused.headers.get("retry-after"), "6");
   assert.equal((await new Visitor(world, "203.0.113.10").signIn("sk_wrong")).status, 401);
   assert.equal((await owner.get("audit")).status, 200);
-  for (const key of [adminKey, world.apiKey]) {
+  for (const key of [adminKey, world.ownerKey]) {
     const behindTheSameProxy = new Visitor(world, "203.0.113.9");
     assert.equal((await behindTheSameProxy.signIn(key)).status, 303);
   }

@@ -224,7 +224,7 @@ Deno.test("console: a delivery shows each attempt and its event, and can be rede
   assert.deepEqual([row?.action, row?.target], ["delivery.redelivered", failed?.id]);
   assert.notEqual(before?.action, "delivery.redelivered");
   const foreign = await world.makeProject();
-  const stranger = await signedIn(world, foreign.apiKey);
+  const stranger = await signedIn(world, foreign.ownerKey);
   const elsewhere = `/console/projects/${foreign.projectId}`;
   assert.equal((await stranger.get(`${elsewhere}/deliveries/${failed?.id}`)).status, 404);
   assert.equal((await stranger.get(`${elsewhere}/webhooks/${id}`)).status, 404);

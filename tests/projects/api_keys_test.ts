@@ -32,6 +32,10 @@ Deno.test("api keys: a key is shown once, and the list only distinguishes them",
     scopes: ["chat"],
     defaultUser: null,
     user: null,
+    expiresAt: null,
+    models: null,
+    budget: null,
+    createdBy: "operator",
     projectId: world.projectId,
     suffix: apiKey.slice(-4),
     createdAt: "2026-01-01T00:00:00.000Z",
@@ -39,8 +43,8 @@ Deno.test("api keys: a key is shown once, and the list only distinguishes them",
   });
   const { status, body } = await keys(world);
   assert.equal(status, 200);
-  assert.equal(body.keys.length, 2);
-  assert.deepEqual(body.keys[1], key);
+  assert.equal(body.keys.length, 3);
+  assert.deepEqual(body.keys[2], key);
   assert.ok(!JSON.stringify(body).includes(apiKey.slice(0, -4)));
   for (const row of await storedRows(world)) {
     const text = JSON.stringify(row.key) + new TextDecoder().decode(row.value ?? new Uint8Array());
@@ -63,7 +67,7 @@ Deno.test("api keys: all are listed and read, however many there are", async () 
   }
   const made = await keys(world, "", { body: { scopes: ["chat"], user: "ada" } });
   const listed: Body[] = (await keys(world)).body.keys;
-  assert.deepEqual([listed.length, listed.at(-1)?.id], [1_002, made.body.key.id]);
+  assert.deepEqual([listed.length, listed.at(-1)?.id], [1_003, made.body.key.id]);
   const { status, body } = await forget(world, {}, "ada");
   assert.deepEqual([status, body.error.code], [400, "user_has_keys"]);
 });
@@ -195,7 +199,7 @@ Deno.test("api keys: invalid settings are 400, and create no key", async () => {
     const { status } = await keys(world, "", { body });
     assert.equal(status, 400, label);
   }
-  assert.equal((await keys(world)).body.keys.length, 1);
+  assert.equal((await keys(world)).body.keys.length, 2);
 });
 
 Deno.test("api keys: a revoked one stops at once here, and within a second elsewhere", async () => {

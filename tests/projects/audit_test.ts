@@ -34,7 +34,7 @@ Deno.test("audit: every change by an operator has its row, newest first, with th
 
   const { actions, nextCursor } = await trail(world);
   assert.equal(nextCursor, null);
-  const [, keyRow] = (await operate(world, "/keys", { method: "GET" })).body.keys;
+  const [, , keyRow] = (await operate(world, "/keys", { method: "GET" })).body.keys;
   const own = (await operate(world, "/keys", { method: "GET" })).body.keys[0];
   const byKey = { actor: { type: "key", id: own.id, suffix: own.suffix }, via: "api" };
   const { url } = subscription;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { fromBytes, toBytes } from "../../src/base/json.ts";
 import { projectKey } from "../../src/store/keys.ts";
-import { updateProjectSchema } from "../../src/projects/schema.ts";
+import { noLimits, updateProjectSchema } from "../../src/projects/schema.ts";
 import { createScriptedStore } from "../support/store.ts";
 import { put } from "../support/verify.ts";
 import { adminKey, type Body, createWorld, type World } from "../support/world.ts";
@@ -128,7 +128,7 @@ Deno.test("projects: a project created by an older version lacks nothing, and wo
   const { stripe, trialCredits, lowBalance, ...oldest } = older;
   assert.deepEqual([stripe, trialCredits, lowBalance], [null, "0", null]);
   await put(world, key, toBytes(oldest));
-  assert.deepEqual(await read(), before);
+  assert.deepEqual(await read(), { ...before, limits: noLimits });
   await world.clock.advance(2_000);
   await world.deposit("ada", "1");
   assert.equal((await world.balance("ada")).balance, "1");

@@ -50,7 +50,7 @@ Deno.test("projects: creating one returns its settings and a first key", async (
     topUp: { amounts: ["5", "10", "25"], min: "1", max: "1000", checkoutUrl: null },
     stripe: null,
     trialCredits: "0",
-    limits: noLimits,
+    limits: { ...noLimits, user: { ...noLimits.user, concurrent: 16 } },
     lowBalance: null,
     status: "active",
     createdAt: "2026-01-01T00:00:00.000Z",

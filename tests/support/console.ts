@@ -60,7 +60,7 @@ export class Visitor {
   }
 
   /** Signs in, by default with the world's own key. */
-  async signIn(key = this.#world.apiKey): Promise<Shown> {
+  async signIn(key = this.#world.ownerKey): Promise<Shown> {
     return await this.post("/console/sign-in", { key });
   }
 
@@ -85,7 +85,7 @@ export class Visitor {
 }
 
 /** A signed-in visitor, by default with the world's own key. */
-export async function signedIn(world: World, key = world.apiKey): Promise<Visitor> {
+export async function signedIn(world: World, key = world.ownerKey): Promise<Visitor> {
   const visitor = new Visitor(world);
   const { status, html } = await visitor.signIn(key);
   assert.equal(status, 303, html);

@@ -37,6 +37,8 @@ export interface World extends Disposable {
   /** The project that `call` uses, with the settings of `makeProject`. */
   projectId: string;
   apiKey: string;
+  /** The key that opens the console. */
+  ownerKey: string;
   /** Calls the service with the project's key; a body is sent as JSON. */
   call(path: string, options?: CallOptions): Promise<Response>;
   /** The same, and its JSON. */
@@ -44,7 +46,9 @@ export interface World extends Disposable {
     path: string,
     options?: CallOptions,
   ): Promise<{ status: number; body: Body; response: Response }>;
-  makeProject(settings?: Record<string, unknown>): Promise<{ projectId: string; apiKey: string }>;
+  makeProject(
+    settings?: Record<string, unknown>,
+  ): Promise<{ projectId: string; apiKey: string; ownerKey: string }>;
   deposit(user: string, amount: string): Promise<void>;
   balance(user: string): Promise<{ balance: string; held: string; available: string }>;
   activities(user: string): Promise<Body[]>;
@@ -173,6 +177,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     seenSecrets: new Set(),
     projectId: "",
     apiKey: "",
+    ownerKey: "",
     async call(path, options = {}) {
       const { method, body, raw, key = world.apiKey, headers, signal, keepClock } = options;
       const content = raw ?? (body === undefined ? null : JSON.stringify(body));
@@ -198,7 +203,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       const response = await world.call(path, options);
       const body = await response.json();
       const token = /\/(?:topup|authorize)\/([\w-]+\.[\w-]+)/.exec(body?.url ?? "")?.[1];
-      for (const secret of [body?.apiKey, body?.subscription?.secret, token]) {
+      for (const secret of [body?.apiKey, body?.ownerKey, body?.subscription?.secret, token]) {
         if (typeof secret === "string") world.seenSecrets.add(secret);
       }
       return { status: response.status, body, response };
@@ -210,7 +215,8 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
         body,
       });
       assert.equal(status, 201, JSON.stringify(made));
-      return { projectId: made.project.id, apiKey: made.apiKey };
+      const { project, apiKey, ownerKey } = made;
+      return { projectId: project.id, apiKey, ownerKey };
     },
     async deposit(user, amount) {
       const { status, body } = await world.json("/v1/user/balance/deposit", {
@@ -243,7 +249,10 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   };
   stores.set(world, store);
   if (!dev && !shareWith) Object.assign(world, await world.makeProject(options.project));
-  if (shareWith) Object.assign(world, { projectId: shareWith.projectId, apiKey: shareWith.apiKey });
+  if (shareWith) {
+    const { projectId, apiKey, ownerKey } = shareWith;
+    Object.assign(world, { projectId, apiKey, ownerKey });
+  }
   return world;
 }
 
