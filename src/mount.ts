@@ -93,10 +93,13 @@ export function mount(
         return matches.map(([[, found]]) => found.path);
       });
     const allowed = knownMethods.filter((known) => routesOf(known === "HEAD" ? "GET" : known)[0]);
-    // A page of any origin can read why a path of the API is not served.
-    const cors = allowed.length > 0
-      ? allowed.some((known) => routesOf(known).some((found) => routes[found]?.cors))
-      : isApiPath(path);
+    // A page of any origin can read why a path is not served, also under a wrong base URL.
+    const cors = allowed.length === 0 ||
+      allowed.some((known) => routesOf(known).some((found) => routes[found]?.cors));
+    const isPreflight = context.req.raw.headers.has("access-control-request-method");
+    if (method === "OPTIONS" && isPreflight && allowed.length === 0) {
+      return serve({ ...options, cors }, preflight)(context);
+    }
     const refuse = allowed.length > 0 ? methodNotAllowed(allowed.join(", ")) : unknownUrl;
     return serve({ ...options, cors }, notFound(refuse))(context);
   });

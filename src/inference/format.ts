@@ -29,7 +29,7 @@ export interface ModelRequest {
   /** Tokens that the model may think for, as the caller bounds it; null where it does not. */
   thinkingBudget: number | null;
   extras: RequestExtras;
-  /** The field `user`, unchecked. */
+  /** The field `user`, else `safety_identifier`; unchecked. */
   user: unknown;
   /** The body that is passed on to the upstream. */
   body: JsonObject;

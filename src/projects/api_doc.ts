@@ -39,6 +39,7 @@ const project = {
   },
   upstream: null,
   userSource: "any",
+  userHeader: null,
   maxOutputTokens: 16_384,
   allowedFields: [],
   unknownFields: "refuse",

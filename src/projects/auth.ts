@@ -20,7 +20,7 @@ export const devApiKey = "sk_dev";
 /** The project of the development key. */
 export const devProjectId = "pw_00000000000000000000000DEV";
 
-/** Authenticates callers by their `Authorization: Bearer` header. */
+/** Authenticates callers by `Authorization: Bearer`, or by `x-api-key` or `api-key`. */
 export interface Auth {
   /**
    * Returns the caller, if its key has `scope`. Throws 401 without a valid key, 403 without the
@@ -132,9 +132,11 @@ async function devCaller(request: Request, projectCache: ProjectCache): Promise<
   return { snapshot: await projectCache.current(devProjectId), key };
 }
 
-function bearer(request: Request): string {
-  const header = request.headers.get("authorization");
-  const token = header && /^bearer +(\S+) *$/i.exec(header)?.[1];
+/** The key of a request. Clients of Anthropic's and Azure's APIs have their own headers for it. */
+function bearer({ headers }: Request): string {
+  const header = headers.get("authorization");
+  const token = (header && /^bearer +(\S+) *$/i.exec(header)?.[1]) ||
+    (headers.get("x-api-key") ?? headers.get("api-key"))?.trim();
   if (token) return token;
   throw new ApiError(401, {
     message: "No API key was given. Send it in the header 'Authorization: Bearer YOUR_KEY'.",

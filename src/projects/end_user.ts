@@ -21,14 +21,17 @@ export interface UserSources {
 }
 
 /**
- * Returns the end user of a request: from the body, else the header, else the path, else the query,
+ * Returns the end user of a request: from the body, else a header, else the path, else the query,
  * else the key's default. Throws 400 `user_required` when there is none, 400 when it is malformed,
  * 403 when the key is bound to a different user.
  */
 export function endUser(caller: Caller, request: Request, sources: UserSources): string {
   const { key, snapshot } = caller;
-  const onlyHeader = snapshot.project.userSource === "header";
-  const named = onlyHeader ? fromHeader(request) : namedAnywhere(request, sources);
+  const { userSource, userHeader } = snapshot.project;
+  const onlyHeader = userSource === "header";
+  const named = onlyHeader
+    ? fromHeaders(request, userHeader)
+    : namedAnywhere(request, { ...sources, userHeader });
   const user = named ?? (onlyHeader ? null : key.user ?? key.defaultUser);
   if (user === null) {
     const message = onlyHeader
@@ -58,7 +61,10 @@ export function userBeforeBody(
 ): string | null {
   if (key.user !== null) return key.user;
   try {
-    return project.userSource === "header" ? fromHeader(request) : namedAnywhere(request, { path });
+    const { userSource, userHeader } = project;
+    return userSource === "header"
+      ? fromHeaders(request, userHeader)
+      : namedAnywhere(request, { path, userHeader });
   } catch {
     return null;
   }
@@ -76,23 +82,29 @@ function waysToName({ method }: Request, sources: UserSources): string {
     "default user";
 }
 
-function namedAnywhere(request: Request, { body, path, query }: UserSources): string | null {
+function namedAnywhere(
+  request: Request,
+  { body, path, query, userHeader }: UserSources & { userHeader: string | null },
+): string | null {
   if (body !== undefined && body !== null) return checkUserId(body, "user");
-  const header = fromHeader(request);
+  const header = fromHeaders(request, userHeader);
   if (header !== null) return header;
   if (path !== undefined) return fromPath(path);
   if (query !== undefined) return checkUserId(query, "user");
   return null;
 }
 
-function fromHeader(request: Request): string | null {
-  const value = request.headers.get("x-service-user");
+/** From `X-Service-User`, else from the project's own header. */
+function fromHeaders(request: Request, userHeader: string | null): string | null {
+  return fromHeader(request, "X-Service-User") ?? (userHeader && fromHeader(request, userHeader));
+}
+
+function fromHeader({ headers }: Request, name: string): string | null {
+  const value = headers.get(name);
   if (!value) return null;
   const text = headerText(value);
-  if (text === null) {
-    throw badRequest("X-Service-User", "'X-Service-User' is not well-formed UTF-8.");
-  }
-  return checkUserId(text, "X-Service-User");
+  if (text === null) throw badRequest(name, `'${name}' is not well-formed UTF-8.`);
+  return checkUserId(text, name);
 }
 
 function fromPath({ segment, reserved }: PathUser): string {

@@ -185,6 +185,12 @@ const settings = {
   userSource: z.enum(["any", "header"]).meta({
     description: "`header`: only `X-Service-User` names the user.",
   }),
+  userHeader: z.string().max(64).regex(/^[A-Za-z0-9][A-Za-z0-9-]*$/, {
+    error: "must be the name of a header",
+  }).nullable().meta({
+    description: "Another header that names the user, after `X-Service-User`: " +
+      "`X-OpenWebUI-User-Id`. Whoever has the key can send it.",
+  }),
   maxOutputTokens: tokenCount.meta({
     description: "The most output tokens of one choice of a response.",
   }),
@@ -230,6 +236,7 @@ export const createProjectSchema = z.strictObject({
   upstream: settings.upstream.default(null),
   topUpUrl: settings.topUpUrl.default(null),
   userSource: settings.userSource.default("any"),
+  userHeader: settings.userHeader.default(null),
   maxOutputTokens: settings.maxOutputTokens.default(16_384),
   allowedFields: settings.allowedFields.default([]),
   unknownFields: settings.unknownFields.default("refuse"),

@@ -107,6 +107,7 @@ const addedLater = {
   trialCredits: "0",
   lowBalance: null,
   unknownFields: "pass",
+  userHeader: null,
 };
 
 function toSnapshot(row: Row): ProjectSnapshot | null {

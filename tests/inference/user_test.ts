@@ -43,6 +43,17 @@ const sources: {
     payer: "\u00e5sa/1",
   },
   {
+    name: "safety_identifier, before the header",
+    fields: { user: undefined, safety_identifier: "bob" },
+    header: "eve",
+    payer: "bob",
+  }, // case 23
+  {
+    name: "the user, before safety_identifier",
+    fields: { user: "bob", safety_identifier: "eve", prompt_cache_key: "eve" },
+    payer: "bob",
+  },
+  {
     name: "unicode in the body",
     fields: { user: "\u00e5sa \ud83d\ude42" },
     payer: "\u00e5sa \ud83d\ude42",
@@ -75,9 +86,15 @@ for (const { name, fields, header, path = completionsPath, payer } of sources) {
 const refused: [string, Record<string, unknown>, string, string][] = [
   ["nowhere", nobody, "user_required", "user"], // case 22
   [
-    "only as safety_identifier", // case 23
-    { user: undefined, safety_identifier: "bob" },
+    "only as prompt_cache_key",
+    { user: undefined, prompt_cache_key: "bob" },
     "user_required",
+    "user",
+  ],
+  [
+    "empty as safety_identifier",
+    { user: undefined, safety_identifier: "" },
+    "invalid_value",
     "user",
   ],
   ["empty", { user: "" }, "invalid_value", "user"], // case 24
@@ -154,4 +171,33 @@ Deno.test("chat user: a key bound to one user is refused for any other", async (
   assert.deepEqual([status, body.error.code], [403, "user_not_allowed"]);
   assert.equal((await world.balance("ada")).balance, "0.99998");
   assert.equal((await world.balance("bob")).balance, "1");
+});
+
+for (const name of ["x-api-key", "api-key"]) {
+  Deno.test(`chat user: the key is read from ${name} too`, async () => {
+    using world = await createWorld();
+    await world.deposit("ada", "1");
+    const call = (headers: Record<string, string>) =>
+      world.call(completionsPath, { key: null, headers, body: chatBody() });
+    assert.equal((await call({ [name]: world.apiKey })).status, 200);
+    assert.equal((await call({ [name]: "sk_wrong" })).status, 401);
+    assert.equal(
+      (await call({ [name]: world.apiKey, authorization: "Bearer sk_wrong" })).status,
+      401,
+    );
+    const { headers } = world.upstream.calls[0] ?? assert.fail();
+    assert.equal(headers.get(name), null, "it is not passed on");
+  });
+}
+
+Deno.test("chat user: a header of the project's choice names the user, after ours", async () => {
+  using world = await createWorld({ project: { userHeader: "X-OpenWebUI-User-Id" } });
+  for (const user of ["bob", "eve"]) await world.deposit(user, "1");
+  const headers = { "x-openwebui-user-id": "bob" };
+  assert.equal((await chat(world, nobody, { headers })).status, 200);
+  assert.equal((await world.balance("bob")).balance, "0.99998");
+  await chat(world, nobody, { headers: { ...headers, "x-service-user": "eve" } });
+  assert.equal((await world.balance("eve")).balance, "0.99998");
+  using other = await createWorld();
+  assert.equal((await chat(other, nobody, { headers })).status, 400);
 });

@@ -20,6 +20,7 @@ Deno.test("projects: every setting of a change is kept, and no other changes", a
     ownerUserId: "owner-2",
     topUpUrl: "https://my.app/topup",
     userSource: "header",
+    userHeader: "X-OpenWebUI-User-Id",
     maxOutputTokens: 77,
     allowedFields: ["plugins"],
     unknownFields: "pass",

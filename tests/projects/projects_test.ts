@@ -42,6 +42,7 @@ Deno.test("projects: creating one returns its settings and a first key", async (
     upstream: null,
     topUpUrl: null,
     userSource: "any",
+    userHeader: null,
     maxOutputTokens: 16_384,
     allowedFields: [],
     unknownFields: "refuse",

@@ -50,8 +50,16 @@ Deno.test("routes: pages of any origin may call models, and read why a path is n
     assert.equal(await corsOf(path, "OPTIONS"), "*", path);
     assert.equal(await corsOf(path), "*", `${path} answers 405`);
   }
-  assert.equal(await corsOf("/v1/embeddings", "POST"), "*");
-  for (const path of ["/v1/user/balance", "/v1/admin/projects", "/nothing"]) {
+  for (const path of ["/v1/embeddings", "/chat/completions", "/v1/v1/models/x"]) {
+    assert.equal(await corsOf(path, "POST"), "*", path);
+    const headers = { "access-control-request-method": "POST" };
+    const preflight = await world.call(path, { method: "OPTIONS", headers });
+    assert.deepEqual([preflight.status, preflight.headers.get("access-control-allow-origin")], [
+      204,
+      "*",
+    ]);
+  }
+  for (const path of ["/v1/user/balance", "/v1/admin/projects"]) {
     assert.equal(await corsOf(path, "OPTIONS"), null, path);
   }
 });

@@ -15,7 +15,7 @@ export const trimDefects: readonly Defect[] = [
     seams: listing((options, kv) =>
       isTrims(options, "log") ? Promise.resolve([]) : kv.list(options)
     ),
-    seedsMax: 20,
+    seedsMax: 80,
   },
   {
     name: "ended deliveries are removed at once",

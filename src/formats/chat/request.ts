@@ -94,7 +94,7 @@ export function readChatRequest(
     asksReasoning: asksReasoning(body),
     thinkingBudget: thinkingBudget(body),
     extras: readExtras(body),
-    user: body.user,
+    user: body.user ?? body.safety_identifier,
     body,
     bytes,
   };

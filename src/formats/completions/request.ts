@@ -75,7 +75,7 @@ export function readCompletionRequest(
     asksReasoning: false,
     thinkingBudget: null,
     extras: readExtras(body),
-    user: body.user,
+    user: body.user ?? body.safety_identifier,
     body,
     bytes,
   };
