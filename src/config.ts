@@ -56,6 +56,7 @@ const ownSecret = visible.refine((text) => !placeholder.test(text), { error: not
 const schema = z.strictObject({
   HOST: z.string().min(1).optional(),
   PORT: wholeNumber(0, 65_535).default(8000),
+  HTTP_UPGRADE: z.enum(["refuse", "ignore"]).optional(),
   BASE_URL: baseUrlSchema.optional(),
   KV_PATH: z.string().min(1).refine((path) => !/^(?!https?:)[a-z][a-z\d+.-]*:\/\//i.test(path), {
     error: "must be the path of a file, or the http or https URL of a KV server",
@@ -96,6 +97,8 @@ export interface Config {
   readonly deploy: boolean;
   readonly host: string;
   readonly port: number;
+  /** Whether a request's wish to upgrade its protocol is taken out before the server sees it. */
+  readonly ignoresUpgrade: boolean;
   /** The scheme, host and optional port and path that links start with. */
   readonly baseUrl: string;
   /** A file, the URL of a KV server, `:memory:`, or empty for the platform's own database. */
@@ -177,15 +180,14 @@ export function readConfig(
     deploy,
     host,
     port: env.PORT,
+    ignoresUpgrade: !deploy && (env.HTTP_UPGRADE ?? (dev ? "ignore" : "refuse")) === "ignore",
     baseUrl,
     kvPath,
     kvChecksMax: env.KV_CHECKS_MAX ?? (deploy || /^https?:/.test(kvPath) ? 10 : 100),
     adminKey: env.ADMIN_KEY ? secret(env.ADMIN_KEY) : null,
     metricsToken: env.METRICS_TOKEN ? secret(env.METRICS_TOKEN) : null,
     upstream: upstreamOf(env),
-    ...upstreamBoundsOf(env),
-    requestsMax: env.REQUESTS_MAX,
-    bodiesBytesMax: env.BODIES_BYTES_MAX,
+    ...boundsOf(env),
     secretsKeys: secretsKeysOf(env, dev).map(secret),
     stripe: stripeOf(env),
     webhooks: Object.freeze({
@@ -211,10 +213,12 @@ function secretsKeysOf({ SECRETS_KEY: keys }: Env, dev: boolean): string[] {
   return keys ?? [];
 }
 
-function upstreamBoundsOf(env: Env) {
+function boundsOf(env: Env) {
   return {
     upstreamTimeoutMs: env.UPSTREAM_TIMEOUT_MS,
     upstreamIdleMs: env.UPSTREAM_IDLE_MS,
+    requestsMax: env.REQUESTS_MAX,
+    bodiesBytesMax: env.BODIES_BYTES_MAX,
     upstreamEventBytesMax: env.UPSTREAM_EVENT_BYTES_MAX,
     upstreamBodyBytesMax: env.UPSTREAM_BODY_BYTES_MAX,
   };

@@ -1,5 +1,6 @@
 import { errorFields } from "../base/errors.ts";
 import type { Deps } from "../deps.ts";
+import { listenWithoutUpgrades, type UpgradeFilter } from "./upgrade_filter.ts";
 
 /** The server that receives requests. */
 export interface HttpServer {
@@ -19,9 +20,43 @@ export function listenHttp(
   fetch: Deno.ServeHandler,
   onListen: (port: number) => void,
 ): HttpServer {
-  const { host: hostname } = config;
+  if (config.ignoresUpgrade) return listenBehindFilter({ config, clock, log }, fetch, onListen);
+  return listenAt(config.host, config.port, { clock, log }, fetch, onListen);
+}
+
+/** Lets clients connect to a filter, and the filter to the server. */
+function listenBehindFilter(
+  { config, clock, log }: Pick<Deps, "config" | "clock" | "log">,
+  fetch: Deno.ServeHandler,
+  onListen: (port: number) => void,
+): HttpServer {
+  let filter: UpgradeFilter | null = null;
+  const withClient: Deno.ServeHandler = (request, info) => {
+    const { remoteAddr } = info;
+    const client = "port" in remoteAddr ? filter?.clientOf(remoteAddr.port) : null;
+    return fetch(request, client ? { ...info, remoteAddr: client } : info);
+  };
+  const server = listenAt("127.0.0.1", 0, { clock, log }, withClient, (serverPort) => {
+    filter = listenWithoutUpgrades({ hostname: config.host, port: config.port, serverPort });
+    onListen(filter.port);
+  });
+  return {
+    async shutdown() {
+      filter?.close();
+      await server.shutdown();
+    },
+  };
+}
+
+function listenAt(
+  hostname: string,
+  wishedPort: number,
+  { clock, log }: Pick<Deps, "clock" | "log">,
+  fetch: Deno.ServeHandler,
+  onListen: (port: number) => void,
+): HttpServer {
   const servers: Deno.HttpServer[] = [];
-  let { port } = config;
+  let port = wishedPort;
   let stopped = false;
 
   function serve(onPort: (port: number) => void): void {
