@@ -1,5 +1,6 @@
 // `deno task bench [part…] [--long] [--json file]`: measures every figure that the README states.
 import { describeMachine, type Figure } from "./bench/figures.ts";
+import { benchAbuse } from "./bench/abuse.ts";
 import { benchChat } from "./bench/chat.ts";
 import { benchGrowth } from "./bench/growth.ts";
 import { benchLatency } from "./bench/latency.ts";
@@ -22,6 +23,7 @@ const parts: Record<string, (long: boolean) => Promise<Figure[]>> = {
   webhooks: benchWebhooks,
   logs: benchLogs,
   metrics: benchMetrics,
+  abuse: benchAbuse,
 };
 
 const long = Deno.args.includes("--long");

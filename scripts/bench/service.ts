@@ -58,6 +58,7 @@ export async function startService(env: Record<string, string>, folder: string):
   const project = await json("/v1/admin/projects", {
     name: "Bench",
     pricing: { models: { m: { input: "0.15", output: "0.6" } } },
+    limits: { user: { concurrent: null } },
   }, adminKey);
   service.key = String(project.apiKey);
   service.projectId = String(Reflect.get(Object(project.project), "id"));
