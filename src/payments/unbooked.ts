@@ -1,5 +1,5 @@
 import { afterTaking, rateState } from "../base/rate.ts";
-import { errorFields } from "../base/errors.ts";
+import { ApiError, errorFields } from "../base/errors.ts";
 import { fromBytes, isObject, toBytes } from "../base/json.ts";
 import { formatAmount } from "../base/money.ts";
 import type { UnbookedReason } from "../base/unbooked_reasons.ts";
@@ -90,7 +90,7 @@ export function createReportUnbooked(
   };
   return async (report) => {
     const { reason, claimed, merchantId, isSigned, requestId, currency, cause } = report;
-    const { requestedUnits: units, paymentIntent, ...session } = claimed;
+    const { requestedUnits: units, paymentIntent, ...session } = withoutForgotten(claimed, cause);
     const requested = units === null || currency === null ? null : moneyOf(units, currency);
     const isBefore = await isBooked(deps.kv, merchantId, claimed).catch(() => false);
     if (isBefore) return;
@@ -105,6 +105,12 @@ export function createReportUnbooked(
       deps.log("warn", "unbooked_payment_not_stored", errorFields(error))
     );
   };
+}
+
+/** A user who is being forgotten is named in no record that is written meanwhile. */
+function withoutForgotten(claimed: ClaimedSession, cause: unknown): ClaimedSession {
+  const isForgotten = cause instanceof ApiError && cause.code === "user_being_forgotten";
+  return isForgotten ? { ...claimed, user: null } : claimed;
 }
 
 /** Whether the session is booked: an old event may be sent again, with an outdated signature. */

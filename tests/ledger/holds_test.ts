@@ -280,7 +280,7 @@ Deno.test("holds: settling after the expiry is refused, and nothing is charged t
 });
 
 Deno.test("holds: 256 at once, and the next one is 429 with Retry-After", async () => {
-  using world = await createWorld();
+  using world = await createWorld({ project: { limits: { user: { concurrent: null } } } });
   await world.deposit("ada", "1");
   const gate = createGate();
   world.upstream.reply(async () => {
