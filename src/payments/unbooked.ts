@@ -1,5 +1,5 @@
 import { afterTaking, rateState } from "../base/rate.ts";
-import { ApiError, errorFields } from "../base/errors.ts";
+import { errorFields } from "../base/errors.ts";
 import { fromBytes, isObject, toBytes } from "../base/json.ts";
 import { formatAmount } from "../base/money.ts";
 import type { UnbookedReason } from "../base/unbooked_reasons.ts";
@@ -109,8 +109,7 @@ export function createReportUnbooked(
 
 /** A user who is being forgotten is named in no record that is written meanwhile. */
 function withoutForgotten(claimed: ClaimedSession, cause: unknown): ClaimedSession {
-  const isForgotten = cause instanceof ApiError && cause.code === "user_being_forgotten";
-  return isForgotten ? { ...claimed, user: null } : claimed;
+  return cause === "user_being_forgotten" ? { ...claimed, user: null } : claimed;
 }
 
 /** Whether the session is booked: an old event may be sent again, with an outdated signature. */
