@@ -19,7 +19,7 @@ for (const [holds, subscriptions] of [[256, 1], [80, 100]] as const) {
   Deno.test(`large writes: ${holds} holds of a dead process end, with ${subscriptions} subscriptions`, async () => {
     await loadTokenizer();
     const store = createScriptedStore();
-    using survivor = await createWorld();
+    using survivor = await createWorld({ project: { limits: { user: { concurrent: null } } } });
     using world = await createWorld({ shareWith: survivor, seed: 3, wrapKv: store.wrap });
     await subscribeOften(survivor, subscriptions);
     await survivor.deposit("ada", "1000");

@@ -120,7 +120,8 @@ export function startLongUpstream(
 export async function makeProject(farebox: Farebox, maxOutputTokens = 1_000): Promise<string> {
   const { models: { "test-model": price } } = testPricing;
   const pricing = { models: { "test-model": { ...price, maxOutputTokens } } };
-  const body = { name: "Test", pricing, maxOutputTokens };
+  const limits = { user: { concurrent: null } };
+  const body = { name: "Test", pricing, maxOutputTokens, limits };
   return (await farebox.json("/v1/admin/projects", { key: adminKey, body })).apiKey;
 }
 
