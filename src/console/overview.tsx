@@ -230,7 +230,7 @@ function Users({ visit: { project: { currency }, here }, month, users }: {
 const shareOf = (part: bigint, whole: bigint) =>
   whole === 0n ? 0 : Number((part * 1000n) / whole) / 1000;
 
-function Refusals({ summary: { refusals, failures } }: OverviewView) {
+function Refusals({ summary: { refusals, failures, unpriced } }: OverviewView) {
   const columns = ["Reason", { title: "Count", number: true }] as const;
   return (
     <>
@@ -247,6 +247,14 @@ function Refusals({ summary: { refusals, failures } }: OverviewView) {
         rows={failures.map(({ reason, count: times }) => [<code>{reason}</code>, count(times)])}
         empty="Nothing failed in this period."
       />
+      {unpriced.length === 0 ? null : (
+        <Table
+          caption="Requests for models without a price, which got 404"
+          columns={["Model", { title: "Count", number: true }]}
+          rows={unpriced.map(({ reason, count: times }) => [<code>{reason}</code>, count(times)])}
+          empty=""
+        />
+      )}
     </>
   );
 }

@@ -20,7 +20,7 @@ import type { ModelTerms, Prices } from "../pricing/terms.ts";
 import { inputTokensOf, outputTokensOf } from "../base/token_classes.ts";
 import type { TokenUsage } from "../pricing/usage.ts";
 import type { Auth, Caller } from "../projects/auth.ts";
-import { upstreamTimeout } from "../upstreams/errors.ts";
+import { UpstreamError, upstreamTimeout } from "../upstreams/errors.ts";
 import type { ReasoningModels } from "../upstreams/reasoning.ts";
 import type { FindUpstream, Upstream } from "../upstreams/upstreams.ts";
 import type { CallEnding } from "./events.ts";
@@ -203,6 +203,10 @@ export async function exceedsHold({ meter, quote, priced }: AdmittedCall): Promi
 /** Returns the ending of a call that failed with this error. */
 export function failedEnding(error: unknown): Extract<CallEnding, { kind: "failed" }> {
   if (!(error instanceof ApiError)) return { kind: "failed", errorCode: "internal_error" };
+  // Our own limits refuse with the same code.
+  if (error instanceof UpstreamError && error.kind === "rate_limited") {
+    return { kind: "failed", errorCode: "upstream_rate_limited" };
+  }
   // An upstream's refusal often has no code of its own.
   return { kind: "failed", errorCode: error.code ?? error.type };
 }

@@ -9,6 +9,7 @@ import { endUser, type PathUser, userBeforeBody } from "../projects/end_user.ts"
 import { modelNotFound, noUpstream } from "../upstreams/errors.ts";
 import { type Admission, admitCall } from "./admit.ts";
 import { failedEnding, type InferenceCall, type InferenceDeps } from "./call.ts";
+import { callBlockedEvent } from "./events.ts";
 import type { Format } from "./format.ts";
 import {
   awaitPrevious,
@@ -191,10 +192,11 @@ function readCall(
  * upstream.
  */
 async function completeCall(
-  { deps, findUpstream, prices, reasoningModels }: InferenceDeps,
+  services: InferenceDeps,
   read: ReadCall,
   previous: PreviousCall | null,
 ): Promise<InferenceCall> {
+  const { deps, findUpstream, prices, reasoningModels } = services;
   const { caller, format, input, user, telemetry, receivedAt } = read;
   const { key, snapshot: { project } } = caller;
   const { model } = input;
@@ -202,7 +204,7 @@ async function completeCall(
   await requireKeyBudget(deps.kv, { ...key, projectId: project.id }, null);
   const terms = prices.terms(project, model, receivedAt);
   if (!terms) {
-    deps.committer.count(countUnpricedHourly(project.id, model, receivedAt));
+    await reportUnpriced(services, read);
     throw modelNotFound(model);
   }
   format.requirePriced(input, coverageOf(terms.price), project.allowedFields);
@@ -216,4 +218,21 @@ async function completeCall(
     isPossible: () => terms.reasoning ?? reasoningModels.mayReason(upstream.url, model),
   };
   return { ...read, terms, upstream, reasoning, ref, previous };
+}
+
+/** A request for a model without a price: its owner may have forgotten one. */
+async function reportUnpriced(
+  { deps, refusalReports }: InferenceDeps,
+  { id, user, caller, input, receivedAt }: ReadCall,
+): Promise<void> {
+  const { id: projectId } = caller.snapshot.project;
+  const reason = "model_without_price";
+  deps.metrics.unpricedCalls.add();
+  deps.committer.count(countUnpricedHourly(projectId, input.model, receivedAt));
+  await refusalReports.report({
+    projectId,
+    user,
+    reason,
+    events: (count) => [callBlockedEvent({ id, user, ref: null, input }, { reason, count })],
+  });
 }

@@ -138,6 +138,10 @@ function troubleMeters(page: MetricsRegistry) {
       label: "reason",
       values: ["overloaded", "requests", "tokens", "concurrency"],
     }),
+    unpricedCalls: page.counters({
+      name: "farebox_unpriced_calls_total",
+      help: "Calls of models that have no price in their project, which got 404",
+    })({}),
     unbookedPayments: page.countersBy({
       name: "farebox_payments_not_booked_total",
       help: "Reports of Stripe payments and refunds that could not be booked, by reason",

@@ -354,6 +354,12 @@ const table: Record<string, Case> = {
       await world.app.sweep();
     },
   },
+  "a call of a model without a price": {
+    moves: { farebox_unpriced_calls_total: 1 },
+    async happens(world) {
+      await chat(world, { model: "no-such-model" });
+    },
+  },
   "a payment that cannot be booked": unbookedCase,
   "a redelivery that is asked for": {
     moves: { 'farebox_repairs_total{what="redelivery"}': 1 },

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { chat, usageOf } from "../support/chat.ts";
 import { adminKey, type Body, createWorld, type World } from "../support/world.ts";
 import { completion, usage } from "../support/upstream.ts";
+import { deliver, subscribe } from "../support/webhooks.ts";
 
 const path = "/v1/admin/catalogue";
 const catalogued = (more: Record<string, unknown> = {}) => ({
@@ -127,4 +128,18 @@ Deno.test("catalogue: requests for models without a price are counted, by model"
     reason: "llama",
     count: 1,
   }]);
+  assert.equal(world.deps.metrics.unpricedCalls.value, 3);
+});
+
+Deno.test("catalogue: owners are notified of requests for models without a price", async () => {
+  using world = await worldWith(catalogued());
+  await subscribe(world, { events: ["proxy.request.blocked"] });
+  for (let at = 0; at < 3; at++) await statusOf(world, "gpt-nine");
+  await world.app.flush();
+  await deliver(world);
+  const seen = world.subscriber.received.map(({ body }) => body.event.data);
+  assert.deepEqual(seen.map(({ reason, count }) => [reason, count]), [
+    ["model_without_price", 1],
+    ["model_without_price", 2],
+  ]);
 });

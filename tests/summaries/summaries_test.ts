@@ -383,3 +383,12 @@ Deno.test("summary: money is counted also in an hour of more models than fit int
   const { body } = await world.json(summary, { key: adminKey });
   assert.deepEqual([body.totals.deposits, body.totals.charges], ["100", "7"]);
 });
+
+Deno.test("summary: an upstream's rate limit is told from our own", async () => {
+  using world = await createWorld();
+  await world.deposit("ada", "1");
+  world.upstream.once(() => new Response("slow down", { status: 429 }));
+  await chat(world);
+  const { refusals, failures } = await summary(world);
+  assert.deepEqual([refusals, failures], [[], [{ reason: "upstream_rate_limited", count: 1 }]]);
+});

@@ -144,7 +144,8 @@ Deno.test("events: a call whose process died is reported as failed when its hold
 });
 
 Deno.test("events: a refusal by a limit is reported as blocked", async () => {
-  using world = await listeningWorld();
+  const project = { limits: { user: { concurrent: null } } };
+  using world = await listeningWorld({ project });
   await world.deposit("ada", "1000");
   const release = Promise.withResolvers<void>();
   world.upstream.reply(async () => {
