@@ -28,12 +28,16 @@ export function addProjects(program: Command, open: () => Context): void {
       printProject(context, (await context.api.json(projectPath(id))).project);
     });
   settable(
-    projects.command("create").description("create a project; its first key is shown only once"),
+    projects.command("create").description("create a project; its keys are shown only once"),
   )
     .option("--currency <code>", "an ISO 4217 code such as eur; cannot be changed. Default: usd")
     .option("--mode <mode>", "default, or shared for wallets; cannot be changed")
     .action((options: Settings) => create(open(), options));
-  settable(projects.command("update <project>").description("replace the given settings"))
+  settable(
+    projects.command("update <project>").description(
+      "merge settings into the given ones; null removes one",
+    ),
+  )
     .action((id: string, options: Settings) => update(open(), id, options));
   projects.command("archive <project>")
     .description("refuse new calls, charges and deposits; cannot be undone")
@@ -75,9 +79,9 @@ function list(context: Context, options: ListOptions): Promise<void> {
 async function create(context: Context, options: Settings): Promise<void> {
   const body = await bodyOf(options);
   if (body.name === undefined) throw usage("A project needs a --name.");
-  const { project, apiKey } = await context.api.json(all, { body });
-  printProject(context, project, { apiKey });
-  context.note("The API key is shown only once: store it now.");
+  const { project, apiKey, ownerKey } = await context.api.json(all, { body });
+  printProject(context, project, { apiKey, ownerKey });
+  context.note("The keys are shown only once: store them now. The owner key opens the console.");
 }
 
 async function update(context: Context, id: string, options: Settings): Promise<void> {

@@ -7,5 +7,8 @@ export const guideContents: readonly { title: string; guides: readonly string[] 
   },
   { title: "Billing", guides: ["prices", "usage", "fields"] },
   { title: "Your own systems", guides: ["webhooks"] },
-  { title: "Hosting", guides: ["container", "systemd", "binary", "nginx", "deno-deploy"] },
+  {
+    title: "Hosting",
+    guides: ["container", "systemd", "binary", "nginx", "deno-deploy", "upgrading"],
+  },
 ];

@@ -55,7 +55,7 @@ Deno.test("farebox: projects and keys are created, listed, changed and ended", a
   const key = await json("keys", "create", ...scopes, id, "--name", "web");
   assert.deepEqual(key.key.scopes, ["chat", "money"]);
   const keys = await run(["keys", "list", id]);
-  assert.match(keys.printed, /web +\w{4} +chat,money +- +\S+ +-$/m);
+  assert.match(keys.printed, /web +\w{4} +chat,money +- +\S+ +- +-$/m);
   assert.ok(!keys.printed.includes(key.apiKey));
   const asked = await run(["keys", "revoke", id, key.key.id]);
   assertEnds(asked, 2, /^Revoke key_.*\?.*\nThere is no terminal to confirm this/);
