@@ -6,7 +6,7 @@ import { leaseMs as leaseOf } from "../../src/webhooks/lease.ts";
 import { outboxGraceMs, unwrittenMaxMs } from "../../src/webhooks/fan_out.ts";
 import { chat, chatStream, openReader, until } from "../support/chat.ts";
 import { settle } from "../support/clock.ts";
-import { unbookedCase } from "../support/payments.ts";
+import { unbookedCase, unpricedCase } from "../support/payments.ts";
 import {
   familyOf,
   openMetered,
@@ -354,12 +354,7 @@ const table: Record<string, Case> = {
       await world.app.sweep();
     },
   },
-  "a call of a model without a price": {
-    moves: { farebox_unpriced_calls_total: 1 },
-    async happens(world) {
-      await chat(world, { model: "no-such-model" });
-    },
-  },
+  "a call of a model without a price": unpricedCase,
   "a payment that cannot be booked": unbookedCase,
   "a redelivery that is asked for": {
     moves: { 'farebox_repairs_total{what="redelivery"}': 1 },

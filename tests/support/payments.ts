@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { chat } from "./chat.ts";
 import type { Session } from "./stripe.ts";
 import { openSession, tellServer } from "./wallets.ts";
 import { type Body, createWorld, type World } from "./world.ts";
@@ -73,5 +74,13 @@ export const unbookedCase = {
     const event = { id: "evt_1", type: "checkout.session.completed", data: { object } };
     const path = `/v1/stripe/${world.projectId}`;
     assert.equal((await tellServer(world, event, "whsec_any", path)).status, 404);
+  },
+};
+
+/** What a call of a model without a price counts. */
+export const unpricedCase = {
+  moves: { farebox_unpriced_calls_total: 1 },
+  async happens(world: World) {
+    await chat(world, { model: "no-such-model" });
   },
 };
