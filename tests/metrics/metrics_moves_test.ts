@@ -354,8 +354,7 @@ const table: Record<string, Case> = {
       await world.app.sweep();
     },
   },
-  "a call of a model without a price": unpricedCase,
-  "a payment that cannot be booked": unbookedCase,
+  ...{ "a payment that cannot be booked": unbookedCase, "an unpriced call": unpricedCase },
   "a redelivery that is asked for": {
     moves: { 'farebox_repairs_total{what="redelivery"}': 1 },
     async happens(world) {
