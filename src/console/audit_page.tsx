@@ -70,10 +70,10 @@ function whoIs({ type, suffix }: AuditRow["actor"]): string {
 
 function Detail({ detail }: Pick<AuditRow, "detail">) {
   return (
-    <ul class="exact">
+    <ul class="exact changes">
       {Object.entries(detail).map(([name, value]) => (
         <li>
-          <bdi>{name} {inWords(value)}</bdi>
+          <bdi>{name}: {inWords(value)}</bdi>
         </li>
       ))}
     </ul>

@@ -38,6 +38,7 @@ h1 { font-size: 1.5rem; line-height: 1.25; margin: 1rem 0; overflow-wrap: anywhe
 h2 { font-size: 1.125rem; margin: 2rem 0 0.5rem; }
 p, ul, dl { max-width: 44rem; }
 .muted, .exact, .hint { color: var(--muted); }
+.changes { list-style: none; margin: 0; padding: 0; min-width: 16rem; }
 .exact { font-variant-numeric: tabular-nums; font-size: 0.875em; overflow-wrap: anywhere; }
 .hint { display: block; font-size: 0.875rem; }
 code { font: 0.875em ui-monospace, monospace; overflow-wrap: anywhere; }
