@@ -320,8 +320,8 @@ function hintAt(path: string): string {
   if (/^\/(models|user)\b|\/(completions|models)$/.test(path)) {
     return "The base URL must end in /v1, or in /v1/USER.";
   }
-  const isOtherOfOpenAi = /^\/v1\/([^/]+\/)?(responses|embeddings|images|audio)\b/;
+  const isOtherOfOpenAi = /^\/v1\/([^/]+\/)?(responses|images|audio)\b/;
   if (!isOtherOfOpenAi.test(path)) return "Please check the URL for typos.";
-  return "Of OpenAI's API, only chat completions, completions and models are served. In a client " +
-    "that offers a choice, such as 'Use Responses API', choose chat completions.";
+  return "Of OpenAI's API, chat completions, completions, embeddings and models are served. In a " +
+    "client that offers a choice, such as 'Use Responses API', choose chat completions.";
 }

@@ -2,6 +2,8 @@ import type { EndpointDocs } from "./base/endpoint_doc.ts";
 import { chatApiDoc } from "./formats/chat/api_doc.ts";
 import { completionsApiDoc } from "./formats/completions/api_doc.ts";
 import { completionsFormat } from "./formats/completions/completions_format.ts";
+import { embeddingsApiDoc } from "./formats/embeddings/api_doc.ts";
+import { embeddingsFormat } from "./formats/embeddings/embeddings_format.ts";
 import { chatFormat } from "./formats/chat/chat_format.ts";
 import type { Format } from "./inference/format.ts";
 import type { inferenceRoutes } from "./inference/routes.ts";
@@ -76,6 +78,7 @@ export function routeMap(handlers: RouteHandlers): Routes {
 const formats: Readonly<Record<string, { format: Format; apiDoc: EndpointDocs }>> = {
   "/chat/completions": { format: chatFormat, apiDoc: chatApiDoc },
   "/completions": { format: completionsFormat, apiDoc: completionsApiDoc },
+  "/embeddings": { format: embeddingsFormat, apiDoc: embeddingsApiDoc },
 };
 
 /** The API documentation of these endpoints. */

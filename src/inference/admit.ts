@@ -175,6 +175,7 @@ function admit(
 ): AdmittedCall {
   const unknown = media.unknown ?? 0;
   const meter = new UsageMeter({
+    hasOutput: !call.format.isPassedOn,
     choices: call.input.choices,
     plausible: plausibleUsage(prompt.bound + unknown, quote.cap * call.input.choices),
     countInput: (most) => countInput(services, call, media, most),

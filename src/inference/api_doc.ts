@@ -117,6 +117,13 @@ const callErrors: readonly ErrorDoc[] = [
   },
 ];
 
+const mustPay: ErrorDoc = {
+  status: 402,
+  code: anyCode,
+  when: "The user must top up or give permission: the message has the link.",
+  headers: callHeaders,
+};
+
 const userPath = z.object({
   user: z.string().meta({ description: "The end user, for tools that can set only a base URL." }),
 });
@@ -124,12 +131,17 @@ const userPath = z.object({
 /** What differs between the documents of formats' endpoints. */
 export type CallDoc =
   & Pick<EndpointDoc, "operationId" | "summary" | "description" | "answers">
-  & Required<Pick<EndpointDoc, "body">>;
+  & Required<Pick<EndpointDoc, "body">>
+  & {
+    /** A refused user gets 402, since the response has no text. */
+    paysFirst?: true;
+  };
 
 /** The documents of a format's endpoint: below `/v1`, and below `/v1/{user}`. */
-export function callApiDoc(path: string, doc: CallDoc): EndpointDocs {
+export function callApiDoc(path: string, { paysFirst, ...doc }: CallDoc): EndpointDocs {
   const headers = userHeader.extend(idempotencyHeader.shape);
-  const call: EndpointDoc = { ...tag, ...doc, headers, errors: callErrors };
+  const errors = paysFirst ? [...callErrors, mustPay] : callErrors;
+  const call: EndpointDoc = { ...tag, ...doc, headers, errors };
   const ofUser: EndpointDoc = {
     ...call,
     operationId: doc.operationId.replace("create", "createUsers"),

@@ -176,6 +176,11 @@ export interface Format {
   readonly upstreamPath: string;
   /** What the id of a response of ours begins with. */
   readonly idPrefix: string;
+  /**
+   * Responses have no text: they pass on as they are, and a refused user gets 402. Of the rest of
+   * the interface, nothing that reads a response is used.
+   */
+  readonly isPassedOn?: true;
   /** Fields by which an upstream can be told the output bound, the usual one first. */
   readonly maxTokensFields: readonly MaxTokensField[];
   /**

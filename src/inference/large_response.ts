@@ -39,7 +39,7 @@ export function largeResponse(
       "content-type": "application/json",
       "x-request-id": call.requestId,
       "x-service-activity-id": activityIdOfRequest(call.id),
-      "x-service-unparsed": "true",
+      ...(call.format.isPassedOn ? {} : { "x-service-unparsed": "true" }),
       ...rateHeaders(call.rateLimits),
       ...(call.idempotency ? { "idempotency-stored": "false" } : {}),
     },
@@ -69,7 +69,8 @@ async function pass(
     call.telemetry.countError(broken);
   }
   scan.end();
-  call.meter.noteUnreadOutput();
+  call.meter.producedOutput = true;
+  if (!call.format.isPassedOn) call.meter.noteUnreadOutput();
   try {
     await settleCall(services, call, {
       usage: await call.meter.usage(),

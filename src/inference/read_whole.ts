@@ -1,9 +1,16 @@
 import { type MemoryShare, unsharedBytes } from "../base/memory_budget.ts";
+import type { Secret } from "../base/secret.ts";
 import { decodeUtf8 } from "../base/utf8.ts";
 import type { UpstreamBody, UpstreamResponse } from "../deps.ts";
 import { readBodyStart } from "../upstreams/client.ts";
 import { createEventReader, isLargePart } from "../upstreams/event_reader.ts";
-import { beyondOurBounds, invalidUpstreamResponse, isOurBound } from "../upstreams/errors.ts";
+import {
+  beyondOurBounds,
+  errorInBody,
+  invalidUpstreamResponse,
+  isOurBound,
+  redactKey,
+} from "../upstreams/errors.ts";
 import { type AdmittedCall, type InferenceDeps, responseHead } from "./call.ts";
 import type { CompleteResponse, EventAssembler, ResponseScanner } from "./format.ts";
 import type { UsageMeter } from "./usage_meter.ts";
@@ -13,6 +20,8 @@ export const isEvents = /^\ufeff?\s*(?:data|event|id|retry)?:/;
 
 /** How many times larger than a parsed body the events may be that are read as one response. */
 const eventsFactor = 8;
+/** The longest error that a body with status 200 is searched for, in bytes. */
+const errorBytesMax = 64 * 1024;
 /** What an event of a few letters takes beside them, in characters. */
 const eventFrameChars = 256;
 
@@ -53,6 +62,7 @@ export async function readWhole(
     return { complete: await readAsEvents(deps, call, { body: again, memory }) };
   }
   if (!isWhole) return { complete: null, large: requireObject({ start: bytes, rest: body }) };
+  if (format.isPassedOn) return { complete: null, large: requireObject(passedOn(bytes, apiKey)) };
   const options = { request: input, head: responseHead(call), apiKey };
   try {
     return { complete: format.readResponse(bytes, options) };
@@ -60,6 +70,16 @@ export async function readWhole(
     if (!isOurBound(error)) throw error;
     return { complete: null, large: requireObject({ start: bytes, rest: null }) };
   }
+}
+
+/** A response that is never parsed, unless it is an error with status 200. */
+function passedOn(bytes: Uint8Array, apiKey: Secret | null): LargeBody {
+  const text = decodeUtf8(bytes.subarray(0, errorBytesMax)) ?? "";
+  if (/^\ufeff?\s*\{\s*"(error|object":\s*"error)"/.test(text)) {
+    throw errorInBody(redactKey(text, apiKey)) ??
+      invalidUpstreamResponse("an error with status 200");
+  }
+  return { start: bytes, rest: null };
 }
 
 /** Throws 502 for a body that does not begin as a JSON object does, such as a page. */

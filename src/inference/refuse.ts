@@ -80,7 +80,8 @@ async function refuseRate(
   { exceeded, available, rateLimits }: RateRefusal,
 ): Promise<Response> {
   const { project } = call.caller.snapshot;
-  if (project.limits.reply === "error") return await refuseRateError(services, call, exceeded);
+  const isError = project.limits.reply === "error" || call.format.isPassedOn;
+  if (isError) return await refuseRateError(services, call, exceeded);
   await reportRate(services, call, { exceeded, isError: false });
   const { url } = await linkFor(services, call, "insufficient_funds");
   const message = messageFor(project, "rate_limit", {
@@ -182,7 +183,8 @@ function paywallResponse(
   const type: HeaderList = input.stream
     ? streamHeaders
     : { ...corsHeaders, "content-type": "application/json" };
-  return textResponse(200, format.writePaywall(paywall, input, responseHead(call)), {
+  const status = format.isPassedOn ? 402 : 200;
+  return textResponse(status, format.writePaywall(paywall, input, responseHead(call)), {
     ...type,
     "x-request-id": requestId,
     "x-service-paywall": paywall.reason,

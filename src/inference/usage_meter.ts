@@ -20,6 +20,8 @@ import {
 } from "../base/token_classes.ts";
 
 interface MeterOptions {
+  /** False for responses that never have output tokens. */
+  hasOutput?: boolean;
   choices: number;
   /** The most that a provider's usage may report to be believed. */
   plausible: PlausibleUsage;
@@ -214,6 +216,7 @@ export class UsageMeter {
 
   /** The reported output, by the same rules. Text that was delivered is never free. */
   async #outputTokens(tolerance: number): Promise<Counted> {
+    if (this.#options.hasOutput === false) return { counts: tokenCounts({}), isReported: true };
     const report = this.#output;
     if (this.hasUnreadOutput && !(report?.isPlausible && report.total > 0)) {
       const { output } = this.#options.plausible.held;

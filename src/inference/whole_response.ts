@@ -17,7 +17,7 @@ import type { CompleteResponse } from "./format.ts";
 import { forward } from "./forward.ts";
 import { fitsIdempotencyStore, storeResponse } from "./idempotency.ts";
 import { rateHeaders } from "./rate_limiter.ts";
-import { readWhole, type WholeBody } from "./read_whole.ts";
+import { BodyScan, readWhole, type WholeBody } from "./read_whole.ts";
 import { releaseCall, settleCall } from "./settle.ts";
 
 /**
@@ -43,6 +43,7 @@ export async function wholeResponse(
       endFailed(services, call, error)
     );
     if (complete) return await chargedResponse(services, call, complete);
+    if (large.rest === null) return await passedResponse(services, call, large.start);
     isLarge = true;
     const freeBody = call.bodies.keep(call.request);
     const freePlace = call.place.keep();
@@ -89,6 +90,39 @@ async function chargedResponse(
   const isTooLarge = call.idempotency && !fitsIdempotencyStore(body);
   const stored = isTooLarge ? { "idempotency-stored": "false" } : {};
   const more = { ...headers, ...rateHeaders(call.rateLimits), ...stored };
+  return completionResponse(body, call.requestId, more);
+}
+
+/** A response that has arrived whole and is passed on as it is; charged by what it reports. */
+async function passedResponse(
+  services: InferenceDeps,
+  call: AdmittedCall,
+  bytes: Uint8Array,
+): Promise<Response> {
+  const { meter, format, idempotency, ref } = call;
+  call.telemetry.begin("meter");
+  const scan = new BodyScan(call);
+  scan.push(bytes);
+  scan.end();
+  meter.producedOutput = true;
+  if (!format.isPassedOn) meter.noteUnreadOutput();
+  const body = new TextDecoder().decode(bytes);
+  let headers: HeaderList = {};
+  await settleCall(services, call, {
+    usage: await meter.usage(),
+    ending: { kind: "completed" },
+    alongside(tx, entry) {
+      headers = chargeHeaders(entry);
+      if (idempotency) storeResponse(tx, idempotency, { ref, response: { headers, body } });
+    },
+  });
+  const isTooLarge = idempotency && !fitsIdempotencyStore(body);
+  const more = {
+    ...headers,
+    ...rateHeaders(call.rateLimits),
+    ...(isTooLarge ? { "idempotency-stored": "false" } : {}),
+    ...(format.isPassedOn ? {} : { "x-service-unparsed": "true" }),
+  };
   return completionResponse(body, call.requestId, more);
 }
 

@@ -20,7 +20,12 @@ interface Given {
   call?(world: World): Promise<{ status: number }>;
 }
 
-const pricing = { models: { "gpt-4o-mini": { input: "0.30", output: "1.20" } } };
+const pricing = {
+  models: {
+    "gpt-4o-mini": { input: "0.30", output: "1.20" },
+    "text-embedding-3-small": { input: "0.02", output: "0" },
+  },
+};
 const stripe = { secretKey: "sk_test_of_the_owner", webhookSecret: env.STRIPE_WEBHOOK_SECRET };
 const stripeEvent = {
   id: "evt_1",
@@ -32,6 +37,8 @@ const stripeEvent = {
 /** What an operation needs besides its examples. */
 const given: Record<string, Given> = {
   createCompletion: { before: completing },
+  createEmbedding: { before: embedding },
+  createUsersEmbedding: { before: embedding },
   createUsersCompletion: { before: completing },
   refund: { body: ({ activityId }) => ({ activityId, amount: "0.25" }) },
   refundUser: { body: ({ activityId }) => ({ activityId, amount: "0.25" }) },
@@ -68,6 +75,13 @@ async function completing(world: World): Promise<void> {
   const choices = [{ index: 0, text: "Hi", logprobs: null, finish_reason: "stop" }];
   const usage = { prompt_tokens: 2, completion_tokens: 1, total_tokens: 3 };
   world.upstream.reply(() => Response.json({ object: "text_completion", choices, usage }));
+}
+
+/** The upstream answers with embeddings. */
+async function embedding(world: World): Promise<void> {
+  const data = [{ object: "embedding", index: 0, embedding: [0.5] }];
+  const usage = { prompt_tokens: 2, total_tokens: 2 };
+  world.upstream.reply(() => Response.json({ object: "list", data, usage }));
 }
 
 async function connected(world: World): Promise<void> {

@@ -7,6 +7,7 @@ import { parseWith } from "../../base/request.ts";
 import type { FieldPolicy, ModelRequest } from "../../inference/format.ts";
 import { readExtras } from "../openai/extras.ts";
 import { requireExactNames } from "../openai/fields.ts";
+import { isListOfTokens, isTokenIds } from "../openai/token_ids.ts";
 import { requireKnownCompletionFields } from "../openai/known_fields.ts";
 
 /** Output tokens where the caller names no bound, as OpenAI's reference has it. */
@@ -92,13 +93,8 @@ export function promptsOf({ prompt }: JsonObject): (string | Json[])[] {
 function isPrompt(value: unknown): boolean {
   if (typeof value === "string") return true;
   if (!Array.isArray(value)) return false;
-  return value.every((item) => typeof item === "string") || isTokens(value) ||
-    value.every(isTokens);
-}
-
-function isTokens(value: unknown): boolean {
-  return Array.isArray(value) &&
-    value.every((item) => Number.isSafeInteger(item) && Number(item) >= 0);
+  return value.every((item) => typeof item === "string") || isTokenIds(value) ||
+    isListOfTokens(value);
 }
 
 /** The prompts that are text, and what else a model reads: a suffix, a grammar, a JSON schema. */

@@ -79,6 +79,20 @@ const completionFields = new Set([
 ]);
 
 /**
+ * Members of a request for embeddings: https://platform.openai.com/docs/api-reference/embeddings
+ * with what other servers need to know of the input.
+ */
+const embeddingFields = new Set(words(
+  "model input user encoding_format dimensions safety_identifier input_type truncate task",
+  "truncate_prompt_tokens add_special_tokens prompt_name normalize output_dtype late_chunking",
+));
+
+/** Throws 400 for an unknown member of a request for embeddings, where those are refused. */
+export function requireKnownEmbeddingFields(body: JsonObject, policy: FieldPolicy): void {
+  if (policy.unknown === "refuse") requireKnown(body, embeddingFields, { policy, at: "" });
+}
+
+/**
  * Throws 400 for a member of a chat request that is unknown, where the project refuses those. Such
  * a field may cost what is not priced, or reach another model, key or address.
  */

@@ -1,0 +1,84 @@
+import { z } from "zod";
+import { badRequest } from "../../base/errors.ts";
+import { userField } from "../../base/fields.ts";
+import type { Json, JsonObject } from "../../base/json.ts";
+import { parseWith } from "../../base/request.ts";
+import type { FieldPolicy, ModelRequest } from "../../inference/format.ts";
+import { readExtras } from "../openai/extras.ts";
+import { requireExactNames } from "../openai/fields.ts";
+import { requireKnownEmbeddingFields } from "../openai/known_fields.ts";
+import { isListOfTokens, isTokenIds } from "../openai/token_ids.ts";
+
+/** Inputs of one request: OpenAI's own bound. */
+const inputsMax = 2_048;
+
+const inputWords =
+  "must be a text, a list of texts, a list of token ids, or a list of those, and not empty";
+const input = z.union([
+  z.string(),
+  z.array(z.string()),
+  z.array(z.int().min(0)),
+  z.array(z.array(z.int().min(0))),
+]).meta({ description: "Text, token ids, or a list of either." });
+
+/** A request for embeddings. Only fields that the price depends on are checked. */
+export const embeddingRequestSchema = z.looseObject({
+  model: z.string().min(1).max(256),
+  input,
+  user: userField,
+  encoding_format: z.enum(["float", "base64"]).nullish(),
+  dimensions: z.int().min(1).nullish(),
+}).meta({ id: "EmbeddingRequest" });
+
+// A union over long lists of numbers is slow and keeps an error for each: only its kind is checked.
+const checkedSchema = embeddingRequestSchema.extend({
+  input: z.custom<Json>(isInput, { error: inputWords }),
+});
+const fieldNames = Object.keys(embeddingRequestSchema.shape);
+
+/** Reads a request for embeddings. Throws 400 for a malformed one, and for refused fields. */
+export function readEmbeddingRequest(
+  body: JsonObject,
+  { bytes, fields }: { bytes: number; fields: FieldPolicy },
+): ModelRequest {
+  requireExactNames(body, fieldNames);
+  const { model } = parseWith(checkedSchema, body);
+  requireKnownEmbeddingFields(body, fields);
+  const inputs = inputsOf(body).length;
+  if (inputs > inputsMax) {
+    throw badRequest("input", `'input' has ${inputs} inputs. The most is ${inputsMax}.`);
+  }
+  return {
+    model,
+    stream: false,
+    wantsUsage: false,
+    choices: 1,
+    // An embedding has no output tokens.
+    maxTokens: 0,
+    structured: false,
+    requiresJson: false,
+    asksReasoning: false,
+    thinkingBudget: null,
+    extras: readExtras(body),
+    user: body.user ?? body.safety_identifier,
+    body,
+    bytes,
+  };
+}
+
+/** The inputs of a valid request: texts, or lists of token ids. */
+export function inputsOf({ input }: JsonObject): (string | Json[])[] {
+  if (typeof input === "string") return [input];
+  if (!Array.isArray(input)) return [];
+  if (input.every((item) => typeof item === "number")) return [input];
+  return input.flatMap((item) => (typeof item === "string" || Array.isArray(item) ? [item] : []));
+}
+
+/** Whether it is one of the four forms, and nothing of it is empty. */
+function isInput(value: unknown): boolean {
+  if (typeof value === "string") return value !== "";
+  if (!Array.isArray(value) || value.length === 0) return false;
+  if (isTokenIds(value)) return true;
+  if (value.every((item) => typeof item === "string")) return !value.includes("");
+  return isListOfTokens(value) && value.every((item) => item.length > 0);
+}
