@@ -37,7 +37,15 @@ function listenBehindFilter(
     return fetch(request, client ? { ...info, remoteAddr: client } : info);
   };
   const server = listenAt("127.0.0.1", 0, { clock, log }, withClient, (serverPort) => {
-    filter = listenWithoutUpgrades({ hostname: config.host, port: config.port, serverPort });
+    filter = listenWithoutUpgrades({
+      hostname: config.host,
+      port: config.port,
+      serverPort,
+      async onFailure(error) {
+        log("error", "listening_failed", errorFields(error));
+        await clock.sleep(againAfterMs);
+      },
+    });
     onListen(filter.port);
   });
   return {

@@ -18,10 +18,17 @@ const headBytesMax = 16 * 1024;
  * head. Costs each request some 25 µs, so that it is off unless it is asked for.
  */
 export function listenWithoutUpgrades(
-  { hostname, port, serverPort }: { hostname: string; port: number; serverPort: number },
+  { hostname, port, serverPort, onFailure }: {
+    hostname: string;
+    port: number;
+    serverPort: number;
+    /** No connection could be accepted, for example with too many open files; resolves to retry. */
+    onFailure(error: unknown): Promise<void>;
+  },
 ): UpgradeFilter {
   const listener = Deno.listen({ hostname, port });
   const clients = new Map<number, Deno.NetAddr>();
+  let isClosed = false;
 
   async function connect(client: Deno.TcpConn): Promise<void> {
     try {
@@ -45,13 +52,24 @@ export function listenWithoutUpgrades(
     }
   }
 
-  void (async () => {
-    for await (const client of listener) void connect(client);
-  })().catch(() => {});
+  async function accept(): Promise<void> {
+    while (!isClosed) {
+      try {
+        void connect(await listener.accept());
+      } catch (error) {
+        if (!isClosed) await onFailure(error);
+      }
+    }
+  }
+
+  void accept();
   return {
     port: listener.addr.port,
     clientOf: (serverSidePort) => clients.get(serverSidePort) ?? null,
-    close: () => listener.close(),
+    close() {
+      isClosed = true;
+      listener.close();
+    },
   };
 }
 
