@@ -43,23 +43,22 @@ function chat(
   });
 }
 
-/** The longest that a probe took until the returned function is called, in milliseconds. */
+/**
+ * The longest that a probe took until the returned function is called, in milliseconds, and the
+ * most memory meanwhile.
+ */
 function watchHealth(service: Service): () => Promise<{ worstMs: number; mostMiB: number }> {
-  let worstMs = 0;
+  const worker = new Worker(new URL("./probe_worker.ts", import.meta.url), { type: "module" });
   let mostMiB = 0;
-  let isOver = false;
-  const watching = (async () => {
-    while (!isOver) {
-      const startedAt = performance.now();
-      await (await fetch(`${service.url}/healthz`)).body?.cancel();
-      worstMs = Math.max(worstMs, performance.now() - startedAt);
-      mostMiB = Math.max(mostMiB, service.rssMiB());
-      await new Promise((resolve) => setTimeout(resolve, 5));
-    }
-  })();
+  const watch = setInterval(() => mostMiB = Math.max(mostMiB, service.rssMiB()), 20);
+  worker.postMessage(`${service.url}/healthz`);
   return async () => {
-    isOver = true;
-    await watching;
+    clearInterval(watch);
+    const answered = Promise.withResolvers<number>();
+    worker.onmessage = ({ data }: MessageEvent<number>) => answered.resolve(data);
+    worker.postMessage("stop");
+    const worstMs = await answered.promise;
+    worker.terminate();
     return { worstMs, mostMiB };
   };
 }

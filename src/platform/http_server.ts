@@ -52,6 +52,7 @@ function listenBehindFilter(
     async shutdown() {
       filter?.close();
       await server.shutdown();
+      await filter?.drained();
     },
   };
 }

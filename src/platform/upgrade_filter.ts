@@ -5,6 +5,8 @@ export interface UpgradeFilter {
   clientOf(serverSidePort: number): Deno.NetAddr | null;
   /** Accepts no more connections. Those that are open go on. */
   close(): void;
+  /** Resolves once everything that the server sent on its ended connections has been passed on. */
+  drained(): Promise<void>;
 }
 
 const pieceBytes = 64 * 1024;
@@ -28,6 +30,7 @@ export function listenWithoutUpgrades(
 ): UpgradeFilter {
   const listener = Deno.listen({ hostname, port });
   const clients = new Map<number, Deno.NetAddr>();
+  const open = new Set<Promise<void>>();
   let isClosed = false;
 
   async function connect(client: Deno.TcpConn): Promise<void> {
@@ -55,7 +58,9 @@ export function listenWithoutUpgrades(
   async function accept(): Promise<void> {
     while (!isClosed) {
       try {
-        void connect(await listener.accept());
+        const connected = connect(await listener.accept());
+        open.add(connected);
+        void connected.then(() => open.delete(connected));
       } catch (error) {
         if (!isClosed) await onFailure(error);
       }
@@ -69,6 +74,9 @@ export function listenWithoutUpgrades(
     close() {
       isClosed = true;
       listener.close();
+    },
+    async drained() {
+      await Promise.all(open);
     },
   };
 }

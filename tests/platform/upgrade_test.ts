@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { makeFolder, startFarebox } from "../support/process.ts";
 import { listenHttp } from "../../src/platform/http_server.ts";
 import { withoutUpgrade } from "../../src/platform/upgrade_filter.ts";
 import { createHandClock } from "../support/clock.ts";
@@ -125,4 +126,23 @@ Deno.test({
         await Deno.remove(folder, { recursive: true });
       }
     }),
+});
+
+Deno.test("upgrade: a service behind the filter streams, and stops as usual", async () => {
+  await using folder = await makeFolder();
+  const env = { HTTP_UPGRADE: "ignore" };
+  await using farebox = await startFarebox({ folder: folder.path, dev: true, env });
+  await farebox.json("/v1/user/balance/deposit", { body: { user: "ada", amount: "9" } });
+  const content = "word ".repeat(20);
+  const body = {
+    model: "sandbox/echo",
+    user: "ada",
+    stream: true,
+    messages: [{ role: "user", content }],
+  };
+  const response = await farebox.call("/v1/chat/completions", { body });
+  assert.equal(response.status, 200);
+  assert.match(await response.text(), /data: \[DONE\]\n\n$/);
+  farebox.signal("SIGTERM");
+  assert.equal((await farebox.ended).code, 0);
 });

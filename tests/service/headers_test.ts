@@ -207,7 +207,6 @@ Deno.test("log: the path of an unknown route shows known words and ids, and no u
   const id = "sub_01K9Z0C8Q4R7T2V5X8Z1B3D5F7";
   const paths: [asked: string, logged: string][] = [
     ["/v1/ada@example.com/responses", "/v1/[other]/responses"],
-    ["/v1/ada/embeddings", "/v1/[other]/embeddings"],
     ["/v1/v1/ada/chat/completions", "/v1/v1/[other]/chat/completions"],
     ["/ada/chat/completions", "/[other]/chat/completions"],
     ["/v1/user/ada/balance", "/v1/user/[other]/balance"],
