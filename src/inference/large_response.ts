@@ -1,3 +1,5 @@
+import type { Clock } from "../base/clock.ts";
+import { TimeSlice } from "../base/time_slice.ts";
 import { corsHeaders } from "../base/response.ts";
 import { activityIdOfRequest } from "../ledger/entry.ts";
 import { errorFields } from "../base/errors.ts";
@@ -54,8 +56,8 @@ async function pass(
   const scan = new BodyScan(call);
   let last = start;
   let broken: unknown = null;
-  scan.push(start);
   try {
+    await scanInSlices(scan, start, services.deps.clock);
     for (let piece = await rest?.read(); piece; piece = await rest?.read()) {
       body.send(last);
       // A piece is valid until the next read only, and the last one is sent after the charge.
@@ -84,5 +86,16 @@ async function pass(
     const { id: chat, requestId } = call;
     services.deps.log("error", "response_failed", { requestId, chat, ...errorFields(error) });
     body.breakOff(error);
+  }
+}
+
+/** Bytes that are scanned before other requests may run. */
+const scannedAtOnce = 256 * 1024;
+
+async function scanInSlices(scan: BodyScan, bytes: Uint8Array, clock: Clock): Promise<void> {
+  const slice = new TimeSlice(clock);
+  for (let from = 0; from < bytes.length; from += scannedAtOnce) {
+    if (slice.expired) await slice.yield();
+    scan.push(bytes.subarray(from, from + scannedAtOnce));
   }
 }
