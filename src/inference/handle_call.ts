@@ -201,7 +201,9 @@ async function completeCall(
   const { key, snapshot: { project } } = caller;
   const { model } = input;
   requireModel(key, model);
-  await requireKeyBudget(deps.kv, { ...key, projectId: project.id }, null);
+  if (key.budget !== null) {
+    await requireKeyBudget(deps.kv, { ...key, projectId: project.id }, null);
+  }
   const terms = prices.terms(project, model, receivedAt);
   if (!terms) {
     await reportUnpriced(services, read);

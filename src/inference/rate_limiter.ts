@@ -70,6 +70,16 @@ export function createRateLimiter({ elapsed: now }: Pick<Clock, "elapsed">): Rat
 
   const nameOf = ({ projectId, user }: EndUserRef) => keyText([projectId, user]);
 
+  const stateOf = (usedUp: number, limit: number | null) =>
+    limit === null ? null : rateState(usedUp, limit, now());
+  const statesOf = (
+    gate: Gate,
+    { requestsPerMinute, tokensPerMinute }: Omit<KeyLimits, "concurrent">,
+  ): RateLimitState => ({
+    requests: stateOf(gate.requests, requestsPerMinute),
+    tokens: stateOf(gate.tokens, tokensPerMinute),
+  });
+
   function forgetIdle(): void {
     // With very many busy entries, not repeated for each new one.
     mayForgetAt = now() + forgetEveryMs;
@@ -85,12 +95,7 @@ export function createRateLimiter({ elapsed: now }: Pick<Clock, "elapsed">): Rat
       }
       const gate = gateOf(keyId);
       if (concurrent !== null && gate.running >= concurrent) throw tooManyRunning(concurrent);
-      const state = (usedUp: number, limit: number | null) =>
-        limit === null ? null : rateState(usedUp, limit, now());
-      const before = {
-        requests: state(gate.requests, requestsPerMinute),
-        tokens: state(gate.tokens, tokensPerMinute),
-      };
+      const before = statesOf(gate, { requestsPerMinute, tokensPerMinute });
       if (exceededLimit(before)) return { limited: before };
       const take = (usedUp: number, limit: number | null, count: number) =>
         limit === null ? 0 : afterTaking(usedUp, { count, limit, now: now() });
@@ -98,7 +103,10 @@ export function createRateLimiter({ elapsed: now }: Pick<Clock, "elapsed">): Rat
       gate.running++;
       let inside = true;
       return {
-        rateLimits: { requests: state(gate.requests, requestsPerMinute), tokens: before.tokens },
+        rateLimits: {
+          requests: stateOf(gate.requests, requestsPerMinute),
+          tokens: before.tokens,
+        },
         count: (tokens) => void (gate.tokens = take(gate.tokens, tokensPerMinute, tokens)),
         release() {
           if (inside) gate.running--;
@@ -106,16 +114,10 @@ export function createRateLimiter({ elapsed: now }: Pick<Clock, "elapsed">): Rat
         },
       };
     },
-    exceeded(keyId, { requestsPerMinute, tokensPerMinute }) {
+    exceeded(keyId, limits) {
       const gate = rateLimiter.get(keyId);
-      if (!gate) return null;
-      const state = (usedUp: number, limit: number | null) =>
-        limit === null ? null : rateState(usedUp, limit, now());
-      const rates = {
-        requests: state(gate.requests, requestsPerMinute),
-        tokens: state(gate.tokens, tokensPerMinute),
-      };
-      return exceededLimit(rates) && rates;
+      const rates = gate && statesOf(gate, limits);
+      return rates && exceededLimit(rates) ? rates : null;
     },
     countRefused(ref, { perMinute, count }) {
       if (perMinute === null) return noLimits;

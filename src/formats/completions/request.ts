@@ -7,7 +7,7 @@ import { parseWith } from "../../base/request.ts";
 import type { FieldPolicy, ModelRequest } from "../../inference/format.ts";
 import { readExtras } from "../openai/extras.ts";
 import { requireExactNames } from "../openai/fields.ts";
-import { isListOfTokens, isTokenIds } from "../openai/token_ids.ts";
+import { inputsIn, isListOfTokens, isTokenIds } from "../openai/token_ids.ts";
 import { requireKnownCompletionFields } from "../openai/known_fields.ts";
 
 /** Output tokens where the caller names no bound, as OpenAI's reference has it. */
@@ -84,10 +84,7 @@ export function readCompletionRequest(
 
 /** The prompts of a valid request: texts, or lists of token ids. */
 export function promptsOf({ prompt }: JsonObject): (string | Json[])[] {
-  if (typeof prompt === "string") return [prompt];
-  if (!Array.isArray(prompt)) return [];
-  if (prompt.every((item) => typeof item === "number")) return prompt.length > 0 ? [prompt] : [];
-  return prompt.flatMap((item) => (typeof item === "string" || Array.isArray(item) ? [item] : []));
+  return inputsIn(prompt);
 }
 
 function isPrompt(value: unknown): boolean {

@@ -7,7 +7,7 @@ import type { FieldPolicy, ModelRequest } from "../../inference/format.ts";
 import { readExtras } from "../openai/extras.ts";
 import { requireExactNames } from "../openai/fields.ts";
 import { requireKnownEmbeddingFields } from "../openai/known_fields.ts";
-import { isListOfTokens, isTokenIds } from "../openai/token_ids.ts";
+import { inputsIn, isListOfTokens, isTokenIds } from "../openai/token_ids.ts";
 
 /** Inputs of one request: OpenAI's own bound. */
 const inputsMax = 2_048;
@@ -68,10 +68,7 @@ export function readEmbeddingRequest(
 
 /** The inputs of a valid request: texts, or lists of token ids. */
 export function inputsOf({ input }: JsonObject): (string | Json[])[] {
-  if (typeof input === "string") return [input];
-  if (!Array.isArray(input)) return [];
-  if (input.every((item) => typeof item === "number")) return [input];
-  return input.flatMap((item) => (typeof item === "string" || Array.isArray(item) ? [item] : []));
+  return inputsIn(input);
 }
 
 /** Whether it is one of the four forms, and nothing of it is empty. */

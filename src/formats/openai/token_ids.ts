@@ -1,3 +1,5 @@
+import type { Json } from "../../base/json.ts";
+
 /** Whether a value is a list of token ids: whole numbers of at least zero. */
 export function isTokenIds(value: unknown): value is number[] {
   return Array.isArray(value) &&
@@ -7,4 +9,12 @@ export function isTokenIds(value: unknown): value is number[] {
 /** Whether a value is a list of such lists. */
 export function isListOfTokens(value: unknown): value is number[][] {
   return Array.isArray(value) && value.every(isTokenIds);
+}
+
+/** The inputs in a text, a list of texts, a list of token ids, or a list of those. */
+export function inputsIn(value: Json | undefined): (string | Json[])[] {
+  if (typeof value === "string") return [value];
+  if (!Array.isArray(value)) return [];
+  if (value.every((item) => typeof item === "number")) return value.length > 0 ? [value] : [];
+  return value.flatMap((item) => (typeof item === "string" || Array.isArray(item) ? [item] : []));
 }
