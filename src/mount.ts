@@ -13,7 +13,13 @@ import {
 import type { HttpMethod } from "./base/endpoint_doc.ts";
 import { createRequestPath, invalidHostPath } from "./base/request_path.ts";
 import { callerRequestId, requireUtf8Query } from "./base/request.ts";
-import { corsHeaders, errorResponse, measureBody, withUnknownLength } from "./base/response.ts";
+import {
+  corsHeaders,
+  errorResponse,
+  measureBody,
+  withUnknownLength,
+  type WriteErrorBody,
+} from "./base/response.ts";
 import type { Deps, LogFields } from "./deps.ts";
 
 const knownMethods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
@@ -26,6 +32,8 @@ export interface Route extends Partial<Record<HttpMethod, Handler>> {
   secretParams?: readonly string[];
   /** Bodies are read before the sender is known: they get a shorter deadline, and fewer at once. */
   anonymousBody?: true;
+  /** Errors have another body than OpenAI's. */
+  errorBody?: WriteErrorBody | undefined;
   /** Answered also when the service is full; not counted as load. */
   probe?: true;
 }
@@ -68,11 +76,12 @@ export function mount(
   const serve = createServe(deps, load);
   for (const [path, route] of Object.entries(routes)) {
     const hono = /[:*]/.test(path) ? varied : fixed;
-    const { cors, secretParams = [], anonymousBody, probe, ...handlers } = route;
+    const { cors, secretParams = [], anonymousBody, errorBody, probe, ...handlers } = route;
     const options = {
       route: path,
       cors,
       anonymousBody,
+      errorBody,
       probe,
       maskPath: pathMask(path, secretParams),
     };
@@ -94,14 +103,15 @@ export function mount(
       });
     const allowed = knownMethods.filter((known) => routesOf(known === "HEAD" ? "GET" : known)[0]);
     // A page of any origin can read why a path is not served, also under a wrong base URL.
-    const cors = allowed.length === 0 ||
-      allowed.some((known) => routesOf(known).some((found) => routes[found]?.cors));
+    const found = allowed.flatMap(routesOf).map((found) => routes[found]);
+    const cors = allowed.length === 0 || found.some((route) => route?.cors);
+    const errorBody = found.find((route) => route?.errorBody)?.errorBody;
     const isPreflight = context.req.raw.headers.has("access-control-request-method");
     if (method === "OPTIONS" && isPreflight && allowed.length === 0) {
       return serve({ ...options, cors }, preflight)(context);
     }
     const refuse = allowed.length > 0 ? methodNotAllowed(allowed.join(", ")) : unknownUrl;
-    return serve({ ...options, cors }, notFound(refuse))(context);
+    return serve({ ...options, cors, errorBody }, notFound(refuse))(context);
   });
   const { fetch } = fixed;
   return {
@@ -127,6 +137,7 @@ interface ServedRoute {
   method: string;
   cors?: boolean | undefined;
   anonymousBody?: boolean | undefined;
+  errorBody?: WriteErrorBody | undefined;
   probe?: boolean | undefined;
   /** A path as the log may show it. */
   maskPath(path: string): string;
@@ -173,7 +184,7 @@ function createServe(deps: Deps, load: Load) {
   }
 
   return (served: ServedRoute, handler: Handler) => {
-    const { route, method, cors, maskPath } = served;
+    const { route, method, cors, errorBody, maskPath } = served;
     const counted = metrics.requests(route, method);
     const isCounted = !served.probe;
     const inTime = served.anonymousBody ? anonymousDeadline : callerDeadline;
@@ -205,7 +216,10 @@ function createServe(deps: Deps, load: Load) {
       } catch (error) {
         const shown = error instanceof ApiError ? error : internalError(error);
         log(shown.status, errorFields(shown));
-        const response = errorResponse(shown, requestId, cors ? corsHeaders : undefined);
+        const response = errorResponse(shown, requestId, {
+          headers: cors ? corsHeaders : undefined,
+          writeBody: errorBody,
+        });
         forbidStoring(response);
         if (request.method === "HEAD") await measureBody(response);
         return response;

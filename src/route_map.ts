@@ -93,10 +93,15 @@ function formatRoutes(
 ): Routes {
   const secretParams = ["user"];
   return Object.fromEntries(
-    Object.entries(formats).flatMap(([path, { format }]) => [
-      [`/v1${path}`, { cors, POST: inference.call(format) }],
-      [`/v1/:user${path}`, { cors, secretParams, POST: inference.call(format, { reservedUsers }) }],
-    ]),
+    Object.entries(formats).flatMap(([path, { format }]) => {
+      const { errorBody } = format;
+      const POST = inference.call(format);
+      const ofUser = inference.call(format, { reservedUsers });
+      return [
+        [`/v1${path}`, { cors, errorBody, POST }],
+        [`/v1/:user${path}`, { cors, errorBody, secretParams, POST: ofUser }],
+      ];
+    }),
   );
 }
 

@@ -33,9 +33,20 @@ export function textResponse(status: number, text: string, headers: HeaderList):
   return response;
 }
 
-/** OpenAI's error body, with the headers of the error. */
-export function errorResponse(error: ApiError, requestId: string, headers?: HeaderList): Response {
-  return jsonResponse(error.status, error.body(), requestId, { ...headers, ...error.headers });
+/** Writes the body of an error for clients of another API than OpenAI's. */
+export type WriteErrorBody = (error: ApiError, requestId: string) => unknown;
+
+/** An error body, OpenAI's unless told otherwise, with the headers of the error. */
+export function errorResponse(
+  error: ApiError,
+  requestId: string,
+  { headers, writeBody }: {
+    headers?: HeaderList | undefined;
+    writeBody?: WriteErrorBody | undefined;
+  },
+): Response {
+  const body = writeBody ? writeBody(error, requestId) : error.body();
+  return jsonResponse(error.status, body, requestId, { ...headers, ...error.headers });
 }
 
 /**

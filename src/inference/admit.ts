@@ -64,6 +64,8 @@ async function admitWithPermit(
 ): Promise<Admission> {
   const { format, input, ref, caller: { snapshot: { project } } } = call;
   const media = boundMedia(format, input, call.terms);
+  // What the prompt refers to may be of any kind.
+  media.tokens += call.hiddenTokens;
   const priced = pricedCall(input, call.terms, { hasMedia: media.tokens > 0 });
   const prompt = sizeByBytes(input, media);
   for (let previous = call.previous;; previous = await awaitPrevious(services, call)) {

@@ -1,5 +1,6 @@
 import type { BodyBudget } from "../base/body_budget.ts";
 import { ApiError } from "../base/errors.ts";
+import type { HeaderList } from "../base/response.ts";
 import type { MemoryBudget } from "../base/memory_budget.ts";
 import type { JsonObject } from "../base/json.ts";
 import type { Place, PlaceLimiter } from "../base/place_limiter.ts";
@@ -78,6 +79,10 @@ export interface InferenceCall {
   input: ModelRequest;
   terms: ModelTerms;
   upstream: Upstream;
+  /** Names of tools that were removed from the request, because they have no price. */
+  removedTools: readonly string[];
+  /** The most tokens that the prompt has besides the body: what it refers to by id. */
+  hiddenTokens: number;
   /** Whether the model is known to reason in tokens that it does not show, and whether it may. */
   reasoning: { isKnown(): boolean; isPossible(): boolean };
   idempotency: IdempotencyMark | null;
@@ -107,6 +112,11 @@ export function responseHead(
 ): ResponseHead {
   const created = Math.floor(receivedAt / 1000);
   return { id: id.replace("req_", format.idPrefix), created, model: input.model };
+}
+
+/** The header that names the tools which were removed from the request. */
+export function removedHeaders({ removedTools }: InferenceCall): HeaderList {
+  return removedTools.length > 0 ? { "x-service-removed-tools": removedTools.join(", ") } : {};
 }
 
 /**

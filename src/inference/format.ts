@@ -1,6 +1,8 @@
 import type { Secret } from "../base/secret.ts";
 import type { EventSourceMessage } from "eventsource-parser";
 import type { ApiError } from "../base/errors.ts";
+import type { WriteErrorBody } from "../base/response.ts";
+import type { FormatName } from "../base/format_names.ts";
 import type { PriceField } from "../base/token_classes.ts";
 import type { Json, JsonObject } from "../base/json.ts";
 import type { Dialect, MaxTokensField } from "../upstreams/dialect.ts";
@@ -103,8 +105,30 @@ export interface ServedBy {
   tier: string | null;
 }
 
+/** An id in a request of a response that an upstream keeps, or of an item of one. */
+export interface KeptReference {
+  kind: "response" | "item";
+  id: string;
+  /** Name of the field that holds it, for errors. */
+  param: string;
+}
+
+/** Ids in a response that later requests may refer to: its upstream keeps what they stand for. */
+export interface KeptIds {
+  response: string;
+  items: readonly string[];
+}
+
+/** A request without what its price does not cover, and the names of the tools that were removed. */
+export interface FittedRequest {
+  request: ModelRequest;
+  removedTools: readonly string[];
+}
+
 /** A complete upstream response. */
 export interface CompleteResponse {
+  /** Absent where the upstream keeps nothing of it. */
+  kept?: KeptIds | null;
   served: ServedBy;
   /** All text that the model wrote, for the meter. */
   texts: Iterable<string>;
@@ -151,6 +175,8 @@ export interface StreamOptions {
 export interface StreamTransform {
   /** The upstream has sent its last event. */
   readonly done: boolean;
+  /** Absent or null where the upstream keeps nothing of the response. */
+  readonly kept?: KeptIds | null;
   /** An error that the upstream sent within the stream, ready for the caller. */
   readonly error: ApiError | null;
   /** Whether the stream has ended without any output or usage. */
@@ -167,11 +193,41 @@ export interface StreamTransform {
   usageFrame(usage: JsonObject): string;
 }
 
+/** What a bridge works with. */
+export interface BridgeOptions {
+  request: ModelRequest;
+  head: ResponseHead;
+  apiKey: Secret | null;
+}
+
+/** Turns the events of one upstream's stream into those of the caller's format. */
+export interface EventTranslator {
+  take(event: EventSourceMessage): EventSourceMessage[];
+  /** The events that are left when the upstream's stream has ended. */
+  end(): EventSourceMessage[];
+}
+
+/**
+ * Lets an upstream that does not speak the caller's format answer in another one. What a bridge
+ * gives is read by the caller's format as if an upstream had sent it. A bridge never guesses: it
+ * throws 400 with the name of what the other format cannot carry.
+ */
+export interface Bridge {
+  /** The format that the upstream speaks. */
+  readonly format: Pick<Format, "name" | "upstreamPath" | "maxTokensFields" | "upstreamHeaders">;
+  /** The body for the upstream, as JSON text, with an output bound of `cap` tokens. */
+  writeBody(request: ModelRequest, cap: number, dialect: Dialect): string;
+  /** A whole response. Throws 502 for one that is not valid. */
+  translateWhole(bytes: Uint8Array, options: BridgeOptions): Uint8Array;
+  createTranslator(options: BridgeOptions): EventTranslator;
+}
+
 /**
  * A wire format: everything about one kind of endpoint that the pipeline does not know. To add an
  * endpoint, implement this interface in a folder of `formats/` and add it to the route map.
  */
 export interface Format {
+  readonly name: FormatName;
   /** The upstream's endpoint, below its base URL: `/chat/completions`. */
   readonly upstreamPath: string;
   /** What the id of a response of ours begins with. */
@@ -181,6 +237,14 @@ export interface Format {
    * the interface, nothing that reads a response is used.
    */
   readonly isPassedOn?: true;
+  /** Bridges to formats that an upstream may speak in its place, the preferred one first. */
+  readonly bridges?: readonly Bridge[];
+  /** The body of errors; absent: OpenAI's. */
+  readonly errorBody?: WriteErrorBody;
+  /** Headers of the caller that are passed on, in lower case. */
+  readonly passedHeaders: readonly string[];
+  /** Headers that its upstreams expect besides `Authorization`. */
+  readonly upstreamHeaders?: (apiKey: Secret | null) => Record<string, string>;
   /** Fields by which an upstream can be told the output bound, the usual one first. */
   readonly maxTokensFields: readonly MaxTokensField[];
   /**
@@ -192,6 +256,16 @@ export interface Format {
   ): ModelRequest;
   /** Throws 400 for what the request asks for and no price covers, unless it is in `allowed`. */
   requirePriced(request: ModelRequest, covers: PriceCoverage, allowed: readonly string[]): void;
+  /**
+   * Removes tools that run at the provider and have no price, and bounds the calls of the others.
+   * Absent: such tools are refused.
+   */
+  fitToPrice?(
+    request: ModelRequest,
+    options: { covers: PriceCoverage; allowed: readonly string[]; toolCallsMax: number },
+  ): FittedRequest;
+  /** What the request refers to by id. The pipeline checks that it is the account's own. */
+  referencesOf?(request: ModelRequest): readonly KeptReference[];
   /** Parts of the prompt that are not text. */
   mediaParts(request: ModelRequest): Iterable<MediaPart>;
   /** Every text of the prompt that a model reads. */

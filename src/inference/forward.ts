@@ -1,30 +1,56 @@
 import type { UpstreamRequest, UpstreamResponse } from "../deps.ts";
+import { memoizeByObject } from "../base/memoize_by_object.ts";
 import { callUpstream } from "../upstreams/client.ts";
 import type { AdmittedCall } from "./call.ts";
+import type { Bridge, Format } from "./format.ts";
 
-/** Sends an admitted call to its upstream and returns the 200 response, its body unread. */
+/** A 200 response, its body unread, and the bridge that reads it where the format is another. */
+export interface Forwarded extends UpstreamResponse {
+  bridge: Bridge | null;
+}
+
+/** Sends an admitted call to its upstream, by a bridge where that does not speak the format. */
 export async function forward(
   call: AdmittedCall,
   onSend?: UpstreamRequest["onSend"],
-): Promise<UpstreamResponse> {
+): Promise<Forwarded> {
   const { format, input, upstream, quote: { cap }, meter, id, request, telemetry } = call;
-  return await callUpstream({
+  const { bridges = [] } = format;
+  const bridgeTo = (name: string) => bridges.find((bridge) => bridge.format.name === name) ?? null;
+  const formatOf = (name: string) => bridgeTo(name)?.format ?? format;
+  const { response, dialect } = await callUpstream({
     upstream,
-    path: format.upstreamPath,
+    path: (dialect) => formatOf(dialect.format).upstreamPath,
     input,
-    maxTokensFields: format.maxTokensFields,
+    targets: targetsOf(format),
     cap,
     countPrompt: (most) => meter.countPrompt(most),
-    writeBody: (dialect) => format.writeBody(input, cap, dialect),
+    writeBody: (dialect) => (bridgeTo(dialect.format) ?? format).writeBody(input, cap, dialect),
     id,
-    headers: passedHeaders(request),
+    headers: (dialect) => ({
+      ...formatOf(dialect.format).upstreamHeaders?.(upstream.apiKey),
+      ...(dialect.format === format.name ? passedHeaders(format, request) : {}),
+    }),
     signal: call.controller.signal,
     onSend,
   }, telemetry.span);
+  return { ...response, bridge: bridgeTo(dialect.format) };
 }
 
+const targetsOf = memoizeByObject(({ name, maxTokensFields, bridges = [] }: Format) => {
+  const bridged = bridges.map(({ format }) => format);
+  return [{ name, maxTokensFields }, ...bridged].map((target) => ({
+    format: target.name,
+    maxTokensFields: target.maxTokensFields,
+  }));
+});
+
 /** The caller's headers that are passed on to an upstream; no others are. */
-function passedHeaders(request: Request): Record<string, string> {
-  const beta = request.headers.get("openai-beta");
-  return beta && /^[\x20-\x7e]+$/.test(beta) ? { "openai-beta": beta } : {};
+function passedHeaders({ passedHeaders: names }: Format, request: Request): Record<string, string> {
+  const passed: Record<string, string> = {};
+  for (const name of names) {
+    const value = request.headers.get(name);
+    if (value && /^[\x20-\x7e]+$/.test(value)) passed[name] = value;
+  }
+  return passed;
 }

@@ -10,7 +10,8 @@ import { modelNotFound, noUpstream } from "../upstreams/errors.ts";
 import { type Admission, admitCall } from "./admit.ts";
 import { failedEnding, type InferenceCall, type InferenceDeps } from "./call.ts";
 import { callBlockedEvent } from "./events.ts";
-import type { Format } from "./format.ts";
+import type { FittedRequest, Format } from "./format.ts";
+import type { ModelTerms } from "../pricing/terms.ts";
 import {
   awaitPrevious,
   idempotencyMark,
@@ -19,7 +20,7 @@ import {
 } from "./idempotency.ts";
 import { requireKeyBudget } from "../projects/key_budget.ts";
 import { requireModel } from "../projects/key_models.ts";
-import { coverageOf } from "./priced_call.ts";
+import { coverageOf, toolCallsHeld } from "./priced_call.ts";
 import { withRateHeaders } from "./rate_limiter.ts";
 import { refuse, refuseRateError } from "./refuse.ts";
 import { streamResponse } from "./stream_response.ts";
@@ -149,7 +150,10 @@ function replayResponse({ telemetry, requestId }: ReadCall, stored: StoredRespon
 }
 
 /** A call as far as the request alone decides it. */
-type ReadCall = Omit<InferenceCall, "terms" | "upstream" | "reasoning" | "ref" | "previous">;
+type ReadCall = Omit<
+  InferenceCall,
+  "terms" | "upstream" | "reasoning" | "ref" | "previous" | "removedTools" | "hiddenTokens"
+>;
 
 function readCall(
   { deps }: InferenceDeps,
@@ -209,7 +213,8 @@ async function completeCall(
     await reportUnpriced(services, read);
     throw modelNotFound(model);
   }
-  format.requirePriced(input, coverageOf(terms.price), project.allowedFields);
+  const { request: fitted, removedTools } = fitToPrice(read, terms);
+  format.requirePriced(fitted, coverageOf(terms.price), project.allowedFields);
   telemetry.span?.set({ "farebox.project": project.id, "gen_ai.request.model": model });
   const upstream = await findUpstream(project, model);
   if (!upstream) throw noUpstream(deps.config);
@@ -219,7 +224,26 @@ async function completeCall(
     isKnown: () => terms.reasoning ?? reasoningModels.reasons(upstream.url, model),
     isPossible: () => terms.reasoning ?? reasoningModels.mayReason(upstream.url, model),
   };
-  return { ...read, terms, upstream, reasoning, ref, previous };
+  return {
+    ...read,
+    input: fitted,
+    terms,
+    upstream,
+    removedTools,
+    hiddenTokens: 0,
+    reasoning,
+    ref,
+    previous,
+  };
+}
+
+function fitToPrice({ format, input, caller }: ReadCall, terms: ModelTerms): FittedRequest {
+  if (!format.fitToPrice) return { request: input, removedTools: [] };
+  return format.fitToPrice(input, {
+    covers: coverageOf(terms.price),
+    allowed: caller.snapshot.project.allowedFields,
+    toolCallsMax: terms.maxToolCalls ?? toolCallsHeld,
+  });
 }
 
 /** A request for a model without a price: its owner may have forgotten one. */

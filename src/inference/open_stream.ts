@@ -1,6 +1,5 @@
 import { keepAliveMs } from "../base/limits.ts";
-import type { UpstreamResponse } from "../deps.ts";
-import { type AdmittedCall, type InferenceDeps, startDeadline } from "./call.ts";
+import { type AdmittedCall, type InferenceDeps, responseHead, startDeadline } from "./call.ts";
 import { abortUpstream, callerDisconnectedEarly } from "./disconnect.ts";
 import {
   createEventReader,
@@ -12,7 +11,8 @@ import {
 import { TimedWait } from "../base/timed_wait.ts";
 import { peekBody } from "../upstreams/client.ts";
 import { beyondOurBounds, invalidUpstreamResponse } from "../upstreams/errors.ts";
-import { forward } from "./forward.ts";
+import { bridgedReader } from "./bridged_reader.ts";
+import { forward, type Forwarded } from "./forward.ts";
 import { isEvents, readWhole, scanLarge } from "./read_whole.ts";
 
 /** How long we wait for the upstream before our response begins, so that an error is a status. */
@@ -124,14 +124,20 @@ async function afterFirstEvent(
 async function readerOf(
   services: InferenceDeps,
   call: AdmittedCall,
-  response: UpstreamResponse,
+  response: Forwarded,
 ): Promise<EventReader> {
   const { deps: { clock, config: { upstreamIdleMs: idleMs, upstreamEventBytesMax } } } = services;
   const { controller: { signal } } = call;
   const memory = services.responseMemory.share();
   const eventCharsMax = upstreamEventBytesMax;
-  const asReader = (body: UpstreamResponse["body"]) =>
-    createEventReader(body, { clock, idleMs, eventCharsMax, memory, signal });
+  const { bridge } = response;
+  const asReader = (body: Forwarded["body"]) => {
+    const reader = createEventReader(body, { clock, idleMs, eventCharsMax, memory, signal });
+    if (!bridge) return reader;
+    const { input: request, upstream: { apiKey } } = call;
+    const translator = bridge.createTranslator({ request, head: responseHead(call), apiKey });
+    return bridgedReader(reader, translator);
+  };
   const type = response.header("content-type") ?? "";
   if (/^text\/event-stream/i.test(type)) return asReader(response.body);
   if (/^text\/html/i.test(type)) {

@@ -4,7 +4,7 @@ import type { ModelTerms } from "../pricing/terms.ts";
 import type { ModelRequest, PriceCoverage } from "./format.ts";
 
 /** Tool calls to hold money for where neither the request nor the project bounds them. */
-const toolCallsHeld = 10;
+export const toolCallsHeld = 10;
 
 /** What a price covers, at the standard tier. */
 export function coverageOf({ table: { standard, serviceTiers } }: Price): PriceCoverage {

@@ -1,8 +1,9 @@
 import { type MemoryShare, unsharedBytes } from "../base/memory_budget.ts";
 import type { Secret } from "../base/secret.ts";
 import { decodeUtf8 } from "../base/utf8.ts";
-import type { UpstreamBody, UpstreamResponse } from "../deps.ts";
+import type { UpstreamBody } from "../deps.ts";
 import { readBodyStart } from "../upstreams/client.ts";
+import { bridgedReader } from "./bridged_reader.ts";
 import { createEventReader, isLargePart } from "../upstreams/event_reader.ts";
 import {
   beyondOurBounds,
@@ -12,7 +13,8 @@ import {
   redactKey,
 } from "../upstreams/errors.ts";
 import { type AdmittedCall, type InferenceDeps, responseHead } from "./call.ts";
-import type { CompleteResponse, EventAssembler, ResponseScanner } from "./format.ts";
+import type { Bridge, CompleteResponse, EventAssembler, ResponseScanner } from "./format.ts";
+import type { Forwarded } from "./forward.ts";
 import type { UsageMeter } from "./usage_meter.ts";
 
 /** How a body of server-sent events begins. */
@@ -44,11 +46,13 @@ export type WholeBody =
 export async function readWhole(
   { deps }: InferenceDeps,
   call: AdmittedCall,
-  { header, body, memory }: Pick<UpstreamResponse, "header" | "body"> & { memory: MemoryShare },
+  { header, body, bridge, memory }: Pick<Forwarded, "header" | "body" | "bridge"> & {
+    memory: MemoryShare;
+  },
 ): Promise<WholeBody> {
   const { format, input, meter, upstream: { apiKey }, controller: { signal } } = call;
   if (/^text\/event-stream/i.test(header("content-type") ?? "")) {
-    return { complete: await readAsEvents(deps, call, { body, memory }) };
+    return { complete: await readAsEvents(deps, call, { body, bridge, memory }) };
   }
   const bytesMax = deps.config.upstreamBodyBytesMax;
   const { bytes, isWhole } = await readBodyStart(body, {
@@ -59,11 +63,20 @@ export async function readWhole(
   });
   if (isEvents.test(decodeUtf8(bytes.subarray(0, 64)) ?? "")) {
     const again = startingWithBytes(bytes, isWhole ? null : body);
-    return { complete: await readAsEvents(deps, call, { body: again, memory }) };
+    return { complete: await readAsEvents(deps, call, { body: again, bridge, memory }) };
   }
-  if (!isWhole) return { complete: null, large: requireObject({ start: bytes, rest: body }) };
+  if (!isWhole) {
+    const large = requireObject({ start: bytes, rest: body });
+    if (!bridge) return { complete: null, large };
+    await scanLarge(call, large);
+    throw beyondOurBounds("a body that is too large to be translated");
+  }
   if (format.isPassedOn) return { complete: null, large: requireObject(passedOn(bytes, apiKey)) };
   const options = { request: input, head: responseHead(call), apiKey };
+  if (bridge) {
+    const translated = bridge.translateWhole(bytes, options);
+    return { complete: format.readResponse(translated, options) };
+  }
   try {
     return { complete: format.readResponse(bytes, options) };
   } catch (error) {
@@ -135,12 +148,18 @@ export class BodyScan {
 async function readAsEvents(
   { clock, config }: InferenceDeps["deps"],
   call: AdmittedCall,
-  { body, memory }: { body: UpstreamBody; memory: MemoryShare },
+  { body, bridge, memory }: {
+    body: UpstreamBody;
+    bridge: Bridge | null;
+    memory: MemoryShare;
+  },
 ): Promise<CompleteResponse> {
   const { format, input, meter, upstream: { apiKey }, controller: { signal } } = call;
   const { upstreamIdleMs: idleMs, upstreamEventBytesMax: eventCharsMax } = config;
-  const reader = createEventReader(body, { clock, idleMs, eventCharsMax, memory, signal });
-  const assembler = format.createAssembler({ request: input, head: responseHead(call), apiKey });
+  const options = { request: input, head: responseHead(call), apiKey };
+  const events = createEventReader(body, { clock, idleMs, eventCharsMax, memory, signal });
+  const reader = bridge ? bridgedReader(events, bridge.createTranslator(options)) : events;
+  const assembler = format.createAssembler(options);
   const bytesMax = eventsFactor * config.upstreamBodyBytesMax;
   let chars = 0;
   let kept = 0;

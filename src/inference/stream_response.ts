@@ -7,6 +7,7 @@ import {
   exceedsHold,
   type InferenceDeps,
   mayExceedHold,
+  removedHeaders,
   responseHead,
   usageBody,
   watchCall,
@@ -52,6 +53,7 @@ export async function streamResponse(
         "x-request-id": call.requestId,
         "x-service-activity-id": activityIdOfRequest(call.id),
         ...rateHeaders(call.rateLimits),
+        ...removedHeaders(call),
       },
     });
   } catch (error) {

@@ -9,6 +9,7 @@ import {
   type AdmittedCall,
   failedEnding,
   type InferenceDeps,
+  removedHeaders,
   startDeadline,
   usageBody,
   watchCall,
@@ -81,7 +82,7 @@ async function chargedResponse(
     ending: { kind: "completed" },
     alongside(tx, entry) {
       const balance = entry.balanceAfter;
-      headers = chargeHeaders(entry);
+      headers = { ...chargeHeaders(entry), ...removedHeaders(call) };
       body = complete.write({ usage: usageBody(call, { usage, entry }), notice, balance });
       const { idempotency, ref } = call;
       if (idempotency) storeResponse(tx, idempotency, { ref, response: { headers, body } });
@@ -151,7 +152,9 @@ async function endFailed(
       const told = error.with({ ...chargeHeaders(entry), "x-should-retry": "false" });
       shown = told;
       const { status, headers } = told;
-      const response = { status, headers, body: JSON.stringify(told.body()) };
+      const { errorBody } = call.format;
+      const shownBody = errorBody ? errorBody(told, call.requestId) : told.body();
+      const response = { status, headers, body: JSON.stringify(shownBody) };
       if (idempotency) storeResponse(tx, idempotency, { ref, response });
     },
   });

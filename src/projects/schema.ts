@@ -43,6 +43,9 @@ const upstreamSchema = z.strictObject({
   }).optional(),
   maxTokensField: z.enum(["max_tokens", "max_completion_tokens"]).optional(),
   onAbort: z.enum(["estimate", "drain"]).optional(),
+  formats: z.array(z.enum(["chat", "responses", "messages"])).min(1).optional().meta({
+    description: "The formats that it speaks; others are translated. Absent: each is tried once.",
+  }),
   provider: z.string().regex(/^[a-z0-9][a-z0-9-]{0,63}$/, {
     error: "must be a provider's id such as openai",
   }).optional().meta({

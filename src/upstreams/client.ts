@@ -27,13 +27,13 @@ import type { Upstream } from "./upstreams.ts";
 export interface UpstreamCall extends DialectCall {
   upstream: Upstream;
   /** The endpoint below the upstream's base URL. */
-  path: string;
+  path(dialect: Dialect): string;
   /** The request's body as JSON text. */
   writeBody(dialect: Dialect): string;
   /** Our own id of the call. A caller's could equal another's, and some servers hang then. */
   id: string;
-  /** Headers of our caller that are passed on. */
-  headers: Record<string, string>;
+  /** Headers besides those of every call. */
+  headers(dialect: Dialect): Record<string, string>;
   /** Ends the call; its reason is the error that the caller gets. */
   signal: AbortSignal;
   /** Called as the client of src/http/ calls it. */
@@ -47,19 +47,23 @@ export type CallSpan = ReturnType<NonNullable<Deps["tracing"]>["within"]> | null
 const correctionsMax = 6;
 
 /**
- * Calls an upstream and gives its 200 response, the body unread. Throws the error for our caller as
+ * Calls an upstream and gives its 200 response, the body unread, and the dialect that it took. Throws the error for our caller as
  * `toCallerError` makes it; 504 after the deadline, 502 when no connection can be made.
  */
-export async function callUpstream(call: UpstreamCall, span: CallSpan): Promise<UpstreamResponse> {
+export async function callUpstream(
+  call: UpstreamCall,
+  span: CallSpan,
+): Promise<{ response: UpstreamResponse; dialect: Dialect }> {
   const { upstream, signal } = call;
   let dialect = dialectFor(call);
   for (let corrections = 0;; corrections++) {
     const body = call.writeBody(dialect);
-    const response = await (span ? span.run(() => send(call, body)) : send(call, body));
+    const sending = () => send(call, body, dialect);
+    const response = await (span ? span.run(sending) : sending());
     if (response.status === 200) {
       // Only what has helped is remembered: a refusal may quote what the caller wrote.
       if (corrections > 0) rememberDialect(call, dialect);
-      return response;
+      return { response, dialect };
     }
     const text = redactKey(await errorText(response, signal), upstream.apiKey);
     const error = readUpstreamError(response.status, text);
@@ -76,19 +80,23 @@ export async function callUpstream(call: UpstreamCall, span: CallSpan): Promise<
   }
 }
 
-async function send(call: UpstreamCall, body: string): Promise<UpstreamResponse> {
+async function send(
+  call: UpstreamCall,
+  body: string,
+  dialect: Dialect,
+): Promise<UpstreamResponse> {
   const { upstream, path, id, signal, onSend } = call;
   const authorization = upstream.apiKey
     ? { authorization: `Bearer ${upstream.apiKey.reveal()}` }
     : {};
   try {
     const response = await upstream.request({
-      url: upstream.url + path,
+      url: upstream.url + path(dialect),
       method: "POST",
       body,
       headers: {
-        ...call.headers,
         ...authorization,
+        ...call.headers(dialect),
         "content-type": "application/json",
         accept: call.input.stream ? "text/event-stream" : "application/json",
         // Compressed responses inflate without bound, and buffer what should stream.

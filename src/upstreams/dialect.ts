@@ -1,14 +1,17 @@
+import type { FormatName } from "../base/format_names.ts";
 import { isObject, type JsonObject } from "../base/json.ts";
 import { withTokenizerMargin } from "../pricing/tokenizer.ts";
 import type { UpstreamErrorBody } from "./errors.ts";
 
 /** The field by which an upstream is told how long a response may get. */
-export type MaxTokensField = "max_tokens" | "max_completion_tokens";
+export type MaxTokensField = "max_tokens" | "max_completion_tokens" | "max_output_tokens";
 
 /** What decides how an upstream is spoken to. */
 export interface DialectSource {
   /** Set by the project; else learned from errors. */
   maxTokensField: MaxTokensField | null;
+  /** The formats that it speaks; null where it is asked. */
+  formats: readonly FormatName[] | null;
   /** What this process has learned about the upstream's models. */
   knownDialects: KnownDialects;
 }
@@ -23,12 +26,19 @@ export interface DialectRequest {
   body: JsonObject;
 }
 
+/** A format in which a call can be sent. */
+export interface CallTarget {
+  format: FormatName;
+  /** Fields that the format has for the output bound, the usual one first. */
+  maxTokensFields: readonly MaxTokensField[];
+}
+
 /** A call whose dialect may have to be corrected. */
 export interface DialectCall {
   upstream: DialectSource;
   input: DialectRequest;
-  /** Fields that the format has for the output bound, the usual one first. */
-  maxTokensFields: readonly MaxTokensField[];
+  /** Formats in which it can be sent, the caller's own first. */
+  targets: readonly CallTarget[];
   /** The output bound in tokens, always sent. */
   cap: number;
   /** Counts the prompt, where the upstream does not say how long it is. */
@@ -37,6 +47,7 @@ export interface DialectCall {
 
 /** How the fields that we add to a request are written for one model of an upstream. */
 export interface Dialect {
+  format: FormatName;
   /** Whether `stream_options` asks for usage. Where an upstream refuses it, we count ourselves. */
   requestsUsage: boolean;
   maxTokensField: MaxTokensField;
@@ -46,8 +57,13 @@ export interface Dialect {
   contextLeft: number;
 }
 
-/** What each model of an upstream accepted after it had refused something else. */
-export type KnownDialects = Map<string, Partial<Omit<Dialect, "contextLeft">>>;
+/** What a model of an upstream accepted in a format, after it had refused something else. */
+export type KnownDialects = Map<string, KnownDialect>;
+
+interface KnownDialect extends Partial<Omit<Dialect, "contextLeft" | "format">> {
+  /** Formats that the upstream has said it does not serve. */
+  unserved?: readonly FormatName[];
+}
 
 const modelsRememberedMax = 1_000;
 
@@ -56,29 +72,71 @@ const modelsRememberedMax = 1_000;
 const newFieldNames = /^(o\d|gpt-5)/;
 
 /** The dialect of a model, as far as is known. */
-export function dialectFor({ upstream, input, maxTokensFields }: DialectCall): Dialect {
-  const known = upstream.knownDialects.get(input.model);
+export function dialectFor(call: DialectCall): Dialect {
+  const { upstream: { formats, knownDialects }, targets } = call;
+  const known = knownDialects.get(keyOf(call));
+  const isSpoken = ({ format }: CallTarget) =>
+    formats ? formats.includes(format) : !known?.unserved?.includes(format);
+  const target = targets.find(isSpoken) ?? callersTarget(call);
+  return { ...dialectIn(target, call, known), maxTokens: known?.maxTokens ?? Infinity };
+}
+
+function dialectIn(
+  { format, maxTokensFields }: CallTarget,
+  { upstream, input }: DialectCall,
+  known: KnownDialect | undefined,
+): Dialect {
   const isNew = newFieldNames.test(input.model);
   const usual = isNew ? "max_completion_tokens" : "max_tokens";
   const wanted = upstream.maxTokensField ?? known?.maxTokensField ?? usual;
   return {
+    format,
     requestsUsage: known?.requestsUsage ?? true,
     maxTokensField: maxTokensFields.includes(wanted) ? wanted : maxTokensFields[0] ?? wanted,
-    maxTokens: known?.maxTokens ?? Infinity,
+    maxTokens: Infinity,
     contextLeft: Infinity,
   };
 }
 
+function callersTarget({ targets }: DialectCall): CallTarget {
+  const [target] = targets;
+  if (!target) throw new Error("a call has no target");
+  return target;
+}
+
+/** What is learned holds for one model, and for the format of its callers. */
+function keyOf(call: DialectCall): string {
+  return `${callersTarget(call).format} ${call.input.model}`;
+}
+
 /** Remembers a dialect that a model accepted after it had refused another. */
-export function rememberDialect(
-  { upstream: { knownDialects }, input }: DialectCall,
-  dialect: Dialect,
-): void {
-  const { requestsUsage, maxTokensField, maxTokens } = dialect;
-  const known = knownDialects.get(input.model);
+export function rememberDialect(call: DialectCall, dialect: Dialect): void {
+  const { upstream: { knownDialects }, input, targets } = call;
+  const { format, requestsUsage, maxTokensField, maxTokens } = dialect;
+  const known = knownDialects.get(keyOf(call));
   if (!known && knownDialects.size >= modelsRememberedMax) knownDialects.clear();
   const streamed = input.stream ? { requestsUsage } : {};
-  knownDialects.set(input.model, { ...known, ...streamed, maxTokensField, maxTokens });
+  const refused = targets.slice(0, targets.findIndex((target) => target.format === format));
+  const unserved = refused.map((target) => target.format);
+  knownDialects.set(keyOf(call), { ...known, ...streamed, unserved, maxTokensField, maxTokens });
+}
+
+/** The dialect in the next format, where an upstream does not serve the one that was tried. */
+function otherFormat(
+  call: DialectCall,
+  { dialect, error }: { dialect: Dialect; error: UpstreamErrorBody },
+): Dialect | null {
+  const { upstream: { formats }, targets } = call;
+  if (formats !== null || !isUnserved(error)) return null;
+  const tried = targets.findIndex(({ format }) => format === dialect.format);
+  const next = targets[tried + 1];
+  return next ? dialectIn(next, call, undefined) : null;
+}
+
+/** Whether an error says that there is no such endpoint, and not that there is no such model. */
+function isUnserved({ status, code, message }: UpstreamErrorBody): boolean {
+  if (status === 405 || status === 501) return true;
+  return status === 404 && code !== "model_not_found" && !/model/i.test(message);
 }
 
 /**
@@ -89,7 +147,9 @@ export async function correctedDialect(
   call: DialectCall,
   { dialect, error }: { dialect: Dialect; error: UpstreamErrorBody },
 ): Promise<Dialect | null> {
-  const { upstream, input, maxTokensFields } = call;
+  const { upstream, input } = call;
+  const other = otherFormat(call, { dialect, error });
+  if (other) return other;
   if (error.status !== 400 && error.status !== 422) return null;
   // The caller's own stream options are the caller's error, and say nothing about the upstream.
   const { stream_options: options } = input.body;
@@ -99,7 +159,7 @@ export async function correctedDialect(
     return { ...dialect, requestsUsage: false };
   }
   if (refusesField(dialect.maxTokensField, error) && !upstream.maxTokensField) {
-    const other = maxTokensFields.find((field) => field !== dialect.maxTokensField);
+    const other = fieldsOf(call, dialect).find((field) => field !== dialect.maxTokensField);
     if (other) return { ...dialect, maxTokensField: other };
   }
   // A caller who sets a bound of their own gets the error that it is too high.
@@ -112,14 +172,19 @@ export async function correctedDialect(
  * response. The caller has sent only the budget, and would not understand the bound.
  */
 export function isThinkingTooLong(
-  { input, cap, maxTokensFields }: DialectCall,
+  call: DialectCall,
   { dialect, error }: { dialect: Dialect; error: UpstreamErrorBody },
 ): boolean {
+  const { input, cap } = call;
   if (input.thinkingBudget === null || (error.status !== 400 && error.status !== 422)) return false;
   const sent = Math.min(cap, dialect.maxTokens, dialect.contextLeft);
   const told = [error, { ...error, param: null }];
   return sent !== input.maxTokens &&
-    maxTokensFields.some((field) => told.some((said) => isAbout(said, field)));
+    fieldsOf(call, dialect).some((field) => told.some((said) => isAbout(said, field)));
+}
+
+function fieldsOf({ targets }: DialectCall, dialect: Dialect): readonly MaxTokensField[] {
+  return targets.find(({ format }) => format === dialect.format)?.maxTokensFields ?? [];
 }
 
 function refusesField(field: MaxTokensField, error: UpstreamErrorBody): boolean {

@@ -41,12 +41,13 @@ export function createUpstreams(deps: Deps, secrets: Secrets): FindUpstream {
         new Secret(await secrets.open(upstream.apiKey, projectKey(id))),
       onAbort: upstream.onAbort ?? null,
       maxTokensField: upstream.maxTokensField ?? null,
+      formats: upstream.formats ?? null,
       knownDialects: dialectsOf(url),
       request: deps.requestUpstream,
     };
   }
 
-  const common = { onAbort: null, maxTokensField: null };
+  const common = { onAbort: null, maxTokensField: null, formats: null };
   const { config } = deps;
   const fromEnvironment: Upstream | null = config.upstream &&
     {

@@ -14,7 +14,9 @@ import { writeUpstreamBody } from "./upstream_body.ts";
 
 /** OpenAI's chat completions: https://platform.openai.com/docs/api-reference/chat */
 export const chatFormat: Format = {
+  name: "chat",
   upstreamPath: "/chat/completions",
+  passedHeaders: ["openai-beta"],
   idPrefix: "chatcmpl-",
   maxTokensFields: ["max_tokens", "max_completion_tokens"],
   readRequest: readChatRequest,

@@ -18,7 +18,9 @@ import {
 
 /** OpenAI's legacy completions: https://platform.openai.com/docs/api-reference/completions */
 export const completionsFormat: Format = {
+  name: "completions",
   upstreamPath: "/completions",
+  passedHeaders: ["openai-beta"],
   idPrefix: "cmpl-",
   maxTokensFields: ["max_tokens"],
   readRequest: readCompletionRequest,

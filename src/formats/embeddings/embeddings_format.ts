@@ -13,7 +13,9 @@ import { inputsOf, readEmbeddingRequest } from "./request.ts";
  * passes on as it is: only its usage is read.
  */
 export const embeddingsFormat: Format = {
+  name: "embeddings",
   upstreamPath: "/embeddings",
+  passedHeaders: ["openai-beta"],
   idPrefix: "emb-",
   maxTokensFields: [],
   isPassedOn: true,

@@ -3,7 +3,8 @@ import { isObject, type JsonObject } from "../../base/json.ts";
 import type { FieldPolicy } from "../../inference/format.ts";
 import { isCallersTool } from "./extras.ts";
 
-function words(...lines: string[]): string[] {
+/** The words of these lines. */
+export function words(...lines: string[]): string[] {
   return lines.flatMap((line) => line.split(" "));
 }
 
@@ -132,7 +133,8 @@ export function requireKnownCompletionFields(body: JsonObject, policy: FieldPoli
   if (policy.unknown === "refuse") requireKnown(body, completionFields, { policy, at: "" });
 }
 
-function requireKnown(
+/** Throws 400 for a member that is neither known nor allowed; `at` is the path before its name. */
+export function requireKnown(
   value: JsonObject,
   known: ReadonlySet<string>,
   { policy, at }: { policy: FieldPolicy; at: string },
