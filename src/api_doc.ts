@@ -1,6 +1,7 @@
 import type { EndpointDocs } from "./base/endpoint_doc.ts";
 import { backupApiDoc } from "./backup/api_doc.ts";
 import { modelsApiDoc } from "./inference/api_doc.ts";
+import { keptApiDoc } from "./inference/kept_api_doc.ts";
 import { docsApiDoc } from "./docs/api_doc.ts";
 import { exportApiDoc } from "./export/api_doc.ts";
 import { healthApiDoc } from "./health.ts";
@@ -19,6 +20,7 @@ import { webhookApiDoc } from "./webhooks/api_doc.ts";
 /** The API documentation of every path that machines call. */
 export const apiDoc: EndpointDocs = {
   ...formatsApiDoc,
+  ...keptApiDoc,
   ...modelsApiDoc,
   ...ledgerApiDoc,
   ...userApiDoc,

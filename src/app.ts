@@ -4,6 +4,7 @@ import { createCountingBudget, createCountingQueue } from "./inference/prompt_co
 import { createRateLimiter } from "./inference/rate_limiter.ts";
 import { createModels } from "./upstreams/models.ts";
 import { sweepStoredResponses } from "./inference/idempotency.ts";
+import { sweepKeptResponses } from "./inference/kept_responses.ts";
 import { inferenceRoutes } from "./inference/routes.ts";
 import { createRefusalReports, type RefusalReports } from "./inference/refusal_reports.ts";
 import { createRunningCalls, type RunningCalls } from "./inference/running.ts";
@@ -185,6 +186,7 @@ function createSweep(
   return async () => {
     for (const sweeper of sweepers) await sweeper.sweep();
     await sweepStoredResponses(deps);
+    await sweepKeptResponses(deps);
     for (const sweepRows of sweepPayments) await sweepRows();
     await trim();
     await sweepMarkers();

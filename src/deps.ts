@@ -45,7 +45,7 @@ export interface WebhookHttpResponse {
 /** A request to an upstream. */
 export interface UpstreamRequest {
   url: string;
-  method: "GET" | "POST";
+  method: "GET" | "POST" | "DELETE";
   /** By lower-case names. */
   headers: Record<string, string>;
   body: string | null;

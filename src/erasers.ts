@@ -1,4 +1,5 @@
 import { createResponseEraser } from "./inference/idempotency.ts";
+import { createKeptErasers } from "./inference/kept_responses.ts";
 import type { Deps } from "./deps.ts";
 import { createPaymentErasers } from "./payments/erase.ts";
 import type { ProjectCache } from "./projects/project_cache.ts";
@@ -22,6 +23,7 @@ export function createErasers(
       createKeyEraser(deps),
       createAuditEraser(deps),
       createResponseEraser(deps),
+      ...createKeptErasers(deps),
       createConnectionEraser({ deps, projectCache }),
     ],
     open: [createTopUsersEraser(deps), ...createWebhookErasers(deps)],

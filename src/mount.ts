@@ -43,7 +43,7 @@ export type Routes = Record<string, Route>;
 
 const preflightHeaders = {
   ...corsHeaders,
-  "access-control-allow-methods": "GET, POST, OPTIONS",
+  "access-control-allow-methods": "GET, POST, DELETE, OPTIONS",
   "access-control-allow-headers": "*, authorization",
   "access-control-max-age": "86400",
 };

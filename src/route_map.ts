@@ -6,6 +6,7 @@ import { embeddingsApiDoc } from "./formats/embeddings/api_doc.ts";
 import { embeddingsFormat } from "./formats/embeddings/embeddings_format.ts";
 import { chatFormat } from "./formats/chat/chat_format.ts";
 import type { Format } from "./inference/format.ts";
+import type { KeptOperation } from "./inference/kept_routes.ts";
 import type { inferenceRoutes } from "./inference/routes.ts";
 import type { consoleRoutes } from "./console/routes.ts";
 import type { docsRoutes } from "./docs/routes.tsx";
@@ -58,6 +59,7 @@ export function routeMap(handlers: RouteHandlers): Routes {
   const reservedUsers = new Set(["v1", "console", "docs"]);
   const routes: Routes = {
     ...formatRoutes(handlers.inference, reservedUsers),
+    ...keptRoutes(handlers.inference, reservedUsers),
     ...modelRoutes(handlers.inference),
     ...callerRoutes(handlers),
     ...operatorRoutes(handlers),
@@ -103,6 +105,26 @@ function formatRoutes(
       ];
     }),
   );
+}
+
+/** Responses that the upstream keeps. */
+function keptRoutes(
+  { kept }: RouteHandlers["inference"],
+  reservedUsers: ReadonlySet<string>,
+): Routes {
+  const routesAt = (base: string, options?: { reservedUsers: ReadonlySet<string> }): Routes => {
+    const at = (method: KeptOperation["method"], suffix: string) =>
+      kept({ method, suffix }, options);
+    const secretParams = options ? ["user"] : [];
+    const whole = { GET: at("GET", ""), DELETE: at("DELETE", "") };
+    const id = `${base}/responses/:responseId`;
+    return {
+      [id]: { cors, secretParams, ...whole },
+      [`${id}/cancel`]: { cors, secretParams, POST: at("POST", "/cancel") },
+      [`${id}/input_items`]: { cors, secretParams, GET: at("GET", "/input_items") },
+    };
+  };
+  return { ...routesAt("/v1"), ...routesAt("/v1/:user", { reservedUsers }) };
 }
 
 function modelRoutes(inference: RouteHandlers["inference"]): Routes {

@@ -57,6 +57,12 @@ export const keepAliveMs = 15_000;
 export const chatReplayBytesMax = 60 * 1024;
 /** How long it is stored, in milliseconds. */
 export const chatReplayLifetimeMs = 24 * 60 * 60 * 1000;
+/** How long ids of responses that an upstream keeps are known, in milliseconds: as OpenAI's. */
+export const keptResponseLifetimeMs = 30 * 24 * 60 * 60 * 1000;
+/** Largest turn of a conversation that is kept for an upstream that keeps none, in bytes. */
+export const keptTurnBytesMax = 56 * 1024;
+/** Most ids that one request may refer to, and that one response is remembered by. */
+export const keptReferencesMax = 512;
 /** Most choices (`n`) of one chat: OpenAI's own bound. */
 export const choicesMax = 128;
 /** Tokens of thinking that room is made for; a larger budget counts as this one. */

@@ -184,5 +184,6 @@ function admit(
     clock: services.deps.clock,
   });
   const hasUnknownMedia = unknown > 0;
-  return { ...call, quote, meter, hasUnknownMedia, controller: new AbortController() };
+  const controller = new AbortController();
+  return { ...call, quote, meter, hasUnknownMedia, isBridged: false, controller };
 }

@@ -28,6 +28,7 @@ export const callHeaders = z.object({
   "X-Service-Balance": text("Not when streaming: the balance after the charge."),
   "X-Service-Paywall": text("Why the response is not the model's: as `paywall.reason`."),
   "X-Service-Paywall-Url": text("As `paywall.url`."),
+  "X-Service-Removed-Tools": text("Tools that were removed, because they have no price."),
   "X-Service-Unparsed": text(
     "`true`: the response is too large to be parsed, and passed on as its upstream sent it.",
   ),
@@ -124,7 +125,8 @@ const mustPay: ErrorDoc = {
   headers: callHeaders,
 };
 
-const userPath = z.object({
+/** The path parameter that names the user. */
+export const userPath = z.object({
   user: z.string().meta({ description: "The end user, for tools that can set only a base URL." }),
 });
 

@@ -79,6 +79,10 @@ export interface InferenceCall {
   input: ModelRequest;
   terms: ModelTerms;
   upstream: Upstream;
+  /** The request as its caller sent it, before anything was removed or added. */
+  asked: ModelRequest;
+  /** The previous response that the request continues; null where it continues none. */
+  previousResponse: string | null;
   /** Names of tools that were removed from the request, because they have no price. */
   removedTools: readonly string[];
   /** The most tokens that the prompt has besides the body: what it refers to by id. */
@@ -102,6 +106,8 @@ export interface AdmittedCall extends InferenceCall {
   /** The prompt has files whose size only the provider knows. */
   hasUnknownMedia: boolean;
   meter: UsageMeter;
+  /** Whether a bridge has sent the call, so that the upstream keeps no response. */
+  isBridged: boolean;
   /** Aborts the upstream's call; the reason is the error that the caller gets. */
   controller: AbortController;
 }

@@ -113,13 +113,23 @@ export interface KeptReference {
   param: string;
 }
 
-/** Ids in a response that later requests may refer to: its upstream keeps what they stand for. */
+/** Ids in a response that later requests may refer to. */
 export interface KeptIds {
   response: string;
   items: readonly string[];
+  /** The items themselves, for an upstream that keeps none. */
+  output?: readonly Json[];
 }
 
-/** A request without what its price does not cover, and the names of the tools that were removed. */
+/** What a request refers to, where the upstream keeps nothing: to be sent with the request. */
+export interface KeptItems {
+  /** The conversation up to the previous response. */
+  history: readonly Json[];
+  /** Items by their ids. */
+  items: ReadonlyMap<string, Json>;
+}
+
+/** A request without tools that have no price, and the names of those that were removed. */
 export interface FittedRequest {
   request: ModelRequest;
   removedTools: readonly string[];
@@ -266,6 +276,10 @@ export interface Format {
   ): FittedRequest;
   /** What the request refers to by id. The pipeline checks that it is the account's own. */
   referencesOf?(request: ModelRequest): readonly KeptReference[];
+  /** The input items of the request, as a later request would repeat them. */
+  inputItems?(request: ModelRequest): readonly Json[];
+  /** The request with what it refers to in place of the references. */
+  withKept?(request: ModelRequest, kept: KeptItems): ModelRequest;
   /** Parts of the prompt that are not text. */
   mediaParts(request: ModelRequest): Iterable<MediaPart>;
   /** Every text of the prompt that a model reads. */

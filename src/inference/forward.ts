@@ -34,7 +34,9 @@ export async function forward(
     signal: call.controller.signal,
     onSend,
   }, telemetry.span);
-  return { ...response, bridge: bridgeTo(dialect.format) };
+  const bridge = bridgeTo(dialect.format);
+  call.isBridged = bridge !== null;
+  return { ...response, bridge };
 }
 
 const targetsOf = memoizeByObject(({ name, maxTokensFields, bridges = [] }: Format) => {

@@ -10,7 +10,7 @@ import { modelNotFound, noUpstream } from "../upstreams/errors.ts";
 import { type Admission, admitCall } from "./admit.ts";
 import { failedEnding, type InferenceCall, type InferenceDeps } from "./call.ts";
 import { callBlockedEvent } from "./events.ts";
-import type { FittedRequest, Format } from "./format.ts";
+import type { FittedRequest, Format, ModelRequest } from "./format.ts";
 import type { ModelTerms } from "../pricing/terms.ts";
 import {
   awaitPrevious,
@@ -18,6 +18,7 @@ import {
   type PreviousCall,
   type StoredResponse,
 } from "./idempotency.ts";
+import { resolveReferences } from "./kept_responses.ts";
 import { requireKeyBudget } from "../projects/key_budget.ts";
 import { requireModel } from "../projects/key_models.ts";
 import { coverageOf, toolCallsHeld } from "./priced_call.ts";
@@ -149,10 +150,12 @@ function replayResponse({ telemetry, requestId }: ReadCall, stored: StoredRespon
   return completionResponse(stored.body, requestId, headers, stored.status);
 }
 
+type AddedLater = "removedTools" | "hiddenTokens" | "asked" | "previousResponse";
+
 /** A call as far as the request alone decides it. */
 type ReadCall = Omit<
   InferenceCall,
-  "terms" | "upstream" | "reasoning" | "ref" | "previous" | "removedTools" | "hiddenTokens"
+  "terms" | "upstream" | "reasoning" | "ref" | "previous" | AddedLater
 >;
 
 function readCall(
@@ -213,7 +216,14 @@ async function completeCall(
     await reportUnpriced(services, read);
     throw modelNotFound(model);
   }
-  const { request: fitted, removedTools } = fitToPrice(read, terms);
+  const references = format.referencesOf?.(input) ?? [];
+  const { hiddenTokens, kept } = await resolveReferences(
+    deps,
+    { projectId: project.id, user },
+    references,
+  );
+  const whole = kept && format.withKept ? format.withKept(input, kept) : input;
+  const { request: fitted, removedTools } = fitToPrice(read, whole, terms);
   format.requirePriced(fitted, coverageOf(terms.price), project.allowedFields);
   telemetry.span?.set({ "farebox.project": project.id, "gen_ai.request.model": model });
   const upstream = await findUpstream(project, model);
@@ -230,14 +240,20 @@ async function completeCall(
     terms,
     upstream,
     removedTools,
-    hiddenTokens: 0,
+    hiddenTokens,
+    asked: input,
+    previousResponse: references.find(({ kind }) => kind === "response")?.id ?? null,
     reasoning,
     ref,
     previous,
   };
 }
 
-function fitToPrice({ format, input, caller }: ReadCall, terms: ModelTerms): FittedRequest {
+function fitToPrice(
+  { format, caller }: ReadCall,
+  input: ModelRequest,
+  terms: ModelTerms,
+): FittedRequest {
   if (!format.fitToPrice) return { request: input, removedTools: [] };
   return format.fitToPrice(input, {
     covers: coverageOf(terms.price),

@@ -17,6 +17,8 @@ import {
 import { callEndedEvent, type CallEnding, userTrigger } from "./events.ts";
 import { countKeySpend } from "../projects/key_budget.ts";
 import { recordPrice } from "../pricing/price_record.ts";
+import type { KeptIds } from "./format.ts";
+import { rememberResponse } from "./kept_responses.ts";
 import { removeIdempotencyMark } from "./idempotency.ts";
 import { inputTokensOf, outputTokensOf, storeTokens } from "../base/token_classes.ts";
 import type { TokenUsage } from "../pricing/usage.ts";
@@ -34,9 +36,11 @@ const refusedForMs = 500;
 export async function settleCall(
   services: InferenceDeps,
   call: AdmittedCall,
-  { usage, ending, alongside }: {
+  { usage, ending, kept, alongside }: {
     usage: TokenUsage;
     ending: CallEnding;
+    /** Ids of the response that its user may refer to. */
+    kept?: KeptIds | null;
     alongside?: Settlement["alongside"];
   },
 ): Promise<Extract<SettleResult, { kind: "settled" }>> {
@@ -58,6 +62,7 @@ export async function settleCall(
     trigger: userTrigger(call.user),
     alongside(tx, entry) {
       tx.emit(callEndedEvent(call, ending));
+      if (kept) rememberResponse(tx, { ref: call.ref, kept, usage, turn: turnOf(call) });
       tx.count(...countKeySpend({ ...key, projectId: call.ref.projectId }, bill.cost));
       alongside?.(tx, entry);
     },
@@ -75,6 +80,12 @@ export async function settleCall(
     services.deps.log("error", "charge_lost", { chat: id, ...lost });
     throw error;
   }
+}
+
+/** The request's part of a turn that the upstream does not keep; null where it keeps it. */
+function turnOf({ isBridged, format, asked, previousResponse }: AdmittedCall) {
+  if (!isBridged || !format.inputItems) return null;
+  return { previous: previousResponse, input: format.inputItems(asked) };
 }
 
 async function charge({ holds, deps: { clock } }: InferenceDeps, settlement: Settlement) {

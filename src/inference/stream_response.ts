@@ -227,7 +227,8 @@ class ResponseStream {
     const usage = await (this.#transform.done ? meter.usage() : meter.usageSoFar());
     // A stream that was drained after a disconnect counts as canceled all the same.
     const ending = endingOf(reason ?? (this.#disconnected && callerDisconnected));
-    const { entry } = await settleCall(services, call, { usage, ending });
+    const { kept = null } = this.#transform;
+    const { entry } = await settleCall(services, call, { usage, ending, kept });
     return { usage, entry };
   }
 }

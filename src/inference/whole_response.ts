@@ -80,6 +80,7 @@ async function chargedResponse(
   await settleCall(services, call, {
     usage,
     ending: { kind: "completed" },
+    kept: complete.kept ?? null,
     alongside(tx, entry) {
       const balance = entry.balanceAfter;
       headers = { ...chargeHeaders(entry), ...removedHeaders(call) };

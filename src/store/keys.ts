@@ -261,6 +261,34 @@ export const chatReplayDueKey = (dueMs: number, key: Key): Key => [
 export const chatReplayDuePrefix: Key = ["chat_replay_due"];
 
 /**
+ * A response that an upstream keeps, or an item of one, by the upstream's id: whose it is, and how
+ * many tokens it stands for. Written with its charge. Kept for 30 days, then swept.
+ */
+export const keptIdKey = (projectId: string, id: string): Key => ["kept_id", projectId, id];
+/** All ids of one project. */
+export const keptIdsPrefix = (projectId: string): Key => ["kept_id", projectId];
+/**
+ * One turn of a conversation, by its response: input and output, where the upstream keeps neither.
+ * Written with its charge. Kept for 30 days, then swept.
+ */
+export const keptTurnKey = (projectId: string, responseId: string): Key => [
+  "kept_turn",
+  projectId,
+  responseId,
+];
+/** All turns of one project. */
+export const keptTurnsPrefix = (projectId: string): Key => ["kept_turn", projectId];
+/** When a response's ids expire, in ms -> what the sweep removes. Written and removed with them. */
+export const keptDueKey = (dueMs: number, projectId: string, responseId: string): Key => [
+  "kept_due",
+  dueMs,
+  projectId,
+  responseId,
+];
+/** All expiry times of ids, in order of time. */
+export const keptDuePrefix: Key = ["kept_due"];
+
+/**
  * A console session, by the SHA-256 of its cookie. Written at the sign-in; removed at the sign-out
  * or, once it has expired, by the sweep.
  */

@@ -1,0 +1,268 @@
+import { badRequest } from "../base/errors.ts";
+import { fromBytes, fromBytesExactly, type Json, toBytes } from "../base/json.ts";
+import { keptReferencesMax, keptResponseLifetimeMs, keptTurnBytesMax } from "../base/limits.ts";
+import type { AccountRef } from "../ledger/account.ts";
+import type { AccountTx } from "../ledger/account_tx.ts";
+import type { Deps } from "../deps.ts";
+import type { TokenUsage } from "../pricing/usage.ts";
+import { inputTokensOf, outputTokensOf } from "../base/token_classes.ts";
+import { withTokenizerMargin } from "../pricing/tokenizer.ts";
+import { type Eraser, eraseRows } from "../store/erase.ts";
+import {
+  keptDueKey,
+  keptDuePrefix,
+  keptIdKey,
+  keptIdsPrefix,
+  keptTurnKey,
+  keptTurnsPrefix,
+} from "../store/keys.ts";
+import { emptyWrite, type Kv } from "../store/kv.ts";
+import type { KeptIds, KeptItems, KeptReference } from "./format.ts";
+
+/** An id that an upstream has given to one of a project's users, and what it stands for. */
+export interface KeptId {
+  user: string;
+  /** The response that an item belongs to; null for a response. */
+  response: string | null;
+  /** The most tokens that a reference to it adds to a prompt. */
+  tokens: number;
+  /** Ids of a response's items. */
+  items: readonly string[];
+  /** Whether we keep the turn, because the upstream keeps nothing. */
+  hasTurn: boolean;
+  /** In milliseconds since 1970. */
+  expiresAt: number;
+}
+
+interface KeptTurn {
+  user: string;
+  previous: string | null;
+  input: readonly Json[];
+  output: readonly Json[];
+}
+
+/** A response whose ids its caller may use later. */
+export interface KeptResponse {
+  ref: AccountRef;
+  kept: KeptIds;
+  usage: TokenUsage;
+  /** The request's part of the turn; null where the upstream keeps the response itself. */
+  turn: { previous: string | null; input: readonly Json[] } | null;
+}
+
+const itemsMax = 100;
+const idCharsMax = 256;
+/** Turns of one conversation that are put together again. */
+const turnsMax = 200;
+
+/** Remembers, with the charge, that a response's ids belong to its user. */
+export function rememberResponse(tx: AccountTx, { ref, kept, usage, turn }: KeptResponse): void {
+  const { projectId, user } = ref;
+  const { response, output = [] } = kept;
+  if (response === "" || response.length > idCharsMax) return;
+  const items = kept.items.filter((id) => id !== "" && id.length <= idCharsMax).slice(0, itemsMax);
+  const expiresAt = tx.now + keptResponseLifetimeMs;
+  const value = turn && toBytes({ ...turn, user, output } satisfies KeptTurn);
+  const hasTurn = value !== null && value.length <= keptTurnBytesMax;
+  // What the upstream does not keep, and is too large for us, can never be referred to.
+  if (turn && !hasTurn) return;
+  const bounded = (tokens: number) =>
+    usage.source === "provider" ? tokens : withTokenizerMargin(tokens);
+  const tokens = bounded(outputTokensOf(usage));
+  const put = (id: string, kept: KeptId) => tx.put(keptIdKey(projectId, id), toBytes(kept));
+  if (value) tx.put(keptTurnKey(projectId, response), value);
+  const whole = tokens + bounded(inputTokensOf(usage));
+  put(response, { user, response: null, tokens: whole, items, hasTurn, expiresAt });
+  for (const id of items) {
+    if (id !== response) put(id, { user, response, tokens, items: [], hasTurn, expiresAt });
+  }
+  tx.put(keptDueKey(expiresAt, projectId, response), toBytes({}));
+}
+
+/** What the ids in a request stand for. */
+export interface ResolvedReferences {
+  /** The most tokens that they add to the prompt at the upstream. */
+  hiddenTokens: number;
+  /** What has to be sent with the request; null where the upstream keeps it. */
+  kept: KeptItems | null;
+}
+
+const noReferences: ResolvedReferences = { hiddenTokens: 0, kept: null };
+
+/**
+ * Finds what the ids in a user's request stand for. Throws 400, as OpenAI does, for an id that is
+ * unknown or another user's: the two cannot be told apart.
+ */
+export async function resolveReferences(
+  { kv, clock }: Pick<Deps, "kv" | "clock">,
+  { projectId, user }: Pick<AccountRef, "projectId" | "user">,
+  references: readonly KeptReference[],
+): Promise<ResolvedReferences> {
+  if (references.length === 0) return noReferences;
+  if (references.length > keptReferencesMax) {
+    throw badRequest("input", `'input' refers to more than ${keptReferencesMax} items.`);
+  }
+  const ids = await readIds(kv, projectId, references.map(({ id }) => id));
+  const counted = new Set<string>();
+  const turns: string[] = [];
+  let previous: string | null = null;
+  let hiddenTokens = 0;
+  for (const [at, reference] of references.entries()) {
+    const found = ids[at];
+    const isOwn = found && found.user === user && found.expiresAt > clock.now() &&
+      (reference.kind === "response") === (found.response === null);
+    if (!isOwn) throw unknownReference(reference);
+    const response = found.response ?? reference.id;
+    if (found.hasTurn) turns.push(response);
+    if (found.hasTurn && reference.kind === "response") previous = reference.id;
+    // An item's tokens are those of the response that it is a part of.
+    const part = `${reference.kind} ${response}`;
+    if (!found.hasTurn && !counted.has(part)) hiddenTokens += found.tokens;
+    counted.add(part);
+  }
+  if (turns.length === 0) return { hiddenTokens, kept: null };
+  return { hiddenTokens, kept: await readKept(kv, projectId, { previous, turns }) };
+}
+
+/** An id of a user's own; null for one that is unknown or another user's. */
+export async function findKeptId(
+  { kv, clock }: Pick<Deps, "kv" | "clock">,
+  { projectId, user }: Pick<AccountRef, "projectId" | "user">,
+  id: string,
+): Promise<KeptId | null> {
+  if (id === "" || id.length > idCharsMax) return null;
+  const [found] = await readIds(kv, projectId, [id]);
+  return found && found.user === user && found.expiresAt > clock.now() ? found : null;
+}
+
+/** Forgets a response's ids, and its turn. */
+export async function forgetResponse(
+  { kv, committer }: Pick<Deps, "kv" | "committer">,
+  projectId: string,
+  response: string,
+): Promise<void> {
+  const [found] = await readIds(kv, projectId, [response]);
+  if (!found) return;
+  const write = emptyWrite();
+  const ids = [response, ...found.items];
+  write.deletes.push(
+    ...new Map(ids.map((id) => [id, keptIdKey(projectId, id)])).values(),
+    keptTurnKey(projectId, response),
+    keptDueKey(found.expiresAt, projectId, response),
+  );
+  await committer.commit(write);
+}
+
+const dueRowsPerSweep = 200;
+
+/** Forgets responses whose time is over, oldest first; a bounded number at each call. */
+export async function sweepKeptResponses(deps: Deps): Promise<void> {
+  const { kv, clock, committer } = deps;
+  for (const { key } of await kv.list({ prefix: keptDuePrefix, limit: dueRowsPerSweep })) {
+    const [, dueMs, projectId, response] = key;
+    if (Number(dueMs) > clock.now()) return;
+    const [found] = await readIds(kv, String(projectId), [String(response)]);
+    if (found && found.expiresAt <= clock.now()) {
+      await forgetResponse(deps, String(projectId), String(response));
+    }
+    const write = emptyWrite();
+    write.deletes.push(key);
+    await committer.commit(write);
+  }
+}
+
+/** Erases a user's ids and turns. */
+export function createKeptErasers(
+  { kv, committer }: Pick<Deps, "kv" | "committer">,
+): readonly Eraser[] {
+  const removeOwn: Parameters<typeof eraseRows>[0]["rewrite"] = ({ key, value }, { user }) =>
+    value && fromBytes<{ user: string }>(value).user === user ? { sets: [], deletes: [key] } : null;
+  return [
+    eraseRows({
+      name: "keptIds",
+      kv,
+      committer,
+      prefix: ({ projectId }) => keptIdsPrefix(projectId),
+      rewrite: removeOwn,
+    }),
+    eraseRows({
+      name: "keptTurns",
+      kv,
+      committer,
+      prefix: ({ projectId }) => keptTurnsPrefix(projectId),
+      rewrite: removeOwn,
+    }),
+  ];
+}
+
+function unknownReference({ kind, id, param }: KeptReference) {
+  const shown = id.slice(0, 128);
+  return kind === "response"
+    ? badRequest(
+      param,
+      `Previous response with id '${shown}' not found.`,
+      "previous_response_not_found",
+    )
+    : badRequest(
+      param,
+      `Item with id '${shown}' not found. Items are not persisted when \`store\` is set to false. ` +
+        "Try again with `store` set to true, or send the item itself.",
+    );
+}
+
+async function readIds(
+  kv: Kv,
+  projectId: string,
+  ids: readonly string[],
+): Promise<(KeptId | null)[]> {
+  const isKey = (id: string) => id !== "" && id.length <= idCharsMax;
+  const wanted = [...new Set(ids.filter(isKey))];
+  const rows = await kv.getMany(wanted.map((id) => keptIdKey(projectId, id)));
+  const byId = new Map(wanted.map((id, at) => [id, rows[at]?.value ?? null]));
+  return ids.map((id) => {
+    const value = byId.get(id);
+    return value ? fromBytes<KeptId>(value) : null;
+  });
+}
+
+/** The items of these turns, and the conversation up to `previous`. */
+async function readKept(
+  kv: Kv,
+  projectId: string,
+  { previous, turns }: { previous: string | null; turns: readonly string[] },
+): Promise<KeptItems> {
+  const wanted = [...new Set(turns)];
+  const rows = await kv.getMany(wanted.map((id) => keptTurnKey(projectId, id)));
+  const read = rows.flatMap(({ value }) => (value ? [fromBytesExactly<KeptTurn>(value)] : []));
+  const items = new Map<string, Json>();
+  for (const { output } of read) {
+    for (const item of output) {
+      const id = idOf(item);
+      if (id !== null) items.set(id, item);
+    }
+  }
+  return { items, history: previous === null ? [] : await readHistory(kv, projectId, previous) };
+}
+
+async function readHistory(kv: Kv, projectId: string, last: string): Promise<Json[]> {
+  const turns: KeptTurn[] = [];
+  for (let id: string | null = last; id !== null;) {
+    const { value } = await kv.get(keptTurnKey(projectId, id));
+    if (!value || turns.length >= turnsMax) {
+      throw badRequest(
+        "previous_response_id",
+        "The conversation before this response is no longer kept. Send it whole.",
+        "previous_response_not_found",
+      );
+    }
+    const turn = fromBytesExactly<KeptTurn>(value);
+    turns.unshift(turn);
+    id = turn.previous;
+  }
+  return turns.flatMap(({ input, output }) => [...input, ...output]);
+}
+
+function idOf(item: Json): string | null {
+  const { id } = Object(item);
+  return typeof id === "string" ? id : null;
+}
