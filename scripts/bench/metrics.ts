@@ -39,7 +39,11 @@ export function benchMetrics(): Promise<Figure[]> {
 
   function chat(): void {
     const startedAt = clock.elapsed();
-    const telemetry = new CallTelemetry(deps, { id: "req_01M8002M8HG106F7PGK75CANZ6", startedAt });
+    const telemetry = new CallTelemetry(deps, {
+      id: "req_01M8002M8HG106F7PGK75CANZ6",
+      endpoint: "chat",
+      startedAt,
+    });
     commit();
     telemetry.begin("forward");
     telemetry.begin("meter");

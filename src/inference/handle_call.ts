@@ -43,7 +43,8 @@ export function createCallHandler(
 ): Handler {
   return async (incoming) => {
     const id = services.deps.id("req");
-    const telemetry = new CallTelemetry(services.deps, { id, startedAt: incoming.startedAt });
+    const { startedAt } = incoming;
+    const telemetry = new CallTelemetry(services.deps, { id, endpoint: format.name, startedAt });
     const segment = reservedUsers && incoming.path.split("/")[2];
     const pathUser = segment && reservedUsers ? { segment, reserved: reservedUsers } : undefined;
     try {

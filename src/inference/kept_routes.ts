@@ -1,20 +1,10 @@
 import { ApiError, badRequest } from "../base/errors.ts";
 import type { Handler, Incoming } from "../base/handler.ts";
 import { corsHeaders, textResponse } from "../base/response.ts";
-import { decodeUtf8 } from "../base/utf8.ts";
 import type { UpstreamRequest } from "../deps.ts";
 import { endUser } from "../projects/end_user.ts";
-import { abortError, readUpstreamBody } from "../upstreams/client.ts";
-import {
-  noUpstream,
-  readUpstreamError,
-  redactKey,
-  toCallerError,
-  upstreamTimeout,
-  upstreamUnreachable,
-} from "../upstreams/errors.ts";
-import type { Upstream } from "../upstreams/upstreams.ts";
-import { inflated } from "../http/inflate.ts";
+import { askUpstream } from "../upstreams/ask.ts";
+import { noUpstream, readUpstreamError, toCallerError } from "../upstreams/errors.ts";
 import type { InferenceDeps } from "./call.ts";
 import { findKeptId, forgetResponse } from "./kept_responses.ts";
 import { rateLimitedError } from "./rate_limiter.ts";
@@ -56,8 +46,12 @@ export function createKeptHandler(
       if (kept.hasTurn) throw notKeptByUpstream(id, method);
       const upstream = await findUpstream(project, "");
       if (!upstream) throw noUpstream(deps.config);
-      const url = `${upstream.url}/responses/${encodeURIComponent(id)}${suffix}${search}`;
-      const { status, text } = await ask(services, upstream, { method, url, id: requestId });
+      const at = `/responses/${encodeURIComponent(id)}${suffix}${search}`;
+      const { status, text } = await askUpstream(deps, upstream, {
+        method,
+        path: at,
+        id: requestId,
+      });
       const isGone = method === "DELETE" && (status === 200 || status === 404);
       if (isGone) await forgetResponse(deps, project.id, id);
       if (status !== 200) throw toCallerError(readUpstreamError(status, text), null);
@@ -79,37 +73,6 @@ function searchOf({ request, query }: Incoming): string {
     if (passedQuery.includes(name.replace(/\[\]$/, ""))) passed.append(name, value);
   }
   return passed.size > 0 ? `?${passed}` : "";
-}
-
-async function ask(
-  { deps: { clock, config } }: InferenceDeps,
-  { apiKey, request }: Upstream,
-  { method, url, id }: Pick<UpstreamRequest, "method" | "url"> & { id: string },
-): Promise<{ status: number; text: string }> {
-  const stop = new AbortController();
-  const { signal } = stop;
-  const { upstreamTimeoutMs, upstreamBodyBytesMax } = config;
-  const cancel = clock.after(
-    upstreamTimeoutMs,
-    () => stop.abort(upstreamTimeout(`no response within ${upstreamTimeoutMs} ms`)),
-  );
-  try {
-    const headers: Record<string, string> = {
-      accept: "application/json",
-      "accept-encoding": "identity",
-      "x-request-id": id,
-    };
-    if (apiKey) headers.authorization = `Bearer ${apiKey.reveal()}`;
-    const body = method === "POST" ? "" : null;
-    const sent = await request({ url, method, headers, body, signal }).catch((cause) => {
-      throw abortError(signal) ?? upstreamUnreachable(cause);
-    });
-    const response = inflated(sent, signal);
-    const bytes = await readUpstreamBody(response.body, upstreamBodyBytesMax, signal);
-    return { status: response.status, text: redactKey(decodeUtf8(bytes) ?? "", apiKey) };
-  } finally {
-    cancel();
-  }
 }
 
 function responseNotFound(id: string): ApiError {

@@ -116,7 +116,7 @@ function countsOf({ prompt_tokens, completion_tokens }: JsonObject) {
 }
 
 function recordUsage(
-  { input: { model }, requestId, meter: { servedModel } }: AdmittedCall,
+  { format, input: { model }, requestId, meter: { servedModel } }: AdmittedCall,
   usage: TokenUsage,
   { price, used, upstreamCost }: CallBill,
 ): EntryUsage {
@@ -128,6 +128,7 @@ function recordUsage(
     ...storeTokens(usage),
     price: recordPrice(price, used),
   };
+  if (format.name !== "chat") recorded.endpoint = format.name;
   if (servedModel !== null && servedModel !== model) recorded.servedModel = servedModel;
   if (serviceTier !== null) recorded.serviceTier = serviceTier;
   for (const _ in toolCalls) {

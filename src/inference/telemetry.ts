@@ -1,3 +1,4 @@
+import type { FormatName } from "../base/format_names.ts";
 import { ApiError } from "../base/errors.ts";
 import type { Deps } from "../deps.ts";
 import type { CallEnding } from "./events.ts";
@@ -15,6 +16,7 @@ type Outcome = CallEnding | { kind: "paywalled" | "replayed" } | {
 interface StepsOptions {
   /** Our own id of the request. */
   id: string;
+  endpoint: FormatName;
   /** When the request arrived, by the clock's `elapsed`. */
   startedAt: number;
 }
@@ -27,6 +29,7 @@ export class CallTelemetry {
   readonly span: ReturnType<NonNullable<Deps["tracing"]>["within"]> | null;
   readonly #deps: Pick<Deps, "metrics" | "clock">;
   readonly #startedAt: number;
+  readonly #endpoint: FormatName;
   #step: CallStep = "admit";
   /** When the current wait for the upstream began, and how long earlier waits took. */
   #waitsSince = 0;
@@ -34,11 +37,15 @@ export class CallTelemetry {
   #streamed = false;
   #ended = false;
 
-  constructor(deps: Pick<Deps, "metrics" | "clock" | "tracing">, { id, startedAt }: StepsOptions) {
+  constructor(
+    deps: Pick<Deps, "metrics" | "clock" | "tracing">,
+    { id, endpoint, startedAt }: StepsOptions,
+  ) {
     this.#deps = deps;
+    this.#endpoint = endpoint;
     this.#startedAt = startedAt;
     this.span = deps.tracing?.within("chat", id) ?? null;
-    this.span?.set({ "farebox.chat": id });
+    this.span?.set({ "farebox.chat": id, "farebox.endpoint": endpoint });
     this.span?.step("admit");
   }
 
@@ -70,7 +77,7 @@ export class CallTelemetry {
     if (this.#ended) return;
     this.#ended = true;
     const { metrics, clock } = this.#deps;
-    metrics.chats[outcome.kind].add();
+    metrics.chats[this.#endpoint][outcome.kind].add();
     if (outcome.kind === "completed") {
       metrics.addedTime.observeMs(clock.elapsed() - this.#startedAt - this.#waitedMs);
     }

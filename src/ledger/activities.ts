@@ -103,6 +103,7 @@ const columns: readonly EntryColumn[] = [
   column("usage.requestId", null),
   column("usage.source", null),
   ...tokenClassRows.map(({ field }) => column(`usage.${field}`, null)),
+  column("usage.endpoint", null),
   column("usage.servedModel", null),
   column("usage.serviceTier", null),
   column("usage.upstreamCost", null),

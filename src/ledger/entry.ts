@@ -1,3 +1,4 @@
+import type { FormatName } from "../base/format_names.ts";
 import type { EntryKind } from "../base/entry_kinds.ts";
 import { type StoredTokens, storedTotal } from "../base/token_classes.ts";
 import type { KeyIssuer } from "./key_issuer.ts";
@@ -12,6 +13,8 @@ export interface EntryUsage extends StoredTokens {
   source: "provider" | "estimated";
   /** The prices used: decimal strings, per million tokens and per request. */
   price: Readonly<Record<string, string>>;
+  /** The endpoint that was called; absent for chat completions, and in older entries. */
+  endpoint?: FormatName;
   /** The model that answered, where it is another than the one requested. */
   servedModel?: string;
   /** The service tier that served it, or else that was requested. */

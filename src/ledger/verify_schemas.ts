@@ -1,5 +1,6 @@
 import { entryKindNames } from "../base/entry_kinds.ts";
 import { z } from "zod";
+import { formatNames } from "../base/format_names.ts";
 import { tokenFieldSchemas } from "./schema.ts";
 import { fromBytes, isObject, type JsonObject } from "../base/json.ts";
 import { userIdUnitsMax } from "../base/limits.ts";
@@ -29,6 +30,7 @@ const usageSchema = z.object({
   source: z.enum(["provider", "estimated"]),
   ...tokenFieldSchemas(() => tokens),
   price: priceSchema,
+  endpoint: z.enum(formatNames).optional(),
   servedModel: z.string().optional(),
   serviceTier: z.string().optional(),
   toolCalls: z.record(z.string(), tokens).optional(),

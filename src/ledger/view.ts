@@ -1,5 +1,6 @@
 import { entryKindNames } from "../base/entry_kinds.ts";
 import { z } from "zod";
+import { formatNames } from "../base/format_names.ts";
 import type { JsonObject } from "../base/json.ts";
 import { currency, decimal, idOf, metadata, nextCursor, time, userId } from "../base/fields.ts";
 import {
@@ -85,6 +86,9 @@ const usageSchema = z.object({
   ...tokenFields,
   price: z.record(z.string(), z.string()).meta({
     description: "The prices used: decimal strings, per million tokens and per request.",
+  }),
+  endpoint: z.enum(formatNames).optional().meta({
+    description: "The endpoint that was called; absent for chat completions.",
   }),
   servedModel: z.string().optional().meta({
     description: "The model that answered, where it is another than the one requested.",

@@ -1,3 +1,4 @@
+import { formatNames } from "../base/format_names.ts";
 import { mapRefusalCodes } from "../base/refusal_reasons.ts";
 import { unbookedReasonNames } from "../base/unbooked_reasons.ts";
 import { batchBuckets, latencyBuckets } from "./buckets.ts";
@@ -35,11 +36,12 @@ function chatMeters(page: MetricsRegistry) {
     bounds: latencyBuckets,
   });
   return {
-    chats: page.countersBy({
+    chats: page.countersByTwo({
       name: "farebox_chats_total",
-      help: "Calls by how they ended; the first three were sent upstream",
-      label: "outcome",
-      values: ["completed", "canceled", "failed", "paywalled", "replayed", "refused"],
+      help: "Calls by endpoint and how they ended; the first three outcomes were sent upstream",
+      labels: ["endpoint", "outcome"],
+      values: formatNames,
+      innerValues: ["completed", "canceled", "failed", "paywalled", "replayed", "refused"],
     }),
     /**
      * What a call takes besides the wait for its upstream: in this code, and for its caller's body.

@@ -88,9 +88,24 @@ export class MetricsRegistry {
     },
   ): Record<V, MetricCounter> {
     const family = this.counters({ name, help, labels: [label] });
-    const made = Object.fromEntries(values.map((value) => [value, family({ [label]: value })]));
-    if (hasAll(made, values)) return made;
-    throw new Error(`${name} lacks a value`);
+    return forEach(values, (value) => family({ [label]: value }));
+  }
+
+  /** Creates one counter for each pair of values of the family's two labels. */
+  countersByTwo<V extends string, W extends string>(
+    { name, help, labels: [outer, inner], values, innerValues }: {
+      name: string;
+      help: string;
+      labels: readonly [string, string];
+      values: readonly V[];
+      innerValues: readonly W[];
+    },
+  ): Record<V, Record<W, MetricCounter>> {
+    const family = this.counters({ name, help, labels: [outer, inner] });
+    return forEach(
+      values,
+      (one) => forEach(innerValues, (other) => family({ [outer]: one, [inner]: other })),
+    );
   }
 
   /**
@@ -130,11 +145,21 @@ export class MetricsRegistry {
   }
 }
 
-function hasAll<V extends string>(
-  made: Record<string, MetricCounter>,
-  values: readonly V[],
-): made is Record<V, MetricCounter> {
-  return values.every((value) => made[value]);
+/** An object with a value for each name. */
+function forEach<V extends string, T>(
+  names: readonly V[],
+  make: (name: V) => T,
+): Record<V, T> {
+  const made = Object.fromEntries(names.map((name) => [name, make(name)]));
+  if (hasAll(made, names)) return made;
+  throw new Error("a value is missing");
+}
+
+function hasAll<V extends string, T>(
+  made: Record<string, T>,
+  names: readonly V[],
+): made is Record<V, T> {
+  return names.every((name) => name in made);
 }
 
 function histogramSamples(

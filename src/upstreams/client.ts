@@ -48,7 +48,8 @@ const correctionsMax = 6;
 
 /**
  * Calls an upstream and gives its 200 response, the body unread, and the dialect that it took.
- * Throws the error for our caller as `toCallerError` makes it; 504 after the deadline, 502 when no connection can be made.
+ * Throws the error for our caller as `toCallerError` makes it; 504 after the deadline, 502 when no
+ * connection can be made.
  */
 export async function callUpstream(
   call: UpstreamCall,

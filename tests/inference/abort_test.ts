@@ -181,7 +181,7 @@ for (const [name, project, fields] of drains) {
     const [entry] = await usageOf(world); // case 51
     assert.deepEqual([entry?.amount, entry?.usage.source], ["0.00002", "provider"]);
     assert.equal(world.upstream.calls[0]?.signal.aborted, false);
-    const { canceled, completed, failed } = world.deps.metrics.chats;
+    const { canceled, completed, failed } = world.deps.metrics.chats.chat;
     assert.deepEqual([canceled.value, completed.value, failed.value], [1, 0, 0]);
   });
 }

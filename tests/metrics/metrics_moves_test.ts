@@ -35,7 +35,7 @@ interface Case {
 const limits = (limits: Record<string, unknown>): Options => ({ project: { limits } });
 const upstreamFault = (kind: string) => ({
   [`farebox_upstream_faults_total{kind="${kind}"}`]: 1,
-  'farebox_chats_total{outcome="failed"}': 1,
+  'farebox_chats_total{endpoint="chat",outcome="failed"}': 1,
 });
 
 const table: Record<string, Case> = {
@@ -43,7 +43,7 @@ const table: Record<string, Case> = {
     moves: {
       'farebox_requests_total{route="/v1/chat/completions",method="POST",status="2xx"}': 1,
       'farebox_request_seconds_count{route="/v1/chat/completions"}': 1,
-      'farebox_chats_total{outcome="completed"}': 1,
+      'farebox_chats_total{endpoint="chat",outcome="completed"}': 1,
       "farebox_chat_added_seconds_count": 1,
       'farebox_upstream_seconds_count{answer="whole"}': 1,
       'farebox_tokens_total{class="input"}': 10,
@@ -57,7 +57,7 @@ const table: Record<string, Case> = {
   },
   "a stream": {
     moves: {
-      'farebox_chats_total{outcome="completed"}': 1,
+      'farebox_chats_total{endpoint="chat",outcome="completed"}': 1,
       'farebox_upstream_seconds_count{answer="streamed"}': 1,
     },
     async happens(world) {
@@ -67,7 +67,7 @@ const table: Record<string, Case> = {
   },
   "a stream that its caller leaves": {
     moves: {
-      'farebox_chats_total{outcome="canceled"}': 1,
+      'farebox_chats_total{endpoint="chat",outcome="canceled"}': 1,
       'farebox_upstream_faults_total{kind="ended"}': 1,
     },
     async happens(world) {
@@ -81,7 +81,7 @@ const table: Record<string, Case> = {
     },
   },
   "an answer under a key that was used": {
-    moves: { 'farebox_chats_total{outcome="replayed"}': 1 },
+    moves: { 'farebox_chats_total{endpoint="chat",outcome="replayed"}': 1 },
     async happens(world) {
       const headers = { "idempotency-key": "k" };
       await chat(world, {}, { headers });
@@ -89,13 +89,13 @@ const table: Record<string, Case> = {
     },
   },
   "a chat that is no chat": {
-    moves: { 'farebox_chats_total{outcome="refused"}': 1 },
+    moves: { 'farebox_chats_total{endpoint="chat",outcome="refused"}': 1 },
     happens: (world) => chat(world, { messages: 1 }),
   },
   "a chat without money": {
     poor: true,
     moves: {
-      'farebox_chats_total{outcome="paywalled"}': 1,
+      'farebox_chats_total{endpoint="chat",outcome="paywalled"}': 1,
       'farebox_money_refusals_total{of="chat",reason="insufficient_funds"}': 1,
     },
     happens: (world) => chat(world),

@@ -1,0 +1,60 @@
+import { decodeUtf8 } from "../base/utf8.ts";
+import type { Deps, UpstreamRequest } from "../deps.ts";
+import { inflated } from "../http/inflate.ts";
+import { abortError, readUpstreamBody } from "./client.ts";
+import { redactKey, upstreamTimeout, upstreamUnreachable } from "./errors.ts";
+import type { Upstream } from "./upstreams.ts";
+
+/** A request to an upstream that is no call of a model, and costs nothing. */
+export interface UpstreamQuestion {
+  method: UpstreamRequest["method"];
+  /** Below the upstream's base URL, with the query. */
+  path: string;
+  /** JSON text. */
+  body?: string;
+  /** Headers besides those of every request. */
+  headers?: Record<string, string>;
+  /** The request's id. */
+  id: string;
+}
+
+/**
+ * Asks an upstream, and reads its answer whole, without the operator's key in it. Throws 502 when
+ * it cannot be reached or its answer is too large, 504 after the deadline.
+ */
+export async function askUpstream(
+  { clock, config }: Pick<Deps, "clock" | "config">,
+  { url, apiKey, request }: Upstream,
+  { method, path, body, headers, id }: UpstreamQuestion,
+): Promise<{ status: number; text: string }> {
+  const stop = new AbortController();
+  const { signal } = stop;
+  const { upstreamTimeoutMs, upstreamBodyBytesMax } = config;
+  const cancel = clock.after(
+    upstreamTimeoutMs,
+    () => stop.abort(upstreamTimeout(`no response within ${upstreamTimeoutMs} ms`)),
+  );
+  try {
+    const sent = await request({
+      url: url + path,
+      method,
+      headers: {
+        ...(apiKey ? { authorization: `Bearer ${apiKey.reveal()}` } : {}),
+        ...headers,
+        ...(body === undefined ? {} : { "content-type": "application/json" }),
+        accept: "application/json",
+        "accept-encoding": "identity",
+        "x-request-id": id,
+      },
+      body: body ?? (method === "POST" ? "" : null),
+      signal,
+    }).catch((cause) => {
+      throw abortError(signal) ?? upstreamUnreachable(cause);
+    });
+    const response = inflated(sent, signal);
+    const bytes = await readUpstreamBody(response.body, upstreamBodyBytesMax, signal);
+    return { status: response.status, text: redactKey(decodeUtf8(bytes) ?? "", apiKey) };
+  } finally {
+    cancel();
+  }
+}
