@@ -24,6 +24,7 @@ export const isEvents = /^\ufeff?\s*(?:data|event|id|retry)?:/;
 const eventsFactor = 8;
 /** The longest error that a body with status 200 is searched for, in bytes. */
 const errorBytesMax = 64 * 1024;
+const closingBrace = 0x7d;
 /** What an event of a few letters takes beside them, in characters. */
 const eventFrameChars = 256;
 
@@ -85,13 +86,18 @@ export async function readWhole(
   }
 }
 
-/** A response that is never parsed, unless it is an error with status 200. */
+/**
+ * A response that is never parsed. Throws 502 for an error with status 200, and for a body that has
+ * no end.
+ */
 function passedOn(bytes: Uint8Array, apiKey: Secret | null): LargeBody {
   const text = decodeUtf8(bytes.subarray(0, errorBytesMax)) ?? "";
   if (/^\ufeff?\s*\{\s*"(error|object":\s*"error)"/.test(text)) {
     throw errorInBody(redactKey(text, apiKey)) ??
       invalidUpstreamResponse("an error with status 200");
   }
+  const end = bytes.findLastIndex((byte) => byte > 0x20);
+  if (bytes[end] !== closingBrace) throw invalidUpstreamResponse("a JSON body without its end");
   return { start: bytes, rest: null };
 }
 

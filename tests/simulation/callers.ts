@@ -2,7 +2,7 @@ import { formatAmount } from "../../src/base/money.ts";
 import { adminKey } from "../support/world.ts";
 import type { Claim, ClaimsAudit, Outcome } from "./claims_audit.ts";
 import { died, type Process } from "./process.ts";
-import { modelName } from "./prices_audit.ts";
+import { type ModelFormat, pickFormat } from "./model_formats.ts";
 import type { Timeline } from "./timeline.ts";
 import type { Violations } from "./violations.ts";
 
@@ -29,12 +29,12 @@ interface CallersOptions {
 
 type Answered = { status: number; headers: Headers; body: Record<string, unknown> };
 
-const messages = [{ role: "user", content: "How many words do you know?" }];
-
 /** All callers of the service: what they request, how they retry, when they disconnect. */
 export class Callers {
   calls = 0;
   underWay = 0;
+  /** Ids of responses that callers got, whose they are, newest last. */
+  readonly #responses: KnownResponse[] = [];
   readonly #options: CallersOptions;
 
   constructor(options: CallersOptions) {
@@ -176,19 +176,58 @@ export class Callers {
     const { timeline, claims } = this.#options;
     const idempotencyKey = keyed ? `key-${claims.claims.length + 1}` : null;
     const claim = openChat(claims, project, { user, idempotencyKey });
-    const body = { model: modelName, user, max_tokens: timeline.whole(20, 150), messages };
+    const format = pickFormat(timeline, false);
+    const previous = this.#pickPrevious(format, project);
+    const cap = timeline.whole(20, 150);
+    const body = { ...format.body({ user, stream: false, cap }), ...continuing(previous) };
     await this.#untilKnown(claim, async () => {
-      const answer = await this.call("/v1/chat/completions", {
+      const answer = await this.call(`/v1${format.path}`, {
         key: project.apiKey,
         body,
         headers: {
+          "x-service-user": user,
           "x-request-id": this.#nameTry(claim),
           ...(idempotencyKey === null ? {} : { "idempotency-key": idempotencyKey }),
         },
       });
-      return chatOutcome(answer);
+      const outcome = chatOutcome(answer);
+      this.#learn(outcome, { project, user, previous, id: answer?.body.id });
+      return outcome;
     });
     this.#end(claim);
+  }
+
+  /** A response to continue: now and then another user's. */
+  #pickPrevious(format: ModelFormat, project: Project): KnownResponse | null {
+    const { timeline } = this.#options;
+    if (format.path !== "/responses" || this.#responses.length === 0) return null;
+    if (timeline.chance(0.5)) return null;
+    const recent = this.#responses.filter(({ projectId }) => projectId === project.id).slice(-6);
+    return recent.length > 0 ? timeline.pick(recent) : null;
+  }
+
+  /** Remembers a response's id, and checks whose response was continued. */
+  #learn(outcome: Outcome, { project, user, previous, id }: {
+    project: Project;
+    user: string;
+    previous: KnownResponse | null;
+    id: unknown;
+  }): void {
+    const { violations } = this.#options;
+    const about = () => `${user} ${JSON.stringify(previous)} ${JSON.stringify(outcome)}`;
+    if (previous) {
+      const isServed = outcome.kind === "booked" || outcome.kind === "refused";
+      const isOwn = previous.user === user && previous.projectId === project.id;
+      violations.must(isOwn || !isServed, "nobody continues another user's response", about);
+      const isUnknown = outcome.kind === "failed" && outcome.status === 400;
+      violations.must(
+        !isOwn || !isUnknown || !project.users.includes(user),
+        "a charged response can be continued",
+        about,
+      );
+    }
+    if (outcome.kind !== "booked" || typeof id !== "string" || !id.startsWith("resp_")) return;
+    this.#responses.push({ id, user, projectId: project.id });
   }
 
   #end(claim: Claim): void {
@@ -207,58 +246,57 @@ export class Callers {
   async stream(project: Project, user: string): Promise<void> {
     const { timeline, claims } = this.#options;
     const claim = openChat(claims, project, { user, idempotencyKey: null });
-    const body = {
-      model: modelName,
-      user,
-      stream: true,
-      max_tokens: timeline.whole(20, 150),
-      messages,
-      ...(timeline.chance(0.5) ? { stream_options: { include_usage: true } } : {}),
-    };
+    const format = pickFormat(timeline, true);
+    const previous = this.#pickPrevious(format, project);
+    const cap = timeline.whole(20, 150);
+    const body = { ...format.body({ user, stream: true, cap }), ...continuing(previous) };
     const process = await this.#connect();
-    const headers = { "x-request-id": this.#nameTry(claim) };
+    const headers = { "x-request-id": this.#nameTry(claim), "x-service-user": user };
     const leave = new AbortController();
     const { signal } = leave;
     if (timeline.chance(0.1)) timeline.after(timeline.between(0, 700), () => leave.abort());
     const options = { method: "POST", key: project.apiKey, headers, signal, ...jsonOf(body) };
-    const response = process && (await this.#send(process, "/v1/chat/completions", options));
+    const response = process && (await this.#send(process, `/v1${format.path}`, options));
     if (signal.aborted) response?.body?.cancel();
-    const outcome: Outcome = process && response && !signal.aborted
-      ? await this.#readStream(process, response)
-      : { kind: "unknown" };
+    const { outcome, text } = process && response && !signal.aborted
+      ? await this.#readStream(process, response, format)
+      : unread;
+    const id = /"id":\s*"(resp_\w+)"/.exec(text)?.[1];
+    this.#learn(outcome, { project, user, previous, id });
     claims.told(claim, outcome);
     this.#end(claim);
   }
 
-  async #readStream(process: Process, response: Response): Promise<Outcome> {
+  async #readStream(
+    process: Process,
+    response: Response,
+    format: ModelFormat,
+  ): Promise<ReadStream> {
     const { timeline } = this.#options;
-    if (response.status !== 200) return failure(response.status);
+    if (response.status !== 200) return { outcome: failure(response.status), text: "" };
     const reader = response.body?.getReader();
-    if (!reader) return { kind: "unknown" };
+    if (!reader) return unread;
     const leavesAfter = timeline.chance(0.25) ? timeline.whole(0, 6) : Infinity;
     const decoder = new TextDecoder();
     let text = "";
     for (let pieces = 0;; pieces++) {
       if (pieces >= leavesAfter) {
         reader.cancel();
-        return { kind: "unknown" };
+        return unread;
       }
       const read = await process.orDied(reader.read());
-      if (read === died) return { kind: "unknown" };
+      if (read === died) return unread;
       if (read.done) break;
       text += decoder.decode(read.value, { stream: true });
       // Some callers read slowly.
       if (timeline.chance(0.1)) await timeline.pause(timeline.between(1, 400));
     }
-    if (response.headers.has("x-service-paywall")) return { kind: "refused" };
+    if (response.headers.has("x-service-paywall")) return { outcome: { kind: "refused" }, text };
     const activityId = response.headers.get("x-service-activity-id") ?? "";
-    // A stream without [DONE] ends with an error: what was produced before may be charged.
-    if (!text.endsWith("data: [DONE]\n\n")) return { kind: "unknown" };
-    return {
-      kind: "booked",
-      activityId,
-      amount: /"cost_exact":"([\d.]+)"/.exec(text)?.[1] ?? null,
-    };
+    // A stream without its end ends with an error: what was produced before may be charged.
+    if (!format.hasEnded(text)) return { outcome: { kind: "unknown" }, text };
+    const amount = /"cost_exact":"([\d.]+)"/.exec(text)?.[1] ?? null;
+    return { outcome: { kind: "booked", activityId, amount }, text };
   }
 
   async #untilKnown(claim: Claim, attempt: () => Promise<Outcome>): Promise<void> {
@@ -277,6 +315,25 @@ export class Callers {
   operate(method: string, path: string, body: unknown): Promise<Answered | null> {
     return this.call(`/v1/admin/projects${path}`, { method, key: adminKey, body });
   }
+}
+
+/** A response that a caller got, by its id. */
+interface KnownResponse {
+  id: string;
+  user: string;
+  projectId: string;
+}
+
+/** What a caller has read of a stream. */
+interface ReadStream {
+  outcome: Outcome;
+  text: string;
+}
+
+const unread: ReadStream = { outcome: { kind: "unknown" }, text: "" };
+
+function continuing(previous: KnownResponse | null): { previous_response_id?: string } {
+  return previous ? { previous_response_id: previous.id } : {};
 }
 
 function jsonOf(body: unknown): { text?: string } {
@@ -306,12 +363,11 @@ function moneyOutcome(answer: Answered | null): Outcome {
 function chatOutcome(answer: Answered | null): Outcome {
   if (!answer) return { kind: "unknown" };
   const { status, headers, body } = answer;
+  if (status === 402) return { kind: "refused" };
   if (status !== 200) return failure(status);
   const activityId = headers.get("x-service-activity-id");
   if (activityId === null) return { kind: "refused" };
-  const { usage } = body;
-  const cost = typeof usage === "object" && usage ? Reflect.get(usage, "cost_exact") : null;
-  return { kind: "booked", activityId, amount: String(cost) };
+  return { kind: "booked", activityId, amount: headers.get("x-service-cost") };
 }
 
 function describe({ n, kind, user, outcomes }: Claim): string {

@@ -1,4 +1,10 @@
-import { chunk, completion, usage, usageChunk } from "../support/upstream.ts";
+import {
+  formatOf,
+  type ModelFormat,
+  type Said,
+  type Tokens,
+  wholeResponse,
+} from "./model_formats.ts";
 import type { ScriptedRequest, ScriptedServer } from "../support/scripted_server.ts";
 import type { Holder } from "./store_line.ts";
 import type { Timeline } from "./timeline.ts";
@@ -7,13 +13,14 @@ import type { Timeline } from "./timeline.ts";
 export interface ModelCall {
   requestId: string;
   user: string;
+  format: ModelFormat;
   stream: boolean;
-  /** Bytes of the request: no tokenizer counts more tokens. */
+  /** Bytes of the request, and of what it continues: no tokenizer counts more tokens. */
   promptBytes: number;
   /** Bytes of output that the upstream has sent. */
   producedBytes: number;
   /** Tokens as the upstream reports them, once it has. */
-  reported: { input: number; output: number } | null;
+  reported: Tokens | null;
 }
 
 type Scene =
@@ -35,19 +42,6 @@ const scenes: readonly [Scene, number][] = [
   ["hangs", 1],
 ];
 
-/** What a response has besides tokens, decided by them: no further chance is needed. */
-export function extrasOf({ input, output }: { input: number; output: number }) {
-  return { searches: input % 3, tier: output % 2 === 0 ? "default" : "flex" };
-}
-
-function usageOf(tokens: { input: number; output: number }) {
-  const { searches, tier } = extrasOf(tokens);
-  return usage(tokens.input, tokens.output, {
-    server_tool_use: { web_search_requests: searches },
-    service_tier: tier,
-  });
-}
-
 const encoder = new TextEncoder();
 const words = "one two three four five six seven eight nine ten ";
 
@@ -58,6 +52,8 @@ export class ModelServer {
   onPiece: (holder: Holder) => void = () => {};
   /** Called with a second call for one request. */
   onRepeated: (call: ModelCall) => void = () => {};
+  /** Called with a call that continues a response of another user's. */
+  onForeign: (call: ModelCall) => void = () => {};
   readonly #timeline: Timeline;
 
   constructor(timeline: Timeline) {
@@ -104,21 +100,31 @@ export class ModelServer {
   }
 
   #receive(
-    { body: text, headers, signal }: ScriptedRequest,
+    { url, body: text, headers, signal }: ScriptedRequest,
   ): { call: ModelCall; cap: number; signal: AbortSignal } {
     const body = JSON.parse(text);
     const requestId = headers.get("x-request-id") ?? "";
+    const format = formatOf(url);
+    const earlier = this.#continued(body);
     const call: ModelCall = {
       requestId,
-      user: body.user,
+      user: body.user ?? body.metadata?.user_id,
+      format,
       stream: body.stream === true,
-      promptBytes: text.length,
+      promptBytes: text.length + (earlier ? lengthOf(earlier) : 0),
       producedBytes: 0,
       reported: null,
     };
     if (this.calls.has(requestId)) this.onRepeated(call);
+    if (earlier && earlier.user !== call.user) this.onForeign(call);
     this.calls.set(requestId, call);
-    return { call, cap: body.max_tokens, signal };
+    return { call, cap: format.capOf(body), signal };
+  }
+
+  /** The call that a request continues. */
+  #continued(body: { previous_response_id?: string }): ModelCall | undefined {
+    const { previous_response_id: previous } = body;
+    return previous === undefined ? undefined : this.calls.get(previous.replace("resp_", ""));
   }
 
   #scene(): Scene {
@@ -148,22 +154,21 @@ export class ModelServer {
     const timeline = this.#timeline;
     // Now and then a server ignores the bound.
     const output = timeline.chance(0.04) ? 2 * cap : timeline.whole(1, Math.min(cap, 120));
-    const tokens = { input: timeline.whole(8, 60), output };
+    const { format, requestId: id } = call;
+    const tokens = { input: timeline.whole(8, 60), output: format.hasOutput ? output : 0 };
     if (call.stream) return this.#stream(holder, { call, tokens, scene, signal });
-    const content = words.slice(0, timeline.whole(3, words.length));
-    call.producedBytes = content.length;
+    const text = words.slice(0, timeline.whole(3, words.length));
+    call.producedBytes = text.length;
     if (scene === "breaks off") return new Response('{"choices": [', {});
     if (scene === "usual") call.reported = tokens;
-    const choices = [{ index: 0, message: { role: "assistant", content }, finish_reason: "stop" }];
-    const fields = { choices, usage: call.reported && usageOf(tokens) };
-    return completion(fields);
+    return wholeResponse(format, { id, text, tokens: call.reported });
   }
 
   #stream(
     holder: Holder,
     { call, tokens, scene, signal }: {
       call: ModelCall;
-      tokens: { input: number; output: number };
+      tokens: Tokens;
       scene: Scene;
       signal: AbortSignal;
     },
@@ -171,13 +176,9 @@ export class ModelServer {
     const timeline = this.#timeline;
     const pieces = timeline.whole(1, 7);
     const slow = timeline.chance(0.06);
-    const events: unknown[] = [chunk({ role: "assistant", content: "" })];
-    for (let piece = 0; piece < pieces; piece++) events.push(chunk({ content: words }));
-    if (scene !== "breaks off") {
-      events.push(chunk({}, "stop"));
-      if (scene === "usual") events.push(usageChunk(usageOf(tokens)));
-      events.push("[DONE]");
-    }
+    const reported = scene === "usual" ? tokens : null;
+    const said: Said = { id: call.requestId, text: words, tokens: reported };
+    const events = call.format.events(said, pieces, scene === "breaks off");
     let ended = false;
     const send = (controller: ReadableStreamDefaultController<Uint8Array>) => {
       const event = events.shift();
@@ -185,9 +186,9 @@ export class ModelServer {
         ended = true;
         return timeline.chance(0.5) ? controller.close() : controller.error(new TypeError("reset"));
       }
-      const data = typeof event === "string" ? event : JSON.stringify(event);
-      if (data.includes('"total_tokens"')) call.reported = tokens;
-      if (data.includes(words)) call.producedBytes += words.length;
+      const data = typeof event.data === "string" ? event.data : JSON.stringify(event.data);
+      if (event.says === "usage") call.reported = tokens;
+      if (event.says === "text") call.producedBytes += words.length;
       controller.enqueue(encoder.encode(`data: ${data}\n\n`));
     };
     const body = new ReadableStream<Uint8Array>({
@@ -210,4 +211,10 @@ export class ModelServer {
     }, { highWaterMark: 0 });
     return new Response(body, { headers: { "content-type": "text/event-stream" } });
   }
+}
+
+/** The most that a reference to a call adds to a prompt: its tokens, with our counts' margin. */
+function lengthOf({ promptBytes, producedBytes, reported }: ModelCall): number {
+  const counted = 2 * (promptBytes + producedBytes) + 64;
+  return reported ? Math.max(counted, reported.input + reported.output) : counted;
 }

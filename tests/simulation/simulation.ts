@@ -134,6 +134,8 @@ async function simulate({ seed, seams, timeline, violations }: Begun): Promise<S
   model.onPiece = crashes.inStream;
   model.onRepeated = (call) =>
     violations.must(false, "a request calls its upstream once", () => JSON.stringify(call));
+  model.onForeign = (call) =>
+    violations.must(false, "no response reaches another user", () => JSON.stringify(call));
   store.onLanded = (write) => {
     books.landed(write);
     deliveries.landed(write);
