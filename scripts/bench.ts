@@ -2,6 +2,7 @@
 import { describeMachine, type Figure } from "./bench/figures.ts";
 import { benchAbuse } from "./bench/abuse.ts";
 import { benchChat } from "./bench/chat.ts";
+import { benchFormats } from "./bench/formats.ts";
 import { benchGrowth } from "./bench/growth.ts";
 import { benchLatency } from "./bench/latency.ts";
 import { benchLogs } from "./bench/logs.ts";
@@ -22,6 +23,7 @@ const parts: Record<string, (long: boolean) => Promise<Figure[]>> = {
   memory: benchMemory,
   webhooks: benchWebhooks,
   logs: benchLogs,
+  formats: benchFormats,
   metrics: benchMetrics,
   abuse: benchAbuse,
 };

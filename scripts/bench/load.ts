@@ -1,6 +1,6 @@
 // The load generator: raw connections, each one request after another. Its argument is a `Load` as
 // JSON; it prints a `Loaded` as JSON.
-import type { Load, Loaded } from "./processes.ts";
+import type { Load, Loaded, ModelCallKind } from "./processes.ts";
 import { isWhole } from "./whole.ts";
 
 const load: Load = JSON.parse(Deno.args[0] ?? "{}");
@@ -13,15 +13,42 @@ const messages = [
   { role: "user", content: "Hello, please tell me something about the weather in Paris." },
 ];
 
+const [system, question] = messages;
+const input = question?.content;
+/** The same request in every format. */
+const bodies: Record<ModelCallKind, (user: string) => unknown> = {
+  chat: (user) => ({ model: "m", user, messages, max_tokens: 100, temperature: 0.7 }),
+  responses: (user) => ({
+    model: "m",
+    user,
+    instructions: system?.content,
+    input: [{ role: "user", content: input }],
+    max_output_tokens: 100,
+    temperature: 0.7,
+    store: false,
+  }),
+  messages: () => ({
+    model: "m",
+    system: system?.content,
+    messages: [question],
+    max_tokens: 100,
+    temperature: 0.7,
+  }),
+  embeddings: (user) => ({ model: "m", user, input: [system?.content, input] }),
+};
+const isCall = (name: string): name is ModelCallKind => Object.hasOwn(bodies, name);
+
 let made = 0;
 function requestText(): Uint8Array {
   const n = made++;
   const user = `user-${n % users}`;
   const key = kind === "retry" ? `seen-${n % users}` : `${run}-${n}`;
-  const body = kind === "chat"
-    ? JSON.stringify({ model: "m", user, messages, max_tokens: 100, temperature: 0.7 })
+  const body = isCall(kind)
+    ? JSON.stringify(bodies[kind](user))
     : JSON.stringify({ user, amount: kind === "charge" ? "0.000001" : "1" });
-  const more = kind === "chat" ? "" : `idempotency-key: ${key}\r\n`;
+  const more = isCall(kind)
+    ? kind === "messages" ? `x-service-user: ${user}\r\n` : ""
+    : `idempotency-key: ${key}\r\n`;
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`).join("");
   return encoder.encode(
     `POST ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n` +

@@ -1,12 +1,15 @@
 import { firstMatch } from "./service.ts";
 
+/** Calls of a model, by format. */
+export type ModelCallKind = "chat" | "responses" | "messages" | "embeddings";
+
 /** The kind, concurrency and duration of a load. */
 export interface Load {
   port: number;
   path: string;
   headers: Record<string, string>;
   /** `retry` sends deposits under keys that have been seen. */
-  kind: "chat" | "deposit" | "charge" | "retry";
+  kind: ModelCallKind | "deposit" | "charge" | "retry";
   users: number;
   connections: number;
   seconds: number;

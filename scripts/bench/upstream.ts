@@ -13,9 +13,58 @@ const body = JSON.stringify({
   choices: [{ index: 0, message: { role: "assistant", content }, finish_reason: "stop" }],
   usage,
 });
-const whole = encoder.encode(
-  `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
-);
+const whole = jsonResponse(body);
+const created_at = 1767225600;
+const details = { input_tokens_details: { cached_tokens: 0 } };
+const outputDetails = { output_tokens_details: { reasoning_tokens: 0 } };
+/** The same response in the other formats, by the end of their paths. */
+const inFormats: [string, Uint8Array][] = [
+  ["/responses", {
+    id: "resp_bench",
+    object: "response",
+    created_at,
+    status: "completed",
+    model: "m",
+    output: [{
+      id: "msg_bench",
+      type: "message",
+      status: "completed",
+      role: "assistant",
+      content: [{ type: "output_text", text: content, annotations: [] }],
+    }],
+    usage: { input_tokens: 25, ...details, output_tokens: 12, ...outputDetails, total_tokens: 37 },
+  }],
+  ["/messages", {
+    id: "msg_bench",
+    type: "message",
+    role: "assistant",
+    model: "m",
+    content: [{ type: "text", text: content }],
+    stop_reason: "end_turn",
+    stop_sequence: null,
+    usage: { input_tokens: 25, output_tokens: 12 },
+  }],
+  ["/embeddings", {
+    object: "list",
+    data: [{ object: "embedding", index: 0, embedding: content }],
+    model: "m",
+    usage: { prompt_tokens: 25, total_tokens: 25 },
+  }],
+].map(([path, value]) => [String(path), jsonResponse(JSON.stringify(value))]);
+
+function jsonResponse(text: string): Uint8Array {
+  return encoder.encode(
+    `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${text.length}\r\n\r\n` +
+      text,
+  );
+}
+
+/** The response to a request, by its first line. */
+function responseTo(head: string): Uint8Array {
+  const line = head.slice(0, head.indexOf(" HTTP/1.1"));
+  return inFormats.find(([path]) => line.endsWith(path))?.[1] ?? whole;
+}
+
 const streamHead =
   "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
 const chunkOf = (text: string) => encoder.encode(`${text.length.toString(16)}\r\n${text}\r\n`);
@@ -59,10 +108,11 @@ async function serve(connection: Deno.TcpConn): Promise<void> {
       const end = text.indexOf("\r\n\r\n");
       const size = Number(/content-length: *(\d+)/i.exec(text.slice(0, end))?.[1] ?? 0);
       if (end < 0 || text.length < end + 4 + size) break;
+      const head = text.slice(0, end);
       const request = text.slice(end + 4, end + 4 + size);
       text = text.slice(end + 4 + size);
       if (/"stream": *true/.test(request)) await stream(connection);
-      else await connection.write(whole);
+      else await connection.write(responseTo(head));
     }
   }
 }

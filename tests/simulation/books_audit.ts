@@ -8,7 +8,7 @@ import { ArchiveAudit } from "./archive_audit.ts";
 import type { Key, Write } from "../../src/store/kv.ts";
 import { ForgottenAudit } from "./forgotten_audit.ts";
 import type { MemoryStore } from "./memory_store.ts";
-import { extrasOf } from "./model_formats.ts";
+import { extrasOf } from "../support/model_formats.ts";
 import { type ModelCall, ModelServer } from "./model_server.ts";
 import { PricesAudit } from "./prices_audit.ts";
 import type { Violations } from "./violations.ts";

@@ -2,7 +2,7 @@ import { formatAmount } from "../../src/base/money.ts";
 import { adminKey } from "../support/world.ts";
 import type { Claim, ClaimsAudit, Outcome } from "./claims_audit.ts";
 import { died, type Process } from "./process.ts";
-import { type ModelFormat, pickFormat } from "./model_formats.ts";
+import { type ModelFormat, pickFormat } from "../support/model_formats.ts";
 import type { Timeline } from "./timeline.ts";
 import type { Violations } from "./violations.ts";
 
@@ -362,7 +362,7 @@ function moneyOutcome(answer: Answered | null): Outcome {
 
 function chatOutcome(answer: Answered | null): Outcome {
   if (!answer) return { kind: "unknown" };
-  const { status, headers, body } = answer;
+  const { status, headers } = answer;
   if (status === 402) return { kind: "refused" };
   if (status !== 200) return failure(status);
   const activityId = headers.get("x-service-activity-id");

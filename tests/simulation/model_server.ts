@@ -1,10 +1,11 @@
 import {
   formatOf,
+  frameOf,
   type ModelFormat,
   type Said,
   type Tokens,
   wholeResponse,
-} from "./model_formats.ts";
+} from "../support/model_formats.ts";
 import type { ScriptedRequest, ScriptedServer } from "../support/scripted_server.ts";
 import type { Holder } from "./store_line.ts";
 import type { Timeline } from "./timeline.ts";
@@ -186,10 +187,9 @@ export class ModelServer {
         ended = true;
         return timeline.chance(0.5) ? controller.close() : controller.error(new TypeError("reset"));
       }
-      const data = typeof event.data === "string" ? event.data : JSON.stringify(event.data);
       if (event.says === "usage") call.reported = tokens;
       if (event.says === "text") call.producedBytes += words.length;
-      controller.enqueue(encoder.encode(`data: ${data}\n\n`));
+      controller.enqueue(encoder.encode(frameOf(event)));
     };
     const body = new ReadableStream<Uint8Array>({
       start(controller) {

@@ -1,6 +1,6 @@
 import type { Callers, Project } from "./callers.ts";
 import type { People } from "./people.ts";
-import { modelName } from "./prices_audit.ts";
+import { modelName } from "../support/model_formats.ts";
 import { fromBytes } from "../../src/base/json.ts";
 import { ownDeliveriesPrefix } from "../../src/store/keys.ts";
 import type { Delivery } from "../../src/webhooks/schema.ts";

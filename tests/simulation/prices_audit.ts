@@ -4,6 +4,7 @@ import type { Hold } from "../../src/ledger/account.ts";
 import type { Authorization } from "../../src/ledger/authorization.ts";
 import type { Project } from "../../src/projects/schema.ts";
 import type { Write } from "../../src/store/kv.ts";
+import { modelName } from "../support/model_formats.ts";
 
 /** Per million tokens, and per response with output; in 1e-9 units. */
 interface Price {
@@ -31,8 +32,6 @@ interface Used {
   tier: string;
 }
 
-/** The only model of every simulation. */
-export const modelName = "test-model";
 const million = 1_000_000n;
 
 /**

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { type ModelFormat, pickFormat } from "./model_formats.ts";
 import type { Farebox } from "./process.ts";
 import { sleep } from "./traffic.ts";
 import type { Body } from "./world.ts";
@@ -54,8 +55,12 @@ export function nothingSeen(): Seen {
 
 export const users = ["ada", "bob", "cyd", "dan", "eve"];
 const attemptMs = 30_000;
-const messages = [{ role: "user", content: "Hello" }];
-const chatOf = (user: string) => ({ model: "test-model", user, messages, max_tokens: 200 });
+const cap = 200;
+
+function formatFor({ random }: Unsteady, streams: boolean): ModelFormat {
+  const between = (least: number, most: number) => least + random() * (most - least);
+  return pickFormat({ between }, streams);
+}
 
 /** A caller's operations, one after another; with a key it may wait for a dead process's hold. */
 export type Role = "move" | "stream" | "ask";
@@ -141,9 +146,14 @@ async function askWhole(
   seen: Seen,
   { user, key }: { user: string; key: string },
 ): Promise<void> {
-  const path = "/v1/chat/completions";
-  const answer = await askUntilAnswered(service, seen, { path, key, body: chatOf(user) });
-  if (answer.status !== 200) seen.faults.push(`chat ${key}: ${JSON.stringify(answer)}`);
+  const format = formatFor(service, false);
+  const body = format.body({ user, stream: false, cap });
+  const path = `/v1${format.path}`;
+  const answer = await askUntilAnswered(service, seen, { path, key, user, body });
+  // An endpoint without text refuses by 402.
+  if (answer.status !== 200 && answer.status !== 402) {
+    seen.faults.push(`chat ${key}: ${JSON.stringify(answer)}`);
+  }
   const activityId = answer.activityId;
   if (activityId === null) return void seen.refused++;
   note(seen, { kind: "usage", user, idempotencyKey: key, activityId, amount: null });
@@ -166,12 +176,12 @@ interface Answer {
 async function askUntilAnswered(
   service: Unsteady,
   seen: Seen,
-  { path, key, body }: { path: string; key: string; body: unknown },
+  { path, key, user, body }: { path: string; key: string; user?: string; body: unknown },
 ): Promise<Answer> {
   for (let attempt = 0;; attempt++) {
     if (attempt === 1) seen.retried++;
     try {
-      const response = await send(service, { path, key, body });
+      const response = await send(service, { path, key, user, body });
       const answered = { status: response.status, body: await response.json() };
       if (response.status < 500) {
         const replayed = response.headers.get("idempotent-replayed") === "true";
@@ -189,7 +199,13 @@ async function askUntilAnswered(
 
 async function send(
   service: Unsteady,
-  { path, key, body, signal }: { path: string; key?: string; body: unknown; signal?: AbortSignal },
+  { path, key, user, body, signal }: {
+    path: string;
+    key?: string;
+    user?: string | undefined;
+    body: unknown;
+    signal?: AbortSignal;
+  },
 ): Promise<Response> {
   const { url } = await service.current();
   return await fetch(url + path, {
@@ -198,6 +214,7 @@ async function send(
       authorization: `Bearer ${service.key}`,
       "content-type": "application/json",
       ...(key === undefined ? {} : { "idempotency-key": key }),
+      ...(user === undefined ? {} : { "x-service-user": user }),
     },
     body: JSON.stringify(body),
     signal: signal ?? AbortSignal.timeout(attemptMs),
@@ -211,10 +228,11 @@ async function askStreamed(
   { user, leave }: { user: string; leave: boolean },
 ): Promise<void> {
   const leaving = new AbortController();
-  const body = { ...chatOf(user), stream: true };
+  const format = formatFor(service, true);
+  const body = format.body({ user, stream: true, cap });
   try {
     const signal = AbortSignal.any([leaving.signal, AbortSignal.timeout(attemptMs)]);
-    const response = await send(service, { path: "/v1/chat/completions", body, signal });
+    const response = await send(service, { path: `/v1${format.path}`, user, body, signal });
     const activityId = response.headers.get("x-service-activity-id");
     if (leave) {
       await response.body?.getReader().read();
@@ -222,7 +240,7 @@ async function askStreamed(
       return void seen.streams.left++;
     }
     const text = await response.text();
-    if (!text.endsWith("data: [DONE]\n\n")) return void seen.streams.broken++;
+    if (!format.hasEnded(text)) return void seen.streams.broken++;
     seen.streams.ended++;
     if (response.headers.has("x-service-paywall")) return;
     assert.ok(activityId, text);

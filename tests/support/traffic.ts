@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { formatAmount, fromDecimal } from "../../src/base/money.ts";
+import { formatOf, frameOf, wholeResponse } from "./model_formats.ts";
 import type { Farebox } from "./process.ts";
-import { chunk, completion, usageChunk } from "./upstream.ts";
+import { chunk, usageChunk } from "./upstream.ts";
 import { adminKey, type Body, testPricing } from "./world.ts";
 
 /** An upstream whose responses take a while. */
@@ -19,12 +20,17 @@ export function startSlowUpstream(answerMs: (n: number) => number): SlowUpstream
   let running = 0;
   const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, async (request) => {
     const { stream } = await request.json();
+    const format = formatOf(request.url);
+    const said = { id: `up${calls}`, text: "piece ", tokens: { input: 10, output: 5 } };
     const ms = answerMs(calls++);
     running++;
-    if (stream) return new Response(slowPieces(ms, () => running--), eventStream);
+    if (stream) {
+      const frames = format.events(said, piecesOfStream, false).map(frameOf);
+      return new Response(slowPieces(ms, frames, () => running--), eventStream);
+    }
     await sleep(ms, request.signal);
     running--;
-    return completion();
+    return wholeResponse(format, said);
   });
   return {
     url: `http://127.0.0.1:${server.addr.port}`,
@@ -37,22 +43,23 @@ export function startSlowUpstream(answerMs: (n: number) => number): SlowUpstream
 
 const eventStream = { headers: { "content-type": "text/event-stream" } };
 
-function slowPieces(ms: number, ended: () => void): ReadableStream<Uint8Array> {
+function slowPieces(
+  ms: number,
+  frames: readonly string[],
+  ended: () => void,
+): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
-  async function* frames() {
-    for (let piece = 0; piece < piecesOfStream; piece++) {
-      await sleep(ms / piecesOfStream);
-      yield JSON.stringify(chunk({ content: `piece ${piece} ` }));
+  async function* slowly() {
+    for (const frame of frames) {
+      await sleep(ms / frames.length);
+      yield frame;
     }
-    yield JSON.stringify(chunk({}, "stop"));
-    yield JSON.stringify(usageChunk());
-    yield "[DONE]";
   }
-  const source = frames();
+  const source = slowly();
   return new ReadableStream({
     async pull(controller) {
       const { done, value } = await source.next();
-      if (!done) return controller.enqueue(encoder.encode(`data: ${value}\n\n`));
+      if (!done) return controller.enqueue(encoder.encode(value));
       ended();
       controller.close();
     },

@@ -1,6 +1,7 @@
-import { chunk, completion, usage, usageChunk } from "../support/upstream.ts";
-import { modelName } from "./prices_audit.ts";
-import type { Timeline } from "./timeline.ts";
+import { chunk, completion, usage, usageChunk } from "./upstream.ts";
+
+/** The model that every format calls. */
+export const modelName = "test-model";
 
 /** Tokens of one response. */
 export interface Tokens {
@@ -272,14 +273,24 @@ export function formatOf(url: string): ModelFormat {
   return found[0];
 }
 
-/** Returns any format, or any of those that stream. */
-export function pickFormat(timeline: Timeline, streams: boolean): ModelFormat {
+/** Returns any format, or any of those that stream; `between` draws a number from a range. */
+export function pickFormat(
+  chance: { between(least: number, most: number): number },
+  streams: boolean,
+): ModelFormat {
   const usable = modelFormats.filter(([{ hasOutput }]) => hasOutput || !streams);
   const all = usable.reduce((sum, [, share]) => sum + share, 0);
-  let left = timeline.between(0, all);
+  let left = chance.between(0, all);
   for (const [format, share] of usable) {
     left -= share;
     if (left < 0) return format;
   }
   return chat;
+}
+
+/** An event as it is sent. */
+export function frameOf({ data }: SaidEvent): string {
+  const text = typeof data === "string" ? data : JSON.stringify(data);
+  const type = Reflect.get(Object(data), "type");
+  return `${typeof type === "string" ? `event: ${type}\n` : ""}data: ${text}\n\n`;
 }
