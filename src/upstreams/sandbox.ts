@@ -16,8 +16,16 @@ interface Script {
   usage: { prompt_tokens: number; completion_tokens: number; total_tokens: number };
 }
 
-/** Responds as OpenAI does: JSON or a stream, bounded by max_tokens, with usage. */
+/**
+ * Responds to chats as OpenAI does: JSON or a stream, bounded by max_tokens, with usage. Other
+ * endpoints are 404.
+ */
 export async function respondInSandbox(request: Request, deps: Deps): Promise<Response> {
+  const { pathname } = new URL(request.url);
+  if (!pathname.endsWith("/completions")) {
+    const message = `'${sandboxModel}' serves chats only, not ${pathname}.`;
+    return Response.json({ error: { message, code: "unknown_url" } }, { status: 404 });
+  }
   const body: Record<string, Json> = await request.json();
   const script = write(body, deps);
   if (body.stream === true) return stream(script, body, deps);

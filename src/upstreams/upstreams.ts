@@ -58,6 +58,7 @@ export function createUpstreams(deps: Deps, secrets: Secrets): FindUpstream {
     };
   const sandbox: Upstream = {
     ...common,
+    formats: ["chat"],
     url: "http://sandbox.invalid/v1",
     apiKey: null,
     knownDialects: dialectsOf("sandbox"),
