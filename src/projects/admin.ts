@@ -19,16 +19,11 @@ import {
   stripeChangedEvent,
 } from "./events.ts";
 import { appScopes } from "./schema.ts";
-import type {
-  ApiKey,
-  CreateKey,
-  CreateProject,
-  Project,
-  UpdateProject,
-  UpstreamSettings,
-} from "./schema.ts";
+import type { ApiKey, CreateKey, CreateProject, Project, UpdateProject } from "./schema.ts";
+import type { UpstreamSettings } from "./upstream_schema.ts";
 import { completeTopUp, paysAtStripe, requirePayable } from "./top_up.ts";
-import { sealStripe, sealUpstream } from "./reseal.ts";
+import { sealStripe, sealUpstream, sealUpstreams } from "./reseal.ts";
+import { requireTargets } from "./routes_check.ts";
 import { listApiKeys, putApiKey, putProject, readApiKey } from "./store.ts";
 
 /** Computes a project's new state and its events; may add rows to the write. */
@@ -45,6 +40,8 @@ export type AlongsideWrite = (write: Write, made: { id: string; secret: string }
 export interface ProjectChanges extends UpdateProject {
   /** The upstream's stored key stays; else the given one replaces it, or there is none. */
   keepsUpstreamKey?: boolean;
+  /** Named upstreams whose stored keys stay, likewise. */
+  keepsKeysOf?: readonly string[];
 }
 
 /**
@@ -126,10 +123,11 @@ export function createProjectAdmin(
 
   async function build(id: string, settings: CreateProject): Promise<Project> {
     const upstream = await seal(id, settings.upstream);
+    const upstreams = await sealUpstreams(secrets, id, settings.upstreams);
     const stripe = await sealStripe(secrets, id, settings.stripe);
     const stamps = { createdAt: now(), updatedAt: now() };
     const topUp = completeTopUp(settings.topUp, settings.currency);
-    const given = { ...settings, id, upstream, stripe, topUp };
+    const given = { ...settings, id, upstream, upstreams, stripe, topUp };
     return { ...given, status: "active", listeners: [], ...stamps };
   }
 
@@ -143,6 +141,18 @@ export function createProjectAdmin(
     const sealed = await seal(project.id, upstream);
     if (!sealed || !keepsUpstreamKey) return sealed;
     return { ...sealed, apiKey: project.upstream?.apiKey ?? null };
+  }
+
+  async function changeUpstreams(project: Project, changes: ProjectChanges) {
+    const { upstreams, keepsKeysOf = [] } = changes;
+    const before = project.upstreams ?? {};
+    if (upstreams === undefined) return before;
+    const sealed = await sealUpstreams(secrets, project.id, upstreams);
+    const kept = Object.entries(sealed).map(([name, settings]) => [
+      name,
+      keepsKeysOf.includes(name) ? { ...settings, apiKey: before[name]?.apiKey ?? null } : settings,
+    ]);
+    return Object.fromEntries(kept);
   }
 
   async function changeStripe(project: Project, given: UpdateProject["stripe"]) {
@@ -221,6 +231,7 @@ export function createProjectAdmin(
     async create(settings, by) {
       const project = await build(deps.id("pw"), settings);
       requireFits(project);
+      requireTargets(project);
       requirePayable(project, paysAtStripe(deps.config, project));
       const write = emptyWrite();
       putProject(write, project, null);
@@ -239,8 +250,10 @@ export function createProjectAdmin(
         const fields = changedFields(changes);
         if (fields.length === 0) return { project, events: [] };
         const upstream = await changeUpstream(project, changes);
+        const upstreams = await changeUpstreams(project, changes);
         const { stripe, events } = await changeStripe(project, changes.stripe);
-        const altered = { ...applyChanges(project, changes), upstream, stripe };
+        const altered = { ...applyChanges(project, changes), upstream, upstreams, stripe };
+        requireTargets(altered);
         requireChangePayable(project, altered);
         for (const detail of describeChanges(project, altered, fields)) {
           audit(write, projectId, { by, action: "project.updated", target: projectId, detail });
@@ -330,8 +343,16 @@ function requireFits(project: Project): void {
 
 /** Returns the project with the given fields replaced; secrets are encrypted elsewhere. */
 function applyChanges(project: Project, changes: ProjectChanges): Project {
-  const { upstream: _, stripe: __, keepsUpstreamKey: ___, pricing = {}, topUp, ...settings } =
-    changes;
+  const {
+    upstream: _upstream,
+    upstreams: _upstreams,
+    stripe: _stripe,
+    keepsUpstreamKey: _keeps,
+    keepsKeysOf: _keepsOf,
+    pricing = {},
+    topUp,
+    ...settings
+  } = changes;
   return Object.assign({}, project, given(settings), {
     pricing: Object.assign({}, project.pricing, given(pricing)),
     topUp: topUp === undefined ? project.topUp : completeTopUp(topUp, project.currency),

@@ -20,7 +20,7 @@ export function projectUpdatedEvent(project: Project, fields: string[]): NewEven
 
 /** Returns the names of the fields that a change contains. */
 export function changedFields(all: ProjectChanges): string[] {
-  const { pricing, keepsUpstreamKey: _, ...changes } = all;
+  const { pricing, keepsUpstreamKey: _keeps, keepsKeysOf: _keepsOf, ...changes } = all;
   const given = (fields: object) =>
     Object.entries(fields).flatMap(([name, value]) => (value === undefined ? [] : [name]));
   return [...given(changes), ...given(pricing ?? {}).map((name) => `pricing.${name}`)];

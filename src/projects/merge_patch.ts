@@ -2,6 +2,7 @@ import { fromBytes, isObject, type Json, type JsonObject, toBytes } from "../bas
 import { parseWith, unknownParameter } from "../base/request.ts";
 import type { ProjectChanges } from "./admin.ts";
 import { pricingSchema } from "./price_schema.ts";
+import { type UpstreamSettings, urlOf } from "./upstream_schema.ts";
 import { type Project, settingNames, type UpdateProject, updateProjectSchema } from "./schema.ts";
 
 /**
@@ -35,7 +36,16 @@ export function changesByPatch(project: Project, patch: JsonObject): ProjectChan
     ...parseWith(updateProjectSchema, fields),
     ...(pricing === undefined ? {} : { pricing: pricesOf(pricing, patch.pricing) }),
   };
-  return { ...changes, keepsUpstreamKey: keepsUpstreamKey(project, patch, changes) };
+  const { upstream, upstreams = {} } = project;
+  const patches = isObject(patch.upstreams) ? patch.upstreams : {};
+  const keepsKeysOf = Object.entries(changes.upstreams ?? {}).filter(([name, after]) =>
+    keepsKey(upstreams[name], patches[name] ?? {}, after)
+  );
+  return {
+    ...changes,
+    keepsUpstreamKey: keepsKey(upstream, patch.upstream, changes.upstream),
+    keepsKeysOf: keepsKeysOf.map(([name]) => name),
+  };
 }
 
 /** The prices that a patch names, from all of them merged: removed ones have their default. */
@@ -48,17 +58,19 @@ function pricesOf(merged: Json | undefined, patch: Json | undefined): UpdateProj
 /** A project's settings as they are sent; secrets are never among them. */
 function settingsOf(project: Project): JsonObject {
   const settings = fromBytes<JsonObject>(toBytes(project));
-  if (isObject(settings.upstream)) delete settings.upstream.apiKey;
+  const { upstream, upstreams = {} } = settings;
+  const named = isObject(upstreams) ? Object.values(upstreams) : [];
+  for (const each of [upstream, ...named]) if (isObject(each)) delete each.apiKey;
   delete settings.stripe;
   return settings;
 }
 
 /** The key of an upstream is only ever sent to the host that it was given for. */
-function keepsUpstreamKey(
-  { upstream: before }: Project,
-  { upstream: patch }: JsonObject,
-  { upstream: after }: ProjectChanges,
+function keepsKey(
+  before: UpstreamSettings | null | undefined,
+  patch: Json | undefined,
+  after: UpdateProject["upstream"],
 ): boolean {
   if (!before?.apiKey || !after || !isObject(patch) || "apiKey" in patch) return false;
-  return new URL(before.url).origin === new URL(after.url).origin;
+  return new URL(urlOf(before)).origin === new URL(urlOf(after)).origin;
 }

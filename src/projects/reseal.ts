@@ -4,7 +4,8 @@ import { projectKey } from "../store/keys.ts";
 import type { Sealed, Secrets } from "../store/secrets.ts";
 import type { ProjectAdmin } from "./admin.ts";
 import { type AuditAction, auditRow, byOperator } from "./audit.ts";
-import type { CreateProject, Project, StripeKeys, UpstreamSettings } from "./schema.ts";
+import type { CreateProject, Project, StripeKeys } from "./schema.ts";
+import type { UpstreamSettings } from "./upstream_schema.ts";
 import { listProjects } from "./store.ts";
 
 /** How many projects each call handles. */
@@ -37,9 +38,10 @@ export function resealSecret(target: string, count: number): AuditAction {
  */
 export async function resealProject(
   { deps, admin, secrets }: ResealDeps,
-  { id, upstream, stripe }: Project,
+  { id, upstream, upstreams = {}, stripe }: Project,
 ): Promise<number> {
-  if (!upstream?.apiKey && !stripe) return 0;
+  const hasKey = [upstream, ...Object.values(upstreams)].some((each) => each?.apiKey);
+  if (!hasKey && !stripe) return 0;
   let count = 0;
   const place = projectKey(id);
   async function fresh<T extends Sealed | null>(sealed: T): Promise<T | Sealed> {
@@ -49,10 +51,15 @@ export async function resealProject(
   }
   await admin.change(id, async ({ project: before }, write) => {
     count = 0;
-    const { upstream, stripe } = before;
+    const { upstream, upstreams = {}, stripe } = before;
+    const named: [string, UpstreamSettings][] = [];
+    for (const [name, each] of Object.entries(upstreams)) {
+      named.push([name, { ...each, apiKey: await fresh(each.apiKey) }]);
+    }
     const project = {
       ...before,
       upstream: upstream && { ...upstream, apiKey: await fresh(upstream.apiKey) },
+      upstreams: Object.fromEntries(named),
       stripe: stripe && {
         secretKey: await fresh(stripe.secretKey),
         webhookSecret: await fresh(stripe.webhookSecret),
@@ -73,6 +80,20 @@ export async function sealUpstream(
   if (!upstream) return null;
   const { apiKey, ...rest } = upstream;
   return { ...rest, apiKey: apiKey ? await secrets.seal(apiKey, projectKey(projectId)) : null };
+}
+
+/** Encrypts the keys of named upstreams, likewise. */
+export async function sealUpstreams(
+  secrets: Secrets,
+  projectId: string,
+  upstreams: CreateProject["upstreams"],
+): Promise<Record<string, UpstreamSettings>> {
+  const sealed: [string, UpstreamSettings][] = [];
+  for (const [name, upstream] of Object.entries(upstreams)) {
+    const settings = await sealUpstream(secrets, projectId, upstream);
+    if (settings) sealed.push([name, settings]);
+  }
+  return Object.fromEntries(sealed);
 }
 
 /**

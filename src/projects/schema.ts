@@ -7,6 +7,13 @@ import { refusalReasons } from "../base/refusal_reasons.ts";
 import type { SubscribedPatterns } from "../events/event_patterns.ts";
 import type { Sealed } from "../store/secrets.ts";
 import {
+  type Route,
+  routesSchema,
+  upstreamSchema,
+  type UpstreamSettings,
+  upstreamsSchema,
+} from "./upstream_schema.ts";
+import {
   modelPriceSchema,
   moneyDecimal,
   priceDecimal,
@@ -21,11 +28,6 @@ export const appScopes = ["chat", "money", "webhooks"] as const satisfies readon
 /** One thing that an API key may do. */
 export type Scope = typeof scopes[number];
 
-const httpUrl = z.string().max(2048).refine((text) => {
-  const url = URL.parse(text);
-  return url !== null && /^https?:$/.test(url.protocol) && !url.username && !url.password;
-}, { error: "must be an http or https URL without credentials" });
-
 // Placeholders come after the host, so that a value cannot choose where links lead.
 const addressTemplate = z.string().max(2048).refine((text) => {
   const filled = text.replace(/\{(user|project|amount)\}/g, "x");
@@ -34,24 +36,6 @@ const addressTemplate = z.string().max(2048).refine((text) => {
   error: "must be an http or https URL, with {user}, {project} and {amount} only after the host",
 }).refine((text) => !/\{(?!(user|project|amount)\})/.test(text), {
   error: "may only contain the placeholders {user}, {project} and {amount}",
-});
-
-const upstreamSchema = z.strictObject({
-  url: httpUrl.refine((text) => !/[?#]/.test(text), { error: "must have no query or fragment" }),
-  apiKey: z.string().min(1).max(1024).regex(/^[\x21-\x7e]+$/, {
-    error: "must be visible ASCII characters",
-  }).optional(),
-  maxTokensField: z.enum(["max_tokens", "max_completion_tokens"]).optional(),
-  onAbort: z.enum(["estimate", "drain"]).optional(),
-  formats: z.array(z.enum(["chat", "responses", "messages"])).min(1).optional().meta({
-    description: "The formats that it speaks; others are translated. Absent: each is tried once.",
-  }),
-  provider: z.string().regex(/^[a-z0-9][a-z0-9-]{0,63}$/, {
-    error: "must be a provider's id such as openai",
-  }).optional().meta({
-    description: "Whose list prices are used, where the URL does not tell: `openai`, " +
-      "`openrouter`, `azure` …",
-  }),
 });
 
 const secretText = z.string().min(8).max(2048).regex(/^[\x21-\x7e]+$/, {
@@ -108,11 +92,6 @@ const topUpSchema = z.strictObject({
 });
 /** The settings of the hosted top-up page, as stored. */
 export type TopUpSettings = TopUpRange & Pick<z.output<typeof topUpSchema>, "checkoutUrl">;
-
-/** Where a project's calls are sent, as stored. */
-export type UpstreamSettings = Omit<z.output<typeof upstreamSchema>, "apiKey"> & {
-  apiKey: Sealed | null;
-};
 
 const rate = "must be from 1 to 1,000,000,000";
 const count = z.int().min(1, { error: rate }).max(1_000_000_000, { error: rate }).nullable()
@@ -179,7 +158,11 @@ const settings = {
   }),
   pricing: pricingSchema,
   upstream: upstreamSchema.nullable().meta({
-    description: "Where calls are sent; null: the server's `UPSTREAM_URL`.",
+    description: "Where calls without a route are sent; null: the server's `UPSTREAM_URL`.",
+  }),
+  upstreams: upstreamsSchema.meta({ description: "Upstreams that routes lead to, by name." }),
+  routes: routesSchema.meta({
+    description: "Where the calls of a model go, by its name; `*` is for all without a route.",
   }),
   topUpUrl: addressTemplate.nullable().meta({
     description: "Your own top-up page, with {user}, {project} and {amount}; null: the " +
@@ -237,6 +220,8 @@ export const createProjectSchema = z.strictObject({
   }),
   pricing: settings.pricing.prefault({}),
   upstream: settings.upstream.default(null),
+  upstreams: settings.upstreams.default({}),
+  routes: settings.routes.default({}),
   topUpUrl: settings.topUpUrl.default(null),
   userSource: settings.userSource.default("any"),
   userHeader: settings.userHeader.default(null),
@@ -312,9 +297,14 @@ export const createKeySchema = z.strictObject(apiKeyFields).refine(
 export type CreateKey = z.output<typeof createKeySchema>;
 
 /** A project: its settings and prices. One row; its version changes with every change below it. */
-export interface Project extends Omit<CreateProject, "upstream" | "stripe" | "topUp"> {
+export interface Project
+  extends Omit<CreateProject, "upstream" | "upstreams" | "routes" | "stripe" | "topUp"> {
   id: string;
   upstream: UpstreamSettings | null;
+  /** Absent in rows of older versions. */
+  upstreams?: Readonly<Record<string, UpstreamSettings>>;
+  /** Absent in rows of older versions. */
+  routes?: Readonly<Record<string, Route>>;
   stripe: StripeKeys | null;
   topUp: TopUpSettings;
   status: "active" | "archived";

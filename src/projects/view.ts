@@ -1,21 +1,19 @@
 import { z } from "zod";
 import { idOf, nextCursor, time } from "../base/fields.ts";
+import { upstreamObject, type UpstreamSettings } from "./upstream_schema.ts";
 import { type ApiKey, apiKeyFields, createProjectSchema, type Project } from "./schema.ts";
 
 const set = z.literal("set").meta({ description: "Whether the secret is set; it is never shown." });
+
+const upstreamView = upstreamObject.extend({ apiKey: set.nullable() });
 
 /** A project as an operator sees it: its settings, without secrets. */
 const projectSchema = createProjectSchema.extend({
   id: idOf("pw", "The project."),
   topUp: createProjectSchema.shape.topUp.unwrap().required(),
   stripe: z.object({ secretKey: set, webhookSecret: set }).nullable(),
-  upstream: z.object({
-    url: z.string(),
-    apiKey: set.nullable(),
-    maxTokensField: z.enum(["max_tokens", "max_completion_tokens"]).optional(),
-    onAbort: z.enum(["estimate", "drain"]).optional(),
-    provider: z.string().optional(),
-  }).nullable(),
+  upstream: upstreamView.nullable(),
+  upstreams: z.record(z.string(), upstreamView),
   status: z.enum(["active", "archived"]),
   createdAt: time,
   updatedAt: time,
@@ -68,12 +66,20 @@ export const revokedKeySchema = z.object({
 
 /** Returns a project as an operator sees it: of the upstream's key only that it is set. */
 export function viewProject(project: Project): ProjectView {
-  const { upstream, stripe, listeners: _, ...rest } = project;
+  const { upstream, upstreams = {}, routes = {}, stripe, listeners: _, ...rest } = project;
   return {
     ...rest,
     stripe: stripe && { secretKey: "set", webhookSecret: "set" },
-    upstream: upstream && { ...upstream, apiKey: upstream.apiKey ? "set" : null },
+    upstream: upstream && viewUpstream(upstream),
+    upstreams: Object.fromEntries(
+      Object.entries(upstreams).map(([name, each]) => [name, viewUpstream(each)]),
+    ),
+    routes,
   };
+}
+
+function viewUpstream(upstream: UpstreamSettings): z.output<typeof upstreamView> {
+  return { ...upstream, apiKey: upstream.apiKey ? "set" : null };
 }
 
 /** Returns a key's record, which shows only the last characters of the key itself. */

@@ -3,6 +3,7 @@ import type { Deps, RequestUpstream } from "../deps.ts";
 import { withVersion } from "../config.ts";
 import { requestByFetch } from "../http/by_fetch.ts";
 import type { Project } from "../projects/schema.ts";
+import { urlOf } from "../projects/upstream_schema.ts";
 import { projectKey } from "../store/keys.ts";
 import type { Secrets } from "../store/secrets.ts";
 import type { DialectSource, KnownDialects } from "./dialect.ts";
@@ -34,7 +35,7 @@ export function createUpstreams(deps: Deps, secrets: Secrets): FindUpstream {
 
   async function open({ id, upstream }: Project): Promise<Upstream> {
     if (!upstream) throw new Error("the project has no upstream of its own");
-    const url = withVersion(upstream.url);
+    const url = withVersion(urlOf(upstream));
     return {
       url,
       apiKey: upstream.apiKey &&

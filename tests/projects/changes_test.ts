@@ -34,6 +34,9 @@ Deno.test("projects: every setting of a change is kept, and no other changes", a
       key: { concurrent: 8 },
       reply: "message",
     },
+    // Routes lead to these.
+    upstreams: { main: { url: "https://one.test/v1" }, spare: { provider: "openrouter" } },
+    routes: { smart: { strategy: "order", targets: [{ upstream: "main", model: "a" }] } },
     pricing: { catalogue: true, markupPercent: "5", requestFee: "0.01", models },
   };
   const settable = Object.keys(updateProjectSchema.shape)

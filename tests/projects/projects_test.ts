@@ -40,6 +40,8 @@ Deno.test("projects: creating one returns its settings and a first key", async (
       ...testPricing,
     },
     upstream: null,
+    upstreams: {},
+    routes: {},
     topUpUrl: null,
     userSource: "any",
     userHeader: null,

@@ -1,0 +1,93 @@
+import type { FormatName } from "../base/format_names.ts";
+
+/** The formats that an upstream can be set to speak; calls in others are translated. */
+export const upstreamFormats = [
+  "chat",
+  "responses",
+  "messages",
+] as const satisfies readonly FormatName[];
+/** A format that an upstream can be set to speak. */
+export type UpstreamFormat = typeof upstreamFormats[number];
+
+/** A header that carries an upstream's key. */
+export type KeyHeader = "authorization" | "x-api-key" | "api-key";
+
+/** What is known of a provider beforehand. */
+export interface Provider {
+  /** Its base URL; null where each customer has one. */
+  url: string | null;
+  /** Null where each is tried once. */
+  formats: readonly UpstreamFormat[] | null;
+  keyHeader: KeyHeader;
+  /** Its id in the catalogue of list prices. */
+  catalogue: string | null;
+}
+
+const bearer = { keyHeader: "authorization" } as const;
+const chatOnly = { ...bearer, formats: ["chat"] } as const;
+
+/**
+ * Prepared providers, by the name that settings use. A base URL is the one that the provider
+ * documents for its OpenAI-compatible API.
+ */
+export const providers: Readonly<Record<string, Provider>> = {
+  openai: {
+    ...bearer,
+    url: "https://api.openai.com/v1",
+    formats: ["chat", "responses"],
+    catalogue: "openai",
+  },
+  anthropic: {
+    url: "https://api.anthropic.com/v1",
+    formats: ["messages"],
+    keyHeader: "x-api-key",
+    catalogue: "anthropic",
+  },
+  google: {
+    ...chatOnly,
+    url: "https://generativelanguage.googleapis.com/v1beta/openai",
+    catalogue: "google",
+  },
+  azure: {
+    url: null,
+    formats: ["chat", "responses"],
+    keyHeader: "api-key",
+    catalogue: "azure",
+  },
+  openrouter: {
+    ...bearer,
+    url: "https://openrouter.ai/api/v1",
+    formats: ["chat", "responses", "messages"],
+    catalogue: "openrouter",
+  },
+  groq: {
+    ...bearer,
+    url: "https://api.groq.com/openai/v1",
+    formats: ["chat", "responses"],
+    catalogue: "groq",
+  },
+  mistral: { ...chatOnly, url: "https://api.mistral.ai/v1", catalogue: "mistral" },
+  deepseek: { ...chatOnly, url: "https://api.deepseek.com/v1", catalogue: "deepseek" },
+  xai: {
+    ...bearer,
+    url: "https://api.x.ai/v1",
+    formats: ["chat", "responses", "messages"],
+    catalogue: "x-ai",
+  },
+  together: { ...chatOnly, url: "https://api.together.xyz/v1", catalogue: "together" },
+  fireworks: {
+    ...bearer,
+    url: "https://api.fireworks.ai/inference/v1",
+    formats: ["chat", "responses"],
+    catalogue: "fireworks",
+  },
+  cerebras: { ...chatOnly, url: "https://api.cerebras.ai/v1", catalogue: "cerebras" },
+  ollama: { ...bearer, url: "http://127.0.0.1:11434/v1", formats: null, catalogue: null },
+  vllm: { ...bearer, url: "http://127.0.0.1:8000/v1", formats: null, catalogue: null },
+  "llama.cpp": { ...bearer, url: "http://127.0.0.1:8080/v1", formats: null, catalogue: null },
+};
+
+/** The prepared provider of this name; null where there is none. */
+export function providerNamed(name: string | undefined): Provider | null {
+  return name !== undefined && Object.hasOwn(providers, name) ? providers[name] ?? null : null;
+}

@@ -1,0 +1,13 @@
+import { badRequest } from "../base/errors.ts";
+import type { Project } from "./schema.ts";
+
+/** Throws 400 for a route that leads to an upstream which the project does not have. */
+export function requireTargets({ routes = {}, upstreams = {} }: Project): void {
+  for (const [model, { targets }] of Object.entries(routes)) {
+    for (const [at, { upstream }] of targets.entries()) {
+      if (Object.hasOwn(upstreams, upstream)) continue;
+      const param = `routes.${model}.targets.${at}.upstream`;
+      throw badRequest(param, `'${param}' names no upstream of 'upstreams': '${upstream}'.`);
+    }
+  }
+}
