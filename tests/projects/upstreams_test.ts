@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { providers } from "../../src/projects/providers.ts";
 import { adminKey, type Body, createWorld, type World } from "../support/world.ts";
 
-const secretsKey = { SECRETS_KEY: "a-key-for-secrets-of-at-least-32-characters" };
+const secretsKey = { SECRETS_KEY: btoa("a".repeat(32)) };
 
 const change = (world: World, body: Body) =>
   world.json(`/v1/admin/projects/${world.projectId}`, { method: "PATCH", key: adminKey, body });
