@@ -27,6 +27,7 @@ export async function forward(
     countPrompt: (most) => meter.countPrompt(most),
     writeBody: (dialect) => (bridgeTo(dialect.format) ?? format).writeBody(input, cap, dialect),
     id,
+    accept: format.made && "*/*",
     headers: (dialect) => ({
       ...formatOf(dialect.format).upstreamHeaders?.(upstream.apiKey),
       ...(dialect.format === format.name ? passedHeaders(format, request) : {}),

@@ -1,6 +1,7 @@
 import { ApiError } from "../base/errors.ts";
 import type { Handler, Incoming } from "../base/handler.ts";
-import { chatBodyBytesMax } from "../base/limits.ts";
+import { type ReadForm, readFormBody } from "../base/form_body.ts";
+import { chatBodyBytesMax, formBodyBytesMax } from "../base/limits.ts";
 import { readIdempotencyKey, readJsonBody } from "../base/request.ts";
 import { findAccount } from "../ledger/authorization.ts";
 import { countUnpricedHourly } from "../summaries/hourly_counters.ts";
@@ -101,7 +102,11 @@ async function readAndRespond(
   const { incoming: { request, inTime, bodies } } = started;
   let caller = authenticated;
   const share = bodies.shareOf(caller.key.id);
-  const body = await inTime(readJsonBody(request, chatBodyBytesMax, share));
+  const body = await inTime(
+    started.format.readsForms
+      ? readFormBody(request, formBodyBytesMax, share)
+      : readJsonBody(request, chatBodyBytesMax, share),
+  );
   for (let moves = 0; moves < settingsMovesMax; moves++) {
     const read = readCall(services, { ...started, caller, body });
     const previous = await awaitPrevious(services, read);
@@ -160,14 +165,14 @@ function readCall(
   { id, telemetry, format, place, incoming, pathUser, caller, body }: StartedCall & {
     place: InferenceCall["place"];
     caller: Caller;
-    body: Awaited<ReturnType<typeof readJsonBody>>;
+    body: Awaited<ReturnType<typeof readJsonBody>> & Partial<Pick<ReadForm, "file">>;
   },
 ): ReadCall {
   const { request, requestId, bodies } = incoming;
   const { project } = caller.snapshot;
-  const { bytes } = body;
+  const { bytes, file = null } = body;
   const fields = { unknown: project.unknownFields, allowed: project.allowedFields };
-  const input = format.readRequest(body.value, { bytes, fields });
+  const input = format.readRequest(body.value, { bytes, fields, file });
   const user = endUser(caller, request, { body: input.user, path: pathUser });
   const key = readIdempotencyKey(request);
   const receivedAt = deps.clock.now();
@@ -214,7 +219,7 @@ async function completeCall(
     throw modelNotFound(model);
   }
   const { request: fitted, removedTools } = fitToPrice(read, terms);
-  format.requirePriced(fitted, coverageOf(terms.price), project.allowedFields);
+  format.requirePriced(fitted, coverageOf(terms), project.allowedFields);
   telemetry.span?.set({ "farebox.project": project.id, "gen_ai.request.model": model });
   const upstream = await findUpstream(project, model);
   if (!upstream) throw noUpstream(deps.config);
@@ -240,7 +245,7 @@ async function completeCall(
 function fitToPrice({ format, input, caller }: ReadCall, terms: ModelTerms): FittedRequest {
   if (!format.fitToPrice) return { request: input, removedTools: [] };
   return format.fitToPrice(input, {
-    covers: coverageOf(terms.price),
+    covers: coverageOf(terms),
     allowed: caller.snapshot.project.allowedFields,
     toolCallsMax: terms.maxToolCalls ?? toolCallsHeld,
   });
