@@ -82,7 +82,7 @@ export interface PriceCoverage {
   request: boolean;
   /** Images, characters and minutes; null where it has none. */
   units: UnitPrices | null;
-  /** It is the catalogue's price of this very model: what it leaves out costs as other tokens do. */
+  /** It is the catalogue's price of this model: what it leaves out costs as other tokens do. */
   isListed: boolean;
 }
 
@@ -133,7 +133,7 @@ export interface KeptIds {
   items: readonly string[];
 }
 
-/** A request without what its price does not cover, and the names of the tools that were removed. */
+/** A request without what its price does not cover, and the names of tools that were removed. */
 export interface FittedRequest {
   request: ModelRequest;
   removedTools: readonly string[];

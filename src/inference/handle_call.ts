@@ -7,11 +7,12 @@ import { findAccount } from "../ledger/authorization.ts";
 import { countUnpricedHourly } from "../summaries/hourly_counters.ts";
 import type { Caller } from "../projects/auth.ts";
 import { endUser, type PathUser, userBeforeBody } from "../projects/end_user.ts";
-import { modelNotFound, noUpstream } from "../upstreams/errors.ts";
+import { modelNotFound, noUpstream, pricedOtherwise } from "../upstreams/errors.ts";
 import { type Admission, admitCall } from "./admit.ts";
 import { failedEnding, type InferenceCall, type InferenceDeps } from "./call.ts";
 import { callBlockedEvent } from "./events.ts";
 import type { FittedRequest, Format } from "./format.ts";
+import { pricesOnlyUnits } from "../pricing/price.ts";
 import type { ModelTerms } from "../pricing/terms.ts";
 import {
   awaitPrevious,
@@ -219,6 +220,7 @@ async function completeCall(
     throw modelNotFound(model);
   }
   const { request: fitted, removedTools } = fitToPrice(read, terms);
+  if (!format.made && pricesOnlyUnits(terms.price)) throw pricedOtherwise(model);
   format.requirePriced(fitted, coverageOf(terms), project.allowedFields);
   telemetry.span?.set({ "farebox.project": project.id, "gen_ai.request.model": model });
   const upstream = await findUpstream(project, model);

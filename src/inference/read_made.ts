@@ -81,4 +81,3 @@ function errorAtStart({ format, upstream: { apiKey } }: AdmittedCall, start: str
   const data = /^data: ?(.*)$/m.exec(start)?.[1];
   return data === undefined ? null : format.errorOf({ event, data, id: undefined }, apiKey);
 }
-

@@ -5,6 +5,7 @@ import { modelNotFound } from "../upstreams/errors.ts";
 import type { Models } from "../upstreams/models.ts";
 import type { InferenceDeps } from "./call.ts";
 import type { Format } from "./format.ts";
+import { createFreeCallHandler, type FreeFormat } from "./free_call.ts";
 import { createCallHandler } from "./handle_call.ts";
 
 /** The endpoints that OpenAI clients call. All need the scope `chat`. */
@@ -13,6 +14,9 @@ export function inferenceRoutes(services: InferenceDeps, models: Models) {
     /** The endpoint of a format; with `reservedUsers`, the one below `/v1/{user}`. */
     call: (format: Format, options?: { reservedUsers: ReadonlySet<string> }) =>
       createCallHandler(services, format, options),
+    /** The endpoint of a format that costs nothing, likewise. */
+    freeCall: (format: FreeFormat, options?: { reservedUsers: ReadonlySet<string> }) =>
+      createFreeCallHandler(services, format, options),
     models: listModels(services, models),
     model: getModel(services, models),
   };

@@ -173,7 +173,10 @@ function boundOf(call: PricedCall, inputTokens: number): Bound {
   return bound;
 }
 
-function boundOfLevel({ causes, toolCalls, searchContext, units }: PricedCall, level: PriceLevel): Bound {
+function boundOfLevel(
+  { causes, toolCalls, searchContext, units }: PricedCall,
+  level: PriceLevel,
+): Bound {
   const { input, output } = highestRates(level, causes);
   const { request, requestBySearchContext: bySize } = level;
   const sizes = searchContext === null && bySize ? Object.values(bySize) : [];

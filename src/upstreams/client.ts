@@ -10,6 +10,7 @@ import {
   type DialectCall,
   dialectFor,
   isThinkingTooLong,
+  isUnserved,
   rememberDialect,
 } from "./dialect.ts";
 import {
@@ -33,6 +34,8 @@ export interface UpstreamCall extends DialectCall {
   writeBody(dialect: Dialect): string | FormBytes;
   /** Types of a response that are accepted; absent: JSON, or events for a stream. */
   accept?: string | undefined;
+  /** The error for an upstream without the endpoint; absent: its own. */
+  unserved?: (() => ApiError) | undefined;
   /** Our own id of the call. A caller's could equal another's, and some servers hang then. */
   id: string;
   /** Headers besides those of every call. */
@@ -50,8 +53,9 @@ export type CallSpan = ReturnType<NonNullable<Deps["tracing"]>["within"]> | null
 const correctionsMax = 6;
 
 /**
- * Calls an upstream and gives its 200 response, the body unread, and the dialect that it took. Throws the error for our caller as
- * `toCallerError` makes it; 504 after the deadline, 502 when no connection can be made.
+ * Calls an upstream and gives its 200 response, the body unread, and the dialect that it took.
+ * Throws the error for our caller as `toCallerError` makes it; 504 after the
+ * deadline, 502 when no connection can be made.
  */
 export async function callUpstream(
   call: UpstreamCall,
@@ -77,6 +81,7 @@ export async function callUpstream(
       if (budget !== null && isThinkingTooLong(call, refused)) {
         throw thinkingTooLong(budget, `upstream status ${error.status}: ${error.message}`);
       }
+      if (call.unserved && isUnserved(error)) throw call.unserved();
       throw toCallerError(error, response.header("retry-after"));
     }
     dialect = corrected;
