@@ -3,10 +3,22 @@ import { chatApiDoc } from "./formats/chat/api_doc.ts";
 import { completionsApiDoc } from "./formats/completions/api_doc.ts";
 import { completionsFormat } from "./formats/completions/completions_format.ts";
 import { embeddingsApiDoc } from "./formats/embeddings/api_doc.ts";
+import { speechApiDoc } from "./formats/audio/speech_api_doc.ts";
+import { speechFormat } from "./formats/audio/speech_format.ts";
+import {
+  transcriptionsApiDoc,
+  translationsApiDoc,
+} from "./formats/audio/transcriptions_api_doc.ts";
+import { transcriptionsFormat, translationsFormat } from "./formats/audio/transcriptions_format.ts";
+import { imagesApiDoc } from "./formats/images/api_doc.ts";
+import { imagesFormat } from "./formats/images/images_format.ts";
+import { moderationsApiDoc } from "./formats/moderations/api_doc.ts";
+import { moderationsFormat } from "./formats/moderations/moderations_format.ts";
 import { embeddingsFormat } from "./formats/embeddings/embeddings_format.ts";
 import { chatFormat } from "./formats/chat/chat_format.ts";
 import type { Format } from "./inference/format.ts";
 import type { KeptOperation } from "./inference/kept_routes.ts";
+import type { FreeFormat } from "./inference/free_call.ts";
 import type { inferenceRoutes } from "./inference/routes.ts";
 import type { consoleRoutes } from "./console/routes.ts";
 import type { docsRoutes } from "./docs/routes.tsx";
@@ -60,6 +72,7 @@ export function routeMap(handlers: RouteHandlers): Routes {
   const routes: Routes = {
     ...formatRoutes(handlers.inference, reservedUsers),
     ...keptRoutes(handlers.inference, reservedUsers),
+    ...freeRoutes(handlers.inference, reservedUsers),
     ...modelRoutes(handlers.inference),
     ...callerRoutes(handlers),
     ...operatorRoutes(handlers),
@@ -81,12 +94,21 @@ const formats: Readonly<Record<string, { format: Format; apiDoc: EndpointDocs }>
   "/chat/completions": { format: chatFormat, apiDoc: chatApiDoc },
   "/completions": { format: completionsFormat, apiDoc: completionsApiDoc },
   "/embeddings": { format: embeddingsFormat, apiDoc: embeddingsApiDoc },
+  "/images/generations": { format: imagesFormat, apiDoc: imagesApiDoc },
+  "/audio/speech": { format: speechFormat, apiDoc: speechApiDoc },
+  "/audio/transcriptions": { format: transcriptionsFormat, apiDoc: transcriptionsApiDoc },
+  "/audio/translations": { format: translationsFormat, apiDoc: translationsApiDoc },
+};
+
+/** Those that cost nothing. */
+const freeFormats: Readonly<Record<string, { format: FreeFormat; apiDoc: EndpointDocs }>> = {
+  "/moderations": { format: moderationsFormat, apiDoc: moderationsApiDoc },
 };
 
 /** The API documentation of these endpoints. */
 export const formatsApiDoc: EndpointDocs = Object.assign(
   {},
-  ...Object.values(formats).map(({ apiDoc }) => apiDoc),
+  ...[...Object.values(formats), ...Object.values(freeFormats)].map(({ apiDoc }) => apiDoc),
 );
 
 function formatRoutes(
@@ -125,6 +147,23 @@ function keptRoutes(
     };
   };
   return { ...routesAt("/v1"), ...routesAt("/v1/:user", { reservedUsers }) };
+}
+
+function freeRoutes(
+  inference: RouteHandlers["inference"],
+  reservedUsers: ReadonlySet<string>,
+): Routes {
+  const secretParams = ["user"];
+  return Object.fromEntries(
+    Object.entries(freeFormats).flatMap(([path, { format }]) => [
+      [`/v1${path}`, { cors, POST: inference.freeCall(format) }],
+      [`/v1/:user${path}`, {
+        cors,
+        secretParams,
+        POST: inference.freeCall(format, { reservedUsers }),
+      }],
+    ]),
+  );
 }
 
 function modelRoutes(inference: RouteHandlers["inference"]): Routes {

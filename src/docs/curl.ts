@@ -21,7 +21,12 @@ export function curlExample(
       lines.push(`-H ${shellQuote(`${name}: ${value}`)}`);
     }
   }
-  if (operation.body) {
+  if (operation.body?.type) {
+    const fields = firstExample(operation.body);
+    for (const [name, value] of Object.entries(isObject(fields) ? fields : {})) {
+      lines.push(`-F ${shellQuote(`${name}=${value}`)}`);
+    }
+  } else if (operation.body) {
     lines.push(`-H "Content-Type: application/json"`);
     lines.push(`-d ${shellQuote(JSON.stringify(firstExample(operation.body), null, 2))}`);
   }

@@ -118,7 +118,7 @@ function describe(operation: EndpointDoc): ZodOpenApiOperationObject {
 }
 
 function describeBody(body: NonNullable<EndpointDoc["body"]>) {
-  return { required: !body.optional, content: { "application/json": media(body) } };
+  return { required: !body.optional, content: { [body.type ?? "application/json"]: media(body) } };
 }
 
 function describeResponse({ description, content, headers }: ResponseDoc) {

@@ -14,7 +14,8 @@ import { modelSchema, modelsSchema } from "../upstreams/model_schema.ts";
 const tag = { tag: "Chat", access: "chat" } as const;
 
 const text = (description: string) => z.string().optional().meta({ description });
-const rateHeaders = z.object(Object.fromEntries(
+/** Headers with the state of rate limits. */
+export const rateHeaderFields = z.object(Object.fromEntries(
   ["requests", "tokens"].flatMap((what) => [
     [`x-ratelimit-limit-${what}`, text(`The most ${what} a minute.`)],
     [`x-ratelimit-remaining-${what}`, text(`How many ${what} are left.`)],
@@ -34,11 +35,11 @@ export const callHeaders = z.object({
   ),
   "Idempotency-Stored": text("`false`: the response is too large to be stored under its key."),
   ...replayedHeader.shape,
-  ...rateHeaders.shape,
+  ...rateHeaderFields.shape,
 });
 
-const headersWithRetry = rateHeaders.extend(retryAfterHeader.shape);
-const refusalHeaders = rateHeaders.extend(retryAfterHeader.partial().shape);
+const headersWithRetry = rateHeaderFields.extend(retryAfterHeader.shape);
+const refusalHeaders = rateHeaderFields.extend(retryAfterHeader.partial().shape);
 const chargedHeaders = refusalHeaders.extend({
   "X-Service-Activity-Id": text("The activity that charges what the upstream has generated."),
   "X-Service-Cost": text("Its charge, in currency units."),
@@ -65,6 +66,7 @@ const callErrors: readonly ErrorDoc[] = [
   { status: 403, code: "user_being_forgotten", when: "The user is being forgotten." },
   { status: 404, code: "model_not_found", when: "The project has no price for the model." },
   { status: 404, ...passed },
+  { status: 404, code: "endpoint_not_served", when: "The upstream has no such endpoint." },
   { status: 413, ...passed },
   { status: 422, code: "idempotency_key_reused", when: "The key was used with another body." },
   { status: 422, ...passed },
@@ -137,11 +139,13 @@ export type CallDoc =
   & {
     /** A refused user gets 402, since the response has no text. */
     paysFirst?: true;
+    /** A call costs nothing, so that none is repeated at a price. */
+    isFree?: true;
   };
 
 /** The documents of a format's endpoint: below `/v1`, and below `/v1/{user}`. */
-export function callApiDoc(path: string, { paysFirst, ...doc }: CallDoc): EndpointDocs {
-  const headers = userHeader.extend(idempotencyHeader.shape);
+export function callApiDoc(path: string, { paysFirst, isFree, ...doc }: CallDoc): EndpointDocs {
+  const headers = isFree ? userHeader : userHeader.extend(idempotencyHeader.shape);
   const errors = paysFirst ? [...callErrors, mustPay] : callErrors;
   const call: EndpointDoc = { ...tag, ...doc, headers, errors };
   const ofUser: EndpointDoc = {

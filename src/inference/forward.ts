@@ -1,6 +1,7 @@
 import type { UpstreamRequest, UpstreamResponse } from "../deps.ts";
 import { memoizeByObject } from "../base/memoize_by_object.ts";
 import { callUpstream } from "../upstreams/client.ts";
+import { endpointNotServed } from "../upstreams/errors.ts";
 import type { AdmittedCall } from "./call.ts";
 import type { Bridge, Format } from "./format.ts";
 
@@ -27,6 +28,8 @@ export async function forward(
     countPrompt: (most) => meter.countPrompt(most),
     writeBody: (dialect) => (bridgeTo(dialect.format) ?? format).writeBody(input, cap, dialect),
     id,
+    accept: format.made && "*/*",
+    unserved: format.made && (() => endpointNotServed(format.upstreamPath)),
     headers: (dialect) => ({
       ...formatOf(dialect.format).upstreamHeaders?.(upstream.apiKey),
       ...(dialect.format === format.name ? passedHeaders(format, request) : {}),

@@ -1,16 +1,18 @@
 import { ApiError } from "../base/errors.ts";
 import type { Handler, Incoming } from "../base/handler.ts";
-import { chatBodyBytesMax } from "../base/limits.ts";
+import { type ReadForm, readFormBody } from "../base/form_body.ts";
+import { chatBodyBytesMax, formBodyBytesMax } from "../base/limits.ts";
 import { readIdempotencyKey, readJsonBody } from "../base/request.ts";
 import { findAccount } from "../ledger/authorization.ts";
 import { countUnpricedHourly } from "../summaries/hourly_counters.ts";
 import type { Caller } from "../projects/auth.ts";
 import { endUser, type PathUser, userBeforeBody } from "../projects/end_user.ts";
-import { modelNotFound, noUpstream } from "../upstreams/errors.ts";
+import { modelNotFound, noUpstream, pricedOtherwise } from "../upstreams/errors.ts";
 import { type Admission, admitCall } from "./admit.ts";
 import { failedEnding, type InferenceCall, type InferenceDeps } from "./call.ts";
 import { callBlockedEvent } from "./events.ts";
 import type { FittedRequest, Format, ModelRequest } from "./format.ts";
+import { pricesOnlyUnits } from "../pricing/price.ts";
 import type { ModelTerms } from "../pricing/terms.ts";
 import {
   awaitPrevious,
@@ -103,7 +105,11 @@ async function readAndRespond(
   const { incoming: { request, inTime, bodies } } = started;
   let caller = authenticated;
   const share = bodies.shareOf(caller.key.id);
-  const body = await inTime(readJsonBody(request, chatBodyBytesMax, share));
+  const body = await inTime(
+    started.format.readsForms
+      ? readFormBody(request, formBodyBytesMax, share)
+      : readJsonBody(request, chatBodyBytesMax, share),
+  );
   for (let moves = 0; moves < settingsMovesMax; moves++) {
     const read = readCall(services, { ...started, caller, body });
     const previous = await awaitPrevious(services, read);
@@ -164,14 +170,14 @@ function readCall(
   { id, telemetry, format, place, incoming, pathUser, caller, body }: StartedCall & {
     place: InferenceCall["place"];
     caller: Caller;
-    body: Awaited<ReturnType<typeof readJsonBody>>;
+    body: Awaited<ReturnType<typeof readJsonBody>> & Partial<Pick<ReadForm, "file">>;
   },
 ): ReadCall {
   const { request, requestId, bodies } = incoming;
   const { project } = caller.snapshot;
-  const { bytes } = body;
+  const { bytes, file = null } = body;
   const fields = { unknown: project.unknownFields, allowed: project.allowedFields };
-  const input = format.readRequest(body.value, { bytes, fields });
+  const input = format.readRequest(body.value, { bytes, fields, file });
   const user = endUser(caller, request, { body: input.user, path: pathUser });
   const key = readIdempotencyKey(request);
   const receivedAt = deps.clock.now();
@@ -217,15 +223,10 @@ async function completeCall(
     await reportUnpriced(services, read);
     throw modelNotFound(model);
   }
-  const references = format.referencesOf?.(input) ?? [];
-  const { hiddenTokens, kept } = await resolveReferences(
-    deps,
-    { projectId: project.id, user },
-    references,
-  );
-  const whole = kept && format.withKept ? format.withKept(input, kept) : input;
+  if (!format.made && pricesOnlyUnits(terms.price)) throw pricedOtherwise(model);
+  const { whole, ...continued } = await withReferences(deps, read);
   const { request: fitted, removedTools } = fitToPrice(read, whole, terms);
-  format.requirePriced(fitted, coverageOf(terms.price), project.allowedFields);
+  format.requirePriced(fitted, coverageOf(terms), project.allowedFields);
   telemetry.span?.set({ "farebox.project": project.id, "gen_ai.request.model": model });
   const upstream = await findUpstream(project, model);
   if (!upstream) throw noUpstream(deps.config);
@@ -241,12 +242,26 @@ async function completeCall(
     terms,
     upstream,
     removedTools,
-    hiddenTokens,
+    ...continued,
     asked: input,
-    previousResponse: references.find(({ kind }) => kind === "response")?.id ?? null,
     reasoning,
     ref,
     previous,
+  };
+}
+
+/** Finds what a request refers to by id. Throws 400 for an id that is not its user's. */
+async function withReferences(
+  deps: InferenceDeps["deps"],
+  { format, input, user, caller: { snapshot } }: ReadCall,
+): Promise<Pick<InferenceCall, "hiddenTokens" | "previousResponse"> & { whole: ModelRequest }> {
+  const references = format.referencesOf?.(input) ?? [];
+  const whose = { projectId: snapshot.project.id, user };
+  const { hiddenTokens, kept } = await resolveReferences(deps, whose, references);
+  return {
+    whole: kept && format.withKept ? format.withKept(input, kept) : input,
+    hiddenTokens,
+    previousResponse: references.find(({ kind }) => kind === "response")?.id ?? null,
   };
 }
 
@@ -257,7 +272,7 @@ function fitToPrice(
 ): FittedRequest {
   if (!format.fitToPrice) return { request: input, removedTools: [] };
   return format.fitToPrice(input, {
-    covers: coverageOf(terms.price),
+    covers: coverageOf(terms),
     allowed: caller.snapshot.project.allowedFields,
     toolCallsMax: terms.maxToolCalls ?? toolCallsHeld,
   });

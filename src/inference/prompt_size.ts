@@ -44,7 +44,7 @@ export function boundMedia(
       media.tokens += own ?? mediaTokens(value, request.model, context);
     }
   }
-  media.tokens += Math.min(filled, contextWindow);
+  media.tokens += Math.min(filled, contextWindow) + (request.fileTokens ?? 0);
   return media;
 }
 

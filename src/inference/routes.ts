@@ -6,6 +6,7 @@ import type { Models } from "../upstreams/models.ts";
 import type { InferenceDeps } from "./call.ts";
 import type { Format } from "./format.ts";
 import { createKeptHandler, type KeptOperation } from "./kept_routes.ts";
+import { createFreeCallHandler, type FreeFormat } from "./free_call.ts";
 import { createCallHandler } from "./handle_call.ts";
 
 /** The endpoints that OpenAI clients call. All need the scope `chat`. */
@@ -17,6 +18,9 @@ export function inferenceRoutes(services: InferenceDeps, models: Models) {
     /** An operation on a response that the upstream keeps, likewise. */
     kept: (operation: KeptOperation, options?: { reservedUsers: ReadonlySet<string> }) =>
       createKeptHandler(services, operation, options),
+    /** The endpoint of a format that costs nothing, likewise. */
+    freeCall: (format: FreeFormat, options?: { reservedUsers: ReadonlySet<string> }) =>
+      createFreeCallHandler(services, format, options),
     models: listModels(services, models),
     model: getModel(services, models),
   };

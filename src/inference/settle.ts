@@ -135,6 +135,7 @@ function recordUsage(
     recorded.toolCalls = { ...toolCalls };
     break;
   }
+  if (used.units) Object.assign(recorded, used.units);
   if (upstreamCost !== null) recorded.upstreamCost = formatAmount(upstreamCost);
   return recorded;
 }

@@ -18,7 +18,9 @@ import type { CompleteResponse } from "./format.ts";
 import { forward } from "./forward.ts";
 import { fitsIdempotencyStore, storeResponse } from "./idempotency.ts";
 import { rateHeaders } from "./rate_limiter.ts";
-import { BodyScan, readWhole, type WholeBody } from "./read_whole.ts";
+import { readMade } from "./read_made.ts";
+import { BodyScan, type LargeBody, readWhole, type WholeBody } from "./read_whole.ts";
+import { noteMade } from "./note_made.ts";
 import { releaseCall, settleCall } from "./settle.ts";
 
 /**
@@ -44,7 +46,7 @@ export async function wholeResponse(
       endFailed(services, call, error)
     );
     if (complete) return await chargedResponse(services, call, complete);
-    if (large.rest === null) return await passedResponse(services, call, large.start);
+    if (large.rest === null) return await passedResponse(services, call, large);
     isLarge = true;
     const freeBody = call.bodies.keep(call.request);
     const freePlace = call.place.keep();
@@ -99,22 +101,26 @@ async function chargedResponse(
 async function passedResponse(
   services: InferenceDeps,
   call: AdmittedCall,
-  bytes: Uint8Array,
+  { start: bytes, type, kind }: LargeBody,
 ): Promise<Response> {
   const { meter, format, idempotency, ref } = call;
   call.telemetry.begin("meter");
-  const scan = new BodyScan(call);
-  scan.push(bytes);
-  scan.end();
-  meter.producedOutput = true;
-  if (!format.isPassedOn) meter.noteUnreadOutput();
   const body = new TextDecoder().decode(bytes);
-  let headers: HeaderList = {};
+  const text = format.made?.textOf?.(body, kind !== "text");
+  if (text !== undefined) meter.addText(text);
+  if (kind !== "text") {
+    const scan = new BodyScan(call);
+    scan.push(bytes);
+    scan.end();
+  }
+  if (!format.isPassedOn) meter.noteUnreadOutput();
+  else noteMade(call, { start: bytes, bytes: bytes.length, isCounted: text !== undefined });
+  let headers: HeaderList = type === undefined ? {} : { "content-type": type };
   await settleCall(services, call, {
     usage: await meter.usage(),
     ending: { kind: "completed" },
     alongside(tx, entry) {
-      headers = chargeHeaders(entry);
+      headers = { ...headers, ...chargeHeaders(entry) };
       if (idempotency) storeResponse(tx, idempotency, { ref, response: { headers, body } });
     },
   });
@@ -193,5 +199,8 @@ async function receive(
 ): Promise<WholeBody> {
   call.telemetry.begin("forward");
   const response = await forward(call);
-  return await readWhole(services, call, { ...response, memory });
+  const { made } = call.format;
+  if (!made) return await readWhole(services, call, { ...response, memory });
+  const bytesMax = services.deps.config.upstreamBodyBytesMax;
+  return { complete: null, large: await readMade(call, made, { ...response, bytesMax, memory }) };
 }

@@ -10,7 +10,7 @@ export const completionNames = ["completion_tokens", "output_tokens", "candidate
 /** Names of the sum. */
 export const totalNames = ["total_tokens", "totalTokenCount"];
 const reasoningNames = ["reasoning_tokens", "thinking_tokens", "thoughtsTokenCount"];
-const promptDetails = ["prompt_tokens_details", "input_tokens_details"];
+const promptDetails = ["prompt_tokens_details", "input_tokens_details", "input_token_details"];
 const completionDetails = ["completion_tokens_details", "output_tokens_details"];
 
 /** The first of these fields that is a count. */

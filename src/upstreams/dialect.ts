@@ -134,7 +134,7 @@ function otherFormat(
 }
 
 /** Whether an error says that there is no such endpoint, and not that there is no such model. */
-function isUnserved({ status, code, message }: UpstreamErrorBody): boolean {
+export function isUnserved({ status, code, message }: UpstreamErrorBody): boolean {
   if (status === 405 || status === 501) return true;
   return status === 404 && code !== "model_not_found" && !/model/i.test(message);
 }

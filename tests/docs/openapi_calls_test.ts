@@ -24,6 +24,10 @@ const pricing = {
   models: {
     "gpt-4o-mini": { input: "0.30", output: "1.20" },
     "text-embedding-3-small": { input: "0.02", output: "0" },
+    "dall-e-3": { input: "0", output: "0", images: { "*": "0.04" } },
+    "gpt-image-1": { input: "5", output: "0", imageOutput: "40" },
+    "tts-1": { input: "0", output: "0", characters: "15" },
+    "whisper-1": { input: "0", output: "0", audioMinutes: "0.006" },
   },
 };
 const stripe = { secretKey: "sk_test_of_the_owner", webhookSecret: env.STRIPE_WEBHOOK_SECRET };
@@ -39,6 +43,16 @@ const given: Record<string, Given> = {
   createCompletion: { before: completing },
   createEmbedding: { before: embedding },
   createUsersEmbedding: { before: embedding },
+  createImage: { before: answering({ data: [{ b64_json: "AAAA" }] }) },
+  createUsersImage: { before: answering({ data: [{ b64_json: "AAAA" }] }) },
+  createSpeech: { before: speaking },
+  createUsersSpeech: { before: speaking },
+  createTranscription: { before: answering({ text: "Hi" }) },
+  createUsersTranscription: { before: answering({ text: "Hi" }) },
+  createTranslation: { before: answering({ text: "Hi" }) },
+  createUsersTranslation: { before: answering({ text: "Hi" }) },
+  createModeration: { before: answering({ results: [] }) },
+  createUsersModeration: { before: answering({ results: [] }) },
   createUsersCompletion: { before: completing },
   refund: { body: ({ activityId }) => ({ activityId, amount: "0.25" }) },
   refundUser: { body: ({ activityId }) => ({ activityId, amount: "0.25" }) },
@@ -82,6 +96,16 @@ async function embedding(world: World): Promise<void> {
   const data = [{ object: "embedding", index: 0, embedding: [0.5] }];
   const usage = { prompt_tokens: 2, total_tokens: 2 };
   world.upstream.reply(() => Response.json({ object: "list", data, usage }));
+}
+
+/** The upstream answers with this object. */
+function answering(body: Body) {
+  return async (world: World): Promise<void> => world.upstream.reply(() => Response.json(body));
+}
+
+async function speaking(world: World): Promise<void> {
+  const headers = { "content-type": "audio/mpeg" };
+  world.upstream.reply(() => new Response("ID3", { headers }));
 }
 
 async function connected(world: World): Promise<void> {
@@ -157,21 +181,38 @@ function keyFor({ security }: Body, world: World): string | null {
 
 async function callFor(world: World, operation: Operation, options: Body): Promise<Response> {
   const { address = addressOf(operation, options.ids), body, accept, key } = options;
+  const form = operation.described.requestBody?.content[formType] && body ? asForm(body) : null;
   const response = await world.call(address, {
     method: operation.method.toUpperCase(),
     key: key === undefined ? keyFor(operation.described, world) : key,
     ...(body === undefined ? {} : { body }),
-    headers: { ...(accept ? { accept } : {}), ...options.headers },
+    ...(form ? { raw: await form.bytes() } : {}),
+    headers: {
+      ...(accept ? { accept } : {}),
+      ...(form ? { "content-type": form.headers.get("content-type") ?? "" } : {}),
+      ...options.headers,
+    },
   });
   // Read to its end: errors may appear on the way.
   await response.text();
   return response;
 }
 
+const formType = "multipart/form-data";
+
+function asForm(fields: Body): Response {
+  const form = new FormData();
+  for (const [name, value] of Object.entries(fields)) {
+    form.append(name, name === "file" ? new Blob(["ID3"]) : String(value));
+  }
+  return new Response(form);
+}
+
 for (const operation of operations) {
   const { described, path, method } = operation;
   const special = given[described.operationId] ?? {};
-  const content = described.requestBody?.content["application/json"];
+  const content = described.requestBody?.content["application/json"] ??
+    described.requestBody?.content[formType];
 
   Deno.test(`openapi: ${method.toUpperCase()} ${path} responds as documented`, async () => {
     const { world, ids } = await prepare(special);

@@ -88,6 +88,33 @@ const embeddingFields = new Set(words(
   "truncate_prompt_tokens add_special_tokens prompt_name normalize output_dtype late_chunking",
 ));
 
+/** Members of requests for images, speech, transcripts and moderations. */
+const madeFields = {
+  images: new Set(words(
+    "model prompt n size quality user stream partial_images response_format style background",
+    "moderation output_format output_compression safety_identifier seed negative_prompt",
+  )),
+  speech: new Set(words(
+    "model input voice instructions response_format speed stream_format user safety_identifier",
+    "language",
+  )),
+  transcriptions: new Set(words(
+    "model language prompt response_format temperature stream user safety_identifier",
+    "timestamp_granularities timestamp_granularities[] include include[] chunking_strategy",
+    "chunking_strategy[type] chunking_strategy[prefix_padding_ms]",
+    "chunking_strategy[silence_duration_ms] chunking_strategy[threshold]",
+    "known_speaker_names[] known_speaker_references[] hotwords vad_filter seed",
+  )),
+};
+
+/** Throws 400 for an unknown member of such a request, where those are refused. */
+export function requireKnownMadeFields(
+  body: JsonObject,
+  { of, policy }: { of: keyof typeof madeFields; policy: FieldPolicy },
+): void {
+  if (policy.unknown === "refuse") requireKnown(body, madeFields[of], { policy, at: "" });
+}
+
 /** Throws 400 for an unknown member of a request for embeddings, where those are refused. */
 export function requireKnownEmbeddingFields(body: JsonObject, policy: FieldPolicy): void {
   if (policy.unknown === "refuse") requireKnown(body, embeddingFields, { policy, at: "" });
