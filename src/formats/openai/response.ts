@@ -29,7 +29,7 @@ export function readChoices(
   { head, apiKey }: { head: ResponseHead; apiKey: Secret | null },
   shape: ChoiceShape,
 ): CompleteResponse {
-  return completeFrom(parseResponseBody(bytes, apiKey), head, shape);
+  return completeFrom(readBody(bytes, apiKey), head, shape);
 }
 
 /** Reads the chunks of a stream as a whole response, as `readChoices` does. */
@@ -105,7 +105,7 @@ function completeFrom(
  * Parses the body of a response. Checked before anything is charged: it must also be possible to
  * write it again. Throws 502 for what is not an object, and for an error with status 200.
  */
-export function parseResponseBody(bytes: Uint8Array, apiKey: Secret | null): JsonObject {
+export function readBody(bytes: Uint8Array, apiKey: Secret | null): JsonObject {
   const text = decodeUtf8(bytes) ?? "";
   if (nestsDeeper(text, jsonDepthMax)) throw beyondOurBounds("a response nested too deep");
   let value: Json;

@@ -16,6 +16,7 @@ const refused: [string, object, string][] = [
   }, "previous_response_id"],
   ["a conversation", { conversation: "conv_1" }, "conversation"],
   ["a prompt", { prompt: { id: "p" } }, "prompt"],
+  ["a reference without its type", { input: [{ type: null, id: "msg_1" }] }, "input.0"],
   ["a reference", { input: [{ type: "item_reference", id: "msg_1" }] }, "input.0"],
   ["truncation", { truncation: "auto" }, "truncation"],
   ["background", { background: true }, "background"],

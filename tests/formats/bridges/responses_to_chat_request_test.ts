@@ -280,11 +280,18 @@ const fields: [string, object, object][] = [
   }, {}],
   ["an empty text", { text: {} }, {}],
   ["reasoning", { reasoning: { effort: "low", summary: "auto" } }, { reasoning_effort: "low" }],
-  ["sampling", { temperature: 0.5, top_p: 0.9, top_k: 5, seed: 1 }, {
+  ["sampling and options of other servers", {
     temperature: 0.5,
     top_p: 0.9,
     top_k: 5,
     seed: 1,
+    chat_template_kwargs: { enable_thinking: false },
+  }, {
+    temperature: 0.5,
+    top_p: 0.9,
+    top_k: 5,
+    seed: 1,
+    chat_template_kwargs: { enable_thinking: false },
   }],
   ["log probabilities", { top_logprobs: 3 }, { logprobs: true, top_logprobs: 3 }],
   ["log probabilities by include", { include: ["message.output_text.logprobs"] }, {

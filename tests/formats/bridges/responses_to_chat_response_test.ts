@@ -5,7 +5,7 @@ import { ApiError } from "../../../src/base/errors.ts";
 import { isObject, parseJson } from "../../../src/base/json.ts";
 import { plausibleUsage, readReportedExtras, readUsage } from "../../../src/pricing/usage.ts";
 import { responsesToChat } from "../../../src/formats/bridges/responses_to_chat/bridge.ts";
-import { responsesUsage } from "../../../src/formats/bridges/responses_to_chat/usage.ts";
+import { usageFromChat } from "../../../src/formats/bridges/responses_to_chat/usage.ts";
 import { always, jsonText, wellFormedText } from "../../support/property.ts";
 import { chunk, usageChunk } from "../../support/upstream.ts";
 import {
@@ -236,7 +236,7 @@ Deno.test("responses to chat: usage is priced as its upstream reported it", asyn
     3_000,
     fc.property(usage, (raw) => {
       assert.ok(isObject(raw));
-      const translated = responsesUsage(raw);
+      const translated = usageFromChat(raw);
       assert.deepEqual(readUsage(translated, most), readUsage(raw, most));
       assert.deepEqual(readReportedExtras(translated), readReportedExtras(raw));
     }),

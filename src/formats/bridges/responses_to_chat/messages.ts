@@ -38,7 +38,8 @@ function addItems(conversation: Conversation, input: readonly Json[], reasoningF
   for (const [index, item] of input.entries()) {
     const param = `input.${index}`;
     if (!isObject(item)) throw badRequest(param, `'${param}' must be an object.`);
-    const { type = "message", encrypted_content: content } = item;
+    const { encrypted_content: content } = item;
+    const type = typeOfItem(item);
     switch (type) {
       case "message":
         addMessage(conversation, item, param);
@@ -63,6 +64,12 @@ function addItems(conversation: Conversation, input: readonly Json[], reasoningF
         throw notInChat(param, `an item of the type '${typeName(type)}'`);
     }
   }
+}
+
+/** The type of an item, which clients may leave out. */
+function typeOfItem({ type, role, id }: JsonObject): Json {
+  if (type !== undefined && type !== null) return type;
+  return role === undefined && typeof id === "string" ? "item_reference" : "message";
 }
 
 function addMessage(

@@ -2,17 +2,18 @@ import { badRequest } from "../../../base/errors.ts";
 import { isObject, type Json, type JsonObject } from "../../../base/json.ts";
 import type { ModelRequest } from "../../../inference/format.ts";
 import type { Dialect } from "../../../upstreams/dialect.ts";
-import { harmless, words } from "../../openai/known_fields.ts";
+import { harmlessFields, words } from "../../openai/known_fields.ts";
 import { writeMessages } from "./messages.ts";
 import { nothingKept, notInChat } from "./not_in_chat.ts";
 import { writeTools } from "./tool_choice.ts";
 import { readTools } from "./tools.ts";
 
-/** Fields that mean the same in a chat request, and sampling that many chat servers know. */
+/** Fields that mean the same in a chat request, and options that many chat servers know. */
 const same = new Set([
   ...words("model temperature top_p service_tier user safety_identifier"),
   ...words("seed stop frequency_penalty presence_penalty logit_bias"),
-  ...harmless,
+  ...words("chat_template_kwargs thinking"),
+  ...harmlessFields,
 ]);
 
 /** Fields that are written in another form, by the functions of this folder. */

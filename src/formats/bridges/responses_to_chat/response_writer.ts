@@ -12,7 +12,7 @@ import {
 import type { ChatReasoning } from "./reasoning.ts";
 import { responseObject } from "./response_object.ts";
 import { readTools, type ToolTable } from "./tools.ts";
-import { responsesUsage } from "./usage.ts";
+import { usageFromChat } from "./usage.ts";
 
 interface WriterOptions {
   request: ModelRequest;
@@ -125,7 +125,7 @@ export class ResponseWriter {
       status,
       incomplete_details: cut === null ? null : { reason: cut },
       output: this.#items.filter((item) => item !== null),
-      usage: usage && responsesUsage(usage),
+      usage: usage && usageFromChat(usage),
     };
     this.#emit(`response.${status}`, { response: this.#response });
     return this.#response;

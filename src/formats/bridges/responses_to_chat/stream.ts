@@ -7,7 +7,7 @@ import { isErrorChunk, parsedChunk } from "../../openai/stream_error.ts";
 import { servedBy, usageIn } from "../../openai/usage.ts";
 import { writeMessage } from "./chat_message.ts";
 import { ResponseWriter } from "./response_writer.ts";
-import { largerUsage, responsesUsage } from "./usage.ts";
+import { largerUsage, usageFromChat } from "./usage.ts";
 
 /** Turns the chunks of a chat into the events of a response. */
 export class ChatStreamTranslator implements EventTranslator {
@@ -79,7 +79,7 @@ export class ChatStreamTranslator implements EventTranslator {
     const usage = isObject(chunk) ? usageIn(chunk) : undefined;
     if (!usage || largerUsage(this.#usage, usage) !== usage) return;
     this.#usage = usage;
-    this.#response = { ...response, usage: responsesUsage(usage) };
+    this.#response = { ...response, usage: usageFromChat(usage) };
     this.#emit(`response.${response.status}`, { response: this.#response });
   }
 

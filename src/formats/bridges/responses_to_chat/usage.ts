@@ -10,7 +10,7 @@ import {
  * An upstream's usage in the names of `/responses`. Everything else of it stays as it is: it
  * decides the price. Nothing is added that the upstream has not reported, such as zeros.
  */
-export function responsesUsage(usage: JsonObject): JsonObject {
+export function usageFromChat(usage: JsonObject): JsonObject {
   const {
     prompt_tokens,
     completion_tokens: _,
