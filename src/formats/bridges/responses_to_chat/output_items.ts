@@ -148,12 +148,8 @@ export class ReasoningItem implements OutputItem {
   }
 
   #emitText(step: "delta" | "done", fields: JsonObject): void {
-    this.#emit(
-      `response.${this.#asSummary ? "reasoning_summary_text" : "reasoning_text"}.${step}`,
-      {
-        ...fields,
-      },
-    );
+    const kind = this.#asSummary ? "reasoning_summary_text" : "reasoning_text";
+    this.#emit(`response.${kind}.${step}`, fields);
   }
 
   #emitPart(step: "added" | "done"): void {
