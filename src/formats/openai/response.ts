@@ -102,9 +102,10 @@ function completeFrom(
 }
 
 /**
- * Parses a body. Checked before anything is charged: it must also be possible to write it again.
+ * Parses the body of a response. Checked before anything is charged: it must also be possible to
+ * write it again. Throws 502 for what is not an object, and for an error with status 200.
  */
-function readBody(bytes: Uint8Array, apiKey: Secret | null): JsonObject {
+export function readBody(bytes: Uint8Array, apiKey: Secret | null): JsonObject {
   const text = decodeUtf8(bytes) ?? "";
   if (nestsDeeper(text, jsonDepthMax)) throw beyondOurBounds("a response nested too deep");
   let value: Json;
@@ -123,8 +124,8 @@ function readBody(bytes: Uint8Array, apiKey: Secret | null): JsonObject {
   return value;
 }
 
-/** A response without any choice is valid only if it reports usage. */
-function choicesOf(body: JsonObject): Json[] {
+/** The choices of a response. Throws 502 where there are none, unless it reports usage. */
+export function choicesOf(body: JsonObject): Json[] {
   const { choices } = body;
   if (Array.isArray(choices) && (choices.length > 0 || usageIn(body))) return choices;
   throw invalidUpstreamResponse("a response without choices");
