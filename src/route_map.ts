@@ -5,6 +5,9 @@ import { completionsFormat } from "./formats/completions/completions_format.ts";
 import { embeddingsApiDoc } from "./formats/embeddings/api_doc.ts";
 import { embeddingsFormat } from "./formats/embeddings/embeddings_format.ts";
 import { chatFormat } from "./formats/chat/chat_format.ts";
+import { messagesApiDoc } from "./formats/messages/api_doc.ts";
+import { messagesCount } from "./formats/messages/count_tokens.ts";
+import { messagesFormat } from "./formats/messages/messages_format.ts";
 import type { Format } from "./inference/format.ts";
 import type { inferenceRoutes } from "./inference/routes.ts";
 import type { consoleRoutes } from "./console/routes.ts";
@@ -58,6 +61,7 @@ export function routeMap(handlers: RouteHandlers): Routes {
   const reservedUsers = new Set(["v1", "console", "docs"]);
   const routes: Routes = {
     ...formatRoutes(handlers.inference, reservedUsers),
+    ...messagesRoutes(handlers.inference, reservedUsers),
     ...modelRoutes(handlers.inference),
     ...callerRoutes(handlers),
     ...operatorRoutes(handlers),
@@ -85,6 +89,7 @@ const formats: Readonly<Record<string, { format: Format; apiDoc: EndpointDocs }>
 export const formatsApiDoc: EndpointDocs = Object.assign(
   {},
   ...Object.values(formats).map(({ apiDoc }) => apiDoc),
+  messagesApiDoc,
 );
 
 function formatRoutes(
@@ -103,6 +108,26 @@ function formatRoutes(
       ];
     }),
   );
+}
+
+/** Anthropic's clients add `/v1` to a base URL, also where that has a user at its end. */
+function messagesRoutes(
+  inference: RouteHandlers["inference"],
+  reservedUsers: ReadonlySet<string>,
+): Routes {
+  const { errorBody, requestIdHeader } = messagesFormat;
+  const common = { cors, errorBody, requestIdHeader } as const;
+  const ofUser = { ...common, secretParams: ["user"] };
+  const create = inference.call(messagesFormat, { reservedUsers });
+  const count = inference.count(messagesCount, { reservedUsers });
+  return {
+    "/v1/messages": { ...common, POST: inference.call(messagesFormat) },
+    "/v1/messages/count_tokens": { ...common, POST: inference.count(messagesCount) },
+    "/v1/:user/messages": { ...ofUser, POST: create },
+    "/v1/:user/messages/count_tokens": { ...ofUser, POST: count },
+    "/v1/:user/v1/messages": { ...ofUser, POST: create },
+    "/v1/:user/v1/messages/count_tokens": { ...ofUser, POST: count },
+  };
 }
 
 function modelRoutes(inference: RouteHandlers["inference"]): Routes {

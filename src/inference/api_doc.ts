@@ -130,7 +130,7 @@ const userPath = z.object({
 
 /** What differs between the documents of formats' endpoints. */
 export type CallDoc =
-  & Pick<EndpointDoc, "operationId" | "summary" | "description" | "answers">
+  & Pick<EndpointDoc, "operationId" | "summary" | "description" | "answers" | "errorSchema">
   & Required<Pick<EndpointDoc, "body">>
   & {
     /** A refused user gets 402, since the response has no text. */
@@ -141,11 +141,19 @@ export type CallDoc =
 export function callApiDoc(path: string, { paysFirst, ...doc }: CallDoc): EndpointDocs {
   const headers = userHeader.extend(idempotencyHeader.shape);
   const errors = paysFirst ? [...callErrors, mustPay] : callErrors;
-  const call: EndpointDoc = { ...tag, ...doc, headers, errors };
+  return withUsersPath(path, { ...tag, ...doc, headers, errors });
+}
+
+/** The documents of an endpoint that counts tokens, which no money is needed for. */
+export function countApiDoc(path: string, doc: Omit<CallDoc, "paysFirst">): EndpointDocs {
+  return withUsersPath(path, { ...tag, ...doc, headers: userHeader, errors: callErrors });
+}
+
+function withUsersPath(path: string, call: EndpointDoc): EndpointDocs {
   const ofUser: EndpointDoc = {
     ...call,
-    operationId: doc.operationId.replace("create", "createUsers"),
-    summary: `${doc.summary}, with the user in the path`,
+    operationId: call.operationId.replace("create", "createUsers"),
+    summary: `${call.summary}, with the user in the path`,
     path: userPath,
   };
   return { [`/v1${path}`]: { POST: call }, [`/v1/:user${path}`]: { POST: ofUser } };

@@ -119,7 +119,7 @@ export interface KeptIds {
   items: readonly string[];
 }
 
-/** A request without what its price does not cover, and the names of the tools that were removed. */
+/** A request without what its price does not cover, and the names of removed tools. */
 export interface FittedRequest {
   request: ModelRequest;
   removedTools: readonly string[];
@@ -241,6 +241,8 @@ export interface Format {
   readonly bridges?: readonly Bridge[];
   /** The body of errors; absent: OpenAI's. */
   readonly errorBody?: WriteErrorBody;
+  /** A header that clients read the request's id from, besides `x-request-id`; in lower case. */
+  readonly requestIdHeader?: string;
   /** Headers of the caller that are passed on, in lower case. */
   readonly passedHeaders: readonly string[];
   /** Headers that its upstreams expect besides `Authorization`. */
@@ -272,6 +274,8 @@ export interface Format {
   promptTexts(request: ModelRequest): Iterable<string>;
   /** Tokens that a chat template adds to the prompt. */
   templateTokens(request: ModelRequest): number;
+  /** The most tokens that the provider adds to the prompt, which the body's bytes do not bound. */
+  addedTokens?(request: ModelRequest): number;
   /** The body for the upstream, as JSON text, with an output bound of `cap` tokens. */
   writeBody(request: ModelRequest, cap: number, dialect: Dialect): string;
   /** Reads a whole response. Throws 502 for one that is not valid. */

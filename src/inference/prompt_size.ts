@@ -12,6 +12,8 @@ export interface PromptMedia {
   tokens: number;
   /** Tokens that content of unknown size may have beyond the usual. */
   unknown?: number;
+  /** What the provider may add to the prompt: part of every bound, and of no estimate. */
+  added?: number;
 }
 
 /**
@@ -30,7 +32,8 @@ export function boundMedia(
   request: ModelRequest,
   terms: Pick<ModelTerms, "mediaTokens" | "contextWindow">,
 ): PromptMedia {
-  const media = { chars: 0, tokens: 0, unknown: 0 };
+  const added = format.addedTokens?.(request) ?? 0;
+  const media = { chars: 0, tokens: 0, unknown: 0, added };
   const contextWindow = terms.contextWindow ?? contextWindowDefault;
   const context = { contextWindow, pdfWork: createPdfWork() };
   let filled = 0;
@@ -53,7 +56,7 @@ export function boundMedia(
  * than there are bytes, and the JSON around the text is longer than what a chat template adds.
  */
 export function boundByBytes(request: ModelRequest, media: PromptMedia): number {
-  return Math.max(0, request.bytes - media.chars) + media.tokens;
+  return Math.max(0, request.bytes - media.chars) + media.tokens + (media.added ?? 0);
 }
 
 /** Characters that are searched before other requests may run. */

@@ -4,6 +4,7 @@ import { allowsModel } from "../projects/key_models.ts";
 import { modelNotFound } from "../upstreams/errors.ts";
 import type { Models } from "../upstreams/models.ts";
 import type { InferenceDeps } from "./call.ts";
+import { type CountEndpoint, createCountHandler } from "./count_tokens.ts";
 import type { Format } from "./format.ts";
 import { createCallHandler } from "./handle_call.ts";
 
@@ -13,6 +14,9 @@ export function inferenceRoutes(services: InferenceDeps, models: Models) {
     /** The endpoint of a format; with `reservedUsers`, the one below `/v1/{user}`. */
     call: (format: Format, options?: { reservedUsers: ReadonlySet<string> }) =>
       createCallHandler(services, format, options),
+    /** The endpoint that counts tokens for a format, with the same options. */
+    count: (endpoint: CountEndpoint, options?: { reservedUsers: ReadonlySet<string> }) =>
+      createCountHandler(services, endpoint, options),
     models: listModels(services, models),
     model: getModel(services, models),
   };
