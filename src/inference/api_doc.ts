@@ -21,6 +21,8 @@ const rateHeaders = z.object(Object.fromEntries(
     [`x-ratelimit-reset-${what}`, text(`When all ${what} are available again: \`1.5s\`.`)],
   ]),
 ));
+/** Headers of a response that is free. */
+export const freeCallHeaders = rateHeaders;
 /** Headers of a response that was charged, or of the paywall in its place. */
 export const callHeaders = z.object({
   "X-Service-Activity-Id": text("The activity that charges the response."),
@@ -30,6 +32,9 @@ export const callHeaders = z.object({
   "X-Service-Paywall-Url": text("As `paywall.url`."),
   "X-Service-Unparsed": text(
     "`true`: the response is too large to be parsed, and passed on as its upstream sent it.",
+  ),
+  "X-Service-Removed-Tools": text(
+    "Tools that were removed from the request, because they run at the provider and have no price.",
   ),
   "Idempotency-Stored": text("`false`: the response is too large to be stored under its key."),
   ...replayedHeader.shape,

@@ -8,7 +8,7 @@ import { decodeUtf8 } from "../base/utf8.ts";
 import type { ModelTerms } from "../pricing/terms.ts";
 import { requireActive } from "../projects/active.ts";
 import type { Caller } from "../projects/auth.ts";
-import { userBeforeBody } from "../projects/end_user.ts";
+import { endUserIfAny } from "../projects/end_user.ts";
 import { requireModel } from "../projects/key_models.ts";
 import { callUpstream, readUpstreamBody } from "../upstreams/client.ts";
 import { modelNotFound, noUpstream, upstreamTimeout } from "../upstreams/errors.ts";
@@ -57,12 +57,12 @@ export function createCountHandler(
       const permit = services.rateLimiter.acquire(key.id, project.limits.key);
       if ("limited" in permit) throw rateLimitedError(permit.limited);
       try {
-        const asked = await readAsked(services, endpoint, { incoming, caller });
         const segment = reservedUsers && path.split("/")[2];
         const pathUser = segment && reservedUsers
           ? { segment, reserved: reservedUsers }
           : undefined;
-        const user = userBeforeBody(caller, request, pathUser) ?? key.id;
+        const user = endUserIfAny(caller, request, { path: pathUser }) ?? key.id;
+        const asked = await readAsked(services, endpoint, { incoming, caller });
         const tokens = await countBy(asked) ??
           await countOurselves(services, endpoint, { ...asked, user });
         const headers = { ...corsHeaders, ...rateHeaders([permit.rateLimits]) };

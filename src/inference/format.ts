@@ -243,6 +243,8 @@ export interface Format {
   readonly errorBody?: WriteErrorBody;
   /** A header that clients read the request's id from, besides `x-request-id`; in lower case. */
   readonly requestIdHeader?: string;
+  /** No field of a body names the end user. */
+  readonly hasNoUserField?: true;
   /** Headers of the caller that are passed on, in lower case. */
   readonly passedHeaders: readonly string[];
   /** Headers that its upstreams expect besides `Authorization`. */

@@ -24,6 +24,7 @@ const pricing = {
   models: {
     "gpt-4o-mini": { input: "0.30", output: "1.20" },
     "text-embedding-3-small": { input: "0.02", output: "0" },
+    "claude-sonnet-5": { input: "3", output: "15" },
   },
 };
 const stripe = { secretKey: "sk_test_of_the_owner", webhookSecret: env.STRIPE_WEBHOOK_SECRET };
@@ -38,6 +39,9 @@ const stripeEvent = {
 const given: Record<string, Given> = {
   createCompletion: { before: completing },
   createEmbedding: { before: embedding },
+  createMessage: { before: messaging },
+  createUsersMessage: { before: messaging },
+  createUsersMessageBelowBase: { before: messaging },
   createUsersEmbedding: { before: embedding },
   createUsersCompletion: { before: completing },
   refund: { body: ({ activityId }) => ({ activityId, amount: "0.25" }) },
@@ -75,6 +79,13 @@ async function completing(world: World): Promise<void> {
   const choices = [{ index: 0, text: "Hi", logprobs: null, finish_reason: "stop" }];
   const usage = { prompt_tokens: 2, completion_tokens: 1, total_tokens: 3 };
   world.upstream.reply(() => Response.json({ object: "text_completion", choices, usage }));
+}
+
+/** The upstream answers with a message. */
+async function messaging(world: World): Promise<void> {
+  const content = [{ type: "text", text: "Hello" }];
+  const usage = { input_tokens: 2, output_tokens: 1 };
+  world.upstream.reply(() => Response.json({ type: "message", content, usage }));
 }
 
 /** The upstream answers with embeddings. */
@@ -155,13 +166,22 @@ function keyFor({ security }: Body, world: World): string | null {
   return need.operatorKey ? adminKey : world.apiKey;
 }
 
+/** The header that names the user, where neither the path nor the body of the example does. */
+function userOf({ described, path }: Operation, body: unknown): Record<string, string> {
+  const isNamed = !described.requestBody || path.includes("{user}") || Object(body).user;
+  const takesQuery = parametersOf(described, "query").some(({ name }) => name === "user");
+  const takesHeader = parametersOf(described, "header")
+    .some(({ name }) => name === "X-Service-User");
+  return takesHeader && !takesQuery && !isNamed ? { "x-service-user": "ada" } : {};
+}
+
 async function callFor(world: World, operation: Operation, options: Body): Promise<Response> {
   const { address = addressOf(operation, options.ids), body, accept, key } = options;
   const response = await world.call(address, {
     method: operation.method.toUpperCase(),
     key: key === undefined ? keyFor(operation.described, world) : key,
     ...(body === undefined ? {} : { body }),
-    headers: { ...(accept ? { accept } : {}), ...options.headers },
+    headers: { ...userOf(operation, body), ...(accept ? { accept } : {}), ...options.headers },
   });
   // Read to its end: errors may appear on the way.
   await response.text();

@@ -3,7 +3,7 @@ import { sseBytes } from "./upstream.ts";
 import { type Body, type CallOptions, createWorld, type World } from "./world.ts";
 
 export const messagesPath = "/v1/messages";
-export const claude = "claude-sonnet-4-5";
+export const claude = "claude-sonnet-5";
 
 /** Input 3, output 15, cache writes 3.75 and 6, cache reads 0.3 for a million tokens. */
 export const claudePrice = {
@@ -24,7 +24,9 @@ export async function messagesWorld(
   } = {},
 ): Promise<World> {
   const pricing = { models: { [claude]: { ...claudePrice, ...price } } };
-  const world = await createWorld({ project: { pricing, ...project } });
+  const world = await createWorld({
+    project: { pricing, maxOutputTokens: 64_000, ...project },
+  });
   world.upstream.reply(({ body }) => body.stream ? messageStream(helloEvents()) : message());
   if (balance !== null) await world.deposit("ada", balance);
   return world;

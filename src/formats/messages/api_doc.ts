@@ -1,6 +1,10 @@
-import type { EndpointDoc, EndpointDocs, ResponseDoc } from "../../base/endpoint_doc.ts";
-import { responseDocs } from "../../base/endpoint_doc.ts";
-import { callApiDoc, callHeaders, countApiDoc } from "../../inference/api_doc.ts";
+import {
+  type EndpointDoc,
+  type EndpointDocs,
+  type ResponseDoc,
+  responseDocs,
+} from "../../base/endpoint_doc.ts";
+import { callApiDoc, callHeaders, countApiDoc, freeCallHeaders } from "../../inference/api_doc.ts";
 import { countRequestSchema, messagesRequestSchema } from "./request.ts";
 import {
   messageErrorSchema,
@@ -11,12 +15,12 @@ import {
 
 const link = "https://farebox.example/topup/eyJhbGciOi";
 const messages = [{ role: "user", content: "Hello" }];
-const request = { model: "claude-sonnet-4-5", max_tokens: 1_024, messages };
+const request = { model: "claude-sonnet-5", max_tokens: 1_024, messages };
 const head = {
   id: "msg_01K9Z0C8Q4R7T2V5X8Z1B3D5F7",
   type: "message",
   role: "assistant",
-  model: "claude-sonnet-4-5",
+  model: "claude-sonnet-5",
 };
 
 function messageSaying(text: string, more: Record<string, unknown>) {
@@ -85,6 +89,7 @@ const create = callApiDoc("/messages", {
   answers: { 200: message },
 });
 
+const eight = { eight: { input_tokens: 8 } };
 const count = countApiDoc("/messages/count_tokens", {
   operationId: "createTokenCount",
   summary: "Count the tokens of a message's request",
@@ -92,7 +97,7 @@ const count = countApiDoc("/messages/count_tokens", {
     "Free. The upstream counts; where it does not, the count is our own, and an estimate.",
   body: { schema: countRequestSchema, examples: { hello: { model: request.model, messages } } },
   errorSchema: messageErrorSchema,
-  answers: { 200: responseDocs("The count.", tokenCountSchema, { eight: { input_tokens: 8 } }) },
+  answers: { 200: responseDocs("The count.", tokenCountSchema, eight, freeCallHeaders) },
 });
 
 /** `POST /v1/messages` and `POST /v1/messages/count_tokens`. */

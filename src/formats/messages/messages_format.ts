@@ -23,6 +23,7 @@ export const messagesFormat: Format = {
   name: "messages",
   upstreamPath: "/messages",
   idPrefix: "msg_",
+  hasNoUserField: true,
   passedHeaders: ["anthropic-version", "anthropic-beta"],
   upstreamHeaders: (apiKey) => ({
     "anthropic-version": "2023-06-01",
