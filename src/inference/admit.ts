@@ -179,7 +179,11 @@ function admit(
   const meter = new UsageMeter({
     hasOutput: !call.format.isPassedOn,
     choices: call.input.choices,
-    plausible: plausibleUsage(prompt.bound + unknown, quote.cap * call.input.choices),
+    plausible: plausibleUsage(
+      prompt.bound + unknown,
+      quote.cap * call.input.choices,
+      call.format.readsMoreByTools?.(call.input),
+    ),
     countInput: (most) => countInput(services, call, media, most),
     clock: services.deps.clock,
   });

@@ -278,6 +278,8 @@ export interface Format {
   templateTokens(request: ModelRequest): number;
   /** The most tokens that the provider adds to the prompt, which the body's bytes do not bound. */
   addedTokens?(request: ModelRequest): number;
+  /** Whether tools at the provider may have the model read more than the request contains. */
+  readsMoreByTools?(request: ModelRequest): boolean;
   /** The body for the upstream, as JSON text, with an output bound of `cap` tokens. */
   writeBody(request: ModelRequest, cap: number, dialect: Dialect): string;
   /** Reads a whole response. Throws 502 for one that is not valid. */

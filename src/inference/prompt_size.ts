@@ -24,8 +24,8 @@ const usualFileTokens = 16_000;
 
 /**
  * Bounds the tokens of images, sounds and files: by the model's own `mediaTokens`, the maximum for
- * each type of part, else by what providers publish. Content of unknown size can fill the context
- * window, but only once, since no prompt is larger.
+ * each type of part, else by what providers publish. Content of unknown size, as tools at the
+ * provider read it, can fill the context window, but only once, since no prompt is larger.
  */
 export function boundMedia(
   format: Format,
@@ -47,6 +47,7 @@ export function boundMedia(
       media.tokens += own ?? mediaTokens(value, request.model, context);
     }
   }
+  if (format.readsMoreByTools?.(request)) media.unknown = contextWindow;
   media.tokens += Math.min(filled, contextWindow);
   return media;
 }

@@ -39,6 +39,7 @@ export const messagesFormat: Format = {
   promptTexts: messagePromptTexts,
   templateTokens: messageTemplateTokens,
   addedTokens,
+  readsMoreByTools: ({ extras }) => extras.hostedTools.length > 0,
   writeBody: writeMessagesBody,
   readResponse: readMessage,
   createAssembler: (options) => new MessageAssembler(options),

@@ -55,7 +55,12 @@ const checkedCount = countRequestSchema.extend(checked);
 const checkedMessage = messageSchema.extend({
   content: z.custom<Content>(isContent, { error: contentWords }),
 });
-const fieldNames = Object.keys(messagesRequestSchema.shape);
+
+/** Fields that a cost depends on. Some servers would read them in any letter case. */
+const fieldNames = [
+  ...Object.keys(messagesRequestSchema.shape),
+  ...["cache_control", "compaction", "container", "context_management", "output_format", "thread"],
+];
 
 function isContent(value: unknown): value is Content {
   if (typeof value === "string") return true;

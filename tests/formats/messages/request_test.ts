@@ -80,6 +80,7 @@ Deno.test("messages request: what a project passes on unread is still refused wh
     { fallbacks: [{ model: "other" }] },
     { thread: { type: "create" } },
     { models: ["other"] },
+    { Thread: { type: "create" } },
     user([{ type: "tool_addition", tool: { type: "web_search_20250305", name: "web_search" } }]),
     user([{ type: "image", source: { type: "file", file_id: "file_1" } }]),
   ];

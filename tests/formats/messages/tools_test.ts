@@ -131,10 +131,30 @@ Deno.test("messages tools: a hold covers the calls, and the reported ones are ch
     return message({ usage: claudeUsage(10, 5, used) });
   });
   const { body } = await send(world, { max_tokens: 1, tools: [search] });
-  assert.ok(Number(held) >= 0.1 && Number(held) < 0.12, held);
+  assert.ok(Number(held) >= 0.1, held);
   assert.equal(body.usage.cost_exact, "0.030105");
   const [entry] = await usageOf(world);
   assert.deepEqual(entry?.usage.toolCalls, { web_search: 3 });
+});
+
+Deno.test("messages tools: what a search has the model read is held as far as there is money, and charged", async () => {
+  for (const [balance, most] of [["10", 5], ["0.5", 0.5]] as const) {
+    using world = await messagesWorld({
+      ...priced({ web_search: "0.01" }, { maxToolCalls: 1 }),
+      balance,
+    });
+    let held = 0;
+    const used = { server_tool_use: { web_search_requests: 1 } };
+    world.upstream.once(async () => {
+      held = Number((await world.balance("ada")).held);
+      return message({ usage: claudeUsage(100_000, 100, used) });
+    });
+    const { body } = await send(world, { tools: [search] });
+    assert.ok(held > most / 2 && held <= most, `${held}`);
+    assert.equal(body.usage.cost_exact, "0.3115");
+    const [entry] = await usageOf(world);
+    assert.equal(entry?.usage.source, "provider");
+  }
 });
 
 const found = {
