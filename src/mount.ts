@@ -34,6 +34,8 @@ export interface Route extends Partial<Record<HttpMethod, Handler>> {
   anonymousBody?: true;
   /** Errors have another body than OpenAI's. */
   errorBody?: WriteErrorBody | undefined;
+  /** A header with the request's id, besides `x-request-id`. */
+  requestIdHeader?: string | undefined;
   /** Answered also when the service is full; not counted as load. */
   probe?: true;
 }
@@ -76,12 +78,14 @@ export function mount(
   const serve = createServe(deps, load);
   for (const [path, route] of Object.entries(routes)) {
     const hono = /[:*]/.test(path) ? varied : fixed;
-    const { cors, secretParams = [], anonymousBody, errorBody, probe, ...handlers } = route;
+    const { cors, secretParams = [], anonymousBody, errorBody, ...others } = route;
+    const { requestIdHeader, probe, ...handlers } = others;
     const options = {
       route: path,
       cors,
       anonymousBody,
       errorBody,
+      requestIdHeader,
       probe,
       maskPath: pathMask(path, secretParams),
     };
@@ -105,13 +109,13 @@ export function mount(
     // A page of any origin can read why a path is not served, also under a wrong base URL.
     const found = allowed.flatMap(routesOf).map((found) => routes[found]);
     const cors = allowed.length === 0 || found.some((route) => route?.cors);
-    const errorBody = found.find((route) => route?.errorBody)?.errorBody;
+    const { errorBody, requestIdHeader } = found.find((route) => route?.errorBody) ?? {};
     const isPreflight = context.req.raw.headers.has("access-control-request-method");
     if (method === "OPTIONS" && isPreflight && allowed.length === 0) {
       return serve({ ...options, cors }, preflight)(context);
     }
     const refuse = allowed.length > 0 ? methodNotAllowed(allowed.join(", ")) : unknownUrl;
-    return serve({ ...options, cors, errorBody }, notFound(refuse))(context);
+    return serve({ ...options, cors, errorBody, requestIdHeader }, notFound(refuse))(context);
   });
   const { fetch } = fixed;
   return {
@@ -138,6 +142,7 @@ interface ServedRoute {
   cors?: boolean | undefined;
   anonymousBody?: boolean | undefined;
   errorBody?: WriteErrorBody | undefined;
+  requestIdHeader?: string | undefined;
   probe?: boolean | undefined;
   /** A path as the log may show it. */
   maskPath(path: string): string;
@@ -184,7 +189,7 @@ function createServe(deps: Deps, load: Load) {
   }
 
   return (served: ServedRoute, handler: Handler) => {
-    const { route, method, cors, errorBody, maskPath } = served;
+    const { route, method, cors, errorBody, requestIdHeader, maskPath } = served;
     const counted = metrics.requests(route, method);
     const isCounted = !served.probe;
     const inTime = served.anonymousBody ? anonymousDeadline : callerDeadline;
@@ -210,14 +215,16 @@ function createServe(deps: Deps, load: Load) {
         if (isCounted) requireCapacity();
         const response = await answer(context, { requestId, startedAt, inTime, bodies }, handler);
         if (isApiPath(context.req.path)) forbidStoring(response);
+        if (requestIdHeader) response.headers.set(requestIdHeader, requestId);
         if (request.method === "HEAD") await measureBody(response);
         log(response.status);
         return response;
       } catch (error) {
         const shown = error instanceof ApiError ? error : internalError(error);
         log(shown.status, errorFields(shown));
+        const idHeader = requestIdHeader ? { [requestIdHeader]: requestId } : {};
         const response = errorResponse(shown, requestId, {
-          headers: cors ? corsHeaders : undefined,
+          headers: { ...(cors ? corsHeaders : {}), ...idHeader },
           writeBody: errorBody,
         });
         forbidStoring(response);

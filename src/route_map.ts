@@ -16,6 +16,9 @@ import { moderationsApiDoc } from "./formats/moderations/api_doc.ts";
 import { moderationsFormat } from "./formats/moderations/moderations_format.ts";
 import { embeddingsFormat } from "./formats/embeddings/embeddings_format.ts";
 import { chatFormat } from "./formats/chat/chat_format.ts";
+import { messagesApiDoc } from "./formats/messages/api_doc.ts";
+import { messagesCount } from "./formats/messages/count_tokens.ts";
+import { messagesFormat } from "./formats/messages/messages_format.ts";
 import type { Format } from "./inference/format.ts";
 import type { KeptOperation } from "./inference/kept_routes.ts";
 import type { FreeFormat } from "./inference/free_call.ts";
@@ -73,6 +76,7 @@ export function routeMap(handlers: RouteHandlers): Routes {
     ...formatRoutes(handlers.inference, reservedUsers),
     ...keptRoutes(handlers.inference, reservedUsers),
     ...freeRoutes(handlers.inference, reservedUsers),
+    ...messagesRoutes(handlers.inference, reservedUsers),
     ...modelRoutes(handlers.inference),
     ...callerRoutes(handlers),
     ...operatorRoutes(handlers),
@@ -109,6 +113,7 @@ const freeFormats: Readonly<Record<string, { format: FreeFormat; apiDoc: Endpoin
 export const formatsApiDoc: EndpointDocs = Object.assign(
   {},
   ...[...Object.values(formats), ...Object.values(freeFormats)].map(({ apiDoc }) => apiDoc),
+  messagesApiDoc,
 );
 
 function formatRoutes(
@@ -164,6 +169,26 @@ function freeRoutes(
       }],
     ]),
   );
+}
+
+/** Anthropic's clients add `/v1` to a base URL, also where that has a user at its end. */
+function messagesRoutes(
+  inference: RouteHandlers["inference"],
+  reservedUsers: ReadonlySet<string>,
+): Routes {
+  const { errorBody, requestIdHeader } = messagesFormat;
+  const common = { cors, errorBody, requestIdHeader } as const;
+  const ofUser = { ...common, secretParams: ["user"] };
+  const create = inference.call(messagesFormat, { reservedUsers });
+  const count = inference.count(messagesCount, { reservedUsers });
+  return {
+    "/v1/messages": { ...common, POST: inference.call(messagesFormat) },
+    "/v1/messages/count_tokens": { ...common, POST: inference.count(messagesCount) },
+    "/v1/:user/messages": { ...ofUser, POST: create },
+    "/v1/:user/messages/count_tokens": { ...ofUser, POST: count },
+    "/v1/:user/v1/messages": { ...ofUser, POST: create },
+    "/v1/:user/v1/messages/count_tokens": { ...ofUser, POST: count },
+  };
 }
 
 function modelRoutes(inference: RouteHandlers["inference"]): Routes {

@@ -71,6 +71,8 @@ export interface EndpointDoc {
    * The endpoint's own errors; those common to every endpoint with such a body or key are added.
    */
   errors?: readonly ErrorDoc[];
+  /** The schema of error bodies, where it is not OpenAI's. */
+  errorSchema?: z.ZodType;
 }
 
 /** The methods that endpoints have. */

@@ -16,8 +16,7 @@ export function curlExample(
   const key = keyNames[operation.access];
   if (key !== null) lines.push(`-H "Authorization: Bearer $${key}"`);
   for (const [name, value] of examplesIn("header", parameters)) {
-    // The body names its user.
-    if (!operation.body || name !== "X-Service-User") {
+    if (name !== "X-Service-User" || !namesUser(operation.body)) {
       lines.push(`-H ${shellQuote(`${name}: ${value}`)}`);
     }
   }
@@ -55,6 +54,12 @@ function examplesIn(place: string, parameters: readonly JsonObject[]): [string, 
     const example = isObject(schema) ? schema.example : undefined;
     return where === place && example !== undefined ? [[String(name), String(example)]] : [];
   });
+}
+
+/** Whether a body names its user, so that no header has to. */
+function namesUser(body: DocContent | undefined): boolean {
+  const example = body && firstExample(body);
+  return typeof example === "object" && example !== null && "user" in example;
 }
 
 function firstExample({ examples }: DocContent): unknown {

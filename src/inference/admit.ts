@@ -182,7 +182,11 @@ function admit(
     countsTokens: !pricesOnlyUnits(call.terms.price),
     classes: made,
     choices: call.input.choices,
-    plausible: plausibleUsage(prompt.bound + unknown, quote.cap * call.input.choices),
+    plausible: plausibleUsage(
+      prompt.bound + unknown,
+      quote.cap * call.input.choices,
+      call.format.readsMoreByTools?.(call.input),
+    ),
     countInput: (most) => countInput(services, call, media, most),
     clock: services.deps.clock,
   });

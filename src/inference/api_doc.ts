@@ -22,6 +22,8 @@ export const rateHeaderFields = z.object(Object.fromEntries(
     [`x-ratelimit-reset-${what}`, text(`When all ${what} are available again: \`1.5s\`.`)],
   ]),
 ));
+/** Headers of a response that is free. */
+export const freeCallHeaders = rateHeaderFields;
 /** Headers of a response that was charged, or of the paywall in its place. */
 export const callHeaders = z.object({
   "X-Service-Activity-Id": text("The activity that charges the response."),
@@ -29,9 +31,11 @@ export const callHeaders = z.object({
   "X-Service-Balance": text("Not when streaming: the balance after the charge."),
   "X-Service-Paywall": text("Why the response is not the model's: as `paywall.reason`."),
   "X-Service-Paywall-Url": text("As `paywall.url`."),
-  "X-Service-Removed-Tools": text("Tools that were removed, because they have no price."),
   "X-Service-Unparsed": text(
     "`true`: the response is too large to be parsed, and passed on as its upstream sent it.",
+  ),
+  "X-Service-Removed-Tools": text(
+    "Tools that were removed from the request, because they run at the provider and have no price.",
   ),
   "Idempotency-Stored": text("`false`: the response is too large to be stored under its key."),
   ...replayedHeader.shape,
@@ -134,7 +138,7 @@ export const userPath = z.object({
 
 /** What differs between the documents of formats' endpoints. */
 export type CallDoc =
-  & Pick<EndpointDoc, "operationId" | "summary" | "description" | "answers">
+  & Pick<EndpointDoc, "operationId" | "summary" | "description" | "answers" | "errorSchema">
   & Required<Pick<EndpointDoc, "body">>
   & {
     /** A refused user gets 402, since the response has no text. */
@@ -147,11 +151,19 @@ export type CallDoc =
 export function callApiDoc(path: string, { paysFirst, isFree, ...doc }: CallDoc): EndpointDocs {
   const headers = isFree ? userHeader : userHeader.extend(idempotencyHeader.shape);
   const errors = paysFirst ? [...callErrors, mustPay] : callErrors;
-  const call: EndpointDoc = { ...tag, ...doc, headers, errors };
+  return withUsersPath(path, { ...tag, ...doc, headers, errors });
+}
+
+/** The documents of an endpoint that counts tokens, which no money is needed for. */
+export function countApiDoc(path: string, doc: Omit<CallDoc, "paysFirst">): EndpointDocs {
+  return withUsersPath(path, { ...tag, ...doc, headers: userHeader, errors: callErrors });
+}
+
+function withUsersPath(path: string, call: EndpointDoc): EndpointDocs {
   const ofUser: EndpointDoc = {
     ...call,
-    operationId: doc.operationId.replace("create", "createUsers"),
-    summary: `${doc.summary}, with the user in the path`,
+    operationId: call.operationId.replace("create", "createUsers"),
+    summary: `${call.summary}, with the user in the path`,
     path: userPath,
   };
   return { [`/v1${path}`]: { POST: call }, [`/v1/:user${path}`]: { POST: ofUser } };

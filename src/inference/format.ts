@@ -291,6 +291,10 @@ export interface Format {
   readonly bridges?: readonly Bridge[];
   /** The body of errors; absent: OpenAI's. */
   readonly errorBody?: WriteErrorBody;
+  /** A header that clients read the request's id from, besides `x-request-id`; in lower case. */
+  readonly requestIdHeader?: string;
+  /** No field of a body names the end user. */
+  readonly hasNoUserField?: true;
   /** Headers of the caller that are passed on, in lower case. */
   readonly passedHeaders: readonly string[];
   /** Headers that its upstreams expect besides `Authorization`. */
@@ -328,6 +332,10 @@ export interface Format {
   promptTexts(request: ModelRequest): Iterable<string>;
   /** Tokens that a chat template adds to the prompt. */
   templateTokens(request: ModelRequest): number;
+  /** The most tokens that the provider adds to the prompt, which the body's bytes do not bound. */
+  addedTokens?(request: ModelRequest): number;
+  /** Whether tools at the provider may have the model read more than the request contains. */
+  readsMoreByTools?(request: ModelRequest): boolean;
   /** The body for the upstream, as JSON text or a form, with an output bound of `cap` tokens. */
   writeBody(request: ModelRequest, cap: number, dialect: Dialect): string | FormBytes;
   /** Reads a whole response. Throws 502 for one that is not valid. */

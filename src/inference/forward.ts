@@ -51,7 +51,10 @@ const targetsOf = memoizeByObject(({ name, maxTokensFields, bridges = [] }: Form
 });
 
 /** The caller's headers that are passed on to an upstream; no others are. */
-function passedHeaders({ passedHeaders: names }: Format, request: Request): Record<string, string> {
+export function passedHeaders(
+  { passedHeaders: names }: Format,
+  request: Request,
+): Record<string, string> {
   const passed: Record<string, string> = {};
   for (const name of names) {
     const value = request.headers.get(name);

@@ -178,7 +178,8 @@ function readCall(
   const { bytes, file = null } = body;
   const fields = { unknown: project.unknownFields, allowed: project.allowedFields };
   const input = format.readRequest(body.value, { bytes, fields, file });
-  const user = endUser(caller, request, { body: input.user, path: pathUser });
+  const named = format.hasNoUserField ? {} : { body: input.user };
+  const user = endUser(caller, request, { ...named, path: pathUser });
   const key = readIdempotencyKey(request);
   const receivedAt = deps.clock.now();
   const idempotency = key !== null && !input.stream

@@ -135,6 +135,11 @@ export class UsageMeter {
     if (output > 0) this.producedOutput = true;
   }
 
+  /** Adds calls of tools at the provider that were seen, by the tool's name, as one more report. */
+  addToolCalls(toolCalls: ReportedExtras["toolCalls"]): void {
+    this.#addExtras({ ...noExtras, toolCalls });
+  }
+
   /** Adds what one report says besides tokens. Of the calls of a tool, the highest count holds. */
   #addExtras({ toolCalls, searchContext, serviceTier, statedCost }: ReportedExtras): void {
     const before = this.extras;

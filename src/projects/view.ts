@@ -14,6 +14,7 @@ const projectSchema = createProjectSchema.extend({
     apiKey: set.nullable(),
     maxTokensField: z.enum(["max_tokens", "max_completion_tokens"]).optional(),
     onAbort: z.enum(["estimate", "drain"]).optional(),
+    formats: z.array(z.string()).optional(),
     provider: z.string().optional(),
   }).nullable(),
   status: z.enum(["active", "archived"]),

@@ -28,6 +28,7 @@ const pricing = {
     "gpt-image-1": { input: "5", output: "0", imageOutput: "40" },
     "tts-1": { input: "0", output: "0", characters: "15" },
     "whisper-1": { input: "0", output: "0", audioMinutes: "0.006" },
+    "claude-sonnet-5": { input: "3", output: "15" },
   },
 };
 const stripe = { secretKey: "sk_test_of_the_owner", webhookSecret: env.STRIPE_WEBHOOK_SECRET };
@@ -42,6 +43,9 @@ const stripeEvent = {
 const given: Record<string, Given> = {
   createCompletion: { before: completing },
   createEmbedding: { before: embedding },
+  createMessage: { before: messaging },
+  createUsersMessage: { before: messaging },
+  createUsersMessageBelowBase: { before: messaging },
   createUsersEmbedding: { before: embedding },
   createImage: { before: answering({ data: [{ b64_json: "AAAA" }] }) },
   createUsersImage: { before: answering({ data: [{ b64_json: "AAAA" }] }) },
@@ -89,6 +93,13 @@ async function completing(world: World): Promise<void> {
   const choices = [{ index: 0, text: "Hi", logprobs: null, finish_reason: "stop" }];
   const usage = { prompt_tokens: 2, completion_tokens: 1, total_tokens: 3 };
   world.upstream.reply(() => Response.json({ object: "text_completion", choices, usage }));
+}
+
+/** The upstream answers with a message. */
+async function messaging(world: World): Promise<void> {
+  const content = [{ type: "text", text: "Hello" }];
+  const usage = { input_tokens: 2, output_tokens: 1 };
+  world.upstream.reply(() => Response.json({ type: "message", content, usage }));
 }
 
 /** The upstream answers with embeddings. */
@@ -179,6 +190,15 @@ function keyFor({ security }: Body, world: World): string | null {
   return need.operatorKey ? adminKey : world.apiKey;
 }
 
+/** The header that names the user, where neither the path nor the body of the example does. */
+function userOf({ described, path }: Operation, body: unknown): Record<string, string> {
+  const isNamed = !described.requestBody || path.includes("{user}") || Object(body).user;
+  const takesQuery = parametersOf(described, "query").some(({ name }) => name === "user");
+  const takesHeader = parametersOf(described, "header")
+    .some(({ name }) => name === "X-Service-User");
+  return takesHeader && !takesQuery && !isNamed ? { "x-service-user": "ada" } : {};
+}
+
 async function callFor(world: World, operation: Operation, options: Body): Promise<Response> {
   const { address = addressOf(operation, options.ids), body, accept, key } = options;
   const form = operation.described.requestBody?.content[formType] && body ? asForm(body) : null;
@@ -188,6 +208,7 @@ async function callFor(world: World, operation: Operation, options: Body): Promi
     ...(body === undefined ? {} : { body }),
     ...(form ? { raw: await form.bytes() } : {}),
     headers: {
+      ...userOf(operation, body),
       ...(accept ? { accept } : {}),
       ...(form ? { "content-type": form.headers.get("content-type") ?? "" } : {}),
       ...options.headers,

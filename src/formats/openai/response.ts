@@ -29,7 +29,7 @@ export function readChoices(
   { head, apiKey }: { head: ResponseHead; apiKey: Secret | null },
   shape: ChoiceShape,
 ): CompleteResponse {
-  return completeFrom(readBody(bytes, apiKey), head, shape);
+  return completeFrom(readResponseBody(bytes, apiKey), head, shape);
 }
 
 /** Reads the chunks of a stream as a whole response, as `readChoices` does. */
@@ -102,10 +102,10 @@ function completeFrom(
 }
 
 /**
- * Parses the body of a response. Checked before anything is charged: it must also be possible to
- * write it again. Throws 502 for what is not an object, and for an error with status 200.
+ * Parses a response's body, of any format. Checked before anything is charged: it must also be
+ * possible to write it again. Throws 502 for what is not a JSON object, and the error that it is.
  */
-export function readBody(bytes: Uint8Array, apiKey: Secret | null): JsonObject {
+export function readResponseBody(bytes: Uint8Array, apiKey: Secret | null): JsonObject {
   const text = decodeUtf8(bytes) ?? "";
   if (nestsDeeper(text, jsonDepthMax)) throw beyondOurBounds("a response nested too deep");
   let value: Json;
@@ -114,7 +114,7 @@ export function readBody(bytes: Uint8Array, apiKey: Secret | null): JsonObject {
   } catch {
     throw invalidUpstreamResponse(`a response of ${bytes.length} bytes that is not JSON`);
   }
-  if (!isObject(value)) throw invalidUpstreamResponse("a response without choices");
+  if (!isObject(value)) throw invalidUpstreamResponse("a response that is not an object");
   if (value.error) {
     const redacted = redactKey(text, apiKey);
     const { message } = readUpstreamError(200, redacted);

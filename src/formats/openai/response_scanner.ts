@@ -7,6 +7,8 @@ const keyCharsMax = 256;
 /** The depth of a choice: what is deeper names nothing. */
 const outerDepth = 3;
 const usageNames = new Set(["usage", "usageMetadata", "usage_metadata"]);
+/** Members with a usage of their own: Groq's, and the message that begins Anthropic's streams. */
+const usageHolders = new Set(["x_groq", "message"]);
 const namedOnTop = new Set(["model", "service_tier"]);
 
 const [quote, backslash, openBrace, closeBrace, openBracket, closeBracket, colon, comma] = [
@@ -126,7 +128,7 @@ export class OpenAiScanner implements ResponseScanner {
   #isUsageHere(): boolean {
     const [, first = "", second = "", third = ""] = this.#keys;
     if (this.#depth === 1) return usageNames.has(first);
-    if (this.#depth === 2) return first === "x_groq" && second === "usage";
+    if (this.#depth === 2) return usageHolders.has(first) && second === "usage";
     const isInChoice = first === "choices" && this.#isList[2] === true;
     return this.#depth === 3 && isInChoice && third === "usage";
   }

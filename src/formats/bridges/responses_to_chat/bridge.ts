@@ -4,7 +4,7 @@ import type { Bridge, BridgeOptions } from "../../../inference/format.ts";
 import { invalidUpstreamResponse } from "../../../upstreams/errors.ts";
 import { chatFormat } from "../../chat/chat_format.ts";
 import { chatChoice } from "../../chat/choice.ts";
-import { choicesOf, readBody } from "../../openai/response.ts";
+import { choicesOf, readResponseBody } from "../../openai/response.ts";
 import { servedBy, usageIn } from "../../openai/usage.ts";
 import { writeMessage } from "./chat_message.ts";
 import { writeChatBody } from "./request_body.ts";
@@ -26,7 +26,7 @@ function translateWhole(
   bytes: Uint8Array,
   { request, head, apiKey }: BridgeOptions,
 ): Uint8Array {
-  const body = readBody(bytes, apiKey);
+  const body = readResponseBody(bytes, apiKey);
   const [sent] = choicesOf(body);
   const choice = sent === undefined ? null : chatChoice.normalizeChoice(sent, 0);
   if (sent !== undefined && !choice) throw invalidUpstreamResponse("a choice without a message");
