@@ -13,6 +13,7 @@ const projectSchema = createProjectSchema.extend({
     url: z.string(),
     apiKey: set.nullable(),
     maxTokensField: z.enum(["max_tokens", "max_completion_tokens"]).optional(),
+    formats: z.array(z.enum(["chat", "responses", "messages"])).optional(),
     onAbort: z.enum(["estimate", "drain"]).optional(),
     provider: z.string().optional(),
   }).nullable(),

@@ -6,6 +6,7 @@ import { OpenAiScanner } from "../openai/response_scanner.ts";
 import { OpenAiAssembler, readChoices } from "../openai/response.ts";
 import { errorOfEvent } from "../openai/stream_error.ts";
 import { ChoiceStreamTransform } from "../openai/stream_transform.ts";
+import { chatToMessages } from "../bridges/chat_to_messages/bridge.ts";
 import { chatChoice } from "./choice.ts";
 import { writeChatPaywall } from "./paywall.ts";
 import { mediaParts, promptTexts, templateTokens } from "./prompt.ts";
@@ -18,6 +19,7 @@ export const chatFormat: Format = {
   upstreamPath: "/chat/completions",
   passedHeaders: ["openai-beta"],
   idPrefix: "chatcmpl-",
+  bridges: [chatToMessages],
   maxTokensFields: ["max_tokens", "max_completion_tokens"],
   readRequest: readChatRequest,
   requirePriced: requirePricedFields,
