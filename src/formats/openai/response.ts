@@ -29,7 +29,7 @@ export function readChoices(
   { head, apiKey }: { head: ResponseHead; apiKey: Secret | null },
   shape: ChoiceShape,
 ): CompleteResponse {
-  return completeFrom(readOpenAiBody(bytes, apiKey), head, shape);
+  return completeFrom(readResponseBody(bytes, apiKey), head, shape);
 }
 
 /** Reads the chunks of a stream as a whole response, as `readChoices` does. */
@@ -105,7 +105,7 @@ function completeFrom(
  * Parses a body. Throws the error that it is, and 502 for anything but an object. Checked before
  * anything is charged: it must also be possible to write it again.
  */
-export function readOpenAiBody(bytes: Uint8Array, apiKey: Secret | null): JsonObject {
+export function readResponseBody(bytes: Uint8Array, apiKey: Secret | null): JsonObject {
   const text = decodeUtf8(bytes) ?? "";
   if (nestsDeeper(text, jsonDepthMax)) throw beyondOurBounds("a response nested too deep");
   let value: Json;

@@ -16,9 +16,9 @@ import { toTurns } from "./turns.ts";
 
 /**
  * Fields of a chat request. Dropped are: what the service itself decides or reports
- * (`stream_options`, `usage`, the bound of hosted tools' calls), names of the caller's user and data
- * that no model reads, and what concerns OpenAI's storage and cache alone. The others are refused
- * unless their value is the one that applies without them.
+ * (`stream_options`, `usage`, the bound of hosted tools' calls), names of the caller's user and
+ * data that no model reads, and what concerns OpenAI's storage and cache alone. The others are
+ * refused unless their value is the one that applies without them.
  */
 const bodyRules = fieldRules({
   carried: "model messages max_tokens max_completion_tokens n_predict stream tools tool_choice " +
@@ -54,7 +54,7 @@ const functionRules = fieldRules({ carried: "name description parameters strict"
  * The body for an upstream that speaks Anthropic's messages, as JSON text. Throws 400 for what
  * messages cannot carry.
  */
-export function writeMessagesBody(request: ModelRequest, cap: number, dialect: Dialect): string {
+export function writeBodyAsMessages(request: ModelRequest, cap: number, dialect: Dialect): string {
   const { body, stream } = request;
   requireCarried(body, bodyRules);
   const tools = requireList(body.tools, "tools").map(toMessagesTool);

@@ -2,7 +2,7 @@ import { isObject, type Json, type JsonObject } from "../../../base/json.ts";
 import { encodeUtf8 } from "../../../base/utf8.ts";
 import type { BridgeOptions } from "../../../inference/format.ts";
 import { invalidUpstreamResponse } from "../../../upstreams/errors.ts";
-import { readOpenAiBody } from "../../openai/response.ts";
+import { readResponseBody } from "../../openai/response.ts";
 import { toChatUsage } from "./usage.ts";
 
 /**
@@ -10,7 +10,7 @@ import { toChatUsage } from "./usage.ts";
  * anything that is not valid.
  */
 export function toCompletion(bytes: Uint8Array, { head, apiKey }: BridgeOptions): Uint8Array {
-  const body = readOpenAiBody(bytes, apiKey);
+  const body = readResponseBody(bytes, apiKey);
   const { id, model, content, stop_reason: reason, usage } = body;
   if (!Array.isArray(content)) throw invalidUpstreamResponse("a message without content");
   const choice = {

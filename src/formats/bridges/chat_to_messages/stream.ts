@@ -4,7 +4,7 @@ import type { BridgeOptions, EventTranslator } from "../../../inference/format.t
 import { isErrorChunk, parsedChunk } from "../../openai/stream_error.ts";
 import { sentEvent } from "../sent_event.ts";
 import { isSignedThinking, toFinishReason } from "./response.ts";
-import { mergeUsage, toChatUsage } from "./usage.ts";
+import { addUsageCounts, toChatUsage } from "./usage.ts";
 
 /** A block that has started. */
 interface Block {
@@ -143,7 +143,7 @@ export class ChunkTranslator implements EventTranslator {
   }
 
   #addUsage(usage: JsonObject): JsonObject {
-    this.#usage = mergeUsage(this.#usage, usage);
+    this.#usage = addUsageCounts(this.#usage, usage);
     return toChatUsage(this.#usage);
   }
 

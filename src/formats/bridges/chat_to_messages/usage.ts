@@ -26,7 +26,7 @@ export function toChatUsage(usage: JsonObject): JsonObject {
 }
 
 /** The usage so far: counts of later events replace earlier ones, where they have them. */
-export function mergeUsage(before: JsonObject, later: JsonObject): JsonObject {
+export function addUsageCounts(before: JsonObject, later: JsonObject): JsonObject {
   const merged = { ...before };
   for (const [name, value] of Object.entries(later)) if (value !== null) merged[name] = value;
   return merged;

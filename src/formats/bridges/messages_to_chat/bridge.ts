@@ -1,6 +1,6 @@
 import type { Bridge } from "../../../inference/format.ts";
 import { chatUpstream } from "../chat_upstream.ts";
-import { writeChatBody } from "./request.ts";
+import { writeBodyAsChat } from "./request.ts";
 import { toMessage } from "./response.ts";
 import { MessageEventTranslator } from "./stream.ts";
 
@@ -10,7 +10,7 @@ import { MessageEventTranslator } from "./stream.ts";
  */
 export const messagesToChat: Bridge = {
   format: chatUpstream,
-  writeBody: writeChatBody,
+  writeBody: writeBodyAsChat,
   translateWhole: toMessage,
   createTranslator: (options) => new MessageEventTranslator(options),
 };

@@ -52,7 +52,7 @@ const choiceRules = fieldRules({ carried: "type name disable_parallel_tool_use" 
  * The body for an upstream that speaks chat completions, as JSON text. Throws 400 for what chat
  * cannot carry.
  */
-export function writeChatBody(request: ModelRequest, cap: number, dialect: Dialect): string {
+export function writeBodyAsChat(request: ModelRequest, cap: number, dialect: Dialect): string {
   const { body, stream } = request;
   requireCarried(body, bodyRules);
   requireDroppableEdits(body.context_management);

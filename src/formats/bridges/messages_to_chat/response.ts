@@ -2,7 +2,7 @@ import { isObject, type Json, type JsonObject } from "../../../base/json.ts";
 import { encodeUtf8 } from "../../../base/utf8.ts";
 import type { BridgeOptions } from "../../../inference/format.ts";
 import { invalidUpstreamResponse } from "../../../upstreams/errors.ts";
-import { readOpenAiBody } from "../../openai/response.ts";
+import { readResponseBody } from "../../openai/response.ts";
 import { servedBy, usageIn } from "../../openai/usage.ts";
 import { parsedArguments } from "../tool_input.ts";
 import { toMessagesUsage } from "./usage.ts";
@@ -19,7 +19,7 @@ export function toMessage(
   bytes: Uint8Array,
   { request, head, apiKey }: BridgeOptions,
 ): Uint8Array {
-  const body = readOpenAiBody(bytes, apiKey);
+  const body = readResponseBody(bytes, apiKey);
   const { model, tier } = servedBy(body);
   const raw = usageIn(body);
   const usage = raw ? toMessagesUsage(raw, tier) : null;

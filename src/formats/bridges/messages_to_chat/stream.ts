@@ -67,11 +67,10 @@ export class MessageEventTranslator implements EventTranslator {
     const raw = usageIn(chunk);
     this.#tier = servedBy(chunk).tier ?? this.#tier;
     const usage = raw ? toMessagesUsage(raw, this.#tier) : null;
-    if (
-      !usage || (this.#usage && Number(usage.output_tokens) < Number(this.#usage.output_tokens))
-    ) {
-      return;
-    }
+    const before = this.#usage;
+    if (!usage || (before && Number(usage.output_tokens) < Number(before.output_tokens))) return;
+    // What has been sent is not replaced: readers take the highest of each of its classes.
+    if (this.#isEnded && before) return;
     this.#usage = usage;
     // Some servers report usage after the end.
     if (this.#isEnded) this.#sendMessageDelta();
@@ -113,7 +112,7 @@ export class MessageEventTranslator implements EventTranslator {
         content: [],
         stop_reason: null,
         stop_sequence: null,
-        usage: this.#usage ?? { input_tokens: 0, output_tokens: 0 },
+        usage: { input_tokens: 0, output_tokens: 0 },
       },
     });
   }
