@@ -102,8 +102,8 @@ function completeFrom(
 }
 
 /**
- * Parses a body. Throws the error that it is, and 502 for anything but an object. Checked before
- * anything is charged: it must also be possible to write it again.
+ * Parses a response's body, of any format. Checked before anything is charged: it must also be
+ * possible to write it again. Throws 502 for what is not a JSON object, and the error that it is.
  */
 export function readResponseBody(bytes: Uint8Array, apiKey: Secret | null): JsonObject {
   const text = decodeUtf8(bytes) ?? "";
@@ -114,7 +114,7 @@ export function readResponseBody(bytes: Uint8Array, apiKey: Secret | null): Json
   } catch {
     throw invalidUpstreamResponse(`a response of ${bytes.length} bytes that is not JSON`);
   }
-  if (!isObject(value)) throw invalidUpstreamResponse("a response without choices");
+  if (!isObject(value)) throw invalidUpstreamResponse("a response that is not an object");
   if (value.error) {
     const redacted = redactKey(text, apiKey);
     const { message } = readUpstreamError(200, redacted);
