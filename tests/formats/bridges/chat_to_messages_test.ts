@@ -321,3 +321,27 @@ Deno.test("chat to messages: an upstream without the endpoint of chat is asked f
     "/messages",
   ]);
 });
+
+const limits: [string, string, number][] = [
+  [
+    "a model's limit",
+    "max_tokens: 1000 > 400, which is the maximum allowed number of output tokens for m",
+    400,
+  ],
+  [
+    "what the context leaves",
+    "input length and `max_tokens` exceed context limit: 199700 + 1000 > 200000, decrease input " +
+    "length or `max_tokens` and try again",
+    300,
+  ],
+];
+for (const [what, why, left] of limits) {
+  Deno.test(`chat to messages: ${what} in Anthropic's words lowers the bound that a caller did not set`, async () => {
+    using world = await paidWorld();
+    const error = { type: "error", error: { type: "invalid_request_error", message: why } };
+    world.upstream.once(() => Response.json(error, { status: 400 }));
+    world.upstream.once(() => Response.json(message()));
+    assert.equal((await chat(world)).status, 200);
+    assert.deepEqual(world.upstream.calls.map(({ body }) => body.max_tokens), [1000, left]);
+  });
+}

@@ -233,6 +233,7 @@ Deno.test("messages to chat: the dialect names the field of the bound, and wheth
 });
 
 const refused: [string, Body][] = [
+  ["max_tokens", ask({ max_tokens: 0 })],
   ["speed", ask({ speed: "fast" })],
   ["service_tier", ask({ service_tier: "batch" })],
   ["inference_geo", ask({ inference_geo: "us" })],

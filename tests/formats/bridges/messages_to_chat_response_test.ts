@@ -68,7 +68,12 @@ const contents: [string, Body, unknown[]][] = [
     { type: "tool_use", id: "c1", name: "f", input: { a: 1 } },
   ]],
   ["arguments that are not an object are kept as text", { tool_calls: [call("f", '{"a":')] }, [
-    { type: "tool_use", id: "c1", name: "f", input: { invalid_arguments: '{"a":' } },
+    {
+      type: "tool_use",
+      id: "c1",
+      name: "f",
+      input: { __unparsedToolInput: { raw: '{"a":', len: 5 } },
+    },
   ]],
   ["a call without an id gets one", { tool_calls: [call("f", "{}", { id: undefined })] }, [
     { type: "tool_use", id: "msg_1_0", name: "f", input: {} },

@@ -93,8 +93,8 @@ function contentOf(message: JsonObject, at: string): JsonObject[] {
 /** A mark for the cache on a message is one on its last block. */
 function cached(blocks: JsonObject[], { cache_control: mark }: JsonObject): JsonObject[] {
   const last = blocks.at(-1);
-  if (last && isObject(mark)) last.cache_control = mark;
-  return blocks;
+  if (!last || !isObject(mark)) return blocks;
+  return [...blocks.slice(0, -1), { ...last, cache_control: mark }];
 }
 
 function requireAnswerable(messages: readonly Json[]): void {

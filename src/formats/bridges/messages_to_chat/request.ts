@@ -56,6 +56,8 @@ export function writeBodyAsChat(request: ModelRequest, cap: number, dialect: Dia
   const { body, stream } = request;
   requireCarried(body, bodyRules);
   requireDroppableEdits(body.context_management);
+  // Such a request only fills Anthropic's cache.
+  if (body.max_tokens === 0) throw notCarried("max_tokens");
   const { effort, format } = outputOf(body);
   const tools = requireList(body.tools, "tools").map(toChatTool);
   const stops = requireList(body.stop_sequences, "stop_sequences");

@@ -8,8 +8,10 @@ import { parsedArguments } from "../tool_input.ts";
 import { toMessagesUsage } from "./usage.ts";
 import { readCall, readWritten, showsThinking, toMessageStop } from "./written.ts";
 
-/** Where the arguments of a call are not a JSON object, the input has them as this field's text. */
-const invalidInputField = "invalid_arguments";
+/** The input of a call whose arguments are not a JSON object: as Claude Code itself writes it. */
+function unparsedInput(raw: string): JsonObject {
+  return { __unparsedToolInput: { raw, len: raw.length } };
+}
 
 /**
  * A whole chat completion as Anthropic's message. Throws the error that it is, and 502 for anything
@@ -59,6 +61,6 @@ function choiceOf({ choices }: JsonObject): JsonObject | null {
 function toToolUse(call: JsonObject, ownId: string): JsonObject {
   const { name, text } = readCall(call);
   const id = typeof call.id === "string" && call.id !== "" ? call.id : ownId;
-  const input = parsedArguments(text) ?? { [invalidInputField]: text };
+  const input = parsedArguments(text) ?? unparsedInput(text);
   return { type: "tool_use", id, name, input };
 }
