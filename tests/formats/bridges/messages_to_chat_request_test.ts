@@ -14,6 +14,8 @@ const result = (id: string, content?: unknown, more: Body = {}) => ({
   ...more,
 });
 const text = (words: string, more: Body = {}) => ({ type: "text", text: words, ...more });
+const own = (thinking: string) => ({ type: "thinking", thinking, signature: "reasoning_content" });
+const signed = { type: "thinking", thinking: "of Claude", signature: "EqQBCg" };
 const png = { type: "base64", media_type: "image/png", data: "aGk=" };
 const pdf = { type: "base64", media_type: "application/pdf", data: "JVBERg==" };
 const tool = { name: "f", description: "does", input_schema: { type: "object" } };
@@ -126,6 +128,28 @@ const turns: [string, Body, unknown[]][] = [
     [
       { role: "assistant", content: null, tool_calls: [call("t1")] },
       { role: "tool", tool_call_id: "t1", content: "a\n\nb" },
+    ],
+  ],
+  [
+    "a server's own thinking goes back to it while it answers, and not in earlier turns",
+    asking(
+      user,
+      { role: "assistant", content: [own("early"), use("t1")] },
+      { role: "user", content: [result("t1", "one")] },
+      { role: "assistant", content: [text("Done")] },
+      user,
+      { role: "assistant", content: [own("late"), signed, use("t2")] },
+      { role: "user", content: [result("t2", "two"), text("go on")] },
+    ),
+    [
+      user,
+      { role: "assistant", content: null, tool_calls: [call("t1")] },
+      { role: "tool", tool_call_id: "t1", content: "one" },
+      { role: "assistant", content: "Done" },
+      user,
+      { role: "assistant", content: null, reasoning_content: "late", tool_calls: [call("t2")] },
+      { role: "tool", tool_call_id: "t2", content: "two" },
+      { role: "user", content: "go on" },
     ],
   ],
   [

@@ -45,11 +45,11 @@ Deno.test("messages to chat: a completion is a message with its text, its end an
 
 const contents: [string, Body, unknown[]][] = [
   ["reasoning is a thinking block", { reasoning_content: "hm", content: "A" }, [
-    { type: "thinking", thinking: "hm", signature: "" },
+    { type: "thinking", thinking: "hm", signature: "reasoning_content" },
     { type: "text", text: "A" },
   ]],
   ["reasoning by its other name too", { reasoning: "hm", content: null }, [
-    { type: "thinking", thinking: "hm", signature: "" },
+    { type: "thinking", thinking: "hm", signature: "reasoning" },
   ]],
   ["Mistral's parts are thinking and text", {
     content: [{ type: "thinking", thinking: [{ type: "text", text: "hm" }] }, {

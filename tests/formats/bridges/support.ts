@@ -112,9 +112,10 @@ export function assembleMessage(events: readonly EventSourceMessage[]): Body {
       case "content_block_delta": {
         assert.equal(sent.index, content.length - 1, "a delta is of the open block");
         assert.ok(open, "a delta is inside of a block");
-        const { text, thinking, partial_json: part } = sent.delta;
+        const { text, thinking, signature, partial_json: part } = sent.delta;
         if (text !== undefined) open.text += text;
         if (thinking !== undefined) open.thinking += thinking;
+        if (signature !== undefined) open.signature += signature;
         if (part !== undefined) json += part;
         break;
       }

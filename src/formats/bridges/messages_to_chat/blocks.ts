@@ -12,6 +12,8 @@ interface Block {
   kind: "thinking" | "text" | "tool";
   id: string;
   name: string;
+  /** Of a block of thinking: sent at its end. */
+  signature: string;
   /** What has not been sent. */
   pending: string;
   isStarted: boolean;
@@ -43,10 +45,21 @@ export class MessageBlocks {
     return this.#callCount > 0;
   }
 
-  /** Adds a text: to the last block where that is of its kind. */
-  add(kind: "thinking" | "text", text: string): void {
+  /** Adds a text: to the last block where that is one. */
+  addText(text: string): void {
+    this.#write(this.#lastOf("text"), text);
+  }
+
+  /** Adds thinking in the same way. */
+  addThinking(text: string, signature: string): void {
+    const block = this.#lastOf("thinking");
+    block.signature = signature;
+    this.#write(block, text);
+  }
+
+  #lastOf(kind: "thinking" | "text"): Block {
     const last = this.#waiting.at(-1) ?? this.#open;
-    this.#write(last?.kind === kind ? last : this.#place(newBlock(kind)), text);
+    return last?.kind === kind ? last : this.#place(newBlock(kind));
   }
 
   addCall({ index, id, name, text }: CallPiece): void {
@@ -93,8 +106,11 @@ export class MessageBlocks {
       this.#startBlock(block);
     }
     if (block.pending === "") return;
-    const delta = deltaOf(block);
+    this.#sendDelta(deltaOf(block));
     block.pending = "";
+  }
+
+  #sendDelta(delta: JsonObject): void {
     this.#send("content_block_delta", { index: this.#position, delta });
   }
 
@@ -108,6 +124,8 @@ export class MessageBlocks {
     if (!block) return;
     if (!block.isStarted) this.#startBlock(block);
     this.#write(block, "");
+    const { signature } = block;
+    if (signature !== "") this.#sendDelta({ type: "signature_delta", signature });
     this.#send("content_block_stop", { index: this.#position });
     this.#position++;
     this.#open = null;
@@ -115,13 +133,12 @@ export class MessageBlocks {
 }
 
 function newBlock(kind: Block["kind"]): Block {
-  return { kind, id: "", name: "", pending: "", isStarted: false };
+  return { kind, id: "", name: "", signature: "", pending: "", isStarted: false };
 }
 
 function startOf({ kind, id, name }: Block): JsonObject {
   switch (kind) {
     case "thinking":
-      // A signature would say that Anthropic wrote it.
       return { type: "thinking", thinking: "", signature: "" };
     case "text":
       return { type: "text", text: "" };

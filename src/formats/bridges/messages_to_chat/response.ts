@@ -29,12 +29,11 @@ export function toMessage(
   if (!choice && !raw) throw invalidUpstreamResponse("a response without choices");
   const message = choice && isObject(choice.message) ? choice.message : {};
   const calls = Array.isArray(message.tool_calls) ? message.tool_calls.filter(isObject) : [];
-  const { thinking, text, refuses } = readWritten(message);
+  const { thinking, thinkingField: signature, text, refuses } = readWritten(message);
   const stop = toMessageStop(choice ?? {}, { calls: calls.length > 0, refuses, request });
   const content: JsonObject[] = [];
-  // A signature would say that Anthropic wrote it.
   if (thinking !== "" && showsThinking(request)) {
-    content.push({ type: "thinking", thinking, signature: "" });
+    content.push({ type: "thinking", thinking, signature });
   }
   if (text !== "") content.push({ type: "text", text });
   for (const [index, call] of calls.entries()) content.push(toToolUse(call, `${head.id}_${index}`));

@@ -77,12 +77,12 @@ export class MessageEventTranslator implements EventTranslator {
   }
 
   #takeDelta(delta: JsonObject): void {
-    const { thinking, text, refuses } = readWritten(delta);
+    const { thinking, thinkingField, text, refuses } = readWritten(delta);
     this.#refuses ||= refuses;
-    if (thinking !== "" && this.#showsThinking) this.#blocks.add("thinking", thinking);
+    if (thinking !== "" && this.#showsThinking) this.#blocks.addThinking(thinking, thinkingField);
     // Something has to arrive, so that clients do not take a long silence for the end.
     else if (thinking !== "") this.#send("ping", {});
-    if (text !== "") this.#blocks.add("text", text);
+    if (text !== "") this.#blocks.addText(text);
     const { tool_calls: calls } = delta;
     for (const [position, call] of (Array.isArray(calls) ? calls : []).entries()) {
       if (isObject(call)) this.#takeCall(call, position);

@@ -2,6 +2,7 @@ import { badRequest } from "../../../base/errors.ts";
 import { isObject, type Json, type JsonObject } from "../../../base/json.ts";
 import { notCarried, requireList, requireObject, requireString } from "../carried_fields.ts";
 import { toChatParts } from "./content.ts";
+import { thinkingFieldOf } from "./written.ts";
 
 /** What separates the text blocks of a turn where they become one text. */
 const betweenBlocks = "\n\n";
@@ -15,19 +16,36 @@ export function toChatMessages({ system, messages }: JsonObject): JsonObject[] {
   const prompt = system === undefined || system === null ? "" : textOf(system, "system");
   if (prompt !== "") written.push({ role: "system", content: prompt });
   const turns = requireList(messages, "messages");
+  const asked = turns.findLastIndex(isQuestion);
   for (const [index, turn] of turns.entries()) {
     const at = `messages.${index}`;
     const { role, content } = requireObject(turn, at);
     const isLast = index === turns.length - 1;
-    written.push(...toMessages(role, content, { at, isLast }));
+    const isAnswering = index > asked;
+    written.push(...toMessages(role, content, { at, isLast, isAnswering }));
   }
   return written;
+}
+
+/** Whether a turn is the user's own, and not the results of an answer's calls. */
+function isQuestion(turn: Json): boolean {
+  if (!isObject(turn) || turn.role !== "user") return false;
+  const { content } = turn;
+  const isResult = (block: Json) => isObject(block) && block.type === "tool_result";
+  return !Array.isArray(content) || !content.some(isResult);
+}
+
+interface TurnPlace {
+  at: string;
+  isLast: boolean;
+  /** Whether the turn belongs to the answer that is being given. */
+  isAnswering: boolean;
 }
 
 function toMessages(
   role: Json | undefined,
   content: Json | undefined,
-  { at, isLast }: { at: string; isLast: boolean },
+  { at, isLast, isAnswering }: TurnPlace,
 ): JsonObject[] {
   const within = `${at}.content`;
   switch (role) {
@@ -35,7 +53,7 @@ function toMessages(
       return [{ role: "system", content: textOf(content, within) }];
     case "assistant":
       if (isLast) throw notCarried(`${at}.role`);
-      return assistantMessages(content, within);
+      return assistantMessages(content, { at: within, isAnswering });
     case "user":
       return typeof content === "string"
         ? [{ role: "user", content }]
@@ -114,12 +132,17 @@ function readToolResult(
 }
 
 /**
- * An assistant's turn. Its thinking is left out, as Anthropic leaves it out of earlier turns. A
- * turn that says nothing else is no message.
+ * An assistant's turn. A chat server gets its own thinking back while it answers, between calls of
+ * tools; other thinking is left out, as Anthropic leaves it out of earlier turns. A turn that says
+ * nothing is no message.
  */
-function assistantMessages(content: Json | undefined, at: string): JsonObject[] {
+function assistantMessages(
+  content: Json | undefined,
+  { at, isAnswering }: { at: string; isAnswering: boolean },
+): JsonObject[] {
   let text = "";
   const calls: JsonObject[] = [];
+  const thinking: Record<string, string> = {};
   for (const [index, block] of blocksOf(content, at).entries()) {
     const within = `${at}.${index}`;
     switch (block.type) {
@@ -129,7 +152,13 @@ function assistantMessages(content: Json | undefined, at: string): JsonObject[] 
       case "tool_use":
         calls.push(toCall(block, within));
         break;
-      case "thinking":
+      case "thinking": {
+        const field = isAnswering ? thinkingFieldOf(block) : null;
+        if (field === null) break;
+        thinking[field] = (thinking[field] ?? "") +
+          requireString(block.thinking, `${within}.thinking`);
+        break;
+      }
       case "redacted_thinking":
         break;
       default:
@@ -138,11 +167,8 @@ function assistantMessages(content: Json | undefined, at: string): JsonObject[] 
   }
   if (text === "" && calls.length === 0) return [];
   const said = text === "" ? null : text;
-  return [{
-    role: "assistant",
-    content: said,
-    ...(calls.length > 0 ? { tool_calls: calls } : {}),
-  }];
+  const called = calls.length > 0 ? { tool_calls: calls } : {};
+  return [{ role: "assistant", content: said, ...thinking, ...called }];
 }
 
 function toCall({ id, name, input }: JsonObject, at: string): JsonObject {

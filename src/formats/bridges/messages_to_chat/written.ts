@@ -4,20 +4,29 @@ import type { ModelRequest } from "../../../inference/format.ts";
 /** What a model wrote in a chat message, or in a delta of one. */
 export interface WrittenText {
   thinking: string;
+  /** The field that has the thinking; empty where that is a part of the content. */
+  thinkingField: string;
   text: string;
   /** Whether the text is, or ends with, a refusal. */
   refuses: boolean;
 }
 
+/** Names of the field in which chat servers send reasoning, and get it back. */
+const thinkingFields = ["reasoning_content", "reasoning"];
+
 /**
  * The texts of a message or a delta. Reasoning has two names, and Mistral's is a part of the
  * content. A refusal is text for a caller of messages.
  */
-export function readWritten({ content, refusal, ...more }: JsonObject): WrittenText {
-  const written = { thinking: "", text: "", refuses: false };
-  const { reasoning_content: named, reasoning } = more;
-  if (typeof named === "string" && named !== "") written.thinking = named;
-  else if (typeof reasoning === "string") written.thinking = reasoning;
+export function readWritten(message: JsonObject): WrittenText {
+  const { content, refusal } = message;
+  const written = { thinking: "", thinkingField: "", text: "", refuses: false };
+  for (const field of thinkingFields) {
+    const thinking = message[field];
+    if (typeof thinking !== "string" || thinking === "") continue;
+    Object.assign(written, { thinking, thinkingField: field });
+    break;
+  }
   if (typeof content === "string") written.text = content;
   else if (Array.isArray(content)) addParts(written, content);
   if (typeof refusal === "string" && refusal !== "") {
@@ -25,6 +34,16 @@ export function readWritten({ content, refusal, ...more }: JsonObject): WrittenT
     if (written.text === "") written.text = refusal;
   }
   return written;
+}
+
+/**
+ * The field in which a block of thinking goes back to a chat server; null for thinking that none
+ * has sent. The block's signature names it: Anthropic's own are longer, and no chat server takes
+ * what they sign.
+ */
+export function thinkingFieldOf({ type, signature }: JsonObject): string | null {
+  if (type !== "thinking" || typeof signature !== "string") return null;
+  return thinkingFields.includes(signature) ? signature : null;
 }
 
 function addParts(written: WrittenText, parts: readonly Json[]): void {
