@@ -203,10 +203,13 @@ async function shorterDialect(
 ): Promise<Dialect | null> {
   const { message } = error;
   const requested = Math.min(cap, dialect.maxTokens, dialect.contextLeft);
-  const context = numberIn(message, /context length (?:is|of) (?:only )?(\d+)|must be <= (\d+)/i);
+  const context = numberIn(
+    message,
+    /context length (?:is|of) (?:only )?(\d+)|must be <= (\d+)|context limit: \d+ \+ \d+ > (\d+)/i,
+  );
   const prompt = numberIn(
     message,
-    /(\d+) in (?:the messages|your prompt)|(?:has|passed|at least) (\d+) input tokens|given: (\d+) `?inputs/i,
+    /(\d+) in (?:the messages|your prompt)|(?:has|passed|at least) (\d+) input tokens|given: (\d+) `?inputs|context limit: (\d+) \+/i,
   );
   const total = numberIn(message, /requested (?:about )?(\d+) tokens/i);
   if (context !== null && (total !== null || prompt !== null)) {

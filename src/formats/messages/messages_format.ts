@@ -1,4 +1,6 @@
 import type { Format } from "../../inference/format.ts";
+import { messagesToChat } from "../bridges/messages_to_chat/bridge.ts";
+import { messagesUpstream } from "../bridges/messages_upstream.ts";
 import { errorOfEvent } from "../openai/stream_error.ts";
 import { MessageAssembler } from "./assembler.ts";
 import { eventFrame, messagesErrorBody, messagesErrorFrame } from "./errors.ts";
@@ -20,18 +22,13 @@ import { messageUsage } from "./usage.ts";
 
 /** Anthropic's messages: https://platform.claude.com/docs/en/api/messages */
 export const messagesFormat: Format = {
-  name: "messages",
-  upstreamPath: "/messages",
+  ...messagesUpstream,
+  bridges: [messagesToChat],
   idPrefix: "msg_",
   hasNoUserField: true,
   passedHeaders: ["anthropic-version", "anthropic-beta"],
-  upstreamHeaders: (apiKey) => ({
-    "anthropic-version": "2023-06-01",
-    ...(apiKey ? { "x-api-key": apiKey.reveal() } : {}),
-  }),
   errorBody: messagesErrorBody,
   requestIdHeader: "request-id",
-  maxTokensFields: ["max_tokens"],
   readRequest: readMessagesRequest,
   fitToPrice: fitToolsToPrice,
   requirePriced: requirePricedMessage,

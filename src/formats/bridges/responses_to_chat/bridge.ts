@@ -2,7 +2,7 @@ import { isObject } from "../../../base/json.ts";
 import { encodeUtf8 } from "../../../base/utf8.ts";
 import type { Bridge, BridgeOptions } from "../../../inference/format.ts";
 import { invalidUpstreamResponse } from "../../../upstreams/errors.ts";
-import { chatFormat } from "../../chat/chat_format.ts";
+import { chatUpstream } from "../chat_upstream.ts";
 import { chatChoice } from "../../chat/choice.ts";
 import { choicesOf, readResponseBody } from "../../openai/response.ts";
 import { servedBy, usageIn } from "../../openai/usage.ts";
@@ -16,7 +16,7 @@ import { ChatStreamTranslator } from "./stream.ts";
  * nothing of a response.
  */
 export const responsesToChat: Bridge = {
-  format: chatFormat,
+  format: chatUpstream,
   writeBody: writeChatBody,
   translateWhole,
   createTranslator: (options) => new ChatStreamTranslator(options),
