@@ -65,7 +65,7 @@ export function notCarried(param: string): ApiError {
 }
 
 /** Returns an object. Throws 400 for anything else. */
-export function requireObject(value: Json | undefined, param: string): JsonObject {
+export function requireObjectIn(value: Json | undefined, param: string): JsonObject {
   if (isObject(value)) return value;
   throw badRequest(param, `'${param}' must be an object.`, "invalid_type");
 }

@@ -1,6 +1,6 @@
 import { badRequest } from "../../../base/errors.ts";
 import { isObject, type Json, type JsonObject } from "../../../base/json.ts";
-import { notCarried, requireObject, requireString } from "../carried_fields.ts";
+import { notCarried, requireObjectIn, requireString } from "../carried_fields.ts";
 
 /**
  * The content of a chat message as Anthropic's blocks, which are never empty. Throws 400 for parts
@@ -14,7 +14,7 @@ export function toBlocks(content: Json | undefined, at: string): JsonObject[] {
   }
   return content.flatMap((part, index) => {
     const within = `${at}.${index}`;
-    const sent = requireObject(part, within);
+    const sent = requireObjectIn(part, within);
     const blocks = partBlocks(sent, within);
     const { cache_control: mark } = sent;
     return isObject(mark) ? blocks.map((block) => ({ ...block, cache_control: mark })) : blocks;
@@ -40,7 +40,7 @@ function partBlocks(part: JsonObject, at: string): JsonObject[] {
     case "image_url":
       return [imageBlock(part.image_url, `${at}.image_url`)];
     case "file":
-      return [documentBlock(requireObject(part.file, `${at}.file`), `${at}.file`)];
+      return [documentBlock(requireObjectIn(part.file, `${at}.file`), `${at}.file`)];
     default:
       throw notCarried(`${at}.type`);
   }
@@ -48,7 +48,7 @@ function partBlocks(part: JsonObject, at: string): JsonObject[] {
 
 /** Anthropic reads every image in full: one of few tokens would cost more than was held for it. */
 function imageBlock(value: Json | undefined, at: string): JsonObject {
-  const { url, detail } = typeof value === "string" ? { url: value } : requireObject(value, at);
+  const { url, detail } = typeof value === "string" ? { url: value } : requireObjectIn(value, at);
   if (detail === "low") throw notCarried(`${at}.detail`);
   return { type: "image", source: sourceOf(requireString(url, `${at}.url`), `${at}.url`) };
 }

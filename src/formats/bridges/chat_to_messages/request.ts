@@ -9,7 +9,7 @@ import {
   notCarried,
   requireCarried,
   requireList,
-  requireObject,
+  requireObjectIn,
   requireString,
 } from "../carried_fields.ts";
 import { toTurns } from "./turns.ts";
@@ -124,19 +124,19 @@ function toOutputFormat(sent: JsonObject): JsonObject | null {
   requireCarried(sent, formatRules, "response_format.");
   if (sent.type !== "json_schema") throw notCarried("response_format.type");
   const at = "response_format.json_schema";
-  const named = requireObject(sent.json_schema, at);
+  const named = requireObjectIn(sent.json_schema, at);
   requireCarried(named, schemaRules, `${at}.`);
-  return { type: "json_schema", schema: requireObject(named.schema, `${at}.schema`) };
+  return { type: "json_schema", schema: requireObjectIn(named.schema, `${at}.schema`) };
 }
 
 /** Throws 400 for a tool that is not a function. */
 function toMessagesTool(tool: Json, index: number): JsonObject {
   const at = `tools.${index}`;
-  const sent = requireObject(tool, at);
+  const sent = requireObjectIn(tool, at);
   const { type = "function", cache_control: cache } = sent;
   if (type !== "function") throw notCarried(`${at}.type`);
   requireCarried(sent, toolRules, `${at}.`);
-  const called = requireObject(sent.function, `${at}.function`);
+  const called = requireObjectIn(sent.function, `${at}.function`);
   requireCarried(called, functionRules, `${at}.function.`);
   const { name, description, parameters, strict } = called;
   return {

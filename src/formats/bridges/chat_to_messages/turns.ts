@@ -6,7 +6,7 @@ import {
   notCarried,
   requireCarried,
   requireList,
-  requireObject,
+  requireObjectIn,
   requireString,
 } from "../carried_fields.ts";
 import { parsedArguments } from "../tool_input.ts";
@@ -45,7 +45,7 @@ export function toTurns(
   const turns: MessagesTurn[] = [];
   for (const [index, sent] of messages.entries()) {
     const at = `messages.${index}`;
-    const message = requireObject(sent, at);
+    const message = requireObjectIn(sent, at);
     const content = cached(contentOf(message, at), message);
     if (content.length === 0) continue;
     const role = roleOf(message);
@@ -115,7 +115,7 @@ function assistantBlocks(message: JsonObject, at: string): JsonObject[] {
   }
   const within = `${at}.tool_calls`;
   const uses = requireList(calls, within).map((call, index) =>
-    toToolUse(requireObject(call, `${within}.${index}`), `${within}.${index}`)
+    toToolUse(requireObjectIn(call, `${within}.${index}`), `${within}.${index}`)
   );
   return [...thinking, ...said, ...uses];
 }
@@ -134,7 +134,7 @@ function toToolUse(
   at: string,
 ): JsonObject {
   if (type !== "function") throw notCarried(`${at}.type`);
-  const { name, arguments: given } = requireObject(called, `${at}.function`);
+  const { name, arguments: given } = requireObjectIn(called, `${at}.function`);
   const within = `${at}.function.arguments`;
   const input = isObject(given) ? given : parsedArguments(requireString(given ?? "", within));
   if (input === null) throw badRequest(within, `'${within}' must be a JSON object, as text.`);

@@ -1,5 +1,5 @@
 import { isObject, type Json, type JsonObject } from "../../../base/json.ts";
-import { notCarried, requireList, requireObject, requireString } from "../carried_fields.ts";
+import { notCarried, requireList, requireObjectIn, requireString } from "../carried_fields.ts";
 
 /**
  * A block of a user's turn as parts of a chat message: text, an image, or a PDF as a file. Throws
@@ -10,7 +10,7 @@ export function toChatParts(block: JsonObject, at: string): JsonObject[] {
     case "text":
       return textParts(requireString(block.text, `${at}.text`));
     case "image":
-      return [imagePart(requireObject(block.source, `${at}.source`), `${at}.source`)];
+      return [imagePart(requireObjectIn(block.source, `${at}.source`), `${at}.source`)];
     case "document":
       return documentParts(block, at);
     default:
@@ -38,7 +38,7 @@ function dataUrl({ media_type: type, data }: JsonObject, at: string): string {
 function documentParts(block: JsonObject, at: string): JsonObject[] {
   const { title, context, citations } = block;
   if (isObject(citations) && citations.enabled === true) throw notCarried(`${at}.citations`);
-  const source = requireObject(block.source, `${at}.source`);
+  const source = requireObjectIn(block.source, `${at}.source`);
   const within = `${at}.source`;
   switch (source.type) {
     case "text":
@@ -67,7 +67,7 @@ function isText(value: Json | undefined): value is string {
 function contentParts(content: Json | undefined, at: string): JsonObject[] {
   if (typeof content === "string") return textParts(content);
   return requireList(content, at).flatMap((item, index) => {
-    const block = requireObject(item, `${at}.${index}`);
+    const block = requireObjectIn(item, `${at}.${index}`);
     if (block.type !== "text" && block.type !== "image") throw notCarried(`${at}.${index}.type`);
     return toChatParts(block, `${at}.${index}`);
   });

@@ -9,7 +9,7 @@ import {
   notCarried,
   requireCarried,
   requireList,
-  requireObject,
+  requireObjectIn,
   requireString,
 } from "../carried_fields.ts";
 import { toChatMessages } from "./turns.ts";
@@ -85,7 +85,7 @@ export function writeBodyAsChat(request: ModelRequest, cap: number, dialect: Dia
 function requireDroppableEdits(management: Json | undefined): void {
   if (management === undefined || management === null) return;
   const at = "context_management";
-  const { edits, ...rest } = requireObject(management, at);
+  const { edits, ...rest } = requireObjectIn(management, at);
   requireCarried(rest, new Map(), `${at}.`);
   for (const [index, edit] of requireList(edits, `${at}.edits`).entries()) {
     if (isObject(edit) && edit.type === "clear_thinking_20251015") continue;
@@ -98,10 +98,10 @@ function outputOf(body: JsonObject): { effort: Json | undefined; format: Json | 
   const { output_config: config, output_format: earlier } = body;
   const output = config === undefined || config === null
     ? {}
-    : requireObject(config, "output_config");
+    : requireObjectIn(config, "output_config");
   requireCarried(output, outputRules, "output_config.");
   const format = output.format ?? earlier;
-  if (format !== undefined && format !== null) requireObject(format, "output_config.format");
+  if (format !== undefined && format !== null) requireObjectIn(format, "output_config.format");
   return { effort: output.effort, format };
 }
 
@@ -110,14 +110,14 @@ function responseFormatOf(format: JsonObject): JsonObject {
   const at = "output_config.format";
   requireCarried(format, schemaRules, `${at}.`);
   if (format.type !== "json_schema") throw notCarried(`${at}.type`);
-  const schema = requireObject(format.schema, `${at}.schema`);
+  const schema = requireObjectIn(format.schema, `${at}.schema`);
   return { type: "json_schema", json_schema: { name: "response", schema, strict: true } };
 }
 
 /** Throws 400 for a tool of Anthropic's own, whose schema only its models know. */
 function toChatTool(tool: Json, index: number): JsonObject {
   const at = `tools.${index}`;
-  const sent = requireObject(tool, at);
+  const sent = requireObjectIn(tool, at);
   const { type, name, description, input_schema: parameters, strict } = sent;
   if (typeof type === "string" && type !== "custom") throw notCarried(`${at}.type`);
   requireCarried(sent, toolRules, `${at}.`);
@@ -126,7 +126,7 @@ function toChatTool(tool: Json, index: number): JsonObject {
     function: {
       name: requireString(name, `${at}.name`),
       ...(typeof description === "string" ? { description } : {}),
-      parameters: requireObject(parameters, `${at}.input_schema`),
+      parameters: requireObjectIn(parameters, `${at}.input_schema`),
       ...(strict === true ? { strict } : {}),
     },
   };
@@ -135,7 +135,7 @@ function toChatTool(tool: Json, index: number): JsonObject {
 function toolChoiceOf({ tool_choice: choice }: JsonObject): JsonObject {
   if (choice === undefined || choice === null) return {};
   const at = "tool_choice";
-  const sent = requireObject(choice, at);
+  const sent = requireObjectIn(choice, at);
   requireCarried(sent, choiceRules, `${at}.`);
   const alone = sent.disable_parallel_tool_use === true ? { parallel_tool_calls: false } : {};
   switch (sent.type) {

@@ -1,6 +1,6 @@
 import { badRequest } from "../../../base/errors.ts";
 import { isObject, type Json, type JsonObject } from "../../../base/json.ts";
-import { notCarried, requireList, requireObject, requireString } from "../carried_fields.ts";
+import { notCarried, requireList, requireObjectIn, requireString } from "../carried_fields.ts";
 import { toChatParts } from "./content.ts";
 import { thinkingFieldOf } from "./written.ts";
 
@@ -19,7 +19,7 @@ export function toChatMessages({ system, messages }: JsonObject): JsonObject[] {
   const asked = turns.findLastIndex(isQuestion);
   for (const [index, turn] of turns.entries()) {
     const at = `messages.${index}`;
-    const { role, content } = requireObject(turn, at);
+    const { role, content } = requireObjectIn(turn, at);
     const isLast = index === turns.length - 1;
     const isAnswering = index > asked;
     written.push(...toMessages(role, content, { at, isLast, isAnswering }));
@@ -68,7 +68,7 @@ function blocksOf(content: Json | undefined, at: string): JsonObject[] {
   if (!Array.isArray(content)) {
     throw badRequest(at, `'${at}' must be a string or an array of content blocks.`);
   }
-  return content.map((block, index) => requireObject(block, `${at}.${index}`));
+  return content.map((block, index) => requireObjectIn(block, `${at}.${index}`));
 }
 
 /** A text, or the text of blocks that are nothing else. */
