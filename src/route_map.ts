@@ -5,6 +5,10 @@ import { completionsFormat } from "./formats/completions/completions_format.ts";
 import { embeddingsApiDoc } from "./formats/embeddings/api_doc.ts";
 import { embeddingsFormat } from "./formats/embeddings/embeddings_format.ts";
 import { chatFormat } from "./formats/chat/chat_format.ts";
+import { responsesApiDoc } from "./formats/responses/api_doc.ts";
+import { responsesFormat } from "./formats/responses/responses_format.ts";
+import { refuseSocket } from "./formats/responses/socket.ts";
+import type { Handler } from "./base/handler.ts";
 import type { Format } from "./inference/format.ts";
 import type { inferenceRoutes } from "./inference/routes.ts";
 import type { consoleRoutes } from "./console/routes.ts";
@@ -74,11 +78,19 @@ export function routeMap(handlers: RouteHandlers): Routes {
   return routes;
 }
 
+/** A wire format, its documentation, and what answers GET where that is not just 405. */
+interface ServedFormat {
+  format: Format;
+  apiDoc: EndpointDocs;
+  GET?: Handler;
+}
+
 /** The endpoints that call models, by their path below `/v1` and below `/v1/{user}`. */
-const formats: Readonly<Record<string, { format: Format; apiDoc: EndpointDocs }>> = {
+const formats: Readonly<Record<string, ServedFormat>> = {
   "/chat/completions": { format: chatFormat, apiDoc: chatApiDoc },
   "/completions": { format: completionsFormat, apiDoc: completionsApiDoc },
   "/embeddings": { format: embeddingsFormat, apiDoc: embeddingsApiDoc },
+  "/responses": { format: responsesFormat, apiDoc: responsesApiDoc, GET: refuseSocket },
 };
 
 /** The API documentation of these endpoints. */
@@ -93,13 +105,14 @@ function formatRoutes(
 ): Routes {
   const secretParams = ["user"];
   return Object.fromEntries(
-    Object.entries(formats).flatMap(([path, { format }]) => {
+    Object.entries(formats).flatMap(([path, { format, GET }]) => {
       const { errorBody } = format;
+      const other = GET ? { GET } : {};
       const POST = inference.call(format);
       const ofUser = inference.call(format, { reservedUsers });
       return [
-        [`/v1${path}`, { cors, errorBody, POST }],
-        [`/v1/:user${path}`, { cors, errorBody, secretParams, POST: ofUser }],
+        [`/v1${path}`, { cors, errorBody, ...other, POST }],
+        [`/v1/:user${path}`, { cors, errorBody, secretParams, ...other, POST: ofUser }],
       ];
     }),
   );

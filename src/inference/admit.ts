@@ -176,10 +176,13 @@ function admit(
   { quote, media, prompt }: { quote: CallQuote; media: PromptMedia; prompt: PromptSize },
 ): AdmittedCall {
   const unknown = media.unknown ?? 0;
+  const plausible = plausibleUsage(prompt.bound + unknown, quote.cap * call.input.choices);
+  // Tools at the provider have the model read what they found, again with each call.
+  if (call.input.extras.hostedTools.length > 0) plausible.input += plausible.toolInput;
   const meter = new UsageMeter({
     hasOutput: !call.format.isPassedOn,
     choices: call.input.choices,
-    plausible: plausibleUsage(prompt.bound + unknown, quote.cap * call.input.choices),
+    plausible,
     countInput: (most) => countInput(services, call, media, most),
     clock: services.deps.clock,
   });

@@ -31,6 +31,9 @@ export const callHeaders = z.object({
   "X-Service-Unparsed": text(
     "`true`: the response is too large to be parsed, and passed on as its upstream sent it.",
   ),
+  "X-Service-Removed-Tools": text(
+    "Tools that were removed from the request: they run at the provider and have no price.",
+  ),
   "Idempotency-Stored": text("`false`: the response is too large to be stored under its key."),
   ...replayedHeader.shape,
   ...rateHeaders.shape,
@@ -124,7 +127,8 @@ const mustPay: ErrorDoc = {
   headers: callHeaders,
 };
 
-const userPath = z.object({
+/** The path of an endpoint with the user in it. */
+export const userPath = z.object({
   user: z.string().meta({ description: "The end user, for tools that can set only a base URL." }),
 });
 

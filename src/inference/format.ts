@@ -119,7 +119,7 @@ export interface KeptIds {
   items: readonly string[];
 }
 
-/** A request without what its price does not cover, and the names of the tools that were removed. */
+/** A request without what its price does not cover, and the names of its removed tools. */
 export interface FittedRequest {
   request: ModelRequest;
   removedTools: readonly string[];
@@ -129,6 +129,8 @@ export interface FittedRequest {
 export interface CompleteResponse {
   /** Absent where the upstream keeps nothing of it. */
   kept?: KeptIds | null;
+  /** The response says that it failed: its caller gets this, and pays for output it reports. */
+  error?: ApiError | null;
   served: ServedBy;
   /** All text that the model wrote, for the meter. */
   texts: Iterable<string>;
@@ -191,6 +193,11 @@ export interface StreamTransform {
   finish(reason: "stop" | "length", balance: string): string;
   /** The frame that reports usage. */
   usageFrame(usage: JsonObject): string;
+  /**
+   * The frames that end the stream after an error; "" where its end has been sent. Absent: the
+   * format's.
+   */
+  errorFrame?(error: unknown): string;
 }
 
 /** What a bridge works with. */

@@ -47,8 +47,9 @@ export type CallSpan = ReturnType<NonNullable<Deps["tracing"]>["within"]> | null
 const correctionsMax = 6;
 
 /**
- * Calls an upstream and gives its 200 response, the body unread, and the dialect that it took. Throws the error for our caller as
- * `toCallerError` makes it; 504 after the deadline, 502 when no connection can be made.
+ * Calls an upstream and gives its 200 response, the body unread, and the dialect that it took.
+ * Throws the error for our caller as `toCallerError` makes it; 504 after the deadline, 502 when no
+ * connection can be made.
  */
 export async function callUpstream(
   call: UpstreamCall,

@@ -12,7 +12,7 @@ export function words(...lines: string[]): string[] {
  * Sampling, output formats and reasoning of other servers: they cost nothing besides the tokens,
  * and reach no other model, key or address.
  */
-const harmless = words(
+export const harmlessFields = words(
   "top_k top_a min_p typical_p tfs_z repetition_penalty repeat_penalty repeat_last_n mirostat",
   "mirostat_tau mirostat_eta length_penalty min_tokens stop_token_ids bad_words ignore_eos",
   "include_stop_str_in_output skip_special_tokens spaces_between_special_tokens",
@@ -51,7 +51,7 @@ const chatFields = new Set([
     "return_images return_related_questions language_preference",
   ),
   ...reasoningFields,
-  ...harmless,
+  ...harmlessFields,
 ]);
 
 /** Members of `extra_body`, which some servers merge into the body. */
@@ -76,7 +76,7 @@ const completionFields = new Set([
     "model prompt suffix user stream stream_options n best_of max_tokens temperature top_p echo",
     "frequency_penalty presence_penalty logit_bias logprobs stop seed",
   ),
-  ...harmless,
+  ...harmlessFields,
 ]);
 
 /**

@@ -103,8 +103,9 @@ function completeFrom(
 
 /**
  * Parses a body. Checked before anything is charged: it must also be possible to write it again.
+ * Throws 502 for what is not an object, or nested too deep.
  */
-function readBody(bytes: Uint8Array, apiKey: Secret | null): JsonObject {
+export function parseResponse(bytes: Uint8Array): JsonObject {
   const text = decodeUtf8(bytes) ?? "";
   if (nestsDeeper(text, jsonDepthMax)) throw beyondOurBounds("a response nested too deep");
   let value: Json;
@@ -113,9 +114,14 @@ function readBody(bytes: Uint8Array, apiKey: Secret | null): JsonObject {
   } catch {
     throw invalidUpstreamResponse(`a response of ${bytes.length} bytes that is not JSON`);
   }
-  if (!isObject(value)) throw invalidUpstreamResponse("a response without choices");
+  if (!isObject(value)) throw invalidUpstreamResponse("a response that is not an object");
+  return value;
+}
+
+function readBody(bytes: Uint8Array, apiKey: Secret | null): JsonObject {
+  const value = parseResponse(bytes);
   if (value.error) {
-    const redacted = redactKey(text, apiKey);
+    const redacted = redactKey(JSON.stringify(value), apiKey);
     const { message } = readUpstreamError(200, redacted);
     throw errorInBody(redacted) ??
       invalidUpstreamResponse(`an error with status 200: ${message}`);
