@@ -59,6 +59,18 @@ export class OutputState {
     return known ?? this.#current;
   }
 
+  /** The index of the item in an event that begins or ends it. */
+  indexOfItem(type: string, { output_index: index, item }: JsonObject): number {
+    if (typeof index === "number" && Number.isSafeInteger(index) && index >= 0) return index;
+    const known = isObject(item) ? this.#byId.get(String(item.id)) : undefined;
+    return known ?? Math.max(0, this.#current + (type.endsWith("added") ? 1 : 0));
+  }
+
+  /** The item with an index, if it has begun. */
+  itemAt(index: number): OpenItem | undefined {
+    return this.#items.get(index);
+  }
+
   /** The item that an event belongs to, if it has begun. */
   itemOf(event: JsonObject): OpenItem | undefined {
     return this.#items.get(this.indexOf(event));
@@ -113,10 +125,8 @@ export class OutputState {
   }
 
   #takeItem(type: string, event: JsonObject, item: JsonObject): void {
-    const index = typeof event.output_index === "number"
-      ? this.indexOf(event)
-      : this.#byId.get(String(item.id)) ?? this.#current + (type.endsWith("added") ? 1 : 0);
-    const open = this.#items.get(Math.max(0, index)) ?? this.open(Math.max(0, index), item);
+    const index = this.indexOfItem(type, event);
+    const open = this.#items.get(index) ?? this.open(index, item);
     if (type.endsWith("added") || open.isDone) return;
     open.end(item);
     open.isDone = true;

@@ -44,6 +44,9 @@ const endings = new Set([
   "response.output_item.done",
 ]);
 
+/** Events that have the response as it begins. */
+const startTypes = new Set(["response.created", "response.in_progress", "response.queued"]);
+
 /** What `finish` has found, for the last event. */
 interface Ending {
   closing: ResponseClosing;
@@ -131,20 +134,19 @@ export class ResponseStreamTransform implements StreamTransform {
   }
 
   #pass(type: string, sent: JsonObject, data: string): string {
-    const event = isObject(sent.response)
-      ? this.#withStart(sent, sent.response)
-      : this.#repair.repaired(type, sent);
+    const isStart = isObject(sent.response) || startTypes.has(type);
+    const { before, event } = isStart
+      ? { before: [], event: this.#withStart(sent, responseIn(sent)) }
+      : this.#repair.repair(type, sent);
     if (event === null) return "";
-    let frames = this.#begin(type, event);
-    for (const missing of this.#repair.missingBefore(type, event)) {
-      frames += this.#writer.add(missing);
-    }
+    const index = this.#state.indexOf(event);
+    const [first] = this.#held;
+    const isAfterText = first && (first.index !== index || !endings.has(type));
+    let frames = (isAfterText ? this.#release() : "") + this.#begin(type, event);
+    for (const missing of before) frames += this.#writer.add(missing);
     this.#takeOutput(type, sent, event);
     const text = event === sent && sent.type === type ? data : null;
     const shown = text === null ? { ...event, type } : event;
-    const index = this.#state.indexOf(event);
-    const [first] = this.#held;
-    if (first && (first.index !== index || !endings.has(type))) frames = this.#release() + frames;
     if (!this.#endsText(type, event)) return frames + this.#writer.passOn(shown, text);
     this.#held.push({ type, index, event: shown, text });
     return frames;
