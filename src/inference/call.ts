@@ -81,10 +81,10 @@ export interface InferenceCall {
   input: ModelRequest;
   terms: ModelTerms;
   upstream: Upstream;
-  /** The request as its caller sent it, before anything was removed or added. */
-  asked: ModelRequest;
   /** The previous response that the request continues; null where it continues none. */
   previousResponse: string | null;
+  /** How many of its input items are that conversation, and not the caller's own. */
+  historyItems: number;
   /** Names of tools that were removed from the request, because they have no price. */
   removedTools: readonly string[];
   /** The most tokens that the prompt has besides the body: what it refers to by id. */

@@ -132,7 +132,7 @@ export interface KeptIds {
   response: string;
   items: readonly string[];
   /** The items themselves, for an upstream that keeps none. */
-  output?: readonly Json[];
+  output?(): readonly Json[];
 }
 
 /** What a request refers to, where the upstream keeps nothing: to be sent with the request. */
@@ -153,6 +153,8 @@ export interface FittedRequest {
 export interface CompleteResponse {
   /** Absent where the upstream keeps nothing of it. */
   kept?: KeptIds | null;
+  /** The response says that it failed: its caller gets this, and pays for output it reports. */
+  error?: ApiError | null;
   served: ServedBy;
   /** All text that the model wrote, for the meter. */
   texts: Iterable<string>;
@@ -217,6 +219,11 @@ export interface StreamTransform {
   finish(reason: "stop" | "length", balance: string): string;
   /** The frame that reports usage. */
   usageFrame(usage: JsonObject): string;
+  /**
+   * The frames that end the stream after an error; "" where its end has been sent. Absent: the
+   * format's.
+   */
+  errorFrame?(error: unknown): string;
 }
 
 /** What a bridge works with. */
@@ -322,7 +329,7 @@ export interface Format {
   ): FittedRequest;
   /** What the request refers to by id. The pipeline checks that it is the account's own. */
   referencesOf?(request: ModelRequest): readonly KeptReference[];
-  /** The input items of the request, as a later request would repeat them. */
+  /** The input items of the request, in which its references are replaced already. */
   inputItems?(request: ModelRequest): readonly Json[];
   /** The request with what it refers to in place of the references. */
   withKept?(request: ModelRequest, kept: KeptItems): ModelRequest;

@@ -11,7 +11,7 @@ import { modelNotFound, noUpstream, pricedOtherwise } from "../upstreams/errors.
 import { type Admission, admitCall } from "./admit.ts";
 import { failedEnding, type InferenceCall, type InferenceDeps } from "./call.ts";
 import { callBlockedEvent } from "./events.ts";
-import type { FittedRequest, Format, ModelRequest } from "./format.ts";
+import type { FittedRequest, Format, KeptReference, ModelRequest } from "./format.ts";
 import { pricesOnlyUnits } from "../pricing/price.ts";
 import type { ModelTerms } from "../pricing/terms.ts";
 import {
@@ -157,7 +157,8 @@ function replayResponse({ telemetry, requestId }: ReadCall, stored: StoredRespon
   return completionResponse(stored.body, requestId, headers, stored.status);
 }
 
-type AddedLater = "removedTools" | "hiddenTokens" | "asked" | "previousResponse";
+type Continued = "hiddenTokens" | "previousResponse" | "historyItems";
+type AddedLater = "removedTools" | Continued;
 
 /** A call as far as the request alone decides it. */
 type ReadCall = Omit<
@@ -244,25 +245,29 @@ async function completeCall(
     upstream,
     removedTools,
     ...continued,
-    asked: input,
     reasoning,
     ref,
     previous,
   };
 }
 
+function isPreviousResponse({ param }: KeptReference): boolean {
+  return param === "previous_response_id";
+}
+
 /** Finds what a request refers to by id. Throws 400 for an id that is not its user's. */
 async function withReferences(
   deps: InferenceDeps["deps"],
   { format, input, user, caller: { snapshot } }: ReadCall,
-): Promise<Pick<InferenceCall, "hiddenTokens" | "previousResponse"> & { whole: ModelRequest }> {
+): Promise<Pick<InferenceCall, Continued> & { whole: ModelRequest }> {
   const references = format.referencesOf?.(input) ?? [];
   const whose = { projectId: snapshot.project.id, user };
   const { hiddenTokens, kept } = await resolveReferences(deps, whose, references);
   return {
     whole: kept && format.withKept ? format.withKept(input, kept) : input,
     hiddenTokens,
-    previousResponse: references.find(({ kind }) => kind === "response")?.id ?? null,
+    previousResponse: references.find(isPreviousResponse)?.id ?? null,
+    historyItems: kept?.history.length ?? 0,
   };
 }
 

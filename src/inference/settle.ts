@@ -83,9 +83,9 @@ export async function settleCall(
 }
 
 /** The request's part of a turn that the upstream does not keep; null where it keeps it. */
-function turnOf({ isBridged, format, asked, previousResponse }: AdmittedCall) {
+function turnOf({ isBridged, format, input, previousResponse, historyItems }: AdmittedCall) {
   if (!isBridged || !format.inputItems) return null;
-  return { previous: previousResponse, input: format.inputItems(asked) };
+  return { previous: previousResponse, input: format.inputItems(input).slice(historyItems) };
 }
 
 async function charge({ holds, deps: { clock } }: InferenceDeps, settlement: Settlement) {

@@ -110,10 +110,13 @@ export class UsageMeter {
    * report counts, and of equal ones the more detailed.
    */
   addUsage(raw: Json | undefined): void {
+    if (!isObject(raw)) return;
     const usage = readUsage(raw, this.#options.plausible);
-    if (!usage || !isObject(raw)) return;
+    const extras = readReportedExtras(raw);
+    // Calls of tools count also where no tokens are reported with them.
+    if (!usage) return this.#addExtras({ ...noExtras, toolCalls: extras.toolCalls });
     const { counts, plausible, reasoning } = usage;
-    this.#addExtras(readReportedExtras(raw));
+    this.#addExtras(extras);
     if (reasoning !== null) this.reasoning = Math.max(this.reasoning ?? 0, reasoning);
     if (!plausible.input || !plausible.output) this.doubtful = raw;
     const [prompt, output] = [inputTokensOf(counts), outputTokensOf(counts)];

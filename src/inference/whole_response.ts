@@ -75,6 +75,7 @@ async function chargedResponse(
   if (complete.hasImage) meter.producedImage = true;
   meter.addServed(complete.served);
   for (const usage of complete.usages) meter.addUsage(usage);
+  if (complete.error) return await endFailed(services, call, complete.error, meter.producedOutput);
   const usage = await meter.usage();
   const notice = await createBalanceNotice(services, call);
   let body = "";
@@ -135,18 +136,19 @@ async function passedResponse(
 }
 
 /**
- * Ends a call without a response, and throws the error for its caller. What our own bounds have cut
- * is charged by what is known of it; the caller is told not to repeat it, and a request under the
- * same idempotency key gets the same error without another charge.
+ * Ends a call without a response, and throws the error for its caller. With `isCharged`, as after a
+ * cut by our own bounds, what is known of it is charged; the caller is told not to repeat it, and a
+ * request under the same idempotency key gets the same error without another charge.
  */
 async function endFailed(
   services: InferenceDeps,
   call: AdmittedCall,
   error: unknown,
+  isCharged = isChargedCut(call, error),
 ): Promise<never> {
   const { meter, idempotency, telemetry, ref } = call;
   telemetry.countError(error);
-  if (!isChargedCut(call, error)) {
+  if (!isCharged) {
     await releaseCall(services, call, failedEnding(error));
     throw error;
   }

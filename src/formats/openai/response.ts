@@ -102,10 +102,10 @@ function completeFrom(
 }
 
 /**
- * Parses a response's body, of any format. Checked before anything is charged: it must also be
- * possible to write it again. Throws 502 for what is not a JSON object, and the error that it is.
+ * Parses a body. Checked before anything is charged: it must also be possible to write it again.
+ * Throws 502 for what is not an object, or nested too deep.
  */
-export function readResponseBody(bytes: Uint8Array, apiKey: Secret | null): JsonObject {
+export function parseResponse(bytes: Uint8Array): JsonObject {
   const text = decodeUtf8(bytes) ?? "";
   if (nestsDeeper(text, jsonDepthMax)) throw beyondOurBounds("a response nested too deep");
   let value: Json;
@@ -115,8 +115,17 @@ export function readResponseBody(bytes: Uint8Array, apiKey: Secret | null): Json
     throw invalidUpstreamResponse(`a response of ${bytes.length} bytes that is not JSON`);
   }
   if (!isObject(value)) throw invalidUpstreamResponse("a response that is not an object");
+  return value;
+}
+
+/**
+ * Parses a response's body, of any format. Throws 502 as `parseResponse` does, and the error that a
+ * body with status 200 is.
+ */
+export function readResponseBody(bytes: Uint8Array, apiKey: Secret | null): JsonObject {
+  const value = parseResponse(bytes);
   if (value.error) {
-    const redacted = redactKey(text, apiKey);
+    const redacted = redactKey(JSON.stringify(value), apiKey);
     const { message } = readUpstreamError(200, redacted);
     throw errorInBody(redacted) ??
       invalidUpstreamResponse(`an error with status 200: ${message}`);

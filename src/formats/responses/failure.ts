@@ -1,0 +1,56 @@
+import type { EventSourceMessage } from "eventsource-parser";
+import type { ApiError } from "../../base/errors.ts";
+import { isObject, type JsonObject } from "../../base/json.ts";
+import type { Secret } from "../../base/secret.ts";
+import {
+  errorInBody,
+  readUpstreamError,
+  redactKey,
+  toCallerError,
+} from "../../upstreams/errors.ts";
+import { isErrorChunk, parsedChunk, streamError } from "../openai/stream_error.ts";
+
+/** Codes of a failed response that concern what its caller sent. */
+const callersCodes = /^(invalid_|unsupported_|empty_|image_|failed_to_download|bio_policy)/;
+
+/** The error of a response that says it failed, as its caller sees it. */
+export function failureOf({ error }: JsonObject, apiKey: Secret | null): ApiError {
+  const text = redactKey(JSON.stringify({ error: error ?? null }), apiKey);
+  const told = errorInBody(text);
+  if (told) return told;
+  const code = isObject(error) ? error.code : null;
+  if (typeof code === "string" && callersCodes.test(code)) {
+    return toCallerError({ ...readUpstreamError(400, text), status: 400 }, null);
+  }
+  return streamError(text, apiKey);
+}
+
+/** The type of an event: in its data, else by its name. */
+export function eventType(chunk: JsonObject, { event }: EventSourceMessage): string {
+  return typeof chunk.type === "string" ? chunk.type : event ?? "";
+}
+
+/** The error that an event of this format is; null for other events, also for a failed response. */
+export function errorOfOwnEvent(
+  message: EventSourceMessage,
+  apiKey: Secret | null,
+): ApiError | null {
+  const { data } = message;
+  if (data === "[DONE]") return null;
+  const chunk = parsedChunk(data);
+  const type = isObject(chunk) ? eventType(chunk, message) : message.event;
+  if (!isErrorChunk(type, chunk)) return null;
+  return errorInBody(redactKey(data, apiKey)) ?? streamError(data, apiKey);
+}
+
+/** The same, with a response that failed before it had any output. */
+export function errorOfResponseEvent(
+  message: EventSourceMessage,
+  apiKey: Secret | null,
+): ApiError | null {
+  const error = errorOfOwnEvent(message, apiKey);
+  if (error || message.data === "[DONE]") return error;
+  const chunk = parsedChunk(message.data);
+  if (!isObject(chunk) || eventType(chunk, message) !== "response.failed") return null;
+  return failureOf(isObject(chunk.response) ? chunk.response : {}, apiKey);
+}
