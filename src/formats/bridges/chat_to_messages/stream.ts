@@ -2,6 +2,7 @@ import type { EventSourceMessage } from "eventsource-parser";
 import { isObject, type Json, type JsonObject } from "../../../base/json.ts";
 import type { BridgeOptions, EventTranslator } from "../../../inference/format.ts";
 import { isErrorChunk, parsedChunk } from "../../openai/stream_error.ts";
+import { HeldText } from "../held_text.ts";
 import { sentEvent } from "../sent_event.ts";
 import { isSignedThinking, toFinishReason } from "./response.ts";
 import { addUsageCounts, toChatUsage } from "./usage.ts";
@@ -21,6 +22,7 @@ interface Block {
 export class ChunkTranslator implements EventTranslator {
   readonly #options: BridgeOptions;
   readonly #blocks = new Map<number, Block>();
+  readonly #held = new HeldText();
   #out: EventSourceMessage[] = [];
   #id: string;
   #model: string;
@@ -111,7 +113,10 @@ export class ChunkTranslator implements EventTranslator {
       case "thinking_delta":
         return this.#addThinking(block, delta.thinking);
       case "signature_delta":
-        if (block && typeof delta.signature === "string") block.signature += delta.signature;
+        if (block && typeof delta.signature === "string") {
+          this.#held.add(delta.signature.length);
+          block.signature += delta.signature;
+        }
         return;
       case "input_json_delta":
         if (block) this.#sendInput(block, delta.partial_json);
@@ -119,7 +124,10 @@ export class ChunkTranslator implements EventTranslator {
   }
 
   #addThinking(block: Block | undefined, text: Json | undefined): void {
-    if (block && typeof text === "string") block.thinking += text;
+    if (block && typeof text === "string") {
+      this.#held.add(text.length);
+      block.thinking += text;
+    }
     this.#sendText("reasoning_content", text);
   }
 
