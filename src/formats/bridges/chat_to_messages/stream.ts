@@ -7,6 +7,9 @@ import { sentEvent } from "../sent_event.ts";
 import { isSignedThinking, toFinishReason } from "./response.ts";
 import { addUsageCounts, toChatUsage } from "./usage.ts";
 
+/** What a block takes in memory besides its text, in characters. */
+const blockChars = 128;
+
 /** A block that has started. */
 interface Block {
   start: JsonObject;
@@ -90,6 +93,7 @@ export class ChunkTranslator implements EventTranslator {
   #startBlock(index: number, start: JsonObject): void {
     const { type, text, thinking, signature, id, name } = start;
     const block = { start, call: 0, hasInput: false, thinking: "", signature: "" };
+    this.#held.add(blockChars);
     this.#blocks.set(index, block);
     if (type === "text") this.#sendText("content", text);
     if (type === "thinking") {
