@@ -2,9 +2,13 @@ import type { EventSourceMessage } from "eventsource-parser";
 import { isObject, type Json, type JsonObject } from "../../../base/json.ts";
 import type { BridgeOptions, EventTranslator } from "../../../inference/format.ts";
 import { isErrorChunk, parsedChunk } from "../../openai/stream_error.ts";
+import { HeldText } from "../held_text.ts";
 import { sentEvent } from "../sent_event.ts";
 import { isSignedThinking, toFinishReason } from "./response.ts";
 import { addUsageCounts, toChatUsage } from "./usage.ts";
+
+/** What a block takes in memory besides its text, in characters. */
+const blockChars = 128;
 
 /** A block that has started. */
 interface Block {
@@ -21,6 +25,7 @@ interface Block {
 export class ChunkTranslator implements EventTranslator {
   readonly #options: BridgeOptions;
   readonly #blocks = new Map<number, Block>();
+  readonly #held = new HeldText();
   #out: EventSourceMessage[] = [];
   #id: string;
   #model: string;
@@ -88,6 +93,7 @@ export class ChunkTranslator implements EventTranslator {
   #startBlock(index: number, start: JsonObject): void {
     const { type, text, thinking, signature, id, name } = start;
     const block = { start, call: 0, hasInput: false, thinking: "", signature: "" };
+    this.#held.add(blockChars);
     this.#blocks.set(index, block);
     if (type === "text") this.#sendText("content", text);
     if (type === "thinking") {
@@ -111,7 +117,10 @@ export class ChunkTranslator implements EventTranslator {
       case "thinking_delta":
         return this.#addThinking(block, delta.thinking);
       case "signature_delta":
-        if (block && typeof delta.signature === "string") block.signature += delta.signature;
+        if (block && typeof delta.signature === "string") {
+          this.#held.add(delta.signature.length);
+          block.signature += delta.signature;
+        }
         return;
       case "input_json_delta":
         if (block) this.#sendInput(block, delta.partial_json);
@@ -119,7 +128,10 @@ export class ChunkTranslator implements EventTranslator {
   }
 
   #addThinking(block: Block | undefined, text: Json | undefined): void {
-    if (block && typeof text === "string") block.thinking += text;
+    if (block && typeof text === "string") {
+      this.#held.add(text.length);
+      block.thinking += text;
+    }
     this.#sendText("reasoning_content", text);
   }
 

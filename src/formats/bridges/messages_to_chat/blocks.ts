@@ -1,4 +1,5 @@
 import type { JsonObject } from "../../../base/json.ts";
+import { HeldText } from "../held_text.ts";
 
 /** A piece of a tool call, as a chunk has it; what it does not have is empty. */
 export interface CallPiece {
@@ -19,6 +20,9 @@ interface Block {
   isStarted: boolean;
 }
 
+/** What a call takes in memory besides its text, in characters. */
+const blockChars = 128;
+
 /**
  * The content blocks of a message that streams. Anthropic's blocks come one after the other, while
  * the calls of a chat may come at once: the first call is sent as it arrives, and what comes
@@ -32,6 +36,7 @@ export class MessageBlocks {
   #callCount = 0;
   #open: Block | null = null;
   #waiting: Block[] = [];
+  readonly #held = new HeldText();
   #position = 0;
 
   constructor(
@@ -85,6 +90,7 @@ export class MessageBlocks {
   #newCall(index: number, id: string): Block {
     const block = { ...newBlock("tool"), id: id === "" ? `${this.#ownId}_${this.#callCount}` : id };
     this.#callCount++;
+    this.#held.add(blockChars);
     this.#calls.set(index, block);
     return this.#place(block);
   }
@@ -99,12 +105,10 @@ export class MessageBlocks {
   }
 
   #write(block: Block, text: string): void {
+    const isNameless = block.kind === "tool" && block.name === "";
     block.pending += text;
-    if (block !== this.#open) return;
-    if (!block.isStarted) {
-      if (block.kind === "tool" && block.name === "") return;
-      this.#startBlock(block);
-    }
+    if (block !== this.#open || isNameless) return this.#held.add(text.length);
+    if (!block.isStarted) this.#startBlock(block);
     if (block.pending === "") return;
     this.#sendDelta(deltaOf(block));
     block.pending = "";
@@ -123,7 +127,7 @@ export class MessageBlocks {
     const block = this.#open;
     if (!block) return;
     if (!block.isStarted) this.#startBlock(block);
-    this.#write(block, "");
+    if (block.pending !== "") this.#sendDelta(deltaOf(block));
     const { signature } = block;
     if (signature !== "") this.#sendDelta({ type: "signature_delta", signature });
     this.#send("content_block_stop", { index: this.#position });

@@ -6,7 +6,9 @@ import { chatToMessages } from "../../../src/formats/bridges/chat_to_messages/br
 import { messagesToChat } from "../../../src/formats/bridges/messages_to_chat/bridge.ts";
 import type { Bridge } from "../../../src/inference/format.ts";
 import { always, spoiled } from "../../support/property.ts";
-import { chatDialect, requestOf, written } from "./support.ts";
+import { isOurBound } from "../../../src/upstreams/errors.ts";
+import { chunk } from "../../support/upstream.ts";
+import { chatDialect, optionsOf, requestOf, translated, written } from "./support.ts";
 
 const schema = { type: "object", properties: { a: { type: "string" } } };
 const png = "data:image/png;base64,aGk=";
@@ -130,3 +132,32 @@ Deno.test("bridges: numbers that no double holds stay as they were written", () 
   const made = JSON.parse(messagesToChat.writeBody(requestOf(body), 1, chatDialect));
   assert.equal(made.messages[0].tool_calls[0].function.arguments, args);
 });
+
+const endless: [string, Bridge, unknown, (text: string) => unknown][] = [
+  [
+    "a second call",
+    messagesToChat,
+    chunk({ tool_calls: [{ index: 0, id: "a", function: { name: "f", arguments: "" } }] }),
+    (text) =>
+      chunk({ tool_calls: [{ index: 1, id: "b", function: { name: "f", arguments: text } }] }),
+  ],
+  [
+    "a signature",
+    chatToMessages,
+    { type: "content_block_start", index: 0, content_block: { type: "thinking", thinking: "" } },
+    (signature) => ({
+      type: "content_block_delta",
+      index: 0,
+      delta: { type: "signature_delta", signature },
+    }),
+  ],
+];
+for (const [what, bridge, start, piece] of endless) {
+  Deno.test(`bridges: ${what} without an end is cut off, and not kept in memory`, () => {
+    const parts = Array(10).fill(piece("x".repeat(1024 * 1024)));
+    assert.throws(
+      () => translated(bridge, [start, ...parts], optionsOf({})),
+      (error) => isOurBound(error),
+    );
+  });
+}
