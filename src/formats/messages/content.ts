@@ -54,3 +54,11 @@ function addDirect(found: PlacedBlock[], content: Json | undefined, place: Place
 export function messagesIn(messages: Json | undefined): JsonObject[] {
   return Array.isArray(messages) ? messages.filter(isObject) : [];
 }
+
+/** Every string in a value. */
+export function stringsIn(value: Json | undefined, found: string[] = []): string[] {
+  if (typeof value === "string") found.push(value);
+  else if (Array.isArray(value)) { for (const item of value) stringsIn(item, found); }
+  else if (isObject(value)) { for (const member of Object.values(value)) stringsIn(member, found); }
+  return found;
+}

@@ -50,7 +50,12 @@ export function requireKnownMessageFields(body: JsonObject, policy: FieldPolicy)
  */
 export function requireOwnContent(body: JsonObject, allowed: readonly string[]): void {
   for (const { block: { type, source, file_id: uploaded }, param } of blocksOf(body)) {
-    const file = isObject(source) && source.type === "file" ? source.file_id : uploaded;
+    // An earlier response's own files, in results of tools, are not read again.
+    const file = isObject(source)
+      ? source.file_id
+      : type === "container_upload"
+      ? uploaded
+      : undefined;
     if (file !== undefined && !allowed.includes("file_id")) {
       throw badRequest(param, `'${param}' refers to an unknown file.`, "file_not_found");
     }

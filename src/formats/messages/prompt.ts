@@ -1,6 +1,6 @@
 import { isObject, type Json } from "../../base/json.ts";
 import type { MediaPart, ModelRequest } from "../../inference/format.ts";
-import { blocksOf, isMedia, messagesIn } from "./content.ts";
+import { blocksOf, isMedia, messagesIn, stringsIn } from "./content.ts";
 import { isPlainTool } from "./tools.ts";
 
 /** Tokens that a template adds to each message, and to open the response. */
@@ -37,10 +37,8 @@ export function addedTokens({ body }: ModelRequest): number {
 export function* messageMediaParts({ body }: ModelRequest): Generator<MediaPart> {
   for (const { block, param, isWithinMedia } of blocksOf(body)) {
     if (isWithinMedia || !isMedia(block)) continue;
-    const texts: string[] = [];
-    addStrings(texts, block);
     // Only its strings, which are never longer than as received: a number may be written longer.
-    const chars = texts.reduce((sum, text) => sum + text.length, 0);
+    const chars = stringsIn(block).reduce((sum, text) => sum + text.length, 0);
     yield { type: String(block.type), param, value: block, chars };
   }
 }
@@ -75,17 +73,6 @@ function addTexts(texts: string[], value: Json | undefined): void {
       // The input of a tool is JSON also for the model.
       if (name === "input" && isObject(member)) texts.push(JSON.stringify(member));
       else if (!silentMembers.has(name)) addTexts(texts, member);
-    }
-  }
-}
-
-/** Adds every string in a value. */
-function addStrings(texts: string[], value: Json | undefined): void {
-  if (typeof value === "string") texts.push(value);
-  else if (Array.isArray(value)) { for (const item of value) addStrings(texts, item); }
-  else if (isObject(value)) {
-    for (const member of Object.values(value)) {
-      addStrings(texts, member);
     }
   }
 }

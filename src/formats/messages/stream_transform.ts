@@ -7,6 +7,7 @@ import { isErrorChunk, parsedChunk, streamError } from "../openai/stream_error.t
 import { startFor } from "./assembler.ts";
 import { blockTexts, deltaTexts } from "./blocks.ts";
 import { noticeAfter, reasonWithNotice } from "./ending.ts";
+import { stringsIn } from "./content.ts";
 import { eventFrame } from "./errors.ts";
 import { identity, isName } from "./response.ts";
 import { MessageScanner } from "./scanner.ts";
@@ -77,7 +78,10 @@ export class MessageStreamTransform implements StreamTransform {
       this.#addUsage(usageOf(chunk));
       return "";
     }
-    return this.#takeChunk(chunk, { data, type: isName(chunk.type) ? chunk.type : event ?? "" });
+    const type = isName(chunk.type) ? chunk.type : event ?? "";
+    if (chunk.type === type) return this.#takeChunk(chunk, { data, type });
+    const named = { ...chunk, type };
+    return this.#takeChunk(named, { data: JSON.stringify(named), type });
   }
 
   /** A part of a frame: an event that is too large is passed on as it is, but for its end. */
@@ -224,8 +228,8 @@ export class MessageStreamTransform implements StreamTransform {
   #passUnknown(chunk: JsonObject, { data, type }: { data: string; type: string }): string {
     if (!eventName.test(type)) return "";
     this.#addUsage(usageOf(chunk));
-    this.#meter(deltaTexts(chunk));
-    if (isObject(chunk.delta)) this.#meter(deltaTexts(chunk.delta));
+    const { type: _, ...said } = chunk;
+    this.#meter(stringsIn(said));
     return this.#before() + eventFrame(type, data);
   }
 
@@ -315,8 +319,7 @@ function eventWithIndex(
   type: string,
   { chunk, index, data }: { chunk: JsonObject; index: number; data: string },
 ): string {
-  const isWhole = chunk.index === index && chunk.type === type;
-  return eventFrame(type, isWhole ? data : JSON.stringify({ ...chunk, type, index }));
+  return eventFrame(type, chunk.index === index ? data : JSON.stringify({ ...chunk, index }));
 }
 
 /** Whether a message that begins a stream has what clients read of it. */

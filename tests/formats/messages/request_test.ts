@@ -85,8 +85,12 @@ Deno.test("messages request: what a project passes on unread is still refused wh
     user([{ type: "image", source: { type: "file", file_id: "file_1" } }]),
   ];
   for (const fields of refused) assert.equal((await send(world, fields)).status, 400);
+  const output = { type: "code_execution_output", file_id: "file_1" };
+  const result = { type: "code_execution_result", stdout: "", content: [output] };
+  const earlier = { type: "code_execution_tool_result", tool_use_id: "a", content: result };
+  assert.equal((await send(world, user([earlier]))).status, 200);
   assert.equal((await send(world, { new_field: 1 })).status, 200);
-  assert.equal(world.upstream.calls[0]?.body.new_field, 1);
+  assert.equal(world.upstream.calls[1]?.body.new_field, 1);
 });
 
 Deno.test("messages request: everything that Claude Code sends is passed on unchanged", async () => {
