@@ -43,6 +43,8 @@ const stripeEvent = {
 const given: Record<string, Given> = {
   createCompletion: { before: completing },
   createEmbedding: { before: embedding },
+  createResponse: { before: responding },
+  createUsersResponse: { before: responding },
   createMessage: { before: messaging },
   createUsersMessage: { before: messaging },
   createUsersMessageBelowBase: { before: messaging },
@@ -123,6 +125,29 @@ async function connected(world: World): Promise<void> {
   await allow(new Device(world));
 }
 
+/** A response of the upstream, by its id. */
+function responseWith(id: string): Response {
+  const content = [{ type: "output_text", text: "Hi", annotations: [] }];
+  const output = [{ id: "msg_1", type: "message", role: "assistant", content }];
+  const usage = { input_tokens: 2, output_tokens: 1, total_tokens: 3 };
+  return Response.json({ id, object: "response", status: "completed", output, usage });
+}
+
+/** The upstream answers with responses. */
+async function responding(world: World): Promise<void> {
+  world.upstream.reply(() => responseWith("resp_1"));
+}
+
+/** Has the upstream keep a response for ada; returns its id. */
+async function keepResponse(world: World): Promise<string> {
+  const id = "resp_68a1f0c2e4b0819f";
+  world.upstream.once(() => responseWith(id));
+  const body = { model: "gpt-4o-mini", input: "Hello", user: "ada" };
+  const { status } = await world.json("/v1/responses", { body });
+  assert.equal(status, 200);
+  return id;
+}
+
 /** A world that has one of each resource that paths name. */
 async function prepare({ project = {}, before }: Given): Promise<{ world: World; ids: Ids }> {
   const world = await createWorld({
@@ -139,9 +164,11 @@ async function prepare({ project = {}, before }: Given): Promise<{ world: World;
     const since = { since: "2020-01-01T00:00:00Z" };
     const job = await operate(world, `/subscriptions/${subscriptionId}/redeliver`, { body: since });
     const keys = await operate(world, "/keys", { method: "GET" });
+    const responseId = await keepResponse(world);
     Object.assign(ids, {
       subscriptionId,
       deliveryId: entry?.id,
+      responseId,
       activityId: activity?.id,
       jobId: job.body.redelivery.id,
       keyId: keys.body.keys[0].id,

@@ -63,7 +63,7 @@ Deno.test("responses to chat: a text is streamed by every event of the format, i
     "resp_01ABC",
     "test-model",
     "completed",
-    false,
+    true,
   ]);
   assert.deepEqual(response.usage, { input_tokens: 10, output_tokens: 5, total_tokens: 15 });
 });

@@ -41,7 +41,7 @@ Deno.test("responses to chat: a chat-only upstream answers, is charged exactly a
   const { status, store, output } = await response.json();
   assert.deepEqual([status, store, output[0].content[0].text], [
     "completed",
-    false,
+    true,
     "Hello there",
   ]);
   const [refused, asked] = world.upstream.calls;

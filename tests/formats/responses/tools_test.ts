@@ -113,7 +113,8 @@ Deno.test("responses tools: with a price they stay, bounded, and the hold covers
   });
   await respond(world, { tools: [webSearch], max_output_tokens: 100 });
   assert.deepEqual([sentOf(world).tools, sentOf(world).max_tool_calls], [[webSearch], 10]);
-  assert.ok(held > 0.4 && held < 0.41, `${held}`);
+  // What the tools read is not known: it is held as far as there is money.
+  assert.ok(held > 0.4, `${held}`);
   await respond(world, { tools: [webSearch], max_tool_calls: 3 });
   assert.equal(sentOf(world).max_tool_calls, 3);
   await respond(world, { tools: [webSearch], max_tool_calls: 50 });
