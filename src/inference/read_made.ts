@@ -1,6 +1,8 @@
 import { type MemoryShare, unsharedBytes } from "../base/memory_budget.ts";
-import { peekBody, readBodyStart } from "../upstreams/client.ts";
-import { invalidUpstreamResponse } from "../upstreams/errors.ts";
+import type { UpstreamBody } from "../deps.ts";
+import { decodeUtf8 } from "../base/utf8.ts";
+import { abortError, peekBody, readBodyStart } from "../upstreams/client.ts";
+import { invalidUpstreamResponse, upstreamDisconnected } from "../upstreams/errors.ts";
 import type { AdmittedCall } from "./call.ts";
 import type { MadeOf } from "./format.ts";
 import type { Forwarded } from "./forward.ts";
@@ -31,15 +33,37 @@ export async function readMade(
     const { upstream: { apiKey } } = call;
     return requireObject(whole.rest ? whole : passedOn(whole.start, apiKey));
   }
-  const first = await body.read();
-  if (!first) throw invalidUpstreamResponse("an empty body");
+  const first = await firstBytes(body, kind === "events").catch((cause) => {
+    throw abortError(call.controller.signal) ?? upstreamDisconnected(cause);
+  });
+  if (first.length === 0) throw invalidUpstreamResponse("an empty body");
   call.meter.bodyBegun = true;
-  const error = kind === "events" ? errorAtStart(call, start) : null;
+  const error = kind === "events" ? errorAtStart(call, first) : null;
   if (error) {
     body.cancel();
     throw error;
   }
-  return { start: first.slice(), rest: body, type: type || "application/octet-stream", kind };
+  return { start: first, rest: body, type: type || "application/octet-stream", kind };
+}
+
+const firstEventBytesMax = 64 * 1024;
+const firstEventPiecesMax = 256;
+const wholeEvent = /^data:.*\r?\n\r?\n/m;
+
+/** The first piece of a body; of events, up to the end of the first one that has data. */
+async function firstBytes(body: UpstreamBody, areEvents: boolean): Promise<Uint8Array> {
+  let bytes = new Uint8Array();
+  let pieces = 0;
+  for (let piece = await body.read(); piece; piece = await body.read()) {
+    const longer = new Uint8Array(bytes.length + piece.length);
+    longer.set(bytes);
+    longer.set(piece, bytes.length);
+    bytes = longer;
+    const isEnough = bytes.length > firstEventBytesMax || ++pieces >= firstEventPiecesMax;
+    if (!areEvents || isEnough) break;
+    if (wholeEvent.test(decodeUtf8(bytes) ?? "")) break;
+  }
+  return bytes;
 }
 
 function kindOf(
@@ -76,8 +100,9 @@ async function readStart(
 }
 
 /** The error that the first event is; null for another. */
-function errorAtStart({ format, upstream: { apiKey } }: AdmittedCall, start: string) {
+function errorAtStart({ format, upstream: { apiKey } }: AdmittedCall, bytes: Uint8Array) {
+  const start = decodeUtf8(bytes) ?? "";
   const event = /^\ufeff?\s*event: ?(\S+)/.exec(start)?.[1];
-  const data = /^data: ?(.*)$/m.exec(start)?.[1];
+  const data = /^data: ?([^\r\n]*)/m.exec(start)?.[1];
   return data === undefined ? null : format.errorOf({ event, data, id: undefined }, apiKey);
 }

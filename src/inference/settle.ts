@@ -116,15 +116,17 @@ function countsOf({ prompt_tokens, completion_tokens }: JsonObject) {
 }
 
 function recordUsage(
-  { format, input: { model }, requestId, meter: { servedModel } }: AdmittedCall,
+  call: AdmittedCall,
   usage: TokenUsage,
-  { price, used, upstreamCost }: CallBill,
+  bill: CallBill,
 ): EntryUsage {
+  const { price, used, upstreamCost } = bill;
+  const { format, input: { model }, requestId, meter: { servedModel } } = call;
   const { serviceTier, toolCalls } = used;
   const recorded: EntryUsage = {
     model,
     requestId,
-    source: usage.source,
+    source: isOwnLength(call, bill) ? "estimated" : usage.source,
     ...storeTokens(usage),
     price: recordPrice(price, used),
   };
@@ -138,6 +140,13 @@ function recordUsage(
   if (used.units) Object.assign(recorded, used.units);
   if (upstreamCost !== null) recorded.upstreamCost = formatAmount(upstreamCost);
   return recorded;
+}
+
+/** Whether the length of a sound is charged, and by our own measure. */
+function isOwnLength({ meter }: AdmittedCall, { price: { table }, used: { units } }: CallBill) {
+  const seconds = units?.audioSeconds;
+  if (seconds === undefined || !table.standard.base.units?.audioMinutes) return false;
+  return Math.ceil(meter.units.audioSeconds ?? 0) !== seconds;
 }
 
 /** Ends a call that produced nothing: no charge, and its idempotency key is free again. */

@@ -1,3 +1,6 @@
+import { aacSeconds } from "./aac_length.ts";
+import { oggSeconds } from "./opus_length.ts";
+import { webmSeconds } from "./webm_length.ts";
 import { firstBytes, tagAt, viewOf } from "./image_size.ts";
 
 /** AMR and Opus make speech this small. */
@@ -24,10 +27,10 @@ export function soundSeconds(base64: string, format: string): number {
   return secondsOf({ bytes, start, whole }, format);
 }
 
-/** The same of a file's bytes. */
+/** The same of a file's bytes; also by the packets of Opus in Ogg and WebM, and of AAC in MP4. */
 export function soundSecondsOf(file: Uint8Array, format: string): number {
   const sound = { bytes: file.length, start: file.subarray(0, headerBytes), whole: () => file };
-  return secondsOf(sound, format);
+  return oggSeconds(file) ?? webmSeconds(file) ?? aacSeconds(file) ?? secondsOf(sound, format);
 }
 
 interface Sound {

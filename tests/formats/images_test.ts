@@ -3,6 +3,8 @@ import OpenAI from "openai";
 import { usageOf } from "../support/chat.ts";
 import { sse } from "../support/upstream.ts";
 import { faultsOf } from "../support/media.ts";
+import { edit, verify } from "../support/verify.ts";
+import { entryKey } from "../../src/store/keys.ts";
 import { type Body, createWorld, type World } from "../support/world.ts";
 
 const path = "/v1/images/generations";
@@ -27,7 +29,7 @@ const models = {
 };
 
 async function paidWorld(amount = "1", more: Body = {}): Promise<World> {
-  const world = await createWorld({ project: { pricing: { models }, ...more } });
+  const world = await createWorld({ project: { pricing: { models } }, ...more });
   if (amount !== "0") await world.deposit("ada", amount);
   return world;
 }
@@ -220,6 +222,43 @@ Deno.test("images: a stream passes on, and is charged by its last event", async 
   assert.equal(entry?.amount, "0.01205");
   assert.deepEqual(entry?.usage.images, { "*": 1 });
   assert.equal(world.upstream.calls[0]?.body.stream, true);
+});
+
+Deno.test("images: a response too large to be kept passes on, and its images are charged", async () => {
+  using world = await paidWorld("1", { env: { UPSTREAM_BODY_BYTES_MAX: "1024" } });
+  const data = [1, 2].map(() => ({ b64_json: "A".repeat(100_000) }));
+  const text = JSON.stringify({ created: 1, data, size: "512x512" });
+  const bytes = new TextEncoder().encode(text);
+  world.upstream.once(() => {
+    let at = 0;
+    const body = new ReadableStream<Uint8Array>({
+      pull(controller) {
+        if (at >= bytes.length) return controller.close();
+        controller.enqueue(bytes.subarray(at, at + 777));
+        at += 777;
+      },
+    }, { highWaterMark: 0 });
+    return new Response(body, { headers: { "content-type": "application/json" } });
+  });
+  const response = await draw(world, { model: "sized", n: 2 });
+  assert.equal(await response.text(), text);
+  const [entry] = await usageOf(world);
+  assert.equal(entry?.amount, "0.02");
+  assert.deepEqual(entry?.usage.images, { "512x512": 2 });
+});
+
+Deno.test("images: a planted wrong price is found by the verification", async () => {
+  using world = await paidWorld();
+  world.upstream.once(() => made());
+  await (await draw(world)).text();
+  assert.deepEqual(await faultsOf(world), []);
+  const [entry] = await usageOf(world);
+  await edit<Body>(world, entryKey(world.projectId, entry?.id), (stored) => ({
+    ...stored,
+    usage: { ...stored.usage, price: { ...stored.usage.price, "images.1024x1024": "0.05" } },
+  }));
+  const { faults } = await verify(world);
+  assert.ok(faults.some((fault) => fault.includes(entry?.id)), faults.join("\n"));
 });
 
 Deno.test("images: OpenAI's client works, and shows who must pay", async () => {

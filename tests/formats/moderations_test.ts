@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import OpenAI from "openai";
+import { operate } from "../support/webhooks.ts";
 import { type Body, createWorld, type World } from "../support/world.ts";
 
 const path = "/v1/moderations";
@@ -34,6 +35,13 @@ Deno.test("moderations: a key is needed, with the scope of a chat, and its model
   assert.equal((await moderate(world, {}, { key: null })).status, 401);
   assert.equal((await moderate(world, { model: "any" })).status, 200);
   assert.deepEqual(world.upstream.calls[0]?.body, { input: "Hello", model: "any" });
+  const bound = await operate(world, "/keys", { body: { scopes: ["chat"], models: ["gpt-4o"] } });
+  const key = bound.body.apiKey;
+  assert.equal((await moderate(world, { model: "any" }, { key })).status, 403);
+  assert.equal((await moderate(world, { model: "gpt-4o" }, { key })).status, 200);
+  assert.equal((await moderate(world, {}, { key })).status, 200);
+  const money = await operate(world, "/keys", { body: { scopes: ["money"] } });
+  assert.equal((await moderate(world, {}, { key: money.body.apiKey })).status, 403);
 });
 
 Deno.test("moderations: the rate limits of keys and users apply", async () => {

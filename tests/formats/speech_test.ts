@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import OpenAI from "openai";
 import { usageOf } from "../support/chat.ts";
 import { faultsOf, sound } from "../support/media.ts";
-import { sse } from "../support/upstream.ts";
+import { sse, sseBytes } from "../support/upstream.ts";
 import { edit, verify } from "../support/verify.ts";
 import { entryKey } from "../../src/store/keys.ts";
 import { type Body, createWorld, type World } from "../support/world.ts";
@@ -124,6 +124,32 @@ Deno.test("speech: an error of the upstream costs nothing", async () => {
   }
   assert.deepEqual(await usageOf(world), []);
   assert.equal((await world.balance("ada")).available, "1");
+});
+
+Deno.test("speech: an error event that comes in pieces costs nothing", async () => {
+  using world = await paidWorld();
+  const text = ': keep-alive\n\nevent: error\ndata: {"error": {"message": "overloaded"}}\n\n';
+  world.upstream.once(() => sseBytes(Array.from(text, (char) => new TextEncoder().encode(char))));
+  const response = await speak(world, { stream_format: "sse" });
+  assert.equal(response.status, 502);
+  assert.deepEqual(await usageOf(world), []);
+});
+
+Deno.test("speech: events that break off before the first one cost nothing", async () => {
+  using world = await paidWorld();
+  world.upstream.once(() => {
+    let isFirst = true;
+    const body = new ReadableStream<Uint8Array>({
+      pull(controller) {
+        if (!isFirst) return controller.error(new Error("gone"));
+        controller.enqueue(new TextEncoder().encode('data: {"type": "speech'));
+        isFirst = false;
+      },
+    }, { highWaterMark: 0 });
+    return new Response(body, { headers: { "content-type": "text/event-stream" } });
+  });
+  assert.equal((await speak(world, { stream_format: "sse" })).status, 502);
+  assert.deepEqual(await usageOf(world), []);
 });
 
 Deno.test("speech: an upstream without the endpoint is named as such", async () => {

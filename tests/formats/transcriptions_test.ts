@@ -3,6 +3,8 @@ import OpenAI from "openai";
 import { usageOf } from "../support/chat.ts";
 import { faultsOf, sendForm, wav } from "../support/media.ts";
 import { sse } from "../support/upstream.ts";
+import { edit, verify } from "../support/verify.ts";
+import { entryKey } from "../../src/store/keys.ts";
 import { type Body, createWorld, type World } from "../support/world.ts";
 
 const path = "/v1/audio/transcriptions";
@@ -86,6 +88,8 @@ for (const [what, answer, seconds, cost] of answers) {
     assert.equal(entry?.amount, cost);
     assert.equal(entry?.usage.audioSeconds, seconds);
     assert.equal(entry?.usage.price.audioMinutes, "0.006");
+    const isOwn = what.startsWith("by our own");
+    assert.equal(entry?.usage.source, isOwn ? "estimated" : "provider");
     assert.deepEqual(await faultsOf(world), []);
   });
 }
@@ -97,6 +101,20 @@ Deno.test("transcriptions: a minute's price is divided exactly, and rounded up o
   // 7 x 0.01 / 60 x 1.1 = 0.00128333…
   assert.equal((await usageOf(world))[0]?.amount, "0.001283334");
   assert.deepEqual(await faultsOf(world), []);
+});
+
+Deno.test("transcriptions: planted wrong seconds are found by the verification", async () => {
+  using world = await paidWorld();
+  world.upstream.once(() => Response.json({ text: "Hi" }));
+  await (await hear(world)).text();
+  assert.deepEqual(await faultsOf(world), []);
+  const [entry] = await usageOf(world);
+  await edit<Body>(world, entryKey(world.projectId, entry?.id), (stored) => ({
+    ...stored,
+    usage: { ...stored.usage, audioSeconds: 11 },
+  }));
+  const { faults } = await verify(world);
+  assert.ok(faults.some((fault) => fault.includes(entry?.id)), faults.join("\n"));
 });
 
 Deno.test("transcriptions: the form reaches the upstream with its file and without the user", async () => {
