@@ -3,6 +3,7 @@ import { createApp } from "../../src/app.ts";
 import { createMetrics } from "../../src/metrics/metrics.ts";
 import { apiDocument, checkedAnswer, faultOfDelivery, resolved } from "../support/api_document.ts";
 import { metricsToken } from "../support/prometheus.ts";
+import { upstreamResponse } from "../support/responses.ts";
 import { deliver, logs, operate, subscribe } from "../support/webhooks.ts";
 import { allow, Device, env, tellServer } from "../support/wallets.ts";
 import { adminKey, type Body, createWorld, type World } from "../support/world.ts";
@@ -39,6 +40,8 @@ const given: Record<string, Given> = {
   createCompletion: { before: completing },
   createEmbedding: { before: embedding },
   createUsersEmbedding: { before: embedding },
+  createResponse: { before: responding },
+  createUsersResponse: { before: responding },
   createUsersCompletion: { before: completing },
   refund: { body: ({ activityId }) => ({ activityId, amount: "0.25" }) },
   refundUser: { body: ({ activityId }) => ({ activityId, amount: "0.25" }) },
@@ -82,6 +85,11 @@ async function embedding(world: World): Promise<void> {
   const data = [{ object: "embedding", index: 0, embedding: [0.5] }];
   const usage = { prompt_tokens: 2, total_tokens: 2 };
   world.upstream.reply(() => Response.json({ object: "list", data, usage }));
+}
+
+/** The upstream answers with a response of the Responses API. */
+async function responding(world: World): Promise<void> {
+  world.upstream.reply(() => Response.json(upstreamResponse()));
 }
 
 async function connected(world: World): Promise<void> {

@@ -1,6 +1,6 @@
 import type { EventSourceMessage } from "eventsource-parser";
 import type { ApiError } from "../../base/errors.ts";
-import { isObject, type JsonObject } from "../../base/json.ts";
+import { isObject, type Json, type JsonObject } from "../../base/json.ts";
 import type { Secret } from "../../base/secret.ts";
 import {
   errorInBody,
@@ -30,16 +30,19 @@ export function eventType(chunk: JsonObject, { event }: EventSourceMessage): str
   return typeof chunk.type === "string" ? chunk.type : event ?? "";
 }
 
+/** Whether an event is an error: by its name, by its type, or by what it has. */
+export function isErrorEvent(message: EventSourceMessage, chunk: Json | undefined): boolean {
+  const isNamed = message.event === "error" || (isObject(chunk) && chunk.type === "error");
+  return isErrorChunk(isNamed ? "error" : undefined, chunk);
+}
+
 /** The error that an event of this format is; null for other events, also for a failed response. */
 export function errorOfOwnEvent(
   message: EventSourceMessage,
   apiKey: Secret | null,
 ): ApiError | null {
   const { data } = message;
-  if (data === "[DONE]") return null;
-  const chunk = parsedChunk(data);
-  const type = isObject(chunk) ? eventType(chunk, message) : message.event;
-  if (!isErrorChunk(type, chunk)) return null;
+  if (data === "[DONE]" || !isErrorEvent(message, parsedChunk(data))) return null;
   return errorInBody(redactKey(data, apiKey)) ?? streamError(data, apiKey);
 }
 

@@ -54,16 +54,18 @@ export class OutputState {
 
   /** The index of the item that an event belongs to; -1 where there is none yet. */
   indexOf({ output_index: index, item_id: id }: JsonObject): number {
-    if (typeof index === "number" && Number.isSafeInteger(index) && index >= 0) return index;
     const known = typeof id === "string" ? this.#byId.get(id) : undefined;
-    return known ?? this.#current;
+    return known ?? (isIndex(index) ? index : this.#current);
   }
 
   /** The index of the item in an event that begins or ends it. */
   indexOfItem(type: string, { output_index: index, item }: JsonObject): number {
-    if (typeof index === "number" && Number.isSafeInteger(index) && index >= 0) return index;
     const known = isObject(item) ? this.#byId.get(String(item.id)) : undefined;
-    return known ?? Math.max(0, this.#current + (type.endsWith("added") ? 1 : 0));
+    if (known !== undefined) return known;
+    const isNew = type.endsWith("added");
+    // Some servers give every item the same index.
+    const isFree = isIndex(index) && !(isNew && this.#items.get(index)?.isDone);
+    return isFree ? index : Math.max(0, this.#current + (isNew ? 1 : 0));
   }
 
   /** The item with an index, if it has begun. */
@@ -185,4 +187,8 @@ export class OutputState {
     this.#items.set(-1, hidden);
     return hidden;
   }
+}
+
+function isIndex(value: Json | undefined): value is number {
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
 }
