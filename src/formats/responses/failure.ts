@@ -32,7 +32,10 @@ export function eventType(chunk: JsonObject, { event }: EventSourceMessage): str
 
 /** Whether an event is an error: by its name, by its type, or by what it has. */
 export function isErrorEvent(message: EventSourceMessage, chunk: Json | undefined): boolean {
-  const isNamed = message.event === "error" || (isObject(chunk) && chunk.type === "error");
+  const type = isObject(chunk) ? chunk.type : null;
+  const isNamed = message.event === "error" || type === "error";
+  // An event about a tool's call may have the error of that call.
+  if (!isNamed && typeof type === "string" && type.startsWith("response.")) return false;
   return isErrorChunk(isNamed ? "error" : undefined, chunk);
 }
 

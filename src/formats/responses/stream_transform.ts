@@ -191,8 +191,8 @@ export class ResponseStreamTransform implements StreamTransform {
     this.#noteSent(sent);
     this.#head = headOf(sent, this.#head);
     if (isWholeStart(sent)) return event;
-    const output = normalizeOutput(sent.output, this.#head);
-    const response = normalizeObject(sent, { request, head: this.#head, output });
+    // Items have events of their own, which are metered.
+    const response = normalizeObject(sent, { request, head: this.#head, output: [] });
     return { ...event, response: { ...response, status: "in_progress", usage: null } };
   }
 

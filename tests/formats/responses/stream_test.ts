@@ -331,6 +331,33 @@ Deno.test("responses stream: an event too large to be parsed passes on, and its 
   assert.equal((await usageOf(world))[0]?.amount, "0.00002");
 });
 
+Deno.test("responses stream: output in its first events is left out, and an error of a call passes", async () => {
+  using world = await paidWorld();
+  const failed = { type: "response.mcp_call.failed", output_index: 0, error: { message: "No." } };
+  const events = upstreamEvents().map((event, at) =>
+    at < 2 ? { ...event, response: { ...event.response, output: [message("Free?")] } } : event
+  );
+  const got = await streamed(world, [...events.slice(0, 4), failed, ...events.slice(4)]);
+  assert.ok(!JSON.stringify(got).includes("Free?"));
+  assert.ok(got.some(({ type }) => type === failed.type));
+  assert.equal(got.at(-1)?.type, "response.completed");
+});
+
+Deno.test("responses stream: a client that leaves is charged for what it got", async () => {
+  using world = await paidWorld();
+  const fed = fedStream();
+  world.upstream.once(() => fed.response);
+  const reader = openReader(await respondStream(world));
+  for (const event of upstreamEvents().slice(0, 6)) fed.send(event);
+  let read = "";
+  while (!read.includes("delta")) read += await reader.read() ?? assert.fail();
+  await reader.leave();
+  await world.until(async () => (await usageOf(world)).length === 1);
+  const [entry] = await usageOf(world);
+  assert.equal(entry?.usage.source, "estimated");
+  assert.ok(entry?.usage.outputTokens >= 1);
+});
+
 Deno.test("responses stream: noise between events, and what is no JSON, harms nothing", async () => {
   using world = await paidWorld();
   const frames = upstreamEvents().map((event) => framesOf([event]))
