@@ -141,7 +141,11 @@ export class ResponseStreamTransform implements StreamTransform {
     const { before, event } = isStart
       ? { before: [], event: this.#withStart(sent, responseIn(sent)) }
       : this.#repair.repair(type, sent);
-    if (event === null) return "";
+    if (event === null || (type === "response.created" && this.#start)) {
+      // What its caller does not get is metered all the same.
+      this.#state.take(type, sent);
+      return "";
+    }
     const index = this.#state.indexOf(event);
     const [first] = this.#held;
     const isAfterText = first && (first.index !== index || !endings.has(type));
