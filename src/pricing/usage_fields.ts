@@ -137,10 +137,8 @@ export function readToolCalls(raw: JsonObject): Readonly<Record<string, number>>
 /** The name of a hosted tool without what versions and reports add to it. */
 export function toolName(name: string): string {
   return name.toLowerCase().replace(/^server_side_tool_/, "")
-    .replace(/_(requests|calls|queries|count)$/, "").replace(
-      /_(\d{8}|\d{4}_\d\d_\d\d|preview.*)$/,
-      "",
-    )
+    .replace(/_(requests|calls|queries|count)$/, "")
+    .replace(/_(\d{8}|\d{4}_\d\d_\d\d|preview.*)$/, "")
     .slice(0, 64);
 }
 

@@ -1,6 +1,6 @@
 import type { EventSourceMessage } from "eventsource-parser";
 import type { ApiError } from "../../base/errors.ts";
-import { isObject, type JsonObject } from "../../base/json.ts";
+import { isObject, type Json, type JsonObject } from "../../base/json.ts";
 import type { Secret } from "../../base/secret.ts";
 import {
   errorInBody,
@@ -30,16 +30,22 @@ export function eventType(chunk: JsonObject, { event }: EventSourceMessage): str
   return typeof chunk.type === "string" ? chunk.type : event ?? "";
 }
 
+/** Whether an event is an error: by its name, by its type, or by what it has. */
+export function isErrorEvent(message: EventSourceMessage, chunk: Json | undefined): boolean {
+  const type = isObject(chunk) ? chunk.type : null;
+  const isNamed = message.event === "error" || type === "error";
+  // An event about a tool's call may have the error of that call.
+  if (!isNamed && typeof type === "string" && type.startsWith("response.")) return false;
+  return isErrorChunk(isNamed ? "error" : undefined, chunk);
+}
+
 /** The error that an event of this format is; null for other events, also for a failed response. */
 export function errorOfOwnEvent(
   message: EventSourceMessage,
   apiKey: Secret | null,
 ): ApiError | null {
   const { data } = message;
-  if (data === "[DONE]") return null;
-  const chunk = parsedChunk(data);
-  const type = isObject(chunk) ? eventType(chunk, message) : message.event;
-  if (!isErrorChunk(type, chunk)) return null;
+  if (data === "[DONE]" || !isErrorEvent(message, parsedChunk(data))) return null;
   return errorInBody(redactKey(data, apiKey)) ?? streamError(data, apiKey);
 }
 

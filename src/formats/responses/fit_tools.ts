@@ -72,13 +72,13 @@ class Fitting {
     const items = Array.isArray(input) ? input.map((item, at) => this.#fitItem(item, at)) : input;
     const isEmptied = fitted?.length === 0 && this.removed.size > 0;
     this.#requireChoice(choice, isEmptied);
-    // Without tools, OpenAI refuses a choice of one.
-    if (isEmptied) return { ...rest, ...(items === undefined ? {} : { input: items }) };
+    // Without tools, OpenAI refuses a list of them, and a choice among them.
+    const isChoiceVoid = choice === undefined || (isEmptied && !isObject(choice));
     return {
       ...rest,
       ...(items === undefined ? {} : { input: items }),
-      ...(fitted ? { tools: fitted } : {}),
-      ...(choice === undefined ? {} : { tool_choice: choice }),
+      ...(fitted && !isEmptied ? { tools: fitted } : {}),
+      ...(isChoiceVoid ? {} : { tool_choice: choice }),
     };
   }
 

@@ -19,6 +19,8 @@ export class OpenItem {
   /** Its one text that is no part, such as arguments, has ended. */
   isTextDone = false;
   isDone = false;
+  /** It has begun; else only texts of it have arrived. */
+  isBegun = true;
   /** The caller has got its beginning. */
   isSent = true;
   /** Texts by their place, as `writtenTexts` names it. */
@@ -125,6 +127,16 @@ const members = new Map<string, string>(Object.entries({
   shell_call_command: "action",
   apply_patch_call_operation_diff: "operation",
 }));
+
+/** What the type of an event has between `response.` and its last word. */
+export function nameOfEvent(type: string): string {
+  return type.slice("response.".length, type.lastIndexOf("."));
+}
+
+/** The member of an item that an event's text belongs to; undefined for other events. */
+export function memberOfEvent(type: string): string | undefined {
+  return members.get(nameOfEvent(type));
+}
 
 /** The place of an event's text; `name` is its type without `response.` and its last word. */
 export function placeOfText(name: string, event: JsonObject): string {

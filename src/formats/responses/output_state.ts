@@ -1,5 +1,5 @@
 import { isObject, type Json, type JsonObject } from "../../base/json.ts";
-import { deltaIn, indexIn, OpenItem, placeOfText, wholeTextIn } from "./open_item.ts";
+import { deltaIn, indexIn, nameOfEvent, OpenItem, placeOfText, wholeTextIn } from "./open_item.ts";
 import { isCallersCall, normalizePart } from "./output_items.ts";
 import { ToolCallCount } from "./tool_calls.ts";
 
@@ -26,8 +26,8 @@ export class OutputState {
 
   /** The items in order. */
   items(): OpenItem[] {
-    const known = [...this.#items.values()].filter(({ index }) => index >= 0);
-    return known.sort((one, other) => one.index - other.index);
+    const begun = [...this.#items.values()].filter(({ isBegun }) => isBegun);
+    return begun.sort((one, other) => one.index - other.index);
   }
 
   /** The output with all that has arrived. */
@@ -54,31 +54,36 @@ export class OutputState {
 
   /** The index of the item that an event belongs to; -1 where there is none yet. */
   indexOf({ output_index: index, item_id: id }: JsonObject): number {
-    if (typeof index === "number" && Number.isSafeInteger(index) && index >= 0) return index;
     const known = typeof id === "string" ? this.#byId.get(id) : undefined;
-    return known ?? this.#current;
+    return known ?? (isIndex(index) ? index : this.#current);
   }
 
   /** The index of the item in an event that begins or ends it. */
   indexOfItem(type: string, { output_index: index, item }: JsonObject): number {
-    if (typeof index === "number" && Number.isSafeInteger(index) && index >= 0) return index;
     const known = isObject(item) ? this.#byId.get(String(item.id)) : undefined;
-    return known ?? Math.max(0, this.#current + (type.endsWith("added") ? 1 : 0));
+    if (known !== undefined) return known;
+    const isNew = type.endsWith("added");
+    // Some servers give every item the same index.
+    const isFree = isIndex(index) && !(isNew && this.#items.get(index)?.isDone);
+    return isFree ? index : Math.max(0, this.#current + (isNew ? 1 : 0));
   }
 
   /** The item with an index, if it has begun. */
   itemAt(index: number): OpenItem | undefined {
-    return this.#items.get(index);
+    const known = this.#items.get(index);
+    return known?.isBegun ? known : undefined;
   }
 
   /** The item that an event belongs to, if it has begun. */
   itemOf(event: JsonObject): OpenItem | undefined {
-    return this.#items.get(this.indexOf(event));
+    return this.itemAt(this.indexOf(event));
   }
 
   /** Begins an item, unless there are too many. */
   open(index: number, item: JsonObject): OpenItem {
-    const open = new OpenItem(index, item, this.#addText);
+    const open = this.#items.get(index) ?? new OpenItem(index, item, this.#addText);
+    open.item = item;
+    open.isBegun = true;
     if (this.#items.size >= itemsMax) return open;
     this.#items.set(index, open);
     if (typeof item.id === "string") this.#byId.set(item.id, index);
@@ -110,14 +115,17 @@ export class OutputState {
 
   /** Takes the whole output at the end. Items that have not begun are added, yet unsent. */
   takeOutput(output: readonly JsonObject[]): void {
-    const isNew = this.isEmpty;
+    const isNew = this.items().length === 0;
     for (const [index, item] of output.entries()) {
       const id = typeof item.id === "string" ? this.#byId.get(item.id) : undefined;
-      const known = this.#items.get(id ?? index);
+      const known = this.itemAt(id ?? index);
       const isKnown = known !== undefined && (id !== undefined || known.item.type === item.type);
-      const open = isKnown ? known : new OpenItem(index, item, this.#addText);
-      open.isSent = isKnown;
-      if (isNew) this.#items.set(index, open);
+      const open = isKnown
+        ? known
+        : isNew
+        ? this.open(index, item)
+        : new OpenItem(index, item, this.#addText);
+      if (!isKnown) open.isSent = false;
       if (!open.isDone) this.calls.add(item);
       const { id: begun = item.id ?? null } = open.item;
       open.end(begun === item.id ? item : { ...item, id: begun });
@@ -126,7 +134,7 @@ export class OutputState {
 
   #takeItem(type: string, event: JsonObject, item: JsonObject): void {
     const index = this.indexOfItem(type, event);
-    const open = this.#items.get(index) ?? this.open(index, item);
+    const open = this.itemAt(index) ?? this.open(index, item);
     if (type.endsWith("added") || open.isDone) return;
     open.end(item);
     open.isDone = true;
@@ -156,8 +164,7 @@ export class OutputState {
   }
 
   #takeText(type: string, event: JsonObject): void {
-    const end = type.lastIndexOf(".");
-    const name = type.slice("response.".length, end);
+    const name = nameOfEvent(type);
     const isDelta = type.endsWith(".delta");
     if (notWrittenEvents.has(name)) return;
     if (name === "audio") this.hasSound ||= isDelta;
@@ -176,13 +183,18 @@ export class OutputState {
     } else if (isCallersCall(open.item)) open.isTextDone = true;
   }
 
-  /** The item of a text; one that no output shows, where the item has not begun. */
+  /** The item of a text, which may not have begun. */
   #textItem(event: JsonObject): OpenItem {
     const index = this.indexOf(event);
-    const known = this.#items.get(index) ?? this.#items.get(-1);
+    const known = this.#items.get(index);
     if (known) return known;
-    const hidden = new OpenItem(-1, {}, this.#addText);
-    this.#items.set(-1, hidden);
-    return hidden;
+    const open = new OpenItem(index, {}, this.#addText);
+    open.isBegun = false;
+    if (this.#items.size < itemsMax) this.#items.set(index, open);
+    return open;
   }
+}
+
+function isIndex(value: Json | undefined): value is number {
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
 }

@@ -47,7 +47,10 @@ const checkedRequest = responsesRequestSchema.extend({
     { error: inputWords },
   ).nullish(),
 });
-const fieldNames = Object.keys(responsesRequestSchema.shape);
+const fieldNames = [
+  ...Object.keys(responsesRequestSchema.shape),
+  ...["tool_choice", "conversation", "prompt", "prompt_cache_options", "context_management"],
+];
 
 /**
  * Reads a request for a response, without what is ours in it. Throws 400 for a malformed one, and

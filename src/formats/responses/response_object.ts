@@ -65,12 +65,13 @@ function statusOf({ incomplete_details: details }: JsonObject): string {
   return isObject(details) ? "incomplete" : "completed";
 }
 
-/** Whether a response has what clients rely on at its beginning. */
+/** Whether a response has what clients rely on at its beginning, and no output yet. */
 export function isWholeStart(
   { id, object, created_at: created, model, output }: JsonObject,
 ): boolean {
   return typeof id === "string" && id !== "" && object === "response" &&
-    typeof created === "number" && typeof model === "string" && Array.isArray(output);
+    typeof created === "number" && typeof model === "string" && Array.isArray(output) &&
+    output.length === 0;
 }
 
 /** The valid items of a response. */

@@ -8,7 +8,7 @@ import type {
   StreamTransform,
 } from "../../inference/format.ts";
 import type { LargeEventPart } from "../../upstreams/event_reader.ts";
-import { isErrorChunk, parsedChunk, streamError } from "../openai/stream_error.ts";
+import { parsedChunk, streamError } from "../openai/stream_error.ts";
 import { servedBy } from "../openai/usage.ts";
 import {
   closingOf,
@@ -17,7 +17,7 @@ import {
   type ResponseClosing,
   withClosing,
 } from "./closing.ts";
-import { eventType, failureOf } from "./failure.ts";
+import { eventType, failureOf, isErrorEvent } from "./failure.ts";
 import { hasImagePart } from "./output_items.ts";
 import { OutputState } from "./output_state.ts";
 import { ownIds } from "./own_ids.ts";
@@ -25,6 +25,7 @@ import {
   cutMembers,
   headOf,
   isCutByBound,
+  isFailed,
   isWholeStart,
   normalizeObject,
   normalizeOutput,
@@ -70,6 +71,8 @@ export class ResponseStreamTransform implements StreamTransform {
   #head: ResponseHead;
   /** The response as it began; null before its first event. */
   #start: JsonObject | null = null;
+  /** The id and `store` of the response, as the upstream sent them. */
+  #sent: JsonObject = {};
   /** The last event. */
   #final: JsonObject | null = null;
   /** The ends of the last text, which a notice may go before. */
@@ -93,7 +96,7 @@ export class ResponseStreamTransform implements StreamTransform {
   get kept(): KeptIds | null {
     const items = this.#state.sentIds;
     const output = () => this.#state.output();
-    return this.#start && keptIds(this.#options.request, this.#start, { items, output });
+    return keptIds(this.#options.request, this.#sent, { items, output });
   }
 
   /** Whether the stream has ended without an item and without usage. */
@@ -124,13 +127,13 @@ export class ResponseStreamTransform implements StreamTransform {
       if (isObject(event)) this.#options.meter.addUsage(usageWithTools(responseIn(event), {}));
       return "";
     }
-    const type = isObject(event) ? eventType(event, message) : message.event ?? "";
-    if (isErrorChunk(type, event)) {
+    if (isErrorEvent(message, event)) {
       this.error = streamError(data, this.#options.apiKey);
       return "";
     }
     // Clients fail on data that is not JSON, and no upstream means anything by it.
     if (!isObject(event)) return "";
+    const type = eventType(event, message);
     if (finalTypes.has(type)) return this.#takeFinal(type, event);
     return this.#pass(type, event, data);
   }
@@ -140,7 +143,11 @@ export class ResponseStreamTransform implements StreamTransform {
     const { before, event } = isStart
       ? { before: [], event: this.#withStart(sent, responseIn(sent)) }
       : this.#repair.repair(type, sent);
-    if (event === null) return "";
+    if (event === null || (type === "response.created" && this.#start)) {
+      // What its caller does not get is metered all the same.
+      this.#state.take(type, sent);
+      return "";
+    }
     const index = this.#state.indexOf(event);
     const [first] = this.#held;
     const isAfterText = first && (first.index !== index || !endings.has(type));
@@ -187,11 +194,17 @@ export class ResponseStreamTransform implements StreamTransform {
   #withStart(event: JsonObject, sent: JsonObject): JsonObject {
     const { request, meter } = this.#options;
     meter.addServed({ model: servedBy(sent).model, tier: null });
+    this.#noteSent(sent);
     this.#head = headOf(sent, this.#head);
     if (isWholeStart(sent)) return event;
-    const output = normalizeOutput(sent.output, this.#head);
-    const response = normalizeObject(sent, { request, head: this.#head, output });
+    // Items have events of their own, which are metered.
+    const response = normalizeObject(sent, { request, head: this.#head, output: [] });
     return { ...event, response: { ...response, status: "in_progress", usage: null } };
+  }
+
+  #noteSent({ id, store }: JsonObject): void {
+    if (id !== undefined) this.#sent.id = id;
+    if (store !== undefined) this.#sent.store = store;
   }
 
   /** The event that begins the response, where the first one is another. */
@@ -212,12 +225,14 @@ export class ResponseStreamTransform implements StreamTransform {
     const { meter, apiKey } = this.#options;
     const response = responseIn(event);
     meter.addServed(servedBy(response));
+    this.#noteSent(response);
     this.#head = headOf(response, this.#head);
     const frames = this.#begin(type, {});
     const output = normalizeOutput(response.output, this.#head);
     if (output.some(hasImagePart)) meter.producedImage = true;
-    this.#final = { ...event, type };
-    if (type === "response.failed") {
+    const failed = isFailed(response) || type === "response.failed";
+    this.#final = { ...event, type: failed ? "response.failed" : type };
+    if (failed) {
       meter.addUsage(usageWithTools(response, this.#state.calls.calls));
       this.error = failureOf(response, apiKey);
       return frames;
@@ -242,6 +257,7 @@ export class ResponseStreamTransform implements StreamTransform {
     if (!isLast) return frames + largeText;
     const { usages, served, type, item } = this.#large;
     this.#large = null;
+    this.#start ??= {};
     this.#writer.skip();
     meter.addServed(served);
     for (const usage of usages) meter.addUsage(usage);

@@ -213,6 +213,30 @@ Deno.test("responses stream: members that are missing are added, and events numb
   assert.equal(response.model, "test-model");
 });
 
+Deno.test("responses stream: items with the same index, and ids that change, are told apart", async () => {
+  using world = await paidWorld();
+  const output = [message("First.", { id: "msg_1" }), message("Second.", { id: "msg_2" })];
+  const sent = upstreamEvents(upstreamResponse({ output }));
+  const sameIndex = sent.map((event) =>
+    "output_index" in event ? { ...event, output_index: 0 } : event
+  );
+  const otherIds = sent.map((event, at) =>
+    "item_id" in event ? { ...event, item_id: `x${at}` } : event
+  );
+  for (const events of [sameIndex, otherIds]) {
+    const got = await streamed(world, events);
+    assertNumbered(got);
+    const places = got.filter(({ type }) => /delta/.test(type))
+      .map(({ item_id: id, output_index: index, delta }) => [id, index, delta]);
+    assert.deepEqual(places, [["msg_1", 0, "First"], ["msg_1", 0, "."], ["msg_2", 1, "Secon"], [
+      "msg_2",
+      1,
+      "d.",
+    ]]);
+    assert.deepEqual(got.at(-1)?.response.output, output);
+  }
+});
+
 Deno.test("responses stream: an error is an event with the next number, and what arrived is charged", async () => {
   using world = await paidWorld();
   const begun = upstreamEvents().slice(0, 6);
@@ -231,6 +255,7 @@ Deno.test("responses stream: an error is an event with the next number, and what
       "response.failed",
     ],
   ];
+  failures.push([{ ...failures[1]?.[0], type: "response.completed" }, "response.failed"]);
   for (const [failure, last] of failures) {
     const events = await streamed(world, [...begun, { ...failure, sequence_number: 6 }]);
     assertNumbered(events);
@@ -243,7 +268,10 @@ Deno.test("responses stream: an error is an event with the next number, and what
       assert.ok(response.usage.cost > 0);
     }
   }
-  assert.equal((await usageOf(world)).length, 2);
+  const named = framesOf(begun) + 'event: error\ndata: {"type":"oom","message":"Out."}\n\n';
+  world.upstream.once(() => sseBytes([new TextEncoder().encode(named)]));
+  assert.equal((await readResponseEvents(await respondStream(world))).at(-1)?.message, "Out.");
+  assert.equal((await usageOf(world)).length, 4);
 });
 
 Deno.test("responses stream: a failure before anything else is a status, and free", async () => {
@@ -301,6 +329,33 @@ Deno.test("responses stream: an event too large to be parsed passes on, and its 
   const datas = (frames: string) => [...frames.matchAll(/^data: (.*)$/gm)].map(([, data]) => data);
   assert.deepEqual(datas(got), datas(text));
   assert.equal((await usageOf(world))[0]?.amount, "0.00002");
+});
+
+Deno.test("responses stream: output in its first events is left out, and an error of a call passes", async () => {
+  using world = await paidWorld();
+  const failed = { type: "response.mcp_call.failed", output_index: 0, error: { message: "No." } };
+  const events = upstreamEvents().map((event, at) =>
+    at < 2 ? { ...event, response: { ...event.response, output: [message("Free?")] } } : event
+  );
+  const got = await streamed(world, [...events.slice(0, 4), failed, ...events.slice(4)]);
+  assert.ok(!JSON.stringify(got).includes("Free?"));
+  assert.ok(got.some(({ type }) => type === failed.type));
+  assert.equal(got.at(-1)?.type, "response.completed");
+});
+
+Deno.test("responses stream: a client that leaves is charged for what it got", async () => {
+  using world = await paidWorld();
+  const fed = fedStream();
+  world.upstream.once(() => fed.response);
+  const reader = openReader(await respondStream(world));
+  for (const event of upstreamEvents().slice(0, 6)) fed.send(event);
+  let read = "";
+  while (!read.includes("delta")) read += await reader.read() ?? assert.fail();
+  await reader.leave();
+  await world.until(async () => (await usageOf(world)).length === 1);
+  const [entry] = await usageOf(world);
+  assert.equal(entry?.usage.source, "estimated");
+  assert.ok(entry?.usage.outputTokens >= 1);
 });
 
 Deno.test("responses stream: noise between events, and what is no JSON, harms nothing", async () => {
