@@ -1,8 +1,10 @@
-// `deno task clients [--only codex] [--direct] [--cache FOLDER]`: installs the programs that people
-// use, runs each against a real service in front of a scripted provider, as its guide says, and
-// prints what works. Exits 1 when anything does not. `--direct` leaves the service out.
+// `deno task clients [--only codex] [--upstream chat] [--direct] [--cache FOLDER]`: installs the
+// programs that people use, runs each against a real service in front of a scripted provider, as
+// its guide says, and prints what works. Exits 1 when anything does not. `--upstream` names the
+// formats that the provider speaks, all by default. `--direct` leaves the service out.
 import { parseArgs } from "node:util";
 import { type ClientCase, clientCases, type Trial } from "./clients/cases.ts";
+import { providerFormats } from "./clients/provider.ts";
 import { programs } from "./clients/programs.ts";
 import { startClientsService } from "./clients/service.ts";
 
@@ -10,12 +12,15 @@ const { values } = parseArgs({
   args: Deno.args,
   options: {
     only: { type: "string", multiple: true, default: [] },
+    upstream: { type: "string", multiple: true, default: [...providerFormats] },
     direct: { type: "boolean", default: false },
     cache: { type: "string" },
   },
 });
-const chosen = programs.filter(({ name }) =>
-  values.only.length === 0 || values.only.some((word) => name.startsWith(word))
+const formats = providerFormats.filter((name) => values.upstream.includes(name));
+const chosen = programs.filter(({ name, needsService }) =>
+  (values.only.length === 0 || values.only.some((word) => name.startsWith(word))) &&
+  !(needsService && values.direct)
 );
 if (chosen.length === 0) {
   console.error(`--only: one of ${programs.map(({ name }) => name).join(", ")}`);
@@ -26,7 +31,7 @@ const cases = clientCases.filter(({ needsService }) => !needsService || !values.
 const caseMs = 180_000;
 const failures: string[] = [];
 {
-  await using service = await startClientsService();
+  await using service = await startClientsService(formats);
   const table = [["", ...cases.map(({ name }) => name)]];
   for (const program of chosen) {
     const installed = await program.install?.(cache) ?? "";

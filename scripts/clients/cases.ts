@@ -24,16 +24,22 @@ export interface ClientCase {
 const linkOfPaywall = /http:\/\/127\.0\.0\.1:9\/topup\/\S+/;
 const wrongKeyMs = 20_000;
 
+interface Begun {
+  conversation: Conversation;
+  topUp(): Promise<void>;
+  drain(): Promise<void>;
+}
+
 /** Starts a conversation of a new user, with money or without. */
 async function begin(
   { service, program, installed, direct }: Trial,
   { money, key }: { money: boolean; key?: string },
-): Promise<{ conversation: Conversation; topUp(): Promise<void> }> {
+): Promise<Begun> {
   const user = `${program.name}-${crypto.randomUUID().slice(0, 8)}`;
   const place = direct ? await service.directPlace(user) : await service.placeFor(user);
   if (money && !direct) await service.topUp(user);
   const conversation = await program.begin({ ...place, ...(key ? { key } : {}) }, installed);
-  return { conversation, topUp: () => service.topUp(user) };
+  return { conversation, topUp: () => service.topUp(user), drain: () => service.drain(user) };
 }
 
 function answers(stream: boolean) {
@@ -71,6 +77,18 @@ function goesOnOncePaid(stream: boolean) {
   };
 }
 
+function goesOnAfterMeetingItLater(stream: boolean) {
+  return async (trial: Trial) => {
+    const { conversation, topUp, drain } = await begin(trial, { money: true });
+    assert.match(await conversation.ask("Say word-apple", { stream }), /Heard word-apple/);
+    await drain();
+    assert.match(await conversation.ask("Say word-plum", { stream }), linkOfPaywall);
+    await topUp();
+    const said = await conversation.ask("Say word-pear", { stream });
+    assert.match(said, /Heard word-pear\. Before that: word-apple/);
+  };
+}
+
 /** A program may repeat the call, but not for long. */
 async function saysThatKeyIsWrong(trial: Trial): Promise<void> {
   const key = "sk_wrong_0123456789abcdef0123456789abcdef";
@@ -93,5 +111,7 @@ export const clientCases: readonly ClientCase[] = [
   { name: "paywall, streamed", needsService: true, run: meetsPaywall(true) },
   { name: "paid", needsService: true, run: goesOnOncePaid(false) },
   { name: "paid, streamed", needsService: true, run: goesOnOncePaid(true) },
+  { name: "paid later", needsService: true, run: goesOnAfterMeetingItLater(false) },
+  { name: "paid later, streamed", needsService: true, run: goesOnAfterMeetingItLater(true) },
   { name: "wrong key", run: saysThatKeyIsWrong },
 ];

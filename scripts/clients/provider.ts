@@ -15,6 +15,11 @@ export interface Provider extends AsyncDisposable {
   calls: ProviderCall[];
 }
 
+/** The formats of text that a provider may speak. */
+export const providerFormats = ["chat", "responses", "messages"] as const;
+/** One of them. */
+export type ProviderFormat = typeof providerFormats[number];
+
 /** One call that the provider got. */
 export interface ProviderCall {
   method: string;
@@ -26,8 +31,8 @@ export interface ProviderCall {
   error: string | null;
 }
 
-/** Starts the provider. */
-export function startProvider(): Provider {
+/** Starts a provider that speaks these formats, and answers 404 for the others. */
+export function startProvider(formats: readonly ProviderFormat[]): Provider {
   const key = "provider-key";
   const calls: ProviderCall[] = [];
   const kept = new KeptResponses();
@@ -38,6 +43,7 @@ export function startProvider(): Provider {
     const call = { method, path, headers: Object.fromEntries(headers), body };
     try {
       requireKey(headers, key);
+      requireFormat(path, formats);
       const response = answer(method, path, body, kept);
       calls.push({ ...call, status: response.status, error: null });
       return response;
@@ -65,6 +71,12 @@ function bodyOf(text: string): JsonObject {
 function requireKey(headers: Headers, key: string): void {
   const given = headers.get("x-api-key") ?? headers.get("authorization")?.replace("Bearer ", "");
   if (given !== key) throw new ProviderError(401, "Incorrect API key provided.");
+}
+
+function requireFormat(path: string, formats: readonly ProviderFormat[]): void {
+  const format = providerFormats.find((name) => path.startsWith(`/v1/${name}`));
+  if (format === undefined || formats.includes(format)) return;
+  throw new ProviderError(404, `Unknown request URL: POST ${path}.`);
 }
 
 function answer(method: string, path: string, body: JsonObject, kept: KeptResponses): Response {

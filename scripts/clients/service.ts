@@ -1,7 +1,7 @@
 import { makeFolder, serviceEnv, startFarebox } from "../../tests/support/process.ts";
 import { adminKey } from "../../tests/support/world.ts";
 import type { Place } from "./program.ts";
-import { type Provider, startProvider } from "./provider.ts";
+import { type Provider, type ProviderFormat, providerFormats, startProvider } from "./provider.ts";
 
 /** A service in front of the scripted provider. */
 export interface ClientsService extends AsyncDisposable {
@@ -12,14 +12,18 @@ export interface ClientsService extends AsyncDisposable {
   directPlace(user: string): Promise<Place>;
   /** Gives a user money by the admin API. */
   topUp(user: string): Promise<void>;
+  /** Takes all of a user's money by the admin API. */
+  drain(user: string): Promise<void>;
 }
 
 const price = { input: "1", output: "2", maxOutputTokens: 4_096, reasoning: false };
 
-/** Starts the provider, and a service in a process of its own with one project. */
-export async function startClientsService(): Promise<ClientsService> {
+/** Starts a provider of these formats, and a service in a process of its own with one project. */
+export async function startClientsService(
+  formats: readonly ProviderFormat[] = providerFormats,
+): Promise<ClientsService> {
   await using stack = new AsyncDisposableStack();
-  const provider = stack.use(startProvider());
+  const provider = stack.use(startProvider(formats));
   const folder = stack.use(await makeFolder());
   const env = { ...serviceEnv, UPSTREAM_URL: provider.url, UPSTREAM_API_KEY: provider.key };
   const service = stack.use(await startFarebox({ folder: folder.path, env }));
@@ -34,15 +38,19 @@ export async function startClientsService(): Promise<ClientsService> {
     await Deno.mkdir(own);
     return { url, key, user, folder: own };
   };
+  const move = async (kind: "deposit" | "charge", user: string, amount: string) => {
+    const headers = { "idempotency-key": crypto.randomUUID() };
+    await service.json(`${users}/${user}/${kind}`, { key: adminKey, body: { amount }, headers });
+  };
   const running = stack.move();
   return {
     provider,
     placeFor: (user) => placeAt(service.url, made.apiKey, user),
     directPlace: (user) => placeAt(provider.url.replace(/\/v1$/, ""), provider.key, user),
-    async topUp(user) {
-      const body = { amount: "5" };
-      const headers = { "idempotency-key": crypto.randomUUID() };
-      await service.json(`${users}/${user}/deposit`, { key: adminKey, body, headers });
+    topUp: (user) => move("deposit", user, "5"),
+    async drain(user) {
+      const { user: found } = await service.json(`${users}/${user}`, { key: adminKey });
+      await move("charge", user, found.balance);
     },
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   };
