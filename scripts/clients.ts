@@ -18,9 +18,9 @@ const { values } = parseArgs({
   },
 });
 const formats = providerFormats.filter((name) => values.upstream.includes(name));
-const chosen = programs.filter(({ name, needsService }) =>
+const chosen = programs.filter(({ name, needsService, namesResponses }) =>
   (values.only.length === 0 || values.only.some((word) => name.startsWith(word))) &&
-  !(needsService && values.direct)
+  !(needsService && values.direct) && !(namesResponses && !formats.includes("responses"))
 );
 if (chosen.length === 0) {
   console.error(`--only: one of ${programs.map(({ name }) => name).join(", ")}`);

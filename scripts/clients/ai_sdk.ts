@@ -15,12 +15,13 @@ const tools = { weather: tool({ description, inputSchema, execute: run }) };
 const stopWhen = stepCountIs(3);
 
 /** A conversation that keeps the messages as the AI SDK gives them back. */
-function converse(model: LanguageModel): Conversation {
+function converse(model: LanguageModel, { store = true } = {}): Conversation {
   const messages: ModelMessage[] = [];
   return {
     async ask(content, { stream }) {
       messages.push({ role: "user", content });
-      const settings = { model, messages, tools, stopWhen };
+      const providerOptions = { openai: { store } };
+      const settings = { model, messages, tools, stopWhen, providerOptions };
       const { text, response } = stream
         ? await streamedText(settings)
         : await generateText(settings);
@@ -55,7 +56,15 @@ async function modelOf(name: string, place: Parameters<Program["begin"]>[0]) {
 export const aiSdkOpenai: Program = {
   name: "ai-sdk-openai",
   format: "responses",
+  namesResponses: true,
   begin: async (place) => converse(await modelOf("openaiModel", place)),
+};
+
+/** The same with texts in place of ids, for providers that keep no responses. */
+export const aiSdkStateless: Program = {
+  name: "ai-sdk-openai-stateless",
+  format: "responses",
+  begin: async (place) => converse(await modelOf("openaiModel", place), { store: false }),
 };
 
 /** Vercel's AI SDK with its provider for Anthropic. */

@@ -1,5 +1,5 @@
 import { agentsSdk } from "./agents_sdk.ts";
-import { aiSdkAnthropic, aiSdkOpenai } from "./ai_sdk.ts";
+import { aiSdkAnthropic, aiSdkOpenai, aiSdkStateless } from "./ai_sdk.ts";
 import { anthropicJs } from "./anthropic_js.ts";
 import { claudeCode } from "./claude_code.ts";
 import { codex, codexBuiltIn } from "./codex.ts";
@@ -17,6 +17,7 @@ export const programs: readonly Program[] = [
   openaiPython,
   openaiPythonChat,
   aiSdkOpenai,
+  aiSdkStateless,
   aiSdkAnthropic,
   agentsSdk,
   anthropicJs,
