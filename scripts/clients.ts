@@ -22,8 +22,9 @@ const chosen = programs.filter(({ name, needsService, namesResponses }) =>
   (values.only.length === 0 || values.only.some((word) => name.startsWith(word))) &&
   !(needsService && values.direct) && !(namesResponses && !formats.includes("responses"))
 );
-if (chosen.length === 0) {
-  console.error(`--only: one of ${programs.map(({ name }) => name).join(", ")}`);
+if (chosen.length === 0 || formats.length === 0) {
+  console.error(`--only: ${programs.map(({ name }) => name).join(", ")}`);
+  console.error(`--upstream: ${providerFormats.join(", ")}`);
   Deno.exit(1);
 }
 const cache = values.cache ?? `${Deno.env.get("HOME") ?? "."}/.cache/farebox-clients`;
@@ -34,11 +35,14 @@ const failures: string[] = [];
   await using service = await startClientsService(formats);
   const table = [["", ...cases.map(({ name }) => name)]];
   for (const program of chosen) {
-    const installed = await program.install?.(cache) ?? "";
+    const installed = await program.install?.(cache).catch((error) => {
+      failures.push(`${program.name} is not installed: ${error.message}`);
+      return null;
+    });
+    if (installed === null) continue;
+    const trial = { service, program, installed: installed ?? "", direct: values.direct };
     const row = [program.name];
-    for (const tried of cases) {
-      row.push(await outcome(tried, { service, program, installed, direct: values.direct }));
-    }
+    for (const tried of cases) row.push(await outcome(tried, trial));
     table.push(row);
     console.log(row.join("  "));
   }

@@ -65,11 +65,6 @@ const openai: Rows = [
     advice: "There is no realtime connection. Use /v1/chat/completions or the endpoints for audio.",
   },
   {
-    paths: ["audio/translations"],
-    advice:
-      "Sound is not translated here. Use /v1/audio/transcriptions, and translate the text in a chat.",
-  },
-  {
     paths: ["audio/voices", "audio/voice_consents"],
     advice: "Voices cannot be created here. Use a voice that the model has.",
   },
