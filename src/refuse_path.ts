@@ -95,7 +95,7 @@ function webSocketRefused(unserved: UnservedEndpoint | null): Handler {
     const advice = unserved?.advice ?? "Send the request as an ordinary POST.";
     throw new ApiError(426, {
       message: `WebSockets are not served here: ${path}. ${advice}`,
-      code: "websocket_not_served",
+      code: "websocket_not_supported",
       headers: { upgrade: "HTTP/1.1", connection: "upgrade" },
     });
   };

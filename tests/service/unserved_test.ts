@@ -76,7 +76,7 @@ Deno.test("unserved: a WebSocket is 426, and the message says what to use", asyn
   ];
   for (const [path, says] of paths) {
     const { status, body, response } = await world.json(path, { headers });
-    assert.deepEqual([status, body.error.code], [426, "websocket_not_served"], path);
+    assert.deepEqual([status, body.error.code], [426, "websocket_not_supported"], path);
     assert.match(body.error.message, says);
     assert.equal(response.headers.get("upgrade"), "HTTP/1.1");
   }
