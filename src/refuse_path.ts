@@ -23,6 +23,7 @@ export interface PathRefusal {
   errorBody: WriteErrorBody | undefined;
 }
 
+const noRoutes: ReturnType<RoutesAt> = new Map();
 /** The longest tail of a path that is looked up. */
 const segmentsMax = 8;
 
@@ -35,23 +36,25 @@ export function refusePath(
   routesAt: RoutesAt,
 ): PathRefusal {
   const unserved = unservedEndpointAt(path);
-  const served = unserved ? new Map() : routesAt(path);
-  const meant = unserved || served.size > 0 ? served : routesMeant(path, routesAt);
-  const routes = [...meant.values()];
+  const served = unserved ? noRoutes : routesAt(path);
   const isUnknown = served.size === 0;
+  const meant = isUnknown && !unserved ? routesMeant(path, routesAt) : served;
+  const routes = [...meant.values()];
   const isAnthropic = unserved?.api === "anthropic" || headers.has("anthropic-version");
   const isWebSocket = headers.get("upgrade")?.toLowerCase() === "websocket";
+  const refuse = (): Handler => {
+    if (isWebSocket && (unserved || routes.length > 0)) return webSocketRefused(unserved);
+    if (unserved) return notServed(unserved);
+    if (isUnknown) return unknownUrl(adviceAt(path, routes.length > 0));
+    return methodNotAllowed([...served.keys()].join(", "));
+  };
   return {
+    refuse: refuse(),
     isUnknown,
     cors: isUnknown || routes.some(({ cors }) => cors),
     errorBody: isAnthropic
       ? anthropicErrorBody
       : routes.find(({ errorBody }) => errorBody)?.errorBody,
-    refuse: isWebSocket && (unserved || routes.length > 0)
-      ? webSocketRefused(unserved)
-      : isUnknown
-      ? unserved ? notServed(unserved) : unknownUrl(adviceAt(path, routes.length > 0))
-      : methodNotAllowed([...served.keys()].join(", ")),
   };
 }
 
@@ -62,7 +65,7 @@ function routesMeant(path: string, routesAt: RoutesAt): ReturnType<RoutesAt> {
     const routes = routesAt(`/v1/${segments.slice(start).join("/")}`);
     if (routes.size > 0) return routes;
   }
-  return new Map();
+  return noRoutes;
 }
 
 /** The most likely mistake in a client's configuration. */
