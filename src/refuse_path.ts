@@ -1,7 +1,6 @@
 import { ApiError } from "./base/errors.ts";
 import type { Handler } from "./base/handler.ts";
 import type { WriteErrorBody } from "./base/response.ts";
-import { messagesFormat } from "./formats/messages/messages_format.ts";
 import { type UnservedEndpoint, unservedEndpointAt } from "./unserved.ts";
 
 /** The routes of a path, by method. */
@@ -50,7 +49,9 @@ export function refusePath(
     if (isUnknown) return unknownUrl(adviceAt(path, routes.length > 0));
     return methodNotAllowed([...served.keys()].join(", "));
   };
-  const shown = isAnthropic ? messagesFormat : routes.find(({ errorBody }) => errorBody);
+  const shown = isAnthropic
+    ? routesAt("/v1/messages").get("POST")
+    : routes.find(({ errorBody }) => errorBody);
   return {
     refuse: refuse(),
     isUnknown,
