@@ -18,9 +18,9 @@ const { values } = parseArgs({
   },
 });
 const formats = providerFormats.filter((name) => values.upstream.includes(name));
-const chosen = programs.filter(({ name, needsService, namesResponses }) =>
+const chosen = programs.filter(({ name, needsService }) =>
   (values.only.length === 0 || values.only.some((word) => name.startsWith(word))) &&
-  !(needsService && values.direct) && !(namesResponses && !formats.includes("responses"))
+  !(needsService && values.direct)
 );
 if (chosen.length === 0 || formats.length === 0) {
   console.error(`--only: ${programs.map(({ name }) => name).join(", ")}`);

@@ -56,7 +56,6 @@ async function modelOf(name: string, place: Parameters<Program["begin"]>[0]) {
 export const aiSdkOpenai: Program = {
   name: "ai-sdk-openai",
   format: "responses",
-  namesResponses: true,
   begin: async (place) => converse(await modelOf("openaiModel", place)),
 };
 

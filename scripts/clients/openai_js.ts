@@ -14,7 +14,6 @@ async function clientAt(place: Place): Promise<OpenAI> {
 export const openaiJs: Program = {
   name: "openai-js",
   format: "responses",
-  namesResponses: true,
   async begin(place): Promise<Conversation> {
     const openai = await clientAt(place);
     const tools = [{ type: "function" as const, name, description, parameters, strict: true }];

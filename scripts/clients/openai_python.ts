@@ -10,7 +10,6 @@ function openaiPythonWith(format: "responses" | "chat", name: string): Program {
   return {
     name,
     format,
-    ...(format === "responses" ? { namesResponses: true } : {}),
     install: (cache) => installPypi(cache, ["openai==3.57.0"]),
     async begin(place, installed) {
       const { folder } = place;

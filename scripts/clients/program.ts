@@ -17,8 +17,6 @@ export interface Program {
   format: "chat" | "responses" | "messages";
   /** It cannot call the provider itself. */
   needsService?: true;
-  /** It names earlier responses by their ids, which only a provider of responses keeps. */
-  namesResponses?: true;
   /** Installs it below a folder, once, and returns where. Absent: it comes with deno.json. */
   install?(cache: string): Promise<string>;
   /** Starts a conversation, configured as the program's guide says. */

@@ -3,7 +3,6 @@ import { createApp } from "../../src/app.ts";
 import { createMetrics } from "../../src/metrics/metrics.ts";
 import { apiDocument, checkedAnswer, faultOfDelivery, resolved } from "../support/api_document.ts";
 import { metricsToken } from "../support/prometheus.ts";
-import { upstreamResponse } from "../support/responses.ts";
 import { deliver, logs, operate, subscribe } from "../support/webhooks.ts";
 import { allow, Device, env, tellServer } from "../support/wallets.ts";
 import { adminKey, type Body, createWorld, type World } from "../support/world.ts";
