@@ -35,6 +35,8 @@ export interface ModelRequest {
   extras: RequestExtras;
   /** The field `user`, else `safety_identifier`; unchecked. */
   user: unknown;
+  /** The response that the caller continues, where the body has the conversation in its place. */
+  continues?: string;
   /** The body that is passed on to the upstream. */
   body: JsonObject;
   /** Length of the body as received, in bytes; of a form, that of its texts. */

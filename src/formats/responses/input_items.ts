@@ -76,7 +76,10 @@ export function withKeptItems(
   const body = { ...rest, ...(isContinued ? { previous_response_id: previous } : {}), input };
   // Only what is added: the rest may have been longer as it was sent.
   const added = utf8Length(JSON.stringify([history, [...items.values()]]));
-  return { ...request, body, bytes: request.bytes + added };
+  const continues = history.length > 0 && typeof previous === "string"
+    ? { continues: previous }
+    : {};
+  return { ...request, ...continues, body, bytes: request.bytes + added };
 }
 
 /** Members that say nothing about what an item contains. */

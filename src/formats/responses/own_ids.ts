@@ -15,8 +15,9 @@ const idCharsMax = 512;
 /** The ids of our own message, in a response that continues the one that the request continues. */
 export function ownIds(
   { id }: ResponseHead,
-  { body: { previous_response_id: previous } }: Pick<ModelRequest, "body">,
+  { continues, body }: Pick<ModelRequest, "body" | "continues">,
 ): { response: string; message: string } {
+  const previous = continues ?? body.previous_response_id;
   const unique = id.slice(responseIdPrefix.length);
   const before = typeof previous === "string" ? `_${previous}` : "";
   return { response: `${ownResponse}${unique}${before}`, message: `${ownMessage}${unique}` };

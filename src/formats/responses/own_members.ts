@@ -6,7 +6,7 @@ import type { ModelRequest } from "../../inference/format.ts";
  * repeats of its request, and the usual values of the rest. The list is that of the specification
  * Open Responses: https://www.openresponses.org
  */
-export function ownMembers({ body }: ModelRequest): JsonObject {
+export function ownMembers({ body, continues }: ModelRequest): JsonObject {
   const asked = (name: string, otherwise: Json = null): Json => body[name] ?? otherwise;
   const { text, reasoning, metadata } = body;
   return {
@@ -20,7 +20,7 @@ export function ownMembers({ body }: ModelRequest): JsonObject {
     max_tool_calls: asked("max_tool_calls"),
     metadata: isObject(metadata) ? metadata : {},
     parallel_tool_calls: asked("parallel_tool_calls", true),
-    previous_response_id: asked("previous_response_id"),
+    previous_response_id: continues ?? asked("previous_response_id"),
     prompt_cache_key: asked("prompt_cache_key"),
     reasoning: { effort: null, summary: null, ...(isObject(reasoning) ? reasoning : {}) },
     safety_identifier: asked("safety_identifier"),

@@ -78,6 +78,29 @@ Deno.test("turns over a bridge: a streamed response can be continued too", async
   ]);
 });
 
+Deno.test("turns over a bridge: a conversation that met the paywall goes on once it is paid", async () => {
+  using world = await createWorld({ project });
+  await world.deposit("ada", "0.0002");
+  world.upstream.reply(() => completion());
+  const first = await ask(world, { max_output_tokens: 20 });
+  const more = { input: "And?", max_output_tokens: 20 };
+  const refused = await ask(world, {
+    ...more,
+    input: "x".repeat(1_000),
+    previous_response_id: first.body.id,
+  });
+  assert.match(refused.body.id, /^resp_paywall_/);
+  assert.equal(refused.body.previous_response_id, first.body.id);
+  await world.deposit("ada", "1");
+  const paid = await ask(world, { ...more, previous_response_id: refused.body.id });
+  assert.equal(paid.status, 200, JSON.stringify(paid.body));
+  assert.deepEqual(sentMessages(world), [
+    { role: "user", content: "Hello" },
+    { role: "assistant", content: "Hello there" },
+    { role: "user", content: "And?" },
+  ]);
+});
+
 Deno.test("turns over a bridge: what is continued is paid for, and in the hold", async () => {
   using world = await chatOnlyWorld();
   const long = "word ".repeat(2_000);
