@@ -29,7 +29,7 @@ export function ownMembers({ body, continues }: ModelRequest): JsonObject {
     temperature: asked("temperature", 1),
     text: { format: { type: "text" }, ...(isObject(text) ? text : {}) },
     tool_choice: asked("tool_choice", "auto"),
-    tools: asked("tools", []),
+    tools: Array.isArray(body.tools) ? body.tools.map(wholeTool) : [],
     top_logprobs: asked("top_logprobs", 0),
     top_p: asked("top_p", 1),
     presence_penalty: asked("presence_penalty", 0),
@@ -38,4 +38,10 @@ export function ownMembers({ body, continues }: ModelRequest): JsonObject {
     user: asked("user"),
     access_programs: null,
   };
+}
+
+/** A function with all of its members. */
+function wholeTool(tool: Json): Json {
+  if (!isObject(tool) || tool.type !== "function") return tool;
+  return { description: null, parameters: null, strict: null, ...tool };
 }

@@ -18,7 +18,7 @@ import {
 } from "../../support/responses_bridge.ts";
 
 Deno.test("responses to chat: a whole response has every field that clients rely on", () => {
-  const tools = [{ type: "function", name: "f", parameters: {}, strict: true }];
+  const tools = [{ type: "function", name: "f", description: null, parameters: {}, strict: true }];
   const asked = {
     instructions: "Be kind",
     metadata: { a: "b" },
