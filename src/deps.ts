@@ -48,7 +48,7 @@ export interface UpstreamRequest {
   method: "GET" | "POST" | "DELETE";
   /** By lower-case names. */
   headers: Record<string, string>;
-  body: string | null;
+  body: string | Uint8Array<ArrayBuffer> | null;
   /** Ends the call, also while its body is read. */
   signal: AbortSignal;
   /**

@@ -21,6 +21,8 @@ import {
   type WriteErrorBody,
 } from "./base/response.ts";
 import type { Deps, LogFields } from "./deps.ts";
+import { refusePath, type RoutesAt } from "./refuse_path.ts";
+import { unservedWords } from "./unserved.ts";
 
 const knownMethods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
@@ -34,6 +36,8 @@ export interface Route extends Partial<Record<HttpMethod, Handler>> {
   anonymousBody?: true;
   /** Errors have another body than OpenAI's. */
   errorBody?: WriteErrorBody | undefined;
+  /** A header with the request's id, besides `x-request-id`. */
+  requestIdHeader?: string | undefined;
   /** Answered also when the service is full; not counted as load. */
   probe?: true;
 }
@@ -76,12 +80,14 @@ export function mount(
   const serve = createServe(deps, load);
   for (const [path, route] of Object.entries(routes)) {
     const hono = /[:*]/.test(path) ? varied : fixed;
-    const { cors, secretParams = [], anonymousBody, errorBody, probe, ...handlers } = route;
+    const { cors, secretParams = [], anonymousBody, errorBody, ...others } = route;
+    const { requestIdHeader, probe, ...handlers } = others;
     const options = {
       route: path,
       cors,
       anonymousBody,
       errorBody,
+      requestIdHeader,
       probe,
       maskPath: pathMask(path, secretParams),
     };
@@ -92,26 +98,24 @@ export function mount(
   }
   fixed.notFound(({ req, env }) => varied.fetch(req.raw, env));
   const maskUnknown = unknownPathMask(routes);
+  const routesAt: RoutesAt = (path) =>
+    new Map(
+      knownMethods.flatMap((method): [string, Route][] =>
+        [fixed, varied].flatMap(({ router }) => {
+          const [matches] = router.match(method === "HEAD" ? "GET" : method, path);
+          const route = routes[matches[0]?.[0][1].path ?? ""];
+          return route ? [[method, route]] : [];
+        })
+      ),
+    );
   varied.notFound((context) => {
-    const { method, path } = context.req;
+    const { method, path, raw: { headers } } = context.req;
     const options = { route: "other", method, maskPath: maskUnknown };
     if (path === invalidHostPath) return serve(options, invalidHost)(context);
-    const routesOf = (known: string): string[] =>
-      [fixed, varied].flatMap(({ router }) => {
-        const [matches] = router.match(known, path);
-        return matches.map(([[, found]]) => found.path);
-      });
-    const allowed = knownMethods.filter((known) => routesOf(known === "HEAD" ? "GET" : known)[0]);
-    // A page of any origin can read why a path is not served, also under a wrong base URL.
-    const found = allowed.flatMap(routesOf).map((found) => routes[found]);
-    const cors = allowed.length === 0 || found.some((route) => route?.cors);
-    const errorBody = found.find((route) => route?.errorBody)?.errorBody;
-    const isPreflight = context.req.raw.headers.has("access-control-request-method");
-    if (method === "OPTIONS" && isPreflight && allowed.length === 0) {
-      return serve({ ...options, cors }, preflight)(context);
-    }
-    const refuse = allowed.length > 0 ? methodNotAllowed(allowed.join(", ")) : unknownUrl;
-    return serve({ ...options, cors, errorBody }, notFound(refuse))(context);
+    const { refuse, isUnknown, ...refused } = refusePath({ path, headers }, routesAt);
+    const isPreflight = method === "OPTIONS" && headers.has("access-control-request-method");
+    const handler = isPreflight && isUnknown ? preflight : notFound(refuse);
+    return serve({ ...options, ...refused }, handler)(context);
   });
   const { fetch } = fixed;
   return {
@@ -138,6 +142,7 @@ interface ServedRoute {
   cors?: boolean | undefined;
   anonymousBody?: boolean | undefined;
   errorBody?: WriteErrorBody | undefined;
+  requestIdHeader?: string | undefined;
   probe?: boolean | undefined;
   /** A path as the log may show it. */
   maskPath(path: string): string;
@@ -184,7 +189,7 @@ function createServe(deps: Deps, load: Load) {
   }
 
   return (served: ServedRoute, handler: Handler) => {
-    const { route, method, cors, errorBody, maskPath } = served;
+    const { route, method, cors, errorBody, requestIdHeader, maskPath } = served;
     const counted = metrics.requests(route, method);
     const isCounted = !served.probe;
     const inTime = served.anonymousBody ? anonymousDeadline : callerDeadline;
@@ -210,14 +215,16 @@ function createServe(deps: Deps, load: Load) {
         if (isCounted) requireCapacity();
         const response = await answer(context, { requestId, startedAt, inTime, bodies }, handler);
         if (isApiPath(context.req.path)) forbidStoring(response);
+        if (requestIdHeader) response.headers.set(requestIdHeader, requestId);
         if (request.method === "HEAD") await measureBody(response);
         log(response.status);
         return response;
       } catch (error) {
         const shown = error instanceof ApiError ? error : internalError(error);
         log(shown.status, errorFields(shown));
+        const idHeader = requestIdHeader ? { [requestIdHeader]: requestId } : {};
         const response = errorResponse(shown, requestId, {
-          headers: cors ? corsHeaders : undefined,
+          headers: { ...(cors ? corsHeaders : {}), ...idHeader },
           writeBody: errorBody,
         });
         forbidStoring(response);
@@ -245,9 +252,6 @@ function pathMask(route: string, secretParams: readonly string[]): (path: string
   return (path) => maskKeys(path.replace(secret, maskGroups));
 }
 
-/** Words of paths that clients of OpenAI's API ask for, and that no route has. */
-const otherApiWords = "responses embeddings images audio files batches moderations assistants " +
-  "threads fine_tuning uploads vector_stores realtime rerank";
 /** An id of this service: a kind, and a ULID. */
 const ownId = /^[a-z]{2,6}_[\dA-HJKMNP-TV-Z]{26}$/;
 
@@ -261,7 +265,7 @@ function unknownPathMask(routes: Routes): (path: string) => string {
   );
   const literals = Object.keys(routes).flatMap((route) => route.split("/"))
     .filter((segment) => segment !== "" && !/[:*]/.test(segment));
-  const known = new Set([...literals, ...otherApiWords.split(" ")]);
+  const known = new Set([...literals, ...unservedWords]);
   const maskSegment = (segment: string) =>
     segment === "" || known.has(segment) || ownId.test(segment) || /^\[\w+\]$/.test(segment)
       ? segment
@@ -307,35 +311,6 @@ function internalError(cause: unknown): ApiError {
   });
 }
 
-function methodNotAllowed(allow: string): Handler {
-  return ({ request, path }) => {
-    throw new ApiError(405, {
-      message: `${request.method} is not allowed for ${path}. Allowed: ${allow}.`,
-      code: "method_not_allowed",
-      headers: { allow },
-    });
-  };
-}
-
-const unknownUrl: Handler = ({ request, path }) => {
-  throw new ApiError(404, {
-    message: `Unknown request URL: ${request.method} ${path}. ${hintAt(path)}`,
-    code: "unknown_url",
-  });
-};
-
 const invalidHost: Handler = () => {
   throw badRequest("Host", "'Host' must be a host name or address, with an optional port.");
 };
-
-/** The most likely mistake in a client's configuration. */
-function hintAt(path: string): string {
-  if (path.startsWith("/v1/v1/")) return "The base URL may contain /v1 twice.";
-  if (/^\/(models|user)\b|\/(completions|models)$/.test(path)) {
-    return "The base URL must end in /v1, or in /v1/USER.";
-  }
-  const isOtherOfOpenAi = /^\/v1\/([^/]+\/)?(responses|images|audio)\b/;
-  if (!isOtherOfOpenAi.test(path)) return "Please check the URL for typos.";
-  return "Of OpenAI's API, chat completions, completions, embeddings and models are served. In a " +
-    "client that offers a choice, such as 'Use Responses API', choose chat completions.";
-}

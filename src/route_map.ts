@@ -3,10 +3,29 @@ import { chatApiDoc } from "./formats/chat/api_doc.ts";
 import { completionsApiDoc } from "./formats/completions/api_doc.ts";
 import { completionsFormat } from "./formats/completions/completions_format.ts";
 import { embeddingsApiDoc } from "./formats/embeddings/api_doc.ts";
+import { speechApiDoc } from "./formats/audio/speech_api_doc.ts";
+import { speechFormat } from "./formats/audio/speech_format.ts";
+import {
+  transcriptionsApiDoc,
+  translationsApiDoc,
+} from "./formats/audio/transcriptions_api_doc.ts";
+import { transcriptionsFormat, translationsFormat } from "./formats/audio/transcriptions_format.ts";
+import { imagesApiDoc } from "./formats/images/api_doc.ts";
+import { imagesFormat } from "./formats/images/images_format.ts";
+import { moderationsApiDoc } from "./formats/moderations/api_doc.ts";
+import { moderationsFormat } from "./formats/moderations/moderations_format.ts";
 import { embeddingsFormat } from "./formats/embeddings/embeddings_format.ts";
 import { chatFormat } from "./formats/chat/chat_format.ts";
+import { messagesApiDoc } from "./formats/messages/api_doc.ts";
+import { messagesCount } from "./formats/messages/count_tokens.ts";
+import { messagesFormat } from "./formats/messages/messages_format.ts";
+import { responsesApiDoc } from "./formats/responses/api_doc.ts";
+import { responsesFormat } from "./formats/responses/responses_format.ts";
+import { refuseSocket } from "./formats/responses/socket.ts";
+import type { Handler } from "./base/handler.ts";
 import type { Format } from "./inference/format.ts";
 import type { KeptOperation } from "./inference/kept_routes.ts";
+import type { FreeFormat } from "./inference/free_call.ts";
 import type { inferenceRoutes } from "./inference/routes.ts";
 import type { consoleRoutes } from "./console/routes.ts";
 import type { docsRoutes } from "./docs/routes.tsx";
@@ -60,6 +79,8 @@ export function routeMap(handlers: RouteHandlers): Routes {
   const routes: Routes = {
     ...formatRoutes(handlers.inference, reservedUsers),
     ...keptRoutes(handlers.inference, reservedUsers),
+    ...freeRoutes(handlers.inference, reservedUsers),
+    ...messagesRoutes(handlers.inference, reservedUsers),
     ...modelRoutes(handlers.inference),
     ...callerRoutes(handlers),
     ...operatorRoutes(handlers),
@@ -76,17 +97,35 @@ export function routeMap(handlers: RouteHandlers): Routes {
   return routes;
 }
 
+/** A wire format, its documentation, and what answers GET where that is not just 405. */
+interface ServedFormat {
+  format: Format;
+  apiDoc: EndpointDocs;
+  GET?: Handler;
+}
+
 /** The endpoints that call models, by their path below `/v1` and below `/v1/{user}`. */
-const formats: Readonly<Record<string, { format: Format; apiDoc: EndpointDocs }>> = {
+const formats: Readonly<Record<string, ServedFormat>> = {
   "/chat/completions": { format: chatFormat, apiDoc: chatApiDoc },
   "/completions": { format: completionsFormat, apiDoc: completionsApiDoc },
   "/embeddings": { format: embeddingsFormat, apiDoc: embeddingsApiDoc },
+  "/responses": { format: responsesFormat, apiDoc: responsesApiDoc, GET: refuseSocket },
+  "/images/generations": { format: imagesFormat, apiDoc: imagesApiDoc },
+  "/audio/speech": { format: speechFormat, apiDoc: speechApiDoc },
+  "/audio/transcriptions": { format: transcriptionsFormat, apiDoc: transcriptionsApiDoc },
+  "/audio/translations": { format: translationsFormat, apiDoc: translationsApiDoc },
+};
+
+/** Those that cost nothing. */
+const freeFormats: Readonly<Record<string, { format: FreeFormat; apiDoc: EndpointDocs }>> = {
+  "/moderations": { format: moderationsFormat, apiDoc: moderationsApiDoc },
 };
 
 /** The API documentation of these endpoints. */
 export const formatsApiDoc: EndpointDocs = Object.assign(
   {},
-  ...Object.values(formats).map(({ apiDoc }) => apiDoc),
+  ...[...Object.values(formats), ...Object.values(freeFormats)].map(({ apiDoc }) => apiDoc),
+  messagesApiDoc,
 );
 
 function formatRoutes(
@@ -95,13 +134,14 @@ function formatRoutes(
 ): Routes {
   const secretParams = ["user"];
   return Object.fromEntries(
-    Object.entries(formats).flatMap(([path, { format }]) => {
+    Object.entries(formats).flatMap(([path, { format, GET }]) => {
       const { errorBody } = format;
+      const other = GET ? { GET } : {};
       const POST = inference.call(format);
       const ofUser = inference.call(format, { reservedUsers });
       return [
-        [`/v1${path}`, { cors, errorBody, POST }],
-        [`/v1/:user${path}`, { cors, errorBody, secretParams, POST: ofUser }],
+        [`/v1${path}`, { cors, errorBody, ...other, POST }],
+        [`/v1/:user${path}`, { cors, errorBody, secretParams, ...other, POST: ofUser }],
       ];
     }),
   );
@@ -125,6 +165,43 @@ function keptRoutes(
     };
   };
   return { ...routesAt("/v1"), ...routesAt("/v1/:user", { reservedUsers }) };
+}
+
+function freeRoutes(
+  inference: RouteHandlers["inference"],
+  reservedUsers: ReadonlySet<string>,
+): Routes {
+  const secretParams = ["user"];
+  return Object.fromEntries(
+    Object.entries(freeFormats).flatMap(([path, { format }]) => [
+      [`/v1${path}`, { cors, POST: inference.freeCall(format) }],
+      [`/v1/:user${path}`, {
+        cors,
+        secretParams,
+        POST: inference.freeCall(format, { reservedUsers }),
+      }],
+    ]),
+  );
+}
+
+/** Anthropic's clients add `/v1` to a base URL, also where that has a user at its end. */
+function messagesRoutes(
+  inference: RouteHandlers["inference"],
+  reservedUsers: ReadonlySet<string>,
+): Routes {
+  const { errorBody, requestIdHeader } = messagesFormat;
+  const common = { cors, errorBody, requestIdHeader } as const;
+  const ofUser = { ...common, secretParams: ["user"] };
+  const create = inference.call(messagesFormat, { reservedUsers });
+  const count = inference.count(messagesCount, { reservedUsers });
+  return {
+    "/v1/messages": { ...common, POST: inference.call(messagesFormat) },
+    "/v1/messages/count_tokens": { ...common, POST: inference.count(messagesCount) },
+    "/v1/:user/messages": { ...ofUser, POST: create },
+    "/v1/:user/messages/count_tokens": { ...ofUser, POST: count },
+    "/v1/:user/v1/messages": { ...ofUser, POST: create },
+    "/v1/:user/v1/messages/count_tokens": { ...ofUser, POST: count },
+  };
 }
 
 function modelRoutes(inference: RouteHandlers["inference"]): Routes {

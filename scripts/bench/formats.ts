@@ -11,7 +11,7 @@ const kinds: readonly { kind: ModelCallKind; path: string; most: number }[] = [
   { kind: "embeddings", path: "/v1/embeddings", most: 1 },
 ];
 
-/** Measures the processor time of a call in each format, against that of a chat in the same turn. */
+/** Measures the processor time of a call in each format, against a chat's in the same turn. */
 export async function benchFormats(): Promise<Figure[]> {
   await using upstream = await startProcess("upstream.ts");
   using folder = makeFolder();

@@ -1,5 +1,5 @@
 import { overloaded } from "./errors.ts";
-import { chatBodyBytesMax } from "./limits.ts";
+import { formBodyBytesMax } from "./limits.ts";
 
 /** Reserves memory for a request's body. */
 export interface BodyShare {
@@ -35,7 +35,7 @@ export class BodyBudget implements BodyShare {
   /** `refused` is called for each body that does not fit. */
   constructor(bytesMax: number, refused: () => void) {
     this.#bytesMax = bytesMax;
-    this.#ownedMax = Math.max(bytesMax / 2, chatBodyBytesMax);
+    this.#ownedMax = Math.max(bytesMax / 2, formBodyBytesMax);
     this.#refused = refused;
   }
 

@@ -61,12 +61,18 @@ export interface EndpointDoc {
   query?: z.ZodObject;
   headers?: z.ZodObject;
   /** The schema that the route validates the body with, and whether the body is optional. */
-  body?: DocContent & { optional?: boolean };
+  body?: DocContent & {
+    optional?: boolean;
+    /** Absent: JSON. */
+    type?: "multipart/form-data";
+  };
   answers: Readonly<Record<number, ResponseDoc>>;
   /**
    * The endpoint's own errors; those common to every endpoint with such a body or key are added.
    */
   errors?: readonly ErrorDoc[];
+  /** The schema of error bodies, where it is not OpenAI's. */
+  errorSchema?: z.ZodType;
 }
 
 /** The methods that endpoints have. */

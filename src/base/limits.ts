@@ -3,6 +3,12 @@
 
 /** Largest chat request body, in bytes; images travel inside it. */
 export const chatBodyBytesMax = 20 * 1024 * 1024;
+/** Largest file of sound, in bytes: OpenAI's own bound. */
+export const audioFileBytesMax = 25 * 1024 * 1024;
+/** Largest form with such a file, in bytes: with the texts beside it. */
+export const formBodyBytesMax = audioFileBytesMax + 128 * 1024;
+/** Most parts of a form. */
+export const formPartsMax = 100;
 /** Largest body of any other endpoint, in bytes: 16 KiB of metadata fit easily. */
 export const bodyBytesMax = 128 * 1024;
 /** How long a caller may take to send a body, in milliseconds. */

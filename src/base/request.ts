@@ -67,7 +67,12 @@ export async function readJsonBodyIfAny(request: Request, bytesMax: number): Pro
   return objectIn(bytes, request).value;
 }
 
-function bytesOf(request: Request, bytesMax: number, bodies?: BodyShare): Promise<Uint8Array> {
+/** Reads the bytes of a body of at most `bytesMax`; throws 413 for a larger one. */
+export function bytesOf(
+  request: Request,
+  bytesMax: number,
+  bodies?: BodyShare,
+): Promise<Uint8Array> {
   const tooLarge = () =>
     new ApiError(413, {
       message: `The body is larger than ${bytesMax} bytes.`,

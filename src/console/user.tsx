@@ -6,7 +6,7 @@ import { type Amount, fromDecimal, parseAmount, toAmount, zero } from "../base/m
 import { checkUserId } from "../base/user_id.ts";
 import { listActivities } from "../ledger/activities.ts";
 import { findLastAccount } from "../ledger/authorization.ts";
-import { absoluteAmount, type Entry } from "../ledger/entry.ts";
+import { absoluteAmount, type Entry, type EntryUsage } from "../ledger/entry.ts";
 import { isReinstatement } from "../ledger/record.ts";
 import { readUser, type UserDetail } from "../ledger/users.ts";
 import { viewBalance } from "../ledger/view.ts";
@@ -183,7 +183,7 @@ function About(
       {usage === null ? null : (
         <div>
           {usage.model}: {inputTokensOf(counts)} input tokens, {outputTokensOf(counts)}{" "}
-          output tokens, {usage.source}
+          output tokens{unitsOf(usage)}, {usage.source}
         </div>
       )}
       <Shortfall amount={shortfall} />
@@ -199,6 +199,15 @@ function About(
       )}
     </>
   );
+}
+
+/** What a response has besides tokens, for people. */
+function unitsOf({ images = {}, characters, audioSeconds }: EntryUsage): string {
+  return [
+    ...Object.entries(images).map(([name, count]) => `${count} × image ${name}`),
+    ...(characters === undefined ? [] : [`${characters} characters`]),
+    ...(audioSeconds === undefined ? [] : [`${audioSeconds} s of sound`]),
+  ].map((text) => `, ${text}`).join("");
 }
 
 function Shortfall({ amount }: { amount: string }) {

@@ -16,12 +16,16 @@ export function curlExample(
   const key = keyNames[operation.access];
   if (key !== null) lines.push(`-H "Authorization: Bearer $${key}"`);
   for (const [name, value] of examplesIn("header", parameters)) {
-    // The body names its user.
-    if (!operation.body || name !== "X-Service-User") {
+    if (name !== "X-Service-User" || !namesUser(operation.body)) {
       lines.push(`-H ${shellQuote(`${name}: ${value}`)}`);
     }
   }
-  if (operation.body) {
+  if (operation.body?.type) {
+    const fields = firstExample(operation.body);
+    for (const [name, value] of Object.entries(isObject(fields) ? fields : {})) {
+      lines.push(`-F ${shellQuote(`${name}=${value}`)}`);
+    }
+  } else if (operation.body) {
     lines.push(`-H "Content-Type: application/json"`);
     lines.push(`-d ${shellQuote(JSON.stringify(firstExample(operation.body), null, 2))}`);
   }
@@ -50,6 +54,12 @@ function examplesIn(place: string, parameters: readonly JsonObject[]): [string, 
     const example = isObject(schema) ? schema.example : undefined;
     return where === place && example !== undefined ? [[String(name), String(example)]] : [];
   });
+}
+
+/** Whether a body names its user, so that no header has to. */
+function namesUser(body: DocContent | undefined): boolean {
+  const example = body && firstExample(body);
+  return typeof example === "object" && example !== null && "user" in example;
 }
 
 function firstExample({ examples }: DocContent): unknown {

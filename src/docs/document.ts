@@ -112,13 +112,13 @@ function describe(operation: EndpointDoc): ZodOpenApiOperationObject {
           [status, answer],
         ) => [status, describeResponse(answer)]),
       ),
-      ...describeErrors(endpointErrors(operation)),
+      ...describeErrors(endpointErrors(operation), operation.errorSchema),
     },
   };
 }
 
 function describeBody(body: NonNullable<EndpointDoc["body"]>) {
-  return { required: !body.optional, content: { "application/json": media(body) } };
+  return { required: !body.optional, content: { [body.type ?? "application/json"]: media(body) } };
 }
 
 function describeResponse({ description, content, headers }: ResponseDoc) {
@@ -135,14 +135,14 @@ function media({ schema, examples }: DocContent) {
   return { schema, ...(named.length > 0 ? { examples: Object.fromEntries(named) } : {}) };
 }
 
-function describeErrors(cases: readonly ErrorDoc[]) {
+function describeErrors(cases: readonly ErrorDoc[], schema?: z.ZodType) {
   const byStatus = Map.groupBy(cases, ({ status }) => status);
   const responses = [...byStatus].sort(([one], [other]) => one - other).map(([status, list]) => {
     const reasons = list.map(({ code, when }) =>
       typeof code === "string" ? `- \`${code}\`: ${when}` : `- ${when}`
     );
     const description = [...new Set(reasons)].join("\n");
-    const content = { "application/json": { schema: errorSchemaOf(list) } };
+    const content = { "application/json": { schema: schema ?? errorSchemaOf(list) } };
     const own = list.flatMap(({ headers }) => Object.entries(headers?.shape ?? {}));
     const headers = responseHeaders.extend(Object.fromEntries(own));
     return [String(status), { description, headers, content }] as const;

@@ -57,6 +57,7 @@ const bodyErrors: readonly ErrorDoc[] = [
     code: "invalid_json",
     when: "The body is not a JSON object, is nested too deeply, or has too many values.",
   },
+  { status: 400, code: "invalid_form", when: "The body is not a form, where one is expected." },
   { status: 400, code: "incomplete_body", when: "The connection broke before the body's end." },
   { status: 400, code: "missing_required_parameter", when: "A field is missing." },
   { status: 400, code: "unknown_parameter", when: "There is no such field." },
@@ -70,12 +71,14 @@ const bodyErrors: readonly ErrorDoc[] = [
   {
     status: 413,
     code: "request_too_large",
-    when: `The body is larger than 128 KiB; of a chat, ${chatBodyBytesMax / 1024 / 1024} MiB.`,
+    when: `The body is larger than 128 KiB; of a chat, ${
+      chatBodyBytesMax / 1024 / 1024
+    } MiB; of a sound, 25 MiB.`,
   },
   {
     status: 415,
     code: "unsupported_media_type",
-    when: "The body is not said to be JSON, or is compressed.",
+    when: "The body is not said to be JSON, or a form where that is expected; or is compressed.",
   },
 ];
 

@@ -72,7 +72,8 @@ function describedOperations(operations: EndpointDocs, served: JsonObject): Desc
       const path = openApiPath(address, operation);
       const found = objectIn(objectIn(paths[path])[method.toLowerCase()]);
       const parameters = Array.isArray(found.parameters) ? found.parameters : [];
-      const body = objectIn(objectIn(objectIn(found.requestBody).content)["application/json"]);
+      const type = operation.body?.type ?? "application/json";
+      const body = objectIn(objectIn(objectIn(found.requestBody).content)[type]);
       return {
         operation,
         method,

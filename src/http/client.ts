@@ -171,5 +171,12 @@ export function encodeRequest(
     head += `${name}: ${value}\r\n`;
   }
   if (body === null) return encodeUtf8(`${head}\r\n`);
+  if (typeof body !== "string") {
+    const start = encodeUtf8(`${head}content-length: ${body.length}\r\n\r\n`);
+    const bytes = new Uint8Array(start.length + body.length);
+    bytes.set(start);
+    bytes.set(body, start.length);
+    return bytes;
+  }
   return encodeUtf8(`${head}content-length: ${utf8Length(body)}\r\n\r\n${body}`);
 }

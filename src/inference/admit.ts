@@ -5,7 +5,7 @@ import type { AccountRef } from "../ledger/account.ts";
 import type { HoldResult } from "../ledger/hold.ts";
 import { viewBalance } from "../ledger/view.ts";
 import { loadTokenizer, withTokenizerMargin } from "../pricing/tokenizer.ts";
-import type { PricedCall } from "../pricing/price.ts";
+import { type PricedCall, pricesOnlyUnits } from "../pricing/price.ts";
 import { plausibleUsage } from "../pricing/usage.ts";
 import { requireActive } from "../projects/active.ts";
 import type { AdmittedCall, InferenceCall, InferenceDeps } from "./call.ts";
@@ -176,10 +176,17 @@ function admit(
   { quote, media, prompt }: { quote: CallQuote; media: PromptMedia; prompt: PromptSize },
 ): AdmittedCall {
   const unknown = media.unknown ?? 0;
+  const { made } = call.format;
   const meter = new UsageMeter({
-    hasOutput: !call.format.isPassedOn,
+    hasOutput: !call.format.isPassedOn || made !== undefined,
+    countsTokens: !pricesOnlyUnits(call.terms.price),
+    classes: made,
     choices: call.input.choices,
-    plausible: plausibleUsage(prompt.bound + unknown, quote.cap * call.input.choices),
+    plausible: plausibleUsage(
+      prompt.bound + unknown,
+      quote.cap * call.input.choices,
+      call.format.readsMoreByTools?.(call.input),
+    ),
     countInput: (most) => countInput(services, call, media, most),
     clock: services.deps.clock,
   });

@@ -14,13 +14,16 @@ import { modelSchema, modelsSchema } from "../upstreams/model_schema.ts";
 const tag = { tag: "Chat", access: "chat" } as const;
 
 const text = (description: string) => z.string().optional().meta({ description });
-const rateHeaders = z.object(Object.fromEntries(
+/** Headers with the state of rate limits. */
+export const rateHeaderFields = z.object(Object.fromEntries(
   ["requests", "tokens"].flatMap((what) => [
     [`x-ratelimit-limit-${what}`, text(`The most ${what} a minute.`)],
     [`x-ratelimit-remaining-${what}`, text(`How many ${what} are left.`)],
     [`x-ratelimit-reset-${what}`, text(`When all ${what} are available again: \`1.5s\`.`)],
   ]),
 ));
+/** Headers of a response that is free. */
+export const freeCallHeaders = rateHeaderFields;
 /** Headers of a response that was charged, or of the paywall in its place. */
 export const callHeaders = z.object({
   "X-Service-Activity-Id": text("The activity that charges the response."),
@@ -28,17 +31,19 @@ export const callHeaders = z.object({
   "X-Service-Balance": text("Not when streaming: the balance after the charge."),
   "X-Service-Paywall": text("Why the response is not the model's: as `paywall.reason`."),
   "X-Service-Paywall-Url": text("As `paywall.url`."),
-  "X-Service-Removed-Tools": text("Tools that were removed, because they have no price."),
   "X-Service-Unparsed": text(
     "`true`: the response is too large to be parsed, and passed on as its upstream sent it.",
   ),
+  "X-Service-Removed-Tools": text(
+    "Tools that were removed from the request, because they run at the provider and have no price.",
+  ),
   "Idempotency-Stored": text("`false`: the response is too large to be stored under its key."),
   ...replayedHeader.shape,
-  ...rateHeaders.shape,
+  ...rateHeaderFields.shape,
 });
 
-const headersWithRetry = rateHeaders.extend(retryAfterHeader.shape);
-const refusalHeaders = rateHeaders.extend(retryAfterHeader.partial().shape);
+const headersWithRetry = rateHeaderFields.extend(retryAfterHeader.shape);
+const refusalHeaders = rateHeaderFields.extend(retryAfterHeader.partial().shape);
 const chargedHeaders = refusalHeaders.extend({
   "X-Service-Activity-Id": text("The activity that charges what the upstream has generated."),
   "X-Service-Cost": text("Its charge, in currency units."),
@@ -65,6 +70,7 @@ const callErrors: readonly ErrorDoc[] = [
   { status: 403, code: "user_being_forgotten", when: "The user is being forgotten." },
   { status: 404, code: "model_not_found", when: "The project has no price for the model." },
   { status: 404, ...passed },
+  { status: 404, code: "endpoint_not_served", when: "The upstream has no such endpoint." },
   { status: 413, ...passed },
   { status: 422, code: "idempotency_key_reused", when: "The key was used with another body." },
   { status: 422, ...passed },
@@ -132,22 +138,32 @@ export const userPath = z.object({
 
 /** What differs between the documents of formats' endpoints. */
 export type CallDoc =
-  & Pick<EndpointDoc, "operationId" | "summary" | "description" | "answers">
+  & Pick<EndpointDoc, "operationId" | "summary" | "description" | "answers" | "errorSchema">
   & Required<Pick<EndpointDoc, "body">>
   & {
     /** A refused user gets 402, since the response has no text. */
     paysFirst?: true;
+    /** A call costs nothing, so that none is repeated at a price. */
+    isFree?: true;
   };
 
 /** The documents of a format's endpoint: below `/v1`, and below `/v1/{user}`. */
-export function callApiDoc(path: string, { paysFirst, ...doc }: CallDoc): EndpointDocs {
-  const headers = userHeader.extend(idempotencyHeader.shape);
+export function callApiDoc(path: string, { paysFirst, isFree, ...doc }: CallDoc): EndpointDocs {
+  const headers = isFree ? userHeader : userHeader.extend(idempotencyHeader.shape);
   const errors = paysFirst ? [...callErrors, mustPay] : callErrors;
-  const call: EndpointDoc = { ...tag, ...doc, headers, errors };
+  return withUsersPath(path, { ...tag, ...doc, headers, errors });
+}
+
+/** The documents of an endpoint that counts tokens, which no money is needed for. */
+export function countApiDoc(path: string, doc: Omit<CallDoc, "paysFirst">): EndpointDocs {
+  return withUsersPath(path, { ...tag, ...doc, headers: userHeader, errors: callErrors });
+}
+
+function withUsersPath(path: string, call: EndpointDoc): EndpointDocs {
   const ofUser: EndpointDoc = {
     ...call,
-    operationId: doc.operationId.replace("create", "createUsers"),
-    summary: `${doc.summary}, with the user in the path`,
+    operationId: call.operationId.replace("create", "createUsers"),
+    summary: `${call.summary}, with the user in the path`,
     path: userPath,
   };
   return { [`/v1${path}`]: { POST: call }, [`/v1/:user${path}`]: { POST: ofUser } };

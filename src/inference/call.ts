@@ -15,8 +15,10 @@ import {
   costOfUse,
   type Price,
   type PricedCall,
+  pricesOnlyUnits,
   type Used,
 } from "../pricing/price.ts";
+import { usedUnits } from "../pricing/units.ts";
 import type { ModelTerms, Prices } from "../pricing/terms.ts";
 import { inputTokensOf, outputTokensOf } from "../base/token_classes.ts";
 import type { TokenUsage } from "../pricing/usage.ts";
@@ -79,10 +81,10 @@ export interface InferenceCall {
   input: ModelRequest;
   terms: ModelTerms;
   upstream: Upstream;
-  /** The request as its caller sent it, before anything was removed or added. */
-  asked: ModelRequest;
   /** The previous response that the request continues; null where it continues none. */
   previousResponse: string | null;
+  /** How many of its input items are that conversation, and not the caller's own. */
+  historyItems: number;
   /** Names of tools that were removed from the request, because they have no price. */
   removedTools: readonly string[];
   /** The most tokens that the prompt has besides the body: what it refers to by id. */
@@ -183,13 +185,17 @@ export function billOf(
   const { toolCalls, searchContext, serviceTier, statedCost } = meter.extras;
   const requested = input.model;
   const served = meter.servedModel ?? requested;
-  const { price, listPrice } = served === requested
+  // Units are priced by the request: a served model may have no price for them.
+  const { price, listPrice } = served === requested || input.units
     ? call.terms
     : prices.servedTerms(project, { requested, served, terms: call.terms, at });
   const used: Used = {
     counts: usage,
     toolCalls,
     searchContext: searchContext ?? input.extras.searchContext,
+    ...(input.units && meter.producedOutput
+      ? { units: usedUnits(input.units, meter.units, price.table.standard.base.units) }
+      : {}),
     producedOutput: meter.producedOutput,
     serviceTier: meter.servedTier ?? serviceTier ?? input.extras.serviceTier,
     statedCost,
@@ -200,7 +206,9 @@ export function billOf(
     used.statedCost = null;
     cost = costOfUse(price, used);
   }
-  return { price, used, cost, upstreamCost: listPrice && costOfUse(listPrice, used) };
+  // A list without the unit's price would state a cost of zero.
+  const isListed = listPrice && (!input.units || !pricesOnlyUnits(price));
+  return { price, used, cost, upstreamCost: isListed ? costOfUse(listPrice, used) : null };
 }
 
 /** Whether output may have used up the hold: compares lengths only, and is mostly false. */

@@ -3,11 +3,13 @@ import type { EventSourceMessage } from "eventsource-parser";
 import type { ApiError } from "../base/errors.ts";
 import type { WriteErrorBody } from "../base/response.ts";
 import type { FormatName } from "../base/format_names.ts";
-import type { PriceField } from "../base/token_classes.ts";
+import type { PriceField, TokenClass } from "../base/token_classes.ts";
 import type { Json, JsonObject } from "../base/json.ts";
 import type { Dialect, MaxTokensField } from "../upstreams/dialect.ts";
 import type { LargeEventPart } from "../upstreams/event_reader.ts";
 import type { SearchContextSize } from "../pricing/price_level.ts";
+import type { UnitPrice, UnitPrices, Units } from "../pricing/units.ts";
+import type { FormBytes, FormFile } from "../base/form_body.ts";
 import type { TokenUsage } from "../pricing/usage.ts";
 import type { BalanceNotice } from "./balance_notice.ts";
 import type { LastReport, UsageMeter } from "./usage_meter.ts";
@@ -33,10 +35,20 @@ export interface ModelRequest {
   extras: RequestExtras;
   /** The field `user`, else `safety_identifier`; unchecked. */
   user: unknown;
+  /** The response that the caller continues, where the body has the conversation in its place. */
+  continues?: string;
   /** The body that is passed on to the upstream. */
   body: JsonObject;
-  /** Length of the body as received, in bytes. */
+  /** Length of the body as received, in bytes; of a form, that of its texts. */
   bytes: number;
+  /** Units that it asks for, where its format is priced by them. */
+  units?: Units;
+  /** The most tokens that its file can have. */
+  fileTokens?: number;
+  /** The most output tokens, where no field can bound them: a hold covers them all. */
+  outputTokens?: number;
+  /** The file of a form. */
+  file?: FormFile;
 }
 
 /** What a request asks for that may have a price of its own. */
@@ -70,6 +82,10 @@ export interface PriceCoverage {
   field(price: PriceField): boolean;
   /** Each request. */
   request: boolean;
+  /** Images, characters and minutes; null where it has none. */
+  units: UnitPrices | null;
+  /** It is the catalogue's price of this model: what it leaves out costs as other tokens do. */
+  isListed: boolean;
 }
 
 /** A part of a prompt that is not text: an image, a sound, a file. */
@@ -118,7 +134,7 @@ export interface KeptIds {
   response: string;
   items: readonly string[];
   /** The items themselves, for an upstream that keeps none. */
-  output?: readonly Json[];
+  output?(): readonly Json[];
 }
 
 /** What a request refers to, where the upstream keeps nothing: to be sent with the request. */
@@ -129,7 +145,7 @@ export interface KeptItems {
   items: ReadonlyMap<string, Json>;
 }
 
-/** A request without tools that have no price, and the names of those that were removed. */
+/** A request without what its price does not cover, and the names of tools that were removed. */
 export interface FittedRequest {
   request: ModelRequest;
   removedTools: readonly string[];
@@ -139,6 +155,8 @@ export interface FittedRequest {
 export interface CompleteResponse {
   /** Absent where the upstream keeps nothing of it. */
   kept?: KeptIds | null;
+  /** The response says that it failed: its caller gets this, and pays for output it reports. */
+  error?: ApiError | null;
   served: ServedBy;
   /** All text that the model wrote, for the meter. */
   texts: Iterable<string>;
@@ -169,6 +187,8 @@ export interface ResponseScanner {
   push(text: string): void;
   readonly usages: readonly Json[];
   readonly served: ServedBy;
+  /** Units that the response says it has. */
+  readonly units?: Units;
 }
 
 /** What a stream's transform works with. */
@@ -201,6 +221,11 @@ export interface StreamTransform {
   finish(reason: "stop" | "length", balance: string): string;
   /** The frame that reports usage. */
   usageFrame(usage: JsonObject): string;
+  /**
+   * The frames that end the stream after an error; "" where its end has been sent. Absent: the
+   * format's.
+   */
+  errorFrame?(error: unknown): string;
 }
 
 /** What a bridge works with. */
@@ -232,6 +257,28 @@ export interface Bridge {
   createTranslator(options: BridgeOptions): EventTranslator;
 }
 
+/** What the responses of a format are made of, where that is no text for a model. */
+export interface MadeOf {
+  /** The unit that they can be priced by. */
+  unit: UnitPrice;
+  /** The class of tokens whose details a provider leaves out, or that we count ourselves. */
+  input?: TokenClass;
+  output?: TokenClass;
+  /** Types of bodies besides JSON: texts, and those that pass on as they arrive. */
+  types: { texts: readonly string[]; streamed: readonly string[] };
+  /** Our own count of the output tokens of a body whose upstream reports none. */
+  countOutput?(request: ModelRequest, body: PassedBody): number;
+  /** What a model wrote in a whole body, for the meter. */
+  textOf?(body: string, isJson: boolean): string;
+}
+
+/** A body that has been passed on. */
+export interface PassedBody {
+  start: Uint8Array;
+  /** Its length. */
+  bytes: number;
+}
+
 /**
  * A wire format: everything about one kind of endpoint that the pipeline does not know. To add an
  * endpoint, implement this interface in a folder of `formats/` and add it to the route map.
@@ -247,22 +294,30 @@ export interface Format {
    * the interface, nothing that reads a response is used.
    */
   readonly isPassedOn?: true;
+  /** What responses are besides text, which decides their price. Of a format that passes on. */
+  readonly made?: MadeOf;
   /** Bridges to formats that an upstream may speak in its place, the preferred one first. */
   readonly bridges?: readonly Bridge[];
   /** The body of errors; absent: OpenAI's. */
   readonly errorBody?: WriteErrorBody;
+  /** A header that clients read the request's id from, besides `x-request-id`; in lower case. */
+  readonly requestIdHeader?: string;
+  /** No field of a body names the end user. */
+  readonly hasNoUserField?: true;
   /** Headers of the caller that are passed on, in lower case. */
   readonly passedHeaders: readonly string[];
   /** Headers that its upstreams expect besides `Authorization`. */
   readonly upstreamHeaders?: (apiKey: Secret | null) => Record<string, string>;
   /** Fields by which an upstream can be told the output bound, the usual one first. */
   readonly maxTokensFields: readonly MaxTokensField[];
+  /** Requests are forms (multipart/form-data); texts of theirs become the body. */
+  readonly readsForms?: true;
   /**
    * Validates a body. Throws 400 for a malformed one, and for fields that the policy refuses.
    */
   readRequest(
     body: JsonObject,
-    options: { bytes: number; fields: FieldPolicy },
+    options: { bytes: number; fields: FieldPolicy; file?: FormFile | null },
   ): ModelRequest;
   /** Throws 400 for what the request asks for and no price covers, unless it is in `allowed`. */
   requirePriced(request: ModelRequest, covers: PriceCoverage, allowed: readonly string[]): void;
@@ -276,7 +331,7 @@ export interface Format {
   ): FittedRequest;
   /** What the request refers to by id. The pipeline checks that it is the account's own. */
   referencesOf?(request: ModelRequest): readonly KeptReference[];
-  /** The input items of the request, as a later request would repeat them. */
+  /** The input items of the request, in which its references are replaced already. */
   inputItems?(request: ModelRequest): readonly Json[];
   /** The request with what it refers to in place of the references. */
   withKept?(request: ModelRequest, kept: KeptItems): ModelRequest;
@@ -286,8 +341,12 @@ export interface Format {
   promptTexts(request: ModelRequest): Iterable<string>;
   /** Tokens that a chat template adds to the prompt. */
   templateTokens(request: ModelRequest): number;
-  /** The body for the upstream, as JSON text, with an output bound of `cap` tokens. */
-  writeBody(request: ModelRequest, cap: number, dialect: Dialect): string;
+  /** The most tokens that the provider adds to the prompt, which the body's bytes do not bound. */
+  addedTokens?(request: ModelRequest): number;
+  /** Whether tools at the provider may have the model read more than the request contains. */
+  readsMoreByTools?(request: ModelRequest): boolean;
+  /** The body for the upstream, as JSON text or a form, with an output bound of `cap` tokens. */
+  writeBody(request: ModelRequest, cap: number, dialect: Dialect): string | FormBytes;
   /** Reads a whole response. Throws 502 for one that is not valid. */
   readResponse(
     bytes: Uint8Array,

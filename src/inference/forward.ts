@@ -1,6 +1,7 @@
 import type { UpstreamRequest, UpstreamResponse } from "../deps.ts";
 import { memoizeByObject } from "../base/memoize_by_object.ts";
 import { callUpstream } from "../upstreams/client.ts";
+import { endpointNotServed } from "../upstreams/errors.ts";
 import type { AdmittedCall } from "./call.ts";
 import type { Bridge, Format } from "./format.ts";
 
@@ -27,6 +28,8 @@ export async function forward(
     countPrompt: (most) => meter.countPrompt(most),
     writeBody: (dialect) => (bridgeTo(dialect.format) ?? format).writeBody(input, cap, dialect),
     id,
+    accept: format.made && "*/*",
+    unserved: format.made && (() => endpointNotServed(format.upstreamPath)),
     headers: (dialect) => ({
       ...formatOf(dialect.format).upstreamHeaders?.(upstream.apiKey),
       ...(dialect.format === format.name ? passedHeaders(format, request) : {}),
@@ -48,7 +51,10 @@ const targetsOf = memoizeByObject(({ name, maxTokensFields, bridges = [] }: Form
 });
 
 /** The caller's headers that are passed on to an upstream; no others are. */
-function passedHeaders({ passedHeaders: names }: Format, request: Request): Record<string, string> {
+export function passedHeaders(
+  { passedHeaders: names }: Format,
+  request: Request,
+): Record<string, string> {
   const passed: Record<string, string> = {};
   for (const name of names) {
     const value = request.headers.get(name);

@@ -1,16 +1,18 @@
 import { ApiError } from "../base/errors.ts";
 import type { Handler, Incoming } from "../base/handler.ts";
-import { chatBodyBytesMax } from "../base/limits.ts";
+import { type ReadForm, readFormBody } from "../base/form_body.ts";
+import { chatBodyBytesMax, formBodyBytesMax } from "../base/limits.ts";
 import { readIdempotencyKey, readJsonBody } from "../base/request.ts";
 import { findAccount } from "../ledger/authorization.ts";
 import { countUnpricedHourly } from "../summaries/hourly_counters.ts";
 import type { Caller } from "../projects/auth.ts";
 import { endUser, type PathUser, userBeforeBody } from "../projects/end_user.ts";
-import { modelNotFound, noUpstream } from "../upstreams/errors.ts";
+import { modelNotFound, noUpstream, pricedOtherwise } from "../upstreams/errors.ts";
 import { type Admission, admitCall } from "./admit.ts";
 import { failedEnding, type InferenceCall, type InferenceDeps } from "./call.ts";
 import { callBlockedEvent } from "./events.ts";
-import type { FittedRequest, Format, ModelRequest } from "./format.ts";
+import type { FittedRequest, Format, KeptReference, ModelRequest } from "./format.ts";
+import { pricesOnlyUnits } from "../pricing/price.ts";
 import type { ModelTerms } from "../pricing/terms.ts";
 import {
   awaitPrevious,
@@ -103,7 +105,11 @@ async function readAndRespond(
   const { incoming: { request, inTime, bodies } } = started;
   let caller = authenticated;
   const share = bodies.shareOf(caller.key.id);
-  const body = await inTime(readJsonBody(request, chatBodyBytesMax, share));
+  const body = await inTime(
+    started.format.readsForms
+      ? readFormBody(request, formBodyBytesMax, share)
+      : readJsonBody(request, chatBodyBytesMax, share),
+  );
   for (let moves = 0; moves < settingsMovesMax; moves++) {
     const read = readCall(services, { ...started, caller, body });
     const previous = await awaitPrevious(services, read);
@@ -151,7 +157,8 @@ function replayResponse({ telemetry, requestId }: ReadCall, stored: StoredRespon
   return completionResponse(stored.body, requestId, headers, stored.status);
 }
 
-type AddedLater = "removedTools" | "hiddenTokens" | "asked" | "previousResponse";
+type Continued = "hiddenTokens" | "previousResponse" | "historyItems";
+type AddedLater = "removedTools" | Continued;
 
 /** A call as far as the request alone decides it. */
 type ReadCall = Omit<
@@ -164,15 +171,16 @@ function readCall(
   { id, telemetry, format, place, incoming, pathUser, caller, body }: StartedCall & {
     place: InferenceCall["place"];
     caller: Caller;
-    body: Awaited<ReturnType<typeof readJsonBody>>;
+    body: Awaited<ReturnType<typeof readJsonBody>> & Partial<Pick<ReadForm, "file">>;
   },
 ): ReadCall {
   const { request, requestId, bodies } = incoming;
   const { project } = caller.snapshot;
-  const { bytes } = body;
+  const { bytes, file = null } = body;
   const fields = { unknown: project.unknownFields, allowed: project.allowedFields };
-  const input = format.readRequest(body.value, { bytes, fields });
-  const user = endUser(caller, request, { body: input.user, path: pathUser });
+  const input = format.readRequest(body.value, { bytes, fields, file });
+  const named = format.hasNoUserField ? {} : { body: input.user };
+  const user = endUser(caller, request, { ...named, path: pathUser });
   const key = readIdempotencyKey(request);
   const receivedAt = deps.clock.now();
   const idempotency = key !== null && !input.stream
@@ -217,15 +225,10 @@ async function completeCall(
     await reportUnpriced(services, read);
     throw modelNotFound(model);
   }
-  const references = format.referencesOf?.(input) ?? [];
-  const { hiddenTokens, kept } = await resolveReferences(
-    deps,
-    { projectId: project.id, user },
-    references,
-  );
-  const whole = kept && format.withKept ? format.withKept(input, kept) : input;
+  if (!format.made && pricesOnlyUnits(terms.price)) throw pricedOtherwise(model);
+  const { whole, ...continued } = await withReferences(deps, read);
   const { request: fitted, removedTools } = fitToPrice(read, whole, terms);
-  format.requirePriced(fitted, coverageOf(terms.price), project.allowedFields);
+  format.requirePriced(fitted, coverageOf(terms), project.allowedFields);
   telemetry.span?.set({ "farebox.project": project.id, "gen_ai.request.model": model });
   const upstream = await findUpstream(project, model);
   if (!upstream) throw noUpstream(deps.config);
@@ -241,12 +244,30 @@ async function completeCall(
     terms,
     upstream,
     removedTools,
-    hiddenTokens,
-    asked: input,
-    previousResponse: references.find(({ kind }) => kind === "response")?.id ?? null,
+    ...continued,
     reasoning,
     ref,
     previous,
+  };
+}
+
+function isPreviousResponse({ param }: KeptReference): boolean {
+  return param === "previous_response_id";
+}
+
+/** Finds what a request refers to by id. Throws 400 for an id that is not its user's. */
+async function withReferences(
+  deps: InferenceDeps["deps"],
+  { format, input, user, caller: { snapshot } }: ReadCall,
+): Promise<Pick<InferenceCall, Continued> & { whole: ModelRequest }> {
+  const references = format.referencesOf?.(input) ?? [];
+  const whose = { projectId: snapshot.project.id, user };
+  const { hiddenTokens, kept } = await resolveReferences(deps, whose, references);
+  return {
+    whole: kept && format.withKept ? format.withKept(input, kept) : input,
+    hiddenTokens,
+    previousResponse: references.find(isPreviousResponse)?.id ?? null,
+    historyItems: kept?.history.length ?? 0,
   };
 }
 
@@ -257,7 +278,7 @@ function fitToPrice(
 ): FittedRequest {
   if (!format.fitToPrice) return { request: input, removedTools: [] };
   return format.fitToPrice(input, {
-    covers: coverageOf(terms.price),
+    covers: coverageOf(terms),
     allowed: caller.snapshot.project.allowedFields,
     toolCallsMax: terms.maxToolCalls ?? toolCallsHeld,
   });

@@ -81,13 +81,17 @@ export function idempotencyMark(
     key,
     sharedKey: sharedChatReplayKey(projectId, idempotencyKey),
     user,
-    fingerprint: hashOf(canonicalJson([user, input.body])),
+    fingerprint: hashOf(canonicalJson([user, input.body, ...fileOf(input)])),
     expiresAt,
     dueKey: chatReplayDueKey(expiresAt, key),
   };
 }
 
-function hashOf(text: string): string {
+function fileOf({ file }: ModelRequest): string[] {
+  return file ? [file.name, hashOf(file.bytes)] : [];
+}
+
+function hashOf(text: string | Uint8Array): string {
   return createHash("sha256").update(text).digest("base64url");
 }
 

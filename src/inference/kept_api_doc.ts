@@ -37,7 +37,9 @@ const errors: readonly ErrorDoc[] = [
 const listQuery = z.object({
   limit: z.string().optional().meta({ description: "The most items of a page.", example: "20" }),
   order: z.string().optional().meta({ description: "`asc` or `desc`.", example: "asc" }),
-  after: z.string().optional().meta({ description: "An item's id: the page begins after it." }),
+  after: z.string().min(1).optional().meta({
+    description: "An item's id: the page begins after it.",
+  }),
 });
 
 function operation(doc: Pick<EndpointDoc, "operationId" | "summary"> & { query?: z.ZodObject }) {
@@ -80,6 +82,7 @@ function ofUser(methods: EndpointDocs[string]): EndpointDocs[string] {
       operationId: `${doc.operationId}OfUser`,
       summary: `${doc.summary}, with the user in the path`,
       path: userPath.extend(idPath.shape),
+      query: doc.query?.omit({ user: true }),
     }]),
   );
 }

@@ -58,10 +58,11 @@ const turnsMax = 200;
 /** Remembers, with the charge, that a response's ids belong to its user. */
 export function rememberResponse(tx: AccountTx, { ref, kept, usage, turn }: KeptResponse): void {
   const { projectId, user } = ref;
-  const { response, output = [] } = kept;
+  const { response } = kept;
   if (response === "" || response.length > idCharsMax) return;
   const items = kept.items.filter((id) => id !== "" && id.length <= idCharsMax).slice(0, itemsMax);
   const expiresAt = tx.now + keptResponseLifetimeMs;
+  const output = turn ? kept.output?.() ?? [] : [];
   const value = turn && toBytes({ ...turn, user, output } satisfies KeptTurn);
   const hasTurn = value !== null && value.length <= keptTurnBytesMax;
   // What the upstream does not keep, and is too large for us, can never be referred to.
@@ -114,7 +115,7 @@ export async function resolveReferences(
     if (!isOwn) throw unknownReference(reference);
     const response = found.response ?? reference.id;
     if (found.hasTurn) turns.push(response);
-    if (found.hasTurn && reference.kind === "response") previous = reference.id;
+    if (found.hasTurn && reference.param === "previous_response_id") previous = reference.id;
     // An item's tokens are those of the response that it is a part of.
     const part = `${reference.kind} ${response}`;
     if (!found.hasTurn && !counted.has(part)) hiddenTokens += found.tokens;

@@ -70,7 +70,9 @@ function searchOf({ request, query }: Incoming): string {
   const given = new URL(request.url).searchParams;
   const passed = new URLSearchParams();
   for (const [name, value] of given) {
-    if (passedQuery.includes(name.replace(/\[\]$/, ""))) passed.append(name, value);
+    if (!passedQuery.includes(name.replace(/\[\]$/, ""))) continue;
+    if (value === "") throw badRequest(name, `'${name}' must not be empty.`);
+    passed.append(name, value);
   }
   return passed.size > 0 ? `?${passed}` : "";
 }

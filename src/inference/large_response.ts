@@ -1,11 +1,15 @@
 import type { Clock } from "../base/clock.ts";
 import { TimeSlice } from "../base/time_slice.ts";
-import { corsHeaders } from "../base/response.ts";
+import { formatAmount } from "../base/money.ts";
+import { tokenCounts } from "../base/token_classes.ts";
+import { pricesOnlyUnits } from "../pricing/price.ts";
+import { corsHeaders, type HeaderList } from "../base/response.ts";
 import { activityIdOfRequest } from "../ledger/entry.ts";
 import { errorFields } from "../base/errors.ts";
 import { abortError } from "../upstreams/client.ts";
 import { upstreamDisconnected } from "../upstreams/errors.ts";
-import type { AdmittedCall, InferenceDeps } from "./call.ts";
+import { type AdmittedCall, billOf, type InferenceDeps } from "./call.ts";
+import { noteMade } from "./note_made.ts";
 import { endingOf } from "./disconnect.ts";
 import { removeIdempotencyMark } from "./idempotency.ts";
 import { PacedBody } from "./paced_body.ts";
@@ -38,8 +42,9 @@ export function largeResponse(
   return new Response(stream, {
     headers: {
       ...corsHeaders,
-      "content-type": "application/json",
+      "content-type": large.type ?? "application/json",
       "x-request-id": call.requestId,
+      ...knownCost(services, call),
       "x-service-activity-id": activityIdOfRequest(call.id),
       ...(call.format.isPassedOn ? {} : { "x-service-unparsed": "true" }),
       ...rateHeaders(call.rateLimits),
@@ -51,18 +56,26 @@ export function largeResponse(
 async function pass(
   services: InferenceDeps,
   call: AdmittedCall,
-  { large: { start, rest }, body }: { large: LargeBody; body: PacedBody },
+  { large: { start, rest, kind }, body }: { large: LargeBody; body: PacedBody },
 ): Promise<void> {
-  const scan = new BodyScan(call);
+  const { clock } = services.deps;
+  // What sound and plain text say is content.
+  const scan = kind === "sound" || kind === "text" ? null : new BodyScan(call);
   let last = start;
+  let bytes = start.length;
   let broken: unknown = null;
   try {
-    await scanInSlices(scan, start, services.deps.clock);
+    if (scan) await scanInSlices(scan, start, clock);
     for (let piece = await rest?.read(); piece; piece = await rest?.read()) {
       body.send(last);
       // A piece is valid until the next read only, and the last one is sent after the charge.
       last = piece.slice();
-      scan.push(last);
+      bytes += last.length;
+      scan?.push(last);
+      if (kind === "events" && !mayEnd(last)) {
+        body.send(last);
+        last = nothing;
+      }
       await body.untilDemand();
     }
     call.controller.signal.throwIfAborted();
@@ -70,9 +83,9 @@ async function pass(
     broken = abortError(call.controller.signal) ?? upstreamDisconnected(cause);
     call.telemetry.countError(broken);
   }
-  scan.end();
-  call.meter.producedOutput = true;
+  scan?.end();
   if (!call.format.isPassedOn) call.meter.noteUnreadOutput();
+  else noteMade(call, { start, bytes });
   try {
     await settleCall(services, call, {
       usage: await call.meter.usage(),
@@ -87,6 +100,22 @@ async function pass(
     services.deps.log("error", "response_failed", { requestId, chat, ...errorFields(error) });
     body.breakOff(error);
   }
+}
+
+const nothing = new Uint8Array();
+
+/** Whether a piece of events may hold their last one. The others are sent as they arrive. */
+function mayEnd(piece: Uint8Array): boolean {
+  return /\.done"|\.completed"|"usage"|\[DONE\]|error/.test(new TextDecoder().decode(piece));
+}
+
+/** The cost, where the request alone decides it. */
+function knownCost(services: InferenceDeps, call: AdmittedCall): HeaderList {
+  const { format: { made }, terms: { price }, meter } = call;
+  meter.producedOutput = true;
+  if (made?.unit !== "characters" || !pricesOnlyUnits(price)) return {};
+  const usage = { ...tokenCounts({}), source: "provider" as const };
+  return { "x-service-cost": formatAmount(billOf(services, call, usage).cost) };
 }
 
 /** Bytes that are scanned before other requests may run. */

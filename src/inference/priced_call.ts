@@ -1,5 +1,5 @@
 import type { TokenCause } from "../base/token_classes.ts";
-import type { Price, PricedCall } from "../pricing/price.ts";
+import type { PricedCall } from "../pricing/price.ts";
 import type { ModelTerms } from "../pricing/terms.ts";
 import type { ModelRequest, PriceCoverage } from "./format.ts";
 
@@ -7,19 +7,26 @@ import type { ModelRequest, PriceCoverage } from "./format.ts";
 export const toolCallsHeld = 10;
 
 /** What a price covers, at the standard tier. */
-export function coverageOf({ table: { standard, serviceTiers } }: Price): PriceCoverage {
-  const { rates, toolCalls, request, requestBySearchContext } = standard.base;
+export function coverageOf(
+  { price: { table: { standard, serviceTiers } }, fromCatalogue }: Pick<
+    ModelTerms,
+    "price" | "fromCatalogue"
+  >,
+): PriceCoverage {
+  const { rates, toolCalls, request, requestBySearchContext, units } = standard.base;
   return {
     serviceTier: (name) => serviceTiers.has(name),
     tool: (name) => Object.hasOwn(toolCalls, name),
     field: (price) => rates[price] !== undefined,
     request: request > 0n || requestBySearchContext !== null,
+    units,
+    isListed: fromCatalogue,
   };
 }
 
 /** A call as its price is bounded: the service tiers, token classes and tools that it can cause. */
 export function pricedCall(
-  { extras }: ModelRequest,
+  { extras, units }: ModelRequest,
   { price, maxToolCalls }: ModelTerms,
   { hasMedia }: { hasMedia: boolean },
 ): PricedCall {
@@ -37,6 +44,7 @@ export function pricedCall(
     toolCalls: maxToolCalls ?? extras.maxToolCalls ??
       (extras.hostedTools.length > 0 ? toolCallsHeld : 0),
     searchContext: extras.searchContext,
+    units: units ?? null,
   };
 }
 

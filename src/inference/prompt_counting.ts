@@ -79,9 +79,13 @@ export function createCountingBudget({ elapsed: now }: Pick<Clock, "elapsed">): 
  */
 export async function countForHold(
   { deps: { clock }, countOneByOne, countingBudget }: InferenceDeps,
-  { format, input, user: name, request, caller }: InferenceCall,
-  { media, most }: { media: PromptMedia; most: number },
+  { format, input, user: name, request, caller }: Pick<
+    InferenceCall,
+    "format" | "input" | "user" | "request" | "caller"
+  >,
+  { media: { added = 0, ...known }, most }: { media: PromptMedia; most: number },
 ): Promise<number | null> {
+  const media = { ...known, tokens: known.tokens + added };
   const user = { projectId: caller.snapshot.project.id, user: name };
   return await countOneByOne(user, async () => {
     const onYield = () => {

@@ -12,6 +12,8 @@ export interface PromptMedia {
   tokens: number;
   /** Tokens that content of unknown size may have beyond the usual. */
   unknown?: number;
+  /** What the provider may add to the prompt: part of every bound, and of no estimate. */
+  added?: number;
 }
 
 /**
@@ -22,15 +24,16 @@ const usualFileTokens = 16_000;
 
 /**
  * Bounds the tokens of images, sounds and files: by the model's own `mediaTokens`, the maximum for
- * each type of part, else by what providers publish. Content of unknown size can fill the context
- * window, but only once, since no prompt is larger.
+ * each type of part, else by what providers publish. Content of unknown size, as tools at the
+ * provider read it, can fill the context window, but only once, since no prompt is larger.
  */
 export function boundMedia(
   format: Format,
   request: ModelRequest,
   terms: Pick<ModelTerms, "mediaTokens" | "contextWindow">,
 ): PromptMedia {
-  const media = { chars: 0, tokens: 0, unknown: 0 };
+  const added = format.addedTokens?.(request) ?? 0;
+  const media = { chars: 0, tokens: 0, unknown: 0, added };
   const contextWindow = terms.contextWindow ?? contextWindowDefault;
   const context = { contextWindow, pdfWork: createPdfWork() };
   let filled = 0;
@@ -44,7 +47,8 @@ export function boundMedia(
       media.tokens += own ?? mediaTokens(value, request.model, context);
     }
   }
-  media.tokens += Math.min(filled, contextWindow);
+  if (format.readsMoreByTools?.(request)) media.unknown = contextWindow;
+  media.tokens += Math.min(filled, contextWindow) + (request.fileTokens ?? 0);
   return media;
 }
 
@@ -53,7 +57,7 @@ export function boundMedia(
  * than there are bytes, and the JSON around the text is longer than what a chat template adds.
  */
 export function boundByBytes(request: ModelRequest, media: PromptMedia): number {
-  return Math.max(0, request.bytes - media.chars) + media.tokens;
+  return Math.max(0, request.bytes - media.chars) + media.tokens + (media.added ?? 0);
 }
 
 /** Characters that are searched before other requests may run. */

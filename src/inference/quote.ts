@@ -42,12 +42,15 @@ const worthHavingTokens = 1_024;
  * model and the project make room for the thinking that the caller asks for.
  */
 function wantedTokens(request: ModelRequest, terms: ModelTerms): number {
+  // No field tells the upstream.
+  if (request.outputTokens !== undefined) return request.outputTokens;
   const ours = Math.max(terms.maxOutputTokens, thinkingRoom(request));
   return Math.min(request.maxTokens ?? Infinity, ours);
 }
 
 /** The fewest affordable output tokens for which a call is started. */
 function minimumTokens(request: ModelRequest, terms: ModelTerms, reasons: boolean): number {
+  if (request.outputTokens !== undefined) return request.outputTokens;
   const whole = request.structured || request.asksReasoning || reasons;
   const minimum = whole ? terms.minStructuredOutputTokens : terms.minOutputTokens;
   return Math.min(Math.max(minimum, thinkingRoom(request)), wantedTokens(request, terms));

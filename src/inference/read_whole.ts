@@ -32,6 +32,10 @@ const eventFrameChars = 256;
 export interface LargeBody {
   start: Uint8Array;
   rest: UpstreamBody | null;
+  /** Its content type, where that is not JSON. */
+  type?: string;
+  /** What it is, if not JSON. Only JSON and events are read for what they report. */
+  kind?: "events" | "text" | "sound";
 }
 
 /** What a whole response is. */
@@ -90,7 +94,7 @@ export async function readWhole(
  * A response that is never parsed. Throws 502 for an error with status 200, and for a body that has
  * no end.
  */
-function passedOn(bytes: Uint8Array, apiKey: Secret | null): LargeBody {
+export function passedOn(bytes: Uint8Array, apiKey: Secret | null): LargeBody {
   const text = decodeUtf8(bytes.subarray(0, errorBytesMax)) ?? "";
   if (/^\ufeff?\s*\{\s*"(error|object":\s*"error)"/.test(text)) {
     throw errorInBody(redactKey(text, apiKey)) ??
@@ -102,7 +106,7 @@ function passedOn(bytes: Uint8Array, apiKey: Secret | null): LargeBody {
 }
 
 /** Throws 502 for a body that does not begin as a JSON object does, such as a page. */
-function requireObject(large: LargeBody): LargeBody {
+export function requireObject(large: LargeBody): LargeBody {
   if (/^\ufeff?\s*\{/.test(new TextDecoder().decode(large.start.subarray(0, 1_024)))) return large;
   large.rest?.cancel();
   throw invalidUpstreamResponse("a large body that is not a JSON object");
@@ -144,8 +148,9 @@ export class BodyScan {
 
   /** The body has ended, or will not be read further. */
   end(): void {
-    const { usages, served } = this.#scanner;
+    const { usages, served, units } = this.#scanner;
     this.#meter.addServed(served);
+    if (units) this.#meter.units = units;
     for (const usage of usages) this.#meter.addUsage(usage);
   }
 }

@@ -4,8 +4,10 @@ import { allowsModel } from "../projects/key_models.ts";
 import { modelNotFound } from "../upstreams/errors.ts";
 import type { Models } from "../upstreams/models.ts";
 import type { InferenceDeps } from "./call.ts";
+import { type CountEndpoint, createCountHandler } from "./count_tokens.ts";
 import type { Format } from "./format.ts";
 import { createKeptHandler, type KeptOperation } from "./kept_routes.ts";
+import { createFreeCallHandler, type FreeFormat } from "./free_call.ts";
 import { createCallHandler } from "./handle_call.ts";
 
 /** The endpoints that OpenAI clients call. All need the scope `chat`. */
@@ -17,6 +19,12 @@ export function inferenceRoutes(services: InferenceDeps, models: Models) {
     /** An operation on a response that the upstream keeps, likewise. */
     kept: (operation: KeptOperation, options?: { reservedUsers: ReadonlySet<string> }) =>
       createKeptHandler(services, operation, options),
+    /** The endpoint of a format that costs nothing, likewise. */
+    freeCall: (format: FreeFormat, options?: { reservedUsers: ReadonlySet<string> }) =>
+      createFreeCallHandler(services, format, options),
+    /** The endpoint that counts tokens for a format, with the same options. */
+    count: (endpoint: CountEndpoint, options?: { reservedUsers: ReadonlySet<string> }) =>
+      createCountHandler(services, endpoint, options),
     models: listModels(services, models),
     model: getModel(services, models),
   };

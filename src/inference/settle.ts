@@ -83,9 +83,9 @@ export async function settleCall(
 }
 
 /** The request's part of a turn that the upstream does not keep; null where it keeps it. */
-function turnOf({ isBridged, format, asked, previousResponse }: AdmittedCall) {
+function turnOf({ isBridged, format, input, previousResponse, historyItems }: AdmittedCall) {
   if (!isBridged || !format.inputItems) return null;
-  return { previous: previousResponse, input: format.inputItems(asked) };
+  return { previous: previousResponse, input: format.inputItems(input).slice(historyItems) };
 }
 
 async function charge({ holds, deps: { clock } }: InferenceDeps, settlement: Settlement) {
@@ -116,15 +116,17 @@ function countsOf({ prompt_tokens, completion_tokens }: JsonObject) {
 }
 
 function recordUsage(
-  { format, input: { model }, requestId, meter: { servedModel } }: AdmittedCall,
+  call: AdmittedCall,
   usage: TokenUsage,
-  { price, used, upstreamCost }: CallBill,
+  bill: CallBill,
 ): EntryUsage {
+  const { price, used, upstreamCost } = bill;
+  const { format, input: { model }, requestId, meter: { servedModel } } = call;
   const { serviceTier, toolCalls } = used;
   const recorded: EntryUsage = {
     model,
     requestId,
-    source: usage.source,
+    source: isOwnLength(call, bill) ? "estimated" : usage.source,
     ...storeTokens(usage),
     price: recordPrice(price, used),
   };
@@ -135,8 +137,16 @@ function recordUsage(
     recorded.toolCalls = { ...toolCalls };
     break;
   }
+  if (used.units) Object.assign(recorded, used.units);
   if (upstreamCost !== null) recorded.upstreamCost = formatAmount(upstreamCost);
   return recorded;
+}
+
+/** Whether the length of a sound is charged, and by our own measure. */
+function isOwnLength({ meter }: AdmittedCall, { price: { table }, used: { units } }: CallBill) {
+  const seconds = units?.audioSeconds;
+  if (seconds === undefined || !table.standard.base.units?.audioMinutes) return false;
+  return Math.ceil(meter.units.audioSeconds ?? 0) !== seconds;
 }
 
 /** Ends a call that produced nothing: no charge, and its idempotency key is free again. */

@@ -196,13 +196,17 @@ class ResponseStream {
         ? this.#transform.usageFrame(usageBody(call, charged))
         : "";
       return gap + closing + usage +
-        (broken ? call.format.errorFrame(broken) : call.format.endFrame);
+        (broken ? this.#errorFrame(broken) : call.format.endFrame);
     } catch (error) {
       services.deps.log("error", "stream_failed", { requestId, chat, ...errorFields(error) });
-      return call.format.errorFrame(error);
+      return this.#errorFrame(error);
     } finally {
       stopWatching();
     }
+  }
+
+  #errorFrame(error: unknown): string {
+    return this.#transform.errorFrame?.(error) ?? this.#options.call.format.errorFrame(error);
   }
 
   /** The error of a stream that ended without its last event, or without any output. */

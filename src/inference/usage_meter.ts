@@ -1,6 +1,7 @@
 import { isObject, type Json, type JsonObject } from "../base/json.ts";
 import { uncountedCharsMax } from "../base/limits.ts";
-import type { ServedBy } from "./format.ts";
+import type { MadeOf, ServedBy } from "./format.ts";
+import type { Units } from "../pricing/units.ts";
 import type { Clock } from "../base/clock.ts";
 import { TimeSlice } from "../base/time_slice.ts";
 import { type CountTokens, loadTokenizer, sliceAt } from "../pricing/tokenizer.ts";
@@ -15,6 +16,7 @@ import {
   inputTokensOf,
   joinSides,
   outputTokensOf,
+  type TokenClass,
   type TokenCounts,
   tokenCounts,
 } from "../base/token_classes.ts";
@@ -22,6 +24,10 @@ import {
 interface MeterOptions {
   /** False for responses that never have output tokens. */
   hasOutput?: boolean;
+  /** False where tokens cost nothing: only those that are reported are recorded. */
+  countsTokens?: boolean;
+  /** Classes of tokens whose details a provider may leave out. */
+  classes?: Pick<MadeOf, "input" | "output"> | undefined;
   choices: number;
   /** The most that a provider's usage may report to be believed. */
   plausible: PlausibleUsage;
@@ -52,6 +58,8 @@ export class UsageMeter {
   bodyBegun = false;
   /** Whether the model has produced any output. */
   producedOutput = false;
+  /** Our own count of output that is no text; null where there is none. */
+  ownOutput: number | null = null;
   /** Whether there is output that we could not read. */
   hasUnreadOutput = false;
   /** Whether the response has an image that the model made. */
@@ -66,6 +74,8 @@ export class UsageMeter {
   servedTier: string | null = null;
   /** What the provider reports besides tokens. */
   extras: ReportedExtras = noExtras;
+  /** Units that the response says it has. */
+  units: Units = {};
   /** The most reasoning tokens that it reports; null where it does not say. */
   reasoning: number | null = null;
   readonly #options: MeterOptions;
@@ -100,10 +110,13 @@ export class UsageMeter {
    * report counts, and of equal ones the more detailed.
    */
   addUsage(raw: Json | undefined): void {
+    if (!isObject(raw)) return;
     const usage = readUsage(raw, this.#options.plausible);
-    if (!usage || !isObject(raw)) return;
+    const extras = readReportedExtras(raw);
+    // Calls of tools count also where no tokens are reported with them.
+    if (!usage) return this.#addExtras({ ...noExtras, toolCalls: extras.toolCalls });
     const { counts, plausible, reasoning } = usage;
-    this.#addExtras(readReportedExtras(raw));
+    this.#addExtras(extras);
     if (reasoning !== null) this.reasoning = Math.max(this.reasoning ?? 0, reasoning);
     if (!plausible.input || !plausible.output) this.doubtful = raw;
     const [prompt, output] = [inputTokensOf(counts), outputTokensOf(counts)];
@@ -123,6 +136,11 @@ export class UsageMeter {
     if (isInput || isOutput) this.reported = { usage: raw, isWhole: isInput && isOutput };
     this.#isBehind = false;
     if (output > 0) this.producedOutput = true;
+  }
+
+  /** Adds calls of tools at the provider that were seen, by the tool's name, as one more report. */
+  addToolCalls(toolCalls: ReportedExtras["toolCalls"]): void {
+    this.#addExtras({ ...noExtras, toolCalls });
   }
 
   /** Adds what one report says besides tokens. Of the calls of a tool, the highest count holds. */
@@ -206,28 +224,42 @@ export class UsageMeter {
   async #inputTokens(): Promise<Counted> {
     const report = this.#input;
     if (report?.isPlausible && report.total > 0) {
-      return { counts: report.counts, isReported: true };
+      return { counts: inClass(report.counts, this.#inputClass), isReported: true };
     }
+    if (this.#options.countsTokens === false) return nothingCounted;
     this.#countedInput ??= this.#options.countInput();
     const limited = Math.min(report?.total ?? 0, this.#options.plausible.held.input);
     const uncachedInput = Math.max(await this.#countedInput, limited);
-    return { counts: tokenCounts({ uncachedInput }), isReported: false };
+    return { counts: tokenCounts({ [this.#inputClass]: uncachedInput }), isReported: false };
+  }
+
+  get #inputClass(): TokenClass {
+    return this.#options.classes?.input ?? "uncachedInput";
+  }
+
+  get #ownOutputClass(): TokenClass {
+    return this.#options.classes?.output ?? "output";
   }
 
   /** The reported output, by the same rules. Text that was delivered is never free. */
   async #outputTokens(tolerance: number): Promise<Counted> {
     if (this.#options.hasOutput === false) return { counts: tokenCounts({}), isReported: true };
     const report = this.#output;
+    if (this.#options.countsTokens === false && !report) return nothingCounted;
     if (this.hasUnreadOutput && !(report?.isPlausible && report.total > 0)) {
-      const { output } = this.#options.plausible.held;
-      return { counts: tokenCounts({ output }), isReported: false };
+      const { output: held } = this.#options.plausible.held;
+      const output = Math.min(held, this.ownOutput ?? held);
+      return { counts: tokenCounts({ [this.#ownOutputClass]: output }), isReported: false };
     }
     if (!report) {
       const output = this.producedOutput ? await this.countOutput() : 0;
       return { counts: tokenCounts({ output }), isReported: false };
     }
     const { total, isPlausible } = report;
-    const counts = this.producedImage ? withImages(report.counts) : report.counts;
+    const counts = inClass(
+      report.counts,
+      this.producedImage ? "imageOutput" : this.#ownOutputClass,
+    );
     const isReliable = isPlausible && (total > 0 || !this.producedOutput);
     if (isReliable && tolerance === Infinity) return { counts, isReported: true };
     const counted = await this.countOutput();
@@ -260,11 +292,15 @@ interface Counted {
   isReported: boolean;
 }
 
-/** Output of a response with images whose tokens its provider does not report by themselves. */
-function withImages(counts: TokenCounts): TokenCounts {
-  const { output, reasoning, imageOutput } = counts;
-  if (imageOutput > 0) return counts;
-  return { ...counts, imageOutput: output - reasoning, output: reasoning };
+const nothingCounted: Counted = { counts: tokenCounts({}), isReported: true };
+
+/** Tokens of a response that is images or sound, or of such a prompt, without any details. */
+function inClass(counts: TokenCounts, name: TokenClass): TokenCounts {
+  if (name === "output" || name === "uncachedInput" || counts[name] > 0) return counts;
+  const { output, reasoning, uncachedInput } = counts;
+  return name.endsWith("Input")
+    ? { ...counts, [name]: uncachedInput, uncachedInput: 0 }
+    : { ...counts, [name]: output - reasoning, output: reasoning };
 }
 
 function larger(before: Report | null, next: Report): Report {

@@ -18,7 +18,9 @@ import type { CompleteResponse } from "./format.ts";
 import { forward } from "./forward.ts";
 import { fitsIdempotencyStore, storeResponse } from "./idempotency.ts";
 import { rateHeaders } from "./rate_limiter.ts";
-import { BodyScan, readWhole, type WholeBody } from "./read_whole.ts";
+import { readMade } from "./read_made.ts";
+import { BodyScan, type LargeBody, readWhole, type WholeBody } from "./read_whole.ts";
+import { noteMade } from "./note_made.ts";
 import { releaseCall, settleCall } from "./settle.ts";
 
 /**
@@ -44,7 +46,7 @@ export async function wholeResponse(
       endFailed(services, call, error)
     );
     if (complete) return await chargedResponse(services, call, complete);
-    if (large.rest === null) return await passedResponse(services, call, large.start);
+    if (large.rest === null) return await passedResponse(services, call, large);
     isLarge = true;
     const freeBody = call.bodies.keep(call.request);
     const freePlace = call.place.keep();
@@ -73,6 +75,7 @@ async function chargedResponse(
   if (complete.hasImage) meter.producedImage = true;
   meter.addServed(complete.served);
   for (const usage of complete.usages) meter.addUsage(usage);
+  if (complete.error) return await endFailed(services, call, complete.error, meter.producedOutput);
   const usage = await meter.usage();
   const notice = await createBalanceNotice(services, call);
   let body = "";
@@ -99,22 +102,26 @@ async function chargedResponse(
 async function passedResponse(
   services: InferenceDeps,
   call: AdmittedCall,
-  bytes: Uint8Array,
+  { start: bytes, type, kind }: LargeBody,
 ): Promise<Response> {
   const { meter, format, idempotency, ref } = call;
   call.telemetry.begin("meter");
-  const scan = new BodyScan(call);
-  scan.push(bytes);
-  scan.end();
-  meter.producedOutput = true;
-  if (!format.isPassedOn) meter.noteUnreadOutput();
   const body = new TextDecoder().decode(bytes);
-  let headers: HeaderList = {};
+  const text = format.made?.textOf?.(body, kind !== "text");
+  if (text !== undefined) meter.addText(text);
+  if (kind !== "text") {
+    const scan = new BodyScan(call);
+    scan.push(bytes);
+    scan.end();
+  }
+  if (!format.isPassedOn) meter.noteUnreadOutput();
+  else noteMade(call, { start: bytes, bytes: bytes.length, isCounted: text !== undefined });
+  let headers: HeaderList = type === undefined ? {} : { "content-type": type };
   await settleCall(services, call, {
     usage: await meter.usage(),
     ending: { kind: "completed" },
     alongside(tx, entry) {
-      headers = chargeHeaders(entry);
+      headers = { ...headers, ...chargeHeaders(entry) };
       if (idempotency) storeResponse(tx, idempotency, { ref, response: { headers, body } });
     },
   });
@@ -129,18 +136,19 @@ async function passedResponse(
 }
 
 /**
- * Ends a call without a response, and throws the error for its caller. What our own bounds have cut
- * is charged by what is known of it; the caller is told not to repeat it, and a request under the
- * same idempotency key gets the same error without another charge.
+ * Ends a call without a response, and throws the error for its caller. With `isCharged`, as after a
+ * cut by our own bounds, what is known of it is charged; the caller is told not to repeat it, and a
+ * request under the same idempotency key gets the same error without another charge.
  */
 async function endFailed(
   services: InferenceDeps,
   call: AdmittedCall,
   error: unknown,
+  isCharged = isChargedCut(call, error),
 ): Promise<never> {
   const { meter, idempotency, telemetry, ref } = call;
   telemetry.countError(error);
-  if (!isChargedCut(call, error)) {
+  if (!isCharged) {
     await releaseCall(services, call, failedEnding(error));
     throw error;
   }
@@ -193,5 +201,8 @@ async function receive(
 ): Promise<WholeBody> {
   call.telemetry.begin("forward");
   const response = await forward(call);
-  return await readWhole(services, call, { ...response, memory });
+  const { made } = call.format;
+  if (!made) return await readWhole(services, call, { ...response, memory });
+  const bytesMax = services.deps.config.upstreamBodyBytesMax;
+  return { complete: null, large: await readMade(call, made, { ...response, bytesMax, memory }) };
 }

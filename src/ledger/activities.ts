@@ -108,6 +108,9 @@ const columns: readonly EntryColumn[] = [
   column("usage.serviceTier", null),
   column("usage.upstreamCost", null),
   column("usage.margin", null),
+  column("usage.images", null),
+  column("usage.characters", null),
+  column("usage.audioSeconds", null),
   column("metadata"),
 ];
 

@@ -11,7 +11,7 @@ export interface EntryUsage extends StoredTokens {
   requestId: string;
   /** Who counted the tokens: the upstream, or Farebox. */
   source: "provider" | "estimated";
-  /** The prices used: decimal strings, per million tokens and per request. */
+  /** The prices used: decimal strings, per million tokens, per request and per unit. */
   price: Readonly<Record<string, string>>;
   /** The endpoint that was called; absent for chat completions, and in older entries. */
   endpoint?: FormatName;
@@ -21,6 +21,12 @@ export interface EntryUsage extends StoredTokens {
   serviceTier?: string;
   /** Calls of tools that ran at the provider, by the tool's name. */
   toolCalls?: Readonly<Record<string, number>>;
+  /** Images that were made, by the name of the price that applied: `hd 1024x1024`. */
+  images?: Readonly<Record<string, number>>;
+  /** Characters that were spoken, as Unicode code points. */
+  characters?: number;
+  /** Seconds of sound that were transcribed; a second that has begun counts. */
+  audioSeconds?: number;
   /** What it costs by the provider's price list, as a decimal string; absent where unknown. */
   upstreamCost?: string;
 }

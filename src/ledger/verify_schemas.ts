@@ -34,6 +34,9 @@ const usageSchema = z.object({
   servedModel: z.string().optional(),
   serviceTier: z.string().optional(),
   toolCalls: z.record(z.string(), tokens).optional(),
+  images: z.record(z.string(), tokens).optional(),
+  characters: tokens.optional(),
+  audioSeconds: tokens.optional(),
   upstreamCost: decimal.optional(),
 });
 

@@ -85,7 +85,8 @@ const usageSchema = z.object({
   }),
   ...tokenFields,
   price: z.record(z.string(), z.string()).meta({
-    description: "The prices used: decimal strings, per million tokens and per request.",
+    description: "The prices used: decimal strings, per million tokens, per request and per " +
+      "unit.",
   }),
   endpoint: z.enum(formatNames).optional().meta({
     description: "The endpoint that was called; absent for chat completions.",
@@ -98,6 +99,15 @@ const usageSchema = z.object({
   }),
   toolCalls: z.record(z.string(), z.int().min(0)).optional().meta({
     description: "Calls of tools that ran at the provider, by the tool's name.",
+  }),
+  images: z.record(z.string(), z.int().min(0)).optional().meta({
+    description: "Images that were made, by the name of the price that applied.",
+  }),
+  characters: z.int().min(0).optional().meta({
+    description: "Characters that were spoken, as Unicode code points.",
+  }),
+  audioSeconds: z.int().min(0).optional().meta({
+    description: "Seconds of sound that were transcribed; a second that has begun counts.",
   }),
   upstreamCost: decimal.optional().meta({
     description: "What the response costs by the provider's price list; absent where unknown.",

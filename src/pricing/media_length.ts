@@ -1,3 +1,6 @@
+import { aacSeconds } from "./aac_length.ts";
+import { oggSeconds } from "./opus_length.ts";
+import { webmSeconds } from "./webm_length.ts";
 import { firstBytes, tagAt, viewOf } from "./image_size.ts";
 
 /** AMR and Opus make speech this small. */
@@ -19,14 +22,42 @@ export function bytesOfBase64(base64: string): number {
 export function soundSeconds(base64: string, format: string): number {
   const bytes = bytesOfBase64(base64);
   const start = firstBytes(base64, headerBytes);
+  // Some decoders skip what is no base64.
+  const whole = () => firstBytes(base64, bytes);
+  return secondsOf({ bytes, start, whole }, format);
+}
+
+/** The same of a file's bytes; also by the packets of Opus in Ogg and WebM, and of AAC in MP4. */
+export function soundSecondsOf(file: Uint8Array, format: string): number {
+  const sound = { bytes: file.length, start: file.subarray(0, headerBytes), whole: () => file };
+  return oggSeconds(file) ?? webmSeconds(file) ?? aacSeconds(file) ?? secondsOf(sound, format);
+}
+
+interface Sound {
+  bytes: number;
+  start: Uint8Array;
+  whole(): Uint8Array;
+}
+
+function secondsOf({ bytes, start, whole: decoded }: Sound, format: string): number {
   const tag = tagAt(start, 0);
   if (["RIFF", "RF64", "BW64"].includes(tag)) return bytes / wavBytesPerSecond(start);
   const isMp3 = tag.startsWith("ID3") || frameAt(start, 0) !== null;
-  const whole = isMp3 ? firstBytes(base64, bytes) : start;
-  // Some decoders skip what is no base64.
+  const whole = isMp3 ? decoded() : start;
   if (isMp3 && whole.length > 0) return mp3Seconds(whole);
   const isRaw = format.startsWith("pcm") || format.startsWith("g711");
   return bytes / (isRaw ? rawBytesPerSecond : slowestBytesPerSecond);
+}
+
+/** Samples of 16 bits at 24 kHz: what servers make where PCM is asked for. */
+const pcmBytesPerSecond = 48_000;
+
+/** Bytes a second of a sound that begins so: of WAV, MP3 and PCM; null for others. */
+export function bytesPerSecond(start: Uint8Array, format: string): number | null {
+  if (format.startsWith("pcm")) return pcmBytesPerSecond;
+  if (tagAt(start, 0) === "RIFF") return wavBytesPerSecond(start);
+  const frame = frameAt(start, afterTag(start));
+  return frame && frame.bytes / frame.seconds;
 }
 
 /** Tags of PCM, floats, A-law, µ-law and extended headers: every sample has the same size. */

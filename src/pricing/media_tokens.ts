@@ -243,7 +243,8 @@ function payloadTokens(
 /** Gemini's picture of a second in high resolution, and its sound. */
 const filmTokensPerSecond = 332;
 
-function soundTokens(seconds: number, model: string): number {
+/** A bound on the tokens of so many seconds of sound. */
+export function soundTokens(seconds: number, model: string): number {
   if (/gemini/i.test(model)) return seconds * 32;
   if (/gpt-|^o\d/i.test(model)) return seconds * 12.5;
   // Whisper's encoder reads pieces of 30 seconds.

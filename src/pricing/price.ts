@@ -15,6 +15,7 @@ import {
   type SearchContextSize,
   type TierPrices,
 } from "./price_level.ts";
+import { unitBound, unitCost, unitParts, type Units, type UsedUnits } from "./units.ts";
 
 /** What a model costs its user, at one time. */
 export interface Price {
@@ -35,6 +36,8 @@ export interface Used {
   /** Calls of tools at the provider, by the tool's name. */
   toolCalls: Readonly<Record<string, number>>;
   searchContext: SearchContextSize | null;
+  /** Images, characters and seconds; absent where the request asks for none. */
+  units?: UsedUnits | null;
   producedOutput: boolean;
   /** The tier that served it. Null and unknown ones have the standard prices. */
   serviceTier: string | null;
@@ -74,6 +77,13 @@ export function levelOfUse({ table }: Price, { counts, serviceTier }: Used): Pri
   return prices.tiers.length === 0 ? prices.base : levelAt(prices, inputTokensOf(counts));
 }
 
+/** Whether tokens cost nothing, and images, characters or minutes have a price. */
+export function pricesOnlyUnits({ table: { standard, serviceTiers } }: Price): boolean {
+  const { base, tiers } = standard;
+  return base.units !== null && base.charges.length === 0 && tiers.length === 0 &&
+    serviceTiers.size === 0;
+}
+
 /**
  * What a response costs, rounded up once. Request prices and fees are due when it produced output;
  * tool calls always.
@@ -99,7 +109,12 @@ function listCost(level: PriceLevel, percent: bigint, used: Used): Amount {
   }
   const fixed = (producedOutput ? requestPrice(level, used.searchContext) : 0n) +
     toolPrice(level, used.toolCalls);
-  return divideRoundingUp((tokens * level.factor + fixed * tokenParts) * percent, allParts);
+  const parts = tokens * level.factor + fixed * tokenParts;
+  const { units } = used;
+  if (!level.units || !units) return divideRoundingUp(parts * percent, allParts);
+  // A minute divides by 60, which the other parts do not.
+  const all = parts * unitParts + unitCost(level.units, units) * tokenParts;
+  return divideRoundingUp(all * percent, allParts * unitParts);
 }
 
 /** The price of a request; without a known size of its search context, that of the smallest. */
@@ -124,6 +139,8 @@ export interface PricedCall {
   causes: readonly TokenCause[];
   /** Tool calls to hold money for. */
   toolCalls: number;
+  /** The most images, characters and seconds; absent where it asks for none. */
+  units?: Units | null;
   /** Null where the request leaves it to the provider. */
   searchContext: SearchContextSize | null;
 }
@@ -156,7 +173,10 @@ function boundOf(call: PricedCall, inputTokens: number): Bound {
   return bound;
 }
 
-function boundOfLevel({ causes, toolCalls, searchContext }: PricedCall, level: PriceLevel): Bound {
+function boundOfLevel(
+  { causes, toolCalls, searchContext, units }: PricedCall,
+  level: PriceLevel,
+): Bound {
   const { input, output } = highestRates(level, causes);
   const { request, requestBySearchContext: bySize } = level;
   const sizes = searchContext === null && bySize ? Object.values(bySize) : [];
@@ -166,6 +186,7 @@ function boundOfLevel({ causes, toolCalls, searchContext }: PricedCall, level: P
     const tools = Object.values(level.toolCalls);
     fixed += BigInt(toolCalls) * tools.reduce((most, one) => (one > most ? one : most), zero);
   }
+  if (units && level.units) fixed += unitBound(level.units, units);
   return { input, output, fixed };
 }
 

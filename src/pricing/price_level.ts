@@ -6,6 +6,7 @@ import {
 } from "../base/token_classes.ts";
 import { type Amount, fromDecimal, unit, zero } from "../base/money.ts";
 import type { ListPrice } from "../projects/price_schema.ts";
+import { type UnitPrices, unitPricesOf } from "./units.ts";
 import { isWithin, parseTimeWindow, type TimeWindow } from "./time_window.ts";
 
 /**
@@ -30,6 +31,8 @@ export interface PriceLevel {
   requestBySearchContext: Readonly<Record<SearchContextSize, Amount>> | null;
   /** For each call of a tool, by its name. */
   toolCalls: Readonly<Record<string, Amount>>;
+  /** Of images, characters and minutes; null where the price has none. */
+  units: UnitPrices | null;
 }
 
 /** The prices of one service tier, by the length of the prompt. */
@@ -141,6 +144,7 @@ function levelOf(list: ListPrice, layers: readonly Replacement[]): PriceLevel {
       high: fromDecimal(bySearchContext.high),
     },
     toolCalls,
+    units: unitPricesOf(list),
   };
 }
 

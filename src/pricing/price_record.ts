@@ -2,11 +2,13 @@ import { memoizeByObject } from "../base/memoize_by_object.ts";
 import { formatAmount, unit } from "../base/money.ts";
 import { tokenClassRows } from "../base/token_classes.ts";
 import { levelOfUse, type Price, requestPrice, type Used, wholePercent } from "./price.ts";
+import { usedUnitPrices } from "./units.ts";
 import { type PriceLevel, rateOf } from "./price_level.ts";
 
 /**
  * The prices that a response was charged by, as its entry stores them: decimal strings, of tokens
- * per million. Together with the usage they are all that its cost depends on.
+ * per million; those of units
+ * as the price has them. Together with the usage they are all that its cost depends on.
  */
 export function recordPrice(price: Price, used: Used): Readonly<Record<string, string>> {
   const level = levelOfUse(price, used);
@@ -15,7 +17,9 @@ export function recordPrice(price: Price, used: Used): Readonly<Record<string, s
   const { statedCost } = used;
   const isStated = statedPercent !== null && statedCost !== null;
   const calls = Object.keys(used.toolCalls).filter((name) => level.toolCalls[name] !== undefined);
-  const isUsual = !isStated && calls.length === 0 && level.requestBySearchContext === null;
+  const units = level.units && used.units ? [...usedUnitPrices(level.units, used.units)] : [];
+  const isUsual = !isStated && calls.length === 0 && units.length === 0 &&
+    level.requestBySearchContext === null;
   if (isUsual) return usual;
   const request = requestPrice(level, used.searchContext);
   return {
@@ -24,6 +28,7 @@ export function recordPrice(price: Price, used: Used): Readonly<Record<string, s
     ...Object.fromEntries(
       calls.map((name) => [`toolCalls.${name}`, formatAmount(level.toolCalls[name] ?? 0n)]),
     ),
+    ...Object.fromEntries(units.map(([name, amount]) => [name, formatAmount(amount)])),
     ...(isStated
       ? { stated: formatStated(statedCost), markupPercent: formatPercent(statedPercent) }
       : {}),

@@ -2,6 +2,7 @@ import { type Amount, divideRoundingUp, formatAmount, toAmount, unit } from "../
 import { type PriceField, tokenClassRows } from "../base/token_classes.ts";
 import { type Price, wholePercent } from "./price.ts";
 import { rateOf } from "./price_level.ts";
+import type { UnitPrices } from "./units.ts";
 
 /** What users pay, with the markup, for a short prompt at the standard tier: decimal strings. */
 export interface PublicPrice {
@@ -11,11 +12,22 @@ export interface PublicPrice {
   request: string;
   /** For each call of a tool at the provider, by the tool's name. */
   toolCalls: Record<string, string>;
+  /** For what is counted by the unit; null where nothing is. */
+  units: PublicUnits | null;
+}
+
+/** Prices of units; absent where there are none. */
+export interface PublicUnits {
+  images?: Record<string, string>;
+  /** For a million. */
+  characters?: string;
+  /** For a minute. */
+  audioMinutes?: string;
 }
 
 /** Returns what users pay for a model. */
 export function publicPrice({ table, percent, requestFee }: Price): PublicPrice {
-  const { rates, factor, request, requestBySearchContext, toolCalls } = table.standard.base;
+  const { rates, factor, request, requestBySearchContext, toolCalls, units } = table.standard.base;
   const marked = (amount: bigint): Amount => divideRoundingUp(amount * percent, wholePercent);
   const tokens = (name: string) => {
     const rate = rateOf(rates, name) * factor;
@@ -35,5 +47,21 @@ export function publicPrice({ table, percent, requestFee }: Price): PublicPrice 
     toolCalls: Object.fromEntries(
       Object.entries(toolCalls).map(([name, amount]) => [name, formatAmount(marked(amount))]),
     ),
+    units: units && publicUnits(units, (amount) => formatAmount(marked(amount))),
+  };
+}
+
+function publicUnits(
+  { images, characters, audioMinutes }: UnitPrices,
+  shown: (amount: bigint) => string,
+): PublicUnits {
+  return {
+    ...(images === null ? {} : {
+      images: Object.fromEntries(
+        Object.entries(images).map(([name, amount]) => [name, shown(amount)]),
+      ),
+    }),
+    ...(characters === null ? {} : { characters: shown(characters) }),
+    ...(audioMinutes === null ? {} : { audioMinutes: shown(audioMinutes) }),
   };
 }

@@ -39,9 +39,15 @@ const outputMargin = 32_768;
 const toolInputMax = 1_000_000;
 
 /** Returns the most that is plausible for a prompt with this bound and an output with this cap. */
-export function plausibleUsage(promptBound: number, outputCap: number): PlausibleUsage {
+export function plausibleUsage(
+  promptBound: number,
+  outputCap: number,
+  /** Tools at the provider read in several turns, of which each bills all of the prompt. */
+  readsMoreByTools = false,
+): PlausibleUsage {
+  const more = readsMoreByTools ? toolInputMax : 0;
   return {
-    input: promptBound * marginFactor + inputMargin,
+    input: promptBound * marginFactor + inputMargin + more,
     output: outputCap * marginFactor + outputMargin,
     toolInput: toolInputMax,
     held: { input: promptBound, output: outputCap },

@@ -10,7 +10,7 @@ export const completionNames = ["completion_tokens", "output_tokens", "candidate
 /** Names of the sum. */
 export const totalNames = ["total_tokens", "totalTokenCount"];
 const reasoningNames = ["reasoning_tokens", "thinking_tokens", "thoughtsTokenCount"];
-const promptDetails = ["prompt_tokens_details", "input_tokens_details"];
+const promptDetails = ["prompt_tokens_details", "input_tokens_details", "input_token_details"];
 const completionDetails = ["completion_tokens_details", "output_tokens_details"];
 
 /** The first of these fields that is a count. */
@@ -137,10 +137,9 @@ export function readToolCalls(raw: JsonObject): Readonly<Record<string, number>>
 /** The name of a hosted tool without what versions and reports add to it. */
 export function toolName(name: string): string {
   return name.toLowerCase().replace(/^server_side_tool_/, "")
-    .replace(/_(requests|calls|queries|count)$/, "").replace(/_(\d{8}|preview.*)$/, "").slice(
-      0,
-      64,
-    );
+    .replace(/_(requests|calls|queries|count)$/, "")
+    .replace(/_(\d{8}|\d{4}_\d\d_\d\d|preview.*)$/, "")
+    .slice(0, 64);
 }
 
 /** The size of a search's context, as Perplexity reports it. */

@@ -132,6 +132,9 @@ async function devCaller(request: Request, projectCache: ProjectCache): Promise<
   return { snapshot: await projectCache.current(devProjectId), key };
 }
 
+/** How a key is sent, and that sending the same again does not help: some clients would go on. */
+const refusedKeyHeaders = { "www-authenticate": "Bearer", "x-should-retry": "false" };
+
 /** The key of a request. Clients of Anthropic's and Azure's APIs have their own headers for it. */
 function bearer({ headers }: Request): string {
   const header = headers.get("authorization");
@@ -141,7 +144,7 @@ function bearer({ headers }: Request): string {
   throw new ApiError(401, {
     message: "No API key was given. Send it in the header 'Authorization: Bearer YOUR_KEY'.",
     code: "invalid_api_key",
-    headers: { "www-authenticate": "Bearer" },
+    headers: refusedKeyHeaders,
   });
 }
 
@@ -149,7 +152,7 @@ function invalidKey(message = "The API key is not valid."): ApiError {
   return new ApiError(401, {
     message,
     code: "invalid_api_key",
-    headers: { "www-authenticate": "Bearer" },
+    headers: refusedKeyHeaders,
   });
 }
 

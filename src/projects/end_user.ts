@@ -15,6 +15,7 @@ export interface PathUser {
 
 /** Where a request may name its end user, besides the header. */
 export interface UserSources {
+  /** Absent where no field of the body does. */
   body?: unknown;
   path?: PathUser | undefined;
   query?: string | undefined;
@@ -50,6 +51,20 @@ export function endUser(caller: Caller, request: Request, sources: UserSources):
   return user;
 }
 
+/** Returns the end user of a request that needs none, or null. Throws else as `endUser` does. */
+export function endUserIfAny(
+  caller: Caller,
+  request: Request,
+  sources: UserSources,
+): string | null {
+  try {
+    return endUser(caller, request, sources);
+  } catch (error) {
+    if (error instanceof ApiError && error.code === "user_required") return null;
+    throw error;
+  }
+}
+
 /**
  * Returns the user whom the key, the header or the path names, before a body is read; null where
  * none does, or not validly: the body may still name one.
@@ -78,8 +93,8 @@ function waysToName({ method }: Request, sources: UserSources): string {
   const header = "the header 'X-Service-User'";
   if (method === "GET" || method === "HEAD") return `'user' in the query, or ${header}`;
   if (!("path" in sources)) return `'user' in the body, or ${header}`;
-  return `'user' in the body, ${header}, a base URL that ends in /v1/USER, or a key with a ` +
-    "default user";
+  const inBody = "body" in sources ? "'user' in the body, " : "";
+  return `${inBody}${header}, a base URL that ends in /v1/USER, or a key with a default user`;
 }
 
 function namedAnywhere(

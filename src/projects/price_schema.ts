@@ -39,6 +39,30 @@ const toolCalls = z.record(
   example: { web_search: "0.01" },
 });
 
+const imageName = /^(?:\*|[a-z][a-z0-9_-]{0,31}|(?:[a-z][a-z0-9_-]{0,31} )?\d{1,5}x\d{1,5})$/;
+
+/** Prices of what is counted by the unit, beside tokens. */
+const unitPrices = {
+  images: z.record(
+    z.string().regex(imageName, {
+      error: "must be a size such as 1024x1024, a quality and a size such as hd 1024x1024, " +
+        "a quality, or *",
+    }),
+    priceDecimal,
+  ).optional().meta({
+    description: "For each image that is made, by its quality and size: the most exact name " +
+      "applies; `*` is every other image. In currency units per image.",
+    example: { "1024x1024": "0.04", "hd 1024x1024": "0.08" },
+  }),
+  characters: priceDecimal.optional().meta({
+    description: "Of text that is spoken, counted as Unicode code points. In currency units per " +
+      "million characters.",
+  }),
+  audioMinutes: priceDecimal.optional().meta({
+    description: "Of sound that is transcribed, counted in seconds. In currency units per minute.",
+  }),
+};
+
 /** Prices that replace others under a condition. What they leave out stays as it is. */
 const replacements = {
   input: input.optional(),
@@ -119,6 +143,7 @@ const priceFields = {
     description: "In place of `request`: the price by the size of the search context.",
   }),
   toolCalls: toolCalls.optional(),
+  ...unitPrices,
   tiers: tiers.optional(),
   serviceTiers: z.record(
     z.string().regex(/^[a-z][a-z0-9_-]{0,31}$/, { error: "must be a service tier such as flex" }),

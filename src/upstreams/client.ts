@@ -1,4 +1,5 @@
 import { ApiError } from "../base/errors.ts";
+import type { FormBytes } from "../base/form_body.ts";
 import { upstreamErrorBytesMax } from "../base/limits.ts";
 import { decodeUtf8 } from "../base/utf8.ts";
 import type { Deps, UpstreamBody, UpstreamRequest, UpstreamResponse } from "../deps.ts";
@@ -9,6 +10,7 @@ import {
   type DialectCall,
   dialectFor,
   isThinkingTooLong,
+  isUnserved,
   rememberDialect,
 } from "./dialect.ts";
 import {
@@ -28,8 +30,12 @@ export interface UpstreamCall extends DialectCall {
   upstream: Upstream;
   /** The endpoint below the upstream's base URL. */
   path(dialect: Dialect): string;
-  /** The request's body as JSON text. */
-  writeBody(dialect: Dialect): string;
+  /** The request's body: JSON text, or a form. */
+  writeBody(dialect: Dialect): string | FormBytes;
+  /** Types of a response that are accepted; absent: JSON, or events for a stream. */
+  accept?: string | undefined;
+  /** The error for an upstream without the endpoint; absent: its own. */
+  unserved?: (() => ApiError) | undefined;
   /** Our own id of the call. A caller's could equal another's, and some servers hang then. */
   id: string;
   /** Headers besides those of every call. */
@@ -75,6 +81,7 @@ export async function callUpstream(
       if (budget !== null && isThinkingTooLong(call, refused)) {
         throw thinkingTooLong(budget, `upstream status ${error.status}: ${error.message}`);
       }
+      if (call.unserved && isUnserved(error)) throw call.unserved();
       throw toCallerError(error, response.header("retry-after"));
     }
     dialect = corrected;
@@ -83,23 +90,24 @@ export async function callUpstream(
 
 async function send(
   call: UpstreamCall,
-  body: string,
+  body: string | FormBytes,
   dialect: Dialect,
 ): Promise<UpstreamResponse> {
   const { upstream, path, id, signal, onSend } = call;
   const authorization = upstream.apiKey
     ? { authorization: `Bearer ${upstream.apiKey.reveal()}` }
     : {};
+  const isForm = typeof body !== "string";
   try {
     const response = await upstream.request({
       url: upstream.url + path(dialect),
       method: "POST",
-      body,
+      body: isForm ? body.bytes : body,
       headers: {
         ...authorization,
         ...call.headers(dialect),
-        "content-type": "application/json",
-        accept: call.input.stream ? "text/event-stream" : "application/json",
+        "content-type": isForm ? body.type : "application/json",
+        accept: call.accept ?? (call.input.stream ? "text/event-stream" : "application/json"),
         // Compressed responses inflate without bound, and buffer what should stream.
         "accept-encoding": "identity",
         "x-request-id": id,

@@ -134,7 +134,7 @@ function otherFormat(
 }
 
 /** Whether an error says that there is no such endpoint, and not that there is no such model. */
-function isUnserved({ status, code, message }: UpstreamErrorBody): boolean {
+export function isUnserved({ status, code, message }: UpstreamErrorBody): boolean {
   if (status === 405 || status === 501) return true;
   return status === 404 && code !== "model_not_found" && !/model/i.test(message);
 }
@@ -203,10 +203,13 @@ async function shorterDialect(
 ): Promise<Dialect | null> {
   const { message } = error;
   const requested = Math.min(cap, dialect.maxTokens, dialect.contextLeft);
-  const context = numberIn(message, /context length (?:is|of) (?:only )?(\d+)|must be <= (\d+)/i);
+  const context = numberIn(
+    message,
+    /context length (?:is|of) (?:only )?(\d+)|must be <= (\d+)|context limit: \d+ \+ \d+ > (\d+)/i,
+  );
   const prompt = numberIn(
     message,
-    /(\d+) in (?:the messages|your prompt)|(?:has|passed|at least) (\d+) input tokens|given: (\d+) `?inputs/i,
+    /(\d+) in (?:the messages|your prompt)|(?:has|passed|at least) (\d+) input tokens|given: (\d+) `?inputs|context limit: (\d+) \+/i,
   );
   const total = numberIn(message, /requested (?:about )?(\d+) tokens/i);
   if (context !== null && (total !== null || prompt !== null)) {

@@ -221,6 +221,23 @@ export function modelNotFound(model: string): ApiError {
   });
 }
 
+/** 404: the upstream has no such endpoint. */
+export function endpointNotServed(path: string): UpstreamError {
+  return new UpstreamError("refused", 404, {
+    message: `The upstream of this project has no endpoint '${path}'.`,
+    code: "endpoint_not_served",
+  });
+}
+
+/** 400: the model's price is for what other endpoints make. */
+export function pricedOtherwise(model: string): UpstreamError {
+  return new UpstreamError("refused", 400, {
+    message: `The model '${model}' has no price for this endpoint in this project.`,
+    param: "model",
+    code: "unsupported_parameter",
+  });
+}
+
 /** 400: what the caller lets the model think for leaves no room for a response. */
 export function thinkingTooLong(budget: number, cause: unknown): UpstreamError {
   return new UpstreamError("refused", 400, {

@@ -27,6 +27,13 @@ export const modelSchema = z.object({
     tool_calls: z.record(z.string(), z.string()).optional().meta({
       description: "For each call of a tool at the provider, by the tool's name.",
     }),
+    images: z.record(z.string(), z.string()).optional().meta({
+      description: "For each image, by its quality and size.",
+    }),
+    million_characters: z.string().optional().meta({
+      description: "For a million characters that are spoken.",
+    }),
+    audio_minute: z.string().optional().meta({ description: "For a minute of sound." }),
     currency: z.string(),
   }),
   catalogue_date: z.string().optional().meta({

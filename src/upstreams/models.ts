@@ -96,7 +96,7 @@ const perTokenNames = {
   audio: "audioInput",
 } as const;
 
-function viewPricing({ perMillion, request, toolCalls }: PublicPrice) {
+function viewPricing({ perMillion, request, toolCalls, units }: PublicPrice) {
   const perToken = Object.entries(perTokenNames).flatMap(([name, field]) => {
     const price = perMillion[field];
     return price === undefined ? [] : [[name, aMillionth(price)] as const];
@@ -109,6 +109,9 @@ function viewPricing({ perMillion, request, toolCalls }: PublicPrice) {
     ...(toolCalls.web_search === undefined ? {} : { web_search: toolCalls.web_search }),
     per_million: perMillion,
     ...(Object.keys(toolCalls).length === 0 ? {} : { tool_calls: toolCalls }),
+    ...(units?.images ? { images: units.images } : {}),
+    ...(units?.characters ? { million_characters: units.characters } : {}),
+    ...(units?.audioMinutes ? { audio_minute: units.audioMinutes } : {}),
   };
 }
 

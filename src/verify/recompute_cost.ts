@@ -33,7 +33,8 @@ const one = 1_000_000_000_000n;
  * The possible costs of a response, recomputed from its entry. An entry records output only as
  * tokens: a provider may have reported none for text that was produced, for which fees are due.
  */
-export function recomputeCost({ price, toolCalls, ...usage }: EntryUsage): Amount[] {
+export function recomputeCost(entry: EntryUsage): Amount[] {
+  const { price, toolCalls, ...usage } = entry;
   const fields = Object.entries(usage).filter((field): field is [string, number] =>
     field[0].endsWith("Tokens") && typeof field[1] === "number"
   );
@@ -55,19 +56,32 @@ export function recomputeCost({ price, toolCalls, ...usage }: EntryUsage): Amoun
     (sum, [tool, count]) => sum + BigInt(count) * scaled(price[`toolCalls.${tool}`]),
     0n,
   );
+  const ofUnits = unitsCost(entry);
   const markup = scaled("100") + scaled(price.markupPercent);
   const cost = (producedOutput: boolean): Amount => {
     const request = producedOutput ? scaled(price.request) : 0n;
     // Tokens in 1e-24 for each million, then with the markup in 1e-36 for each 100 million.
-    const list = tokens * scaled(price.factor ?? "1") + (request + calls) * one * 1_000_000n;
-    const stated = scaled(price.stated) * one * 1_000_000n;
+    const list = (tokens * scaled(price.factor ?? "1") + (request + calls) * one * 1_000_000n) *
+        60n + ofUnits * one;
+    const stated = scaled(price.stated) * one * 60_000_000n;
     const marked = (price.stated === undefined ? list : stated) * markup;
-    const parts = 1_000n * one * one * 100n * 1_000_000n;
+    const parts = 1_000n * one * one * 100n * 60_000_000n;
     const units = marked / parts + (marked % parts > 0n ? 1n : 0n);
     if (!producedOutput) return toAmount(units);
     const due = units + scaled(price.requestFee) / 1_000n;
     const minimum = scaled(price.minimum) / 1_000n;
     return toAmount(due > minimum ? due : minimum);
   };
-  return output > 0 ? [cost(true)] : [cost(true), cost(false)];
+  // Units are recorded only of what was produced.
+  return output > 0 || ofUnits > 0n ? [cost(true)] : [cost(true), cost(false)];
+}
+
+/** What images, characters and seconds cost, in 1e-12 / 60,000,000. */
+function unitsCost({ price, images, characters, audioSeconds }: EntryUsage): bigint {
+  const made = Object.entries(images ?? {}).reduce(
+    (sum, [name, count]) => sum + BigInt(count) * scaled(price[`images.${name}`]),
+    0n,
+  );
+  return made * 60_000_000n + BigInt(characters ?? 0) * scaled(price.characters) * 60n +
+    BigInt(audioSeconds ?? 0) * scaled(price.audioMinutes) * 1_000_000n;
 }

@@ -24,6 +24,11 @@ const pricing = {
   models: {
     "gpt-4o-mini": { input: "0.30", output: "1.20" },
     "text-embedding-3-small": { input: "0.02", output: "0" },
+    "dall-e-3": { input: "0", output: "0", images: { "*": "0.04" } },
+    "gpt-image-1": { input: "5", output: "0", imageOutput: "40" },
+    "tts-1": { input: "0", output: "0", characters: "15" },
+    "whisper-1": { input: "0", output: "0", audioMinutes: "0.006" },
+    "claude-sonnet-5": { input: "3", output: "15" },
   },
 };
 const stripe = { secretKey: "sk_test_of_the_owner", webhookSecret: env.STRIPE_WEBHOOK_SECRET };
@@ -38,7 +43,22 @@ const stripeEvent = {
 const given: Record<string, Given> = {
   createCompletion: { before: completing },
   createEmbedding: { before: embedding },
+  createResponse: { before: responding },
+  createUsersResponse: { before: responding },
+  createMessage: { before: messaging },
+  createUsersMessage: { before: messaging },
+  createUsersMessageBelowBase: { before: messaging },
   createUsersEmbedding: { before: embedding },
+  createImage: { before: answering({ data: [{ b64_json: "AAAA" }] }) },
+  createUsersImage: { before: answering({ data: [{ b64_json: "AAAA" }] }) },
+  createSpeech: { before: speaking },
+  createUsersSpeech: { before: speaking },
+  createTranscription: { before: answering({ text: "Hi" }) },
+  createUsersTranscription: { before: answering({ text: "Hi" }) },
+  createTranslation: { before: answering({ text: "Hi" }) },
+  createUsersTranslation: { before: answering({ text: "Hi" }) },
+  createModeration: { before: answering({ results: [] }) },
+  createUsersModeration: { before: answering({ results: [] }) },
   createUsersCompletion: { before: completing },
   refund: { body: ({ activityId }) => ({ activityId, amount: "0.25" }) },
   refundUser: { body: ({ activityId }) => ({ activityId, amount: "0.25" }) },
@@ -77,6 +97,13 @@ async function completing(world: World): Promise<void> {
   world.upstream.reply(() => Response.json({ object: "text_completion", choices, usage }));
 }
 
+/** The upstream answers with a message. */
+async function messaging(world: World): Promise<void> {
+  const content = [{ type: "text", text: "Hello" }];
+  const usage = { input_tokens: 2, output_tokens: 1 };
+  world.upstream.reply(() => Response.json({ type: "message", content, usage }));
+}
+
 /** The upstream answers with embeddings. */
 async function embedding(world: World): Promise<void> {
   const data = [{ object: "embedding", index: 0, embedding: [0.5] }];
@@ -84,8 +111,41 @@ async function embedding(world: World): Promise<void> {
   world.upstream.reply(() => Response.json({ object: "list", data, usage }));
 }
 
+/** The upstream answers with this object. */
+function answering(body: Body) {
+  return async (world: World): Promise<void> => world.upstream.reply(() => Response.json(body));
+}
+
+async function speaking(world: World): Promise<void> {
+  const headers = { "content-type": "audio/mpeg" };
+  world.upstream.reply(() => new Response("ID3", { headers }));
+}
+
 async function connected(world: World): Promise<void> {
   await allow(new Device(world));
+}
+
+/** A response of the upstream, by its id. */
+function responseWith(id: string): Response {
+  const content = [{ type: "output_text", text: "Hi", annotations: [] }];
+  const output = [{ id: "msg_1", type: "message", role: "assistant", content }];
+  const usage = { input_tokens: 2, output_tokens: 1, total_tokens: 3 };
+  return Response.json({ id, object: "response", status: "completed", output, usage });
+}
+
+/** The upstream answers with responses. */
+async function responding(world: World): Promise<void> {
+  world.upstream.reply(() => responseWith("resp_1"));
+}
+
+/** Has the upstream keep a response for ada; returns its id. */
+async function keepResponse(world: World): Promise<string> {
+  const id = "resp_68a1f0c2e4b0819f";
+  world.upstream.once(() => responseWith(id));
+  const body = { model: "gpt-4o-mini", input: "Hello", user: "ada" };
+  const { status } = await world.json("/v1/responses", { body });
+  assert.equal(status, 200);
+  return id;
 }
 
 /** A world that has one of each resource that paths name. */
@@ -104,9 +164,11 @@ async function prepare({ project = {}, before }: Given): Promise<{ world: World;
     const since = { since: "2020-01-01T00:00:00Z" };
     const job = await operate(world, `/subscriptions/${subscriptionId}/redeliver`, { body: since });
     const keys = await operate(world, "/keys", { method: "GET" });
+    const responseId = await keepResponse(world);
     Object.assign(ids, {
       subscriptionId,
       deliveryId: entry?.id,
+      responseId,
       activityId: activity?.id,
       jobId: job.body.redelivery.id,
       keyId: keys.body.keys[0].id,
@@ -155,23 +217,50 @@ function keyFor({ security }: Body, world: World): string | null {
   return need.operatorKey ? adminKey : world.apiKey;
 }
 
+/** The header that names the user, where neither the path nor the body of the example does. */
+function userOf({ described, path }: Operation, body: unknown): Record<string, string> {
+  const isNamed = !described.requestBody || path.includes("{user}") || Object(body).user;
+  const takesQuery = parametersOf(described, "query").some(({ name }) => name === "user");
+  const takesHeader = parametersOf(described, "header")
+    .some(({ name }) => name === "X-Service-User");
+  return takesHeader && !takesQuery && !isNamed ? { "x-service-user": "ada" } : {};
+}
+
 async function callFor(world: World, operation: Operation, options: Body): Promise<Response> {
   const { address = addressOf(operation, options.ids), body, accept, key } = options;
+  const form = operation.described.requestBody?.content[formType] && body ? asForm(body) : null;
   const response = await world.call(address, {
     method: operation.method.toUpperCase(),
     key: key === undefined ? keyFor(operation.described, world) : key,
     ...(body === undefined ? {} : { body }),
-    headers: { ...(accept ? { accept } : {}), ...options.headers },
+    ...(form ? { raw: await form.bytes() } : {}),
+    headers: {
+      ...userOf(operation, body),
+      ...(accept ? { accept } : {}),
+      ...(form ? { "content-type": form.headers.get("content-type") ?? "" } : {}),
+      ...options.headers,
+    },
   });
   // Read to its end: errors may appear on the way.
   await response.text();
   return response;
 }
 
+const formType = "multipart/form-data";
+
+function asForm(fields: Body): Response {
+  const form = new FormData();
+  for (const [name, value] of Object.entries(fields)) {
+    form.append(name, name === "file" ? new Blob(["ID3"]) : String(value));
+  }
+  return new Response(form);
+}
+
 for (const operation of operations) {
   const { described, path, method } = operation;
   const special = given[described.operationId] ?? {};
-  const content = described.requestBody?.content["application/json"];
+  const content = described.requestBody?.content["application/json"] ??
+    described.requestBody?.content[formType];
 
   Deno.test(`openapi: ${method.toUpperCase()} ${path} responds as documented`, async () => {
     const { world, ids } = await prepare(special);

@@ -74,7 +74,8 @@ Deno.test("openapi: every example is valid for its schema, and every body has on
       for (const [method, operation] of Object.entries<Body>(methods)) {
         const place = [section, path, method];
         if (operation.requestBody) {
-          const count = check(...place, "requestBody", "content", "application/json");
+          const [type = ""] = Object.keys(operation.requestBody.content);
+          const count = check(...place, "requestBody", "content", type);
           assert.ok(count > 0, `${place} has no example`);
         }
         for (const [status, response] of Object.entries<Body>(operation.responses)) {

@@ -83,15 +83,14 @@ Deno.test("chat errors: a compressed body is 415, and the error tells what to se
 
 Deno.test("chat errors: an unknown endpoint is 404 JSON", async () => {
   using world = await createWorld();
-  for (const path of ["/v1/responses", "/v1/images/generations", "/nothing"]) {
+  for (const path of ["/v1/files", "/v1/images/edits", "/nothing"]) {
     const { status, body, response } = await world.json(path, { body: {} });
     assert.deepEqual([status, body.error.code], [404, "unknown_url"], path); // case 6
     assert.ok(body.error.message.includes(`POST ${path}`));
     assert.match(response.headers.get("x-request-id") ?? "", /^req_/);
   }
   const hint = async (path: string) => (await world.json(path, { body: {} })).body.error.message;
-  assert.match(await hint("/v1/responses"), /chat completions, .* .Use Responses API./);
-  assert.match(await hint("/v1/ada/images/generations"), /embeddings and models are served/);
+  assert.match(await hint("/v1/ada/files"), /not served here.*base64/);
   const wrongBases = ["", "/V1", "/api/v1", "/v1/chat/completions", "/v1/of/ada"];
   for (const base of wrongBases) {
     assert.match(await hint(`${base}/chat/completions`), /base URL must end in \/v1/, base);

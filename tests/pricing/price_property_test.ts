@@ -19,6 +19,7 @@ import {
   type Used,
 } from "../../src/pricing/price.ts";
 import { recordPrice } from "../../src/pricing/price_record.ts";
+import { usedUnits } from "../../src/pricing/units.ts";
 import { createPrices, type ModelTerms } from "../../src/pricing/terms.ts";
 import { createProjectSchema, type Project } from "../../src/projects/schema.ts";
 import type { ModelPrice } from "../../src/projects/price_schema.ts";
@@ -110,6 +111,46 @@ Deno.test("prices: what is held for a call covers whatever it becomes", () =>
       const [input, output] = [inputTokensOf(use.counts), outputTokensOf(use.counts)];
       assert.ok(costBound(call, { input, output }) >= costOfUse(call.price, use));
     }),
+  ));
+
+const images = fc.record({
+  count: fc.nat(10),
+  size: fc.constantFrom(null, "512x512", "1024x1024", "1x1"),
+  quality: fc.constantFrom(null, "hd", "low", "other"),
+});
+const seconds = fc.double({ min: 0.001, max: 100_000, noNaN: true });
+const asked = fc.record({ images, characters: fc.nat(100_000), audioSeconds: seconds }, {
+  requiredKeys: [],
+});
+
+Deno.test("prices: units cost what an independent path computes, and no more than was held", () =>
+  always(
+    2_000,
+    fc.property(
+      ...[anyModelPrice, fees, used, at, asked, fc.option(images, { nil: undefined })] as const,
+      (price, fees, use, at, asked, made) => {
+        const terms = termsOf(price, fees, at);
+        const { units: unitPrices } = terms.price.table.standard.base;
+        const reported = made ? { images: made } : {};
+        const units = usedUnits(asked, reported, unitPrices);
+        const whole = { ...use, units };
+        const cost = costOfUse({ ...terms.price, statedPercent: null }, whole);
+        const possible = recomputeCost({
+          model: "m",
+          requestId: "req",
+          source: "provider",
+          ...storeTokens(use.counts),
+          ...units,
+          toolCalls: use.toolCalls,
+          price: recordPrice(terms.price, whole),
+        });
+        assert.ok(possible.includes(cost), `${formatAmount(cost)}, but ${possible}`);
+        const toolCalls = Object.values(use.toolCalls).reduce((sum, n) => sum + n, 0);
+        const call = { ...callOf(terms, toolCalls), units: asked };
+        const [input, output] = [inputTokensOf(use.counts), outputTokensOf(use.counts)];
+        assert.ok(costBound(call, { input, output }) >= cost);
+      },
+    ),
   ));
 
 const spendable = fc.bigInt({ min: 0n, max: 10n ** 12n }).map(toAmount);

@@ -282,6 +282,8 @@ Deno.test("api keys: a missing, malformed or unknown one is 401 everywhere, and 
       assert.equal(answer.error.code, "invalid_api_key", label);
       assert.equal(answer.error.type, "invalid_request_error", label);
       assert.match(response.headers.get("www-authenticate") ?? "", /^Bearer/, label);
+      // Claude Code would ask for more than a minute.
+      assert.equal(response.headers.get("x-should-retry"), "false", label);
       assert.ok(!JSON.stringify(answer).includes(apiKey.slice(0, 20)), "a secret is not echoed");
     }
   }

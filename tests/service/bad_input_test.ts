@@ -300,7 +300,7 @@ Deno.test("bad input: unknown paths are 404, with a key and without", async () =
     "/",
     "/v1",
     "/v2/chat/completions",
-    "/v1/images/generations",
+    "/v1/images/edits",
     "/favicon.ico",
   ]
     .concat(["/v1/chat", "/v1/user", "/v1/a/b/chat/completions", "/v1/user/balance/other", "/%00"]);

@@ -206,7 +206,7 @@ Deno.test("log: the path of an unknown route shows known words and ids, and no u
   using world = await createWorld();
   const id = "sub_01K9Z0C8Q4R7T2V5X8Z1B3D5F7";
   const paths: [asked: string, logged: string][] = [
-    ["/v1/ada@example.com/responses", "/v1/[other]/responses"],
+    ["/v1/ada@example.com/batches", "/v1/[other]/batches"],
     ["/v1/v1/ada/chat/completions", "/v1/v1/[other]/chat/completions"],
     ["/ada/chat/completions", "/[other]/chat/completions"],
     ["/v1/user/ada/balance", "/v1/user/[other]/balance"],
@@ -216,7 +216,9 @@ Deno.test("log: the path of an unknown route shows known words and ids, and no u
       "/v1/admin/projects/[other]/users/[user]/[other]",
     ],
     [`/v1/webhooks/subscriptions/${id}/pause`, `/v1/webhooks/subscriptions/${id}/[other]`],
-    ["/v1/responses", "/v1/responses"],
+    ["/v1/files/file-secret/content", "/v1/files/[other]/[other]"],
+    ["/v1/ada/vector_stores/vs_1/files", "/v1/[other]/vector_stores/[other]/files"],
+    ["/files/ada", "/files/[other]"],
     ["/favicon.ico", "/favicon.ico"],
   ];
   for (const [asked, logged] of paths) {

@@ -50,7 +50,7 @@ Deno.test("routes: pages of any origin may call models, and read why a path is n
     assert.equal(await corsOf(path, "OPTIONS"), "*", path);
     assert.equal(await corsOf(path), "*", `${path} answers 405`);
   }
-  for (const path of ["/v1/responses", "/chat/completions", "/v1/v1/models/x"]) {
+  for (const path of ["/v1/batches", "/chat/completions", "/v1/v1/models/x"]) {
     assert.equal(await corsOf(path, "POST"), "*", path);
     const headers = { "access-control-request-method": "POST" };
     const preflight = await world.call(path, { method: "OPTIONS", headers });

@@ -28,8 +28,10 @@ export function direct(world: World): Line {
     fetch: async (input, init) => {
       const request = new Request(input, init);
       const { url, method, headers, signal } = request;
-      const body = await request.text();
-      return retryingAtOnce(await world.upstream.answer({ url, method, headers, body, signal }));
+      const bytes = await request.bytes();
+      const body = new TextDecoder().decode(bytes);
+      const sent = { url, method, headers, body, bytes, signal };
+      return retryingAtOnce(await world.upstream.answer(sent));
     },
   };
 }

@@ -46,6 +46,8 @@ const timeWindow = fc.record({
   ...replacement,
 }, { requiredKeys: ["from", "to"] }).filter(({ from, to }) => from !== to);
 
+const imageNames = ["*", "hd", "low", "512x512", "1024x1024", "hd 512x512", "low 1024x1024"];
+
 /** Any price of a model that the schema accepts. */
 export const anyModelPrice: fc.Arbitrary<ModelPrice> = fc.tuple(
   fc.record({ input: perMillion, output: perMillion }),
@@ -54,6 +56,9 @@ export const anyModelPrice: fc.Arbitrary<ModelPrice> = fc.tuple(
     request: small,
     requestBySearchContext: fc.record({ low: small, medium: small, high: small }),
     toolCalls,
+    images: fc.dictionary(fc.constantFrom(...imageNames), small),
+    characters: perMillion,
+    audioMinutes: small,
     tiers,
     serviceTiers: fc.dictionary(
       fc.constantFrom("flex", "priority", "fast"),

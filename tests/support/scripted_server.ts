@@ -7,6 +7,8 @@ export interface ScriptedRequest {
   method: string;
   headers: Headers;
   body: string;
+  /** The same, as it was sent. */
+  bytes: Uint8Array<ArrayBuffer>;
   /** Aborted when the client closes the connection before it has read the whole response. */
   signal: AbortSignal;
 }
@@ -110,6 +112,7 @@ class ScriptedSocket implements HttpSocket {
       method,
       headers,
       body: new TextDecoder().decode(body),
+      bytes: body.slice(),
       signal: this.#abort.signal,
     };
   }

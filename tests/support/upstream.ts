@@ -8,6 +8,8 @@ export interface ReceivedCall {
   // deno-lint-ignore no-explicit-any -- what a test reads of a call, it asserts
   body: any;
   text: string;
+  /** The form, where the body is one. */
+  form(): Promise<FormData>;
   signal: AbortSignal;
 }
 
@@ -32,8 +34,11 @@ export function createUpstreamScript(_clock: HandClock): UpstreamScript {
     calls,
     reply: (answer) => void (usual = answer),
     once: (answer) => void queued.push(answer),
-    async answer({ url, headers, body: text, signal }) {
-      const call = { url, headers, body: text ? JSON.parse(text) : null, text, signal };
+    async answer({ url, headers, body: text, bytes, signal }) {
+      const isForm = headers.get("content-type")?.startsWith("multipart/") ?? false;
+      const body = text && !isForm ? JSON.parse(text) : null;
+      const form = () => new Response(bytes, { headers }).formData();
+      const call = { url, headers, body, text, form, signal };
       calls.push(call);
       return await (queued.shift() ?? usual)(call);
     },

@@ -6,6 +6,8 @@ import { OpenAiScanner } from "../openai/response_scanner.ts";
 import { OpenAiAssembler, readChoices } from "../openai/response.ts";
 import { errorOfEvent } from "../openai/stream_error.ts";
 import { ChoiceStreamTransform } from "../openai/stream_transform.ts";
+import { chatUpstream } from "../bridges/chat_upstream.ts";
+import { chatToMessages } from "../bridges/chat_to_messages/bridge.ts";
 import { chatChoice } from "./choice.ts";
 import { writeChatPaywall } from "./paywall.ts";
 import { mediaParts, promptTexts, templateTokens } from "./prompt.ts";
@@ -14,11 +16,10 @@ import { writeUpstreamBody } from "./upstream_body.ts";
 
 /** OpenAI's chat completions: https://platform.openai.com/docs/api-reference/chat */
 export const chatFormat: Format = {
-  name: "chat",
-  upstreamPath: "/chat/completions",
+  ...chatUpstream,
   passedHeaders: ["openai-beta"],
   idPrefix: "chatcmpl-",
-  maxTokensFields: ["max_tokens", "max_completion_tokens"],
+  bridges: [chatToMessages],
   readRequest: readChatRequest,
   requirePriced: requirePricedFields,
   mediaParts,

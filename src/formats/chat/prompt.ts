@@ -1,6 +1,7 @@
-import { isObject, type Json, type JsonObject } from "../../base/json.ts";
+import { isObject, type JsonObject } from "../../base/json.ts";
 import { earlierSoundType } from "../../pricing/media_tokens.ts";
 import type { MediaPart, ModelRequest } from "../../inference/format.ts";
+import { textsIn } from "../openai/texts_in.ts";
 
 /** Content parts that are text, whose bytes bound their tokens. */
 const textParts = new Set<unknown>([
@@ -66,11 +67,4 @@ const outsidePrompt = new Set(
 /** The messages of a validated body. */
 function messagesOf({ messages }: JsonObject): JsonObject[] {
   return Array.isArray(messages) ? messages.filter(isObject) : [];
-}
-
-/** Every string inside a value. */
-function* textsIn(value: Json | undefined): Generator<string> {
-  if (typeof value === "string") yield value;
-  else if (Array.isArray(value)) { for (const item of value) yield* textsIn(item); }
-  else if (isObject(value)) yield* textsIn(Object.values(value));
 }

@@ -4,9 +4,9 @@ import { userField } from "../../base/fields.ts";
 import type { Json, JsonObject } from "../../base/json.ts";
 import { parseWith } from "../../base/request.ts";
 import type { FieldPolicy, ModelRequest } from "../../inference/format.ts";
-import { readExtras } from "../openai/extras.ts";
 import { requireExactNames } from "../openai/fields.ts";
 import { requireKnownEmbeddingFields } from "../openai/known_fields.ts";
+import { passedOnRequest } from "../openai/passed_on.ts";
 import { inputsIn, isListOfTokens, isTokenIds } from "../openai/token_ids.ts";
 
 /** Inputs of one request: OpenAI's own bound. */
@@ -48,22 +48,8 @@ export function readEmbeddingRequest(
   if (inputs > inputsMax) {
     throw badRequest("input", `'input' has ${inputs} inputs. The most is ${inputsMax}.`);
   }
-  return {
-    model,
-    stream: false,
-    wantsUsage: false,
-    choices: 1,
-    // An embedding has no output tokens.
-    maxTokens: 0,
-    structured: false,
-    requiresJson: false,
-    asksReasoning: false,
-    thinkingBudget: null,
-    extras: readExtras(body),
-    user: body.user ?? body.safety_identifier,
-    body,
-    bytes,
-  };
+  // An embedding has no output tokens.
+  return passedOnRequest(body, { model, bytes });
 }
 
 /** The inputs of a valid request: texts, or lists of token ids. */

@@ -2,7 +2,8 @@ import { isObject, type JsonObject } from "../../base/json.ts";
 import type { RequestExtras } from "../../inference/format.ts";
 import { toolName } from "../../pricing/usage_fields.ts";
 
-const nothing: RequestExtras = {
+/** The extras of a request that asks for nothing of the kind. */
+export const noRequestExtras: RequestExtras = {
   serviceTier: null,
   modalities: null,
   hostedTools: [],
@@ -14,13 +15,13 @@ const nothing: RequestExtras = {
 /** Reads what a body asks for that may have a price of its own. */
 export function readExtras(body: JsonObject): RequestExtras {
   const { tools, modalities, max_tool_calls: bound, web_search_options: search } = body;
-  const serviceTier = tierOf(body);
+  const serviceTier = requestedTier(body);
   const hosted = Array.isArray(tools) ? tools.filter((tool) => !isCallersTool(tool)) : [];
   const asksSearch = isObject(search);
   const hourCache = isLong(body.cache_control) || hasHourCache(body);
   const isPlain = serviceTier === null && hosted.length === 0 && !asksSearch && !hourCache &&
     modalities === undefined && bound === undefined;
-  if (isPlain) return nothing;
+  if (isPlain) return noRequestExtras;
   const names = hosted.map((tool) =>
     isObject(tool) && typeof tool.type === "string" ? toolName(tool.type) : ""
   );
@@ -45,7 +46,8 @@ export function isCallersTool(tool: unknown): boolean {
 }
 const callersTools = new Set<unknown>(["function", "custom"]);
 
-function tierOf({ service_tier: tier, speed }: JsonObject): string | null {
+/** The service tier that a body asks for; null where it leaves it to the provider. */
+export function requestedTier({ service_tier: tier, speed }: JsonObject): string | null {
   if (typeof speed === "string" && speed !== "standard") return speed.toLowerCase();
   return typeof tier === "string" ? tier.toLowerCase() : null;
 }

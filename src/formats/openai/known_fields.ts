@@ -12,7 +12,7 @@ export function words(...lines: string[]): string[] {
  * Sampling, output formats and reasoning of other servers: they cost nothing besides the tokens,
  * and reach no other model, key or address.
  */
-const harmless = words(
+export const harmlessFields = words(
   "top_k top_a min_p typical_p tfs_z repetition_penalty repeat_penalty repeat_last_n mirostat",
   "mirostat_tau mirostat_eta length_penalty min_tokens stop_token_ids bad_words ignore_eos",
   "include_stop_str_in_output skip_special_tokens spaces_between_special_tokens",
@@ -51,7 +51,7 @@ const chatFields = new Set([
     "return_images return_related_questions language_preference",
   ),
   ...reasoningFields,
-  ...harmless,
+  ...harmlessFields,
 ]);
 
 /** Members of `extra_body`, which some servers merge into the body. */
@@ -76,7 +76,7 @@ const completionFields = new Set([
     "model prompt suffix user stream stream_options n best_of max_tokens temperature top_p echo",
     "frequency_penalty presence_penalty logit_bias logprobs stop seed",
   ),
-  ...harmless,
+  ...harmlessFields,
 ]);
 
 /**
@@ -87,6 +87,33 @@ const embeddingFields = new Set(words(
   "model input user encoding_format dimensions safety_identifier input_type truncate task",
   "truncate_prompt_tokens add_special_tokens prompt_name normalize output_dtype late_chunking",
 ));
+
+/** Members of requests for images, speech, transcripts and moderations. */
+const madeFields = {
+  images: new Set(words(
+    "model prompt n size quality user stream partial_images response_format style background",
+    "moderation output_format output_compression safety_identifier seed negative_prompt",
+  )),
+  speech: new Set(words(
+    "model input voice instructions response_format speed stream_format user safety_identifier",
+    "language",
+  )),
+  transcriptions: new Set(words(
+    "model language prompt response_format temperature stream user safety_identifier",
+    "timestamp_granularities timestamp_granularities[] include include[] chunking_strategy",
+    "chunking_strategy[type] chunking_strategy[prefix_padding_ms]",
+    "chunking_strategy[silence_duration_ms] chunking_strategy[threshold]",
+    "known_speaker_names[] known_speaker_references[] hotwords vad_filter seed",
+  )),
+};
+
+/** Throws 400 for an unknown member of such a request, where those are refused. */
+export function requireKnownMadeFields(
+  body: JsonObject,
+  { of, policy }: { of: keyof typeof madeFields; policy: FieldPolicy },
+): void {
+  if (policy.unknown === "refuse") requireKnown(body, madeFields[of], { policy, at: "" });
+}
 
 /** Throws 400 for an unknown member of a request for embeddings, where those are refused. */
 export function requireKnownEmbeddingFields(body: JsonObject, policy: FieldPolicy): void {

@@ -29,7 +29,7 @@ export function readChoices(
   { head, apiKey }: { head: ResponseHead; apiKey: Secret | null },
   shape: ChoiceShape,
 ): CompleteResponse {
-  return completeFrom(readBody(bytes, apiKey), head, shape);
+  return completeFrom(readResponseBody(bytes, apiKey), head, shape);
 }
 
 /** Reads the chunks of a stream as a whole response, as `readChoices` does. */
@@ -103,8 +103,9 @@ function completeFrom(
 
 /**
  * Parses a body. Checked before anything is charged: it must also be possible to write it again.
+ * Throws 502 for what is not an object, or nested too deep.
  */
-function readBody(bytes: Uint8Array, apiKey: Secret | null): JsonObject {
+export function parseResponse(bytes: Uint8Array): JsonObject {
   const text = decodeUtf8(bytes) ?? "";
   if (nestsDeeper(text, jsonDepthMax)) throw beyondOurBounds("a response nested too deep");
   let value: Json;
@@ -113,9 +114,18 @@ function readBody(bytes: Uint8Array, apiKey: Secret | null): JsonObject {
   } catch {
     throw invalidUpstreamResponse(`a response of ${bytes.length} bytes that is not JSON`);
   }
-  if (!isObject(value)) throw invalidUpstreamResponse("a response without choices");
+  if (!isObject(value)) throw invalidUpstreamResponse("a response that is not an object");
+  return value;
+}
+
+/**
+ * Parses a response's body, of any format. Throws 502 as `parseResponse` does, and the error that a
+ * body with status 200 is.
+ */
+export function readResponseBody(bytes: Uint8Array, apiKey: Secret | null): JsonObject {
+  const value = parseResponse(bytes);
   if (value.error) {
-    const redacted = redactKey(text, apiKey);
+    const redacted = redactKey(JSON.stringify(value), apiKey);
     const { message } = readUpstreamError(200, redacted);
     throw errorInBody(redacted) ??
       invalidUpstreamResponse(`an error with status 200: ${message}`);
@@ -123,8 +133,8 @@ function readBody(bytes: Uint8Array, apiKey: Secret | null): JsonObject {
   return value;
 }
 
-/** A response without any choice is valid only if it reports usage. */
-function choicesOf(body: JsonObject): Json[] {
+/** The choices of a response. Throws 502 where there are none, unless it reports usage. */
+export function choicesOf(body: JsonObject): Json[] {
   const { choices } = body;
   if (Array.isArray(choices) && (choices.length > 0 || usageIn(body))) return choices;
   throw invalidUpstreamResponse("a response without choices");

@@ -4,23 +4,73 @@ import { servedBy } from "./usage.ts";
 
 const capturedCharsMax = 16 * 1024;
 const keyCharsMax = 256;
-/** The depth of a choice: what is deeper names nothing. */
-const outerDepth = 3;
+/** What is deeper names nothing. */
+const outerDepth = 4;
 const usageNames = new Set(["usage", "usageMetadata", "usage_metadata"]);
+/** Members with a usage of their own: Groq's, and the message that begins Anthropic's streams. */
+const usageHolders = new Set(["x_groq", "message"]);
 const namedOnTop = new Set(["model", "service_tier"]);
 
 const [quote, backslash, openBrace, closeBrace, openBracket, closeBracket, colon, comma] = [
   ...'"\\{}[]:,',
 ].map((char) => char.charCodeAt(0));
 
+/** Where a value stands in a JSON text. */
+export interface ScannedPlace {
+  /** Objects and lists around it. */
+  depth: number;
+  /** The key at each depth, from 1. */
+  keys: readonly string[];
+  /** Whether a list is open at each depth, from 1. */
+  isList: readonly boolean[];
+}
+
+/** What is read from a JSON text. */
+export interface ScannedValues {
+  /** Whether the object that begins here is given to `onObject`. */
+  isWanted(place: ScannedPlace): boolean;
+  onObject(value: JsonObject, place: ScannedPlace): void;
+  /** A string of at most 256 characters. */
+  onString(text: string, place: ScannedPlace): void;
+}
+
 /**
- * Reads the usage, the model and the service tier from a JSON text of any length as it passes, in
- * memory that does not grow with it. Usage counts where `usageIn` looks for it; text that a model
- * wrote stands in strings, and counts nowhere.
+ * Reads the usage, the model and the service tier of a response with choices. Usage counts where
+ * `usageIn` looks for it.
  */
 export class OpenAiScanner implements ResponseScanner {
   readonly usages: JsonObject[] = [];
   readonly #top: JsonObject = {};
+  readonly #scanner = new JsonScanner({
+    isWanted: isUsageOfChoices,
+    onObject: (usage) => void this.usages.push(usage),
+    onString: (text, { depth, keys: [, key = ""] }) => {
+      if (depth === 1 && text !== "" && namedOnTop.has(key)) this.#top[key] = text;
+    },
+  });
+
+  push(text: string): void {
+    this.#scanner.push(text);
+  }
+
+  get served(): ServedBy {
+    return servedBy(this.#top);
+  }
+}
+
+function isUsageOfChoices({ depth, keys, isList }: ScannedPlace): boolean {
+  const [, first = "", second = "", third = ""] = keys;
+  if (depth === 1) return usageNames.has(first);
+  if (depth === 2) return usageHolders.has(first) && second === "usage";
+  return depth === 3 && first === "choices" && isList[2] === true && third === "usage";
+}
+
+/**
+ * Reads small values from a JSON text of any length as it passes, in memory that does not grow with
+ * it. Text that a model wrote stands in strings, and is taken for nothing else.
+ */
+export class JsonScanner {
+  readonly #values: ScannedValues;
   /** Open objects and arrays. */
   #depth = 0;
   /** The key of the member that is read, and whether it is in a list, at the outer depths. */
@@ -31,32 +81,36 @@ export class OpenAiScanner implements ResponseScanner {
   #isEscaped = false;
   /** The text of a short string. */
   #string: string | null = null;
-  /** The parts of a usage object, and the depth that it begins at. */
-  #usage: { parts: string[]; chars: number; depth: number } | null = null;
+  /** The parts of a wanted object, and the depth that it begins at. */
+  #wanted: { parts: string[]; chars: number; depth: number } | null = null;
 
-  get served(): ServedBy {
-    return servedBy(this.#top);
+  constructor(values: ScannedValues) {
+    this.#values = values;
+  }
+
+  get #place(): ScannedPlace {
+    return { depth: this.#depth, keys: this.#keys, isList: this.#isList };
   }
 
   push(text: string): void {
     const piece = new ScannedPiece(text);
-    let usageFrom = 0;
+    let wantedFrom = 0;
     for (let at = 0; at < text.length; at++) {
       if (this.#inString) {
         at = this.#scanString(piece, at);
         continue;
       }
       const depth = this.#depth;
-      const isUsage = this.#scanStructure(text.charCodeAt(at));
-      if (isUsage) {
-        this.#usage = { parts: [], chars: 0, depth };
-        usageFrom = at;
-      } else if (this.#usage && this.#depth === this.#usage.depth) {
-        this.#capture(text.slice(usageFrom, at + 1));
-        this.#endUsage();
+      const isWanted = this.#scanStructure(text.charCodeAt(at));
+      if (isWanted) {
+        this.#wanted = { parts: [], chars: 0, depth };
+        wantedFrom = at;
+      } else if (this.#wanted && this.#depth === this.#wanted.depth) {
+        this.#capture(text.slice(wantedFrom, at + 1));
+        this.#endWanted();
       }
     }
-    if (this.#usage) this.#capture(text.slice(usageFrom));
+    if (this.#wanted) this.#capture(text.slice(wantedFrom));
   }
 
   /** Goes on within a string; returns the place of its last character in this piece. */
@@ -87,11 +141,11 @@ export class OpenAiScanner implements ResponseScanner {
       this.#isKeyNext = false;
       return;
     }
-    const key = this.#keys[1] ?? "";
-    if (this.#depth === 1 && this.#string && namedOnTop.has(key)) this.#top[key] = this.#string;
+    const isWithin = this.#wanted !== null || this.#depth > outerDepth;
+    if (this.#string !== null && !isWithin) this.#values.onString(this.#string, this.#place);
   }
 
-  /** Takes a character between strings. Returns whether a usage object begins with it. */
+  /** Takes a character between strings. Returns whether a wanted object begins with it. */
   #scanStructure(code: number): boolean {
     switch (code) {
       case quote:
@@ -99,9 +153,10 @@ export class OpenAiScanner implements ResponseScanner {
         this.#string = this.#depth <= outerDepth ? "" : null;
         return false;
       case openBrace: {
-        const isUsage = this.#usage === null && this.#isUsageHere();
+        const isWanted = this.#wanted === null && this.#depth <= outerDepth &&
+          this.#values.isWanted(this.#place);
         this.#open(false);
-        return isUsage;
+        return isWanted;
       }
       case openBracket:
         // A list around everything, as Google's endpoint sends it, does not count.
@@ -123,14 +178,6 @@ export class OpenAiScanner implements ResponseScanner {
     }
   }
 
-  #isUsageHere(): boolean {
-    const [, first = "", second = "", third = ""] = this.#keys;
-    if (this.#depth === 1) return usageNames.has(first);
-    if (this.#depth === 2) return first === "x_groq" && second === "usage";
-    const isInChoice = first === "choices" && this.#isList[2] === true;
-    return this.#depth === 3 && isInChoice && third === "usage";
-  }
-
   #open(isList: boolean): void {
     this.#depth++;
     this.#isKeyNext = !isList;
@@ -140,18 +187,18 @@ export class OpenAiScanner implements ResponseScanner {
   }
 
   #capture(part: string): void {
-    const usage = this.#usage;
-    if (!usage) return;
-    usage.chars += part.length;
-    if (usage.chars <= capturedCharsMax) usage.parts.push(part);
-    else usage.parts = [];
+    const wanted = this.#wanted;
+    if (!wanted) return;
+    wanted.chars += part.length;
+    if (wanted.chars <= capturedCharsMax) wanted.parts.push(part);
+    else wanted.parts = [];
   }
 
-  #endUsage(): void {
-    const usage = this.#usage;
-    this.#usage = null;
-    const parsed = usage && parsedObject(usage.parts.join(""));
-    if (parsed) this.usages.push(parsed);
+  #endWanted(): void {
+    const wanted = this.#wanted;
+    this.#wanted = null;
+    const parsed = wanted && parsedObject(wanted.parts.join(""));
+    if (parsed) this.#values.onObject(parsed, this.#place);
   }
 }
 

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { keptResponseLifetimeMs } from "../../../src/base/limits.ts";
+import { forgetWholly } from "../../support/forget.ts";
 import { type Body, createWorld, type World } from "../../support/world.ts";
 
 const path = "/v1/responses";
@@ -258,13 +259,7 @@ Deno.test("kept responses: a forgotten user's ids are erased", async () => {
   const { world } = await twoUsers();
   using _ = world;
   await ask(world, "ada");
-  const forget = `/v1/admin/projects/${world.projectId}/users/ada/forget`;
-  const { status } = await world.json(forget, {
-    key: "test-admin-key-of-at-least-32-characters",
-    body: { confirm: "ada" },
-  });
-  assert.equal(status, 200);
-  for (let n = 0; n < 20; n++) await world.app.sweep();
+  await forgetWholly(world, { forfeit: true }, "ada");
   assert.deepEqual(await world.deps.kv.list({ prefix: ["kept_id"], limit: 9 }), []);
 });
 

@@ -1,0 +1,52 @@
+import type { Format, ModelRequest, PassedBody } from "../../inference/format.ts";
+import { bytesPerSecond } from "../../pricing/media_length.ts";
+import { requirePricedFields } from "../openai/fields.ts";
+import { passedOnFormat, requireMadePriced } from "../openai/passed_on.ts";
+import { OpenAiScanner } from "../openai/response_scanner.ts";
+import { readSpeechRequest } from "./speech_request.ts";
+
+/** OpenAI's models make so many tokens of a minute of sound, by their price of a minute. */
+const tokensPerSecond = 1_250 / 60;
+/** Where the length of the sound is not known: slow English has fewer. */
+const tokensPerCharacter = 2;
+
+/**
+ * OpenAI's speech: https://platform.openai.com/docs/api-reference/audio/createSpeech. The sound
+ * passes on as it arrives.
+ */
+export const speechFormat: Format = {
+  ...passedOnFormat,
+  name: "speech",
+  upstreamPath: "/audio/speech",
+  idPrefix: "speech-",
+  made: {
+    unit: "characters",
+    output: "audioOutput",
+    types: { texts: [], streamed: ["audio/", "application/octet-stream", "application/ogg"] },
+    countOutput,
+  },
+  readRequest: readSpeechRequest,
+  requirePriced(request, covers, allowed) {
+    requirePricedFields(request, covers, allowed);
+    requireMadePriced(request, covers, { unit: "characters", tokens: "audioOutput" });
+  },
+  *promptTexts({ body: { input, instructions } }) {
+    if (typeof input === "string") yield input;
+    if (typeof instructions === "string") yield instructions;
+  },
+  templateTokens: () => 0,
+  // The endpoint has no field for the user.
+  writeBody: ({ body }) =>
+    JSON.stringify({ ...body, user: undefined, safety_identifier: undefined }),
+  createScanner: () => new OpenAiScanner(),
+};
+
+/** By the length of the sound, where its bytes tell it; else by the text. */
+function countOutput({ body, units }: ModelRequest, { start, bytes }: PassedBody): number {
+  const format = typeof body.response_format === "string" ? body.response_format : "";
+  const rate = body.stream_format === "sse" ? null : bytesPerSecond(start, format);
+  const tokens = rate === null
+    ? (units?.characters ?? 0) * tokensPerCharacter
+    : bytes / rate * tokensPerSecond;
+  return Math.ceil(tokens);
+}

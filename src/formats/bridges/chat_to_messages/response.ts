@@ -1,0 +1,81 @@
+import { isObject, type Json, type JsonObject } from "../../../base/json.ts";
+import { encodeUtf8 } from "../../../base/utf8.ts";
+import type { BridgeOptions } from "../../../inference/format.ts";
+import { invalidUpstreamResponse } from "../../../upstreams/errors.ts";
+import { readResponseBody } from "../../openai/response.ts";
+import { toChatUsage } from "./usage.ts";
+
+/**
+ * A whole message of Anthropic's as a chat completion. Throws the error that it is, and 502 for
+ * anything that is not valid.
+ */
+export function toCompletion(bytes: Uint8Array, { head, apiKey }: BridgeOptions): Uint8Array {
+  const body = readResponseBody(bytes, apiKey);
+  const { id, model, content, stop_reason: reason, usage } = body;
+  if (!Array.isArray(content)) throw invalidUpstreamResponse("a message without content");
+  const choice = {
+    index: 0,
+    message: toAssistantMessage(content.filter(isObject)),
+    logprobs: null,
+    ...(typeof reason === "string" ? { finish_reason: toFinishReason(reason) } : {}),
+  };
+  return encodeUtf8(JSON.stringify({
+    id: typeof id === "string" ? id : head.id,
+    object: "chat.completion",
+    created: head.created,
+    model: typeof model === "string" ? model : head.model,
+    choices: [choice],
+    ...(isObject(usage) ? { usage: toChatUsage(usage) } : {}),
+  }));
+}
+
+/**
+ * The blocks of a message as the assistant's message. `thinking_blocks` holds those that are
+ * signed: a client that sends them back lets the model go on thinking after a tool's result.
+ */
+function toAssistantMessage(blocks: readonly JsonObject[]): JsonObject {
+  const text = blocks.filter(({ type }) => type === "text").map(({ text }) => textIn(text)).join(
+    "",
+  );
+  const uses = blocks.filter(({ type }) => type === "tool_use");
+  const thoughts = blocks.filter(({ type }) => type === "thinking");
+  const reasoning = thoughts.map(({ thinking }) => textIn(thinking)).join("");
+  const signed = blocks.filter(isSignedThinking);
+  return {
+    role: "assistant",
+    content: text === "" && uses.length > 0 ? null : text,
+    refusal: null,
+    ...(reasoning === "" ? {} : { reasoning_content: reasoning }),
+    ...(signed.length > 0 ? { thinking_blocks: signed } : {}),
+    ...(uses.length > 0 ? { tool_calls: uses.map(toToolCall) } : {}),
+  };
+}
+
+/** Whether a block is thinking that Anthropic takes back. */
+export function isSignedThinking({ type, signature, data }: JsonObject): boolean {
+  if (type === "redacted_thinking") return typeof data === "string";
+  return type === "thinking" && typeof signature === "string" && signature !== "";
+}
+
+function toToolCall({ id, name, input }: JsonObject, index: number): JsonObject {
+  return {
+    id: typeof id === "string" ? id : `call_${index}`,
+    type: "function",
+    function: { name: textIn(name), arguments: JSON.stringify(isObject(input) ? input : {}) },
+  };
+}
+
+function textIn(value: Json | undefined): string {
+  return typeof value === "string" ? value : "";
+}
+
+/** Why a message ended, in chat's words. Other reasons than these are ends like any other. */
+export function toFinishReason(reason: string): string {
+  return finishReasons.get(reason) ?? "stop";
+}
+const finishReasons: ReadonlyMap<string, string> = new Map([
+  ["max_tokens", "length"],
+  ["model_context_window_exceeded", "length"],
+  ["tool_use", "tool_calls"],
+  ["refusal", "content_filter"],
+]);

@@ -1,0 +1,163 @@
+import type { JsonObject } from "../../../base/json.ts";
+import { HeldText } from "../held_text.ts";
+
+/** A piece of a tool call, as a chunk has it; what it does not have is empty. */
+export interface CallPiece {
+  index: number;
+  id: string;
+  name: string;
+  text: string;
+}
+
+interface Block {
+  kind: "thinking" | "text" | "tool";
+  id: string;
+  name: string;
+  /** Of a block of thinking: sent at its end. */
+  signature: string;
+  /** What has not been sent. */
+  pending: string;
+  isStarted: boolean;
+}
+
+/** What a call takes in memory besides its text, in characters. */
+const blockChars = 128;
+
+/**
+ * The content blocks of a message that streams. Anthropic's blocks come one after the other, while
+ * the calls of a chat may come at once: the first call is sent as it arrives, and what comes
+ * beside it waits for the end of the response.
+ */
+export class MessageBlocks {
+  readonly #ownId: string;
+  readonly #send: (type: string, fields: JsonObject) => void;
+  /** The call of each index. */
+  readonly #calls = new Map<number, Block>();
+  #callCount = 0;
+  #open: Block | null = null;
+  #waiting: Block[] = [];
+  readonly #held = new HeldText();
+  #position = 0;
+
+  constructor(
+    { ownId, send }: { ownId: string; send: (type: string, fields: JsonObject) => void },
+  ) {
+    this.#ownId = ownId;
+    this.#send = send;
+  }
+
+  get hasCalls(): boolean {
+    return this.#callCount > 0;
+  }
+
+  /** Adds a text: to the last block where that is one. */
+  addText(text: string): void {
+    this.#write(this.#lastOf("text"), text);
+  }
+
+  /** Adds thinking in the same way. */
+  addThinking(text: string, signature: string): void {
+    const block = this.#lastOf("thinking");
+    block.signature = signature;
+    this.#write(block, text);
+  }
+
+  #lastOf(kind: "thinking" | "text"): Block {
+    const last = this.#waiting.at(-1) ?? this.#open;
+    return last?.kind === kind ? last : this.#place(newBlock(kind));
+  }
+
+  addCall({ index, id, name, text }: CallPiece): void {
+    const known = this.#calls.get(index);
+    // Some servers number every call alike.
+    const isOther = known && id !== "" && name !== "" && id !== known.id;
+    const block = known && !isOther ? known : this.#newCall(index, id);
+    if (block.name === "") block.name = name;
+    this.#write(block, text);
+  }
+
+  /** Ends the open block, and sends what has waited. */
+  end(): void {
+    this.#close();
+    for (const block of this.#waiting) {
+      this.#open = block;
+      this.#write(block, "");
+      this.#close();
+    }
+    this.#waiting = [];
+  }
+
+  #newCall(index: number, id: string): Block {
+    const block = { ...newBlock("tool"), id: id === "" ? `${this.#ownId}_${this.#callCount}` : id };
+    this.#callCount++;
+    this.#held.add(blockChars);
+    this.#calls.set(index, block);
+    return this.#place(block);
+  }
+
+  #place(block: Block): Block {
+    if (this.#open?.kind === "tool") this.#waiting.push(block);
+    else {
+      this.#close();
+      this.#open = block;
+    }
+    return block;
+  }
+
+  #write(block: Block, text: string): void {
+    const isNameless = block.kind === "tool" && block.name === "";
+    block.pending += text;
+    if (block !== this.#open || isNameless) return this.#held.add(text.length);
+    if (!block.isStarted) this.#startBlock(block);
+    if (block.pending === "") return;
+    this.#sendDelta(deltaOf(block));
+    block.pending = "";
+  }
+
+  #sendDelta(delta: JsonObject): void {
+    this.#send("content_block_delta", { index: this.#position, delta });
+  }
+
+  #startBlock(block: Block): void {
+    block.isStarted = true;
+    this.#send("content_block_start", { index: this.#position, content_block: startOf(block) });
+  }
+
+  #close(): void {
+    const block = this.#open;
+    if (!block) return;
+    if (!block.isStarted) this.#startBlock(block);
+    if (block.pending !== "") this.#sendDelta(deltaOf(block));
+    const { signature } = block;
+    if (signature !== "") this.#sendDelta({ type: "signature_delta", signature });
+    this.#send("content_block_stop", { index: this.#position });
+    this.#position++;
+    this.#open = null;
+  }
+}
+
+function newBlock(kind: Block["kind"]): Block {
+  return { kind, id: "", name: "", signature: "", pending: "", isStarted: false };
+}
+
+function startOf({ kind, id, name }: Block): JsonObject {
+  switch (kind) {
+    case "thinking":
+      return { type: "thinking", thinking: "", signature: "" };
+    case "text":
+      return { type: "text", text: "" };
+    case "tool":
+      return { type: "tool_use", id, name, input: {} };
+  }
+}
+
+function deltaOf({ kind, pending }: Block): JsonObject {
+  switch (kind) {
+    case "thinking":
+      return { type: "thinking_delta", thinking: pending };
+    case "text":
+      return { type: "text_delta", text: pending };
+    case "tool":
+      return { type: "input_json_delta", partial_json: pending };
+  }
+}

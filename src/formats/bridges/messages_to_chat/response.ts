@@ -1,0 +1,65 @@
+import { isObject, type Json, type JsonObject } from "../../../base/json.ts";
+import { encodeUtf8 } from "../../../base/utf8.ts";
+import type { BridgeOptions } from "../../../inference/format.ts";
+import { invalidUpstreamResponse } from "../../../upstreams/errors.ts";
+import { readResponseBody } from "../../openai/response.ts";
+import { servedBy, usageIn } from "../../openai/usage.ts";
+import { parsedArguments } from "../tool_input.ts";
+import { toMessagesUsage } from "./usage.ts";
+import { readCall, readWritten, showsThinking, toMessageStop } from "./written.ts";
+
+/** The input of a call whose arguments are not a JSON object: as Claude Code itself writes it. */
+function unparsedInput(raw: string): JsonObject {
+  return { __unparsedToolInput: { raw, len: raw.length } };
+}
+
+/**
+ * A whole chat completion as Anthropic's message. Throws the error that it is, and 502 for anything
+ * that is not valid.
+ */
+export function toMessage(
+  bytes: Uint8Array,
+  { request, head, apiKey }: BridgeOptions,
+): Uint8Array {
+  const body = readResponseBody(bytes, apiKey);
+  const { model, tier } = servedBy(body);
+  const raw = usageIn(body);
+  const usage = raw ? toMessagesUsage(raw, tier) : null;
+  const choice = choiceOf(body);
+  if (!choice && !raw) throw invalidUpstreamResponse("a response without choices");
+  const message = choice && isObject(choice.message) ? choice.message : {};
+  const calls = Array.isArray(message.tool_calls) ? message.tool_calls.filter(isObject) : [];
+  const { thinking, thinkingField: signature, text, refuses } = readWritten(message);
+  const stop = toMessageStop(choice ?? {}, { calls: calls.length > 0, refuses, request });
+  const content: JsonObject[] = [];
+  if (thinking !== "" && showsThinking(request)) {
+    content.push({ type: "thinking", thinking, signature });
+  }
+  if (text !== "") content.push({ type: "text", text });
+  for (const [index, call] of calls.entries()) content.push(toToolUse(call, `${head.id}_${index}`));
+  return encodeUtf8(JSON.stringify({
+    id: head.id,
+    type: "message",
+    role: "assistant",
+    model: model ?? head.model,
+    content,
+    ...stop,
+    ...(usage ? { usage } : {}),
+  }));
+}
+
+/** The first choice; null where there is none. Throws 502 for one without a message. */
+function choiceOf({ choices }: JsonObject): JsonObject | null {
+  const first: Json | undefined = Array.isArray(choices) ? choices[0] : undefined;
+  if (first === undefined) return null;
+  if (isObject(first) && isObject(first.message)) return first;
+  throw invalidUpstreamResponse("a choice without a message");
+}
+
+/** The model's mistake reaches the tool, whose error tells the model of it. */
+function toToolUse(call: JsonObject, ownId: string): JsonObject {
+  const { name, text } = readCall(call);
+  const id = typeof call.id === "string" && call.id !== "" ? call.id : ownId;
+  const input = parsedArguments(text) ?? unparsedInput(text);
+  return { type: "tool_use", id, name, input };
+}

@@ -1,0 +1,172 @@
+import type { EventSourceMessage } from "eventsource-parser";
+import { isObject, type Json, type JsonObject } from "../../../base/json.ts";
+import type { BridgeOptions, EventTranslator } from "../../../inference/format.ts";
+import { errorOfEvent, isErrorChunk, parsedChunk } from "../../openai/stream_error.ts";
+import { servedBy, usageIn } from "../../openai/usage.ts";
+import { sentEvent } from "../sent_event.ts";
+import { MessageBlocks } from "./blocks.ts";
+import { toMessagesUsage } from "./usage.ts";
+import { readCall, readWritten, showsThinking, toMessageStop } from "./written.ts";
+
+/**
+ * Turns the chunks of a chat completion into the events of Anthropic's stream. The end of the
+ * message waits for `[DONE]`, or for the end of the stream, since usage comes after the last text.
+ */
+export class MessageEventTranslator implements EventTranslator {
+  readonly #options: BridgeOptions;
+  readonly #blocks: MessageBlocks;
+  readonly #showsThinking: boolean;
+  #out: EventSourceMessage[] = [];
+  #isStarted = false;
+  #isEnded = false;
+  #refuses = false;
+  #usage: JsonObject | null = null;
+  #tier: string | null = null;
+  /** The choice that has said why it ended. */
+  #finish: JsonObject | null = null;
+
+  constructor(options: BridgeOptions) {
+    this.#options = options;
+    this.#showsThinking = showsThinking(options.request);
+    this.#blocks = new MessageBlocks({
+      ownId: options.head.id,
+      send: (type, fields) => this.#send(type, fields),
+    });
+  }
+
+  take(event: EventSourceMessage): EventSourceMessage[] {
+    if (event.data === "[DONE]") {
+      if (this.#isStarted || this.#usage) this.#end();
+      return this.#sent();
+    }
+    const chunk = parsedChunk(event.data);
+    if (isErrorChunk(event.event, chunk)) this.#sendError(event);
+    else if (isObject(chunk)) this.#takeChunk(chunk);
+    return this.#sent();
+  }
+
+  end(): EventSourceMessage[] {
+    if (this.#finish) this.#end();
+    return this.#sent();
+  }
+
+  #takeChunk(chunk: JsonObject): void {
+    this.#takeUsage(chunk);
+    if (this.#isEnded || !Array.isArray(chunk.choices)) return;
+    for (const choice of chunk.choices) {
+      if (!isObject(choice) || (choice.index ?? 0) !== 0) continue;
+      this.#start(chunk.model);
+      if (isObject(choice.delta)) this.#takeDelta(choice.delta);
+      const { finish_reason: reason } = choice;
+      if (typeof reason === "string" && reason !== "") this.#finish = choice;
+    }
+  }
+
+  /** Keeps the largest usage: within a response it never shrinks. */
+  #takeUsage(chunk: JsonObject): void {
+    const raw = usageIn(chunk);
+    this.#tier = servedBy(chunk).tier ?? this.#tier;
+    const usage = raw ? toMessagesUsage(raw, this.#tier) : null;
+    const before = this.#usage;
+    if (!usage || (before && Number(usage.output_tokens) < Number(before.output_tokens))) return;
+    // What has been sent is not replaced: readers take the highest of each of its classes.
+    if (this.#isEnded && before) return;
+    this.#usage = usage;
+    // Some servers report usage after the end.
+    if (this.#isEnded) this.#sendMessageDelta();
+  }
+
+  #takeDelta(delta: JsonObject): void {
+    const { thinking, thinkingField, text, refuses } = readWritten(delta);
+    this.#refuses ||= refuses;
+    if (thinking !== "" && this.#showsThinking) this.#blocks.addThinking(thinking, thinkingField);
+    // Something has to arrive, so that clients do not take a long silence for the end.
+    else if (thinking !== "") this.#send("ping", {});
+    if (text !== "") this.#blocks.addText(text);
+    const { tool_calls: calls } = delta;
+    for (const [position, call] of (Array.isArray(calls) ? calls : []).entries()) {
+      if (isObject(call)) this.#takeCall(call, position);
+    }
+  }
+
+  #takeCall(call: JsonObject, position: number): void {
+    const { name, text } = readCall(call);
+    this.#blocks.addCall({
+      index: typeof call.index === "number" ? call.index : position,
+      id: typeof call.id === "string" ? call.id : "",
+      name,
+      text,
+    });
+  }
+
+  #start(model?: Json): void {
+    if (this.#isStarted) return;
+    this.#isStarted = true;
+    const { head } = this.#options;
+    this.#send("message_start", {
+      message: {
+        id: head.id,
+        type: "message",
+        role: "assistant",
+        model: typeof model === "string" && model !== "" ? model : head.model,
+        content: [],
+        stop_reason: null,
+        stop_sequence: null,
+        usage: { input_tokens: 0, output_tokens: 0 },
+      },
+    });
+  }
+
+  #end(): void {
+    if (this.#isEnded) return;
+    this.#isEnded = true;
+    this.#start();
+    this.#blocks.end();
+    this.#sendMessageDelta();
+    this.#send("message_stop", {});
+  }
+
+  #sendMessageDelta(): void {
+    const delta = toMessageStop(this.#finish ?? {}, {
+      calls: this.#blocks.hasCalls,
+      refuses: this.#refuses,
+      request: this.#options.request,
+    });
+    this.#send("message_delta", {
+      delta: { ...delta },
+      usage: this.#usage ?? { output_tokens: 0 },
+    });
+  }
+
+  #sendError(event: EventSourceMessage): void {
+    const error = errorOfEvent(event, this.#options.apiKey);
+    if (!error) return;
+    const type = errorTypes.get(error.status) ?? "api_error";
+    this.#send("error", { error: { type, message: error.message } });
+  }
+
+  #send(type: string, fields: JsonObject): void {
+    this.#out.push(sentEvent({ type, ...fields }, type));
+  }
+
+  #sent(): EventSourceMessage[] {
+    const sent = this.#out;
+    this.#out = [];
+    return sent;
+  }
+}
+
+/** Anthropic's error types by status: https://platform.claude.com/docs/en/api/errors */
+const errorTypes: ReadonlyMap<number, string> = new Map([
+  [400, "invalid_request_error"],
+  [401, "authentication_error"],
+  [402, "billing_error"],
+  [403, "permission_error"],
+  [404, "not_found_error"],
+  [413, "request_too_large"],
+  [422, "invalid_request_error"],
+  [429, "rate_limit_error"],
+  [503, "overloaded_error"],
+  [504, "timeout_error"],
+  [529, "overloaded_error"],
+]);

@@ -1,0 +1,15 @@
+import type { Bridge } from "../../inference/format.ts";
+
+/** The version of Anthropic's API whose requests and responses the bridges write and read. */
+const anthropicVersion = "2023-06-01";
+
+/** How an upstream is called that speaks Anthropic's messages. */
+export const messagesUpstream: Bridge["format"] = {
+  name: "messages",
+  upstreamPath: "/messages",
+  maxTokensFields: ["max_tokens"],
+  upstreamHeaders: (apiKey) => ({
+    "anthropic-version": anthropicVersion,
+    ...(apiKey ? { "x-api-key": apiKey.reveal() } : {}),
+  }),
+};

@@ -1,0 +1,41 @@
+import { isObject } from "../../../base/json.ts";
+import { encodeUtf8 } from "../../../base/utf8.ts";
+import type { Bridge, BridgeOptions } from "../../../inference/format.ts";
+import { invalidUpstreamResponse } from "../../../upstreams/errors.ts";
+import { chatUpstream } from "../chat_upstream.ts";
+import { chatChoice } from "../../chat/choice.ts";
+import { choicesOf, readResponseBody } from "../../openai/response.ts";
+import { servedBy, usageIn } from "../../openai/usage.ts";
+import { writeMessage } from "./chat_message.ts";
+import { writeChatBody } from "./request_body.ts";
+import { ResponseWriter } from "./response_writer.ts";
+import { ChatStreamTranslator } from "./stream.ts";
+
+/**
+ * Lets an upstream that only speaks chat completions answer requests of `/responses`. It keeps
+ * nothing of a response.
+ */
+export const responsesToChat: Bridge = {
+  format: chatUpstream,
+  writeBody: writeChatBody,
+  translateWhole,
+  createTranslator: (options) => new ChatStreamTranslator(options),
+};
+
+function translateWhole(
+  bytes: Uint8Array,
+  { request, head, apiKey }: BridgeOptions,
+): Uint8Array {
+  const body = readResponseBody(bytes, apiKey);
+  const [sent] = choicesOf(body);
+  const choice = sent === undefined ? null : chatChoice.normalizeChoice(sent, 0);
+  if (sent !== undefined && !choice) throw invalidUpstreamResponse("a choice without a message");
+  const writer = new ResponseWriter({ request, head, emit: () => {} });
+  const { model, tier } = servedBy(body);
+  writer.begin({ model, service_tier: tier });
+  const [{ delta: message } = {}] = choice ? chatChoice.asChunks(choice) : [];
+  if (isObject(message)) writeMessage(writer, message, choice?.logprobs);
+  const { finish_reason: reason } = choice ?? {};
+  const response = writer.finish(typeof reason === "string" ? reason : null, usageIn(body) ?? null);
+  return encodeUtf8(JSON.stringify(response));
+}

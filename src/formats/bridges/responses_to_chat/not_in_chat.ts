@@ -1,0 +1,26 @@
+import { type ApiError, badRequest } from "../../../base/errors.ts";
+import type { Json } from "../../../base/json.ts";
+
+/** 400: chat completions, which the upstream speaks, cannot carry what a field asks for. */
+export function notInChat(param: string, what: string): ApiError {
+  return badRequest(
+    param,
+    `'${param}': ${what} cannot be passed on to this upstream, which only speaks chat completions.`,
+    "unsupported_parameter",
+  );
+}
+
+/** 400: the request refers to what an upstream of chat completions does not keep. */
+export function nothingKept(param: string): ApiError {
+  return badRequest(
+    param,
+    `'${param}': this upstream keeps no responses; send the whole conversation, or set store: ` +
+      "false.",
+    "unsupported_parameter",
+  );
+}
+
+/** A type as an error names it. */
+export function typeName(type: Json | undefined): string {
+  return typeof type === "string" ? type.slice(0, 64) : "none";
+}

@@ -1,0 +1,107 @@
+import {
+  type EndpointDoc,
+  type EndpointDocs,
+  type ResponseDoc,
+  responseDocs,
+} from "../../base/endpoint_doc.ts";
+import { callApiDoc, callHeaders, countApiDoc, freeCallHeaders } from "../../inference/api_doc.ts";
+import { countRequestSchema, messagesRequestSchema } from "./request.ts";
+import {
+  messageErrorSchema,
+  messageEventSchema,
+  messageSchema,
+  tokenCountSchema,
+} from "./response_schema.ts";
+
+const link = "https://farebox.example/topup/eyJhbGciOi";
+const messages = [{ role: "user", content: "Hello" }];
+const request = { model: "claude-sonnet-5", max_tokens: 1_024, messages };
+const head = {
+  id: "msg_01K9Z0C8Q4R7T2V5X8Z1B3D5F7",
+  type: "message",
+  role: "assistant",
+  model: "claude-sonnet-5",
+};
+
+function messageSaying(text: string, more: Record<string, unknown>) {
+  const content = [{ type: "text", text }];
+  return { ...head, content, stop_reason: "end_turn", stop_sequence: null, ...more };
+}
+const answered = messageSaying("Hello! How can I help?", {
+  usage: {
+    input_tokens: 8,
+    cache_creation_input_tokens: 0,
+    cache_read_input_tokens: 0,
+    output_tokens: 7,
+    cost: 0.000129,
+    cost_exact: "0.000129",
+  },
+});
+const paywalled = messageSaying(
+  `You have run out of credit. Top up here to continue: ${link}`,
+  {
+    paywall: { reason: "insufficient_funds", url: link },
+    usage: { input_tokens: 0, output_tokens: 0, cost: 0, cost_exact: "0" },
+  },
+);
+const delta = {
+  type: "content_block_delta",
+  index: 0,
+  delta: { type: "text_delta", text: "Hello" },
+};
+
+const message: ResponseDoc = {
+  description: "The message. When the user must top up or authorize, its text has the link.",
+  content: {
+    "application/json": { schema: messageSchema, examples: { answered, paywalled } },
+    "text/event-stream": { schema: messageEventSchema, examples: { delta } },
+  },
+  headers: callHeaders,
+};
+
+/** The same endpoint for clients that add `/v1` to a base URL that ends in `/v1/{user}`. */
+function belowUser(path: string, docs: EndpointDocs): EndpointDocs {
+  const doc = docs[`/v1/:user${path}`]?.POST;
+  if (!doc) return docs;
+  const again: EndpointDoc = {
+    ...doc,
+    operationId: `${doc.operationId}BelowBase`,
+    summary: `${doc.summary}, below a base URL with the user`,
+  };
+  return { ...docs, [`/v1/:user/v1${path}`]: { POST: again } };
+}
+
+const create = callApiDoc("/messages", {
+  operationId: "createMessage",
+  summary: "Create a message, and charge for it",
+  description:
+    "Anthropic's messages, as their SDKs and Claude Code call them. The key is sent as `x-api-key` " +
+    "or as a bearer; the user in `X-Service-User`, in the path, or by the key: `metadata.user_id` " +
+    "is no user. `anthropic-version` and `anthropic-beta` are passed on. A balance that cannot pay " +
+    "`max_tokens` lowers it, and the budget of thinking with it; where a text is cut by that, the " +
+    "link is at its end, and its stop reason is `end_turn`. Tools that run at the provider are " +
+    "removed where the price has no price for them: `X-Service-Removed-Tools` names them.",
+  body: {
+    schema: messagesRequestSchema,
+    examples: { whole: request, streamed: { ...request, stream: true } },
+  },
+  errorSchema: messageErrorSchema,
+  answers: { 200: message },
+});
+
+const eight = { eight: { input_tokens: 8 } };
+const count = countApiDoc("/messages/count_tokens", {
+  operationId: "createTokenCount",
+  summary: "Count the tokens of a message's request",
+  description:
+    "Free. The upstream counts; where it does not, the count is our own, and an estimate.",
+  body: { schema: countRequestSchema, examples: { hello: { model: request.model, messages } } },
+  errorSchema: messageErrorSchema,
+  answers: { 200: responseDocs("The count.", tokenCountSchema, eight, freeCallHeaders) },
+});
+
+/** `POST /v1/messages` and `POST /v1/messages/count_tokens`. */
+export const messagesApiDoc: EndpointDocs = {
+  ...belowUser("/messages", create),
+  ...belowUser("/messages/count_tokens", count),
+};

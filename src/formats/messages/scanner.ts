@@ -1,0 +1,28 @@
+import { isObject, type JsonObject } from "../../base/json.ts";
+import type { ResponseScanner, ServedBy } from "../../inference/format.ts";
+import { OpenAiScanner } from "../openai/response_scanner.ts";
+import { billedUsage, mergeUsage, servedTier } from "./usage.ts";
+
+/** Reads the usage and the model from the text of a message, or of an event, of any length. */
+export class MessageScanner implements ResponseScanner {
+  readonly #scanner = new OpenAiScanner();
+
+  push(text: string): void {
+    this.#scanner.push(text);
+  }
+
+  get usages(): JsonObject[] {
+    const usage = this.#usage;
+    return usage ? [billedUsage(usage)] : [];
+  }
+
+  get served(): ServedBy {
+    const usage = this.#usage;
+    return { model: this.#scanner.served.model, tier: usage && servedTier(usage) };
+  }
+
+  get #usage(): JsonObject | null {
+    const found = this.#scanner.usages.filter(isObject);
+    return found.length > 0 ? found.reduce(mergeUsage) : null;
+  }
+}

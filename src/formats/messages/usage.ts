@@ -1,0 +1,153 @@
+import { isObject, type Json, type JsonObject } from "../../base/json.ts";
+import { inputTokensOf, outputTokensOf } from "../../base/token_classes.ts";
+import type { ServedBy } from "../../inference/format.ts";
+import type { LastReport } from "../../inference/usage_meter.ts";
+import type { TokenUsage } from "../../pricing/usage.ts";
+import { tierName, toolName } from "../../pricing/usage_fields.ts";
+
+/** The usage of a response that no model produced. */
+export const noMessageUsage: JsonObject = {
+  input_tokens: 0,
+  cache_creation_input_tokens: 0,
+  cache_read_input_tokens: 0,
+  output_tokens: 0,
+  cost: 0,
+  cost_exact: "0",
+};
+
+/**
+ * Two reports of one response as one. The counts of a stream are cumulative, and each event may
+ * leave some out or repeat them as zero: of a count, the highest holds.
+ */
+export function mergeUsage(before: JsonObject, next: JsonObject): JsonObject {
+  const merged = { ...before };
+  for (const [name, value] of Object.entries(next)) {
+    const known = merged[name];
+    if (value === null && known !== undefined) continue;
+    if (typeof known === "number" && typeof value === "number") {
+      merged[name] = Math.max(known, value);
+    } else if (isObject(known) && isObject(value)) merged[name] = mergeUsage(known, value);
+    else merged[name] = value;
+  }
+  return merged;
+}
+
+/** Iterations whose tokens are billed, and which the counts beside them leave out. */
+const billedBesides = new Set<unknown>(["compaction", "advisor_message"]);
+
+/**
+ * What a `usage` object bills, as `readUsage` reads it: with both sides, with the iterations that
+ * its counts leave out, and without a total, since its classes are disjoint.
+ */
+export function billedUsage(usage: JsonObject): JsonObject {
+  if (usage.prompt_tokens !== undefined) return usage;
+  const { total_tokens: _, ...counts } = usage;
+  const { cache_creation: lives, iterations } = usage;
+  const written = isObject(lives)
+    ? countIn(lives, "ephemeral_5m_input_tokens") + countIn(lives, "ephemeral_1h_input_tokens")
+    : 0;
+  const billed: JsonObject = {
+    ...counts,
+    input_tokens: countIn(usage, "input_tokens"),
+    cache_creation_input_tokens: Math.max(countIn(usage, "cache_creation_input_tokens"), written),
+    cache_read_input_tokens: countIn(usage, "cache_read_input_tokens"),
+    output_tokens: countIn(usage, "output_tokens"),
+  };
+  for (const iteration of Array.isArray(iterations) ? iterations : []) {
+    if (!isObject(iteration) || !billedBesides.has(iteration.type)) continue;
+    for (const name of billedCounts) {
+      billed[name] = countIn(billed, name) + countIn(iteration, name);
+    }
+  }
+  return billed;
+}
+
+const billedCounts = [
+  "input_tokens",
+  "cache_creation_input_tokens",
+  "cache_read_input_tokens",
+  "output_tokens",
+];
+
+function countIn(counts: JsonObject, name: string): number {
+  const value = counts[name];
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : 0;
+}
+
+/** Places of inference that have no price of their own. */
+const usualGeos = new Set(["", "global", "not_available"]);
+
+/**
+ * The tier that a report names: `fast` for fast mode, else a service tier that is not the standard
+ * one, else the region of an inference that was bound to one, which is dearer.
+ */
+export function servedTier({ speed, service_tier: sent, inference_geo: geo }: JsonObject) {
+  if (speed === "fast") return "fast";
+  const tier = tierName(sent);
+  if (tier !== null && tier !== "standard") return tier;
+  const region = tierName(geo);
+  return region === null || usualGeos.has(region) ? tier : region;
+}
+
+/** The model and the tier of a message. */
+export function messageServedBy({ model, usage }: JsonObject): ServedBy {
+  return {
+    model: typeof model === "string" && model !== "" ? model : null,
+    tier: isObject(usage) ? servedTier(usage) : null,
+  };
+}
+
+const codeExecution = /^(code_execution|bash_code_execution|text_editor_code_execution)$/;
+
+/** The hosted tool that a block is a successful result of; null for other blocks. */
+export function calledTool({ type, content }: JsonObject): string | null {
+  if (typeof type !== "string" || !type.endsWith("_tool_result")) return null;
+  const name = toolName(type.slice(0, -"_tool_result".length));
+  if (codeExecution.test(name)) return "code_execution";
+  const isError = isObject(content) && String(content.type).endsWith("_error");
+  return isError || name.startsWith("tool_search") ? null : name;
+}
+
+/** A usage object with calls of hosted tools that it does not report itself. */
+export function withToolCalls(usage: JsonObject, blocks: readonly JsonObject[]): JsonObject {
+  const reported = isObject(usage.server_tool_use) ? usage.server_tool_use : {};
+  const seen: Record<string, number> = {};
+  for (const block of blocks) {
+    const name = calledTool(block);
+    if (name === null || `${name}_requests` in reported) continue;
+    seen[`${name}_requests`] = (seen[`${name}_requests`] ?? 0) + 1;
+  }
+  for (const _ in seen) return { ...usage, server_tool_use: { ...reported, ...seen } };
+  return usage;
+}
+
+/**
+ * `usage` in Anthropic's shape, whose classes are disjoint: the upstream's own object where it is
+ * what was charged, else with our counts in it. `cost` is a number in currency units, and
+ * `cost_exact` the same as a decimal string.
+ */
+export function messageUsage(
+  usage: TokenUsage,
+  { reported, cost }: { reported: LastReport | null; cost: string },
+): JsonObject {
+  const charged = { cost: Number(cost), cost_exact: cost };
+  const { cachedInput, cachedAudioInput, cachedImageInput, cacheWrite, cacheWriteHour } = usage;
+  const read = cachedInput + cachedAudioInput + cachedImageInput;
+  const written = cacheWrite + cacheWriteHour;
+  const counted: JsonObject = {
+    input_tokens: inputTokensOf(usage) - read - written,
+    cache_creation_input_tokens: written,
+    cache_read_input_tokens: read,
+    output_tokens: outputTokensOf(usage),
+  };
+  if (usage.source === "provider" && reported?.isWhole) {
+    return { ...counted, ...reported.usage, ...charged };
+  }
+  const { cache_creation: _lives, iterations: _, ...rest } = reported?.usage ?? {};
+  return { ...rest, ...counted, ...charged };
+}
+
+/** The usage object of a value; null where it has none. */
+export function usageOf(value: Json | undefined): JsonObject | null {
+  return isObject(value) && isObject(value.usage) ? value.usage : null;
+}

@@ -1,0 +1,88 @@
+import { badRequest } from "../../base/errors.ts";
+import type { JsonObject } from "../../base/json.ts";
+import type {
+  Format,
+  MadeOf,
+  ModelRequest,
+  PaywallMessage,
+  PriceCoverage,
+} from "../../inference/format.ts";
+import type { PriceField } from "../../base/token_classes.ts";
+import { invalidUpstreamResponse, pricedOtherwise } from "../../upstreams/errors.ts";
+import { readExtras } from "./extras.ts";
+import { errorFrame, sseDone } from "./sse.ts";
+import { errorOfEvent } from "./stream_error.ts";
+import { openAiUsage } from "./usage.ts";
+
+/** What formats have in common whose responses pass on as they are. */
+export const passedOnFormat = {
+  passedHeaders: ["openai-beta"],
+  maxTokensFields: [],
+  isPassedOn: true,
+  mediaParts: () => [],
+  errorOf: errorOfEvent,
+  writeUsage: openAiUsage,
+  writePaywall: writeMustPay,
+  errorFrame,
+  endFrame: sseDone,
+  readResponse: notRead,
+  createAssembler: notRead,
+  createStream: notRead,
+} as const satisfies Partial<Format>;
+
+function notRead(): never {
+  throw invalidUpstreamResponse("a stream in place of a body that passes on");
+}
+
+/** An error that says how to pay: the response has no text that could say it. */
+function writeMustPay({ reason, message }: PaywallMessage): string {
+  return JSON.stringify({
+    error: { message, type: "payment_required", param: null, code: reason },
+  });
+}
+
+/** A request of such a format, without what only its own endpoint has. */
+export function passedOnRequest(
+  body: JsonObject,
+  { model, bytes }: Pick<ModelRequest, "model" | "bytes">,
+): ModelRequest {
+  return {
+    model,
+    // Events pass on as any other body does.
+    stream: false,
+    wantsUsage: false,
+    choices: 1,
+    maxTokens: 0,
+    structured: false,
+    requiresJson: false,
+    asksReasoning: false,
+    thinkingBudget: null,
+    extras: readExtras(body),
+    user: body.user ?? body.safety_identifier,
+    body,
+    bytes,
+  };
+}
+
+/**
+ * Throws 400 where a price covers nothing of what the endpoint makes: neither its unit nor its
+ * tokens. A price of the catalogue covers the model that it names.
+ */
+export function requireMadePriced(
+  { model }: ModelRequest,
+  covers: PriceCoverage,
+  { unit, tokens }: { unit: MadeOf["unit"]; tokens: PriceField },
+): void {
+  const isPriced = (covers.units?.[unit] ?? null) !== null || covers.field(tokens) ||
+    covers.isListed;
+  if (!isPriced) throw pricedOtherwise(model);
+}
+
+/** 400: the project has no price for what a field asks for. */
+export function unpricedValue(field: string, what: string) {
+  return badRequest(
+    field,
+    `'${field}' is not supported here: this project has no price for ${what}.`,
+    "unsupported_parameter",
+  );
+}

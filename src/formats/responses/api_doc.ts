@@ -1,0 +1,119 @@
+import type { EndpointDoc, EndpointDocs, ErrorDoc, ResponseDoc } from "../../base/endpoint_doc.ts";
+import { callApiDoc, callHeaders, userPath } from "../../inference/api_doc.ts";
+import { responsesRequestSchema } from "./request.ts";
+import { responseEventSchema, responseSchema } from "./response_schema.ts";
+
+const path = "/responses";
+const link = "https://farebox.example/topup/eyJhbGciOi";
+const ask = { model: "gpt-4o-mini", input: "Hello", user: "ada" };
+
+function responseSaying(text: string, more: Record<string, unknown>) {
+  return {
+    id: "resp_01K9Z0C8Q4R7T2V5X8Z1B3D5F7",
+    object: "response",
+    created_at: 1_769_851_800,
+    model: "gpt-4o-mini",
+    status: "completed",
+    output: [{
+      id: "msg_01K9Z0C8Q4R7T2V5X8Z1B3D5F7",
+      type: "message",
+      role: "assistant",
+      status: "completed",
+      content: [{ type: "output_text", text, annotations: [] }],
+    }],
+    ...more,
+  };
+}
+
+function usageOf(input: number, output: number, cost: string) {
+  return {
+    input_tokens: input,
+    input_tokens_details: { cached_tokens: 0, cache_write_tokens: 0 },
+    output_tokens: output,
+    output_tokens_details: { reasoning_tokens: 0 },
+    total_tokens: input + output,
+    cost: Number(cost),
+    cost_exact: cost,
+  };
+}
+
+const answered = responseSaying("Hello! How can I help?", { usage: usageOf(8, 7, "0.0000108") });
+const paywalled = responseSaying(
+  `You have run out of credit. Top up here to continue: ${link}`,
+  { paywall: { reason: "insufficient_funds", url: link }, usage: usageOf(0, 0, "0") },
+);
+const delta = {
+  type: "response.output_text.delta",
+  item_id: "msg_01K9Z0C8Q4R7T2V5X8Z1B3D5F7",
+  output_index: 0,
+  content_index: 0,
+  delta: "Hello",
+  logprobs: [],
+  sequence_number: 4,
+};
+
+const response: ResponseDoc = {
+  description: "The response. When the user must top up or authorize, it is an assistant message " +
+    "with the link.",
+  content: {
+    "application/json": { schema: responseSchema, examples: { answered, paywalled } },
+    "text/event-stream": { schema: responseEventSchema, examples: { delta } },
+  },
+  headers: callHeaders,
+};
+
+const calls = callApiDoc(path, {
+  operationId: "createResponse",
+  summary: "Create a response, and charge for it",
+  description:
+    "OpenAI's responses. Held, charged and streamed as chat completions are; the last event has " +
+    "`usage` with the cost. Tools that run at the provider and have no price are removed, and the " +
+    "header `X-Service-Removed-Tools` names them; `max_tool_calls` bounds the calls of the others. " +
+    "400 are `background: true`, `prompt` and `context_management` (unless the project's " +
+    "`allowedFields` opens them), and ids of files and containers; 404 are conversations. Ids of " +
+    "our own messages may be sent back: they never reach the upstream. A response that the balance " +
+    "cut short, and that is plain text, ends as `completed` with the link.",
+  body: {
+    schema: responsesRequestSchema,
+    examples: { whole: ask, streamed: { ...ask, stream: true } },
+  },
+  answers: { 200: response },
+});
+
+const socketErrors: readonly ErrorDoc[] = [
+  {
+    status: 405,
+    code: "method_not_allowed",
+    when: "The request asks for no WebSocket: responses are created with POST.",
+  },
+  {
+    status: 426,
+    code: "websocket_not_supported",
+    when: "The request asks for a WebSocket; clients then use POST.",
+  },
+];
+
+const socket: EndpointDoc = {
+  operationId: "openResponsesSocket",
+  tag: "Chat",
+  summary: "Refuse a WebSocket",
+  description:
+    "Responses are not served over WebSockets. Clients that try one first use POST then.",
+  access: "anyone",
+  answers: {},
+  errors: socketErrors,
+};
+
+/** `POST /v1/responses`, and the refusal of its WebSocket. */
+export const responsesApiDoc: EndpointDocs = {
+  [`/v1${path}`]: { ...calls[`/v1${path}`], GET: socket },
+  [`/v1/:user${path}`]: {
+    ...calls[`/v1/:user${path}`],
+    GET: {
+      ...socket,
+      operationId: "openUsersResponsesSocket",
+      summary: "Refuse a WebSocket, with the user in the path",
+      path: userPath,
+    },
+  },
+};

@@ -1,0 +1,177 @@
+import { isObject, type Json, type JsonObject } from "../../base/json.ts";
+import { writtenTexts } from "./output_items.ts";
+import { textName } from "./stream_events.ts";
+
+/** A content part of an item whose events arrive. */
+export interface OpenPart {
+  /** As it began, or whole once it has ended. */
+  part: JsonObject;
+  isTextDone: boolean;
+  isDone: boolean;
+}
+
+/** An item of a response while its events arrive: what has been written of it, and what ended. */
+export class OpenItem {
+  readonly index: number;
+  /** As it began, or whole once it has ended. */
+  item: JsonObject;
+  readonly parts = new Map<number, OpenPart>();
+  /** Its one text that is no part, such as arguments, has ended. */
+  isTextDone = false;
+  isDone = false;
+  /** It has begun; else only texts of it have arrived. */
+  isBegun = true;
+  /** The caller has got its beginning. */
+  isSent = true;
+  /** Texts by their place, as `writtenTexts` names it. */
+  readonly #texts = new Map<string, string>();
+  readonly #addText: (text: string) => void;
+
+  constructor(index: number, item: JsonObject, addText: (text: string) => void) {
+    this.index = index;
+    this.item = item;
+    this.#addText = addText;
+  }
+
+  /** Adds and meters a piece of the text at a place. */
+  addText(place: string, text: string): void {
+    this.#texts.set(place, (this.#texts.get(place) ?? "") + text);
+    this.#addText(text);
+  }
+
+  /** Takes the whole text at a place, and meters what did not arrive in pieces. */
+  setText(place: string, text: string): void {
+    const known = this.#texts.get(place)?.length ?? 0;
+    if (text.length > known) this.#addText(text.slice(known));
+    if (text.length >= known) this.#texts.set(place, text);
+  }
+
+  /** Takes the item as it is at its end. */
+  end(item: JsonObject): void {
+    for (const [place, text] of writtenTexts(item)) this.setText(place, text);
+    this.item = item;
+  }
+
+  /** Adds a text of ours to the last part, which is not metered. */
+  append(text: string): void {
+    const [at] = this.lastPart() ?? [0];
+    const place = `content.${at}`;
+    this.#texts.set(place, (this.#texts.get(place) ?? "") + text);
+  }
+
+  /** The last content part, with its index. */
+  lastPart(): [number, OpenPart] | null {
+    return [...this.parts].at(-1) ?? null;
+  }
+
+  /** A part with the text that has arrived. */
+  partNow(at: number, { part }: OpenPart): JsonObject {
+    const name = textName(part);
+    return name === null ? part : { ...part, [name]: this.#texts.get(`content.${at}`) ?? "" };
+  }
+
+  /** The item with all that has arrived. */
+  now(): JsonObject {
+    if (this.isDone) return this.item;
+    const { item } = this;
+    const text = (place: string) => this.#texts.get(place) ?? item[place] ?? "";
+    switch (item.type) {
+      case "message":
+        return this.parts.size === 0
+          ? item
+          : { ...item, content: [...this.parts].map(([at, part]) => this.partNow(at, part)) };
+      case "function_call":
+        return { ...item, arguments: text("arguments") };
+      case "custom_tool_call":
+        return { ...item, input: text("input") };
+      case "reasoning":
+        return { ...item, summary: this.#summary() };
+      default:
+        return item;
+    }
+  }
+
+  #summary(): Json {
+    const parts: JsonObject[] = [];
+    for (const [place, text] of this.#texts) {
+      if (place.startsWith("summary.")) parts.push({ type: "summary_text", text });
+    }
+    return parts.length > 0 ? parts : this.item.summary ?? [];
+  }
+
+  /** Whether all that was begun has been written. */
+  get isWritten(): boolean {
+    if (this.isDone || this.isTextDone) return true;
+    const parts = [...this.parts.values()];
+    return parts.length > 0 && parts.every(({ isDone, isTextDone }) => isDone || isTextDone);
+  }
+
+  /** Every text so far. */
+  texts(): Iterable<string> {
+    return this.#texts.values();
+  }
+}
+
+/** The member of an item that the text of an event belongs to, by what the event's type ends in. */
+const members = new Map<string, string>(Object.entries({
+  output_text: "content",
+  refusal: "content",
+  reasoning_text: "content",
+  reasoning: "content",
+  reasoning_summary_text: "summary",
+  reasoning_summary: "summary",
+  function_call_arguments: "arguments",
+  mcp_call_arguments: "arguments",
+  custom_tool_call_input: "input",
+  code_interpreter_call_code: "code",
+  shell_call_command: "action",
+  apply_patch_call_operation_diff: "operation",
+}));
+
+/** What the type of an event has between `response.` and its last word. */
+export function nameOfEvent(type: string): string {
+  return type.slice("response.".length, type.lastIndexOf("."));
+}
+
+/** The member of an item that an event's text belongs to; undefined for other events. */
+export function memberOfEvent(type: string): string | undefined {
+  return members.get(nameOfEvent(type));
+}
+
+/** The place of an event's text; `name` is its type without `response.` and its last word. */
+export function placeOfText(name: string, event: JsonObject): string {
+  const member = members.get(name) ?? name;
+  if (member === "content") return `content.${indexIn(event.content_index)}`;
+  return member === "summary" ? `summary.${indexIn(event.summary_index)}` : member;
+}
+
+/** An index in an event; zero where it has none. */
+export function indexIn(value: Json | undefined): number {
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : 0;
+}
+
+const wholeTexts = [
+  "text",
+  "refusal",
+  "arguments",
+  "input",
+  "code",
+  "transcript",
+  "command",
+  "diff",
+];
+
+/** The whole text in an event that ends one; null for other events. */
+export function wholeTextIn(event: JsonObject): string | null {
+  for (const name of wholeTexts) {
+    const text = event[name];
+    if (typeof text === "string") return text;
+  }
+  return null;
+}
+
+/** The text of a delta: also of one that is an object, as older servers send arguments. */
+export function deltaIn({ delta }: JsonObject): string {
+  if (typeof delta === "string") return delta;
+  return isObject(delta) ? JSON.stringify(delta) : "";
+}

@@ -1,0 +1,108 @@
+import { ApiError, badRequest } from "../../base/errors.ts";
+import { isObject, type Json, type JsonObject } from "../../base/json.ts";
+import type { FieldPolicy } from "../../inference/format.ts";
+import { isSet } from "../openai/fields.ts";
+import { harmlessFields, requireKnown, words } from "../openai/known_fields.ts";
+import { inputItems, isMediaPart, partsOf } from "./input_items.ts";
+
+/**
+ * Members of a request: https://platform.openai.com/docs/api-reference/responses/create with
+ * sampling and reasoning of other servers.
+ */
+const responsesFields = new Set([
+  ...words(
+    "model input instructions user stream stream_options max_output_tokens store include metadata",
+    "previous_response_id conversation background tools tool_choice max_tool_calls reasoning text",
+    "parallel_tool_calls truncation context_management service_tier prompt prompt_cache_key",
+    "prompt_cache_retention prompt_cache_options safety_identifier moderation image",
+    "access_programs top_logprobs temperature top_p client_metadata",
+  ),
+  ...words("frequency_penalty presence_penalty seed stop chat_template_kwargs thinking"),
+  ...harmlessFields,
+]);
+
+/** Throws 400 for an unknown member, where the project refuses those, and for refused ones. */
+export function requireServedFields(body: JsonObject, policy: FieldPolicy): void {
+  if (policy.unknown === "refuse") requireKnown(body, responsesFields, { policy, at: "" });
+  if (body.background === true) {
+    throw unsupported("background", "a response has to be charged while it is made");
+  }
+  requireNoConversation(body);
+  if (isSet(body.prompt) && !policy.allowed.includes("prompt")) {
+    throw unsupported("prompt", "the text of a stored prompt cannot be priced");
+  }
+  requireNoCompaction(body, policy);
+  for (const [index, item] of inputItems(body).entries()) {
+    for (const { field, part } of partsOf(item)) {
+      if (isMediaPart(part)) {
+        requireNoStoredFiles(part, `input.${index}.${field}`, policy.allowed);
+      }
+    }
+  }
+}
+
+function requireNoConversation({ conversation, previous_response_id: previous }: JsonObject): void {
+  if (!isSet(conversation)) return;
+  if (isSet(previous)) {
+    throw badRequest(
+      "conversation",
+      "Mutually exclusive parameters: 'previous_response_id' and 'conversation'. Give only one.",
+      "mutually_exclusive_parameters",
+    );
+  }
+  const id = isObject(conversation) ? conversation.id : conversation;
+  throw new ApiError(404, {
+    message: `Conversation with id '${String(id).slice(0, 128)}' not found.`,
+    param: "conversation",
+    code: "not_found",
+  });
+}
+
+/** Compacting writes a summary besides the response, which the output bound does not cover. */
+function requireNoCompaction(body: JsonObject, { allowed }: FieldPolicy): void {
+  const { context_management: management } = body;
+  if (allowed.includes("context_management")) return;
+  const why = "a compaction may cost more than what is set aside for the response";
+  if (isSet(management) && !(Array.isArray(management) && management.length === 0)) {
+    throw unsupported("context_management", why);
+  }
+  const at = inputItems(body).findIndex(({ type }) => type === "compaction_trigger");
+  if (at >= 0) throw unsupported(`input.${at}`, why);
+}
+
+/** Members that name a file or a container at the provider, where those of all users are. */
+const storedMembers = new Set(["file_id", "file_ids", "container_id", "container"]);
+
+/**
+ * Throws 400 for a part or a tool that names a file or a container, unless its member is in
+ * `allowed`: files are not served here, so it would be someone else's.
+ */
+export function requireNoStoredFiles(
+  value: JsonObject,
+  at: string,
+  allowed: readonly string[],
+): void {
+  for (const name in value) {
+    const member = value[name] ?? null;
+    if (isObject(member)) requireNoStoredFiles(member, `${at}.${name}`, allowed);
+    if (!storedMembers.has(name) || allowed.includes(name) || !isStoredId(member)) continue;
+    const id = String(Array.isArray(member) ? member[0] : member).slice(0, 128);
+    throw badRequest(
+      `${at}.${name}`,
+      `'${id}' in '${at}.${name}' was not found: files are not kept here. Send the data of a file ` +
+        "as 'file_data' or its address as 'file_url', and an image as 'image_url'.",
+    );
+  }
+}
+
+function isStoredId(value: Json): boolean {
+  return (typeof value === "string" && value !== "") || (Array.isArray(value) && value.length > 0);
+}
+
+function unsupported(param: string, why: string) {
+  return badRequest(
+    param,
+    `'${param}' is not supported here: ${why}.`,
+    "unsupported_parameter",
+  );
+}

@@ -1,0 +1,53 @@
+import type { Format, ModelRequest } from "../../inference/format.ts";
+import type { Dialect } from "../../upstreams/dialect.ts";
+import { responsesToChat } from "../bridges/responses_to_chat/bridge.ts";
+import { withoutEngineIds } from "../openai/fields.ts";
+import { errorOfResponseEvent } from "./failure.ts";
+import { fitTools, requirePricedResponse } from "./fit_tools.ts";
+import { itemsOfInput, referencesIn, withKeptItems } from "./input_items.ts";
+import { responseIdPrefix } from "./own_ids.ts";
+import { writeResponsesPaywall } from "./paywall.ts";
+import { responsesMediaParts, responsesPromptTexts, responsesTemplateTokens } from "./prompt.ts";
+import { readResponsesRequest } from "./request.ts";
+import { readWholeResponse, ResponseAssembler } from "./response.ts";
+import { ResponsesScanner } from "./response_scan.ts";
+import { errorEvent, writeEvent } from "./stream_frames.ts";
+import { ResponseStreamTransform } from "./stream_transform.ts";
+import { responsesUsage } from "./usage.ts";
+
+/** OpenAI's responses: https://platform.openai.com/docs/api-reference/responses */
+export const responsesFormat: Format = {
+  name: "responses",
+  upstreamPath: "/responses",
+  bridges: [responsesToChat],
+  passedHeaders: ["openai-beta"],
+  idPrefix: responseIdPrefix,
+  maxTokensFields: ["max_output_tokens"],
+  readRequest: readResponsesRequest,
+  requirePriced: requirePricedResponse,
+  fitToPrice: fitTools,
+  referencesOf: referencesIn,
+  inputItems: itemsOfInput,
+  withKept: withKeptItems,
+  readsMoreByTools: ({ extras }) => extras.hostedTools.length > 0,
+  mediaParts: responsesMediaParts,
+  promptTexts: responsesPromptTexts,
+  templateTokens: responsesTemplateTokens,
+  writeBody: writeResponsesBody,
+  readResponse: readWholeResponse,
+  createAssembler: (options) => new ResponseAssembler(options),
+  createScanner: () => new ResponsesScanner(),
+  errorOf: errorOfResponseEvent,
+  createStream: (options) => new ResponseStreamTransform(options),
+  writeUsage: responsesUsage,
+  writePaywall: writeResponsesPaywall,
+  errorFrame: (error) => writeEvent(errorEvent(error)),
+  // The last event is the one that `usageFrame` writes.
+  endFrame: "",
+};
+
+/** The caller's body as JSON, with our output bound. */
+function writeResponsesBody({ body }: ModelRequest, cap: number, dialect: Dialect): string {
+  const max_output_tokens = Math.min(cap, dialect.maxTokens, dialect.contextLeft);
+  return JSON.stringify(withoutEngineIds({ ...body, max_output_tokens }));
+}

@@ -1,0 +1,198 @@
+import { ApiError } from "../base/errors.ts";
+import type { Handler, Incoming } from "../base/handler.ts";
+import { isObject, type JsonObject, parseJson } from "../base/json.ts";
+import { chatBodyBytesMax, upstreamErrorBytesMax } from "../base/limits.ts";
+import { readJsonBody } from "../base/request.ts";
+import { corsHeaders, jsonResponse } from "../base/response.ts";
+import { decodeUtf8 } from "../base/utf8.ts";
+import type { ModelTerms } from "../pricing/terms.ts";
+import { requireActive } from "../projects/active.ts";
+import type { Caller } from "../projects/auth.ts";
+import { endUserIfAny } from "../projects/end_user.ts";
+import { requireModel } from "../projects/key_models.ts";
+import { callUpstream, readUpstreamBody } from "../upstreams/client.ts";
+import { modelNotFound, noUpstream, upstreamTimeout } from "../upstreams/errors.ts";
+import type { Upstream } from "../upstreams/upstreams.ts";
+import type { InferenceDeps } from "./call.ts";
+import { callerDisconnectedEarly } from "./disconnect.ts";
+import type { Format, ModelRequest } from "./format.ts";
+import { passedHeaders } from "./forward.ts";
+import { coverageOf, toolCallsHeld } from "./priced_call.ts";
+import { countForHold } from "./prompt_counting.ts";
+import { boundMedia } from "./prompt_size.ts";
+import { rateHeaders, rateLimitedError } from "./rate_limiter.ts";
+
+/** An endpoint of a format that counts the tokens of a request. It calls no model, and is free. */
+export interface CountEndpoint {
+  format: Format;
+  /** Below the upstream's base URL. */
+  upstreamPath: string;
+  readRequest: Format["readRequest"];
+  writeBody(request: ModelRequest): string;
+  /** The count in an upstream's response; null where there is none. */
+  readCount(body: JsonObject): number | null;
+  /** The body of our response. */
+  writeCount(tokens: number): JsonObject;
+}
+
+/** How long an upstream may take to count, in milliseconds. */
+const countingTimeoutMs = 30_000;
+
+/**
+ * The handler of an endpoint that counts tokens: by the upstream, else by our own tokenizer where
+ * the upstream has no such endpoint. With `reservedUsers` the path begins with `/v1/{user}/`.
+ */
+export function createCountHandler(
+  services: InferenceDeps,
+  endpoint: CountEndpoint,
+  { reservedUsers }: { reservedUsers?: ReadonlySet<string> } = {},
+): Handler {
+  const countBy = createUpstreamCounter(services, endpoint);
+  return async (incoming) => {
+    const { request, requestId, path } = incoming;
+    const caller = await services.auth.caller(request, "chat");
+    const { key, snapshot: { project } } = caller;
+    const place = services.places.acquire(project.id, key.id);
+    try {
+      const permit = services.rateLimiter.acquire(key.id, project.limits.key);
+      if ("limited" in permit) throw rateLimitedError(permit.limited);
+      try {
+        const segment = reservedUsers && path.split("/")[2];
+        const pathUser = segment && reservedUsers
+          ? { segment, reserved: reservedUsers }
+          : undefined;
+        const user = endUserIfAny(caller, request, { path: pathUser }) ?? key.id;
+        const asked = await readAsked(services, endpoint, { incoming, caller });
+        const tokens = await countBy(asked) ??
+          await countOurselves(services, endpoint, { ...asked, user });
+        const headers = { ...corsHeaders, ...rateHeaders([permit.rateLimits]) };
+        return jsonResponse(200, endpoint.writeCount(tokens), requestId, headers);
+      } finally {
+        permit.release();
+      }
+    } finally {
+      place.release();
+    }
+  };
+}
+
+/** A request to count tokens, validated as a call with this body would be. */
+interface AskedCount {
+  input: ModelRequest;
+  terms: ModelTerms;
+  caller: Caller;
+  request: Request;
+}
+
+/** Throws 400, 403 and 404 as a call with this body would. */
+async function readAsked(
+  { prices, deps: { clock } }: InferenceDeps,
+  { format, readRequest }: CountEndpoint,
+  { incoming: { request, inTime, bodies }, caller }: { incoming: Incoming; caller: Caller },
+): Promise<AskedCount> {
+  const { key, snapshot: { project } } = caller;
+  const share = bodies.shareOf(key.id);
+  const { value, bytes } = await inTime(readJsonBody(request, chatBodyBytesMax, share));
+  const { unknownFields: unknown, allowedFields: allowed } = project;
+  const input = readRequest(value, { bytes, fields: { unknown, allowed } });
+  requireActive(project);
+  requireModel(key, input.model);
+  const terms = prices.terms(project, input.model, clock.now());
+  if (!terms) throw modelNotFound(input.model);
+  const covers = coverageOf(terms);
+  const toolCallsMax = terms.maxToolCalls ?? toolCallsHeld;
+  const fitted = format.fitToPrice?.(input, { covers, allowed, toolCallsMax }).request ?? input;
+  format.requirePriced(fitted, covers, allowed);
+  return { input: fitted, terms, caller, request };
+}
+
+/** Thrown instead of asking an upstream in another format. */
+const notServed = new Error("the upstream does not count tokens");
+
+/** Counts by asking upstreams; null where one is known not to count. */
+function createUpstreamCounter({ deps, findUpstream }: InferenceDeps, endpoint: CountEndpoint) {
+  const { format, upstreamPath, writeBody, readCount } = endpoint;
+  const withoutCounting = new WeakSet<Upstream["knownDialects"]>();
+  // Behind the second, `callUpstream` would try another format.
+  const targets = [
+    { format: format.name, maxTokensFields: [] },
+    { format: "chat" as const, maxTokensFields: [] },
+  ];
+
+  async function ask(upstream: Upstream, { input, request }: AskedCount, signal: AbortSignal) {
+    const { response } = await callUpstream({
+      upstream: { ...upstream, formats: null },
+      path: () => upstreamPath,
+      input,
+      targets,
+      cap: 0,
+      countPrompt: () => Promise.resolve(0),
+      writeBody(dialect) {
+        if (dialect.format !== format.name) throw notServed;
+        return writeBody(input);
+      },
+      id: deps.id("req"),
+      headers: () => ({
+        ...format.upstreamHeaders?.(upstream.apiKey),
+        ...passedHeaders(format, request),
+      }),
+      signal,
+    }, null);
+    const bytes = await readUpstreamBody(response.body, upstreamErrorBytesMax, signal);
+    return readCount(objectIn(bytes));
+  }
+
+  return async (asked: AskedCount): Promise<number | null> => {
+    const { caller: { snapshot: { project } }, input, request } = asked;
+    const upstream = await findUpstream(project, input.model);
+    if (!upstream) throw noUpstream(deps.config);
+    const speaks = upstream.formats?.includes(format.name) ?? true;
+    if (!speaks || withoutCounting.has(upstream.knownDialects)) return null;
+    const controller = new AbortController();
+    const late = `no count within ${countingTimeoutMs} ms`;
+    const stop = deps.clock.after(
+      countingTimeoutMs,
+      () => controller.abort(upstreamTimeout(late)),
+    );
+    const onDisconnect = () => controller.abort(callerDisconnectedEarly);
+    request.signal.addEventListener("abort", onDisconnect);
+    try {
+      return await ask(upstream, asked, controller.signal);
+    } catch (error) {
+      if (error !== notServed) throw error;
+      withoutCounting.add(upstream.knownDialects);
+      return null;
+    } finally {
+      stop();
+      request.signal.removeEventListener("abort", onDisconnect);
+    }
+  };
+}
+
+/** The object that a body is; an empty one where it is something else. */
+function objectIn(bytes: Uint8Array): JsonObject {
+  try {
+    const value = parseJson(decodeUtf8(bytes) ?? "");
+    return isObject(value) ? value : {};
+  } catch {
+    return {};
+  }
+}
+
+/** Our own count. Throws 429 where the user has had too much counted. */
+async function countOurselves(
+  services: InferenceDeps,
+  { format }: CountEndpoint,
+  { input, terms, caller, request, user }: AskedCount & { user: string },
+): Promise<number> {
+  const media = { ...boundMedia(format, input, terms), added: 0 };
+  const call = { format, input, caller, request, user };
+  const tokens = await countForHold(services, call, { media, most: Infinity });
+  if (tokens !== null) return tokens;
+  throw new ApiError(429, {
+    message: "Too many tokens were counted for this user. Try again shortly.",
+    type: "rate_limit_error",
+    code: "rate_limit_exceeded",
+    headers: { "retry-after": "5" },
+  });
+}
