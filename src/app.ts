@@ -226,6 +226,7 @@ function openInference(
   services: Omit<
     InferenceDeps,
     | "findUpstream"
+    | "findTargets"
     | "rateLimiter"
     | "reasoningModels"
     | "countOneByOne"
@@ -237,7 +238,7 @@ function openInference(
   secrets: Secrets,
 ) {
   const { deps } = services;
-  const findUpstream = createUpstreams(deps, secrets);
+  const { findUpstream, findTargets } = createUpstreams(deps, secrets);
   const models = createModels({ deps, findUpstream, prices: services.prices });
   const rateLimiter = createRateLimiter(deps.clock);
   const reasoningModels = createReasoningModels(
@@ -247,6 +248,7 @@ function openInference(
   return inferenceRoutes({
     ...services,
     findUpstream,
+    findTargets,
     rateLimiter,
     reasoningModels,
     countOneByOne: createCountingQueue(),

@@ -25,7 +25,7 @@ import type { TokenUsage } from "../pricing/usage.ts";
 import type { Auth, Caller } from "../projects/auth.ts";
 import { UpstreamError, upstreamTimeout } from "../upstreams/errors.ts";
 import type { ReasoningModels } from "../upstreams/reasoning.ts";
-import type { FindUpstream, Upstream } from "../upstreams/upstreams.ts";
+import type { FindTargets, FindUpstream, Upstream } from "../upstreams/upstreams.ts";
 import type { CallEnding } from "./events.ts";
 import type { Format, ModelRequest, ResponseHead } from "./format.ts";
 import type { IdempotencyMark, PreviousCall } from "./idempotency.ts";
@@ -44,6 +44,7 @@ export interface InferenceDeps {
   holds: Holds;
   running: RunningCalls;
   findUpstream: FindUpstream;
+  findTargets: FindTargets;
   prices: Prices;
   reasoningModels: ReasoningModels;
   refusalReports: RefusalReports;

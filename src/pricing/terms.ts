@@ -2,6 +2,8 @@ import { fromDecimal, zero } from "../base/money.ts";
 import { memoizeByObject } from "../base/memoize_by_object.ts";
 import type { ModelPrice } from "../projects/price_schema.ts";
 import type { Project } from "../projects/schema.ts";
+import { providerNamed } from "../projects/providers.ts";
+import type { UpstreamSettings } from "../projects/upstream_schema.ts";
 import { type Catalogue, providerOfUrl } from "./catalogue.ts";
 import { type Price, wholePercent } from "./price.ts";
 import { compilePrices, type PriceTable, tableAt, type TimedPrices } from "./price_level.ts";
@@ -28,6 +30,9 @@ export interface ModelTerms {
   description: string | null;
 }
 
+/** An upstream that a route leads to, as far as the catalogue's prices depend on it. */
+export type PricedPlace = Pick<UpstreamSettings, "url" | "provider">;
+
 /** Finds what models cost. Times are in milliseconds since 1970. */
 export interface Prices {
   /**
@@ -36,6 +41,11 @@ export interface Prices {
    */
   terms(project: Project, model: string, at: number): ModelTerms | null;
   /**
+   * The terms of a model that a route leads to: the project's own price for exactly the name that
+   * was asked for, whoever answers; else those of the model there. Null: it has no price.
+   */
+  targetTerms(project: Project, target: PricedTarget): ModelTerms | null;
+  /**
    * The terms by which a response is charged that another model has given than was requested: that
    * model's, where it has a price of the same kind, the project's own or the catalogue's; else the
    * requested one's. Its `listPrice` is that of the model that answered, where that has one.
@@ -43,6 +53,15 @@ export interface Prices {
   servedTerms(project: Project, call: ServedModel): ModelTerms;
   /** The day of the catalogue's newest prices. */
   readonly catalogueDate: string;
+}
+
+/** A model at an upstream, and the name by which it was asked for. */
+export interface PricedTarget {
+  asked: string;
+  model: string;
+  place: PricedPlace;
+  /** In milliseconds since 1970. */
+  at: number;
 }
 
 /** A response's model, and the model that was requested. */
@@ -75,10 +94,12 @@ export function createPrices(catalogue: Catalogue, upstreamUrl: string | null): 
     sources: new Map<string, TermsSource | null>(),
     lists: new Map<string, TimedPrices | null>(),
   }));
-  const providerOf = memoizeByObject(({ upstream }: Project) => {
-    const url = upstream?.url ?? upstreamUrl;
-    return upstream?.provider ?? (url === null ? null : providerOfUrl(url));
-  });
+  const usualProvider = memoizeByObject(({ upstream }: Project) =>
+    upstream ? providerAt(upstream) : upstreamUrl === null ? null : providerOfUrl(upstreamUrl)
+  );
+  const providerAt = memoizeByObject(catalogueProvider);
+  const providerOf = (project: Project, place: PricedPlace | null) =>
+    place ? providerAt(place) : usualProvider(project);
 
   function cachedAt(project: Project, at: number) {
     const cache = cacheOf(project);
@@ -90,32 +111,49 @@ export function createPrices(catalogue: Catalogue, upstreamUrl: string | null): 
   }
 
   /** The catalogue's prices of a model; null where it has none, or the project another currency. */
-  function listOf(project: Project, model: string, at: number): TimedPrices | null {
+  function listOf(
+    project: Project,
+    model: string,
+    at: number,
+    place: PricedPlace | null,
+  ): TimedPrices | null {
     if (project.currency !== "usd") return null;
-    return remembered(cachedAt(project, at).lists, model, () => {
-      const price = catalogue.find(providerOf(project), model, at);
+    const provider = providerOf(project, place);
+    return remembered(cachedAt(project, at).lists, `${provider} ${model}`, () => {
+      const price = catalogue.find(provider, model, at);
       return price && compilePrices(price);
     });
   }
 
-  function sourceOf(project: Project, model: string, at: number): TermsSource | null {
-    return remembered(cachedAt(project, at).sources, model, () => {
+  function sourceOf(
+    project: Project,
+    model: string,
+    at: number,
+    place: PricedPlace | null,
+  ): TermsSource | null {
+    const name = place ? `${providerOf(project, place)} ${model}` : model;
+    return remembered(cachedAt(project, at).sources, name, () => {
       const { pricing } = project;
       const own = ownPrice(project, model) ?? pricing.models["*"] ?? null;
-      const listPrices = listOf(project, model, at);
+      const listPrices = listOf(project, model, at, place);
       const prices = own ? compilePrices(own) : pricing.catalogue ? listPrices : null;
       return prices && { prices, own, listPrices, made: null };
     });
   }
 
-  function terms(project: Project, model: string, at: number): ModelTerms | null {
-    const source = sourceOf(project, model, at);
+  function terms(
+    project: Project,
+    model: string,
+    at: number,
+    place: PricedPlace | null = null,
+  ): ModelTerms | null {
+    const source = sourceOf(project, model, at, place);
     if (!source) return null;
     if (source.made) return source.made;
     const { prices, listPrices, own } = source;
     const table = tableAt(prices, at);
     const list = listPrices && tableAt(listPrices, at);
-    const contextWindow = catalogue.contextWindow(providerOf(project), model);
+    const contextWindow = catalogue.contextWindow(providerOf(project, place), model);
     const made = { ...termsOf(project, own, { table, list }), contextWindow };
     const isTimed = prices.windows.length + (listPrices?.windows.length ?? 0) > 0;
     if (!isTimed) source.made = made;
@@ -124,6 +162,12 @@ export function createPrices(catalogue: Catalogue, upstreamUrl: string | null): 
 
   return {
     terms,
+    targetTerms(project, { asked, model, place, at }) {
+      const own = ownPrice(project, asked) && terms(project, asked, at, place);
+      if (!own || asked === model) return own ?? terms(project, model, at, place);
+      const list = listOf(project, model, at, place);
+      return { ...own, listPrice: list && asListed(tableAt(list, at)) };
+    },
     get catalogueDate() {
       return catalogue.date;
     },
@@ -132,10 +176,17 @@ export function createPrices(catalogue: Catalogue, upstreamUrl: string | null): 
       const hasOwn = ownPrice(project, served) !== null;
       const found = hasOwn || requestedTerms.fromCatalogue ? terms(project, served, at) : null;
       if (found) return found;
-      const list = listOf(project, served, at);
+      const list = listOf(project, served, at, null);
       return list ? { ...requestedTerms, listPrice: asListed(tableAt(list, at)) } : requestedTerms;
     },
   };
+}
+
+/** The catalogue's id of an upstream's provider; null where it is not known. */
+function catalogueProvider({ url, provider }: PricedPlace): string | null {
+  const prepared = providerNamed(provider);
+  if (prepared) return prepared.catalogue;
+  return provider ?? (url === undefined ? null : providerOfUrl(url));
 }
 
 /** Finds a value of a model, or makes it and keeps it. */

@@ -2,8 +2,9 @@ import { Secret } from "../base/secret.ts";
 import type { Deps, RequestUpstream } from "../deps.ts";
 import { withVersion } from "../config.ts";
 import { requestByFetch } from "../http/by_fetch.ts";
+import { providerNamed } from "../projects/providers.ts";
 import type { Project } from "../projects/schema.ts";
-import { urlOf } from "../projects/upstream_schema.ts";
+import { type Route, type UpstreamSettings, urlOf } from "../projects/upstream_schema.ts";
 import { projectKey } from "../store/keys.ts";
 import type { Secrets } from "../store/secrets.ts";
 import type { DialectSource, KnownDialects } from "./dialect.ts";
@@ -11,21 +12,62 @@ import { respondInSandbox, sandboxModel } from "./sandbox.ts";
 
 /** A server of models, with its key and what is known about it. */
 export interface Upstream extends DialectSource {
+  /** Its name in the project's settings; `default` for the one that has none. */
+  name: string;
   url: string;
   apiKey: Secret | null;
   onAbort: "estimate" | "drain" | null;
+  /** The header that carries the key, in lower case. */
+  keyHeader: "authorization" | "x-api-key" | "api-key";
+  /** Headers of every request to it. */
+  headers: Readonly<Record<string, string>>;
+  /** Azure's: calls then go to the deployment of the model's name. */
+  apiVersion: string | null;
+  timeouts: NonNullable<UpstreamSettings["timeouts"]>;
   request: RequestUpstream;
 }
 
-/** Finds the upstream of a project; null when none is set. */
+/** A model of an upstream, which can answer a call. */
+export interface Target {
+  upstream: Upstream;
+  /** The model's name there. */
+  model: string;
+  /** Of targets that are chosen by chance. */
+  weight: number;
+  /** What the catalogue's prices depend on; null for the project's usual upstream. */
+  place: Pick<UpstreamSettings, "url" | "provider"> | null;
+}
+
+/** Where the calls of a model can go. */
+export interface Targets {
+  /** Null where no route leads to them: then there is one. */
+  route: Route | null;
+  targets: readonly Target[];
+}
+
+/** Finds the upstream of a project's calls that no route is for; null when none is set. */
 export type FindUpstream = (project: Project, model: string) => Promise<Upstream | null>;
 
+/** Finds where the calls of a model can go; none where no upstream is set. */
+export type FindTargets = (project: Project, model: string) => Promise<Targets>;
+
+/** Whether an upstream serves a model, by the names of its settings; without any it serves all. */
+export function servesModel({ models }: Pick<UpstreamSettings, "models">, model: string): boolean {
+  return !models ||
+    models.some((name) =>
+      name.endsWith("*") ? model.startsWith(name.slice(0, -1)) : name === model
+    );
+}
+
 /**
- * The project's upstream, else that of the environment; in development also the simulated model.
+ * The project's upstreams, else that of the environment; in development also the simulated model.
  */
-export function createUpstreams(deps: Deps, secrets: Secrets): FindUpstream {
+export function createUpstreams(
+  deps: Deps,
+  secrets: Secrets,
+): { findUpstream: FindUpstream; findTargets: FindTargets } {
+  const { config } = deps;
   const learned = new Map<string, KnownDialects>();
-  const opened = new WeakMap<Project, Promise<Upstream>>();
 
   function dialectsOf(url: string): KnownDialects {
     const known = learned.get(url) ?? new Map();
@@ -33,32 +75,46 @@ export function createUpstreams(deps: Deps, secrets: Secrets): FindUpstream {
     return known;
   }
 
-  async function open({ id, upstream }: Project): Promise<Upstream> {
-    if (!upstream) throw new Error("the project has no upstream of its own");
-    const url = withVersion(urlOf(upstream));
+  async function open(
+    projectId: string,
+    name: string,
+    settings: UpstreamSettings,
+  ): Promise<Upstream> {
+    const url = withVersion(urlOf(settings));
+    const prepared = providerNamed(settings.provider);
     return {
+      name,
       url,
-      apiKey: upstream.apiKey &&
-        new Secret(await secrets.open(upstream.apiKey, projectKey(id))),
-      onAbort: upstream.onAbort ?? null,
-      maxTokensField: upstream.maxTokensField ?? null,
-      formats: upstream.formats ?? null,
+      apiKey: settings.apiKey &&
+        new Secret(await secrets.open(settings.apiKey, projectKey(projectId))),
+      onAbort: settings.onAbort ?? null,
+      maxTokensField: settings.maxTokensField ?? null,
+      formats: settings.formats ?? prepared?.formats ?? null,
+      keyHeader: prepared?.keyHeader ?? "authorization",
+      headers: settings.headers ?? {},
+      apiVersion: settings.apiVersion ?? null,
+      timeouts: settings.timeouts ?? {},
       knownDialects: dialectsOf(url),
       request: deps.requestUpstream,
     };
   }
 
-  const common = { onAbort: null, maxTokensField: null, formats: null };
-  const { config } = deps;
-  const fromEnvironment: Upstream | null = config.upstream &&
-    {
-      ...config.upstream,
-      ...common,
-      knownDialects: dialectsOf(config.upstream.url),
-      request: deps.requestUpstream,
-    };
+  // There are new settings for each version of the project's row, so what is opened ends with it.
+  const opened = new WeakMap<UpstreamSettings, Promise<Upstream>>();
+  function openedAs({ id }: Project, name: string, settings: UpstreamSettings): Promise<Upstream> {
+    const known = opened.get(settings) ?? open(id, name, settings);
+    opened.set(settings, known);
+    return known;
+  }
+
+  const fromEnvironment: Upstream | null = config.upstream && {
+    ...unnamed,
+    ...config.upstream,
+    knownDialects: dialectsOf(config.upstream.url),
+    request: deps.requestUpstream,
+  };
   const sandbox: Upstream = {
-    ...common,
+    ...unnamed,
     formats: ["chat"],
     url: "http://sandbox.invalid/v1",
     apiKey: null,
@@ -66,11 +122,43 @@ export function createUpstreams(deps: Deps, secrets: Secrets): FindUpstream {
     request: requestByFetch((url, init) => respondInSandbox(new Request(url, init), deps)),
   };
 
-  return async (project, model) => {
+  const findUpstream: FindUpstream = async (project, model) => {
     if (config.dev && model === sandboxModel) return sandbox;
-    if (!project.upstream) return fromEnvironment;
-    let own = opened.get(project);
-    if (!own) opened.set(project, own = open(project));
-    return await own;
+    const { upstream } = project;
+    return upstream ? await openedAs(project, unnamed.name, upstream) : fromEnvironment;
   };
+
+  const findTargets: FindTargets = async (project, model) => {
+    const route = routeOf(project, model);
+    if (!route) {
+      const upstream = await findUpstream(project, model);
+      return { route, targets: upstream ? [{ upstream, model, weight: 1, place: null }] : [] };
+    }
+    const { upstreams = {} } = project;
+    const targets: Target[] = [];
+    for (const { upstream: name, model: there = model, weight } of route.targets) {
+      const settings = upstreams[name];
+      if (!settings || !servesModel(settings, there)) continue;
+      const upstream = await openedAs(project, name, settings);
+      targets.push({ upstream, model: there, weight, place: settings });
+    }
+    return { route, targets };
+  };
+  return { findUpstream, findTargets };
+}
+
+const unnamed = {
+  name: "default",
+  onAbort: null,
+  maxTokensField: null,
+  formats: null,
+  keyHeader: "authorization",
+  headers: {},
+  apiVersion: null,
+  timeouts: {},
+} as const;
+
+/** The route of a model: its own, else that of `*`; null where no route is for it. */
+function routeOf({ routes = {} }: Project, model: string): Route | null {
+  return (Object.hasOwn(routes, model) ? routes[model] : routes["*"]) ?? null;
 }
