@@ -151,7 +151,7 @@ Deno.test("hosting: every setting in the guides is one that the service reads", 
     /^DENO_/,
     /^(ENABLE_)?FORWARD_USER_INFO_/,
     /^WEBHOOK_SECRET$/,
-    /^(ANTHROPIC|OPENAI|CLAUDE)_/,
+    /^(ANTHROPIC|OPENAI|CLAUDE|CODEX)_/,
   ];
   for await (const { name } of Deno.readDir(`${root}guides`)) {
     const text = await readFile(`guides/${name}`);
