@@ -26,10 +26,10 @@ export interface KeptId {
   response: string | null;
   /** The most tokens that a reference to it adds to a prompt. */
   tokens: number;
-  /** Ids of a response's items. */
-  items: readonly string[];
+  /** Ids of a response's items; absent for an item. */
+  items?: readonly string[];
   /** Whether we keep the turn, because the upstream keeps nothing. */
-  hasTurn: boolean;
+  hasTurn?: true;
   /** In milliseconds since 1970. */
   expiresAt: number;
 }
@@ -51,6 +51,7 @@ export interface KeptResponse {
 }
 
 const itemsMax = 100;
+const nothing = toBytes({});
 const idCharsMax = 256;
 /** Turns of one conversation that are put together again. */
 const turnsMax = 200;
@@ -60,7 +61,8 @@ export function rememberResponse(tx: AccountTx, { ref, kept, usage, turn }: Kept
   const { projectId, user } = ref;
   const { response } = kept;
   if (response === "" || response.length > idCharsMax) return;
-  const items = kept.items.filter((id) => id !== "" && id.length <= idCharsMax).slice(0, itemsMax);
+  const items = [...new Set(kept.items)]
+    .filter((id) => id !== "" && id !== response && id.length <= idCharsMax).slice(0, itemsMax);
   const expiresAt = tx.now + keptResponseLifetimeMs;
   const output = turn ? kept.output?.() ?? [] : [];
   const value = turn && toBytes({ ...turn, user, output } satisfies KeptTurn);
@@ -70,14 +72,14 @@ export function rememberResponse(tx: AccountTx, { ref, kept, usage, turn }: Kept
   const bounded = (tokens: number) =>
     usage.source === "provider" ? tokens : withTokenizerMargin(tokens);
   const tokens = bounded(outputTokensOf(usage));
-  const put = (id: string, kept: KeptId) => tx.put(keptIdKey(projectId, id), toBytes(kept));
-  if (value) tx.put(keptTurnKey(projectId, response), value);
+  const turns = hasTurn ? { hasTurn } : {};
+  const put = (id: string, kept: KeptId) =>
+    tx.add(keptIdKey(projectId, id), toBytes({ ...kept, ...turns }));
+  if (value) tx.add(keptTurnKey(projectId, response), value);
   const whole = tokens + bounded(inputTokensOf(usage));
-  put(response, { user, response: null, tokens: whole, items, hasTurn, expiresAt });
-  for (const id of items) {
-    if (id !== response) put(id, { user, response, tokens, items: [], hasTurn, expiresAt });
-  }
-  tx.put(keptDueKey(expiresAt, projectId, response), toBytes({}));
+  put(response, { user, response: null, tokens: whole, items, expiresAt });
+  for (const id of items) put(id, { user, response, tokens, expiresAt });
+  tx.add(keptDueKey(expiresAt, projectId, response), nothing);
 }
 
 /** What the ids in a request stand for. */
@@ -145,9 +147,9 @@ export async function forgetResponse(
   const [found] = await readIds(kv, projectId, [response]);
   if (!found) return;
   const write = emptyWrite();
-  const ids = [response, ...found.items];
+  const ids = [response, ...found.items ?? []];
   write.deletes.push(
-    ...new Map(ids.map((id) => [id, keptIdKey(projectId, id)])).values(),
+    ...ids.map((id) => keptIdKey(projectId, id)),
     keptTurnKey(projectId, response),
     keptDueKey(found.expiresAt, projectId, response),
   );
