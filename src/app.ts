@@ -4,7 +4,7 @@ import { createCountingBudget, createCountingQueue } from "./inference/prompt_co
 import { createRateLimiter } from "./inference/rate_limiter.ts";
 import { createModels } from "./upstreams/models.ts";
 import { sweepStoredResponses } from "./inference/idempotency.ts";
-import { sweepKeptResponses } from "./inference/kept_responses.ts";
+import { createKeptSweep } from "./inference/kept_responses.ts";
 import { inferenceRoutes } from "./inference/routes.ts";
 import { createRefusalReports, type RefusalReports } from "./inference/refusal_reports.ts";
 import { createRunningCalls, type RunningCalls } from "./inference/running.ts";
@@ -178,6 +178,7 @@ function createSweep(
 ): () => Promise<void> {
   const trim = createTrim(deps);
   const sweepMarkers = createMarkerSweep(deps);
+  const sweepKept = createKeptSweep(deps);
   const sweepPayments = [
     createReversalSweep(deps),
     createUnbookedSweep(deps),
@@ -186,7 +187,7 @@ function createSweep(
   return async () => {
     for (const sweeper of sweepers) await sweeper.sweep();
     await sweepStoredResponses(deps);
-    await sweepKeptResponses(deps);
+    await sweepKept();
     for (const sweepRows of sweepPayments) await sweepRows();
     await trim();
     await sweepMarkers();

@@ -21,8 +21,6 @@ import { messagesCount } from "./formats/messages/count_tokens.ts";
 import { messagesFormat } from "./formats/messages/messages_format.ts";
 import { responsesApiDoc } from "./formats/responses/api_doc.ts";
 import { responsesFormat } from "./formats/responses/responses_format.ts";
-import { refuseSocket } from "./formats/responses/socket.ts";
-import type { Handler } from "./base/handler.ts";
 import type { Format } from "./inference/format.ts";
 import type { KeptOperation } from "./inference/kept_routes.ts";
 import type { FreeFormat } from "./inference/free_call.ts";
@@ -97,19 +95,12 @@ export function routeMap(handlers: RouteHandlers): Routes {
   return routes;
 }
 
-/** A wire format, its documentation, and what answers GET where that is not just 405. */
-interface ServedFormat {
-  format: Format;
-  apiDoc: EndpointDocs;
-  GET?: Handler;
-}
-
 /** The endpoints that call models, by their path below `/v1` and below `/v1/{user}`. */
-const formats: Readonly<Record<string, ServedFormat>> = {
+const formats: Readonly<Record<string, { format: Format; apiDoc: EndpointDocs }>> = {
   "/chat/completions": { format: chatFormat, apiDoc: chatApiDoc },
   "/completions": { format: completionsFormat, apiDoc: completionsApiDoc },
   "/embeddings": { format: embeddingsFormat, apiDoc: embeddingsApiDoc },
-  "/responses": { format: responsesFormat, apiDoc: responsesApiDoc, GET: refuseSocket },
+  "/responses": { format: responsesFormat, apiDoc: responsesApiDoc },
   "/images/generations": { format: imagesFormat, apiDoc: imagesApiDoc },
   "/audio/speech": { format: speechFormat, apiDoc: speechApiDoc },
   "/audio/transcriptions": { format: transcriptionsFormat, apiDoc: transcriptionsApiDoc },
@@ -134,14 +125,13 @@ function formatRoutes(
 ): Routes {
   const secretParams = ["user"];
   return Object.fromEntries(
-    Object.entries(formats).flatMap(([path, { format, GET }]) => {
+    Object.entries(formats).flatMap(([path, { format }]) => {
       const { errorBody } = format;
-      const other = GET ? { GET } : {};
       const POST = inference.call(format);
       const ofUser = inference.call(format, { reservedUsers });
       return [
-        [`/v1${path}`, { cors, errorBody, ...other, POST }],
-        [`/v1/:user${path}`, { cors, errorBody, secretParams, ...other, POST: ofUser }],
+        [`/v1${path}`, { cors, errorBody, POST }],
+        [`/v1/:user${path}`, { cors, errorBody, secretParams, POST: ofUser }],
       ];
     }),
   );

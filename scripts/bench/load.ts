@@ -25,7 +25,6 @@ const bodies: Record<ModelCallKind, (user: string) => unknown> = {
     input: [{ role: "user", content: input }],
     max_output_tokens: 100,
     temperature: 0.7,
-    store: false,
   }),
   messages: () => ({
     model: "m",

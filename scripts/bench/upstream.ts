@@ -17,16 +17,20 @@ const whole = jsonResponse(body);
 const created_at = 1767225600;
 const details = { input_tokens_details: { cached_tokens: 0 } };
 const outputDetails = { output_tokens_details: { reasoning_tokens: 0 } };
+/** Stands for a number in ids that are never the same twice. */
+const sameLength = "0000000000";
+let made = 0;
+
 /** The same response in the other formats, by the end of their paths. */
 const inFormats: [string, Uint8Array][] = [
   ["/responses", {
-    id: "resp_bench",
+    id: `resp_${sameLength}`,
     object: "response",
     created_at,
     status: "completed",
     model: "m",
     output: [{
-      id: "msg_bench",
+      id: `msg_${sameLength}`,
       type: "message",
       status: "completed",
       role: "assistant",
@@ -62,7 +66,12 @@ function jsonResponse(text: string): Uint8Array {
 /** The response to a request, by its first line. */
 function responseTo(head: string): Uint8Array {
   const line = head.slice(0, head.indexOf(" HTTP/1.1"));
-  return inFormats.find(([path]) => line.endsWith(path))?.[1] ?? whole;
+  const found = inFormats.find(([path]) => line.endsWith(path));
+  if (!found) return whole;
+  const [path, bytes] = found;
+  if (path !== "/responses") return bytes;
+  const number = String(made++).padStart(sameLength.length, "0");
+  return encoder.encode(decoder.decode(bytes).replaceAll(sameLength, number));
 }
 
 const streamHead =

@@ -7,35 +7,39 @@ import type { Deps } from "../deps.ts";
 import type { TokenUsage } from "../pricing/usage.ts";
 import { inputTokensOf, outputTokensOf } from "../base/token_classes.ts";
 import { withTokenizerMargin } from "../pricing/tokenizer.ts";
-import { type Eraser, eraseRows } from "../store/erase.ts";
+import { commitUnlessMoved, type Eraser, eraseRows } from "../store/erase.ts";
 import {
-  keptDueKey,
-  keptDuePrefix,
+  allKeptIdsPrefix,
+  allKeptTurnsPrefix,
   keptIdKey,
   keptIdsPrefix,
   keptTurnKey,
   keptTurnsPrefix,
 } from "../store/keys.ts";
-import { emptyWrite, type Kv } from "../store/kv.ts";
+import { emptyWrite, type Key, type Kv, type Row } from "../store/kv.ts";
+import { listAfter } from "../store/scan.ts";
 import type { KeptIds, KeptItems, KeptReference } from "./format.ts";
 
-/** An id that an upstream has given to one of a project's users, and what it stands for. */
-export interface KeptId {
+/** A response that an upstream gave to one of a project's users: one value under all of its ids. */
+export interface KeptRow {
   user: string;
-  /** The response that an item belongs to; null for a response. */
-  response: string | null;
-  /** The most tokens that a reference to it adds to a prompt. */
+  /** Its own id. */
+  response: string;
+  /** The most tokens that a reference adds to a prompt: to the response, or to its output. */
   tokens: number;
-  /** Ids of a response's items. */
+  outputTokens: number;
+  /** Ids of its items. */
   items: readonly string[];
   /** Whether we keep the turn, because the upstream keeps nothing. */
-  hasTurn: boolean;
+  hasTurn?: true;
   /** In milliseconds since 1970. */
   expiresAt: number;
 }
 
 interface KeptTurn {
   user: string;
+  /** In milliseconds since 1970. */
+  expiresAt: number;
   previous: string | null;
   input: readonly Json[];
   output: readonly Json[];
@@ -60,24 +64,25 @@ export function rememberResponse(tx: AccountTx, { ref, kept, usage, turn }: Kept
   const { projectId, user } = ref;
   const { response } = kept;
   if (response === "" || response.length > idCharsMax) return;
-  const items = kept.items.filter((id) => id !== "" && id.length <= idCharsMax).slice(0, itemsMax);
+  const items = kept.items.slice(0, itemsMax).filter((id, at, all) =>
+    id !== "" && id !== response && id.length <= idCharsMax && all.indexOf(id) === at
+  );
   const expiresAt = tx.now + keptResponseLifetimeMs;
   const output = turn ? kept.output?.() ?? [] : [];
-  const value = turn && toBytes({ ...turn, user, output } satisfies KeptTurn);
+  const value = turn && toBytes({ ...turn, user, output, expiresAt } satisfies KeptTurn);
   const hasTurn = value !== null && value.length <= keptTurnBytesMax;
   // What the upstream does not keep, and is too large for us, can never be referred to.
   if (turn && !hasTurn) return;
   const bounded = (tokens: number) =>
     usage.source === "provider" ? tokens : withTokenizerMargin(tokens);
-  const tokens = bounded(outputTokensOf(usage));
-  const put = (id: string, kept: KeptId) => tx.put(keptIdKey(projectId, id), toBytes(kept));
-  if (value) tx.put(keptTurnKey(projectId, response), value);
-  const whole = tokens + bounded(inputTokensOf(usage));
-  put(response, { user, response: null, tokens: whole, items, hasTurn, expiresAt });
-  for (const id of items) {
-    if (id !== response) put(id, { user, response, tokens, items: [], hasTurn, expiresAt });
-  }
-  tx.put(keptDueKey(expiresAt, projectId, response), toBytes({}));
+  const outputTokens = bounded(outputTokensOf(usage));
+  const tokens = outputTokens + bounded(inputTokensOf(usage));
+  const row: KeptRow = { user, response, tokens, outputTokens, items, expiresAt };
+  if (hasTurn) row.hasTurn = true;
+  const bytes = toBytes(row);
+  tx.add(keptIdKey(projectId, response), bytes);
+  for (const id of items) tx.add(keptIdKey(projectId, id), bytes);
+  if (value) tx.add(keptTurnKey(projectId, response), value);
 }
 
 /** What the ids in a request stand for. */
@@ -111,29 +116,31 @@ export async function resolveReferences(
   for (const [at, reference] of references.entries()) {
     const found = ids[at];
     const isOwn = found && found.user === user && found.expiresAt > clock.now() &&
-      (reference.kind === "response") === (found.response === null);
+      (reference.kind === "response") === (found.response === reference.id);
     if (!isOwn) throw unknownReference(reference);
-    const response = found.response ?? reference.id;
+    const { response } = found;
     if (found.hasTurn) turns.push(response);
     if (found.hasTurn && reference.param === "previous_response_id") previous = reference.id;
     // An item's tokens are those of the response that it is a part of.
     const part = `${reference.kind} ${response}`;
-    if (!found.hasTurn && !counted.has(part)) hiddenTokens += found.tokens;
+    const tokens = reference.kind === "response" ? found.tokens : found.outputTokens;
+    if (!found.hasTurn && !counted.has(part)) hiddenTokens += tokens;
     counted.add(part);
   }
   if (turns.length === 0) return { hiddenTokens, kept: null };
   return { hiddenTokens, kept: await readKept(kv, projectId, { previous, turns }) };
 }
 
-/** An id of a user's own; null for one that is unknown or another user's. */
-export async function findKeptId(
+/** A response of a user's own; null for one that is unknown or another user's. */
+export async function findKeptResponse(
   { kv, clock }: Pick<Deps, "kv" | "clock">,
   { projectId, user }: Pick<AccountRef, "projectId" | "user">,
   id: string,
-): Promise<KeptId | null> {
+): Promise<KeptRow | null> {
   if (id === "" || id.length > idCharsMax) return null;
   const [found] = await readIds(kv, projectId, [id]);
-  return found && found.user === user && found.expiresAt > clock.now() ? found : null;
+  const isOwn = found?.user === user && found.response === id && found.expiresAt > clock.now();
+  return isOwn ? found : null;
 }
 
 /** Forgets a response's ids, and its turn. */
@@ -147,29 +154,38 @@ export async function forgetResponse(
   const write = emptyWrite();
   const ids = [response, ...found.items];
   write.deletes.push(
-    ...new Map(ids.map((id) => [id, keptIdKey(projectId, id)])).values(),
+    ...ids.map((id) => keptIdKey(projectId, id)),
     keptTurnKey(projectId, response),
-    keptDueKey(found.expiresAt, projectId, response),
   );
   await committer.commit(write);
 }
 
-const dueRowsPerSweep = 200;
+const rowsPerSweep = 500;
 
-/** Forgets responses whose time is over, oldest first; a bounded number at each call. */
-export async function sweepKeptResponses(deps: Deps): Promise<void> {
-  const { kv, clock, committer } = deps;
-  for (const { key } of await kv.list({ prefix: keptDuePrefix, limit: dueRowsPerSweep })) {
-    const [, dueMs, projectId, response] = key;
-    if (Number(dueMs) > clock.now()) return;
-    const [found] = await readIds(kv, String(projectId), [String(response)]);
-    if (found && found.expiresAt <= clock.now()) {
-      await forgetResponse(deps, String(projectId), String(response));
+/**
+ * Creates the sweep of ids and turns whose time is over. Each call looks at a bounded number of
+ * rows, from where the last one stopped: a row for each response that says when it expires would
+ * cost more than to look at all of them now and then.
+ */
+export function createKeptSweep(
+  { kv, clock, committer }: Pick<Deps, "kv" | "clock" | "committer">,
+): () => Promise<void> {
+  const places: { prefix: Key; after: Key | null }[] = [
+    { prefix: allKeptIdsPrefix, after: null },
+    { prefix: allKeptTurnsPrefix, after: null },
+  ];
+  return async () => {
+    for (const place of places) {
+      const { prefix, after } = place;
+      const rows = await listAfter(kv, prefix, { after, limit: rowsPerSweep });
+      place.after = rows.length < rowsPerSweep ? null : rows.at(-1)?.key ?? null;
+      const isOver = ({ value }: Row) =>
+        value !== null && fromBytes<{ expiresAt: number }>(value).expiresAt <= clock.now();
+      const remove = (row: Row) =>
+        commitUnlessMoved(committer, row, { sets: [], deletes: [row.key] });
+      await Promise.all(rows.filter(isOver).map(remove));
     }
-    const write = emptyWrite();
-    write.deletes.push(key);
-    await committer.commit(write);
-  }
+  };
 }
 
 /** Erases a user's ids and turns. */
@@ -215,14 +231,14 @@ async function readIds(
   kv: Kv,
   projectId: string,
   ids: readonly string[],
-): Promise<(KeptId | null)[]> {
+): Promise<(KeptRow | null)[]> {
   const isKey = (id: string) => id !== "" && id.length <= idCharsMax;
   const wanted = [...new Set(ids.filter(isKey))];
   const rows = await kv.getMany(wanted.map((id) => keptIdKey(projectId, id)));
   const byId = new Map(wanted.map((id, at) => [id, rows[at]?.value ?? null]));
   return ids.map((id) => {
     const value = byId.get(id);
-    return value ? fromBytes<KeptId>(value) : null;
+    return value ? fromBytes<KeptRow>(value) : null;
   });
 }
 

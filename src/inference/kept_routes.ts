@@ -6,7 +6,7 @@ import { endUser } from "../projects/end_user.ts";
 import { askUpstream } from "../upstreams/ask.ts";
 import { noUpstream, readUpstreamError, toCallerError } from "../upstreams/errors.ts";
 import type { InferenceDeps } from "./call.ts";
-import { findKeptId, forgetResponse } from "./kept_responses.ts";
+import { findKeptResponse, forgetResponse } from "./kept_responses.ts";
 import { rateLimitedError } from "./rate_limiter.ts";
 
 /** What can be done with a response that the upstream keeps. */
@@ -41,8 +41,8 @@ export function createKeptHandler(
     if ("limited" in permit) throw rateLimitedError(permit.limited);
     try {
       const id = incoming.param("responseId");
-      const kept = await findKeptId(deps, { projectId: project.id, user }, id);
-      if (!kept || kept.response !== null) throw responseNotFound(id);
+      const kept = await findKeptResponse(deps, { projectId: project.id, user }, id);
+      if (!kept) throw responseNotFound(id);
       if (kept.hasTurn) throw notKeptByUpstream(id, method);
       const upstream = await findUpstream(project, "");
       if (!upstream) throw noUpstream(deps.config);

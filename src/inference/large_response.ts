@@ -8,7 +8,7 @@ import { activityIdOfRequest } from "../ledger/entry.ts";
 import { errorFields } from "../base/errors.ts";
 import { abortError } from "../upstreams/client.ts";
 import { upstreamDisconnected } from "../upstreams/errors.ts";
-import { type AdmittedCall, billOf, type InferenceDeps } from "./call.ts";
+import { type AdmittedCall, billOf, type InferenceDeps, removedHeaders } from "./call.ts";
 import { noteMade } from "./note_made.ts";
 import { endingOf } from "./disconnect.ts";
 import { removeIdempotencyMark } from "./idempotency.ts";
@@ -48,6 +48,7 @@ export function largeResponse(
       "x-service-activity-id": activityIdOfRequest(call.id),
       ...(call.format.isPassedOn ? {} : { "x-service-unparsed": "true" }),
       ...rateHeaders(call.rateLimits),
+      ...removedHeaders(call),
       ...(call.idempotency ? { "idempotency-stored": "false" } : {}),
     },
   });

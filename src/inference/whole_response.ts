@@ -121,7 +121,7 @@ async function passedResponse(
     usage: await meter.usage(),
     ending: { kind: "completed" },
     alongside(tx, entry) {
-      headers = { ...headers, ...chargeHeaders(entry) };
+      headers = { ...headers, ...chargeHeaders(entry), ...removedHeaders(call) };
       if (idempotency) storeResponse(tx, idempotency, { ref, response: { headers, body } });
     },
   });

@@ -133,6 +133,12 @@ export class AccountTx {
     this.#rows.put(key, value);
   }
 
+  /** Writes a row that no other operation of this write reads or changes. */
+  add(key: Key, value: Uint8Array): void {
+    this.#changed = true;
+    this.#write.sets.push({ key, value });
+  }
+
   /** Deletes a row together with the account's write. */
   remove(key: Key): void {
     this.#changed = true;

@@ -265,6 +265,8 @@ export const chatReplayDuePrefix: Key = ["chat_replay_due"];
  * many tokens it stands for. Written with its charge. Kept for 30 days, then swept.
  */
 export const keptIdKey = (projectId: string, id: string): Key => ["kept_id", projectId, id];
+/** All ids of all projects. */
+export const allKeptIdsPrefix: Key = ["kept_id"];
 /** All ids of one project. */
 export const keptIdsPrefix = (projectId: string): Key => ["kept_id", projectId];
 /**
@@ -276,18 +278,10 @@ export const keptTurnKey = (projectId: string, responseId: string): Key => [
   projectId,
   responseId,
 ];
+/** All turns of all projects. */
+export const allKeptTurnsPrefix: Key = ["kept_turn"];
 /** All turns of one project. */
 export const keptTurnsPrefix = (projectId: string): Key => ["kept_turn", projectId];
-/** When a response's ids expire, in ms -> what the sweep removes. Written and removed with them. */
-export const keptDueKey = (dueMs: number, projectId: string, responseId: string): Key => [
-  "kept_due",
-  dueMs,
-  projectId,
-  responseId,
-];
-/** All expiry times of ids, in order of time. */
-export const keptDuePrefix: Key = ["kept_due"];
-
 /**
  * A console session, by the SHA-256 of its cookie. Written at the sign-in; removed at the sign-out
  * or, once it has expired, by the sweep.

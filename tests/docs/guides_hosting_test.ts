@@ -147,7 +147,12 @@ testWith(
 );
 
 Deno.test("hosting: every setting in the guides is one that the service reads", async () => {
-  const others = [/^DENO_/, /^(ENABLE_)?FORWARD_USER_INFO_/, /^WEBHOOK_SECRET$/];
+  const others = [
+    /^DENO_/,
+    /^(ENABLE_)?FORWARD_USER_INFO_/,
+    /^WEBHOOK_SECRET$/,
+    /^(ANTHROPIC|OPENAI|CLAUDE|CODEX)_/,
+  ];
   for await (const { name } of Deno.readDir(`${root}guides`)) {
     const text = await readFile(`guides/${name}`);
     for (const [, variable = ""] of text.matchAll(/(?:^|`)([A-Z]+(?:_[A-Z]+)+)(?==|`)/gm)) {

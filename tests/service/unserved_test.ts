@@ -18,8 +18,10 @@ for (const { path, advice, api } of unservedEndpoints) {
       `/v1/${real}/an-id/more`,
       `/v1/${real}?limit=2`,
     ];
+    // By GET and DELETE, a path below responses names a response.
+    const asked = path.startsWith("responses/") ? ["POST"] : methods;
     for (const form of forms) {
-      for (const method of methods) {
+      for (const method of asked) {
         const { status, body, response } = await world.json(form, { method, key: null });
         assert.equal(status, 404, `${method} ${form}`);
         assert.ok(body.error.message.endsWith(` is not served here. ${advice}`), form);

@@ -18,6 +18,7 @@ import {
   writing,
 } from "./defect_seams.ts";
 import { forgetDefects } from "./forget_defects.ts";
+import { keptDefects } from "./kept_defects.ts";
 import { operatorDefects } from "./operator_defects.ts";
 import { passkeyDefects } from "./passkey_defects.ts";
 import { stripeDefects } from "./stripe_defects.ts";
@@ -266,6 +267,7 @@ export const defects: readonly Defect[] = [
   ...operatorDefects,
   ...stripeDefects,
   ...forgetDefects,
+  ...keptDefects,
   ...trimDefects,
   ...walletDefects,
   ...passkeyDefects,

@@ -1,5 +1,5 @@
-import type { EndpointDoc, EndpointDocs, ErrorDoc, ResponseDoc } from "../../base/endpoint_doc.ts";
-import { callApiDoc, callHeaders, userPath } from "../../inference/api_doc.ts";
+import type { EndpointDocs, ResponseDoc } from "../../base/endpoint_doc.ts";
+import { callApiDoc, callHeaders } from "../../inference/api_doc.ts";
 import { responsesRequestSchema } from "./request.ts";
 import { responseEventSchema, responseSchema } from "./response_schema.ts";
 
@@ -62,7 +62,8 @@ const response: ResponseDoc = {
   headers: callHeaders,
 };
 
-const calls = callApiDoc(path, {
+/** `POST /v1/responses`. */
+export const responsesApiDoc: EndpointDocs = callApiDoc(path, {
   operationId: "createResponse",
   summary: "Create a response, and charge for it",
   description:
@@ -79,41 +80,3 @@ const calls = callApiDoc(path, {
   },
   answers: { 200: response },
 });
-
-const socketErrors: readonly ErrorDoc[] = [
-  {
-    status: 405,
-    code: "method_not_allowed",
-    when: "The request asks for no WebSocket: responses are created with POST.",
-  },
-  {
-    status: 426,
-    code: "websocket_not_supported",
-    when: "The request asks for a WebSocket; clients then use POST.",
-  },
-];
-
-const socket: EndpointDoc = {
-  operationId: "openResponsesSocket",
-  tag: "Chat",
-  summary: "Refuse a WebSocket",
-  description:
-    "Responses are not served over WebSockets. Clients that try one first use POST then.",
-  access: "anyone",
-  answers: {},
-  errors: socketErrors,
-};
-
-/** `POST /v1/responses`, and the refusal of its WebSocket. */
-export const responsesApiDoc: EndpointDocs = {
-  [`/v1${path}`]: { ...calls[`/v1${path}`], GET: socket },
-  [`/v1/:user${path}`]: {
-    ...calls[`/v1/:user${path}`],
-    GET: {
-      ...socket,
-      operationId: "openUsersResponsesSocket",
-      summary: "Refuse a WebSocket, with the user in the path",
-      path: userPath,
-    },
-  },
-};

@@ -112,20 +112,27 @@ export class OpenItem {
   }
 }
 
-/** The member of an item that the text of an event belongs to, by what the event's type ends in. */
-const members = new Map<string, string>(Object.entries({
-  output_text: "content",
-  refusal: "content",
-  reasoning_text: "content",
-  reasoning: "content",
-  reasoning_summary_text: "summary",
-  reasoning_summary: "summary",
-  function_call_arguments: "arguments",
-  mcp_call_arguments: "arguments",
-  custom_tool_call_input: "input",
-  code_interpreter_call_code: "code",
-  shell_call_command: "action",
-  apply_patch_call_operation_diff: "operation",
+/** Whose text an event has: the type of its item where only one has it, and the member in that. */
+interface TextOwner {
+  item: string | null;
+  member: string;
+}
+
+/** The owners of texts, by the name of their events. */
+const owners = new Map<string, TextOwner>(Object.entries({
+  output_text: { item: "message", member: "content" },
+  refusal: { item: "message", member: "content" },
+  reasoning_text: { item: "reasoning", member: "content" },
+  reasoning: { item: "reasoning", member: "content" },
+  reasoning_summary_text: { item: "reasoning", member: "summary" },
+  reasoning_summary: { item: "reasoning", member: "summary" },
+  content_part: { item: null, member: "content" },
+  function_call_arguments: { item: "function_call", member: "arguments" },
+  mcp_call_arguments: { item: "mcp_call", member: "arguments" },
+  custom_tool_call_input: { item: "custom_tool_call", member: "input" },
+  code_interpreter_call_code: { item: "code_interpreter_call", member: "code" },
+  shell_call_command: { item: "shell_call", member: "action" },
+  apply_patch_call_operation_diff: { item: "apply_patch_call", member: "operation" },
 }));
 
 /** What the type of an event has between `response.` and its last word. */
@@ -133,14 +140,14 @@ export function nameOfEvent(type: string): string {
   return type.slice("response.".length, type.lastIndexOf("."));
 }
 
-/** The member of an item that an event's text belongs to; undefined for other events. */
-export function memberOfEvent(type: string): string | undefined {
-  return members.get(nameOfEvent(type));
+/** The owner of an event's text; undefined for other events. */
+export function ownerOfText(type: string): TextOwner | undefined {
+  return owners.get(nameOfEvent(type));
 }
 
 /** The place of an event's text; `name` is its type without `response.` and its last word. */
 export function placeOfText(name: string, event: JsonObject): string {
-  const member = members.get(name) ?? name;
+  const member = owners.get(name)?.member ?? name;
   if (member === "content") return `content.${indexIn(event.content_index)}`;
   return member === "summary" ? `summary.${indexIn(event.summary_index)}` : member;
 }

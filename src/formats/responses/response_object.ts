@@ -30,7 +30,7 @@ export function normalizeObject(
 ): JsonObject {
   const { status } = sent;
   const { id, created, model } = headOf(sent, head);
-  const known = status === undefined || status === null ? { status: statusOf(sent) } : {};
+  const known = typeof status === "string" ? {} : { status: statusOf(sent) };
   return {
     ...usualMembers(request),
     ...sent,

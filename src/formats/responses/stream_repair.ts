@@ -1,6 +1,6 @@
 import { isObject, type JsonObject } from "../../base/json.ts";
 import type { ResponseHead } from "../../inference/format.ts";
-import { indexIn, memberOfEvent, type OpenItem, wholeTextIn } from "./open_item.ts";
+import { indexIn, type OpenItem, ownerOfText, wholeTextIn } from "./open_item.ts";
 import { itemId, normalizeItem, normalizePart } from "./output_items.ts";
 import type { OutputState } from "./output_state.ts";
 import { responseIdPrefix } from "./own_ids.ts";
@@ -45,11 +45,16 @@ export class EventRepair {
     const isPart = type === partAddedType || type === partDoneType;
     const part = isPart ? normalizePart(event.part) : null;
     if (isPart && part === null) return nothing;
-    const member = isPart ? "content" : memberOfEvent(type);
+    const owner = ownerOfText(type);
+    const member = owner?.member;
     const isEnd = member !== undefined && !isPart && type.endsWith(".done");
     if (isEnd && wholeTextIn(event) === null) return nothing;
     const isOfItem = member !== undefined || "output_index" in event || "item_id" in event;
     if (!isOfItem) return { before: none, event };
+    const begun = this.#state.itemOf(event);
+    const wanted = part ? ownerOfPart(part) : owner?.item;
+    // Clients fail on a text in an item of another type, or in one that has ended.
+    if (owner && begun && (begun.isDone || (wanted && begun.item.type !== wanted))) return nothing;
     const before = this.#missingBefore(type, member, event);
     const known = this.#state.itemOf(event);
     if (!known) return nothing;
@@ -64,10 +69,11 @@ export class EventRepair {
     const index = this.#state.indexOfItem(type, event);
     const known = this.#state.itemAt(index);
     if (type === itemAddedType && known) return nothing;
-    const item = normalizeItem(event.item, (kind) => {
-      return String(known?.item.id ?? itemId(kind, this.#unique, index));
-    });
-    if (item === null) return nothing;
+    const found = normalizeItem(event.item, (kind) => itemId(kind, this.#unique, index));
+    if (found === null) return nothing;
+    // An item keeps the id that it began with.
+    const id = known?.item.id ?? found.id ?? null;
+    const item = found.id === id ? found : { ...found, id };
     const isSame = item === event.item && index === event.output_index;
     const whole = isSame ? event : { ...event, output_index: index, item };
     // An item that ends before it began has all of its events now.
@@ -83,8 +89,10 @@ export class EventRepair {
     member: string | undefined,
     event: JsonObject,
   ): readonly JsonObject[] {
-    const isReasoning = type.startsWith("response.reasoning");
-    if ((member !== "content" && member !== "summary") || type === partDoneType) return none;
+    const { part } = event;
+    const isReasoning = type.startsWith("response.reasoning") ||
+      (isObject(part) && part.type === "reasoning_text");
+    if (member !== "content" && member !== "summary") return none;
     const known = this.#state.itemOf(event);
     const at = indexIn(event.content_index);
     const needsPart = !isReasoning && type !== partAddedType;
@@ -92,12 +100,13 @@ export class EventRepair {
     const missing: JsonObject[] = [];
     const open = known ?? this.#begin(isReasoning ? "reasoning" : "message", event, missing);
     if (!needsPart) return missing;
-    const part: JsonObject = type.startsWith("response.refusal")
-      ? { type: "refusal", refusal: "" }
-      : { type: "output_text", text: "", annotations: [] };
-    this.#state.openPart(open, at, part);
+    const begun: JsonObject = normalizePart(part) ??
+      (type.startsWith("response.refusal")
+        ? { type: "refusal", refusal: "" }
+        : { type: "output_text", text: "", annotations: [] });
+    this.#state.openPart(open, at, begun);
     const { index, item: { id } } = open;
-    missing.push(partAdded(part, { item_id: String(id), output_index: index, content_index: at }));
+    missing.push(partAdded(begun, { item_id: String(id), output_index: index, content_index: at }));
     return missing;
   }
 
@@ -111,6 +120,11 @@ export class EventRepair {
     missing.push({ type: itemAddedType, output_index: index, item });
     return this.#state.open(index, item);
   }
+}
+
+/** The type of the items that have such parts. */
+function ownerOfPart({ type }: JsonObject): string {
+  return type === "reasoning_text" ? "reasoning" : "message";
 }
 
 /** An event that names its item by its place, and by the id that the item began with. */

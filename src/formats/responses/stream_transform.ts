@@ -192,29 +192,28 @@ export class ResponseStreamTransform implements StreamTransform {
 
   /** An event with the response as it begins. */
   #withStart(event: JsonObject, sent: JsonObject): JsonObject {
-    const { request, meter } = this.#options;
-    meter.addServed({ model: servedBy(sent).model, tier: null });
+    this.#options.meter.addServed({ model: servedBy(sent).model, tier: null });
     this.#noteSent(sent);
-    this.#head = headOf(sent, this.#head);
-    if (isWholeStart(sent)) return event;
+    if (isWholeStart(sent) && sent.id === this.#head.id) return event;
     // Items have events of their own, which are metered.
-    const response = normalizeObject(sent, { request, head: this.#head, output: [] });
+    const response = this.#whole(sent, []);
     return { ...event, response: { ...response, status: "in_progress", usage: null } };
   }
 
-  #noteSent({ id, store }: JsonObject): void {
-    if (id !== undefined) this.#sent.id = id;
+  #noteSent(response: JsonObject): void {
+    const { id, store } = response;
+    if (id !== undefined) this.#sent.id ??= id;
     if (store !== undefined) this.#sent.store = store;
+    // Clients fail where the id of a response changes.
+    const head = headOf(response, this.#head);
+    this.#head = this.#start ? { ...head, id: this.#head.id } : head;
   }
 
   /** The event that begins the response, where the first one is another. */
   #begin(type: string, event: JsonObject): string {
     if (this.#start) return "";
     const { response } = event;
-    const { request } = this.#options;
-    const start = isObject(response)
-      ? response
-      : normalizeObject({}, { request, head: this.#head, output: [] });
+    const start = isObject(response) ? response : this.#whole({}, []);
     this.#start = start;
     if (type === "response.created") return "";
     const [created] = openingEvents(start);
@@ -226,7 +225,6 @@ export class ResponseStreamTransform implements StreamTransform {
     const response = responseIn(event);
     meter.addServed(servedBy(response));
     this.#noteSent(response);
-    this.#head = headOf(response, this.#head);
     const frames = this.#begin(type, {});
     const output = normalizeOutput(response.output, this.#head);
     if (output.some(hasImagePart)) meter.producedImage = true;
@@ -329,6 +327,7 @@ export class ResponseStreamTransform implements StreamTransform {
 
   #whole(sent: JsonObject, output: readonly JsonObject[]): JsonObject {
     const { request } = this.#options;
-    return normalizeObject(sent, { request, head: this.#head, output: [...output] });
+    const head = this.#head;
+    return normalizeObject({ ...sent, id: head.id }, { request, head, output: [...output] });
   }
 }

@@ -6,6 +6,7 @@ import {
   framesOf,
   functionCall,
   message,
+  openAiClient,
   readResponseEvents,
   respond,
   respondStream,
@@ -82,6 +83,53 @@ Deno.test("responses property: however a stream is cut into pieces, its events a
   );
 });
 
+const changes = fc.array(
+  fc.record({ at: fc.nat(30), how: fc.constantFrom("drop", "double", "swap", "bare") }),
+  { maxLength: 6 },
+);
+
+/** The events with some of them lost, doubled, in another place, or with little in them. */
+function disordered(
+  events: Body[],
+  changes: readonly { at: number; how: "drop" | "double" | "swap" | "bare" }[],
+): Body[] {
+  const changed = [...events];
+  for (const { at, how } of changes) {
+    const place = at % Math.max(1, changed.length);
+    const [one] = changed.splice(place, 1);
+    if (!one || how === "drop") continue;
+    if (how === "double") changed.splice(place, 0, one, one);
+    if (how === "swap") changed.splice(Math.max(0, place - 1), 0, one);
+    const { type, delta } = one;
+    if (how === "bare") changed.splice(place, 0, { type, ...(delta ? { delta } : {}) });
+  }
+  return changed;
+}
+
+for (const kind of ["rich", "low"] as const) {
+  Deno.test(`responses property: OpenAI's client accepts every stream that ends (${kind})`, async () => {
+    using world = await worldOf(kind);
+    const { responses } = openAiClient(world);
+    const ask = { model: "test-model", input: "Hi" };
+    await always(
+      100,
+      fc.asyncProperty(
+        fc.constantFrom(...outputs.slice(0, 5)),
+        changes,
+        async (output, changes) => {
+          const events = disordered(upstreamEvents(upstreamResponse({ output })), changes);
+          world.upstream.once(() => inPieces(framesOf(events), []));
+          const verdict = await responses.stream(ask).finalResponse().then(
+            () => "accepted",
+            (error) => String(error.message),
+          );
+          assert.match(verdict, /^accepted$|closed the connection|^502 /);
+        },
+      ),
+    );
+  });
+}
+
 /** What a stream has said at its end has been said before, in deltas of the same items. */
 function assertWhole(events: Body[]): void {
   const end = events.at(-1)?.response;
@@ -104,23 +152,9 @@ for (const kind of ["rich", "low"] as const) {
       150,
       fc.asyncProperty(
         response,
-        fc.array(
-          fc.record({ at: fc.nat(30), how: fc.constantFrom("drop", "double", "swap", "bare") }),
-          {
-            maxLength: 6,
-          },
-        ),
+        changes,
         async (sent, changes) => {
-          const events = upstreamEvents(sent);
-          for (const { at, how } of changes) {
-            const place = at % Math.max(1, events.length);
-            const [one] = events.splice(place, 1);
-            if (!one || how === "drop") continue;
-            if (how === "double") events.splice(place, 0, one, one);
-            if (how === "swap") events.splice(Math.max(0, place - 1), 0, one);
-            const { type, delta } = one;
-            if (how === "bare") events.splice(place, 0, { type, ...(delta ? { delta } : {}) });
-          }
+          const events = disordered(upstreamEvents(sent), changes);
           const before = (await usageOf(world)).map(({ id }) => id);
           world.upstream.once(() => inPieces(framesOf(events), []));
           const streamed = await respondStream(world);
