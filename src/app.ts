@@ -9,6 +9,7 @@ import { inferenceRoutes } from "./inference/routes.ts";
 import { createRefusalReports, type RefusalReports } from "./inference/refusal_reports.ts";
 import { createRunningCalls, type RunningCalls } from "./inference/running.ts";
 import { createReasoningModels } from "./upstreams/reasoning.ts";
+import { createTargetHealth } from "./upstreams/target_health.ts";
 import { createUpstreams } from "./upstreams/upstreams.ts";
 import { consoleRoutes } from "./console/routes.ts";
 import { createSessions } from "./console/session.ts";
@@ -146,7 +147,7 @@ export async function createApp(outside: Deps): Promise<App> {
     console: consoleRoutes({ ...payments, prices, admin, running, sessions, ...webhooks }),
   });
   const hono = mount(deps, routes, { load, notFound: createNotFound(deps.config) });
-  const sweepers = [holdSweep, redelivery, sessions, forget];
+  const sweepers = [holdSweep, redelivery, sessions, forget, createTargetHealth(deps)];
   const upkeep = createUpkeep(deps, { topUsers, refusalReports, catalogueRefresh, sweepers });
   const probeSecrets = createProbe(deps.kv, secrets);
   return { fetch: hono.fetch, routes, running, admin, dispatcher, probeSecrets, ...upkeep };

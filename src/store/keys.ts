@@ -318,6 +318,19 @@ export const readinessKey: Key = ["readiness"];
 export const modelReasoningKey = (url: string, model: string): Key => ["reasoning", url, model];
 
 /**
+ * Until when the breaker of a target is open, in ms since 1970: of a model of an upstream, by a
+ * hash of the upstream's URL, name and key. Written without a check by each process that opens it;
+ * removed when it closes, or by the sweep once that time has passed.
+ */
+export const targetHealthKey = (upstreamHash: string, model: string): Key => [
+  "target_health",
+  upstreamHash,
+  model,
+];
+/** The breakers of all targets. */
+export const targetHealthPrefix: Key = ["target_health"];
+
+/**
  * Refreshed list prices: how many parts they have, and their day. Written by the operator. Kept
  * until the next refresh.
  */

@@ -1,0 +1,48 @@
+import type { Route } from "../../src/projects/upstream_schema.ts";
+import { Secret } from "../../src/base/secret.ts";
+import type { ChoiceCall } from "../../src/upstreams/target_choice.ts";
+import type { Target, Targets, Upstream } from "../../src/upstreams/upstreams.ts";
+
+/** An upstream that is never asked. */
+export function upstreamNamed(name: string, apiKey: string | null = null): Upstream {
+  return {
+    name,
+    url: `http://${name}.example/v1`,
+    apiKey: apiKey === null ? null : new Secret(apiKey),
+    onAbort: null,
+    maxTokensField: null,
+    formats: null,
+    keyHeader: "authorization",
+    headers: {},
+    apiVersion: null,
+    timeouts: {},
+    knownDialects: new Map(),
+    request: () => Promise.reject(new Error("never asked")),
+  };
+}
+
+/** The targets of one call, new objects each time: `m` of the upstreams with these weights. */
+export function targetsOf(
+  weights: Record<string, number>,
+  strategy: Route["strategy"] = "order",
+  { sticky = false, apiKey = null }: { sticky?: boolean; apiKey?: string | null } = {},
+): Targets {
+  const targets: Target[] = Object.entries(weights).map(([name, weight]) => ({
+    upstream: upstreamNamed(name, apiKey),
+    model: "m",
+    weight,
+    place: null,
+  }));
+  const listed = targets.map(({ upstream: { name: upstream }, weight }) => ({ upstream, weight }));
+  return { route: { strategy, sticky, targets: listed }, targets };
+}
+
+/** A call by one user. */
+export function choiceCall(random: () => number, more: Partial<ChoiceCall> = {}): ChoiceCall {
+  return { user: "u", conversation: null, random, costOf: () => null, ...more };
+}
+
+/** The upstreams' names, in order. */
+export function namesOf(targets: readonly Target[]): string[] {
+  return targets.map(({ upstream }) => upstream.name);
+}
