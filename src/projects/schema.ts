@@ -7,7 +7,7 @@ import { refusalReasons } from "../base/refusal_reasons.ts";
 import type { SubscribedPatterns } from "../events/event_patterns.ts";
 import type { Sealed } from "../store/secrets.ts";
 import {
-  type Route,
+  type ModelRoute,
   routesSchema,
   upstreamSchema,
   type UpstreamSettings,
@@ -304,7 +304,7 @@ export interface Project
   /** Absent in rows of older versions. */
   upstreams?: Readonly<Record<string, UpstreamSettings>>;
   /** Absent in rows of older versions. */
-  routes?: Readonly<Record<string, Route>>;
+  routes?: Readonly<Record<string, ModelRoute>>;
   stripe: StripeKeys | null;
   topUp: TopUpSettings;
   status: "active" | "archived";

@@ -1,4 +1,4 @@
-import type { Route } from "../projects/upstream_schema.ts";
+import type { ModelRoute } from "../projects/upstream_schema.ts";
 import type { Target } from "./upstreams.ts";
 
 /** A target of a call, with what is known of it. */
@@ -29,7 +29,7 @@ const exploredShare = 0.05;
  * those with the weight 0.
  */
 export function orderTargets(
-  route: Pick<Route, "strategy" | "sticky">,
+  route: Pick<ModelRoute, "strategy" | "sticky">,
   candidates: readonly Candidate[],
   call: ChoiceCall,
 ): readonly Target[] {
@@ -40,7 +40,7 @@ export function orderTargets(
 }
 
 function ordered(
-  { strategy, sticky }: Pick<Route, "strategy" | "sticky">,
+  { strategy, sticky }: Pick<ModelRoute, "strategy" | "sticky">,
   candidates: readonly Candidate[],
   call: ChoiceCall,
 ): readonly Candidate[] {

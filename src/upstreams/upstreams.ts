@@ -4,7 +4,7 @@ import { withVersion } from "../config.ts";
 import { requestByFetch } from "../http/by_fetch.ts";
 import { providerNamed } from "../projects/providers.ts";
 import type { Project } from "../projects/schema.ts";
-import { type Route, type UpstreamSettings, urlOf } from "../projects/upstream_schema.ts";
+import { type ModelRoute, type UpstreamSettings, urlOf } from "../projects/upstream_schema.ts";
 import { projectKey } from "../store/keys.ts";
 import type { Secrets } from "../store/secrets.ts";
 import type { DialectSource, KnownDialects } from "./dialect.ts";
@@ -41,7 +41,7 @@ export interface Target {
 /** Where the calls of a model can go. */
 export interface Targets {
   /** Null where no route leads to them: then there is one. */
-  route: Route | null;
+  route: ModelRoute | null;
   targets: readonly Target[];
 }
 
@@ -159,6 +159,6 @@ const unnamed = {
 } as const;
 
 /** The route of a model: its own, else that of `*`; null where no route is for it. */
-function routeOf({ routes = {} }: Project, model: string): Route | null {
+function routeOf({ routes = {} }: Project, model: string): ModelRoute | null {
   return (Object.hasOwn(routes, model) ? routes[model] : routes["*"]) ?? null;
 }

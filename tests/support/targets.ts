@@ -1,4 +1,4 @@
-import type { Route } from "../../src/projects/upstream_schema.ts";
+import type { ModelRoute } from "../../src/projects/upstream_schema.ts";
 import { Secret } from "../../src/base/secret.ts";
 import type { ChoiceCall } from "../../src/upstreams/target_choice.ts";
 import type { Target, Targets, Upstream } from "../../src/upstreams/upstreams.ts";
@@ -24,7 +24,7 @@ export function upstreamNamed(name: string, apiKey: string | null = null): Upstr
 /** The targets of one call, new objects each time: `m` of the upstreams with these weights. */
 export function targetsOf(
   weights: Record<string, number>,
-  strategy: Route["strategy"] = "order",
+  strategy: ModelRoute["strategy"] = "order",
   { sticky = false, apiKey = null }: { sticky?: boolean; apiKey?: string | null } = {},
 ): Targets {
   const targets: Target[] = Object.entries(weights).map(([name, weight]) => ({
