@@ -94,9 +94,9 @@ export const routeSchema = z.strictObject({
   })).min(1).max(targetsMax),
 });
 /** Where the calls of one model go, as stored. */
-export type Route = z.output<typeof routeSchema>;
+export type ModelRoute = z.output<typeof routeSchema>;
 /** One place where a model's calls can go. */
-export type RouteTarget = Route["targets"][number];
+export type RouteTarget = ModelRoute["targets"][number];
 
 const routesMax = 256;
 /** Routes by model, alias or `*`. */
